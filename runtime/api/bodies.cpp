@@ -2,12 +2,16 @@
 
 #include "model/commands/table.hpp"
 #include "runtime/api/http.hpp"
+#include "runtime/api/schema_words.hpp"
 
 #include <algorithm>
 #include <map>
 
 namespace troupe::api {
+namespace taking { // its short names are nobody else's
 namespace {
+
+using namespace schema;
 
 struct property {
   const char* name;
@@ -30,12 +34,6 @@ value object(std::vector<property> all) {
   return out;
 }
 
-value text() { return {{"type", "string"}}; }
-value flag() { return {{"type", "boolean"}}; }
-value whole() { return {{"type", "integer"}, {"format", "int64"}}; }
-value number() { return {{"type", "number"}}; }
-value any_object() { return {{"type", "object"}}; }
-value list_of(value items) { return {{"type", "array"}, {"items", std::move(items)}}; }
 /// Numbers by path, as text or as numbers.
 value sizes() {
   return {{"type", "object"}, {"additionalProperties", {{"type", "string"}, {"format", "int64"}}}};
@@ -489,9 +487,10 @@ std::map<std::string, value> made() {
 }
 
 } // namespace
+} // namespace taking
 
 value body_schema(const std::string& name) {
-  static const auto all = made();
+  static const auto all = taking::made();
   auto it = all.find(name);
   return it == all.end() ? value() : it->second;
 }

@@ -1,6 +1,7 @@
 #include "runtime/api/openapi.hpp"
 
 #include "model/assert.hpp"
+#include "runtime/api/answers.hpp"
 #include "runtime/api/bodies.hpp"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ value parameters(const std::string& path) {
 
 value reference(const std::string& type) { return {{"$ref", "#/components/schemas/" + type}}; }
 
-/// "stream of X" is newline-delimited or server-sent; the schema is that of one element.
+/// "stream of X" is newline-delimited or server-sent: the schema is that of one element.
 std::string element(std::string type) {
   for (const char* prefix : {"stream of ", "list of "})
     if (type.starts_with(prefix))
@@ -52,6 +53,7 @@ value operation(const route& row, value& schemas) {
   if (*row.takes) {
     auto schema = body_schema(row.takes);
     TROUPE_ASSERT(!schema.is_null()); // a body without its fields in bodies.cpp
+    TROUPE_ASSERT(!answer_schemas().contains(row.takes));
     schemas[row.takes] = std::move(schema);
     x["requestBody"] = {{"content", {{"application/json", {{"schema", reference(row.takes)}}}}}};
   }
@@ -59,7 +61,9 @@ value operation(const route& row, value& schemas) {
   if (!schemas.contains(type))
     schemas[type] = {{"type", type == "archive" ? "string" : "object"}};
   value ok = {{"description", row.answers}};
-  ok["content"][media_of(row)]["schema"] = reference(type);
+  const bool in_list = std::string_view(row.answers).starts_with("list of ");
+  ok["content"][media_of(row)]["schema"] =
+    in_list ? value{{"type", "array"}, {"items", reference(type)}} : reference(type);
   x["responses"] = {{"200", std::move(ok)}, {"default", {{"$ref", "#/components/responses/Error"}}}};
   return x;
 }
@@ -82,6 +86,8 @@ value openapi_document(const std::vector<route>& table) {
                            {{"code", {{"type", "integer"}}},
                             {"reason", {{"type", "string"}}},
                             {"error", {{"type", "string"}}}}}}}}}};
+  for (const auto& [name, schema] : answer_schemas())
+    schemas[name] = schema;
   for (const auto& row : table)
     paths[row.path][lower(row.method).get<std::string>()] = operation(row, schemas);
   value error_answer = {{"description", "The error's gRPC code and name, and its text."}};

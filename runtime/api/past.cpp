@@ -1,15 +1,18 @@
 #include "runtime/api/past.hpp"
 
+#include "model/config/cluster_config.hpp"
 #include "model/facts.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/series_columns.hpp"
+#include "runtime/api/slot_usage.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace troupe::api {
 namespace {
 
-constexpr std::size_t most_stories = 3, most_pasts = 6, batch = 4096;
+constexpr std::size_t most_stories = 3, most_pasts = 6, most_queues = 50, batch = 4096;
 constexpr auto slack = std::chrono::minutes(1); ///< by which times of facts may be out of their order
 
 time_point time_of(const fact& x) {
@@ -123,6 +126,150 @@ result<std::uint64_t> last_before(const storage::reader& from, time_point at) {
       high = middle;
   }
   return low;
+}
+
+constexpr task_kind other_kinds[] = {task_kind::command, task_kind::notebook, task_kind::shell,
+                                     task_kind::tensorboard, task_kind::generic};
+
+/// Who may have had a run that waited at that time, and when the first of them was created.
+struct suspects {
+  std::set<experiment_id> experiments;
+  std::set<task_id> others;
+  time_point since = time_point::max();
+
+  static result<suspects> at(const storage::reader& now, time_point then) {
+    suspects out;
+    const auto there = [&](time_point created, time_point ended) {
+      const bool was = created <= then + slack && (ended == time_point{} || ended >= then - slack);
+      if (was)
+        out.since = std::min(out.since, created);
+      return was;
+    };
+    auto experiments = now.experiments();
+    if (!experiments)
+      return experiments.error();
+    for (const auto& row : *experiments)
+      if (!row.unmanaged && there(row.created, row.ended))
+        out.experiments.insert(row.id);
+    for (const auto kind : other_kinds) {
+      auto tasks = now.other_tasks(kind);
+      if (!tasks)
+        return tasks.error();
+      for (const auto& one : *tasks)
+        if (there(one.made.at, one.ended))
+          out.others.insert(one.made.id);
+    }
+    return out;
+  }
+};
+
+/// The configuration that was in force then; nullopt where it has been another one since.
+result<std::optional<value>> configuration_at(const storage::reader& now, time_point then) {
+  auto known = now.configuration();
+  if (!known)
+    return known.error();
+  if (!*known)
+    return std::optional<value>(value()); // there was never any
+  return (*known)->at <= then ? std::optional((*known)->configuration) : std::nullopt;
+}
+
+/// What of its own `resources` says where a run waits, and how urgently; a user may have changed it since.
+struct terms {
+  value pool, priority, weight = 1;
+
+  terms(const value& resources, const experiment_row* of) {
+    const auto given = [&](const char* key) {
+      return resources.is_object() ? resources.value(key, value()) : value();
+    };
+    if (auto x = given("resource_pool"); x.is_string() && x != "")
+      pool = std::move(x);
+    if (auto x = given("priority"); x.is_number_integer())
+      priority = std::move(x);
+    if (auto x = given("weight"); x.is_number())
+      weight = std::move(x);
+    if (!of || of->resources.empty())
+      return;
+    const auto& set = of->resources.front();
+    if (!set.pool.empty())
+      pool = set.pool;
+    if (set.priority > 0)
+      priority = set.priority;
+    weight = set.weight;
+  }
+
+  /// What neither said is as the cluster has it.
+  void fill(const value& cluster) {
+    constexpr int usual_priority = 42;
+    if (pool.is_null())
+      pool = config::default_pool(cluster);
+    if (priority.is_null())
+      priority = config::pool_settings(cluster, pool.get<std::string>())
+                   .value("default_priority", value(usual_priority));
+  }
+};
+
+value waiting_row(allocation_id id, experiment_id job, const run_row& run, const terms& with, value slots) {
+  return {{"position", nullptr},
+          {"allocation", to_string(id)},
+          {"trial", id.task.is_trial() ? id.trial().value : 0},
+          {"experiment", job.value},
+          {"pool", with.pool},
+          {"slots", slots.is_number_integer() ? std::move(slots) : value(1)},
+          {"priority", with.priority},
+          {"weight", with.weight},
+          {"since", to_rfc3339(run.started)},
+          {"reason", nullptr}};
+}
+
+value resources_in(const value& config) {
+  return config.is_object() ? config.value("resources", value::object()) : value::object();
+}
+
+/// The open runs without a place.
+result<value> waiting_in(const storage::reader& then, const std::optional<value>& cluster) {
+  auto open = then.open_tasks();
+  if (!open)
+    return open.error();
+  std::vector<std::pair<time_point, value>> all;
+  for (const auto& task : *open) {
+    auto runs = then.runs(task.id);
+    if (!runs)
+      return runs.error();
+    if (runs->empty() || !runs->back().on.empty() || runs->back().ended != time_point{})
+      continue;
+    const auto& run = runs->back();
+    const auto add = [&](terms with, experiment_id job, value slots) {
+      if (cluster)
+        with.fill(*cluster);
+      auto row = waiting_row({task.id, run.run}, job, run, with, std::move(slots));
+      row["user"] = task.owner;
+      all.emplace_back(run.started, std::move(row));
+    };
+    if (task.id.is_trial()) {
+      auto of = then.experiment(task.experiment);
+      if (!of)
+        return of.error();
+      add(terms(resources_in(of->config), &*of), of->id, slots_of(*of));
+    } else {
+      auto of = then.other_task(task.id);
+      if (!of)
+        return of.error();
+      const auto resources = resources_in(of->made.config);
+      terms with(resources, nullptr);
+      with.pool = of->made.pool;
+      if (of->priority > 0)
+        with.priority = of->priority;
+      add(std::move(with), job_of(task.id), resources.value("slots", value(0)));
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    const auto &x = a.second.at("pool"), &y = b.second.at("pool");
+    return x != y ? x < y : a.first < b.first;
+  });
+  value list = value::array();
+  for (auto& [since, row] : all)
+    list.push_back(std::move(row));
+  return list;
 }
 
 } // namespace
@@ -245,6 +392,96 @@ result<past_shelf::past> past_shelf::after(const std::shared_ptr<const services>
   if (pasts_.size() > most_pasts)
     pasts_.pop_back();
   return made;
+}
+
+/// The facts up to `sequence` of all that may have waited then, folded.
+result<std::unique_ptr<storage::journal>> past_shelf::open_then(const services& now, time_point at,
+                                                                std::uint64_t sequence) const {
+  auto who = suspects::at(*now.storage, at);
+  if (!who)
+    return who.error();
+  auto then = make_();
+  if (who->experiments.empty() && who->others.empty())
+    return then;
+  auto after = last_before(*now.storage, who->since);
+  if (!after)
+    return after.error();
+  std::map<task_id, bool> wanted;
+  const auto is_wanted = [&](task_id task) {
+    auto [known, fresh] = wanted.try_emplace(task, who->others.contains(task));
+    if (fresh && task.is_trial())
+      if (auto row = now.storage->task(task))
+        known->second = who->experiments.contains(row->experiment);
+    return known->second;
+  };
+  std::uint64_t creations = 0; // in the past the stream of the cluster has nothing else
+  for (bool more = true; more && *after < sequence;) {
+    auto facts = now.storage->facts_after(*after, batch);
+    if (!facts)
+      return facts.error();
+    more = facts->size() == batch;
+    for (auto& one : *facts) {
+      if (one.sequence > sequence)
+        break;
+      *after = one.sequence;
+      const std::string_view name = one.entity;
+      const auto slash = name.find('/');
+      const auto kind = name.substr(0, slash),
+                 rest = slash == name.npos ? std::string_view{} : name.substr(slash + 1);
+      if (name == cluster_entity) {
+        auto known = decode(one.bytes);
+        const auto* made = known ? std::get_if<experiment_created>(&*known) : nullptr;
+        if (!made || !who->experiments.contains(made->id))
+          continue;
+        one.number = creations++;
+      } else if (!(kind == "experiment"   ? who->experiments.contains(parse_id<experiment_id>(rest))
+                   : kind == "allocation" ? is_wanted(parse_allocation(rest).task)
+                   : kind == "trial" || kind == "task" ? is_wanted(parse_task(rest))
+                                                       : false))
+        continue;
+      if (auto ok = then->append({one.entity, one.number, {std::move(one.bytes)}}); !ok)
+        return ok.error();
+    }
+    if (auto done = then->commit(); !done)
+      return done.error();
+  }
+  return then;
+}
+
+result<value> past_shelf::queue_after(const services& now, std::uint64_t sequence) {
+  if (!make_)
+    return error{errc::unsupported, "this server does not show the past"};
+  const auto newest = now.storage->sequence();
+  if (sequence > newest)
+    return error{errc::invalid, "there is no fact " + std::to_string(sequence) + " yet; the newest is " +
+                                  std::to_string(newest)};
+  {
+    std::lock_guard all(mutex_);
+    for (const auto& [number, made] : queues_)
+      if (number == sequence)
+        return made;
+  }
+  auto one = now.storage->facts_after(sequence - 1, 1);
+  if (!one)
+    return one.error();
+  auto known =
+    one->empty() ? result<fact>(error{errc::not_found, "that fact is not kept"}) : decode(one->front().bytes);
+  if (!known)
+    return known.error();
+  const auto at = time_of(*known);
+  auto cluster = configuration_at(*now.storage, at);
+  if (!cluster)
+    return cluster.error();
+  auto then = open_then(now, at, sequence);
+  auto list = then ? waiting_in(*(*then)->reads(), *cluster) : result<value>(then.error());
+  if (!list)
+    return list;
+  value out{{"waiting", std::move(*list)}, {"sequence", sequence}, {"at", to_rfc3339(at)}};
+  std::lock_guard all(mutex_);
+  queues_.emplace_front(sequence, out);
+  if (queues_.size() > most_queues)
+    queues_.pop_back();
+  return out;
 }
 
 handler as_of(handler run) {

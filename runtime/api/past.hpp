@@ -1,5 +1,5 @@
 #pragma once
-// An experiment as it was after one fact: its facts up to there, folded again in memory.
+// An experiment, or the queue, as it was after one fact: the facts up to there, folded again in memory.
 
 #include "runtime/api/route.hpp"
 
@@ -31,6 +31,11 @@ public:
   result<past> after(const std::shared_ptr<const services>& now, const experiment_row& of,
                      std::uint64_t sequence);
 
+  /// The runs that waited for slots after the fact `sequence` of the cluster, by pool and age: {"waiting",
+  /// "sequence", "at"}. What pools keep in memory alone, which turn each had and why it waited, is null.
+  /// Those of experiments that were deleted since are not there.
+  result<value> queue_after(const services& now, std::uint64_t sequence);
+
 private:
   struct kept_fact {
     moment what;
@@ -44,11 +49,14 @@ private:
   };
   std::shared_ptr<story> story_of(experiment_id of);
   static result<void> read_on(story& of, const services& now, const experiment_row& row);
+  result<std::unique_ptr<storage::journal>> open_then(const services& now, time_point at,
+                                                      std::uint64_t sequence) const;
 
   empty_journal make_;
   std::mutex mutex_;
   std::list<std::pair<experiment_id, std::shared_ptr<story>>> stories_; ///< newest use first
   std::list<std::pair<std::pair<experiment_id, std::uint64_t>, past>> pasts_;
+  std::list<std::pair<std::uint64_t, value>> queues_; ///< newest first
 };
 
 /// The handler, which with `at=SEQUENCE` answers as it would have after that fact of the experiment that the

@@ -3,6 +3,7 @@
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
+#include "runtime/api/past.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/resource_patch.hpp"
 #include "runtime/api/route.hpp"
@@ -20,7 +21,16 @@ void one_pool(const call_ptr& c, const reply& back) {
   command(c, back, commands::pool_details{std::string(c->named("name"))}, as_it_is);
 }
 void all_pools(const call_ptr& c, const reply& back) { command(c, back, commands::pool_list{}, as_it_is); }
-void queue(const call_ptr& c, const reply& back) { command(c, back, commands::queue_list{}, as_it_is); }
+/// With `at=SEQUENCE` who waited after that fact.
+void queue(const call_ptr& c, const reply& back) {
+  if (!c->query.has("at"))
+    return command(c, back, commands::queue_list{}, as_it_is);
+  auto sequence = c->query.number("at", 0);
+  if (!sequence || *sequence < 1)
+    return back(failure({errc::invalid, "at has to be the number of a fact"}));
+  auto then = c->parts->past->queue_after(*c->parts, static_cast<std::uint64_t>(*sequence));
+  back(then ? json(*then, c->query.has("pretty")) : failure(then.error()));
+}
 
 constexpr std::size_t last_lines = 10;
 
@@ -498,12 +508,12 @@ std::vector<route> pool_routes() {
                         const char* doc) {
     return route{"POST", path, change, std::move(run), takes, answers, doc};
   };
-  return {
+  std::vector<route> rows = {
     {"GET", "/troupe/v1/pools", view, all_pools, "", "Pools",
      "The resource pools with their slots and what waits."},
     {"GET", "/troupe/v1/pools/{name}", view, one_pool, "", "Pool", "One pool with its jobs and quotas."},
     {"GET", "/troupe/v1/queue", view, queue, "", "Queue",
-     "Allocations that wait for slots, by pool and turn."},
+     "Allocations that wait for slots, by pool and turn; with `at` those that waited after that fact."},
     {"GET",
      "/troupe/v1/trials/{trialId}/explain",
      {action::view, thing::search},
@@ -558,6 +568,9 @@ std::vector<route> pool_routes() {
                 "Empty",
                 "Changes priority, weight or pool of jobs."}),
   };
+  for (auto& row : rows)
+    row.slow = row.path == "/troupe/v1/queue"; // the past of a long queue
+  return rows;
 }
 
 } // namespace troupe::api

@@ -149,6 +149,7 @@ result<value> metrics(const call& c) {
   struct seen {
     metric_kind kind;
     std::uint64_t trials = 0, reports = 0;
+    time_point newest;
   };
   std::map<std::pair<std::string, std::string>, seen> all;
   for (const auto& trial : *trials) {
@@ -157,9 +158,10 @@ result<value> metrics(const call& c) {
       return known.error();
     for (const auto& [group, names] : **known)
       for (const auto& [name, summary] : names) {
-        auto& one = all.try_emplace({group, name}, seen{summary.kind}).first->second;
+        auto& one = all.try_emplace({group, name}, seen{summary.kind, 0, 0, {}}).first->second;
         ++one.trials;
         one.reports += summary.reports;
+        one.newest = std::max(one.newest, summary.newest);
       }
   }
   value list = value::array();
@@ -168,7 +170,8 @@ result<value> metrics(const call& c) {
                     {"name", name.second},
                     {"kind", api::name(one.kind)},
                     {"trials", one.trials},
-                    {"reports", one.reports}});
+                    {"reports", one.reports},
+                    {"lastReport", to_rfc3339(one.newest)}});
   return value{{"metrics", std::move(list)}};
 }
 

@@ -243,7 +243,7 @@ std::vector<route> shell_routes() {
   };
   std::vector<route> all;
   all.push_back(get("nodes", look<commands::shell_nodes>(), "ShellRows", "The processes of the cluster."));
-  all.push_back(get("ps", look<commands::shell_ps>(), "ShellRows",
+  all.push_back(get("ps", look<commands::shell_ps>(), "ShellActors",
                     "The live actors of all nodes; rates over `window` seconds, 0: over their lives."));
   all.back().patience = std::chrono::seconds(90);
   all.push_back(get("info", look<commands::shell_info>(), "ShellInfo",
@@ -255,18 +255,18 @@ std::vector<route> shell_routes() {
     "The state of an actor's machine, or a part of it; with `diff` what changed within so many seconds."));
   all.back().patience = std::chrono::seconds(90);
   all.push_back(
-    get("msgs", look<commands::shell_msgs>(), "ShellRows", "The last messages of an actor, 32 at most."));
+    get("msgs", look<commands::shell_msgs>(), "ShellNotes", "The last messages of an actor, 32 at most."));
   all.push_back(
     get("stats", look<commands::shell_stats>(), "ShellStats", "Waits and run times of an actor's messages."));
   all.push_back(
-    get("links", look<commands::shell_links>(), "ShellRows", "Owner, children and monitors of an actor."));
+    get("links", look<commands::shell_links>(), "ShellLinks", "Owner, children and monitors of an actor."));
   all.push_back(get("waits", look<commands::shell_waits>(), "ShellRows",
                     "Requests that wait for an answer, the oldest first."));
   all.push_back(
-    get("events", events, "ShellRows",
+    get("events", events, "ShellEvents",
         "What happened: facts, the audit log, supervision, nodes; with `follow` as server-sent events."));
-  all.push_back(get("log", look<commands::shell_log>(), "ShellLog", "The log level."));
-  all.push_back(get("messages", look<commands::shell_messages>(), "ShellRows",
+  all.push_back(get("log", look<commands::shell_log>(), "ShellLogLevel", "The log level."));
+  all.push_back(get("messages", look<commands::shell_messages>(), "ShellOrders",
                     "The messages that operators may send to actors."));
   all.push_back(get("trace", trace, "stream of ShellMessage",
                     "The messages of an actor as it handles them, bounded in number, rate and time."));

@@ -46,14 +46,6 @@ result<asked_usage> asked(const call& c) {
   return out;
 }
 
-std::int64_t slots_of(const experiment_row& row) {
-  const auto resources = row.config.is_object() ? row.config.value("resources", value()) : value();
-  auto slots = resources.is_object() ? resources.value("slots_per_trial", value(1)) : value(1);
-  if (slots.is_object())
-    slots = slots.value("max", value(1));
-  return slots.is_number_integer() ? slots.get<std::int64_t>() : 1;
-}
-
 /// What waits now has no record yet.
 result<void> add_waiting(const call& c, step_means& waiting) {
   auto open = c.parts->storage->open_tasks();
@@ -68,7 +60,7 @@ result<void> add_waiting(const call& c, step_means& waiting) {
     auto [slots, fresh] = known.try_emplace(task.experiment);
     if (fresh)
       if (auto row = c.parts->storage->experiment(task.experiment))
-        slots->second = slots_of(*row);
+        slots->second = row->unmanaged ? 0 : slots_of(*row);
     waiting.add(runs->back().started, c.now, static_cast<double>(slots->second));
   }
   return {};

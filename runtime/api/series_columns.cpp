@@ -166,8 +166,9 @@ bool is_matrix(const value& x) {
          });
 }
 
-void add(metric_summary& to, std::optional<double> y) {
+void add(metric_summary& to, std::optional<double> y, time_point at) {
   ++to.reports;
+  to.newest = std::max(to.newest, at);
   if (!y)
     return;
   to.last = *y;
@@ -186,10 +187,10 @@ void add(metric_summaries& to, const metric_row& row) {
       const auto whole = y ? result<value>(value(0)) : parse_msgpack(bytes);
       found = group
                 .emplace(std::string(key),
-                         metric_summary{whole ? kind_of(*whole) : metric_kind::other, 0, nan, nan, nan})
+                         metric_summary{whole ? kind_of(*whole) : metric_kind::other, 0, nan, nan, nan, {}})
                 .first;
     }
-    add(found->second, y);
+    add(found->second, y, row.at);
   });
 }
 

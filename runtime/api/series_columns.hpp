@@ -32,6 +32,7 @@ struct metric_summary {
   metric_kind kind = metric_kind::number;
   std::uint64_t reports = 0;
   double last = 0, min = 0, max = 0; ///< of numbers: the newest, and the least and largest finite one, or NaN
+  time_point newest{};               ///< time of the newest report
 };
 /// By group, then by name.
 using metric_summaries = std::map<std::string, std::map<std::string, metric_summary>>;

@@ -12,6 +12,14 @@ double seconds(duration x) { return std::chrono::duration<double>(x).count(); }
 
 } // namespace
 
+std::int64_t slots_of(const experiment_row& row) {
+  const auto resources = row.config.is_object() ? row.config.value("resources", value()) : value();
+  auto slots = resources.is_object() ? resources.value("slots_per_trial", value(1)) : value(1);
+  if (slots.is_object())
+    slots = slots.value("max", value(1));
+  return slots.is_number_integer() ? slots.get<std::int64_t>() : 1;
+}
+
 result<std::vector<storage::usage_record>> usage_between(const storage::reader& from, time_point begin,
                                                          time_point end, time_point now) {
   auto bytes = from.records(storage::usage_record::tag);

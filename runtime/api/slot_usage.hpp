@@ -9,6 +9,9 @@
 
 namespace troupe::api {
 
+/// What each run of the experiment asks for; the most where it takes fewer as well.
+std::int64_t slots_of(const experiment_row& row);
+
 /// The runs that held slots between two times; one that runs ends `now`.
 result<std::vector<storage::usage_record>> usage_between(const storage::reader& from, time_point begin,
                                                          time_point end, time_point now);

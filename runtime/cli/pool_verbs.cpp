@@ -150,7 +150,10 @@ int queue_list(session& s, const arguments& given) {
     if (auto known = (*cluster)->get("/troupe/v1/pools/" + client::percent_encode(given.text("--pool")));
         !known)
       return s.fail(known.error());
-  auto got = (*cluster)->get("/troupe/v1/queue");
+  client::query with;
+  if (given.has("--at"))
+    with.emplace_back("at", std::to_string(given.number("--at", 0)));
+  auto got = (*cluster)->get("/troupe/v1/queue", with);
   if (!got)
     return s.fail(got.error());
   auto rows = value::array();

@@ -194,7 +194,10 @@ constexpr argument_spec one_pool[] = {{"POOL", "Name of the pool"}};
 constexpr argument_spec allocation[] = {{"ALLOCATION", "Number of trial and run, as 12.3"}};
 constexpr option_spec disable_flags[] = {
   {"--drain", "", "Let what runs there end by itself (default: it is killed, and runs elsewhere)", toggle}};
-constexpr option_spec queue_flags[] = {{"--pool", "NAME", "List only this pool", text}};
+constexpr option_spec queue_flags[] = {
+  {"--pool", "NAME", "List only this pool", text},
+  {"--at", "NUMBER", "Who waited after that fact; troupe experiment events has the numbers", number},
+};
 constexpr option_spec set_flags[] = {
   {"--priority", "N", "Priority from 1 to 99; a smaller number comes first", number},
   {"--weight", "X", "Weight of its share of a fair pool; 0: only what is left over", text},
@@ -545,6 +548,15 @@ constexpr verb_spec table[] = {
    verbs::experiment_pareto},
   {"experiment logs", "Show what the trials of an experiment printed", experiment, log_flags, true, true,
    "troupe experiment logs 7 -f", "troupe trial logs", verbs::experiment_logs},
+  {"experiment events",
+   "List what happened to an experiment, its trials and their runs, fact by fact",
+   experiment,
+   {},
+   true,
+   true,
+   "troupe experiment events 7\ntroupe experiment events last -o json",
+   "troupe trial events, troupe experiment follow",
+   verbs::experiment_events},
   {"trial list",
    "List the trials of an experiment",
    experiment,
@@ -568,6 +580,15 @@ constexpr verb_spec table[] = {
   {"trial metrics", "Show every report of a trial, and its curve", trial, metrics_flags, true, true,
    "troupe trial metrics 12\ntroupe trial metrics 12 --group validation -o csv", "troupe trial describe",
    verbs::trial_metrics},
+  {"trial events",
+   "List what happened to a trial, fact by fact",
+   trial,
+   {},
+   true,
+   true,
+   "troupe trial events 12\ntroupe trial events 12 -o csv",
+   "troupe experiment events",
+   verbs::trial_events},
   {"trial kill",
    "End a trial at once",
    trials,
@@ -1021,7 +1042,7 @@ constexpr verb_spec table[] = {
    queue_flags,
    true,
    true,
-   "troupe queue list --pool gpu",
+   "troupe queue list --pool gpu\ntroupe queue list --at 4711",
    "troupe explain trial",
    verbs::queue_list},
   {"pool list",

@@ -58,6 +58,9 @@ int experiment_kill(session&, const arguments&);
 int experiment_wait(session&, const arguments&);
 int experiment_follow(session&, const arguments&);
 int experiment_pareto(session&, const arguments&);
+// event_verbs.cpp
+int experiment_events(session&, const arguments&);
+int trial_events(session&, const arguments&);
 // log_verbs.cpp
 int experiment_logs(session&, const arguments&);
 int trial_logs(session&, const arguments&);

@@ -689,6 +689,37 @@ def test_time_travel_shows_what_was(site, page):
     page.fine()
 
 
+def test_the_queue_of_the_past(site, page):
+    """While eight trials ran on four slots some waited: the slider leads to who that was."""
+    history = page.page.request.get(site.url() + f"/troupe/v1/experiments/{site.search}/history").json()["history"]
+    lengths = {h["sequence"]: page.page.request.get(site.url() + f"/troupe/v1/queue?at={h['sequence']}").json()["waiting"] for h in history}
+    at = max(lengths, key=lambda one: len(lengths[one]))
+    assert len(lengths[at]) >= 1 and lengths[history[-1]["sequence"]] == []
+    page.go(f"/experiments/{site.search}?at={at}")
+    page.page.get_by_role("link", name="Queue then").click()
+    page.page.wait_for_selector("main[data-page=queue][data-state=ready] [data-testid=as-of]:has-text('as of 20')")
+    assert page.page.url.endswith(f"/ui/queue?at={at}")
+    assert sorted(cells(page.page, "Queue", "id")) == sorted(str(row["trial"]) for row in lengths[at])
+    assert set(cells(page.page, "Queue", "why")) == {""} and axe(page) == []
+    page.page.get_by_role("button", name="Now").click()
+    page.page.wait_for_selector("main[data-page=queue][data-state=empty]")
+    assert page.page.url.endswith("/ui/queue")
+    page.fine()
+
+
+def test_facts_have_a_command(site, page):
+    page.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url())
+    for path, words in [(f"/experiments/{site.search}/events", ["experiment", "events", str(site.search)]), (f"/trials/{best_trial(site)}/events", ["trial", "events", str(best_trial(site))])]:
+        page.go(path)
+        page.page.wait_for_selector('[role=grid][aria-label="Events"]:not([data-all="0"])')
+        page.page.wait_for_timeout(1000)
+        page.page.get_by_role("button", name="Copy command").click()
+        assert page.page.evaluate("navigator.clipboard.readText()") == " ".join(["troupe", *words])
+        count = page.page.locator('[role=grid][aria-label="Events"]').get_attribute("data-all")
+        assert len(site.json(*words)) == int(count)
+    page.fine()
+
+
 # ---- every chart as numbers
 
 

@@ -1,6 +1,7 @@
 // The documented routes, as calls.
 
 import { signal } from "@preact/signals";
+import type { Session as Answer, User } from "./api_types";
 
 export class Refused extends Error {
   constructor(
@@ -11,14 +12,11 @@ export class Refused extends Error {
   }
 }
 
-export interface Session {
-  user: { id: number; username: string; displayName: string; admin: boolean };
-  rights: string[];
-  clusterName: string;
-  clusterId: string;
-  masterId: string;
-  version: string;
-}
+/** Of somebody who is signed in. */
+export type Session = Required<Answer> & { user: User };
+
+/** Null where the server says that nobody is signed in. */
+export const sessionIn = (answer: Answer): Session | null => (answer.user ? (answer as Session) : null);
 
 /** undefined: not known yet; null: nobody is signed in. */
 export const session = signal<Session | null | undefined>(undefined);
@@ -102,127 +100,19 @@ export async function lines(path: string, each: (x: never) => void, signal: Abor
   }
 }
 
-// ---- what the page reads
+// ---- what the page reads: as the server says it, by the names that the page has for it
 
-export interface Experiment {
-  id: number;
-  name: string;
-  state: string;
-  username: string;
-  startTime: string;
-  endTime?: string;
-  progress: number;
-  numTrials: number;
-  bestTrialId?: number;
-  bestTrialSearcherMetric?: number | string;
-  searcherType: string;
-  searcherMetric: string;
-  forkedFrom: number | null;
-  config: Record<string, unknown>;
-  originalConfig?: string;
-  labels: string[];
-}
-
-export interface Validation {
-  totalBatches: number;
-  metric: number | string;
-  units?: number;
-}
-export interface Trial {
-  id: number;
-  experimentId: number;
-  state: string;
-  hparams: Record<string, unknown>;
-  restarts: number;
-  runs: number;
-  totalBatches: number;
-  best: Validation | null;
-  latest: Validation | null;
-  stop: { why: string; rung: number; units: number; metric: number | string; needed: number | string } | null;
-  latestCheckpoint: string;
-  startTime: string;
-  endTime?: string;
-  agents: string[];
-  why: string;
-  metrics?: Record<string, { last: number | string; min: number | string; max: number | string }>;
-}
-export interface SeriesLine {
-  trial: number;
-  row: number;
-  count: number;
-  x: (number | string)[];
-  y: (number | string)[];
-}
-export interface Series {
-  sequence: number;
-  group: string;
-  metric: string;
-  x: string;
-  series: SeriesLine[];
-}
-export interface MetricInfo {
-  group: string;
-  name: string;
-  kind: "number" | "matrix" | "table" | "vector" | "text" | "other";
-  trials: number;
-  reports: number;
-}
-export interface Explanation {
-  state: string;
-  since: string;
-  reason: { code: string; text: string };
-  wouldFree: { allocation: string; agents: string[]; slots: number; how: "ends" | "preempted"; costSeconds: number | null; expectedSeconds: number | null }[];
-  advice: string;
-  log?: number[]; // of a failed trial: the numbers of its last lines
-  runs?: { run: number; agents: string[]; fromSteps: number; fromCheckpoint: string; startTime: string; endTime: string | null }[]; // of a trial
-}
-/** What of an experiment runs, waits and is paused; `waiting` has at most 20 of its trials. */
-export interface ExperimentExplanation {
-  state: string;
-  trials: { running: number; waiting: number; paused: number };
-  waiting: (Explanation & { trial: number })[];
-}
-export interface Checkpoint {
-  uuid: string;
-  trialId: number;
-  state: string;
-  reportTime: string;
-  resources: Record<string, string>;
-  metadata: { steps_completed?: number };
-  training: { searcherMetric?: number | string };
-}
-export interface Slot {
-  id: string;
-  enabled: boolean;
-  draining: boolean;
-  device: { brand: string; type: string; uuid: string };
-  container: { id: string } | null;
-  usage?: { utilization_percent?: number; memory_bytes?: number; memory_used_bytes?: number; temperature_celsius?: number; fault?: string };
-}
-export interface Agent {
-  id: string;
-  enabled: boolean;
-  draining: boolean;
-  state: string;
-  addresses: string[];
-  resourcePools: string[];
-  registeredTime: string;
-  version: string;
-  slots: Record<string, Slot>;
-}
-export interface Waiting {
-  allocation: string;
-  slots: number;
-  pool: string;
-}
-export interface LogLine {
-  trial?: number;
-  line: number;
-  at: string;
-  level: string;
-  rank: number;
-  agent: string;
-  run: number;
-  stream: string;
-  text: string;
-}
+export type {
+  Experiment,
+  TrialProgress as Trial,
+  Series,
+  SeriesLine,
+  MetricInfo,
+  Explanation,
+  ExperimentExplanation,
+  CheckpointRow as Checkpoint,
+  Slot,
+  Agent,
+  Waiting,
+  LogLine,
+} from "./api_types";

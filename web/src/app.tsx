@@ -3,7 +3,7 @@
 import { signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { askAgain, explain, request, session, signedIn, type Session } from "./api";
+import { askAgain, explain, request, session, sessionIn, signedIn, type Session } from "./api";
 import { Shortcuts, Palette, useKeys } from "./keys";
 import { connection, lastData, newVersion, paused } from "./live";
 import { SignIn } from "./pages/login";
@@ -73,9 +73,13 @@ export function App() {
   useEffect(() => {
     document.addEventListener("click", follow);
     request("GET", "/troupe/v1/session")
-      .then((x) => x.json() as Promise<Session>)
+      .then((x) => x.json())
       .then(
-        (s) => (s.user ? signedIn(s) : (session.value = null)),
+        (answer) => {
+          const mine = sessionIn(answer as never);
+          if (mine) signedIn(mine);
+          else session.value = null;
+        },
         () => (session.value = null),
       );
     return () => document.removeEventListener("click", follow);

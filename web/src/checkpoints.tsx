@@ -5,12 +5,13 @@ import { Grid, type Column } from "./grid";
 import { listen } from "./live";
 import { bytes, clean, number, state } from "./text";
 import { Empty, Failed, Link, State, Time, useRead } from "./ui";
+import type { GetExperimentCheckpointsResponse } from "./api_types";
 
 const size = (c: Checkpoint) => Object.values(c.resources).reduce((n, b) => n + Number(b), 0);
 
 export function CheckpointGrid(props: { path: string; topic: string; command: string; metric: string }) {
   const rows = useSignal<readonly Checkpoint[]>([]);
-  const { now, again } = useRead(props.path, (signal) => get<{ checkpoints: Checkpoint[] }>(props.path, {}, signal));
+  const { now, again } = useRead(props.path, (signal) => get<GetExperimentCheckpointsResponse>(props.path, {}, signal));
   useSignalEffect(() => {
     if (now.value.state === "ready") rows.value = now.value.value.checkpoints;
   });

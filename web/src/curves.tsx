@@ -6,6 +6,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { get, type MetricInfo, type Series, type SeriesLine, type Trial } from "./api";
 import { Chart, type Drawn } from "./chart";
 import { listen, returns } from "./live";
+import { drawn as newest, newestFirst } from "./newest";
 import { params, pastAt, set } from "./router";
 import { looks } from "./scales";
 import { band, clipped, smoothed } from "./smooth";
@@ -115,8 +116,8 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
       experiments.map((e) => `series/${e}/${metric.replace(".", "/")}`),
       (e) => {
         if (e.name === "lost") return read();
-        if (e.name !== "points" || e.data["group"] !== group || e.data["metric"] !== name) return;
-        const trial = e.data["trial"] as number;
+        if (e.name !== "points" || e.data.group !== group || e.data.metric !== name) return;
+        const trial = e.data.trial;
         if (wanted && !wanted.has(trial)) return;
         if (range || (x !== "step" && x !== "time")) {
           reread ??= setTimeout(() => {
@@ -126,9 +127,9 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
           return;
         }
         const p = pending.get(trial) ?? { row: 0, x: [], y: [] };
-        p.x.push(...numbers(e.data[x === "step" ? "steps" : "at"] as number[]));
-        p.y.push(...numbers(e.data["y"] as number[]));
-        p.row = e.data["row"] as number;
+        p.x.push(...(x === "step" ? e.data.steps : e.data.at));
+        p.y.push(...numbers(e.data.y));
+        p.row = e.data.row;
         pending.set(trial, p);
         due ||= requestAnimationFrame(flush);
       },
@@ -178,21 +179,18 @@ export interface CurvesProps {
 
 const shownAtOnce = 12;
 
-/** The other metrics: those that are pinned, and then the first of those that the search finds, each made when it comes into view. */
+/** The other metrics: those that are pinned, and then the newest of those that the search finds, each made when it comes into view. */
 export function MoreCurves(props: CurvesProps) {
   const p = params.value;
   const main = p.text("metric", props.metric);
   const pins = p.list("pin");
   const look = p.text("mq");
-  const all = useMemo(() => props.metrics.filter((m) => m.kind === "number" && m.group !== "system").map((m) => `${m.group}.${m.name}`), [props.metrics]);
+  const all = useMemo(() => newestFirst(props.metrics), [props.metrics]);
   const others = all.filter((m) => m !== main);
   if (others.length === 0) return null;
-  const words = look.toLowerCase().split(/\s+/).filter(Boolean);
-  const pinned = pins.filter((m) => others.includes(m));
-  const found = others.filter((m) => !pins.includes(m) && words.every((w) => m.toLowerCase().includes(w)));
-  const shown = [...pinned, ...found.slice(0, shownAtOnce)];
+  const { shown, found } = newest(others, pins, look, shownAtOnce);
   return (
-    <section class="more" data-testid="more-metrics" data-metrics={others.length} data-found={found.length}>
+    <section class="more" data-testid="more-metrics" data-metrics={others.length} data-found={found}>
       <h2>More metrics</h2>
       {others.length > 3 && (
         <div class="toolbar">
@@ -200,7 +198,7 @@ export function MoreCurves(props: CurvesProps) {
             <span>Search metrics</span>
             <input type="search" spellcheck={false} value={look} onInput={(e) => set({ mq: e.currentTarget.value }, true)} />
           </label>
-          <span role="status">{found.length > shownAtOnce ? `the first ${shownAtOnce} of ${found.length}` : `${found.length}`}</span>
+          <span role="status">{found > shownAtOnce ? `the newest ${shownAtOnce} of ${found}` : `${found}`}</span>
         </div>
       )}
       <div class="grid2">

@@ -41,7 +41,7 @@ function fact(text: string): Fact {
 }
 
 /** `query`: "experiment=7" or "entity=trial/12". Its own connection, which ends with the page. */
-export function EventGrid(props: { query: string }) {
+export function EventGrid(props: { query: string; command: string }) {
   const rows = useSignal<readonly Fact[]>([]);
   const fault = useSignal<unknown>(null);
   const turn = useSignal(0);
@@ -90,5 +90,5 @@ export function EventGrid(props: { query: string }) {
     };
   }, [props.query, turn.value, returns.value]);
   if (fault.value !== null && rows.value.length === 0) return <Failed why={explain(fault.value)} again={() => ++turn.value} />;
-  return <Grid name="Events" rows={rows.value} columns={columns} id={(f) => String(f.sequence)} usualSort="-sequence" bare={["type", "entity"]} empty={<Empty>No event yet.</Empty>} />;
+  return <Grid name="Events" rows={rows.value} columns={columns} id={(f) => String(f.sequence)} usualSort="-sequence" bare={["type", "entity"]} command={props.command} empty={<Empty>No event yet.</Empty>} />;
 }

@@ -9,6 +9,7 @@ import { go, path, params } from "./router";
 import { singleKeys, theme } from "./settings";
 import { clean } from "./text";
 import { say } from "./ui";
+import type { GetExperimentsResponse } from "./api_types";
 
 const shortcutsOpen = signal(false);
 const paletteOpen = signal(false);
@@ -182,7 +183,7 @@ export function Palette() {
     at.value = 0;
     box.current?.showModal();
     input.current?.focus();
-    void get<{ experiments: Experiment[] }>("/api/v1/experiments", { limit: 500, orderBy: "ORDER_BY_DESC" }).then(
+    void get<GetExperimentsResponse>("/api/v1/experiments", { limit: 500, orderBy: "ORDER_BY_DESC" }).then(
       (x) => (experiments.value = x.experiments),
       () => undefined,
     );

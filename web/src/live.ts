@@ -3,6 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import sharedUrl from "./live-worker.ts?sharedworker&url";
 import { session } from "./api";
+import type { Experiment, LiveCluster, LiveHello, LiveLost, LivePoints, LogLine, TrialProgress } from "./api_types";
 
 export type LiveState = "live" | "paused" | "lost";
 export const paused = signal(false);
@@ -13,10 +14,15 @@ export const returns = signal(0);
 /** The server is another version than the page: a reload is offered. */
 export const newVersion = signal(false);
 
-export interface LiveEvent {
-  name: string;
-  data: Record<string, unknown>;
-}
+/** As docs/api.md has them. */
+export type LiveEvent =
+  | { name: "hello"; data: LiveHello }
+  | { name: "experiment"; data: Experiment }
+  | { name: "trial"; data: TrialProgress }
+  | { name: "points"; data: LivePoints }
+  | { name: "line"; data: LogLine }
+  | { name: "cluster"; data: LiveCluster }
+  | { name: "lost"; data: LiveLost };
 type Listener = { topics: string[]; on: (e: LiveEvent) => void };
 
 const listeners = new Set<Listener>();
@@ -46,7 +52,7 @@ function open(): Wire {
   return { post: (x) => worker.postMessage(x) };
 }
 
-function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle"; name?: string; data?: Record<string, unknown>; after?: boolean }>): void {
+function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle"; name?: string; data?: unknown; after?: boolean }>): void {
   const m = e.data;
   if (m.kind === "state") {
     if (m.state === "lost" && connection.peek() === "live") lastData.value = new Date();
@@ -54,13 +60,12 @@ function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle";
     return;
   }
   lastData.value = new Date();
-  const data = m.data ?? {};
-  if (m.name === "hello") {
-    if (data["version"] !== session.peek()?.version) newVersion.value = session.peek() != null;
+  const event = { name: m.name, data: m.data } as LiveEvent;
+  if (event.name === "hello") {
+    if (event.data.version !== session.peek()?.version) newVersion.value = session.peek() != null;
     if (m.after) ++returns.value;
     return;
   }
-  const event = { name: m.name ?? "", data };
   for (const l of listeners) {
     if (!concerns(l.topics, event)) continue;
     if (paused.peek() || document.hidden) {
@@ -71,16 +76,15 @@ function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle";
 }
 
 function concerns(topics: string[], e: LiveEvent): boolean {
-  const d = e.data;
   switch (e.name) {
     case "experiment":
-      return topics.includes("experiments") || topics.includes(`experiment/${String(d["id"])}`);
+      return topics.includes("experiments") || topics.includes(`experiment/${e.data.id}`);
     case "trial":
-      return topics.includes(`experiment/${String(d["experimentId"])}`);
+      return topics.includes(`experiment/${e.data.experimentId}`);
     case "points":
-      return topics.includes(`series/${String(d["experiment"])}/${String(d["group"])}/${String(d["metric"])}`);
+      return topics.includes(`series/${e.data.experiment}/${e.data.group}/${e.data.metric}`);
     case "line":
-      return topics.includes(`logs/${String(d["trial"])}`);
+      return topics.includes(`logs/${e.data.trial}`);
     case "cluster":
       return topics.includes("cluster");
     default:

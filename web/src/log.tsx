@@ -10,18 +10,10 @@ import { zone } from "./settings";
 import { lastStates, segments } from "./terminal";
 import { clean, moment } from "./text";
 import { CopyLink } from "./ui";
+import type { LogHit, LogPage, LogSearchEnd } from "./api_types";
 
 const page = 400; // lines that are read at once
 const most = 500; // in the document
-
-interface LogPage {
-  first: number;
-  last: number;
-  lines: LogLine[];
-}
-interface Hit extends LogLine {
-  spans: [number, number][];
-}
 
 export function LogLineView(props: { line: LogLine; marked?: boolean }) {
   const l = props.line;
@@ -199,12 +191,12 @@ export function Log(props: { trial: number }) {
 }
 
 /** Full-text search over one log or many; hits come as they are found. */
-export function SearchLog(props: { where: string; onHit: (h: Hit) => void; wide?: boolean }) {
+export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; wide?: boolean }) {
   const q = params.value.text("q");
   const regex = params.value.flag("regex");
   const typed = useSignal(q);
-  const hits = useSignal<Hit[]>([]);
-  const end = useSignal<{ scanned: number; hits: number } | null>(null);
+  const hits = useSignal<LogLine[]>([]);
+  const end = useSignal<LogSearchEnd | null>(null);
   const fault = useSignal("");
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -219,11 +211,11 @@ export function SearchLog(props: { where: string; onHit: (h: Hit) => void; wide?
     fault.value = "";
     if (q === "") return;
     const abort = new AbortController();
-    let found: Hit[] = [];
+    let found: LogLine[] = [];
     let due = 0;
     lines(
       `/troupe/v1/logs/search?q=${encodeURIComponent(q)}${regex ? "&regex=true" : ""}${props.where ? "&" + props.where : ""}&limit=1000`,
-      (x: { result?: Hit; end?: { scanned: number; hits: number } }) => {
+      (x: LogHit) => {
         if (x.result) found.push(x.result);
         if (x.end) end.value = x.end;
         due ||= requestAnimationFrame(() => {
@@ -276,7 +268,7 @@ export function SearchLog(props: { where: string; onHit: (h: Hit) => void; wide?
               <li key={`${h.trial}:${h.line}`}>
                 <button type="button" onClick={() => props.onHit(h)}>
                   {props.wide && <span>trial {h.trial}, </span>}
-                  <span class="number">{h.line}</span> <Marked text={h.text} spans={h.spans} />
+                  <span class="number">{h.line}</span> <Marked text={h.text} spans={h.spans ?? []} />
                 </button>
               </li>
             ))}

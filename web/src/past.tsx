@@ -5,14 +5,8 @@ import { useEffect, useRef } from "preact/hooks";
 import { explain, get } from "./api";
 import { pastAt, set } from "./router";
 import { clean } from "./text";
-import { say, Time } from "./ui";
-
-interface Moment {
-  sequence: number;
-  at: string;
-  type: string;
-  trial?: number;
-}
+import { Link, say, Time } from "./ui";
+import type { History, Moment } from "./api_types";
 
 const whole = 1000; // places of the slider; the last one is now
 
@@ -22,7 +16,7 @@ export function TimeSlider(props: { experiment: number }) {
   const playing = useSignal(false);
   const at = pastAt.value;
   const load = (): Promise<Moment[]> =>
-    (reading.current ??= get<{ history: Moment[] }>(`/troupe/v1/experiments/${props.experiment}/history`).then(
+    (reading.current ??= get<History>(`/troupe/v1/experiments/${props.experiment}/history`).then(
       (x) => (history.value = x.history),
       (why: unknown) => {
         reading.current = null;
@@ -83,6 +77,7 @@ export function TimeSlider(props: { experiment: number }) {
             as of <Time at={moment?.at} />
             {moment && ` — ${clean(moment.type)}${moment.trial ? ` of trial ${moment.trial}` : ""}`}
           </span>
+          <Link to={`/queue?at=${at}`}>Queue then</Link>
           <button type="button" onClick={() => move(here - 1, all)}>
             Back
           </button>

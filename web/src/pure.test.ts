@@ -6,6 +6,7 @@ import { standing, wouldFree } from "./reasons";
 import { lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, csv, flat, moment, number, short, span } from "./text";
 import { patched, read } from "./address";
+import { drawn, newestFirst } from "./newest";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
 
@@ -143,7 +144,8 @@ test("the address keeps what is not its default", () => {
 
 describe("why something waits", () => {
   const waits = {
-    state: "QUEUED", since: "", trial: 4, reason: { code: "busy", text: "it is next; its slots are held" }, advice: "",
+    allocation: "4.1", trial: 4, experiment: 3, pool: "default", state: "QUEUED" as const, slots: 2, priority: 42, weight: 1, user: "ada", since: "", waitedSeconds: 3, position: 1,
+    also: [], agents: [], reservation: null, estimate: null, reason: { code: "busy", text: "it is next; its slots are held" }, advice: "",
     wouldFree: [
       { allocation: "1.1", agents: ["a", "b"], slots: 8, how: "ends" as const, costSeconds: null, expectedSeconds: 360 },
       { allocation: "2.1", agents: ["c"], slots: 1, how: "preempted" as const, costSeconds: 41, expectedSeconds: null },
@@ -154,7 +156,7 @@ describe("why something waits", () => {
     [{ state: "ACTIVE", trials: { running: 0, waiting: 1, paused: 0 }, waiting: [{ ...waits, advice: "ask" }] }, "1 waiting; trial 4: it is next; its slots are held (ask)"],
     [{ state: "PAUSED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, "paused"],
     [{ state: "COMPLETED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, ""],
-  ])("%#", (x, text) => expect(standing(x)).toBe(text));
+  ])("%#", (x, text) => expect(standing({ experiment: 3, pool: "default", ...x })).toBe(text));
   test("what would free slots", () => expect(wouldFree(waits)).toBe(`1.1 (8 slots on a, b) ends in about ${span(360)}; 2.1 (1 slot on c) could be preempted`));
 });
 
@@ -188,4 +190,27 @@ describe("restarts", () => {
       { x: "relative", at: 10, label: "run 2" },
     ]);
   });
+});
+
+describe("of very many metrics", () => {
+  const info = (name: string, seconds: number, group = "training", kind: "number" | "matrix" = "number") => ({ group, name, kind, trials: 1, reports: 1, lastReport: new Date(1e12 + seconds * 1000).toISOString() });
+  // Reported in turns: the one with the number 7 * i % 1000 at second i.
+  const thousand = Array.from({ length: 1000 }, (_, i) => info(`m${(7 * i) % 1000}`, i)).sort((a, b) => (a.name < b.name ? -1 : 1));
+  test("the newest are those that were reported last, not those of the first names", () => {
+    const { shown, found } = drawn(newestFirst(thousand), [], "", 12);
+    expect(shown).toEqual(Array.from({ length: 12 }, (_, i) => `training.m${(7 * (999 - i)) % 1000}`));
+    expect(found).toBe(1000);
+  });
+  test("those that are pinned come first and count for none of the twelve", () => {
+    const { shown, found } = drawn(newestFirst(thousand), ["training.m0", "training.gone"], "", 12);
+    expect(shown.length).toBe(13);
+    expect(shown[0]).toBe("training.m0");
+    expect(found).toBe(999);
+  });
+  test("a search finds the old ones too", () => expect(drawn(newestFirst(thousand), [], "M7 train", 200).shown).toContain("training.m7"));
+  test("times are compared as times, and in one report names decide", () => {
+    const rows = [{ ...info("b", 0), lastReport: "2026-11-24T10:00:00.5Z" }, { ...info("a", 0), lastReport: "2026-11-24T10:00:00.50Z" }, { ...info("c", 0), lastReport: "2026-11-24T10:00:01Z" }];
+    expect(newestFirst(rows)).toEqual(["training.c", "training.a", "training.b"]);
+  });
+  test("what is no number and what hosts report is not among them", () => expect(newestFirst([info("x", 1, "system"), info("y", 2, "training", "matrix")])).toEqual([]));
 });

@@ -3,6 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { get, type Experiment, type Trial } from "./api";
 import { number } from "./text";
+import type { Outcome } from "./api_types";
 
 const known = new Map<string, Promise<number[]>>();
 
@@ -22,7 +23,7 @@ function values(e: Experiment): Promise<number[]> {
   const key = `${e.id} ${e.numTrials} ${e.bestTrialSearcherMetric}`;
   let mine = known.get(key);
   if (!mine) {
-    mine = get<{ bestSoFar: number[] }>(`/troupe/v1/experiments/${e.id}/outcome`, { history: 50 }).then((x) => x.bestSoFar);
+    mine = get<Outcome>(`/troupe/v1/experiments/${e.id}/outcome`, { history: 50 }).then((x) => x.bestSoFar ?? []);
     mine.catch(() => known.delete(key));
     if (known.size > 500) known.clear();
     known.set(key, mine);

@@ -10,6 +10,7 @@ import type { Cell } from "./filter";
 import { clean, flat, number, span, state } from "./text";
 import { duration } from "./pages/experiments";
 import { State, Time, useRead } from "./ui";
+import type { MetricList, TrialProgressList } from "./api_types";
 
 export interface Row extends Trial {
   hp: Record<string, unknown>;
@@ -23,7 +24,7 @@ export function useTrials(experiment: number, wanted: string[]) {
   const at = pastAt.value;
   const key = `${experiment} ${wanted.join(",")} ${at}`;
   const { now, again } = useRead(key, (signal) =>
-    experiment ? get<{ trials: Trial[] }>(`/troupe/v1/experiments/${experiment}/trials`, { metrics: wanted.join(","), at: at || undefined }, signal) : Promise.resolve({ trials: [] }),
+    experiment ? get<TrialProgressList>(`/troupe/v1/experiments/${experiment}/trials`, { metrics: wanted.join(","), at: at || undefined }, signal) : Promise.resolve({ trials: [] }),
   );
   useSignalEffect(() => {
     if (now.value.state === "ready") rows.value = now.value.value.trials.map(withHp);
@@ -36,8 +37,8 @@ export function useTrials(experiment: number, wanted: string[]) {
     let due = 0;
     let summaries: ReturnType<typeof setTimeout> | undefined;
     const stop = listen([`experiment/${experiment}`], (e) => {
-      if (e.name !== "trial" || e.data["experimentId"] !== experiment) return;
-      const one = withHp(e.data as unknown as Trial);
+      if (e.name !== "trial" || e.data.experimentId !== experiment) return;
+      const one = withHp(e.data);
       fresh.set(one.id, one);
       if (wanted.length > 0) summaries ??= setTimeout(() => ((summaries = undefined), reread.current()), 3000);
       due ||= requestAnimationFrame(() => {
@@ -70,7 +71,7 @@ export function useTrials(experiment: number, wanted: string[]) {
 export function useMetrics(experiment: number): { metrics: Signal<MetricInfo[]>; again: () => void } {
   const metrics = useSignal<MetricInfo[]>([]);
   const { now, again } = useRead(`metrics ${experiment}`, (signal) =>
-    experiment ? get<{ metrics: MetricInfo[] }>(`/troupe/v1/experiments/${experiment}/metrics`, {}, signal) : Promise.resolve({ metrics: [] }),
+    experiment ? get<MetricList>(`/troupe/v1/experiments/${experiment}/metrics`, {}, signal) : Promise.resolve({ metrics: [] }),
   );
   useSignalEffect(() => {
     if (now.value.state === "ready") metrics.value = now.value.value.metrics;

@@ -10,11 +10,7 @@ import { params, set } from "./router";
 import { looks } from "./scales";
 import { clean, csv } from "./text";
 import { Empty, Failed, Link, save, useRead } from "./ui";
-
-interface Usage {
-  slots: { t: string[]; total: number[]; used: number[]; waiting: number[] };
-  by: { user: string; experiment: number | null; slotHours: number }[];
-}
+import type { Usage } from "./api_types";
 
 const spans: [string, string, number, number][] = [
   ["1h", "1 hour", 3600, 20],

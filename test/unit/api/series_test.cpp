@@ -180,6 +180,10 @@ TEST(Metrics, KindsAreToldByTheirForm) {
                                                        {"rows", "table"},
                                                        {"sheet", "table"},
                                                        {"tree", "other"}}));
+  report(*t.reader, 13, "validation", 5, {{"acc", 0.25}});
+  x = asked(t, "/troupe/v1/experiments/8/metrics");
+  for (const auto& m : x["metrics"])
+    EXPECT_EQ(m["lastReport"], to_rfc3339(t0 + std::chrono::seconds(m["name"] == "acc" ? 5 : 1))) << m;
 }
 
 TEST(MsgpackColumns, EveryTagIsPassedOver) {

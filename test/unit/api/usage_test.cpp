@@ -61,5 +61,24 @@ TEST(Usage, ListsAreOfOneLength) {
   EXPECT_TRUE(x["by"].is_array());
 }
 
+TEST(Usage, WhoHasNoPlaceWaitsButForTrialsThatNobodyPlaces) {
+  table t;
+  auto& row = t.reader->trial_rows.at(12);
+  ASSERT_FALSE(row.runs.empty());
+  row.runs.back().on.clear();
+  row.runs.back().started = t0;
+  row.runs.back().ended = {};
+  const auto waiting = [&] {
+    const auto x = *parse_json(t.ask("GET", "/troupe/v1/usage", t.user()).body);
+    double sum = 0;
+    for (const auto& mean : x["slots"]["waiting"])
+      sum += mean.get<double>();
+    return sum;
+  };
+  EXPECT_GT(waiting(), 0);
+  t.reader->experiment_rows.at(row.experiment.value).unmanaged = true;
+  EXPECT_EQ(waiting(), 0);
+}
+
 } // namespace
 } // namespace troupe::api

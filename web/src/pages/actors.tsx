@@ -9,21 +9,7 @@ import { paused, returns } from "../live";
 import { params, set } from "../router";
 import { clean, short, span } from "../text";
 import { Empty, Failed, question, say, useRead } from "../ui";
-
-interface Actor {
-  actor: string;
-  kind: string;
-  node: string;
-  backlog: number;
-  msg_per_s: number;
-  messages: number;
-  run_us_p50: number;
-  run_us_p99: number;
-  wait_us_p99: number;
-  restarts: number;
-  state: string;
-  uptime_s: number;
-}
+import type { ShellActorRow as Actor, ShellActors, ShellInfo, ShellLinks, ShellNotes, ShellOrders, ShellState, ShellTree as Branch } from "../api_types";
 
 const columns: Column<Actor>[] = [
   { key: "id", title: "Actor", value: (a) => a.actor, width: 200 },
@@ -38,14 +24,8 @@ const columns: Column<Actor>[] = [
   { key: "uptime", title: "Up", value: (a) => a.uptime_s, show: (a) => span(a.uptime_s), width: 100 },
 ];
 
-interface Link_ {
-  actor: string;
-  peer: string;
-  how: string;
-}
-
 export default function Actors() {
-  const { now, again } = useRead("actors", (signal) => get<{ rows: Actor[]; missing: { node: string; why: string }[] }>("/troupe/v1/shell/ps", { window: 1 }, signal));
+  const { now, again } = useRead("actors", (signal) => get<ShellActors>("/troupe/v1/shell/ps", { window: 1 }, signal));
   const rows = useSignal<readonly Actor[] | null>(null);
   useSignalEffect(() => {
     if (now.value.state === "ready") rows.value = now.value.value.rows;
@@ -86,11 +66,6 @@ export default function Actors() {
 }
 
 const named = (a: Actor, all: readonly Actor[]): string => (all.some((b) => b !== a && b.actor === a.actor) ? `${a.actor}@${a.node}` : a.actor);
-
-interface Branch {
-  actor: string;
-  children: Branch[];
-}
 
 /** Nodes, and in each its actors below their owners: colour is load, the number the backlog. */
 function Topology(props: { rows: readonly Actor[] }) {
@@ -151,10 +126,10 @@ function owned(actors: Actor[], tree: Branch | null): [Actor, number][] {
 
 function One(props: { name: string }) {
   const q = { actor: props.name };
-  const info = useRead(`info ${props.name}`, (signal) => get<Record<string, unknown>>("/troupe/v1/shell/info", q, signal));
-  const state = useRead(`state ${props.name}`, (signal) => get<{ state: unknown }>("/troupe/v1/shell/state", q, signal));
-  const msgs = useRead(`msgs ${props.name}`, (signal) => get<{ rows: Record<string, unknown>[] }>("/troupe/v1/shell/msgs", { ...q, max: 16 }, signal));
-  const links = useRead(`links ${props.name}`, (signal) => get<{ rows: Link_[] }>("/troupe/v1/shell/links", q, signal));
+  const info = useRead(`info ${props.name}`, (signal) => get<ShellInfo>("/troupe/v1/shell/info", q, signal));
+  const state = useRead(`state ${props.name}`, (signal) => get<ShellState>("/troupe/v1/shell/state", q, signal));
+  const msgs = useRead(`msgs ${props.name}`, (signal) => get<ShellNotes>("/troupe/v1/shell/msgs", { ...q, max: 16 }, signal));
+  const links = useRead(`links ${props.name}`, (signal) => get<ShellLinks>("/troupe/v1/shell/links", q, signal));
   const order = (path: string, done: string) =>
     post(`/troupe/v1/shell/${path}`, { actor: props.name }).then(
       () => say(done),
@@ -238,10 +213,10 @@ function One(props: { name: string }) {
           <tbody>
             {msgs.now.value.value.rows.map((m, i) => (
               <tr key={i}>
-                <td>{clean(String(m["at"] ?? "")).slice(11, 23)}</td>
-                <td>{clean(String(m["from"] ?? ""))}</td>
-                <td title={clean(String(m["text"] ?? ""))}>{clean(String(m["type"] ?? ""))}</td>
-                <td class="num">{m["run_us"] == null ? "" : short(Number(m["run_us"]), 3)}</td>
+                <td>{clean(m.at).slice(11, 23)}</td>
+                <td>{clean(m.from)}</td>
+                <td title={clean(m.text)}>{clean(m.type)}</td>
+                <td class="num">{m.run_us === null ? "" : short(m.run_us, 3)}</td>
               </tr>
             ))}
           </tbody>
@@ -254,11 +229,11 @@ function One(props: { name: string }) {
 
 /** An operator's message: its word, and its fields as JSON. */
 function Send(props: { name: string }) {
-  const known = useRead(`messages ${props.name}`, (signal) => get<{ rows: Record<string, unknown>[] }>("/troupe/v1/shell/messages", { actor: props.name }, signal));
+  const known = useRead(`messages ${props.name}`, (signal) => get<ShellOrders>("/troupe/v1/shell/messages", { actor: props.name }, signal));
   const message = useSignal("");
   const fields = useSignal("");
   const answer = useSignal("");
-  const words = known.now.value.state === "ready" ? known.now.value.value.rows.map((r) => String(r["message"] ?? r["name"] ?? "")).filter(Boolean) : [];
+  const words = known.now.value.state === "ready" ? known.now.value.value.rows.map((r) => r.name) : [];
   const send = () => {
     let given: unknown = {};
     try {

@@ -9,12 +9,7 @@ import { bestSoFar } from "../spark";
 import { trialColumns, useHparams, useMetrics, useTrials } from "../trials";
 import { Empty, Failed, Link, save, useRead } from "../ui";
 import { smallerIsBetter } from "./experiment";
-
-interface Importance {
-  method: string;
-  trials: number;
-  hparams: { name: string; importance: number }[];
-}
+import type { Importance, ParetoFront } from "../api_types";
 
 export function Analysis(props: { of: Experiment }) {
   const e = props.of;
@@ -146,18 +141,12 @@ function ImportanceChart(props: { of: Experiment; trials: number }) {
   );
 }
 
-interface Fronts {
-  metrics: { name: string; smallerIsBetter: boolean }[];
-  trials: number;
-  front: { trialId: number; hparams: Record<string, unknown>; metrics: Record<string, number> }[];
-}
-
 function Pareto(props: { of: Experiment; passing: ReadonlySet<number> }) {
   const several = Array.isArray((props.of.config["searcher"] as { metrics?: unknown } | undefined)?.metrics) || Array.isArray((props.of.config["searcher"] as { metric?: unknown } | undefined)?.metric);
-  const { now } = useRead(`pareto ${props.of.id} ${several} ${props.of.numTrials}`, (signal) => (several ? get<Fronts>(`/troupe/v1/experiments/${props.of.id}/pareto`, {}, signal) : Promise.resolve(null)));
+  const { now } = useRead(`pareto ${props.of.id} ${several} ${props.of.numTrials}`, (signal) => (several ? get<ParetoFront>(`/troupe/v1/experiments/${props.of.id}/pareto`, {}, signal) : Promise.resolve(null)));
   const f = now.value.state === "ready" ? now.value.value : null;
   if (!f || f.metrics.length < 2) return null;
-  const [a, b] = f.metrics as [Fronts["metrics"][0], Fronts["metrics"][0]];
+  const [a, b] = f.metrics as [ParetoFront["metrics"][0], ParetoFront["metrics"][0]];
   const shown = f.front.filter((p) => props.passing.has(p.trialId));
   const points = shown.map((p) => ({ id: String(p.trialId), x: p.metrics[a.name] ?? NaN, y: p.metrics[b.name] ?? NaN }));
   return (

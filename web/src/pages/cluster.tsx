@@ -7,6 +7,7 @@ import { listen, returns } from "../live";
 import { bytes, clean } from "../text";
 import { Empty, Failed, Link, question, say, State, Time, useRead } from "../ui";
 import { UsageOverTime } from "../usage";
+import type { GetAgentsResponse } from "../api_types";
 
 const slots = (a: Agent) => Object.values(a.slots).sort((x, y) => Number(x.id) - Number(y.id));
 const busy = (a: Agent) => slots(a).filter((s) => s.container).length;
@@ -43,14 +44,14 @@ function useOwners(all: readonly Agent[]): ReadonlyMap<string, string> {
 
 export default function Cluster() {
   const agents = useSignal<readonly Agent[] | null>(null);
-  const { now, again } = useRead("agents", (signal) => get<{ agents: Agent[] }>("/api/v1/agents", {}, signal));
+  const { now, again } = useRead("agents", (signal) => get<GetAgentsResponse>("/api/v1/agents", {}, signal));
   useSignalEffect(() => {
     if (now.value.state === "ready") agents.value = now.value.value.agents;
   });
   useEffect(
     () =>
       listen(["cluster"], (e) => {
-        if (e.name === "cluster") agents.value = e.data["agents"] as Agent[];
+        if (e.name === "cluster") agents.value = e.data.agents;
       }),
     [],
   );

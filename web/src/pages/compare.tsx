@@ -6,6 +6,7 @@ import { hovered } from "../hover";
 import { params, set } from "../router";
 import { clean, csv, flat, number, short } from "../text";
 import { CopyLink, Empty, Failed, Link, save, useRead } from "../ui";
+import type { GetExperimentResponse, GetTrialResponse, MetricList, TrialProgressList } from "../api_types";
 
 const most = 100;
 
@@ -17,24 +18,29 @@ interface View {
 }
 
 async function read(trials: number[], experiments: number[], signal: AbortSignal): Promise<View> {
-  const one = (id: number) => get<{ experiment: Experiment }>(`/api/v1/experiments/${id}`, {}, signal).then((x) => x.experiment);
+  const one = (id: number) => get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal).then((x) => x.experiment);
   const known = new Map<number, Experiment>();
   for (const e of await Promise.all(experiments.map(one))) known.set(e.id, e);
   const ids = trials.concat(experiments.flatMap((e) => known.get(e)?.bestTrialId ?? [])).slice(0, most);
-  const owners = await Promise.all(ids.map((id) => get<{ trial: { experimentId: number } }>(`/api/v1/trials/${id}`, {}, signal).then((x) => x.trial.experimentId)));
+  const owners = await Promise.all(ids.map((id) => get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal).then((x) => x.trial.experimentId)));
   const missing = Array.from(new Set(owners)).filter((id) => !known.has(id));
   for (const e of await Promise.all(missing.map(one))) known.set(e.id, e);
   const all = Array.from(new Set(owners));
-  const infos = await Promise.all(all.map((id) => get<{ metrics: MetricInfo[] }>(`/troupe/v1/experiments/${id}/metrics`, {}, signal)));
+  const infos = await Promise.all(all.map((id) => get<MetricList>(`/troupe/v1/experiments/${id}/metrics`, {}, signal)));
   const byName = new Map<string, MetricInfo>();
-  for (const info of infos) for (const m of info.metrics) byName.set(`${m.group}.${m.name}`, m);
+  for (const info of infos)
+    for (const m of info.metrics) {
+      const name = `${m.group}.${m.name}`;
+      const known = byName.get(name);
+      if (!known || Date.parse(known.lastReport) < Date.parse(m.lastReport)) byName.set(name, m);
+    }
   const metrics = Array.from(byName.values());
   const wanted = metrics
     .filter((m) => m.kind === "number")
     .slice(0, 200)
     .map((m) => `${m.group}.${m.name}`)
     .join(",");
-  const lists = await Promise.all(all.map((id) => get<{ trials: Trial[] }>(`/troupe/v1/experiments/${id}/trials`, { metrics: wanted }, signal)));
+  const lists = await Promise.all(all.map((id) => get<TrialProgressList>(`/troupe/v1/experiments/${id}/trials`, { metrics: wanted }, signal)));
   const byId = new Map(lists.flatMap((l) => l.trials).map((t) => [t.id, t]));
   return {
     trials: ids.flatMap((id) => {

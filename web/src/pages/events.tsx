@@ -1,19 +1,15 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { get, type Experiment } from "../api";
+import { get } from "../api";
 import { usePage } from "../app";
 import { EventGrid } from "../events";
 import { Grid, type Column } from "../grid";
 import { params, set } from "../router";
 import { clean } from "../text";
 import { Empty, Failed, Time, useRead } from "../ui";
+import type { GetExperimentsResponse, ShellEvent, ShellEvents } from "../api_types";
 
-interface Row {
-  at: string;
-  kind: string;
-  actor: string;
-  what: string;
-  user: string;
+interface Row extends ShellEvent {
   number: number;
 }
 const columns: Column<Row>[] = [
@@ -29,7 +25,7 @@ export default function Events() {
   usePage("Events", "ready");
   const kind = params.value.text("kind");
   const experiment = params.value.text("experiment");
-  const { now } = useRead("names", (signal) => get<{ experiments: Experiment[] }>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal));
+  const { now } = useRead("names", (signal) => get<GetExperimentsResponse>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal));
   const list = now.value.state === "ready" ? now.value.value.experiments : [];
   return (
     <>
@@ -59,7 +55,7 @@ export default function Events() {
           </label>
         )}
       </div>
-      {kind === "" ? <EventGrid query={experiment ? `experiment=${encodeURIComponent(experiment)}` : ""} /> : <Desk kind={kind} key={kind} />}
+      {kind === "" ? <EventGrid query={experiment ? `experiment=${encodeURIComponent(experiment)}` : ""} command={experiment ? `troupe experiment events ${experiment}` : "troupe shell -c 'events kind=state --max 10000'"} /> : <Desk kind={kind} key={kind} />}
     </>
   );
 }
@@ -67,7 +63,7 @@ export default function Events() {
 /** What the desk of the shell keeps: not facts of the journal. */
 function Desk(props: { kind: string }) {
   const again_ = useSignal(0);
-  const { now, again } = useRead(`desk ${props.kind} ${again_.value}`, (signal) => get<{ rows: Omit<Row, "number">[] }>("/troupe/v1/shell/events", { kind: props.kind, max: 1000 }, signal));
+  const { now, again } = useRead(`desk ${props.kind} ${again_.value}`, (signal) => get<ShellEvents>("/troupe/v1/shell/events", { kind: props.kind, max: 1000 }, signal));
   useEffect(() => {
     const due = setInterval(() => document.hidden || again(), 5000);
     return () => clearInterval(due);

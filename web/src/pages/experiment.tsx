@@ -19,6 +19,7 @@ import { Analysis } from "./analysis";
 import { SearchStory } from "./search";
 import { Code, Config, Fork } from "./files";
 import { ended } from "./home";
+import type { GetExperimentResponse, Outcome, SearchStory as Story } from "../api_types";
 
 const tabs: [string, string][] = [
   ["", "Overview"],
@@ -38,14 +39,14 @@ const timed = ["", "trials", "curves", "analysis", "search"]; // can be seen as 
 export default function ExperimentPage(props: PageProps) {
   const id = props.id;
   const one = useSignal<Experiment | null>(null);
-  const { now, again } = useRead(`experiment ${id}`, (signal) => get<{ experiment: Experiment }>(`/api/v1/experiments/${id}`, {}, signal));
+  const { now, again } = useRead(`experiment ${id}`, (signal) => get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal));
   useSignalEffect(() => {
     if (now.value.state === "ready") one.value = now.value.value.experiment;
   });
   useEffect(() => {
     return listen([`experiment/${id}`], (e) => {
-      if (e.name !== "experiment" || e.data["id"] !== id) return;
-      const fresh = e.data as unknown as Experiment;
+      if (e.name !== "experiment" || e.data.id !== id) return;
+      const fresh = e.data;
       const old = one.peek();
       if (old && old.state !== fresh.state) say(`experiment ${id} is ${state(fresh.state).toLowerCase()}`);
       one.value = { ...old, ...fresh };
@@ -100,7 +101,7 @@ export default function ExperimentPage(props: PageProps) {
           {props.tab === "logs" && <Logs of={e} />}
           {props.tab === "code" && <Code of={e} />}
           {props.tab === "config" && <Config of={e} />}
-          {props.tab === "events" && <EventGrid query={`experiment=${id}`} />}
+          {props.tab === "events" && <EventGrid query={`experiment=${id}`} command={`troupe experiment events ${id}`} />}
           {!known && <p>There is no such page of an experiment.</p>}
         </div>
       )}
@@ -165,17 +166,6 @@ function Actions(props: { of: Experiment; plain: boolean }) {
       )}
     </div>
   );
-}
-
-interface Outcome {
-  state: string;
-  numTrials: number;
-  progress: number;
-  why: string;
-  bestTrialId: number | null;
-  bestMetric: number | string | null;
-  bestTrial: { hparams: Record<string, unknown>; bestValidation: { metrics: { avgMetrics: Record<string, unknown> } } | null } | null;
-  bestCheckpoint: { uuid: string; totalBatches: number; path: string } | null;
 }
 
 export function ranked<T extends Trial>(rows: readonly T[], smaller: boolean): T[] {
@@ -264,7 +254,7 @@ function Overview(props: { of: Experiment }) {
 
 function LastDecisions(props: { of: Experiment; at: number }) {
   const e = props.of;
-  const { now } = useRead(`decisions ${e.id} ${e.numTrials} ${e.state} ${props.at}`, (signal) => get<{ decisions: { sequence: number; at: string; trial?: number; what: string; why: string }[] }>(`/troupe/v1/experiments/${e.id}/search`, { at: props.at || undefined }, signal));
+  const { now } = useRead(`decisions ${e.id} ${e.numTrials} ${e.state} ${props.at}`, (signal) => get<Story>(`/troupe/v1/experiments/${e.id}/search`, { at: props.at || undefined }, signal));
   const last = now.value.state === "ready" ? now.value.value.decisions.slice(-8).reverse() : [];
   if (last.length === 0) return null;
   return (

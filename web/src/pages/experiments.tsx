@@ -8,6 +8,7 @@ import { go } from "../router";
 import { clean, number, span, state } from "../text";
 import { Empty, Failed, Progress, question, say, State, Time, useRead } from "../ui";
 import { Spark } from "../spark";
+import type { GetExperimentsResponse } from "../api_types";
 
 export function duration(e: { startTime: string; endTime?: string }): number {
   return ((e.endTime ? Date.parse(e.endTime) : Date.now()) - Date.parse(e.startTime)) / 1000;
@@ -30,7 +31,7 @@ const columns: Column<Experiment>[] = [
 
 export default function Experiments() {
   const rows = useSignal<readonly Experiment[]>([]);
-  const { now, again } = useRead("experiments", (signal) => get<{ experiments: Experiment[] }>("/api/v1/experiments", { limit: -1 }, signal));
+  const { now, again } = useRead("experiments", (signal) => get<GetExperimentsResponse>("/api/v1/experiments", { limit: -1 }, signal));
   useSignalEffect(() => {
     if (now.value.state === "ready") rows.value = now.value.value.experiments;
   });

@@ -7,18 +7,11 @@ import { Editor, type FaultAt } from "../editor";
 import { go, params, set } from "../router";
 import { bytes, clean, flat } from "../text";
 import { Copy, Empty, Failed, say, useRead } from "../ui";
-
-interface Node {
-  path: string;
-  name: string;
-  isDir: boolean;
-  contentLength: number;
-  files: Node[];
-}
+import type { FileNode as Node, GetExperimentResponse, GetModelDefFileResponse, GetModelDefTreeResponse } from "../api_types";
 
 export function Code(props: { of: Experiment }) {
   const id = props.of.id;
-  const { now, again } = useRead(`tree ${id}`, (signal) => get<{ files: Node[] }>(`/api/v1/experiments/${id}/file_tree`, {}, signal));
+  const { now, again } = useRead(`tree ${id}`, (signal) => get<GetModelDefTreeResponse>(`/api/v1/experiments/${id}/file_tree`, {}, signal));
   const file = params.value.text("file");
   const v = now.value;
   if (v.state === "error") return <Failed why={v.why} again={again} />;
@@ -59,7 +52,7 @@ function Tree(props: { nodes: Node[]; at: string }) {
 
 function FileView(props: { id: number; path: string }) {
   const { now, again } = useRead(`file ${props.id} ${props.path}`, async () => {
-    const got = await post<{ file: string }>(`/api/v1/experiments/${props.id}/file`, { path: props.path });
+    const got = await post<GetModelDefFileResponse>(`/api/v1/experiments/${props.id}/file`, { path: props.path });
     const raw = Uint8Array.from(atob(got.file), (c) => c.charCodeAt(0));
     return raw.includes(0) || raw.length > 2_000_000 ? null : new TextDecoder().decode(raw);
   });
@@ -82,7 +75,7 @@ function FileView(props: { id: number; path: string }) {
 
 export function Config(props: { of: Experiment }) {
   const e = props.of;
-  const { now } = useRead(`original ${e.id}`, (signal) => get<{ experiment: Experiment }>(`/api/v1/experiments/${e.id}`, {}, signal));
+  const { now } = useRead(`original ${e.id}`, (signal) => get<GetExperimentResponse>(`/api/v1/experiments/${e.id}`, {}, signal));
   const other = params.value.text("to", e.forkedFrom ? String(e.forkedFrom) : "");
   const source = now.value.state === "ready" ? (now.value.value.experiment.originalConfig ?? "") : "";
   const tab = params.value.text("show", "submitted");
@@ -118,7 +111,7 @@ export function Config(props: { of: Experiment }) {
 }
 
 function Differences(props: { of: Experiment; to: string; source: string }) {
-  const { now, again } = useRead(`other ${props.to}`, (signal) => (props.to ? get<{ experiment: Experiment }>(`/api/v1/experiments/${props.to}`, {}, signal) : Promise.resolve(null)));
+  const { now, again } = useRead(`other ${props.to}`, (signal) => (props.to ? get<GetExperimentResponse>(`/api/v1/experiments/${props.to}`, {}, signal) : Promise.resolve(null)));
   const v = now.value;
   if (v.state === "error") return <Failed why={v.why} again={again} />;
   if (v.state === "loading") return null;
@@ -175,7 +168,7 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
   const area = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
     box.current?.showModal();
-    void get<{ experiment: Experiment }>(`/api/v1/experiments/${e.id}`).then(
+    void get<GetExperimentResponse>(`/api/v1/experiments/${e.id}`).then(
       (x) => (text.value = x.experiment.originalConfig ?? ""),
       (why: unknown) => (fault.value = explain(why)),
     );

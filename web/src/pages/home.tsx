@@ -6,10 +6,8 @@ import { listen, returns } from "../live";
 import { standing } from "../reasons";
 import { short, clean, number } from "../text";
 import { Copy, Failed, Link, Progress, State, Time, useRead } from "../ui";
+import type { GetExperimentsResponse, Outcome, Status } from "../api_types";
 
-interface Status {
-  slots: { total: number; used: number };
-}
 interface View {
   all: Experiment[];
   status: Status;
@@ -18,7 +16,7 @@ interface View {
 
 async function read(signal: AbortSignal): Promise<View> {
   const [list, status] = await Promise.all([
-    get<{ experiments: Experiment[] }>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal),
+    get<GetExperimentsResponse>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal),
     get<Status>("/troupe/v1/status", {}, signal),
   ]);
   const open = list.experiments.filter((e) => !ended(e)).slice(0, 20);
@@ -153,7 +151,7 @@ function Overview(props: View) {
 }
 
 function Failure(props: { of: Experiment }) {
-  const { now } = useRead(`failure ${props.of.id}`, (signal) => get<{ why: string }>(`/troupe/v1/experiments/${props.of.id}/outcome`, {}, signal));
+  const { now } = useRead(`failure ${props.of.id}`, (signal) => get<Outcome>(`/troupe/v1/experiments/${props.of.id}/outcome`, {}, signal));
   const v = now.value;
   return (
     <li>

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { explain, request, session, signedIn, type Session } from "../api";
+import { explain, request, session, signedIn, sessionIn } from "../api";
 import { usePage } from "../app";
 import { go, params, place } from "../router";
 import { clean } from "../text";
@@ -23,8 +23,7 @@ export function SignIn(props: { over: boolean }) {
     busy.value = true;
     fault.value = "";
     try {
-      const answer = (await (await request("POST", "/troupe/v1/session", body)).json()) as Session;
-      signedIn(answer);
+      signedIn(sessionIn((await (await request("POST", "/troupe/v1/session", body)).json()) as never)!);
       if (!props.over) go(next(), true);
     } catch (why) {
       fault.value = explain(why);

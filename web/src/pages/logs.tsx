@@ -1,16 +1,17 @@
 import { useSignal } from "@preact/signals";
-import { get, type Experiment } from "../api";
+import { get } from "../api";
 import { usePage } from "../app";
 import { SearchLog } from "../log";
 import { go, params, set } from "../router";
 import { clean } from "../text";
 import { CopyLink, useRead } from "../ui";
+import type { GetExperimentsResponse } from "../api_types";
 
 export default function Logs() {
   usePage("Logs", "ready");
   const of = params.value.text("experiment");
   const typed = useSignal(of);
-  const { now } = useRead("names", (signal) => get<{ experiments: Experiment[] }>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal));
+  const { now } = useRead("names", (signal) => get<GetExperimentsResponse>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal));
   const list = now.value.state === "ready" ? now.value.value.experiments : [];
   return (
     <>

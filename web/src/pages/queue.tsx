@@ -5,26 +5,32 @@ import { usePage } from "../app";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
 import { wouldFree } from "../reasons";
+import { params, set } from "../router";
 import { clean } from "../text";
 import { Empty, Failed, Link, Time, useRead } from "../ui";
+import type { Queue as Waits } from "../api_types";
 
 interface Row extends Waiting {
-  order: number;
-  trial: string;
+  order: number | null;
   why: Explanation | null;
 }
 
 export default function Queue() {
   const rows = useSignal<readonly Row[] | null>(null);
   const known = useRef(new Map<string, Explanation>());
-  const { now, again } = useRead("queue", (signal) => get<{ waiting: Waiting[] }>("/troupe/v1/queue", {}, signal));
-  const show = (list: Waiting[]) => {
-    rows.value = list.map((w, i) => ({ ...w, order: i + 1, trial: w.allocation.split(".")[0] ?? "", why: known.current.get(w.allocation) ?? null }));
+  // After this fact; 0: now. Of the past is known who waited for what, and neither turns nor reasons.
+  const at = Math.max(0, Math.floor(Number(params.value.text("at")) || 0));
+  const { now, again } = useRead(`queue ${at}`, (signal) => get<Waits>("/troupe/v1/queue", { at: at || undefined }, signal));
+  const show = (list: readonly Waiting[]) => {
+    if (at > 0) {
+      rows.value = list.map((w) => ({ ...w, order: null, why: null }));
+      return;
+    }
+    rows.value = list.map((w, i) => ({ ...w, order: i + 1, why: known.current.get(w.allocation) ?? null }));
     // Reasons of the first hundred; those further back read the same.
     for (const w of list.slice(0, 100)) {
-      const trial = w.allocation.split(".")[0] ?? "";
-      if (known.current.has(w.allocation) || !/^\d+$/.test(trial)) continue;
-      get<Explanation>(`/troupe/v1/trials/${trial}/explain`).then(
+      if (known.current.has(w.allocation) || w.trial === 0) continue;
+      get<Explanation>(`/troupe/v1/trials/${w.trial}/explain`).then(
         (x) => {
           known.current.set(w.allocation, x);
           rows.value = (rows.peek() ?? []).map((r) => (r.allocation === w.allocation ? { ...r, why: x } : r));
@@ -36,22 +42,23 @@ export default function Queue() {
   useSignalEffect(() => {
     if (now.value.state === "ready") show(now.value.value.waiting);
   });
-  useEffect(
-    () =>
-      listen(["cluster"], (e) => {
-        if (e.name === "cluster") show((e.data["waiting"] as Waiting[] | undefined) ?? []);
-      }),
-    [],
-  );
+  useEffect(() => {
+    if (at > 0) return;
+    return listen(["cluster"], (e) => {
+      if (e.name === "cluster") show(e.data.waiting);
+    });
+  }, [at]);
   useSignalEffect(() => {
     if (returns.value > 0) again();
   });
   const columns: Column<Row>[] = [
     { key: "order", title: "Place", value: (r) => r.order, width: 70 },
-    { key: "id", title: "Trial", value: (r) => r.trial, show: (r) => (/^\d+$/.test(r.trial) ? <Link to={`/trials/${r.trial}`}>{r.trial}</Link> : clean(r.allocation)), width: 110 },
+    { key: "id", title: "Trial", value: (r) => (r.trial > 0 ? r.trial : r.allocation), show: (r) => (r.trial > 0 ? <Link to={`/trials/${r.trial}`}>{r.trial}</Link> : clean(r.allocation)), width: 110 },
     { key: "slots", title: "Slots", value: (r) => r.slots, width: 70 },
     { key: "pool", title: "Pool", value: (r) => r.pool, width: 110 },
-    { key: "since", title: "Since", value: (r) => r.why?.since ?? null, show: (r) => <Time at={r.why?.since} />, width: 170 },
+    { key: "priority", title: "Priority", value: (r) => r.priority, width: 90 },
+    { key: "user", title: "User", value: (r) => r.user, width: 110 },
+    { key: "since", title: "Since", value: (r) => r.since, show: (r) => <Time at={r.since} />, width: 170 },
     { key: "why", title: "Why it waits", value: (r) => r.why?.reason.text ?? null, width: 420 },
     { key: "free", title: "What would free slots", value: (r) => (r.why ? wouldFree(r.why) : null), width: 240 },
   ];
@@ -60,8 +67,18 @@ export default function Queue() {
   return (
     <>
       <h1 tabIndex={-1}>Queue</h1>
+      {at > 0 && (
+        <p class="past on">
+          <span role="status" data-testid="as-of">
+            as of <Time at={now.value.state === "ready" ? now.value.value.at : undefined} />, after fact {at}; whose turn it was and why each waited is kept nowhere
+          </span>{" "}
+          <button type="button" onClick={() => set({ at: null })}>
+            Now
+          </button>
+        </p>
+      )}
       {now.value.state === "error" && !all && <Failed why={now.value.why} again={again} />}
-      {all && <Grid name="Queue" rows={all} columns={columns} id={(r) => r.allocation} usualSort="order" bare={["id", "pool"]} command="troupe shell -c queue" empty={<Empty>Nothing waits for slots.</Empty>} />}
+      {all && <Grid name="Queue" rows={all} columns={columns} id={(r) => r.allocation} usualSort={at > 0 ? "since" : "order"} bare={["id", "pool"]} command={at > 0 ? `troupe queue list --at ${at}` : "troupe queue list"} empty={<Empty>{at > 0 ? "Nothing waited for slots." : "Nothing waits for slots."}</Empty>} />}
     </>
   );
 }

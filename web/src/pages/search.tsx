@@ -5,15 +5,7 @@ import { clean, number, short, csv } from "../text";
 import { Empty, Failed, Link, save, Time, useRead } from "../ui";
 import { useEffect, useRef } from "preact/hooks";
 import { pastAt } from "../router";
-
-interface Story {
-  searcher: string;
-  metric: string;
-  timeMetric: string;
-  smallerIsBetter: boolean;
-  brackets: { maxTrials: number; rungs: { units: number; entered: number; stopped: number; needed: number | string; trials: { trial: number; metric: number | string; fate: string }[] }[] }[];
-  decisions: { sequence: number; at: string; trial?: number; what: string; why: string; rung?: number; units?: number; metric?: number | string; needed?: number | string; source?: number }[];
-}
+import type { SearchStory as Story } from "../api_types";
 
 export function SearchStory(props: { of: Experiment }) {
   const id = props.of.id;

@@ -5,6 +5,7 @@ import { usePage } from "../app";
 import { density, singleKeys, theme, zone, type Theme } from "../settings";
 import { clean } from "../text";
 import { Failed, question, say, useRead } from "../ui";
+import type { GetUsersResponse, User } from "../api_types";
 
 export default function Settings() {
   usePage("Settings", "ready");
@@ -87,16 +88,8 @@ function OwnPassword() {
   );
 }
 
-interface User {
-  id: number;
-  username: string;
-  displayName: string;
-  admin: boolean;
-  active: boolean;
-}
-
 function Users() {
-  const { now, again } = useRead("users", (signal) => get<{ users: User[] }>("/api/v1/users", {}, signal));
+  const { now, again } = useRead("users", (signal) => get<GetUsersResponse>("/api/v1/users", {}, signal));
   const name = useRef<HTMLInputElement>(null);
   const word = useRef<HTMLInputElement>(null);
   const admin = useRef<HTMLInputElement>(null);

@@ -1,6 +1,6 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { get, may, post, explain, type Experiment, type Explanation, type LogLine, type Trial } from "../api";
+import { get, may, post, explain, type Experiment, type Explanation, type Trial } from "../api";
 import { usePage, type PageProps } from "../app";
 import { CheckpointGrid } from "../checkpoints";
 import { Curves, MoreCurves } from "../curves";
@@ -18,6 +18,7 @@ import { useMetrics } from "../trials";
 import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, say, State, Time, useRead } from "../ui";
 import { duration } from "./experiments";
 import { ended } from "./home";
+import type { GetExperimentResponse, GetTaskResponse, GetTrialResponse, LogPage, MetricReport as Report, Task, Trial as Full } from "../api_types";
 
 const tabs: [string, string][] = [
   ["", "Curves"],
@@ -28,21 +29,6 @@ const tabs: [string, string][] = [
   ["events", "Events"],
 ];
 
-interface Full {
-  id: number;
-  experimentId: number;
-  state: string;
-  hparams: Record<string, unknown>;
-  restarts: number;
-  startTime: string;
-  endTime?: string;
-  totalBatchesProcessed: number;
-  why: string;
-  taskId: string;
-}
-interface Task {
-  allocations: { allocationId: string; state: string; startTime: string; endTime?: string; exitReason?: string; slots: number }[];
-}
 interface View {
   trial: Full;
   experiment: Experiment;
@@ -53,8 +39,8 @@ export default function TrialPage(props: PageProps) {
   const id = props.id;
   const view = useSignal<View | null>(null);
   const { now, again } = useRead(`trial ${id}`, async (signal) => {
-    const { trial } = await get<{ trial: Full }>(`/api/v1/trials/${id}`, {}, signal);
-    const [e, t] = await Promise.all([get<{ experiment: Experiment }>(`/api/v1/experiments/${trial.experimentId}`, {}, signal), get<{ task: Task }>(`/api/v1/tasks/${encodeURIComponent(trial.taskId)}`, {}, signal)]);
+    const { trial } = await get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal);
+    const [e, t] = await Promise.all([get<GetExperimentResponse>(`/api/v1/experiments/${trial.experimentId}`, {}, signal), get<GetTaskResponse>(`/api/v1/tasks/${encodeURIComponent(trial.taskId)}`, {}, signal)]);
     return { trial, experiment: e.experiment, task: t.task };
   });
   useSignalEffect(() => {
@@ -65,7 +51,7 @@ export default function TrialPage(props: PageProps) {
     if (!v) return;
     let due: ReturnType<typeof setTimeout> | undefined;
     const stop = listen([`experiment/${v.trial.experimentId}`], (e) => {
-      if (e.name !== "trial" || e.data["id"] !== id) return;
+      if (e.name !== "trial" || e.data.id !== id) return;
       due ??= setTimeout(() => ((due = undefined), again()), 500);
     });
     return () => {
@@ -140,7 +126,7 @@ export default function TrialPage(props: PageProps) {
           {props.tab === "logs" && <Log trial={id} />}
           {props.tab === "resources" && <TrialResources {...v} />}
           {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/trials/${id}/checkpoints`} topic={`experiment/${v.trial.experimentId}`} command={`troupe checkpoint list --trial ${id}`} metric={v.experiment.searcherMetric} />}
-          {props.tab === "events" && <EventGrid query={`entity=trial/${id}`} />}
+          {props.tab === "events" && <EventGrid query={`entity=trial/${id}`} command={`troupe trial events ${id}`} />}
           {!known && <p>There is no such page of a trial.</p>}
         </div>
       )}
@@ -236,7 +222,7 @@ function Overview(props: View) {
 /** What a failed trial said last. */
 function LastLines(props: { trial: number; of: readonly number[] }) {
   const first = props.of[0]!;
-  const { now } = useRead(`lines ${props.trial} ${first} ${props.of.length}`, (signal) => get<{ lines: LogLine[] }>(`/troupe/v1/trials/${props.trial}/log`, { from: first, limit: props.of.length }, signal));
+  const { now } = useRead(`lines ${props.trial} ${first} ${props.of.length}`, (signal) => get<LogPage>(`/troupe/v1/trials/${props.trial}/log`, { from: first, limit: props.of.length }, signal));
   const found = now.value.state === "ready" ? now.value.value.lines : [];
   return (
     <div data-testid="last-lines">
@@ -255,19 +241,9 @@ function LastLines(props: { trial: number; of: readonly number[] }) {
   );
 }
 
-interface Report {
-  row: number;
-  group: string;
-  totalBatches: number;
-  trialRunId: number;
-  endTime: string;
-  archived: boolean;
-  metrics: Record<string, unknown>;
-}
-
 const mostReports = 20_000;
 
-function Reports(props: { trial: Full }) {
+function Reports(props: GetTrialResponse) {
   const id = props.trial.id;
   const { now, again } = useRead(`reports ${id}`, (signal) => get<Report[]>(`/troupe/v1/trials/${id}/metrics`, { limit: mostReports }, signal));
   const later = useSignal<readonly Report[]>([]);
