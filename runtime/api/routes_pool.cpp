@@ -28,7 +28,16 @@ void queue(const call_ptr& c, const reply& back) {
   auto sequence = c->query.number("at", 0);
   if (!sequence || *sequence < 1)
     return back(failure({errc::invalid, "at has to be the number of a fact"}));
-  auto then = c->parts->past->queue_after(*c->parts, static_cast<std::uint64_t>(*sequence));
+  // Folded once for all who look; each is shown of it what they may see.
+  auto then = c->parts->past->queue_after(c->parts->all ? *c->parts->all : *c->parts,
+                                          static_cast<std::uint64_t>(*sequence));
+  if (then && c->by.roles) {
+    value shown = value::array();
+    for (auto& one : then->at("waiting"))
+      if (c->parts->storage->task(parse_allocation(one.at("allocation").get<std::string>()).task))
+        shown.push_back(std::move(one));
+    then->at("waiting") = std::move(shown);
+  }
   back(then ? json(*then, c->query.has("pretty")) : failure(then.error()));
 }
 
