@@ -208,6 +208,21 @@ value storage_of(const value& x) {
   return out;
 }
 
+/// Days, -1 for ever, become `cluster.tokens`; what is not said fits what is.
+value token_lives_of(const value& lives) {
+  constexpr std::int64_t usual_days = 30;
+  const auto days = [&](const char* key) -> std::optional<std::int64_t> {
+    const auto said = lives.value(key, value());
+    if (!said.is_number_integer())
+      return std::nullopt;
+    return said == -1 ? longest_days : said.get<std::int64_t>();
+  };
+  const auto usual = days("default_lifespan_days"), longest = days("max_lifespan_days");
+  const auto most = longest.value_or(std::max(usual_days, usual.value_or(0)));
+  return {{"default", std::to_string(usual.value_or(std::min(usual_days, most))) + "d"},
+          {"longest", std::to_string(most) + "d"}};
+}
+
 /// Keys of the checked and completed file; `root` tells which of them somebody wrote.
 value cluster_file_of(const value& x, const node& root, mover& says) {
   value cluster = value::object();
@@ -231,12 +246,8 @@ value cluster_file_of(const value& x, const node& root, mover& says) {
     if (rights.value("strict_job_queue_control", value()) == true)
       cluster["strict_job_queue_control"] = true;
   }
-  if (const auto tokens = security.is_object() ? security.value("token", value()) : value();
-      tokens.is_object())
-    for (const auto& [from, to] :
-         {std::pair{"default_lifespan_days", "default"}, {"max_lifespan_days", "longest"}})
-      if (const auto days = tokens.value(from, value()); days.is_number_integer())
-        cluster["tokens"][to] = std::to_string(days == -1 ? longest_days : days.get<std::int64_t>()) + "d";
+  if (const auto lives = security.is_object() ? security.value("token", value()) : value(); lives.is_object())
+    cluster["tokens"] = token_lives_of(lives);
   for (const char* key : {"notebook_timeout", "tensorboard_timeout"})
     if (const auto seconds = given(root, key); seconds.is_number_integer())
       cluster[key] = seconds_text(seconds.get<std::int64_t>());

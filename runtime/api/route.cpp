@@ -25,6 +25,13 @@ authority::principal identity::asks() const {
   return out;
 }
 
+void identity::take_roles(role_book* book) {
+  if (!book)
+    return;
+  roles = book->of({user_id});
+  who.admin = !is_task() && roles->holds_role(authority::cluster_admin);
+}
+
 result<void> allowed(const call& c, action what, const authority::resource& on) {
   const auto who = c.by.asks();
   const auto* rule = authority::rule_of({what, on.kind});

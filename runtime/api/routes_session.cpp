@@ -18,9 +18,13 @@ std::string set_cookie(const call& c, const std::string& token, std::int64_t sec
 
 /// What this user may do to any thing of a kind, as "kill experiment": so that the page offers nothing else.
 value rights_of(const identity& by) {
+  const auto may = [&](authority::need what) {
+    const auto wanted = by.roles ? authority::needed(what) : std::nullopt;
+    return wanted ? by.roles->anywhere(*wanted) : bool(authority::may_any(by.asks(), what));
+  };
   value list = value::array();
   for (const auto& rule : authority::rules())
-    if (authority::may_any(by.asks(), rule.on))
+    if (may(rule.on))
       list.push_back(std::string(authority::name(rule.on.what)) + " " + authority::name(rule.on.on));
   return list;
 }
@@ -61,6 +65,7 @@ result<response> begin(const call& c) {
   identity by;
   by.who = {.user = session->who.name, .admin = session->who.admin, .allocation = {}};
   by.user_id = session->who.id;
+  by.take_roles(c.parts->roles.get());
   auto out = json(session_shape(c, by, session->who));
   const auto life = std::chrono::duration_cast<std::chrono::seconds>(session->claim.until - c.now);
   out.headers.emplace_back("Set-Cookie", set_cookie(c, session->token, life.count()));

@@ -104,15 +104,8 @@ result<identity> service::task(allocation_id id) const {
   by.allocation = id;
   if (auto u = parts_->users->find(row->owner))
     by.user_id = u->id;
-  with_roles(by);
+  by.take_roles(parts_->roles.get());
   return by;
-}
-
-void service::with_roles(identity& by) const {
-  if (!parts_->roles)
-    return;
-  by.roles = parts_->roles->of({by.user_id});
-  by.who.admin = !by.is_task() && by.roles->holds_role(authority::cluster_admin);
 }
 
 result<identity> service::who(std::string_view token, time_point now) const {
@@ -143,7 +136,7 @@ result<identity> service::who(std::string_view token, time_point now) const {
   identity by;
   by.who = {.user = u->name, .admin = u->admin, .allocation = {}};
   by.user_id = u->id;
-  with_roles(by);
+  by.take_roles(parts_->roles.get());
   return by;
 }
 
@@ -161,7 +154,7 @@ result<identity> service::who_views(std::string_view token, task_id task, time_p
   identity by;
   by.who = {.user = u->name, .admin = u->admin, .allocation = {}};
   by.user_id = u->id;
-  with_roles(by);
+  by.take_roles(parts_->roles.get());
   return by;
 }
 

@@ -41,7 +41,6 @@ public:
 private:
   result<identity> who(std::string_view token, time_point now) const;
   result<identity> task(allocation_id id) const;
-  void with_roles(identity& by) const; ///< nothing where roles decide nothing
   void run_kept(const admission& let_in, const reply& back) const;
 
   std::shared_ptr<const services> parts_;

@@ -168,6 +168,9 @@ def test_what_one_may_not_see_is_in_no_answer(cluster, hidden):
     assert asked > 120, asked
     assert not told, "\n".join(map(str, told))
     assert cluster.ask("zoe", f"/api/v1/experiments/{hidden['experiment']}")[1] == cluster.ask("zoe", "/api/v1/experiments/999")[1].replace("999", str(hidden["experiment"]))
+    for path, rows in (("/api/v1/experiments-search", "experiments"), ("/api/v1/runs", "runs")):
+        found = json.loads(cluster.ask("zoe", path, {"limit": 100})[1])
+        assert (found[rows], found["pagination"]["total"]) == ([], 0), found
     listed = json.loads(cluster.ask("zoe", "/api/v1/experiments")[1])
     assert (listed["experiments"], listed["pagination"]["total"]) == ([], 0), listed
 

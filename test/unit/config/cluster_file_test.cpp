@@ -294,6 +294,20 @@ TEST(ClusterFile, RefusesLeasesWithWhichARunCouldBeAtTwoPlaces) {
   EXPECT_EQ(of("freeze: 10s, give_away: 10s, heartbeat: 200ms"), "");
 }
 
+TEST(ClusterFile, RefusesTokensThatAreUsuallyLongerThanTheyMayBe) {
+  const auto of = [](const char* keys) {
+    return faults(load(std::string("troupe: 1\ncluster: {tokens: {") + keys + "}}\n"));
+  };
+  EXPECT_NE(
+    of("longest: 7d").find("lab.yaml:2:29 cluster.tokens.default: longer than cluster.tokens.longest"),
+    std::string::npos)
+    << of("longest: 7d");
+  EXPECT_NE(of("default: 90d").find("cluster.tokens.default"), std::string::npos);
+  EXPECT_NE(of("longest: 30").find("cluster.tokens.longest: expected a duration"), std::string::npos);
+  EXPECT_EQ(of("default: 7d, longest: 7d"), "");
+  EXPECT_NE(faults(load("troupe: 1\ncluster: {authz: roles}\n")).find("cluster.authz"), std::string::npos);
+}
+
 TEST(ClusterFile, ReadsItsExperimentsWithTheDefaultsBelow) {
   world w;
   w.files["lab.yaml"] = "troupe: 1\nstorage: {fast: {type: directory, path: /ckpt}}\n"

@@ -60,6 +60,26 @@ resource_pools:
     task_container_defaults: {environment_variables: [B=2], work_dir: /work}
 )";
 
+TEST(FromDetermined, RightsAndTokensAreTakenOver) {
+  const auto of = [](const std::string& security) {
+    const auto got = move_master("security: " + security + "\n", "master.yaml");
+    EXPECT_TRUE(got.faults.empty()) << security;
+    auto out = got.cluster_file.value("cluster", value());
+    for (const char* key : {"listen", "plain_http", "name"})
+      out.erase(key);
+    return out;
+  };
+  EXPECT_EQ(of("{authz: {type: rbac, strict_job_queue_control: true}}"),
+            (value{{"authz", "rbac"}, {"strict_job_queue_control", true}}));
+  EXPECT_EQ(of("{authz: {type: basic}}"), value::object());
+  EXPECT_EQ(of("{token: {max_lifespan_days: 90}}"),
+            (value{{"tokens", {{"default", "30d"}, {"longest", "90d"}}}}));
+  EXPECT_EQ(of("{token: {max_lifespan_days: 7}}"),
+            (value{{"tokens", {{"default", "7d"}, {"longest", "7d"}}}}));
+  EXPECT_EQ(of("{token: {default_lifespan_days: 60, max_lifespan_days: -1}}"),
+            (value{{"tokens", {{"default", "60d"}, {"longest", "36500d"}}}}));
+}
+
 TEST(FromDetermined, AMastersFileBecomesAClusterFile) {
   const auto got = move_master(whole, "master.yaml");
   ASSERT_TRUE(got.faults.empty()) << rendered(got.faults, {}, whole);
