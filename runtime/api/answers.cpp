@@ -111,6 +111,7 @@ void add_experiments(schemas& all) {
     fields({{"experiments", list_of(a("v1Experiment"))}, {"pagination", a("v1Pagination")}});
   all["v1GetExperimentResponse"] = fields(
     {{"experiment", a("v1Experiment")}, {"config", any_object()}, {"jobSummary", or_null(any_object())}});
+  all["DefaultConfig"] = fields({{"config", any_object(), "complete; null where nothing is the default"}});
   all["FileNode"] = fields({{"path", text()},
                             {"name", text()},
                             {"isDir", flag()},

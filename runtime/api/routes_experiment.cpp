@@ -1,6 +1,7 @@
 // Experiments: lists, one, its trials and checkpoints, and the orders to it.
 
 #include "runtime/api/creation.hpp"
+#include "runtime/api/default_config.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/listing.hpp"
@@ -247,6 +248,12 @@ result<value> outcome(const call& c) {
   return x;
 }
 
+result<value> defaults(const call& c) {
+  auto row = named_experiment(c);
+  auto made = row ? default_config(*row, *c.parts->storage) : result<value>(row.error());
+  return made ? result<value>(value{{"config", std::move(*made)}}) : made.error();
+}
+
 /// The metric of the best validation, signed so that smaller is better; 404 means none yet.
 result<value> best_validation(const call& c) {
   auto row = named_experiment(c);
@@ -348,6 +355,13 @@ std::vector<route> experiment_routes() {
      "",
      "Outcome",
      "The best trial, its metric and its checkpoint."},
+    {"GET",
+     "/troupe/v1/experiments/{experimentId}/defaults",
+     {action::view, thing::search},
+     answer_with(defaults),
+     "",
+     "DefaultConfig",
+     "Its configuration as it would be out of defaults alone; null where there is none."},
   };
   for (auto& row : creation_routes())
     rows.push_back(std::move(row));

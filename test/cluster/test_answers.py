@@ -257,7 +257,7 @@ def test_answers_are_what_the_document_says(lab):
     for experiment in (one["id"] for one in everything):
         at = f"/troupe/v1/experiments/{experiment}"
         ask(f"/api/v1/experiments/{experiment}"), ask(f"/api/v1/experiments/{experiment}/checkpoints")
-        ask(f"{at}/outcome?history=20"), ask(f"{at}/explain"), ask(f"{at}/metrics"), ask(f"{at}/search"), ask(f"{at}/pareto")
+        ask(f"{at}/outcome?history=20"), ask(f"{at}/explain"), ask(f"{at}/metrics"), ask(f"{at}/search"), ask(f"{at}/pareto"), ask(f"{at}/defaults")
         history = ask(f"{at}/history")["history"]
         rows = ask(f"{at}/trials?metrics=validation.loss,training.odd")["trials"]
         for row in rows:
@@ -389,6 +389,37 @@ def test_facts_are_listed(lab):
     of_trial = lab.json("trial", "events", str(trial))
     assert of_trial and of_trial == [row for row in rows if row["entity"] == f"trial/{trial}"]
     assert "trial_ended" in lab.cli("trial", "events", str(trial)).stdout
+
+
+def test_defaults_are_what_an_experiment_without_a_word_has(lab):
+    (lab.root / "job").mkdir(exist_ok=True)
+    (lab.root / "bare.yaml").write_text("name: bare\nentrypoint: python3 job.py\nhyperparameters: {x: 1}\nsearcher: {name: single, metric: loss}\n")
+    bare = lab.json("experiment", "create", str(lab.root / "bare.yaml"), str(lab.root / "job"), "--paused")["id"]
+    (lab.root / "full.yaml").write_text("name: full\nentrypoint: python3 job.py\nhyperparameters: {x: 1}\nsearcher: {name: single, metric: loss}\n"
+                                        "resources: {slots_per_trial: 1, priority: 9}\nmax_restarts: 5\nscheduling_unit: 7\ncheckpoint_storage: {type: directory, container_path: /elsewhere}\n")
+    full = lab.json("experiment", "create", str(lab.root / "full.yaml"), str(lab.root / "job"), "--paused")["id"]
+
+    def differing(experiment):
+        config = lab.call(f"/api/v1/experiments/{experiment}")[1]["experiment"]["config"]
+        status, answer = lab.call(f"/troupe/v1/experiments/{experiment}/defaults")
+        assert status == 200, answer
+        one = Seen()
+        one.check("DefaultConfig", answer)
+        assert one.faults == {}
+        mine, usual = flat(config), flat(answer["config"])
+        return {key for key in mine.keys() | usual.keys() if mine.get(key) != usual.get(key)}
+
+    given = {"name", "entrypoint", "hyperparameters.x", "searcher.name", "searcher.metric", "reproducibility.experiment_seed"}
+    assert differing(bare) - given - {"hyperparameters.x.type", "hyperparameters.x.val"} == set()
+    # What says the same as the default is no difference, though the text names it.
+    assert differing(full) - given == {"resources.priority", "scheduling_unit", "checkpoint_storage.container_path"} | (differing(bare) - given)
+
+
+def flat(x, prefix=""):
+    out = {}
+    for key, one in x.items():
+        out.update(flat(one, f"{prefix}{key}.") if isinstance(one, dict) else {prefix + key: one})
+    return out
 
 
 def test_a_wrong_answer_is_found():

@@ -707,6 +707,17 @@ def test_the_queue_of_the_past(site, page):
     page.fine()
 
 
+def test_differences_to_the_defaults_go_by_values(site, page):
+    page.go(f"/experiments/{site.search}/config?show=differences")
+    page.page.wait_for_selector("[data-testid=differences] [data-key]")
+    shown = {row.get_attribute("data-key"): row.locator("td").all_inner_texts() for row in page.page.locator("[data-testid=differences] [data-key]").all()}
+    assert shown["max_restarts"] == ["0", "5"] and shown["searcher.mode"] == ['"aggressive"', '"standard"']
+    # The text names the divisor, and with the value of the default.
+    assert "searcher.divisor" not in shown and "searcher.smaller_is_better" not in shown and "resources.slots_per_trial" not in shown
+    assert not [key for key in shown if key.startswith(("checkpoint_storage", "optimizations", "profiling"))], shown
+    page.fine()
+
+
 def test_facts_have_a_command(site, page):
     page.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url())
     for path, words in [(f"/experiments/{site.search}/events", ["experiment", "events", str(site.search)]), (f"/trials/{best_trial(site)}/events", ["trial", "events", str(best_trial(site))])]:

@@ -106,6 +106,11 @@ export interface Decision {
   why: string;
 }
 
+export interface DefaultConfig {
+  /** complete; null where nothing is the default */
+  config: Record<string, unknown>;
+}
+
 export interface Device {
   brand: string;
   id: number;

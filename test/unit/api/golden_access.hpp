@@ -247,6 +247,7 @@ inline constexpr golden_access golden[] = {
   {"POST", "/troupe/v1/configuration", access::admin},
   {"GET", "/troupe/v1/events", access::user},
   {"POST", "/troupe/v1/experiments", access::user},
+  {"GET", "/troupe/v1/experiments/{experimentId}/defaults", access::user},
   {"GET", "/troupe/v1/experiments/{experimentId}/explain", access::user},
   {"GET", "/troupe/v1/experiments/{experimentId}/file", access::user},
   {"GET", "/troupe/v1/experiments/{experimentId}/history", access::user},

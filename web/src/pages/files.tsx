@@ -7,7 +7,7 @@ import { Editor, type FaultAt } from "../editor";
 import { go, params, set } from "../router";
 import { bytes, clean, flat } from "../text";
 import { Copy, Empty, Failed, say, useRead } from "../ui";
-import type { FileNode as Node, GetExperimentResponse, GetModelDefFileResponse, GetModelDefTreeResponse } from "../api_types";
+import type { DefaultConfig, FileNode as Node, GetExperimentResponse, GetModelDefFileResponse, GetModelDefTreeResponse } from "../api_types";
 
 export function Code(props: { of: Experiment }) {
   const id = props.of.id;
@@ -93,14 +93,14 @@ export function Config(props: { of: Experiment }) {
         </label>
         {tab === "differences" && (
           <label>
-            <span>To experiment (empty: what was submitted)</span>
+            <span>To experiment (empty: the defaults)</span>
             <input type="number" min={1} value={other} onChange={(ev) => set({ to: ev.currentTarget.value })} />
           </label>
         )}
         <Copy text={() => (tab === "resolved" ? resolved : source)}>Copy text</Copy>
       </div>
       {tab === "differences" ? (
-        <Differences of={e} to={other} source={source} />
+        <Differences of={e} to={other} />
       ) : (
         <pre data-testid="config" tabIndex={0}>
           {clean(tab === "resolved" ? resolved : source)}
@@ -110,26 +110,28 @@ export function Config(props: { of: Experiment }) {
   );
 }
 
-function Differences(props: { of: Experiment; to: string; source: string }) {
-  const { now, again } = useRead(`other ${props.to}`, (signal) => (props.to ? get<GetExperimentResponse>(`/api/v1/experiments/${props.to}`, {}, signal) : Promise.resolve(null)));
+/** To another experiment, or to what it would be out of defaults alone: by the values of both. */
+function Differences(props: { of: Experiment; to: string }) {
+  const { now, again } = useRead(`other ${props.of.id} ${props.to}`, (signal) =>
+    props.to
+      ? get<GetExperimentResponse>(`/api/v1/experiments/${props.to}`, {}, signal).then((x) => x.experiment.config)
+      : get<DefaultConfig>(`/troupe/v1/experiments/${props.of.id}/defaults`, {}, signal).then((x) => x.config),
+  );
   const v = now.value;
   if (v.state === "error") return <Failed why={v.why} again={again} />;
   if (v.state === "loading") return null;
   const mine = flat(props.of.config);
-  const theirs = v.value ? flat(v.value.experiment.config) : null;
-  // Without another experiment: the keys that the submitted text does not name came from defaults.
-  const keys = Array.from(new Set([...Object.keys(mine), ...Object.keys(theirs ?? {})])).sort();
-  const rows = theirs
-    ? keys.filter((k) => JSON.stringify(mine[k]) !== JSON.stringify(theirs[k]))
-    : keys.filter((k) => new RegExp(`(^|[\\s{,"'])${(k.split(".").pop() ?? "").replace(/[^\w]/g, ".")}["']?\\s*:`, "m").test(props.source));
+  const theirs = flat(v.value);
+  const keys = Array.from(new Set([...Object.keys(mine), ...Object.keys(theirs)])).sort();
+  const rows = keys.filter((k) => JSON.stringify(mine[k] ?? null) !== JSON.stringify(theirs[k] ?? null));
   return (
     <div data-testid="differences" class="tablebox">
       <table>
         <thead>
           <tr>
             <th scope="col">Key</th>
-            <th scope="col">{theirs ? `Experiment ${props.of.id}` : "Submitted"}</th>
-            {theirs && <th scope="col">Experiment {clean(props.to)}</th>}
+            <th scope="col">Experiment {props.of.id}</th>
+            <th scope="col">{props.to ? `Experiment ${clean(props.to)}` : "Default"}</th>
           </tr>
         </thead>
         <tbody>
@@ -137,7 +139,7 @@ function Differences(props: { of: Experiment; to: string; source: string }) {
             <tr key={k} data-key={k}>
               <th scope="row">{clean(k)}</th>
               <td>{clean(JSON.stringify(mine[k]) ?? "—")}</td>
-              {theirs && <td>{clean(JSON.stringify(theirs[k]) ?? "—")}</td>}
+              <td>{clean(JSON.stringify(theirs[k] ?? undefined) ?? "—")}</td>
             </tr>
           ))}
         </tbody>

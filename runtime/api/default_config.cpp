@@ -1,0 +1,89 @@
+#include "runtime/api/default_config.hpp"
+
+#include "model/config/cluster_config.hpp"
+#include "model/config/experiment_config.hpp"
+
+#include <algorithm>
+
+namespace troupe::api {
+namespace {
+
+/// Stands for the folder that the master has for checkpoints.
+constexpr const char* folder_of_master = "/the/folder/of/the/master";
+
+result<value> storage_of_workspace(const experiment_row& of, const storage::reader& storage) {
+  auto projects = storage.projects();
+  auto workspaces = storage.workspaces();
+  if (!projects)
+    return projects.error();
+  if (!workspaces)
+    return workspaces.error();
+  for (const auto& project : *projects)
+    for (const auto& workspace : *workspaces)
+      if (project.id == of.project && workspace.id == project.workspace)
+        return workspace.checkpoint_storage;
+  return value();
+}
+
+/// What opens a bucket is shown where the experiment itself shows it.
+void hide_secrets(value& storage, const value& shown) {
+  if (!storage.is_object())
+    return;
+  for (const char* key : {"access_key", "secret_key", "connection_string", "credential", "session_token"})
+    if (auto at = storage.find(key); at != storage.end() && !at->is_null())
+      if (!shown.is_object() || shown.value(key, value()) != *at)
+        *at = "********";
+}
+
+} // namespace
+
+result<value> default_config(const experiment_row& of, const storage::reader& storage) {
+  const auto own = of.config.is_object() ? of.config : value::object();
+  auto known = storage.configuration();
+  if (!known)
+    return known.error();
+  const auto cluster = *known ? (*known)->configuration : value();
+  auto of_workspace = storage_of_workspace(of, storage);
+  if (!of_workspace)
+    return of_workspace.error();
+  auto pool = config::pool_of_experiment(cluster, own);
+  const auto layer = config::experiment_defaults(cluster, pool ? *pool : config::default_pool(cluster));
+  const auto searcher = own.value(value::json_pointer("/searcher/name"), value());
+  value least = value::object();
+  if (!searcher.is_null())
+    least["searcher"]["name"] = searcher;
+  if (layer.is_object()) {
+    auto both = config::merge_as("experiment", to_json(least), "<defaults>", to_json(layer), "<cluster>");
+    if (!both.ok())
+      return error{errc::internal, config::render(both.faults.front(), to_json(least))};
+    least = std::move(both.config);
+  }
+  const auto is_left = [](const value& config) {
+    return config.value(value::json_pointer("/checkpoint_storage/type"), value()).is_null();
+  };
+  const auto of_cluster = config::default_storage(cluster);
+  const bool left_to_master = is_left(least) && !of_workspace->is_object() && !of_cluster.is_object();
+  if (left_to_master)
+    least["checkpoint_storage"].update({{"type", "directory"}, {"container_path", folder_of_master}});
+  else if (is_left(least))
+    least["checkpoint_storage"] = of_workspace->is_object() ? *of_workspace : of_cluster;
+  auto made = config::complete_as("experiment", to_json(least), "<defaults>", config::level::sane);
+  if (!made.ok())
+    return error{errc::internal, config::render(made.faults.front(), to_json(least))};
+  auto& out = made.config;
+  for (const char* given : {"/name", "/searcher/name", "/reproducibility/experiment_seed"})
+    if (const value::json_pointer at(given); out.contains(at))
+      out[at] = nullptr;
+  hide_secrets(out["checkpoint_storage"], own.value("checkpoint_storage", value()));
+  if (!left_to_master)
+    return std::move(out);
+  // The master's own folder is known from an experiment that left it to the master.
+  const auto text = config::load_experiment(of.source, "<text>", config::level::sane);
+  out["checkpoint_storage"]["container_path"] =
+    text.config.is_object() && is_left(text.config)
+      ? own.value(value::json_pointer("/checkpoint_storage/container_path"), value())
+      : value();
+  return std::move(out);
+}
+
+} // namespace troupe::api
