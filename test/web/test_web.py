@@ -348,13 +348,13 @@ def test_a_log_shows_what_a_terminal_would(site, page):
 
 def test_a_running_search_moves_without_a_reload(site, page):
     page.go("/experiments")
-    search = site.submit_search(name="moving", trials=4, epoch_s=0.1)
-    page.page.wait_for_selector(f'[role=row][data-id="{search}"]', timeout=10000)
+    search = site.submit_search(name="moving", trials=4, epoch_s=2)  # it has to run still when the page is drawn
+    page.page.wait_for_selector(f'[role=row][data-id="{search}"]', timeout=60000)
     page.go(f"/experiments/{search}/curves")
     c = chart(page)
     last = float(c.get_attribute("data-last-x"))
-    wait_for(lambda: float(c.get_attribute("data-last-x") or 0) > last, 15)
-    site.wait_ended(search)
+    wait_for(lambda: float(c.get_attribute("data-last-x") or 0) > last, 60)
+    site.cli("experiment", "kill", str(search))
     page.fine()
 
 
