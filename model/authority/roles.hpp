@@ -109,8 +109,8 @@ private:
 };
 
 /// Which permission the action needs; none: roles decide nothing about it, and the table of
-/// model/authority/authority.hpp holds, where an admin is who has the role ClusterAdmin. What stands in no row
-/// is for the latter alone. `of_other`: the thing belongs to another user.
+/// model/authority/authority.hpp holds, where an admin is who has the role ClusterAdmin. What stands in no
+/// row is for the latter alone. `of_other`: the thing belongs to another user.
 std::optional<permission> needed(need what, bool of_other = false);
 
 } // namespace troupe::authority
