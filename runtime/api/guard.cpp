@@ -1,5 +1,6 @@
 #include "runtime/api/guard.hpp"
 
+#include "model/config/cluster_config.hpp"
 #include "model/config/document.hpp"
 
 #include <algorithm>
@@ -164,8 +165,9 @@ private:
     warm_start(config), warm_start(below);
     if (const project_id project{number_at(fields_, "project")}; project)
       return into_project(project, p);
+    auto usual = defaults_below(config, below);
     const auto named = [&](const char* key) {
-      for (const auto* layer : {&config, &below})
+      for (const auto* layer : {&config, &below, &usual})
         if (layer->is_object())
           if (const auto text = text_at(*layer, key); !text.empty())
             return text;
@@ -183,6 +185,17 @@ private:
           need(p, one.id);
         }
   }
+  /// What the cluster file has for all experiments of the pool.
+  value defaults_below(const value& config, const value& below) const {
+    const auto known = all_.configuration();
+    const auto cluster = known && *known ? (*known)->configuration : value();
+    std::string pool;
+    for (const auto* layer : {&config, &below})
+      if (pool.empty() && layer->is_object())
+        if (const auto resources = layer->find("resources"); resources != layer->end())
+          pool = text_at(*resources, "resource_pool");
+    return config::experiment_defaults(cluster, pool.empty() ? config::default_pool(cluster) : pool);
+  }
   void warm_start(const value& config) {
     const auto searcher = config.is_object() ? config.value("searcher", value()) : value();
     if (!searcher.is_object())
@@ -195,11 +208,17 @@ private:
 
   void of_task(authority::need right, std::optional<permission> p) {
     if (right == authority::need{action::create, thing::task}) {
+      for (const auto& [key, what] :
+           {std::pair{"parent", action::change}, {"forked_from", action::view}}) // it takes files from these
+        if (const auto text = text_at(fields_, key); !text.empty())
+          on_task(parse_task(text), what, text);
       const workspace_id in{number_at(fields_, "workspace")};
       return into_workspace(in ? in : workspace_id{1}, *p);
     }
     if (right == authority::need{action::create, thing::trial})
       return on_experiment({number_at(fields_, "experiment")}, *p);
+    if (const auto uuid = text_at(fields_, "checkpoint"); !uuid.empty())
+      on_checkpoint(uuid, permission::view_experiment_artifacts);
     if (const auto text = text_at(fields_, "allocation"); !text.empty())
       return on_task(parse_allocation(text).task, right.what, text);
     if (const trial_id trial{number_at(fields_, "trial")}; trial)

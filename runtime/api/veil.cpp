@@ -47,6 +47,8 @@ public:
       return true;
     else if constexpr (std::is_same_v<F, user_setting_changed> || std::is_same_v<F, project_visited>)
       return x.user == by_.user;
+    else if constexpr (requires { x.agent; }) // hosts are shown to everybody
+      return true;
     else if constexpr (requires { x.experiment; })
       return by_.sees(x.experiment);
     else if constexpr (std::is_same_v<F, experiment_created> || std::is_same_v<F, experiment_described> ||
