@@ -12,6 +12,7 @@ const workspace_id vision{2};
 const project_id cats{2};
 const experiment_id seen{1}, other{2}; ///< in `cats`; in the first workspace
 const trial_id its_trial{1};
+const task_id its_task = task_id::of(task_kind::generic, 1, 2); ///< in the first workspace
 
 struct house {
   std::unique_ptr<storage::journal> journal = storage::make_memory_journal();
@@ -36,6 +37,9 @@ struct house {
     step.at = t0;
     step.created.push_back({its_trial, "0", value::object(), 1, {}, 0});
     note(step, entity(seen));
+    task_created task;
+    task.at = t0, task.id = its_task, task.owner = "admin", task.config = value::object();
+    note(task, entity(its_task));
     give(5, ann, vision);
     give(4, vic, vision);
   }
@@ -160,7 +164,7 @@ TEST(Guard, AsksForThePermissionWhereTheThingIs) {
     {"project.remove", one("id", 2), "DELETE_PROJECT", "DELETE_PROJECT", "not found"},
     {"task.create", {{"kind", "command"}, {"workspace", 2}}, "fine", "CREATE_NSC", "not found"},
     {"task.create",
-     {{"kind", "generic"}, {"workspace", 2}, {"forked_from", "10c20dd8-ad5b-4f4d-a994-acab2b8a13a2"}},
+     {{"kind", "generic"}, {"workspace", 2}, {"forked_from", to_string(its_task)}},
      "not found",
      "not found",
      "not found"},
