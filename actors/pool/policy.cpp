@@ -311,8 +311,8 @@ private:
   std::map<turn_key, pool_job*>::iterator at_;
   std::set<experiment_id> changed_;   ///< jobs that may stand elsewhere since
   std::vector<pool_job*> by_age_;     ///< all, the older first; of a fair pool
-  std::vector<share_demand> demands_; ///< of these
-  std::set<run_shape> shut_;          ///< of which nobody fits
+  std::vector<share_demand> demands_; ///< of the jobs in `by_age_`, in its order
+  std::set<run_shape> shut_;          ///< shapes of which no run fits in this pass
   std::size_t shapes_ = 0;
   pool_job* served_ = nullptr;
 };

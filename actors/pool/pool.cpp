@@ -155,7 +155,7 @@ void pool::on(actions& out, const agent_forgotten& ev) {
   if (it == agents_.end())
     return;
   on(out, agent_down{ev.agent});
-  for (auto* run : holders()) // those of its aux units too
+  for (auto* run : holders()) // whoever holds aux units there, too
     if (std::any_of(run->on.begin(), run->on.end(), [&](const auto& x) { return x.agent == ev.agent; }))
       let_go(*run, ev.agent);
   by_name_.erase(ev.agent);
