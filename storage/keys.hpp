@@ -22,7 +22,7 @@
 //                                           each its newest fact
 //           'Z' tag 0 name                  the newest fact of a name, encoded (projections/records.cpp)
 //   series  trial row                       one report
-//   logs    task number                     one line
+//   logs    task number                     lines up to this one (log_rows.hpp)
 //
 // A task is the 8 bytes of a trial's number, or the 16 bytes of another task's UUID, which begin above every
 // number of a trial (model/ids.hpp).

@@ -13,7 +13,7 @@ result<lines_found> find_lines(const reader& in, const line_search& what) {
     return some.error();
   lines_found out{{}, some->empty() ? what.after : some->back().number, some->size(), some->size() < most};
   for (auto& line : *some)
-    if (line.text.find(what.text) != line.text.npos)
+    if (!what.next || what.next(line.text + '\n', 0) != std::string::npos)
       out.lines.push_back(std::move(line));
   return out;
 }

@@ -1,19 +1,23 @@
 #pragma once
-// Looks for a text in the lines of a log without decoding those that do not hold it.
+// Looks for lines of a log by their texts, without decoding the others.
 
 #include "storage/journal.hpp"
+
+#include <functional>
 
 namespace troupe::storage {
 
 struct line_search {
   task_id task;
   std::uint64_t after = 0; ///< lines above it
-  std::string_view text;   ///< lines without it are left out; empty: none is
+  /// The next place at or behind `from` in `texts` where a line stands that may be wanted, npos where none
+  /// is. Each of the texts ends with a newline and holds no other one. Empty: every line is wanted.
+  std::function<std::size_t(std::string_view texts, std::size_t from)> next;
   std::size_t most_looked_at = 0, most_found = 0;
 };
 
 struct lines_found {
-  std::vector<log_line> lines; ///< each may hold the text in another place than `log_line::text`: look again
+  std::vector<log_line> lines; ///< may be wanted: look again
   std::uint64_t last = 0;      ///< the last line that was looked at
   std::uint64_t looked_at = 0;
   bool at_end = false; ///< of the log as it is now

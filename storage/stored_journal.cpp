@@ -3,6 +3,7 @@
 
 #include "storage/fact_rows.hpp"
 #include "storage/keys.hpp"
+#include "storage/log_rows.hpp"
 #include "storage/projections/projections.hpp"
 #include "storage/stored_reader.hpp"
 
@@ -13,7 +14,8 @@
 namespace troupe::storage {
 namespace {
 
-constexpr std::uint64_t schema_version = 2;   ///< 1: a row for each fact, which is read too
+constexpr std::uint64_t schema_version =
+  3; ///< 1: a row for each fact, 2: a row for each line of a log; read too
 constexpr std::size_t cached_rows = 4096;     ///< decoded rows kept between commits, of each type
 constexpr std::size_t cached_cursors = 65536; ///< numbers kept between commits, of each kind
 constexpr std::size_t rebuild_chunk = 4096;   ///< facts folded in one write
@@ -123,9 +125,10 @@ result<void> stored_journal::open(bool rebuild) {
     return newest.error();
   sequence_ = *newest;
   reader_ = std::make_shared<stored_reader>(store_, sequence_);
-  if (*schema == schema_version && *folded == projections::version && !rebuild)
+  const bool current = *folded == projections::version && !rebuild;
+  if (*schema == schema_version && current)
     return {};
-  if (auto done = fold_all(); !done)
+  if (auto done = current ? result<void>{} : fold_all(); !done)
     return done.error();
   batch_->put(family::facts, keys::schema, keys::one(schema_version));
   batch_->put(family::facts, keys::projections, keys::one(projections::version));
@@ -434,17 +437,9 @@ result<void> stored_journal::log(const log_batch& x) {
     return room;
   if (auto numbered = number_lines(x.task); !numbered)
     return numbered;
-  auto& number = cursors_[x.task].last_line;
-  key_.clear();
-  keys::add_task(key_, x.task);
-  const auto name_bytes = key_.size();
-  for (const auto& line : x.lines) {
-    key_.resize(name_bytes);
-    keys::add_number(key_, ++number);
-    buffer_.clear();
-    msgpack::pack(buffer_, line);
-    batch_->put(family::logs, key_, {buffer_.data(), buffer_.size()});
-  }
+  auto& last = cursors_[x.task].last_line;
+  write_log_rows(*batch_, x.task, last + 1, x.lines);
+  last += x.lines.size();
   batch_->put(family::facts, keys::tagged('l', x.source), keys::one(x.position));
   log_sources_[x.source].queued = x.position;
   changed_sources_.push_back(x.source);

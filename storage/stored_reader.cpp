@@ -2,9 +2,11 @@
 
 #include "storage/fact_rows.hpp"
 #include "storage/keys.hpp"
+#include "storage/log_rows.hpp"
 #include "storage/projections/projections.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 namespace troupe::storage {
@@ -148,11 +150,41 @@ result<metric_row> decode_metric(std::string_view key, std::string_view bytes) {
     row->row = keys::last_number(key);
   return row;
 }
-result<log_line> decode_line(std::string_view key, std::string_view bytes) {
-  auto line = unpack<log_line>(bytes);
-  if (line)
-    line->number = keys::last_number(key);
-  return line;
+/// Lines of a row in [begin, end); `out.last` becomes the last one that was looked at.
+result<void> look_through(const log_row& row, std::uint64_t begin, std::uint64_t end, const line_search& what,
+                          lines_found& out) {
+  const auto take = [&](std::uint64_t from, std::uint64_t until) -> result<void> {
+    auto some = row.lines(from, until);
+    if (!some)
+      return some.error();
+    std::move(some->begin(), some->end(), std::back_inserter(out.lines));
+    return {};
+  };
+  if (!what.next || row.of_one()) {
+    end = std::min(end, begin + (what.most_found - out.lines.size()));
+    out.last = end - 1;
+    return take(begin, end);
+  }
+  const auto texts = row.texts();
+  const auto lines_in = [&](std::size_t from, std::size_t until) {
+    return static_cast<std::uint64_t>(std::count(texts.begin() + from, texts.begin() + until, '\n'));
+  };
+  std::size_t place = 0;
+  for (auto number = row.first(); number < begin; ++number)
+    place = texts.find('\n', place) + 1;
+  for (auto number = begin; out.lines.size() < what.most_found;) {
+    const auto hit = what.next(texts, place);
+    if (hit >= texts.size() || (number += lines_in(place, hit)) >= end)
+      break;
+    if (auto taken = take(number, number + 1); !taken)
+      return taken;
+    out.last = number++;
+    if (place = texts.find('\n', hit) + 1; place == 0 || number == end)
+      break;
+  }
+  if (out.lines.size() < what.most_found)
+    out.last = end - 1;
+  return {};
 }
 
 /// Rows of one trial within [from, until), decoded, those that `keep` takes, at most `limit`.
@@ -439,30 +471,57 @@ result<checkpoint_row> stored_reader::checkpoint(std::string_view uuid) const {
 }
 
 result<std::vector<log_line>> stored_reader::logs(task_id id, std::uint64_t after, std::size_t limit) const {
-  return collect<log_line>(*store_->look(), family::logs, keys::of_task(id, after + 1), keys::after_task(id),
-                           direction::forward, limit, decode_line, [](const log_line&) { return true; });
+  auto found = find_lines({.task = id, .after = after, .most_looked_at = limit, .most_found = limit});
+  return found ? result<std::vector<log_line>>(std::move(found->lines)) : found.error();
 }
 
 result<std::vector<log_line>> stored_reader::logs_before(task_id id, std::uint64_t before,
                                                          std::size_t limit) const {
-  return collect<log_line>(*store_->look(), family::logs, keys::task(id), keys::of_task(id, before),
-                           direction::backward, limit, decode_line, [](const log_line&) { return true; });
+  std::vector<log_line> out;
+  if (before <= 1)
+    return out;
+  auto now = store_->look();
+  // The row of the line before it may end behind it.
+  auto until = keys::after_task(id);
+  if (auto above = now->scan(family::logs, keys::of_task(id, before - 1), until); above->valid())
+    until = std::string(above->key()) + '\0';
+  else if (auto ok = above->status(); !ok)
+    return ok.error();
+  auto at = now->scan(family::logs, keys::task(id), until, direction::backward);
+  for (; at->valid() && out.size() < limit; at->next()) {
+    auto row = log_row::open(at->key(), at->data());
+    if (!row)
+      return row.error();
+    const auto end = std::min(before, row->last() + 1);
+    const auto room = limit - out.size();
+    auto some = row->lines(end > room ? end - room : 0, end);
+    if (!some)
+      return some.error();
+    std::move(some->rbegin(), some->rend(), std::back_inserter(out));
+  }
+  if (auto ok = at->status(); !ok)
+    return ok.error();
+  return out;
 }
 
 result<lines_found> stored_reader::find_lines(const line_search& what) const {
   lines_found out{.lines = {}, .last = what.after};
   auto now = store_->look();
   auto at = now->scan(family::logs, keys::of_task(what.task, what.after + 1), keys::after_task(what.task));
-  for (; at->valid() && out.looked_at < what.most_looked_at && out.lines.size() < what.most_found;
-       at->next()) {
-    ++out.looked_at;
-    out.last = keys::last_number(at->key());
-    if (at->data().find(what.text) == std::string_view::npos) // a packed text stands in its row as it is
-      continue;
-    auto line = decode_line(at->key(), at->data());
-    if (!line)
-      return line.error();
-    out.lines.push_back(std::move(*line));
+  const auto full = [&] {
+    return out.looked_at >= what.most_looked_at || out.lines.size() >= what.most_found;
+  };
+  while (at->valid() && !full()) {
+    auto row = log_row::open(at->key(), at->data());
+    if (!row)
+      return row.error();
+    const auto begin = std::max(row->first(), out.last + 1);
+    const auto end = std::min(row->last() + 1, begin + (what.most_looked_at - out.looked_at));
+    if (auto looked = look_through(*row, begin, end, what, out); !looked)
+      return looked.error();
+    out.looked_at += out.last + 1 - begin;
+    if (out.last == row->last())
+      at->next();
   }
   if (auto ok = at->status(); !ok)
     return ok.error();

@@ -24,14 +24,16 @@ public:
   static result<line_pattern> make(std::string text, bool regex);
 
   bool in(std::string_view line) const;
-  /// A text that every line it is in holds; empty where none is known.
-  std::string_view needs() const { return regex_ ? std::string_view{} : text_; }
+  /// The next place at or behind `from` where a line stands that it may be in, npos where none is. Each of
+  /// the texts ends with a newline and holds no other one.
+  std::size_t next(std::string_view texts, std::size_t from) const;
   /// Where it stands, as offsets in bytes of begin and end; at most 20 places, none of them empty.
   std::vector<std::pair<std::size_t, std::size_t>> spans(std::string_view line) const;
 
 private:
   std::string text_;
   std::shared_ptr<const re2::RE2> regex_; ///< null: the text itself
+  std::shared_ptr<const re2::RE2> texts_; ///< the same over many lines; null where that is not the same
 };
 
 } // namespace troupe::api

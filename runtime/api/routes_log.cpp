@@ -13,7 +13,7 @@ namespace troupe::api {
 namespace {
 
 constexpr std::int64_t most_lines = 5000;
-constexpr std::size_t batch = 16'000, hits_at_once = 1000;
+constexpr std::size_t batch = 64'000, hits_at_once = 1000;
 
 /// The newest line's number and the oldest one's; 0 where there is none.
 result<std::pair<std::uint64_t, std::uint64_t>> ends_of(trial_id id, const storage::reader& storage) {
@@ -78,7 +78,10 @@ public:
         return out;
       }
       const auto most = std::min<std::uint64_t>(hits_at_once, limit_ - hits_);
-      auto found = storage::find_lines(*parts_->storage, {of_[index_], line_, pattern_.needs(), left, most});
+      const auto next = [this](std::string_view texts, std::size_t from) {
+        return pattern_.next(texts, from);
+      };
+      auto found = storage::find_lines(*parts_->storage, {of_[index_], line_, next, left, most});
       if (!found)
         return found.error();
       for (const auto& line : found->lines)

@@ -24,12 +24,19 @@ export const session = signal<Session | null | undefined>(undefined);
 export const askAgain = signal(false);
 
 let waiting: (() => void)[] = [];
-export function signedIn(as: Session): void {
-  session.value = as;
-  askAgain.value = false;
+function goOn(): void {
   const all = waiting;
   waiting = [];
   all.forEach((go) => go());
+}
+export function signedIn(as: Session): void {
+  session.value = as;
+  askAgain.value = false;
+  goOn();
+}
+export function signedOut(): void {
+  session.value = null;
+  goOn();
 }
 
 export function may(what: string): boolean {
@@ -53,8 +60,13 @@ async function refusal(answer: Response): Promise<Refused> {
   return new Refused(answer.status, text);
 }
 
-/** One request. A 401 in the middle of a page waits until one has signed in again, and is then repeated. */
+/** One request, once it is known who one is. A 401 in the middle of a page waits until one has signed in again, and is then repeated. */
 export async function request(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+  const own = path.startsWith("/troupe/v1/session");
+  if (!own && session.peek() === undefined) {
+    await new Promise<void>((go) => waiting.push(go));
+    if (session.peek() === null) throw new Refused(401, "nobody is signed in");
+  }
   for (;;) {
     const answer = await fetch(path, {
       method,
@@ -64,7 +76,7 @@ export async function request(method: string, path: string, body?: unknown, sign
       headers: body === undefined ? {} : { "Content-Type": "application/json" },
       body: body === undefined ? null : JSON.stringify(body),
     });
-    if (answer.status !== 401 || path.startsWith("/troupe/v1/session") || session.peek() === null) {
+    if (answer.status !== 401 || own || session.peek() === null) {
       if (!answer.ok) throw await refusal(answer);
       return answer;
     }

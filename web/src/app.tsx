@@ -3,7 +3,7 @@
 import { signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { askAgain, explain, request, session, sessionIn, signedIn, type Session } from "./api";
+import { askAgain, explain, request, session, sessionIn, signedIn, signedOut, type Session } from "./api";
 import { Shortcuts, Palette, useKeys } from "./keys";
 import { connection, lastData, newVersion, paused } from "./live";
 import { SignIn } from "./pages/login";
@@ -68,20 +68,23 @@ function found(at: string): { name: string; page: Page | null; props: PageProps 
   return null;
 }
 
+// Who one is, the code of the page, and then what it shows are asked for without waiting for one another.
+request("GET", "/troupe/v1/session")
+  .then((x) => x.json())
+  .then(
+    (answer) => {
+      const mine = sessionIn(answer as never);
+      if (mine) signedIn(mine);
+      else signedOut();
+    },
+    () => signedOut(),
+  );
+found(path.peek());
+
 export function App() {
   useKeys();
   useEffect(() => {
     document.addEventListener("click", follow);
-    request("GET", "/troupe/v1/session")
-      .then((x) => x.json())
-      .then(
-        (answer) => {
-          const mine = sessionIn(answer as never);
-          if (mine) signedIn(mine);
-          else session.value = null;
-        },
-        () => (session.value = null),
-      );
     return () => document.removeEventListener("click", follow);
   }, []);
   // Who is not signed in goes to the door and from there to where they wanted to be.
@@ -95,11 +98,11 @@ export function App() {
   const who = session.value;
   const at = path.value;
   const login = at === "/login";
-  const page = login || !who ? null : found(at);
+  const page = login || who === null ? null : found(at);
   const main = useRef<HTMLElement>(null);
   const before = useRef(at);
   const inner = page?.name ?? (login ? "login" : "not-found");
-  const ready = login ? who !== undefined : who != null;
+  const ready = login ? who !== undefined : who !== null;
   useEffect(() => {
     // Another page, and not another tab of the same one: its heading is read first, once it is there.
     const group = (p: string) => p.split("/").slice(0, 3).join("/");

@@ -6,6 +6,7 @@
 #include "storage/log_search.hpp"
 
 #include <gmock/gmock.h>
+#include <random>
 
 #include <atomic>
 #include <bit>
@@ -333,8 +334,15 @@ TEST_P(Journal, FindsLinesThatMayHoldAText) {
                          i}));
   ASSERT_TRUE(j().log({trial_id{4}, {{.text = "fizz of another"}}, "t", 5}));
   commit();
-  const auto found = [&](line_search what) {
-    what.task = trial_id{3};
+  struct wanted {
+    std::uint64_t after = 0;
+    std::string_view text;
+    std::size_t most_looked_at = 0, most_found = 0;
+  };
+  const auto found = [&](const wanted& x) {
+    line_search what{trial_id{3}, x.after, {}, x.most_looked_at, x.most_found};
+    if (!x.text.empty())
+      what.next = [&x](std::string_view texts, std::size_t from) { return texts.find(x.text, from); };
     auto got = find_lines(*r(), what);
     EXPECT_TRUE(got) << got.error().what;
     std::string all;
@@ -381,6 +389,69 @@ TEST_P(Journal, PagesThroughLogsBothWays) {
   auto line = r()->logs(trial_id{3}, 1, 1)->front();
   EXPECT_EQ(std::tuple(line.text, line.agent, line.rank, line.stream, line.level, line.at),
             std::tuple("line 2", "a", 1, "stdout", "INFO", t0));
+}
+
+TEST_P(Journal, LinesAreReadInAnyPieces) {
+  std::mt19937 random(7);
+  const auto upto = [&](std::size_t most) { return random() % (most + 1); };
+  std::vector<log_line> all;
+  for (std::uint64_t n = 1; n <= 40; ++n) {
+    log_batch some{trial_id{3}, {}, "3.1/0", n};
+    for (auto left = n % 5 == 0 ? 2000 : 1 + upto(20); left > 0; --left) {
+      auto& line = some.lines.emplace_back();
+      line = {
+        all.size() + 1, t0 + std::chrono::seconds{upto(100)} - std::chrono::seconds{50}, {trial_id{3}, {1}}};
+      line.agent = upto(9) ? "a" : "b";
+      line.rank = static_cast<int>(upto(30) / 30);
+      line.stream = upto(5) ? "stdout" : "stderr";
+      line.level = upto(20) ? "" : "INFO";
+      line.text = upto(200) ? std::string(upto(60), 'x') + (upto(30) ? "" : "needle") : "two\nneedle lines\n";
+      all.push_back(line);
+    }
+    ASSERT_TRUE(j().log(some));
+    if (n % 3 == 0)
+      commit();
+  }
+  commit();
+  w->reopen();
+  const auto same = [](const log_line& a, const log_line& b) { return pack(a) == pack(b); };
+  for (int i = 0; i < 300; ++i) {
+    const auto after = upto(all.size() + 2), limit = i % 2 ? 1 + upto(5) : 1 + upto(3000);
+    std::vector<log_line> wanted;
+    for (auto n = after; n < all.size() && wanted.size() < limit; ++n)
+      wanted.push_back(all[n]);
+    auto got = r()->logs(trial_id{3}, after, limit);
+    ASSERT_TRUE(got) << got.error().what;
+    ASSERT_TRUE(std::equal(got->begin(), got->end(), wanted.begin(), wanted.end(), same))
+      << after << " " << limit;
+    wanted.clear();
+    for (auto n = std::min<std::size_t>(after, all.size() + 1); n > 1 && wanted.size() < limit; --n)
+      wanted.push_back(all[n - 2]);
+    got = r()->logs_before(trial_id{3}, after, limit);
+    ASSERT_TRUE(got) << got.error().what;
+    ASSERT_TRUE(std::equal(got->begin(), got->end(), wanted.begin(), wanted.end(), same))
+      << after << " " << limit;
+
+    line_search what{trial_id{3}, after, {}, 1 + upto(3000), 1 + upto(i % 2 ? 3 : 300)};
+    what.next = [](std::string_view texts, std::size_t from) { return texts.find("needle", from); };
+    auto found = find_lines(*r(), what);
+    ASSERT_TRUE(found) << found.error().what;
+    ASSERT_LE(found->looked_at, what.most_looked_at);
+    ASSERT_LE(found->lines.size(), what.most_found);
+    ASSERT_EQ(found->last, after + found->looked_at);
+    ASSERT_TRUE(found->at_end || found->looked_at == what.most_looked_at ||
+                found->lines.size() == what.most_found);
+    ASSERT_EQ(found->at_end, after + found->looked_at >= all.size());
+    auto line = found->lines.begin();
+    for (auto n = after; n < found->last; ++n)
+      if (all[n].text.find("needle") != std::string::npos) {
+        ASSERT_TRUE(line != found->lines.end() && same(*line, all[n])) << "line " << n + 1;
+        ++line;
+      }
+    ASSERT_EQ(line, found->lines.end());
+  }
+  EXPECT_EQ(r()->logs(trial_id{4}, 0, 9)->size(), 0u);
+  EXPECT_EQ(r()->logs_before(trial_id{2}, 9, 9)->size(), 0u);
 }
 
 TEST_P(Journal, KeepsTheNewestSnapshotOfEachEntity) {
@@ -821,7 +892,7 @@ TEST_P(Journal, ReadsDataThatHasARowForEachFactAndGoesOnWithIt) {
   ASSERT_EQ(again.size(), facts.size());
   for (std::size_t i = 0; i < facts.size(); ++i)
     EXPECT_EQ(again[i].bytes, facts[i].bytes) << facts[i].entity << " " << facts[i].number;
-  EXPECT_EQ(*w->store->get(family::facts, keys::schema), keys::one(2))
+  EXPECT_EQ(*w->store->get(family::facts, keys::schema), keys::one(3))
     << "an older build refuses it from now on";
   const auto length = r()->facts_of("trial/1")->size();
   ASSERT_TRUE(append("trial/1", length, {trial_paused{t0}, trial_paused{t0 + 1s}}));

@@ -1,6 +1,7 @@
 #include "runtime/api/line_pattern.hpp"
 
 #include <gmock/gmock.h>
+#include <random>
 
 namespace troupe::api {
 namespace {
@@ -52,6 +53,42 @@ TEST(LinePattern, RefusesWhatCannotBeRead) {
       EXPECT_THAT(pattern.error().what, testing::HasSubstr("cannot be read"));
   EXPECT_THAT(line_pattern::make(std::string(5000, 'a'), true).error().what, testing::HasSubstr("4096"));
   EXPECT_TRUE(line_pattern::make("(", false));
+}
+
+TEST(LinePattern, OverManyLinesFindsThoseThatItIsIn) {
+  std::mt19937 random(3);
+  const std::string_view letters[] = {"a", "b", "ab", " ", "1", "\xc3\xa9", "\r", "x"};
+  const struct {
+    const char* pattern;
+    bool regex;
+  } rows[] = {{"ab", false},   {"a", true},        {"^a", true},         {"b$", true},
+              {"^$", true},    {"a*", true},       {"a.b", true},        {"(?i)A b", true},
+              {"[^a]x", true}, {"a\\s*b", true},   {"\\Aa", true},       {"b\\z", true},
+              {"a|^x", true},  {"(?-m:^a)", true}, {"\\bab\\b", true},   {"(?s)a.b", true},
+              {"a\\nb", true}, {"\\Ca", true},     {"(?P<n>1) a", true}, {"[[:^alpha:]]b", true},
+              {"\\W$", true}};
+  for (const auto& row : rows) {
+    const auto pattern = line_pattern::make(row.pattern, row.regex);
+    ASSERT_TRUE(pattern) << row.pattern;
+    for (int round = 0; round < 200; ++round) {
+      std::string texts;
+      std::vector<std::size_t> ends;
+      for (auto lines = random() % 6; lines > 0; --lines) {
+        for (auto some = random() % 5; some > 0; --some)
+          texts += letters[random() % std::size(letters)];
+        texts += '\n';
+        ends.push_back(texts.size());
+      }
+      std::size_t from = 0;
+      for (auto end : ends) {
+        const bool found = pattern->next(std::string_view(texts), from) < end;
+        EXPECT_EQ(found, pattern->in(std::string_view(texts).substr(from, end - from - 1)))
+          << row.pattern << " in " << testing::PrintToString(texts) << " from " << from;
+        from = end;
+      }
+      EXPECT_EQ(pattern->next(texts, texts.size()), std::string_view::npos);
+    }
+  }
 }
 
 TEST(LinePattern, AnExpressionThatBacktracksElsewhereIsLinearHere) {
