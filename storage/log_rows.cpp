@@ -29,8 +29,9 @@ struct alike {
 
 struct row_head {
   std::vector<alike> runs;
-  std::vector<std::int64_t> steps;    ///< from one line's time to the next one's; the first from 1970 on
-  std::vector<std::uint32_t> lengths; ///< of texts, in bytes
+  std::vector<std::int64_t>
+    steps; ///< microseconds from one line's time to the next one's; the first is counted from 1970
+  std::vector<std::uint32_t> lengths; ///< of each text, in bytes
   MSGPACK_DEFINE_ARRAY(runs, steps, lengths)
 };
 
@@ -105,13 +106,17 @@ result<log_row> log_row::open(std::string_view key, std::string_view data) {
 }
 
 result<std::vector<log_line>> log_row::lines(std::uint64_t from, std::uint64_t until) const {
+  return lines([=](std::uint64_t number) { return from <= number && number < until; });
+}
+
+result<std::vector<log_line>> log_row::lines(const std::function<bool(std::uint64_t number)>& wanted) const {
   std::vector<log_line> out;
   if (of_one()) {
     auto line = unpack<log_line>(texts_);
     if (!line)
       return line.error();
     line->number = last_;
-    if (from <= last_ && last_ < until)
+    if (wanted(last_))
       out.push_back(std::move(*line));
     return out;
   }
@@ -131,7 +136,7 @@ result<std::vector<log_line>> log_row::lines(std::uint64_t from, std::uint64_t u
   for (const auto& run : head->runs)
     for (std::uint32_t n = 0; n < run.count; ++n, ++i) {
       at += duration{head->steps[i]};
-      if (const auto number = first() + i; number >= from && number < until)
+      if (const auto number = first() + i; wanted(number))
         out.push_back({number, at, run.allocation, run.agent, run.rank, run.stream, run.level,
                        std::string(texts_.substr(place, head->lengths[i]))});
       place += head->lengths[i] + 1;

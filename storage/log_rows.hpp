@@ -1,13 +1,16 @@
 #pragma once
-// Lines of a log that are committed together lie in one row, under the number of the last one, so that a
-// search looks through their texts at once. A row of several begins with 0xc1, which no msgpack value does;
-// then come their count and the length of the head (4 bytes each, big-endian), the head, and the texts, each
-// with a newline behind it. A row without that byte is one packed line: such are those of older data, and
-// texts that hold a newline themselves.
+// How lines of a log are stored. Lines of one log that are committed together share a row, whose key is the
+// number of its last line. So a search reads all their texts as one piece.
+//
+// Such a row: the byte 0xc1, which begins no msgpack value; the number of lines and the length of the head (4
+// bytes each, big-endian); the head; the texts, each followed by a newline.
+// Any other row is one packed log_line: rows of data before schema 3, and lines whose text has a newline in
+// it.
 
 #include "model/rows.hpp"
 #include "storage/store.hpp"
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -28,10 +31,12 @@ public:
   std::string_view texts() const { return texts_; }
   /// Its lines with numbers in [from, until). errc::corrupt.
   result<std::vector<log_line>> lines(std::uint64_t from, std::uint64_t until) const;
+  /// Its lines whose numbers are wanted; `wanted` is called once for each line, in order. errc::corrupt.
+  result<std::vector<log_line>> lines(const std::function<bool(std::uint64_t number)>& wanted) const;
 
 private:
   std::uint64_t last_ = 0, count_ = 1;
-  std::string_view head_, texts_; ///< of a row of one: no head, and the whole row
+  std::string_view head_, texts_; ///< a row of one line has no head, and its packed line is in `texts_`
 };
 
 } // namespace troupe::storage

@@ -13,7 +13,8 @@ result<lines_found> find_lines(const reader& in, const line_search& what) {
     return some.error();
   lines_found out{{}, some->empty() ? what.after : some->back().number, some->size(), some->size() < most};
   for (auto& line : *some)
-    if (!what.next || what.next(line.text + '\n', 0) != std::string::npos)
+    if (!what.next || line.text.find('\n') != line.text.npos ||
+        what.next(line.text + '\n', 0) != line.text.npos)
       out.lines.push_back(std::move(line));
   return out;
 }

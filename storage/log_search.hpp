@@ -17,7 +17,7 @@ struct line_search {
 };
 
 struct lines_found {
-  std::vector<log_line> lines; ///< may be wanted: look again
+  std::vector<log_line> lines; ///< those that may be wanted; the caller looks at each again
   std::uint64_t last = 0;      ///< the last line that was looked at
   std::uint64_t looked_at = 0;
   bool at_end = false; ///< of the log as it is now

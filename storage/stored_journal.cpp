@@ -14,8 +14,8 @@
 namespace troupe::storage {
 namespace {
 
-constexpr std::uint64_t schema_version =
-  3; ///< 1: a row for each fact, 2: a row for each line of a log; read too
+// 1: a row for each fact; 2: a row for each line of a log. Both are read.
+constexpr std::uint64_t schema_version = 3;
 constexpr std::size_t cached_rows = 4096;     ///< decoded rows kept between commits, of each type
 constexpr std::size_t cached_cursors = 65536; ///< numbers kept between commits, of each kind
 constexpr std::size_t rebuild_chunk = 4096;   ///< facts folded in one write

@@ -153,37 +153,39 @@ result<metric_row> decode_metric(std::string_view key, std::string_view bytes) {
 /// Lines of a row in [begin, end); `out.last` becomes the last one that was looked at.
 result<void> look_through(const log_row& row, std::uint64_t begin, std::uint64_t end, const line_search& what,
                           lines_found& out) {
-  const auto take = [&](std::uint64_t from, std::uint64_t until) -> result<void> {
-    auto some = row.lines(from, until);
-    if (!some)
-      return some.error();
-    std::move(some->begin(), some->end(), std::back_inserter(out.lines));
-    return {};
-  };
+  const auto room = what.most_found - out.lines.size();
+  std::vector<std::uint64_t> hits;
   if (!what.next || row.of_one()) {
-    end = std::min(end, begin + (what.most_found - out.lines.size()));
-    out.last = end - 1;
-    return take(begin, end);
+    end = std::min(end, begin + room);
+    for (auto number = begin; number < end; ++number)
+      hits.push_back(number);
+  } else {
+    const auto texts = row.texts();
+    std::size_t place = 0;
+    for (auto number = row.first(); number < begin; ++number)
+      place = texts.find('\n', place) + 1;
+    for (auto number = begin; number < end; ++number) {
+      const auto hit = what.next(texts, place);
+      if (hit >= texts.size())
+        break;
+      number += static_cast<std::uint64_t>(std::count(texts.begin() + place, texts.begin() + hit, '\n'));
+      if (number >= end)
+        break;
+      hits.push_back(number);
+      if (hits.size() == room)
+        end = number + 1;
+      place = texts.find('\n', hit) + 1;
+    }
   }
-  const auto texts = row.texts();
-  const auto lines_in = [&](std::size_t from, std::size_t until) {
-    return static_cast<std::uint64_t>(std::count(texts.begin() + from, texts.begin() + until, '\n'));
-  };
-  std::size_t place = 0;
-  for (auto number = row.first(); number < begin; ++number)
-    place = texts.find('\n', place) + 1;
-  for (auto number = begin; out.lines.size() < what.most_found;) {
-    const auto hit = what.next(texts, place);
-    if (hit >= texts.size() || (number += lines_in(place, hit)) >= end)
-      break;
-    if (auto taken = take(number, number + 1); !taken)
-      return taken;
-    out.last = number++;
-    if (place = texts.find('\n', hit) + 1; place == 0 || number == end)
-      break;
-  }
-  if (out.lines.size() < what.most_found)
-    out.last = end - 1;
+  out.last = end - 1;
+  if (hits.empty())
+    return {};
+  auto some = row.lines([at = hits.begin(), until = hits.end()](std::uint64_t number) mutable {
+    return at != until && *at == number && (++at, true);
+  });
+  if (!some)
+    return some.error();
+  std::move(some->begin(), some->end(), std::back_inserter(out.lines));
   return {};
 }
 

@@ -10,8 +10,9 @@ constexpr std::size_t most_spans = 20, most_bytes = 4096;
 
 re2::StringPiece piece_of(std::string_view text) { return {text.data(), text.size()}; }
 
-/// May it be looked for in many lines at once, where ^ and $ stand for the ends of each? Not with what means
-/// the ends of the whole text, a byte of any kind, or changes of what ^ and $ mean.
+/// Whether the expression finds the same when it is matched against many lines at once, with ^ and $ at the
+/// ends of each line. It may not where it names the ends of the whole text (\A, \z) or any byte (\C), or sets
+/// flags.
 bool goes_over_lines(std::string_view regex) {
   for (std::size_t i = 0; i + 1 < regex.size(); ++i) {
     if (regex[i] == '\\' && std::string_view("AzC").find(regex[++i]) != std::string_view::npos)

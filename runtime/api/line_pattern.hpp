@@ -33,7 +33,8 @@ public:
 private:
   std::string text_;
   std::shared_ptr<const re2::RE2> regex_; ///< null: the text itself
-  std::shared_ptr<const re2::RE2> texts_; ///< the same over many lines; null where that is not the same
+  std::shared_ptr<const re2::RE2>
+    texts_; ///< matched against many lines at once; null where that could find something else
 };
 
 } // namespace troupe::api

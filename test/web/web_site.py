@@ -50,6 +50,11 @@ HOSTILE = "<script>alert(1)</script>\u202e\u0007 \" ' & <b>x"
 
 
 class Site(Cluster):
+    def __init__(self, root):
+        super().__init__(root)
+        if folder := os.environ.get("TROUPE_WEB_DIR"):  # a built page to try instead of the binary's
+            self.up_words = ("--web-dir", folder)
+
     def submit_search(self, name="digits", trials=8, epoch_s=0.02, script=TRIAL):
         job = self.root / "job"
         job.mkdir(exist_ok=True)

@@ -99,7 +99,9 @@ function release(): void {
   for (const { l, e } of all) if (listeners.has(l)) l.on(e);
 }
 
+/** Nobody who is not signed in may hear anything: then there is no stream. */
 function tellTopics(): void {
+  if (!session.peek()) return;
   const all = new Set<string>();
   for (const l of listeners) l.topics.forEach((t) => all.add(t));
   if (all.size > 0) wire ??= open();
@@ -128,6 +130,9 @@ export function listen(topics: string[], on: (e: LiveEvent) => void): () => void
 }
 
 document.addEventListener("visibilitychange", release);
+effect(() => {
+  if (session.value) soon();
+});
 effect(() => {
   if (!paused.value) queueMicrotask(release);
 });

@@ -6,13 +6,13 @@
 #include "storage/log_search.hpp"
 
 #include <gmock/gmock.h>
-#include <random>
 
 #include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <random>
 #include <thread>
 
 namespace troupe::storage {
