@@ -297,16 +297,18 @@ struct erase_stored {
   bool tensorboards_only = false;
   std::vector<std::string> checkpoints, globs; ///< files of these whose paths a pattern matches
   bool only_look = false;                      ///< nothing is erased: what would be left is answered
-  MSGPACK_DEFINE_ARRAY(experiment, tensorboards_only, checkpoints, globs, only_look)
+  bool refresh = false;                        ///< nothing is erased: what is there is answered
+  MSGPACK_DEFINE_ARRAY(experiment, tensorboards_only, checkpoints, globs, only_look, refresh)
 };
 struct stored_erased {
   std::vector<trial_id> trials;                                    ///< of the experiment
   std::map<std::string, std::map<std::string, std::int64_t>> left; ///< by checkpoint: bytes by path
   MSGPACK_DEFINE_ARRAY(trials, left)
 };
-struct sweep_experiment { ///< tells retention that the experiment has ended
+struct sweep_experiment { ///< tells retention that the experiment has ended, or that less of it is kept
   experiment_id id;
-  MSGPACK_DEFINE_ARRAY(id)
+  bool at_once = false; ///< whoever waits for its end has no hour to look at its checkpoints
+  MSGPACK_DEFINE_ARRAY(id, at_once)
 };
 struct sweep_finished { ///< nothing superfluous of it is left
   experiment_id id;

@@ -91,7 +91,8 @@ struct user_changed {
   std::string password;         ///< names the hash that DIR/master/passwords holds; empty: a blank password
   std::uint64_t generation = 1; ///< tokens of an earlier one are void
   std::vector<unix_account> runs_as; ///< none or one
-  MSGPACK_DEFINE_ARRAY(at, by, id, name, display_name, admin, active, password, generation, runs_as)
+  bool remote = false;               ///< is known elsewhere: has no password here
+  MSGPACK_DEFINE_ARRAY(at, by, id, name, display_name, admin, active, password, generation, runs_as, remote)
 };
 enum class deletion_step : int { none = 0, ordered, failed, done };
 
@@ -223,7 +224,8 @@ struct experiment_described {
   std::string name, description, notes;
   std::vector<std::string> labels;
   bool archived = false;
-  MSGPACK_DEFINE_ARRAY(at, by, id, name, description, notes, labels, archived)
+  std::int64_t save_experiment_best = -1, save_trial_best = -1, save_trial_latest = -1; ///< checkpoints that are kept; -1: as the configuration says
+  MSGPACK_DEFINE_ARRAY(at, by, id, name, description, notes, labels, archived, save_experiment_best, save_trial_best, save_trial_latest)
 };
 
 /// An ended experiment is to be deleted; that failed; or it is gone, with its rows, reports, logs and files.

@@ -1,5 +1,8 @@
 #include "actors/catalogue/catalogue.hpp"
 
+#include "actors/catalogue/wishes.hpp"
+#include "model/chosen_name.hpp"
+
 #include <cctype>
 
 namespace troupe {
@@ -9,18 +12,44 @@ unix_account account_of(const commands::host_account& x) { return {x.uid, x.gid,
 
 } // namespace
 
-/// 1 to 64 letters, digits and `._-@+`: names stand in URLs and in the environment of tasks.
+/// 2 to 64 letters, digits and `._-@+`: names stand in URLs and in the environment of tasks.
 result<void> catalogue::check_name(const std::string& name, user_id of) const {
-  bool fine = !name.empty() && name.size() <= 64;
+  bool fine = name.size() >= 2 && name.size() <= 64;
   for (char c : name)
-    fine = fine && (std::isalnum(static_cast<unsigned char>(c)) ||
+    fine = fine && static_cast<unsigned char>(c) < 0x80 &&
+           (std::isalnum(static_cast<unsigned char>(c)) ||
                     std::string_view("._-@+").find(c) != std::string_view::npos);
   if (!fine)
-    return error{errc::invalid, "a user name has 1 to 64 letters, digits, or one of ._-@+"};
+    return error{errc::invalid, "a user name has 2 to 64 letters of ASCII, digits, or one of ._-@+"};
+  const auto folded = case_folded(name);
+  const auto known = users_.find(of);
+  for (const char* always : {"admin", "determined"}) // taken for ever, also after a change of name
+    if (folded == always && (known == users_.end() || case_folded(known->second.name) != always))
+      return error{errc::invalid, "user already exists"};
   for (const auto& [id, user] : users_)
-    if (id != of && user.name == name)
+    if (id != of && (case_folded(user.name) == folded || case_folded(user.display_name) == folded))
       return error{errc::invalid, "user already exists"};
   return {};
+}
+
+/// What people see: like no name of another user, in any case. Empty: none.
+result<void> catalogue::check_display_name(const std::string& name, user_id of) const {
+  if (name.empty())
+    return {};
+  if (auto fine = check_chosen_name("a display name", name); !fine)
+    return fine;
+  const auto folded = case_folded(name);
+  for (const auto& [id, user] : users_)
+    if (id != of && (case_folded(user.name) == folded || case_folded(user.display_name) == folded))
+      return error{errc::invalid, "a user is named '" + name + "' already"};
+  return {};
+}
+
+result<void> catalogue::check_rest(const user_wish& wanted, user_id of) const {
+  if (wanted.display_name)
+    if (auto fine = check_display_name(*wanted.display_name, of); !fine)
+      return fine;
+  return wanted.runs_as ? check_account(*wanted.runs_as) : result<void>{};
 }
 
 std::vector<catalogue_fact> catalogue::note(catalogue_fact fact) {
@@ -32,6 +61,8 @@ catalogue::decided catalogue::make_user(const user_wish& wanted, const std::stri
   const auto name = wanted.name.value_or("");
   if (auto fine = check_name(name, {}); !fine)
     return fine.error();
+  if (auto fine = check_rest(wanted, {}); !fine)
+    return fine.error();
   user_changed made;
   made.at = now;
   made.by = by;
@@ -41,6 +72,7 @@ catalogue::decided catalogue::make_user(const user_wish& wanted, const std::stri
   made.admin = wanted.admin.value_or(false);
   made.active = wanted.active.value_or(true);
   made.password = wanted.password.value_or("");
+  made.remote = wanted.remote.value_or(false);
   if (wanted.runs_as)
     made.runs_as = {account_of(*wanted.runs_as)};
   return note(std::move(made));
@@ -54,6 +86,8 @@ catalogue::decided catalogue::change_user(user_id id, const user_wish& wanted, c
   if (wanted.name)
     if (auto fine = check_name(*wanted.name, id); !fine)
       return fine.error();
+  if (auto fine = check_rest(wanted, id); !fine)
+    return fine.error();
   auto changed = known->second;
   changed.name = wanted.name.value_or(changed.name);
   changed.display_name = wanted.display_name.value_or(changed.display_name);
@@ -63,7 +97,11 @@ catalogue::decided catalogue::change_user(user_id id, const user_wish& wanted, c
     changed.runs_as = {account_of(*wanted.runs_as)};
   if (wanted.password)
     changed.password = *wanted.password;
-  if (wanted.password || (wanted.active && !changed.active))
+  if (wanted.remote)
+    changed.remote = *wanted.remote;
+  if (changed.remote && wanted.password)
+    return error{errc::invalid, "user '" + changed.name + "' is remote: it has no password here"};
+  if (wanted.password || changed.remote != known->second.remote || (wanted.active && !changed.active))
     ++changed.generation;
   else if (pack(changed) == pack(known->second))
     return std::vector<catalogue_fact>{};

@@ -62,6 +62,8 @@ public:
 
 private:
   result<void> check_name(const std::string& name, user_id of) const;
+  result<void> check_display_name(const std::string& name, user_id of) const;
+  result<void> check_rest(const user_wish& wanted, user_id of) const;
   std::vector<catalogue_fact> note(catalogue_fact fact);
 
   std::map<user_id, user_changed> users_;

@@ -3,6 +3,7 @@
 #include "actors/journal/log_patterns.hpp"
 
 #include "actors/catalogue/wishes.hpp"
+#include "model/chosen_name.hpp"
 
 #include <algorithm>
 
@@ -175,6 +176,23 @@ value house_rules::constraints_of(workspace_id in, const char* kind) const {
   return out;
 }
 
+result<void> house_rules::check_change(workspace_id in, const commands::experiment_set& wanted) const {
+  value resources = value::object();
+  if (wanted.priority)
+    resources["priority"] = *wanted.priority;
+  if (wanted.max_slots && *wanted.max_slots >= 0)
+    resources["max_slots"] = *wanted.max_slots;
+  const auto invariant = invariant_of(in);
+  if (const auto* fixed = member(invariant, "resources"))
+    for (const char* key : {"priority", "max_slots"})
+      if (const auto* by_policy = member(*fixed, key); by_policy && resources.contains(key) && resources[key] != *by_policy)
+        return error{errc::invalid, std::string(key) + " is set by a config policy to " + by_policy->dump() + ": it cannot be changed"};
+  const auto constraints = constraints_of(in);
+  if (const auto* limits = member(constraints, "resources"); limits && member(*limits, "max_slots") && wanted.max_slots == -1)
+    return error{errc::invalid, "max_slots: any number exceeds limit set by admin [" + member(*limits, "max_slots")->dump() + "]"};
+  return check_constraints({{"resources", std::move(resources)}}, constraints);
+}
+
 house_rules::decided house_rules::bind(const commands::pool_bind& wanted, const std::string& by,
                                        time_point now) {
   auto workspaces = wanted.workspaces;
@@ -201,13 +219,17 @@ house_rules::decided house_rules::make(const commands::webhook_create& wanted, c
     return fine.error();
   if (!wanted.triggers.is_array() || wanted.triggers.empty())
     return error{errc::invalid, "at least one trigger required"};
-  if (wanted.triggers.size() > 100 || wanted.triggers.dump().size() > 64 << 10 || wanted.name.size() > 256)
-    return error{errc::invalid, "a webhook has at most 100 triggers, and 256 characters of name"};
+  if (wanted.triggers.size() > 100 || wanted.triggers.dump().size() > 64 << 10)
+    return error{errc::invalid, "a webhook has at most 100 triggers"};
+  if (!wanted.name.empty())
+    if (auto fine = check_chosen_name("the name of a webhook", wanted.name); !fine)
+      return fine.error();
+  const auto folded = case_folded(wanted.name);
   for (const auto& one : wanted.triggers)
     if (auto fine = check_trigger(one, wanted.specific); !fine)
       return fine.error();
   for (const auto& [id, other] : webhooks_)
-    if (!wanted.name.empty() && other.name == wanted.name && other.workspace == wanted.workspace)
+    if (!wanted.name.empty() && case_folded(other.name) == folded && other.workspace == wanted.workspace)
       return error{errc::conflict, "a webhook named '" + wanted.name + "' exists already"};
   webhook_changed x;
   x.at = now;
@@ -254,11 +276,13 @@ house_rules::decided house_rules::say(const commands::cluster_message_set& wante
   x.message = wanted.message;
   if (wanted.message.empty())
     return message_.message.empty() ? std::vector<rule_fact>{} : std::vector{note(std::move(x))};
-  std::size_t characters = 0;
-  for (unsigned char c : wanted.message)
-    characters += (c & 0xc0) != 0x80;
-  if (characters > 250)
+  const auto text = code_points(wanted.message);
+  if (!text || text->size() > 250)
     return error{errc::invalid, "message must be at most 250 characters"};
+  if (is_blank(wanted.message))
+    return error{errc::invalid, "message must not be blank"};
+  if (std::any_of(text->begin(), text->end(), [](char32_t c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; }))
+    return error{errc::invalid, "message must have no control characters but line ends and tabs"};
   const auto time = [](const std::string& text, time_point otherwise) -> result<time_point> {
     if (text.empty())
       return otherwise;

@@ -35,6 +35,8 @@ public:
   /// none.
   /// `kind`: "EXPERIMENT", or "NTSC" for tasks that are no trials.
   value invariant_of(workspace_id in, const char* kind = "EXPERIMENT") const;
+  /// What policies say of a later change of an experiment there. errc::invalid with both numbers.
+  result<void> check_change(workspace_id in, const commands::experiment_set& wanted) const;
   value constraints_of(workspace_id in, const char* kind = "EXPERIMENT") const;
   const std::map<webhook_id, webhook_changed>& webhooks() const { return webhooks_; }
   /// Whether work of the workspace may use the pool.

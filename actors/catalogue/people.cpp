@@ -1,19 +1,14 @@
 #include "actors/catalogue/people.hpp"
 
+#include "model/chosen_name.hpp"
+
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 namespace troupe {
 namespace {
 
 constexpr std::size_t most_members = 10'000, most_settings = 1'000, most_text = 64 << 10;
-
-std::string lower(std::string text) {
-  for (auto& c : text)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 error no_group(group_id id) { return {errc::not_found, "group '" + to_string(id) + "' not found"}; }
 
@@ -40,16 +35,13 @@ people_fact people::note(people_fact fact) {
 }
 
 result<void> people::check_name(const std::string& name, group_id of) const {
-  const bool blank = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isspace(c); });
-  const bool control =
-    std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  if (blank || control || name.size() > 80)
-    return error{errc::invalid,
-                 "the name of a group has 1 to 80 characters, not all blank and none a control character"};
-  if (name.find("DeterminedPersonalGroup") != name.npos)
+  if (auto fine = check_chosen_name("the name of a group", name); !fine)
+    return fine;
+  const auto folded = case_folded(name);
+  if (folded.find("determinedpersonalgroup") != folded.npos)
     return error{errc::invalid, "group names with 'DeterminedPersonalGroup' are reserved"};
   for (const auto& [id, other] : groups_)
-    if (id != of && lower(other.name) == lower(name))
+    if (id != of && case_folded(other.name) == folded)
       return error{errc::conflict, "a group named '" + name + "' exists already"};
   return {};
 }

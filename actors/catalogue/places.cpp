@@ -1,6 +1,7 @@
 #include "actors/catalogue/places.hpp"
 
 #include "actors/catalogue/wishes.hpp"
+#include "model/chosen_name.hpp"
 #include "model/rows.hpp"
 
 #include <algorithm>
@@ -11,25 +12,7 @@ namespace {
 
 constexpr workspace_id first_workspace{1};
 constexpr project_id first_project{1};
-
-std::string lower(std::string text) {
-  for (auto& c : text)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
-bool blank(const std::string& text) {
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isspace(c); });
-}
-
-result<void> check_text(const char* what, const std::string& name) {
-  const bool control =
-    std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  if (blank(name) || name.size() > 80 || control)
-    return error{errc::invalid,
-                 std::string(what) + " has 1 to 80 characters, not all blank and none a control character"};
-  return {};
-}
+constexpr std::size_t most_labels = 1000;
 
 error missing(const char* kind, std::uint64_t id) {
   return {errc::not_found, std::string(kind) + " '" + std::to_string(id) + "' not found"};
@@ -63,19 +46,21 @@ std::vector<place_fact> places::note(place_fact fact) {
 }
 
 result<void> places::check_name(const std::string& name, workspace_id of) const {
-  if (auto fine = check_text("the name of a workspace", name); !fine)
+  if (auto fine = check_chosen_name("the name of a workspace", name); !fine)
     return fine;
+  const auto folded = case_folded(name);
   for (const auto& [id, other] : workspaces_)
-    if (id != of && lower(other.name) == lower(name))
+    if (id != of && case_folded(other.name) == folded)
       return error{errc::conflict, "avoid names equal to other workspaces (case-insensitive)"};
   return {};
 }
 
 result<void> places::check_name(const std::string& name, workspace_id in, project_id of) const {
-  if (auto fine = check_text("the name of a project", name); !fine)
+  if (auto fine = check_chosen_name("the name of a project", name); !fine)
     return fine;
+  const auto folded = case_folded(name);
   for (const auto& [id, other] : projects_)
-    if (id != of && other.workspace == in && other.name == name)
+    if (id != of && other.workspace == in && case_folded(other.name) == folded)
       return error{errc::conflict, "a project named '" + name + "' is in this workspace already"};
   return {};
 }
@@ -148,6 +133,8 @@ places::decided places::make(const commands::workspace_create& wanted, const std
   const auto name = wanted.name.value_or("");
   if (auto fine = check_name(name, {}); !fine)
     return fine.error();
+  if (auto fine = check_rest(wanted); !fine)
+    return fine.error();
   workspace_changed x;
   x.at = now;
   x.by = x.owner = by;
@@ -176,6 +163,8 @@ places::decided places::change(const commands::workspace_change& wanted, const s
   if (wanted.name)
     if (auto fine = check_name(*wanted.name, wanted.id); !fine)
       return fine.error();
+  if (auto fine = check_rest(wanted); !fine)
+    return fine.error();
   auto x = known->second;
   take(wanted.name, x.name);
   take(wanted.archived, x.archived);
@@ -371,8 +360,19 @@ places::decided places::change(const commands::experiment_describe& wanted, bool
   if (known == experiments_.end())
     return missing("experiment", wanted.id.value);
   const auto& old = known->second.said;
-  if (wanted.name && blank(*wanted.name))
+  if (wanted.name && is_blank(*wanted.name))
     return error{errc::invalid, "`name` must not be an empty or whitespace string."};
+  if (wanted.name && *wanted.name != old.name) // a submission may have brought a longer one
+    if (auto fine = check_chosen_name("`name`", *wanted.name); !fine)
+      return fine.error();
+  if (wanted.labels) {
+    if (wanted.labels->size() > most_labels)
+      return error{errc::invalid, "labels: more than " + std::to_string(most_labels)};
+    for (const auto& label : *wanted.labels)
+      if (std::find(old.labels.begin(), old.labels.end(), label) == old.labels.end())
+        if (auto fine = check_chosen_name("a label", label); !fine)
+          return fine.error();
+  }
   if (wanted.archived && *wanted.archived && !ended)
     return error{errc::invalid, "Experiment is not in terminal state."};
   auto x = old;
@@ -380,6 +380,9 @@ places::decided places::change(const commands::experiment_describe& wanted, bool
   take(wanted.description, x.description);
   take(wanted.notes, x.notes);
   take(wanted.archived, x.archived);
+  take(wanted.save_experiment_best, x.save_experiment_best);
+  take(wanted.save_trial_best, x.save_trial_best);
+  take(wanted.save_trial_latest, x.save_trial_latest);
   if (wanted.labels)
     x.labels = once_each(*wanted.labels);
   return differs(x, old, by, now) ? note(std::move(x)) : std::vector<place_fact>{};

@@ -1,6 +1,7 @@
 #include "actors/catalogue/registry.hpp"
 
 #include "actors/catalogue/wishes.hpp"
+#include "model/chosen_name.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -32,8 +33,9 @@ std::vector<registry_fact> registry::note(registry_fact fact) {
 
 registry::decided registry::put(const commands::template_put& wanted, const std::string& by, time_point now) {
   auto known = templates_.find(wanted.name);
-  if (every(wanted.name, std::isspace))
-    return error{errc::invalid, "a template needs a name"};
+  if (known == templates_.end())
+    if (auto fine = check_template_name(wanted.name, {}); !fine)
+      return fine.error();
   if (wanted.fresh && known != templates_.end())
     return error{errc::conflict, "failed to create template " + wanted.name};
   if (wanted.known && known == templates_.end())
@@ -56,12 +58,10 @@ registry::decided registry::rename(const commands::template_rename& wanted, cons
   auto known = templates_.find(wanted.name);
   if (known == templates_.end())
     return no_template(wanted.name);
-  if (every(wanted.to, std::isspace))
-    return error{errc::invalid, "a template needs a name"};
   if (wanted.to == wanted.name)
     return std::vector<registry_fact>{};
-  if (templates_.contains(wanted.to))
-    return error{errc::conflict, "template '" + wanted.to + "' exists already"};
+  if (auto fine = check_template_name(wanted.to, wanted.name); !fine)
+    return fine.error();
   auto x = known->second;
   x.at = now;
   x.by = by;
@@ -110,20 +110,32 @@ bool registry::holds_models(workspace_id id) const {
                      [&](const auto& one) { return one.second.workspace == id; });
 }
 
+/// `of`: the name that it has now.
+result<void> registry::check_template_name(const std::string& name, const std::string& of) const {
+  if (auto fine = check_chosen_name("the name of a template", name); !fine)
+    return fine;
+  const auto folded = case_folded(name);
+  for (const auto& [known, other] : templates_)
+    if (known != of && case_folded(known) == folded)
+      return error{errc::conflict, "template '" + known + "' exists already"};
+  return {};
+}
+
 result<void> registry::check_name(const std::string& name, model_id of) const {
-  if (every(name, std::isspace))
+  if (is_blank(name))
     return error{errc::invalid, "model names cannot be blank"};
+  if (auto fine = check_chosen_name("the name of a model", name); !fine)
+    return fine;
   if (name.find("  ") != name.npos)
     return error{errc::invalid, "model names cannot have excessive spacing"};
   if (name.find_first_of("/\\") != name.npos)
     return error{errc::invalid, "model names cannot have slashes"};
   if (every(name, std::isdigit))
     return error{errc::invalid, "model names cannot be only numbers"};
-  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
-    return error{errc::invalid, "model names cannot have control characters"};
+  const auto folded = case_folded(name);
   for (const auto& [id, other] : models_)
-    if (id != of && other.name == name)
-      return error{errc::conflict, "avoid names equal to other models (case-sensitive)"};
+    if (id != of && case_folded(other.name) == folded)
+      return error{errc::conflict, "avoid names equal to other models (case-insensitive)"};
   return {};
 }
 

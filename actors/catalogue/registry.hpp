@@ -50,6 +50,7 @@ private:
   using version_id = std::pair<model_id, std::uint64_t>;
 
   std::vector<registry_fact> note(registry_fact fact);
+  result<void> check_template_name(const std::string& name, const std::string& of) const;
   result<void> check_name(const std::string& name, model_id of) const;
   result<model_changed> to_change(model_id id) const; ///< errc::not_found, errc::invalid where it is archived
 

@@ -88,6 +88,10 @@ void cluster::replay(const cluster_fact& fact) {
                  continued_[f.id] = f.number;
                  unswept_.insert(f.id); // its checkpoints are looked through again at its next end
                },
+               [this](const experiment_described& f) { // looked through again, as less may be kept
+                 if (f.save_experiment_best >= 0 || f.save_trial_best >= 0 || f.save_trial_latest >= 0)
+                   unswept_.insert(f.id);
+               },
                [](const auto&) {},
              },
              fact);

@@ -19,6 +19,7 @@
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
 #include "model/config/cluster_config.hpp"
+#include "model/config/secrets.hpp"
 #include "model/names.hpp"
 #include "system/random.hpp"
 
@@ -64,7 +65,7 @@ public:
       [this](const reserve_trials& x) { return trials_reserved{machine_->ids.reserve_trials(x.count)}; },
       [this](const experiment_finished& x) {
         forget(x.id);
-        tell_receivers(x.id, [this, id = x.id] { self_->send(retention_, sweep_experiment{id}); });
+        tell_receivers(x.id, [this, id = x.id] { self_->send(retention_, sweep_experiment{id, false}); });
         delete_doomed();
       },
       [this](route_validation& x) {
@@ -196,7 +197,7 @@ private:
     if (auto rows = peers_.reads->experiments())
       for (const auto& row : *rows)
         if (terminal(row.state) && !row.unmanaged && machine_->ids.unswept(row.id))
-          tell_receivers(row.id, [this, id = row.id] { self_->send(retention_, sweep_experiment{id}); });
+          tell_receivers(row.id, [this, id = row.id] { self_->send(retention_, sweep_experiment{id, false}); });
     erasing_ = {};
     delete_next();
     delete_doomed();
@@ -722,6 +723,8 @@ private:
     const auto it = experiments_.find(x.id);
     if (it == experiments_.end())
       return has_ended(x.id);
+    if (auto fine = machine_->rules.check_change(machine_->where.workspace_id_of(x.id), x); !fine)
+      return refused(fine.error());
     experiment_set order{by.user, static_cast<int>(x.priority.value_or(0)), x.weight.value_or(-1),
                          static_cast<int>(x.max_slots.value_or(-2)), placed.pool};
     auto promise = self_->make_response_promise<command_result>();
@@ -874,11 +877,17 @@ private:
       return refused(decided.error());
     auto promise = self_->make_response_promise<command_result>();
     workspace_id removed;
+    experiment_id to_sweep; // what is kept of it has changed
     if constexpr (std::is_same_v<Change, commands::workspace_remove>)
       removed = x.id;
+    if constexpr (std::is_same_v<Change, commands::experiment_describe>)
+      if (ended && (x.save_experiment_best || x.save_trial_best || x.save_trial_latest))
+        to_sweep = x.id;
     take(std::move(decided->facts), {},
-         [this, promise, removed, answer = std::move(decided->answer)](const caf::error& why) mutable {
+         [this, promise, removed, to_sweep, answer = std::move(decided->answer)](const caf::error& why) mutable {
            promise.deliver(why ? refused(from_caf(why)) : answered(std::move(answer)));
+           if (to_sweep && !why)
+             self_->send(retention_, sweep_experiment{to_sweep, true});
            if constexpr (std::is_same_v<Change, commands::workspace_remove>)
              tasks_->kill_in(removed, "killed: its workspace is deleted");
            if constexpr (std::is_same_v<Change, commands::workspace_remove> ||
@@ -944,6 +953,7 @@ private:
     erase_stored files;
     files.globs = x.globs;
     files.only_look = true;
+    files.refresh = x.refresh;
     for (const auto& glob : x.globs)
       if (auto fine = check_glob(glob); !fine)
         return refused(fine.error());
@@ -951,7 +961,7 @@ private:
     for (const auto& uuid : x.uuids) {
       if (auto row = peers_.reads->checkpoint(uuid); !row)
         return refused(row.error());
-      if (const auto* version = machine_->books.version_of(uuid))
+      if (const auto* version = x.refresh ? nullptr : machine_->books.version_of(uuid))
         held += (held.empty() ? "" : "; ") + uuid + ", registered to " +
                 machine_->books.models().at(version->model).name + " (model #" + to_string(version->model) +
                 "), version " + std::to_string(version->version);
@@ -966,7 +976,7 @@ private:
       .then(
         [this, promise, files, user = by.user](const stored_erased& seen) mutable {
           note_left(seen, user, [this, promise, files](command_result& done) mutable {
-            if (!done.got) {
+            if (!done.got || files.refresh) {
               promise.deliver(std::move(done));
               return;
             }
@@ -1221,6 +1231,9 @@ private:
     if (!checked)
       return checked.error();
     auto& settings = checked->settings;
+    if constexpr (requires { x.parent.value; })
+      if (auto parent = x.parent ? peers_.reads->experiment(x.parent) : result<experiment_row>(error{}); parent)
+        config::restore_secrets(settings, parent->config);
     if (auto fine = check_constraints(settings, machine_->rules.constraints_of(workspace)); !fine)
       return fine.error();
     if (auto pool = config::pool_of_experiment(machine_->who.configuration(), settings);

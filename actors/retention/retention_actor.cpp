@@ -2,6 +2,7 @@
 
 #include "actors/experiment/experiment_settings.hpp"
 #include "actors/retention/globs.hpp"
+#include "actors/retention/held_checkpoints_part.hpp"
 #include "actors/retention/retention.hpp"
 #include "actors/retention/sweeps.hpp"
 #include "actors/shells/driven.hpp"
@@ -57,7 +58,7 @@ public:
     arm();
     return {
       [this](const sweep_experiment& x) {
-        step(sweep_asked{x.id, due(x.id)});
+        step(sweep_asked{x.id, x.at_once ? self_->now() : due(x.id)});
       },
       [this](const clean_logs&) { return clean(); },
       [this](const erase_stored& x) { return erase_what(x); },
@@ -163,7 +164,13 @@ private:
       }
     }
     doomed out;
-    for (const auto& uuid : superfluous(policy, experiment->smaller_is_better, all)) {
+    const auto unwanted = superfluous(policy, experiment->smaller_is_better, all);
+    auto held = held_checkpoints(*peers_.reads, unwanted);
+    if (!held)
+      return held.error();
+    for (const auto& uuid : unwanted) {
+      if (held->contains(uuid))
+        continue;
       auto& row = rows.at(uuid);
       out[row.trial].push_back(std::move(row.saved));
     }
@@ -265,6 +272,22 @@ private:
     return out && !path.ends_with('/');
   }
 
+  /// What of a checkpoint is there now; folders that were named stay named while there is a file.
+  static result<std::map<std::string, std::int64_t>> refreshed(const checkpoint& saved) {
+    const auto place = place_of(saved);
+    auto store = storage::open_checkpoint_store(place.store);
+    auto there = store ? (*store)->list(place.key) : std::move(store.error());
+    if (!there)
+      return there.error();
+    std::map<std::string, std::int64_t> out;
+    for (const auto& [path, bytes] : *there)
+      out[path] = static_cast<std::int64_t>(bytes);
+    for (const auto& [path, bytes] : saved.files)
+      if (!there->empty() && path.ends_with('/'))
+        out.emplace(path, bytes);
+    return out;
+  }
+
   /// Looked at first, then noted by the cluster, then erased: what is noted as gone and still there.
   result<void> erase_checkpoints(const erase_stored& x, stored_erased& done) {
     for (const auto& uuid : x.checkpoints) {
@@ -273,6 +296,13 @@ private:
         return row.error();
       if (!removable(row->saved))
         return error{errc::unsupported, "checkpoint " + uuid + " lies where this cluster cannot delete"};
+      if (x.refresh) {
+        auto there = refreshed(row->saved);
+        if (!there)
+          return there.error();
+        done.left[uuid] = std::move(*there);
+        continue;
+      }
       if (x.only_look) {
         auto& left = done.left[uuid] = row->saved.files;
         std::erase_if(left, [&](const auto& one) { return goes(x, one.first); });

@@ -491,7 +491,7 @@ struct host_account {
 /// What is asked of a user; what is absent stays as it is, or has the default of a new one.
 struct user_wish {
   std::optional<std::string> name, display_name, password;
-  std::optional<bool> admin, active;
+  std::optional<bool> admin, active, remote;
   std::optional<host_account> runs_as;
 };
 template <class T>
@@ -500,6 +500,7 @@ constexpr auto wish_fields() {
                     maybe("password", &T::password, "name of the hash that the node keeps; empty: blank"),
                     maybe("admin", &T::admin, "whether the user may change the cluster"),
                     maybe("active", &T::active, "whether the user may log in"),
+                    maybe("remote", &T::remote, "whether the user is known elsewhere, and has no password here"),
                     maybe("runs_as", &T::runs_as, "account of the hosts for the user's tasks")};
 }
 struct user_create : user_wish {

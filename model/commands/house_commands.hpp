@@ -34,10 +34,12 @@ struct experiment_erase_tensorboards {
 };
 struct checkpoint_remove {
   std::vector<std::string> uuids, globs;
+  bool refresh = false;
   static constexpr auto fields() {
     using t = checkpoint_remove;
     return std::tuple{need("uuids", &t::uuids, "the checkpoints"),
-                      maybe("globs", &t::globs, "patterns of paths in them; none: all files")};
+                      maybe("globs", &t::globs, "patterns of paths in them; none: all files"),
+                      maybe("refresh", &t::refresh, "nothing is deleted: what is there of them is noted")};
   }
   static constexpr about is{
     "checkpoint.remove",

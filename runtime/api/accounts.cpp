@@ -1,5 +1,6 @@
 #include "runtime/api/accounts.hpp"
 
+#include "model/chosen_name.hpp"
 #include "model/hex.hpp"
 #include "model/value.hpp"
 #include "system/random.hpp"
@@ -64,6 +65,7 @@ user to_user(const user_changed& f) {
           .display_name = f.display_name,
           .admin = f.admin,
           .active = f.active,
+          .remote = f.remote,
           .password = f.password,
           .generation = f.generation,
           .modified = f.at,
@@ -80,6 +82,7 @@ user_changed to_fact(const user& u) {
   f.display_name = u.display_name;
   f.admin = u.admin;
   f.active = u.active;
+  f.remote = u.remote;
   f.password = u.password;
   f.generation = u.generation;
   if (u.runs_as)
@@ -164,7 +167,7 @@ result<void> accounts::settle(bool initial, time_point now) {
   if (how_.loopback)
     return {};
   for (auto& [id, u] : users_)
-    if (u.password.empty() && u.active) {
+    if (u.password.empty() && u.active && !u.remote) {
       auto password = random_hex(8);
       if (auto done = give(u, password); !done)
         return done;
@@ -326,9 +329,14 @@ std::string accounts::sealed(const std::string& claim) const {
 }
 
 result<accounts::session> accounts::log_in(const std::string& name, const std::string& password, bool hashed,
-                                           time_point now, duration life) {
+                                           time_point now, duration life, const std::string& from) {
   const error wrong{errc::unauthorized, "invalid credentials"};
+  if (!from.empty())
+    if (auto free = tries_.check(name, from, now); !free)
+      return free.error();
   auto u = find(name);
+  if (u && u->remote)
+    u = wrong; // has no password
   // An unknown name costs the same work as a wrong password, so that names cannot be found by the clock.
   static const std::string nobody = *argon("nobody");
   std::string hash = nobody;
@@ -342,8 +350,11 @@ result<accounts::session> accounts::log_in(const std::string& name, const std::s
       u = wrong; // its hash was lost
   }
   bool right = matches(hash, as_sent(password, hashed));
-  if (!u || !right)
+  if (!u || !right) {
+    if (!from.empty())
+      tries_.failed(name, from, now);
     return wrong;
+  }
   return begin_session(u->id, now, life);
 }
 
@@ -542,6 +553,10 @@ result<user> accounts::find(const std::string& name) const {
   std::lock_guard lock{mutex_};
   for (const auto& [id, u] : users_)
     if (u.name == name)
+      return u;
+  const auto folded = case_folded(name);
+  for (const auto& [id, u] : users_)
+    if (case_folded(u.name) == folded)
       return u;
   return error{errc::not_found, "user '" + name.substr(0, 64) + "' not found"};
 }

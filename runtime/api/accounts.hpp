@@ -8,6 +8,7 @@
 // facts: a logout (the token's number), and a change of password or standing (the user's generation).
 
 #include "model/facts.hpp"
+#include "runtime/api/login_bound.hpp"
 
 #include <atomic>
 #include <filesystem>
@@ -23,7 +24,7 @@ namespace troupe::api {
 struct user {
   std::uint64_t id = 0;
   std::string name, display_name;
-  bool admin = false, active = true;
+  bool admin = false, active = true, remote = false;
   std::string password;         ///< names its hash; empty: the password is blank
   std::uint64_t generation = 1; ///< tokens of an earlier one are void
   time_point modified, last_login;
@@ -90,11 +91,12 @@ public:
     session_claim claim;
     api::user who;
   };
-  /// errc::unauthorized for a wrong name or password, errc::denied for an inactive user. `hashed`: the
+  /// errc::unauthorized for a wrong name or password, errc::denied for an inactive user, errc::busy where
+  /// there were too many wrong ones (login_bound.hpp; not for an empty `from`, the caller's address). `hashed`: the
   /// password is the stock client's salted SHA-512 already. Takes about 60 ms of one core and 64 MiB unless
   /// the password is blank. `life`: of the token; the usual one where it is 0.
   result<session> log_in(const std::string& name, const std::string& password, bool hashed, time_point now,
-                         duration life = {});
+                         duration life = {}, const std::string& from = {});
 
   /// A session of a user who has shown who they are in another way. errc::denied for an inactive one.
   result<session> begin_session(std::uint64_t user_id, time_point now, duration life = {});
@@ -136,7 +138,7 @@ public:
   std::uint64_t version() const { return version_; }
   std::vector<user> users() const;
   result<user> find(std::uint64_t id) const;
-  result<user> find(const std::string& name) const;
+  result<user> find(const std::string& name) const; ///< in any case, as no two differ in case alone
 
 private:
   explicit accounts(options how) : how_(std::move(how)) {}
@@ -151,6 +153,7 @@ private:
   std::mutex files_; ///< one writer of the file at a time; taken before mutex_
   mutable std::mutex mutex_;
   std::atomic<std::uint64_t> version_ = 0;
+  login_bound tries_;
   std::string secret_;
   std::map<std::string, std::string> hashes_; ///< by name
   std::map<std::uint64_t, user> users_;

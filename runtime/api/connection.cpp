@@ -77,6 +77,9 @@ public:
     const bool secured = co_await http_.shake_hands();
     if (!secured)
       co_return;
+    error_code gone;
+    if (const auto peer = beast::get_lowest_layer(http_.stream()).socket().remote_endpoint(gone); !gone)
+      from_ = peer.address().to_string();
     for (bool more = true; more && !core_.stopping;)
       more = co_await one_request();
     if (!taken_)
@@ -347,7 +350,8 @@ private:
                    text("Sec-Fetch-Site"),
                    text(wire::field::if_none_match),
                    text(wire::field::accept_encoding),
-                   text(wire::field::sec_websocket_key)};
+                   text(wire::field::sec_websocket_key),
+                   from_};
     return out;
   }
 
@@ -356,6 +360,7 @@ private:
   http::session<Stream> http_;
   std::shared_ptr<open_connection> entry_;
   bool taken_ = false; ///< it is no HTTP any more, and has ended
+  std::string from_;   ///< address of the other end
   bool zips_ = false;  ///< the answer to the request at hand may be compressed
 };
 

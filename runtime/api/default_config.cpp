@@ -2,6 +2,7 @@
 
 #include "model/config/cluster_config.hpp"
 #include "model/config/experiment_config.hpp"
+#include "model/config/secrets.hpp"
 
 #include <algorithm>
 
@@ -23,16 +24,6 @@ result<value> storage_of_workspace(const experiment_row& of, const storage::read
       if (project.id == of.project && workspace.id == project.workspace)
         return workspace.checkpoint_storage;
   return value();
-}
-
-/// What opens a bucket is shown where the experiment itself shows it.
-void hide_secrets(value& storage, const value& shown) {
-  if (!storage.is_object())
-    return;
-  for (const char* key : {"access_key", "secret_key", "connection_string", "credential", "session_token"})
-    if (auto at = storage.find(key); at != storage.end() && !at->is_null())
-      if (!shown.is_object() || shown.value(key, value()) != *at)
-        *at = "********";
 }
 
 } // namespace
@@ -74,7 +65,7 @@ result<value> default_config(const experiment_row& of, const storage::reader& st
   for (const char* given : {"/name", "/searcher/name", "/reproducibility/experiment_seed"})
     if (const value::json_pointer at(given); out.contains(at))
       out[at] = nullptr;
-  hide_secrets(out["checkpoint_storage"], own.value("checkpoint_storage", value()));
+  out = config::without_secrets(std::move(out));
   if (!left_to_master)
     return std::move(out);
   // The master's own folder is known from an experiment that left it to the master.

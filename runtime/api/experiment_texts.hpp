@@ -11,9 +11,10 @@ class experiment_texts {
 public:
   /// What a list is filtered and sorted by.
   struct face {
-    std::string name, owner;
+    std::string name, owner, description, pool;
     value labels; ///< an array
     time_point created;
+    experiment_id parent; ///< 0: none
   };
   struct entry {
     experiment_standing now;

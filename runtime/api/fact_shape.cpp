@@ -96,8 +96,14 @@ value shape(const experiment_moved& x) {
   return {{"by", x.by}, {"id", x.id.value}, {"project", x.project.value}};
 }
 value shape(const experiment_described& x) {
-  return {{"by", x.by},         {"id", x.id.value}, {"name", x.name},        {"description", x.description},
-          {"labels", x.labels}, {"notes", x.notes}, {"archived", x.archived}};
+  value out{{"by", x.by},         {"id", x.id.value}, {"name", x.name},        {"description", x.description},
+            {"labels", x.labels}, {"notes", x.notes}, {"archived", x.archived}};
+  for (const auto& [key, number] : {std::pair{"saveExperimentBest", x.save_experiment_best},
+                                    {"saveTrialBest", x.save_trial_best},
+                                    {"saveTrialLatest", x.save_trial_latest}})
+    if (number >= 0)
+      out[key] = number;
+  return out;
 }
 const char* name(deletion_step step) {
   switch (step) {

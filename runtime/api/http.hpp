@@ -22,6 +22,7 @@ struct request_headers {
   std::string host, origin, fetch_site; ///< what a browser says of where the request comes from
   std::string if_none_match, accept_encoding;
   std::string websocket_key;
+  std::string from; ///< address of the other end of the connection
 };
 
 /// Name and value pairs of a query, decoded, names in camelCase, in their order.

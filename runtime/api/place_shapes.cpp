@@ -1,5 +1,7 @@
 #include "runtime/api/place_shapes.hpp"
 
+#include "model/config/secrets.hpp"
+
 #include <algorithm>
 
 namespace troupe::api {
@@ -18,14 +20,6 @@ const char* deletion_name(deletion_step step) {
     break;
   }
   return "WORKSPACE_STATE_UNSPECIFIED";
-}
-
-/// A storage's section as it may be shown: with `********` for what opens a bucket.
-value without_secrets(value storage) {
-  for (const char* key : {"access_key", "secret_key", "connection_string", "credential", "session_token"})
-    if (auto at = storage.find(key); at != storage.end() && !at->is_null())
-      *at = "********";
-  return storage;
 }
 
 } // namespace
@@ -101,7 +95,7 @@ value place_book::shape(const workspace_changed& x, const accounts& users, const
                {"state", deletion_name(x.deletion)},
                {"errorMessage", x.error},
                {"agentUserGroup", nullptr},
-               {"checkpointStorageConfig", without_secrets(x.checkpoint_storage)},
+               {"checkpointStorageConfig", config::storage_without_secrets(x.checkpoint_storage)},
                {"defaultComputePool", x.compute_pool},
                {"defaultAuxPool", x.aux_pool}};
   if (pinned)
@@ -152,7 +146,8 @@ value place_book::place_of(project_id id, const accounts& users) const {
 }
 
 value shape(const template_changed& x) {
-  return {{"name", x.name}, {"config", x.config}, {"workspaceId", x.workspace.value}};
+  return {
+    {"name", x.name}, {"config", config::without_secrets(x.config)}, {"workspaceId", x.workspace.value}};
 }
 
 value shape(const model_changed& x, std::size_t versions, const accounts& users) {

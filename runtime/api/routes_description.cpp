@@ -58,18 +58,25 @@ void patch(const call_ptr& c, const reply& back) {
   f.number("id"); // the path says it
   std::optional<commands::experiment_set> resources;
   if (const auto& given = f.object("resources"); !given.empty()) {
-    auto read = resource_patch(row->id, given);
+    auto read = resource_patch(row->id, given, false);
     if (!read)
       return back(failure(read.error()));
     resources = std::move(*read);
   }
-  if (f.has("checkpointStorage") && !f.object("checkpointStorage").empty())
-    f.fault("checkpointStorage", "cannot be changed yet");
+  fields storage{f.object("checkpointStorage"), "checkpointStorage"};
+  for (auto [key, to] : {std::pair{"saveExperimentBest", &with.save_experiment_best},
+                         {"saveTrialBest", &with.save_trial_best},
+                         {"saveTrialLatest", &with.save_trial_latest}})
+    if (storage.has(key) && (*to = storage.number(key)) < 0)
+      storage.fault(key, "has to be 0 or more");
+  if (storage.bad())
+    return back(failure(*storage.bad()));
   if (f.bad())
     return back(failure(*f.bad()));
   if (!resources)
     return command(c, back, std::move(with), experiment_after(c, row->id));
-  if (!with.name && !with.description && !with.notes && !with.labels)
+  if (!with.name && !with.description && !with.notes && !with.labels && !with.save_experiment_best &&
+      !with.save_trial_best && !with.save_trial_latest)
     return command(c, back, std::move(*resources), experiment_after(c, row->id));
   c->parts->cluster.order(c->by.who, std::move(with),
                           [c, back, id = row->id, resources = std::move(*resources)](result<value> done) {
@@ -175,14 +182,35 @@ result<value> labels_in_use(const call& c) {
 
 constexpr std::size_t most_at_once = 10'000;
 
-/// Whom a bulk action is about: the ids of the body, or what fits its filters.
-result<std::vector<experiment_id>> chosen(const call& c, fields& f) {
-  std::vector<experiment_id> ids;
-  for (const auto& one : f.list("experimentIds"))
-    if (one.is_number_unsigned() || one.is_number_integer() || one.is_string())
-      ids.push_back(parse_id<experiment_id>(one.is_string() ? one.get<std::string>() : one.dump()));
+/// The numbers under `key`, each above 0.
+std::vector<std::uint64_t> ids_under(fields& f, const char* key) {
+  std::vector<std::uint64_t> out;
+  for (const auto& one : f.list(key)) {
+    const auto text = one.is_string() ? one.get<std::string>() : one.dump();
+    out.push_back(parse_id<experiment_id>(text).value);
+    if (!out.back())
+      f.fault(key, "has to be a list of numbers above 0, and has " + text.substr(0, 50));
+  }
+  return out;
+}
+
+/// The words under `key`.
+std::vector<std::string> words_under(fields& f, const char* key) {
+  std::vector<std::string> out;
+  for (const auto& one : f.list(key))
+    if (one.is_string())
+      out.push_back(one);
     else
-      f.fault("experimentIds", "has to be a list of numbers");
+      f.fault(key, "has to be a list of texts");
+  return out;
+}
+
+/// Whom a bulk action is about: the ids of the body, or what fits its filters in the project of the path.
+result<std::vector<experiment_id>> chosen(const call& c, fields& f, project_id in) {
+  std::vector<experiment_id> ids;
+  for (const auto id : ids_under(f, "experimentIds"))
+    if (std::find(ids.begin(), ids.end(), experiment_id{id}) == ids.end())
+      ids.push_back({id});
   const bool filtered = f.has("filters");
   fields by{f.object("filters"), "filters"};
   if (!filtered) {
@@ -197,25 +225,26 @@ result<std::vector<experiment_id>> chosen(const call& c, fields& f) {
     return all.error();
   const auto name = by.text("name"), description = by.text("description");
   const auto project = by.number("projectId");
-  const auto texts = [&](const char* key) {
-    std::vector<std::string> out;
-    for (const auto& one : by.list(key))
-      out.push_back(one.is_string() ? one.get<std::string>() : one.dump());
-    return out;
-  };
-  const auto labels = texts("labels"), states = texts("states"), users = texts("userIds"),
-             without = texts("excludedExperimentIds");
-  const auto is_in = [](const std::vector<std::string>& list, const std::string& x) {
+  const auto labels = words_under(by, "labels"), states = words_under(by, "states");
+  const auto users = ids_under(by, "userIds"), without = ids_under(by, "excludedExperimentIds");
+  const auto is_in = [](const auto& list, const auto& x) {
     return std::find(list.begin(), list.end(), x) != list.end();
   };
+  for (const auto& state : states)
+    if (!is_state_of_experiments(state))
+      by.fault("states", "there is no state '" + state.substr(0, 50) + "'");
+  (void)by.flag("archived");
+  if (by.bad())
+    return *by.bad();
   ids.clear();
   for (const auto& one : *all) {
     const auto& face = *one.lasting;
     bool fits = contains_folded(face.name, name) &&
+                (!in || one.now.project == in) &&
                 (project <= 0 || one.now.project.value == std::uint64_t(project)) &&
-                !is_in(without, to_string(one.now.id)) &&
-                (states.empty() || is_in(states, state_name(one.now.state))) &&
-                (users.empty() || is_in(users, std::to_string(number_of(face.owner, *c.parts->users)))) &&
+                !is_in(without, one.now.id.value) &&
+                (states.empty() || is_in(states, std::string(state_name(one.now.state)))) &&
+                (users.empty() || is_in(users, number_of(face.owner, *c.parts->users))) &&
                 (!by.has("archived") || by.flag("archived") == one.now.archived);
     for (const auto& label : labels)
       fits = fits && std::find(face.labels.begin(), face.labels.end(), value(label)) != face.labels.end();
@@ -226,8 +255,6 @@ result<std::vector<experiment_id>> chosen(const call& c, fields& f) {
     if (fits)
       ids.push_back(one.now.id);
   }
-  if (by.bad())
-    return *by.bad();
   return ids;
 }
 
@@ -245,7 +272,10 @@ void on_each(const call_ptr& c, const reply& back, const Make& make) {
     return back(failure(body.error()));
   fields f{*body};
   f.number("projectId");
-  auto ids = chosen(*c, f);
+  const auto in = parse_id<project_id>(c->named("projectId")); // none: of all projects
+  if (!in && c->named("projectId") != "-1")
+    f.fault("projectId", "of the path has to be a project's number, or -1 for all");
+  auto ids = chosen(*c, f, in);
   if (!ids)
     return back(failure(ids.error()));
   if (f.bad())
@@ -266,7 +296,7 @@ void on_each(const call_ptr& c, const reply& back, const Make& make) {
   for (const auto id : *ids) {
     auto row = c->parts->storage->experiment(id);
     auto order = row ? make(*row) : decltype(make(*row))(error{errc::not_found, ""});
-    if (!row)
+    if (!row || (in && row->project != in))
       done(id, "experiment '" + to_string(id) + "' not found");
     else if (!order)
       done(id, order.error().what);
@@ -357,7 +387,7 @@ std::vector<route> description_routes() {
   };
   return {
     {"PATCH", "/api/v1/experiments/{experimentId}", change, patch, "v1PatchExperiment",
-     "v1PatchExperimentResponse", "Changes name, description, notes and labels."},
+     "v1PatchExperimentResponse", "Changes name, description, notes, labels, resources and which checkpoints are kept."},
     {"GET", "/api/v1/experiment/labels", view, answer_with(labels_in_use), "",
      "v1GetExperimentLabelsResponse", "Labels of experiments, the most used first."},
     {"PUT", "/api/v1/experiments/{experimentId}/labels/{label}", change, label(true), "",

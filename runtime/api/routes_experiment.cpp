@@ -12,18 +12,17 @@
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace troupe::api {
 namespace {
 
-/// "STATE_RUNNING" also asks for experiments that we call ACTIVE: the real master refines that state.
+/// The stored state counts, not what is shown of it.
 bool state_wanted(experiment_state state, const std::vector<std::string_view>& states) {
   const auto own = state_name(state);
   return states.empty() || std::any_of(states.begin(), states.end(), [&](auto wanted) {
-           return wanted == own || (state == experiment_state::active &&
-                                    (wanted == "STATE_RUNNING" || wanted == "STATE_QUEUED" ||
-                                     wanted == "STATE_STARTING" || wanted == "STATE_PULLING"));
+           return wanted == own || wanted == "STATE_UNSPECIFIED";
          });
 }
 
@@ -44,6 +43,30 @@ bool id_wanted(const call& c, std::uint64_t id) {
 }
 
 using entry = experiment_texts::entry;
+
+constexpr const char* sort_keys[] = {
+  "SORT_BY_UNSPECIFIED", "SORT_BY_ID",        "SORT_BY_DESCRIPTION",     "SORT_BY_START_TIME",       "SORT_BY_END_TIME",
+  "SORT_BY_STATE",       "SORT_BY_NUM_TRIALS", "SORT_BY_PROGRESS",        "SORT_BY_USER",             "SORT_BY_NAME",
+  "SORT_BY_FORKED_FROM", "SORT_BY_RESOURCE_POOL", "SORT_BY_PROJECT_ID",   "SORT_BY_CHECKPOINT_SIZE",  "SORT_BY_CHECKPOINT_COUNT",
+  "SORT_BY_SEARCHER_METRIC_VAL"};
+
+/// What a list is asked by is right, or is said to be wrong: it never stands for "all".
+result<void> check_query(const query_list& query) {
+  for (const char* key : {"userIds", "projectId", "experimentIdFilter.incl", "experimentIdFilter.notIn", "experimentIdFilter.gt",
+                          "experimentIdFilter.gte", "experimentIdFilter.lt", "experimentIdFilter.lte"})
+    for (const auto text : query.every(key)) {
+      std::uint64_t number = 0;
+      const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+      if (!text.empty() && (fault != std::errc{} || end != text.data() + text.size()))
+        return error{errc::invalid, std::string(key) + " has to be a number, and is '" + std::string(text.substr(0, 50)) + "'"};
+    }
+  for (const auto state : query.every("states"))
+    if (!is_state_of_experiments(state))
+      return error{errc::invalid, "states: there is no state '" + std::string(state.substr(0, 50)) + "'"};
+  if (const auto by = query.first("sortBy"); !by.empty() && std::find(std::begin(sort_keys), std::end(sort_keys), by) == std::end(sort_keys))
+    return error{errc::invalid, "sortBy: there is no key '" + std::string(by.substr(0, 50)) + "'"};
+  return {};
+}
 
 bool wanted(const call& c, const entry& one, const place_book& places) {
   const auto& face = *one.lasting;
@@ -71,6 +94,16 @@ bool wanted(const call& c, const entry& one, const place_book& places) {
          contains_folded(face.name, c.query.first("name"));
 }
 
+/// Those without a value come last either way.
+void by_metric(std::vector<entry>& all, bool descending) {
+  const auto has = [](const entry& x) { return x.now.best_trial && !std::isnan(x.now.best_metric); };
+  std::stable_sort(all.begin(), all.end(), [&](const entry& a, const entry& b) {
+    if (has(a) != has(b))
+      return has(a);
+    return has(a) && (descending ? b.now.best_metric < a.now.best_metric : a.now.best_metric < b.now.best_metric);
+  });
+}
+
 void sort_entries(const call& c, std::vector<entry>& all) {
   const auto by = c.query.first("sortBy");
   const auto key = [&](auto less) { std::stable_sort(all.begin(), all.end(), less); };
@@ -88,8 +121,16 @@ void sort_entries(const call& c, std::vector<entry>& all) {
     key([](const auto& a, const auto& b) { return a.now.progress < b.now.progress; });
   else if (by == "SORT_BY_USER")
     key([](const auto& a, const auto& b) { return a.lasting->owner < b.lasting->owner; });
+  else if (by == "SORT_BY_DESCRIPTION")
+    key([](const auto& a, const auto& b) { return a.lasting->description < b.lasting->description; });
+  else if (by == "SORT_BY_FORKED_FROM")
+    key([](const auto& a, const auto& b) { return a.lasting->parent < b.lasting->parent; });
+  else if (by == "SORT_BY_RESOURCE_POOL")
+    key([](const auto& a, const auto& b) { return a.lasting->pool < b.lasting->pool; });
+  else if (by == "SORT_BY_PROJECT_ID")
+    key([](const auto& a, const auto& b) { return a.now.project < b.now.project; });
   else if (by == "SORT_BY_SEARCHER_METRIC_VAL")
-    key([](const auto& a, const auto& b) { return a.now.best_metric < b.now.best_metric; });
+    return by_metric(all, is_descending(c.query));
   else
     key([](const auto& a, const auto& b) { return a.now.id < b.now.id; });
   if (is_descending(c.query))
@@ -97,6 +138,8 @@ void sort_entries(const call& c, std::vector<entry>& all) {
 }
 
 result<response> list(const call& c) {
+  if (auto fine = check_query(c.query); !fine)
+    return fine.error();
   auto all = c.parts->texts->all(*c.parts->storage);
   if (!all)
     return all.error();

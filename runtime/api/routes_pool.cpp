@@ -101,7 +101,7 @@ void set_resources(const call_ptr& c, const reply& back) {
   if (!row)
     return back(failure(row.error()));
   auto body = parse_object(c->body);
-  auto with = body ? resource_patch(row->id, *body) : result<commands::experiment_set>(body.error());
+  auto with = body ? resource_patch(row->id, *body, true) : result<commands::experiment_set>(body.error());
   if (!with)
     return back(failure(with.error()));
   command(c, back, std::move(*with));
@@ -450,6 +450,8 @@ void update_jobs(const call_ptr& c, const reply& back) {
       order.priority = update.number("priority");
     if (update.has("weight"))
       order.weight = update.real("weight");
+    if (order.weight && !(*order.weight > 0))
+      update.fault("weight", "has to be above 0");
     if (update.has("resourcePool"))
       order.pool = update.text("resourcePool");
     if (update.bad())
@@ -491,7 +493,7 @@ void update_jobs(const call_ptr& c, const reply& back) {
 
 } // namespace
 
-result<commands::experiment_set> resource_patch(experiment_id id, const value& body) {
+result<commands::experiment_set> resource_patch(experiment_id id, const value& body, bool zero_weight) {
   fields f{body};
   commands::experiment_set with;
   with.id = id;
@@ -499,11 +501,15 @@ result<commands::experiment_set> resource_patch(experiment_id id, const value& b
     with.priority = f.number("priority");
   if (f.has("weight"))
     with.weight = f.real("weight");
+  if (with.weight && !(zero_weight ? *with.weight >= 0 : *with.weight > 0))
+    f.fault("weight", zero_weight ? "has to be 0 or more" : "has to be above 0");
   auto limit = body.find("maxSlots"); // null says something
   if (limit == body.end())
     limit = body.find("max_slots");
   if (limit != body.end())
     with.max_slots = limit->is_null() || *limit == "none" ? -1 : f.number("maxSlots");
+  if (with.max_slots && *with.max_slots < 0 && !limit->is_null() && *limit != "none")
+    f.fault("maxSlots", "has to be 0 or more, or null for any number");
   if (f.has("pool"))
     with.pool = f.text("pool");
   if (f.bad())

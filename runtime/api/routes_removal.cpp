@@ -1,6 +1,7 @@
 // What ends what is stored: experiments, TensorBoard files, files of checkpoints; how long logs are kept;
 // what people say of checkpoints and what trials say of those that they use.
 
+#include "actors/retention/held_checkpoints_part.hpp"
 #include "actors/retention/retention.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
@@ -45,8 +46,10 @@ handler delete_checkpoints(bool with_globs) {
     fields f{*body};
     commands::checkpoint_remove with;
     with.uuids = f.texts("checkpointUuids");
-    if (with_globs)
+    if (with_globs) {
       with.globs = f.texts("checkpointGlobs");
+      with.refresh = with.globs.empty(); // as the client says: "refreshing resources"
+    }
     if (f.bad())
       return back(failure(*f.bad()));
     if (with.uuids.size() > most_checkpoints || with.globs.size() > 100)
@@ -270,8 +273,13 @@ result<value> preview_gc(const call& c) {
     }
   }
   value list = value::array();
-  for (const auto& uuid : superfluous(policy, row->smaller_is_better, all))
-    list.push_back(std::move(shapes[uuid]));
+  const auto unwanted = superfluous(policy, row->smaller_is_better, all);
+  auto held = held_checkpoints(*c.parts->storage, unwanted);
+  if (!held)
+    return held.error();
+  for (const auto& uuid : unwanted)
+    if (!held->contains(uuid))
+      list.push_back(std::move(shapes[uuid]));
   return value{{"checkpoints", std::move(list)}, {"metric_name", row->metric}};
 }
 

@@ -40,7 +40,7 @@ value session_shape(const call& c, const identity& by, const user& who) {
 
 result<accounts::session> opened(const call& c, fields& f) {
   if (!f.has("code"))
-    return c.parts->users->log_in(f.text("username"), f.text("password"), false, c.now);
+    return c.parts->users->log_in(f.text("username"), f.text("password"), false, c.now, {}, c.headers.from);
   const auto user = c.parts->browsers.codes->take(f.text("code"), c.now);
   if (!user)
     return error{errc::unauthorized, "this link was used before, or is older than ten minutes; `troupe web` "

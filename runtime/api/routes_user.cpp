@@ -21,7 +21,7 @@ result<response> log_in(const call& c) {
   const bool hashed = f.flag("isHashed");
   if (f.bad())
     return *f.bad();
-  auto session = c.parts->users->log_in(name, password, hashed, c.now);
+  auto session = c.parts->users->log_in(name, password, hashed, c.now, {}, c.headers.from);
   if (!session)
     return session.error();
   auto out = json({{"token", session->token}, {"user", user_shape(session->who)}});
@@ -112,8 +112,15 @@ void create(const call_ptr& c, const reply& back) {
   wish.display_name = wanted.text("displayName");
   wish.admin = wanted.flag("admin");
   wish.active = wanted.flag("active", true);
+  if (wanted.has("remote"))
+    wish.remote = wanted.flag("remote");
   wish.runs_as = unix_account_in(wanted);
-  const auto password = f.text("password");
+  auto password = std::optional(f.text("password"));
+  if (wish.remote.value_or(false)) {
+    if (!password->empty())
+      f.fault("password", "a remote user has none");
+    password.reset();
+  }
   const bool hashed = f.flag("isHashed");
   for (const auto* part : {&f, &wanted})
     if (part->bad())
@@ -140,8 +147,10 @@ void change(const call_ptr& c, const reply& back) {
     wish.active = f.flag("active");
   if (f.has("admin"))
     wish.admin = f.flag("admin");
+  if (f.has("remote"))
+    wish.remote = f.flag("remote");
   wish.runs_as = unix_account_in(f);
-  const bool more = wish.name || wish.active || wish.admin || wish.runs_as; // than users may of themselves
+  const bool more = wish.name || wish.active || wish.admin || wish.remote || wish.runs_as; // than users may of themselves
   if (f.bad())
     return back(failure(*f.bad()));
   const auto id = parse_id<user_id>(c->named("userId"));

@@ -2,6 +2,7 @@
 // and in ours.
 
 #include "model/checkpoint_place.hpp"
+#include "model/config/secrets.hpp"
 #include "model/names.hpp"
 #include "runtime/api/context.hpp"
 #include "runtime/api/errors.hpp"
@@ -123,7 +124,7 @@ handler one_of(const kind_words& words) {
     auto row = named_work(c, words.kind);
     if (!row)
       return row.error();
-    return value{{words.one, shape_for(c, *row)}, {"config", row->made.config}};
+    return value{{words.one, shape_for(c, *row)}, {"config", config::without_secrets(row->made.config)}};
   });
 }
 
@@ -303,7 +304,7 @@ handler create_stock(const kind_words& words) {
       if (preview)
         shape["state"] = "STATE_UNSPECIFIED", shape["startTime"] = "1970-01-01T00:00:00Z";
       return value{
-        {words.one, std::move(shape)}, {"config", got.at("config")}, {"warnings", got.at("warnings")}};
+        {words.one, std::move(shape)}, {"config", config::without_secrets(got.at("config"))}, {"warnings", got.at("warnings")}};
     });
   };
 }
@@ -412,7 +413,7 @@ result<value> generic_config(const call& c) {
   auto row = named_work(c, std::nullopt);
   if (!row)
     return row.error();
-  return value{{"config", to_json(row->made.config)}}; // the client reads it as JSON
+  return value{{"config", to_json(config::without_secrets(row->made.config))}}; // the client reads it as JSON
 }
 
 void kill_tree(const call_ptr& c, const reply& back) {
@@ -521,7 +522,7 @@ result<value> own_one(const call& c) {
   if (!row)
     return row.error();
   auto shape = own_work_shape(*row, c.now);
-  shape["config"] = row->made.config;
+  shape["config"] = config::without_secrets(row->made.config);
   return shape;
 }
 
@@ -585,7 +586,7 @@ void own_create(const call_ptr& c, const reply& back) {
   const bool preview = with.preview;
   command(c, back, std::move(with), [c, preview](value got) -> result<value> {
     if (preview)
-      return value{{"config", got.at("config")}, {"warnings", got.at("warnings")}};
+      return value{{"config", config::without_secrets(got.at("config"))}, {"warnings", got.at("warnings")}};
     auto row = c->parts->storage->other_task(parse_task(got.at("id").get<std::string>()));
     if (!row)
       return row.error();

@@ -14,6 +14,7 @@ namespace troupe::api {
 class place_book;
 value experiment_shape(const experiment_row& row, const accounts& users, const place_book& places);
 /// The parts of it, besides place_book::place_of: no key is in two of them.
+std::string pool_of(const experiment_row& row); ///< that it was moved to, or names
 value lasting_experiment_shape(const experiment_row& row);
 value changing_experiment_shape(const experiment_standing& now, const std::string& owner, time_point created,
                                 const accounts& users);
@@ -51,6 +52,7 @@ value agent_shape(const value& one);
 value slot_shape(const value& slot, const std::string& agent);
 
 std::string state_name(experiment_state state); ///< "STATE_ACTIVE"
+bool is_state_of_experiments(std::string_view text); ///< what state_name gives, or Determined shows beside it
 std::string state_name(trial_state state);
 std::int64_t steps_processed(const trial_row& row);
 

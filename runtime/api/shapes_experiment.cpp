@@ -1,3 +1,4 @@
+#include "model/config/secrets.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/shapes.hpp"
 
@@ -26,6 +27,21 @@ std::string config_text(const value& config, const char* outer, const char* inne
 std::string state_name(experiment_state state) { return "STATE_" + std::string(name(state)); }
 std::string state_name(trial_state state) { return "STATE_" + std::string(name(state)); }
 
+bool is_state_of_experiments(std::string_view text) {
+  for (const char* shown : {"STATE_UNSPECIFIED", "STATE_QUEUED", "STATE_PULLING", "STATE_STARTING", "STATE_RUNNING", "STATE_DELETED"})
+    if (text == shown)
+      return true;
+  for (int i = 0; i <= static_cast<int>(experiment_state::delete_failed); ++i)
+    if (text == state_name(static_cast<experiment_state>(i)))
+      return true;
+  return false;
+}
+
+std::string pool_of(const experiment_row& row) {
+  return !row.resources.empty() && !row.resources.front().pool.empty() ? row.resources.front().pool
+                                                                       : config_text(row.config, "resources", "resource_pool", "default");
+}
+
 value lasting_experiment_shape(const experiment_row& row) {
   value x{{"id", row.id.value},
           {"name", row.name},
@@ -34,12 +50,10 @@ value lasting_experiment_shape(const experiment_row& row) {
           {"notes", row.notes},
           {"archived", row.archived},
           {"unmanaged", row.unmanaged},
-          {"config", row.config.is_null() ? value::object() : row.config},
-          {"originalConfig", row.source},
+          {"config", row.config.is_null() ? value::object() : config::without_secrets(row.config)},
+          {"originalConfig", config::text_without_secrets(row.source)},
           {"jobId", job_name(row.id)},
-          {"resourcePool", !row.resources.empty() && !row.resources.front().pool.empty()
-                             ? row.resources.front().pool
-                             : config_text(row.config, "resources", "resource_pool", "default")},
+          {"resourcePool", pool_of(row)},
           {"searcherType", config_text(row.config, "searcher", "name", "")},
           {"searcherMetric", row.metric},
           {"startTime", to_rfc3339(row.created)},
@@ -123,7 +137,7 @@ value user_shape(const user& u) {
              {"displayName", u.display_name},
              {"admin", u.admin},
              {"active", u.active},
-             {"remote", false},
+             {"remote", u.remote},
              {"agentUserGroup", nullptr},
              {"modifiedAt", to_rfc3339(u.modified)},
              {"lastAuthAt", nullptr}};

@@ -1,4 +1,5 @@
 #include "model/checkpoint_place.hpp"
+#include "model/config/secrets.hpp"
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
@@ -266,7 +267,7 @@ result<value> checkpoint_shape(const checkpoint_row& row, const storage::reader&
     return experiment.error();
   value training = {{"trialId", row.trial.value},
                     {"experimentId", row.experiment.value},
-                    {"experimentConfig", experiment->config},
+                    {"experimentConfig", config::without_secrets(experiment->config)},
                     {"hparams", trial->hparams.is_null() ? value::object() : trial->hparams}};
   auto validation = validation_at(*trial, row.saved.steps, storage);
   if (!validation)

@@ -6,6 +6,9 @@ std::optional<commands::host_account> unix_account_in(fields& f) {
   if (!f.has("agentUserGroup"))
     return std::nullopt;
   fields g{f.object("agentUserGroup"), "agentUserGroup"};
+  for (const char* key : {"agentUid", "agentGid", "agentUser", "agentGroup"})
+    if (!g.has(key))
+      g.fault(key, "is missing: an account has all four of agentUid, agentGid, agentUser, agentGroup");
   commands::host_account as{g.number("agentUid"), g.number("agentGid"), g.text("agentUser"),
                             g.text("agentGroup")};
   if (g.bad())

@@ -1,5 +1,6 @@
 #include "runtime/api/work_shapes.hpp"
 
+#include "model/config/secrets.hpp"
 #include "runtime/api/place_shapes.hpp"
 
 #include <pwd.h>
@@ -168,7 +169,7 @@ void add_other(value& shape, const task_detail& task) {
     if (made.forked_from)
       shape["forkedFrom"] = to_string(made.forked_from);
   }
-  shape["config"] = to_json(made.config);
+  shape["config"] = to_json(config::without_secrets(made.config));
   const auto kind = made.id.kind();
   if (kind != task_kind::command && kind != task_kind::generic) // its service has to say so
     for (auto& run : shape["allocations"])

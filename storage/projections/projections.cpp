@@ -53,6 +53,11 @@ experiment_row join(const experiment_constant& c, const experiment_changing& s,
     row.description = described->description;
     row.notes = described->notes;
     row.labels = described->labels;
+    for (const auto& [key, number] : {std::pair{"save_experiment_best", described->save_experiment_best},
+                                      {"save_trial_best", described->save_trial_best},
+                                      {"save_trial_latest", described->save_trial_latest}})
+      if (number >= 0 && row.config.is_object())
+        row.config["checkpoint_storage"][key] = number;
     return row;
   }
   if (c.config.is_object())

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "storage/journal.hpp"
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// Those of `uuids` that collection leaves alone: versions of models, and those with which experiments that have not ended begin their trials.
+result<std::set<std::string>> held_checkpoints(const storage::reader& reads, const std::vector<std::string>& uuids);
+
+} // namespace troupe

@@ -1,0 +1,26 @@
+#pragma once
+// Names that people choose for what they make: workspaces, projects, templates, models, groups, webhooks,
+// experiments, labels.
+
+#include "model/result.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+constexpr std::size_t longest_name = 80; ///< characters
+
+/// Code points of UTF-8; nothing where it is none.
+std::optional<std::u32string> code_points(std::string_view utf8);
+/// Nothing but white space, of any script.
+bool is_blank(std::string_view utf8);
+/// errc::invalid, said of `what` ("the name of a group"), unless it has 1 to `most` characters, not all
+/// blank, none that controls a terminal or the direction of text.
+result<void> check_chosen_name(const std::string& what, std::string_view name,
+                               std::size_t most = longest_name);
+/// The same for names that differ in case only, in all scripts that have cases. For comparing, never shown.
+std::string case_folded(std::string_view utf8);
+
+} // namespace troupe

@@ -1,0 +1,122 @@
+#include "model/config/secrets.hpp"
+
+#include "model/config/document.hpp"
+
+#include <functional>
+#include <vector>
+
+namespace troupe::config {
+namespace {
+
+constexpr const char* of_storage[] = {"access_key", "secret_key", "connection_string", "credential", "session_token"};
+constexpr const char* of_registry[] = {"password", "auth", "identitytoken", "registrytoken"};
+
+value* inside(value& x, std::initializer_list<const char*> path) {
+  auto* at = &x;
+  for (const char* key : path) {
+    if (!at->is_object())
+      return nullptr;
+    auto found = at->find(key);
+    if (found == at->end())
+      return nullptr;
+    at = &*found;
+  }
+  return at;
+}
+
+bool is_given(const value& x) { return !x.is_null() && !(x.is_string() && x.get_ref<const std::string&>().empty()); }
+
+/// `found` with each secret that is given.
+void each_secret_of_storage(value& storage, const std::function<void(value&)>& found) {
+  if (storage.is_object())
+    for (const char* key : of_storage)
+      if (auto at = storage.find(key); at != storage.end() && is_given(*at))
+        found(*at);
+}
+
+void each_leaf(value& x, const std::function<void(value&)>& found) {
+  if (x.is_structured())
+    for (auto& part : x)
+      each_leaf(part, found);
+  else if (is_given(x))
+    found(x);
+}
+
+void each_secret(value& config, const std::function<void(value&)>& found) {
+  if (auto* storage = inside(config, {"checkpoint_storage"}))
+    each_secret_of_storage(*storage, found);
+  if (auto* registry = inside(config, {"environment", "registry_auth"}); registry && registry->is_object())
+    for (const char* key : of_registry)
+      if (auto at = registry->find(key); at != registry->end() && is_given(*at))
+        found(*at);
+  if (auto* data = inside(config, {"data", "secrets"}))
+    each_leaf(*data, found);
+}
+
+void replace_all(std::string& in, const std::string& what, const std::string& by) {
+  for (auto at = in.find(what); at != in.npos; at = in.find(what, at + by.size()))
+    in.replace(at, what.size(), by);
+}
+
+} // namespace
+
+value without_secrets(value config) {
+  each_secret(config, [](value& x) { x = secret_mask; });
+  return config;
+}
+
+value storage_without_secrets(value storage) {
+  each_secret_of_storage(storage, [](value& x) { x = secret_mask; });
+  return storage;
+}
+
+std::string text_without_secrets(std::string_view text) {
+  constexpr std::size_t shortest = 6; // a shorter one may stand in other words, too
+  const bool may_have = text.find("checkpoint_storage") != text.npos || text.find("registry_auth") != text.npos || text.find("secrets") != text.npos ||
+                        text.find('\\') != text.npos; // a key may be written with escapes
+  if (!may_have)
+    return std::string(text);
+  const auto tree = [](std::string_view of) { return to_value(read_document(of, "").root); };
+  auto config = tree(text);
+  std::vector<std::string> secrets;
+  bool plain = true;
+  each_secret(config, [&](value& x) {
+    plain = plain && x.is_string() && x.get_ref<const std::string&>().size() >= shortest;
+    if (x.is_string())
+      secrets.push_back(x);
+  });
+  if (secrets.empty() && plain)
+    return std::string(text);
+  const auto masked = without_secrets(config);
+  std::string out(text);
+  for (const auto& one : secrets)
+    if (plain)
+      replace_all(out, one, secret_mask);
+  return plain && tree(out) == masked ? out : to_json(masked, 2) + "\n";
+}
+
+void restore_secrets(value& config, const value& from) {
+  if (!from.is_object())
+    return;
+  std::vector<std::pair<value*, const value*>> pairs;
+  const std::function<void(value&, const value&)> walk = [&](value& x, const value& of) {
+    if (x.is_object() && of.is_object()) {
+      for (auto& [key, part] : x.items())
+        if (auto at = of.find(key); at != of.end())
+          walk(part, *at);
+    } else if (x.is_array() && of.is_array()) {
+      for (std::size_t i = 0; i < x.size() && i < of.size(); ++i)
+        walk(x[i], of[i]);
+    } else if (x == secret_mask) {
+      pairs.emplace_back(&x, &of);
+    }
+  };
+  walk(config, from);
+  each_secret(config, [&](value& secret) {
+    for (const auto& [at, known] : pairs)
+      if (at == &secret)
+        secret = *known;
+  });
+}
+
+} // namespace troupe::config

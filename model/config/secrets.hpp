@@ -1,0 +1,23 @@
+#pragma once
+// What of a configuration is shown to nobody: what opens a bucket, a registry of images, and `data.secrets`.
+
+#include "model/value.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace troupe::config {
+
+/// Stands where a secret is.
+constexpr const char* secret_mask = "********";
+
+/// The configuration of an experiment, a task or a template as it may be shown.
+value without_secrets(value config);
+/// The same of a section `checkpoint_storage`.
+value storage_without_secrets(value storage);
+/// The same of a submitted text: it keeps its form where each secret stands in it as it is, else it comes as JSON.
+std::string text_without_secrets(std::string_view text);
+/// Puts what `from` has into each place of `config` where the mask stands: a shown configuration may be submitted again.
+void restore_secrets(value& config, const value& from);
+
+} // namespace troupe::config
