@@ -32,6 +32,9 @@ result<place_change> decide(people& folk, house_rules& rules, const people::worl
   } else if constexpr (std::is_same_v<c, project_visit>) {
     return as_change(folk.visit(x, now));
   } else if constexpr (std::is_same_v<c, policy_set>) {
+    if (x.workspace && !x.policies.is_null())
+      if (auto fine = known.takes(x.workspace); !fine)
+        return fine.error();
     return as_change(rules.set(x, by, now));
   } else if constexpr (std::is_same_v<c, pool_bind>) {
     for (const auto id : x.workspaces)
@@ -39,6 +42,9 @@ result<place_change> decide(people& folk, house_rules& rules, const people::worl
         return error{errc::not_found, "workspace '" + to_string(id) + "' not found"};
     return as_change(rules.bind(x, by, now));
   } else if constexpr (std::is_same_v<c, webhook_create>) {
+    if (x.workspace)
+      if (auto fine = known.takes(x.workspace); !fine)
+        return fine.error();
     auto done = as_change(rules.make(x, by, now));
     if (done)
       done->answer["id"] = std::get<webhook_changed>(done->facts.back()).id.value;

@@ -4,6 +4,7 @@
 
 #include "actors/catalogue/wishes.hpp"
 #include "model/chosen_name.hpp"
+#include "model/config/experiment_config.hpp"
 
 #include <algorithm>
 
@@ -38,6 +39,10 @@ result<void> check_document(const std::string& kind, const value& policies) {
       return error{errc::invalid, where + ": invariant_config of NTSC: not supported"};
     if (!invariant->is_object())
       return error{errc::invalid, where + ": invariant_config: has to be an object"};
+    const auto text = to_json(*invariant);
+    const auto checked = config::check_as("experiment", text, "invariant_config", config::level::sane);
+    if (!checked.ok()) // it would lie over each submission
+      return error{errc::invalid, where + ": " + config::render(checked.faults.front(), text)};
   }
   const auto* constraints = member(policies, "constraints");
   if (!constraints)

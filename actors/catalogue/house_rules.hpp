@@ -6,6 +6,7 @@
 
 #include "actors/machine.hpp"
 #include "model/commands/house_commands.hpp"
+#include "model/commands/pool_commands.hpp"
 
 namespace troupe {
 

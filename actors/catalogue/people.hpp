@@ -18,6 +18,7 @@ public:
   struct world {
     std::function<bool(user_id)> user;
     std::function<bool(workspace_id)> workspace;
+    std::function<result<void>(workspace_id)> takes; ///< whether it takes something new, or why not
   };
 
   /// errc::invalid where the name is no name, errc::conflict where it is taken, errc::not_found for a user.

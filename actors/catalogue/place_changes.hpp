@@ -30,8 +30,9 @@ result<place_change> decide(places& where, registry& books, const Command& x, bo
   using namespace commands;
   using c = Command;
   if constexpr (requires { x.workspace.has_value(); })
-    if (x.workspace && !where.knows(*x.workspace))
-      return error{errc::not_found, "workspace '" + to_string(*x.workspace) + "' not found"};
+    if (x.workspace)
+      if (auto fine = where.takes(*x.workspace); !fine)
+        return fine.error();
   if constexpr (std::is_same_v<c, workspace_create> || std::is_same_v<c, project_create>) {
     auto done = as_change(where.make(x, by, now));
     if (done)

@@ -2,6 +2,7 @@
 
 #include "actors/catalogue/wishes.hpp"
 #include "model/chosen_name.hpp"
+#include "model/config/experiment_config.hpp"
 #include "model/rows.hpp"
 
 #include <algorithm>
@@ -97,6 +98,28 @@ result<std::string> places::key_for(const std::string& wanted, const std::string
     if (!taken(made))
       return made;
   }
+}
+
+result<void> places::check_rest(const commands::workspace_wish& wanted) {
+  if (wanted.runs_as)
+    if (auto fine = check_account(*wanted.runs_as); !fine)
+      return fine;
+  if (!wanted.checkpoint_storage || wanted.checkpoint_storage->empty())
+    return {};
+  const auto text = to_json(*wanted.checkpoint_storage);
+  const auto checked = config::complete_as("checkpoint-storage", text, "checkpointStorageConfig", config::level::complete);
+  if (!checked.ok())
+    return error{errc::invalid, config::render(checked.faults.front(), text)};
+  return {};
+}
+
+result<void> places::takes(workspace_id id) const {
+  auto at = workspaces_.find(id);
+  if (at == workspaces_.end())
+    return missing("workspace", id.value);
+  if (!open(id))
+    return error{errc::invalid, "workspace '" + at->second.name + "' is " + (at->second.archived ? "archived" : "being deleted") + ": it takes nothing new"};
+  return {};
 }
 
 bool places::open(workspace_id id) const {

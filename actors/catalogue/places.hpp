@@ -52,6 +52,8 @@ public:
   workspace_id workspace_id_of(experiment_id id) const;
   bool knows(workspace_id id) const { return workspaces_.contains(id); }
   bool open(workspace_id id) const;                  ///< it is there, not archived and not being deleted
+  /// errc::not_found, errc::invalid where it takes nothing new.
+  result<void> takes(workspace_id id) const;
   workspace_id workspace_id_of(project_id id) const; ///< 0 where there is no such project
 
   void replay(const place_fact& fact);
@@ -74,6 +76,7 @@ private:
   std::vector<place_fact> note(place_fact fact);
   result<void> check_name(const std::string& name, workspace_id of) const;
   result<void> check_name(const std::string& name, workspace_id in, project_id of) const;
+  static result<void> check_rest(const commands::workspace_wish& wanted);
   result<std::string> key_for(const std::string& wanted, const std::string& name, project_id of) const;
   result<void> takes_projects(workspace_id id) const;
   result<void> takes_experiments(project_id id) const;

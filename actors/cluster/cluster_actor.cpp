@@ -870,6 +870,10 @@ private:
            commands::contains<commands::registry_commands, Change>)
     caf::result<command_result> on(const caller& by, const Change& x) {
     bool ended = false;
+    if constexpr (requires { x.compute_pool; })
+      for (const auto& pool : {x.compute_pool, x.aux_pool})
+        if (pool && !pool->empty() && !members_->pools().contains(*pool))
+          return refused({errc::invalid, "resource pool '" + *pool + "' not found"});
     if constexpr (std::is_same_v<Change, commands::experiment_describe>)
       ended = has_stopped(x.id);
     auto decided = decide(machine_->where, machine_->books, x, ended, by.user, self_->now());
@@ -901,7 +905,8 @@ private:
            commands::contains<commands::rule_commands, Change>)
     caf::result<command_result> on(const caller& by, const Change& x) {
     const people::world known{[this](user_id id) { return machine_->records.users().contains(id); },
-                              [this](workspace_id id) { return machine_->where.knows(id); }};
+                              [this](workspace_id id) { return machine_->where.knows(id); },
+                              [this](workspace_id id) { return machine_->where.takes(id); }};
     auto decided = decide(machine_->folk, machine_->rules, known, x, by.user, self_->now());
     if (!decided)
       return refused(decided.error());
