@@ -54,7 +54,11 @@ result<place_book> place_book::counted(const storage::reader& storage) {
     ++counts.experiments;
     counts.active += terminal(one.state) ? 0 : 1;
     counts.runs += static_cast<std::int64_t>(one.num_trials);
+    counts.newest = std::max(counts.newest, one.id);
   }
+  for (auto& [project, counts] : out->counts_)
+    if (auto newest = storage.experiment(counts.newest))
+      counts.started = newest->created;
   return out;
 }
 
@@ -129,7 +133,7 @@ value place_book::shape(const project_changed& x, const accounts& users) const {
           {"numExperiments", of.experiments},
           {"numActiveExperiments", of.active},
           {"numRuns", of.runs},
-          {"lastExperimentStartedAt", nullptr},
+          {"lastExperimentStartedAt", of.started == time_point{} ? value() : value(to_rfc3339(of.started))},
           {"state", deletion_name(x.deletion)},
           {"errorMessage", x.error}};
 }

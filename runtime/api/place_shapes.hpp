@@ -27,6 +27,8 @@ public:
 private:
   struct tally {
     std::int64_t experiments = 0, active = 0, runs = 0;
+    experiment_id newest;
+    time_point started; ///< when that was created
   };
   std::vector<workspace_changed> workspaces_;
   std::vector<project_changed> projects_;

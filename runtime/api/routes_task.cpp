@@ -6,6 +6,7 @@
 #include "runtime/api/fields.hpp"
 #include "runtime/api/gathering.hpp"
 #include "runtime/api/route.hpp"
+#include "runtime/api/run_metadata.hpp"
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
@@ -18,7 +19,6 @@ namespace troupe::api {
 namespace {
 
 constexpr std::int64_t most_poll_seconds = 300;
-constexpr std::size_t most_metadata = 64 << 10; ///< limit: metadata lie in the trial's row
 
 /// A command of a task, with the fields that all of them have.
 template <class C>
@@ -450,9 +450,8 @@ void metadata(const call_ptr& c, const reply& back, bool set) {
     commands::trial_set_metadata with{id, f.object("metadata")};
     if (f.bad())
       return back(failure(*f.bad()));
-    if (c->body.size() > most_metadata)
-      return back(
-        failure({errc::invalid, "metadata: more than " + std::to_string(most_metadata) + " bytes"}));
+    if (auto fine = check_run_metadata(with.metadata); !fine)
+      return back(failure(fine.error()));
     return command(c, back, std::move(with), shape);
   }
   command(c, back, commands::trial_metadata{id}, shape);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 namespace troupe::api {
@@ -60,6 +61,17 @@ std::optional<double> read_number(const value& x) {
   return fault == std::errc{} && end == text->data() + text->size() ? std::optional{number} : std::nullopt;
 }
 
+/// Of an RFC 3339 text, and of a day or a month alone, which is its beginning.
+std::optional<time_point> read_time(const std::string& text) {
+  if (const auto whole = from_rfc3339(text))
+    return *whole;
+  const bool day = text.size() == 10, month = text.size() == 7;
+  if (!day && !month)
+    return std::nullopt;
+  const auto at = from_rfc3339(text + (day ? "" : "-01") + "T00:00:00Z");
+  return at ? std::optional{*at} : std::nullopt;
+}
+
 /// <0, 0, >0; nullopt where the two cannot be compared.
 std::optional<int> compared(const value& a, const value& b) {
   const bool numbers = a.is_number() || b.is_number(); // two texts are compared as texts
@@ -71,14 +83,13 @@ std::optional<int> compared(const value& a, const value& b) {
   if (!a.is_string() || !b.is_string())
     return std::nullopt;
   const auto left = a.get<std::string>(), right = b.get<std::string>();
-  const auto t = from_rfc3339(left);
-  auto u = from_rfc3339(right);
-  if (t && !u) // a day alone
-    u = from_rfc3339(right.size() == 7 ? right + "-01T00:00:00Z" : right + "T00:00:00Z");
+  const auto t = read_time(left), u = t ? read_time(right) : std::nullopt;
   if (t && u)
     return *t < *u ? -1 : *t > *u ? 1 : 0;
   return without_prefix(left).compare(without_prefix(right));
 }
+
+bool is_unset(const value& x) { return x.is_null() || (x.is_number_float() && std::isnan(x.get<double>())); }
 
 bool contains(const value& x, const value& wanted, bool folded_case) {
   if (x.is_array())
@@ -258,9 +269,10 @@ result<std::vector<sort_key>> read_sort(const std::string& text, const std::vect
 
 bool sorts_before(const std::vector<sort_key>& by, const std::vector<value>& a, const std::vector<value>& b) {
   for (std::size_t i = 0; i < by.size(); ++i) {
-    if (a[i].is_null() || b[i].is_null()) {
-      if (a[i].is_null() != b[i].is_null())
-        return b[i].is_null();
+    const bool unset_a = is_unset(a[i]), unset_b = is_unset(b[i]);
+    if (unset_a || unset_b) {
+      if (unset_a != unset_b)
+        return unset_b;
       continue;
     }
     const auto order = compared(a[i], b[i]).value_or(as_text(a[i]).compare(as_text(b[i])));
