@@ -85,6 +85,8 @@ TEST(Places, NamesOfWorkspacesDifferInAnyCase) {
             "conflict: avoid names equal to other workspaces (case-insensitive)");
   for (const auto& bad : {std::string(), std::string("  "), std::string(81, 'a'), std::string("a\nb")})
     EXPECT_TRUE(w.make_workspace(bad).starts_with("invalid: ")) << bad;
+  EXPECT_EQ(w.make_project(2, "Cats"), "id 2");
+  EXPECT_TRUE(w.make_project(2, "cats").starts_with("conflict: "));
   EXPECT_EQ(w.make_workspace(std::string(80, 'a')), "id 3");
   EXPECT_EQ(w.where.workspaces().at({2}).pinned_by, std::vector<std::string>{"ada"})
     << "who made it has it pinned";
@@ -189,6 +191,73 @@ TEST(Places, ExperimentsMoveAndAreDescribed) {
   EXPECT_EQ(w.make_workspace("again"), "id 3") << "numbers do not come again";
 }
 
+TEST(Places, WhatPeopleSayOfAnExperimentIsChecked) {
+  world w;
+  w.experiment(7);
+  const auto say = [&](auto set) {
+    experiment_describe x;
+    x.id = {7};
+    set(x);
+    return w.run(x);
+  };
+  EXPECT_EQ(say([](auto& x) { x.name = " "; }), "invalid: `name` must not be an empty or whitespace string.");
+  EXPECT_TRUE(say([](auto& x) { x.name = std::string(81, 'a'); }).starts_with("invalid: `name` has 1 to 80"));
+  EXPECT_TRUE(say([](auto& x) { x.labels = {{"a\tb"}}; }).starts_with("invalid: a label has 1 to 80"));
+  EXPECT_EQ(say([](auto& x) { x.save_trial_best = 3; }), "ok");
+  EXPECT_EQ(say([](auto& x) { x.save_trial_best = 3; }), "nothing new");
+  const auto& said = std::get<experiment_described>(w.facts.back());
+  EXPECT_EQ(said.save_trial_best, 3);
+  EXPECT_EQ(said.save_trial_latest, -1) << "as the configuration says";
+}
+
+TEST(Places, AWorkspaceThatIsArchivedTakesNothing) {
+  world w;
+  w.make_workspace("old");
+  EXPECT_EQ(w.archive_workspace(2, true), "ok");
+  model_create model;
+  model.name = "m";
+  model.workspace = workspace_id{2};
+  EXPECT_EQ(w.run(model), "invalid: workspace 'old' is archived: it takes nothing new");
+  template_put text;
+  text.name = "t";
+  text.workspace = workspace_id{2};
+  EXPECT_EQ(w.run(text), "invalid: workspace 'old' is archived: it takes nothing new");
+}
+
+TEST(Places, StorageAndAccountOfAWorkspaceAreWhole) {
+  world w;
+  workspace_create x;
+  x.name = "a";
+  x.checkpoint_storage = parse_json(R"({"type": "s3", "bucked": "b"})").value();
+  EXPECT_NE(w.run(x).find("bucked"), std::string::npos);
+  x.checkpoint_storage = parse_json(R"({"type": "directory", "container_path": "/tmp/c"})").value();
+  x.runs_as = host_account{-1, 8, "u", "g"};
+  EXPECT_EQ(w.run(x), "invalid: agentUserGroup: agentUid: -1 is the number of no account: 0 to 4294967293");
+  x.runs_as = host_account{7, 8, "u", ""};
+  EXPECT_TRUE(w.run(x).starts_with("invalid: agentUserGroup: agentGroup has 1 to 256"));
+  x.runs_as = host_account{7, 8, "u", "g"};
+  EXPECT_EQ(w.run(x), "id 2");
+}
+
+TEST(Registry, NamesOfTemplates) {
+  world w;
+  const auto put = [&](const std::string& text, bool fresh = true) {
+    template_put x;
+    x.name = text;
+    x.fresh = fresh;
+    return w.run(x);
+  };
+  EXPECT_EQ(put("base"), "ok");
+  EXPECT_EQ(put("base"), "conflict: failed to create template base");
+  EXPECT_EQ(put("BASE"), "conflict: template 'base' exists already");
+  EXPECT_TRUE(put("").starts_with("invalid: the name of a template has 1 to 80"));
+  EXPECT_TRUE(put(std::string(81, 'a')).starts_with("invalid: "));
+  template_rename to;
+  to.name = "base";
+  to.to = "Base";
+  EXPECT_EQ(w.run(to), "ok") << "its own name in another case";
+}
+
 TEST(Registry, NamesOfModels) {
   world w;
   const auto make = [&](const std::string& text) {
@@ -197,13 +266,15 @@ TEST(Registry, NamesOfModels) {
     return w.run(x);
   };
   EXPECT_EQ(make("resnet"), "id 1");
-  EXPECT_EQ(make("resnet"), "conflict: avoid names equal to other models (case-sensitive)");
+  EXPECT_EQ(make("resnet"), "conflict: avoid names equal to other models (case-insensitive)");
   EXPECT_EQ(make(" "), "invalid: model names cannot be blank");
   EXPECT_EQ(make("a  b"), "invalid: model names cannot have excessive spacing");
   EXPECT_EQ(make("a/b"), "invalid: model names cannot have slashes");
   EXPECT_EQ(make("a\\b"), "invalid: model names cannot have slashes");
   EXPECT_EQ(make("7"), "invalid: model names cannot be only numbers");
   EXPECT_EQ(make("a b"), "id 2");
+  EXPECT_EQ(make("ResNet"), "conflict: avoid names equal to other models (case-insensitive)");
+  EXPECT_TRUE(make(std::string(81, 'a')).starts_with("invalid: "));
 }
 
 TEST(Registry, VersionsCountFromTheHighestThereIs) {
