@@ -29,13 +29,21 @@ void add_variables(std::map<std::string, std::string>& env, const value& list) {
 
 } // namespace
 
-std::map<std::string, std::string> variables_in(const config_reader& config) {
+std::map<std::string, std::string> variables_in(const config_reader& config, const std::string& device) {
   std::map<std::string, std::string> env;
   const auto& all = config.find("environment.environment_variables");
   const bool by_device =
     all.is_object() && (all.contains("cpu") || all.contains("cuda") || all.contains("rocm"));
-  add_variables(env, by_device ? config.find("environment.environment_variables.cpu") : all);
+  add_variables(env, by_device ? config.find("environment.environment_variables." + device) : all);
   return env;
+}
+
+void choose_variables(std::map<std::string, std::string>& env, const config_reader& config, const std::string& device) {
+  for (const auto& [key, text] : variables_in(config))
+    if (auto at = env.find(key); at != env.end() && at->second == text)
+      env.erase(at);
+  for (auto& [key, text] : variables_in(config, device))
+    env.insert_or_assign(key, std::move(text));
 }
 
 placement_rules placement_rules_in(config_reader& config) {

@@ -1,5 +1,6 @@
 #include "actors/host/task_environment.hpp"
 
+#include "actors/allocation/config_reader.hpp"
 #include "actors/host/platform_paths.hpp"
 #include "actors/host/task_files_part.hpp"
 #include "actors/host/task_sandbox.hpp"
@@ -84,8 +85,11 @@ workers::task_spec task_spec_of(allocation_id id, const task_launch& launch,
   go_direct(env);
   for (auto& [key, one] : account_variables(launch, around))
     env[key] = std::move(one);
-  for (const auto& [key, one] : launch.env)
-    env[key] = one;
+  auto given = launch.env;
+  if (launch.gpu_uuids && !launch.slots.empty()) // NVIDIA's: an agent knows no others
+    choose_variables(given, config_reader(launch.config.get()), "cuda");
+  for (auto& [key, one] : given)
+    env[key] = std::move(one);
   auto& path = env["PYTHONPATH"];
   path = around.python + (path.empty() ? "" : ":" + path);
   env["PYTHONUNBUFFERED"] = "1";

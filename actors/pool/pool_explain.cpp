@@ -9,6 +9,10 @@ namespace {
 
 std::string slots_text(int n) { return std::to_string(n) + (n == 1 ? " slot" : " slots"); }
 
+std::string name_of(const pool_run& run) {
+  return std::string(name(run.id.task.kind())) + " " + to_string(run.id.task);
+}
+
 std::int64_t seconds_between(time_point from, time_point to) {
   return std::chrono::duration_cast<std::chrono::seconds>(to - from).count();
 }
@@ -106,10 +110,10 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
   const bool fits_now = !fit_range(run).empty();
   if (kept_from_it && !fits_now)
     all.push_back({"reserved", "what is free is kept for another"});
-  if (is_behind(run))
-    all.push_back({"behind", "others come first"});
+  if (const auto* ahead = ahead_of(run))
+    all.push_back({"behind", "waits for " + slots_text(run.need()) + " behind " + name_of(*ahead)});
   else if (all.empty())
-    all.push_back({"busy", "it is next; its slots are held"});
+    all.push_back({"busy", "it is next, and waits for " + slots_text(run.need()) + ", which others hold"});
   return all;
 }
 
@@ -132,6 +136,18 @@ bool pool::is_behind(const pool_run& run) const {
     const auto* first = shape.second.first();
     return first != &run && policy_->before(*first, run);
   });
+}
+
+const pool_run* pool::ahead_of(const pool_run& run) const {
+  const pool_run* found = nullptr;
+  for (const auto& [shape, runs] : queue_) {
+    if (runs.empty()) // in the middle of a pass
+      continue;
+    const auto* first = runs.first();
+    if (first != &run && policy_->before(*first, run) && (!found || policy_->before(*first, *found)))
+      found = first;
+  }
+  return found;
 }
 
 pool::reason_text pool::aux_reason(const pool_run& run) const {

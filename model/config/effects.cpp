@@ -47,12 +47,8 @@ const std::vector<without_effect>& keys_without_effect() {
     {"environment.add_capabilities", of_containers},
     {"environment.drop_capabilities", of_containers},
     {"environment.pod_spec", "has no effect: there is no Kubernetes below"},
-    {"environment.environment_variables.cuda",
-     "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
     {"environment.environment_variables.rocm",
-     "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
-    {"environment.environment_variables.gpu",
-     "has no effect yet where it differs from cpu: tasks get the variables of cpu"},
+     "has no effect where it differs from cpu: agents know the GPUs of NVIDIA, and no others"},
     {"checkpoint_storage.type",
      "is for Determined's client in the task; checkpoints of the troupe package go to the cluster's own "
      "folder, and none is deleted in the bucket",

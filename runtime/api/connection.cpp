@@ -2,6 +2,7 @@
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/gzip.hpp"
+#include "runtime/api/origin.hpp"
 #include "runtime/api/proxied_exchange.hpp"
 #include "runtime/http/session.hpp"
 
@@ -244,8 +245,13 @@ private:
     m.set("X-Content-Type-Options", "nosniff");
     for (const auto& [key, text] : x.headers)
       m.insert(key, text);
+    if (is_of_the_page(target())) // whatever the answer is
+      for (const auto& [key, text] : page_headers)
+        m.set(key, text);
     m.keep_alive(http_.keep_alive());
   }
+
+  std::string_view target() const { return {http_.head().target().data(), http_.head().target().size()}; }
 
   task<void> send(response& x) {
     if (x.stream) {

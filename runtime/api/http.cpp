@@ -78,6 +78,18 @@ result<std::string> percent_decoded(std::string_view text, bool plus_is_blank) {
   return out;
 }
 
+std::vector<std::string> list_elements(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const auto end = text.find(',');
+    const auto one = text.substr(0, end);
+    text = end == text.npos ? std::string_view{} : text.substr(end + 1);
+    auto decoded = percent_decoded(one, false);
+    out.push_back(decoded ? std::move(*decoded) : std::string(one));
+  }
+  return out;
+}
+
 std::string to_camel(std::string_view name) {
   std::string out;
   bool raise = false;

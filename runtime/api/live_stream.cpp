@@ -111,12 +111,18 @@ private:
     if (!places)
       return places.error();
     for (auto id : experiments)
-      if (topics_.experiments || topics_.trials_of.contains(id))
-        if (auto row = parts_->storage->experiment(id)) {
-          auto shape = experiment_shape(*row, *parts_->users, *places);
-          shape.erase("originalConfig");
-          out += event("experiment", shape);
+      if (topics_.experiments || topics_.trials_of.contains(id)) {
+        auto row = parts_->storage->experiment(id);
+        if (!row && row.error().code == errc::not_found) { // deleted
+          out += event("gone", {{"experiment", id.value}});
+          continue;
         }
+        if (!row)
+          return row.error();
+        auto shape = experiment_shape(*row, *parts_->users, *places);
+        shape.erase("originalConfig");
+        out += event("experiment", shape);
+      }
     for (auto id : trials)
       if (auto row = parts_->storage->trial(id); row && topics_.trials_of.contains(row->experiment))
         out += event("trial", trial_progress_shape(*row));
@@ -143,8 +149,11 @@ private:
       return;
     }
     if (kind == cluster_entity) {
-      if (auto shape = fact_shape(one); shape && shape->value("type", "") == experiment_created::tag)
-        experiments.insert({shape->at("id").get<std::uint64_t>()});
+      if (auto shape = fact_shape(one))
+        for (const char* tag : {experiment_created::tag, experiment_described::tag, experiment_moved::tag,
+                                experiment_deleted::tag, experiment_continued::tag})
+          if (shape->value("type", "") == tag)
+            experiments.insert({shape->at("id").get<std::uint64_t>()});
       return;
     }
     const auto task = kind == "allocation" ? parse_allocation(rest).task
@@ -266,11 +275,9 @@ private:
 result<live_topics> live_topics::read(std::string_view text) {
   live_topics all;
   int count = 0;
-  while (!text.empty()) {
-    const auto end = text.find(',');
-    const auto one = text.substr(0, end);
-    text = end == text.npos ? std::string_view{} : text.substr(end + 1);
-    const error wrong{errc::invalid, "'" + std::string(one.substr(0, 100)) +
+  for (const auto& element : list_elements(text)) {
+    const std::string_view one = element;
+    const error wrong{errc::invalid, "'" + element.substr(0, 100) +
                                        "' is not a topic; there are experiments, experiment/7, "
                                        "series/7/validation/loss, logs/12 and cluster"};
     if (++count > 100)

@@ -6,6 +6,19 @@
 
 namespace troupe::api {
 
+/// What every answer below /ui says, refusals too.
+inline constexpr std::pair<const char*, const char*> page_headers[] = {
+  {"Content-Security-Policy",
+   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+   "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+   "require-trusted-types-for 'script'; trusted-types troupe"},
+  {"Referrer-Policy", "no-referrer"},
+  {"Cross-Origin-Opener-Policy", "same-origin"}};
+/// Whether a target is "/ui" or below it.
+inline bool is_of_the_page(std::string_view target) {
+  return target.starts_with("/ui") && (target.size() == 3 || target[3] == '/' || target[3] == '?');
+}
+
 /// "troupe-" and 8 digits of the cluster's id: cookies know no port, and two clusters may share a host.
 std::string cookie_name(const std::string& cluster_id);
 

@@ -397,15 +397,12 @@ std::vector<std::size_t> chosen_points(const std::vector<double>& y, std::size_t
 
 result<std::vector<metric_name>> metric_names(std::string_view text) {
   std::vector<metric_name> all;
-  while (!text.empty()) {
-    const auto end = text.find(',');
-    const auto one = text.substr(0, end);
-    text = end == text.npos ? std::string_view{} : text.substr(end + 1);
+  for (const auto& one : list_elements(text)) {
     const auto dot = one.find('.');
     if (dot == one.npos || dot == 0 || dot + 1 == one.size())
-      return error{errc::invalid, "'" + std::string(one.substr(0, 100)) +
+      return error{errc::invalid, "'" + one.substr(0, 100) +
                                     "' does not name a metric; write GROUP.NAME, as validation.loss"};
-    all.push_back({std::string(one.substr(0, dot)), std::string(one.substr(dot + 1))});
+    all.push_back({one.substr(0, dot), one.substr(dot + 1)});
   }
   return all;
 }

@@ -261,10 +261,13 @@ int status(session& s, const arguments&) {
 int web(session& s, const arguments& given) {
   auto path = given.text("PATH");
   path.erase(0, path.find_first_not_of('/') == path.npos ? path.size() : path.find_first_not_of('/'));
-  if (path.starts_with("ui/"))
-    path.erase(0, 3);
+  if (path == "ui" || path.starts_with("ui/") || path.starts_with("ui?"))
+    path.erase(0, path.starts_with("ui/") ? 3 : 2);
   if (path.find_first_of("#\r\n\\ ") != path.npos)
     return s.fail({errc::invalid, "'" + path + "' is not a page\nhint: troupe web experiments/7"});
+  std::string next; // is one value of a query
+  for (const char c : path)
+    next += c == '%' ? "%25" : c == '&' ? "%26" : c == '+' ? "%2B" : std::string(1, c);
   auto cluster = s.server();
   if (!cluster)
     return s.fail(cluster.error());
@@ -272,7 +275,7 @@ int web(session& s, const arguments& given) {
   if (!made)
     return s.fail(made.error());
   const auto link =
-    (*cluster)->where().url + "/ui/login?next=/ui/" + path + "#code=" + made->value("code", std::string());
+    (*cluster)->where().url + "/ui/login?next=/ui/" + next + "#code=" + made->value("code", std::string());
   s.io.out << link << std::endl;
   if (!given.has("--open"))
     return exit_done;

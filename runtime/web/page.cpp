@@ -2,6 +2,7 @@
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/gzip.hpp"
+#include "runtime/api/origin.hpp"
 #include "runtime/web/assets.hpp"
 #include "system/whole_file.hpp"
 
@@ -13,11 +14,6 @@ namespace {
 using namespace api;
 namespace fs = std::filesystem;
 
-constexpr const char* policy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-  "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-  "require-trusted-types-for 'script'; trusted-types troupe";
-
 constexpr const char* no_page =
   "<!doctype html><html lang=\"en\"><head><meta "
   "charset=\"utf-8\"><title>Troupe</title></head><body><main><h1>This "
@@ -26,9 +22,8 @@ constexpr const char* no_page =
   "the page in; <code>cmake -DTROUPE_WEBUI=ON</code> says what is missing.</p></main></body></html>\n";
 
 void guard(response& x) {
-  x.headers.emplace_back("Content-Security-Policy", policy);
-  x.headers.emplace_back("Referrer-Policy", "no-referrer");
-  x.headers.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
+  for (const auto& [key, text] : page_headers)
+    x.headers.emplace_back(key, text);
 }
 
 response page(unsigned status, std::string text) {
@@ -71,7 +66,9 @@ response sent(const call& c, const asset& file) {
 }
 
 /// An address of the page is anything that is not one of its files: the page itself knows which there are.
-bool is_file(std::string_view path) { return path == "assets" || path.starts_with("assets/"); }
+bool is_file(std::string_view path) {
+  return path == "assets" || path.starts_with("assets/") || (path.find('/') == path.npos && path.find('.') != path.npos);
+}
 
 response from_binary(const call& c) {
   if (!has_assets())

@@ -145,15 +145,15 @@ test("the address keeps what is not its default", () => {
 describe("why something waits", () => {
   const waits = {
     allocation: "4.1", trial: 4, experiment: 3, pool: "default", state: "QUEUED" as const, slots: 2, priority: 42, weight: 1, user: "ada", since: "", waitedSeconds: 3, position: 1,
-    also: [], agents: [], reservation: null, estimate: null, reason: { code: "busy", text: "it is next; its slots are held" }, advice: "",
+    also: [], agents: [], reservation: null, estimate: null, reason: { code: "busy", text: "it is next, and waits for 1 slot, which others hold" }, advice: "",
     wouldFree: [
       { allocation: "1.1", agents: ["a", "b"], slots: 8, how: "ends" as const, costSeconds: null, expectedSeconds: 360 },
       { allocation: "2.1", agents: ["c"], slots: 1, how: "preempted" as const, costSeconds: 41, expectedSeconds: null },
     ],
   };
   test.each([
-    [{ state: "ACTIVE", trials: { running: 2, waiting: 1, paused: 0 }, waiting: [waits] }, "2 running, 1 waiting; trial 4: it is next; its slots are held"],
-    [{ state: "ACTIVE", trials: { running: 0, waiting: 1, paused: 0 }, waiting: [{ ...waits, advice: "ask" }] }, "1 waiting; trial 4: it is next; its slots are held (ask)"],
+    [{ state: "ACTIVE", trials: { running: 2, waiting: 1, paused: 0 }, waiting: [waits] }, "2 running, 1 waiting; trial 4: it is next, and waits for 1 slot, which others hold"],
+    [{ state: "ACTIVE", trials: { running: 0, waiting: 1, paused: 0 }, waiting: [{ ...waits, advice: "ask" }] }, "1 waiting; trial 4: it is next, and waits for 1 slot, which others hold (ask)"],
     [{ state: "PAUSED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, "paused"],
     [{ state: "COMPLETED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, ""],
   ])("%#", (x, text) => expect(standing({ experiment: 3, pool: "default", ...x })).toBe(text));

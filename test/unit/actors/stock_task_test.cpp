@@ -1,5 +1,6 @@
 // What a task is given for Determined's stock client, against what that client reads (contract, section 3).
 
+#include "actors/allocation/config_reader.hpp"
 #include "actors/host/platform_paths.hpp"
 #include "actors/host/task_environment.hpp"
 
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 namespace troupe {
 namespace {
@@ -176,6 +178,26 @@ TEST(StockTask, TheExperimentsVariablesWinOverOursButNotOverTheTaskLinks) {
   }));
   EXPECT_TRUE(
     std::any_of(env.begin(), env.end(), [](const auto& e) { return e.starts_with("PATH=/opt/venv/bin:"); }));
+}
+
+TEST(TaskSpec, VariablesAreThoseOfItsDevice) {
+  auto launch = launch_of_trial_12();
+  launch.config =
+    parse_json(R"({"environment": {"environment_variables": {"cpu": ["DEVICE=cpu", "ONLY_CPU=1"], "cuda": ["DEVICE=cuda", "ONLY_CUDA=1"]}}})").value();
+  launch.env = variables_in(config_reader(launch.config.get()));
+  launch.env["OTHER"] = "1";
+  const auto variables = [&] {
+    std::set<std::string> out;
+    for (const auto& one : task_spec_of({{12}, {3}}, launch, around()).ranks.at(0).env)
+      if (one.starts_with("DEVICE=") || one.starts_with("ONLY_") || one.starts_with("OTHER="))
+        out.insert(one);
+    return out;
+  };
+  EXPECT_EQ(variables(), (std::set<std::string>{"DEVICE=cpu", "ONLY_CPU=1", "OTHER=1"}));
+  launch.gpu_uuids = {"GPU-1"};
+  EXPECT_EQ(variables(), (std::set<std::string>{"DEVICE=cuda", "ONLY_CUDA=1", "OTHER=1"}));
+  launch.slots.clear();
+  EXPECT_EQ(variables(), (std::set<std::string>{"DEVICE=cpu", "ONLY_CPU=1", "OTHER=1"})) << "without a slot it has no GPU";
 }
 
 TEST(TaskSpec, PerSlotIsAProcessForEachSlotWithTheVariablesOfTorchrun) {

@@ -35,8 +35,9 @@ TEST(Warnings, NameWhatIsGivenAndNotWhatIsTheDefault) {
     {"entrypoint: [python3, train.py]\nscheduling_unit: 7\n", "2:18:scheduling_unit"},
     {"environment: {environment_variables: [A=1]}\n", ""},
     {"environment: {environment_variables: {cpu: [A=1], cuda: [A=1]}}\n", ""},
-    {"environment: {environment_variables: {cpu: [A=1], cuda: [A=2]}}\n",
-     "1:57:environment.environment_variables.cuda"},
+    {"environment: {environment_variables: {cpu: [A=1], cuda: [A=2]}}\n", ""},
+    {"environment: {environment_variables: {cpu: [A=1], rocm: [A=2]}}\n",
+     "1:57:environment.environment_variables.rocm"},
     {"min_validation_period: {batches: 0}\n", ""},
     {"min_validation_period: {batches: 10}\n", "1:24:min_validation_period"},
     {"resources: {priority: many}\n", ""}, // that is a fault
