@@ -1,5 +1,7 @@
 #include "runtime/api/series_columns.hpp"
 
+#include "runtime/api/http.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
