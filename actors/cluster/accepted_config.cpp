@@ -1,6 +1,7 @@
 #include "actors/cluster/accepted_config.hpp"
 
 #include "actors/experiment/experiment_settings.hpp"
+#include "actors/journal/log_patterns.hpp"
 #include "model/config/cluster_config.hpp"
 #include "model/config/document.hpp"
 #include "model/config/experiment_config.hpp"
@@ -49,6 +50,18 @@ result<void> finish(value& settings, const std::string& checkpoint_dir) {
     with_absolute_folder(settings.value("checkpoint_storage", value()), checkpoint_dir);
   if (auto works = experiment_settings_of({{}, settings, "", "", checkpoint_dir}); !works)
     return error{errc::invalid, works.error().what};
+  return {};
+}
+
+/// A pattern that cannot be looked for would match nothing, without a word.
+result<void> check_log_policies(const value& policies) {
+  for (std::size_t i = 0; policies.is_array() && i < policies.size(); ++i) {
+    const auto pattern = policies[i].is_object() ? policies[i].value("pattern", value()) : value();
+    if (!pattern.is_string())
+      continue;
+    if (auto fine = check_pattern(pattern); !fine)
+      return error{errc::invalid, "log_policies[" + std::to_string(i) + "].pattern: " + fine.error().what};
+  }
   return {};
 }
 
@@ -148,6 +161,8 @@ result<accepted_config> accept_config(const value& text, const std::string& file
     if (!checked.ok())
       return error{errc::invalid, config::render(checked.faults.front(), text_of_both)};
   }
+  if (auto fine = check_log_policies(checked.config.value("log_policies", value())); !fine)
+    return fine.error();
   if (auto fine = finish(checked.config, checkpoint_dir); !fine)
     return fine.error();
   return accepted_config{std::move(checked.config), std::move(source)};

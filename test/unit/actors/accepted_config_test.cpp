@@ -35,6 +35,16 @@ TEST(AcceptConfig, RefusesWithThePlaceOfEachFault) {
   EXPECT_NE(got.error().what.find("mine.yaml:4:1"), std::string::npos) << got.error().what;
 }
 
+TEST(AcceptConfig, RefusesAPatternThatCannotBeLookedFor) {
+  EXPECT_TRUE(accepted(single + "log_policies: [{name: a, pattern: \".*CUDA.*\"}]\n"));
+  for (const char* bad : {"(", "(?=a)", "(a)\\\\1"}) {
+    const auto got = accepted(single + "log_policies: [{name: a, pattern: \"x\"}, {name: b, pattern: \"" + bad + "\"}]\n");
+    ASSERT_FALSE(got) << bad;
+    EXPECT_NE(got.error().what.find("log_policies["), std::string::npos) << got.error().what;
+    EXPECT_NE(got.error().what.find("].pattern: "), std::string::npos) << got.error().what;
+  }
+}
+
 TEST(AcceptConfig, APolicyLiesOverTheTextAndIsCheckedWithIt) {
   config_layers layers;
   layers.invariant = {{"max_restarts", 2}, {"resources", {{"priority", 30}}}};
