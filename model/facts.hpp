@@ -224,8 +224,10 @@ struct experiment_described {
   std::string name, description, notes;
   std::vector<std::string> labels;
   bool archived = false;
-  std::int64_t save_experiment_best = -1, save_trial_best = -1, save_trial_latest = -1; ///< checkpoints that are kept; -1: as the configuration says
-  MSGPACK_DEFINE_ARRAY(at, by, id, name, description, notes, labels, archived, save_experiment_best, save_trial_best, save_trial_latest)
+  std::int64_t save_experiment_best = -1, save_trial_best = -1,
+               save_trial_latest = -1; ///< checkpoints that are kept; -1: as the configuration says
+  MSGPACK_DEFINE_ARRAY(at, by, id, name, description, notes, labels, archived, save_experiment_best,
+                       save_trial_best, save_trial_latest)
 };
 
 /// An ended experiment is to be deleted; that failed; or it is gone, with its rows, reports, logs and files.

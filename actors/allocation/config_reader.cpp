@@ -38,7 +38,8 @@ std::map<std::string, std::string> variables_in(const config_reader& config, con
   return env;
 }
 
-void choose_variables(std::map<std::string, std::string>& env, const config_reader& config, const std::string& device) {
+void choose_variables(std::map<std::string, std::string>& env, const config_reader& config,
+                      const std::string& device) {
   for (const auto& [key, text] : variables_in(config))
     if (auto at = env.find(key); at != env.end() && at->second == text)
       env.erase(at);

@@ -68,7 +68,8 @@ private:
 };
 
 /// The variables that a task gets; those for processors where they differ by device.
-std::map<std::string, std::string> variables_in(const config_reader& config, const std::string& device = "cpu");
+std::map<std::string, std::string> variables_in(const config_reader& config,
+                                                const std::string& device = "cpu");
 /// Takes those for processors out of a task's variables, and puts those for its device in.
 void choose_variables(std::map<std::string, std::string>& env, const config_reader& config,
                       const std::string& device);

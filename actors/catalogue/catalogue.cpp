@@ -18,7 +18,7 @@ result<void> catalogue::check_name(const std::string& name, user_id of) const {
   for (char c : name)
     fine = fine && static_cast<unsigned char>(c) < 0x80 &&
            (std::isalnum(static_cast<unsigned char>(c)) ||
-                    std::string_view("._-@+").find(c) != std::string_view::npos);
+            std::string_view("._-@+").find(c) != std::string_view::npos);
   if (!fine)
     return error{errc::invalid, "a user name has 2 to 64 letters of ASCII, digits, or one of ._-@+"};
   const auto folded = case_folded(name);

@@ -190,11 +190,15 @@ result<void> house_rules::check_change(workspace_id in, const commands::experime
   const auto invariant = invariant_of(in);
   if (const auto* fixed = member(invariant, "resources"))
     for (const char* key : {"priority", "max_slots"})
-      if (const auto* by_policy = member(*fixed, key); by_policy && resources.contains(key) && resources[key] != *by_policy)
-        return error{errc::invalid, std::string(key) + " is set by a config policy to " + by_policy->dump() + ": it cannot be changed"};
+      if (const auto* by_policy = member(*fixed, key);
+          by_policy && resources.contains(key) && resources[key] != *by_policy)
+        return error{errc::invalid, std::string(key) + " is set by a config policy to " + by_policy->dump() +
+                                      ": it cannot be changed"};
   const auto constraints = constraints_of(in);
-  if (const auto* limits = member(constraints, "resources"); limits && member(*limits, "max_slots") && wanted.max_slots == -1)
-    return error{errc::invalid, "max_slots: any number exceeds limit set by admin [" + member(*limits, "max_slots")->dump() + "]"};
+  if (const auto* limits = member(constraints, "resources");
+      limits && member(*limits, "max_slots") && wanted.max_slots == -1)
+    return error{errc::invalid, "max_slots: any number exceeds limit set by admin [" +
+                                  member(*limits, "max_slots")->dump() + "]"};
   return check_constraints({{"resources", std::move(resources)}}, constraints);
 }
 
@@ -286,7 +290,8 @@ house_rules::decided house_rules::say(const commands::cluster_message_set& wante
     return error{errc::invalid, "message must be at most 250 characters"};
   if (is_blank(wanted.message))
     return error{errc::invalid, "message must not be blank"};
-  if (std::any_of(text->begin(), text->end(), [](char32_t c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; }))
+  if (std::any_of(text->begin(), text->end(),
+                  [](char32_t c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; }))
     return error{errc::invalid, "message must have no control characters but line ends and tabs"};
   const auto time = [](const std::string& text, time_point otherwise) -> result<time_point> {
     if (text.empty())

@@ -107,7 +107,8 @@ result<void> places::check_rest(const commands::workspace_wish& wanted) {
   if (!wanted.checkpoint_storage || wanted.checkpoint_storage->empty())
     return {};
   const auto text = to_json(*wanted.checkpoint_storage);
-  const auto checked = config::complete_as("checkpoint-storage", text, "checkpointStorageConfig", config::level::complete);
+  const auto checked =
+    config::complete_as("checkpoint-storage", text, "checkpointStorageConfig", config::level::complete);
   if (!checked.ok())
     return error{errc::invalid, config::render(checked.faults.front(), text)};
   return {};
@@ -118,7 +119,9 @@ result<void> places::takes(workspace_id id) const {
   if (at == workspaces_.end())
     return missing("workspace", id.value);
   if (!open(id))
-    return error{errc::invalid, "workspace '" + at->second.name + "' is " + (at->second.archived ? "archived" : "being deleted") + ": it takes nothing new"};
+    return error{errc::invalid, "workspace '" + at->second.name + "' is " +
+                                  (at->second.archived ? "archived" : "being deleted") +
+                                  ": it takes nothing new"};
   return {};
 }
 

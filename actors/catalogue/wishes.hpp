@@ -34,15 +34,19 @@ bool differs(Fact& x, const Fact& old, const std::string& by, time_point now) {
   return true;
 }
 
-/// An account of the hosts, whole: errc::invalid for numbers that none has, and names that could not stand in a file of accounts.
+/// An account of the hosts, whole: errc::invalid for numbers that none has, and names that could not stand in
+/// a file of accounts.
 inline result<void> check_account(const commands::host_account& as) {
   constexpr std::int64_t most = 0xfffffffe; // the last number says "none"
   for (const auto& [key, number] : {std::pair{"agentUid", as.uid}, {"agentGid", as.gid}})
     if (number < 0 || number >= most)
-      return error{errc::invalid, std::string("agentUserGroup: ") + key + ": " + std::to_string(number) + " is the number of no account: 0 to 4294967293"};
+      return error{errc::invalid, std::string("agentUserGroup: ") + key + ": " + std::to_string(number) +
+                                    " is the number of no account: 0 to 4294967293"};
   for (const auto& [key, name] : {std::pair{"agentUser", as.user}, {"agentGroup", as.group}})
-    if (auto fine = check_chosen_name(std::string("agentUserGroup: ") + key, name, 256); !fine || name.find(':') != name.npos)
-      return fine ? error{errc::invalid, std::string("agentUserGroup: ") + key + " has a colon"} : fine.error();
+    if (auto fine = check_chosen_name(std::string("agentUserGroup: ") + key, name, 256);
+        !fine || name.find(':') != name.npos)
+      return fine ? error{errc::invalid, std::string("agentUserGroup: ") + key + " has a colon"}
+                  : fine.error();
   return {};
 }
 

@@ -197,7 +197,9 @@ private:
     if (auto rows = peers_.reads->experiments())
       for (const auto& row : *rows)
         if (terminal(row.state) && !row.unmanaged && machine_->ids.unswept(row.id))
-          tell_receivers(row.id, [this, id = row.id] { self_->send(retention_, sweep_experiment{id, false}); });
+          tell_receivers(row.id, [this, id = row.id] {
+            self_->send(retention_, sweep_experiment{id, false});
+          });
     erasing_ = {};
     delete_next();
     delete_doomed();
@@ -887,17 +889,18 @@ private:
     if constexpr (std::is_same_v<Change, commands::experiment_describe>)
       if (ended && (x.save_experiment_best || x.save_trial_best || x.save_trial_latest))
         to_sweep = x.id;
-    take(std::move(decided->facts), {},
-         [this, promise, removed, to_sweep, answer = std::move(decided->answer)](const caf::error& why) mutable {
-           promise.deliver(why ? refused(from_caf(why)) : answered(std::move(answer)));
-           if (to_sweep && !why)
-             self_->send(retention_, sweep_experiment{to_sweep, true});
-           if constexpr (std::is_same_v<Change, commands::workspace_remove>)
-             tasks_->kill_in(removed, "killed: its workspace is deleted");
-           if constexpr (std::is_same_v<Change, commands::workspace_remove> ||
-                         std::is_same_v<Change, commands::project_remove>)
-             delete_doomed();
-         });
+    take(
+      std::move(decided->facts), {},
+      [this, promise, removed, to_sweep, answer = std::move(decided->answer)](const caf::error& why) mutable {
+        promise.deliver(why ? refused(from_caf(why)) : answered(std::move(answer)));
+        if (to_sweep && !why)
+          self_->send(retention_, sweep_experiment{to_sweep, true});
+        if constexpr (std::is_same_v<Change, commands::workspace_remove>)
+          tasks_->kill_in(removed, "killed: its workspace is deleted");
+        if constexpr (std::is_same_v<Change, commands::workspace_remove> ||
+                      std::is_same_v<Change, commands::project_remove>)
+          delete_doomed();
+      });
     return promise;
   }
   template <class Change>
@@ -1237,7 +1240,8 @@ private:
       return checked.error();
     auto& settings = checked->settings;
     if constexpr (requires { x.parent.value; })
-      if (auto parent = x.parent ? peers_.reads->experiment(x.parent) : result<experiment_row>(error{}); parent)
+      if (auto parent = x.parent ? peers_.reads->experiment(x.parent) : result<experiment_row>(error{});
+          parent)
         config::restore_secrets(settings, parent->config);
     if (auto fine = check_constraints(settings, machine_->rules.constraints_of(workspace)); !fine)
       return fine.error();

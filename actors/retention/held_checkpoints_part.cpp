@@ -4,7 +4,8 @@
 
 namespace troupe {
 
-result<std::set<std::string>> held_checkpoints(const storage::reader& reads, const std::vector<std::string>& uuids) {
+result<std::set<std::string>> held_checkpoints(const storage::reader& reads,
+                                               const std::vector<std::string>& uuids) {
   std::set<std::string> held;
   if (uuids.empty())
     return held;

@@ -8,7 +8,9 @@
 
 namespace troupe {
 
-/// Those of `uuids` that collection leaves alone: versions of models, and those with which experiments that have not ended begin their trials.
-result<std::set<std::string>> held_checkpoints(const storage::reader& reads, const std::vector<std::string>& uuids);
+/// Those of `uuids` that collection leaves alone: versions of models, and those with which experiments that
+/// have not ended begin their trials.
+result<std::set<std::string>> held_checkpoints(const storage::reader& reads,
+                                               const std::vector<std::string>& uuids);
 
 } // namespace troupe

@@ -496,12 +496,13 @@ struct user_wish {
 };
 template <class T>
 constexpr auto wish_fields() {
-  return std::tuple{maybe("display_name", &T::display_name, "what people see"),
-                    maybe("password", &T::password, "name of the hash that the node keeps; empty: blank"),
-                    maybe("admin", &T::admin, "whether the user may change the cluster"),
-                    maybe("active", &T::active, "whether the user may log in"),
-                    maybe("remote", &T::remote, "whether the user is known elsewhere, and has no password here"),
-                    maybe("runs_as", &T::runs_as, "account of the hosts for the user's tasks")};
+  return std::tuple{
+    maybe("display_name", &T::display_name, "what people see"),
+    maybe("password", &T::password, "name of the hash that the node keeps; empty: blank"),
+    maybe("admin", &T::admin, "whether the user may change the cluster"),
+    maybe("active", &T::active, "whether the user may log in"),
+    maybe("remote", &T::remote, "whether the user is known elsewhere, and has no password here"),
+    maybe("runs_as", &T::runs_as, "account of the hosts for the user's tasks")};
 }
 struct user_create : user_wish {
   static constexpr auto fields() {

@@ -141,15 +141,17 @@ struct experiment_describe {
   std::optional<std::int64_t> save_experiment_best, save_trial_best, save_trial_latest;
   static constexpr auto fields() {
     using t = experiment_describe;
-    return std::tuple{need("id", &t::id, "number of the experiment"),
-                      maybe("name", &t::name, "not blank"),
-                      maybe("description", &t::description, "what it is for"),
-                      maybe("notes", &t::notes, "text of any length"),
-                      maybe("labels", &t::labels, "all of them; one that comes twice is kept once"),
-                      maybe("archived", &t::archived, "out of lists; only of one that has ended"),
-                      maybe("save_experiment_best", &t::save_experiment_best, "checkpoints that are kept: the best of all").between(0, 1e9),
-                      maybe("save_trial_best", &t::save_trial_best, "the best of each trial").between(0, 1e9),
-                      maybe("save_trial_latest", &t::save_trial_latest, "the newest of each trial").between(0, 1e9)};
+    return std::tuple{
+      need("id", &t::id, "number of the experiment"),
+      maybe("name", &t::name, "not blank"),
+      maybe("description", &t::description, "what it is for"),
+      maybe("notes", &t::notes, "text of any length"),
+      maybe("labels", &t::labels, "all of them; one that comes twice is kept once"),
+      maybe("archived", &t::archived, "out of lists; only of one that has ended"),
+      maybe("save_experiment_best", &t::save_experiment_best, "checkpoints that are kept: the best of all")
+        .between(0, 1e9),
+      maybe("save_trial_best", &t::save_trial_best, "the best of each trial").between(0, 1e9),
+      maybe("save_trial_latest", &t::save_trial_latest, "the newest of each trial").between(0, 1e9)};
   }
   static constexpr about is{"experiment.describe",
                             cluster,

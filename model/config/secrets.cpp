@@ -8,7 +8,8 @@
 namespace troupe::config {
 namespace {
 
-constexpr const char* of_storage[] = {"access_key", "secret_key", "connection_string", "credential", "session_token"};
+constexpr const char* of_storage[] = {"access_key", "secret_key", "connection_string", "credential",
+                                      "session_token"};
 constexpr const char* of_registry[] = {"password", "auth", "identitytoken", "registrytoken"};
 
 value* inside(value& x, std::initializer_list<const char*> path) {
@@ -24,7 +25,9 @@ value* inside(value& x, std::initializer_list<const char*> path) {
   return at;
 }
 
-bool is_given(const value& x) { return !x.is_null() && !(x.is_string() && x.get_ref<const std::string&>().empty()); }
+bool is_given(const value& x) {
+  return !x.is_null() && !(x.is_string() && x.get_ref<const std::string&>().empty());
+}
 
 /// `found` with each secret that is given.
 void each_secret_of_storage(value& storage, const std::function<void(value&)>& found) {
@@ -72,7 +75,8 @@ value storage_without_secrets(value storage) {
 
 std::string text_without_secrets(std::string_view text) {
   constexpr std::size_t shortest = 6; // a shorter one may stand in other words, too
-  const bool may_have = text.find("checkpoint_storage") != text.npos || text.find("registry_auth") != text.npos || text.find("secrets") != text.npos ||
+  const bool may_have = text.find("checkpoint_storage") != text.npos ||
+                        text.find("registry_auth") != text.npos || text.find("secrets") != text.npos ||
                         text.find('\\') != text.npos; // a key may be written with escapes
   if (!may_have)
     return std::string(text);

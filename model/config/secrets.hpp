@@ -15,9 +15,11 @@ constexpr const char* secret_mask = "********";
 value without_secrets(value config);
 /// The same of a section `checkpoint_storage`.
 value storage_without_secrets(value storage);
-/// The same of a submitted text: it keeps its form where each secret stands in it as it is, else it comes as JSON.
+/// The same of a submitted text: it keeps its form where each secret stands in it as it is, else it comes as
+/// JSON.
 std::string text_without_secrets(std::string_view text);
-/// Puts what `from` has into each place of `config` where the mask stands: a shown configuration may be submitted again.
+/// Puts what `from` has into each place of `config` where the mask stands: a shown configuration may be
+/// submitted again.
 void restore_secrets(value& config, const value& from);
 
 } // namespace troupe::config

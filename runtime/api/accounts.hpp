@@ -92,9 +92,9 @@ public:
     api::user who;
   };
   /// errc::unauthorized for a wrong name or password, errc::denied for an inactive user, errc::busy where
-  /// there were too many wrong ones (login_bound.hpp; not for an empty `from`, the caller's address). `hashed`: the
-  /// password is the stock client's salted SHA-512 already. Takes about 60 ms of one core and 64 MiB unless
-  /// the password is blank. `life`: of the token; the usual one where it is 0.
+  /// there were too many wrong ones (login_bound.hpp; not for an empty `from`, the caller's address).
+  /// `hashed`: the password is the stock client's salted SHA-512 already. Takes about 60 ms of one core and
+  /// 64 MiB unless the password is blank. `life`: of the token; the usual one where it is 0.
   result<session> log_in(const std::string& name, const std::string& password, bool hashed, time_point now,
                          duration life = {}, const std::string& from = {});
 

@@ -6,8 +6,8 @@ namespace troupe::api {
 namespace {
 
 std::shared_ptr<const experiment_texts::face> face_of(const experiment_row& row) {
-  return std::make_shared<const experiment_texts::face>(
-    experiment_texts::face{row.name, row.owner, row.description, pool_of(row), row.labels, row.created, row.parent});
+  return std::make_shared<const experiment_texts::face>(experiment_texts::face{
+    row.name, row.owner, row.description, pool_of(row), row.labels, row.created, row.parent});
 }
 
 } // namespace

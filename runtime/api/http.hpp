@@ -40,8 +40,8 @@ struct query_list {
 /// Undoes %41 and, in queries, `+`. Fails with errc::invalid on a broken escape and on a zero byte.
 result<std::string> percent_decoded(std::string_view text, bool plus_is_blank);
 
-/// The elements of a list with commas: one whose name has a comma or a percent sign has these as %2C and %25, within the value of a query
-/// that is decoded already. A broken escape stands for itself.
+/// The elements of a list with commas: one whose name has a comma or a percent sign has these as %2C and %25,
+/// within the value of a query that is decoded already. A broken escape stands for itself.
 std::vector<std::string> list_elements(std::string_view text);
 
 /// "timeout_seconds" -> "timeoutSeconds".

@@ -23,6 +23,13 @@ result<duration> go_duration(const std::string& text) {
   return error{errc::invalid, "'" + text.substr(0, 40) + "' has to be a duration, as 720h or 1h30m"};
 }
 
+result<void> check_sort(const query_list& query, std::initializer_list<const char*> known) {
+  const auto by = query.first("sortBy");
+  if (by.empty() || std::find(known.begin(), known.end(), by) != known.end())
+    return {};
+  return error{errc::invalid, "sortBy: there is no key '" + std::string(by.substr(0, 50)) + "'"};
+}
+
 bool is_descending(const query_list& query) {
   return query.first("orderBy") == "ORDER_BY_DESC" || query.first("orderBy") == "2";
 }

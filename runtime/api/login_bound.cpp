@@ -16,8 +16,11 @@ struct asked {
 /// An account is one in any case, and its text is bounded: it comes from anybody.
 std::array<asked, 3> buckets_of(std::string account, const std::string& address) {
   account.resize(std::min<std::size_t>(account.size(), 64));
-  std::transform(account.begin(), account.end(), account.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return {asked{"p" + address + " " + account, login_bound::of_pair}, {"a" + address, login_bound::of_address}, {"u" + account, login_bound::of_account}};
+  std::transform(account.begin(), account.end(), account.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return {asked{"p" + address + " " + account, login_bound::of_pair},
+          {"a" + address, login_bound::of_address},
+          {"u" + account, login_bound::of_account}};
 }
 
 login_bound::bucket size_of(char kind) {
@@ -44,7 +47,8 @@ result<void> login_bound::check(const std::string& account, const std::string& a
       wait = std::max(wait, (1 - left) / one.size.per_second);
   if (wait == 0)
     return {};
-  return error{errc::busy, "too many wrong passwords\nhint: try again in " + std::to_string(static_cast<int>(std::ceil(wait))) + " s"};
+  return error{errc::busy, "too many wrong passwords\nhint: try again in " +
+                             std::to_string(static_cast<int>(std::ceil(wait))) + " s"};
 }
 
 void login_bound::failed(const std::string& account, const std::string& address, time_point now) {

@@ -1,5 +1,6 @@
 #pragma once
-// How often one may try a password. Failures count, logins do not: scripts that log in all day are never held back. Pure but for its lock.
+// How often one may try a password. Failures count, logins do not: scripts that log in all day are never held
+// back. Pure but for its lock.
 
 #include "model/result.hpp"
 #include "model/time.hpp"
@@ -10,8 +11,8 @@
 
 namespace troupe::api {
 
-/// Thread-safe. Three buckets of tries are asked: of an account from one address, of the address, and of the account from anywhere, which is
-/// so large that nobody can lock another one out easily.
+/// Thread-safe. Three buckets of tries are asked: of an account from one address, of the address, and of the
+/// account from anywhere, which is so large that nobody can lock another one out easily.
 class login_bound {
 public:
   struct bucket {
@@ -35,7 +36,8 @@ private:
   void drop_full(time_point now);
 
   std::mutex mutex_;
-  std::map<std::string, level> levels_; ///< by "p", "a" or "u" and what it is of; one that is not there is full
+  std::map<std::string, level>
+    levels_; ///< by "p", "a" or "u" and what it is of; one that is not there is full
 };
 
 } // namespace troupe::api

@@ -239,8 +239,7 @@ result<std::vector<experiment_id>> chosen(const call& c, fields& f, project_id i
   ids.clear();
   for (const auto& one : *all) {
     const auto& face = *one.lasting;
-    bool fits = contains_folded(face.name, name) &&
-                (!in || one.now.project == in) &&
+    bool fits = contains_folded(face.name, name) && (!in || one.now.project == in) &&
                 (project <= 0 || one.now.project.value == std::uint64_t(project)) &&
                 !is_in(without, one.now.id.value) &&
                 (states.empty() || is_in(states, std::string(state_name(one.now.state)))) &&
@@ -387,7 +386,8 @@ std::vector<route> description_routes() {
   };
   return {
     {"PATCH", "/api/v1/experiments/{experimentId}", change, patch, "v1PatchExperiment",
-     "v1PatchExperimentResponse", "Changes name, description, notes, labels, resources and which checkpoints are kept."},
+     "v1PatchExperimentResponse",
+     "Changes name, description, notes, labels, resources and which checkpoints are kept."},
     {"GET", "/api/v1/experiment/labels", view, answer_with(labels_in_use), "",
      "v1GetExperimentLabelsResponse", "Labels of experiments, the most used first."},
     {"PUT", "/api/v1/experiments/{experimentId}/labels/{label}", change, label(true), "",

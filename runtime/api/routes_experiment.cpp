@@ -44,28 +44,26 @@ bool id_wanted(const call& c, std::uint64_t id) {
 
 using entry = experiment_texts::entry;
 
-constexpr const char* sort_keys[] = {
-  "SORT_BY_UNSPECIFIED", "SORT_BY_ID",        "SORT_BY_DESCRIPTION",     "SORT_BY_START_TIME",       "SORT_BY_END_TIME",
-  "SORT_BY_STATE",       "SORT_BY_NUM_TRIALS", "SORT_BY_PROGRESS",        "SORT_BY_USER",             "SORT_BY_NAME",
-  "SORT_BY_FORKED_FROM", "SORT_BY_RESOURCE_POOL", "SORT_BY_PROJECT_ID",   "SORT_BY_CHECKPOINT_SIZE",  "SORT_BY_CHECKPOINT_COUNT",
-  "SORT_BY_SEARCHER_METRIC_VAL"};
-
 /// What a list is asked by is right, or is said to be wrong: it never stands for "all".
 result<void> check_query(const query_list& query) {
-  for (const char* key : {"userIds", "projectId", "experimentIdFilter.incl", "experimentIdFilter.notIn", "experimentIdFilter.gt",
-                          "experimentIdFilter.gte", "experimentIdFilter.lt", "experimentIdFilter.lte"})
+  for (const char* key :
+       {"userIds", "projectId", "experimentIdFilter.incl", "experimentIdFilter.notIn",
+        "experimentIdFilter.gt", "experimentIdFilter.gte", "experimentIdFilter.lt", "experimentIdFilter.lte"})
     for (const auto text : query.every(key)) {
       std::uint64_t number = 0;
       const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
       if (!text.empty() && (fault != std::errc{} || end != text.data() + text.size()))
-        return error{errc::invalid, std::string(key) + " has to be a number, and is '" + std::string(text.substr(0, 50)) + "'"};
+        return error{errc::invalid, std::string(key) + " has to be a number, and is '" +
+                                      std::string(text.substr(0, 50)) + "'"};
     }
   for (const auto state : query.every("states"))
     if (!is_state_of_experiments(state))
       return error{errc::invalid, "states: there is no state '" + std::string(state.substr(0, 50)) + "'"};
-  if (const auto by = query.first("sortBy"); !by.empty() && std::find(std::begin(sort_keys), std::end(sort_keys), by) == std::end(sort_keys))
-    return error{errc::invalid, "sortBy: there is no key '" + std::string(by.substr(0, 50)) + "'"};
-  return {};
+  return check_sort(query, {"SORT_BY_UNSPECIFIED", "SORT_BY_ID", "SORT_BY_DESCRIPTION", "SORT_BY_START_TIME",
+                            "SORT_BY_END_TIME", "SORT_BY_STATE", "SORT_BY_NUM_TRIALS", "SORT_BY_PROGRESS",
+                            "SORT_BY_USER", "SORT_BY_NAME", "SORT_BY_FORKED_FROM", "SORT_BY_RESOURCE_POOL",
+                            "SORT_BY_PROJECT_ID", "SORT_BY_CHECKPOINT_SIZE", "SORT_BY_CHECKPOINT_COUNT",
+                            "SORT_BY_SEARCHER_METRIC_VAL"});
 }
 
 bool wanted(const call& c, const entry& one, const place_book& places) {
@@ -94,25 +92,31 @@ bool wanted(const call& c, const entry& one, const place_book& places) {
          contains_folded(face.name, c.query.first("name"));
 }
 
-/// Those without a value come last either way.
-void by_metric(std::vector<entry>& all, bool descending) {
-  const auto has = [](const entry& x) { return x.now.best_trial && !std::isnan(x.now.best_metric); };
-  std::stable_sort(all.begin(), all.end(), [&](const entry& a, const entry& b) {
-    if (has(a) != has(b))
-      return has(a);
-    return has(a) && (descending ? b.now.best_metric < a.now.best_metric : a.now.best_metric < b.now.best_metric);
-  });
+/// Bytes and number of the checkpoints of each that are there.
+result<std::map<experiment_id, std::pair<std::int64_t, std::uint64_t>>>
+checkpoints_of(const std::vector<entry>& all, const storage::reader& storage) {
+  std::map<experiment_id, std::pair<std::int64_t, std::uint64_t>> out;
+  for (const auto& one : all) {
+    auto trials = storage.trials(one.now.id);
+    if (!trials)
+      return trials.error();
+    auto& sum = out[one.now.id];
+    for (const auto& t : *trials) {
+      sum.first += t.checkpoint_bytes;
+      sum.second += t.checkpoint_count;
+    }
+  }
+  return out;
 }
 
-void sort_entries(const call& c, std::vector<entry>& all) {
+result<void> sort_entries(const call& c, std::vector<entry>& all) {
+  const bool descending = is_descending(c.query);
   const auto by = c.query.first("sortBy");
   const auto key = [&](auto less) { std::stable_sort(all.begin(), all.end(), less); };
   if (by == "SORT_BY_NAME")
     key([](const auto& a, const auto& b) { return a.lasting->name < b.lasting->name; });
   else if (by == "SORT_BY_START_TIME")
     key([](const auto& a, const auto& b) { return a.lasting->created < b.lasting->created; });
-  else if (by == "SORT_BY_END_TIME")
-    key([](const auto& a, const auto& b) { return a.now.ended < b.now.ended; });
   else if (by == "SORT_BY_STATE")
     key([](const auto& a, const auto& b) { return name(a.now.state) < name(b.now.state); });
   else if (by == "SORT_BY_NUM_TRIALS")
@@ -129,12 +133,31 @@ void sort_entries(const call& c, std::vector<entry>& all) {
     key([](const auto& a, const auto& b) { return a.lasting->pool < b.lasting->pool; });
   else if (by == "SORT_BY_PROJECT_ID")
     key([](const auto& a, const auto& b) { return a.now.project < b.now.project; });
-  else if (by == "SORT_BY_SEARCHER_METRIC_VAL")
-    return by_metric(all, is_descending(c.query));
-  else
+  else if (by == "SORT_BY_CHECKPOINT_SIZE" || by == "SORT_BY_CHECKPOINT_COUNT") {
+    auto known = checkpoints_of(all, *c.parts->storage);
+    if (!known)
+      return known.error();
+    const bool bytes = by == "SORT_BY_CHECKPOINT_SIZE";
+    key([&](const auto& a, const auto& b) {
+      const auto &x = known->at(a.now.id), &y = known->at(b.now.id);
+      return bytes ? x.first < y.first : x.second < y.second;
+    });
+  } else if (by == "SORT_BY_SEARCHER_METRIC_VAL") {
+    sort_unset_last(all, descending, [](const entry& x) {
+      return x.now.best_trial && !std::isnan(x.now.best_metric) ? std::optional(x.now.best_metric)
+                                                                : std::nullopt;
+    });
+    return {};
+  } else if (by == "SORT_BY_END_TIME") {
+    sort_unset_last(all, descending, [](const entry& x) {
+      return x.now.ended == time_point{} ? std::nullopt : std::optional(x.now.ended);
+    });
+    return {};
+  } else
     key([](const auto& a, const auto& b) { return a.now.id < b.now.id; });
-  if (is_descending(c.query))
+  if (descending)
     std::reverse(all.begin(), all.end());
+  return {};
 }
 
 result<response> list(const call& c) {
@@ -147,7 +170,8 @@ result<response> list(const call& c) {
   if (!places)
     return places.error();
   std::erase_if(*all, [&](const auto& one) { return !wanted(c, one, *places); });
-  sort_entries(c, *all);
+  if (auto sorted = sort_entries(c, *all); !sorted)
+    return sorted.error();
   auto part = page_of(c.query, all->size(), 100);
   if (!part)
     return part.error();
@@ -177,6 +201,48 @@ result<value> one(const call& c) {
   return value{{"config", shape["config"]}, {"experiment", std::move(shape)}, {"jobSummary", nullptr}};
 }
 
+result<void> sort_trials(const call& c, std::vector<trial_row>& rows) {
+  if (auto fine = check_sort(c.query, {"SORT_BY_UNSPECIFIED", "SORT_BY_ID", "SORT_BY_START_TIME",
+                                       "SORT_BY_END_TIME", "SORT_BY_STATE", "SORT_BY_BEST_VALIDATION_METRIC",
+                                       "SORT_BY_LATEST_VALIDATION_METRIC", "SORT_BY_BATCHES_PROCESSED",
+                                       "SORT_BY_DURATION", "SORT_BY_RESTARTS", "SORT_BY_CHECKPOINT_SIZE",
+                                       "SORT_BY_LOG_RETENTION_DAYS"});
+      !fine)
+    return fine;
+  const bool down = is_descending(c.query);
+  const auto by = c.query.first("sortBy");
+  const auto metric_of = [](const validation_row& x) {
+    return x.row && !std::isnan(x.metric) ? std::optional(x.metric) : std::nullopt;
+  };
+  const auto span_of = [&](const trial_row& x) {
+    return x.runs.empty() ? std::nullopt
+                          : std::optional((x.ended == time_point{} ? c.now : x.ended) - x.created);
+  };
+  std::sort(rows.begin(), rows.end(),
+            [&](const auto& a, const auto& b) { return down ? b.id < a.id : a.id < b.id; });
+  if (by == "SORT_BY_START_TIME")
+    sort_unset_last(rows, down, [](const trial_row& x) { return std::optional(x.created); });
+  else if (by == "SORT_BY_END_TIME")
+    sort_unset_last(rows, down, [](const trial_row& x) {
+      return x.ended == time_point{} ? std::nullopt : std::optional(x.ended);
+    });
+  else if (by == "SORT_BY_STATE")
+    sort_unset_last(rows, down, [](const trial_row& x) { return std::optional(name(x.state)); });
+  else if (by == "SORT_BY_BEST_VALIDATION_METRIC")
+    sort_unset_last(rows, down, [&](const trial_row& x) { return metric_of(x.best); });
+  else if (by == "SORT_BY_LATEST_VALIDATION_METRIC")
+    sort_unset_last(rows, down, [&](const trial_row& x) { return metric_of(x.latest); });
+  else if (by == "SORT_BY_BATCHES_PROCESSED")
+    sort_unset_last(rows, down, [](const trial_row& x) { return std::optional(steps_processed(x)); });
+  else if (by == "SORT_BY_DURATION")
+    sort_unset_last(rows, down, span_of);
+  else if (by == "SORT_BY_RESTARTS")
+    sort_unset_last(rows, down, [](const trial_row& x) { return std::optional(x.restarts); });
+  else if (by == "SORT_BY_CHECKPOINT_SIZE")
+    sort_unset_last(rows, down, [](const trial_row& x) { return std::optional(x.checkpoint_bytes); });
+  return {};
+}
+
 result<value> trials(const call& c) {
   auto row = named_experiment(c);
   if (!row)
@@ -188,9 +254,8 @@ result<value> trials(const call& c) {
     std::erase_if(*rows, [&](const auto& t) {
       return std::find(states.begin(), states.end(), state_name(t.state)) == states.end();
     });
-  std::sort(rows->begin(), rows->end(), [](const auto& a, const auto& b) { return a.id < b.id; });
-  if (is_descending(c.query))
-    std::reverse(rows->begin(), rows->end());
+  if (auto sorted = sort_trials(c, *rows); !sorted)
+    return sorted.error();
   auto part = page_of(c.query, rows->size());
   if (!part)
     return part.error();

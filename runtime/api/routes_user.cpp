@@ -2,6 +2,7 @@
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
+#include "runtime/api/listing.hpp"
 #include "runtime/api/origin.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/shapes.hpp"
@@ -48,6 +49,40 @@ result<value> me(const call& c) {
   return value{{"user", user_shape(owner)}};
 }
 
+/// By id where nothing is asked for.
+result<void> sort_users(const query_list& query, std::vector<user>& all) {
+  if (auto fine = check_sort(query, {"SORT_BY_UNSPECIFIED", "SORT_BY_DISPLAY_NAME", "SORT_BY_USER_NAME",
+                                     "SORT_BY_ADMIN", "SORT_BY_ACTIVE", "SORT_BY_MODIFIED_TIME",
+                                     "SORT_BY_NAME", "SORT_BY_LAST_AUTH_TIME", "SORT_BY_REMOTE"});
+      !fine)
+    return fine;
+  const bool down = is_descending(query);
+  const auto by = query.first("sortBy");
+  const auto seen = [](const user& u) { return u.display_name.empty() ? u.name : u.display_name; };
+  sort_unset_last(all, down, [](const user& u) { return std::optional(u.id); });
+  if (by == "SORT_BY_DISPLAY_NAME")
+    sort_unset_last(all, down, [](const user& u) {
+      return u.display_name.empty() ? std::nullopt : std::optional(folded(u.display_name));
+    });
+  else if (by == "SORT_BY_USER_NAME")
+    sort_unset_last(all, down, [](const user& u) { return std::optional(folded(u.name)); });
+  else if (by == "SORT_BY_NAME")
+    sort_unset_last(all, down, [&](const user& u) { return std::optional(folded(seen(u))); });
+  else if (by == "SORT_BY_ADMIN")
+    sort_unset_last(all, down, [](const user& u) { return std::optional(u.admin); });
+  else if (by == "SORT_BY_ACTIVE")
+    sort_unset_last(all, down, [](const user& u) { return std::optional(u.active); });
+  else if (by == "SORT_BY_REMOTE")
+    sort_unset_last(all, down, [](const user& u) { return std::optional(u.remote); });
+  else if (by == "SORT_BY_MODIFIED_TIME")
+    sort_unset_last(all, down, [](const user& u) { return std::optional(u.modified); });
+  else if (by == "SORT_BY_LAST_AUTH_TIME")
+    sort_unset_last(all, down, [](const user& u) {
+      return u.last_login == time_point{} ? std::nullopt : std::optional(u.last_login);
+    });
+  return {};
+}
+
 result<value> list(const call& c) {
   auto all = c.parts->users->users();
   if (c.query.has("active"))
@@ -58,6 +93,8 @@ result<value> list(const call& c) {
     std::erase_if(all, [&](const user& u) {
       return u.name.find(part) == u.name.npos && u.display_name.find(part) == u.display_name.npos;
     });
+  if (auto sorted = sort_users(c.query, all); !sorted)
+    return sorted.error();
   auto part = page_of(c.query, all.size());
   if (!part)
     return part.error();
@@ -150,7 +187,8 @@ void change(const call_ptr& c, const reply& back) {
   if (f.has("remote"))
     wish.remote = f.flag("remote");
   wish.runs_as = unix_account_in(f);
-  const bool more = wish.name || wish.active || wish.admin || wish.remote || wish.runs_as; // than users may of themselves
+  const bool more =
+    wish.name || wish.active || wish.admin || wish.remote || wish.runs_as; // than users may of themselves
   if (f.bad())
     return back(failure(*f.bad()));
   const auto id = parse_id<user_id>(c->named("userId"));

@@ -303,8 +303,9 @@ handler create_stock(const kind_words& words) {
             one = "";
       if (preview)
         shape["state"] = "STATE_UNSPECIFIED", shape["startTime"] = "1970-01-01T00:00:00Z";
-      return value{
-        {words.one, std::move(shape)}, {"config", config::without_secrets(got.at("config"))}, {"warnings", got.at("warnings")}};
+      return value{{words.one, std::move(shape)},
+                   {"config", config::without_secrets(got.at("config"))},
+                   {"warnings", got.at("warnings")}};
     });
   };
 }

@@ -5,7 +5,8 @@
 namespace troupe::api {
 namespace {
 
-constexpr std::size_t most_bytes = 64 << 10, most_keys = 1000, longest_key = 50, longest_text = 5000, longest_list = 100;
+constexpr std::size_t most_bytes = 64 << 10, most_keys = 1000, longest_key = 50, longest_text = 5000,
+                      longest_list = 100;
 constexpr int most_levels = 10;
 
 std::size_t characters(const std::string& text) {
@@ -33,7 +34,8 @@ result<void> check(const value& x, const std::string& path, int level, std::size
     if (++keys > most_keys)
       return error{errc::invalid, "metadata: at most 1000 keys at all levels together"};
     if (key.empty() || characters(key) > longest_key)
-      return fault("a key has 1 to 50 characters, and '" + key.substr(0, 60) + "' has " + std::to_string(characters(key)));
+      return fault("a key has 1 to 50 characters, and '" + key.substr(0, 60) + "' has " +
+                   std::to_string(characters(key)));
     if (auto fine = check(part, path + "." + key, level + 1, keys); !fine)
       return fine;
   }

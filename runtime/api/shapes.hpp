@@ -51,7 +51,7 @@ value allocation_shape(const task_row& row, const run_row& run);
 value agent_shape(const value& one);
 value slot_shape(const value& slot, const std::string& agent);
 
-std::string state_name(experiment_state state); ///< "STATE_ACTIVE"
+std::string state_name(experiment_state state);      ///< "STATE_ACTIVE"
 bool is_state_of_experiments(std::string_view text); ///< what state_name gives, or Determined shows beside it
 std::string state_name(trial_state state);
 std::int64_t steps_processed(const trial_row& row);

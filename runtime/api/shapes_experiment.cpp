@@ -28,7 +28,8 @@ std::string state_name(experiment_state state) { return "STATE_" + std::string(n
 std::string state_name(trial_state state) { return "STATE_" + std::string(name(state)); }
 
 bool is_state_of_experiments(std::string_view text) {
-  for (const char* shown : {"STATE_UNSPECIFIED", "STATE_QUEUED", "STATE_PULLING", "STATE_STARTING", "STATE_RUNNING", "STATE_DELETED"})
+  for (const char* shown : {"STATE_UNSPECIFIED", "STATE_QUEUED", "STATE_PULLING", "STATE_STARTING",
+                            "STATE_RUNNING", "STATE_DELETED"})
     if (text == shown)
       return true;
   for (int i = 0; i <= static_cast<int>(experiment_state::delete_failed); ++i)
@@ -38,8 +39,9 @@ bool is_state_of_experiments(std::string_view text) {
 }
 
 std::string pool_of(const experiment_row& row) {
-  return !row.resources.empty() && !row.resources.front().pool.empty() ? row.resources.front().pool
-                                                                       : config_text(row.config, "resources", "resource_pool", "default");
+  return !row.resources.empty() && !row.resources.front().pool.empty()
+           ? row.resources.front().pool
+           : config_text(row.config, "resources", "resource_pool", "default");
 }
 
 value lasting_experiment_shape(const experiment_row& row) {

@@ -19,6 +19,15 @@ const char* plural(updated kind) {
   return kind == updated::project ? "projects" : kind == updated::model ? "models" : "modelversions";
 }
 
+using keys = std::vector<std::string_view>;
+
+result<void> only_keys(const value& of, const keys& known, const std::string& where) {
+  for (const auto& [key, unused] : of.items())
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      return error{errc::invalid, where + ": '" + key.substr(0, 50) + "' is none of its keys"};
+  return {};
+}
+
 value object_or_empty(const value& x) { return x.is_object() ? x : value::object(); }
 
 } // namespace
@@ -42,11 +51,11 @@ void update_book::put(updated kind, std::uint64_t id, update_entry made) {
   made.id = id;
   auto& at = all_[{kind, id}];
   if (at.seq)
-    by_seq_.erase(at.seq);
+    by_seq_.erase({at.seq, kind, id});
   if (kind == updated::project &&
       at.shape.is_object()) // facts say when it changed, the first when it was made
     made.shape["created_at"] = at.shape["created_at"];
-  by_seq_[made.seq] = {kind, id};
+  by_seq_.insert({made.seq, kind, id});
   at = std::move(made);
 }
 
@@ -93,6 +102,15 @@ void update_book::take(const fact& x, std::uint64_t number) {
           {"last_updated_time", unix_seconds(m->at)},
           {"metadata", object_or_empty(m->metadata)},
           {"labels", m->labels}}});
+    for (auto at = all_.lower_bound({updated::version, 0}); at != all_.end();
+         ++at) // its versions move with it
+      if (auto& version = at->second; version.parent == m->id.value && version.workspace != m->workspace) {
+        auto moved = version;
+        moved.seq = seq;
+        moved.workspace = m->workspace;
+        moved.shape["workspace_id"] = m->workspace.value;
+        put(updated::version, at->first.second, std::move(moved));
+      }
   } else if (const auto* v = std::get_if<model_version_changed>(&x)) {
     const auto model = all_.find({updated::model, v->model.value});
     const auto workspace = model == all_.end() ? workspace_id{1} : model->second.workspace;
@@ -120,8 +138,8 @@ void update_book::take(const fact& x, std::uint64_t number) {
 
 std::vector<std::pair<updated, std::uint64_t>> update_book::after(std::uint64_t seq) const {
   std::vector<std::pair<updated, std::uint64_t>> out;
-  for (auto at = by_seq_.upper_bound(seq); at != by_seq_.end(); ++at)
-    out.push_back(at->second);
+  for (auto at = by_seq_.lower_bound({seq + 1, updated{}, 0}); at != by_seq_.end(); ++at)
+    out.emplace_back(std::get<1>(*at), std::get<2>(*at));
   return out;
 }
 
@@ -191,6 +209,14 @@ result<void> update_subscription::subscribe(const std::string& message, const up
       return error{errc::invalid, "'" + key.substr(0, 50) + "' is not a part of a message"};
   std::map<updated, filter> filters;
   const auto known = part(body, "known"), subscribe = part(body, "subscribe");
+  for (const auto& [key, of] : {std::pair{"known", &known}, {"subscribe", &subscribe}}) {
+    if (of->is_null())
+      continue;
+    if (!of->is_object())
+      return error{errc::invalid, std::string(key) + ": has to be an object"};
+    if (auto fine = only_keys(*of, {"projects", "models", "modelversions"}, key); !fine)
+      return fine;
+  }
   for (const auto kind : {updated::project, updated::model, updated::version}) {
     auto& f = filters[kind];
     if (const auto ids = part(known, plural(kind)); ids.is_string()) {
@@ -208,6 +234,14 @@ result<void> update_subscription::subscribe(const std::string& message, const up
     if (!spec.is_object())
       return error{errc::invalid, where + ": has to be an object"};
     f.wanted = true;
+    if (auto fine =
+          only_keys(spec,
+                    kind == updated::project ? keys{"workspace_ids", "project_ids", "since"}
+                    : kind == updated::model ? keys{"workspace_ids", "model_ids", "user_ids", "since"}
+                                             : keys{"model_ids", "model_version_ids", "user_ids", "since"},
+                    where);
+        !fine)
+      return fine;
     const auto list = [&](const char* key, std::set<std::uint64_t>& into) -> result<void> {
       const auto ids = part(spec, key);
       if (ids.is_null())

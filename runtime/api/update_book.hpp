@@ -31,12 +31,13 @@ public:
   const std::map<std::pair<updated, std::uint64_t>, update_entry>& all() const { return all_; }
   /// What has changed after `seq`, in order.
   std::vector<std::pair<updated, std::uint64_t>> after(std::uint64_t seq) const;
-  std::uint64_t newest() const { return by_seq_.empty() ? 0 : by_seq_.rbegin()->first; }
+  std::uint64_t newest() const { return by_seq_.empty() ? 0 : std::get<0>(*by_seq_.rbegin()); }
 
 private:
   void put(updated kind, std::uint64_t id, update_entry made);
   std::map<std::pair<updated, std::uint64_t>, update_entry> all_;
-  std::map<std::uint64_t, std::pair<updated, std::uint64_t>> by_seq_;
+  std::set<std::tuple<std::uint64_t, updated, std::uint64_t>>
+    by_seq_; ///< number of the newest change, and whose
 };
 
 /// Number that a version of a model has among all versions; the API gives the same.

@@ -67,7 +67,8 @@ response sent(const call& c, const asset& file) {
 
 /// An address of the page is anything that is not one of its files: the page itself knows which there are.
 bool is_file(std::string_view path) {
-  return path == "assets" || path.starts_with("assets/") || (path.find('/') == path.npos && path.find('.') != path.npos);
+  return path == "assets" || path.starts_with("assets/") ||
+         (path.find('/') == path.npos && path.find('.') != path.npos);
 }
 
 response from_binary(const call& c) {

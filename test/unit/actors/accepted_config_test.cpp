@@ -38,7 +38,8 @@ TEST(AcceptConfig, RefusesWithThePlaceOfEachFault) {
 TEST(AcceptConfig, RefusesAPatternThatCannotBeLookedFor) {
   EXPECT_TRUE(accepted(single + "log_policies: [{name: a, pattern: \".*CUDA.*\"}]\n"));
   for (const char* bad : {"(", "(?=a)", "(a)\\\\1"}) {
-    const auto got = accepted(single + "log_policies: [{name: a, pattern: \"x\"}, {name: b, pattern: \"" + bad + "\"}]\n");
+    const auto got =
+      accepted(single + "log_policies: [{name: a, pattern: \"x\"}, {name: b, pattern: \"" + bad + "\"}]\n");
     ASSERT_FALSE(got) << bad;
     EXPECT_NE(got.error().what.find("log_policies["), std::string::npos) << got.error().what;
     EXPECT_NE(got.error().what.find("].pattern: "), std::string::npos) << got.error().what;

@@ -25,7 +25,11 @@ struct house {
   std::string run(const Command& x) {
     const people::world known{[](user_id id) { return id.value >= 1 && id.value <= 9; },
                               [](workspace_id id) { return id.value >= 1 && id.value <= 3; },
-                              [](workspace_id id) { return id.value == 3 ? result<void>(error{errc::invalid, "workspace 'c' is archived"}) : result<void>{}; }};
+                              [](workspace_id id) {
+                                return id.value == 3
+                                         ? result<void>(error{errc::invalid, "workspace 'c' is archived"})
+                                         : result<void>{};
+                              }};
     auto done = decide(folk, rules, known, x, "ada", t0 + std::chrono::seconds(++clock));
     if (!done)
       return std::string(name(done.error().code)) + ": " + done.error().what;
@@ -122,7 +126,8 @@ TEST(HouseRules, PoliciesAreCheckedAndLaidOverEachOther) {
   EXPECT_EQ(set(3, "EXPERIMENT", "{}"), "invalid: workspace 'c' is archived");
   EXPECT_EQ(set(3, "EXPERIMENT", "null"), "") << "taking away is no change of what is in it";
   const auto unknown = set(2, "EXPERIMENT", R"({"invariant_config": {"max_restart": 1}})");
-  EXPECT_TRUE(unknown.starts_with("invalid: invalid experiment config policy: invariant_config:1:2: ")) << unknown;
+  EXPECT_TRUE(unknown.starts_with("invalid: invalid experiment config policy: invariant_config:1:2: "))
+    << unknown;
   EXPECT_NE(unknown.find("max_restarts"), unknown.npos) << "the mend: " << unknown;
   EXPECT_TRUE(
     set(0, "EXPERIMENT", R"({"constraints": {"resources": {"max_slots": 4}, "priority_limit": 10}})")

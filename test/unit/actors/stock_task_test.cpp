@@ -183,7 +183,9 @@ TEST(StockTask, TheExperimentsVariablesWinOverOursButNotOverTheTaskLinks) {
 TEST(TaskSpec, VariablesAreThoseOfItsDevice) {
   auto launch = launch_of_trial_12();
   launch.config =
-    parse_json(R"({"environment": {"environment_variables": {"cpu": ["DEVICE=cpu", "ONLY_CPU=1"], "cuda": ["DEVICE=cuda", "ONLY_CUDA=1"]}}})").value();
+    parse_json(
+      R"({"environment": {"environment_variables": {"cpu": ["DEVICE=cpu", "ONLY_CPU=1"], "cuda": ["DEVICE=cuda", "ONLY_CUDA=1"]}}})")
+      .value();
   launch.env = variables_in(config_reader(launch.config.get()));
   launch.env["OTHER"] = "1";
   const auto variables = [&] {
@@ -197,7 +199,8 @@ TEST(TaskSpec, VariablesAreThoseOfItsDevice) {
   launch.gpu_uuids = {"GPU-1"};
   EXPECT_EQ(variables(), (std::set<std::string>{"DEVICE=cuda", "ONLY_CUDA=1", "OTHER=1"}));
   launch.slots.clear();
-  EXPECT_EQ(variables(), (std::set<std::string>{"DEVICE=cpu", "ONLY_CPU=1", "OTHER=1"})) << "without a slot it has no GPU";
+  EXPECT_EQ(variables(), (std::set<std::string>{"DEVICE=cpu", "ONLY_CPU=1", "OTHER=1"}))
+    << "without a slot it has no GPU";
 }
 
 TEST(TaskSpec, PerSlotIsAProcessForEachSlotWithTheVariablesOfTorchrun) {

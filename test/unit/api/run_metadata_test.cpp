@@ -20,9 +20,12 @@ value keys(int count) {
 }
 
 TEST(RunMetadata, HasTheBoundsOfDetermined) {
-  const auto list = [](int length) { return value{{"a", value(std::vector<int>(static_cast<std::size_t>(length), 1))}}; };
-  for (const auto& good : {value::object(), nested(10), keys(1000), list(100), value{{std::string(50, 'k'), std::string(5000, 't')}},
-                           value{{"é", nullptr}, {"b", true}}})
+  const auto list = [](int length) {
+    return value{{"a", value(std::vector<int>(static_cast<std::size_t>(length), 1))}};
+  };
+  for (const auto& good :
+       {value::object(), nested(10), keys(1000), list(100),
+        value{{std::string(50, 'k'), std::string(5000, 't')}}, value{{"é", nullptr}, {"b", true}}})
     EXPECT_TRUE(check_run_metadata(good)) << to_json(good).substr(0, 100);
   const struct {
     value given;

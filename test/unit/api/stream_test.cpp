@@ -107,6 +107,22 @@ TEST(Updates, TellWhatIsWantedAndNotKnown) {
             "begin done ");
 }
 
+TEST(Updates, VersionsMoveWithTheirModel) {
+  reader r;
+  r.write(model(1, 2));
+  r.write(version(1, 1));
+  r.write(model(2, 2));
+  r.write(version(2, 1));
+  EXPECT_EQ(r.subscribe({{"sync_id", "a"}, {"subscribe", {{"modelversions", {{"model_ids", {1}}}}}}}),
+            "begin modelversion65537@2 done ");
+  r.write(model(1, 3));
+  EXPECT_EQ(r.follow(), "modelversion65537@5 ");
+  EXPECT_EQ(r.book.all().at({updated::version, version_number({1}, 1)}).shape["workspace_id"], 3);
+  EXPECT_EQ(r.book.all().at({updated::version, version_number({2}, 1)}).shape["workspace_id"], 2);
+  r.write(model(1, 3));
+  EXPECT_EQ(r.follow(), "");
+}
+
 TEST(Updates, TheStockClientNamesModelsWhereItShouldNameVersions) {
   reader r;
   r.write(model(1, 1));
@@ -143,7 +159,8 @@ TEST(Updates, WhatIsNoMessageIsRefused) {
        {"", "{", "[]", "{}", R"({"sync_id":1})", R"({"sync_id":"a","more":1})",
         R"({"sync_id":"a","known":{"projects":"1-"}})", R"({"sync_id":"a","known":{"projects":"3-1"}})",
         R"({"sync_id":"a","known":{"projects":"1-99999999"}})", R"({"sync_id":"a","known":{"projects":7}})",
-        R"({"sync_id":"a","subscribe":{"projects":[]}})",
+        R"({"sync_id":"a","subscribe":{"projects":[]}})", R"({"sync_id":"a","subscribe":{"project":{}}})",
+        R"({"sync_id":"a","known":[]})", R"({"sync_id":"a","subscribe":{"projects":{"user_ids":[1]}}})",
         R"({"sync_id":"a","subscribe":{"projects":{"project_ids":"1"}}})",
         R"({"sync_id":"a","subscribe":{"projects":{"project_ids":[-1]}}})",
         R"({"sync_id":"a","subscribe":{"projects":{"since":"x"}}})"}) {

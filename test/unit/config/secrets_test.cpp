@@ -8,40 +8,51 @@ namespace {
 value json(const char* text) { return parse_json(text).value(); }
 
 TEST(Secrets, AreMaskedWhereverAConfigurationHasThem) {
-  EXPECT_EQ(without_secrets(json(R"({"name": "a", "checkpoint_storage": {"type": "s3", "bucket": "b", "access_key": "AKIA", "secret_key": "s", "prefix": null},
+  EXPECT_EQ(
+    without_secrets(json(
+      R"({"name": "a", "checkpoint_storage": {"type": "s3", "bucket": "b", "access_key": "AKIA", "secret_key": "s", "prefix": null},
                                      "environment": {"registry_auth": {"username": "u", "password": "p", "identitytoken": ""}},
                                      "data": {"url": "u", "secrets": {"a": "x", "b": {"c": 7}, "d": ["y"]}}})")),
-            json(R"({"name": "a", "checkpoint_storage": {"type": "s3", "bucket": "b", "access_key": "********", "secret_key": "********", "prefix": null},
+    json(
+      R"({"name": "a", "checkpoint_storage": {"type": "s3", "bucket": "b", "access_key": "********", "secret_key": "********", "prefix": null},
                      "environment": {"registry_auth": {"username": "u", "password": "********", "identitytoken": ""}},
                      "data": {"url": "u", "secrets": {"a": "********", "b": {"c": "********"}, "d": ["********"]}}})"));
-  EXPECT_EQ(without_secrets(json(R"({"checkpoint_storage": {"secret_key": null}})")), json(R"({"checkpoint_storage": {"secret_key": null}})"));
+  EXPECT_EQ(without_secrets(json(R"({"checkpoint_storage": {"secret_key": null}})")),
+            json(R"({"checkpoint_storage": {"secret_key": null}})"));
   EXPECT_EQ(without_secrets(json("null")), value());
   EXPECT_EQ(without_secrets(json(R"({"data": 3, "environment": [], "checkpoint_storage": "x"})")),
             json(R"({"data": 3, "environment": [], "checkpoint_storage": "x"})"));
 }
 
 TEST(Secrets, OfATextAreMaskedInItsForm) {
-  const std::string text = "name: one # mine\ncheckpoint_storage:\n  type: s3\n  bucket: b\n  access_key: 'AKIA1234'\n  secret_key: \"topsecret\"\n";
-  EXPECT_EQ(text_without_secrets(text),
-            "name: one # mine\ncheckpoint_storage:\n  type: s3\n  bucket: b\n  access_key: '********'\n  secret_key: \"********\"\n");
+  const std::string text = "name: one # mine\ncheckpoint_storage:\n  type: s3\n  bucket: b\n  access_key: "
+                           "'AKIA1234'\n  secret_key: \"topsecret\"\n";
+  EXPECT_EQ(text_without_secrets(text), "name: one # mine\ncheckpoint_storage:\n  type: s3\n  bucket: b\n  "
+                                        "access_key: '********'\n  secret_key: \"********\"\n");
   EXPECT_EQ(text_without_secrets("name: one\n"), "name: one\n");
   const auto is_masked = [](const std::string& given, const char* secret) {
     const auto shown = text_without_secrets(given);
     EXPECT_EQ(shown.find(secret), shown.npos) << shown;
     EXPECT_NE(shown.find("********"), shown.npos) << shown;
   };
-  is_masked("checkpoint_storage: {secret_key: abc}\nname: abcabc2\n", "secret_key: abc"); // too short to be looked for
-  is_masked("data: {secrets: {a: 123456}}\n", "123456");                                  // no text
-  is_masked("\"checkpoint\\u005fstorage\": {secret_key: topsecret}\n", "topsecret");       // a key with an escape
-  is_masked("checkpoint_storage: {secret_key: \"top\\u0073ecret\"}\n", "ecret\"");         // a value with one
-  is_masked("x: &s topsecret\ncheckpoint_storage: {secret_key: *s}\n", "topsecret");       // an alias
+  is_masked("checkpoint_storage: {secret_key: abc}\nname: abcabc2\n",
+            "secret_key: abc");                          // too short to be looked for
+  is_masked("data: {secrets: {a: 123456}}\n", "123456"); // no text
+  is_masked("\"checkpoint\\u005fstorage\": {secret_key: topsecret}\n", "topsecret"); // a key with an escape
+  is_masked("checkpoint_storage: {secret_key: \"top\\u0073ecret\"}\n", "ecret\"");   // a value with one
+  is_masked("x: &s topsecret\ncheckpoint_storage: {secret_key: *s}\n", "topsecret"); // an alias
 }
 
 TEST(Secrets, ComeBackWhereTheirMaskIsSubmitted) {
-  const auto known = json(R"({"name": "a", "checkpoint_storage": {"secret_key": "s", "access_key": "k"}, "data": {"secrets": ["x", "y"]}})");
-  auto again = json(R"({"name": "********", "checkpoint_storage": {"secret_key": "********", "access_key": "new"}, "data": {"secrets": ["********"]}})");
+  const auto known = json(
+    R"({"name": "a", "checkpoint_storage": {"secret_key": "s", "access_key": "k"}, "data": {"secrets": ["x", "y"]}})");
+  auto again = json(
+    R"({"name": "********", "checkpoint_storage": {"secret_key": "********", "access_key": "new"}, "data": {"secrets": ["********"]}})");
   restore_secrets(again, known);
-  EXPECT_EQ(again, json(R"({"name": "********", "checkpoint_storage": {"secret_key": "s", "access_key": "new"}, "data": {"secrets": ["x"]}})"));
+  EXPECT_EQ(
+    again,
+    json(
+      R"({"name": "********", "checkpoint_storage": {"secret_key": "s", "access_key": "new"}, "data": {"secrets": ["x"]}})"));
 }
 
 } // namespace

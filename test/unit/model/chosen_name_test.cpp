@@ -13,19 +13,22 @@ std::string repeated(const char* text, int times) {
 }
 
 TEST(ChosenName, HasOneToEightyCharactersThatPeopleSee) {
-  for (const auto& good : {std::string("a"), std::string("cats and dogs"), std::string("Проект"), std::string("猫"), std::string("a/b"),
-                           repeated("é", 80), repeated("𝛼", 80)})
+  for (const auto& good : {std::string("a"), std::string("cats and dogs"), std::string("Проект"),
+                           std::string("猫"), std::string("a/b"), repeated("é", 80), repeated("𝛼", 80)})
     EXPECT_TRUE(check_chosen_name("x", good)) << good;
   for (const auto& bad :
-       {std::string(), std::string("  "), std::string("\u00a0\u3000"), std::string("\u200b"), repeated("é", 81), std::string(81, 'a'), std::string("a\nb"),
-        std::string("a\x7f"), std::string("a\u0085"), std::string("a\u202e"), std::string("a\u2066"), std::string("\xff"), std::string("\xc3"),
-        std::string("\xed\xa0\x80"), std::string("a\0b", 3)})
+       {std::string(), std::string("  "), std::string("\u00a0\u3000"), std::string("\u200b"),
+        repeated("é", 81), std::string(81, 'a'), std::string("a\nb"), std::string("a\x7f"),
+        std::string("a\u0085"), std::string("a\u202e"), std::string("a\u2066"), std::string("\xff"),
+        std::string("\xc3"), std::string("\xed\xa0\x80"), std::string("a\0b", 3)})
     EXPECT_FALSE(check_chosen_name("x", bad)) << bad;
-  EXPECT_EQ(check_chosen_name("a label", "").error().what, "a label has 1 to 80 characters, not all blank and none a control character");
+  EXPECT_EQ(check_chosen_name("a label", "").error().what,
+            "a label has 1 to 80 characters, not all blank and none a control character");
 }
 
 TEST(ChosenName, IsOneInAnyCaseOfAnyScript) {
-  for (const auto& [a, b] : {std::pair{"Vision", "vISION"}, {"ПРОЕКТ", "проект"}, {"ΣΑΣ", "σας"}, {"ÄÖ", "äö"}, {"a", "a"}})
+  for (const auto& [a, b] :
+       {std::pair{"Vision", "vISION"}, {"ПРОЕКТ", "проект"}, {"ΣΑΣ", "σας"}, {"ÄÖ", "äö"}, {"a", "a"}})
     EXPECT_EQ(case_folded(a), case_folded(b)) << a;
   EXPECT_NE(case_folded("проект"), case_folded("проекты"));
   EXPECT_NE(case_folded("a"), case_folded("á"));
