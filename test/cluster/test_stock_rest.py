@@ -118,6 +118,125 @@ def test_files_of_checkpoints_are_removed_by_globs(cluster, user):
     assert not folder.exists()
 
 
+def test_without_globs_nothing_is_removed_and_what_is_there_is_noted(cluster, user):
+    experiment, _ = cluster.create(name="refreshed", hparams="{steps: 10}")
+    cluster.wait(experiment)
+    uuid = saved(cluster, experiment)[-1]
+    folder = next(path for path in cluster.data.rglob(uuid) if path.is_dir())
+    before = b.get_GetCheckpoint(user, checkpointUuid=uuid).checkpoint
+    b.post_CheckpointsRemoveFiles(user, body=b.v1CheckpointsRemoveFilesRequest(checkpointUuids=[uuid], checkpointGlobs=[]))
+    after = b.get_GetCheckpoint(user, checkpointUuid=uuid).checkpoint
+    assert after.state == b.checkpointv1State.COMPLETED and set(after.resources) == set(before.resources) and (folder / "state.json").exists()
+    (folder / "state.json").unlink()
+    b.post_CheckpointsRemoveFiles(user, body=b.v1CheckpointsRemoveFilesRequest(checkpointUuids=[uuid], checkpointGlobs=[]))
+    noted = b.get_GetCheckpoint(user, checkpointUuid=uuid).checkpoint
+    assert noted.state == b.checkpointv1State.PARTIALLY_DELETED and "state.json" not in noted.resources
+
+
+def test_a_new_policy_of_checkpoints_is_obeyed_at_once_and_registered_ones_stay(cluster, user):
+    experiment, _ = cluster.create(name="policy", hparams="{steps: 10}",
+                                   more="checkpoint_storage: {save_experiment_best: 9, save_trial_best: 9, save_trial_latest: 9}\n")
+    cluster.wait(experiment)
+
+    def alive():
+        return [c.uuid for c in b.get_GetExperimentCheckpoints(user, id=experiment).checkpoints if c.state == b.checkpointv1State.COMPLETED]
+
+    assert len(alive()) >= 2
+    oldest = saved(cluster, experiment)[0]
+    b.post_PostModel(user, body=b.v1PostModelRequest(name="held"))
+    b.post_PostModelVersion(user, modelName="held", body=b.v1PostModelVersionRequest(checkpointUuid=oldest, modelName="held"))
+    with pytest.raises(errors.APIException, match="saveTrialBest has to be 0 or more"):
+        user.patch(f"/api/v1/experiments/{experiment}", json={"checkpointStorage": {"saveTrialBest": -1}})
+    shown = user.get(f"/experiments/{experiment}/preview_gc", params={"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 0}).json()
+    assert oldest not in [one["UUID"] for one in shown["checkpoints"]]
+    cluster.det("experiment", "set", "gc-policy", str(experiment), "--save-experiment-best", "0", "--save-trial-best", "0",
+                "--save-trial-latest", "0", "--yes")
+    config = b.get_GetExperiment(user, experimentId=experiment).experiment.config
+    assert config["checkpoint_storage"]["save_trial_latest"] == 0
+    wait_for(lambda: alive() == [oldest], 30, what=alive)
+    assert any(path.is_dir() for path in cluster.data.rglob(oldest))
+
+
+def test_bulk_actions_stay_in_the_project_of_their_path(cluster, user, ended):
+    body = b.v1ArchiveExperimentsRequest(experimentIds=[ended], projectId=99)
+    results = b.post_ArchiveExperiments(user, projectId=99, body=body).results
+    assert [(r.id, r.error) for r in results] == [(ended, f"experiment '{ended}' not found")]
+    assert not b.get_GetExperiment(user, experimentId=ended).experiment.archived
+    filtered = user.post("/api/v1/projects/99/experiments/archive", json={"filters": {"name": ""}}).json()
+    assert filtered == {"results": []}
+    for wrong, what in (({"experimentIds": ["x"]}, "experimentIds has to be a list of numbers"), ({"experimentIds": [-1]}, "experimentIds"),
+                        ({"filters": {"states": ["UP"]}}, "there is no state 'UP'"), ({"filters": {"userIds": ["me"]}}, "userIds")):
+        with pytest.raises(errors.APIException, match=what):
+            user.post("/api/v1/projects/1/experiments/archive", json=wrong)
+    with pytest.raises(errors.APIException, match="projectId"):
+        user.post("/api/v1/projects/all/experiments/archive", json={"experimentIds": [ended]})
+
+
+def test_lists_refuse_what_they_cannot_do(cluster, user, search):
+    for path, what in (("experiments?states=STATE_UP", "there is no state"), ("experiments?sortBy=SORT_BY_LUCK", "there is no key"),
+                       ("experiments?userIds=me", "userIds has to be a number"), ("users?sortBy=x", "there is no key"),
+                       (f"experiments/{search}/trials?sortBy=x", "there is no key")):
+        with pytest.raises(errors.APIException, match=what):
+            user.get("/api/v1/" + path)
+    best = user.get(f"/api/v1/experiments/{search}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&orderBy=ORDER_BY_DESC").json()["trials"]
+    values = [t["bestValidation"]["metrics"]["avgMetrics"]["loss"] for t in best]
+    assert values == sorted(values, reverse=True)
+    assert [e.id for e in b.get_GetExperiments(user, sortBy=b.v1GetExperimentsRequestSortBy.CHECKPOINT_COUNT).experiments]
+    project = b.get_GetProject(user, id=1).project
+    assert project.lastExperimentStartedAt
+
+
+def test_secrets_are_shown_nowhere_and_survive_a_fork(cluster, user):
+    more = ("environment: {registry_auth: {username: ann, password: opensesame}}\n"
+            "data: {url: here, secrets: {key: topsecret99}}\n")
+    experiment, _ = cluster.create(name="hidden", hparams="{steps: 1}", more=more)
+    cluster.wait(experiment)
+    for path in (f"experiments/{experiment}", "experiments", f"experiments-search?filter=", f"experiments/{experiment}/checkpoints"):
+        ask = user.post if path.startswith("experiments-search") else user.get
+        text = ask("/api/v1/" + path.split("?")[0], **({"json": {"limit": 50}} if ask == user.post else {})).text
+        assert "opensesame" not in text and "topsecret99" not in text, path
+    shown = b.get_GetExperiment(user, experimentId=experiment).experiment
+    assert shown.config["data"] == {"url": "here", "secrets": {"key": "********"}}
+    assert "key: ********" in shown.originalConfig and "url: here" in shown.originalConfig
+    again = b.post_CreateExperiment(user, body=b.v1CreateExperimentRequest(config=shown.originalConfig, parentId=experiment, activate=False))
+    assert again.experiment.config["data"]["secrets"] == {"key": "********"}
+    made = user.get(f"/troupe/v1/experiments/{again.experiment.id}/defaults").text
+    assert "topsecret99" not in made
+    b.post_KillExperiment(user, id=again.experiment.id)
+
+
+def test_wrong_passwords_are_bounded(cluster):
+    stranger = api.UnauthSession(cluster.url(), cert=None)
+
+    def refused():
+        with pytest.raises(errors.APIException) as why:
+            b.post_Login(stranger, body=b.v1LoginRequest(username="nobody-here", password="x", isHashed=False))
+        return why.value.status_code
+
+    assert [refused() for _ in range(10)] == [401] * 10
+    assert refused() == 429
+    assert b.post_Login(stranger, body=b.v1LoginRequest(username="determined", password="", isHashed=True)).token
+
+
+def test_users_are_whole_and_unlike_each_other(cluster, admin):
+    def make(more=None, password="Secret-123", **user):
+        return admin.post("/api/v1/users", json={"user": {"active": True, **user}, "password": password, **(more or {})})
+
+    for wrong, what in (({"username": "x"}, "2 to 64"), ({"username": "Ann"}, "already exists"), ({"username": "\u0435\u0432\u0430"}, "2 to 64"),
+                        ({"username": "ADMIN"}, "already exists"), ({"username": "eve", "displayName": "ANN"}, "named 'ANN' already"),
+                        ({"username": "eve", "agentUserGroup": {"agentUid": 1000, "agentUser": "eve"}}, "agentGid"),
+                        ({"username": "eve", "remote": True}, "a remote user has none")):
+        with pytest.raises(errors.APIException, match=what):
+            make(**wrong)
+    made = make(username="eve", remote=True, password="").json()["user"]
+    assert made["remote"] is True
+    stranger = api.UnauthSession(cluster.url(), cert=None)
+    with pytest.raises(errors.APIException):
+        b.post_Login(stranger, body=b.v1LoginRequest(username="eve", password="", isHashed=True))
+    names = [u["username"] for u in admin.get("/api/v1/users?sortBy=SORT_BY_USER_NAME&orderBy=ORDER_BY_DESC").json()["users"]]
+    assert names == sorted(names, reverse=True)
+
+
 def test_what_is_registered_is_not_deleted(cluster, user, ended):
     uuid = saved(cluster, ended)[-1]
     cluster.det("model", "create", "kept")
