@@ -190,15 +190,36 @@ result<response> list(const call& c) {
   return out;
 }
 
-result<value> one(const call& c) {
-  auto row = named_experiment(c);
+/// Where a live experiment stands in its pool; null where the pool does not know it.
+value job_summary(experiment_id id, const value& pool) {
+  std::int64_t ahead = 0;
+  for (const auto& job : pool.value("jobs", value::array())) {
+    if (job.value("experiment", std::uint64_t{0}) == id.value)
+      return {{"state", job.value("used", 0) > 0 ? "STATE_SCHEDULED" : "STATE_QUEUED"},
+              {"jobsAhead", pool.value("scheduler", "") == "fair" ? -1 : ahead}};
+    ++ahead;
+  }
+  return nullptr;
+}
+
+void one(const call_ptr& c, const reply& back) {
+  auto row = named_experiment(*c);
   if (!row)
-    return row.error();
-  auto places = place_book::read(*c.parts->storage);
+    return back(failure(row.error()));
+  auto places = place_book::read(*c->parts->storage);
   if (!places)
-    return places.error();
-  auto shape = experiment_shape(*row, *c.parts->users, *places);
-  return value{{"config", shape["config"]}, {"experiment", std::move(shape)}, {"jobSummary", nullptr}};
+    return back(failure(places.error()));
+  auto shape = experiment_shape(*row, *c->parts->users, *places);
+  const auto answer = [back, pretty = c->query.has("pretty")](value shape, value summary) {
+    auto config = shape["config"];
+    back(json({{"config", std::move(config)}, {"experiment", std::move(shape)}, {"jobSummary", std::move(summary)}}, pretty));
+  };
+  if (terminal(row->state) || row->unmanaged)
+    return answer(std::move(shape), nullptr);
+  c->parts->cluster.order(c->by.who, commands::pool_details{pool_of(*row)},
+                          [answer, id = row->id, shape = std::move(shape)](result<value> pool) mutable {
+                            answer(std::move(shape), pool ? job_summary(id, *pool) : value());
+                          });
 }
 
 result<void> sort_trials(const call& c, std::vector<trial_row>& rows) {
@@ -403,7 +424,7 @@ std::vector<route> experiment_routes() {
     of_facts({"GET",
               "/api/v1/experiments/{experimentId}",
               {action::view, thing::experiment},
-              answer_with(one),
+              one,
               "",
               "v1GetExperimentResponse",
               "One experiment."}),
