@@ -394,7 +394,7 @@ result<value> best_validation(const call& c) {
 }
 
 template <class C>
-handler order() {
+handler ordered() {
   return [](const call_ptr& c, const reply& back) {
     const auto row = named_experiment(*c);
     if (!row)
@@ -445,28 +445,28 @@ std::vector<route> experiment_routes() {
     {"POST",
      "/api/v1/experiments/{experimentId}/activate",
      {action::change, thing::experiment},
-     order<commands::experiment_activate>(),
+     ordered<commands::experiment_activate>(),
      "",
      "Empty",
      "Goes on with a paused experiment."},
     {"POST",
      "/api/v1/experiments/{experimentId}/pause",
      {action::change, thing::experiment},
-     order<commands::experiment_pause>(),
+     ordered<commands::experiment_pause>(),
      "",
      "Empty",
      "Pauses through a checkpoint."},
     {"POST",
      "/api/v1/experiments/{experimentId}/cancel",
      {action::change, thing::experiment},
-     order<commands::experiment_cancel>(),
+     ordered<commands::experiment_cancel>(),
      "",
      "Empty",
      "Ends after a last checkpoint."},
     {"POST",
      "/api/v1/experiments/{experimentId}/kill",
      {action::kill, thing::experiment},
-     order<commands::experiment_kill>(),
+     ordered<commands::experiment_kill>(),
      "",
      "Empty",
      "Ends at once."},

@@ -341,10 +341,9 @@ value summary(const task_row& task, const run_row& run, const job_standing& job,
           {"proxyPorts", std::move(ports)}};
 }
 
-int slots_wanted(const storage::reader& storage, experiment_id id) {
-  auto row = storage.experiment(id);
-  auto slots = row && row->config.is_object()
-                 ? row->config.value(value::json_pointer("/resources/slots_per_trial"), value(1))
+int slots_wanted(const experiment_row& of) {
+  auto slots = of.config.is_object()
+                 ? of.config.value(value::json_pointer("/resources/slots_per_trial"), value(1))
                  : value(1);
   if (slots.is_object())
     slots = slots.value("max", value(1));
@@ -366,13 +365,16 @@ void tasks(const call_ptr& c, const reply& back) {
         return runs.error();
       if (runs->empty())
         continue;
+      auto of = task.id.is_trial() ? storage.experiment(task.experiment) : result<experiment_row>(experiment_row{});
+      if (!of || of->unmanaged) // a process outside of the cluster holds no slot
+        continue;
       const auto known = jobs.find(task.id.is_trial() ? task.experiment : job_of(task.id));
       auto services = c->parts->proxy->services_of(storage, task);
       if (!services)
         return services.error();
       auto shape =
         summary(task, runs->back(), known == jobs.end() ? job_standing{} : known->second,
-                task.id.is_trial() ? slots_wanted(storage, task.experiment) : 0, port_shapes(*services));
+                task.id.is_trial() ? slots_wanted(*of) : 0, port_shapes(*services));
       if (!task.id.is_trial())
         if (auto other = storage.other_task(task.id))
           add_other_summary(shape, *other);

@@ -40,8 +40,9 @@ TEST(RunMetadata, HasTheBoundsOfDetermined) {
   for (const auto& one : bad) {
     const auto got = check_run_metadata(one.given);
     ASSERT_FALSE(got) << to_json(one.given).substr(0, 100);
-    if (one.what)
+    if (one.what) {
       EXPECT_EQ(got.error().what, one.what);
+    }
   }
   auto many = value::object();
   for (int i = 0; i < 20; ++i)
