@@ -6,25 +6,26 @@ import { useEffect, useRef } from "preact/hooks";
 import { askAgain, explain, request, session, sessionIn, signedIn, signedOut, type Session } from "./api";
 import { Shortcuts, Palette, useKeys } from "./keys";
 import { connection, lastData, newVersion, paused } from "./live";
+import { pageState, usePage, type PageProps } from "./page";
+import Experiment from "./pages/experiment";
+import Experiments from "./pages/experiments";
+import Home from "./pages/home";
 import { SignIn } from "./pages/login";
+import Trial from "./pages/trial";
 import { follow, go, path, place } from "./router";
 import { shownTheme } from "./settings";
 import { Confirm, Link, said } from "./ui";
 import { clean } from "./text";
 
-export interface PageProps {
-  path: string;
-  id: number;
-  tab: string;
-}
 type Page = ComponentType<PageProps>;
 type Load = () => Promise<{ default: Page }>;
 
-const pages: [RegExp, string, Load][] = [
-  [/^\/$/, "home", () => import("./pages/home")],
-  [/^\/experiments$/, "experiments", () => import("./pages/experiments")],
-  [/^\/experiments\/(\d+)(?:\/(\w+))?$/, "experiment", () => import("./pages/experiment")],
-  [/^\/trials\/(\d+)(?:\/(\w+))?$/, "trial", () => import("./pages/trial")],
+// The first four share most of what they are made of, and come with the frame.
+const pages: [RegExp, string, Load | null][] = [
+  [/^\/$/, "home", null],
+  [/^\/experiments$/, "experiments", null],
+  [/^\/experiments\/(\d+)(?:\/(\w+))?$/, "experiment", null],
+  [/^\/trials\/(\d+)(?:\/(\w+))?$/, "trial", null],
   [/^\/compare$/, "compare", () => import("./pages/compare")],
   [/^\/cluster$/, "cluster", () => import("./pages/cluster")],
   [/^\/queue$/, "queue", () => import("./pages/queue")],
@@ -45,7 +46,12 @@ const nav: [string, string][] = [
   ["Settings", "/settings"],
 ];
 
-const loaded = new Map<string, Page>();
+const loaded = new Map<string, Page>([
+  ["home", Home],
+  ["experiments", Experiments],
+  ["experiment", Experiment],
+  ["trial", Trial],
+]);
 const arrived = signal(0);
 const missing = signal<unknown>(null);
 
@@ -55,7 +61,7 @@ function found(at: string): { name: string; page: Page | null; props: PageProps 
     if (!m) continue;
     const props = { path: at, id: Number(m[1] ?? 0), tab: m[2] ?? "" };
     const page = loaded.get(name) ?? null;
-    if (!page)
+    if (!page && load)
       load().then(
         (x) => {
           loaded.set(name, x.default);
@@ -178,18 +184,6 @@ export function App() {
       <Again />
     </>
   );
-}
-
-/** Set by each page: what it is called, and whether it has what it shows. */
-export const pageState = signal<"loading" | "ready" | "empty" | "error">("loading");
-export function usePage(title: string, state: "loading" | "ready" | "empty" | "error"): void {
-  useEffect(() => {
-    document.title = `${title} · Troupe`;
-  }, [title]);
-  useEffect(() => {
-    pageState.value = state;
-  }, [state]);
-  useEffect(() => () => void (pageState.value = "loading"), []);
 }
 
 function Main(props: { name: string; refer: { current: HTMLElement | null }; children: preact.ComponentChildren }) {

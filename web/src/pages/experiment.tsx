@@ -1,7 +1,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { get, may, post, explain, type Experiment, type ExperimentExplanation, type Trial } from "../api";
-import { usePage, type PageProps } from "../app";
+import { usePage, type PageProps } from "../page";
 import { Curves, MoreCurves } from "../curves";
 import { Grid } from "../grid";
 import { listen, returns } from "../live";

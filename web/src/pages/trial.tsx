@@ -1,7 +1,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { get, may, post, explain, type Experiment, type Explanation, type Trial } from "../api";
-import { usePage, type PageProps } from "../app";
+import { usePage, type PageProps } from "../page";
 import { CheckpointGrid } from "../checkpoints";
 import { Curves, MoreCurves } from "../curves";
 import { EventGrid } from "../events";
