@@ -3,7 +3,9 @@
 import { signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { who } from "./ahead";
 import { askAgain, explain, request, session, sessionIn, signedIn, signedOut, type Session } from "./api";
+import { plotter } from "./chart";
 import { Shortcuts, Palette, useKeys } from "./keys";
 import { connection, lastData, newVersion, paused } from "./live";
 import { pageState, usePage, type PageProps } from "./page";
@@ -75,17 +77,16 @@ function found(at: string): { name: string; page: Page | null; props: PageProps 
 }
 
 // Who one is, the code of the page, and then what it shows are asked for without waiting for one another.
-request("GET", "/troupe/v1/session")
-  .then((x) => x.json())
-  .then(
-    (answer) => {
-      const mine = sessionIn(answer as never);
-      if (mine) signedIn(mine);
-      else signedOut();
-    },
-    () => signedOut(),
-  );
+who.then(
+  (answer) => {
+    const mine = sessionIn(answer);
+    if (mine) signedIn(mine);
+    else signedOut();
+  },
+  () => signedOut(),
+);
 found(path.peek());
+if (/^\/(?:experiments\/\d+(?:\/curves)?|trials\/\d+(?:\/resources)?|compare|cluster)$/.test(path.peek())) plotter().catch(() => undefined); // its chart says so
 
 export function App() {
   useKeys();
@@ -101,14 +102,14 @@ export function App() {
     }
   });
   arrived.value;
-  const who = session.value;
+  const me = session.value;
   const at = path.value;
   const login = at === "/login";
-  const page = login || who === null ? null : found(at);
+  const page = login || me === null ? null : found(at);
   const main = useRef<HTMLElement>(null);
   const before = useRef(at);
   const inner = page?.name ?? (login ? "login" : "not-found");
-  const ready = login ? who !== undefined : who !== null;
+  const ready = login ? me !== undefined : me !== null;
   useEffect(() => {
     // Another page, and not another tab of the same one: its heading is read first, once it is there.
     const group = (p: string) => p.split("/").slice(0, 3).join("/");
@@ -134,7 +135,7 @@ export function App() {
         <Link to="/" class="brand" label="Troupe, home">
           Troupe
         </Link>
-        {who && (
+        {me && (
           <nav aria-label="Main">
             <ul>
               {nav.map(([name, to]) => (
@@ -147,7 +148,7 @@ export function App() {
             </ul>
           </nav>
         )}
-        {who && <Standing who={who} />}
+        {me && <Standing who={me} />}
       </header>
       {newVersion.value && (
         <div class="notice" role="status">

@@ -2,7 +2,7 @@
 
 import { signal, useSignal, type ReadonlySignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { explain, Refused } from "./api";
 import { hovered } from "./hover";
 import { place, prefix } from "./router";
@@ -107,7 +107,7 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
       },
     );
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     start(true);
     return () => {
       ++turn.current;

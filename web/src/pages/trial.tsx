@@ -119,11 +119,15 @@ export default function TrialPage(props: PageProps) {
           </Link>
         ))}
       </div>
-      {v && (
+      {props.tab === "logs" && (
+        <div role="tabpanel" aria-label="Logs">
+          <Log trial={id} />
+        </div>
+      )}
+      {v && props.tab !== "logs" && (
         <div role="tabpanel" aria-label={tabs.find(([t]) => t === props.tab)?.[1] ?? ""}>
           {props.tab === "" && <Overview {...v} />}
           {props.tab === "metrics" && <Reports trial={v.trial} />}
-          {props.tab === "logs" && <Log trial={id} />}
           {props.tab === "resources" && <TrialResources {...v} />}
           {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/trials/${id}/checkpoints`} topic={`experiment/${v.trial.experimentId}`} command={`troupe checkpoint list --trial ${id}`} metric={v.experiment.searcherMetric} />}
           {props.tab === "events" && <EventGrid query={`entity=trial/${id}`} command={`troupe trial events ${id}`} />}
