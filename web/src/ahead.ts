@@ -26,17 +26,18 @@ const opened = location.href;
 function ask<T>(path: string, query: Query = {}): Promise<T> {
   const to = address(path, query);
   const coming = answer<T>(to);
-  coming.catch(() => undefined); // who reads it asks again
+  coming.catch(() => undefined);
   asked.set(to, coming);
   return coming;
 }
 
 /** The answer that was asked for ahead, to the first who wants it; undefined where none was, or the page is elsewhere by now. */
-export function early<T>(to: string): Promise<T> | undefined {
+export async function early<T>(to: string): Promise<T | undefined> {
+  await begun;
   if (asked.size > 0 && location.href !== opened) asked.clear();
   const there = asked.get(to);
   asked.delete(to);
-  return there as Promise<T> | undefined;
+  return there?.catch(() => undefined) as Promise<T | undefined>; // a refusal is asked for again, with all that is done about one
 }
 
 function curves(id: number, p: Params, at: number): void {
@@ -82,10 +83,9 @@ function begin(path: string, p: Params): void {
 
 /** Who one is. Only who is signed in asks for more: a refusal would stand on the console. */
 export const who: Promise<Session> = answer<Session>("/troupe/v1/session");
-if (location.pathname.startsWith("/ui"))
-  who.then(
-    (x) => {
-      if (x.user && location.href === opened) begin(location.pathname.slice(3).replace(/\/+$/, "") || "/", read(location.search));
-    },
-    () => undefined,
-  );
+const begun = who.then(
+  (x) => {
+    if (x.user && location.href === opened) begin(location.pathname.slice(3).replace(/\/+$/, "") || "/", read(location.search));
+  },
+  () => undefined,
+);

@@ -88,14 +88,7 @@ export async function request(method: string, path: string, body?: unknown, sign
 
 export async function get<T>(path: string, query: Record<string, string | number | boolean | undefined> = {}, signal?: AbortSignal): Promise<T> {
   const to = address(path, query);
-  const there = early<T>(to);
-  if (there)
-    try {
-      return await there;
-    } catch {
-      // asked again, now with all that is done about a refusal
-    }
-  return (await request("GET", to, undefined, signal)).json() as Promise<T>;
+  return (await early<T>(to)) ?? ((await request("GET", to, undefined, signal)).json() as Promise<T>);
 }
 
 export async function post<T>(path: string, body: unknown = {}): Promise<T> {

@@ -119,6 +119,7 @@ export function Chart(props: ChartProps) {
     const look = new IntersectionObserver((all) => {
       if (!all.some((x) => x.isIntersecting)) return;
       look.disconnect();
+      if (seen.current) return;
       seen.current = true;
       draw();
     });
@@ -139,13 +140,15 @@ export function Chart(props: ChartProps) {
   useLayoutEffect(() => {
     if (frame.current) frame.current.dataset["state"] = "loading";
   }, [props.metric]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (frame.current && !props.lines) frame.current.dataset["state"] = "loading";
+    const at = seen.current || !props.lines ? null : box.current!.getBoundingClientRect();
+    if (at && at.top < innerHeight && at.bottom > 0) seen.current = true;
     if (seen.current) draw();
   }, [props.lines, props.logX, props.logY, props.yRange, props.xTitle, props.marks?.length]);
   useSignalEffect(() => {
     shownTheme.value;
-    if (seen.current) draw();
+    if (plot.current && !plot.current.shape.includes(shownTheme.value)) draw();
   });
   // What is pointed at elsewhere is marked here.
   useSignalEffect(() => {
@@ -221,8 +224,8 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
       y: { distr: p.logY ? 3 : 1, ...(p.yRange ? { range: () => p.yRange! } : {}) },
     },
     axes: [
-      { ...axis, label: wall ? "" : p.xTitle, labelSize: 20, size: 36 },
-      { ...axis, size: 68, values: (_u, ticks) => ticks.map((t) => (t === null ? "" : short(t, 4))) },
+      { ...axis, label: wall ? "" : p.xTitle, labelSize: 20, size: 36, ...(wall ? {} : { values: (_u, ticks) => ticks.map((t) => short(t, 6)) }) },
+      { ...axis, size: 68, values: (_u, ticks) => ticks.map((t) => short(t, 4)) },
     ],
     series: [{}, edge, edge],
     cursor: {

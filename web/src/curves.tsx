@@ -1,6 +1,6 @@
 // Learning curves of some trials, with the controls that change how they are drawn; all of it in the address.
 
-import { useComputed, useSignal, useSignalEffect, type Signal } from "@preact/signals";
+import { signal, useComputed, useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { get, type MetricInfo, type Series, type SeriesLine, type Trial } from "./api";
@@ -211,6 +211,9 @@ export function MoreCurves(props: CurvesProps) {
   );
 }
 
+/** A large chart waits for its curves: the small ones below it let it go first. */
+const waiting = signal(false);
+
 /** Its place is kept; what is in it is made once it comes into view. */
 function InView(props: { height: number; children: ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
@@ -225,7 +228,9 @@ function InView(props: { height: number; children: ComponentChildren }) {
     look.observe(box.current!);
     return () => look.disconnect();
   }, []);
-  return <div ref={box}>{seen.value && props.children}</div>;
+  const begun = useRef(false);
+  begun.current ||= seen.value && !waiting.value;
+  return <div ref={box}>{begun.current && props.children}</div>;
 }
 
 function SmallCurves(props: CurvesProps) {
@@ -268,6 +273,11 @@ export function Curves(props: CurvesProps) {
   const range = useMemo(() => rangeOf(from, to), [from, to]);
   const named = props.metrics.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
   const { lines, fault, again } = useSeries(wanted, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, range, props.experiments);
+  const arrived = lines.value !== null || fault.value !== null;
+  useLayoutEffect(() => {
+    waiting.value = !arrived;
+    return () => void (waiting.value = false);
+  }, [arrived]);
   const byId = useMemo(() => new Map((props.trials ?? []).map((t) => [t.id, t])), [props.trials]);
   const hparams = useMemo(() => {
     const all = new Set<string>();

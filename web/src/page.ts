@@ -1,7 +1,7 @@
 // What each page is given, and what it says of itself.
 
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 
 export interface PageProps {
   path: string;
@@ -15,7 +15,7 @@ export function usePage(title: string, state: "loading" | "ready" | "empty" | "e
   useEffect(() => {
     document.title = `${title} · Troupe`;
   }, [title]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     pageState.value = state;
   }, [state]);
   useEffect(() => () => void (pageState.value = "loading"), []);

@@ -1,6 +1,6 @@
 // Small parts that all pages use.
 
-import { signal, useSignal, type ReadonlySignal } from "@preact/signals";
+import { effect, signal, useSignal, type ReadonlySignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { explain, Refused } from "./api";
@@ -122,6 +122,13 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
       if (old.state === "ready") now.value = { state: "ready", value: to(old.value) };
     },
   };
+}
+
+/** Of signals, as `useSignalEffect`, but before the next frame: what arrived is shown in it. */
+export function useAtOnce(run: () => void): void {
+  const now = useRef(run);
+  now.current = run;
+  useLayoutEffect(() => effect(() => now.current()), []);
 }
 
 export function Failed(props: { why: unknown; again: () => void }) {

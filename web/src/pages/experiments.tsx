@@ -6,7 +6,7 @@ import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
 import { go } from "../router";
 import { clean, number, span, state } from "../text";
-import { Empty, Failed, Progress, question, say, State, Time, useRead } from "../ui";
+import { Empty, Failed, Progress, question, say, State, Time, useAtOnce, useRead } from "../ui";
 import { Spark } from "../spark";
 import type { GetExperimentsResponse } from "../api_types";
 
@@ -32,7 +32,7 @@ const columns: Column<Experiment>[] = [
 export default function Experiments() {
   const rows = useSignal<readonly Experiment[]>([]);
   const { now, again } = useRead("experiments", (signal) => get<GetExperimentsResponse>("/api/v1/experiments", { limit: -1 }, signal));
-  useSignalEffect(() => {
+  useAtOnce(() => {
     if (now.value.state === "ready") rows.value = now.value.value.experiments;
   });
   useEffect(() => {

@@ -15,7 +15,7 @@ import { Structured } from "../structured";
 import { segments } from "../terminal";
 import { clean, flat, number, short, span, state } from "../text";
 import { useMetrics } from "../trials";
-import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, say, State, Time, useRead } from "../ui";
+import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, say, State, Time, useAtOnce, useRead } from "../ui";
 import { duration } from "./experiments";
 import { ended } from "./home";
 import type { GetExperimentResponse, GetTaskResponse, GetTrialResponse, LogPage, MetricReport as Report, Task, Trial as Full } from "../api_types";
@@ -43,7 +43,7 @@ export default function TrialPage(props: PageProps) {
     const [e, t] = await Promise.all([get<GetExperimentResponse>(`/api/v1/experiments/${trial.experimentId}`, {}, signal), get<GetTaskResponse>(`/api/v1/tasks/${encodeURIComponent(trial.taskId)}`, {}, signal)]);
     return { trial, experiment: e.experiment, task: t.task };
   });
-  useSignalEffect(() => {
+  useAtOnce(() => {
     if (now.value.state === "ready") view.value = now.value.value;
   });
   const v = view.value;
