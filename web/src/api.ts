@@ -1,6 +1,7 @@
 // The documented routes, as calls.
 
 import { signal } from "@preact/signals";
+import { address, early } from "./ahead";
 import type { Session as Answer, User } from "./api_types";
 
 export class Refused extends Error {
@@ -86,10 +87,8 @@ export async function request(method: string, path: string, body?: unknown, sign
 }
 
 export async function get<T>(path: string, query: Record<string, string | number | boolean | undefined> = {}, signal?: AbortSignal): Promise<T> {
-  const all = new URLSearchParams();
-  for (const [key, x] of Object.entries(query)) if (x !== undefined && x !== "") all.set(key, String(x));
-  const text = all.toString();
-  return (await request("GET", path + (text ? "?" + text : ""), undefined, signal)).json() as Promise<T>;
+  const to = address(path, query);
+  return (await early<T>(to)) ?? ((await request("GET", to, undefined, signal)).json() as Promise<T>);
 }
 
 export async function post<T>(path: string, body: unknown = {}): Promise<T> {

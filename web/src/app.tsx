@@ -3,28 +3,31 @@
 import { signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { who } from "./ahead";
 import { askAgain, explain, request, session, sessionIn, signedIn, signedOut, type Session } from "./api";
+import { plotter } from "./chart";
 import { Shortcuts, Palette, useKeys } from "./keys";
 import { connection, lastData, newVersion, paused } from "./live";
+import { pageState, usePage, type PageProps } from "./page";
+import Experiment from "./pages/experiment";
+import Experiments from "./pages/experiments";
+import Home from "./pages/home";
 import { SignIn } from "./pages/login";
+import Trial from "./pages/trial";
 import { follow, go, path, place } from "./router";
 import { shownTheme } from "./settings";
 import { Confirm, Link, said } from "./ui";
 import { clean } from "./text";
 
-export interface PageProps {
-  path: string;
-  id: number;
-  tab: string;
-}
 type Page = ComponentType<PageProps>;
 type Load = () => Promise<{ default: Page }>;
 
-const pages: [RegExp, string, Load][] = [
-  [/^\/$/, "home", () => import("./pages/home")],
-  [/^\/experiments$/, "experiments", () => import("./pages/experiments")],
-  [/^\/experiments\/(\d+)(?:\/(\w+))?$/, "experiment", () => import("./pages/experiment")],
-  [/^\/trials\/(\d+)(?:\/(\w+))?$/, "trial", () => import("./pages/trial")],
+// The first four share most of what they are made of, and come with the frame.
+const pages: [RegExp, string, Load | null][] = [
+  [/^\/$/, "home", null],
+  [/^\/experiments$/, "experiments", null],
+  [/^\/experiments\/(\d+)(?:\/(\w+))?$/, "experiment", null],
+  [/^\/trials\/(\d+)(?:\/(\w+))?$/, "trial", null],
   [/^\/compare$/, "compare", () => import("./pages/compare")],
   [/^\/cluster$/, "cluster", () => import("./pages/cluster")],
   [/^\/queue$/, "queue", () => import("./pages/queue")],
@@ -45,7 +48,12 @@ const nav: [string, string][] = [
   ["Settings", "/settings"],
 ];
 
-const loaded = new Map<string, Page>();
+const loaded = new Map<string, Page>([
+  ["home", Home],
+  ["experiments", Experiments],
+  ["experiment", Experiment],
+  ["trial", Trial],
+]);
 const arrived = signal(0);
 const missing = signal<unknown>(null);
 
@@ -55,7 +63,7 @@ function found(at: string): { name: string; page: Page | null; props: PageProps 
     if (!m) continue;
     const props = { path: at, id: Number(m[1] ?? 0), tab: m[2] ?? "" };
     const page = loaded.get(name) ?? null;
-    if (!page)
+    if (!page && load)
       load().then(
         (x) => {
           loaded.set(name, x.default);
@@ -69,17 +77,16 @@ function found(at: string): { name: string; page: Page | null; props: PageProps 
 }
 
 // Who one is, the code of the page, and then what it shows are asked for without waiting for one another.
-request("GET", "/troupe/v1/session")
-  .then((x) => x.json())
-  .then(
-    (answer) => {
-      const mine = sessionIn(answer as never);
-      if (mine) signedIn(mine);
-      else signedOut();
-    },
-    () => signedOut(),
-  );
+who.then(
+  (answer) => {
+    const mine = sessionIn(answer);
+    if (mine) signedIn(mine);
+    else signedOut();
+  },
+  () => signedOut(),
+);
 found(path.peek());
+if (/^\/(?:experiments\/\d+(?:\/curves)?|trials\/\d+(?:\/resources)?|compare|cluster)$/.test(path.peek())) plotter().catch(() => undefined); // its chart says so
 
 export function App() {
   useKeys();
@@ -95,14 +102,14 @@ export function App() {
     }
   });
   arrived.value;
-  const who = session.value;
+  const me = session.value;
   const at = path.value;
   const login = at === "/login";
-  const page = login || who === null ? null : found(at);
+  const page = login || me === null ? null : found(at);
   const main = useRef<HTMLElement>(null);
   const before = useRef(at);
   const inner = page?.name ?? (login ? "login" : "not-found");
-  const ready = login ? who !== undefined : who !== null;
+  const ready = login ? me !== undefined : me !== null;
   useEffect(() => {
     // Another page, and not another tab of the same one: its heading is read first, once it is there.
     const group = (p: string) => p.split("/").slice(0, 3).join("/");
@@ -128,7 +135,7 @@ export function App() {
         <Link to="/" class="brand" label="Troupe, home">
           Troupe
         </Link>
-        {who && (
+        {me && (
           <nav aria-label="Main">
             <ul>
               {nav.map(([name, to]) => (
@@ -141,7 +148,7 @@ export function App() {
             </ul>
           </nav>
         )}
-        {who && <Standing who={who} />}
+        {me && <Standing who={me} />}
       </header>
       {newVersion.value && (
         <div class="notice" role="status">
@@ -178,18 +185,6 @@ export function App() {
       <Again />
     </>
   );
-}
-
-/** Set by each page: what it is called, and whether it has what it shows. */
-export const pageState = signal<"loading" | "ready" | "empty" | "error">("loading");
-export function usePage(title: string, state: "loading" | "ready" | "empty" | "error"): void {
-  useEffect(() => {
-    document.title = `${title} · Troupe`;
-  }, [title]);
-  useEffect(() => {
-    pageState.value = state;
-  }, [state]);
-  useEffect(() => () => void (pageState.value = "loading"), []);
 }
 
 function Main(props: { name: string; refer: { current: HTMLElement | null }; children: preact.ComponentChildren }) {

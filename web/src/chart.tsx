@@ -1,14 +1,20 @@
-// A line chart: uPlot draws, this keeps it as what is to be shown changes.
+// A line chart: uPlot has the axes, the cursor and the canvas; each curve is drawn on it by its own points.
 
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
+import type uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { Legend, NumbersTable, type Curve } from "./curves";
 import { hovered } from "./hover";
 import { shownTheme } from "./settings";
 import { clean, short } from "./text";
-import { save } from "./ui";
+import { corners, leftToRight, nearest, placing, trace, type Place } from "./traced";
+import { Failed, save } from "./ui";
+
+let Plot: typeof uPlot | null = null;
+let coming: Promise<void> | null = null;
+/** What draws: its start takes 40 ms (`Intl.NumberFormat`), so pages without a chart have none. */
+export const plotter = (): Promise<void> => (coming ??= import("uplot").then((m) => void (Plot = m.default)));
 
 export interface Drawn {
   id: string; // of the trial, or of the group
@@ -37,16 +43,37 @@ export interface ChartProps {
   numbers: Signal<Curve[] | null>;
 }
 
+/** What is drawn now; the hooks of one plot read it anew each time. */
+interface Kept {
+  u: uPlot;
+  layers: Layer[];
+  shape: string;
+}
+
 interface Layer {
   line: Drawn;
+  x: number[]; // from left to right
+  y: number[];
   faint: boolean;
+}
+
+const many = 30; // curves, from which on lines are thin and whole: wide dashed ones take long
+
+function layersOf(lines: readonly Drawn[]): Layer[] {
+  return lines.flatMap((line) => {
+    const order = leftToRight(line.x);
+    const inOrder = (list: number[]) => (order ? order.map((i) => list[i]!) : list);
+    const layer = (y: number[], faint: boolean) => ({ line, x: inOrder(line.x), y: inOrder(y), faint });
+    return [...(line.raw ? [layer(line.raw, true)] : []), layer(line.y, false), ...(line.band ? [layer(line.band.low, true), layer(line.band.high, true)] : [])];
+  });
 }
 
 export function Chart(props: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const frame = useRef<HTMLElement>(null);
-  const plot = useRef<{ u: uPlot; layers: Layer[]; shape: string } | null>(null);
+  const plot = useRef<Kept | null>(null);
   const table = useSignal(false);
+  const lacking = useSignal<unknown>(null);
   const now = useRef(props);
   now.current = props;
 
@@ -55,25 +82,22 @@ export function Chart(props: ChartProps) {
     const el = box.current;
     const outer = frame.current;
     if (!el || !outer || !p.lines) return;
-    const layers: Layer[] = [];
-    for (const line of p.lines) {
-      if (line.raw) layers.push({ line: { ...line, y: line.raw }, faint: true });
-      layers.push({ line, faint: false });
-      if (line.band) {
-        layers.push({ line: { ...line, y: line.band.low }, faint: true });
-        layers.push({ line: { ...line, y: line.band.high }, faint: true });
-      }
+    if (!Plot) {
+      plotter().then(draw, (why: unknown) => (lacking.value = why)); // another version was put in force meanwhile
+      return;
     }
-    const data = joined(layers, p.logX, p.logY);
-    const shape = [p.logX, p.logY, p.xTitle, shownTheme.peek(), layers.map((l) => l.line.id + l.line.colour + l.faint).join(), p.yRange?.join(), p.marks?.length].join("|");
+    const layers = layersOf(p.lines);
+    const data = edges(layers, p);
+    const shape = [p.logX, p.logY, p.xTitle, shownTheme.peek(), p.yRange?.join()].join("|");
     const old = plot.current;
     if (old && old.shape === shape) {
       old.layers = layers;
       old.u.setData(data);
     } else {
       old?.u.destroy();
-      const u = new uPlot(options(p, layers, el.clientWidth || 800, outer), data, el);
-      plot.current = { u, layers, shape };
+      const mine = { layers, shape } as Kept;
+      mine.u = new Plot(options(now, mine, el.clientWidth || 800, outer), data, el);
+      plot.current = mine;
     }
     const points = p.lines.reduce((n, l) => n + l.x.length, 0);
     let last = -Infinity;
@@ -95,12 +119,14 @@ export function Chart(props: ChartProps) {
     const look = new IntersectionObserver((all) => {
       if (!all.some((x) => x.isIntersecting)) return;
       look.disconnect();
+      if (seen.current) return;
       seen.current = true;
       draw();
     });
     look.observe(el);
     const size = new ResizeObserver(() => {
-      if (plot.current && el.clientWidth > 0) plot.current.u.setSize({ width: el.clientWidth, height: now.current.height });
+      const u = plot.current?.u;
+      if (u && el.clientWidth > 0 && el.clientWidth !== u.width) u.setSize({ width: el.clientWidth, height: now.current.height });
     });
     size.observe(el);
     return () => {
@@ -114,22 +140,24 @@ export function Chart(props: ChartProps) {
   useLayoutEffect(() => {
     if (frame.current) frame.current.dataset["state"] = "loading";
   }, [props.metric]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (frame.current && !props.lines) frame.current.dataset["state"] = "loading";
+    const at = seen.current || !props.lines ? null : box.current!.getBoundingClientRect();
+    if (at && at.top < innerHeight && at.bottom > 0) seen.current = true;
     if (seen.current) draw();
   }, [props.lines, props.logX, props.logY, props.yRange, props.xTitle, props.marks?.length]);
   useSignalEffect(() => {
     shownTheme.value;
-    if (seen.current) draw();
+    if (plot.current && !plot.current.shape.includes(shownTheme.value)) draw();
   });
   // What is pointed at elsewhere is marked here.
   useSignalEffect(() => {
     const id = hovered.value;
     const mine = plot.current;
     if (!mine) return;
-    const i = id === null ? -1 : mine.layers.findIndex((l) => !l.faint && l.line.id === id);
-    if (frame.current) frame.current.dataset["hovered"] = i >= 0 ? id! : "";
-    mine.u.setSeries(i >= 0 ? i + 1 : null, { focus: i >= 0 });
+    const on = id !== null && mine.layers.some((l) => l.line.id === id);
+    if (frame.current) frame.current.dataset["hovered"] = on ? id : "";
+    mine.u.redraw(false);
   });
 
   const values = props.lines?.length ?? 0;
@@ -137,6 +165,7 @@ export function Chart(props: ChartProps) {
   return (
     <figure class="chart" data-testid="chart" data-metric={props.metric} data-state="loading" ref={frame}>
       <div ref={box} class="plot" role="img" aria-label={clean(label)} />
+      {lacking.value !== null && <Failed why={lacking.value} again={() => location.reload()} />}
       {props.lines && values === 0 && <p class="empty">No report of {clean(props.metric)} yet.</p>}
       {props.lines && <Legend lines={props.lines} />}
       <figcaption>
@@ -164,88 +193,143 @@ export function Chart(props: ChartProps) {
   );
 }
 
-/** All curves over the x of all; what a logarithm does not have is left out. */
-function joined(layers: Layer[], logX: boolean, logY: boolean): uPlot.AlignedData {
-  const seen = new Set<number>();
-  for (const l of layers) for (const x of l.line.x) if (Number.isFinite(x) && (!logX || x > 0)) seen.add(x);
-  const xs = Float64Array.from(seen).sort();
-  const place = new Map<number, number>();
-  xs.forEach((x, i) => place.set(x, i));
-  const out: (number | null | undefined)[][] = [];
-  for (const l of layers) {
-    const y = new Array<number | null | undefined>(xs.length).fill(undefined);
-    l.line.x.forEach((x, i) => {
-      const at = place.get(x);
-      if (at === undefined) return;
-      const v = l.line.y[i]!;
-      y[at] = Number.isFinite(v) && (!logY || v > 0) ? v : null; // null is a gap, undefined none
-    });
-    out.push(y);
-  }
-  return [xs as unknown as number[], ...out] as uPlot.AlignedData;
+const logarithmicX = (p: ChartProps): boolean => p.logX && p.xTitle !== "time";
+
+/** What uPlot is given: the corners of what there is, from which it finds its scales. */
+function edges(layers: Layer[], p: ChartProps): uPlot.AlignedData {
+  const all = corners(layers, logarithmicX(p), p.logY);
+  if (!all.x) return [[], [], []];
+  const x = all.x[0] < all.x[1] ? all.x : [all.x[0]];
+  return [x, x.map(() => all.y?.[0] ?? null), x.map(() => all.y?.[1] ?? null)];
 }
 
-function options(p: ChartProps, layers: Layer[], width: number, frame: HTMLElement): uPlot.Options {
+function options(now: { current: ChartProps }, kept: Kept, width: number, frame: HTMLElement): uPlot.Options {
+  const p = now.current;
   const style = getComputedStyle(document.documentElement);
   const text = style.getPropertyValue("--text").trim() || "#222";
   const lines = style.getPropertyValue("--line").trim() || "#ddd";
   const axis = { stroke: text, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1 } };
   const wall = p.xTitle === "time";
+  const edge = { paths: () => null, points: { show: false } };
+  const dot = document.createElement("div"); // on the nearest point of the curve that is pointed at
+  dot.className = "nearest";
+  dot.hidden = true;
   return {
     width,
     height: p.height,
     pxAlign: 0,
     legend: { show: false },
     scales: {
-      x: { time: wall, distr: p.logX && !wall ? 3 : 1 },
+      x: { time: wall, distr: logarithmicX(p) ? 3 : 1 },
       y: { distr: p.logY ? 3 : 1, ...(p.yRange ? { range: () => p.yRange! } : {}) },
     },
     axes: [
-      { ...axis, label: wall ? "" : p.xTitle, labelSize: 20, size: 36 },
-      { ...axis, size: 68, values: (_u, ticks) => ticks.map((t) => (t === null ? "" : short(t, 4))) },
+      { ...axis, label: wall ? "" : p.xTitle, labelSize: 20, size: 36, ...(wall ? {} : { values: (_u, ticks) => ticks.map((t) => short(t, 6)) }) },
+      { ...axis, size: 68, values: (_u, ticks) => ticks.map((t) => short(t, 4)) },
     ],
-    series: [
-      {},
-      ...layers.map((l) => ({
-        label: l.line.label,
-        stroke: l.line.colour,
-        alpha: l.faint ? 0.25 : 1,
-        width: l.faint ? 1 : 1.5,
-        dash: l.faint ? [] : l.line.dash,
-        spanGaps: false,
-        points: { show: (_u: uPlot, _i: number) => l.line.x.length === 1, size: 5 },
-      })),
-    ],
-    bands: layers.flatMap((l, i) =>
-      l.line.band && !l.faint ? [{ series: [i + 3, i + 2] as [number, number], fill: l.line.colour + "30" }] : [],
-    ),
-    focus: { alpha: 0.2 },
+    series: [{}, edge, edge],
     cursor: {
-      focus: { prox: 24 },
       drag: { x: true, y: false, setScale: false },
-      points: { show: layers.length <= 40 },
+      points: { show: false },
     },
     hooks: {
+      ready: [(u) => u.over.append(dot)],
       setSelect: [
         (u) => {
           if (u.select.width < 4) return;
           const a = u.posToVal(u.select.left, "x");
           const b = u.posToVal(u.select.left + u.select.width, "x");
           u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-          p.onZoom?.(Number(a.toPrecision(6)), Number(b.toPrecision(6)));
+          now.current.onZoom?.(Number(a.toPrecision(6)), Number(b.toPrecision(6)));
         },
       ],
-      setSeries: [
-        (_u, i, how) => {
-          if (!(how as { focus?: boolean }).focus) return;
-          const l = i === null || i === undefined ? null : layers[i - 1];
-          const id = l ? l.line.id : null;
+      setCursor: [
+        (u) => {
+          const { left = -1, top = -1 } = u.cursor;
+          const curves = kept.layers.filter((l) => !l.faint);
+          const places = left >= 0 ? placesOf(u, true) : null;
+          const found = places && nearest(curves, places.x, places.y, left, top, 24);
+          dot.hidden = !found;
+          if (found) {
+            dot.style.transform = `translate(${found.x}px, ${found.y}px)`;
+            dot.style.background = curves[found.curve]!.line.colour;
+          }
+          const id = found ? curves[found.curve]!.line.id : null;
           if (u_active(frame) && hovered.peek() !== id) hovered.value = id;
         },
       ],
-      draw: [(u) => marks(u, p, layers, text)],
+      draw: [
+        (u) => {
+          const c = u.ctx;
+          const { left, top, width, height } = u.bbox;
+          c.save();
+          c.beginPath();
+          c.rect(left, top, width, height);
+          c.clip();
+          drawn(u, now.current, kept.layers);
+          marks(u, now.current, kept.layers, text);
+          c.restore();
+        },
+      ],
     },
   };
+}
+
+/** Where values stand on the canvas; or, as the pointer counts, in the document from the corner of the plot. */
+function placesOf(u: uPlot, pointer = false): { x: Place; y: Place } | null {
+  const { x, y } = u.scales as { x: uPlot.Scale; y: uPlot.Scale };
+  if (x.min == null || x.max == null || y.min == null || y.max == null) return null;
+  const { clientWidth, clientHeight } = u.over;
+  const { left, top, width, height } = pointer ? { left: 0, top: 0, width: clientWidth, height: clientHeight } : u.bbox;
+  return { x: placing(x.min, x.max, x.distr === 3, left, left + width), y: placing(y.min, y.max, y.distr === 3, top + height, top) };
+}
+
+/** The curves; what is pointed at comes last and alone is not pale. */
+function drawn(u: uPlot, p: ChartProps, layers: Layer[]): void {
+  const places = placesOf(u);
+  if (!places) return;
+  const c = u.ctx;
+  const ratio = devicePixelRatio;
+  const logX = logarithmicX(p);
+  const plain = (p.lines?.length ?? 0) > many;
+  const id = hovered.peek();
+  const on = id === null ? [] : layers.filter((l) => l.line.id === id);
+  c.lineJoin = "round";
+  c.lineCap = "butt";
+  for (const l of on.length > 0 ? [...layers.filter((one) => one.line.id !== id), ...on] : layers) {
+    const pale = on.length > 0 && l.line.id !== id ? 0.2 : 1;
+    c.strokeStyle = c.fillStyle = l.line.colour;
+    if (l.line.band && !l.faint) between(c, l, places, p, pale);
+    c.globalAlpha = (l.faint ? 0.25 : 1) * pale;
+    c.lineWidth = (l.faint || plain ? 1 : 1.5) * ratio;
+    c.setLineDash(l.faint || plain ? [] : l.line.dash.map((d) => d * ratio));
+    const alone: [number, number][] = [];
+    c.beginPath();
+    trace(c, l, places.x, places.y, logX, p.logY, (x, y) => alone.push([x, y]));
+    c.stroke();
+    for (const [x, y] of alone) {
+      c.beginPath();
+      c.arc(x, y, 2.5 * ratio, 0, 2 * Math.PI);
+      c.fill();
+    }
+  }
+  c.globalAlpha = 1;
+  c.setLineDash([]);
+}
+
+/** What lies between the lowest and the highest of a group, stretch by stretch. */
+function between(c: CanvasRenderingContext2D, l: Layer, places: { x: Place; y: Place }, p: ChartProps, pale: number): void {
+  const band = l.line.band!;
+  const ok = (i: number) => [band.low[i]!, band.high[i]!].every((v) => Number.isFinite(v) && (!p.logY || v > 0)) && (!logarithmicX(p) || l.line.x[i]! > 0);
+  c.globalAlpha = 0.19 * pale;
+  for (let i = 0; i < l.line.x.length; ++i) {
+    if (!ok(i)) continue;
+    const from = i;
+    c.beginPath();
+    for (; i < l.line.x.length && ok(i); ++i) c.lineTo(places.x(l.line.x[i]!), places.y(band.high[i]!));
+    for (let k = i - 1; k >= from; --k) c.lineTo(places.x(l.line.x[k]!), places.y(band.low[k]!));
+    c.fill();
+  }
 }
 
 /** Only the chart under the pointer says what is pointed at. */
@@ -256,11 +340,8 @@ function u_active(frame: HTMLElement): boolean {
 /** What has no place on the axis: infinities and NaN at the edges; and where a run began again. */
 function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
   const c = u.ctx;
-  const { left, top, width, height } = u.bbox;
-  c.save();
-  c.beginPath();
-  c.rect(left, top, width, height);
-  c.clip();
+  const { top, height } = u.bbox;
+  c.lineWidth = devicePixelRatio;
   const size = 5 * devicePixelRatio;
   for (const l of layers) {
     if (l.faint) continue;
@@ -296,5 +377,4 @@ function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
     c.setLineDash([]);
     c.fillText(m.label, x + 4, top + 12 * devicePixelRatio);
   }
-  c.restore();
 }

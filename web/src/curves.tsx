@@ -1,14 +1,15 @@
 // Learning curves of some trials, with the controls that change how they are drawn; all of it in the address.
 
-import { useComputed, useSignal, useSignalEffect, type Signal } from "@preact/signals";
+import { signal, useComputed, useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { get, type MetricInfo, type Series, type SeriesLine, type Trial } from "./api";
 import { Chart, type Drawn } from "./chart";
 import { listen, returns } from "./live";
 import { drawn as newest, newestFirst } from "./newest";
 import { params, pastAt, set } from "./router";
 import { looks } from "./scales";
+import { parts, rangeOf, seriesPath, seriesQuery } from "./queries";
 import { band, clipped, smoothed } from "./smooth";
 import { clean, flat, number, short, csv } from "./text";
 import { Failed, save } from "./ui";
@@ -26,12 +27,6 @@ export interface Curve {
 const numbers = (list: (number | string)[]): number[] => list.map((v) => (typeof v === "number" ? v : (number(v) ?? NaN)));
 const curve = (s: SeriesLine): Curve => ({ trial: s.trial, row: s.row, count: s.count, x: numbers(s.x), y: numbers(s.y) });
 
-/** "validation.loss" -> its group and name. */
-export function parts(metric: string): { group: string; name: string } {
-  const dot = metric.indexOf(".");
-  return { group: metric.slice(0, dot), name: metric.slice(dot + 1) };
-}
-
 const most = 2000; // drawn points of a curve before it is thinned out again
 
 /** The curves of one metric, kept up to date. */
@@ -41,9 +36,9 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
   const turn = useRef(0);
   const { group, name } = parts(metric);
   const who = of.experiment ? `experiment=${of.experiment}` : `trials=${(of.trials ?? []).join(",")}`;
-  const count = of.trials?.length ?? 100;
-  const points = count <= 3 ? 2000 : count <= 30 ? 1000 : 500;
   const past = pastAt.value;
+  const query = seriesQuery(metric, of, x, range, past);
+  const { points } = query;
   const key = `${metric}|${who}|${x}|${range?.join("..") ?? ""}|${points}|${past}`;
   const read = () => {
     if (!group || !name || (!of.experiment && !of.trials?.length)) {
@@ -51,16 +46,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
       return;
     }
     const mine = ++turn.current;
-    get<Series>("/troupe/v1/series", {
-      ...(of.experiment ? { experiment: of.experiment } : { trials: of.trials!.join(",") }),
-      group,
-      metric: name,
-      x,
-      points,
-      from: range?.[0],
-      to: range?.[1],
-      at: past || undefined,
-    }).then(
+    get<Series>(seriesPath, query).then(
       (s) => {
         if (mine !== turn.current) return;
         fault.value = null;
@@ -72,7 +58,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
     );
   };
   const before = useRef("");
-  useEffect(() => {
+  useLayoutEffect(() => {
     // What is drawn stays while another moment of the same is read.
     const same = key.slice(0, key.lastIndexOf("|"));
     if (before.current !== same) lines.value = null;
@@ -225,6 +211,9 @@ export function MoreCurves(props: CurvesProps) {
   );
 }
 
+/** A large chart waits for its curves: the small ones below it let it go first. */
+const waiting = signal(false);
+
 /** Its place is kept; what is in it is made once it comes into view. */
 function InView(props: { height: number; children: ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
@@ -239,7 +228,9 @@ function InView(props: { height: number; children: ComponentChildren }) {
     look.observe(box.current!);
     return () => look.disconnect();
   }, []);
-  return <div ref={box}>{seen.value && props.children}</div>;
+  const begun = useRef(false);
+  begun.current ||= seen.value && !waiting.value;
+  return <div ref={box}>{begun.current && props.children}</div>;
 }
 
 function SmallCurves(props: CurvesProps) {
@@ -279,9 +270,14 @@ export function Curves(props: CurvesProps) {
   const group = p.text("group");
   const from = p.text("from");
   const to = p.text("to");
-  const range = useMemo<[number, number] | null>(() => (from !== "" && to !== "" && Number.isFinite(+from) && Number.isFinite(+to) ? [+from, +to] : null), [from, to]);
+  const range = useMemo(() => rangeOf(from, to), [from, to]);
   const named = props.metrics.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
   const { lines, fault, again } = useSeries(wanted, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, range, props.experiments);
+  const arrived = lines.value !== null || fault.value !== null;
+  useLayoutEffect(() => {
+    waiting.value = !arrived;
+    return () => void (waiting.value = false);
+  }, [arrived]);
   const byId = useMemo(() => new Map((props.trials ?? []).map((t) => [t.id, t])), [props.trials]);
   const hparams = useMemo(() => {
     const all = new Set<string>();

@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { explain, get, lines, type LogLine } from "./api";
 import { searchBoxes } from "./keys";
 import { listen, returns } from "./live";
+import { logPage, logQuery } from "./queries";
 import { params, set } from "./router";
 import { zone } from "./settings";
 import { lastStates, segments } from "./terminal";
@@ -12,7 +13,6 @@ import { clean, moment } from "./text";
 import { CopyLink } from "./ui";
 import type { LogHit, LogPage, LogSearchEnd } from "./api_types";
 
-const page = 400; // lines that are read at once
 const most = 500; // in the document
 
 export function LogLineView(props: { line: LogLine; marked?: boolean }) {
@@ -46,15 +46,15 @@ export function Log(props: { trial: number }) {
   const keep = useRef<{ line: number; y: number } | null>(null);
   const mark = useRef<string | null>(null);
 
-  const read = async (query: { from?: number }): Promise<LogLine[]> => {
-    const got = await get<LogPage>(`/troupe/v1/trials/${props.trial}/log`, { ...query, limit: page });
+  const read = async (query: { from?: number; limit: number }): Promise<LogLine[]> => {
+    const got = await get<LogPage>(`/troupe/v1/trials/${props.trial}/log`, query);
     ends.value = { first: got.first, last: Math.max(got.last, ends.peek().last) };
     return got.lines;
   };
   const open = async (line: string) => {
     busy.current = true;
     try {
-      shown.value = await read(line === "" ? {} : { from: Math.max(1, Number(line) - page / 2) });
+      shown.value = await read(logQuery(line));
       fault.value = "";
       mark.current = line;
     } catch (why) {
@@ -63,7 +63,7 @@ export function Log(props: { trial: number }) {
     ready.value = true;
     busy.current = false;
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (mark.current !== null && (at === "" || shown.peek().some((l) => String(l.line) === at))) {
       mark.current = at;
       reveal(at);
@@ -97,7 +97,7 @@ export function Log(props: { trial: number }) {
         const newest = now[now.length - 1]?.line ?? 0;
         if (!follow.peek() || !ready.peek()) return;
         const next = now.concat(fresh.filter((l) => l.line > newest));
-        shown.value = next.length > most ? next.slice(next.length - page) : next;
+        shown.value = next.length > most ? next.slice(next.length - logPage) : next;
       });
     });
     return () => {
@@ -131,7 +131,7 @@ export function Log(props: { trial: number }) {
     if (older ? edge.line <= ends.peek().first : edge.line >= ends.peek().last) return;
     busy.current = true;
     try {
-      const got = await read({ from: older ? Math.max(1, edge.line - page) : edge.line + 1 });
+      const got = await read({ from: older ? Math.max(1, edge.line - logPage) : edge.line + 1, limit: logPage });
       const fresh = got.filter((l) => (older ? l.line < edge.line : l.line > edge.line));
       const row = box.current?.querySelector<HTMLElement>(`[data-line="${edge.line}"]`);
       if (row) keep.current = { line: edge.line, y: row.getBoundingClientRect().top };

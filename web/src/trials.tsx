@@ -9,7 +9,7 @@ import { pastAt } from "./router";
 import type { Cell } from "./filter";
 import { clean, flat, number, span, state } from "./text";
 import { duration } from "./pages/experiments";
-import { State, Time, useRead } from "./ui";
+import { State, Time, useAtOnce, useRead } from "./ui";
 import type { MetricList, TrialProgressList } from "./api_types";
 
 export interface Row extends Trial {
@@ -26,7 +26,7 @@ export function useTrials(experiment: number, wanted: string[]) {
   const { now, again } = useRead(key, (signal) =>
     experiment ? get<TrialProgressList>(`/troupe/v1/experiments/${experiment}/trials`, { metrics: wanted.join(","), at: at || undefined }, signal) : Promise.resolve({ trials: [] }),
   );
-  useSignalEffect(() => {
+  useAtOnce(() => {
     if (now.value.state === "ready") rows.value = now.value.value.trials.map(withHp);
   });
   const reread = useRef(again);
@@ -73,7 +73,7 @@ export function useMetrics(experiment: number): { metrics: Signal<MetricInfo[]>;
   const { now, again } = useRead(`metrics ${experiment}`, (signal) =>
     experiment ? get<MetricList>(`/troupe/v1/experiments/${experiment}/metrics`, {}, signal) : Promise.resolve({ metrics: [] }),
   );
-  useSignalEffect(() => {
+  useAtOnce(() => {
     if (now.value.state === "ready") metrics.value = now.value.value.metrics;
   });
   // A search that has just begun has no metrics yet.

@@ -1,8 +1,8 @@
 // Small parts that all pages use.
 
-import { signal, useSignal, type ReadonlySignal } from "@preact/signals";
+import { effect, signal, useSignal, type ReadonlySignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { explain, Refused } from "./api";
 import { hovered } from "./hover";
 import { place, prefix } from "./router";
@@ -107,7 +107,7 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
       },
     );
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     start(true);
     return () => {
       ++turn.current;
@@ -122,6 +122,13 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
       if (old.state === "ready") now.value = { state: "ready", value: to(old.value) };
     },
   };
+}
+
+/** Of signals, as `useSignalEffect`, but before the next frame: what arrived is shown in it. */
+export function useAtOnce(run: () => void): void {
+  const now = useRef(run);
+  now.current = run;
+  useLayoutEffect(() => effect(() => now.current()), []);
 }
 
 export function Failed(props: { why: unknown; again: () => void }) {

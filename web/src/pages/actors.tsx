@@ -3,7 +3,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { explain, get, may, post, request } from "../api";
-import { usePage } from "../app";
+import { usePage } from "../page";
 import { Grid, type Column } from "../grid";
 import { paused, returns } from "../live";
 import { params, set } from "../router";

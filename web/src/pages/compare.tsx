@@ -1,6 +1,6 @@
 import { useMemo } from "preact/hooks";
 import { get, type Experiment, type MetricInfo, type Trial } from "../api";
-import { usePage } from "../app";
+import { usePage } from "../page";
 import { Curves } from "../curves";
 import { hovered } from "../hover";
 import { params, set } from "../router";

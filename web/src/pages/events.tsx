@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { get } from "../api";
-import { usePage } from "../app";
+import { usePage } from "../page";
 import { EventGrid } from "../events";
 import { Grid, type Column } from "../grid";
 import { params, set } from "../router";

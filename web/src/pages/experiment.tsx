@@ -1,7 +1,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { get, may, post, explain, type Experiment, type ExperimentExplanation, type Trial } from "../api";
-import { usePage, type PageProps } from "../app";
+import { usePage, type PageProps } from "../page";
 import { Curves, MoreCurves } from "../curves";
 import { Grid } from "../grid";
 import { listen, returns } from "../live";
@@ -10,7 +10,7 @@ import { TimeSlider } from "../past";
 import { go, params, pastAt } from "../router";
 import { clean, flat, number, short, span, state } from "../text";
 import { namedMetrics, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
-import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, Progress, question, say, State, Time, useRead } from "../ui";
+import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, Progress, question, say, State, Time, useAtOnce, useRead } from "../ui";
 import { CheckpointGrid } from "../checkpoints";
 import { EventGrid } from "../events";
 import { SearchLog } from "../log";
@@ -40,7 +40,7 @@ export default function ExperimentPage(props: PageProps) {
   const id = props.id;
   const one = useSignal<Experiment | null>(null);
   const { now, again } = useRead(`experiment ${id}`, (signal) => get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal));
-  useSignalEffect(() => {
+  useAtOnce(() => {
     if (now.value.state === "ready") one.value = now.value.value.experiment;
   });
   useEffect(() => {

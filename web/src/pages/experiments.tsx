@@ -1,12 +1,12 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { get, may, post, explain, type Experiment } from "../api";
-import { usePage } from "../app";
+import { usePage } from "../page";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
 import { go } from "../router";
 import { clean, number, span, state } from "../text";
-import { Empty, Failed, Progress, question, say, State, Time, useRead } from "../ui";
+import { Empty, Failed, Progress, question, say, State, Time, useAtOnce, useRead } from "../ui";
 import { Spark } from "../spark";
 import type { GetExperimentsResponse } from "../api_types";
 
@@ -32,7 +32,7 @@ const columns: Column<Experiment>[] = [
 export default function Experiments() {
   const rows = useSignal<readonly Experiment[]>([]);
   const { now, again } = useRead("experiments", (signal) => get<GetExperimentsResponse>("/api/v1/experiments", { limit: -1 }, signal));
-  useSignalEffect(() => {
+  useAtOnce(() => {
     if (now.value.state === "ready") rows.value = now.value.value.experiments;
   });
   useEffect(() => {

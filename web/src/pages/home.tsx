@@ -1,7 +1,7 @@
 import { useSignalEffect } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { get, session, type Experiment, type ExperimentExplanation } from "../api";
-import { usePage } from "../app";
+import { usePage } from "../page";
 import { listen, returns } from "../live";
 import { standing } from "../reasons";
 import { short, clean, number } from "../text";

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { explain, request, session, signedIn, sessionIn } from "../api";
-import { usePage } from "../app";
+import { usePage } from "../page";
 import { go, params, place } from "../router";
 import { clean } from "../text";
 

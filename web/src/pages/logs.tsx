@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { get } from "../api";
-import { usePage } from "../app";
+import { usePage } from "../page";
 import { SearchLog } from "../log";
 import { go, params, set } from "../router";
 import { clean } from "../text";

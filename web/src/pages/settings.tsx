@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { explain, get, may, post, request, session } from "../api";
-import { usePage } from "../app";
+import { usePage } from "../page";
 import { density, singleKeys, theme, zone, type Theme } from "../settings";
 import { clean } from "../text";
 import { Failed, question, say, useRead } from "../ui";

@@ -1,7 +1,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { get, may, post, explain, type Experiment, type Explanation, type Trial } from "../api";
-import { usePage, type PageProps } from "../app";
+import { usePage, type PageProps } from "../page";
 import { CheckpointGrid } from "../checkpoints";
 import { Curves, MoreCurves } from "../curves";
 import { EventGrid } from "../events";
@@ -15,7 +15,7 @@ import { Structured } from "../structured";
 import { segments } from "../terminal";
 import { clean, flat, number, short, span, state } from "../text";
 import { useMetrics } from "../trials";
-import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, say, State, Time, useRead } from "../ui";
+import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, say, State, Time, useAtOnce, useRead } from "../ui";
 import { duration } from "./experiments";
 import { ended } from "./home";
 import type { GetExperimentResponse, GetTaskResponse, GetTrialResponse, LogPage, MetricReport as Report, Task, Trial as Full } from "../api_types";
@@ -43,7 +43,7 @@ export default function TrialPage(props: PageProps) {
     const [e, t] = await Promise.all([get<GetExperimentResponse>(`/api/v1/experiments/${trial.experimentId}`, {}, signal), get<GetTaskResponse>(`/api/v1/tasks/${encodeURIComponent(trial.taskId)}`, {}, signal)]);
     return { trial, experiment: e.experiment, task: t.task };
   });
-  useSignalEffect(() => {
+  useAtOnce(() => {
     if (now.value.state === "ready") view.value = now.value.value;
   });
   const v = view.value;
@@ -119,11 +119,15 @@ export default function TrialPage(props: PageProps) {
           </Link>
         ))}
       </div>
-      {v && (
+      {props.tab === "logs" && (
+        <div role="tabpanel" aria-label="Logs">
+          <Log trial={id} />
+        </div>
+      )}
+      {v && props.tab !== "logs" && (
         <div role="tabpanel" aria-label={tabs.find(([t]) => t === props.tab)?.[1] ?? ""}>
           {props.tab === "" && <Overview {...v} />}
           {props.tab === "metrics" && <Reports trial={v.trial} />}
-          {props.tab === "logs" && <Log trial={id} />}
           {props.tab === "resources" && <TrialResources {...v} />}
           {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/trials/${id}/checkpoints`} topic={`experiment/${v.trial.experimentId}`} command={`troupe checkpoint list --trial ${id}`} metric={v.experiment.searcherMetric} />}
           {props.tab === "events" && <EventGrid query={`entity=trial/${id}`} command={`troupe trial events ${id}`} />}

@@ -1,0 +1,34 @@
+// How the larger reads are asked for.
+
+export const seriesPath = "/troupe/v1/series";
+
+/** "validation.loss" -> its group and name. */
+export function parts(metric: string): { group: string; name: string } {
+  const dot = metric.indexOf(".");
+  return { group: metric.slice(0, dot), name: metric.slice(dot + 1) };
+}
+
+/** Of an experiment, or of some trials: few of them come with more points. */
+export function seriesQuery(metric: string, of: { experiment?: number; trials?: number[] }, x: string, range: [number, number] | null, past: number) {
+  const { group, name } = parts(metric);
+  const count = of.trials?.length ?? 100;
+  return {
+    ...(of.experiment ? { experiment: of.experiment } : { trials: (of.trials ?? []).join(",") }),
+    group,
+    metric: name,
+    x,
+    points: count <= 3 ? 2000 : count <= 30 ? 1000 : 500,
+    from: range?.[0],
+    to: range?.[1],
+    at: past || undefined,
+  };
+}
+
+/** Lines of a log: the last ones, or those around one. */
+export const logPage = 400;
+export const logQuery = (line: string): { from?: number; limit: number } => ({ ...(line === "" ? {} : { from: Math.max(1, Number(line) - logPage / 2) }), limit: logPage });
+
+/** The part of the x axis that an address names. */
+export function rangeOf(from: string, to: string): [number, number] | null {
+  return from !== "" && to !== "" && Number.isFinite(+from) && Number.isFinite(+to) ? [+from, +to] : null;
+}
