@@ -5,7 +5,7 @@ import { fitting, linear, logarithmic, looks, niceTicks } from "./scales";
 import { standing, wouldFree } from "./reasons";
 import { lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, csv, flat, moment, number, short, span } from "./text";
-import { patched, read } from "./address";
+import { joined, patched, pieces, read } from "./address";
 import { drawn, newestFirst } from "./newest";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
@@ -140,6 +140,20 @@ test("the address keeps what is not its default", () => {
   expect(read("?sel=1,2,,3").list("sel")).toEqual(["1", "2", "3"]);
   expect(read("?smooth=2").number("smooth", 0, 0, 0.99)).toBe(0.99);
   expect(read("?logy=1").flag("logy")).toBe(true);
+});
+
+describe("lists in the address", () => {
+  const names = ["a,b", "50%", "x%2Cy", "back\\slash", "end\\", "val/loss", "#1 'q' \"", "😀", "שלום", "m.training.a,b.min"];
+  test("keep names whatever stands in them", () => {
+    expect(pieces(joined(names, ","), ",")).toEqual(names);
+    const to = patched("/experiments/7/trials", "", { cols: names });
+    expect(read(to.slice(to.indexOf("?"))).list("cols")).toEqual(names);
+  });
+  test("are read as people write them", () => {
+    expect(read("?cols=id,hp.lr,m.validation.loss").list("cols")).toEqual(["id", "hp.lr", "m.validation.loss"]);
+    expect(pieces("a\\b,c", ",")).toEqual(["a\\b", "c"]);
+    expect(pieces("", ",")).toEqual([]);
+  });
 });
 
 describe("why something waits", () => {
