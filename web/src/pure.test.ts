@@ -114,6 +114,37 @@ describe("a line of a log", () => {
   });
 });
 
+describe("what terminals are told beside colours", () => {
+  const seen = (line: string) => segments(line).map((s) => s.text).join("");
+  const classes = (line: string) => segments(line).map((s) => s.classes);
+  test("is not shown: a hidden cursor, marks of links, colours between colons", () => {
+    expect(seen("\u001b[?25lworking\u001b[?25h")).toBe("working");
+    expect(seen("\u001b]8;;http://x\u001b\\link\u001b]8;;\u001b\\")).toBe("link");
+    expect(seen("\u001b[38:2::255:0:0mred\u001b[0m")).toBe("red");
+    expect(seen("\u001b[>4;1ma\u001b[1 qb\u001b(Bc\u001b=d\u001bPx\u001b\\e")).toBe("abcde");
+    expect(seen("a\u001b")).toBe("a\u241b");
+  });
+  test("many colours become the nearest of eight", () => {
+    expect(classes("\u001b[38;5;196mx")).toEqual(["fg1"]); // a red
+    expect(classes("\u001b[38;5;9mx")).toEqual(["fg1"]);
+    expect(classes("\u001b[38;5;46mx")).toEqual(["fg2"]); // a green
+    expect(classes("\u001b[38;5;21mx")).toEqual(["fg4"]); // a blue
+    expect(classes("\u001b[38;2;230;30;200mx")).toEqual(["fg5"]);
+    expect(classes("\u001b[38:2::255:0:0mx")).toEqual(["fg1"]);
+    expect(classes("\u001b[38;5;245mx")).toEqual([""]); // greys are as the rest
+    expect(classes("\u001b[48;5;196;1mx")).toEqual(["bold"]);
+  });
+});
+
+describe("a line that is pointed at", () => {
+  test("is shown though a later state has written over it", () => {
+    const line = (n: number, text: string) => ({ line: n, text, rank: 0, stream: "stderr" });
+    const lines = [line(1, "10 %\r"), line(2, "20 %\r"), line(3, "done")];
+    expect(lastStates(lines).map((l) => l.line)).toEqual([3]);
+    expect(lastStates(lines, "1").map((l) => l.line)).toEqual([1, 3]);
+  });
+});
+
 describe("texts of users", () => {
   test("cannot turn the direction or hide", () => {
     expect(clean("a\u202eb\u0007c\u009bd")).toBe("a\ufffdb\u2407c\ufffdd");
