@@ -35,18 +35,21 @@ export function parse(text: string, known?: ReadonlySet<string>): Parsed {
     let quoted = false;
     while (i < text.length && text[i] !== " " && text[i] !== "\t") {
       if (text[i] === "'") {
-        const end = text.indexOf("'", i + 1);
-        if (end < 0) return wrong(i, "this quote is not closed");
-        value += text.slice(i + 1, end);
+        const begun = i++;
+        for (;; ++i) {
+          if (i >= text.length) return wrong(begun, "this quote is not closed");
+          if (text[i] === "'" && text[++i] !== "'") break; // two are one of the text
+          value += text[i];
+        }
         quoted = true;
-        i = end + 1;
         continue;
       }
-      const found: Condition["op"] | undefined = op === "" && !quoted ? ops.find((o) => text.startsWith(o, i)) : undefined;
+      const found: Condition["op"] | undefined = op === "" ? ops.find((o) => text.startsWith(o, i)) : undefined;
       if (found) {
         if (value === "") return wrong(i, `there is no column before ${found}`);
         key = value;
         value = "";
+        quoted = false;
         op = found;
         i += found.length;
         continue;
@@ -63,6 +66,12 @@ export function parse(text: string, known?: ReadonlySet<string>): Parsed {
     conditions.push({ key: column, op, value, at: start });
   }
   return { ok: true, conditions };
+}
+
+/** A condition as one types it. */
+export function condition(key: string, op: Condition["op"], value: string): string {
+  const quoted = (text: string, plain: RegExp) => (plain.test(text) ? text : `'${text.replaceAll("'", "''")}'`);
+  return quoted(key, /^[^\s'=!<>~]+$/) + op + quoted(value, /^[^\s'=!<>~][^\s']*$/);
 }
 
 /** `hp.` may be left out. */

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { comparator, holds, parse, type Cell } from "./filter";
+import { comparator, condition, holds, parse, type Cell } from "./filter";
 import { band, clipped, smoothed } from "./smooth";
 import { fitting, linear, logarithmic, looks, niceTicks } from "./scales";
 import { standing, wouldFree } from "./reasons";
 import { lastState, lastStates, segments } from "./terminal";
-import { bytes, clean, csv, flat, moment, number, short, span } from "./text";
+import { bytes, clean, csv, flat, moment, number, plain, short, span } from "./text";
 import { joined, patched, pieces, read } from "./address";
 import { drawn, newestFirst } from "./newest";
 import { parts } from "./yaml";
@@ -44,6 +44,22 @@ describe("the filter language", () => {
     expect(parse("name='x", new Set(["name"]))).toEqual({ ok: false, fault: { at: 5, message: "this quote is not closed" } });
     expect(parse("a b zzz=1", new Set(["id"]))).toEqual({ ok: false, fault: { at: 4, message: "there is no column 'zzz'" } });
     expect(parse("=3")).toEqual({ ok: false, fault: { at: 0, message: "there is no column before =" } });
+  });
+});
+
+describe("quotes in a filter", () => {
+  const row = { id: 1, "hp.learning rate": 0.1, "hp.it's": "a=b", "hp.say": "don't 'stop' now" };
+  test("hold keys too", () => {
+    expect(passes("'hp.learning rate'=0.1", row)).toBe(true);
+    expect(passes("'learning rate'>0.2", row)).toBe(false);
+  });
+  test("are doubled where one is meant", () => {
+    expect(passes("say='don''t ''stop'' now'", row)).toBe(true);
+    expect(parse("say=''", new Set(["say"]))).toEqual({ ok: true, conditions: [{ key: "say", op: "=", value: "", at: 0 }] });
+  });
+  test("alone are not closed", () => expect(parse("'")).toEqual({ ok: false, fault: { at: 0, message: "this quote is not closed" } }));
+  test.each([["lr", "0.1"], ["learning rate", "x y"], ["it's", "don't"], ["a=b", "c<d"], ["layers", "[1,2]"], ["e", ""], ["שלום", "😀 #%2F"]])("%s of %s makes a condition that is read again", (key, value) => {
+    expect(parse(condition(key, "=", value), new Set([key]))).toEqual({ ok: true, conditions: [{ key, op: "=", value, at: 0 }] });
   });
 });
 
@@ -149,6 +165,7 @@ describe("texts of users", () => {
   test("cannot turn the direction or hide", () => {
     expect(clean("a\u202eb\u0007c\u009bd")).toBe("a\ufffdb\u2407c\ufffdd");
     expect(clean("täglich\t✓")).toBe("täglich\t✓");
+    expect(clean("a\u2028b\u2029c")).toBe("a\ufffdb\ufffdc"); // would begin another line
   });
   test("make no formula in a table", () => expect(csv([["=1+1", -2, 'a"b', null, NaN]])).toBe("'=1+1,-2,\"a\"\"b\",,NaN\r\n"));
 });
@@ -165,6 +182,14 @@ test("numbers for people", () => {
   expect(moment("2026-01-02T03:04:05Z", "utc")).toBe("2026-01-02 03:04:05Z");
   expect(flat({ a: { b: 1 }, c: [2] })).toEqual({ "a.b": 1, c: [2] });
 });
+test("what is in a map is its own", () => {
+  expect(flat({ a: {}, b: { c: {} }, d: [] })).toEqual({ a: {}, "b.c": {}, d: [] }); // nothing disappears
+  const odd = flat(JSON.parse('{"__proto__": 1, "x": {"constructor": 2}}'));
+  expect(Object.keys(odd)).toEqual(["__proto__", "x.constructor"]);
+  expect(odd["constructor"]).toBeUndefined();
+  expect(odd["toString"]).toBeUndefined();
+});
+test("JSON keeps what it has no number for", () => expect(JSON.parse(JSON.stringify([NaN, Infinity, -Infinity, 1, null, "x"].map(plain)))).toEqual(["NaN", "Infinity", "-Infinity", 1, null, "x"]));
 test("the address keeps what is not its default", () => {
   expect(patched("/experiments", "?q=a&sort=id", { q: "", sort: "-best", cols: null })).toBe("/experiments?sort=-best");
   expect(patched("/experiments", "", { q: "state=ERROR best<1" })).toBe("/experiments?q=state%3DERROR+best%3C1");
