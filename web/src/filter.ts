@@ -98,6 +98,7 @@ export function holds(c: Condition, get: (key: string) => Cell, bare: readonly s
   const a = asNumber(x);
   const b = asNumber(c.value);
   if (a !== null && b !== null) return compared(a, b, c.op);
+  if (typeof x === "number") return c.op === "!="; // a number and a word have no order
   return compared(String(x).toLowerCase(), c.value.toLowerCase(), c.op);
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { comparator, condition, holds, parse, type Cell } from "./filter";
 import { band, clipped, smoothed } from "./smooth";
-import { fitting, linear, logarithmic, looks, niceTicks } from "./scales";
+import { between, fitting, linear, logarithmic, looks, niceTicks } from "./scales";
 import { standing, wouldFree } from "./reasons";
 import { lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, csv, flat, moment, number, plain, short, span } from "./text";
@@ -29,6 +29,11 @@ describe("the filter language", () => {
   test("quotes hold blanks", () => {
     expect(passes("opt='adam w'", row)).toBe(true);
     expect(passes("opt~'m W'", row)).toBe(true);
+  });
+  test("a number is neither above nor below a word", () => {
+    for (const op of ["<", "<=", ">", ">=", "="]) expect(passes(`best${op}abc`, row)).toBe(false);
+    expect(passes("best!=abc", row)).toBe(true);
+    expect(passes("name<e", row)).toBe(true); // words are compared as words
   });
   test("a bare word is looked for in id and name", () => {
     expect(passes("Digi", row)).toBe(true);
@@ -84,6 +89,27 @@ describe("smoothing", () => {
     const range = clipped([...Array.from({ length: 100 }, (_, i) => i), 1e9])!;
     expect(range[1]).toBeLessThan(200);
     expect(clipped([1])).toBeNull();
+    expect(clipped([NaN, NaN, Infinity])).toBeNull();
+    const huge = clipped([-1e308, 0, 1e308])!;
+    expect(huge.every(Number.isFinite)).toBe(true);
+  });
+  test("a range on a logarithmic axis stays above 0", () => {
+    const range = clipped([0.001, 0.002, 5, 10, -3, 0], true)!;
+    expect(range[0]).toBeGreaterThan(0);
+    expect(range[0]).toBeLessThan(0.0011);
+    expect(clipped([-1, -2, 0], true)).toBeNull();
+  });
+  test("what one drags over is kept in numbers that still tell it from what is beside it", () => {
+    expect(between(0.123456789, 0.987654321)).toEqual([0.1234, 0.9877]);
+    expect(between(1764046123.4, 1764046183.9)).toEqual([1764046123.4, 1764046183.9]);
+    expect(between(1000003, 1000101)).toEqual([1000003, 1000101]);
+    expect(between(9, 1)).toEqual([1, 9]);
+    expect(between(2.5, 2.5)).toEqual([2.5, 2.5]);
+    expect(between(1e-7, 3.33333e-4)).toEqual([1e-7, 3.334e-4]);
+    for (const [a, b] of [[1 / 3, 2 / 3], [-1e308, 1e308], [-5, 1e-9], [1e15 + 1, 1e15 + 3], [-2 / 3, -1 / 3]] as const) {
+      const [low, high] = between(a, b);
+      expect(low <= a && high >= b && Number.isFinite(low) && Number.isFinite(high), `${a}..${b}: ${low}..${high}`).toBe(true);
+    }
   });
   test("a band has the mean of those that are there", () => {
     const b = band([
@@ -105,6 +131,16 @@ describe("scales", () => {
     expect(fitting([1e-4, 1]).at(1e-2)).toBeCloseTo(0.5, 9);
     expect(fitting([1, 3]).at(2)).toBeCloseTo(0.5, 9);
     expect(fitting([]).ticks.length).toBeGreaterThan(0);
+  });
+  test("the largest numbers there are keep their places", () => {
+    for (const [low, high] of [[-1e308, 1e308], [1e308, 1e308], [0, 1.7e308], [-1.7e308, -1.7e308], [1e17, 1e17 + 32], [5e-324, 1e-323], [0, 5e-324]] as const) {
+      const s = fitting([low, high]);
+      for (const x of [low, high]) expect(s.at(x), `${x} in ${low}..${high}`).toSatisfy((p: number) => p >= 0 && p <= 1);
+      if (low < high) expect(s.at(low)).toBeLessThan(s.at(high));
+      expect(Number.isFinite(s.back(0)) && Number.isFinite(s.back(1))).toBe(true);
+      expect(s.ticks.length).toBeLessThan(30);
+    }
+    expect(linear(-0, 0).at(0)).toBeCloseTo(0.5, 9);
   });
   test("ticks are round", () => expect(niceTicks(0, 1, 5)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1]));
   test("the ninth look differs from the first", () => expect(looks(8)).not.toEqual(looks(0)));
