@@ -6,6 +6,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { Legend, NumbersTable, type Curve } from "./curves";
 import { hovered } from "./hover";
+import { bounds } from "./scales";
 import { shownTheme } from "./settings";
 import { clean, short } from "./text";
 import { save } from "./ui";
@@ -232,7 +233,7 @@ function options(p: ChartProps, layers: Layer[], width: number, frame: HTMLEleme
           const a = u.posToVal(u.select.left, "x");
           const b = u.posToVal(u.select.left + u.select.width, "x");
           u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-          p.onZoom?.(Number(a.toPrecision(6)), Number(b.toPrecision(6)));
+          p.onZoom?.(...bounds(a, b));
         },
       ],
       setSeries: [

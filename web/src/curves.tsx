@@ -10,7 +10,7 @@ import { drawn as newest, newestFirst } from "./newest";
 import { params, pastAt, set } from "./router";
 import { looks } from "./scales";
 import { band, clipped, smoothed } from "./smooth";
-import { clean, flat, number, short, csv } from "./text";
+import { clean, flat, number, short, csv, worded } from "./text";
 import { Failed, save } from "./ui";
 import { hovered } from "./hover";
 
@@ -289,16 +289,24 @@ export function Curves(props: CurvesProps) {
     return Array.from(all).sort();
   }, [props.trials]);
   const drawn: Drawn[] | null = useMemo(() => (lines.value ? dress(lines.value, { smooth, group, byId }) : null), [lines.value, smooth, group, byId]);
-  const yRange = useMemo(() => (clip && drawn ? clipped(drawn.flatMap((d) => d.y)) : null), [clip, drawn]);
+  const yRange = useMemo(() => (clip && drawn ? clipped(drawn.flatMap((d) => d.y), logY) : null), [clip, drawn, logY]);
   const options = named.includes(wanted) || !wanted ? named : [wanted, ...named];
   const thin = lines.value?.some((l) => l.x.length < l.count) ?? false;
+  const others = props.metrics.filter((m) => m.kind === "number" && m.group === parts(wanted).group && m.name !== parts(wanted).name).map((m) => `metric:${m.name}`);
+  const axes = x.startsWith("metric:") && !others.slice(0, 100).includes(x) ? [x, ...others.slice(0, 99)] : others.slice(0, 100);
   const epochs = props.metrics.some((m) => m.name === "epoch" || m.name === "epochs");
+  /** An x that the reports of the other group do not have is given up. */
+  const choose = (metric: string) => {
+    const has = (m: MetricInfo) => x === `metric:${m.name}` && m.group === parts(metric).group;
+    const lost = x.startsWith("metric:") && !props.metrics.some(has);
+    set({ metric: metric === props.metric ? null : metric, ...(lost ? { x: null, from: null, to: null } : {}) });
+  };
   return (
     <section class="curves">
       <div class="toolbar">
         <label>
           <span>Metric</span>
-          <select aria-label="Metric" value={wanted} onChange={(e) => set({ metric: e.currentTarget.value === props.metric ? null : e.currentTarget.value })}>
+          <select aria-label="Metric" value={wanted} onChange={(e) => choose(e.currentTarget.value)}>
             {options.map((m) => (
               <option key={m} value={m}>
                 {clean(m)}
@@ -313,14 +321,11 @@ export function Curves(props: CurvesProps) {
             <option value="time">Wall time</option>
             <option value="relative">Time it ran</option>
             {(epochs || x === "epoch") && <option value="epoch">Epoch</option>}
-            {props.metrics
-              .filter((m) => m.kind === "number" && m.group === parts(wanted).group && m.name !== parts(wanted).name)
-              .slice(0, 100)
-              .map((m) => (
-                <option key={m.name} value={`metric:${m.name}`}>
-                  {clean(m.name)}
-                </option>
-              ))}
+            {axes.map((key) => (
+              <option key={key} value={key}>
+                {clean(key.slice("metric:".length))}
+              </option>
+            ))}
           </select>
         </label>
         <label>
@@ -390,7 +395,7 @@ function dress(lines: Curve[], how: { smooth: number; group: string; byId: Map<n
     const groups = new Map<string, Curve[]>();
     for (const l of lines) {
       const t = how.byId.get(l.trial);
-      const key = t ? String(flat(t.hparams)[how.group] ?? "—") : "—";
+      const key = t ? worded(flat(t.hparams)[how.group]) : "—";
       groups.set(key, [...(groups.get(key) ?? []), l]);
     }
     return Array.from(groups)

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { comparator, condition, holds, parse, type Cell } from "./filter";
 import { band, clipped, smoothed } from "./smooth";
-import { between, fitting, linear, logarithmic, looks, niceTicks } from "./scales";
+import { bounds, fitting, linear, logarithmic, looks, niceTicks } from "./scales";
 import { standing, wouldFree } from "./reasons";
 import { lastState, lastStates, segments } from "./terminal";
-import { bytes, clean, csv, flat, moment, number, plain, short, span } from "./text";
+import { bytes, clean, csv, flat, moment, named, number, plain, short, span, worded } from "./text";
 import { joined, patched, pieces, read } from "./address";
 import { drawn, newestFirst } from "./newest";
 import { parts } from "./yaml";
@@ -100,14 +100,14 @@ describe("smoothing", () => {
     expect(clipped([-1, -2, 0], true)).toBeNull();
   });
   test("what one drags over is kept in numbers that still tell it from what is beside it", () => {
-    expect(between(0.123456789, 0.987654321)).toEqual([0.1234, 0.9877]);
-    expect(between(1764046123.4, 1764046183.9)).toEqual([1764046123.4, 1764046183.9]);
-    expect(between(1000003, 1000101)).toEqual([1000003, 1000101]);
-    expect(between(9, 1)).toEqual([1, 9]);
-    expect(between(2.5, 2.5)).toEqual([2.5, 2.5]);
-    expect(between(1e-7, 3.33333e-4)).toEqual([1e-7, 3.334e-4]);
+    expect(bounds(0.123456789, 0.987654321)).toEqual([0.1234, 0.9877]);
+    expect(bounds(1764046123.4, 1764046183.9)).toEqual([1764046123.4, 1764046183.9]);
+    expect(bounds(1000003, 1000101)).toEqual([1000003, 1000101]);
+    expect(bounds(9, 1)).toEqual([1, 9]);
+    expect(bounds(2.5, 2.5)).toEqual([2.5, 2.5]);
+    expect(bounds(1e-7, 3.33333e-4)).toEqual([1e-7, 3.334e-4]);
     for (const [a, b] of [[1 / 3, 2 / 3], [-1e308, 1e308], [-5, 1e-9], [1e15 + 1, 1e15 + 3], [-2 / 3, -1 / 3]] as const) {
-      const [low, high] = between(a, b);
+      const [low, high] = bounds(a, b);
       expect(low <= a && high >= b && Number.isFinite(low) && Number.isFinite(high), `${a}..${b}: ${low}..${high}`).toBe(true);
     }
   });
@@ -217,6 +217,13 @@ test("numbers for people", () => {
   expect(span(7500)).toBe("2 h 5 min");
   expect(moment("2026-01-02T03:04:05Z", "utc")).toBe("2026-01-02 03:04:05Z");
   expect(flat({ a: { b: 1 }, c: [2] })).toEqual({ "a.b": 1, c: [2] });
+});
+test("a hyperparameter as text is the same wherever it stands", () => {
+  expect(["adam", 0.1, -0, true, [1, 2], { a: [{ b: 1 }] }, null, undefined, "NaN"].map(worded)).toEqual(["adam", "0.1", "0", "true", "[1,2]", '{"a":[{"b":1}]}', "—", "—", "NaN"]);
+});
+test("a metric has a group and a name", () => {
+  expect(named("validation.val/loss, a.b %2F")).toEqual({ group: "validation", name: "val/loss, a.b %2F" });
+  for (const wrong of ["", "loss", ".loss", "training."]) expect(named(wrong)).toEqual({ group: "", name: "" });
 });
 test("what is in a map is its own", () => {
   expect(flat({ a: {}, b: { c: {} }, d: [] })).toEqual({ a: {}, "b.c": {}, d: [] }); // nothing disappears

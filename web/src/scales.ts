@@ -60,7 +60,7 @@ export function fitting(values: readonly number[]): Scale {
 }
 
 /** Two ends in their order, with as many digits as what lies between them needs: rounded away from it, so that all of it stays. */
-export function between(a: number, b: number): [number, number] {
+export function bounds(a: number, b: number): [number, number] {
   const low = Math.min(a, b);
   const high = Math.max(a, b);
   if (!(high > low)) return [low, high];
