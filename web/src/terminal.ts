@@ -44,6 +44,9 @@ function of256(n: number): string {
 /** Escape sequences: those that colour are obeyed, all others are left out. */
 const sequence = /\u001b(?:\[([0-?]*)[ -/]*([@-~])|[\]P^_X][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[ -/]+[0-~]|[0-~])/;
 
+/** A part of a line without what only a terminal is told. */
+export const withoutSequences = (text: string): string => text.replace(new RegExp(sequence, "g"), "").replace(/\r+$/, "");
+
 export function segments(line: string): Segment[] {
   const out: Segment[] = [];
   let fg = "";
