@@ -18,8 +18,8 @@ export type Parsed = { ok: true; conditions: Condition[] } | { ok: false; fault:
 
 const ops = ["!=", "<=", ">=", "=", "<", ">", "~"] as const;
 
-/** `known`: the keys that there are, or nothing where that is not known. */
-export function parse(text: string, known?: ReadonlySet<string>): Parsed {
+/** `known`: the keys that there are, or nothing where that is not known; `early`: there may be more. */
+export function parse(text: string, known?: ReadonlySet<string>, early = false): Parsed {
   const conditions: Condition[] = [];
   let i = 0;
   const wrong = (at: number, message: string): Parsed => ({ ok: false, fault: { at, message } });
@@ -61,7 +61,7 @@ export function parse(text: string, known?: ReadonlySet<string>): Parsed {
       continue;
     }
     if (value === "" && !quoted) return wrong(i, `what should ${key} be compared with?`);
-    const column = known ? resolve(key, known) : key;
+    const column = known ? (resolve(key, known) ?? (early ? key : null)) : key;
     if (column === null) return wrong(start, `there is no column '${key}'`);
     conditions.push({ key: column, op, value, at: start });
   }

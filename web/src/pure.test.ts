@@ -48,6 +48,7 @@ describe("the filter language", () => {
     expect(parse("state=ERROR best<", new Set(["state", "best"]))).toEqual({ ok: false, fault: { at: 17, message: "what should best be compared with?" } });
     expect(parse("name='x", new Set(["name"]))).toEqual({ ok: false, fault: { at: 5, message: "this quote is not closed" } });
     expect(parse("a b zzz=1", new Set(["id"]))).toEqual({ ok: false, fault: { at: 4, message: "there is no column 'zzz'" } });
+    expect(parse("lr>1 zzz=1", new Set(["hp.lr"]), true)).toMatchObject({ ok: true, conditions: [{ key: "hp.lr" }, { key: "zzz" }] }); // columns are on their way
     expect(parse("=3")).toEqual({ ok: false, fault: { at: 0, message: "there is no column before =" } });
   });
 });
