@@ -4,6 +4,9 @@ import { number } from "./text";
 
 export type Cell = number | string | boolean | null | undefined;
 
+/** What a report or a configuration has, as a cell: lists and maps as JSON. */
+export const asCell = (x: unknown): Cell => (x === undefined || x === null ? null : typeof x === "number" || typeof x === "boolean" ? x : typeof x === "string" ? (number(x) ?? x) : JSON.stringify(x));
+
 export interface Condition {
   key: string; // empty: a bare word
   op: "=" | "!=" | "<" | "<=" | ">" | ">=" | "~";

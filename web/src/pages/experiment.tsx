@@ -278,9 +278,8 @@ function LastDecisions(props: { of: Experiment; at: number }) {
 function Trials(props: { of: Experiment }) {
   const e = props.of;
   const p = params.value;
-  const wanted = namedMetrics(p.list("cols"), p.text("sort"), p.text("q"));
-  const { rows, now, again } = useTrials(e.id, wanted);
-  const { metrics } = useMetrics(e.id);
+  const { metrics, known } = useMetrics(e.id);
+  const { rows, now, again } = useTrials(e.id, namedMetrics([...p.list("cols"), p.text("sort")], p.text("q"), metrics.value));
   const hps = useHparams(rows.value);
   const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric), [hps, metrics.value, e.searcherMetric]);
   if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
@@ -294,6 +293,7 @@ function Trials(props: { of: Experiment }) {
       usualSort="id"
       selectable
       hovers
+      loading={!known.value}
       bare={["id"]}
       command={`troupe trial list ${e.id}`}
       empty={rows.value ? <Empty>No trial yet.</Empty> : ""}
