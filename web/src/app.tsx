@@ -9,7 +9,7 @@ import { connection, lastData, newVersion, paused } from "./live";
 import { SignIn } from "./pages/login";
 import { follow, go, path, place } from "./router";
 import { shownTheme } from "./settings";
-import { Confirm, Link, said } from "./ui";
+import { Confirm, Link, Note, said } from "./ui";
 import { clean } from "./text";
 
 export interface PageProps {
@@ -172,6 +172,7 @@ export function App() {
       <div class="sr" role="status" aria-live="polite">
         {said.value}
       </div>
+      <Note />
       <Confirm />
       <Shortcuts />
       <Palette />

@@ -8,7 +8,7 @@ import { paused } from "./live";
 import { go, path, params } from "./router";
 import { singleKeys, theme } from "./settings";
 import { clean } from "./text";
-import { say } from "./ui";
+import { refused, say, tell } from "./ui";
 import type { GetExperimentsResponse } from "./api_types";
 
 const shortcutsOpen = signal(false);
@@ -85,7 +85,7 @@ export function useKeys(): void {
         case ".":
           done();
           paused.value = !paused.value;
-          say(paused.value ? "paused" : "live");
+          tell(paused.value ? "paused" : "live");
           break;
       }
     };
@@ -160,7 +160,7 @@ function choices(experiments: Experiment[]): Choice[] {
   const at = /^\/experiments\/(\d+)/.exec(path.peek())?.[1];
   const current = experiments.find((e) => String(e.id) === at);
   if (current && may("change experiment")) {
-    const order = (what: string, done: string) => () => void post(`/api/v1/experiments/${current.id}/${what}`).then(() => say(done));
+    const order = (what: string, done: string) => () => void post(`/api/v1/experiments/${current.id}/${what}`).then(() => say(done), refused);
     if (current.state === "STATE_ACTIVE") all.push({ title: `Pause experiment ${current.id}`, hint: "action", go: order("pause", "pausing") });
     if (current.state === "STATE_PAUSED") all.push({ title: `Resume experiment ${current.id}`, hint: "action", go: order("activate", "resumed") });
   }

@@ -8,7 +8,7 @@ import { Grid, type Column } from "../grid";
 import { paused, returns } from "../live";
 import { params, set } from "../router";
 import { clean, short, span } from "../text";
-import { Empty, Failed, question, say, useRead } from "../ui";
+import { Empty, Failed, question, refused, say, useRead } from "../ui";
 import type { ShellActorRow as Actor, ShellActors, ShellInfo, ShellLinks, ShellNotes, ShellOrders, ShellState, ShellTree as Branch } from "../api_types";
 
 const columns: Column<Actor>[] = [
@@ -133,7 +133,7 @@ function One(props: { name: string }) {
   const order = (path: string, done: string) =>
     post(`/troupe/v1/shell/${path}`, { actor: props.name }).then(
       () => say(done),
-      (why: unknown) => say(explain(why)),
+      refused,
     );
   const ask = (what: "kill" | "restart") =>
     (question.value = {
@@ -170,7 +170,7 @@ function One(props: { name: string }) {
                 go: () =>
                   void post("/troupe/v1/shell/drain", { node: agent, on: true }).then(
                     () => say(`${agent} drains`),
-                    (why: unknown) => say(explain(why)),
+                    refused,
                   ),
               })
             }
@@ -311,7 +311,7 @@ function Trace(props: { name: string }) {
         rows.value = rows.peek().concat(parts.filter((l) => l.startsWith("data: ")).map((l) => l.slice(6)));
       }
     } catch (why) {
-      if (!abort.current.signal.aborted) say(explain(why));
+      if (!abort.current.signal.aborted) refused(why);
     }
     running.value = false;
   };

@@ -1,6 +1,6 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { get, may, post, explain, type Experiment, type ExperimentExplanation, type Trial } from "../api";
+import { get, may, post, type Experiment, type ExperimentExplanation, type Trial } from "../api";
 import { usePage, type PageProps } from "../app";
 import { Curves, MoreCurves } from "../curves";
 import { Grid } from "../grid";
@@ -10,7 +10,7 @@ import { TimeSlider } from "../past";
 import { go, params, pastAt } from "../router";
 import { clean, flat, number, short, span, state } from "../text";
 import { namedMetrics, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
-import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, Progress, question, say, State, Time, useRead } from "../ui";
+import { CopyCommand, CopyLink, each, Empty, Facts, Failed, isUnknown, Link, Progress, question, refused, say, State, tell, Time, useRead } from "../ui";
 import { CheckpointGrid } from "../checkpoints";
 import { EventGrid } from "../events";
 import { SearchLog } from "../log";
@@ -48,7 +48,7 @@ export default function ExperimentPage(props: PageProps) {
       if (e.name !== "experiment" || e.data.id !== id) return;
       const fresh = e.data;
       const old = one.peek();
-      if (old && old.state !== fresh.state) say(`experiment ${id} is ${state(fresh.state).toLowerCase()}`);
+      if (old && old.state !== fresh.state) tell(`experiment ${id} is ${state(fresh.state).toLowerCase()}`);
       one.value = { ...old, ...fresh };
     });
   }, [id]);
@@ -115,8 +115,8 @@ function Actions(props: { of: Experiment; plain: boolean }) {
   const fork = useSignal(false);
   const order = (what: string, done: string) =>
     post(`/api/v1/experiments/${e.id}/${what}`).then(
-      () => say(done),
-      (why: unknown) => say(explain(why)),
+      () => say(`experiment ${e.id} is ${done}`),
+      refused,
     );
   return (
     <div class="buttons">
@@ -127,11 +127,21 @@ function Actions(props: { of: Experiment; plain: boolean }) {
               Resume
             </button>
           ) : (
-            <button type="button" onClick={() => void order("pause", "pausing")} disabled={/STOPPING/.test(e.state)}>
+            <button type="button" onClick={() => void order("pause", "about to pause")} disabled={/STOPPING/.test(e.state)}>
               Pause
             </button>
           )}
-          <button type="button" onClick={() => void order("cancel", "canceling: a last checkpoint is saved")}>
+          <button
+            type="button"
+            onClick={() =>
+              (question.value = {
+                title: `Cancel experiment ${e.id}?`,
+                text: `${e.id} ${clean(e.name)}: its trials save a last checkpoint and end. It cannot be resumed.`,
+                button: "Cancel experiment",
+                go: () => void order("cancel", "canceled: its trials save a last checkpoint"),
+              })
+            }
+          >
             Cancel
           </button>
         </>
@@ -315,10 +325,7 @@ function Trials(props: { of: Experiment }) {
                     title: `Kill ${ids.length === 1 ? `trial ${ids[0]}` : `${ids.length} trials`}?`,
                     text: `Trials ${ids.join(", ")}: what was not saved in a checkpoint is lost.`,
                     button: "Kill",
-                    go: () => void Promise.all(ids.map((t) => post(`/api/v1/trials/${t}/kill`))).then(
-                      () => say("killed"),
-                      (why: unknown) => say(explain(why)),
-                    ),
+                    go: () => void each(ids, "trial", (t) => post(`/api/v1/trials/${t}/kill`), ids.length === 1 ? `trial ${ids[0]} is killed` : `${ids.length} trials are killed`),
                   })
                 }
               >

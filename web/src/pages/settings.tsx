@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { explain, get, may, post, request, session } from "../api";
+import { explain, get, may, post, request, session, signedOut } from "../api";
 import { usePage } from "../app";
 import { density, singleKeys, theme, zone, type Theme } from "../settings";
 import { clean } from "../text";
@@ -62,7 +62,7 @@ function OwnPassword() {
         post(`/api/v1/users/${user.id}/password`, first.current!.value).then(
           () => {
             say("the password is changed: sign in with it");
-            location.assign("/ui/login");
+            signedOut();
           },
           (why: unknown) => (fault.value = explain(why)),
         );

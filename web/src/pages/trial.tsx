@@ -1,6 +1,6 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { get, may, post, explain, type Experiment, type Explanation, type Trial } from "../api";
+import { get, may, post, type Experiment, type Explanation, type Trial } from "../api";
 import { usePage, type PageProps } from "../app";
 import { CheckpointGrid } from "../checkpoints";
 import { Curves, MoreCurves } from "../curves";
@@ -15,7 +15,7 @@ import { Structured } from "../structured";
 import { segments } from "../terminal";
 import { clean, flat, number, short, span, state } from "../text";
 import { useMetrics } from "../trials";
-import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, say, State, Time, useRead } from "../ui";
+import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, refused, say, State, Time, useRead } from "../ui";
 import { duration } from "./experiments";
 import { ended } from "./home";
 import type { GetExperimentResponse, GetTaskResponse, GetTrialResponse, LogPage, MetricReport as Report, Task, Trial as Full } from "../api_types";
@@ -95,7 +95,7 @@ export default function TrialPage(props: PageProps) {
                       title: `Kill trial ${id}?`,
                       text: `Trial ${id} of experiment ${v.trial.experimentId}: what was not saved in a checkpoint is lost.`,
                       button: "Kill",
-                      go: () => void post(`/api/v1/trials/${id}/kill`).then(() => say("killed"), (why: unknown) => say(explain(why))),
+                      go: () => void post(`/api/v1/trials/${id}/kill`).then(() => say(`trial ${id} is killed`), refused),
                     })
                   }
                 >
