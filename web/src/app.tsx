@@ -8,9 +8,9 @@ import { Shortcuts, Palette, useKeys } from "./keys";
 import { connection, lastData, newVersion, paused } from "./live";
 import { SignIn } from "./pages/login";
 import { follow, go, path, place } from "./router";
-import { shownTheme } from "./settings";
+import { shownTheme, zone } from "./settings";
 import { Confirm, Link, Note, said } from "./ui";
-import { clean } from "./text";
+import { clean, moment } from "./text";
 
 export interface PageProps {
   path: string;
@@ -106,12 +106,12 @@ export function App() {
   useEffect(() => {
     // Another page, and not another tab of the same one: its heading is read first, once it is there.
     const group = (p: string) => p.split("/").slice(0, 3).join("/");
-    if (group(before.current) === group(at) || (!login && !page?.page)) return;
+    if (group(before.current) === group(at) || (!login && (!ready || (page !== null && !page.page)))) return;
     const was = before.current;
     before.current = at;
     if (was !== "/login" && at === "/login") return; // a field has it
     requestAnimationFrame(() => main.current?.querySelector<HTMLElement>("h1")?.focus());
-  }, [at, page?.page, login]);
+  }, [at, page?.page, login, ready]);
   return (
     <>
       <a
@@ -150,7 +150,7 @@ export function App() {
       )}
       {connection.value === "lost" && (
         <div class="notice" role="status">
-          connection lost, trying again (last data {lastData.value?.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) ?? "—"})
+          connection lost, trying again (last data {moment(lastData.value?.toISOString(), zone.value).slice(11, 16) || "—"})
         </div>
       )}
       <Main name={inner} refer={main}>
@@ -250,7 +250,7 @@ function Again() {
     if (!asked && box.current?.open) box.current.close();
   }, [asked]);
   return (
-    <dialog ref={box} aria-label="Sign in again" onCancel={(e) => e.preventDefault()}>
+    <dialog ref={box} aria-label="Sign in again" onCancel={(e) => e.preventDefault()} onClose={() => askAgain.peek() && box.current?.showModal()}>
       {asked && <SignIn over key={key.value} />}
     </dialog>
   );

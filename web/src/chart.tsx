@@ -1,6 +1,7 @@
 // A line chart: uPlot draws, this keeps it as what is to be shown changes.
 
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -35,6 +36,7 @@ export interface ChartProps {
   onCsv?: () => void;
   marks?: { at: number; label: string }[] | undefined;
   note?: string;
+  none?: ComponentChildren; // said where there is no curve
   numbers: Signal<Curve[] | null>;
 }
 
@@ -138,7 +140,7 @@ export function Chart(props: ChartProps) {
   return (
     <figure class="chart" data-testid="chart" data-metric={props.metric} data-state="loading" ref={frame}>
       <div ref={box} class="plot" role="img" aria-label={clean(label)} />
-      {props.lines && values === 0 && <p class="empty">No report of {clean(props.metric)} yet.</p>}
+      {props.lines && values === 0 && <p class="empty">{props.none ?? <>No report of <bdi>{clean(props.metric)}</bdi> yet.</>}</p>}
       {props.lines && <Legend lines={props.lines} />}
       <figcaption>
         {props.note && <span class="note">{props.note} </span>}

@@ -46,8 +46,8 @@ export function logarithmic(low: number, high: number): Scale {
   };
 }
 
-/** Linear or logarithmic, as the values lie: three decades or more of positive numbers are logarithmic. */
-export function fitting(values: readonly number[]): Scale {
+/** Linear, or logarithmic where it may be and the values are positive and lie far apart. */
+export function fitting(values: readonly number[], may = true): Scale {
   const finite = values.filter(Number.isFinite);
   if (finite.length === 0) return linear(0, 1);
   let low = Infinity;
@@ -56,7 +56,7 @@ export function fitting(values: readonly number[]): Scale {
     low = Math.min(low, v);
     high = Math.max(high, v);
   }
-  return low > 0 && high / low >= 100 ? logarithmic(low, high) : linear(low, high);
+  return may && low > 0 && high / low >= 100 ? logarithmic(low, high) : linear(low, high);
 }
 
 /** Two ends in their order, with as many digits as what lies between them needs: rounded away from it, so that all of it stays. */

@@ -9,7 +9,7 @@ import { place, prefix } from "./router";
 import { zone } from "./settings";
 import { clean, moment, state } from "./text";
 
-export function Link(props: { to: string; children: ComponentChildren; class?: string; role?: "tab"; current?: boolean; selected?: boolean; label?: string; hover?: string }) {
+export function Link(props: { to: string; children: ComponentChildren; class?: string; role?: "tab"; current?: boolean; selected?: boolean; label?: string; title?: string; hover?: string }) {
   return (
     <a
       href={prefix + props.to}
@@ -18,6 +18,7 @@ export function Link(props: { to: string; children: ComponentChildren; class?: s
       aria-current={props.current ? "page" : undefined}
       aria-selected={props.selected}
       aria-label={props.label}
+      title={props.title}
       onMouseEnter={props.hover === undefined ? undefined : () => (hovered.value = props.hover!)}
       onMouseLeave={props.hover === undefined ? undefined : () => (hovered.value = null)}
     >
@@ -190,6 +191,9 @@ export function Failed(props: { why: unknown; again: () => void }) {
     </div>
   );
 }
+
+/** Those that the address names may be any digits. */
+export const isId = (id: number): boolean => id > 0 && Number.isSafeInteger(id);
 
 export const isUnknown = (why: unknown): boolean => why instanceof Refused && why.status === 404;
 

@@ -1,8 +1,9 @@
 import { useMemo } from "preact/hooks";
 import { get, Refused, type Experiment } from "../api";
+import { useChanges } from "../changes";
 import { Grid } from "../grid";
 import { hovered } from "../hover";
-import { params, set } from "../router";
+import { params, pastAt, set } from "../router";
 import { clean, csv, short } from "../text";
 import { dimension, full, passes, readBrushes, withBrushes, writeBrushes, type Brush } from "../brush";
 import { Front, Heatmap, History, Parallel, Scatter, Timeline } from "../plots";
@@ -20,6 +21,7 @@ export function Analysis(props: { of: Experiment }) {
   const p = params.value;
   const brushText = p.text("brush");
   const brushes = useMemo(() => readBrushes(brushText), [brushText]);
+  const past = pastAt.value > 0;
   const chosen = ["ax", "ay", "ac"].map((name) => p.text(name));
   const { rows, now, again } = useTrials(e.id, namedMetrics([...chosen, ...brushes.map((b) => b.key), ...p.list("cols"), p.text("sort")], p.text("q"), metrics.value));
   const all = rows.value ?? [];
@@ -44,6 +46,7 @@ export function Analysis(props: { of: Experiment }) {
   if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
   if (rows.value && all.length === 0) return <Empty>No trial yet.</Empty>;
   if (!rows.value) return null;
+  const end = (x: number | string) => (typeof x === "number" ? short(x) : clean(x));
   const choose = (label: string, name: string, at: string) => (
     <label>
       <span>{label}</span>
@@ -60,7 +63,14 @@ export function Analysis(props: { of: Experiment }) {
     <>
       {brushes.length > 0 && (
         <p role="status">
-          {passing.size} of {all.length} trials pass {brushes.map((b) => `${clean(title(full(b.key)))} ${typeof b.from === "number" ? short(b.from) : clean(String(b.from))} … ${typeof b.to === "number" ? short(b.to as number) : clean(String(b.to))}`).join(", ")}.{" "}
+          {passing.size} of {all.length} trials pass{" "}
+          {brushes.map((b, i) => (
+            <span key={i}>
+              {i > 0 && ", "}
+              <bdi>{clean(title(full(b.key)))}</bdi> <bdi>{end(b.from)}</bdi> … <bdi>{end(b.to)}</bdi>
+            </span>
+          ))}
+          .{" "}
           <button type="button" onClick={() => set({ brush: null })}>
             Show all
           </button>
@@ -72,7 +82,7 @@ export function Analysis(props: { of: Experiment }) {
       </section>
       <section>
         <h2>Importance of hyperparameters</h2>
-        <ImportanceChart of={e} trials={all.filter((t) => t.best).length} />
+        {past ? <p class="hint">Known of all its trials alone, as they are now.</p> : <ImportanceChart of={e} trials={all.filter((t) => t.best).length} />}
       </section>
       <section>
         <h2>Parallel coordinates</h2>
@@ -105,7 +115,7 @@ export function Analysis(props: { of: Experiment }) {
           <Heatmap rows={shown} x={dim.get(heatX)!} y={dim.get(heatY)!} of={dim.get("best")!} />
         </section>
       )}
-      <Pareto of={e} passing={passing} />
+      {!past && <Pareto of={e} passing={passing} />}
       <section>
         <h2>Timeline</h2>
         <Timeline rows={shown} />
@@ -153,7 +163,8 @@ function ImportanceChart(props: { of: Experiment; trials: number }) {
 
 function Pareto(props: { of: Experiment; passing: ReadonlySet<number> }) {
   const several = Array.isArray((props.of.config["searcher"] as { metrics?: unknown } | undefined)?.metrics) || Array.isArray((props.of.config["searcher"] as { metric?: unknown } | undefined)?.metric);
-  const { now } = useRead(`pareto ${props.of.id} ${several} ${props.of.numTrials}`, (signal) => (several ? get<ParetoFront>(`/troupe/v1/experiments/${props.of.id}/pareto`, {}, signal) : Promise.resolve(null)));
+  const { now, again } = useRead(`pareto ${props.of.id} ${several}`, (signal) => (several ? get<ParetoFront>(`/troupe/v1/experiments/${props.of.id}/pareto`, {}, signal) : Promise.resolve(null)));
+  useChanges(several ? [`experiment/${props.of.id}`] : [], 3000, again);
   const f = now.value.state === "ready" ? now.value.value : null;
   if (!f || f.metrics.length < 2) return null;
   const [a, b] = f.metrics as [ParetoFront["metrics"][0], ParetoFront["metrics"][0]];
@@ -171,7 +182,12 @@ function Pareto(props: { of: Experiment; passing: ReadonlySet<number> }) {
           {shown.map((p) => (
             <li key={p.trialId} class={hovered.value === String(p.trialId) ? "hovered" : ""} onMouseEnter={() => (hovered.value = String(p.trialId))} onMouseLeave={() => (hovered.value = null)}>
               <Link to={`/trials/${p.trialId}`}>trial {p.trialId}</Link>{" "}
-              {f.metrics.map((m) => `${clean(m.name)} ${short(p.metrics[m.name] ?? null)}`).join(", ")}
+              {f.metrics.map((m, i) => (
+                <span key={m.name}>
+                  {i > 0 && ", "}
+                  <bdi>{clean(m.name)}</bdi> {short(p.metrics[m.name] ?? null)}
+                </span>
+              ))}
             </li>
           ))}
         </ul>

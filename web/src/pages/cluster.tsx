@@ -145,7 +145,7 @@ export default function Cluster() {
                 const mine = all.filter((a) => a.resourcePools.includes(p));
                 return (
                   <li key={p}>
-                    {clean(p)}: {mine.reduce((n, a) => n + busy(a), 0)} of {mine.reduce((n, a) => n + slots(a).length, 0)} slots used
+                    <bdi>{clean(p)}</bdi>: {mine.reduce((n, a) => n + busy(a), 0)} of {mine.reduce((n, a) => n + slots(a).length, 0)} slots used
                   </li>
                 );
               })}

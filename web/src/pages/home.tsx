@@ -1,8 +1,6 @@
-import { useSignalEffect } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { get, session, type Experiment, type ExperimentExplanation } from "../api";
 import { usePage } from "../app";
-import { listen, returns } from "../live";
+import { useChanges } from "../changes";
 import { standing } from "../reasons";
 import { short, clean, number } from "../text";
 import { Copy, Failed, Link, Progress, State, Time, useRead } from "../ui";
@@ -34,20 +32,7 @@ const commands = ["troupe run configs/experiments/digits-asha.yaml", "troupe exp
 
 export default function Home() {
   const { now, again } = useRead("home", read);
-  useEffect(() => {
-    let due: ReturnType<typeof setTimeout> | undefined;
-    const stop = listen(["experiments"], () => {
-      clearTimeout(due);
-      due = setTimeout(again, 300);
-    });
-    return () => {
-      clearTimeout(due);
-      stop();
-    };
-  }, []);
-  useSignalEffect(() => {
-    if (returns.value > 0) again();
-  });
+  useChanges(["experiments"], 300, again);
   const view = now.value;
   usePage("Home", view.state === "loading" ? "loading" : view.state === "error" ? "error" : view.value.all.length === 0 ? "empty" : "ready");
   return (
@@ -104,13 +89,13 @@ function Overview(props: View) {
             {mine.map((e) => (
               <li key={e.id}>
                 <Link to={`/experiments/${e.id}`}>
-                  {e.id} {clean(e.name)}
+                  {e.id} <bdi>{clean(e.name)}</bdi>
                 </Link>{" "}
                 <State of={e.state} /> <Progress of={e.progress} />
                 <div>
                   {e.bestTrialId ? (
                     <>
-                      best {clean(e.searcherMetric)} {short(number(e.bestTrialSearcherMetric))} by <Link to={`/trials/${e.bestTrialId}`}>trial {e.bestTrialId}</Link>
+                      best <bdi>{clean(e.searcherMetric)}</bdi> {short(number(e.bestTrialSearcherMetric))} by <Link to={`/trials/${e.bestTrialId}`}>trial {e.bestTrialId}</Link>
                     </>
                   ) : (
                     "no validation yet"
@@ -128,7 +113,7 @@ function Overview(props: View) {
             {props.waiting.map((w) => (
               <li key={w.id}>
                 <Link to={`/experiments/${w.id}`}>
-                  {w.id} {clean(w.name)}
+                  {w.id} <bdi>{clean(w.name)}</bdi>
                 </Link>
                 <div>{clean(standing(w.why))}</div>
               </li>
@@ -156,7 +141,7 @@ function Failure(props: { of: Experiment }) {
   return (
     <li>
       <Link to={`/experiments/${props.of.id}`}>
-        {props.of.id} {clean(props.of.name)}
+        {props.of.id} <bdi>{clean(props.of.name)}</bdi>
       </Link>{" "}
       <Time at={props.of.endTime} />
       <div class="line">{v.state === "ready" ? clean(v.value.why.split("\n")[0] ?? "") : ""}</div>

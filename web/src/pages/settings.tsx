@@ -69,7 +69,7 @@ function OwnPassword() {
       }}
     >
       <h2>Own password</h2>
-      <p class="hint">All sessions of {clean(user.username)} end with it, this one too.</p>
+      <p class="hint">All sessions of <bdi>{clean(user.username)}</bdi> end with it, this one too.</p>
       <label>
         <span>New password</span>
         <input ref={first} type="password" autocomplete="new-password" />
