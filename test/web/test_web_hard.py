@@ -379,20 +379,6 @@ def test_a_refusal_is_seen_until_one_closes_it(site, page, hard):
     page.fine_but(400)
 
 
-def test_cancel_asks_once(site, page):
-    search = site.submit_search(name="to cancel", trials=2, epoch_s=0.5)
-    page.go(f"/experiments/{search}")
-    page.page.get_by_role("button", name="Cancel", exact=True).click()
-    dialog = page.page.get_by_role("alertdialog", name=f"Cancel experiment {search}?")
-    dialog.wait_for()
-    page.page.keyboard.press("Escape")
-    assert page.page.get_by_role("alertdialog").count() == 0
-    page.page.get_by_role("button", name="Cancel", exact=True).click()
-    dialog.get_by_role("button", name="Cancel experiment").click()
-    assert "CANCELED" in site.wait_ended(search)
-    page.fine()
-
-
 def test_copying_works_without_the_clipboard_of_a_secure_page(site, page):
     page.page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     page.go(f"/experiments/{site.search}/trials?sort=-best")

@@ -8,7 +8,7 @@ import "uplot/dist/uPlot.min.css";
 import { Legend, NumbersTable, type Curve } from "./curves";
 import { hovered } from "./hover";
 import { bounds } from "./scales";
-import { shownTheme } from "./settings";
+import { shownTheme, zone } from "./settings";
 import { clean, short } from "./text";
 import { save } from "./ui";
 
@@ -198,6 +198,10 @@ function options(p: ChartProps, layers: Layer[], width: number, frame: HTMLEleme
     width,
     height: p.height,
     pxAlign: 0,
+    tzDate: (seconds) => {
+      const at = new Date(seconds * 1000);
+      return zone.peek() === "utc" ? new Date(at.getTime() + at.getTimezoneOffset() * 60_000) : at;
+    },
     legend: { show: false },
     scales: {
       x: { time: wall, distr: p.logX && !wall ? 3 : 1 },

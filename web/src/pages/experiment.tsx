@@ -154,17 +154,7 @@ function Actions(props: { of: Experiment; plain: boolean }) {
               Pause
             </button>
           )}
-          <button
-            type="button"
-            onClick={() =>
-              (question.value = {
-                title: `Cancel experiment ${e.id}?`,
-                text: `${e.id} ${clean(e.name)}: its trials save a last checkpoint and end. It cannot be resumed.`,
-                button: "Cancel experiment",
-                go: () => void order("cancel", "canceled: its trials save a last checkpoint"),
-              })
-            }
-          >
+          <button type="button" onClick={() => void order("cancel", "canceled; its trials save a last checkpoint, from which `troupe experiment continue` goes on")}>
             Cancel
           </button>
         </>

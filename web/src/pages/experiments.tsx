@@ -98,17 +98,7 @@ export default function Experiments() {
                     <button type="button" onClick={() => void order(ids, "activate", "resumed")}>
                       Resume
                     </button>
-                    <button
-                      type="button"
-                      onClick={() =>
-                        (question.value = {
-                          title: `Cancel ${several(ids)}?`,
-                          text: `${namesOf(ids)}: the trials save a last checkpoint and end. They cannot be resumed.`,
-                          button: ids.length === 1 ? "Cancel experiment" : "Cancel experiments",
-                          go: () => void order(ids, "cancel", "canceled"),
-                        })
-                      }
-                    >
+                    <button type="button" onClick={() => void order(ids, "cancel", "canceled")}>
                       Cancel
                     </button>
                   </>

@@ -12,11 +12,20 @@ interface View {
   waiting: { id: number; name: string; why: ExperimentExplanation }[];
 }
 
+const newest = 200;
+
 async function read(signal: AbortSignal): Promise<View> {
   const [list, status] = await Promise.all([
-    get<GetExperimentsResponse>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal),
+    get<GetExperimentsResponse>("/api/v1/experiments", { limit: newest, orderBy: "ORDER_BY_DESC" }, signal),
     get<Status>("/troupe/v1/status", {}, signal),
   ]);
+  // What runs may be older than the newest.
+  if (list.experiments.length === newest) {
+    const known = new Set(list.experiments.map((e) => e.id));
+    const states = ["ACTIVE", "PAUSED", "STOPPING_CANCELED", "STOPPING_KILLED", "STOPPING_COMPLETED", "STOPPING_ERROR"].map((s) => `states=STATE_${s}`).join("&");
+    const open = await get<GetExperimentsResponse>(`/api/v1/experiments?limit=${newest}&orderBy=ORDER_BY_DESC&${states}`, {}, signal);
+    list.experiments.push(...open.experiments.filter((e) => !known.has(e.id)));
+  }
   const open = list.experiments.filter((e) => !ended(e)).slice(0, 20);
   const why = await Promise.all(open.map((e) => get<ExperimentExplanation>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal).catch(() => null)));
   return {
