@@ -9,6 +9,7 @@ import { listen, returns } from "./live";
 import { drawn as newest, newestFirst } from "./newest";
 import { params, pastAt, set } from "./router";
 import { looks } from "./scales";
+import { isTopic } from "./topics";
 import { band, clipped, smoothed } from "./smooth";
 import { clean, flat, number, short, csv, worded } from "./text";
 import { Failed, save } from "./ui";
@@ -91,6 +92,13 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
     let due = 0;
     let reread: ReturnType<typeof setTimeout> | undefined;
     const wanted = of.trials ? new Set(of.trials) : null;
+    const later = () => {
+      reread ??= setTimeout(() => {
+        reread = undefined;
+        read();
+      }, 2000);
+    };
+    const newest = new Map<number, number>(); // steps
     const flush = () => {
       due = 0;
       const now = lines.peek();
@@ -104,6 +112,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
         const last = line.x[line.x.length - 1] ?? -Infinity;
         let i = 0;
         while (i < p.x.length && p.x[i]! <= last) ++i;
+        if (i > 0) later(); // a run that went on from an earlier step: what the one before had reported from there on is given up
         let nx = line.x.concat(p.x.slice(i));
         let ny = line.y.concat(p.y.slice(i));
         if (nx.length > most) [nx, ny] = thinned(nx, ny, points);
@@ -112,21 +121,24 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
       for (const [trial, p] of all) if (!wanted || wanted.has(trial)) next.push({ trial, row: p.row, count: p.x.length, x: p.x, y: p.y });
       lines.value = next;
     };
+    // A metric that no topic can name moves with the trials.
+    const topic = (e: number) => `series/${e}/${metric.replace(".", "/")}`;
     const stop = listen(
-      experiments.map((e) => `series/${e}/${metric.replace(".", "/")}`),
+      experiments.map((e) => (isTopic(topic(e)) ? topic(e) : `experiment/${e}`)),
       (e) => {
         if (e.name === "lost") return read();
+        if (e.name === "trial" && !isTopic(topic(e.data.experimentId))) return later();
         if (e.name !== "points" || e.data.group !== group || e.data.metric !== name) return;
         const trial = e.data.trial;
         if (wanted && !wanted.has(trial)) return;
         if (range || (x !== "step" && x !== "time")) {
-          reread ??= setTimeout(() => {
-            reread = undefined;
-            read();
-          }, 2000);
-          return;
+          return later();
         }
+        const before = newest.get(trial) ?? -Infinity;
+        newest.set(trial, e.data.steps[e.data.steps.length - 1] ?? before);
+        if (e.data.steps[0]! < before) later();
         const p = pending.get(trial) ?? { row: 0, x: [], y: [] };
+        if (e.data.row <= p.row) return; // told twice, by two streams
         p.x.push(...(x === "step" ? e.data.steps : e.data.at));
         p.y.push(...numbers(e.data.y));
         p.row = e.data.row;
