@@ -83,8 +83,9 @@ def test_each_page_of_hard_names_works(site, page, hard):
         assert page.faults == [], (at, page.faults)
         assert page.page.locator("[role=alert]:visible p, .fault").all_inner_texts() == [], at
         assert page.page.locator("main i:has-text('x'), main b:has-text('a')").count() == 0, at
-        html = page.page.evaluate("document.body.outerHTML + document.title")
-        assert not re.search("[\u202a-\u202e\u2066-\u2069]", html), at
+        seen = page.page.evaluate("""[document.title, document.body.textContent, ...[...document.querySelectorAll('[title], [aria-label]')].flatMap(
+            x => [x.title, x.getAttribute('aria-label') ?? ''])]""")
+        assert [x[:200] for x in seen if re.search("[\u202a-\u202e\u2066-\u2069]", x)] == [], at
     live(page)
 
 
