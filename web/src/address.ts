@@ -1,5 +1,27 @@
 // The address is the view: all that a page shows can be read from it, and what is a default is left out.
 
+/** The parts of a list; a separator that belongs to a part stands behind a backslash. */
+export function pieces(text: string, separator: string): string[] {
+  const out: string[] = [];
+  let part = "";
+  for (let i = 0; i < text.length; ++i) {
+    const c = text[i]!;
+    const next = text[i + 1];
+    if (c === "\\" && next !== undefined && (next === "\\" || next === separator)) {
+      part += next;
+      ++i;
+    } else if (c === separator) {
+      out.push(part);
+      part = "";
+    } else part += c;
+  }
+  out.push(part);
+  return out.filter(Boolean);
+}
+
+/** One text of which `pieces` makes the parts again. */
+export const joined = (parts: readonly string[], separator: string): string => parts.map((p) => p.replaceAll("\\", "\\\\").replaceAll(separator, "\\" + separator)).join(separator);
+
 export interface Params {
   text(key: string, usual?: string): string;
   list(key: string): string[];
@@ -11,7 +33,7 @@ export function read(search: string): Params {
   const all = new URLSearchParams(search);
   return {
     text: (key, usual = "") => all.get(key) ?? usual,
-    list: (key) => (all.get(key) ?? "").split(",").filter(Boolean),
+    list: (key) => pieces(all.get(key) ?? "", ","),
     number: (key, usual, least, most) => {
       const x = Number(all.get(key) ?? usual);
       return Number.isFinite(x) ? Math.min(most, Math.max(least, x)) : usual;
@@ -24,7 +46,7 @@ export function read(search: string): Params {
 export function patched(path: string, search: string, changes: Record<string, string | number | boolean | string[] | null>): string {
   const all = new URLSearchParams(search);
   for (const [key, to] of Object.entries(changes)) {
-    const text = to === null || to === false ? "" : to === true ? "1" : Array.isArray(to) ? to.join(",") : String(to);
+    const text = to === null || to === false ? "" : to === true ? "1" : Array.isArray(to) ? joined(to, ",") : String(to);
     if (text === "") all.delete(key);
     else all.set(key, text);
   }

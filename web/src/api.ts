@@ -24,6 +24,9 @@ export const session = signal<Session | null | undefined>(undefined);
 /** Set where the server stopped knowing who one is while a page was open: the password is asked for over the page. */
 export const askAgain = signal(false);
 
+/** The fact that the first answer had seen: all that is read later has seen it too. */
+export const firstSequence = signal(0);
+
 let waiting: (() => void)[] = [];
 function goOn(): void {
   const all = waiting;
@@ -77,6 +80,7 @@ export async function request(method: string, path: string, body?: unknown, sign
       headers: body === undefined ? {} : { "Content-Type": "application/json" },
       body: body === undefined ? null : JSON.stringify(body),
     });
+    if (firstSequence.peek() === 0) firstSequence.value = Number(answer.headers.get("Troupe-Sequence")) || 0;
     if (answer.status !== 401 || own || session.peek() === null) {
       if (!answer.ok) throw await refusal(answer);
       return answer;

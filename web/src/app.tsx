@@ -15,9 +15,9 @@ import Home from "./pages/home";
 import { SignIn } from "./pages/login";
 import Trial from "./pages/trial";
 import { follow, go, path, place } from "./router";
-import { shownTheme } from "./settings";
-import { Confirm, Link, said } from "./ui";
-import { clean } from "./text";
+import { shownTheme, zone } from "./settings";
+import { Confirm, Link, Note, said } from "./ui";
+import { clean, moment } from "./text";
 
 type Page = ComponentType<PageProps>;
 type Load = () => Promise<{ default: Page }>;
@@ -113,12 +113,12 @@ export function App() {
   useEffect(() => {
     // Another page, and not another tab of the same one: its heading is read first, once it is there.
     const group = (p: string) => p.split("/").slice(0, 3).join("/");
-    if (group(before.current) === group(at) || (!login && !page?.page)) return;
+    if (group(before.current) === group(at) || (!login && (!ready || (page !== null && !page.page)))) return;
     const was = before.current;
     before.current = at;
     if (was !== "/login" && at === "/login") return; // a field has it
     requestAnimationFrame(() => main.current?.querySelector<HTMLElement>("h1")?.focus());
-  }, [at, page?.page, login]);
+  }, [at, page?.page, login, ready]);
   return (
     <>
       <a
@@ -157,7 +157,7 @@ export function App() {
       )}
       {connection.value === "lost" && (
         <div class="notice" role="status">
-          connection lost, trying again (last data {lastData.value?.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) ?? "—"})
+          connection lost, trying again (last data {moment(lastData.value?.toISOString(), zone.value).slice(11, 16) || "—"})
         </div>
       )}
       <Main name={inner} refer={main}>
@@ -179,6 +179,7 @@ export function App() {
       <div class="sr" role="status" aria-live="polite">
         {said.value}
       </div>
+      <Note />
       <Confirm />
       <Shortcuts />
       <Palette />
@@ -244,7 +245,7 @@ function Again() {
     if (!asked && box.current?.open) box.current.close();
   }, [asked]);
   return (
-    <dialog ref={box} aria-label="Sign in again" onCancel={(e) => e.preventDefault()}>
+    <dialog ref={box} aria-label="Sign in again" onCancel={(e) => e.preventDefault()} onClose={() => askAgain.peek() && box.current?.showModal()}>
       {asked && <SignIn over key={key.value} />}
     </dialog>
   );

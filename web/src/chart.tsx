@@ -1,12 +1,14 @@
 // A line chart: uPlot has the axes, the cursor and the canvas; each curve is drawn on it by its own points.
 
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { Legend, NumbersTable, type Curve } from "./curves";
 import { hovered } from "./hover";
-import { shownTheme } from "./settings";
+import { bounds } from "./scales";
+import { shownTheme, zone } from "./settings";
 import { clean, short } from "./text";
 import { corners, leftToRight, nearest, placing, trace, type Place } from "./traced";
 import { Failed, save } from "./ui";
@@ -40,6 +42,7 @@ export interface ChartProps {
   onCsv?: () => void;
   marks?: { at: number; label: string }[] | undefined;
   note?: string;
+  none?: ComponentChildren; // said where there is no curve
   numbers: Signal<Curve[] | null>;
 }
 
@@ -166,7 +169,7 @@ export function Chart(props: ChartProps) {
     <figure class="chart" data-testid="chart" data-metric={props.metric} data-state="loading" ref={frame}>
       <div ref={box} class="plot" role="img" aria-label={clean(label)} />
       {lacking.value !== null && <Failed why={lacking.value} again={() => location.reload()} />}
-      {props.lines && values === 0 && <p class="empty">No report of {clean(props.metric)} yet.</p>}
+      {props.lines && values === 0 && <p class="empty">{props.none ?? <>No report of <bdi>{clean(props.metric)}</bdi> yet.</>}</p>}
       {props.lines && <Legend lines={props.lines} />}
       <figcaption>
         {props.note && <span class="note">{props.note} </span>}
@@ -218,6 +221,10 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
     width,
     height: p.height,
     pxAlign: 0,
+    tzDate: (seconds) => {
+      const at = new Date(seconds * 1000);
+      return zone.peek() === "utc" ? new Date(at.getTime() + at.getTimezoneOffset() * 60_000) : at;
+    },
     legend: { show: false },
     scales: {
       x: { time: wall, distr: logarithmicX(p) ? 3 : 1 },
@@ -240,7 +247,7 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
           const a = u.posToVal(u.select.left, "x");
           const b = u.posToVal(u.select.left + u.select.width, "x");
           u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-          now.current.onZoom?.(Number(a.toPrecision(6)), Number(b.toPrecision(6)));
+          now.current.onZoom?.(...bounds(a, b));
         },
       ],
       setCursor: [

@@ -1,8 +1,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { get, type Checkpoint } from "./api";
+import { useChanges } from "./changes";
 import { Grid, type Column } from "./grid";
-import { listen } from "./live";
 import { bytes, clean, number, state } from "./text";
 import { Empty, Failed, Link, State, Time, useRead } from "./ui";
 import type { GetExperimentCheckpointsResponse } from "./api_types";
@@ -15,16 +14,7 @@ export function CheckpointGrid(props: { path: string; topic: string; command: st
   useSignalEffect(() => {
     if (now.value.state === "ready") rows.value = now.value.value.checkpoints;
   });
-  useEffect(() => {
-    let due: ReturnType<typeof setTimeout> | undefined;
-    const stop = listen([props.topic], () => {
-      due ??= setTimeout(() => ((due = undefined), again()), 2000);
-    });
-    return () => {
-      stop();
-      clearTimeout(due);
-    };
-  }, [props.topic]);
+  useChanges([props.topic], 2000, again);
   const columns: Column<Checkpoint>[] = [
     { key: "uuid", title: "Checkpoint", value: (c) => c.uuid, show: (c) => <code title={clean(c.uuid)}>{clean(c.uuid)}</code>, width: 290 },
     { key: "metric", title: props.metric || "Metric", value: (c) => number(c.training.searcherMetric), width: 110 },
@@ -43,7 +33,7 @@ export function CheckpointGrid(props: { path: string; topic: string; command: st
             Download
           </a>
         ) : (
-          "deleted"
+          state(c.state).toLowerCase().replaceAll("_", " ")
         ),
       width: 110,
     },

@@ -10,8 +10,9 @@ import { drawn as newest, newestFirst } from "./newest";
 import { params, pastAt, set } from "./router";
 import { looks } from "./scales";
 import { parts, rangeOf, seriesPath, seriesQuery } from "./queries";
+import { isTopic } from "./topics";
 import { band, clipped, smoothed } from "./smooth";
-import { clean, flat, number, short, csv } from "./text";
+import { clean, flat, number, short, csv, worded } from "./text";
 import { Failed, save } from "./ui";
 import { hovered } from "./hover";
 
@@ -77,6 +78,13 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
     let due = 0;
     let reread: ReturnType<typeof setTimeout> | undefined;
     const wanted = of.trials ? new Set(of.trials) : null;
+    const later = () => {
+      reread ??= setTimeout(() => {
+        reread = undefined;
+        read();
+      }, 2000);
+    };
+    const newest = new Map<number, number>(); // steps
     const flush = () => {
       due = 0;
       const now = lines.peek();
@@ -90,6 +98,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
         const last = line.x[line.x.length - 1] ?? -Infinity;
         let i = 0;
         while (i < p.x.length && p.x[i]! <= last) ++i;
+        if (i > 0) later(); // a run that went on from an earlier step: what the one before had reported from there on is given up
         let nx = line.x.concat(p.x.slice(i));
         let ny = line.y.concat(p.y.slice(i));
         if (nx.length > most) [nx, ny] = thinned(nx, ny, points);
@@ -98,21 +107,24 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
       for (const [trial, p] of all) if (!wanted || wanted.has(trial)) next.push({ trial, row: p.row, count: p.x.length, x: p.x, y: p.y });
       lines.value = next;
     };
+    // A metric that no topic can name moves with the trials.
+    const topic = (e: number) => `series/${e}/${metric.replace(".", "/")}`;
     const stop = listen(
-      experiments.map((e) => `series/${e}/${metric.replace(".", "/")}`),
+      experiments.map((e) => (isTopic(topic(e)) ? topic(e) : `experiment/${e}`)),
       (e) => {
         if (e.name === "lost") return read();
+        if (e.name === "trial" && !isTopic(topic(e.data.experimentId))) return later();
         if (e.name !== "points" || e.data.group !== group || e.data.metric !== name) return;
         const trial = e.data.trial;
         if (wanted && !wanted.has(trial)) return;
         if (range || (x !== "step" && x !== "time")) {
-          reread ??= setTimeout(() => {
-            reread = undefined;
-            read();
-          }, 2000);
-          return;
+          return later();
         }
+        const before = newest.get(trial) ?? -Infinity;
+        newest.set(trial, e.data.steps[e.data.steps.length - 1] ?? before);
+        if (e.data.steps[0]! < before) later();
         const p = pending.get(trial) ?? { row: 0, x: [], y: [] };
+        if (e.data.row <= p.row) return; // told twice, by two streams
         p.x.push(...(x === "step" ? e.data.steps : e.data.at));
         p.y.push(...numbers(e.data.y));
         p.row = e.data.row;
@@ -285,16 +297,24 @@ export function Curves(props: CurvesProps) {
     return Array.from(all).sort();
   }, [props.trials]);
   const drawn: Drawn[] | null = useMemo(() => (lines.value ? dress(lines.value, { smooth, group, byId }) : null), [lines.value, smooth, group, byId]);
-  const yRange = useMemo(() => (clip && drawn ? clipped(drawn.flatMap((d) => d.y)) : null), [clip, drawn]);
+  const yRange = useMemo(() => (clip && drawn ? clipped(drawn.flatMap((d) => d.y), logY) : null), [clip, drawn, logY]);
   const options = named.includes(wanted) || !wanted ? named : [wanted, ...named];
   const thin = lines.value?.some((l) => l.x.length < l.count) ?? false;
+  const others = props.metrics.filter((m) => m.kind === "number" && m.group === parts(wanted).group && m.name !== parts(wanted).name).map((m) => `metric:${m.name}`);
+  const axes = x.startsWith("metric:") && !others.slice(0, 100).includes(x) ? [x, ...others.slice(0, 99)] : others.slice(0, 100);
   const epochs = props.metrics.some((m) => m.name === "epoch" || m.name === "epochs");
+  /** An x that the reports of the other group do not have is given up. */
+  const choose = (metric: string) => {
+    const has = (m: MetricInfo) => x === `metric:${m.name}` && m.group === parts(metric).group;
+    const lost = x.startsWith("metric:") && !props.metrics.some(has);
+    set({ metric: metric === props.metric ? null : metric, ...(lost ? { x: null, from: null, to: null } : {}) });
+  };
   return (
     <section class="curves">
       <div class="toolbar">
         <label>
           <span>Metric</span>
-          <select aria-label="Metric" value={wanted} onChange={(e) => set({ metric: e.currentTarget.value === props.metric ? null : e.currentTarget.value })}>
+          <select aria-label="Metric" value={wanted} onChange={(e) => choose(e.currentTarget.value)}>
             {options.map((m) => (
               <option key={m} value={m}>
                 {clean(m)}
@@ -309,14 +329,11 @@ export function Curves(props: CurvesProps) {
             <option value="time">Wall time</option>
             <option value="relative">Time it ran</option>
             {(epochs || x === "epoch") && <option value="epoch">Epoch</option>}
-            {props.metrics
-              .filter((m) => m.kind === "number" && m.group === parts(wanted).group && m.name !== parts(wanted).name)
-              .slice(0, 100)
-              .map((m) => (
-                <option key={m.name} value={`metric:${m.name}`}>
-                  {clean(m.name)}
-                </option>
-              ))}
+            {axes.map((key) => (
+              <option key={key} value={key}>
+                {clean(key.slice("metric:".length))}
+              </option>
+            ))}
           </select>
         </label>
         <label>
@@ -370,6 +387,7 @@ export function Curves(props: CurvesProps) {
           height={props.height ?? 420}
           onZoom={(a, b) => set({ from: a, to: b })}
           marks={props.marks?.filter((m) => m.x === x)}
+          none={range && <>No report of <bdi>{clean(wanted)}</bdi> between these ends: Whole range shows all.</>}
           note={thin ? "thinned out: the first, last, lowest and highest report of each stretch" : ""}
           numbers={lines}
           onCsv={() =>
@@ -386,7 +404,7 @@ function dress(lines: Curve[], how: { smooth: number; group: string; byId: Map<n
     const groups = new Map<string, Curve[]>();
     for (const l of lines) {
       const t = how.byId.get(l.trial);
-      const key = t ? String(flat(t.hparams)[how.group] ?? "—") : "—";
+      const key = t ? worded(flat(t.hparams)[how.group]) : "—";
       groups.set(key, [...(groups.get(key) ?? []), l]);
     }
     return Array.from(groups)

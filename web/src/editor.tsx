@@ -37,7 +37,7 @@ export function Editor(props: { label: string; value: string; faults: readonly F
             <code key={i} class={bad.has(i + 1) ? "bad" : ""} data-line={i + 1}>
               {line.map((p, k) => (
                 <span key={k} class={`y-${p.kind}`}>
-                  {p.text}
+                  {clean(p.text)}
                 </span>
               ))}
               {bad.has(i + 1) && <em> ← {clean(bad.get(i + 1)!)}</em>}

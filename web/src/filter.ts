@@ -4,6 +4,9 @@ import { number } from "./text";
 
 export type Cell = number | string | boolean | null | undefined;
 
+/** What a report or a configuration has, as a cell: lists and maps as JSON. */
+export const asCell = (x: unknown): Cell => (x === undefined || x === null ? null : typeof x === "number" || typeof x === "boolean" ? x : typeof x === "string" ? (number(x) ?? x) : JSON.stringify(x));
+
 export interface Condition {
   key: string; // empty: a bare word
   op: "=" | "!=" | "<" | "<=" | ">" | ">=" | "~";
@@ -18,8 +21,8 @@ export type Parsed = { ok: true; conditions: Condition[] } | { ok: false; fault:
 
 const ops = ["!=", "<=", ">=", "=", "<", ">", "~"] as const;
 
-/** `known`: the keys that there are, or nothing where that is not known. */
-export function parse(text: string, known?: ReadonlySet<string>): Parsed {
+/** `known`: the keys that there are, or nothing where that is not known; `early`: there may be more. */
+export function parse(text: string, known?: ReadonlySet<string>, early = false): Parsed {
   const conditions: Condition[] = [];
   let i = 0;
   const wrong = (at: number, message: string): Parsed => ({ ok: false, fault: { at, message } });
@@ -35,18 +38,21 @@ export function parse(text: string, known?: ReadonlySet<string>): Parsed {
     let quoted = false;
     while (i < text.length && text[i] !== " " && text[i] !== "\t") {
       if (text[i] === "'") {
-        const end = text.indexOf("'", i + 1);
-        if (end < 0) return wrong(i, "this quote is not closed");
-        value += text.slice(i + 1, end);
+        const begun = i++;
+        for (;; ++i) {
+          if (i >= text.length) return wrong(begun, "this quote is not closed");
+          if (text[i] === "'" && text[++i] !== "'") break; // two are one of the text
+          value += text[i];
+        }
         quoted = true;
-        i = end + 1;
         continue;
       }
-      const found: Condition["op"] | undefined = op === "" && !quoted ? ops.find((o) => text.startsWith(o, i)) : undefined;
+      const found: Condition["op"] | undefined = op === "" ? ops.find((o) => text.startsWith(o, i)) : undefined;
       if (found) {
         if (value === "") return wrong(i, `there is no column before ${found}`);
         key = value;
         value = "";
+        quoted = false;
         op = found;
         i += found.length;
         continue;
@@ -58,11 +64,17 @@ export function parse(text: string, known?: ReadonlySet<string>): Parsed {
       continue;
     }
     if (value === "" && !quoted) return wrong(i, `what should ${key} be compared with?`);
-    const column = known ? resolve(key, known) : key;
+    const column = known ? (resolve(key, known) ?? (early ? key : null)) : key;
     if (column === null) return wrong(start, `there is no column '${key}'`);
     conditions.push({ key: column, op, value, at: start });
   }
   return { ok: true, conditions };
+}
+
+/** A condition as one types it. */
+export function condition(key: string, op: Condition["op"], value: string): string {
+  const quoted = (text: string, plain: RegExp) => (plain.test(text) ? text : `'${text.replaceAll("'", "''")}'`);
+  return quoted(key, /^[^\s'=!<>~]+$/) + op + quoted(value, /^[^\s'=!<>~][^\s']*$/);
 }
 
 /** `hp.` may be left out. */
@@ -89,6 +101,7 @@ export function holds(c: Condition, get: (key: string) => Cell, bare: readonly s
   const a = asNumber(x);
   const b = asNumber(c.value);
   if (a !== null && b !== null) return compared(a, b, c.op);
+  if (typeof x === "number") return c.op === "!="; // a number and a word have no order
   return compared(String(x).toLowerCase(), c.value.toLowerCase(), c.op);
 }
 

@@ -7,7 +7,7 @@ import { comparator, holds, parse, type Cell, type Condition } from "./filter";
 import { hovered } from "./hover";
 import { go, params, prefix, set } from "./router";
 import { density } from "./settings";
-import { clean, csv, short } from "./text";
+import { clean, csv, plain, short } from "./text";
 import { CopyCommand, CopyLink, save } from "./ui";
 
 export interface Column<R> {
@@ -33,6 +33,7 @@ export interface GridProps<R> {
   empty?: ComponentChildren;
   hovers?: boolean; // rows are trials: they are marked with the charts
   pass?: (row: R) => boolean; // beside the filter
+  loading?: boolean; // rows or columns are on their way: a filter may name what is not there yet
   height?: number;
 }
 
@@ -52,11 +53,12 @@ export function Grid<R>(props: GridProps<R>) {
   const shown = useMemo(() => {
     const all = chosen.length > 0 ? chosen.flatMap((k) => props.columns.filter((c) => c.key === k)) : props.columns.filter((c) => c.usual !== false);
     return all.length > 0 ? all : props.columns.slice(0, 1);
-  }, [props.columns, chosen.join(",")]);
-  const parsed = useMemo(() => parse(filterText.value, keys), [filterText.value, keys]);
+  }, [props.columns, chosen.join("\n")]);
+  const early = props.loading || props.rows.length === 0;
+  const parsed = useMemo(() => parse(filterText.value, keys, early), [filterText.value, keys, early]);
   const lastGood = useRef<Condition[]>([]);
-  if (parsed.ok) lastGood.current = parsed.conditions;
-  const conditions = lastGood.current;
+  if (parsed.ok && !early) lastGood.current = parsed.conditions;
+  const conditions = parsed.ok ? parsed.conditions : lastGood.current;
   const sort = p.text("sort", props.usualSort ?? "");
   const by = useMemo(() => new Map(props.columns.map((c) => [c.key, c])), [props.columns]);
   const rows = useMemo(() => {
@@ -71,7 +73,11 @@ export function Grid<R>(props: GridProps<R>) {
 
   const selected = p.list("sel");
   const picked = useMemo(() => new Set(selected), [selected.join(",")]);
-  const toggle = (id: string) => set({ sel: picked.has(id) ? selected.filter((s) => s !== id) : [...selected, id] });
+  const toggle = (id: string) => {
+    const now = params.peek().list("sel"); // keys may come faster than frames
+    set({ sel: now.includes(id) ? now.filter((s) => s !== id) : [...now, id] });
+  };
+  const order = (by: string) => set({ sort: by === props.usualSort ? null : by });
 
   // ---- what is in view
   const scroller = useRef<HTMLDivElement>(null);
@@ -120,7 +126,13 @@ export function Grid<R>(props: GridProps<R>) {
     const shown = () => box.querySelector<HTMLElement>(`[role=row][data-id="${CSS.escape(props.id(row))}"]`);
     const drawn = shown();
     (drawn ?? box).focus({ preventScroll: true }); // at once: the next key belongs to the grid, and not to the button that had the focus
-    if (!drawn) requestAnimationFrame(() => document.activeElement === box && shown()?.focus({ preventScroll: true }));
+    if (drawn) drawn.scrollIntoView({ block: "nearest", inline: "nearest" }); // the grid itself may be out of sight
+    else
+      requestAnimationFrame(() => {
+        if (document.activeElement !== box) return;
+        shown()?.focus({ preventScroll: true });
+        (shown() ?? box).scrollIntoView({ block: "nearest", inline: "nearest" });
+      });
   };
   const filterBox = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -143,7 +155,7 @@ export function Grid<R>(props: GridProps<R>) {
     return () => void currentGrid.splice(currentGrid.indexOf(mine), 1);
   }, []);
 
-  const table = () => [shown.map((c) => c.title), ...rows.map((r) => shown.map((c) => plain(c.value(r))))];
+  const table = () => [shown.map((c) => c.title), ...rows.map((r) => shown.map((c) => cellOf(c.value(r))))];
   const widths = shown.map((c) => `minmax(${c.width ?? 110}px, ${c.width ?? 110}fr)`).join(" ");
   const template = (props.selectable ? "36px " : "") + widths;
   const lead = useRef<HTMLDivElement>(null);
@@ -186,7 +198,7 @@ export function Grid<R>(props: GridProps<R>) {
               `${props.name.toLowerCase()}.json`,
               "application/json",
               JSON.stringify(
-                rows.map((r) => Object.fromEntries(shown.map((c) => [c.key, plain(c.value(r))]))),
+                rows.map((r) => Object.fromEntries(shown.map((c) => [c.key, plain(cellOf(c.value(r)))]))),
                 null,
                 1,
               ),
@@ -237,7 +249,7 @@ export function Grid<R>(props: GridProps<R>) {
               const up = sort === c.key;
               return (
                 <span role="columnheader" key={c.key} data-col={c.key} aria-sort={up ? "ascending" : down ? "descending" : "none"}>
-                  <button type="button" onClick={() => set({ sort: up ? "-" + c.key : down && props.usualSort !== "-" + c.key ? null : c.key })}>
+                  <button type="button" onClick={() => order(up ? "-" + c.key : down && props.usualSort !== "-" + c.key ? (props.usualSort ?? "") : c.key)}>
                     {clean(c.title)}
                     <span aria-hidden="true">{up ? " ▲" : down ? " ▼" : ""}</span>
                   </button>
@@ -272,7 +284,7 @@ export function Grid<R>(props: GridProps<R>) {
                   {shown.map((c, k) => {
                     const text = c.show ? c.show(row) : clean(textOf(c.value(row)));
                     return (
-                      <span role="gridcell" key={c.key} data-col={c.key} class={typeof c.value(row) === "number" ? "num" : ""} title={c.show ? undefined : String(c.value(row) ?? "")}>
+                      <span role="gridcell" key={c.key} data-col={c.key} class={typeof c.value(row) === "number" ? "num" : ""} title={c.show ? undefined : clean(String(c.value(row) ?? ""))}>
                         {k === 0 && props.link ? <a href={prefix + props.link(row)}>{text}</a> : text}
                       </span>
                     );
@@ -288,8 +300,10 @@ export function Grid<R>(props: GridProps<R>) {
   );
 }
 
-const plain = (x: Cell): string | number | null => (x === undefined || x === null ? null : typeof x === "number" ? x : String(x));
+const cellOf = (x: Cell): string | number | null => (x === undefined || x === null ? null : typeof x === "number" ? x : String(x));
 const textOf = (x: Cell): string => (x === null || x === undefined ? "" : typeof x === "number" ? short(x) : String(x));
+
+const mostChoices = 200;
 
 function Chooser<R>(props: { columns: Column<R>[]; shown: string[] }) {
   const box = useRef<HTMLDialogElement>(null);
@@ -298,7 +312,7 @@ function Chooser<R>(props: { columns: Column<R>[]; shown: string[] }) {
   const change = (key: string, on: boolean) => {
     const next = on ? [...props.shown, key] : props.shown.filter((k) => k !== key);
     const usual = props.columns.filter((c) => c.usual !== false).map((c) => c.key);
-    set({ cols: next.join(",") === usual.join(",") ? null : next });
+    set({ cols: next.join("\n") === usual.join("\n") ? null : next });
   };
   return (
     <>
@@ -322,15 +336,16 @@ function Chooser<R>(props: { columns: Column<R>[]; shown: string[] }) {
             <ul class="choices">
               {props.columns
                 .filter((c) => (c.key + c.title).toLowerCase().includes(look.value.toLowerCase()))
-                .slice(0, 200)
+                .slice(0, mostChoices)
                 .map((c) => (
                   <li key={c.key}>
                     <label>
-                      <input type="checkbox" checked={props.shown.includes(c.key)} onChange={(e) => change(c.key, e.currentTarget.checked)} /> {clean(c.title)} <code>{clean(c.key)}</code>
+                      <input type="checkbox" checked={props.shown.includes(c.key)} onChange={(e) => change(c.key, e.currentTarget.checked)} /> <bdi>{clean(c.title)}</bdi> <code>{clean(c.key)}</code>
                     </label>
                   </li>
                 ))}
             </ul>
+            {props.columns.length > mostChoices && <p class="hint">The first {mostChoices}: search for others.</p>}
             <div class="buttons">
               <button type="button" onClick={() => set({ cols: null })}>
                 As usual

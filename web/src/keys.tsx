@@ -5,10 +5,10 @@ import { useEffect, useRef } from "preact/hooks";
 import { get, may, post, session, type Experiment } from "./api";
 import { currentGrid } from "./grid";
 import { paused } from "./live";
-import { go, path, params } from "./router";
+import { go, path, params, pastAt } from "./router";
 import { singleKeys, theme } from "./settings";
 import { clean } from "./text";
-import { say } from "./ui";
+import { refused, say, tell } from "./ui";
 import type { GetExperimentsResponse } from "./api_types";
 
 const shortcutsOpen = signal(false);
@@ -33,7 +33,7 @@ export function useKeys(): void {
     const down = (e: KeyboardEvent) => {
       if ((e.ctrlKey || e.metaKey) && !e.altKey && e.key.toLowerCase() === "k") {
         e.preventDefault();
-        if (session.peek()) paletteOpen.value = true;
+        if (session.peek() && !document.querySelector("dialog[open]")) paletteOpen.value = true;
         return;
       }
       if (e.ctrlKey || e.metaKey || e.altKey || singleKeys.peek() === "off" || typing(e.target) || document.querySelector("dialog[open]") || !session.peek()) return;
@@ -85,7 +85,7 @@ export function useKeys(): void {
         case ".":
           done();
           paused.value = !paused.value;
-          say(paused.value ? "paused" : "live");
+          tell(paused.value ? "paused" : "live");
           break;
       }
     };
@@ -159,8 +159,8 @@ function choices(experiments: Experiment[]): Choice[] {
   const all: Choice[] = pages.map(([title, to]) => ({ title, hint: "page", go: () => go(to) }));
   const at = /^\/experiments\/(\d+)/.exec(path.peek())?.[1];
   const current = experiments.find((e) => String(e.id) === at);
-  if (current && may("change experiment")) {
-    const order = (what: string, done: string) => () => void post(`/api/v1/experiments/${current.id}/${what}`).then(() => say(done));
+  if (current && pastAt.peek() === 0 && may("change experiment")) {
+    const order = (what: string, done: string) => () => void post(`/api/v1/experiments/${current.id}/${what}`).then(() => say(done), refused);
     if (current.state === "STATE_ACTIVE") all.push({ title: `Pause experiment ${current.id}`, hint: "action", go: order("pause", "pausing") });
     if (current.state === "STATE_PAUSED") all.push({ title: `Resume experiment ${current.id}`, hint: "action", go: order("activate", "resumed") });
   }
@@ -183,15 +183,16 @@ export function Palette() {
     at.value = 0;
     box.current?.showModal();
     input.current?.focus();
-    void get<GetExperimentsResponse>("/api/v1/experiments", { limit: 500, orderBy: "ORDER_BY_DESC" }).then(
+    void get<GetExperimentsResponse>("/api/v1/experiments", { limit: 2000, orderBy: "ORDER_BY_DESC" }).then(
       (x) => (experiments.value = x.experiments),
       () => undefined,
     );
   }, [open]);
   const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = choices(experiments.value)
-    .filter((c) => words.every((w) => c.title.toLowerCase().includes(w)))
-    .slice(0, 12);
+  // An id leads there though its experiment is not among the newest.
+  const id = /^[1-9]\d{0,14}$/.exec(text.value.trim())?.[0];
+  const byId: Choice[] = id && !experiments.value.some((e) => String(e.id) === id) ? [{ title: `Experiment ${id}`, hint: "experiment", go: () => go(`/experiments/${id}`) }] : [];
+  const found = [...choices(experiments.value).filter((c) => words.every((w) => c.title.toLowerCase().includes(w))), ...byId].slice(0, 12);
   const run = (c: Choice | undefined) => {
     box.current?.close();
     c?.go();
@@ -228,7 +229,7 @@ export function Palette() {
           <ul id="palette-list" role="listbox" aria-label="Found">
             {found.map((c, i) => (
               <li key={c.title + c.hint} id={`palette-${i}`} role="option" aria-selected={i === at.value} onClick={() => run(c)}>
-                <span>{clean(c.title)}</span> <small>{c.hint}</small>
+                <bdi>{clean(c.title)}</bdi> <small>{c.hint}</small>
               </li>
             ))}
           </ul>

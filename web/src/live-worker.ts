@@ -1,5 +1,7 @@
 // One stream of changes for all open tabs of a browser: browsers allow six connections to a host.
 
+import { asked } from "./topics";
+
 interface Port {
   topics: Set<string>;
   heard: number;
@@ -7,8 +9,10 @@ interface Port {
 
 const ports = new Map<MessagePort, Port>();
 let stream: EventSource | null = null;
+let older: EventSource | null = null; // with the topics before, until the new one has begun: points and lines come from the connection on
+let begun = false; // the stream has said hello
 let wanted = "";
-let last = "";
+let last = 0; // the newest fact that was seen
 let state: "live" | "lost" | "idle" = "idle";
 let again: ReturnType<typeof setTimeout> | undefined;
 let pause = 500;
@@ -42,21 +46,42 @@ function topicsOf(name: string, data: Record<string, unknown>): string[] {
   }
 }
 
+const overlap = 700; // the older stream tells what was before the new one began: it looks four times a second
+
+function leave(): void {
+  older?.close();
+  stream?.close();
+  older = stream = null;
+  begun = false;
+}
+
 function connect(): void {
   clearTimeout(again);
-  stream?.close();
-  stream = null;
-  if (wanted === "") return become("idle");
-  const source = new EventSource(`/troupe/v1/live?topics=${encodeURIComponent(wanted)}${last ? `&after=${last}` : ""}`);
+  if (wanted === "") {
+    leave();
+    return become("idle");
+  }
+  if (stream && begun) {
+    older?.close();
+    older = stream;
+  } else stream?.close();
+  begun = false;
+  const source = new EventSource(`/troupe/v1/live?topics=${encodeURIComponent(wanted)}${last > 0 ? `&after=${last}` : ""}`);
   stream = source;
   for (const name of ["hello", "experiment", "trial", "points", "line", "cluster", "lost"])
     source.addEventListener(name, (e) => {
-      if (source !== stream) return;
+      if (source !== stream && source !== older) return;
       const event = e as MessageEvent<string>;
-      last = event.lastEventId || last;
-      pause = 500;
+      last = Math.max(last, Number(event.lastEventId) || 0);
       const data = JSON.parse(event.data) as Record<string, unknown>;
       if (name === "hello") {
+        pause = 500;
+        begun = true;
+        const before = older;
+        setTimeout(() => {
+          before?.close();
+          if (older === before) older = null;
+        }, overlap);
         const after = state === "lost";
         become("live");
         tell({ kind: "event", name, data, after });
@@ -66,10 +91,12 @@ function connect(): void {
       tell({ kind: "event", name, data }, (p) => topics.length === 0 || topics.some((t) => p.topics.has(t)));
     });
   source.onerror = () => {
-    if (source !== stream) return;
-    become("lost");
     source.close();
-    stream = null;
+    if (source === older) older = null;
+    if (source !== stream) return;
+    leave();
+    become("lost");
+    tell({ kind: "failed" });
     again = setTimeout(connect, pause);
     pause = Math.min(5000, pause * 1.6);
   };
@@ -78,9 +105,7 @@ function connect(): void {
 function settle(): void {
   const now = performance.now();
   for (const [port, p] of ports) if (now - p.heard > silence) ports.delete(port);
-  const all = new Set<string>();
-  for (const p of ports.values()) for (const t of p.topics) all.add(t);
-  const next = Array.from(all).sort().join(",");
+  const next = asked(Array.from(ports.values()).flatMap((p) => Array.from(p.topics))).join(",");
   if (next === wanted) return;
   wanted = next;
   connect();
@@ -88,13 +113,14 @@ function settle(): void {
 
 function adopt(port: MessagePort): void {
   ports.set(port, { topics: new Set(), heard: performance.now() });
-  port.onmessage = (e: MessageEvent<{ kind: string; topics?: string[] }>) => {
+  port.onmessage = (e: MessageEvent<{ kind: string; topics?: string[]; after?: number }>) => {
     const p = ports.get(port) ?? { topics: new Set<string>(), heard: 0 };
     p.heard = performance.now();
     if (e.data.kind === "bye") {
       ports.delete(port);
     } else {
       if (e.data.kind === "topics") p.topics = new Set(e.data.topics);
+      last ||= e.data.after ?? 0; // nothing is missed between what a page read first and its stream
       ports.set(port, p);
     }
     settle();

@@ -2,7 +2,7 @@
 
 import { effect, signal } from "@preact/signals";
 import sharedUrl from "./live-worker.ts?sharedworker&url";
-import { session } from "./api";
+import { askAgain, firstSequence, request, session, sessionIn } from "./api";
 import type { Experiment, LiveCluster, LiveHello, LiveLost, LivePoints, LogLine, TrialProgress } from "./api_types";
 
 export type LiveState = "live" | "paused" | "lost";
@@ -27,6 +27,9 @@ type Listener = { topics: string[]; on: (e: LiveEvent) => void };
 
 const listeners = new Set<Listener>();
 let held: { l: Listener; e: LiveEvent }[] = []; // while paused or hidden
+let missed = false; // more than is held, or a cut: all is read again
+const mostHeld = 20_000;
+const waits = (): boolean => paused.peek() || document.hidden;
 
 const policy = (window as unknown as { trustedTypes?: { createPolicy(n: string, r: object): { createScriptURL(u: string): string } } }).trustedTypes?.createPolicy("troupe", {
   createScriptURL: (url: string) => {
@@ -52,6 +55,21 @@ function open(): Wire {
   return { post: (x) => worker.postMessage(x) };
 }
 
+/** A stream that cannot be had may be one of somebody who is no longer signed in. */
+let looking = 0;
+function lookWhoOneIs(): void {
+  if (!session.peek() || askAgain.peek() || document.hidden || performance.now() - looking < 3000) return;
+  looking = performance.now();
+  void request("GET", "/troupe/v1/session")
+    .then((x) => x.json())
+    .then(
+      (answer) => {
+        if (session.peek() && sessionIn(answer as never) === null) askAgain.value = true;
+      },
+      () => undefined, // the server is away
+    );
+}
+
 function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle"; name?: string; data?: unknown; after?: boolean }>): void {
   const m = e.data;
   if (m.kind === "state") {
@@ -59,19 +77,25 @@ function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle";
     connection.value = m.state ?? "idle";
     return;
   }
+  if (m.kind === "failed") return lookWhoOneIs();
   lastData.value = new Date();
   const event = { name: m.name, data: m.data } as LiveEvent;
   if (event.name === "hello") {
     if (event.data.version !== session.peek()?.version) newVersion.value = session.peek() != null;
-    if (m.after) ++returns.value;
+    if (m.after) {
+      missed = true;
+      release();
+    }
     return;
   }
   for (const l of listeners) {
     if (!concerns(l.topics, event)) continue;
-    if (paused.peek() || document.hidden) {
-      held.push({ l, e: event });
-      if (held.length > 20_000) held.shift();
-    } else l.on(event);
+    if (!waits()) l.on(event);
+    else if (missed) continue;
+    else if (held.push({ l, e: event }) > mostHeld) {
+      held = [];
+      missed = true;
+    }
   }
 }
 
@@ -93,9 +117,14 @@ function concerns(topics: string[], e: LiveEvent): boolean {
 }
 
 function release(): void {
-  if (paused.peek() || document.hidden) return;
+  if (waits()) return;
   const all = held;
   held = [];
+  if (missed) {
+    missed = false;
+    ++returns.value;
+    return;
+  }
   for (const { l, e } of all) if (listeners.has(l)) l.on(e);
 }
 
@@ -105,7 +134,7 @@ function tellTopics(): void {
   const all = new Set<string>();
   for (const l of listeners) l.topics.forEach((t) => all.add(t));
   if (all.size > 0) wire ??= open();
-  wire?.post({ kind: "topics", topics: Array.from(all) });
+  wire?.post({ kind: "topics", topics: Array.from(all), after: firstSequence.peek() });
 }
 
 let telling = false;

@@ -6,11 +6,12 @@ import { explain, get, lines, type LogLine } from "./api";
 import { searchBoxes } from "./keys";
 import { listen, returns } from "./live";
 import { logPage, logQuery } from "./queries";
-import { params, set } from "./router";
+import { params, place, prefix, set } from "./router";
+import { patched } from "./address";
 import { zone } from "./settings";
-import { lastStates, segments } from "./terminal";
+import { lastStates, segments, withoutSequences } from "./terminal";
 import { clean, moment } from "./text";
-import { CopyLink } from "./ui";
+import { CopyCommand, CopyLink } from "./ui";
 import type { LogHit, LogPage, LogSearchEnd } from "./api_types";
 
 const most = 500; // in the document
@@ -19,7 +20,7 @@ export function LogLineView(props: { line: LogLine; marked?: boolean }) {
   const l = props.line;
   return (
     <div class={`logline${props.marked ? " marked" : ""}${/ERROR|CRITICAL/.test(l.level) ? " bad" : l.level === "WARNING" ? " odd" : ""}`} data-line={l.line}>
-      <a class="number" href={`?line=${l.line}`} onClick={(e) => (e.preventDefault(), set({ line: l.line }))} aria-label={`Line ${l.line}`}>
+      <a class="number" href={prefix + patched(place.peek().path, place.peek().search, { line: l.line })} onClick={(e) => (e.preventDefault(), set({ line: l.line }))} aria-label={`Line ${l.line}`}>
         {l.line}
       </a>
       <span class="at">{moment(l.at, zone.value).slice(11)}</span>
@@ -34,8 +35,10 @@ export function LogLineView(props: { line: LogLine; marked?: boolean }) {
   );
 }
 
+const lineOf = (text: string): string => (/^[1-9]\d{0,15}$/.test(text) ? text : "");
+
 export function Log(props: { trial: number }) {
-  const at = params.value.text("line");
+  const at = lineOf(params.value.text("line"));
   const shown = useSignal<LogLine[]>([]);
   const ends = useSignal({ first: 0, last: 0 });
   const follow = useSignal(at === "");
@@ -43,8 +46,9 @@ export function Log(props: { trial: number }) {
   const ready = useSignal(false);
   const box = useRef<HTMLDivElement>(null);
   const busy = useRef(false);
+  const turn = useRef(0);
   const keep = useRef<{ line: number; y: number } | null>(null);
-  const mark = useRef<string | null>(null);
+  const toReveal = useRef(""); // once it is there
 
   const read = async (query: { from?: number; limit: number }): Promise<LogLine[]> => {
     const got = await get<LogPage>(`/troupe/v1/trials/${props.trial}/log`, query);
@@ -52,29 +56,37 @@ export function Log(props: { trial: number }) {
     return got.lines;
   };
   const open = async (line: string) => {
+    const mine = ++turn.current;
     busy.current = true;
     try {
-      shown.value = await read(logQuery(line));
-      fault.value = "";
-      mark.current = line;
+      const got = await read(logQuery(line));
+      const there = line === "" || got.some((l) => String(l.line) === line);
+      const all = got.length > 0 || ends.peek().last === 0 ? got : await read(logQuery("")); // of a line that is not there: the end
+      if (mine !== turn.current) return;
+      toReveal.current = there ? line : "";
+      shown.value = all;
+      fault.value = there ? "" : `There is no line ${line} in this log.`;
     } catch (why) {
-      fault.value = explain(why);
+      if (mine === turn.current) fault.value = explain(why);
     }
+    if (mine !== turn.current) return;
     ready.value = true;
     busy.current = false;
   };
   useLayoutEffect(() => {
-    if (mark.current !== null && (at === "" || shown.peek().some((l) => String(l.line) === at))) {
-      mark.current = at;
-      reveal(at);
-      return;
-    }
-    void open(at);
+    if (at !== "") {
+      follow.value = false;
+      if (shown.peek().some((l) => String(l.line) === at)) reveal(at);
+      else void open(at);
+    } else if (!ready.peek() || follow.peek()) void open("");
   }, [props.trial, at]);
 
+  const rowOf = (line: string | number) => box.current?.querySelector<HTMLElement>(`[data-line="${CSS.escape(String(line))}"]`);
   const reveal = (line: string) => {
-    const el = box.current?.querySelector<HTMLElement>(`[data-line="${CSS.escape(line)}"]`);
-    el?.scrollIntoView({ block: "center" });
+    const el = rowOf(line);
+    const room = box.current?.getBoundingClientRect();
+    const own = el?.getBoundingClientRect();
+    if (el && room && own && (own.top < room.top || own.bottom > room.bottom)) el.scrollIntoView({ block: "center" });
   };
   const bottom = () => {
     const el = box.current;
@@ -85,41 +97,49 @@ export function Log(props: { trial: number }) {
     let pending: LogLine[] = [];
     let due = 0;
     const stop = listen([`logs/${props.trial}`], (e) => {
-      if (e.name !== "line") return;
-      const line = e.data as unknown as LogLine;
+      if (e.name !== "line" || e.data.trial !== props.trial) return;
+      const line = e.data;
       ends.value = { first: ends.peek().first || line.line, last: Math.max(ends.peek().last, line.line) };
       pending.push(line);
-      due ||= requestAnimationFrame(() => {
-        due = 0;
-        const fresh = pending;
-        pending = [];
-        const now = shown.peek();
-        const newest = now[now.length - 1]?.line ?? 0;
-        if (!follow.peek() || !ready.peek()) return;
-        const next = now.concat(fresh.filter((l) => l.line > newest));
-        shown.value = next.length > most ? next.slice(next.length - logPage) : next;
-      });
+      due ||= requestAnimationFrame(add);
     });
+    const add = () => {
+      due = 0;
+      if (!ready.peek() || busy.current) return void (due = requestAnimationFrame(add)); // what is being read may be older
+      const fresh = pending;
+      pending = [];
+      if (!follow.peek()) return;
+      const next = shown.peek().slice();
+      for (const l of fresh) {
+        const newest = next[next.length - 1]?.line ?? 0;
+        if (l.line <= newest) continue;
+        if (l.line > newest + 1) return void open(""); // some came before one listened
+        next.push(l);
+      }
+      shown.value = next.length > most ? next.slice(next.length - logPage) : next;
+    };
     return () => {
       stop();
       cancelAnimationFrame(due);
     };
   }, [props.trial]);
   useSignalEffect(() => {
-    if (returns.value > 0 && follow.peek()) void open("");
+    if (returns.value === 0) return;
+    if (follow.peek()) void open("");
+    else void read({}).catch(() => undefined); // how far it goes now
   });
 
   useLayoutEffect(() => {
     const el = box.current;
     if (!el || shown.value.length === 0) return;
     if (keep.current) {
-      const row = el.querySelector<HTMLElement>(`[data-line="${keep.current.line}"]`);
+      const row = rowOf(keep.current.line);
       if (row) el.scrollTop += row.getBoundingClientRect().top - keep.current.y;
       keep.current = null;
     } else if (follow.peek()) bottom();
-    else if (mark.current) {
-      reveal(mark.current);
-      mark.current = "";
+    else if (toReveal.current) {
+      rowOf(toReveal.current)?.scrollIntoView({ block: "center" });
+      toReveal.current = "";
     }
   }, [shown.value]);
 
@@ -133,8 +153,10 @@ export function Log(props: { trial: number }) {
     try {
       const got = await read({ from: older ? Math.max(1, edge.line - logPage) : edge.line + 1, limit: logPage });
       const fresh = got.filter((l) => (older ? l.line < edge.line : l.line > edge.line));
-      const row = box.current?.querySelector<HTMLElement>(`[data-line="${edge.line}"]`);
-      if (row) keep.current = { line: edge.line, y: row.getBoundingClientRect().top };
+      // What one reads stays where it is: the line at that end which is drawn.
+      const drawn = box.current?.querySelectorAll<HTMLElement>("[data-line]");
+      const row = drawn?.[older ? 0 : drawn.length - 1];
+      if (row) keep.current = { line: Number(row.dataset["line"]), y: row.getBoundingClientRect().top };
       const all = older ? [...fresh, ...now] : [...now, ...fresh];
       shown.value = older ? all.slice(0, most) : all.slice(Math.max(0, all.length - most));
     } catch (why) {
@@ -171,6 +193,7 @@ export function Log(props: { trial: number }) {
           {ends.value.last} {ends.value.last === 1 ? "line" : "lines"}
         </span>
         <CopyLink />
+        <CopyCommand command={`troupe trial logs ${props.trial}`} />
       </div>
       {fault.value && (
         <div class="failed" role="alert">
@@ -181,7 +204,7 @@ export function Log(props: { trial: number }) {
         </div>
       )}
       <div class="logbox" role="log" aria-live="off" aria-label="Log" tabIndex={0} ref={box} onScroll={onScroll} data-lines={ends.value.last} data-state={ready.value ? "ready" : "loading"}>
-        {lastStates(shown.value).map((l) => (
+        {lastStates(shown.value, at).map((l) => (
           <LogLineView key={l.line} line={l} marked={String(l.line) === at} />
         ))}
         {ready.value && shown.value.length === 0 && !fault.value && <p class="empty">No line yet.</p>}
@@ -197,8 +220,12 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; w
   const typed = useSignal(q);
   const hits = useSignal<LogLine[]>([]);
   const end = useSignal<LogSearchEnd | null>(null);
+  const scanned = useRef(0); // by the searches before the one that `end` is of
   const fault = useSignal("");
+  const seen = useSignal(0); // hits in the document
+  const from = useSignal(""); // where the search goes on
   const input = useRef<HTMLInputElement>(null);
+  const atOnce = props.wide ? 500 : 100;
   useEffect(() => {
     const mine = () => input.current?.focus();
     searchBoxes.push(mine);
@@ -207,22 +234,32 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; w
   useEffect(() => {
     typed.value = q;
     hits.value = [];
+    scanned.current = 0;
+    seen.value = atOnce;
+    from.value = "";
+  }, [q, regex, props.where]);
+  useEffect(() => {
     end.value = null;
     fault.value = "";
     if (q === "") return;
     const abort = new AbortController();
     let found: LogLine[] = [];
     let due = 0;
+    const show = () => {
+      due = 0;
+      hits.value = hits.peek().concat(found);
+      found = [];
+    };
     lines(
-      `/troupe/v1/logs/search?q=${encodeURIComponent(q)}${regex ? "&regex=true" : ""}${props.where ? "&" + props.where : ""}&limit=1000`,
+      `/troupe/v1/logs/search?q=${encodeURIComponent(q)}${regex ? "&regex=true" : ""}${props.where ? "&" + props.where : ""}&limit=1000${from.value ? `&after=${encodeURIComponent(from.value)}` : ""}`,
       (x: LogHit) => {
         if (x.result) found.push(x.result);
-        if (x.end) end.value = x.end;
-        due ||= requestAnimationFrame(() => {
-          due = 0;
-          hits.value = hits.peek().concat(found);
-          found = [];
-        });
+        if (x.end) {
+          cancelAnimationFrame(due);
+          show();
+          scanned.current += x.end.scanned;
+          end.value = x.end;
+        } else due ||= requestAnimationFrame(show);
       },
       abort.signal,
     ).catch((why: unknown) => {
@@ -232,8 +269,10 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; w
       abort.abort();
       cancelAnimationFrame(due);
     };
-  }, [q, regex, props.where]);
-  const list = hits.value.slice(0, props.wide ? 500 : 100);
+  }, [q, regex, props.where, from.value]);
+  const list = hits.value.slice(0, seen.value);
+  const count = hits.value.length;
+  const further = end.value?.after ?? "";
   return (
     <section class="search" aria-label="Search">
       <form
@@ -259,9 +298,10 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; w
         </p>
       )}
       {q !== "" && (
-        <div data-testid="hits" data-hits={end.value?.hits ?? hits.value.length} data-state={end.value ? "ready" : "loading"}>
+        <div data-testid="hits" data-hits={count} data-state={fault.value ? "error" : end.value ? "ready" : "loading"}>
           <p role="status">
-            {end.value ? `${end.value.hits} ${end.value.hits === 1 ? "line" : "lines"} of ${end.value.scanned}` : `${hits.value.length} so far`}
+            {end.value ? `${count} ${count === 1 ? "line" : "lines"} of ${scanned.current}${further ? ", and the search goes on" : ""}` : `${count} so far`}
+            {count > list.length && `; the first ${list.length} are shown`}
           </p>
           <ol class="hits">
             {list.map((h) => (
@@ -273,6 +313,17 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; w
               </li>
             ))}
           </ol>
+          {(count > list.length || (end.value && further)) && (
+            <button
+              type="button"
+              onClick={() => {
+                seen.value += atOnce;
+                if (count <= list.length && further) from.value = further;
+              }}
+            >
+              More hits
+            </button>
+          )}
         </div>
       )}
     </section>
@@ -283,12 +334,13 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; w
 function Marked(props: { text: string; spans: [number, number][] }) {
   const raw = new TextEncoder().encode(props.text);
   const decoder = new TextDecoder();
+  const text = (a: number, b: number) => withoutSequences(decoder.decode(raw.slice(a, b)));
   const out: preact.VNode[] = [];
   let from = 0;
   props.spans.forEach(([a, b], i) => {
-    out.push(<bdi key={`t${i}`}>{clean(decoder.decode(raw.slice(from, a)))}</bdi>, <mark key={`m${i}`}>{clean(decoder.decode(raw.slice(a, b)))}</mark>);
+    out.push(<bdi key={`t${i}`}>{clean(text(from, a))}</bdi>, <mark key={`m${i}`}>{clean(text(a, b))}</mark>);
     from = b;
   });
-  out.push(<bdi key="end">{clean(decoder.decode(raw.slice(from)))}</bdi>);
+  out.push(<bdi key="end">{clean(text(from, raw.length))}</bdi>);
   return <span class="what">{out}</span>;
 }

@@ -2,10 +2,10 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { explain, get } from "./api";
+import { get } from "./api";
 import { pastAt, set } from "./router";
 import { clean } from "./text";
-import { Link, say, Time } from "./ui";
+import { Link, refused, Time } from "./ui";
 import type { History, Moment } from "./api_types";
 
 const whole = 1000; // places of the slider; the last one is now
@@ -20,7 +20,7 @@ export function TimeSlider(props: { experiment: number }) {
       (x) => (history.value = x.history),
       (why: unknown) => {
         reading.current = null;
-        say(explain(why));
+        refused(why);
         return [];
       },
     ));

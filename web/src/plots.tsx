@@ -4,90 +4,11 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { hovered } from "./hover";
 import { go } from "./router";
-import { shownTheme } from "./settings";
+import { brushed, full, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
 import { fitting, heat, linear, type Scale } from "./scales";
-import { clean, csv, number, short } from "./text";
-import type { Row } from "./trials";
-import { asCell } from "./trials";
+import { shownTheme, zone } from "./settings";
+import { clean, csv, moment, short } from "./text";
 import { save } from "./ui";
-
-/** One axis of trials: a hyperparameter or a metric. */
-export interface Dimension {
-  key: string; // "hp.lr", "best"
-  title: string;
-  scale: Scale;
-  place: (t: Row) => number | null; // 0..1
-  label: (t: Row) => string;
-  choices: string[] | null; // of one that is not a number
-}
-
-export function value(t: Row, key: string): number | string | null {
-  const x = key === "best" ? number(t.best?.metric) : key === "latest" ? number(t.latest?.metric) : key === "steps" ? t.totalBatches : key === "id" ? t.id : key.startsWith("m.") ? number(t.metrics?.[key.slice(2)]?.last) : asCell(t.hp[key.replace(/^hp\./, "")]);
-  return x === undefined || x === null ? null : typeof x === "boolean" ? String(x) : x;
-}
-
-export function dimension(rows: readonly Row[], key: string, title = key.replace(/^hp\./, "")): Dimension {
-  const all = rows.map((t) => value(t, key)).filter((x) => x !== null);
-  const numeric = all.length > 0 && all.every((x) => typeof x === "number");
-  if (numeric) {
-    const scale = fitting(all as number[]);
-    return {
-      key,
-      title,
-      scale,
-      choices: null,
-      place: (t) => {
-        const x = value(t, key);
-        return typeof x === "number" && Number.isFinite(x) ? Math.min(1, Math.max(0, scale.at(x))) : null;
-      },
-      label: (t) => short(value(t, key) as number | null),
-    };
-  }
-  const choices = Array.from(new Set(all.map(String))).sort((a, b) => a.localeCompare(b, undefined, { numeric: true }));
-  const at = new Map(choices.map((c, i) => [c, choices.length > 1 ? i / (choices.length - 1) : 0.5]));
-  return {
-    key,
-    title,
-    scale: linear(0, Math.max(1, choices.length - 1)),
-    choices,
-    place: (t) => {
-      const x = value(t, key);
-      return x === null ? null : (at.get(String(x)) ?? null);
-    },
-    label: (t) => clean(String(value(t, key) ?? "")),
-  };
-}
-
-// ---- brushes: "lr:0.001..0.01;opt:adam..adam"
-
-export interface Brush {
-  key: string;
-  from: number | string;
-  to: number | string;
-}
-export function readBrushes(text: string): Brush[] {
-  return text
-    .split(";")
-    .map((part) => /^(.+):(.*?)\.\.(.*)$/.exec(part))
-    .flatMap((m) => {
-      if (!m) return [];
-      const [a, b] = [m[2]!, m[3]!];
-      const numeric = a !== "" && b !== "" && !Number.isNaN(+a) && !Number.isNaN(+b);
-      return [{ key: m[1]!, from: numeric ? +a : a, to: numeric ? +b : b }];
-    });
-}
-export const writeBrushes = (all: Brush[]): string => all.map((b) => `${b.key}:${b.from}..${b.to}`).join(";");
-
-const full = (key: string, rows: readonly Row[]): string => (["best", "latest", "steps", "id"].includes(key) || key.startsWith("m.") || key.startsWith("hp.") ? key : rows.some((r) => key in r.hp) ? `hp.${key}` : key);
-
-export function passes(t: Row, brushes: readonly Brush[], rows: readonly Row[]): boolean {
-  return brushes.every((b) => {
-    const x = value(t, full(b.key, rows));
-    if (x === null) return false;
-    if (typeof b.from === "number" && typeof b.to === "number") return typeof x === "number" && x >= b.from && x <= b.to;
-    return String(x).localeCompare(String(b.from), undefined, { numeric: true }) >= 0 && String(x).localeCompare(String(b.to), undefined, { numeric: true }) <= 0;
-  });
-}
 
 /** What a chart shows, as rows: the first column names the trial, or whatever each is about. */
 export interface Table {
@@ -249,13 +170,14 @@ export function Drawing(props: {
 
 const pad = { left: 64, right: 16, top: 16, bottom: 36 };
 
-function axes(c: CanvasRenderingContext2D, w: number, h: number, k: Ink, x: Dimension, y: Dimension): void {
+/** `cells`: choices stand in the middle of theirs. */
+function axes(c: CanvasRenderingContext2D, w: number, h: number, k: Ink, x: Dimension, y: Dimension, cells = false): void {
   c.strokeStyle = k.line;
   c.fillStyle = k.text;
   c.textAlign = "center";
   const gw = w - pad.left - pad.right;
   const gh = h - pad.top - pad.bottom;
-  const marks = (d: Dimension) => (d.choices ? d.choices.map((t, i) => [d.choices!.length > 1 ? i / (d.choices!.length - 1) : 0.5, clean(t)] as const) : d.scale.ticks.map((t) => [d.scale.at(t), short(t, 3)] as const));
+  const marks = (d: Dimension) => (d.choices ? d.choices.map((t, i) => [cells ? (i + 0.5) / d.choices!.length : placeOf(i, d.choices!.length), clean(t)] as const) : d.scale.ticks.map((t) => [d.scale.at(t), short(t, 3)] as const));
   for (const [p, text] of marks(x)) {
     if (p < -0.001 || p > 1.001) continue;
     const at = pad.left + p * gw;
@@ -297,7 +219,7 @@ function nearest(points: { id: string; x: number; y: number }[], x: number, y: n
   return best;
 }
 
-export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimension; colour: Dimension | null; onBrush?: (b: Brush[]) => void; testid?: string; height?: number }) {
+export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimension; colour: Dimension | null; onBrush?: (axes: string[], b: (Brush | null)[]) => void; testid?: string; height?: number }) {
   const places = (w: number, h: number) =>
     props.rows.flatMap((t) => {
       const px = props.x.place(t);
@@ -326,16 +248,14 @@ export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
       }}
       at={(x, y, w, h) => nearest(places(w, h), x, y)}
       onDrag={(x0, y0, x1, y1, w, h) => {
-        const span = (d: Dimension, a: number, b: number): Brush | null => {
-          if (d.choices) return null;
-          const lo = Math.max(0, Math.min(a, b));
-          const hi = Math.min(1, Math.max(a, b));
-          return { key: d.key, from: Number(d.scale.back(lo).toPrecision(4)), to: Number(d.scale.back(hi).toPrecision(4)) };
-        };
         const gw = w - pad.left - pad.right;
         const gh = h - pad.top - pad.bottom;
-        const all = [span(props.x, (x0 - pad.left) / gw, (x1 - pad.left) / gw), span(props.y, 1 - (y0 - pad.top) / gh, 1 - (y1 - pad.top) / gh)].filter((b): b is Brush => b !== null);
-        props.onBrush?.(all);
+        // Two that show the same axis are one.
+        const over = new Map([
+          [props.y.key, brushed(props.y, 1 - (y0 - pad.top) / gh, 1 - (y1 - pad.top) / gh)],
+          [props.x.key, brushed(props.x, (x0 - pad.left) / gw, (x1 - pad.left) / gw)],
+        ]);
+        props.onBrush?.(Array.from(over.keys()), Array.from(over.values()));
       }}
     />
   );
@@ -442,13 +362,14 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
           c.textAlign = "center";
           c.fillText(clean(d.title).slice(0, 18), a, 14);
           c.textAlign = "left";
-          const marks = d.choices ? d.choices.map((t, j) => [d.choices!.length > 1 ? j / (d.choices!.length - 1) : 0.5, clean(t)] as const) : d.scale.ticks.map((t) => [d.scale.at(t), short(t, 3)] as const);
+          const marks = d.choices ? d.choices.map((t, j) => [placeOf(j, d.choices!.length), clean(t)] as const) : d.scale.ticks.map((t) => [d.scale.at(t), short(t, 3)] as const);
           for (const [p, text] of marks) if (p >= -0.001 && p <= 1.001) c.fillText(text.slice(0, 10), a + 4, y(p, h) + 4);
-          const b = props.brushes.find((br) => br.key === d.key || `hp.${br.key}` === d.key);
-          if (b && typeof b.from === "number" && typeof b.to === "number") {
+          const b = props.brushes.find((br) => full(br.key) === d.key);
+          const end = (x: number | string) => (d.choices ? placeOf(d.choices.indexOf(String(x)), d.choices.length) : typeof x === "number" ? Math.min(1, Math.max(0, d.scale.at(x))) : NaN);
+          if (b && end(b.from) >= 0 && end(b.to) >= 0) {
             c.fillStyle = k.accent + "55";
-            const p0 = y(Math.min(1, Math.max(0, d.scale.at(b.to))), h);
-            const p1 = y(Math.min(1, Math.max(0, d.scale.at(b.from))), h);
+            const p0 = y(end(b.to), h) - (d.choices ? 6 : 0);
+            const p1 = y(end(b.from), h) + (d.choices ? 6 : 0);
             c.fillRect(a - 8, p0, 16, p1 - p0);
             c.fillStyle = k.text;
           }
@@ -481,13 +402,7 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
         const d = dims[i];
         if (!d) return;
         const p = (v: number) => Math.min(1, Math.max(0, 1 - (v - top) / (h - top - 24)));
-        const lo = Math.min(p(y0), p(y1));
-        const hi = Math.max(p(y0), p(y1));
-        if (d.choices) {
-          const n = Math.max(1, d.choices.length - 1);
-          const inside = d.choices.filter((_, j) => j / n >= lo && j / n <= hi);
-          props.onBrush(d.key, inside.length > 0 ? { key: d.key, from: inside[0]!, to: inside[inside.length - 1]! } : null);
-        } else props.onBrush(d.key, { key: d.key, from: Number(d.scale.back(lo).toPrecision(4)), to: Number(d.scale.back(hi).toPrecision(4)) });
+        props.onBrush(d.key, brushed(d, p(y0), p(y1)));
       }}
     />
   );
@@ -536,7 +451,7 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
             c.lineWidth = 1;
           }
         }
-        axes(c, w, h, { ...k, line: "transparent" }, props.x, props.y);
+        axes(c, w, h, { ...k, line: "transparent" }, props.x, props.y, true);
       }}
       at={(x, y, w, h) => {
         const i = Math.floor((x - pad.left) / ((w - pad.left - pad.right) / nx));
@@ -586,9 +501,9 @@ export function Timeline(props: { rows: readonly Row[] }) {
         }
         c.fillStyle = k.text;
         c.textAlign = "left";
-        c.fillText(new Date(from).toLocaleString(), 8, h - 8);
+        c.fillText(moment(new Date(from).toISOString(), zone.peek()), 8, h - 8);
         c.textAlign = "right";
-        c.fillText(new Date(to).toLocaleString(), w - 8, h - 8);
+        c.fillText(moment(new Date(to).toISOString(), zone.peek()), w - 8, h - 8);
       }}
       at={(px, py, w) => placed.find((b) => px >= x(b.from, w) - 2 && px <= x(b.to, w) + 2 && py >= 8 + b.lane * tall && py < 8 + (b.lane + 1) * tall)?.id ?? null}
     />

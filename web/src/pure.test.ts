@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { comparator, holds, parse, type Cell } from "./filter";
+import { comparator, condition, holds, parse, type Cell } from "./filter";
 import { band, clipped, smoothed } from "./smooth";
-import { fitting, linear, logarithmic, looks, niceTicks } from "./scales";
+import { bounds, fitting, linear, logarithmic, looks, niceTicks } from "./scales";
 import { standing, wouldFree } from "./reasons";
 import { lastState, lastStates, segments } from "./terminal";
-import { bytes, clean, csv, flat, moment, number, short, span } from "./text";
-import { patched, read } from "./address";
+import { bytes, clean, csv, flat, moment, named, number, plain, short, span, worded } from "./text";
+import { joined, patched, pieces, read } from "./address";
 import { drawn, newestFirst } from "./newest";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
@@ -30,6 +30,11 @@ describe("the filter language", () => {
     expect(passes("opt='adam w'", row)).toBe(true);
     expect(passes("opt~'m W'", row)).toBe(true);
   });
+  test("a number is neither above nor below a word", () => {
+    for (const op of ["<", "<=", ">", ">=", "="]) expect(passes(`best${op}abc`, row)).toBe(false);
+    expect(passes("best!=abc", row)).toBe(true);
+    expect(passes("name<e", row)).toBe(true); // words are compared as words
+  });
   test("a bare word is looked for in id and name", () => {
     expect(passes("Digi", row)).toBe(true);
     expect(passes("adam", row)).toBe(false);
@@ -43,7 +48,24 @@ describe("the filter language", () => {
     expect(parse("state=ERROR best<", new Set(["state", "best"]))).toEqual({ ok: false, fault: { at: 17, message: "what should best be compared with?" } });
     expect(parse("name='x", new Set(["name"]))).toEqual({ ok: false, fault: { at: 5, message: "this quote is not closed" } });
     expect(parse("a b zzz=1", new Set(["id"]))).toEqual({ ok: false, fault: { at: 4, message: "there is no column 'zzz'" } });
+    expect(parse("lr>1 zzz=1", new Set(["hp.lr"]), true)).toMatchObject({ ok: true, conditions: [{ key: "hp.lr" }, { key: "zzz" }] }); // columns are on their way
     expect(parse("=3")).toEqual({ ok: false, fault: { at: 0, message: "there is no column before =" } });
+  });
+});
+
+describe("quotes in a filter", () => {
+  const row = { id: 1, "hp.learning rate": 0.1, "hp.it's": "a=b", "hp.say": "don't 'stop' now" };
+  test("hold keys too", () => {
+    expect(passes("'hp.learning rate'=0.1", row)).toBe(true);
+    expect(passes("'learning rate'>0.2", row)).toBe(false);
+  });
+  test("are doubled where one is meant", () => {
+    expect(passes("say='don''t ''stop'' now'", row)).toBe(true);
+    expect(parse("say=''", new Set(["say"]))).toEqual({ ok: true, conditions: [{ key: "say", op: "=", value: "", at: 0 }] });
+  });
+  test("alone are not closed", () => expect(parse("'")).toEqual({ ok: false, fault: { at: 0, message: "this quote is not closed" } }));
+  test.each([["lr", "0.1"], ["learning rate", "x y"], ["it's", "don't"], ["a=b", "c<d"], ["layers", "[1,2]"], ["e", ""], ["שלום", "😀 #%2F"]])("%s of %s makes a condition that is read again", (key, value) => {
+    expect(parse(condition(key, "=", value), new Set([key]))).toEqual({ ok: true, conditions: [{ key, op: "=", value, at: 0 }] });
   });
 });
 
@@ -68,6 +90,27 @@ describe("smoothing", () => {
     const range = clipped([...Array.from({ length: 100 }, (_, i) => i), 1e9])!;
     expect(range[1]).toBeLessThan(200);
     expect(clipped([1])).toBeNull();
+    expect(clipped([NaN, NaN, Infinity])).toBeNull();
+    const huge = clipped([-1e308, 0, 1e308])!;
+    expect(huge.every(Number.isFinite)).toBe(true);
+  });
+  test("a range on a logarithmic axis stays above 0", () => {
+    const range = clipped([0.001, 0.002, 5, 10, -3, 0], true)!;
+    expect(range[0]).toBeGreaterThan(0);
+    expect(range[0]).toBeLessThan(0.0011);
+    expect(clipped([-1, -2, 0], true)).toBeNull();
+  });
+  test("what one drags over is kept in numbers that still tell it from what is beside it", () => {
+    expect(bounds(0.123456789, 0.987654321)).toEqual([0.1234, 0.9877]);
+    expect(bounds(1764046123.4, 1764046183.9)).toEqual([1764046123.4, 1764046183.9]);
+    expect(bounds(1000003, 1000101)).toEqual([1000003, 1000101]);
+    expect(bounds(9, 1)).toEqual([1, 9]);
+    expect(bounds(2.5, 2.5)).toEqual([2.5, 2.5]);
+    expect(bounds(1e-7, 3.33333e-4)).toEqual([1e-7, 3.334e-4]);
+    for (const [a, b] of [[1 / 3, 2 / 3], [-1e308, 1e308], [-5, 1e-9], [1e15 + 1, 1e15 + 3], [-2 / 3, -1 / 3]] as const) {
+      const [low, high] = bounds(a, b);
+      expect(low <= a && high >= b && Number.isFinite(low) && Number.isFinite(high), `${a}..${b}: ${low}..${high}`).toBe(true);
+    }
   });
   test("a band has the mean of those that are there", () => {
     const b = band([
@@ -89,6 +132,16 @@ describe("scales", () => {
     expect(fitting([1e-4, 1]).at(1e-2)).toBeCloseTo(0.5, 9);
     expect(fitting([1, 3]).at(2)).toBeCloseTo(0.5, 9);
     expect(fitting([]).ticks.length).toBeGreaterThan(0);
+  });
+  test("the largest numbers there are keep their places", () => {
+    for (const [low, high] of [[-1e308, 1e308], [1e308, 1e308], [0, 1.7e308], [-1.7e308, -1.7e308], [1e17, 1e17 + 32], [5e-324, 1e-323], [0, 5e-324]] as const) {
+      const s = fitting([low, high]);
+      for (const x of [low, high]) expect(s.at(x), `${x} in ${low}..${high}`).toSatisfy((p: number) => p >= 0 && p <= 1);
+      if (low < high) expect(s.at(low)).toBeLessThan(s.at(high));
+      expect(Number.isFinite(s.back(0)) && Number.isFinite(s.back(1))).toBe(true);
+      expect(s.ticks.length).toBeLessThan(30);
+    }
+    expect(linear(-0, 0).at(0)).toBeCloseTo(0.5, 9);
   });
   test("ticks are round", () => expect(niceTicks(0, 1, 5)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1]));
   test("the ninth look differs from the first", () => expect(looks(8)).not.toEqual(looks(0)));
@@ -114,10 +167,42 @@ describe("a line of a log", () => {
   });
 });
 
+describe("what terminals are told beside colours", () => {
+  const seen = (line: string) => segments(line).map((s) => s.text).join("");
+  const classes = (line: string) => segments(line).map((s) => s.classes);
+  test("is not shown: a hidden cursor, marks of links, colours between colons", () => {
+    expect(seen("\u001b[?25lworking\u001b[?25h")).toBe("working");
+    expect(seen("\u001b]8;;http://x\u001b\\link\u001b]8;;\u001b\\")).toBe("link");
+    expect(seen("\u001b[38:2::255:0:0mred\u001b[0m")).toBe("red");
+    expect(seen("\u001b[>4;1ma\u001b[1 qb\u001b(Bc\u001b=d\u001bPx\u001b\\e")).toBe("abcde");
+    expect(seen("a\u001b")).toBe("a\u241b");
+  });
+  test("many colours become the nearest of eight", () => {
+    expect(classes("\u001b[38;5;196mx")).toEqual(["fg1"]); // a red
+    expect(classes("\u001b[38;5;9mx")).toEqual(["fg1"]);
+    expect(classes("\u001b[38;5;46mx")).toEqual(["fg2"]); // a green
+    expect(classes("\u001b[38;5;21mx")).toEqual(["fg4"]); // a blue
+    expect(classes("\u001b[38;2;230;30;200mx")).toEqual(["fg5"]);
+    expect(classes("\u001b[38:2::255:0:0mx")).toEqual(["fg1"]);
+    expect(classes("\u001b[38;5;245mx")).toEqual([""]); // greys are as the rest
+    expect(classes("\u001b[48;5;196;1mx")).toEqual(["bold"]);
+  });
+});
+
+describe("a line that is pointed at", () => {
+  test("is shown though a later state has written over it", () => {
+    const line = (n: number, text: string) => ({ line: n, text, rank: 0, stream: "stderr" });
+    const lines = [line(1, "10 %\r"), line(2, "20 %\r"), line(3, "done")];
+    expect(lastStates(lines).map((l) => l.line)).toEqual([3]);
+    expect(lastStates(lines, "1").map((l) => l.line)).toEqual([1, 3]);
+  });
+});
+
 describe("texts of users", () => {
   test("cannot turn the direction or hide", () => {
     expect(clean("a\u202eb\u0007c\u009bd")).toBe("a\ufffdb\u2407c\ufffdd");
     expect(clean("täglich\t✓")).toBe("täglich\t✓");
+    expect(clean("a\u2028b\u2029c")).toBe("a\ufffdb\ufffdc"); // would begin another line
   });
   test("make no formula in a table", () => expect(csv([["=1+1", -2, 'a"b', null, NaN]])).toBe("'=1+1,-2,\"a\"\"b\",,NaN\r\n"));
 });
@@ -134,12 +219,41 @@ test("numbers for people", () => {
   expect(moment("2026-01-02T03:04:05Z", "utc")).toBe("2026-01-02 03:04:05Z");
   expect(flat({ a: { b: 1 }, c: [2] })).toEqual({ "a.b": 1, c: [2] });
 });
+test("a hyperparameter as text is the same wherever it stands", () => {
+  expect(["adam", 0.1, -0, true, [1, 2], { a: [{ b: 1 }] }, null, undefined, "NaN"].map(worded)).toEqual(["adam", "0.1", "0", "true", "[1,2]", '{"a":[{"b":1}]}', "—", "—", "NaN"]);
+});
+test("a metric has a group and a name", () => {
+  expect(named("validation.val/loss, a.b %2F")).toEqual({ group: "validation", name: "val/loss, a.b %2F" });
+  for (const wrong of ["", "loss", ".loss", "training."]) expect(named(wrong)).toEqual({ group: "", name: "" });
+});
+test("what is in a map is its own", () => {
+  expect(flat({ a: {}, b: { c: {} }, d: [] })).toEqual({ a: {}, "b.c": {}, d: [] }); // nothing disappears
+  const odd = flat(JSON.parse('{"__proto__": 1, "x": {"constructor": 2}}'));
+  expect(Object.keys(odd)).toEqual(["__proto__", "x.constructor"]);
+  expect(odd["constructor"]).toBeUndefined();
+  expect(odd["toString"]).toBeUndefined();
+});
+test("JSON keeps what it has no number for", () => expect(JSON.parse(JSON.stringify([NaN, Infinity, -Infinity, 1, null, "x"].map(plain)))).toEqual(["NaN", "Infinity", "-Infinity", 1, null, "x"]));
 test("the address keeps what is not its default", () => {
   expect(patched("/experiments", "?q=a&sort=id", { q: "", sort: "-best", cols: null })).toBe("/experiments?sort=-best");
   expect(patched("/experiments", "", { q: "state=ERROR best<1" })).toBe("/experiments?q=state%3DERROR+best%3C1");
   expect(read("?sel=1,2,,3").list("sel")).toEqual(["1", "2", "3"]);
   expect(read("?smooth=2").number("smooth", 0, 0, 0.99)).toBe(0.99);
   expect(read("?logy=1").flag("logy")).toBe(true);
+});
+
+describe("lists in the address", () => {
+  const names = ["a,b", "50%", "x%2Cy", "back\\slash", "end\\", "val/loss", "#1 'q' \"", "😀", "שלום", "m.training.a,b.min"];
+  test("keep names whatever stands in them", () => {
+    expect(pieces(joined(names, ","), ",")).toEqual(names);
+    const to = patched("/experiments/7/trials", "", { cols: names });
+    expect(read(to.slice(to.indexOf("?"))).list("cols")).toEqual(names);
+  });
+  test("are read as people write them", () => {
+    expect(read("?cols=id,hp.lr,m.validation.loss").list("cols")).toEqual(["id", "hp.lr", "m.validation.loss"]);
+    expect(pieces("a\\b,c", ",")).toEqual(["a\\b", "c"]);
+    expect(pieces("", ",")).toEqual([]);
+  });
 });
 
 describe("why something waits", () => {

@@ -1,5 +1,6 @@
 // What a trial used of its hosts over time: samples of the group "system", one chart each.
 
+import { useMemo } from "preact/hooks";
 import { Chart, type Drawn } from "./chart";
 import { useSeries } from "./curves";
 import type { MetricInfo } from "./api";
@@ -23,15 +24,25 @@ export function Resources(props: { trial: number; experiment: number; metrics: r
       {[...usual, ...devices].map(([name, title]) => (
         <One key={name} name={name} title={title} trial={props.trial} experiment={props.experiment} />
       ))}
-      <p class="hint">Every agent looks every 5 s.</p>
+      <p class="hint">
+        Every agent looks every 5 s.{" "}
+        {params.value.text("from") !== "" && (
+          <button type="button" onClick={() => set({ from: null, to: null })}>
+            Whole range
+          </button>
+        )}
+      </p>
     </div>
   );
 }
 
 function One(props: { name: string; title: string; trial: number; experiment: number }) {
   const metric = `system.${props.name}`;
-  const x = params.value.text("x", "time");
-  const { lines, fault, again } = useSeries(metric, { trials: [props.trial] }, x, null, [props.experiment]);
+  const p = params.value;
+  const x = p.text("x", "time");
+  const [from, to] = [p.text("from"), p.text("to")];
+  const range = useMemo<[number, number] | null>(() => (from !== "" && to !== "" && Number(from) <= Number(to) ? [Number(from), Number(to)] : null), [from, to]);
+  const { lines, fault, again } = useSeries(metric, { trials: [props.trial] }, x, range, [props.experiment]);
   const drawn: Drawn[] | null = lines.value?.map((l) => ({ id: String(l.trial), label: `trial ${l.trial}`, x: l.x, y: l.y, ...looks(l.trial % 32) })) ?? null;
   const none = drawn !== null && drawn.every((l) => l.x.length === 0);
   return (
@@ -42,7 +53,7 @@ function One(props: { name: string; title: string; trial: number; experiment: nu
       {fault.value != null && !lines.value ? (
         <Failed why={fault.value} again={again} />
       ) : none ? (
-        <Empty>No sample yet.</Empty>
+        <Empty>{range ? "No sample in this time." : "No sample yet."}</Empty>
       ) : (
         <Chart
           name={`${props.title} of trial ${props.trial}`}

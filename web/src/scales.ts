@@ -8,20 +8,29 @@ export interface Scale {
 
 export function niceTicks(low: number, high: number, count: number): number[] {
   if (!(high > low)) return [low];
-  const raw = (high - low) / Math.max(1, count);
+  const raw = high / Math.max(1, count) - low / Math.max(1, count);
+  if (!(raw > Number.MIN_VALUE)) return [low, high];
   const size = Math.pow(10, Math.floor(Math.log10(raw)));
   const step = [1, 2, 5, 10].map((m) => m * size).find((s) => s >= raw) ?? raw;
   const out: number[] = [];
-  for (let i = Math.ceil(low / step); i * step <= high + step * 1e-9; ++i) out.push(Number((i * step).toPrecision(12)));
+  // Of numbers that are much larger than what lies between them, several ticks may be one and the same.
+  const first = Math.ceil(low / step);
+  for (let i = 0; i <= 2 * count + 2 && (first + i) * step <= high + step * 1e-9; ++i) {
+    const x = Number(((first + i) * step).toPrecision(12));
+    if (Number.isFinite(x) && out[out.length - 1] !== x) out.push(x);
+  }
   return out;
 }
 
 export function linear(low: number, high: number): Scale {
   if (!(high > low)) {
-    low -= 0.5;
-    high = low + 1;
+    const room = Math.max(0.5, Math.abs(low) * 1e-3);
+    high = Math.min(Number.MAX_VALUE, low + room);
+    low = Math.max(-Number.MAX_VALUE, low - room);
   }
-  return { at: (x) => (x - low) / (high - low), back: (p) => low + p * (high - low), ticks: niceTicks(low, high, 5) };
+  const half = high / 2 - low / 2; // of both, so that nothing is too large
+  if (half === 0) return { at: (x) => (x > low ? 1 : 0), back: (p) => (p < 0.5 ? low : high), ticks: [low, high] };
+  return { at: (x) => (x / 2 - low / 2) / half, back: (p) => low * (1 - p) + p * high, ticks: niceTicks(low, high, 5) };
 }
 
 export function logarithmic(low: number, high: number): Scale {
@@ -37,8 +46,8 @@ export function logarithmic(low: number, high: number): Scale {
   };
 }
 
-/** Linear or logarithmic, as the values lie: three decades or more of positive numbers are logarithmic. */
-export function fitting(values: readonly number[]): Scale {
+/** Linear, or logarithmic where it may be and the values are positive and lie far apart. */
+export function fitting(values: readonly number[], may = true): Scale {
   const finite = values.filter(Number.isFinite);
   if (finite.length === 0) return linear(0, 1);
   let low = Infinity;
@@ -47,7 +56,23 @@ export function fitting(values: readonly number[]): Scale {
     low = Math.min(low, v);
     high = Math.max(high, v);
   }
-  return low > 0 && high / low >= 100 ? logarithmic(low, high) : linear(low, high);
+  return may && low > 0 && high / low >= 100 ? logarithmic(low, high) : linear(low, high);
+}
+
+/** Two ends in their order, with as many digits as what lies between them needs: rounded away from it, so that all of it stays. */
+export function bounds(a: number, b: number): [number, number] {
+  const low = Math.min(a, b);
+  const high = Math.max(a, b);
+  if (!(high > low)) return [low, high];
+  const size = Math.pow(10, Math.floor(Math.log10(high / 2 - low / 2)) - 3);
+  const rounded = (x: number, away: (y: number) => number) => {
+    const to = Number((away(Number((x / size).toPrecision(15))) * size).toPrecision(15));
+    return Number.isFinite(to) ? to : x;
+  };
+  const ends: [number, number] = [rounded(low, Math.floor), rounded(high, Math.ceil)];
+  // A number just above nothing is no nothing: what is logarithmic has no place for it.
+  if (low > 0 && ends[0] <= 0) ends[0] = Number(low.toPrecision(4)) <= low ? Number(low.toPrecision(4)) : low;
+  return [Math.min(low, ends[0]), Math.max(high, ends[1])];
 }
 
 /** Okabe and Ito's colours, which those who see colours differently can tell apart; dashes tell the rest. */

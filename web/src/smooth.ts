@@ -13,15 +13,20 @@ export function smoothed(y: readonly number[], weight: number): number[] {
   });
 }
 
-/** The range that holds all but the outermost twentieth at each end. */
-export function clipped(values: readonly number[]): [number, number] | null {
-  const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
+/** The range that holds all but the outermost twentieth at each end; on a logarithmic axis of what lies above 0. */
+export function clipped(values: readonly number[], logarithmic = false): [number, number] | null {
+  const sorted = values.filter((v) => Number.isFinite(v) && (!logarithmic || v > 0)).sort((a, b) => a - b);
   if (sorted.length < 2) return null;
   const at = (p: number) => sorted[Math.min(sorted.length - 1, Math.max(0, Math.round(p * (sorted.length - 1))))]!;
   const low = at(0.05);
   const high = at(0.95);
-  const room = (high - low) * 0.1;
-  return low < high ? [low - room, high + room] : null;
+  if (!(low < high)) return null;
+  if (logarithmic) {
+    const room = Math.pow(high / low, 0.1);
+    return [low / room || low, Number.isFinite(high * room) ? high * room : high];
+  }
+  const room = high * 0.1 - low * 0.1;
+  return [Math.max(-Number.MAX_VALUE, low - room), Math.min(Number.MAX_VALUE, high + room)];
 }
 
 export interface Line {

@@ -1,6 +1,7 @@
 // Metrics that are no numbers: matrices, bar charts, tables, and trees of anything else.
 
-import { heat } from "./scales";
+import { fitting, heat, linear } from "./scales";
+import { Drawing } from "./plots";
 import { clean, number, short } from "./text";
 
 export function Structured(props: { value: unknown }) {
@@ -40,9 +41,21 @@ function tableOf(v: unknown): { columns: string[]; rows: unknown[][] } | null {
   return null;
 }
 
+const mostCells = 100; // of a row or a column in the document
+
 /** Rows are the true classes. */
 function Matrix(props: { rows: number[][]; labels: string[] | null }) {
-  const most = Math.max(1e-12, ...props.rows.flat().filter(Number.isFinite));
+  let high = 0;
+  let low = 0;
+  for (const row of props.rows)
+    for (const x of row)
+      if (Number.isFinite(x)) {
+        high = Math.max(high, x);
+        low = Math.min(low, x);
+      }
+  const of = linear(low, high > low ? high : low + 1);
+  const shade = (x: number) => (x === Infinity ? 1 : Number.isFinite(x) ? of.at(x) : 0);
+  const wide = props.rows[0]!.length;
   const name = (i: number) => clean(props.labels?.[i] ?? String(i));
   return (
     <div class="tablebox">
@@ -50,7 +63,7 @@ function Matrix(props: { rows: number[][]; labels: string[] | null }) {
         <thead>
           <tr>
             <th scope="col">true \ predicted</th>
-            {props.rows[0]!.map((_, i) => (
+            {props.rows[0]!.slice(0, mostCells).map((_, i) => (
               <th scope="col" key={i}>
                 {name(i)}
               </th>
@@ -58,15 +71,15 @@ function Matrix(props: { rows: number[][]; labels: string[] | null }) {
           </tr>
         </thead>
         <tbody>
-          {props.rows.map((row, i) => (
+          {props.rows.slice(0, mostCells).map((row, i) => (
             <tr key={i}>
               <th scope="row">{name(i)}</th>
-              {row.map((x, j) => (
+              {row.slice(0, mostCells).map((x, j) => (
                 <td
                   key={j}
-                  class={x / most > 0.6 ? "light" : "deep"}
+                  class={shade(x) > 0.6 ? "light" : "deep"}
                   ref={(el) => {
-                    if (el) el.style.backgroundColor = heat(x / most);
+                    if (el) el.style.backgroundColor = heat(shade(x));
                   }}
                 >
                   {short(x, 3)}
@@ -76,6 +89,11 @@ function Matrix(props: { rows: number[][]; labels: string[] | null }) {
           ))}
         </tbody>
       </table>
+      {(props.rows.length > mostCells || wide > mostCells) && (
+        <p class="hint">
+          The first {Math.min(mostCells, props.rows.length)} × {Math.min(mostCells, wide)} of {props.rows.length} × {wide}.
+        </p>
+      )}
     </div>
   );
 }
@@ -86,8 +104,8 @@ function TableMetric(props: { columns: string[]; rows: unknown[][] }) {
       <table data-testid="table-metric" data-rows={props.rows.length}>
         <thead>
           <tr>
-            {props.columns.map((c) => (
-              <th scope="col" key={c}>
+            {props.columns.map((c, j) => (
+              <th scope="col" key={j}>
                 {clean(c)}
               </th>
             ))}
@@ -96,8 +114,8 @@ function TableMetric(props: { columns: string[]; rows: unknown[][] }) {
         <tbody>
           {props.rows.slice(0, 500).map((r, i) => (
             <tr key={i}>
-              {props.columns.map((c, j) => (
-                <td key={c}>{number(r[j]) !== null ? short(number(r[j]), 6) : clean(typeof r[j] === "string" ? r[j] : (JSON.stringify(r[j]) ?? ""))}</td>
+              {props.columns.map((_, j) => (
+                <td key={j}>{number(r[j]) !== null ? short(number(r[j]), 6) : clean(typeof r[j] === "string" ? r[j] : (JSON.stringify(r[j]) ?? ""))}</td>
               ))}
             </tr>
           ))}
@@ -109,21 +127,35 @@ function TableMetric(props: { columns: string[]; rows: unknown[][] }) {
 }
 
 function Bars(props: { values: number[] }) {
-  const finite = props.values.filter(Number.isFinite);
-  const high = Math.max(0, ...finite);
-  const low = Math.min(0, ...finite);
-  const span = high - low || 1;
-  const width = 600 / props.values.length;
+  const { values } = props;
+  const scale = fitting([...values.filter(Number.isFinite), 0], false);
   return (
-    <svg class="barchart" data-testid="bars" viewBox="0 0 600 160" role="img" aria-label={`Bar chart of ${props.values.length} numbers, ${short(low)} to ${short(high)}`}>
-      {props.values.map((v, i) =>
-        Number.isFinite(v) ? <rect key={i} x={i * width + 1} width={Math.max(1, width - 2)} y={150 - ((Math.max(0, v) - low) / span) * 140} height={Math.max(1, (Math.abs(v) / span) * 140)} /> : null,
-      )}
-    </svg>
+    <Drawing
+      testid="bars"
+      name={`Bar chart of ${values.length} numbers`}
+      height={160}
+      depends={[values]}
+      data={{ bars: values.length }}
+      table={{ columns: ["index", "value"], rows: () => values.map((v, i) => [i, v]) }}
+      draw={(c, w, h, k) => {
+        const y = (v: number) => 8 + (1 - scale.at(v)) * (h - 16);
+        const width = w / values.length;
+        c.fillStyle = k.accent;
+        values.forEach((v, i) => {
+          if (Number.isFinite(v)) c.fillRect(i * width + Math.min(1, width / 4), Math.min(y(v), y(0)), Math.max(1, width - Math.min(2, width / 2)), Math.max(1, Math.abs(y(v) - y(0))));
+        });
+        c.fillStyle = k.text;
+        c.textAlign = "left";
+        c.fillText(short(scale.back(1), 4), 4, 12);
+        c.fillText(short(scale.back(0), 4), 4, h - 4);
+      }}
+    />
   );
 }
 
-function Tree(props: { value: unknown; name: string }) {
+const mostBranches = 200;
+
+function Tree(props: { value: unknown; name: string; deep?: boolean }) {
   const v = props.value;
   if (v === null || typeof v !== "object")
     return (
@@ -132,16 +164,17 @@ function Tree(props: { value: unknown; name: string }) {
         {number(v) !== null ? short(number(v), 6) : clean(String(v))}
       </div>
     );
-  const all = Object.entries(v).slice(0, 200);
+  const all = Object.entries(v);
   return (
-    <details open={props.name === ""}>
+    <details open={!props.deep}>
       <summary>
         <code>{clean(props.name) || (Array.isArray(v) ? "list" : "map")}</code> {all.length}
       </summary>
       <div class="inner">
-        {all.map(([k, x]) => (
-          <Tree key={k} name={k} value={x} />
+        {all.slice(0, mostBranches).map(([k, x]) => (
+          <Tree key={k} name={k} value={x} deep />
         ))}
+        {all.length > mostBranches && <p class="hint">The first {mostBranches}.</p>}
       </div>
     </details>
   );

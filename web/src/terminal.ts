@@ -13,17 +13,39 @@ export function lastState(line: string): string {
   return parts[parts.length - 1] ?? "";
 }
 
-/** The lines without those states of a progress bar that a later line of its rank and stream has written over. */
-export function lastStates<T extends { rank: number; stream: string; text: string }>(lines: readonly T[]): T[] {
+/** The lines without those states of a progress bar that a later line of its rank and stream has written over; the line that is pointed at stays. */
+export function lastStates<T extends { line?: number; rank: number; stream: string; text: string }>(lines: readonly T[], pointed = ""): T[] {
   const over = new Set<string>();
   const out: T[] = [];
   for (const line of lines.slice().reverse()) {
     const source = `${line.rank} ${line.stream}`;
-    if (!line.text.endsWith("\r") || !over.has(source)) out.push(line);
+    if (!line.text.endsWith("\r") || !over.has(source) || (pointed !== "" && String(line.line) === pointed)) out.push(line);
     over.add(source);
   }
   return out.reverse();
 }
+
+/** The class of the nearest of the eight colours; of greys, which are as the rest of the text, none. */
+function nearest(r: number, g: number, b: number): string {
+  const high = Math.max(r, g, b);
+  const low = Math.min(r, g, b);
+  if (high - low < 48) return "";
+  const on = (c: number) => (c - low > (high - low) / 2 ? 1 : 0);
+  return `fg${on(r) + 2 * on(g) + 4 * on(b)}`;
+}
+
+function of256(n: number): string {
+  if (n < 16) return `fg${n % 8}`;
+  if (n >= 232) return "";
+  const level = (x: number) => (x === 0 ? 0 : 55 + 40 * x);
+  return nearest(level(Math.floor((n - 16) / 36)), level(Math.floor((n - 16) / 6) % 6), level((n - 16) % 6));
+}
+
+/** Escape sequences: those that colour are obeyed, all others are left out. */
+const sequence = /\u001b(?:\[([0-?]*)[ -/]*([@-~])|[\]P^_X][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[ -/]+[0-~]|[0-~])/;
+
+/** A part of a line without what only a terminal is told. */
+export const withoutSequences = (text: string): string => text.replace(new RegExp(sequence, "g"), "").replace(/\r+$/, "");
 
 export function segments(line: string): Segment[] {
   const out: Segment[] = [];
@@ -37,15 +59,14 @@ export function segments(line: string): Segment[] {
     out.push({ text: clean(text), classes });
   };
   let rest = lastState(line);
-  // Escape sequences: those that colour are obeyed, all others are left out.
-  const escape = /\u001b(?:\[([0-9;]*)([A-Za-z])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[()][A-Za-z0-9]|.)/;
   for (;;) {
-    const found = escape.exec(rest);
+    const found = sequence.exec(rest);
     if (!found) break;
     push(rest.slice(0, found.index));
     rest = rest.slice(found.index + found[0].length);
-    if (found[2] !== "m") continue;
-    const codes = (found[1] || "0").split(";").map(Number);
+    if (found[2] !== "m" || /[<=>?]/.test(found[1] ?? "")) continue;
+    // Between colons stand the parts of one colour, with an empty one for the space of colours.
+    const codes = (found[1] || "0").replace(/([34]8):2:[0-9]*:(?=[0-9]+:[0-9]+:[0-9]+)/g, "$1;2;").replace(/[34]8:[0-9:]*/g, (x) => x.replaceAll(":", ";")).replace(/:[0-9]*/g, "").split(";").map(Number);
     for (let i = 0; i < codes.length; ++i) {
       const c = codes[i]!;
       if (c === 0) {
@@ -61,9 +82,12 @@ export function segments(line: string): Segment[] {
       else if (c === 39) fg = "";
       else if (c === 38) {
         if (codes[i + 1] === 5) {
-          fg = `fg${(codes[i + 2] ?? 7) % 8}`;
+          fg = of256(codes[i + 2] ?? 7);
           i += 2;
-        } else if (codes[i + 1] === 2) i += 4;
+        } else if (codes[i + 1] === 2) {
+          fg = nearest(codes[i + 2] ?? 0, codes[i + 3] ?? 0, codes[i + 4] ?? 0);
+          i += 4;
+        }
       } else if (c === 48) i += codes[i + 1] === 5 ? 2 : 4;
     }
   }

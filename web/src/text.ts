@@ -1,7 +1,7 @@
 // Texts that others wrote, made harmless, and numbers and times for people.
 
 const control = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
-const bidi = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const bidi = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g; // and the two that begin a line
 
 /** A text of a user as it may stand in the page: control characters are seen, and none turns the direction. */
 export function clean(text: string): string {
@@ -67,15 +67,28 @@ export function state(text: string | undefined): string {
   return (text ?? "").replace(/^STATE_/, "");
 }
 
-/** {"a": {"b": 1}} -> {"a.b": 1}. */
-export function flat(x: unknown, prefix = "", into: Record<string, unknown> = {}): Record<string, unknown> {
-  if (x !== null && typeof x === "object" && !Array.isArray(x))
+/** {"a": {"b": 1}} -> {"a.b": 1}; a map with nothing in it stays. */
+export function flat(x: unknown, prefix = "", into: Record<string, unknown> = Object.create(null) as Record<string, unknown>): Record<string, unknown> {
+  const isMap = (one: unknown): one is object => one !== null && typeof one === "object" && !Array.isArray(one);
+  if (isMap(x))
     for (const [key, one] of Object.entries(x)) {
-      if (one !== null && typeof one === "object" && !Array.isArray(one)) flat(one, `${prefix}${key}.`, into);
+      if (isMap(one) && Object.keys(one).length > 0) flat(one, `${prefix}${key}.`, into);
       else into[prefix + key] = one;
     }
   return into;
 }
+
+/** A hyperparameter as text: lists and maps as JSON. */
+export const worded = (x: unknown): string => (x === undefined || x === null ? "—" : typeof x === "string" ? x : JSON.stringify(x));
+
+/** "validation.loss" -> its group and name; both empty where it names none. */
+export function named(metric: string): { group: string; name: string } {
+  const dot = metric.indexOf(".");
+  return dot > 0 && dot + 1 < metric.length ? { group: metric.slice(0, dot), name: metric.slice(dot + 1) } : { group: "", name: "" };
+}
+
+/** For JSON: the three numbers that it does not have are texts, as in the API. */
+export const plain = (x: string | number | null): string | number | null => (typeof x === "number" && !Number.isFinite(x) ? String(x) : x);
 
 export function csv(rows: (string | number | null)[][]): string {
   const cell = (x: string | number | null) => {

@@ -6,15 +6,14 @@ import { get, type MetricInfo, type Trial } from "./api";
 import type { Column } from "./grid";
 import { listen, returns } from "./live";
 import { pastAt } from "./router";
-import type { Cell } from "./filter";
-import { clean, flat, number, span, state } from "./text";
+import type { Row } from "./brush";
+import { asCell, parse } from "./filter";
+import { clean, flat, named, number, span, state } from "./text";
 import { duration } from "./pages/experiments";
 import { State, Time, useAtOnce, useRead } from "./ui";
 import type { MetricList, TrialProgressList } from "./api_types";
 
-export interface Row extends Trial {
-  hp: Record<string, unknown>;
-}
+export type { Row };
 
 const withHp = (t: Trial): Row => ({ ...t, hp: flat(t.hparams) });
 
@@ -68,26 +67,31 @@ export function useTrials(experiment: number, wanted: string[]) {
   return { rows, now, again };
 }
 
-export function useMetrics(experiment: number): { metrics: Signal<MetricInfo[]>; again: () => void } {
+const namesOf = (all: readonly MetricInfo[]): string => all.map((m) => `${m.group}.${m.name} ${m.kind}`).join("\n");
+
+/** `known`: whether the list has been read. */
+export function useMetrics(experiment: number): { metrics: Signal<MetricInfo[]>; known: Signal<boolean>; again: () => void } {
   const metrics = useSignal<MetricInfo[]>([]);
+  const known = useSignal(false);
   const { now, again } = useRead(`metrics ${experiment}`, (signal) =>
     experiment ? get<MetricList>(`/troupe/v1/experiments/${experiment}/metrics`, {}, signal) : Promise.resolve({ metrics: [] }),
   );
   useAtOnce(() => {
-    if (now.value.state === "ready") metrics.value = now.value.value.metrics;
+    if (now.value.state === "ready" && namesOf(now.value.value.metrics) !== namesOf(metrics.peek())) metrics.value = now.value.value.metrics; // what is drawn does not move because of later reports
+    known.value = now.value.state !== "loading";
   });
-  // A search that has just begun has no metrics yet.
+  // A search that has just begun has no metrics yet, and others come later.
   useEffect(() => {
     let due: ReturnType<typeof setTimeout> | undefined;
     const stop = listen([`experiment/${experiment}`], () => {
-      if (metrics.peek().length === 0) due ??= setTimeout(() => ((due = undefined), again()), 1000);
+      due ??= setTimeout(() => ((due = undefined), again()), metrics.peek().length === 0 ? 1000 : 10_000);
     });
     return () => {
       stop();
       clearTimeout(due);
     };
   }, [experiment]);
-  return { metrics, again };
+  return { metrics, known, again };
 }
 
 /** All hyperparameters that some trial has, in the order of their names. */
@@ -101,8 +105,6 @@ export function useHparams(rows: readonly Row[] | null): string[] {
     return names.current;
   }, [rows]);
 }
-
-export const asCell = (x: unknown): Cell => (x === undefined || x === null ? null : typeof x === "number" || typeof x === "boolean" ? x : typeof x === "string" ? (number(x) ?? x) : JSON.stringify(x));
 
 export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], metric: string): Column<Row>[] {
   const numeric = metrics.filter((m) => m.kind === "number");
@@ -130,12 +132,22 @@ export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], 
   ];
 }
 
-/** Metrics that the chosen columns, the sort or the filter name: only these are asked for. */
-export function namedMetrics(cols: string[], sort: string, filter: string): string[] {
+/** Metrics that some keys of columns name, as "m.training.loss.min": only their summaries are asked for. */
+export function namedMetrics(keys: readonly string[], filter: string, known: readonly MetricInfo[]): string[] {
+  const parsed = parse(filter);
+  // A filter that is not finished names what it named before.
+  const inFilter = parsed.ok ? parsed.conditions.map((c) => c.key) : filter.split(/\s+/).map((word) => /^[^=<>!~]*/.exec(word)![0]);
+  const names = new Set(known.map((m) => `${m.group}.${m.name}`));
   const all = new Set<string>();
-  for (const text of [...cols, sort.replace(/^-/, ""), ...filter.split(/\s+/)]) {
-    const m = /^m\.([^.=<>!~]+\.[^=<>!~]+)/.exec(text);
-    if (m) all.add(m[1]!.replace(/\.(min|max|last)$/, ""));
+  for (const key of [...keys.map((k) => k.replace(/^-/, "")), ...inFilter]) {
+    if (!key.startsWith("m.")) continue;
+    const whole = key.slice(2);
+    const bare = whole.replace(/\.(?:min|max|last)$/, "");
+    if (names.size === 0) all.add(bare);
+    else for (const one of [whole, bare]) if (names.has(one)) all.add(one);
   }
-  return Array.from(all).sort();
+  return Array.from(all).filter(askable).sort();
 }
+
+/** The server parts names at commas. */
+export const askable = (metric: string): boolean => named(metric).group !== "" && !metric.includes(",");

@@ -9,7 +9,7 @@ import { place, prefix } from "./router";
 import { zone } from "./settings";
 import { clean, moment, state } from "./text";
 
-export function Link(props: { to: string; children: ComponentChildren; class?: string; role?: "tab"; current?: boolean; selected?: boolean; label?: string; hover?: string }) {
+export function Link(props: { to: string; children: ComponentChildren; class?: string; role?: "tab"; current?: boolean; selected?: boolean; label?: string; title?: string; hover?: string }) {
   return (
     <a
       href={prefix + props.to}
@@ -18,6 +18,7 @@ export function Link(props: { to: string; children: ComponentChildren; class?: s
       aria-current={props.current ? "page" : undefined}
       aria-selected={props.selected}
       aria-label={props.label}
+      title={props.title}
       onMouseEnter={props.hover === undefined ? undefined : () => (hovered.value = props.hover!)}
       onMouseLeave={props.hover === undefined ? undefined : () => (hovered.value = null)}
     >
@@ -44,23 +45,79 @@ export function Progress(props: { of: number }) {
   );
 }
 
-/** What was just done, told politely. */
+/** What changed, told politely to who does not see it. */
 export const said = signal("");
-export function say(text: string): void {
+export function tell(text: string): void {
   said.value = "";
   queueMicrotask(() => (said.value = text));
+}
+
+/** What came of what one did: it stands over the page for a while, a refusal until one closes it. */
+export const note = signal<{ text: string; bad: boolean } | null>(null);
+let leaving: ReturnType<typeof setTimeout> | undefined;
+function stand(text: string, bad: boolean): void {
+  clearTimeout(leaving);
+  note.value = { text, bad };
+  if (!bad) leaving = setTimeout(() => (note.value = null), 6000);
+}
+export const say = (text: string): void => stand(text, false);
+export const refused = (why: unknown): void => stand(typeof why === "string" ? why : explain(why), true);
+
+export function Note() {
+  const now = note.value;
+  return (
+    <div class="said">
+      <div role="status" aria-live="polite">
+        {now && !now.bad && <p>{clean(now.text)}</p>}
+      </div>
+      <div role="alert">
+        {now?.bad && (
+          <p class="bad">
+            {clean(now.text)}{" "}
+            <button type="button" onClick={() => (note.value = null)}>
+              Close
+            </button>
+          </p>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** Asks for several things at once and tells what came of it: which of them were refused, and why. */
+export async function each(ids: readonly string[], kind: string, order: (id: string) => Promise<unknown>, done: string): Promise<void> {
+  const all = await Promise.allSettled(ids.map(order));
+  const faults = all.flatMap((x, i) => (x.status === "rejected" ? [`${kind} ${ids[i]}: ${explain(x.reason)}`] : []));
+  if (faults.length > 0) refused(`${faults.slice(0, 3).join("; ")}${faults.length > 3 ? `; and ${faults.length - 3} more` : ""}`);
+  else say(done);
+}
+
+/** Without the clipboard of a secure page, as over plain HTTP, by way of a field. */
+async function copied(text: string, beside: Element): Promise<boolean> {
+  if (navigator.clipboard)
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      // not allowed: the other way may be
+    }
+  const before = document.activeElement as HTMLElement | null;
+  const field = document.createElement("textarea");
+  field.className = "sr";
+  field.value = text;
+  (beside.closest("dialog") ?? document.body).append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  before?.focus();
+  return done;
 }
 
 export function Copy(props: { text: () => string; children: ComponentChildren; done?: string }) {
   return (
     <button
       type="button"
-      onClick={() => {
-        void navigator.clipboard?.writeText(props.text()).then(
-          () => say(props.done ?? "copied"),
-          () => say("this browser does not let the page copy"),
-        );
-      }}
+      onClick={(e) => void copied(props.text(), e.currentTarget).then((done) => (done ? say(props.done ?? "copied") : refused("this browser does not let the page copy")))}
     >
       {props.children}
     </button>
@@ -141,6 +198,9 @@ export function Failed(props: { why: unknown; again: () => void }) {
     </div>
   );
 }
+
+/** Those that the address names may be any digits. */
+export const isId = (id: number): boolean => id > 0 && Number.isSafeInteger(id);
 
 export const isUnknown = (why: unknown): boolean => why instanceof Refused && why.status === 404;
 

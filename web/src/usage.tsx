@@ -1,11 +1,11 @@
 // Slots over time, and who used them.
 
-import { useSignal, useSignalEffect } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
 import { get } from "./api";
+import { useChanges } from "./changes";
 import { Chart, type Drawn } from "./chart";
 import type { Curve } from "./curves";
-import { listen, returns } from "./live";
 import { params, set } from "./router";
 import { looks } from "./scales";
 import { clean, csv } from "./text";
@@ -25,19 +25,7 @@ export function UsageOverTime() {
     const to = new Date();
     return get<Usage>("/troupe/v1/usage", { from: new Date(to.getTime() - seconds * 1000).toISOString(), to: to.toISOString(), step }, signal);
   });
-  useEffect(() => {
-    let due: ReturnType<typeof setTimeout> | undefined;
-    const stop = listen(["cluster"], () => {
-      due ??= setTimeout(() => ((due = undefined), again()), 4000);
-    });
-    return () => {
-      stop();
-      clearTimeout(due);
-    };
-  }, [span]);
-  useSignalEffect(() => {
-    if (returns.value > 0) again();
-  });
+  useChanges(["cluster"], 4000, again);
   const v = now.value;
   const u = v.state === "ready" ? v.value : null;
   const numbers = useSignal<Curve[] | null>(null);

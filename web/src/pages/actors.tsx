@@ -6,9 +6,10 @@ import { explain, get, may, post, request } from "../api";
 import { usePage } from "../page";
 import { Grid, type Column } from "../grid";
 import { paused, returns } from "../live";
-import { params, set } from "../router";
+import { patched } from "../address";
+import { params, place, set } from "../router";
 import { clean, short, span } from "../text";
-import { Empty, Failed, question, say, useRead } from "../ui";
+import { Empty, Failed, question, refused, say, useRead } from "../ui";
 import type { ShellActorRow as Actor, ShellActors, ShellInfo, ShellLinks, ShellNotes, ShellOrders, ShellState, ShellTree as Branch } from "../api_types";
 
 const columns: Column<Actor>[] = [
@@ -56,7 +57,7 @@ export default function Actors() {
         <>
           <Topology rows={all} />
           <div class="split wide">
-            <Grid name="Actors" rows={all} columns={columns} id={(a) => `${a.actor}@${a.node}`} link={(a) => `/actors?at=${encodeURIComponent(named(a, all))}`} usualSort="-backlog" bare={["id", "node"]} command="troupe shell -c ps" empty={<Empty>No actor answers.</Empty>} height={420} />
+            <Grid name="Actors" rows={all} columns={columns} id={(a) => `${a.actor}@${a.node}`} link={(a) => patched("/actors", place.value.search, { at: named(a, all) })} usualSort="-backlog" bare={["id", "node"]} command="troupe shell -c ps" empty={<Empty>No actor answers.</Empty>} height={420} />
             {at && <One key={at} name={at} />}
           </div>
         </>
@@ -96,7 +97,7 @@ function Topology(props: { rows: readonly Actor[] }) {
                     el?.style.setProperty("--load", String(Math.sqrt(a.msg_per_s / most)));
                   }}
                 >
-                  <button type="button" data-actor={a.actor} aria-current={params.value.text("at") === a.actor} onClick={() => set({ at: named(a, props.rows) })} title={`${clean(a.actor)}: ${short(a.msg_per_s, 3)} messages a second, backlog ${a.backlog}`}>
+                  <button type="button" data-actor={a.actor} aria-current={params.value.text("at") === named(a, props.rows)} onClick={() => set({ at: named(a, props.rows) })} title={`${clean(a.actor)}: ${short(a.msg_per_s, 3)} messages a second, backlog ${a.backlog}`}>
                     {clean(a.actor)}
                     {a.backlog > 0 && <b> {a.backlog}</b>}
                   </button>
@@ -130,10 +131,17 @@ function One(props: { name: string }) {
   const state = useRead(`state ${props.name}`, (signal) => get<ShellState>("/troupe/v1/shell/state", q, signal));
   const msgs = useRead(`msgs ${props.name}`, (signal) => get<ShellNotes>("/troupe/v1/shell/msgs", { ...q, max: 16 }, signal));
   const links = useRead(`links ${props.name}`, (signal) => get<ShellLinks>("/troupe/v1/shell/links", q, signal));
+  useEffect(() => {
+    const due = setInterval(() => {
+      if (document.hidden || paused.peek()) return;
+      for (const one of [info, state, msgs, links]) one.again();
+    }, 4000);
+    return () => clearInterval(due);
+  }, [props.name]);
   const order = (path: string, done: string) =>
     post(`/troupe/v1/shell/${path}`, { actor: props.name }).then(
       () => say(done),
-      (why: unknown) => say(explain(why)),
+      refused,
     );
   const ask = (what: "kill" | "restart") =>
     (question.value = {
@@ -170,7 +178,7 @@ function One(props: { name: string }) {
                 go: () =>
                   void post("/troupe/v1/shell/drain", { node: agent, on: true }).then(
                     () => say(`${agent} drains`),
-                    (why: unknown) => say(explain(why)),
+                    refused,
                   ),
               })
             }
@@ -311,7 +319,7 @@ function Trace(props: { name: string }) {
         rows.value = rows.peek().concat(parts.filter((l) => l.startsWith("data: ")).map((l) => l.slice(6)));
       }
     } catch (why) {
-      if (!abort.current.signal.aborted) say(explain(why));
+      if (!abort.current.signal.aborted) refused(why);
     }
     running.value = false;
   };

@@ -1,41 +1,52 @@
 import { useMemo } from "preact/hooks";
 import { get, Refused, type Experiment } from "../api";
+import { useChanges } from "../changes";
 import { Grid } from "../grid";
 import { hovered } from "../hover";
-import { params, set } from "../router";
+import { params, pastAt, set } from "../router";
 import { clean, csv, short } from "../text";
-import { dimension, Front, Heatmap, History, Parallel, passes, readBrushes, Scatter, Timeline, writeBrushes, type Brush } from "../plots";
+import { dimension, full, passes, readBrushes, withBrushes, writeBrushes, type Brush } from "../brush";
+import { Front, Heatmap, History, Parallel, Scatter, Timeline } from "../plots";
 import { bestSoFar } from "../spark";
-import { trialColumns, useHparams, useMetrics, useTrials } from "../trials";
+import { askable, namedMetrics, trialColumns, useHparams, useMetrics, useTrials } from "../trials";
 import { Empty, Failed, Link, save, useRead } from "../ui";
 import { smallerIsBetter } from "./experiment";
 import type { Importance, ParetoFront } from "../api_types";
 
+const mostAxes = 12;
+
 export function Analysis(props: { of: Experiment }) {
   const e = props.of;
-  const { rows, now, again } = useTrials(e.id, []);
-  const { metrics } = useMetrics(e.id);
-  const all = rows.value ?? [];
-  const hps = useHparams(all);
+  const { metrics, known } = useMetrics(e.id);
   const p = params.value;
   const brushText = p.text("brush");
   const brushes = useMemo(() => readBrushes(brushText), [brushText]);
-  const passing = useMemo(() => new Set(all.filter((t) => passes(t, brushes, all)).map((t) => t.id)), [all, brushes]);
+  const past = pastAt.value > 0;
+  const chosen = ["ax", "ay", "ac"].map((name) => p.text(name));
+  const { rows, now, again } = useTrials(e.id, namedMetrics([...chosen, ...brushes.map((b) => b.key), ...p.list("cols"), p.text("sort")], p.text("q"), metrics.value));
+  const all = rows.value ?? [];
+  const hps = useHparams(all);
+  const passing = useMemo(() => new Set(all.filter((t) => passes(t, brushes)).map((t) => t.id)), [all, brushes]);
   const shown = useMemo(() => all.filter((t) => passing.has(t.id)), [all, passing]);
   const varying = useMemo(() => hps.filter((h) => new Set(all.map((t) => JSON.stringify(t.hp[h]))).size > 1), [all, hps]);
-  const keys = [...varying.map((h) => `hp.${h}`), "best", "latest", "steps"];
-  const pick = (name: string, usual: string) => (keys.includes(p.text(name)) ? p.text(name) : usual);
-  const xKey = pick("ax", keys[0] ?? "steps");
-  const yKey = pick("ay", "best");
-  const cKey = pick("ac", keys[1] ?? "best");
-  const title = (k: string) => (k === "best" ? `best ${e.searcherMetric}` : k.replace(/^hp\./, ""));
-  const dim = useMemo(() => new Map(keys.map((k) => [k, dimension(all, k, title(k))])), [all, keys.join(",")]);
+  const numeric = metrics.value.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
+  const keys = [...varying.map((h) => `hp.${h}`), "best", "latest", "steps", ...hps.filter((h) => !varying.includes(h)).map((h) => `hp.${h}`), ...numeric.filter(askable).map((m) => `m.${m}`)];
+  const pick = (at: string, usual: string) => (keys.includes(at) ? at : usual);
+  const xKey = pick(chosen[0]!, keys[0]!);
+  const yKey = pick(chosen[1]!, "best");
+  const cKey = pick(chosen[2]!, keys[1] ?? "best");
+  const title = (k: string) => (k === "best" ? `best ${e.searcherMetric}` : k.replace(/^(?:hp|m)\./, ""));
+  // The heat map is of two hyperparameters: those that are chosen, else the first that vary.
+  const [heatX, heatY] = Array.from(new Set([...[xKey, cKey, yKey].filter((k) => k.startsWith("hp.")), ...varying.map((h) => `hp.${h}`)]));
+  const drawn = new Set([...varying.map((h) => `hp.${h}`), "best", xKey, yKey, cKey, ...[heatX, heatY].flatMap((k) => k ?? [])]);
+  const dim = useMemo(() => new Map(Array.from(drawn).map((k) => [k, dimension(all, k, title(k))])), [all, Array.from(drawn).join("\n")]);
   const points = useMemo(() => bestSoFar(shown, smallerIsBetter(e)), [shown]);
-  const onBrush = (fresh: Brush[]) => set({ brush: writeBrushes([...brushes.filter((b) => !fresh.some((f) => f.key === b.key)), ...fresh.map((b) => ({ ...b, key: b.key.replace(/^hp\./, "") }))]) });
+  const onBrush = (axes: string[], fresh: (Brush | null)[]) => set({ brush: writeBrushes(withBrushes(brushes, axes, fresh)) });
   const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric), [hps, metrics.value]);
   if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
   if (rows.value && all.length === 0) return <Empty>No trial yet.</Empty>;
   if (!rows.value) return null;
+  const end = (x: number | string) => (typeof x === "number" ? short(x) : clean(x));
   const choose = (label: string, name: string, at: string) => (
     <label>
       <span>{label}</span>
@@ -52,7 +63,14 @@ export function Analysis(props: { of: Experiment }) {
     <>
       {brushes.length > 0 && (
         <p role="status">
-          {passing.size} of {all.length} trials pass {brushes.map((b) => `${clean(b.key)} ${typeof b.from === "number" ? short(b.from) : clean(String(b.from))} … ${typeof b.to === "number" ? short(b.to as number) : clean(String(b.to))}`).join(", ")}.{" "}
+          {passing.size} of {all.length} trials pass{" "}
+          {brushes.map((b, i) => (
+            <span key={i}>
+              {i > 0 && ", "}
+              <bdi>{clean(title(full(b.key)))}</bdi> <bdi>{end(b.from)}</bdi> … <bdi>{end(b.to)}</bdi>
+            </span>
+          ))}
+          .{" "}
           <button type="button" onClick={() => set({ brush: null })}>
             Show all
           </button>
@@ -64,17 +82,19 @@ export function Analysis(props: { of: Experiment }) {
       </section>
       <section>
         <h2>Importance of hyperparameters</h2>
-        <ImportanceChart of={e} trials={all.filter((t) => t.best).length} />
+        {past ? <p class="hint">Known of all its trials alone, as they are now.</p> : <ImportanceChart of={e} trials={all.filter((t) => t.best).length} />}
       </section>
       <section>
         <h2>Parallel coordinates</h2>
-        <p class="hint">Drag along an axis to keep the trials in between.</p>
+        <p class="hint">
+          Drag along an axis to keep the trials in between.{varying.length > mostAxes && ` The first ${mostAxes} of ${varying.length} hyperparameters that vary.`}
+        </p>
         <Parallel
           rows={all}
           passing={passing}
-          dims={[...varying.slice(0, 12).map((h) => dim.get(`hp.${h}`)!), dim.get("best")!]}
+          dims={[...varying.slice(0, mostAxes).map((h) => dim.get(`hp.${h}`)!), dim.get("best")!]}
           brushes={brushes}
-          onBrush={(key, b) => onBrush(b ? [{ ...b, key: key.replace(/^hp\./, "") }] : [])}
+          onBrush={(key, b) => onBrush([key], [b])}
         />
       </section>
       <section>
@@ -86,23 +106,23 @@ export function Analysis(props: { of: Experiment }) {
         </div>
         <Scatter rows={shown} x={dim.get(xKey)!} y={dim.get(yKey)!} colour={dim.get(cKey) ?? null} onBrush={onBrush} />
       </section>
-      {varying.length >= 2 && (
+      {heatX && heatY && varying.length >= 2 && (
         <section>
           <h2>Heat map</h2>
           <p class="hint">
-            The mean of {clean(e.searcherMetric)} over {clean(title(xKey))} and {clean(title(cKey === xKey ? keys[0]! : cKey))}; the axes are those chosen above.
+            The mean of <bdi>{clean(e.searcherMetric)}</bdi> over <bdi>{clean(title(heatX))}</bdi> and <bdi>{clean(title(heatY))}</bdi>; other hyperparameters are chosen above.
           </p>
-          <Heatmap rows={shown} x={dim.get(xKey)!} y={dim.get(cKey === xKey ? `hp.${varying.find((h) => `hp.${h}` !== xKey)!}` : cKey)!} of={dim.get("best")!} />
+          <Heatmap rows={shown} x={dim.get(heatX)!} y={dim.get(heatY)!} of={dim.get("best")!} />
         </section>
       )}
-      <Pareto of={e} passing={passing} />
+      {!past && <Pareto of={e} passing={passing} />}
       <section>
         <h2>Timeline</h2>
         <Timeline rows={shown} />
       </section>
       <section>
         <h2>Trials</h2>
-        <Grid name="Trials" rows={all} pass={(t) => passing.has(t.id)} columns={columns} id={(t) => String(t.id)} link={(t) => `/trials/${t.id}`} usualSort="id" hovers selectable bare={["id"]} height={320} command={`troupe trial list ${e.id}`} />
+        <Grid name="Trials" rows={all} pass={(t) => passing.has(t.id)} columns={columns} id={(t) => String(t.id)} link={(t) => `/trials/${t.id}`} usualSort="id" hovers selectable bare={["id"]} height={320} loading={!known.value} command={`troupe trial list ${e.id}`} />
       </section>
     </>
   );
@@ -110,7 +130,7 @@ export function Analysis(props: { of: Experiment }) {
 
 function ImportanceChart(props: { of: Experiment; trials: number }) {
   const e = props.of;
-  const { now, again } = useRead(`importance ${e.id} ${Math.floor(props.trials / 5)}`, (signal) =>
+  const { now, again } = useRead(`importance ${e.id} ${props.trials < 10 ? props.trials : Math.floor(props.trials / 5)}`, (signal) =>
     get<Importance>(`/troupe/v1/experiments/${e.id}/importance`, {}, signal).catch((why: unknown) => {
       if (why instanceof Refused && why.status === 400) return { method: "", trials: 0, hparams: [], why: why.message };
       throw why;
@@ -143,7 +163,8 @@ function ImportanceChart(props: { of: Experiment; trials: number }) {
 
 function Pareto(props: { of: Experiment; passing: ReadonlySet<number> }) {
   const several = Array.isArray((props.of.config["searcher"] as { metrics?: unknown } | undefined)?.metrics) || Array.isArray((props.of.config["searcher"] as { metric?: unknown } | undefined)?.metric);
-  const { now } = useRead(`pareto ${props.of.id} ${several} ${props.of.numTrials}`, (signal) => (several ? get<ParetoFront>(`/troupe/v1/experiments/${props.of.id}/pareto`, {}, signal) : Promise.resolve(null)));
+  const { now, again } = useRead(`pareto ${props.of.id} ${several}`, (signal) => (several ? get<ParetoFront>(`/troupe/v1/experiments/${props.of.id}/pareto`, {}, signal) : Promise.resolve(null)));
+  useChanges(several ? [`experiment/${props.of.id}`] : [], 3000, again);
   const f = now.value.state === "ready" ? now.value.value : null;
   if (!f || f.metrics.length < 2) return null;
   const [a, b] = f.metrics as [ParetoFront["metrics"][0], ParetoFront["metrics"][0]];
@@ -161,7 +182,12 @@ function Pareto(props: { of: Experiment; passing: ReadonlySet<number> }) {
           {shown.map((p) => (
             <li key={p.trialId} class={hovered.value === String(p.trialId) ? "hovered" : ""} onMouseEnter={() => (hovered.value = String(p.trialId))} onMouseLeave={() => (hovered.value = null)}>
               <Link to={`/trials/${p.trialId}`}>trial {p.trialId}</Link>{" "}
-              {f.metrics.map((m) => `${clean(m.name)} ${short(p.metrics[m.name] ?? null)}`).join(", ")}
+              {f.metrics.map((m, i) => (
+                <span key={m.name}>
+                  {i > 0 && ", "}
+                  <bdi>{clean(m.name)}</bdi> {short(p.metrics[m.name] ?? null)}
+                </span>
+              ))}
             </li>
           ))}
         </ul>

@@ -1,11 +1,11 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { get, may, post, explain, type Agent } from "../api";
+import { get, may, post, type Agent } from "../api";
 import { usePage } from "../page";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
 import { bytes, clean } from "../text";
-import { Empty, Failed, Link, question, say, State, Time, useRead } from "../ui";
+import { Empty, Failed, Link, question, refused, say, State, Time, useRead } from "../ui";
 import { UsageOverTime } from "../usage";
 import type { GetAgentsResponse } from "../api_types";
 
@@ -69,7 +69,7 @@ export default function Cluster() {
         say(on ? `${a.id} drains` : `${a.id} takes work again`);
         again();
       },
-      (why: unknown) => say(explain(why)),
+      refused,
     );
   const pools = Array.from(new Set(all.flatMap((a) => a.resourcePools))).sort();
   return (
@@ -145,7 +145,7 @@ export default function Cluster() {
                 const mine = all.filter((a) => a.resourcePools.includes(p));
                 return (
                   <li key={p}>
-                    {clean(p)}: {mine.reduce((n, a) => n + busy(a), 0)} of {mine.reduce((n, a) => n + slots(a).length, 0)} slots used
+                    <bdi>{clean(p)}</bdi>: {mine.reduce((n, a) => n + busy(a), 0)} of {mine.reduce((n, a) => n + slots(a).length, 0)} slots used
                   </li>
                 );
               })}

@@ -1,27 +1,34 @@
 import { useMemo } from "preact/hooks";
 import { get, type Experiment, type MetricInfo, type Trial } from "../api";
 import { usePage } from "../page";
+import { useChanges } from "../changes";
 import { Curves } from "../curves";
 import { hovered } from "../hover";
 import { params, set } from "../router";
-import { clean, csv, flat, number, short } from "../text";
-import { CopyLink, Empty, Failed, Link, save, useRead } from "../ui";
+import { askable } from "../trials";
+import { clean, csv, flat, number, short, worded } from "../text";
+import { CopyLink, Empty, Failed, Link, save, useRead, isId } from "../ui";
 import type { GetExperimentResponse, GetTrialResponse, MetricList, TrialProgressList } from "../api_types";
 
 const most = 100;
+const mostMetrics = 200; // side by side
 
 interface View {
   trials: (Trial & { config: Record<string, unknown> })[];
   experiments: Experiment[];
   metrics: MetricInfo[];
   metric: string;
+  left: string[]; // what of the address is not shown, and why
 }
 
 async function read(trials: number[], experiments: number[], signal: AbortSignal): Promise<View> {
   const one = (id: number) => get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal).then((x) => x.experiment);
   const known = new Map<number, Experiment>();
   for (const e of await Promise.all(experiments.map(one))) known.set(e.id, e);
-  const ids = trials.concat(experiments.flatMap((e) => known.get(e)?.bestTrialId ?? [])).slice(0, most);
+  const left = experiments.filter((e) => !known.get(e)?.bestTrialId).map((e) => `experiment ${e} has no validation yet`);
+  const asked = Array.from(new Set(trials.concat(experiments.flatMap((e) => known.get(e)?.bestTrialId ?? []))));
+  if (asked.length > most) left.push(`the first ${most} of ${asked.length} trials are shown`);
+  const ids = asked.slice(0, most);
   const owners = await Promise.all(ids.map((id) => get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal).then((x) => x.trial.experimentId)));
   const missing = Array.from(new Set(owners)).filter((id) => !known.has(id));
   for (const e of await Promise.all(missing.map(one))) known.set(e.id, e);
@@ -37,8 +44,9 @@ async function read(trials: number[], experiments: number[], signal: AbortSignal
   const metrics = Array.from(byName.values());
   const wanted = metrics
     .filter((m) => m.kind === "number")
-    .slice(0, 200)
+    .slice(0, mostMetrics)
     .map((m) => `${m.group}.${m.name}`)
+    .filter(askable)
     .join(",");
   const lists = await Promise.all(all.map((id) => get<TrialProgressList>(`/troupe/v1/experiments/${id}/trials`, { metrics: wanted }, signal)));
   const byId = new Map(lists.flatMap((l) => l.trials).map((t) => [t.id, t]));
@@ -50,16 +58,20 @@ async function read(trials: number[], experiments: number[], signal: AbortSignal
     experiments: all.map((id) => known.get(id)!),
     metrics,
     metric: known.get(all[0] ?? 0)?.searcherMetric ?? "",
+    left,
   };
 }
 
 export default function Compare() {
   const p = params.value;
-  const trials = p.list("trials").map(Number).filter(Number.isInteger);
-  const experiments = p.list("experiments").map(Number).filter(Number.isInteger);
+  const ids = (name: string) => Array.from(new Set(p.list(name).map(Number).filter(isId)));
+  const trials = ids("trials");
+  const experiments = ids("experiments");
   const key = `compare ${trials.join()} ${experiments.join()}`;
   const { now, again } = useRead(key, (signal) => read(trials, experiments, signal));
   const v = now.value;
+  const running = v.state === "ready" ? v.value.trials.filter((t) => !t.endTime).map((t) => `experiment/${t.experimentId}`) : [];
+  useChanges(Array.from(new Set(running)), 3000, again);
   usePage("Compare", v.state === "error" ? "error" : v.state === "loading" ? "loading" : v.value.trials.length === 0 ? "empty" : "ready");
   return (
     <>
@@ -70,7 +82,7 @@ export default function Compare() {
         </div>
       </div>
       {v.state === "error" && <Failed why={v.why} again={again} />}
-      {v.state === "ready" && (v.value.trials.length === 0 ? <Empty>Nothing to compare: select trials or experiments in a grid and press Compare.</Empty> : <Side {...v.value} />)}
+      {v.state === "ready" && (v.value.trials.length === 0 ? <Empty>Nothing to compare: select trials or experiments in a grid and press Compare. {v.value.left.join("; ")}</Empty> : <Side {...v.value} />)}
     </>
   );
 }
@@ -93,7 +105,8 @@ function Side(props: View) {
   const keys = Array.from(new Set(facts.flatMap((f) => Object.keys(f)))).sort();
   const differs = (k: string) => new Set(facts.map((f) => JSON.stringify(f[k]))).size > 1;
   const shown = [...keys.filter(differs), ...(only ? [] : keys.filter((k) => !differs(k)))];
-  const metrics = props.metrics.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
+  const numbers = props.metrics.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
+  const metrics = numbers.slice(0, mostMetrics).filter(askable);
   const head = (
     <tr>
       <th scope="col">Key</th>
@@ -107,6 +120,7 @@ function Side(props: View) {
   );
   return (
     <>
+      {props.left.length > 0 && <p class="hint">{props.left.join("; ")}.</p>}
       <Curves trials={trials} only={ids} experiments={props.experiments.map((e) => e.id)} metrics={props.metrics} metric={`validation.${props.metric}`} height={420} />
       <div class="toolbar">
         <button type="button" aria-pressed={only} onClick={() => set({ only: only ? "0" : null })}>
@@ -122,7 +136,7 @@ function Side(props: View) {
             ))}
           </select>
         </label>
-        <button type="button" onClick={() => save("compare.csv", "text/csv", csv([["key", ...ids], ...shown.map((k) => [k, ...facts.map((f) => (f[k] === undefined ? null : typeof f[k] === "number" ? (f[k] as number) : JSON.stringify(f[k])))])]))}>
+        <button type="button" onClick={() => save("compare.csv", "text/csv", csv([["key", ...ids], ...shown.map((k) => [k, ...facts.map((f) => (f[k] === undefined ? null : typeof f[k] === "number" ? (f[k] as number) : worded(f[k])))])]))}>
           Download CSV
         </button>
       </div>
@@ -137,7 +151,7 @@ function Side(props: View) {
                   <th scope="row">{clean(k)}</th>
                   {facts.map((f, i) => (
                     <td key={i} class={JSON.stringify(f[k]) !== JSON.stringify(facts[trials.indexOf(base)]?.[k]) ? "changed" : ""}>
-                      {f[k] === undefined ? "—" : typeof f[k] === "number" ? short(f[k] as number, 6) : clean(typeof f[k] === "string" ? (f[k] as string) : JSON.stringify(f[k]))}
+                      {f[k] === undefined ? "—" : typeof f[k] === "number" ? short(f[k] as number, 6) : clean(worded(f[k]))}
                     </td>
                   ))}
                 </tr>
@@ -158,7 +172,9 @@ function Side(props: View) {
                 const zero = at(base);
                 return (
                   <tr key={m} data-key={m}>
-                    <th scope="row">{clean(m)} (last)</th>
+                    <th scope="row">
+                      <bdi>{clean(m)}</bdi> (last)
+                    </th>
                     {trials.map((t) => {
                       const x = at(t);
                       const d = x !== null && zero !== null && t.id !== base.id ? x - zero : null;
@@ -175,6 +191,11 @@ function Side(props: View) {
             </tbody>
           </table>
         </div>
+        {metrics.length < numbers.length && (
+          <p class="hint">
+            {metrics.length} of {numbers.length} metrics.
+          </p>
+        )}
       </section>
     </>
   );

@@ -1,17 +1,29 @@
-import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { get } from "../api";
 import { usePage } from "../page";
+import { ChooseExperiment } from "../experiment_choice";
 import { EventGrid } from "../events";
 import { Grid, type Column } from "../grid";
 import { params, set } from "../router";
+import { paused } from "../live";
 import { clean } from "../text";
 import { Empty, Failed, Time, useRead } from "../ui";
-import type { GetExperimentsResponse, ShellEvent, ShellEvents } from "../api_types";
+import type { ShellEvent, ShellEvents } from "../api_types";
 
 interface Row extends ShellEvent {
-  number: number;
+  id: string; // the same when it is read again
 }
+
+function withIds(rows: readonly ShellEvent[]): Row[] {
+  const seen = new Map<string, number>();
+  return rows.map((r) => {
+    const id = `${r.at} ${r.actor} ${r.what}`;
+    const n = seen.get(id) ?? 0;
+    seen.set(id, n + 1);
+    return { ...r, id: n > 0 ? `${id} ${n}` : id };
+  });
+}
+
 const columns: Column<Row>[] = [
   { key: "at", title: "At", value: (r) => r.at, show: (r) => <Time at={r.at} />, width: 170 },
   { key: "kind", title: "Kind", value: (r) => r.kind, width: 110 },
@@ -25,8 +37,6 @@ export default function Events() {
   usePage("Events", "ready");
   const kind = params.value.text("kind");
   const experiment = params.value.text("experiment");
-  const { now } = useRead("names", (signal) => get<GetExperimentsResponse>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal));
-  const list = now.value.state === "ready" ? now.value.value.experiments : [];
   return (
     <>
       <h1 tabIndex={-1}>Events</h1>
@@ -44,14 +54,7 @@ export default function Events() {
         {kind === "" && (
           <label>
             <span>Experiment</span>
-            <select aria-label="Experiment" value={experiment} onChange={(e) => set({ experiment: e.currentTarget.value })}>
-              <option value="">All</option>
-              {list.map((e) => (
-                <option key={e.id} value={e.id}>
-                  {e.id} {clean(e.name)}
-                </option>
-              ))}
-            </select>
+            <ChooseExperiment />
           </label>
         )}
       </div>
@@ -62,14 +65,13 @@ export default function Events() {
 
 /** What the desk of the shell keeps: not facts of the journal. */
 function Desk(props: { kind: string }) {
-  const again_ = useSignal(0);
-  const { now, again } = useRead(`desk ${props.kind} ${again_.value}`, (signal) => get<ShellEvents>("/troupe/v1/shell/events", { kind: props.kind, max: 1000 }, signal));
+  const { now, again } = useRead(`desk ${props.kind}`, (signal) => get<ShellEvents>("/troupe/v1/shell/events", { kind: props.kind, max: 1000 }, signal));
   useEffect(() => {
-    const due = setInterval(() => document.hidden || again(), 5000);
+    const due = setInterval(() => document.hidden || paused.peek() || again(), 5000);
     return () => clearInterval(due);
   }, []);
   const v = now.value;
   if (v.state === "error") return <Failed why={v.why} again={again} />;
-  const rows = v.state === "ready" ? v.value.rows.map((r, number) => ({ ...r, number })) : [];
-  return <Grid name="Events" rows={rows} columns={columns} id={(r) => String(r.number)} usualSort="-at" bare={["actor", "what", "user"]} command={`troupe shell -c 'events kind=${props.kind}'`} empty={v.state === "ready" ? <Empty>No event yet.</Empty> : ""} />;
+  const rows = v.state === "ready" ? withIds(v.value.rows) : [];
+  return <Grid name="Events" rows={rows} columns={columns} id={(r) => r.id} usualSort="-at" bare={["actor", "what", "user"]} command={`troupe shell -c 'events kind=${props.kind}'`} empty={v.state === "ready" ? <Empty>No event yet.</Empty> : ""} />;
 }

@@ -1,16 +1,17 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { get, may, post, explain, type Experiment, type ExperimentExplanation, type Trial } from "../api";
+import { get, may, post, type Experiment, type ExperimentExplanation, type Trial } from "../api";
 import { usePage, type PageProps } from "../page";
 import { Curves, MoreCurves } from "../curves";
 import { Grid } from "../grid";
+import { useChanges } from "../changes";
 import { listen, returns } from "../live";
 import { standing } from "../reasons";
 import { TimeSlider } from "../past";
 import { go, params, pastAt } from "../router";
 import { clean, flat, number, short, span, state } from "../text";
 import { namedMetrics, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
-import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, Progress, question, say, State, Time, useAtOnce, useRead } from "../ui";
+import { CopyCommand, CopyLink, each, Empty, Facts, Failed, isUnknown, Link, Progress, question, refused, say, State, tell, Time, useRead, isId, useAtOnce } from "../ui";
 import { CheckpointGrid } from "../checkpoints";
 import { EventGrid } from "../events";
 import { SearchLog } from "../log";
@@ -34,9 +35,30 @@ const tabs: [string, string][] = [
   ["events", "Events"],
 ];
 
+const withGrid = ["trials", "checkpoints", "events", "analysis"]; // which has the links of its own
+
+/** The same at the moment that is shown. */
+const then = (to: string): string => (pastAt.value > 0 ? `${to}${to.includes("?") ? "&" : "?"}at=${pastAt.value}` : to);
+
 const timed = ["", "trials", "curves", "analysis", "search"]; // can be seen as they were
 
 export default function ExperimentPage(props: PageProps) {
+  return isId(props.id) ? <One {...props} /> : <Unknown id={props.path.split("/")[2] ?? ""} />;
+}
+
+function Unknown(props: { id: string }) {
+  usePage(`Experiment ${props.id}`, "error");
+  return (
+    <>
+      <h1 tabIndex={-1}>Experiment {props.id}</h1>
+      <p>
+        There is no experiment {props.id}. <Link to="/experiments">All experiments</Link>
+      </p>
+    </>
+  );
+}
+
+function One(props: PageProps) {
   const id = props.id;
   const one = useSignal<Experiment | null>(null);
   const { now, again } = useRead(`experiment ${id}`, (signal) => get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal));
@@ -48,7 +70,7 @@ export default function ExperimentPage(props: PageProps) {
       if (e.name !== "experiment" || e.data.id !== id) return;
       const fresh = e.data;
       const old = one.peek();
-      if (old && old.state !== fresh.state) say(`experiment ${id} is ${state(fresh.state).toLowerCase()}`);
+      if (old && old.state !== fresh.state) tell(`experiment ${id} is ${state(fresh.state).toLowerCase()}`);
       one.value = { ...old, ...fresh };
     });
   }, [id]);
@@ -61,16 +83,12 @@ export default function ExperimentPage(props: PageProps) {
   const unknown = view.state === "error" && isUnknown(view.why);
   usePage(e ? `Experiment ${id}: ${clean(e.name)}` : `Experiment ${id}`, view.state === "error" || !known ? "error" : e ? "ready" : "loading");
   if (view.state === "error" && !e)
-    return (
+    return unknown ? (
+      <Unknown id={String(id)} />
+    ) : (
       <>
         <h1 tabIndex={-1}>Experiment {id}</h1>
-        {unknown ? (
-          <p>
-            There is no experiment {id}. <Link to="/experiments">All experiments</Link>
-          </p>
-        ) : (
-          <Failed why={view.why} again={again} />
-        )}
+        <Failed why={view.why} again={again} />
       </>
     );
   return (
@@ -80,11 +98,16 @@ export default function ExperimentPage(props: PageProps) {
           Experiment {id}: <bdi>{clean(e?.name ?? "")}</bdi>
         </h1>
         {e && pastAt.value === 0 && <State of={e.state} />}
-        {e && pastAt.value === 0 && <Actions of={e} plain={["trials", "checkpoints", "events", "analysis"].includes(props.tab)} />}
+        {e && pastAt.value > 0 && !withGrid.includes(props.tab) && (
+          <div class="buttons">
+            <CopyLink />
+          </div>
+        )}
+        {e && pastAt.value === 0 && <Actions of={e} plain={withGrid.includes(props.tab)} />}
       </div>
       <div class="tabs" role="tablist" aria-label={`Experiment ${id}`}>
         {tabs.map(([t, name]) => (
-          <Link key={t} to={`/experiments/${id}${t ? "/" + t : ""}${pastAt.value > 0 && timed.includes(t) ? `?at=${pastAt.value}` : ""}`} role="tab" selected={props.tab === t}>
+          <Link key={t} to={timed.includes(t) ? then(`/experiments/${id}${t ? "/" + t : ""}`) : `/experiments/${id}/${t}`} role="tab" selected={props.tab === t}>
             {name}
           </Link>
         ))}
@@ -115,8 +138,8 @@ function Actions(props: { of: Experiment; plain: boolean }) {
   const fork = useSignal(false);
   const order = (what: string, done: string) =>
     post(`/api/v1/experiments/${e.id}/${what}`).then(
-      () => say(done),
-      (why: unknown) => say(explain(why)),
+      () => say(`experiment ${e.id} is ${done}`),
+      refused,
     );
   return (
     <div class="buttons">
@@ -127,11 +150,11 @@ function Actions(props: { of: Experiment; plain: boolean }) {
               Resume
             </button>
           ) : (
-            <button type="button" onClick={() => void order("pause", "pausing")} disabled={/STOPPING/.test(e.state)}>
+            <button type="button" onClick={() => void order("pause", "about to pause")} disabled={/STOPPING/.test(e.state)}>
               Pause
             </button>
           )}
-          <button type="button" onClick={() => void order("cancel", "canceling: a last checkpoint is saved")}>
+          <button type="button" onClick={() => void order("cancel", "canceled; its trials save a last checkpoint, from which `troupe experiment continue` goes on")}>
             Cancel
           </button>
         </>
@@ -185,7 +208,8 @@ function Overview(props: { of: Experiment }) {
   const e = props.of;
   const past = pastAt.value;
   const { now, again } = useRead(past > 0 ? `outcome ${e.id} at ${past}` : `outcome ${e.id} ${e.bestTrialId} ${e.bestTrialSearcherMetric} ${e.state}`, (signal) => get<Outcome>(`/troupe/v1/experiments/${e.id}/outcome`, { at: past || undefined }, signal));
-  const why = useRead(`explain ${e.id} ${e.state} ${e.numTrials}`, (signal) => get<ExperimentExplanation>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal));
+  const why = useRead(`explain ${e.id} ${e.state}`, (signal) => get<ExperimentExplanation>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal));
+  useChanges(past > 0 || ended(e) ? [] : [`experiment/${e.id}`], 1500, why.again); // the reason changes without a change of the experiment
   const { rows } = useTrials(e.id, []);
   const { metrics } = useMetrics(e.id);
   const best = useMemo(() => ranked(rows.value ?? [], smallerIsBetter(e)).slice(0, 10), [rows.value]);
@@ -205,7 +229,7 @@ function Overview(props: { of: Experiment }) {
           ["Owner", e.username],
           ["Searcher", `${e.searcherType}, ${smallerIsBetter(e) ? "smallest" : "largest"} ${e.searcherMetric}`],
           ["Started", <Time at={e.startTime} />],
-          ["Duration", span(duration(e))],
+          ...(past > 0 ? [] : ([["Duration", span(duration(e))]] as [string, preact.ComponentChildren][])),
           ...(e.forkedFrom ? ([["Forked from", <Link to={`/experiments/${e.forkedFrom}`}>experiment {e.forkedFrom}</Link>]] as [string, preact.ComponentChildren][]) : []),
         ]}
       />
@@ -216,7 +240,7 @@ function Overview(props: { of: Experiment }) {
         {o?.bestTrialId && (
           <>
             <p>
-              <Link to={`/trials/${o.bestTrialId}`}>Trial {o.bestTrialId}</Link>: {clean(e.searcherMetric)} <strong>{short(number(o.bestMetric), 6)}</strong>
+              <Link to={`/trials/${o.bestTrialId}`}>Trial {o.bestTrialId}</Link>: <bdi>{clean(e.searcherMetric)}</bdi> <strong>{short(number(o.bestMetric), 6)}</strong>
             </p>
             <Facts rows={Object.entries(flat(o.bestTrial?.hparams ?? {})).map(([k, v]) => [k, typeof v === "number" ? short(v, 6) : JSON.stringify(v)])} />
             {o.bestTrial?.bestValidation && (
@@ -254,7 +278,8 @@ function Overview(props: { of: Experiment }) {
 
 function LastDecisions(props: { of: Experiment; at: number }) {
   const e = props.of;
-  const { now } = useRead(`decisions ${e.id} ${e.numTrials} ${e.state} ${props.at}`, (signal) => get<Story>(`/troupe/v1/experiments/${e.id}/search`, { at: props.at || undefined }, signal));
+  const { now, again } = useRead(`decisions ${e.id} ${props.at}`, (signal) => get<Story>(`/troupe/v1/experiments/${e.id}/search`, { at: props.at || undefined }, signal));
+  useChanges(props.at > 0 ? [] : [`experiment/${e.id}`], 1500, again);
   const last = now.value.state === "ready" ? now.value.value.decisions.slice(-8).reverse() : [];
   if (last.length === 0) return null;
   return (
@@ -269,7 +294,7 @@ function LastDecisions(props: { of: Experiment; at: number }) {
         ))}
       </ol>
       <p>
-        <Link to={`/experiments/${e.id}/search`}>All decisions</Link>
+        <Link to={then(`/experiments/${e.id}/search`)}>All decisions</Link>
       </p>
     </section>
   );
@@ -278,9 +303,8 @@ function LastDecisions(props: { of: Experiment; at: number }) {
 function Trials(props: { of: Experiment }) {
   const e = props.of;
   const p = params.value;
-  const wanted = namedMetrics(p.list("cols"), p.text("sort"), p.text("q"));
-  const { rows, now, again } = useTrials(e.id, wanted);
-  const { metrics } = useMetrics(e.id);
+  const { metrics, known } = useMetrics(e.id);
+  const { rows, now, again } = useTrials(e.id, namedMetrics([...p.list("cols"), p.text("sort")], p.text("q"), metrics.value));
   const hps = useHparams(rows.value);
   const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric), [hps, metrics.value, e.searcherMetric]);
   if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
@@ -294,6 +318,7 @@ function Trials(props: { of: Experiment }) {
       usualSort="id"
       selectable
       hovers
+      loading={!known.value}
       bare={["id"]}
       command={`troupe trial list ${e.id}`}
       empty={rows.value ? <Empty>No trial yet.</Empty> : ""}
@@ -303,7 +328,7 @@ function Trials(props: { of: Experiment }) {
             <button type="button" onClick={() => go(`/compare?trials=${ids.join(",")}`)}>
               Compare
             </button>
-            <button type="button" onClick={() => go(`/experiments/${e.id}/curves?sel=${ids.join(",")}`)}>
+            <button type="button" onClick={() => go(then(`/experiments/${e.id}/curves?sel=${ids.join(",")}`))}>
               Curves
             </button>
             {may("kill trial") && pastAt.value === 0 && (
@@ -315,10 +340,7 @@ function Trials(props: { of: Experiment }) {
                     title: `Kill ${ids.length === 1 ? `trial ${ids[0]}` : `${ids.length} trials`}?`,
                     text: `Trials ${ids.join(", ")}: what was not saved in a checkpoint is lost.`,
                     button: "Kill",
-                    go: () => void Promise.all(ids.map((t) => post(`/api/v1/trials/${t}/kill`))).then(
-                      () => say("killed"),
-                      (why: unknown) => say(explain(why)),
-                    ),
+                    go: () => void each(ids, "trial", (t) => post(`/api/v1/trials/${t}/kill`), ids.length === 1 ? `trial ${ids[0]} is killed` : `${ids.length} trials are killed`),
                   })
                 }
               >
@@ -341,7 +363,7 @@ function AllCurves(props: { of: Experiment }) {
     <>
       {sel.length > 0 && (
         <p>
-          {sel.length} selected trials. <Link to={`/experiments/${e.id}/curves`}>All trials</Link>
+          {sel.length} selected trials. <Link to={then(`/experiments/${e.id}/curves`)}>All trials</Link>
         </p>
       )}
       <Curves

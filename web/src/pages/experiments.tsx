@@ -1,12 +1,12 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { get, may, post, explain, type Experiment } from "../api";
+import { get, may, post, type Experiment } from "../api";
 import { usePage } from "../page";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
 import { go } from "../router";
 import { clean, number, span, state } from "../text";
-import { Empty, Failed, Progress, question, say, State, Time, useAtOnce, useRead } from "../ui";
+import { each, Empty, Failed, Progress, question, State, Time, useRead, useAtOnce } from "../ui";
 import { Spark } from "../spark";
 import type { GetExperimentsResponse } from "../api_types";
 
@@ -66,15 +66,9 @@ export default function Experiments() {
   const view = now.value;
   usePage("Experiments", view.state === "error" ? "error" : view.state === "loading" ? "loading" : all.length === 0 ? "empty" : "ready");
   const command = useMemo(() => "troupe experiment list", []);
-  const order = async (ids: string[], what: string, done: string) => {
-    for (const id of ids)
-      try {
-        await post(`/api/v1/experiments/${id}/${what}`);
-      } catch (why) {
-        say(`experiment ${id}: ${explain(why)}`);
-      }
-    say(done);
-  };
+  const order = (ids: string[], what: string, done: string) => each(ids, "experiment", (id) => post(`/api/v1/experiments/${id}/${what}`), ids.length === 1 ? `experiment ${ids[0]} is ${done}` : `${ids.length} experiments are ${done}`);
+  const namesOf = (ids: string[]) => ids.map((id) => `${id} ${clean(all.find((e) => String(e.id) === id)?.name ?? "")}`).join(", ");
+  const several = (ids: string[]) => (ids.length === 1 ? `experiment ${ids[0]}` : `${ids.length} experiments`);
   return (
     <>
       <h1 tabIndex={-1}>Experiments</h1>
@@ -115,8 +109,8 @@ export default function Experiments() {
                     class="danger"
                     onClick={() =>
                       (question.value = {
-                        title: `Kill ${ids.length === 1 ? `experiment ${ids[0]}` : `${ids.length} experiments`}?`,
-                        text: `${ids.map((id) => `${id} ${clean(all.find((e) => String(e.id) === id)?.name ?? "")}`).join(", ")}: what was not saved in a checkpoint is lost.`,
+                        title: `Kill ${several(ids)}?`,
+                        text: `${namesOf(ids)}: what was not saved in a checkpoint is lost.`,
                         button: "Kill",
                         go: () => void order(ids, "kill", "killed"),
                       })

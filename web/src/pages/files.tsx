@@ -76,7 +76,9 @@ function FileView(props: { id: number; path: string }) {
 export function Config(props: { of: Experiment }) {
   const e = props.of;
   const { now } = useRead(`original ${e.id}`, (signal) => get<GetExperimentResponse>(`/api/v1/experiments/${e.id}`, {}, signal));
-  const other = params.value.text("to", e.forkedFrom ? String(e.forkedFrom) : "");
+  // "defaults" where the parent would be taken without a word.
+  const named = params.value.text("to", e.forkedFrom ? String(e.forkedFrom) : "");
+  const other = named === "defaults" ? "" : named;
   const source = now.value.state === "ready" ? (now.value.value.experiment.originalConfig ?? "") : "";
   const tab = params.value.text("show", "submitted");
   const resolved = JSON.stringify(e.config, null, 2);
@@ -94,7 +96,7 @@ export function Config(props: { of: Experiment }) {
         {tab === "differences" && (
           <label>
             <span>To experiment (empty: the defaults)</span>
-            <input type="number" min={1} value={other} onChange={(ev) => set({ to: ev.currentTarget.value })} />
+            <input type="number" min={1} value={other} onChange={(ev) => set({ to: ev.currentTarget.value || (e.forkedFrom ? "defaults" : null) })} />
           </label>
         )}
         <Copy text={() => (tab === "resolved" ? resolved : source)}>Copy text</Copy>
@@ -114,7 +116,7 @@ export function Config(props: { of: Experiment }) {
 function Differences(props: { of: Experiment; to: string }) {
   const { now, again } = useRead(`other ${props.of.id} ${props.to}`, (signal) =>
     props.to
-      ? get<GetExperimentResponse>(`/api/v1/experiments/${props.to}`, {}, signal).then((x) => x.experiment.config)
+      ? get<GetExperimentResponse>(`/api/v1/experiments/${encodeURIComponent(props.to)}`, {}, signal).then((x) => x.experiment.config)
       : get<DefaultConfig>(`/troupe/v1/experiments/${props.of.id}/defaults`, {}, signal).then((x) => x.config),
   );
   const v = now.value;
@@ -176,16 +178,19 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
     );
   }, []);
   useEffect(() => {
-    if (text.value === "") return;
     checked.value = false;
+    if (text.value === "") return;
+    const mine = text.value;
     const due = setTimeout(() => {
-      post("/api/v1/experiments", { config: text.value, validateOnly: true }).then(
+      post("/api/v1/experiments", { config: mine, validateOnly: true }).then(
         () => {
+          if (text.peek() !== mine) return; // an older text
           faults.value = [];
           fault.value = "";
           checked.value = true;
         },
         (why: unknown) => {
+          if (text.peek() !== mine) return;
           fault.value = explain(why);
           faults.value = faultsIn(fault.value);
         },
@@ -245,7 +250,7 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
         <button type="button" onClick={() => box.current?.close()}>
           Leave it
         </button>
-        <button type="button" disabled={busy.value || fault.value !== "" || text.value === ""} onClick={() => void submit()}>
+        <button type="button" disabled={busy.value || !checked.value} onClick={() => void submit()}>
           Submit
         </button>
       </div>

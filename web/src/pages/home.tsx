@@ -1,8 +1,6 @@
-import { useSignalEffect } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { get, session, type Experiment, type ExperimentExplanation } from "../api";
 import { usePage } from "../page";
-import { listen, returns } from "../live";
+import { useChanges } from "../changes";
 import { standing } from "../reasons";
 import { short, clean, number } from "../text";
 import { Copy, Failed, Link, Progress, State, Time, useRead } from "../ui";
@@ -14,11 +12,20 @@ interface View {
   waiting: { id: number; name: string; why: ExperimentExplanation }[];
 }
 
+const newest = 200;
+
 async function read(signal: AbortSignal): Promise<View> {
   const [list, status] = await Promise.all([
-    get<GetExperimentsResponse>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal),
+    get<GetExperimentsResponse>("/api/v1/experiments", { limit: newest, orderBy: "ORDER_BY_DESC" }, signal),
     get<Status>("/troupe/v1/status", {}, signal),
   ]);
+  // What runs may be older than the newest.
+  if (list.experiments.length === newest) {
+    const known = new Set(list.experiments.map((e) => e.id));
+    const states = ["ACTIVE", "PAUSED", "STOPPING_CANCELED", "STOPPING_KILLED", "STOPPING_COMPLETED", "STOPPING_ERROR"].map((s) => `states=STATE_${s}`).join("&");
+    const open = await get<GetExperimentsResponse>(`/api/v1/experiments?limit=${newest}&orderBy=ORDER_BY_DESC&${states}`, {}, signal);
+    list.experiments.push(...open.experiments.filter((e) => !known.has(e.id)));
+  }
   const open = list.experiments.filter((e) => !ended(e)).slice(0, 20);
   const why = await Promise.all(open.map((e) => get<ExperimentExplanation>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal).catch(() => null)));
   return {
@@ -34,20 +41,7 @@ const commands = ["troupe run configs/experiments/digits-asha.yaml", "troupe exp
 
 export default function Home() {
   const { now, again } = useRead("home", read);
-  useEffect(() => {
-    let due: ReturnType<typeof setTimeout> | undefined;
-    const stop = listen(["experiments"], () => {
-      clearTimeout(due);
-      due = setTimeout(again, 300);
-    });
-    return () => {
-      clearTimeout(due);
-      stop();
-    };
-  }, []);
-  useSignalEffect(() => {
-    if (returns.value > 0) again();
-  });
+  useChanges(["experiments"], 300, again);
   const view = now.value;
   usePage("Home", view.state === "loading" ? "loading" : view.state === "error" ? "error" : view.value.all.length === 0 ? "empty" : "ready");
   return (
@@ -104,13 +98,13 @@ function Overview(props: View) {
             {mine.map((e) => (
               <li key={e.id}>
                 <Link to={`/experiments/${e.id}`}>
-                  {e.id} {clean(e.name)}
+                  {e.id} <bdi>{clean(e.name)}</bdi>
                 </Link>{" "}
                 <State of={e.state} /> <Progress of={e.progress} />
                 <div>
                   {e.bestTrialId ? (
                     <>
-                      best {clean(e.searcherMetric)} {short(number(e.bestTrialSearcherMetric))} by <Link to={`/trials/${e.bestTrialId}`}>trial {e.bestTrialId}</Link>
+                      best <bdi>{clean(e.searcherMetric)}</bdi> {short(number(e.bestTrialSearcherMetric))} by <Link to={`/trials/${e.bestTrialId}`}>trial {e.bestTrialId}</Link>
                     </>
                   ) : (
                     "no validation yet"
@@ -128,7 +122,7 @@ function Overview(props: View) {
             {props.waiting.map((w) => (
               <li key={w.id}>
                 <Link to={`/experiments/${w.id}`}>
-                  {w.id} {clean(w.name)}
+                  {w.id} <bdi>{clean(w.name)}</bdi>
                 </Link>
                 <div>{clean(standing(w.why))}</div>
               </li>
@@ -156,7 +150,7 @@ function Failure(props: { of: Experiment }) {
   return (
     <li>
       <Link to={`/experiments/${props.of.id}`}>
-        {props.of.id} {clean(props.of.name)}
+        {props.of.id} <bdi>{clean(props.of.name)}</bdi>
       </Link>{" "}
       <Time at={props.of.endTime} />
       <div class="line">{v.state === "ready" ? clean(v.value.why.split("\n")[0] ?? "") : ""}</div>

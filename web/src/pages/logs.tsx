@@ -1,18 +1,12 @@
-import { useSignal } from "@preact/signals";
-import { get } from "../api";
 import { usePage } from "../page";
+import { ChooseExperiment } from "../experiment_choice";
 import { SearchLog } from "../log";
-import { go, params, set } from "../router";
-import { clean } from "../text";
-import { CopyLink, useRead } from "../ui";
-import type { GetExperimentsResponse } from "../api_types";
+import { go, params } from "../router";
+import { CopyLink } from "../ui";
 
 export default function Logs() {
   usePage("Logs", "ready");
   const of = params.value.text("experiment");
-  const typed = useSignal(of);
-  const { now } = useRead("names", (signal) => get<GetExperimentsResponse>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal));
-  const list = now.value.state === "ready" ? now.value.value.experiments : [];
   return (
     <>
       <div class="titleline">
@@ -23,20 +17,7 @@ export default function Logs() {
       </div>
       <label>
         <span>Experiment</span>
-        <select aria-label="Experiment"
-          value={of}
-          onChange={(e) => {
-            typed.value = e.currentTarget.value;
-            set({ experiment: e.currentTarget.value });
-          }}
-        >
-          <option value="">All</option>
-          {list.map((e) => (
-            <option key={e.id} value={e.id}>
-              {e.id} {clean(e.name)}
-            </option>
-          ))}
-        </select>
+        <ChooseExperiment />
       </label>
       <SearchLog where={of ? `experiment=${encodeURIComponent(of)}` : ""} wide onHit={(h) => go(`/trials/${h.trial}/logs?line=${h.line}`)} />
     </>

@@ -17,7 +17,7 @@ interface Row extends Waiting {
 
 export default function Queue() {
   const rows = useSignal<readonly Row[] | null>(null);
-  const known = useRef(new Map<string, Explanation>());
+  const known = useRef(new Map<string, { why: Explanation | null; asked: number }>());
   // After this fact; 0: now. Of the past is known who waited for what, and neither turns nor reasons.
   const at = Math.max(0, Math.floor(Number(params.value.text("at")) || 0));
   const { now, again } = useRead(`queue ${at}`, (signal) => get<Waits>("/troupe/v1/queue", { at: at || undefined }, signal));
@@ -26,16 +26,22 @@ export default function Queue() {
       rows.value = list.map((w) => ({ ...w, order: null, why: null }));
       return;
     }
-    rows.value = list.map((w, i) => ({ ...w, order: i + 1, why: known.current.get(w.allocation) ?? null }));
-    // Reasons of the first hundred; those further back read the same.
+    rows.value = list.map((w, i) => ({ ...w, order: i + 1, why: known.current.get(w.allocation)?.why ?? null }));
+    // Reasons of the first hundred, again as the queue changes; those further back read the same.
+    const now = performance.now();
+    const waits = new Set(list.map((w) => w.allocation));
+    for (const id of known.current.keys()) if (!waits.has(id)) known.current.delete(id);
+    let anew = 10;
     for (const w of list.slice(0, 100)) {
-      if (known.current.has(w.allocation) || w.trial === 0) continue;
-      get<Explanation>(`/troupe/v1/trials/${w.trial}/explain`).then(
+      const before = known.current.get(w.allocation);
+      if (before && (now - before.asked < 5000 || anew-- <= 0)) continue;
+      known.current.set(w.allocation, { why: before?.why ?? null, asked: now });
+      get<Explanation>(`/troupe/v1/allocations/${encodeURIComponent(w.allocation)}/explain`).then(
         (x) => {
-          known.current.set(w.allocation, x);
+          if (known.current.has(w.allocation)) known.current.set(w.allocation, { why: x, asked: now });
           rows.value = (rows.peek() ?? []).map((r) => (r.allocation === w.allocation ? { ...r, why: x } : r));
         },
-        () => undefined,
+        () => undefined, // it no longer waits
       );
     }
   };

@@ -1,9 +1,9 @@
 import { get, type Experiment } from "../api";
+import { useChanges } from "../changes";
 import { hovered } from "../hover";
-import { listen } from "../live";
 import { clean, number, short, csv } from "../text";
 import { Empty, Failed, Link, save, Time, useRead } from "../ui";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { pastAt } from "../router";
 import type { SearchStory as Story } from "../api_types";
 
@@ -12,20 +12,7 @@ export function SearchStory(props: { of: Experiment }) {
   const at = pastAt.value;
   const { now, again } = useRead(`search ${id} ${at}`, (signal) => get<Story>(`/troupe/v1/experiments/${id}/search`, { at: at || undefined }, signal));
   const kept = useRef<Story | null>(null);
-  useEffect(() => {
-    if (at > 0) return;
-    let due: ReturnType<typeof setTimeout> | undefined;
-    const stop = listen([`experiment/${id}`], () => {
-      due ??= setTimeout(() => {
-        due = undefined;
-        again();
-      }, 1000);
-    });
-    return () => {
-      stop();
-      clearTimeout(due);
-    };
-  }, [id, at]);
+  useChanges(at > 0 ? [] : [`experiment/${id}`], 1000, again);
   const v = now.value;
   if (v.state === "error") return <Failed why={v.why} again={again} />;
   if (v.state === "ready") kept.current = v.value;
@@ -35,7 +22,7 @@ export function SearchStory(props: { of: Experiment }) {
   return (
     <>
       <p>
-        {clean(s.searcher)}: {s.smallerIsBetter ? "smallest" : "largest"} {clean(s.metric)}
+        {clean(s.searcher)}: {s.smallerIsBetter ? "smallest" : "largest"} <bdi>{clean(s.metric)}</bdi>
       </p>
       {s.brackets.length > 0 && (
         <section>
@@ -49,14 +36,14 @@ export function SearchStory(props: { of: Experiment }) {
                     <li key={k} class="rung" data-bracket={i} data-rung={k} data-entered={r.entered} data-stopped={r.stopped}>
                       <div>
                         <strong>
-                          {r.units} {clean(units)}
+                          {r.units} <bdi>{clean(units)}</bdi>
                         </strong>{" "}
                         — {r.entered} entered, {r.stopped} stopped
                         {number(r.needed) !== null && !Number.isNaN(number(r.needed)) && `, last bound ${short(number(r.needed))}`}
                       </div>
                       <div class="rungtrials">
                         {r.trials.map((t) => (
-                          <Link key={t.trial} to={`/trials/${t.trial}`} class={`fate fate-${t.fate.replace(" ", "-")}${hovered.value === String(t.trial) ? " hovered" : ""}`} label={`trial ${t.trial}: ${short(number(t.metric))}, ${t.fate}`} hover={String(t.trial)}>
+                          <Link key={t.trial} to={`/trials/${t.trial}`} class={`fate fate-${t.fate.replace(" ", "-")}${hovered.value === String(t.trial) ? " hovered" : ""}`} label={`trial ${t.trial}: ${short(number(t.metric))}, ${t.fate}`} title={`${short(number(t.metric))}, ${t.fate}`} hover={String(t.trial)}>
                             {t.trial}
                           </Link>
                         ))}
@@ -106,7 +93,12 @@ export function SearchStory(props: { of: Experiment }) {
                     from <Link to={`/trials/${d.source}`}>trial {d.source}</Link>
                   </>
                 )}
-                {d.why && ` — ${clean(d.why)}`}
+                {d.why && (
+                  <>
+                    {" — "}
+                    <bdi>{clean(d.why)}</bdi>
+                  </>
+                )}
               </li>
             ))}
         </ol>

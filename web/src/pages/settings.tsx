@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { explain, get, may, post, request, session } from "../api";
+import { explain, get, may, post, request, session, signedOut } from "../api";
 import { usePage } from "../page";
 import { density, singleKeys, theme, zone, type Theme } from "../settings";
 import { clean } from "../text";
@@ -62,14 +62,14 @@ function OwnPassword() {
         post(`/api/v1/users/${user.id}/password`, first.current!.value).then(
           () => {
             say("the password is changed: sign in with it");
-            location.assign("/ui/login");
+            signedOut();
           },
           (why: unknown) => (fault.value = explain(why)),
         );
       }}
     >
       <h2>Own password</h2>
-      <p class="hint">All sessions of {clean(user.username)} end with it, this one too.</p>
+      <p class="hint">All sessions of <bdi>{clean(user.username)}</bdi> end with it, this one too.</p>
       <label>
         <span>New password</span>
         <input ref={first} type="password" autocomplete="new-password" />

@@ -1,7 +1,8 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { get, may, post, explain, type Experiment, type Explanation, type Trial } from "../api";
+import { get, may, post, type Experiment, type Explanation, type Trial } from "../api";
 import { usePage, type PageProps } from "../page";
+import { useChanges } from "../changes";
 import { CheckpointGrid } from "../checkpoints";
 import { Curves, MoreCurves } from "../curves";
 import { EventGrid } from "../events";
@@ -13,9 +14,10 @@ import { restarts } from "../restarts";
 import { params, set } from "../router";
 import { Structured } from "../structured";
 import { segments } from "../terminal";
-import { clean, flat, number, short, span, state } from "../text";
+import { asCell, condition } from "../filter";
+import { clean, flat, number, short, span, state, worded } from "../text";
 import { useMetrics } from "../trials";
-import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, say, State, Time, useAtOnce, useRead } from "../ui";
+import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, refused, say, State, Time, useAtOnce, useRead, isId } from "../ui";
 import { duration } from "./experiments";
 import { ended } from "./home";
 import type { GetExperimentResponse, GetTaskResponse, GetTrialResponse, LogPage, MetricReport as Report, Task, Trial as Full } from "../api_types";
@@ -36,6 +38,20 @@ interface View {
 }
 
 export default function TrialPage(props: PageProps) {
+  return isId(props.id) ? <One {...props} /> : <Unknown id={props.path.split("/")[2] ?? ""} />;
+}
+
+function Unknown(props: { id: string }) {
+  usePage(`Trial ${props.id}`, "error");
+  return (
+    <>
+      <h1 tabIndex={-1}>Trial {props.id}</h1>
+      <p>There is no trial {props.id}.</p>
+    </>
+  );
+}
+
+function One(props: PageProps) {
   const id = props.id;
   const view = useSignal<View | null>(null);
   const { now, again } = useRead(`trial ${id}`, async (signal) => {
@@ -66,10 +82,12 @@ export default function TrialPage(props: PageProps) {
   const known = tabs.some(([t]) => t === props.tab);
   usePage(`Trial ${id}`, failed || !known ? "error" : v ? "ready" : "loading");
   if (failed && now.value.state === "error")
-    return (
+    return isUnknown(now.value.why) ? (
+      <Unknown id={String(id)} />
+    ) : (
       <>
         <h1 tabIndex={-1}>Trial {id}</h1>
-        {isUnknown(now.value.why) ? <p>There is no trial {id}.</p> : <Failed why={now.value.why} again={again} />}
+        <Failed why={now.value.why} again={again} />
       </>
     );
   return (
@@ -95,7 +113,7 @@ export default function TrialPage(props: PageProps) {
                       title: `Kill trial ${id}?`,
                       text: `Trial ${id} of experiment ${v.trial.experimentId}: what was not saved in a checkpoint is lost.`,
                       button: "Kill",
-                      go: () => void post(`/api/v1/trials/${id}/kill`).then(() => say("killed"), (why: unknown) => say(explain(why))),
+                      go: () => void post(`/api/v1/trials/${id}/kill`).then(() => say(`trial ${id} is killed`), refused),
                     })
                   }
                 >
@@ -128,7 +146,12 @@ export default function TrialPage(props: PageProps) {
         <div role="tabpanel" aria-label={tabs.find(([t]) => t === props.tab)?.[1] ?? ""}>
           {props.tab === "" && <Overview {...v} />}
           {props.tab === "metrics" && <Reports trial={v.trial} />}
-          {props.tab === "resources" && <TrialResources {...v} />}
+          {props.tab === "resources" && (
+            <>
+              <CopyLink />
+              <TrialResources {...v} />
+            </>
+          )}
           {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/trials/${id}/checkpoints`} topic={`experiment/${v.trial.experimentId}`} command={`troupe checkpoint list --trial ${id}`} metric={v.experiment.searcherMetric} />}
           {props.tab === "events" && <EventGrid query={`entity=trial/${id}`} command={`troupe trial events ${id}`} />}
           {!known && <p>There is no such page of a trial.</p>}
@@ -144,11 +167,11 @@ function TrialResources(props: View) {
 }
 
 const none: readonly Report[] = [];
-const filterOf = (k: string, x: unknown): string => `${k}=${typeof x === "string" && /\s/.test(x) ? `'${x}'` : String(x)}`;
 
 function Overview(props: View) {
   const { trial, experiment, task } = props;
   const why = useRead(`explain trial ${trial.id} ${trial.state} ${trial.restarts} ${task.allocations.length}`, (signal) => get<Explanation>(`/troupe/v1/trials/${trial.id}/explain`, {}, signal));
+  useChanges(ended(trial) ? [] : [`experiment/${trial.experimentId}`, "cluster"], 3000, why.again); // others decide why it waits
   const { metrics } = useMetrics(trial.experimentId);
   const x = why.now.value.state === "ready" ? why.now.value.value : null;
   const rows = useMemo<Trial[]>(() => [{ ...trial, runs: 0, totalBatches: 0, best: null, latest: null, stop: null, latestCheckpoint: "", agents: [] }], [trial]);
@@ -162,7 +185,7 @@ function Overview(props: View) {
         {x && (
           <>
             <p>
-              {clean(x.reason.text)} <small>since</small> <Time at={x.since} />
+              <bdi>{clean(x.reason.text)}</bdi> <small>since</small> <Time at={x.since} />
             </p>
             {x.advice && <p class="hint">{clean(x.advice)}</p>}
             {x.log && x.log.length > 0 && <LastLines trial={trial.id} of={x.log} />}
@@ -174,12 +197,18 @@ function Overview(props: View) {
       <section>
         <h2>Hyperparameters</h2>
         <Facts
-          rows={Object.entries(flat(trial.hparams)).map(([k, v]) => [
-            k,
-            <Link to={`/experiments/${trial.experimentId}/trials?q=${encodeURIComponent(filterOf(k, v))}`} label={`Trials with ${k} ${String(v)}`}>
-              {clean(typeof v === "number" ? short(v, 8) : typeof v === "string" ? v : JSON.stringify(v))}
-            </Link>,
-          ])}
+          rows={Object.entries(flat(trial.hparams)).map(([k, v]) => {
+            const text = <bdi>{clean(typeof v === "number" ? short(v, 8) : worded(v))}</bdi>;
+            const cell = asCell(v);
+            // What is missing, or no number, matches no filter.
+            if (cell === null || cell === "" || Number.isNaN(cell)) return [k, text];
+            return [
+              k,
+              <Link to={`/experiments/${trial.experimentId}/trials?q=${encodeURIComponent(condition(`hp.${k}`, "=", String(cell)))}`} label={clean(`Trials with ${k} ${String(cell)}`)}>
+                {text}
+              </Link>,
+            ];
+          })}
         />
       </section>
       <section>
@@ -246,6 +275,8 @@ function LastLines(props: { trial: number; of: readonly number[] }) {
 }
 
 const mostReports = 20_000;
+const fixed = ["row", "group", "steps", "run", "at", "archived"]; // columns that metrics of these names stand beside
+const mostStructured = 12;
 
 function Reports(props: GetTrialResponse) {
   const id = props.trial.id;
@@ -294,17 +325,24 @@ function Reports(props: GetTrialResponse) {
       { key: "archived", title: "Given up", value: (r) => (r.archived ? "yes" : ""), usual: false, width: 90 },
       ...Array.from(names)
         .slice(0, 1000)
-        .map(([k, numeric], i) => ({ key: k, title: k, value: (r: Report) => (numeric ? number(r.metrics[k]) : r.metrics[k] === undefined ? null : JSON.stringify(r.metrics[k])), usual: numeric && i < 12, width: 120 })),
+        .map(([k, numeric], i) => ({ key: fixed.includes(k) ? `m.${k}` : k, title: k, value: (r: Report) => (numeric ? number(r.metrics[k]) : r.metrics[k] === undefined ? null : JSON.stringify(r.metrics[k])), usual: numeric && i < 12, width: 120 })),
     ],
     [names],
   );
   const structured = Array.from(names).filter(([, numeric]) => !numeric).map(([k]) => k);
+  const valid = useMemo(() => rows.filter((r) => !r.archived), [rows]); // of runs that were not given up
   if (v.state === "error") return <Failed why={v.why} again={again} />;
   return (
     <>
-      {structured.slice(0, 12).map((k) => (
-        <Steps key={k} name={k} reports={rows.filter((r) => k in r.metrics)} />
+      {structured.slice(0, mostStructured).map((k) => (
+        <Steps key={k} name={k} reports={valid.filter((r) => Object.hasOwn(r.metrics, k))} />
       ))}
+      {structured.length > mostStructured && (
+        <p class="hint">
+          The first {mostStructured} of {structured.length} metrics that are no numbers; all of them are columns.
+        </p>
+      )}
+      {read.length === mostReports && <p class="hint">The first {mostReports} reports; `troupe trial metrics {id}` has all.</p>}
       <Grid name="Reports" rows={rows} columns={columns} id={(r) => String(r.row)} usualSort="row" bare={["group"]} command={`troupe trial metrics ${id}`} empty={v.state === "ready" ? <Empty>No report yet.</Empty> : ""} />
     </>
   );

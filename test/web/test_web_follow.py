@@ -1,0 +1,205 @@
+"""What an open page does while the cluster goes on, in a real browser against a real cluster."""
+
+import pytest
+
+from test_web import SINGLE, chart
+from web_site import Page, Site, free_port, wait_for
+
+LINES = """
+import os, sys, time
+for i in range(1, 1201):
+    print("line", i, "needle" if i % 100 == 0 else "", flush=i % 100 == 0)
+print("\\x1b[?25l\\x1b[38;5;196mred needle\\x1b[0m\\x1b[?25h", flush=True)
+for i in range(1, 5):
+    print(f"{25 * i} %", end="\\r", file=sys.stderr, flush=True)
+    time.sleep(0.1)
+mark = os.environ["MARK"]
+for i in range(1, 2000):
+    print("late", i, flush=True)
+    time.sleep(0.1)
+    if os.path.exists(mark):
+        break
+print("the end", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def talking(site):
+    """A trial that writes on until it is told to stop: its id, and how."""
+    mark = site.root / "stop talking"
+    search = site.submit("talks", LINES, f"{SINGLE}\nmax_restarts: 0\nenvironment: {{environment_variables: ['MARK={mark}']}}")
+    trial = wait_for(lambda: (site.json("trial", "list", str(search)) or [{}])[0].get("id"), 60)
+    wait_for(lambda: "late" in site.cli("trial", "logs", str(trial)).stdout, 60)
+    yield trial
+    mark.write_text("x")
+
+
+def shown(page):
+    return page.page.locator("[role=log] [data-line]").evaluate_all("all => all.map(x => Number(x.dataset.line))")
+
+
+def test_follow_goes_to_the_end_and_has_no_gap(site, page, talking):
+    page.go(f"/trials/{talking}/logs?line=5")
+    page.page.wait_for_selector("[role=log] [data-line='5'].marked")
+    follow = page.page.get_by_role("button", name="Follow")
+    assert follow.get_attribute("aria-pressed") == "false"
+    follow.click()
+    wait_for(lambda: "late" in page.page.locator("[role=log] [data-line]").last.inner_text(), 10)
+    assert "line=" not in page.page.url and follow.get_attribute("aria-pressed") == "true"
+    last = shown(page)[-1]
+    wait_for(lambda: shown(page)[-1] > last + 10, 15)
+    lines = shown(page)
+    assert len(lines) <= 500
+    assert all(b - a == 1 for a, b in zip(lines, lines[1:]) if a > 1210), lines  # states of the bar are written over
+    # A line that one picks stays in view.
+    page.page.locator("[role=log] [data-line] .number").nth(-5).click()
+    assert follow.get_attribute("aria-pressed") == "false"
+    marked = page.page.locator(".logline.marked")
+    number = int(marked.get_attribute("data-line"))
+    page.page.wait_for_timeout(1500)
+    box, log = marked.bounding_box(), page.page.locator("[role=log]").bounding_box()
+    assert log["y"] <= box["y"] <= log["y"] + log["height"] and f"line={number}" in page.page.url
+    page.fine()
+
+
+def test_a_line_that_is_not_there_is_said(site, page, talking):
+    page.go(f"/trials/{talking}/logs?line=99999999")
+    page.page.wait_for_selector("[role=alert]:has-text('There is no line 99999999 in this log')")
+    assert len(shown(page)) > 100
+    for wrong in ("abc", "-3", "0", "1e3", "5'"):
+        page.go(f"/trials/{talking}/logs?line={wrong}")
+        wait_for(lambda: len(shown(page)) > 100, 10)
+        assert page.page.get_by_role("button", name="Follow").get_attribute("aria-pressed") == "true", wrong
+    page.fine()
+
+
+def test_scrolling_reads_on_in_both_directions(site, page, talking):
+    page.go(f"/trials/{talking}/logs?line=700")
+    page.page.wait_for_selector("[role=log] [data-line='700'].marked")
+    page.page.locator("[role=log]").hover()
+    for _ in range(60):
+        page.page.mouse.wheel(0, -900)
+        page.page.wait_for_timeout(40)
+        if 1 in shown(page):
+            break
+    lines = shown(page)
+    assert lines[0] == 1 and lines == list(range(1, len(lines) + 1)) and len(lines) <= 500
+    page.fine()
+
+
+def test_hits_are_as_a_terminal_shows_them(site, page, talking):
+    page.go(f"/trials/{talking}/logs?q=needle")
+    page.page.wait_for_selector("[data-testid=hits][data-state=ready][data-hits='13']")
+    last = page.page.locator("[data-testid=hits] li").last
+    assert last.locator(".what").inner_text() == "red needle" and last.locator("mark").inner_text() == "needle"
+    page.go(f"/trials/{talking}/logs?q=line")
+    page.page.wait_for_selector("[data-testid=hits][data-state=ready][data-hits='1000']:has-text('the search goes on')")
+    more = page.page.get_by_role("button", name="More hits")
+    for _ in range(10):
+        more.click()
+    page.page.wait_for_selector("[data-testid=hits][data-state=ready][data-hits='1200']")
+    for _ in range(3):
+        if more.count():
+            more.click()
+    assert page.page.locator("[data-testid=hits] li").count() == 1200
+    page.fine()
+
+
+LATER = """
+import os, time, troupe
+for i in range(1, 400):
+    troupe.log({"loss": 1.0 / i}, step=i)
+    if i >= 20 and i % 4 == 0:
+        troupe.log({"later": i}, step=i)
+        troupe.validate({"loss": 1.0 / i}, step=i)
+    time.sleep(0.25)
+"""
+
+
+def test_a_metric_that_comes_later_is_offered(site, page):
+    search = site.submit("later", LATER, f"{SINGLE}\nmax_restarts: 0")
+    wait_for(lambda: site.json("trial", "list", str(search)), 60)
+    page.go(f"/experiments/{search}/curves?metric=training.loss")
+    chart(page)
+    options = lambda: page.page.get_by_label("Metric", exact=True).locator("option").evaluate_all("all => all.map(x => x.value)")
+    assert "training.later" not in options()
+    wait_for(lambda: "training.later" in options(), 60)
+    site.cli("experiment", "kill", str(search))
+    page.fine()
+
+
+AGAIN = """
+import os, pathlib, sys, time, troupe
+mark = pathlib.Path(os.environ["MARK"])
+again = mark.exists()
+for i in range(41 if again else 1, 200):
+    troupe.log({"loss": (1000 if again else 0) + i}, step=i)
+    if i == 40 and not again:
+        with troupe.checkpoint(i) as path:
+            (path / "model").write_text("x")
+    if i == 60 and not again:
+        time.sleep(3)
+        mark.write_text("x")
+        sys.exit("breaks")
+    time.sleep(0.1 if i < 60 else 0.5)
+"""
+
+
+def test_a_run_that_was_given_up_leaves_an_open_chart(site, page):
+    mark = site.root / "again"
+    search = site.submit("again", AGAIN, f"{SINGLE}\nmax_restarts: 2\nenvironment: {{environment_variables: ['MARK={mark}']}}")
+    trial = wait_for(lambda: (site.json("trial", "list", str(search)) or [{}])[0].get("id"), 60)
+    page.go(f"/trials/{trial}?metric=training.loss")
+    c = chart(page)
+    wait_for(lambda: float(c.get_attribute("data-last-x") or 0) >= 58, 60)
+    c.get_by_role("button", name="Show as table").click()
+    table = page.page.locator('[role=grid][aria-label="Curves as numbers"] [data-id]')
+    wait_for(lambda: float(table.locator("[data-col=last]").inner_text()) > 1050, 60)
+    # What the first run had reported from step 41 on is not drawn beside what the second did.
+    points = lambda: int(c.get_attribute("data-points"))
+    wait_for(lambda: points() == int(float(c.get_attribute("data-last-x"))), 10, what=lambda: (points(), c.get_attribute("data-last-x")))
+    site.cli("experiment", "kill", str(search))
+    page.fine()
+
+
+def test_a_cut_while_paused_moves_nothing_and_a_session_that_ended_is_asked_for(tmp_path, chromium):
+    site = Site(tmp_path)
+    site.listen = f"127.0.0.1:{free_port()}"
+    site.up(slots=2)
+    context = chromium.new_context()
+    try:
+        tab = Page(context, site)
+        tab.page.goto(site.link("experiments"))
+        tab.page.wait_for_selector("main[data-page=experiments]")
+        tab.page.wait_for_selector("[data-testid=live][data-state=live]")
+        tab.page.keyboard.press(".")
+        tab.page.wait_for_selector("[data-testid=live][data-state=paused]")
+        site.kill_node()
+        tab.page.wait_for_selector("text=connection lost, trying again", timeout=15000)
+        import re
+        assert re.search(r"last data \d\d:\d\d\)", tab.page.inner_text("body"))
+        site.up(slots=2)
+        search = site.submit_search(name="unseen", trials=1)
+        wait_for(lambda: "connection lost" not in tab.page.inner_text("body"), 30)
+        tab.page.wait_for_timeout(1500)
+        assert tab.page.locator(f'[role=row][data-id="{search}"]').count() == 0
+        tab.page.keyboard.press(".")
+        tab.page.wait_for_selector(f'[role=row][data-id="{search}"]', timeout=20000)
+        # And now nobody is signed in any more.
+        tab.page.get_by_label("Filter").fill("name~unseen")
+        context.clear_cookies()
+        site.kill_node()
+        site.up(slots=2)
+        dialog = tab.page.get_by_role("dialog", name="Sign in again")
+        dialog.wait_for(timeout=30000)
+        tab.page.keyboard.press("Escape")
+        tab.page.keyboard.press("Escape")
+        tab.page.wait_for_timeout(300)
+        assert dialog.count() == 1  # what waits for it would wait for ever
+        assert dialog.get_by_label("Username").input_value() == "admin"
+        dialog.get_by_role("button", name="Sign in").click()
+        tab.page.wait_for_selector("[data-testid=live][data-state=live]", timeout=20000)
+        assert tab.page.get_by_label("Filter").input_value() == "name~unseen"
+    finally:
+        context.close()
+        site.close()

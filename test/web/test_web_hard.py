@@ -1,0 +1,417 @@
+"""Names, values and addresses that pages break on, in a real browser against a real cluster."""
+
+import json
+import re
+from urllib.parse import quote
+
+import pytest
+
+from test_web import PAGES, best_trial, cells, chart, rows
+from web_site import Page, wait_for
+
+NAMES = ["a,b", "val/loss", "x.y.z", "50%", "a%2Fb", "#1 'q' \"d\"", "\U0001f600", "\u05e9\u05dc\u05d5\u05dd", "group", "steps", "__proto__", "constructor",
+         "loss.min", "<i>x</i>", "r\u202eltr"]
+
+SCRIPT = r'''
+import json, os, troupe
+names = json.loads(os.environ["NAMES"])
+trial = int(os.environ["DET_TRIAL_ID"])
+print("\x1b[?25lhidden cursor\x1b[?25h \x1b[38;5;196mbright\x1b[0m", flush=True)
+for i in range(1, 6):
+    troupe.log({**{n: i + 0.5 for n in names}, "huge": 1e308 if i % 2 else -1e308, "zero": -0.0, "nan": float("nan"),
+                "inf": float("inf") if i == 2 else i, "loss": 1.0 / (i + trial % 3), "flat": 7}, step=i)
+troupe.validate({"loss": 1.0 / trial, "vector": list(range(5000)), "ragged": [[1, 2], [3]], "matrix": [[i * j for i in range(130)] for j in range(120)],
+                 "minus": [[-1, 0], [0.5, 1]], "labelled": {"matrix": [[1, 2], [3, 4]], "labels": ["<b>a</b>", "r\u202e"]},
+                 "table": {"columns": ["k", "k"], "rows": [[1, "x"], [2, None]]}, "maps": [{"a": 1}, {"b": "<b>"}], "text": "r\u202eltr",
+                 "tree": {"": {"k": []}}, "nothing": [], "none": None}, step=5)
+'''
+
+CONFIG = """
+hyperparameters:
+  "learning rate": {type: categorical, vals: [0.1, 0.2]}
+  layers: {type: categorical, vals: [[1, 2], [3]]}
+  mixed: {type: categorical, vals: [1, two, true, "10"]}
+  "it's": "don't 'stop'"
+  "a,b": 5
+  "=<>~": "=<>~ x"
+  list: [1, {a: 2}]
+  best: 3
+searcher: {name: random, metric: loss, max_length: {batches: 5}, max_trials: 10, max_concurrent_trials: 4}
+reproducibility: {experiment_seed: 3}
+max_restarts: 0
+environment: {environment_variables: [%s]}
+""" % json.dumps("NAMES=" + json.dumps(NAMES))
+
+
+@pytest.fixture(scope="module")
+def hard(site):
+    """A search whose names and values are hard: its id."""
+    search = site.submit("hard-\u05e9\u05dc\u05d5\u05dd", SCRIPT, CONFIG)
+    assert "COMPLETED" in site.wait_ended(search)
+    return search
+
+
+@pytest.fixture(scope="module")
+def empty(site):
+    """A search without a trial: its id."""
+    job = site.root / "job"
+    job.mkdir(exist_ok=True)
+    config = site.root / "empty.yaml"
+    config.write_text("name: empty\nentrypoint: python3 job.py\nhyperparameters: {x: {type: double, minval: 0, maxval: 1}}\nsearcher: {name: custom, metric: loss}\n")
+    return site.json("experiment", "create", str(config), str(job))["id"]
+
+
+def trial_of(site, search):
+    return site.json("trial", "list", str(search))[0]["id"]
+
+
+def live(page):
+    page.page.wait_for_timeout(600)
+    assert page.page.get_attribute("[data-testid=live]", "data-state") == "live"
+
+
+# ---- pages
+
+
+def test_each_page_of_hard_names_works(site, page, hard):
+    t = trial_of(site, hard)
+    for path in PAGES:
+        at = path.format(e=hard, t=t)
+        page.page.goto(site.url() + "/ui" + at)
+        page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)
+        page.page.wait_for_timeout(300)
+        assert page.faults == [], (at, page.faults)
+        assert page.page.locator("[role=alert]:visible p, .fault").all_inner_texts() == [], at
+        assert page.page.locator("main i:has-text('x'), main b:has-text('a')").count() == 0, at
+        seen = page.page.evaluate("""[document.title, document.body.textContent, ...[...document.querySelectorAll('[title], [aria-label]')].flatMap(
+            x => [x.title, x.getAttribute('aria-label') ?? ''])]""")
+        assert [x[:200] for x in seen if re.search("[\u202a-\u202e\u2066-\u2069]", x)] == [], at
+    live(page)
+
+
+def test_a_search_without_trials_says_so(site, page, empty):
+    for path, text in [("", "No validation yet"), ("/trials", "No trial yet"), ("/curves", "No report of"), ("/analysis", "No trial yet"), ("/search", "No decision yet"),
+                       ("/checkpoints", "No checkpoint yet"), ("/logs", "Logs of its trials"), ("/trials?q=x%3C1&sort=-x", "No trial yet")]:
+        page.page.goto(f"{site.url()}/ui/experiments/{empty}{path}")
+        page.page.wait_for_selector(f"main[data-state=ready]:has-text('{text}')", timeout=15000)
+        assert page.page.locator(".fault").count() == 0, path
+    page.page.goto(f"{site.url()}/ui/compare?experiments={empty}")
+    page.page.wait_for_selector(f"main[data-state=empty]:has-text('experiment {empty} has no validation yet')")
+    page.fine()
+
+
+@pytest.mark.parametrize("id", ["0", "00", "99999999999999999999", "9007199254740993", "4294967296"])
+def test_an_id_that_there_cannot_be_is_unknown_and_ends_no_stream(site, page, id):
+    page.go(f"/experiments/{id}", "error")
+    assert f"no experiment {int(id) if len(id) < 15 and id != '00' else id}" in page.page.inner_text("main")
+    page.go(f"/trials/{id}/logs", "error")
+    assert "There is no trial" in page.page.inner_text("main")
+    page.go("/experiments")
+    live(page)
+    page.fine_but(404)
+
+
+def test_each_page_fits_a_narrow_window(site, page, hard):
+    page.page.set_viewport_size({"width": 360, "height": 740})
+    t = trial_of(site, hard)
+    wide = {}
+    for path in PAGES:
+        at = path.format(e=hard, t=t)
+        page.page.goto(site.url() + "/ui" + at)
+        page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)
+        page.page.wait_for_timeout(300)
+        if (width := page.page.evaluate("document.documentElement.scrollWidth")) > 362:
+            wide[at] = (width, page.page.evaluate("""[...document.querySelectorAll('main *')].filter(x => x.getBoundingClientRect().right > 362
+                && !x.closest('.gridscroll, .tablebox, .logbox, pre, .editor')).slice(0, 3).map(x => x.outerHTML.slice(0, 120))"""))
+    assert wide == {}, json.dumps(wide, indent=1)
+
+
+# ---- lists
+
+
+def test_a_column_with_a_comma_is_kept_by_the_address(site, page, hard):
+    page.go(f"/experiments/{hard}/trials")
+    page.page.wait_for_selector('[role=grid][data-all="10"]')
+    page.page.get_by_role("button", name="Columns").click()
+    dialog = page.page.get_by_role("dialog", name="Columns")
+    for key in ["hp.a,b", "hp.=<>~", "m.training.val/loss", "m.training.loss.min", "m.training.50%"]:
+        dialog.get_by_label("Search").fill(key)
+        box = dialog.locator("li", has=page.page.locator(f"code:text-is({json.dumps(key)})")).get_by_role("checkbox").first
+        if not box.is_checked():
+            box.check()
+    dialog.get_by_role("button", name="Close").click()
+    page.page.reload()
+    page.page.wait_for_selector('[role=grid][data-all="10"]')
+    heads = page.page.locator('[role=grid] [role=columnheader]').evaluate_all("all => all.map(x => x.dataset.col)")
+    assert {"hp.a,b", "hp.=<>~", "m.training.val/loss", "m.training.loss.min", "m.training.50%"} <= set(heads), heads
+    assert set(cells(page.page, "Trials", "hp.a,b")) == {"5"}
+    wait_for(lambda: set(cells(page.page, "Trials", "m.training.val/loss")) == {"5.5"}, 10)
+    page.fine()
+
+
+def test_a_click_on_a_hyperparameter_finds_trials_alike(site, page, hard):
+    trial = trial_of(site, hard)
+    page.go(f"/trials/{trial}")
+    links = page.page.locator("section:has(h2:text-is('Hyperparameters')) a")
+    count = links.count()
+    assert count == 8
+    for i in range(count):
+        page.go(f"/trials/{trial}")
+        label = links.nth(i).get_attribute("aria-label")
+        links.nth(i).click()
+        page.page.wait_for_selector('[role=grid][aria-label="Trials"][data-all="10"]')
+        page.page.wait_for_timeout(300)
+        assert page.page.locator(".fault").count() == 0, label
+        assert page.page.locator(f'[role=row][data-id="{trial}"]').count() == 1, label
+    page.fine()
+
+
+def test_a_filter_with_only_a_quote_keeps_the_rows(site, page, hard):
+    page.go(f"/experiments/{hard}/trials?q='")
+    page.page.wait_for_selector('[role=grid][data-all="10"][data-rows="10"]')
+    assert page.page.locator(".fault").inner_text() == "At 1: this quote is not closed"
+    box = page.page.get_by_label("Filter")
+    box.fill("'learning rate'=0.1")
+    wait_for(lambda: 0 < int(page.page.get_attribute("[role=grid]", "data-rows")) < 10, 5)
+    kept = page.page.get_attribute("[role=grid]", "data-rows")
+    box.fill("'learning rate'=0.1 m.training.loss<2 '")
+    page.page.wait_for_selector(".fault")
+    page.page.wait_for_timeout(500)
+    assert page.page.get_attribute("[role=grid]", "data-rows") == kept
+    page.fine()
+
+
+def test_a_filter_of_the_address_shows_no_fault_while_its_columns_come(site, page, hard):
+    page.page.add_init_script("""new MutationObserver(() => { if (document.querySelector('.fault')) window.sawFault = document.querySelector('.fault').textContent; })
+        .observe(document, {childList: true, subtree: true})""")
+    page.go(f"/experiments/{hard}/trials?q='learning rate'%3E0 m.training.loss%3E0&cols=id,m.training.loss&sort=-m.training.loss")
+    page.page.wait_for_selector('[role=grid][data-all="10"][data-rows="10"]')
+    wait_for(lambda: all(cells(page.page, "Trials", "m.training.loss")), 10)
+    losses = [float(x) for x in cells(page.page, "Trials", "m.training.loss")]
+    assert losses == sorted(losses, reverse=True)
+    assert page.page.evaluate("window.sawFault") is None
+
+
+def test_missing_and_nan_are_last_in_both_directions(site, page, hard):
+    page.go(f"/experiments/{hard}/trials?cols=id,m.training.nan,m.training.inf,hp.mixed&sort=m.training.nan")
+    page.page.wait_for_selector('[role=grid][data-all="10"]')
+    for sort in ["hp.mixed", "-hp.mixed"]:
+        page.go(f"/experiments/{hard}/trials?cols=id,hp.mixed&sort={sort}")
+        page.page.wait_for_selector('[role=grid][data-all="10"]')
+        seen = cells(page.page, "Trials", "hp.mixed")
+        numbers = [float(x) for x in seen if re.fullmatch(r"[\d.]+", x)]
+        assert numbers == sorted(numbers, reverse=sort.startswith("-")), seen
+    page.fine()
+
+
+def test_json_of_a_grid_has_what_numbers_cannot_say(site, page, hard):
+    page.go(f"/experiments/{hard}/trials?cols=id,m.training.nan,m.training.huge,m.training.zero,hp.layers")
+    page.page.wait_for_selector('[role=grid][data-all="10"]')
+    wait_for(lambda: all(cells(page.page, "Trials", "m.training.nan")), 10)
+    with page.page.expect_download() as got:
+        page.page.get_by_role("button", name="Download JSON").click()
+    first = json.load(open(got.value.path()))[0]
+    assert first["m.training.nan"] == "NaN" and first["m.training.huge"] == 1e308 and first["m.training.zero"] == 0 and first["hp.layers"] in ("[1,2]", "[3]")
+
+
+def test_the_default_order_stays_out_of_the_address(site, page, hard):
+    page.go("/experiments")
+    page.page.wait_for_selector('[role=grid] [role=row][data-id]')
+    button = page.page.locator('[role=columnheader][data-col="id"] button')
+    button.click()
+    assert "sort=id" in page.page.url
+    button.click()
+    assert "sort" not in page.page.url
+    assert page.page.locator('[role=columnheader][data-col="id"]').get_attribute("aria-sort") == "descending"
+
+
+# ---- charts
+
+
+def test_curves_of_every_name(site, page, hard):
+    for name in [n for n in NAMES] + ["huge", "zero", "nan", "inf", "flat"]:
+        for how in ["", "&logy=1&clip=1&smooth=0.9", "&group=layers&logx=1"]:
+            page.page.goto(f"{site.url()}/ui/experiments/{hard}/curves?metric={quote('training.' + name, safe='')}{how}")
+            page.page.wait_for_selector("figure[data-testid=chart] >> nth=0", timeout=10000)
+            wait_for(lambda: page.page.locator("[data-testid=chart]").first.get_attribute("data-state") in ("ready", "empty"), 10)
+            c = page.page.locator("[data-testid=chart]").first
+            assert c.get_attribute("data-metric") == "training." + name
+            assert c.get_attribute("data-state") == "ready" and c.get_attribute("data-series") == ("2" if "group" in how else "10"), (name, how)
+            assert page.faults == [], (name, how, page.faults)
+    live(page)
+
+
+def test_a_group_of_lists_and_maps_is_named_by_them(site, page, hard):
+    page.go(f"/experiments/{hard}/curves?group=layers&metric=training.loss")
+    chart(page)
+    assert sorted(re.sub(r" \(\d+\)", "", x) for x in page.page.locator(".legend li").first.locator("xpath=..").locator("li").all_inner_texts()) == ["layers=[1,2]", "layers=[3]"]
+
+
+def drag(page, box, x0, x1, y0=0.5, y1=0.5):
+    page.mouse.move(box["x"] + box["width"] * x0, box["y"] + box["height"] * y0)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * (x0 + x1) / 2, box["y"] + box["height"] * (y0 + y1) / 2)
+    page.mouse.move(box["x"] + box["width"] * x1, box["y"] + box["height"] * y1)
+    page.mouse.up()
+
+
+def test_a_zoom_over_wall_time_keeps_its_seconds(site, page, hard):
+    page.go(f"/trials/{trial_of(site, hard)}?metric=training.loss&x=time")
+    c = chart(page)
+    drag(page.page, c.locator(".u-over").bounding_box(), 0.1, 0.9)
+    wait_for(lambda: "from=" in page.page.url, 5)
+    a, b = (float(re.search(rf"{end}=([\d.e+]+)", page.page.url).group(1)) for end in ("from", "to"))
+    assert 0 < b - a < 60, (a, b)
+    page.page.get_by_role("button", name="Whole range").click()
+    wait_for(lambda: "from=" not in page.page.url, 5)
+    page.fine()
+
+
+def test_a_zoom_where_nothing_is_says_so(site, page, hard):
+    page.page.goto(f"{site.url()}/ui/experiments/{hard}/curves?metric=training.loss&from=100&to=200")
+    page.page.wait_for_selector("[data-testid=chart][data-state=empty]:has-text('between these ends')")
+    page.page.get_by_role("button", name="Whole range").click()
+    assert chart(page).get_attribute("data-series") == "10"
+
+
+def test_an_axis_that_the_other_group_does_not_have_is_given_up(site, page, hard):
+    page.go(f"/experiments/{hard}/curves?metric=training.loss&x=metric:a,b")
+    assert chart(page).get_attribute("data-last-x") == "5.5"
+    assert page.page.get_by_label("X axis").input_value() == "metric:a,b"
+    page.page.get_by_label("Metric", exact=True).select_option("validation.loss")
+    page.page.wait_for_selector('[data-testid=chart][data-metric="validation.loss"][data-state=ready]')
+    assert "x=" not in page.page.url
+    page.fine()
+
+
+# ---- analysis
+
+
+def test_scatter_over_any_metric_and_one_brush_for_each_axis(site, page, hard):
+    page.go(f"/experiments/{hard}/analysis")
+    page.page.wait_for_selector("[data-testid=scatter][data-state=ready]")
+    page.page.get_by_label("Horizontal").select_option("m.training.loss")
+    page.page.get_by_label("Vertical").select_option("hp.learning rate")
+    page.page.get_by_label("Colour").select_option("hp.layers")
+    box = page.page.locator("[data-testid=scatter] canvas")
+    for x0 in (0.05, 0.02):
+        page.page.wait_for_timeout(400)
+        box.scroll_into_view_if_needed()
+        drag(page.page, box.bounding_box(), x0, 0.99, 0.02, 0.98)
+        wait_for(lambda: "brush=" in page.page.url, 5)
+    text = page.page.evaluate("new URLSearchParams(location.search).get('brush')")
+    assert text.count("learning rate:") == 1 and text.count("m.training.loss:") == 1, text
+    assert page.page.get_attribute('[role=grid][aria-label="Trials"]', "data-rows") == "10"
+    page.page.reload()
+    page.page.wait_for_selector('[data-testid=scatter][data-trials="10"]')
+    page.page.get_by_role("button", name="Show all").click()
+    box = page.page.locator("[data-testid=parallel] canvas")
+    box.scroll_into_view_if_needed()
+    size = box.bounding_box()
+    axes = 4  # learning rate, layers, mixed, best
+    for i, key in [(1, "layers"), (2, "learning rate")]:
+        del key
+        at = (60 + i / (axes - 1) * (size["width"] - 120)) / size["width"]
+        drag(page.page, size, at, at, 0.05, 0.45)
+        page.page.wait_for_timeout(300)
+    text = page.page.evaluate("new URLSearchParams(location.search).get('brush')")
+    assert text.count(";") == 1, text
+    assert 0 < int(page.page.get_attribute("[data-testid=parallel]", "data-trials")) < 10
+    page.fine()
+
+
+def test_j_brings_the_grid_into_sight(site, page, hard):
+    page.go(f"/experiments/{hard}/analysis")
+    page.page.wait_for_selector('[role=grid][aria-label="Trials"][data-all="10"]')
+    page.page.wait_for_timeout(500)
+    page.page.keyboard.press("j")
+    row = rows(page.page, "Trials").first
+    wait_for(lambda: 0 < row.bounding_box()["y"] < page.page.viewport_size["height"] - 20, 5)
+    assert page.page.evaluate("document.activeElement.dataset.id") == row.get_attribute("data-id")
+
+
+# ---- structured metrics, compare
+
+
+def test_structured_metrics_of_any_kind_and_size(site, page, hard):
+    page.go(f"/trials/{trial_of(site, hard)}/metrics")
+    page.page.wait_for_selector('[data-testid=matrix][data-rows="120"][data-cols="130"]')
+    assert page.page.locator('[data-testid=matrix][data-rows="120"] tbody td').count() == 100 * 100
+    assert page.page.locator('[data-testid=matrix][data-rows="2"]').count() == 2
+    assert page.page.locator('[data-testid=table-metric]').count() == 2
+    bars = page.page.locator("[data-testid=bars]")
+    assert bars.get_attribute("data-bars") == "5000"
+    bars.scroll_into_view_if_needed()
+    bars.get_by_role("button", name="Show as table").click()
+    assert bars.locator("tbody tr").count() == 1000
+    with page.page.expect_download() as got:
+        bars.get_by_role("button", name="Download CSV").click()
+    assert open(got.value.path()).read().count("\n") == 5001
+    page.fine()
+
+
+def test_compare_of_hard_names_and_more_than_a_hundred(site, page, hard):
+    ids = [t["id"] for t in site.json("trial", "list", str(hard))]
+    page.page.goto(f"{site.url()}/ui/compare?trials={ids[0]},{ids[1]},{ids[1]},x,-1,0&baseline=nonsense")
+    page.page.wait_for_selector("main[data-page=compare][data-state=ready]")
+    assert page.page.locator("[data-testid=differences] thead th").count() == 3
+    keys = page.page.locator("[data-testid=differences] [data-key]").evaluate_all("all => all.map(x => x.dataset.key)")
+    assert all(k.startswith("hp.") for k in keys)
+    page.page.get_by_role("button", name="Only differences").click()
+    page.page.wait_for_selector("[data-testid=differences] [data-key='hp.list']")
+    assert '[1,{"a":2}]' in page.page.inner_text("[data-testid=differences] [data-key='hp.list']")
+    page.fine()
+
+
+# ---- orders
+
+
+def test_a_refusal_is_seen_until_one_closes_it(site, page, hard):
+    page.go(f"/experiments?q=id%3D{hard}")
+    page.page.wait_for_selector('[role=grid][data-rows="1"]')
+    page.page.keyboard.press("j")
+    page.page.keyboard.press("x")
+    page.page.get_by_role("button", name="Pause").click()
+    alert = page.page.locator("[role=alert]:has-text('experiment')")
+    alert.wait_for()
+    assert f"experiment {hard}: " in alert.inner_text() and alert.bounding_box()["width"] > 100
+    alert.get_by_role("button", name="Close").click()
+    assert page.page.locator("[role=alert]:has-text('experiment')").count() == 0
+    page.fine_but(400)
+
+
+def test_copying_works_without_the_clipboard_of_a_secure_page(site, page):
+    page.page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    page.go(f"/experiments/{site.search}/trials?sort=-best")
+    page.page.wait_for_selector('[role=grid][data-all="8"]')
+    page.page.get_by_role("button", name="Copy link").click()
+    page.page.get_by_label("Filter").click()
+    page.page.keyboard.press("Control+v")
+    wait_for(lambda: page.page.get_by_label("Filter").input_value().endswith(f"/ui/experiments/{site.search}/trials?sort=-best"), 5)
+    page.fine()
+
+
+# ---- keys
+
+
+def test_no_key_acts_under_a_dialog(site, page):
+    page.go(f"/experiments/{site.search}")
+    page.page.get_by_role("button", name="Fork").click()
+    page.page.get_by_role("dialog", name=f"Fork experiment {site.search}").wait_for()
+    page.page.keyboard.press("Control+k")
+    page.page.wait_for_timeout(200)
+    assert page.page.get_by_role("dialog", name="Command palette").count() == 0
+    page.page.keyboard.press("Escape")
+    page.page.keyboard.press("Control+k")
+    page.page.get_by_role("dialog", name="Command palette").wait_for()
+    page.page.keyboard.type("987654")
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector("main[data-page=experiment][data-state=error]:has-text('no experiment 987654')")
+    page.fine_but(404)
+
+
+def test_focus_goes_to_the_heading_of_a_page_that_is_not_there(site, page):
+    page.go("/experiments")
+    page.page.evaluate("history.pushState(null, '', '/ui/no/such'); dispatchEvent(new PopStateEvent('popstate'))")
+    page.page.wait_for_selector("main[data-page=not-found]")
+    wait_for(lambda: page.page.evaluate("document.activeElement.tagName") == "H1", 5)

@@ -1,0 +1,78 @@
+import { describe, expect, test } from "vitest";
+import { brushed, dimension, passes, readBrushes, value, withBrushes, writeBrushes, type Row } from "./brush";
+
+const row = (id: number, hp: Record<string, unknown>, best: number | string = id): Row => ({ id, hp, hparams: {}, totalBatches: id * 1000, best: { metric: best }, latest: null, metrics: { "training.a,b": { last: id, min: 0, max: 9 } } }) as unknown as Row;
+const kept = (rows: Row[], text: string) => rows.filter((t) => passes(t, readBrushes(text))).map((t) => t.id);
+
+describe("brushes", () => {
+  test("of the issue", () => {
+    expect(readBrushes("lr:0.001..0.01")).toEqual([{ key: "lr", from: 0.001, to: 0.01 }]);
+    expect(readBrushes("lr:1e-4..1e-2;opt:adam..sgd;best:-3..-1.5")).toEqual([
+      { key: "lr", from: 1e-4, to: 1e-2 },
+      { key: "opt", from: "adam", to: "sgd" },
+      { key: "best", from: -3, to: -1.5 },
+    ]);
+    expect(readBrushes("lr:0.5;:1..2;x..y;")).toEqual([]);
+  });
+  test("are read again whatever stands in names and values", () => {
+    const all = [
+      { key: "a:b;c", from: "x..y", to: "z;:\\" },
+      { key: "back\\slash", from: "http://a/..", to: "..." },
+      { key: "m.validation.val/loss, x", from: -0.5, to: 1e308 },
+      { key: "hp.best", from: 1, to: 2 },
+      { key: "😀 %2F #", from: "שלום", to: "'\"" },
+    ];
+    expect(readBrushes(writeBrushes(all))).toEqual(all);
+  });
+  test("keep numbers, words, and words that look like numbers", () => {
+    const rows = [row(1, { n: "1", k: 1, opt: "adam" }), row(2, { n: "10", k: "x", opt: "sgd" }), row(3, { n: "9", opt: "sgd" })];
+    expect(kept(rows, "n:1..9")).toEqual([1, 3]);
+    expect(kept(rows, "k:0..5")).toEqual([1]); // what is missing passes nothing
+    expect(kept(rows, "opt:sgd..sgd;best:2..2")).toEqual([2]);
+    expect(kept(rows, "m.training.a,b:2..3")).toEqual([2, 3]);
+    expect(kept([row(1, {}, "NaN"), row(2, {}, 1)], "best:0..5")).toEqual([2]);
+  });
+  test("a hyperparameter that is called best is not the best", () => {
+    const rows = [row(1, { best: 50 }), row(2, { best: 1 })];
+    const b = brushed(dimension(rows, "hp.best"), 0.5, 1)!;
+    expect(b.key).toBe("hp.best");
+    expect(rows.filter((t) => passes(t, [b])).map((t) => t.id)).toEqual([1]);
+  });
+  test("hold what they were drawn over, to its ends", () => {
+    const rows = [0.12344444, 0.5, 0.98765432].map((x, i) => row(i + 1, { x }));
+    const d = dimension(rows, "hp.x");
+    expect(rows.every((t) => passes(t, [brushed(d, 0, 1)!]))).toBe(true);
+    const steps = [1_000_001, 1_000_050, 1_000_100].map((x, i) => row(i + 1, { x }));
+    const some = brushed(dimension(steps, "hp.x"), 0.4, 0.6)!;
+    expect(steps.filter((t) => passes(t, [some])).map((t) => t.id)).toEqual([2]);
+  });
+  test("of choices hold those whose places lie between", () => {
+    const rows = ["a", "b", "c"].map((opt, i) => row(i + 1, { opt }));
+    const d = dimension(rows, "hp.opt");
+    expect(brushed(d, 0.4, 1)).toEqual({ key: "opt", from: "b", to: "c" });
+    expect(brushed(d, 0.1, 0.4)).toBeNull();
+    const one = dimension([row(1, { opt: "a" })], "hp.opt");
+    expect(brushed(one, 0.3, 0.7)).toEqual({ key: "opt", from: "a", to: "a" });
+  });
+  test("one axis has one", () => {
+    const all = readBrushes("x:0..1;y:0..1");
+    expect(withBrushes(all, ["hp.x"], [{ key: "x", from: 2, to: 3 }])).toEqual([all[1], { key: "x", from: 2, to: 3 }]);
+    expect(withBrushes(all, ["hp.y"], [null])).toEqual([all[0]]);
+  });
+});
+
+describe("an axis", () => {
+  test("of lists, maps and mixed kinds has choices", () => {
+    const rows = [row(1, { layers: [1, 2] }), row(2, { layers: { a: 1 } }), row(3, { layers: 7 }), row(4, {})];
+    const d = dimension(rows, "hp.layers");
+    expect(d.choices).toEqual(expect.arrayContaining(["[1,2]", '{"a":1}', "7"]));
+    expect(rows.map((t) => d.place(t) === null)).toEqual([false, false, false, true]);
+    expect(value(rows[3]!, "hp.toString")).toBeNull();
+  });
+  test("of nothing but NaN, or of the largest numbers, has places or none", () => {
+    const nan = dimension([row(1, {}, "NaN"), row(2, {}, "NaN")], "best");
+    expect(nan.place(row(1, {}, "NaN"))).toBeNull();
+    const rows = [row(1, {}, 1e308), row(2, {}, -1e308), row(3, {}, -0)];
+    expect(rows.map(dimension(rows, "best").place)).toEqual([1, 0, 0.5]);
+  });
+});

@@ -1,0 +1,132 @@
+// What of the trials the brushes of an address keep: "lr:0.001..0.01;opt:adam..adam".
+
+import { joined, pieces } from "./address";
+import { asCell } from "./filter";
+import { bounds, fitting, linear, type Scale } from "./scales";
+import { clean, number, short } from "./text";
+import type { TrialProgress } from "./api_types";
+
+export interface Row extends TrialProgress {
+  hp: Record<string, unknown>;
+}
+
+/** One axis of trials: a hyperparameter or a metric. */
+export interface Dimension {
+  key: string; // "hp.lr", "best"
+  title: string;
+  scale: Scale;
+  place: (t: Row) => number | null; // 0..1
+  label: (t: Row) => string;
+  choices: string[] | null; // of one that is not a number
+}
+
+const own = ["best", "latest", "steps", "id"];
+
+export function value(t: Row, key: string): number | string | null {
+  const x = key === "best" ? number(t.best?.metric) : key === "latest" ? number(t.latest?.metric) : key === "steps" ? t.totalBatches : key === "id" ? t.id : key.startsWith("m.") ? number(t.metrics?.[key.slice(2)]?.last) : asCell(t.hp[key.replace(/^hp\./, "")]);
+  return x === undefined || x === null ? null : typeof x === "boolean" ? String(x) : x;
+}
+
+const inOrder = (a: string, b: string): number => a.localeCompare(b, undefined, { numeric: true });
+
+/** Where the choices of an axis stand, from 0 to 1. */
+export const placeOf = (i: number, choices: number): number => (choices > 1 ? i / (choices - 1) : 0.5);
+
+export function dimension(rows: readonly Row[], key: string, title = key.replace(/^hp\./, "")): Dimension {
+  const all = rows.map((t) => value(t, key)).filter((x) => x !== null);
+  if (all.length > 0 && all.every((x) => typeof x === "number")) {
+    const scale = fitting(all as number[]);
+    return {
+      key,
+      title,
+      scale,
+      choices: null,
+      place: (t) => {
+        const x = value(t, key);
+        return typeof x === "number" && Number.isFinite(x) ? Math.min(1, Math.max(0, scale.at(x))) : null;
+      },
+      label: (t) => short(value(t, key) as number | null),
+    };
+  }
+  const choices = Array.from(new Set(all.map(String))).sort(inOrder);
+  const at = new Map(choices.map((c, i) => [c, placeOf(i, choices.length)]));
+  return {
+    key,
+    title,
+    scale: linear(0, Math.max(1, choices.length - 1)),
+    choices,
+    place: (t) => {
+      const x = value(t, key);
+      return x === null ? null : (at.get(String(x)) ?? null);
+    },
+    label: (t) => clean(String(value(t, key) ?? "")),
+  };
+}
+
+export interface Brush {
+  key: string; // as in the address: without "hp." where that can be left out
+  from: number | string;
+  to: number | string;
+}
+
+/** A colon, a point or a backslash of a name stands behind a backslash. */
+const escaped = (text: string): string => text.replace(/[\\:.]/g, "\\$&");
+const unescaped = (text: string): string => text.replace(/\\([\\:.])/g, "$1");
+
+export function readBrushes(text: string): Brush[] {
+  return pieces(text, ";").flatMap((part) => {
+    const m = /^((?:[^\\:]|\\.)+):(.*)$/s.exec(part);
+    if (!m) return [];
+    // Numbers have points of their own: two of them part the ends.
+    const ends = /^((?:[^\\]|\\.)*?)\.\.((?!\.).*)$/s.exec(m[2]!);
+    if (!ends) return [];
+    const [a, b] = [unescaped(ends[1]!), unescaped(ends[2]!)];
+    const numeric = a.trim() !== "" && b.trim() !== "" && !Number.isNaN(Number(a)) && !Number.isNaN(Number(b));
+    return [{ key: unescaped(m[1]!), from: numeric ? Number(a) : a, to: numeric ? Number(b) : b }];
+  });
+}
+
+export function writeBrushes(all: readonly Brush[]): string {
+  const end = (x: number | string) => (typeof x === "number" ? String(x) : escaped(x));
+  const name = (key: string) => key.replace(/[\\:]/g, "\\$&");
+  return joined(
+    all.map((b) => `${name(b.key)}:${end(b.from)}..${end(b.to)}`),
+    ";",
+  );
+}
+
+/** The key in the address of one of a dimension. */
+const addressed = (key: string): string => {
+  const bare = key.replace(/^hp\./, "");
+  return bare === key || own.includes(bare) || /^(?:m|hp)\./.test(bare) ? key : bare;
+};
+
+/** The key of a dimension that the one in the address names. */
+export const full = (key: string): string => (own.includes(key) || /^(?:m|hp)\./.test(key) ? key : `hp.${key}`);
+
+/** What lies between two places of an axis, or null. */
+export function brushed(d: Dimension, a: number, b: number): Brush | null {
+  const [low, high] = [Math.max(0, Math.min(a, b)), Math.min(1, Math.max(a, b))];
+  if (low > 1 || high < 0) return null;
+  const key = addressed(d.key);
+  if (d.choices) {
+    const within = d.choices.filter((_, i) => placeOf(i, d.choices!.length) >= low && placeOf(i, d.choices!.length) <= high);
+    return within.length > 0 ? { key, from: within[0]!, to: within[within.length - 1]! } : null;
+  }
+  const [from, to] = bounds(d.scale.back(low), d.scale.back(high));
+  return { key, from, to };
+}
+
+/** One brush for each axis: the fresh ones in place of those that these axes had. */
+export function withBrushes(all: readonly Brush[], axes: readonly string[], fresh: readonly (Brush | null)[]): Brush[] {
+  return [...all.filter((b) => !axes.includes(full(b.key))), ...fresh.filter((b): b is Brush => b !== null)];
+}
+
+export function passes(t: Row, brushes: readonly Brush[]): boolean {
+  return brushes.every((b) => {
+    const x = value(t, full(b.key));
+    if (x === null) return false;
+    if (typeof x === "number" && typeof b.from === "number" && typeof b.to === "number") return x >= b.from && x <= b.to;
+    return inOrder(String(x), String(b.from)) >= 0 && inOrder(String(x), String(b.to)) <= 0;
+  });
+}

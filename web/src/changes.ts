@@ -1,0 +1,28 @@
+// What is read again as the cluster changes.
+
+import { useSignalEffect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { listen, returns } from "./live";
+
+/** Calls `again` when something of the topics has changed, at most once in `pause` ms, and when a lost connection is back. */
+export function useChanges(topics: readonly string[], pause: number, again: () => void): void {
+  const newest = useRef(again);
+  newest.current = again;
+  useEffect(() => {
+    if (topics.length === 0) return;
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const stop = listen([...topics], () => {
+      due ??= setTimeout(() => {
+        due = undefined;
+        newest.current();
+      }, pause);
+    });
+    return () => {
+      stop();
+      clearTimeout(due);
+    };
+  }, [topics.join(), pause]);
+  useSignalEffect(() => {
+    if (returns.value > 0 && topics.length > 0) newest.current();
+  });
+}

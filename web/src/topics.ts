@@ -1,0 +1,17 @@
+// What a stream may be asked for: the server refuses all of it where one topic is wrong, or where there are too many.
+
+const shape = /^(?:experiments|cluster|(?:experiment|logs)\/[1-9]\d{0,18}|series\/[1-9]\d{0,18}\/[^/,]+\/[^,]+)$/s;
+const most = 100; // of the server
+const longest = 12_000; // bytes in the address: the server reads 16 KiB of headers
+
+/** A comma parts topics: a metric with one in its name has none. */
+export const isTopic = (text: string): boolean => shape.test(text);
+
+/** Those that there are, in an order that does not change: lists and logs before curves, and what is too much left out. */
+export function asked(topics: Iterable<string>): string[] {
+  const rank = (t: string) => (t.startsWith("series/") ? 1 : 0);
+  const all = Array.from(new Set(topics)).filter(isTopic);
+  all.sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : a > b ? 1 : 0));
+  let bytes = 0;
+  return all.slice(0, most).filter((t) => (bytes += encodeURIComponent(t).length + 3) <= longest);
+}
