@@ -1,6 +1,6 @@
 // One stream of changes for all open tabs of a browser: browsers allow six connections to a host.
 
-import { asked } from "./topics";
+import { asked, elements } from "./topics";
 
 interface Port {
   topics: Set<string>;
@@ -33,6 +33,8 @@ function topicsOf(name: string, data: Record<string, unknown>): string[] {
   switch (name) {
     case "experiment":
       return ["experiments", `experiment/${String(data["id"])}`];
+    case "gone":
+      return ["experiments", `experiment/${String(data["experiment"])}`];
     case "trial":
       return [`experiment/${String(data["experimentId"])}`];
     case "points":
@@ -68,7 +70,7 @@ function connect(): void {
   begun = false;
   const source = new EventSource(`/troupe/v1/live?topics=${encodeURIComponent(wanted)}${last > 0 ? `&after=${last}` : ""}`);
   stream = source;
-  for (const name of ["hello", "experiment", "trial", "points", "line", "cluster", "lost"])
+  for (const name of ["hello", "experiment", "gone", "trial", "points", "line", "cluster", "lost"])
     source.addEventListener(name, (e) => {
       if (source !== stream && source !== older) return;
       const event = e as MessageEvent<string>;
@@ -105,7 +107,7 @@ function connect(): void {
 function settle(): void {
   const now = performance.now();
   for (const [port, p] of ports) if (now - p.heard > silence) ports.delete(port);
-  const next = asked(Array.from(ports.values()).flatMap((p) => Array.from(p.topics))).join(",");
+  const next = elements(asked(Array.from(ports.values()).flatMap((p) => Array.from(p.topics))));
   if (next === wanted) return;
   wanted = next;
   connect();

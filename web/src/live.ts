@@ -18,6 +18,7 @@ export const newVersion = signal(false);
 export type LiveEvent =
   | { name: "hello"; data: LiveHello }
   | { name: "experiment"; data: Experiment }
+  | { name: "gone"; data: { experiment: number } } // deleted
   | { name: "trial"; data: TrialProgress }
   | { name: "points"; data: LivePoints }
   | { name: "line"; data: LogLine }
@@ -103,6 +104,8 @@ function concerns(topics: string[], e: LiveEvent): boolean {
   switch (e.name) {
     case "experiment":
       return topics.includes("experiments") || topics.includes(`experiment/${e.data.id}`);
+    case "gone":
+      return topics.includes("experiments") || topics.includes(`experiment/${e.data.experiment}`);
     case "trial":
       return topics.includes(`experiment/${e.data.experimentId}`);
     case "points":

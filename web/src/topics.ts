@@ -1,10 +1,13 @@
 // What a stream may be asked for: the server refuses all of it where one topic is wrong, or where there are too many.
 
-const shape = /^(?:experiments|cluster|(?:experiment|logs)\/[1-9]\d{0,18}|series\/[1-9]\d{0,18}\/[^/,]+\/[^,]+)$/s;
+const shape = /^(?:experiments|cluster|(?:experiment|logs)\/[1-9]\d{0,18}|series\/[1-9]\d{0,18}\/[^/]+\/.+)$/s;
 const most = 100; // of the server
 const longest = 12_000; // bytes in the address: the server reads 16 KiB of headers
 
-/** A comma parts topics: a metric with one in its name has none. */
+/** An element of a list that commas part, as the server reads it. */
+export const element = (name: string): string => name.replace(/[%,]/g, (c) => (c === "," ? "%2C" : "%25"));
+export const elements = (names: Iterable<string>): string => Array.from(names, element).join(",");
+
 export const isTopic = (text: string): boolean => shape.test(text);
 
 /** Those that there are, in an order that does not change: lists and logs before curves, and what is too much left out. */
@@ -13,5 +16,5 @@ export function asked(topics: Iterable<string>): string[] {
   const all = Array.from(new Set(topics)).filter(isTopic);
   all.sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : a > b ? 1 : 0));
   let bytes = 0;
-  return all.slice(0, most).filter((t) => (bytes += encodeURIComponent(t).length + 3) <= longest);
+  return all.slice(0, most).filter((t) => (bytes += encodeURIComponent(element(t)).length + 3) <= longest);
 }

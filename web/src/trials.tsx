@@ -10,6 +10,7 @@ import type { Row } from "./brush";
 import { asCell, parse } from "./filter";
 import { clean, flat, named, number, span, state } from "./text";
 import { duration } from "./pages/experiments";
+import { elements } from "./topics";
 import { State, Time, useAtOnce, useRead } from "./ui";
 import type { MetricList, TrialProgressList } from "./api_types";
 
@@ -23,7 +24,7 @@ export function useTrials(experiment: number, wanted: string[]) {
   const at = pastAt.value;
   const key = `${experiment} ${wanted.join(",")} ${at}`;
   const { now, again } = useRead(key, (signal) =>
-    experiment ? get<TrialProgressList>(`/troupe/v1/experiments/${experiment}/trials`, { metrics: wanted.join(","), at: at || undefined }, signal) : Promise.resolve({ trials: [] }),
+    experiment ? get<TrialProgressList>(`/troupe/v1/experiments/${experiment}/trials`, { metrics: elements(wanted), at: at || undefined }, signal) : Promise.resolve({ trials: [] }),
   );
   useAtOnce(() => {
     if (now.value.state === "ready") rows.value = now.value.value.trials.map(withHp);
@@ -149,5 +150,5 @@ export function namedMetrics(keys: readonly string[], filter: string, known: rea
   return Array.from(all).filter(askable).sort();
 }
 
-/** The server parts names at commas. */
-export const askable = (metric: string): boolean => named(metric).group !== "" && !metric.includes(",");
+/** Named with its group. */
+export const askable = (metric: string): boolean => named(metric).group !== "";

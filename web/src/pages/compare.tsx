@@ -5,6 +5,7 @@ import { useChanges } from "../changes";
 import { Curves } from "../curves";
 import { hovered } from "../hover";
 import { params, set } from "../router";
+import { elements } from "../topics";
 import { askable } from "../trials";
 import { clean, csv, flat, number, short, worded } from "../text";
 import { CopyLink, Empty, Failed, Link, save, useRead, isId } from "../ui";
@@ -46,9 +47,8 @@ async function read(trials: number[], experiments: number[], signal: AbortSignal
     .filter((m) => m.kind === "number")
     .slice(0, mostMetrics)
     .map((m) => `${m.group}.${m.name}`)
-    .filter(askable)
-    .join(",");
-  const lists = await Promise.all(all.map((id) => get<TrialProgressList>(`/troupe/v1/experiments/${id}/trials`, { metrics: wanted }, signal)));
+    .filter(askable);
+  const lists = await Promise.all(all.map((id) => get<TrialProgressList>(`/troupe/v1/experiments/${id}/trials`, { metrics: elements(wanted) }, signal)));
   const byId = new Map(lists.flatMap((l) => l.trials).map((t) => [t.id, t]));
   return {
     trials: ids.flatMap((id) => {

@@ -39,6 +39,7 @@ export default function Experiments() {
     let fresh = new Map<number, Experiment>();
     let due = 0;
     const stop = listen(["experiments"], (e) => {
+      if (e.name === "gone") rows.value = rows.peek().filter((r) => r.id !== e.data.experiment);
       if (e.name !== "experiment") return;
       const one = e.data as unknown as Experiment;
       fresh.set(one.id, one);
