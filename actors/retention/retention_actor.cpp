@@ -2,7 +2,7 @@
 
 #include "actors/experiment/experiment_settings.hpp"
 #include "actors/retention/globs.hpp"
-#include "actors/retention/held_checkpoints_part.hpp"
+#include "actors/retention/held_checkpoints.hpp"
 #include "actors/retention/retention.hpp"
 #include "actors/retention/sweeps.hpp"
 #include "actors/shells/driven.hpp"

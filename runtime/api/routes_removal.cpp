@@ -1,7 +1,7 @@
 // What ends what is stored: experiments, TensorBoard files, files of checkpoints; how long logs are kept;
 // what people say of checkpoints and what trials say of those that they use.
 
-#include "actors/retention/held_checkpoints_part.hpp"
+#include "actors/retention/held_checkpoints.hpp"
 #include "actors/retention/retention.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"

@@ -1,4 +1,4 @@
-#include "actors/retention/held_checkpoints_part.hpp"
+#include "actors/retention/held_checkpoints.hpp"
 
 #include <algorithm>
 
