@@ -203,6 +203,7 @@ value job_summary(experiment_id id, const value& pool) {
 }
 
 void one(const call_ptr& c, const reply& back) {
+  const auto seen = std::to_string(c->parts->storage->sequence());
   auto row = named_experiment(*c);
   if (!row)
     return back(failure(row.error()));
@@ -210,9 +211,13 @@ void one(const call_ptr& c, const reply& back) {
   if (!places)
     return back(failure(places.error()));
   auto shape = experiment_shape(*row, *c->parts->users, *places);
-  const auto answer = [back, pretty = c->query.has("pretty")](value shape, value summary) {
+  const auto answer = [back, seen, pretty = c->query.has("pretty")](value shape, value summary) {
     auto config = shape["config"];
-    back(json({{"config", std::move(config)}, {"experiment", std::move(shape)}, {"jobSummary", std::move(summary)}}, pretty));
+    auto out = json(
+      {{"config", std::move(config)}, {"experiment", std::move(shape)}, {"jobSummary", std::move(summary)}},
+      pretty);
+    out.headers.emplace_back("Troupe-Sequence", seen);
+    back(std::move(out));
   };
   if (terminal(row->state) || row->unmanaged)
     return answer(std::move(shape), nullptr);
