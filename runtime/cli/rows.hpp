@@ -15,6 +15,8 @@ std::span<const verb_spec> of_cluster();     ///< agents, slots, pools, the conf
 
 // ---- words and options of several files
 
+inline constexpr std::span<const argument_spec> no_words{};
+inline constexpr std::span<const option_spec> no_options{};
 inline constexpr argument_spec experiment[] = {{"EXPERIMENT", "Id of the experiment, or `last`"}};
 inline constexpr argument_spec trial[] = {{"TRIAL", "Id of the trial"}};
 inline constexpr option_spec yes{"--yes", "", "Confirm: it cannot be taken back", option_kind::toggle};
@@ -23,5 +25,8 @@ inline constexpr option_spec in_workspace{"--workspace", "WORKSPACE",
                                           "Name or number of a workspace (default: all)", option_kind::text};
 inline constexpr option_spec workspace_flags[] = {in_workspace};
 inline constexpr argument_spec new_name[] = {{"NAME", "Its name"}};
+inline constexpr option_spec account{"--account", "UID:GID:USER:GROUP",
+                                     "Account of the hosts that their tasks run as; by an admin",
+                                     option_kind::text};
 
 } // namespace troupe::cli::rows

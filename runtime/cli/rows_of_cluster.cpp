@@ -37,6 +37,18 @@ constexpr option_spec queue_flags[] = {
 };
 constexpr argument_spec shell_kind[] = {{"SHELL", "bash"}};
 
+constexpr option_spec event_flags[] = {
+  {"--kind", "KIND",
+   "List only: audit, facts that say who did it; shell, orders that were given in the shell; supervision, "
+   "deaths and restarts of actors; node; fault",
+   text, "audit shell supervision node fault"},
+  {"--experiment", "EXPERIMENT", "List only facts of this experiment: its id, or `last`", text},
+  {"--since", "TIME", "List only what happened since: 90s, 30m, 2h or 3d ago, or as 2026-11-25T08:00:00Z",
+   text},
+  {"--limit", "N", "List only the newest N", number},
+  {"-f,--follow", "", "Continue with what happens from now on", toggle},
+};
+
 constexpr verb_spec table[] = {
   {"agent list",
    "List the agents",
@@ -114,6 +126,10 @@ constexpr verb_spec table[] = {
    "troupe pool describe gpu\ntroupe pool describe gpu -o json",
    "troupe queue list",
    verbs::pool_describe},
+  {"events", "List what happened in the cluster, fact by fact", no_words, event_flags, true, true,
+   "troupe events --kind audit --since 2d\ntroupe events --limit 20 --follow\n"
+   "troupe events --kind audit -o csv",
+   "troupe experiment events, troupe shell", verbs::events},
   {"config",
    "Check experiment configurations and explain their fields",
    {},
