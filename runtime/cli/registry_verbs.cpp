@@ -84,6 +84,14 @@ result<void> add_marks(value& body, const value& now, const arguments& given) {
   return {};
 }
 
+/// A version by its number.
+result<value> version_at(client::server& cluster, const std::string& path) {
+  auto found = thing_at(cluster, path, "modelVersion");
+  if (!found && found.error().code == errc::not_found)
+    return error{errc::not_found, found.error().what + "\nhint: troupe model versions MODEL"};
+  return found;
+}
+
 bool changes_marks(const arguments& given) {
   return given.has("--add-label") || given.has("--remove-label") || given.has("--metadata") ||
          given.has("--remove-metadata");
@@ -344,7 +352,7 @@ int model_set_version(session& s, const arguments& given) {
     if (!model)
       return model.error();
     const auto path = path_of(*model) + "/versions/" + *version;
-    auto now = thing_at(cluster, path, "modelVersion");
+    auto now = version_at(cluster, path);
     if (!now)
       return now.error();
     if (auto fine = add_marks(body, *now, given); !fine)
@@ -365,7 +373,7 @@ int model_unregister(session& s, const arguments& given) {
     if (!model)
       return model.error();
     const auto path = path_of(*model) + "/versions/" + *version;
-    auto known = thing_at(cluster, path, "modelVersion");
+    auto known = version_at(cluster, path);
     if (!known)
       return known.error();
     if (auto done = cluster.change("DELETE", path); !done)
