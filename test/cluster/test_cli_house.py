@@ -54,7 +54,7 @@ def test_workspaces(house):
     made = house.json("workspace", "create", "vision", "--default-pool", "default")
     assert made["name"] == "vision" and made["defaultComputePool"] == "default"
     assert house.cli("workspace", "create", "sound").stdout.startswith("workspace ")
-    assert "taken" in (said := house.refused(8, "workspace", "create", "SOUND")) or "avoid names equal" in said
+    assert "avoid names equal" in house.refused(8, "workspace", "create", "SOUND")
     storage = house.file("storage.yaml", f"checkpoint_storage:\n  type: shared_fs\n  host_path: {house.root}/kept\n")
     now = house.json("workspace", "set", "vision", "--name", "sight", "--default-pool", "none", "--checkpoint-storage", storage, "--unpin")
     assert (now["name"], now["defaultComputePool"], now["pinned"]) == ("sight", "", False)
@@ -118,7 +118,7 @@ def test_models(house, ended):
                      "--remove-metadata", "who", "--notes", "text", "--workspace", "vision")
     assert (now["labels"], now["metadata"], now["notes"]) == (["good"], {"accuracy": 0.9}, "text")
     assert now["workspaceId"] == house.json("workspace", "describe", "vision")["id"]
-    uuid = house.checkpoints(ended)[0]["uuid"]
+    uuid = max(house.checkpoints(ended), key=lambda c: c["totalBatches"])["uuid"]  # the latest of its trial, which is kept
     version = house.json("model", "register", "digits", uuid, "--name", "first", "--comment", "good", "--label", "a")
     assert (version["version"], version["checkpoint"]["uuid"], version["labels"]) == (1, uuid, ["a"])
     assert house.cli("model", "register", "digits", uuid).stdout == "version 2\n"
@@ -199,7 +199,7 @@ def test_rules(house):
     house.cli("policy", "delete", "--workspace", "vision")
     house.said_by("admin", "policy", "delete", "--kind", "NTSC")
     assert house.by("admin", "policy", "list") == []
-    assert "limits:1:1" not in house.refused(2, "policy", "set", house.file("list.yaml", "[1]\n"), "--workspace", "vision")
+    assert "list.yaml: has to be a map" in house.refused(2, "policy", "set", house.file("list.yaml", "[1]\n"), "--workspace", "vision")
     hook = house.json("webhook", "create", "chat", "http://127.0.0.1:9/x", "--workspace", "vision", "--state", "completed", "--log", "out of memory")
     assert [t["condition"] for t in hook["triggers"]] == [{"state": "COMPLETED"}, {"regex": "out of memory"}]
     assert house.json("webhook", "set", "chat", "--url", "http://127.0.0.1:9/y")["url"] == "http://127.0.0.1:9/y"
@@ -239,7 +239,7 @@ def test_a_search_of_one_trial_goes_on(house):
     config.write_text(text[:start] + "searcher: {name: single, metric: loss, max_length: {batches: 16}}\n" + text[text.index("\n", start) + 1:])
     experiment = house.json("experiment", "create", str(config), str(house.root / "job"))["id"]
     house.wait_end(experiment)
-    continued = house.json("experiment", "continue", str(experiment), "--config", "max_restarts=2")
+    continued = house.json("experiment", "continue", str(experiment), "--config", "max_restarts=0")
     assert continued["id"] == experiment
     house.wait_end(experiment)
 
@@ -262,7 +262,6 @@ def test_events_say_who_did_it(house, ended):
     assert len(house.by("admin", "events", "--kind", "audit", "--since", "1h")) == len(rows)
     assert "run_started" in {row["type"] for row in house.by("admin", "events", "--experiment", str(ended))}
     assert house.said_by("admin", "events", "--kind", "audit", "--limit", "1", "-o", "csv").stdout.startswith("sequence,at,fields.by,type,entity,fields\n")
-    house.said_by("admin", "shell", "-e", ":rw", "-e", "config log.level=info", check=False)
     assert isinstance(house.by("admin", "events", "--kind", "shell"), list)
     assert "yesterday" in house.refused(2, "events", "--since", "yesterday")
     assert "--follow" in house.refused(2, "events", "--kind", "node", "--follow")
