@@ -14,14 +14,26 @@ result<response> events(const call& c) {
   query_list seen = c.query;
   if (!seen.has("after") && !c.headers.last_event_id.empty())
     seen.all.emplace_back("after", c.headers.last_event_id);
-  auto after = seen.number("after", newest), experiment = seen.number("experiment", 0);
-  if (!after)
-    return after.error();
-  if (!experiment)
-    return experiment.error();
-  if (*after < 0 || *experiment < 0)
-    return error{errc::invalid, "after and experiment have to be 0 or more"};
-  event_filter keep{{static_cast<std::uint64_t>(*experiment)}, std::string(c.query.first("entity"))};
+  auto after = seen.number("after", newest), experiment = seen.number("experiment", 0),
+       until = seen.number("until", 0);
+  for (const auto* number : {&after, &experiment, &until})
+    if (!*number)
+      return number->error();
+  if (*after < 0 || *experiment < 0 || *until < 0)
+    return error{errc::invalid, "after, experiment and until have to be 0 or more"};
+  event_filter keep{.experiment = {static_cast<std::uint64_t>(*experiment)},
+                    .entity = std::string(c.query.first("entity")),
+                    .audit = c.query.first("kind") == "audit",
+                    .since = {},
+                    .until = static_cast<std::uint64_t>(*until)};
+  if (c.query.has("kind") && !keep.audit)
+    return error{errc::invalid, "kind: the one kind of facts is audit"};
+  if (c.query.has("since")) {
+    const auto since = from_rfc3339(c.query.first("since"));
+    if (!since)
+      return error{errc::invalid, "since: has to be a time as 2026-11-25T08:00:00Z"};
+    keep.since = *since;
+  }
   if (keep.experiment)
     if (auto row = c.parts->storage->experiment(keep.experiment); !row)
       return row.error().code == errc::not_found

@@ -19,7 +19,8 @@ constexpr duration heartbeat = 15s;
 class events : public body_stream {
 public:
   events(std::shared_ptr<storage::reader> storage, std::uint64_t after, event_filter keep)
-      : storage_(std::move(storage)), after_(after), keep_(std::move(keep)) {}
+      : storage_(std::move(storage)), after_(after), keep_(std::move(keep)),
+        since_(keep_.since == time_point{} ? std::string() : to_rfc3339(keep_.since)) {}
 
   result<piece> next(time_point now) override {
     piece out;
@@ -29,14 +30,20 @@ public:
         out.pause = duration{0};
         return out;
       }
+      const auto newest = storage_->sequence(); // before the facts, or one that comes between were missed
       auto facts = storage_->facts_after(after_, batch);
       if (!facts)
         return facts.error();
       for (const auto& one : *facts) {
-        add(one, out.bytes);
         after_ = one.sequence;
+        if (!keep_.until || after_ <= keep_.until)
+          add(one, out.bytes);
       }
       more = facts->size() == batch;
+      if (keep_.until) { // the last ones may be hidden from the reader: then nothing more comes
+        out.last = after_ >= keep_.until || (facts->empty() && newest >= keep_.until);
+        more = !out.last && !facts->empty();
+      }
     }
     if (!said_hello_) // lets the client know at once that it is heard
       out.bytes.insert(0, ": troupe\n\n");
@@ -65,6 +72,10 @@ private:
     auto experiment = experiment_of(one, *shape, *storage_, experiments_);
     if (keep_.experiment && experiment != keep_.experiment)
       return;
+    if (keep_.audit && shape->value("by", std::string()).empty())
+      return;
+    if (!since_.empty() && shape->at("at").get<std::string>() < since_)
+      return;
     if (experiment)
       (*shape)["experiment"] = experiment.value;
     out += "id: " + std::to_string(one.sequence) + "\nevent: " + shape->at("type").get<std::string>() +
@@ -74,6 +85,7 @@ private:
   std::shared_ptr<storage::reader> storage_;
   std::uint64_t after_;
   event_filter keep_;
+  std::string since_; ///< as facts show it: both have the same digits
   std::map<task_id, experiment_id> experiments_;
   time_point last_sent_;
   bool said_hello_ = false;

@@ -9,8 +9,11 @@ namespace troupe::api {
 struct event_filter {
   experiment_id experiment; ///< 0: all
   std::string entity;       ///< empty: all
+  bool audit = false;       ///< only facts that say who did it
+  time_point since;         ///< only facts of then and later
+  std::uint64_t until = 0;  ///< the stream ends behind the fact of this number; 0: never
 };
-/// Server-sent events from the fact after `after` on, without end.
+/// Server-sent events from the fact after `after` on.
 std::unique_ptr<body_stream> event_stream(std::shared_ptr<storage::reader> storage, std::uint64_t after,
                                           event_filter keep);
 

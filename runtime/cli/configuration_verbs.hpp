@@ -1,5 +1,5 @@
 #pragma once
-// Verbs about the cluster's file, for the table in verbs.cpp.
+// Verbs about the cluster's file, for the table in rows_of_node.cpp and rows_of_cluster.cpp.
 
 #include "runtime/cli/arguments.hpp"
 

@@ -12,18 +12,6 @@
 namespace troupe::cli::verbs {
 namespace {
 
-const std::vector<column> experiment_columns = {{"ID", "id"},
-                                                {"NAME", "name"},
-                                                {"STATE", "state", show_as::state},
-                                                {"PROGRESS", "progress", show_as::percent},
-                                                {"TRIALS", "numTrials", show_as::number},
-                                                {"BEST TRIAL", "bestTrialId", show_as::number},
-                                                {"BEST", "bestTrialSearcherMetric", show_as::number},
-                                                {"METRIC", "searcherMetric"},
-                                                {"OWNER", "username"},
-                                                {"STARTED", "startTime", show_as::age},
-                                                {"ENDED", "endTime", show_as::age}};
-
 /// Does `act` to each experiment that is named; all are tried, the first failure gives the exit code.
 int change(session& s, const std::string& act, const std::string& done) {
   auto cluster = s.server();
@@ -91,7 +79,7 @@ int experiment_list(session& s, const arguments& given) {
     with.emplace_back("states", "STATE_" + state);
   }
   auto rows = (*cluster)->list("/api/v1/experiments", "experiments", with);
-  return rows ? s.print(show_rows(*rows, experiment_columns, s.output())) : s.fail(rows.error());
+  return rows ? s.print(show_rows(*rows, experiment_columns(), s.output())) : s.fail(rows.error());
 }
 
 int experiment_describe(session& s, const arguments& given) {
@@ -104,7 +92,7 @@ int experiment_describe(session& s, const arguments& given) {
   auto got = (*cluster)->get("/api/v1/experiments/" + to_string(*id));
   if (!got)
     return s.fail(got.error());
-  auto columns = experiment_columns;
+  auto columns = experiment_columns();
   columns.push_back({"SEARCHER", "searcherType"});
   columns.push_back({"HYPERPARAMETERS", "config.hyperparameters", show_as::plain});
   return s.print(show_one(part(got->body, "experiment"), columns, s.output()));

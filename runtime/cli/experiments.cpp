@@ -25,4 +25,19 @@ result<trial_id> named_trial(const std::string& word) {
                "'" + word + "' is not a trial id\nhint: a number; troupe trial list EXPERIMENT"};
 }
 
+const std::vector<column>& experiment_columns() {
+  static const std::vector<column> all = {{"ID", "id"},
+                                          {"NAME", "name"},
+                                          {"STATE", "state", show_as::state},
+                                          {"PROGRESS", "progress", show_as::percent},
+                                          {"TRIALS", "numTrials", show_as::number},
+                                          {"BEST TRIAL", "bestTrialId", show_as::number},
+                                          {"BEST", "bestTrialSearcherMetric", show_as::number},
+                                          {"METRIC", "searcherMetric"},
+                                          {"OWNER", "username"},
+                                          {"STARTED", "startTime", show_as::age},
+                                          {"ENDED", "endTime", show_as::age}};
+  return all;
+}
+
 } // namespace troupe::cli

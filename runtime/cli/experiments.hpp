@@ -1,5 +1,5 @@
 #pragma once
-// How people name experiments and trials.
+// How people name experiments and trials, and what a list shows of experiments.
 
 #include "runtime/cli/session.hpp"
 
@@ -9,5 +9,6 @@ namespace troupe::cli {
 /// none.
 result<experiment_id> named_experiment(client::server& cluster, const std::string& word);
 result<trial_id> named_trial(const std::string& word);
+const std::vector<column>& experiment_columns();
 
 } // namespace troupe::cli

@@ -101,7 +101,9 @@ std::string manual_markdown() {
     "```\n" +
     overview_text() + "```\n\n## Exit codes\n\n```\n" + exit_codes_text() + "```\n\n## Environment\n\n```\n" +
     std::string(environment_text) + "```\n";
-  text += "\n## Options of many commands\n\nRead commands (list, describe, metrics, logs, status):\n\n```\n";
+  text += "\n## Options of many commands\n\nCommands that show something (list, describe, metrics, logs, "
+          "status), and those that make or change it (create, set, archive, move and others), which print "
+          "one line without `-o`:\n\n```\n";
   auto add = [&](std::span<const option_spec> options) {
     for (const auto& o : options)
       text += line(option_names(o), o.text);

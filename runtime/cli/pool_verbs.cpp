@@ -1,10 +1,8 @@
 #include "runtime/cli/pool_verbs.hpp"
 
 #include "runtime/cli/exit_codes.hpp"
-#include "runtime/cli/experiments.hpp"
 #include "runtime/cli/session.hpp"
 
-#include <charconv>
 #include <ostream>
 
 namespace troupe::cli::verbs {
@@ -42,41 +40,6 @@ std::string slot_name(const arguments& given) {
 }
 std::string disabled(const arguments& given) {
   return given.has("--drain") ? ": what runs there ends by itself" : ": what runs there runs elsewhere";
-}
-
-/// What is asked for, as the body says it; errc::invalid with the option.
-result<value> wanted_resources(const arguments& given) {
-  value body = value::object();
-  if (given.has("--priority")) {
-    body["priority"] = given.number("--priority", 0);
-    if (body["priority"] < 1 || body["priority"] > 99)
-      return error{errc::invalid, "--priority takes a number from 1 to 99; a smaller one comes first"};
-  }
-  if (given.has("--weight")) {
-    const auto text = given.text("--weight");
-    double weight = 0;
-    const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), weight);
-    if (bad != std::errc{} || end != text.data() + text.size() || !(weight >= 0 && weight <= 1e9))
-      return error{errc::invalid, "--weight '" + text + "': expected a number from 0 on"};
-    body["weight"] = weight;
-  }
-  if (given.has("--max-slots")) {
-    const auto text = given.text("--max-slots");
-    std::int64_t most = 0;
-    const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), most);
-    if (text == "none")
-      body["maxSlots"] = nullptr;
-    else if (bad == std::errc{} && end == text.data() + text.size() && most >= 0)
-      body["maxSlots"] = most;
-    else
-      return error{errc::invalid, "--max-slots '" + text + "': expected a number from 0 on, or none"};
-  }
-  if (given.has("--pool"))
-    body["pool"] = given.text("--pool");
-  if (body.empty())
-    return error{errc::invalid, "nothing is set\nhint: --priority N, --weight X, --max-slots N or none, "
-                                "--pool NAME"};
-  return body;
 }
 
 } // namespace
@@ -187,20 +150,6 @@ int slot_enable(session& s, const arguments& given) {
 int slot_disable(session& s, const arguments& given) {
   return change(s, slot_path(given) + "/disable", {{"drain", given.has("--drain")}},
                 "disabled " + slot_name(given) + disabled(given));
-}
-
-int experiment_set(session& s, const arguments& given) {
-  auto body = wanted_resources(given);
-  if (!body)
-    return s.fail(body.error());
-  auto cluster = s.server();
-  if (!cluster)
-    return s.fail(cluster.error());
-  auto id = named_experiment(**cluster, given.text("EXPERIMENT"));
-  if (!id)
-    return s.fail(id.error());
-  return change(s, "/troupe/v1/experiments/" + to_string(*id) + "/resources", *body,
-                "changed experiment " + to_string(*id));
 }
 
 } // namespace troupe::cli::verbs

@@ -1,6 +1,5 @@
 #pragma once
-// Verbs about who runs when: pools, the queue, agents and slots that are taken out, live experiments,
-// reasons.
+// Verbs about who runs when: pools, the queue, agents and slots that are taken out, reasons.
 
 #include "runtime/cli/arguments.hpp"
 
@@ -14,7 +13,6 @@ int agent_enable(session&, const arguments&);
 int agent_disable(session&, const arguments&);
 int slot_enable(session&, const arguments&);
 int slot_disable(session&, const arguments&);
-int experiment_set(session&, const arguments&);
 // explain_verbs.cpp
 int explain_trial(session&, const arguments&);
 int explain_allocation(session&, const arguments&);

@@ -55,8 +55,8 @@ int dispatch(const words& given, const hooks& node, console& io) {
   }
   session s{node, io, *given_to_verb};
   auto last = verb.path.substr(verb.path.rfind(' ') + 1);
-  s.only_reads =
-    last == "list" || last == "describe" || last == "logs" || last == "metrics" || last == "download";
+  s.only_reads = last == "list" || last == "describe" || last == "logs" || last == "metrics" ||
+                 last == "download" || last == "versions";
   return verb.act(s, *given_to_verb);
 }
 

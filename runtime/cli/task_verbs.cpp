@@ -1,9 +1,9 @@
 #include "runtime/cli/task_verbs.hpp"
 
-#include "runtime/cli/house_verbs.hpp"
 #include "runtime/cli/interrupt.hpp"
 #include "runtime/cli/output.hpp"
 #include "runtime/cli/session.hpp"
+#include "runtime/cli/things.hpp"
 #include "runtime/client/submission.hpp"
 #include "workers/context_files.hpp"
 

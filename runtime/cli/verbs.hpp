@@ -59,6 +59,7 @@ int experiment_wait(session&, const arguments&);
 int experiment_follow(session&, const arguments&);
 int experiment_pareto(session&, const arguments&);
 // event_verbs.cpp
+int events(session&, const arguments&);
 int experiment_events(session&, const arguments&);
 int trial_events(session&, const arguments&);
 // log_verbs.cpp

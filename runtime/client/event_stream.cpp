@@ -14,8 +14,8 @@ constexpr std::chrono::milliseconds first_retry{200}, last_retry{2000};
 
 } // namespace
 
-event_stream::event_stream(server& from, experiment_id experiment, std::uint64_t after)
-    : from_(from), experiment_(experiment), after_(after) {}
+event_stream::event_stream(server& from, experiment_id experiment, std::uint64_t after, query filter)
+    : from_(from), experiment_(experiment), after_(after), filter_(std::move(filter)) {}
 
 result<event_stream::step> event_stream::fail(error why) {
   stream_.reset();
@@ -48,6 +48,7 @@ result<event_stream::step> event_stream::poll(std::chrono::milliseconds wait) {
     query with{{"after", std::to_string(after_)}};
     if (experiment_)
       with.emplace_back("experiment", to_string(experiment_));
+    with.insert(with.end(), filter_.begin(), filter_.end());
     auto opened = from_.open("/troupe/v1/events", with, {"Accept: text/event-stream"}, quiet_limit);
     if (!opened)
       return fail(opened.error());

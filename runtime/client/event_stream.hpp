@@ -1,5 +1,6 @@
 #pragma once
-// The live facts of an experiment: one stream that outlives connections and restarts of the server.
+// The live facts of an experiment, or of the cluster: one stream that outlives connections and restarts of
+// the server.
 
 #include "runtime/client/server.hpp"
 #include "runtime/client/sse.hpp"
@@ -10,8 +11,9 @@ class event_stream {
 public:
   using clock = std::chrono::steady_clock;
 
-  /// Facts after `after`; nothing is asked for before the first `poll`.
-  event_stream(server& from, experiment_id experiment, std::uint64_t after);
+  /// Facts after `after`, of `experiment` where it is not 0, and as the query `filter` says; nothing is asked
+  /// for before the first `poll`.
+  event_stream(server& from, experiment_id experiment, std::uint64_t after, query filter = {});
 
   struct step {
     enum class link { same, lost, back };
@@ -33,6 +35,7 @@ private:
   server& from_;
   experiment_id experiment_;
   std::uint64_t after_;
+  query filter_;
   std::unique_ptr<http_stream> stream_;
   sse_parser parser_;
   bool connected_ = false, said_lost_ = false;

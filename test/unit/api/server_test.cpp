@@ -179,6 +179,39 @@ TEST(Server, StreamsFactsFromExactlyAfterTheGivenOne) {
   EXPECT_NE(seen.find("id: 4\n"), std::string::npos);
 }
 
+TEST(Server, StreamsFactsThatSayWhoDidItAndEndsWhereItIsAsked) {
+  live x;
+  group_changed made;
+  made.at = t0;
+  made.by = "ann";
+  made.id = {4};
+  made.name = "vision";
+  auto later = made;
+  later.at = t0 + 100s;
+  later.by = "bob";
+  x.reader->add("cluster", made);
+  x.reader->add("trial/12", trial_paused{t0});
+  x.reader->add("cluster", later);
+  const auto newest = x.reader->sequence();
+  const auto ask = [&](const std::string& query) {
+    return raw_client{x.http->port()}.ask("GET", "/troupe/v1/events?after=0" + query, x.token());
+  };
+  const auto bound = "&until=" + std::to_string(newest);
+  auto all = ask(bound);
+  EXPECT_NE(all.body.find("event: run_started\n"), std::string::npos) << all.body;
+  EXPECT_NE(all.body.find("\"by\":\"bob\""), std::string::npos) << all.body;
+  auto audit = ask("&kind=audit" + bound);
+  EXPECT_EQ(audit.body.find("run_started"), std::string::npos) << audit.body;
+  EXPECT_EQ(audit.body.find("trial_paused"), std::string::npos) << audit.body;
+  EXPECT_NE(audit.body.find("\"by\":\"ann\""), std::string::npos) << audit.body;
+  EXPECT_NE(audit.body.find("\"by\":\"bob\""), std::string::npos) << audit.body;
+  EXPECT_EQ(ask("&kind=audit&until=" + std::to_string(newest - 1)).body.find("bob"), std::string::npos);
+  EXPECT_EQ(ask("&kind=audit&since=" + to_rfc3339(t0 + 50s) + bound).body.find("ann"), std::string::npos);
+  EXPECT_EQ(ask("&kind=other").status, 400);
+  EXPECT_EQ(ask("&since=yesterday").status, 400);
+  EXPECT_EQ(ask("&until=-1").status, 400);
+}
+
 TEST(Server, FollowsALogToTheTrialsEnd) {
   live x;
   raw_client c{x.http->port()};

@@ -54,6 +54,56 @@ TEST(Arguments, AreUnderstoodOrRefusedWithTheNearestWord) {
     {{"experiment"}, 6, "error: no cluster is running; start one: troupe up\n"},
     {{"agent", "ls"}, 6, "error: no cluster is running; start one: troupe up\n"},
     {{"--master", "h:0", "e", "ls"}, 2, "error: --master 'h:0': the port must be a number from 1 to 65535\n"},
+    {{"ev"}, 6, "error: no cluster is running; start one: troupe up\n"},
+    {{"workspace", "d"}, 2, "error: 'd' may mean describe, delete\nhint: troupe workspace describe\n"},
+    {{"workspace", "sett"},
+     2,
+     "error: unknown command 'workspace sett'\nhint: did you mean 'set'?   troupe workspace set\n"},
+    {{"model", "register", "digits"},
+     2,
+     "error: 'model register' needs UUID\nhint: troupe model register --help\n"},
+    {{"model", "set-version", "digits", "newest"},
+     2,
+     "error: 'newest' is not the number of a version\nhint: troupe model versions MODEL\n"},
+    {{"user", "set", "eve", "--admin", "yes"},
+     2,
+     "error: --admin takes one of on, off, not 'yes'\nhint: --admin on\n"},
+    {{"user", "set", "eve", "--account", "1000:1000"},
+     2,
+     "error: --account '1000:1000': expected UID:GID:USER:GROUP, all four\nhint: --account "
+     "1000:1000:ann:users\n"},
+    {{"user", "set", "eve", "--password-file", "/nonexistent"},
+     2,
+     "error: /nonexistent: cannot be read\nhint: its first line is the password\n"},
+    {{"user", "set", "eve", "--activate", "--deactivate"},
+     2,
+     "error: --activate and --deactivate exclude each other\nhint: give one of them\n"},
+    {{"token", "set", "3"}, 2, "error: nothing is set\nhint: --description TEXT\n"},
+    {{"webhook", "set", "chat"}, 2, "error: nothing is set\nhint: --url URL\n"},
+    {{"group", "set", "vision"}, 2, "error: nothing is set\nhint: --name NAME, --add USER, --remove USER\n"},
+    {{"template", "set", "small"},
+     2,
+     "error: nothing is set\nhint: --name NAME, --config-file FILE, --workspace WORKSPACE\n"},
+    {{"project", "set", "7", "--note", "plan"},
+     2,
+     "error: --note takes NAME=TEXT, not 'plan'\nhint: --note 'plan=more layers'\n"},
+    {{"model", "delete", "digits"},
+     2,
+     "error: deletes a model with its versions; the checkpoints stay\nhint: give --yes\n"},
+    {{"experiment", "move", "7"},
+     2,
+     "error: it is not said where they go\nhint: --project WORKSPACE/NAME, or its number; troupe project "
+     "list\n"},
+    {{"experiment", "set", "7", "--save-trial-best", "few"},
+     2,
+     "error: --save-trial-best takes a whole number of at least 0, not 'few'\nhint: --save-trial-best N\n"},
+    {{"policy", "set", "p.yaml", "--kind", "JOB"},
+     2,
+     "error: --kind takes one of EXPERIMENT, NTSC, not 'JOB'\nhint: --kind EXPERIMENT\n"},
+    {{"events", "--since", "yesterday"},
+     2,
+     "error: --since 'yesterday': expected how long ago, as 90s, 30m, 2h or 3d, or a time\nhint: --since 2h, "
+     "--since 2026-11-25T08:00:00Z\n"},
     {{"completion", "zsh"},
      2,
      "error: there are completions for bash only, not for 'zsh'\nhint: source <(troupe completion bash)\n"},
@@ -64,6 +114,9 @@ TEST(Arguments, AreUnderstoodOrRefusedWithTheNearestWord) {
     {{}, 0, ""},
     {{"experiment", "create", "--help"}, 0, ""},
     {{"experiment", "--help"}, 0, ""},
+    {{"model", "--help"}, 0, ""},
+    {{"workspace", "set", "--help"}, 0, ""},
+    {{"events", "--help"}, 0, ""},
     {{"--help"}, 0, ""},
   };
   for (const auto& c : cases) {
@@ -146,6 +199,19 @@ TEST(Arguments, EveryVerbHasHelpWithAnExampleAndNoTwoOptionsAlike) {
   }
 }
 
+TEST(Arguments, WhatMakesOrChangesAThingCanShowIt) {
+  for (const auto& verb : all_verbs()) {
+    const auto space = verb.path.find(' ');
+    const auto noun = verb.path.substr(0, space);
+    const auto word = space == verb.path.npos ? std::string_view() : verb.path.substr(space + 1);
+    for (const char* of :
+         {"workspace", "project", "model", "template", "user", "token", "group", "role", "policy", "webhook"})
+      EXPECT_TRUE(noun != of || verb.reads) << verb.path;
+    for (const char* does : {"archive", "unarchive", "delete", "move", "continue", "label", "set"})
+      EXPECT_TRUE(noun != "experiment" || word != does || verb.reads) << verb.path;
+  }
+}
+
 TEST(Arguments, TheManualIsCurrent) {
   std::ifstream in(TROUPE_SOURCE_DIR "/docs/cli.md");
   std::string text(std::istreambuf_iterator<char>(in), {});
@@ -162,4 +228,5 @@ TEST(Words, AreMeasuredAndShortened) {
   EXPECT_EQ(nearest(std::string(1 << 20, 'a'), {"list"}), std::nullopt);
   EXPECT_EQ(expand("e", {"experiment", "exit"}), (words{"experiment", "exit"}));
   EXPECT_EQ(expand("exit", {"exit-codes", "exit"}), words{"exit"});
+  EXPECT_EQ(expand("e", {"experiment", "explain", "events"}), words{"experiment"});
 }

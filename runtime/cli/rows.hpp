@@ -1,0 +1,32 @@
+#pragma once
+// The rows of the verb table, a file for each family of nouns; verbs.cpp lays them one behind the other.
+
+#include "runtime/cli/arguments.hpp"
+
+namespace troupe::cli::rows {
+
+std::span<const verb_spec> of_node();        ///< what starts, checks and stops a cluster on this host
+std::span<const verb_spec> of_experiments(); ///< experiments, trials, checkpoints
+std::span<const verb_spec> of_tasks();       ///< tasks that are no trials
+std::span<const verb_spec> of_places();      ///< workspaces, projects, models, templates
+std::span<const verb_spec> of_people();      ///< users, tokens, groups, roles
+std::span<const verb_spec> of_rules();       ///< policies, webhooks
+std::span<const verb_spec> of_cluster();     ///< agents, slots, pools, the configuration, this program itself
+
+// ---- words and options of several files
+
+inline constexpr std::span<const argument_spec> no_words{};
+inline constexpr std::span<const option_spec> no_options{};
+inline constexpr argument_spec experiment[] = {{"EXPERIMENT", "Id of the experiment, or `last`"}};
+inline constexpr argument_spec trial[] = {{"TRIAL", "Id of the trial"}};
+inline constexpr option_spec yes{"--yes", "", "Confirm: it cannot be taken back", option_kind::toggle};
+inline constexpr option_spec yes_flags[] = {yes};
+inline constexpr option_spec in_workspace{"--workspace", "WORKSPACE",
+                                          "Name or number of a workspace (default: all)", option_kind::text};
+inline constexpr option_spec workspace_flags[] = {in_workspace};
+inline constexpr argument_spec new_name[] = {{"NAME", "Its name"}};
+inline constexpr option_spec account{"--account", "UID:GID:USER:GROUP",
+                                     "Account of the hosts that their tasks run as; by an admin",
+                                     option_kind::text};
+
+} // namespace troupe::cli::rows
