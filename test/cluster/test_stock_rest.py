@@ -145,7 +145,7 @@ def test_a_new_policy_of_checkpoints_is_obeyed_at_once_and_registered_ones_stay(
     oldest = saved(cluster, experiment)[0]
     b.post_PostModel(user, body=b.v1PostModelRequest(name="held"))
     b.post_PostModelVersion(user, modelName="held", body=b.v1PostModelVersionRequest(checkpointUuid=oldest, modelName="held"))
-    with pytest.raises(errors.APIException, match="saveTrialBest has to be 0 or more"):
+    with pytest.raises(errors.APIException, match="saveTrialBest: has to be 0 or more"):
         user.patch(f"/api/v1/experiments/{experiment}", json={"checkpointStorage": {"saveTrialBest": -1}})
     shown = user.get(f"/experiments/{experiment}/preview_gc", params={"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 0}).json()
     assert oldest not in [one["UUID"] for one in shown["checkpoints"]]
@@ -164,7 +164,7 @@ def test_bulk_actions_stay_in_the_project_of_their_path(cluster, user, ended):
     assert not b.get_GetExperiment(user, experimentId=ended).experiment.archived
     filtered = user.post("/api/v1/projects/99/experiments/archive", json={"filters": {"name": ""}}).json()
     assert filtered == {"results": []}
-    for wrong, what in (({"experimentIds": ["x"]}, "experimentIds has to be a list of numbers"), ({"experimentIds": [-1]}, "experimentIds"),
+    for wrong, what in (({"experimentIds": ["x"]}, "experimentIds: has to be a list of numbers"), ({"experimentIds": [-1]}, "experimentIds"),
                         ({"filters": {"states": ["UP"]}}, "there is no state 'UP'"), ({"filters": {"userIds": ["me"]}}, "userIds")):
         with pytest.raises(errors.APIException, match=what):
             user.post("/api/v1/projects/1/experiments/archive", json=wrong)
