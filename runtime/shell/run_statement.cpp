@@ -75,9 +75,10 @@ std::vector<std::string> first_words() {
 }
 
 bool verb_acts(std::string_view path) {
-  static const std::vector<std::string> look = {
-    "list",    "describe",   "logs",   "metrics", "download", "follow",  "wait", "pareto", "status",
-    "version", "completion", "config", "search",  "check",    "explain", "show", "diff"};
+  static const std::vector<std::string> look = {"list",       "describe", "logs",   "metrics", "download",
+                                                "follow",     "wait",     "pareto", "status",  "version",
+                                                "completion", "config",   "search", "check",   "explain",
+                                                "show",       "diff",     "events", "versions"};
   auto last = std::string(path.substr(path.rfind(' ') + 1));
   return std::find(look.begin(), look.end(), last) == look.end();
 }

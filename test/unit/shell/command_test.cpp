@@ -96,10 +96,11 @@ TEST(Commands, HaveHelpThatTellsAll) {
 }
 
 TEST(Commands, KnowWhichVerbsChangeSomething) {
-  for (const char* path : {"experiment list", "trial logs", "status", "config", "version", "experiment wait"})
+  for (const char* path : {"experiment list", "trial logs", "status", "config", "version", "experiment wait",
+                           "experiment events", "model versions"})
     EXPECT_FALSE(verb_acts(path)) << path;
-  for (const char* path :
-       {"experiment kill", "trial kill", "down", "experiment create", "run", "apply", "tls init"})
+  for (const char* path : {"experiment kill", "trial kill", "down", "experiment create", "run", "apply",
+                           "tls init", "workspace set", "model set-version"})
     EXPECT_TRUE(verb_acts(path)) << path;
 }
 
