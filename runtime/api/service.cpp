@@ -224,15 +224,15 @@ void service::run_kept(const admission& let_in, const reply& back) const {
                                     : with.target;
   // Taken before the handler reads: what it then reads may be newer, never older, than what it is kept as.
   const answer_cache::moment at{parts_->storage->sequence(), parts_->users->version()};
-  if (auto known = kept_.find(target, at)) {
+  if (auto known = kept_->find(target, at)) {
     response out;
     out.body = std::move(*known);
     out.headers.emplace_back("Troupe-Sequence", std::to_string(at.facts));
     return back(std::move(out));
   }
-  let_in.at->run(let_in.with, reply{[this, &target, at, &back](response x) { // these routes answer at once
+  let_in.at->run(let_in.with, reply{[kept = kept_, target, at, back](response x) { // maybe after the server has gone
                    if (x.status == 200 && !x.stream && x.kept)
-                     kept_.keep(target, at, x.body);
+                     kept->keep(target, at, x.body);
                    back(std::move(x));
                  }});
 }

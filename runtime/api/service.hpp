@@ -45,7 +45,7 @@ private:
 
   std::shared_ptr<const services> parts_;
   router router_;
-  mutable answer_cache kept_;
+  const std::shared_ptr<answer_cache> kept_ = std::make_shared<answer_cache>();
 };
 
 } // namespace troupe::api
