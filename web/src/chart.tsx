@@ -208,7 +208,8 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
   const style = getComputedStyle(document.documentElement);
   const text = style.getPropertyValue("--text").trim() || "#222";
   const lines = style.getPropertyValue("--line").trim() || "#ddd";
-  const axis = { stroke: text, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1 } };
+  const font = "12px system-ui, sans-serif"; // as the page's: it is there
+  const axis = { stroke: text, font, labelFont: "bold " + font, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1 } };
   const wall = p.xTitle === "time";
   const edge = { paths: () => null, points: { show: false } };
   const dot = document.createElement("div"); // on the nearest point of the curve that is pointed at
