@@ -67,7 +67,7 @@ function begin(path: string, p: Params): void {
     if (["", "trials", "curves"].includes(tab)) {
       // Metrics beside the trials are asked for where the address names some.
       if (tab !== "trials" || !/(?:^|[\s,-])m\./.test(`${p.text("cols")} ${p.text("sort")} ${p.text("q")}`)) void ask(`${of}/trials`, { at: at || undefined });
-      void ask(`${of}/metrics`);
+      if (tab !== "trials") void ask(`${of}/metrics`);
     }
     if (tab === "" || tab === "search") void ask(`${of}/search`, { at: at || undefined });
     if (tab === "") {

@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { explain, get, lines, type LogLine } from "./api";
 import { searchBoxes } from "./keys";
 import { listen, returns } from "./live";
-import { logPage, logQuery } from "./queries";
+import { logQuery } from "./queries";
 import { params, set } from "./router";
 import { zone } from "./settings";
 import { lastStates, segments } from "./terminal";
@@ -13,6 +13,7 @@ import { clean, moment } from "./text";
 import { CopyLink } from "./ui";
 import type { LogHit, LogPage, LogSearchEnd } from "./api_types";
 
+const page = 400; // lines that are read at once as one scrolls on
 const most = 500; // in the document
 
 export function LogLineView(props: { line: LogLine; marked?: boolean }) {
@@ -97,7 +98,7 @@ export function Log(props: { trial: number }) {
         const newest = now[now.length - 1]?.line ?? 0;
         if (!follow.peek() || !ready.peek()) return;
         const next = now.concat(fresh.filter((l) => l.line > newest));
-        shown.value = next.length > most ? next.slice(next.length - logPage) : next;
+        shown.value = next.length > most ? next.slice(next.length - page) : next;
       });
     });
     return () => {
@@ -131,7 +132,7 @@ export function Log(props: { trial: number }) {
     if (older ? edge.line <= ends.peek().first : edge.line >= ends.peek().last) return;
     busy.current = true;
     try {
-      const got = await read({ from: older ? Math.max(1, edge.line - logPage) : edge.line + 1, limit: logPage });
+      const got = await read({ from: older ? Math.max(1, edge.line - page) : edge.line + 1, limit: page });
       const fresh = got.filter((l) => (older ? l.line < edge.line : l.line > edge.line));
       const row = box.current?.querySelector<HTMLElement>(`[data-line="${edge.line}"]`);
       if (row) keep.current = { line: edge.line, y: row.getBoundingClientRect().top };

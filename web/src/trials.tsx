@@ -78,6 +78,7 @@ export function useMetrics(experiment: number): { metrics: Signal<MetricInfo[]>;
   });
   // A search that has just begun has no metrics yet.
   useEffect(() => {
+    if (!experiment) return;
     let due: ReturnType<typeof setTimeout> | undefined;
     const stop = listen([`experiment/${experiment}`], () => {
       if (metrics.peek().length === 0) due ??= setTimeout(() => ((due = undefined), again()), 1000);

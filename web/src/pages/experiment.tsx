@@ -280,7 +280,7 @@ function Trials(props: { of: Experiment }) {
   const p = params.value;
   const wanted = namedMetrics(p.list("cols"), p.text("sort"), p.text("q"));
   const { rows, now, again } = useTrials(e.id, wanted);
-  const { metrics } = useMetrics(e.id);
+  const { metrics } = useMetrics(rows.value || wanted.length > 0 ? e.id : 0); // columns to choose from: rows come first
   const hps = useHparams(rows.value);
   const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric), [hps, metrics.value, e.searcherMetric]);
   if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
