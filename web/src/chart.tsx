@@ -8,7 +8,7 @@ import { Legend, NumbersTable, type Curve } from "./curves";
 import { hovered } from "./hover";
 import { shownTheme } from "./settings";
 import { clean, short } from "./text";
-import { corners, leftToRight, nearest, placing, trace, type Place } from "./traced";
+import { at, corners, leftToRight, nearest, placing, trace, type Place } from "./traced";
 import { Failed, save } from "./ui";
 
 let Plot: typeof uPlot | null = null;
@@ -100,8 +100,7 @@ export function Chart(props: ChartProps) {
       plot.current = mine;
     }
     const points = p.lines.reduce((n, l) => n + l.x.length, 0);
-    let last = -Infinity;
-    for (const l of p.lines) for (const x of l.x) if (x > last) last = x;
+    const last = data[0].length > 0 ? data[0][data[0].length - 1]! : NaN;
     // After the next frame the pixels are there.
     requestAnimationFrame(() => {
       outer.dataset["series"] = String(now.current.lines?.length ?? 0);
@@ -291,7 +290,6 @@ function drawn(u: uPlot, p: ChartProps, layers: Layer[]): void {
   if (!places) return;
   const c = u.ctx;
   const ratio = devicePixelRatio;
-  const logX = logarithmicX(p);
   const plain = (p.lines?.length ?? 0) > many;
   const id = hovered.peek();
   const on = id === null ? [] : layers.filter((l) => l.line.id === id);
@@ -306,7 +304,7 @@ function drawn(u: uPlot, p: ChartProps, layers: Layer[]): void {
     c.setLineDash(l.faint || plain ? [] : l.line.dash.map((d) => d * ratio));
     const alone: [number, number][] = [];
     c.beginPath();
-    trace(c, l, places.x, places.y, logX, p.logY, (x, y) => alone.push([x, y]));
+    trace(c, l, places.x, places.y, (x, y) => alone.push([x, y]));
     c.stroke();
     for (const [x, y] of alone) {
       c.beginPath();
@@ -327,8 +325,8 @@ function between(c: CanvasRenderingContext2D, l: Layer, places: { x: Place; y: P
     if (!ok(i)) continue;
     const from = i;
     c.beginPath();
-    for (; i < l.line.x.length && ok(i); ++i) c.lineTo(places.x(l.line.x[i]!), places.y(band.high[i]!));
-    for (let k = i - 1; k >= from; --k) c.lineTo(places.x(l.line.x[k]!), places.y(band.low[k]!));
+    for (; i < l.line.x.length && ok(i); ++i) c.lineTo(at(places.x, l.line.x[i]!), at(places.y, band.high[i]!));
+    for (let k = i - 1; k >= from; --k) c.lineTo(at(places.x, l.line.x[k]!), at(places.y, band.low[k]!));
     c.fill();
   }
 }
@@ -347,8 +345,9 @@ function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
   for (const l of layers) {
     if (l.faint) continue;
     const raw = l.line.raw ?? l.line.y;
-    raw.forEach((v, i) => {
-      if (Number.isFinite(v)) return;
+    for (let i = 0; i < raw.length; ++i) {
+      const v = raw[i]!;
+      if (v - v === 0) continue; // finite
       const x = u.valToPos(l.line.x[i]!, "x", true);
       c.strokeStyle = c.fillStyle = l.line.colour;
       c.beginPath();
@@ -365,7 +364,7 @@ function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
         c.lineTo(x + size / 2, y + (v > 0 ? size : -size));
         c.fill();
       }
-    });
+    }
   }
   for (const m of p.marks ?? []) {
     const x = u.valToPos(m.at, "x", true);
