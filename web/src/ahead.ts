@@ -67,7 +67,7 @@ function begin(path: string, p: Params): void {
     if (["", "trials", "curves"].includes(tab)) {
       // Metrics beside the trials are asked for where the address names some.
       if (tab !== "trials" || !/(?:^|[\s,-])m\./.test(`${p.text("cols")} ${p.text("sort")} ${p.text("q")}`)) void ask(`${of}/trials`, { at: at || undefined });
-      void ask(`${of}/metrics`);
+      if (tab !== "trials") void ask(`${of}/metrics`);
     }
     if (tab === "" || tab === "search") void ask(`${of}/search`, { at: at || undefined });
     if (tab === "") {
@@ -89,3 +89,13 @@ const begun = who.then(
   },
   () => undefined,
 );
+
+// The first look into the storage of a site takes its time, which is free while one waits here: settings.ts reads it.
+try {
+  void localStorage.length;
+} catch {
+  // a browser that keeps nothing
+}
+
+// The rest of the page starts once these questions are on their way: what starts would hold up the answer that they wait for.
+await Promise.race([begun, new Promise((go) => setTimeout(go, 100))]);

@@ -10,7 +10,7 @@ import { hovered } from "./hover";
 import { bounds } from "./scales";
 import { shownTheme, zone } from "./settings";
 import { clean, short } from "./text";
-import { corners, leftToRight, nearest, placing, trace, type Place } from "./traced";
+import { at, corners, leftToRight, nearest, placing, trace, type Place } from "./traced";
 import { Failed, save } from "./ui";
 
 let Plot: typeof uPlot | null = null;
@@ -103,8 +103,7 @@ export function Chart(props: ChartProps) {
       plot.current = mine;
     }
     const points = p.lines.reduce((n, l) => n + l.x.length, 0);
-    let last = -Infinity;
-    for (const l of p.lines) for (const x of l.x) if (x > last) last = x;
+    const last = data[0].length > 0 ? data[0][data[0].length - 1]! : NaN;
     // After the next frame the pixels are there.
     requestAnimationFrame(() => {
       outer.dataset["series"] = String(now.current.lines?.length ?? 0);
@@ -211,7 +210,8 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
   const style = getComputedStyle(document.documentElement);
   const text = style.getPropertyValue("--text").trim() || "#222";
   const lines = style.getPropertyValue("--line").trim() || "#ddd";
-  const axis = { stroke: text, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1 } };
+  const font = "12px system-ui, sans-serif"; // as the page's: it is there
+  const axis = { stroke: text, font, labelFont: "bold " + font, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1 } };
   const wall = p.xTitle === "time";
   const edge = { paths: () => null, points: { show: false } };
   const dot = document.createElement("div"); // on the nearest point of the curve that is pointed at
@@ -297,7 +297,6 @@ function drawn(u: uPlot, p: ChartProps, layers: Layer[]): void {
   if (!places) return;
   const c = u.ctx;
   const ratio = devicePixelRatio;
-  const logX = logarithmicX(p);
   const plain = (p.lines?.length ?? 0) > many;
   const id = hovered.peek();
   const on = id === null ? [] : layers.filter((l) => l.line.id === id);
@@ -312,7 +311,7 @@ function drawn(u: uPlot, p: ChartProps, layers: Layer[]): void {
     c.setLineDash(l.faint || plain ? [] : l.line.dash.map((d) => d * ratio));
     const alone: [number, number][] = [];
     c.beginPath();
-    trace(c, l, places.x, places.y, logX, p.logY, (x, y) => alone.push([x, y]));
+    trace(c, l, places.x, places.y, (x, y) => alone.push([x, y]));
     c.stroke();
     for (const [x, y] of alone) {
       c.beginPath();
@@ -333,8 +332,8 @@ function between(c: CanvasRenderingContext2D, l: Layer, places: { x: Place; y: P
     if (!ok(i)) continue;
     const from = i;
     c.beginPath();
-    for (; i < l.line.x.length && ok(i); ++i) c.lineTo(places.x(l.line.x[i]!), places.y(band.high[i]!));
-    for (let k = i - 1; k >= from; --k) c.lineTo(places.x(l.line.x[k]!), places.y(band.low[k]!));
+    for (; i < l.line.x.length && ok(i); ++i) c.lineTo(at(places.x, l.line.x[i]!), at(places.y, band.high[i]!));
+    for (let k = i - 1; k >= from; --k) c.lineTo(at(places.x, l.line.x[k]!), at(places.y, band.low[k]!));
     c.fill();
   }
 }
@@ -353,8 +352,9 @@ function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
   for (const l of layers) {
     if (l.faint) continue;
     const raw = l.line.raw ?? l.line.y;
-    raw.forEach((v, i) => {
-      if (Number.isFinite(v)) return;
+    for (let i = 0; i < raw.length; ++i) {
+      const v = raw[i]!;
+      if (v - v === 0) continue; // finite
       const x = u.valToPos(l.line.x[i]!, "x", true);
       c.strokeStyle = c.fillStyle = l.line.colour;
       c.beginPath();
@@ -371,7 +371,7 @@ function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
         c.lineTo(x + size / 2, y + (v > 0 ? size : -size));
         c.fill();
       }
-    });
+    }
   }
   for (const m of p.marks ?? []) {
     const x = u.valToPos(m.at, "x", true);

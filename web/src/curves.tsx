@@ -25,7 +25,10 @@ export interface Curve {
   y: number[];
 }
 
-const numbers = (list: (number | string)[]): number[] => list.map((v) => (typeof v === "number" ? v : (number(v) ?? NaN)));
+function numbers(list: (number | string)[]): number[] {
+  for (let i = 0; i < list.length; ++i) if (typeof list[i] !== "number") return list.map((v) => number(v) ?? NaN);
+  return list as number[];
+}
 const curve = (s: SeriesLine): Curve => ({ trial: s.trial, row: s.row, count: s.count, x: numbers(s.x), y: numbers(s.y) });
 
 const most = 2000; // drawn points of a curve before it is thinned out again

@@ -37,7 +37,8 @@ export interface GridProps<R> {
   height?: number;
 }
 
-const overscan = 8;
+const overscan = 8; // rows above and below what is seen
+const atFirst = 1; // of them, until the first rows stand there
 
 export const currentGrid: { move: (by: number) => void; open: () => void; select: () => void; filter: () => void }[] = [];
 
@@ -84,8 +85,9 @@ export function Grid<R>(props: GridProps<R>) {
   const top = useSignal(0);
   const room = useSignal(600);
   const rowHeight = density.value === "compact" ? 28 : 36;
-  const first = useComputed(() => Math.max(0, Math.floor(top.value / rowHeight) - overscan));
-  const count = Math.ceil(room.value / rowHeight) + 2 * overscan;
+  const beyond = useSignal(atFirst);
+  const first = useComputed(() => Math.max(0, Math.floor(top.value / rowHeight) - beyond.value));
+  const count = Math.ceil(room.value / rowHeight) + 2 * beyond.value;
   const from = Math.min(first.value, Math.max(0, rows.length - count));
   const active = useSignal<string | null>(null);
   // What one reads stays where it is when rows come above it.
@@ -102,7 +104,11 @@ export function Grid<R>(props: GridProps<R>) {
     if (!box) return;
     const measure = new ResizeObserver(() => (room.value = box.clientHeight));
     measure.observe(box);
-    return () => measure.disconnect();
+    const due = setTimeout(() => (beyond.value = overscan), 300);
+    return () => {
+      measure.disconnect();
+      clearTimeout(due);
+    };
   }, []);
   const onScroll = () => {
     const box = scroller.current!;

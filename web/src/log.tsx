@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { explain, get, lines, type LogLine } from "./api";
 import { searchBoxes } from "./keys";
 import { listen, returns } from "./live";
-import { logPage, logQuery } from "./queries";
+import { logQuery } from "./queries";
 import { params, place, prefix, set } from "./router";
 import { patched } from "./address";
 import { zone } from "./settings";
@@ -14,6 +14,7 @@ import { clean, moment } from "./text";
 import { CopyCommand, CopyLink } from "./ui";
 import type { LogHit, LogPage, LogSearchEnd } from "./api_types";
 
+const page = 400; // lines that are read at once as one scrolls on
 const most = 500; // in the document
 
 export function LogLineView(props: { line: LogLine; marked?: boolean }) {
@@ -116,7 +117,7 @@ export function Log(props: { trial: number }) {
         if (l.line > newest + 1) return void open(""); // some came before one listened
         next.push(l);
       }
-      shown.value = next.length > most ? next.slice(next.length - logPage) : next;
+      shown.value = next.length > most ? next.slice(next.length - page) : next;
     };
     return () => {
       stop();
@@ -126,7 +127,7 @@ export function Log(props: { trial: number }) {
   useSignalEffect(() => {
     if (returns.value === 0) return;
     if (follow.peek()) void open("");
-    else void read({}).catch(() => undefined); // how far it goes now
+    else void read(logQuery("")).catch(() => undefined); // how far it goes now
   });
 
   useLayoutEffect(() => {
@@ -151,7 +152,7 @@ export function Log(props: { trial: number }) {
     if (older ? edge.line <= ends.peek().first : edge.line >= ends.peek().last) return;
     busy.current = true;
     try {
-      const got = await read({ from: older ? Math.max(1, edge.line - logPage) : edge.line + 1, limit: logPage });
+      const got = await read({ from: older ? Math.max(1, edge.line - page) : edge.line + 1, limit: page });
       const fresh = got.filter((l) => (older ? l.line < edge.line : l.line > edge.line));
       // What one reads stays where it is: the line at that end which is drawn.
       const drawn = box.current?.querySelectorAll<HTMLElement>("[data-line]");

@@ -24,9 +24,9 @@ export function seriesQuery(metric: string, of: { experiment?: number; trials?: 
   };
 }
 
-/** Lines of a log: the last ones, or those around one. */
-export const logPage = 400;
-export const logQuery = (line: string): { from?: number; limit: number } => ({ ...(line === "" ? {} : { from: Math.max(1, Number(line) - logPage / 2) }), limit: logPage });
+/** The first lines of a log that are read: the last ones, or those around one; more than a screen has, and few enough to stand there soon. */
+const logFirst = 100;
+export const logQuery = (line: string): { from?: number; limit: number } => ({ ...(line === "" ? {} : { from: Math.max(1, Number(line) - logFirst / 2) }), limit: logFirst });
 
 /** The part of the x axis that an address names. */
 export function rangeOf(from: string, to: string): [number, number] | null {

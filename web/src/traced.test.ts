@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { corners, leftToRight, nearest, placing, trace } from "./traced";
+import { at, corners, leftToRight, nearest, placing, trace } from "./traced";
 
 describe("curves by their own points", () => {
   it("finds the corners of what can be drawn", () => {
@@ -14,8 +14,8 @@ describe("curves by their own points", () => {
   });
 
   it("places linear and logarithmic values", () => {
-    expect(placing(0, 10, false, 100, 0)(2.5)).toBe(75);
-    expect(placing(1, 100, true, 0, 200)(10)).toBeCloseTo(100);
+    expect(at(placing(0, 10, false, 100, 0), 2.5)).toBe(75);
+    expect(at(placing(1, 100, true, 0, 200), 10)).toBeCloseTo(100);
   });
 
   it("orders points from left to right, those of one place as they were reported", () => {
@@ -26,16 +26,17 @@ describe("curves by their own points", () => {
   it("leaves gaps where a value is not finite, and tells of points that stand alone", () => {
     const said: string[] = [];
     const to = { moveTo: (x: number, y: number) => void said.push(`M${x},${y}`), lineTo: (x: number, y: number) => void said.push(`L${x},${y}`) };
-    const same = (v: number) => v;
-    trace(to, { x: [1, 2, 3, 4, 5, 6, 7], y: [1, 2, NaN, 4, Infinity, 6, 7] }, same, same, false, false, (x, y) => void said.push(`.${x},${y}`));
+    const same = { log: false, k: 1, b: 0 };
+    trace(to, { x: [1, 2, 3, 4, 5, 6, 7], y: [1, 2, NaN, 4, Infinity, 6, 7] }, same, same, (x, y) => void said.push(`.${x},${y}`));
     expect(said.join(" ")).toBe("M1,1 L2,2 M4,4 .4,4 M6,6 L7,7");
     said.length = 0;
-    trace(to, { x: [0, 1, 2], y: [1, 0, 3] }, same, same, true, true, (x, y) => void said.push(`.${x},${y}`));
+    const log = { log: true, k: 1, b: 0 };
+    trace(to, { x: [0, 1, 100], y: [1, 0, 1000] }, log, log, (x, y) => void said.push(`.${x},${y}`));
     expect(said.join(" ")).toBe("M2,3 .2,3"); // x of 0 has no place, y of 0 is a gap
   });
 
   it("finds the curve under the pointer", () => {
-    const same = (v: number) => v;
+    const same = { log: false, k: 1, b: 0 };
     const all = [
       { x: [0, 100], y: [0, 100] },
       { x: [0, 100], y: [50, 50] },

@@ -4,21 +4,24 @@ export interface Points {
   x: readonly number[];
   y: readonly number[];
 }
-export type Place = (v: number) => number;
 type Range = [number, number];
 
-/** From values to pixels: of `low` to `from`, of `high` to `to`. */
-export function placing(low: number, high: number, log: boolean, from: number, to: number): Place {
-  if (log) {
-    const a = Math.log10(low);
-    const k = (to - from) / (Math.log10(high) - a);
-    return (v) => from + (Math.log10(v) - a) * k;
-  }
-  const k = (to - from) / (high - low);
-  return (v) => from + (v - low) * k;
+// Most of this runs once over each point of a page that has just begun, before anything of it is compiled: plain loops, and no calls in them.
+
+/** From values to pixels: a factor and a summand, of the value or of its logarithm. */
+export interface Place {
+  log: boolean;
+  k: number;
+  b: number;
 }
 
-const fits = (v: number, log: boolean): boolean => Number.isFinite(v) && (!log || v > 0);
+/** Of `low` to `from`, of `high` to `to`. */
+export function placing(low: number, high: number, log: boolean, from: number, to: number): Place {
+  const a = log ? Math.log10(low) : low;
+  const k = (to - from) / ((log ? Math.log10(high) : high) - a);
+  return { log, k, b: from - a * k };
+}
+export const at = (p: Place, v: number): number => p.b + p.k * (p.log ? Math.log10(v) : v);
 
 /** The corners of all that can be drawn; null where nothing can. */
 export function corners(all: readonly Points[], logX: boolean, logY: boolean): { x: Range | null; y: Range | null } {
@@ -26,14 +29,16 @@ export function corners(all: readonly Points[], logX: boolean, logY: boolean): {
   let x1 = -Infinity;
   let y0 = Infinity;
   let y1 = -Infinity;
+  const lowX = logX ? 0 : -Infinity;
+  const lowY = logY ? 0 : -Infinity;
   for (const l of all)
     for (let i = 0; i < l.x.length; ++i) {
       const x = l.x[i]!;
-      if (!fits(x, logX)) continue;
+      if (!(x > lowX && x < Infinity)) continue;
       if (x < x0) x0 = x;
       if (x > x1) x1 = x;
       const y = l.y[i]!;
-      if (!fits(y, logY)) continue;
+      if (!(y > lowY && y < Infinity)) continue;
       if (y < y0) y0 = y;
       if (y > y1) y1 = y;
     }
@@ -47,19 +52,23 @@ export function leftToRight(x: readonly number[]): number[] | null {
 }
 
 /** Draws one curve; what is not finite, or has no logarithm, is a gap. Points that stand alone are told to `lonely`. */
-export function trace(to: { moveTo(x: number, y: number): void; lineTo(x: number, y: number): void }, l: Points, px: Place, py: Place, logX: boolean, logY: boolean, lonely?: (x: number, y: number) => void): void {
+export function trace(to: { moveTo(x: number, y: number): void; lineTo(x: number, y: number): void }, l: Points, px: Place, py: Place, lonely?: (x: number, y: number) => void): void {
+  const lowX = px.log ? 0 : -Infinity;
+  const lowY = py.log ? 0 : -Infinity;
   let run = 0; // points since the last gap
   let x = 0;
   let y = 0;
   for (let i = 0; i < l.x.length; ++i) {
-    if (!fits(l.x[i]!, logX)) continue;
-    if (!fits(l.y[i]!, logY)) {
+    const vx = l.x[i]!;
+    const vy = l.y[i]!;
+    if (!(vx > lowX && vx < Infinity)) continue;
+    if (!(vy > lowY && vy < Infinity)) {
       if (run === 1) lonely?.(x, y);
       run = 0;
       continue;
     }
-    x = px(l.x[i]!);
-    y = py(l.y[i]!);
+    x = px.b + px.k * (px.log ? Math.log10(vx) : vx);
+    y = py.b + py.k * (py.log ? Math.log10(vy) : vy);
     if (run++ === 0) to.moveTo(x, y);
     else to.lineTo(x, y);
   }
@@ -76,12 +85,12 @@ export function nearest(all: readonly Points[], px: Place, py: Place, x: number,
     let high = l.x.length;
     while (low < high) {
       const mid = (low + high) >> 1;
-      if (px(l.x[mid]!) < x) low = mid + 1;
+      if (!(at(px, l.x[mid]!) >= x)) low = mid + 1;
       else high = mid;
     }
-    const at = (i: number) => (i >= 0 && i < l.x.length ? { x: px(l.x[i]!), y: py(l.y[i]!) } : null);
+    const point = (i: number) => (i >= 0 && i < l.x.length ? { x: at(px, l.x[i]!), y: at(py, l.y[i]!) } : null);
     const fine = (p: { x: number; y: number } | null) => p !== null && Number.isFinite(p.x) && Number.isFinite(p.y);
-    const [a, b] = [at(low - 1), at(low)];
+    const [a, b] = [point(low - 1), point(low)];
     const near = !fine(a) ? b : !fine(b) ? a : x - a!.x < b!.x - x ? a : b;
     if (!fine(near)) return;
     // Between two points the line counts, beside them the point.

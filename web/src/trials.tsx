@@ -83,6 +83,7 @@ export function useMetrics(experiment: number): { metrics: Signal<MetricInfo[]>;
   });
   // A search that has just begun has no metrics yet, and others come later.
   useEffect(() => {
+    if (!experiment) return;
     let due: ReturnType<typeof setTimeout> | undefined;
     const stop = listen([`experiment/${experiment}`], () => {
       due ??= setTimeout(() => ((due = undefined), again()), metrics.peek().length === 0 ? 1000 : 10_000);

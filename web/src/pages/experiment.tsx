@@ -303,8 +303,13 @@ function LastDecisions(props: { of: Experiment; at: number }) {
 function Trials(props: { of: Experiment }) {
   const e = props.of;
   const p = params.value;
-  const { metrics, known } = useMetrics(e.id);
-  const { rows, now, again } = useTrials(e.id, namedMetrics([...p.list("cols"), p.text("sort")], p.text("q"), metrics.value));
+  const asked = [...p.list("cols"), p.text("sort")];
+  const begun = useSignal(false); // rows come before the columns to choose from
+  const { metrics, known } = useMetrics(begun.value || p.text("q") !== "" || asked.some((c) => c !== "") ? e.id : 0);
+  const { rows, now, again } = useTrials(e.id, namedMetrics(asked, p.text("q"), metrics.value));
+  useSignalEffect(() => {
+    if (rows.value) begun.value = true;
+  });
   const hps = useHparams(rows.value);
   const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric), [hps, metrics.value, e.searcherMetric]);
   if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
