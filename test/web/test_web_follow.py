@@ -107,9 +107,10 @@ def test_hits_are_as_a_terminal_shows_them(site, page, talking):
 
 LATER = """
 import os, time, troupe
-for i in range(1, 400):
+mark = os.environ["MARK"]
+for i in range(1, 4000):
     troupe.log({"loss": 1.0 / i}, step=i)
-    if i >= 20 and i % 4 == 0:
+    if os.path.exists(mark) and i % 4 == 0:
         troupe.log({"later": i}, step=i)
         troupe.validate({"loss": 1.0 / i}, step=i)
     time.sleep(0.25)
@@ -117,12 +118,14 @@ for i in range(1, 400):
 
 
 def test_a_metric_that_comes_later_is_offered(site, page):
-    search = site.submit("later", LATER, f"{SINGLE}\nmax_restarts: 0")
+    mark = site.root / "now"
+    search = site.submit("later", LATER, f"{SINGLE}\nmax_restarts: 0\nenvironment: {{environment_variables: ['MARK={mark}']}}")
     wait_for(lambda: site.json("trial", "list", str(search)), 60)
     page.go(f"/experiments/{search}/curves?metric=training.loss")
     chart(page)
     options = lambda: page.page.get_by_label("Metric", exact=True).locator("option").evaluate_all("all => all.map(x => x.value)")
     assert "training.later" not in options()
+    mark.write_text("x")
     wait_for(lambda: "training.later" in options(), 60)
     site.cli("experiment", "kill", str(search))
     page.fine()

@@ -96,7 +96,7 @@ export function writeBrushes(all: readonly Brush[]): string {
 }
 
 /** The key in the address of one of a dimension. */
-const addressed = (key: string): string => {
+export const addressed = (key: string): string => {
   const bare = key.replace(/^hp\./, "");
   return bare === key || own.includes(bare) || /^(?:m|hp)\./.test(bare) ? key : bare;
 };

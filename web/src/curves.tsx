@@ -5,13 +5,14 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { get, type MetricInfo, type Series, type SeriesLine, type Trial } from "./api";
 import { Chart, type Drawn } from "./chart";
+import { Ends, endsOf } from "./ends";
 import { listen, returns } from "./live";
 import { drawn as newest, newestFirst } from "./newest";
 import { params, pastAt, set } from "./router";
 import { looks } from "./scales";
 import { parts, rangeOf, seriesPath, seriesQuery } from "./queries";
 import { isTopic } from "./topics";
-import { band, clipped, smoothed } from "./smooth";
+import { appended, band, clipped, smoothed, type Fresh } from "./smooth";
 import { clean, flat, number, short, csv, worded } from "./text";
 import { Failed, save } from "./ui";
 import { hovered } from "./hover";
@@ -38,6 +39,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
   const lines = useSignal<Curve[] | null>(null);
   const fault = useSignal<unknown>(null);
   const turn = useRef(0);
+  const meanwhile = useRef<Fresh[] | null>(null); // what came while one reads: the answer may be older
   const { group, name } = parts(metric);
   const who = of.experiment ? `experiment=${of.experiment}` : `trials=${(of.trials ?? []).join(",")}`;
   const past = pastAt.value;
@@ -50,14 +52,18 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
       return;
     }
     const mine = ++turn.current;
+    meanwhile.current = [];
     get<Series>(seriesPath, query).then(
       (s) => {
         if (mine !== turn.current) return;
         fault.value = null;
-        lines.value = s.series.map(curve);
+        lines.value = (meanwhile.current ?? []).reduce<Curve[]>(appended, s.series.map(curve));
+        meanwhile.current = null;
       },
       (why: unknown) => {
-        if (mine === turn.current) fault.value = why;
+        if (mine !== turn.current) return;
+        fault.value = why;
+        meanwhile.current = null;
       },
     );
   };
@@ -128,9 +134,11 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
         if (e.data.steps[0]! < before) later();
         const p = pending.get(trial) ?? { row: 0, x: [], y: [] };
         if (e.data.row <= p.row) return; // told twice, by two streams
-        p.x.push(...(x === "step" ? e.data.steps : e.data.at));
-        p.y.push(...numbers(e.data.y));
-        p.row = e.data.row;
+        const fresh = { trial, row: e.data.row, x: x === "step" ? e.data.steps : e.data.at, y: numbers(e.data.y) };
+        meanwhile.current?.push(fresh);
+        p.x.push(...fresh.x);
+        p.y.push(...fresh.y);
+        p.row = fresh.row;
         pending.set(trial, p);
         due ||= requestAnimationFrame(flush);
       },
@@ -250,7 +258,9 @@ function InView(props: { height: number; children: ComponentChildren }) {
 
 function SmallCurves(props: CurvesProps) {
   const p = params.value;
-  const x = p.text("x", "step");
+  const chosen = p.text("x", "step");
+  // An x that is a metric of the other group is none of these reports.
+  const x = chosen.startsWith("metric:") && !props.metrics.some((m) => chosen === `metric:${m.name}` && m.group === parts(props.metric).group) ? "step" : chosen;
   const smooth = p.number("smooth", 0, 0, 0.99);
   const { lines, fault, again } = useSeries(props.metric, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, null, props.experiments);
   const drawn = useMemo(() => (lines.value ? dress(lines.value, { smooth, group: "", byId: new Map() }) : null), [lines.value, smooth]);
@@ -370,11 +380,7 @@ export function Curves(props: CurvesProps) {
         <label class="check">
           <input type="checkbox" checked={clip} onChange={(e) => set({ clip: e.currentTarget.checked })} /> <span>Clip outliers</span>
         </label>
-        {range && (
-          <button type="button" onClick={() => set({ from: null, to: null })}>
-            Whole range
-          </button>
-        )}
+        <Ends time={x === "time"} range={range} whole={endsOf((lines.value ?? []).map((l) => l.x))} />
       </div>
       {fault.value != null && !lines.value ? (
         <Failed why={fault.value} again={again} />

@@ -8,7 +8,7 @@ import { hovered } from "./hover";
 import { go, params, prefix, set } from "./router";
 import { density } from "./settings";
 import { clean, csv, plain, short } from "./text";
-import { CopyCommand, CopyLink, save } from "./ui";
+import { CopyCommand, CopyLink, save, tell } from "./ui";
 
 export interface Column<R> {
   key: string;
@@ -71,6 +71,17 @@ export function Grid<R>(props: GridProps<R>) {
     if (!column) return kept;
     return kept.slice().sort(comparator((r) => column.value(r), sort.startsWith("-")));
   }, [props.rows, conditions, sort, by, props.pass]);
+
+  // How many rows a filter leaves is told to who does not see it; that rows come is not.
+  const told = useRef(filterText.value);
+  const counts = useRef("");
+  counts.current = rows.length === props.rows.length ? `${rows.length} rows` : `${rows.length} of ${props.rows.length} rows`;
+  useEffect(() => {
+    if (told.current === filterText.value || !parsed.ok) return;
+    told.current = filterText.value;
+    const due = setTimeout(() => tell(counts.current), 800);
+    return () => clearTimeout(due);
+  }, [filterText.value, parsed.ok]);
 
   const selected = p.list("sel");
   const picked = useMemo(() => new Set(selected), [selected.join(",")]);
@@ -221,7 +232,7 @@ export function Grid<R>(props: GridProps<R>) {
           At {parsed.fault.at + 1}: {clean(parsed.fault.message)}
         </p>
       )}
-      <div class="selection" aria-live="polite">
+      <div class="selection">
         {rows.length === props.rows.length ? `${rows.length}` : `${rows.length} of ${props.rows.length}`}
         {selected.length > 0 && (
           <span>

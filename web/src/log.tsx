@@ -11,7 +11,7 @@ import { patched } from "./address";
 import { zone } from "./settings";
 import { lastStates, segments, withoutSequences } from "./terminal";
 import { clean, moment } from "./text";
-import { CopyCommand, CopyLink } from "./ui";
+import { CopyCommand, CopyLink, tell } from "./ui";
 import type { LogHit, LogPage, LogSearchEnd } from "./api_types";
 
 const page = 400; // lines that are read at once as one scrolls on
@@ -260,6 +260,7 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; w
           show();
           scanned.current += x.end.scanned;
           end.value = x.end;
+          tell(`${hits.peek().length} hits`);
         } else due ||= requestAnimationFrame(show);
       },
       abort.signal,
@@ -300,7 +301,7 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; w
       )}
       {q !== "" && (
         <div data-testid="hits" data-hits={count} data-state={fault.value ? "error" : end.value ? "ready" : "loading"}>
-          <p role="status">
+          <p>
             {end.value ? `${count} ${count === 1 ? "line" : "lines"} of ${scanned.current}${further ? ", and the search goes on" : ""}` : `${count} so far`}
             {count > list.length && `; the first ${list.length} are shown`}
           </p>

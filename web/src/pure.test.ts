@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { comparator, condition, holds, parse, type Cell } from "./filter";
-import { band, clipped, smoothed } from "./smooth";
+import { appended, band, clipped, smoothed } from "./smooth";
 import { bounds, fitting, linear, logarithmic, looks, niceTicks } from "./scales";
 import { standing, wouldFree } from "./reasons";
 import { lastState, lastStates, segments } from "./terminal";
-import { bytes, clean, csv, flat, moment, named, number, plain, short, span, worded } from "./text";
+import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
 import { joined, patched, pieces, read } from "./address";
 import { drawn, newestFirst } from "./newest";
 import { parts } from "./yaml";
@@ -111,6 +111,15 @@ describe("smoothing", () => {
       const [low, high] = bounds(a, b);
       expect(low <= a && high >= b && Number.isFinite(low) && Number.isFinite(high), `${a}..${b}: ${low}..${high}`).toBe(true);
     }
+  });
+  test("points that came while one read are not lost, and none is drawn twice", () => {
+    const read = [{ trial: 1, row: 3, count: 3, x: [1, 2, 3], y: [1, 2, 3] }];
+    const came = [{ trial: 1, row: 3, x: [2, 3], y: [2, 3] }, { trial: 1, row: 5, x: [3, 4, 5], y: [3, 4, 5] }, { trial: 2, row: 1, x: [1], y: [9] }];
+    const all = came.reduce(appended, read);
+    expect(all).toEqual([
+      { trial: 1, row: 5, count: 5, x: [1, 2, 3, 4, 5], y: [1, 2, 3, 4, 5] },
+      { trial: 2, row: 1, count: 1, x: [1], y: [9] },
+    ]);
   });
   test("a band has the mean of those that are there", () => {
     const b = band([
@@ -221,6 +230,12 @@ test("numbers for people", () => {
 });
 test("a hyperparameter as text is the same wherever it stands", () => {
   expect(["adam", 0.1, -0, true, [1, 2], { a: [{ b: 1 }] }, null, undefined, "NaN"].map(worded)).toEqual(["adam", "0.1", "0", "true", "[1,2]", '{"a":[{"b":1}]}', "—", "—", "NaN"]);
+});
+test("a time goes into a field and back", () => {
+  expect(clock(Date.parse("2026-01-02T03:04:05Z") / 1000, "utc")).toBe("2026-01-02T03:04:05");
+  for (const zone of ["utc", "local"] as const) expect(seconds(clock(1_764_046_123, zone), zone)).toBe(1_764_046_123);
+  expect(clock(NaN, "utc")).toBe("");
+  expect(seconds("", "local")).toBeNaN();
 });
 test("a metric has a group and a name", () => {
   expect(named("validation.val/loss, a.b %2F")).toEqual({ group: "validation", name: "val/loss, a.b %2F" });

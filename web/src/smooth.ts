@@ -70,3 +70,22 @@ export function band(lines: readonly Line[], most = 400): { x: number[]; mean: n
   }
   return { x, mean, low, high };
 }
+
+/** Points of a trial that came by themselves; `row` is the newest report among them. */
+export interface Fresh {
+  trial: number;
+  row: number;
+  x: number[];
+  y: number[];
+}
+
+/** The curves with points that came later; those that they have already are not drawn twice. */
+export function appended<C extends Fresh & { count: number }>(lines: readonly C[], p: Fresh): (C | (Fresh & { count: number }))[] {
+  if (!lines.some((line) => line.trial === p.trial)) return [...lines, { ...p, count: p.x.length }];
+  return lines.map((line) => {
+    if (line.trial !== p.trial || p.row <= line.row) return line;
+    const last = line.x[line.x.length - 1] ?? -Infinity;
+    const from = p.x.findIndex((x) => x > last);
+    return from < 0 ? line : { ...line, row: p.row, count: line.count + p.x.length - from, x: line.x.concat(p.x.slice(from)), y: line.y.concat(p.y.slice(from)) };
+  });
+}

@@ -62,6 +62,14 @@ export function moment(text: string | undefined | null, zone: "local" | "utc"): 
     : `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
+/** A time as a field of the browser has it, "2026-11-24T10:00:05", in the zone of the settings; "" of what is no time. */
+export function clock(seconds: number, zone: "local" | "utc"): string {
+  const at = new Date(seconds * 1000);
+  return Number.isNaN(at.getTime()) ? "" : moment(at.toISOString(), zone).replace(" ", "T").replace("Z", "");
+}
+/** The seconds of such a time, or NaN. */
+export const seconds = (text: string, zone: "local" | "utc"): number => Date.parse(zone === "utc" ? `${text}Z` : text) / 1000;
+
 /** "STATE_ACTIVE" -> "ACTIVE". */
 export function state(text: string | undefined): string {
   return (text ?? "").replace(/^STATE_/, "");

@@ -1,11 +1,11 @@
-import { useMemo } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { get, Refused, type Experiment } from "../api";
 import { useChanges } from "../changes";
 import { Grid } from "../grid";
 import { hovered } from "../hover";
 import { params, pastAt, set } from "../router";
 import { clean, csv, short } from "../text";
-import { dimension, full, passes, readBrushes, withBrushes, writeBrushes, type Brush } from "../brush";
+import { addressed, dimension, full, passes, readBrushes, withBrushes, writeBrushes, type Brush } from "../brush";
 import { Front, Heatmap, History, Parallel, Scatter, Timeline } from "../plots";
 import { bestSoFar } from "../spark";
 import { askable, namedMetrics, trialColumns, useHparams, useMetrics, useTrials } from "../trials";
@@ -96,6 +96,7 @@ export function Analysis(props: { of: Experiment }) {
           brushes={brushes}
           onBrush={(key, b) => onBrush([key], [b])}
         />
+        <BrushFields keys={keys} title={title} onBrush={(key, b) => onBrush([key], [b])} />
       </section>
       <section>
         <h2>Scatter</h2>
@@ -125,6 +126,46 @@ export function Analysis(props: { of: Experiment }) {
         <Grid name="Trials" rows={all} pass={(t) => passing.has(t.id)} columns={columns} id={(t) => String(t.id)} link={(t) => `/trials/${t.id}`} usualSort="id" hovers selectable bare={["id"]} height={320} loading={!known.value} command={`troupe trial list ${e.id}`} />
       </section>
     </>
+  );
+}
+
+/** The same without a drag. */
+function BrushFields(props: { keys: string[]; title: (key: string) => string; onBrush: (key: string, b: Brush | null) => void }) {
+  const axis = useRef<HTMLSelectElement>(null);
+  const from = useRef<HTMLInputElement>(null);
+  const to = useRef<HTMLInputElement>(null);
+  return (
+    <form
+      class="toolbar"
+      onSubmit={(e) => {
+        e.preventDefault();
+        const key = axis.current!.value;
+        const ends = [from.current!.value.trim(), to.current!.value.trim()];
+        const numeric = ends.every((x) => x !== "" && !Number.isNaN(Number(x)));
+        const [a, b] = numeric ? ends.map(Number).sort((x, y) => x - y) : ends;
+        props.onBrush(key, ends.every((x) => x !== "") ? { key: addressed(key), from: a!, to: b! } : null);
+      }}
+    >
+      <label>
+        <span>Axis</span>
+        <select ref={axis}>
+          {props.keys.map((k) => (
+            <option key={k} value={k}>
+              {clean(props.title(k))}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        <span>From</span>
+        <input ref={from} type="text" spellcheck={false} autocomplete="off" />
+      </label>
+      <label>
+        <span>To</span>
+        <input ref={to} type="text" spellcheck={false} autocomplete="off" />
+      </label>
+      <button type="submit">Keep what lies between</button>
+    </form>
   );
 }
 
