@@ -157,8 +157,10 @@ result<accepted_task> accept_task(task_id id, const value& text, const std::stri
   const auto& usual = slots == 0 ? below.aux_pool : below.compute_pool;
   if (wish.empty() && !usual.empty() && config::has_pool(below.cluster, usual))
     wish = usual;
-  if (const auto one = config::default_pool(below.cluster); below.cluster.is_null() && !wish.empty() && wish != one)
-    return unfit("resources.resource_pool: there is no pool '" + wish + "' in this cluster\nhint: one of " + one);
+  if (const auto one = config::default_pool(below.cluster);
+      below.cluster.is_null() && !wish.empty() && wish != one)
+    return unfit("resources.resource_pool: there is no pool '" + wish + "' in this cluster\nhint: one of " +
+                 one);
   auto pool = config::pool_of_experiment(below.cluster, {{"resources", {{"resource_pool", wish}}}});
   if (!pool)
     return unfit(pool.error().what);

@@ -365,16 +365,16 @@ void tasks(const call_ptr& c, const reply& back) {
         return runs.error();
       if (runs->empty())
         continue;
-      auto of = task.id.is_trial() ? storage.experiment(task.experiment) : result<experiment_row>(experiment_row{});
+      auto of =
+        task.id.is_trial() ? storage.experiment(task.experiment) : result<experiment_row>(experiment_row{});
       if (!of || of->unmanaged) // a process outside of the cluster holds no slot
         continue;
       const auto known = jobs.find(task.id.is_trial() ? task.experiment : job_of(task.id));
       auto services = c->parts->proxy->services_of(storage, task);
       if (!services)
         return services.error();
-      auto shape =
-        summary(task, runs->back(), known == jobs.end() ? job_standing{} : known->second,
-                task.id.is_trial() ? slots_wanted(*of) : 0, port_shapes(*services));
+      auto shape = summary(task, runs->back(), known == jobs.end() ? job_standing{} : known->second,
+                           task.id.is_trial() ? slots_wanted(*of) : 0, port_shapes(*services));
       if (!task.id.is_trial())
         if (auto other = storage.other_task(task.id))
           add_other_summary(shape, *other);

@@ -230,7 +230,8 @@ void service::run_kept(const admission& let_in, const reply& back) const {
     out.headers.emplace_back("Troupe-Sequence", std::to_string(at.facts));
     return back(std::move(out));
   }
-  let_in.at->run(let_in.with, reply{[kept = kept_, target, at, back](response x) { // maybe after the server has gone
+  let_in.at->run(let_in.with,
+                 reply{[kept = kept_, target, at, back](response x) { // maybe after the server has gone
                    if (x.status == 200 && !x.stream && x.kept)
                      kept->keep(target, at, x.body);
                    back(std::move(x));

@@ -22,8 +22,7 @@ result<std::string> read_config(const std::filesystem::path& file, std::istream&
     return std::string(std::istreambuf_iterator<char>(in), {});
   std::error_code wrong;
   if (std::filesystem::is_directory(file, wrong))
-    return error{errc::invalid,
-                 file.string() + ": is a folder; expected a file"};
+    return error{errc::invalid, file.string() + ": is a folder; expected a file"};
   if (auto bytes = std::filesystem::file_size(file, wrong); !wrong && bytes > most_config_bytes)
     return error{errc::invalid, file.string() + ": " + std::to_string(bytes >> 20) +
                                   " MB; a configuration has at most 4 MB"};
