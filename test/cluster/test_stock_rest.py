@@ -187,9 +187,8 @@ def test_lists_refuse_what_they_cannot_do(cluster, user, search):
 
 
 def test_secrets_are_shown_nowhere_and_survive_a_fork(cluster, user):
-    more = ("environment: {registry_auth: {username: ann, password: opensesame}}\n"
-            "data: {url: here, secrets: {key: topsecret99}}\n")
-    experiment, _ = cluster.create(name="hidden", hparams="{steps: 1}", more=more)
+    experiment, _ = cluster.create("--config", "environment.registry_auth={username: ann, password: opensesame}", name="hidden", hparams="{steps: 1}",
+                                   more="data: {url: here, secrets: {key: topsecret99}}\n")
     cluster.wait(experiment)
     for path in (f"experiments/{experiment}", "experiments", f"experiments-search?filter=", f"experiments/{experiment}/checkpoints"):
         ask = user.post if path.startswith("experiments-search") else user.get
