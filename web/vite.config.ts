@@ -10,7 +10,7 @@ const ahead = {
       if (!file) return html; // a server for work on the page: it comes with the others
       const tag = `<script type="module" crossorigin src="/ui/${file}"></script>`;
       if (!html.includes(tag)) throw new Error("src/ahead.ts is no script of its own");
-      return html.replace(new RegExp(`\\s*${tag}`), "").replace("<head>", `<head>\n    ${tag.replace("crossorigin", "async crossorigin")}`);
+      return html.replace(new RegExp(`\\s*${tag}`), "").replace("<head>", `<head>\n    ${tag}`);
     },
   },
 };
