@@ -56,9 +56,17 @@ void each_secret(value& config, const std::function<void(value&)>& found) {
     each_leaf(*data, found);
 }
 
-void replace_all(std::string& in, const std::string& what, const std::string& by) {
-  for (auto at = in.find(what); at != in.npos; at = in.find(what, at + by.size()))
+/// Where it stands without quotes the mask has some: it begins as an alias of YAML does.
+void mask_all(std::string& in, const std::string& what) {
+  const std::string quoted = std::string("'") + secret_mask + "'";
+  for (auto at = in.find(what); at != in.npos;) {
+    const auto end = at + what.size();
+    const bool in_quotes =
+      at > 0 && end < in.size() && in[at - 1] == in[end] && (in[end] == '"' || in[end] == '\'');
+    const std::string by = in_quotes ? secret_mask : quoted;
     in.replace(at, what.size(), by);
+    at = in.find(what, at + by.size());
+  }
 }
 
 } // namespace
@@ -95,7 +103,7 @@ std::string text_without_secrets(std::string_view text) {
   std::string out(text);
   for (const auto& one : secrets)
     if (plain)
-      replace_all(out, one, secret_mask);
+      mask_all(out, one);
   return plain && tree(out) == masked ? out : to_json(masked, 2) + "\n";
 }
 

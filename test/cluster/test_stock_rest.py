@@ -196,7 +196,7 @@ def test_secrets_are_shown_nowhere_and_survive_a_fork(cluster, user):
         assert "opensesame" not in text and "topsecret99" not in text, path
     shown = b.get_GetExperiment(user, experimentId=experiment).experiment
     assert shown.config["data"] == {"url": "here", "secrets": {"key": "********"}}
-    assert "key: ********" in shown.originalConfig and "url: here" in shown.originalConfig
+    assert "key: '********'" in shown.originalConfig and "url: here" in shown.originalConfig
     again = b.post_CreateExperiment(user, body=b.v1CreateExperimentRequest(config=shown.originalConfig, parentId=experiment, activate=False))
     assert again.experiment.config["data"]["secrets"] == {"key": "********"}
     made = user.get(f"/troupe/v1/experiments/{again.experiment.id}/defaults").text

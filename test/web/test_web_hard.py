@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from test_web import PAGES, best_trial, cells, chart, rows
+from test_web import PAGES, SINGLE, cells, chart, rows
 from web_site import Page, wait_for
 
 NAMES = ["a,b", "val/loss", "x.y.z", "50%", "a%2Fb", "#1 'q' \"d\"", "\U0001f600", "\u05e9\u05dc\u05d5\u05dd", "group", "steps", "__proto__", "constructor",
@@ -124,6 +124,17 @@ def test_each_page_fits_a_narrow_window(site, page, hard):
             wide[at] = (width, page.page.evaluate("""[...document.querySelectorAll('main *')].filter(x => x.getBoundingClientRect().right > 362
                 && !x.closest('.gridscroll, .tablebox, .logbox, pre, .editor')).slice(0, 3).map(x => x.outerHTML.slice(0, 120))"""))
     assert wide == {}, json.dumps(wide, indent=1)
+
+
+def test_home_shows_the_first_error_line_of_the_last_failures(site, page):
+    search = site.submit("raises", "print('loading', flush=True)\nraise RuntimeError('no such <b>file</b>')\n", f"{SINGLE}\nmax_restarts: 0")
+    assert "ERROR" in site.wait_ended(search)
+    page.go("/")
+    card = page.page.locator(f"li:has(a[href='/ui/experiments/{search}'])")
+    card.locator("text=RuntimeError: no such <b>file</b>").wait_for(timeout=10000)
+    card.locator(".line a").click()
+    page.page.wait_for_selector(".logline.marked:has-text('RuntimeError')")
+    page.fine()
 
 
 # ---- lists

@@ -88,6 +88,8 @@ export function Drawing(props: {
   const now = useRef(props);
   now.current = props;
   const due = useRef(0);
+  const start = useRef<[number, number] | null>(null);
+  const reach = useRef<[number, number] | null>(null); // of a drag
   const paint = () => {
     due.current ||= requestAnimationFrame(() => {
       due.current = 0;
@@ -103,6 +105,13 @@ export function Drawing(props: {
       c.clearRect(0, 0, width, height);
       c.font = "12px system-ui, sans-serif";
       now.current.draw(c, width, height, ink());
+      if (start.current && reach.current) {
+        const [[x0, y0], [x1, y1]] = [start.current, reach.current];
+        c.strokeStyle = ink().accent;
+        c.setLineDash([4, 3]);
+        c.strokeRect(Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0), Math.abs(y1 - y0));
+        c.setLineDash([]);
+      }
       if (figure.current) figure.current.dataset["state"] = "ready";
     });
   };
@@ -122,7 +131,6 @@ export function Drawing(props: {
       cancelAnimationFrame(due.current);
     };
   }, [props.height]);
-  const start = useRef<[number, number] | null>(null);
   const place = (e: MouseEvent): [number, number] => {
     const r = canvas.current!.getBoundingClientRect();
     return [e.clientX - r.left, e.clientY - r.top];
@@ -133,16 +141,29 @@ export function Drawing(props: {
         ref={canvas}
         role="img"
         aria-label={props.name}
-        onMouseMove={(e) => {
+        onPointerMove={(e) => {
           const [x, y] = place(e);
+          if (start.current && now.current.onDrag) {
+            reach.current = [x, y];
+            paint();
+          }
           const id = now.current.at?.(x, y, canvas.current!.clientWidth, props.height) ?? null;
           if (hovered.peek() !== id) hovered.value = id;
         }}
-        onMouseLeave={() => (hovered.value = null)}
-        onMouseDown={(e) => (start.current = place(e))}
-        onMouseUp={(e) => {
+        onPointerLeave={() => (hovered.value = null)}
+        onPointerDown={(e) => {
+          if (e.button !== 0) return;
+          start.current = place(e);
+          e.currentTarget.setPointerCapture(e.pointerId); // the drag may end beside the chart
+        }}
+        onPointerCancel={() => {
+          start.current = reach.current = null;
+          paint();
+        }}
+        onPointerUp={(e) => {
           const from = start.current;
-          start.current = null;
+          start.current = reach.current = null;
+          paint();
           if (!from) return;
           const [x, y] = place(e);
           if (Math.hypot(x - from[0], y - from[1]) > 5) props.onDrag?.(from[0], from[1], x, y, canvas.current!.clientWidth, props.height);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { comparator, condition, holds, parse, type Cell } from "./filter";
 import { appended, band, clipped, smoothed } from "./smooth";
 import { bounds, fitting, linear, logarithmic, looks, niceTicks } from "./scales";
-import { standing, wouldFree } from "./reasons";
+import { firstErrorLine, standing, wouldFree } from "./reasons";
 import { lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
 import { joined, patched, pieces, read } from "./address";
@@ -287,6 +287,19 @@ describe("why something waits", () => {
     [{ state: "COMPLETED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, ""],
   ])("%#", (x, text) => expect(standing({ experiment: 3, pool: "default", ...x })).toBe(text));
   test("what would free slots", () => expect(wouldFree(waits)).toBe(`1.1 (8 slots on a, b) ends in about ${span(360)}; 2.1 (1 slot on c) could be preempted`));
+});
+
+describe("the first error line", () => {
+  const of = (...texts: string[]) => firstErrorLine([...texts.map((text) => ({ stream: "stderr", text })), { stream: "troupe", text: "Trial 27 crashed: error" }])?.text;
+  test("is the exception, the first one of a chain", () => {
+    expect(of("loading", "Traceback (most recent call last):", '  File "/job.py", line 2, in <module>', "    raise RuntimeError('x')", "RuntimeError: x", "During handling of the above exception, another exception occurred:", "KeyError: 'y'")).toBe("RuntimeError: x");
+    expect(of("\u001b[31mtorch.cuda.OutOfMemoryError: CUDA out of memory\u001b[0m")).toContain("OutOfMemoryError");
+  });
+  test("else what sounds like a fault, else the last line", () => {
+    expect(of("begin", "./run.sh: line 3: 12 Segmentation fault (core dumped)", "end")).toContain("Segmentation");
+    expect(of("begin", "bash: troupe-x: command not found", "")).toBe("bash: troupe-x: command not found");
+    expect(of()).toBeUndefined();
+  });
 });
 
 describe("a configuration in colours", () => {

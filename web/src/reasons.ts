@@ -1,6 +1,7 @@
 // Explanations as sentences for readers.
 
 import type { Explanation, ExperimentExplanation } from "./api";
+import { segments } from "./terminal";
 import { span } from "./text";
 
 /** How many trials of an experiment run, wait and are paused, and why the first of those that wait does; "" where nothing is open. */
@@ -20,4 +21,14 @@ export function wouldFree(x: Explanation): string {
       return what + (f.expectedSeconds === null ? "ends" : `ends in about ${span(f.expectedSeconds)}`);
     })
     .join("; ");
+}
+
+/** Which of the last lines of a failed trial says first what was wrong: an exception by its name, else what sounds like a fault, else the last that it wrote. */
+export function firstErrorLine<T extends { stream: string; text: string }>(lines: readonly T[]): T | null {
+  const own = lines.filter((l) => l.stream !== "troupe").map((line) => ({ line, text: segments(line.text).map((s) => s.text).join("") }));
+  const found =
+    own.find((l) => /^\s*(?:[\w.]+[:\]]\s*)?[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b(?!.*\bin <module>)/.test(l.text)) ??
+    own.find((l) => /\b(?:error|fatal|exception|killed|out of memory|segmentation fault|core dumped|assertion|panic(?:ked)?)\b/i.test(l.text)) ??
+    own.filter((l) => l.text.trim() !== "" && !/^(?:Traceback \(most recent call last\):|\s+(?:File "|at ))/.test(l.text)).pop();
+  return found?.line ?? null;
 }

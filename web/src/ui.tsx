@@ -60,26 +60,23 @@ function stand(text: string, bad: boolean): void {
   note.value = { text, bad };
   if (!bad) leaving = setTimeout(() => (note.value = null), 6000);
 }
-export const say = (text: string): void => stand(text, false);
+export function say(text: string): void {
+  tell(text);
+  stand(text, false);
+}
 export const refused = (why: unknown): void => stand(typeof why === "string" ? why : explain(why), true);
 
 export function Note() {
   const now = note.value;
+  if (!now) return null;
   return (
-    <div class="said">
-      <div role="status" aria-live="polite">
-        {now && !now.bad && <p>{clean(now.text)}</p>}
-      </div>
-      <div role="alert">
-        {now?.bad && (
-          <p class="bad">
-            {clean(now.text)}{" "}
-            <button type="button" onClick={() => (note.value = null)}>
-              Close
-            </button>
-          </p>
-        )}
-      </div>
+    <div class={`said${now.bad ? " bad" : ""}`} role={now.bad ? "alert" : undefined}>
+      {clean(now.text)}{" "}
+      {now.bad && (
+        <button type="button" onClick={() => (note.value = null)}>
+          Close
+        </button>
+      )}
     </div>
   );
 }

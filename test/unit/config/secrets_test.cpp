@@ -29,6 +29,8 @@ TEST(Secrets, OfATextAreMaskedInItsForm) {
                            "'AKIA1234'\n  secret_key: \"topsecret\"\n";
   EXPECT_EQ(text_without_secrets(text), "name: one # mine\ncheckpoint_storage:\n  type: s3\n  bucket: b\n  "
                                         "access_key: '********'\n  secret_key: \"********\"\n");
+  EXPECT_EQ(text_without_secrets("data: {secrets: {key: topsecret99, other: 'topsecret99'}}\n"),
+            "data: {secrets: {key: '********', other: '********'}}\n");
   EXPECT_EQ(text_without_secrets("name: one\n"), "name: one\n");
   const auto is_masked = [](const std::string& given, const char* secret) {
     const auto shown = text_without_secrets(given);

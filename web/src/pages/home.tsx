@@ -1,10 +1,11 @@
-import { get, session, type Experiment, type ExperimentExplanation } from "../api";
+import { get, session, type Experiment, type Explanation, type ExperimentExplanation, type LogLine } from "../api";
 import { usePage } from "../page";
 import { useChanges } from "../changes";
-import { standing } from "../reasons";
+import { firstErrorLine, standing } from "../reasons";
+import { segments } from "../terminal";
 import { short, clean, number } from "../text";
 import { Copy, Failed, Link, Progress, State, Time, useRead } from "../ui";
-import type { GetExperimentsResponse, Outcome, Status } from "../api_types";
+import type { GetExperimentsResponse, LogPage, Outcome, Status } from "../api_types";
 
 interface View {
   all: Experiment[];
@@ -144,16 +145,34 @@ function Overview(props: View) {
   );
 }
 
+/** The line in which the first of its trials that failed says what was wrong. */
+async function errorOf(experiment: number, signal: AbortSignal): Promise<{ trial: number; line: LogLine } | null> {
+  const failed = await get<{ trials: { id: number }[] }>(`/api/v1/experiments/${experiment}/trials`, { states: "STATE_ERROR", limit: 1 }, signal);
+  const trial = failed.trials[0]?.id;
+  if (!trial) return null;
+  const { log } = await get<Explanation>(`/troupe/v1/trials/${trial}/explain`, {}, signal);
+  if (!log?.length) return null;
+  const page = await get<LogPage>(`/troupe/v1/trials/${trial}/log`, { from: log[0], limit: log.length }, signal);
+  const line = firstErrorLine(page.lines);
+  return line && { trial, line };
+}
+
 function Failure(props: { of: Experiment }) {
-  const { now } = useRead(`failure ${props.of.id}`, (signal) => get<Outcome>(`/troupe/v1/experiments/${props.of.id}/outcome`, {}, signal));
-  const v = now.value;
+  const { now } = useRead(`failure ${props.of.id}`, (signal) =>
+    Promise.all([get<Outcome>(`/troupe/v1/experiments/${props.of.id}/outcome`, {}, signal), errorOf(props.of.id, signal).catch(() => null)]),
+  );
+  const [outcome, error] = now.value.state === "ready" ? now.value.value : [null, null];
   return (
     <li>
       <Link to={`/experiments/${props.of.id}`}>
         {props.of.id} <bdi>{clean(props.of.name)}</bdi>
       </Link>{" "}
-      <Time at={props.of.endTime} />
-      <div class="line">{v.state === "ready" ? clean(v.value.why.split("\n")[0] ?? "") : ""}</div>
+      <Time at={props.of.endTime} /> <bdi>{clean(outcome?.why.split("\n")[0] ?? "")}</bdi>
+      {error && (
+        <div class="line">
+          <Link to={`/trials/${error.trial}/logs?line=${error.line.line}`}>trial {error.trial}</Link> <bdi>{segments(error.line.text).map((s) => s.text).join("")}</bdi>
+        </div>
+      )}
     </li>
   );
 }
