@@ -92,7 +92,7 @@ def test_projects(house):
     assert "exclude each other" in house.refused(2, "project", "set", "other/tigers", "--archive", "--unarchive")
     assert "troupe project list" in house.refused(5, "project", "describe", "tigers")
     assert house.cli("project", "delete", "other/tigers", "--yes").stdout == f"deleted project {made['id']}\n"
-    assert "PROJECTS" not in house.cli("workspace", "describe", "other").stdout
+    assert "tigers" not in house.cli("workspace", "describe", "other").stdout
     house.cli("workspace", "delete", "other", "--yes")
 
 
