@@ -82,6 +82,7 @@ value storage_without_secrets(value storage) {
 }
 
 std::string text_without_secrets(std::string_view text) {
+  constexpr std::size_t mask_size = std::char_traits<char>::length(secret_mask);
   constexpr std::size_t shortest = 6; // a shorter one may stand in other words, too
   const bool may_have = text.find("checkpoint_storage") != text.npos ||
                         text.find("registry_auth") != text.npos || text.find("secrets") != text.npos ||
@@ -99,7 +100,13 @@ std::string text_without_secrets(std::string_view text) {
   });
   if (secrets.empty() && plain)
     return std::string(text);
-  const auto masked = without_secrets(config);
+  auto masked = without_secrets(config);
+  each_leaf(masked, [&](value& x) { // an alias may have put it elsewhere, too
+    for (const auto& one : secrets)
+      if (auto* text_of = x.get_ptr<std::string*>(); text_of && one.size() >= shortest)
+        for (auto at = text_of->find(one); at != text_of->npos; at = text_of->find(one, at + mask_size))
+          text_of->replace(at, one.size(), secret_mask);
+  });
   std::string out(text);
   for (const auto& one : secrets)
     if (plain)

@@ -43,6 +43,9 @@ TEST(Secrets, OfATextAreMaskedInItsForm) {
   is_masked("\"checkpoint\\u005fstorage\": {secret_key: topsecret}\n", "topsecret"); // a key with an escape
   is_masked("checkpoint_storage: {secret_key: \"top\\u0073ecret\"}\n", "ecret\"");   // a value with one
   is_masked("x: &s topsecret\ncheckpoint_storage: {secret_key: *s}\n", "topsecret"); // an alias
+  EXPECT_NE(text_without_secrets("checkpoint_storage: {secret_key: '******'}\n").find("********"),
+            std::string::npos)
+    << "and it ends";
 }
 
 TEST(Secrets, ComeBackWhereTheirMaskIsSubmitted) {
