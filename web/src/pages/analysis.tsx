@@ -44,7 +44,7 @@ export function Analysis(props: { of: Experiment }) {
   const dim = useMemo(() => new Map(Array.from(drawn).map((k) => [k, dimension(all, k, title(k))])), [all, Array.from(drawn).join("\n")]);
   const points = useMemo(() => bestSoFar(shown, smallerIsBetter(e)), [shown]);
   const onBrush = (axes: string[], fresh: (Brush | null)[]) => set({ brush: writeBrushes(withBrushes(brushes, axes, fresh)) });
-  const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric), [hps, metrics.value]);
+  const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric, hps.length > 6 ? varying.slice(0, 6) : hps), [hps, metrics.value, varying.join("\n")]);
   if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
   if (rows.value && all.length === 0) return <Empty>No trial yet.</Empty>;
   if (!rows.value) return null;
