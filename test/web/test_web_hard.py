@@ -331,6 +331,14 @@ def test_scatter_over_any_metric_and_one_brush_for_each_axis(site, page, hard):
     page.fine()
 
 
+def test_the_timeline_has_no_more_lines_than_slots(site, page):
+    page.go(f"/experiments/{site.search}/analysis")
+    page.page.locator("h2:text-is('Timeline')").scroll_into_view_if_needed()
+    page.page.wait_for_selector("[data-testid=timeline][data-state=ready]")
+    assert 1 <= int(page.page.get_attribute("[data-testid=timeline]", "data-lanes")) <= 4
+    page.fine()
+
+
 def test_j_brings_the_grid_into_sight(site, page, hard):
     page.go(f"/experiments/{hard}/analysis")
     page.page.wait_for_selector('[role=grid][aria-label="Trials"][data-all="10"]')

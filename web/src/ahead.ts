@@ -53,7 +53,7 @@ function curves(id: number, p: Params, at: number): void {
 /** Exactly what the page at this address reads first, in the order of what takes longest. */
 function begin(path: string, p: Params): void {
   const [, kind, number, tab = ""] = path.split("/");
-  const id = Number(number);
+  const id = Number.isSafeInteger(Number(number)) ? Number(number) : 0;
   const at = Math.max(0, Math.floor(Number(p.text("at")) || 0));
   if (path === "/") {
     void ask("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" });

@@ -22,7 +22,7 @@ export function CheckpointGrid(props: { path: string; topic: string; command: st
     { key: "step", title: "Step", value: (c) => c.metadata.steps_completed ?? null, width: 90 },
     { key: "size", title: "Size", value: size, show: (c) => bytes(size(c)), width: 100 },
     { key: "state", title: "State", value: (c) => state(c.state), show: (c) => <State of={c.state} />, width: 140 },
-    { key: "at", title: "Saved", value: (c) => c.reportTime, show: (c) => <Time at={c.reportTime} />, width: 170 },
+    { key: "at", title: "Saved", value: (c) => c.reportTime, show: (c) => <Time at={c.reportTime} />, width: 190 },
     {
       key: "download",
       title: "Files",

@@ -18,11 +18,11 @@ interface Fact {
 }
 
 const columns: Column<Fact>[] = [
-  { key: "sequence", title: "Number", value: (f) => f.sequence, width: 90 },
-  { key: "at", title: "At", value: (f) => f.at, show: (f) => <Time at={f.at} />, width: 170 },
+  { key: "sequence", title: "Number", value: (f) => f.sequence, width: 110 },
+  { key: "at", title: "At", value: (f) => f.at, show: (f) => <Time at={f.at} />, width: 190 },
   { key: "type", title: "What", value: (f) => f.type, width: 190 },
   { key: "entity", title: "Of", value: (f) => f.entity, width: 150 },
-  { key: "experiment", title: "Experiment", value: (f) => f.experiment ?? null, width: 100 },
+  { key: "experiment", title: "Experiment", value: (f) => f.experiment ?? null, width: 130 },
   { key: "fields", title: "Fields", value: (f) => f.rest, show: (f) => <span title={clean(f.rest)}>{clean(f.rest)}</span>, width: 520 },
 ];
 

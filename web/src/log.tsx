@@ -289,7 +289,7 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; w
           <span>Search log</span>
           <input ref={input} type="search" value={typed.value} onInput={(e) => (typed.value = e.currentTarget.value)} spellcheck={false} />
         </label>
-        <label>
+        <label class="check">
           <input type="checkbox" checked={regex} onChange={(e) => set({ regex: e.currentTarget.checked })} /> <span>Regular expression</span>
         </label>
         <button type="submit">Search</button>

@@ -6,6 +6,7 @@ import { hovered } from "./hover";
 import { go } from "./router";
 import { brushed, full, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
 import { fitting, heat, linear, type Scale } from "./scales";
+import { lanes, type Held } from "./timeline";
 import { shownTheme, zone } from "./settings";
 import { clean, csv, moment, short } from "./text";
 import { save } from "./ui";
@@ -483,41 +484,38 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
   );
 }
 
-/** When each trial was there, on as few lines as there were slots in use. */
-export function Timeline(props: { rows: readonly Row[] }) {
-  const now = Date.now();
-  const bars = props.rows
-    .map((t) => ({ id: String(t.id), from: Date.parse(t.startTime), to: t.endTime ? Date.parse(t.endTime) : now, state: t.state }))
-    .sort((a, b) => a.from - b.from);
-  const lanes: number[] = [];
-  const placed = bars.map((b) => {
-    let lane = lanes.findIndex((free) => free <= b.from);
-    if (lane < 0) lane = lanes.push(0) - 1;
-    lanes[lane] = b.to;
-    return { ...b, lane };
-  });
-  const from = Math.min(...bars.map((b) => b.from), now);
-  const to = Math.max(...bars.map((b) => b.to), from + 1000);
-  const tall = Math.max(8, Math.min(22, 400 / Math.max(1, lanes.length)));
+/** When trials held slots, on as few lines as there were at once; `until` is the end of what has none. */
+export function Timeline(props: { rows: readonly Row[]; held: readonly Held[]; until: number }) {
+  const states = new Map(props.rows.map((t) => [t.id, t.state]));
+  const now = props.until;
+  const { bars: placed, count } = lanes(
+    props.held.filter((h) => states.has(h.trial)).map((h) => ({ ...h, id: String(h.trial), state: states.get(h.trial)! })),
+    now,
+  );
+  const end = (b: Held) => b.to ?? now;
+  const from = placed[0]?.from ?? now;
+  let to = from + 1000;
+  for (const b of placed) to = Math.max(to, end(b));
+  const tall = Math.max(8, Math.min(22, 400 / Math.max(1, count)));
   const x = (t: number, w: number) => 8 + ((t - from) / (to - from)) * (w - 16);
   return (
     <Drawing
       testid="timeline"
-      name={`Timeline of ${bars.length} trials, at most ${lanes.length} at once`}
-      height={Math.round(lanes.length * tall + 40)}
-      depends={[props.rows]}
-      table={{ columns: ["trial", "from", "to", "state", "lane"], rows: () => placed.map((b) => [Number(b.id), new Date(b.from).toISOString(), new Date(b.to).toISOString(), b.state, b.lane + 1]) }}
-      data={{ trials: bars.length, lanes: lanes.length }}
+      name={`Timeline of ${props.rows.length} trials, at most ${count} at once`}
+      height={Math.round(count * tall + 40)}
+      depends={[props.rows, props.held]}
+      table={{ columns: ["trial", "from", "to", "state", "lane"], rows: () => placed.map((b) => [Number(b.id), new Date(b.from).toISOString(), b.to === null ? null : new Date(b.to).toISOString(), b.state, b.lane + 1]) }}
+      data={{ trials: props.rows.length, lanes: count }}
       draw={(c, w, h, k) => {
         for (const b of placed) {
           c.fillStyle = /ERROR/.test(b.state) ? "#d55e00" : /COMPLETED/.test(b.state) ? "#009e73" : /ACTIVE|RUNNING/.test(b.state) ? "#0072b2" : k.faint;
           const on = hovered.peek() === b.id;
           c.globalAlpha = on ? 1 : 0.8;
-          c.fillRect(x(b.from, w), 8 + b.lane * tall, Math.max(2, x(b.to, w) - x(b.from, w)), tall - 2);
+          c.fillRect(x(b.from, w), 8 + b.lane * tall, Math.max(2, x(end(b), w) - x(b.from, w)), tall - 2);
           c.globalAlpha = 1;
           if (on) {
             c.strokeStyle = k.text;
-            c.strokeRect(x(b.from, w), 8 + b.lane * tall, Math.max(2, x(b.to, w) - x(b.from, w)), tall - 2);
+            c.strokeRect(x(b.from, w), 8 + b.lane * tall, Math.max(2, x(end(b), w) - x(b.from, w)), tall - 2);
           }
         }
         c.fillStyle = k.text;
@@ -526,7 +524,7 @@ export function Timeline(props: { rows: readonly Row[] }) {
         c.textAlign = "right";
         c.fillText(moment(new Date(to).toISOString(), zone.peek()), w - 8, h - 8);
       }}
-      at={(px, py, w) => placed.find((b) => px >= x(b.from, w) - 2 && px <= x(b.to, w) + 2 && py >= 8 + b.lane * tall && py < 8 + (b.lane + 1) * tall)?.id ?? null}
+      at={(px, py, w) => placed.find((b) => px >= x(b.from, w) - 2 && px <= x(end(b), w) + 2 && py >= 8 + b.lane * tall && py < 8 + (b.lane + 1) * tall)?.id ?? null}
     />
   );
 }

@@ -9,6 +9,7 @@ import { joined, patched, pieces, read } from "./address";
 import { drawn, newestFirst } from "./newest";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
+import { held, lanes } from "./timeline";
 
 const passes = (filter: string, row: Record<string, Cell>): boolean => {
   const p = parse(filter, new Set(Object.keys(row)));
@@ -331,6 +332,25 @@ describe("restarts", () => {
       { x: "time", at: 1_700_000_060, label: "run 2" },
       { x: "relative", at: 10, label: "run 2" },
     ]);
+  });
+});
+
+describe("the timeline", () => {
+  const fact = (sequence: number, type: string, trial?: number) => ({ sequence, type, at: new Date(1_000_000 + sequence * 1000).toISOString(), ...(trial ? { trial } : {}) });
+  const history = [fact(1, "experiment_created"), fact(2, "run_started", 1), fact(3, "run_started", 2), fact(4, "allocation_placed", 1), fact(6, "allocation_closed", 1), fact(7, "run_ended", 1), fact(8, "allocation_placed", 2), fact(9, "run_started", 1), fact(11, "allocation_placed", 1)];
+  const at = (n: number) => 1_000_000 + n * 1000;
+  test("shows when runs held slots, and not when they waited for them", () => {
+    expect(held(history)).toEqual([
+      { trial: 1, from: at(4), to: at(6) },
+      { trial: 2, from: at(8), to: null },
+      { trial: 1, from: at(11), to: null },
+    ]);
+    expect(held(history, 5)).toEqual([{ trial: 1, from: at(4), to: null }]);
+  });
+  test("has as many lines as there were at once", () => {
+    expect(lanes(held(history), at(20)).bars.map((b) => b.lane)).toEqual([0, 0, 1]);
+    expect(lanes(held(history), at(20)).count).toBe(2);
+    expect(lanes([], 0).count).toBe(0);
   });
 });
 

@@ -108,7 +108,13 @@ export function useHparams(rows: readonly Row[] | null): string[] {
   }, [rows]);
 }
 
-export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], metric: string): Column<Row>[] {
+/** Of many hyperparameters the first that vary: these are shown where the address names no columns. */
+export function shownHparams(hparams: string[], rows: readonly Row[] | null): string[] {
+  if (hparams.length <= 6) return hparams;
+  return hparams.filter((h) => new Set((rows ?? []).map((t) => JSON.stringify(t.hp[h]))).size > 1).slice(0, 6);
+}
+
+export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], metric: string, shown = hparams): Column<Row>[] {
   const numeric = metrics.filter((m) => m.kind === "number");
   return [
     { key: "id", title: "Trial", value: (t) => t.id, width: 84 },
@@ -116,10 +122,10 @@ export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], 
     { key: "state", title: "State", value: (t) => state(t.state), show: (t) => <State of={t.state} />, width: 120 },
     { key: "latest", title: "Latest", value: (t) => number(t.latest?.metric), width: 100 },
     { key: "steps", title: "Steps", value: (t) => t.totalBatches, width: 80 },
-    ...hparams.map((h) => ({ key: `hp.${h}`, title: h, value: (t: Row) => asCell(t.hp[h]), usual: hparams.length <= 6, width: 110 })),
+    ...hparams.map((h) => ({ key: `hp.${h}`, title: h, value: (t: Row) => asCell(t.hp[h]), usual: shown.includes(h), width: 110 })),
     { key: "restarts", title: "Restarts", value: (t) => t.restarts, width: 100 },
     { key: "agent", title: "Agent", value: (t) => t.agents.join(" "), width: 110 },
-    { key: "started", title: "Started", value: (t) => t.startTime, show: (t) => <Time at={t.startTime} />, usual: false, width: 170 },
+    { key: "started", title: "Started", value: (t) => t.startTime, show: (t) => <Time at={t.startTime} />, usual: false, width: 190 },
     { key: "duration", title: "Duration", value: duration, show: (t) => span(duration(t)), width: 110 },
     { key: "why", title: "Why it ended", value: (t) => t.stop?.why ?? t.why, show: (t) => <span title={clean(t.stop?.why ?? t.why)}>{clean(t.stop?.why ?? t.why)}</span>, width: 260 },
     ...numeric.flatMap((m) =>

@@ -16,12 +16,12 @@ const columns: Column<Actor>[] = [
   { key: "id", title: "Actor", value: (a) => a.actor, width: 200 },
   { key: "node", title: "Node", value: (a) => a.node, width: 120 },
   { key: "state", title: "State", value: (a) => a.state, width: 100 },
-  { key: "backlog", title: "Backlog", value: (a) => a.backlog, width: 90 },
-  { key: "rate", title: "Messages/s", value: (a) => a.msg_per_s, width: 110 },
-  { key: "messages", title: "Messages", value: (a) => a.messages, width: 110 },
-  { key: "run", title: "Run, p99 µs", value: (a) => a.run_us_p99, width: 110 },
-  { key: "wait", title: "Wait, p99 µs", value: (a) => a.wait_us_p99, width: 110 },
-  { key: "restarts", title: "Restarts", value: (a) => a.restarts, width: 90 },
+  { key: "backlog", title: "Backlog", value: (a) => a.backlog, width: 110 },
+  { key: "rate", title: "Messages/s", value: (a) => a.msg_per_s, width: 140 },
+  { key: "messages", title: "Messages", value: (a) => a.messages, width: 120 },
+  { key: "run", title: "Run, p99 µs", value: (a) => a.run_us_p99, width: 140 },
+  { key: "wait", title: "Wait, p99 µs", value: (a) => a.wait_us_p99, width: 140 },
+  { key: "restarts", title: "Restarts", value: (a) => a.restarts, width: 110 },
   { key: "uptime", title: "Up", value: (a) => a.uptime_s, show: (a) => span(a.uptime_s), width: 100 },
 ];
 

@@ -6,12 +6,14 @@ import { hovered } from "../hover";
 import { params, pastAt, set } from "../router";
 import { clean, csv, short } from "../text";
 import { addressed, dimension, full, passes, readBrushes, withBrushes, writeBrushes, type Brush } from "../brush";
-import { Front, Heatmap, History, Parallel, Scatter, Timeline } from "../plots";
+import { Front, Heatmap, History as BestSoFar, Parallel, Scatter, Timeline } from "../plots";
 import { bestSoFar } from "../spark";
-import { askable, namedMetrics, trialColumns, useHparams, useMetrics, useTrials } from "../trials";
+import { held } from "../timeline";
+import { askable, namedMetrics, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
 import { Empty, Failed, Link, save, useRead } from "../ui";
 import { smallerIsBetter } from "./experiment";
-import type { Importance, ParetoFront } from "../api_types";
+import { ended } from "./home";
+import type { History, Importance, ParetoFront } from "../api_types";
 
 const mostAxes = 12;
 
@@ -42,7 +44,7 @@ export function Analysis(props: { of: Experiment }) {
   const dim = useMemo(() => new Map(Array.from(drawn).map((k) => [k, dimension(all, k, title(k))])), [all, Array.from(drawn).join("\n")]);
   const points = useMemo(() => bestSoFar(shown, smallerIsBetter(e)), [shown]);
   const onBrush = (axes: string[], fresh: (Brush | null)[]) => set({ brush: writeBrushes(withBrushes(brushes, axes, fresh)) });
-  const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric), [hps, metrics.value]);
+  const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric, hps.length > 6 ? varying.slice(0, 6) : hps), [hps, metrics.value, varying.join("\n")]);
   if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
   if (rows.value && all.length === 0) return <Empty>No trial yet.</Empty>;
   if (!rows.value) return null;
@@ -78,7 +80,7 @@ export function Analysis(props: { of: Experiment }) {
       )}
       <section>
         <h2>Best so far</h2>
-        <History points={points} metric={e.searcherMetric} />
+        <BestSoFar points={points} metric={e.searcherMetric} />
       </section>
       <section>
         <h2>Importance of hyperparameters</h2>
@@ -119,7 +121,7 @@ export function Analysis(props: { of: Experiment }) {
       {!past && <Pareto of={e} passing={passing} />}
       <section>
         <h2>Timeline</h2>
-        <Timeline rows={shown} />
+        <OnSlots of={e} rows={shown} />
       </section>
       <section>
         <h2>Trials</h2>
@@ -127,6 +129,20 @@ export function Analysis(props: { of: Experiment }) {
       </section>
     </>
   );
+}
+
+function OnSlots(props: { of: Experiment; rows: readonly Row[] }) {
+  const at = pastAt.value;
+  const { now, again } = useRead(`history ${props.of.id}`, (signal) => get<History>(`/troupe/v1/experiments/${props.of.id}/history`, {}, signal));
+  useChanges(ended(props.of) ? [] : [`experiment/${props.of.id}`], 10_000, again);
+  const v = now.value;
+  const all = v.state === "ready" ? v.value.history : null;
+  const [bars, until] = useMemo(() => {
+    const last = all?.findLast((f) => at === 0 || f.sequence <= at);
+    return [held(all ?? [], at || Infinity), at > 0 && last ? Date.parse(last.at) : Date.now()];
+  }, [all, at]);
+  if (v.state === "error") return <Failed why={v.why} again={again} />;
+  return all && <Timeline rows={props.rows} held={bars} until={until} />;
 }
 
 /** The same without a drag. */

@@ -21,7 +21,7 @@ const columns: Column<Agent>[] = [
   { key: "pool", title: "Pool", value: (a) => a.resourcePools.join(" "), width: 120 },
   { key: "host", title: "Host", value: (a) => a.addresses.join(" "), width: 160 },
   { key: "version", title: "Version", value: (a) => a.version, width: 90 },
-  { key: "registered", title: "Registered", value: (a) => a.registeredTime, show: (a) => <Time at={a.registeredTime} />, width: 170 },
+  { key: "registered", title: "Registered", value: (a) => a.registeredTime, show: (a) => <Time at={a.registeredTime} />, width: 190 },
 ];
 
 /** Whose allocations hold slots: asked once for each, a hundred at most. */

@@ -25,7 +25,7 @@ function withIds(rows: readonly ShellEvent[]): Row[] {
 }
 
 const columns: Column<Row>[] = [
-  { key: "at", title: "At", value: (r) => r.at, show: (r) => <Time at={r.at} />, width: 170 },
+  { key: "at", title: "At", value: (r) => r.at, show: (r) => <Time at={r.at} />, width: 190 },
   { key: "kind", title: "Kind", value: (r) => r.kind, width: 110 },
   { key: "user", title: "User", value: (r) => r.user, width: 120 },
   { key: "actor", title: "Actor", value: (r) => r.actor, width: 180 },

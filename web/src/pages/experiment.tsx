@@ -10,7 +10,7 @@ import { standing } from "../reasons";
 import { TimeSlider } from "../past";
 import { go, params, pastAt } from "../router";
 import { clean, flat, number, short, span, state } from "../text";
-import { namedMetrics, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
+import { namedMetrics, shownHparams, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
 import { CopyCommand, CopyLink, each, Empty, Facts, Failed, isUnknown, Link, Progress, question, refused, say, State, tell, Time, useRead, isId, useAtOnce } from "../ui";
 import { CheckpointGrid } from "../checkpoints";
 import { EventGrid } from "../events";
@@ -311,7 +311,8 @@ function Trials(props: { of: Experiment }) {
     if (rows.value) begun.value = true;
   });
   const hps = useHparams(rows.value);
-  const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric), [hps, metrics.value, e.searcherMetric]);
+  const shown = shownHparams(hps, rows.value).join("\n");
+  const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric, shown.split("\n")), [hps, metrics.value, e.searcherMetric, shown]);
   if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
   return (
     <Grid<Row>

@@ -23,7 +23,7 @@ const columns: Column<Experiment>[] = [
   { key: "trials", title: "Trials", value: (e) => e.numTrials, width: 80 },
   { key: "spark", title: "Best so far", value: (e) => number(e.bestTrialSearcherMetric), show: (e) => <Spark experiment={e} />, width: 130 },
   { key: "owner", title: "Owner", value: (e) => e.username, width: 120 },
-  { key: "started", title: "Started", value: (e) => e.startTime, show: (e) => <Time at={e.startTime} />, width: 170 },
+  { key: "started", title: "Started", value: (e) => e.startTime, show: (e) => <Time at={e.startTime} />, width: 190 },
   { key: "duration", title: "Duration", value: duration, show: (e) => span(duration(e)), width: 110 },
   { key: "metric", title: "Metric", value: (e) => e.searcherMetric, usual: false, width: 110 },
   { key: "searcher", title: "Searcher", value: (e) => e.searcherType, usual: false, width: 130 },

@@ -125,7 +125,9 @@ function Differences(props: { of: Experiment; to: string }) {
   const mine = flat(props.of.config);
   const theirs = flat(v.value);
   const keys = Array.from(new Set([...Object.keys(mine), ...Object.keys(theirs)])).sort();
-  const rows = keys.filter((k) => JSON.stringify(mine[k] ?? null) !== JSON.stringify(theirs[k] ?? null));
+  // A map with nothing in it is told by what the other one has there.
+  const told = (one: Record<string, unknown>, other: Record<string, unknown>, k: string) => JSON.stringify(one[k]) === "{}" && Object.keys(other).some((o) => o.startsWith(`${k}.`));
+  const rows = keys.filter((k) => !told(mine, theirs, k) && !told(theirs, mine, k) && JSON.stringify(mine[k] ?? null) !== JSON.stringify(theirs[k] ?? null));
   return (
     <div data-testid="differences" class="tablebox">
       <table>

@@ -64,7 +64,7 @@ export default function Queue() {
     { key: "pool", title: "Pool", value: (r) => r.pool, width: 110 },
     { key: "priority", title: "Priority", value: (r) => r.priority, width: 90 },
     { key: "user", title: "User", value: (r) => r.user, width: 110 },
-    { key: "since", title: "Since", value: (r) => r.since, show: (r) => <Time at={r.since} />, width: 170 },
+    { key: "since", title: "Since", value: (r) => r.since, show: (r) => <Time at={r.since} />, width: 190 },
     { key: "why", title: "Why it waits", value: (r) => r.why?.reason.text ?? null, width: 420 },
     { key: "free", title: "What would free slots", value: (r) => (r.why ? wouldFree(r.why) : null), width: 240 },
   ];

@@ -317,11 +317,11 @@ function Reports(props: GetTrialResponse) {
   }, [rows]);
   const columns = useMemo<Column<Report>[]>(
     () => [
-      { key: "row", title: "Report", value: (r) => r.row, width: 80 },
+      { key: "row", title: "Report", value: (r) => r.row, width: 100 },
       { key: "group", title: "Group", value: (r) => r.group, width: 110 },
       { key: "steps", title: "Steps", value: (r) => r.totalBatches, width: 80 },
       { key: "run", title: "Run", value: (r) => r.trialRunId, width: 60 },
-      { key: "at", title: "At", value: (r) => r.endTime, show: (r) => <Time at={r.endTime} />, width: 170 },
+      { key: "at", title: "At", value: (r) => r.endTime, show: (r) => <Time at={r.endTime} />, width: 190 },
       { key: "archived", title: "Given up", value: (r) => (r.archived ? "yes" : ""), usual: false, width: 90 },
       ...Array.from(names)
         .slice(0, 1000)

@@ -1,0 +1,49 @@
+// When the runs of trials held slots: from the facts of their experiment.
+
+export interface Held {
+  trial: number;
+  from: number; // ms
+  to: number | null; // still
+}
+
+interface Fact {
+  sequence: number;
+  at: string;
+  type: string;
+  trial?: number;
+}
+
+/** The stretches in which trials held slots, by their begin; with `upto`, as it was after that fact: what held then has no end. */
+export function held(history: readonly Fact[], upto = Infinity): Held[] {
+  const open = new Map<number, Held>();
+  const all: Held[] = [];
+  for (const f of history) {
+    if (f.sequence > upto) break;
+    if (f.trial === undefined) continue;
+    const now = open.get(f.trial);
+    if (f.type === "allocation_placed" && !now) {
+      const one = { trial: f.trial, from: Date.parse(f.at), to: null };
+      open.set(f.trial, one);
+      all.push(one);
+    } else if (now && (f.type === "allocation_closed" || f.type === "run_ended" || f.type === "trial_ended")) {
+      now.to = Date.parse(f.at);
+      open.delete(f.trial);
+    }
+  }
+  return all;
+}
+
+/** Each on the first line that is free when it begins; what still holds goes to `now`. */
+export function lanes<T extends { from: number; to: number | null }>(bars: readonly T[], now: number): { bars: (T & { lane: number })[]; count: number } {
+  const free: number[] = [];
+  const placed = bars
+    .slice()
+    .sort((a, b) => a.from - b.from)
+    .map((b) => {
+      let lane = free.findIndex((at) => at <= b.from);
+      if (lane < 0) lane = free.push(0) - 1;
+      free[lane] = b.to ?? now;
+      return { ...b, lane };
+    });
+  return { bars: placed, count: free.length };
+}
