@@ -16,8 +16,8 @@ OPENED = {
     "/experiments/{e}/curves?sel={t}&from=2&to=9": ["/troupe/v1/series?trials={t}&group=validation&metric=loss&x=step&points=2000&from=2&to=9"],
     "/experiments/{e}/search": ["/api/v1/experiments/{e}", "/troupe/v1/experiments/{e}/search"],
     "/trials/{t}": ["/api/v1/trials/{t}", "/troupe/v1/trials/{t}/explain"],
-    "/trials/{t}/logs": ["/troupe/v1/trials/{t}/log?limit=100", "/api/v1/trials/{t}"],
-    "/trials/{t}/logs?line=2": ["/troupe/v1/trials/{t}/log?from=1&limit=100"],
+    "/trials/{t}/logs": ["/troupe/v1/trials/{t}/log?limit=60", "/api/v1/trials/{t}"],
+    "/trials/{t}/logs?line=2": ["/troupe/v1/trials/{t}/log?from=1&limit=60"],
 }
 
 
