@@ -40,7 +40,7 @@ export async function early<T>(to: string): Promise<T | undefined> {
   return there?.catch(() => undefined) as Promise<T | undefined>; // a refusal is asked for again, with all that is done about one
 }
 
-function curves(id: number, p: Params, at: number): void {
+function curves(id: number, p: Params, at: number): Promise<unknown> {
   const sel = p.list("sel").map(Number).filter(Number.isFinite);
   const of = sel.length > 0 ? { trials: sel } : { experiment: id };
   const series = (metric: string) => void ask(seriesPath, seriesQuery(metric, of, p.text("x", "step"), rangeOf(p.text("from"), p.text("to")), at));
@@ -48,22 +48,21 @@ function curves(id: number, p: Params, at: number): void {
   if (metric.includes(".")) series(metric);
   const one = ask<GetExperimentResponse>(`/api/v1/experiments/${id}`);
   if (!metric) one.then((x) => series(`validation.${x.experiment.searcherMetric}`), () => undefined);
+  return one;
 }
 
-/** Exactly what the page at this address reads first, in the order of what takes longest. */
-function begin(path: string, p: Params): void {
+/** Asks exactly what the page at this address reads first, what takes longest before the rest; tells when there is what its frame shows. */
+function begin(path: string, p: Params): Promise<unknown> | undefined {
   const [, kind, number, tab = ""] = path.split("/");
   const id = Number.isSafeInteger(Number(number)) ? Number(number) : 0;
   const at = Math.max(0, Math.floor(Number(p.text("at")) || 0));
   if (path === "/") {
-    void ask("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" });
-    void ask("/troupe/v1/status");
+    return Promise.all([ask("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }), ask("/troupe/v1/status")]);
   } else if (path === "/experiments") {
-    void ask("/api/v1/experiments", { limit: -1 });
+    return ask("/api/v1/experiments", { limit: -1 });
   } else if (kind === "experiments" && id > 0) {
     const of = `/troupe/v1/experiments/${id}`;
-    if (tab === "curves") curves(id, p, at);
-    else void ask(`/api/v1/experiments/${id}`);
+    const one = tab === "curves" ? curves(id, p, at) : ask(`/api/v1/experiments/${id}`);
     if (["", "trials", "curves"].includes(tab)) {
       // Metrics beside the trials are asked for where the address names some.
       if (tab !== "trials" || !/(?:^|[\s,-])m\./.test(`${p.text("cols")} ${p.text("sort")} ${p.text("q")}`)) void ask(`${of}/trials`, { at: at || undefined });
@@ -74,28 +73,38 @@ function begin(path: string, p: Params): void {
       void ask(`${of}/outcome`, { at: at || undefined });
       void ask(`${of}/explain`);
     }
+    return one;
   } else if (kind === "trials" && id > 0) {
-    if (tab === "logs") void ask(`/troupe/v1/trials/${id}/log`, logQuery(p.text("line")));
-    void ask(`/api/v1/trials/${id}`);
+    const lines = tab === "logs" ? ask(`/troupe/v1/trials/${id}/log`, logQuery(p.text("line"))) : null;
+    const one = ask(`/api/v1/trials/${id}`);
     if (tab === "") void ask(`/troupe/v1/trials/${id}/explain`);
+    return lines ?? one;
+  }
+  return undefined;
+}
+
+/** The first look into the storage of a site takes its time, which is free while answers are waited for: settings.ts reads it. */
+function warm(): void {
+  try {
+    void localStorage.length;
+  } catch {
+    // a browser that keeps nothing
   }
 }
 
 /** Who one is. Only who is signed in asks for more: a refusal would stand on the console. */
 export const who: Promise<Session> = answer<Session>("/troupe/v1/session");
+let frame: Promise<unknown> | undefined;
 const begun = who.then(
   (x) => {
-    if (x.user && location.href === opened) begin(location.pathname.slice(3).replace(/\/+$/, "") || "/", read(location.search));
+    if (x.user && location.href === opened) frame = begin(location.pathname.slice(3).replace(/\/+$/, "") || "/", read(location.search));
+    warm();
   },
   () => undefined,
 );
 
-// The first look into the storage of a site takes its time, which is free while one waits here: settings.ts reads it.
-try {
-  void localStorage.length;
-} catch {
-  // a browser that keeps nothing
-}
+/** For at most so many ms: quick answers come before a first frame without them would have been drawn. */
+export const framed = (ms: number): Promise<unknown> => Promise.race([frame?.catch(() => undefined), new Promise((go) => setTimeout(go, ms))]);
 
 // The rest of the page starts once these questions are on their way: what starts would hold up the answer that they wait for.
 await Promise.race([begun, new Promise((go) => setTimeout(go, 100))]);

@@ -141,14 +141,13 @@ function tellTopics(): void {
 }
 
 let telling = false;
-/** What a page listens to comes part by part as it is built; each change of topics is another connection. */
 function soon(): void {
   if (telling) return;
   telling = true;
-  setTimeout(() => {
+  queueMicrotask(() => {
     telling = false;
     tellTopics();
-  }, 50);
+  });
 }
 
 /** Calls `on` for every change of these topics until what it returns is called. */

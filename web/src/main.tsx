@@ -1,5 +1,6 @@
 import { render } from "preact";
 import "./style.css";
+import { framed } from "./ahead";
 import { App } from "./app";
 
-render(<App />, document.getElementById("app")!);
+void framed(30).then(() => render(<App />, document.getElementById("app")!));

@@ -25,7 +25,7 @@ export function seriesQuery(metric: string, of: { experiment?: number; trials?: 
 }
 
 /** The first lines of a log that are read: the last ones, or those around one; more than a screen has, and few enough to stand there soon. */
-const logFirst = 100;
+const logFirst = 60;
 export const logQuery = (line: string): { from?: number; limit: number } => ({ ...(line === "" ? {} : { from: Math.max(1, Number(line) - logFirst / 2) }), limit: logFirst });
 
 /** The part of the x axis that an address names. */

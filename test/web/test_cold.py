@@ -1,0 +1,69 @@
+"""What a page asks for when it is opened: each thing once, and the large things first."""
+
+import pytest
+
+from web_site import Page
+
+# The first page, and what it reads before anything else.
+OPENED = {
+    "/": ["/api/v1/experiments?limit=200&orderBy=ORDER_BY_DESC", "/troupe/v1/status"],
+    "/experiments": ["/api/v1/experiments?limit=-1"],
+    "/experiments/{e}": ["/api/v1/experiments/{e}", "/troupe/v1/experiments/{e}/trials", "/troupe/v1/experiments/{e}/outcome"],
+    "/experiments/{e}/trials": ["/api/v1/experiments/{e}", "/troupe/v1/experiments/{e}/trials"],
+    "/experiments/{e}/trials?cols=id,m.training.loss": ["/api/v1/experiments/{e}", "/troupe/v1/experiments/{e}/trials?metrics=training.loss"],
+    "/experiments/{e}/curves": ["/api/v1/experiments/{e}", "/troupe/v1/experiments/{e}/trials", "/troupe/v1/series?experiment={e}&group=validation&metric=loss&x=step&points=500"],
+    "/experiments/{e}/curves?metric=training.loss&x=relative": ["/troupe/v1/series?experiment={e}&group=training&metric=loss&x=relative&points=500"],
+    "/experiments/{e}/curves?sel={t}&from=2&to=9": ["/troupe/v1/series?trials={t}&group=validation&metric=loss&x=step&points=2000&from=2&to=9"],
+    "/experiments/{e}/search": ["/api/v1/experiments/{e}", "/troupe/v1/experiments/{e}/search"],
+    "/trials/{t}": ["/api/v1/trials/{t}", "/troupe/v1/trials/{t}/explain"],
+    "/trials/{t}/logs": ["/troupe/v1/trials/{t}/log?limit=60", "/api/v1/trials/{t}"],
+    "/trials/{t}/logs?line=2": ["/troupe/v1/trials/{t}/log?from=1&limit=60"],
+}
+
+
+@pytest.fixture
+def opened(site, page):
+    """Opens an address in a tab of its own; which reads it made, in their order."""
+
+    def go(path, height=900):
+        tab = Page(page.page.context, site)
+        tab.page.set_viewport_size({"width": 1280, "height": height})
+        asked = []
+        tab.page.on("request", lambda r: asked.append(r.url.removeprefix(site.url())))
+        tab.go(path).page.wait_for_timeout(1500)
+        tab.fine()
+        return tab, [a for a in asked if not a.startswith("/ui/")]
+
+    return go
+
+
+@pytest.mark.parametrize("path", OPENED)
+def test_each_read_is_asked_for_once_and_before_the_page_is_there(site, opened, path):
+    t = site.json("experiment", "describe", str(site.search))["bestTrialId"]
+    fill = lambda text: text.format(e=site.search, t=t)
+    tab, asked = opened(fill(path))
+    assert asked[0] == "/troupe/v1/session" and len(asked) == len(set(asked)), asked
+    assert set(map(fill, OPENED[path])) <= set(asked), asked
+
+
+def test_pages_without_a_chart_do_without_what_draws_charts(site, opened):
+    scripts = lambda tab: tab.page.evaluate("performance.getEntriesByType('resource').map(r => r.name).filter(n => n.includes('uPlot'))")
+    assert scripts(opened("/experiments")[0]) == []
+    assert len(scripts(opened(f"/experiments/{site.search}/curves")[0])) == 1
+
+
+def test_the_large_chart_is_drawn_before_small_ones_are_asked_for(site, opened):
+    tab, asked = opened(f"/experiments/{site.search}/curves?metric=training.loss", height=2400)  # all of them are in view
+    tab.page.locator("[data-testid=more-metrics] [data-testid=chart]").first.wait_for()
+    series = [a for a in asked if "/series?" in a]
+    assert "group=training&metric=loss" in series[0]
+    took = tab.page.evaluate("performance.getEntriesByType('resource').filter(r => r.name.includes('/series?')).map(r => [r.startTime, r.responseEnd])")
+    assert all(start >= took[0][1] for start, _ in took[1:]), took
+
+
+def test_who_is_not_signed_in_asks_for_nothing_that_is_refused(site, context):
+    tab = Page(context, site)
+    tab.page.goto(site.url() + f"/ui/experiments/{site.search}/curves")
+    tab.page.wait_for_selector("main[data-page=login]")
+    tab.page.wait_for_timeout(500)
+    tab.fine()
