@@ -1,7 +1,7 @@
 // What the first page will ask for, asked for while the code of the page still starts.
 
 import { read, type Params } from "./address";
-import { logQuery, rangeOf, seriesPath, seriesQuery } from "./queries";
+import { lineOf, logQuery, rangeOf, seriesPath, seriesQuery } from "./queries";
 import type { GetExperimentResponse, Session } from "./api_types";
 
 type Query = Record<string, string | number | boolean | undefined>;
@@ -75,7 +75,7 @@ function begin(path: string, p: Params): Promise<unknown> | undefined {
     }
     return one;
   } else if (kind === "trials" && id > 0) {
-    const lines = tab === "logs" ? ask(`/troupe/v1/trials/${id}/log`, logQuery(p.text("line"))) : null;
+    const lines = tab === "logs" ? ask(`/troupe/v1/trials/${id}/log`, logQuery(lineOf(p.text("line")))) : null;
     const one = ask(`/api/v1/trials/${id}`);
     if (tab === "") void ask(`/troupe/v1/trials/${id}/explain`);
     return lines ?? one;

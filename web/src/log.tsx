@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { explain, get, lines, type LogLine } from "./api";
 import { searchBoxes } from "./keys";
 import { listen, returns } from "./live";
-import { logQuery } from "./queries";
+import { lineOf, logQuery } from "./queries";
 import { params, place, prefix, set } from "./router";
 import { patched } from "./address";
 import { zone } from "./settings";
@@ -36,7 +36,6 @@ export function LogLineView(props: { line: LogLine; marked?: boolean }) {
   );
 }
 
-const lineOf = (text: string): string => (/^[1-9]\d{0,15}$/.test(text) ? text : "");
 
 export function Log(props: { trial: number }) {
   const at = lineOf(params.value.text("line"));
