@@ -36,7 +36,6 @@ export function LogLineView(props: { line: LogLine; marked?: boolean }) {
   );
 }
 
-
 export function Log(props: { trial: number }) {
   const at = lineOf(params.value.text("line"));
   const shown = useSignal<LogLine[]>([]);
