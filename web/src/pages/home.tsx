@@ -5,7 +5,7 @@ import { firstErrorLine, standing } from "../reasons";
 import { segments } from "../terminal";
 import { short, clean, number } from "../text";
 import { Copy, Failed, Link, Progress, State, Time, useRead } from "../ui";
-import type { GetExperimentsResponse, LogPage, Outcome, Status } from "../api_types";
+import type { GetExperimentsResponse, LogPage, Outcome, Status, TrialProgressList } from "../api_types";
 
 interface View {
   all: Experiment[];
@@ -147,8 +147,8 @@ function Overview(props: View) {
 
 /** The line in which the first of its trials that failed says what was wrong. */
 async function errorOf(experiment: number, signal: AbortSignal): Promise<{ trial: number; line: LogLine } | null> {
-  const failed = await get<{ trials: { id: number }[] }>(`/api/v1/experiments/${experiment}/trials`, { states: "STATE_ERROR", limit: 1 }, signal);
-  const trial = failed.trials[0]?.id;
+  const all = await get<TrialProgressList>(`/troupe/v1/experiments/${experiment}/trials`, {}, signal);
+  const trial = all.trials.find((t) => t.state === "STATE_ERROR")?.id;
   if (!trial) return null;
   const { log } = await get<Explanation>(`/troupe/v1/trials/${trial}/explain`, {}, signal);
   if (!log?.length) return null;
