@@ -65,10 +65,10 @@ TEST_P(FuzzCorpus, ShowsNoFault) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, FuzzCorpus,
-                         testing::Values(corpus{"api_filter", replay_api_filter, 30},
+                         testing::Values(corpus{"api_filter", replay_api_filter, 270},
                                          corpus{"api_json", replay_api_json, 648},
                                          corpus{"api_requests", replay_api_requests, 830},
-                                         corpus{"api_stream", replay_api_stream, 30},
+                                         corpus{"api_stream", replay_api_stream, 220},
                                          corpus{"checker", replay_checker, 104},
                                          corpus{"reader", replay_reader, 162}),
                          [](const auto& x) { return std::string(x.param.name); });
