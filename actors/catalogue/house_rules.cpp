@@ -41,7 +41,7 @@ result<void> check_document(const std::string& kind, const value& policies) {
       return error{errc::invalid, where + ": invariant_config: has to be an object"};
     const auto text = to_json(*invariant);
     const auto checked = config::check_as("experiment", text, "invariant_config", config::level::sane);
-    if (!checked.ok()) // it would lie over each submission
+    if (!checked.ok()) // else each submission would be refused because of it
       return error{errc::invalid, where + ": " + config::render(checked.faults.front(), text)};
   }
   const auto* constraints = member(policies, "constraints");

@@ -3,6 +3,7 @@
 #include "actors/catalogue/wishes.hpp"
 #include "model/chosen_name.hpp"
 #include "model/config/experiment_config.hpp"
+#include "model/config/secrets.hpp"
 #include "model/rows.hpp"
 
 #include <algorithm>
@@ -200,6 +201,7 @@ places::decided places::change(const commands::workspace_change& wanted, const s
     x.runs_as = {{wanted.runs_as->uid, wanted.runs_as->gid, wanted.runs_as->user, wanted.runs_as->group}};
   if (wanted.checkpoint_storage)
     x.checkpoint_storage = wanted.checkpoint_storage->empty() ? value() : *wanted.checkpoint_storage;
+  config::restore_storage_secrets(x.checkpoint_storage, known->second.checkpoint_storage);
   return differs(x, known->second, by, now) ? note(std::move(x)) : std::vector<place_fact>{};
 }
 

@@ -51,7 +51,7 @@ public:
   std::string workspace_of(experiment_id id) const; ///< name of the one that it is in
   workspace_id workspace_id_of(experiment_id id) const;
   bool knows(workspace_id id) const { return workspaces_.contains(id); }
-  bool open(workspace_id id) const; ///< it is there, not archived and not being deleted
+  bool open(workspace_id id) const; ///< neither archived nor being deleted; false where there is none
   /// errc::not_found, errc::invalid where it takes nothing new.
   result<void> takes(workspace_id id) const;
   workspace_id workspace_id_of(project_id id) const; ///< 0 where there is no such project

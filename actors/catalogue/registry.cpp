@@ -2,6 +2,7 @@
 
 #include "actors/catalogue/wishes.hpp"
 #include "model/chosen_name.hpp"
+#include "model/config/secrets.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -46,6 +47,8 @@ registry::decided registry::put(const commands::template_put& wanted, const std:
   x.name = wanted.name;
   take(wanted.workspace, x.workspace);
   x.config = wanted.config;
+  if (known != templates_.end())
+    config::restore_secrets(x.config, known->second.config);
   if (known != templates_.end() && same(x, known->second))
     return std::vector<registry_fact>{};
   x.at = now;

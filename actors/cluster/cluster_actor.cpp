@@ -883,7 +883,7 @@ private:
       return refused(decided.error());
     auto promise = self_->make_response_promise<command_result>();
     workspace_id removed;
-    experiment_id to_sweep; // what is kept of it has changed
+    experiment_id to_sweep; // the number of its checkpoints that are kept has changed
     if constexpr (std::is_same_v<Change, commands::workspace_remove>)
       removed = x.id;
     if constexpr (std::is_same_v<Change, commands::experiment_describe>)

@@ -133,7 +133,8 @@ private:
   bool unlimited(const pool_run& run) const;
   bool exceeds(const pool_run& run, const limit_key& key) const;
   bool is_behind(const pool_run& run) const;
-  const pool_run* ahead_of(const pool_run& run) const; ///< who is next of those before it; null: nobody
+  const pool_run*
+  ahead_of(const pool_run& run) const; ///< the first of those that go before it; null: it is next
   int most_within_limits(const pool_run& run) const;
   const slot_quota* quota_of(run_bar kind, const std::string& name) const;
   void readmit();

@@ -272,18 +272,24 @@ private:
     return out && !path.ends_with('/');
   }
 
-  /// What of a checkpoint is there now; folders that were named stay named while there is a file.
+  /// What of a checkpoint is there now, with the folders that were named. errc::not_found where nothing is.
   static result<std::map<std::string, std::int64_t>> refreshed(const checkpoint& saved) {
     const auto place = place_of(saved);
     auto store = storage::open_checkpoint_store(place.store);
-    auto there = store ? (*store)->list(place.key) : std::move(store.error());
+    if (!store)
+      return store.error();
+    auto there = (*store)->list(place.key);
     if (!there)
       return there.error();
+    if (there->empty() && !saved.files.empty()) // a folder that is not mounted looks so, too
+      return error{errc::not_found, "no file of checkpoint " + saved.uuid +
+                                      " can be seen from the master, so nothing is noted" +
+                                      "\nhint: delete the checkpoint where it is gone indeed"};
     std::map<std::string, std::int64_t> out;
     for (const auto& [path, bytes] : *there)
       out[path] = static_cast<std::int64_t>(bytes);
     for (const auto& [path, bytes] : saved.files)
-      if (!there->empty() && path.ends_with('/'))
+      if (path.ends_with('/'))
         out.emplace(path, bytes);
     return out;
   }

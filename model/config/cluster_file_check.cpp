@@ -1,3 +1,4 @@
+#include "model/chosen_name.hpp"
 #include "model/config/cluster_file_reader.hpp"
 #include "model/config/duration_text.hpp"
 
@@ -313,7 +314,10 @@ private:
       const auto* name = list[i].find("name");
       if (!name || !name->is(kind::string))
         continue;
-      if (auto [first, fresh] = names.emplace(name->text, name->at); !fresh)
+      if (name->text.size() < 2)
+        out_.fault(name->at, numbered("users", i) + ".name", "a user name has 2 to 64 characters",
+                   "choose a longer one");
+      if (auto [first, fresh] = names.emplace(case_folded(name->text), name->at); !fresh)
         out_.fault(name->at, numbered("users", i) + ".name",
                    "the user '" + name->text + "' is named twice, first in line " +
                      std::to_string(first->second.line),

@@ -138,4 +138,13 @@ void restore_secrets(value& config, const value& from) {
   });
 }
 
+void restore_storage_secrets(value& storage, const value& from) {
+  if (from.is_object())
+    each_secret_of_storage(storage, [&, &whole = storage](value& secret) {
+      for (const auto& [key, part] : whole.items())
+        if (&part == &secret && secret == secret_mask && from.contains(key))
+          secret = from[key];
+    });
+}
+
 } // namespace troupe::config

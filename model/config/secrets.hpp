@@ -21,5 +21,7 @@ std::string text_without_secrets(std::string_view text);
 /// Puts what `from` has into each place of `config` where the mask stands: a shown configuration may be
 /// submitted again.
 void restore_secrets(value& config, const value& from);
+/// The same of a section `checkpoint_storage`.
+void restore_storage_secrets(value& storage, const value& from);
 
 } // namespace troupe::config

@@ -1,5 +1,7 @@
 #include "runtime/api/login_bound.hpp"
 
+#include "model/chosen_name.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,9 +17,7 @@ struct asked {
 
 /// An account is one in any case, and its text is bounded: it comes from anybody.
 std::array<asked, 3> buckets_of(std::string account, const std::string& address) {
-  account.resize(std::min<std::size_t>(account.size(), 64));
-  std::transform(account.begin(), account.end(), account.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  account = case_folded(account.substr(0, 64));
   return {asked{"p" + address + " " + account, login_bound::of_pair},
           {"a" + address, login_bound::of_address},
           {"u" + account, login_bound::of_account}};

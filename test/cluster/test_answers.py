@@ -211,7 +211,7 @@ class Listening(threading.Thread):
         return list(self.events)
 
 
-LIVE = {"hello": "LiveHello", "experiment": "v1Experiment", "trial": "TrialProgress", "points": "LivePoints", "line": "LogLine", "cluster": "LiveCluster"}
+LIVE = {"hello": "LiveHello", "experiment": "v1Experiment", "gone": "LiveGone", "trial": "TrialProgress", "points": "LivePoints", "line": "LogLine", "cluster": "LiveCluster"}
 
 
 def test_answers_are_what_the_document_says(lab):
@@ -301,6 +301,8 @@ def test_answers_are_what_the_document_says(lab):
     wait_for(lambda: len(facts.events) > 100, 30)
     for _, one in facts.stop():
         seen.check("Event", one)
+    lab.cli("experiment", "delete", str(promotion), "--yes")
+    wait_for(lambda: any(name == "gone" for name, _ in hears.events), 60)
     live = hears.stop()
     assert {name for name, _ in live} == set(LIVE), {name for name, _ in live}
     for name, one in live:

@@ -131,6 +131,11 @@ def test_without_globs_nothing_is_removed_and_what_is_there_is_noted(cluster, us
     b.post_CheckpointsRemoveFiles(user, body=b.v1CheckpointsRemoveFilesRequest(checkpointUuids=[uuid], checkpointGlobs=[]))
     noted = b.get_GetCheckpoint(user, checkpointUuid=uuid).checkpoint
     assert noted.state == b.checkpointv1State.PARTIALLY_DELETED and "state.json" not in noted.resources
+    hidden = folder.rename(folder.with_name("elsewhere"))  # as one that is not mounted
+    with pytest.raises(errors.NotFoundException):
+        b.post_CheckpointsRemoveFiles(user, body=b.v1CheckpointsRemoveFilesRequest(checkpointUuids=[uuid], checkpointGlobs=[]))
+    assert b.get_GetCheckpoint(user, checkpointUuid=uuid).checkpoint.state == b.checkpointv1State.PARTIALLY_DELETED
+    hidden.rename(folder)
 
 
 def test_a_new_policy_of_checkpoints_is_obeyed_at_once_and_registered_ones_stay(cluster, user):

@@ -296,7 +296,12 @@ export interface LiveCluster {
   waiting: Waiting[];
 }
 
-export type LiveEvent = LiveHello | Experiment | TrialProgress | LivePoints | LogLine | LiveCluster | LiveLost;
+export type LiveEvent = LiveHello | Experiment | LiveGone | TrialProgress | LivePoints | LogLine | LiveCluster | LiveLost;
+
+export interface LiveGone {
+  /** it was deleted */
+  experiment: number;
+}
 
 export interface LiveHello {
   masterId: string;

@@ -3,7 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import sharedUrl from "./live-worker.ts?sharedworker&url";
 import { askAgain, firstSequence, request, session, sessionIn } from "./api";
-import type { Experiment, LiveCluster, LiveHello, LiveLost, LivePoints, LogLine, TrialProgress } from "./api_types";
+import type { Experiment, LiveCluster, LiveGone, LiveHello, LiveLost, LivePoints, LogLine, TrialProgress } from "./api_types";
 
 export type LiveState = "live" | "paused" | "lost";
 export const paused = signal(false);
@@ -18,7 +18,7 @@ export const newVersion = signal(false);
 export type LiveEvent =
   | { name: "hello"; data: LiveHello }
   | { name: "experiment"; data: Experiment }
-  | { name: "gone"; data: { experiment: number } } // deleted
+  | { name: "gone"; data: LiveGone }
   | { name: "trial"; data: TrialProgress }
   | { name: "points"; data: LivePoints }
   | { name: "line"; data: LogLine }

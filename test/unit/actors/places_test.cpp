@@ -239,6 +239,30 @@ TEST(Places, StorageAndAccountOfAWorkspaceAreWhole) {
   EXPECT_EQ(w.run(x), "id 2");
 }
 
+TEST(Places, ASecretThatIsShownMaskedStaysAsItWas) {
+  world w;
+  workspace_create x;
+  x.name = "a";
+  x.checkpoint_storage =
+    parse_json(R"({"type": "s3", "bucket": "b", "access_key": "k", "secret_key": "s"})").value();
+  ASSERT_EQ(w.run(x), "id 2");
+  workspace_change again;
+  again.id = {2};
+  again.checkpoint_storage =
+    parse_json(R"({"type": "s3", "bucket": "c", "access_key": "new", "secret_key": "********"})").value();
+  EXPECT_EQ(w.run(again), "ok");
+  EXPECT_EQ(w.where.workspaces().at({2}).checkpoint_storage,
+            parse_json(R"({"type": "s3", "bucket": "c", "access_key": "new", "secret_key": "s"})").value());
+  template_put text;
+  text.name = "t";
+  text.config = parse_json(R"({"data": {"secrets": {"a": "x"}}})").value();
+  EXPECT_EQ(w.run(text), "ok");
+  text.config = parse_json(R"({"debug": true, "data": {"secrets": {"a": "********"}}})").value();
+  EXPECT_EQ(w.run(text), "ok");
+  EXPECT_EQ(w.books.find_template("t")->config,
+            parse_json(R"({"debug": true, "data": {"secrets": {"a": "x"}}})").value());
+}
+
 TEST(Registry, NamesOfTemplates) {
   world w;
   const auto put = [&](const std::string& text, bool fresh = true) {

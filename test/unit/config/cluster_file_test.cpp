@@ -81,6 +81,12 @@ TEST(ClusterFile, TellsAllFaultsAtOnceWithTheirPlaces) {
   EXPECT_NE(text.find("hint: put it in .env"), std::string::npos) << text;
 }
 
+TEST(ClusterFile, NamesOfUsersAreSuchAsTheClusterTakes) {
+  EXPECT_EQ(faults(load("troupe: 1\nusers:\n  - {name: x}\n  - {name: ada}\n  - {name: ADA}\n")),
+            "lab.yaml:3:12 users[0].name: a user name has 2 to 64 characters\n"
+            "lab.yaml:5:12 users[2].name: the user 'ADA' is named twice, first in line 4\n");
+}
+
 TEST(ClusterFile, WarnsOfAnAddressThatOtherHostsReachWithoutCertificates) {
   const auto warned = [](const std::string& cluster) {
     const auto got = load("troupe: 1\ncluster: {" + cluster + "}\n");

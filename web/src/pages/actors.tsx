@@ -57,7 +57,7 @@ export default function Actors() {
         <>
           <Topology rows={all} />
           <div class="split wide">
-            <Grid name="Actors" rows={all} columns={columns} id={(a) => `${a.actor}@${a.node}`} link={(a) => patched("/actors", place.value.search, { at: named(a, all) })} usualSort="-backlog" bare={["id", "node"]} command="troupe shell -c ps" empty={<Empty>No actor answers.</Empty>} height={420} />
+            <Grid name="Actors" rows={all} columns={columns} id={(a) => `${a.actor}@${a.node}`} link={(a) => patched("/actors", place.value.search, { at: named(a, all) })} usualSort="-backlog" bare={["id", "node"]} command="troupe shell -e ps" empty={<Empty>No actor answers.</Empty>} height={420} />
             {at && <One key={at} name={at} />}
           </div>
         </>

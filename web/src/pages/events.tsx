@@ -58,7 +58,7 @@ export default function Events() {
           </label>
         )}
       </div>
-      {kind === "" ? <EventGrid query={experiment ? `experiment=${encodeURIComponent(experiment)}` : ""} command={experiment ? `troupe experiment events ${experiment}` : "troupe shell -c 'events kind=state --max 10000'"} /> : <Desk kind={kind} key={kind} />}
+      {kind === "" ? <EventGrid query={experiment ? `experiment=${encodeURIComponent(experiment)}` : ""} command={experiment ? `troupe experiment events ${experiment}` : "troupe events"} /> : <Desk kind={kind} key={kind} />}
     </>
   );
 }
@@ -73,5 +73,5 @@ function Desk(props: { kind: string }) {
   const v = now.value;
   if (v.state === "error") return <Failed why={v.why} again={again} />;
   const rows = v.state === "ready" ? withIds(v.value.rows) : [];
-  return <Grid name="Events" rows={rows} columns={columns} id={(r) => r.id} usualSort="-at" bare={["actor", "what", "user"]} command={`troupe shell -c 'events kind=${props.kind}'`} empty={v.state === "ready" ? <Empty>No event yet.</Empty> : ""} />;
+  return <Grid name="Events" rows={rows} columns={columns} id={(r) => r.id} usualSort="-at" bare={["actor", "what", "user"]} command={`troupe events --kind ${props.kind}`} empty={v.state === "ready" ? <Empty>No event yet.</Empty> : ""} />;
 }
