@@ -55,12 +55,13 @@ function curves(id: number, p: Params, at: number): Promise<unknown> {
 function begin(path: string, p: Params): Promise<unknown> | undefined {
   const [, kind, number, tab = ""] = path.split("/");
   const id = Number(number);
+  const fine = id > 0 && Number.isSafeInteger(id);
   const at = Math.max(0, Math.floor(Number(p.text("at")) || 0));
   if (path === "/") {
     return Promise.all([ask("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }), ask("/troupe/v1/status")]);
   } else if (path === "/experiments") {
     return ask("/api/v1/experiments", { limit: -1 });
-  } else if (kind === "experiments" && id > 0) {
+  } else if (kind === "experiments" && fine) {
     const of = `/troupe/v1/experiments/${id}`;
     const one = tab === "curves" ? curves(id, p, at) : ask(`/api/v1/experiments/${id}`);
     if (["", "trials", "curves"].includes(tab)) {
@@ -74,7 +75,7 @@ function begin(path: string, p: Params): Promise<unknown> | undefined {
       void ask(`${of}/explain`);
     }
     return one;
-  } else if (kind === "trials" && id > 0) {
+  } else if (kind === "trials" && fine) {
     const lines = tab === "logs" ? ask(`/troupe/v1/trials/${id}/log`, logQuery(p.text("line"))) : null;
     const one = ask(`/api/v1/trials/${id}`);
     if (tab === "") void ask(`/troupe/v1/trials/${id}/explain`);
