@@ -1,16 +1,22 @@
-import { defineConfig } from "vite";
+import { build, defineConfig } from "vite";
 
-// What the first page asks for is asked for by a script of its own (src/ahead.ts), which starts before the others are there.
+// What a page asks for first is asked for by a script of its own, src/ahead.ts. It is no module: those wait for the style, and for the
+// end of the document. It has a build of its own, so that it shares no file with the rest.
 const ahead = {
   name: "ahead",
+  apply: "build" as const,
+  async buildStart(this: { emitFile(file: object): string; addWatchFile(name: string): void }) {
+    this.addWatchFile("src/ahead.ts");
+    const made = await build({ configFile: false, logLevel: "warn", build: { write: false, target: "es2022", rollupOptions: { input: "src/ahead.ts", output: { format: "iife" } } } });
+    const [chunk] = (made as { output: { code: string }[] }).output;
+    this.emitFile({ type: "asset", name: "ahead.js", source: chunk!.code });
+  },
   transformIndexHtml: {
     order: "post" as const,
-    handler(html: string, at: { bundle?: Record<string, { name?: string; fileName: string }> }) {
-      const file = Object.values(at.bundle ?? {}).find((x) => x.name === "ahead" && x.fileName.endsWith(".js"))?.fileName;
-      if (!file) return html; // a server for work on the page: it comes with the others
-      const tag = `<script type="module" crossorigin src="/ui/${file}"></script>`;
-      if (!html.includes(tag)) throw new Error("src/ahead.ts is no script of its own");
-      return html.replace(new RegExp(`\\s*${tag}`), "").replace("<head>", `<head>\n    ${tag}`);
+    handler(_html: string, at: { bundle?: Record<string, unknown> }) {
+      const file = Object.keys(at.bundle ?? {}).find((name) => name.startsWith("assets/ahead-"));
+      if (!file) throw new Error("src/ahead.ts was not built");
+      return [{ tag: "script", attrs: { src: "/ui/" + file }, injectTo: "head-prepend" as const }];
     },
   },
 };
@@ -48,7 +54,7 @@ export default defineConfig({
     rollupOptions: {
       input: { index: "index.html" },
       // All that each page needs is one file: each more is a request before the first line is drawn.
-      output: { codeSplitting: { groups: [{ name: "ahead", test: /src\/ahead\.ts$/, priority: 2 }, { name: "index", test: /index\.html$/, priority: 1 }] } },
+      output: { codeSplitting: { groups: [{ name: "index", test: /index\.html$/ }] } },
     },
   },
   worker: { format: "es" },

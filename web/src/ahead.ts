@@ -1,18 +1,8 @@
-// What the first page will ask for, asked for while the code of the page still starts.
+// A script of its own, the first of a page: what the page at an address will ask for is asked for while its code is on the way.
 
 import { read, type Params } from "./address";
-import { lineOf, logQuery, rangeOf, seriesPath, seriesQuery } from "./queries";
+import { asked, lineOf, logQuery, rangeOf, seriesPath, seriesQuery, type Query } from "./queries";
 import type { GetExperimentResponse, Session } from "./api_types";
-
-type Query = Record<string, string | number | boolean | undefined>;
-
-/** What is undefined or empty is left out. */
-export function address(path: string, query: Query = {}): string {
-  const all = new URLSearchParams();
-  for (const [key, x] of Object.entries(query)) if (x !== undefined && x !== "") all.set(key, String(x));
-  const text = all.toString();
-  return path + (text ? "?" + text : "");
-}
 
 async function answer<T>(to: string): Promise<T> {
   const got = await fetch(to, { credentials: "same-origin", cache: "no-store" });
@@ -20,23 +10,23 @@ async function answer<T>(to: string): Promise<T> {
   return got.json() as Promise<T>;
 }
 
-const asked = new Map<string, Promise<unknown>>();
+const coming = new Map<string, Promise<unknown>>();
 const opened = location.href;
 
 function ask<T>(path: string, query: Query = {}): Promise<T> {
-  const to = address(path, query);
-  const coming = answer<T>(to);
-  coming.catch(() => undefined);
-  asked.set(to, coming);
-  return coming;
+  const to = asked(path, query);
+  const mine = answer<T>(to);
+  mine.catch(() => undefined);
+  coming.set(to, mine);
+  return mine;
 }
 
 /** The answer that was asked for ahead, to the first who wants it; undefined where none was, or the page is elsewhere by now. */
-export async function early<T>(to: string): Promise<T | undefined> {
+async function early<T>(to: string): Promise<T | undefined> {
   await begun;
-  if (asked.size > 0 && location.href !== opened) asked.clear();
-  const there = asked.get(to);
-  asked.delete(to);
+  if (coming.size > 0 && location.href !== opened) coming.clear();
+  const there = coming.get(to);
+  coming.delete(to);
   return there?.catch(() => undefined) as Promise<T | undefined>; // a refusal is asked for again, with all that is done about one
 }
 
@@ -54,13 +44,14 @@ function curves(id: number, p: Params, at: number): Promise<unknown> {
 /** Asks exactly what the page at this address reads first, what takes longest before the rest; tells when there is what its frame shows. */
 function begin(path: string, p: Params): Promise<unknown> | undefined {
   const [, kind, number, tab = ""] = path.split("/");
-  const id = Number.isSafeInteger(Number(number)) ? Number(number) : 0;
+  const id = Number(number);
+  const fine = id > 0 && Number.isSafeInteger(id);
   const at = Math.max(0, Math.floor(Number(p.text("at")) || 0));
   if (path === "/") {
     return Promise.all([ask("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }), ask("/troupe/v1/status")]);
   } else if (path === "/experiments") {
     return ask("/api/v1/experiments", { limit: -1 });
-  } else if (kind === "experiments" && id > 0) {
+  } else if (kind === "experiments" && fine) {
     const of = `/troupe/v1/experiments/${id}`;
     const one = tab === "curves" ? curves(id, p, at) : ask(`/api/v1/experiments/${id}`);
     if (["", "trials", "curves"].includes(tab)) {
@@ -74,7 +65,7 @@ function begin(path: string, p: Params): Promise<unknown> | undefined {
       void ask(`${of}/explain`);
     }
     return one;
-  } else if (kind === "trials" && id > 0) {
+  } else if (kind === "trials" && fine) {
     const lines = tab === "logs" ? ask(`/troupe/v1/trials/${id}/log`, logQuery(lineOf(p.text("line")))) : null;
     const one = ask(`/api/v1/trials/${id}`);
     if (tab === "") void ask(`/troupe/v1/trials/${id}/explain`);
@@ -93,7 +84,7 @@ function warm(): void {
 }
 
 /** Who one is. Only who is signed in asks for more: a refusal would stand on the console. */
-export const who: Promise<Session> = answer<Session>("/troupe/v1/session");
+const who: Promise<Session> = answer<Session>("/troupe/v1/session");
 let frame: Promise<unknown> | undefined;
 const begun = who.then(
   (x) => {
@@ -104,7 +95,12 @@ const begun = who.then(
 );
 
 /** For at most so many ms: quick answers come before a first frame without them would have been drawn. */
-export const framed = (ms: number): Promise<unknown> => Promise.race([frame?.catch(() => undefined), new Promise((go) => setTimeout(go, ms))]);
+const framed = (ms: number): Promise<unknown> => Promise.race([frame?.catch(() => undefined), new Promise((go) => setTimeout(go, ms))]);
 
-// The rest of the page starts once these questions are on their way: what starts would hold up the answer that they wait for.
-await Promise.race([begun, new Promise((go) => setTimeout(go, 100))]);
+export interface Ahead {
+  who: Promise<Session>;
+  begun: Promise<void>;
+  early: <T>(to: string) => Promise<T | undefined>;
+  framed: (ms: number) => Promise<unknown>;
+}
+(globalThis as unknown as { troupeAhead: Ahead }).troupeAhead = { who, begun, early, framed };

@@ -1,7 +1,8 @@
 // The documented routes, as calls.
 
 import { signal } from "@preact/signals";
-import { address, early } from "./ahead";
+import { early } from "./asked";
+import { asked } from "./queries";
 import type { Session as Answer, User } from "./api_types";
 
 export class Refused extends Error {
@@ -91,7 +92,7 @@ export async function request(method: string, path: string, body?: unknown, sign
 }
 
 export async function get<T>(path: string, query: Record<string, string | number | boolean | undefined> = {}, signal?: AbortSignal): Promise<T> {
-  const to = address(path, query);
+  const to = asked(path, query);
   return (await early<T>(to)) ?? ((await request("GET", to, undefined, signal)).json() as Promise<T>);
 }
 

@@ -3,7 +3,7 @@
 import { signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { who } from "./ahead";
+import { who } from "./asked";
 import { askAgain, explain, request, session, sessionIn, signedIn, signedOut, type Session } from "./api";
 import { plotter } from "./chart";
 import { Shortcuts, Palette, useKeys } from "./keys";

@@ -1,4 +1,14 @@
-// How the larger reads are asked for.
+// How reads are asked for.
+
+export type Query = Record<string, string | number | boolean | undefined>;
+
+/** The address of a read; what is undefined or empty is left out. */
+export function asked(path: string, query: Query = {}): string {
+  const all = new URLSearchParams();
+  for (const [key, x] of Object.entries(query)) if (x !== undefined && x !== "") all.set(key, String(x));
+  const text = all.toString();
+  return path + (text ? "?" + text : "");
+}
 
 export const seriesPath = "/troupe/v1/series";
 

@@ -1,0 +1,8 @@
+// What ahead.ts, which runs before all that is here, has asked for.
+
+import type { Ahead } from "./ahead";
+
+export const { who, begun, early, framed } = (globalThis as unknown as { troupeAhead: Ahead }).troupeAhead;
+
+// The rest of the page starts once the first questions are on their way: what starts would hold up the answer that they wait for.
+await Promise.race([begun, new Promise((go) => setTimeout(go, 100))]);
