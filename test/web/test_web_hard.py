@@ -306,11 +306,15 @@ def test_scatter_over_any_metric_and_one_brush_for_each_axis(site, page, hard):
     page.page.get_by_label("Vertical").select_option("hp.learning rate")
     page.page.get_by_label("Colour").select_option("hp.layers")
     box = page.page.locator("[data-testid=scatter] canvas")
-    for x0 in (0.05, 0.02):
-        page.page.wait_for_timeout(400)
+    def over(x0):
+        before = page.page.url
         box.scroll_into_view_if_needed()
         drag(page.page, box.bounding_box(), x0, 0.99, 0.02, 0.98)
-        wait_for(lambda: "brush=" in page.page.url, 5)
+        page.page.wait_for_timeout(100)
+        return page.page.url != before
+
+    for x0 in (0.05, 0.02):
+        wait_for(lambda: over(x0), 20, 0.5)  # what comes meanwhile may move the chart
     text = page.page.evaluate("new URLSearchParams(location.search).get('brush')")
     assert text.count("learning rate:") == 1 and text.count("m.training.loss:") == 1, text
     assert page.page.get_attribute('[role=grid][aria-label="Trials"]', "data-rows") == "10"
