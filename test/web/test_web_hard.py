@@ -79,7 +79,7 @@ def test_each_page_of_hard_names_works(site, page, hard):
         at = path.format(e=hard, t=t)
         page.page.goto(site.url() + "/ui" + at)
         page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)
-        page.page.wait_for_timeout(300)
+        page.page.wait_for_timeout(150)
         assert page.faults == [], (at, page.faults)
         assert page.page.locator("[role=alert]:visible p, .fault").all_inner_texts() == [], at
         assert page.page.locator("main i:has-text('x'), main b:has-text('a')").count() == 0, at
@@ -119,7 +119,7 @@ def test_each_page_fits_a_narrow_window(site, page, hard):
         at = path.format(e=hard, t=t)
         page.page.goto(site.url() + "/ui" + at)
         page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)
-        page.page.wait_for_timeout(300)
+        page.page.wait_for_timeout(150)
         if (width := page.page.evaluate("document.documentElement.scrollWidth")) > 362:
             wide[at] = (width, page.page.evaluate("""[...document.querySelectorAll('main *')].filter(x => x.getBoundingClientRect().right > 362
                 && !x.closest('.gridscroll, .tablebox, .logbox, pre, .editor')).slice(0, 3).map(x => x.outerHTML.slice(0, 120))"""))
@@ -240,8 +240,9 @@ def test_the_default_order_stays_out_of_the_address(site, page, hard):
 
 
 def test_curves_of_every_name(site, page, hard):
-    for name in [n for n in NAMES] + ["huge", "zero", "nan", "inf", "flat"]:
-        for how in ["", "&logy=1&clip=1&smooth=0.9", "&group=layers&logx=1"]:
+    values = ["huge", "zero", "nan", "inf", "flat"]
+    for name in NAMES + values:
+        for how in ["", "&logy=1&clip=1&smooth=0.9", "&group=layers&logx=1"] if name in values else [""]:
             page.page.goto(f"{site.url()}/ui/experiments/{hard}/curves?metric={quote('training.' + name, safe='')}{how}")
             page.page.wait_for_selector("figure[data-testid=chart] >> nth=0", timeout=10000)
             wait_for(lambda: page.page.locator("[data-testid=chart]").first.get_attribute("data-state") in ("ready", "empty"), 10)
@@ -269,8 +270,12 @@ def drag(page, box, x0, x1, y0=0.5, y1=0.5):
 def test_a_zoom_over_wall_time_keeps_its_seconds(site, page, hard):
     page.go(f"/trials/{trial_of(site, hard)}?metric=training.loss&x=time")
     c = chart(page)
-    drag(page.page, c.locator(".u-over").bounding_box(), 0.1, 0.9)
-    wait_for(lambda: "from=" in page.page.url, 5)
+    def zoomed():
+        drag(page.page, c.locator(".u-over").bounding_box(), 0.1, 0.9)
+        page.page.wait_for_timeout(100)
+        return "from=" in page.page.url
+
+    wait_for(zoomed, 20, 0.5)  # what comes meanwhile may move the chart
     a, b = (float(re.search(rf"{end}=([\d.e+]+)", page.page.url).group(1)) for end in ("from", "to"))
     assert 0 < b - a < 60, (a, b)
     page.page.get_by_role("button", name="Whole range").click()
@@ -305,11 +310,15 @@ def test_scatter_over_any_metric_and_one_brush_for_each_axis(site, page, hard):
     page.page.get_by_label("Vertical").select_option("hp.learning rate")
     page.page.get_by_label("Colour").select_option("hp.layers")
     box = page.page.locator("[data-testid=scatter] canvas")
-    for x0 in (0.05, 0.02):
-        page.page.wait_for_timeout(400)
+    def over(x0):
+        before = page.page.url
         box.scroll_into_view_if_needed()
         drag(page.page, box.bounding_box(), x0, 0.99, 0.02, 0.98)
-        wait_for(lambda: "brush=" in page.page.url, 5)
+        page.page.wait_for_timeout(100)
+        return page.page.url != before
+
+    for x0 in (0.3, 0.02):
+        wait_for(lambda: over(x0), 20, 0.5)  # what comes meanwhile may move the chart
     text = page.page.evaluate("new URLSearchParams(location.search).get('brush')")
     assert text.count("learning rate:") == 1 and text.count("m.training.loss:") == 1, text
     assert page.page.get_attribute('[role=grid][aria-label="Trials"]', "data-rows") == "10"
@@ -434,3 +443,116 @@ def test_focus_goes_to_the_heading_of_a_page_that_is_not_there(site, page):
     page.page.evaluate("history.pushState(null, '', '/ui/no/such'); dispatchEvent(new PopStateEvent('popstate'))")
     page.page.wait_for_selector("main[data-page=not-found]")
     wait_for(lambda: page.page.evaluate("document.activeElement.tagName") == "H1", 5)
+
+
+def test_every_key_of_two_and_none_while_typing(site, page):
+    page.go("/")
+    for key, name in zip("ecqalvsh", ["experiments", "cluster", "queue", "actors", "logs", "events", "settings", "home"]):
+        page.page.keyboard.press("g")
+        page.page.keyboard.press(key)
+        page.page.wait_for_selector(f"main[data-page={name}]")
+    page.go("/experiments")
+    page.page.keyboard.press("/")
+    page.page.keyboard.type("g e ? . x j")
+    assert page.page.get_by_label("Filter").input_value() == "g e ? . x j"
+    assert page.page.get_by_role("dialog").count() == 0 and page.page.get_attribute("[data-testid=live]", "data-state") == "live"
+    page.go("/settings")
+    page.page.get_by_label("Theme").focus()
+    page.page.keyboard.press("g")
+    page.page.keyboard.press("e")
+    page.page.wait_for_timeout(300)
+    assert page.page.get_attribute("main", "data-page") == "settings"
+    page.page.get_by_label("Theme").select_option("dark")
+    assert page.page.get_attribute("html", "data-theme") == "dark"
+    page.page.get_by_label("Theme").select_option("light")
+    page.page.get_by_label("Single-key shortcuts").uncheck()
+    page.page.locator("h1").click()
+    for key in ["?", ".", "g", "e", "j"]:
+        page.page.keyboard.press(key)
+    page.page.wait_for_timeout(300)
+    assert page.page.get_attribute("main", "data-page") == "settings" and page.page.get_by_role("dialog").count() == 0
+    assert page.page.get_attribute("[data-testid=live]", "data-state") == "live"
+    page.page.keyboard.press("Control+k")
+    page.page.get_by_role("dialog", name="Command palette").wait_for()
+    page.page.keyboard.press("Escape")
+    page.page.get_by_label("Single-key shortcuts").check()
+    page.fine()
+
+
+# ---- without a drag
+
+
+def test_ends_of_a_chart_and_of_a_brush_as_fields(site, page, hard):
+    page.go(f"/experiments/{hard}/curves?metric=training.loss")
+    chart(page)
+    page.page.get_by_label("From").fill("2")
+    page.page.get_by_label("From").press("Enter")
+    page.page.get_by_label("To", exact=True).fill("3.5")
+    page.page.get_by_label("To", exact=True).press("Enter")
+    wait_for(lambda: "from=2" in page.page.url and "to=3.5" in page.page.url, 5)
+    page.page.wait_for_selector('[data-testid=chart][data-metric="training.loss"][data-state=ready][data-last-x="3"]')
+    page.page.get_by_label("X axis").select_option("time")
+    assert "from=" not in page.page.url
+    chart(page)
+    page.page.get_by_label("From").fill("2020-01-02T03:04:05")
+    page.page.get_by_label("From").blur()
+    wait_for(lambda: "from=15779" in page.page.url, 5)
+    assert page.page.get_by_label("From").input_value() == "2020-01-02T03:04:05"
+    page.go(f"/experiments/{hard}/analysis")
+    page.page.wait_for_selector("[data-testid=parallel][data-state=ready]")
+    page.page.get_by_label("Axis").select_option("hp.layers")
+    page.page.get_by_label("From").fill("[1,2]")
+    page.page.get_by_label("To", exact=True).fill("[1,2]")
+    page.page.get_by_role("button", name="Keep what lies between").click()
+    wait_for(lambda: 0 < int(page.page.get_attribute("[data-testid=parallel]", "data-trials")) < 10, 5)
+    kept = page.page.get_attribute("[data-testid=parallel]", "data-trials")
+    page.page.reload()
+    page.page.wait_for_selector(f'[data-testid=parallel][data-state=ready][data-trials="{kept}"]')
+    page.fine()
+
+
+# ---- as it was, and what it came from
+
+
+def test_links_keep_the_moment(site, page):
+    history = page.page.request.get(f"{site.url()}/troupe/v1/experiments/{site.search}/history").json()["history"]
+    at = history[len(history) * 3 // 4]["sequence"]
+    page.go(f"/experiments/{site.search}/trials?at={at}")
+    page.page.wait_for_selector("[data-testid=as-of]:has-text('as of 20')")
+    rows(page.page, "Trials").first.get_by_role("checkbox").check()
+    assert page.page.get_by_role("button", name="Kill").count() == 0
+    page.page.get_by_role("button", name="Curves", exact=True).click()
+    assert f"at={at}" in page.page.url and "sel=" in page.page.url
+    chart(page)
+    page.page.get_by_role("link", name="All trials").click()
+    assert f"at={at}" in page.page.url and "sel=" not in page.page.url
+    assert page.page.get_by_role("button", name="Copy link").count() == 1
+    page.page.keyboard.press("Control+k")
+    page.page.get_by_role("dialog", name="Command palette").wait_for()
+    page.page.keyboard.type("pause")
+    assert page.page.locator("[role=option]:has-text('Pause')").count() == 0
+    page.page.keyboard.press("Escape")
+    page.go(f"/experiments/{site.search}/analysis?at={at}")
+    page.page.wait_for_selector("[data-testid=timeline][data-state=ready]")
+    assert page.page.locator("[data-testid=importance]").count() == 0
+    page.fine()
+
+
+def test_a_fork_differs_from_its_parent_and_from_the_defaults(site, page):
+    made = page.page.request.get(f"{site.url()}/api/v1/experiments/{site.search}").json()["experiment"]["originalConfig"]
+    status, body = site.call("/api/v1/experiments", {"config": made.replace("digits", "forked again"), "parentId": site.search, "activate": False})
+    assert status == 200, body
+    fork = body["experiment"]["id"]
+    page.go(f"/experiments/{fork}/config?show=differences")
+    page.page.wait_for_selector("[data-testid=differences] [data-key=name]")
+    keys = lambda: page.page.locator("[data-testid=differences] [data-key]").evaluate_all("all => all.map(x => x.dataset.key)")
+    assert keys() == ["name"]
+    field = page.page.get_by_label("To experiment (empty: the defaults)")
+    assert field.input_value() == str(site.search)
+    field.fill("")
+    field.press("Enter")
+    wait_for(lambda: "max_restarts" in keys(), 10)
+    page.page.reload()
+    wait_for(lambda: "max_restarts" in keys(), 10)
+    site.cli("experiment", "kill", str(fork))
+    page.fine()
