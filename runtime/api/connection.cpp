@@ -262,6 +262,11 @@ private:
       taken_ = true;
       wire::response<wire::empty_body> switching;
       fill(switching, x);
+      if constexpr (!http::session<Stream>::is_tls)
+        if (x.socket_taker) {
+          co_await http_.give(switching, x.socket_taker);
+          co_return;
+        }
       co_await http_.lend(switching, x.taker);
       co_return;
     }

@@ -81,6 +81,7 @@ struct response {
   /// Of a request with `upgrade`, instead of `body`: the answer is 101, and the connection goes to this.
   /// `headers` have to name the protocol, as {"Upgrade", "websocket"}.
   http::taker taker;
+  http::socket_taker socket_taker; ///< instead of `taker`, where the connection is plain and this is set
 };
 
 /// The way back of one request. Copies share it; the first answer counts. Where the last copy goes without an

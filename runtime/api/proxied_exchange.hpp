@@ -5,6 +5,8 @@
 #include "runtime/api/connection.hpp"
 #include "runtime/api/proxy_door.hpp"
 #include "runtime/http/session.hpp"
+#include "runtime/http/socket_link.hpp"
+#include "runtime/http/splice.hpp"
 #include "runtime/proxy/bridge.hpp"
 
 namespace troupe::api {
@@ -44,9 +46,13 @@ public:
   }
 
 private:
+  /// One of the two is there.
   struct upstream {
+    std::unique_ptr<http::socket_stream> socket; ///< of this connection's own executor
     proxy::link_ptr link;
     proxy::junctions::place held;
+
+    explicit operator bool() const { return socket || link; }
   };
   /// Where the answer of a call on another executor arrives; on the viewer's.
   template <class T>
@@ -83,7 +89,7 @@ private:
   // ---- the connection to the service
 
   task<result<upstream>> open_service() {
-    using opened = result<proxy::link_ptr>;
+    using opened = result<proxy::service_end>;
     auto at = make_box<opened>();
     const auto arrived = [to = std::weak_ptr<box<opened>>(at), core = core_.weak_from_this()](opened x) {
       const auto alive = core.lock(); // the box's timer must not outlive the server
@@ -119,18 +125,68 @@ private:
                                        " has not answered: it is away, or its host is busy"};
     if (!*at->got)
       co_return at->got->error();
-    co_return upstream{std::move(**at->got), std::move(ticket->held)};
+    co_return here(std::move(**at->got), std::move(ticket->held));
   }
 
-  task<result<std::string>> read() {
+  result<upstream> here(proxy::service_end end, proxy::junctions::place held) {
+    upstream out;
+    out.held = std::move(held);
+    out.link = std::move(end.link);
+    if (!out.link) {
+      error_code bad;
+      out.socket = std::make_unique<http::socket_stream>(
+        http::on_executor(http_.stream().get_executor(), std::move(end.socket), bad));
+      if (bad)
+        return error{errc::unreachable, "the connection to the service: " + bad.message()};
+    }
+    return out;
+  }
+  static proxy::service_end rested(upstream& x) {
+    if (const auto socket = std::exchange(x.socket, nullptr))
+      return proxy::service_end(http::off_executor(*socket));
+    return std::move(x.link);
+  }
+  /// For who joins it with the viewer's.
+  static proxy::link_ptr link_of(upstream& x) {
+    if (const auto socket = std::exchange(x.socket, nullptr))
+      return std::make_shared<http::socket_link>(std::move(*socket));
+    return std::move(x.link);
+  }
+
+  /// Reads what comes next to the end of `waiting_`; false at the service's end, or where it is gone (`bad`).
+  task<bool> read(error_code& bad) {
+    if (up_.socket) {
+      // Small as long as little comes at once.
+      const auto room = waiting_.prepare(filled_ ? 65536 : 16384);
+      up_.socket->expires_never();
+      const auto got = co_await up_.socket->async_read_some(room, http::into(bad));
+      filled_ = got == room.size();
+      waiting_.commit(bad ? 0 : got);
+      const bool over = bad == net::error::eof;
+      if (over)
+        bad = {};
+      co_return !bad && !over;
+    }
     auto at = make_box<result<std::string>>();
     reading_ = at;
     up_.link->read(into_box<result<std::string>>(at));
     auto got = co_await wait_for<result<std::string>>(at);
     reading_.reset();
-    co_return got;
+    if (!got)
+      bad = net::error::connection_reset;
+    else
+      waiting_.commit(net::buffer_copy(waiting_.prepare(got->size()), net::buffer(*got)));
+    co_return got && !got->empty();
   }
   task<result<void>> write(std::string bytes) {
+    if (up_.socket) {
+      error_code bad;
+      up_.socket->expires_after(service_write_time);
+      co_await net::async_write(*up_.socket, net::buffer(bytes), http::into(bad));
+      if (bad)
+        co_return error{errc::unreachable, bad.message()};
+      co_return result<void>();
+    }
     auto at = make_box<result<void>>();
     writing_ = at;
     up_.link->write(std::move(bytes), into_box<result<void>>(at));
@@ -143,6 +199,11 @@ private:
     const error gone{errc::unreachable, "the connection to the service has ended"};
     if (up_.link)
       up_.link->abort();
+    if (up_.socket) {
+      error_code ignored;
+      up_.socket->socket().set_option(net::socket_base::linger(true, 0), ignored);
+      up_.socket->close();
+    }
     if (reading_)
       reading_->take(gone);
     if (writing_)
@@ -163,8 +224,8 @@ private:
       answer.set(http::wire::field::sec_websocket_accept, what_.accept);
     taken_ = true;
     co_await http_.lend(answer, [&](proxy::link_ptr viewer) {
-      proxy::bridge_ends ends{std::move(viewer), std::move(opened->link), {}, std::move(opened->held), table_,
-                              what_.first_byte};
+      proxy::bridge_ends ends{std::move(viewer),       link_of(*opened), {},
+                              std::move(opened->held), table_,           what_.first_byte};
       frames ? proxy::join_frames(std::move(ends)) : proxy::join_bytes(std::move(ends));
     });
     co_return std::nullopt;
@@ -173,14 +234,20 @@ private:
   // ---- HTTP
 
   enum class outcome { done, stale, fault };
+  static constexpr std::chrono::hours viewer_time{1}; ///< a viewer may read as slowly as it likes
+  static constexpr std::chrono::minutes service_write_time{2};
 
   task<std::optional<response>> forward() {
     const bool repeatable = !has_body() && what_.how == proxied::way::http &&
                             (method_ == "GET" || method_ == "HEAD" || method_ == "OPTIONS");
     if (repeatable)
       if (auto rested = table_->take(what_.at.service.id)) {
-        up_ = {std::move(rested->link), std::move(rested->held)};
-        const auto went = co_await exchange();
+        auto kept = here(std::move(rested->end), std::move(rested->held));
+        auto went = outcome::stale;
+        if (kept) {
+          up_ = std::move(*kept);
+          went = co_await exchange();
+        }
         if (went != outcome::stale)
           co_return std::move(fault_);
         hang_up();
@@ -223,9 +290,9 @@ private:
     http_.unwatch();
     co_await end_upload();
     if (went == outcome::done && reusable_ && !http_.gone())
-      table_->keep(what_.at.service.id, {std::move(up_.link), std::move(up_.held)});
-    else if (!taken_ && up_.link)
-      up_.link->abort();
+      table_->keep(what_.at.service.id, {rested(up_), std::move(up_.held)});
+    else if (!taken_)
+      hang_up();
     co_return went;
   }
 
@@ -240,21 +307,19 @@ private:
         reader->skip(true);
       while (!reader->is_header_done()) {
         error_code bad;
-        if (at_ < waiting_.size())
-          at_ += reader->put(net::buffer(waiting_.data() + at_, waiting_.size() - at_), bad);
+        if (waiting_.size() > 0)
+          waiting_.consume(reader->put(waiting_.data(), bad));
         if (bad && bad != http::wire::error::need_more)
           co_return broken("the service answers what is no HTTP: " + bad.message());
         if (reader->is_header_done())
           break;
-        auto got = co_await read();
+        bad = {};
+        const bool more = co_await read(bad);
         if (http_.gone() || upload_failed_)
           co_return gone();
-        if (!got || got->empty())
+        if (!more)
           co_return heard ? broken("the service ended the connection within its answer") : outcome::stale;
         heard = true;
-        waiting_.erase(0, at_);
-        at_ = 0;
-        waiting_ += *got;
       }
     } while (reader->get().result_int() < 200 && reader->get().result_int() != 101);
     if (reader->get().result() == http::wire::status::switching_protocols)
@@ -296,8 +361,12 @@ private:
     answer.set(http::wire::field::upgrade, "websocket");
     taken_ = true;
     co_await http_.lend(answer, [&](proxy::link_ptr viewer) {
-      proxy::join_bytes(
-        {std::move(viewer), std::move(up_.link), waiting_.substr(at_), std::move(up_.held), table_, {}});
+      proxy::join_bytes({std::move(viewer),
+                         link_of(up_),
+                         http::beast::buffers_to_string(waiting_.data()),
+                         std::move(up_.held),
+                         table_,
+                         {}});
     });
     co_return outcome::done;
   }
@@ -323,12 +392,19 @@ private:
       http_.end_after_answer();
     out.keep_alive(http_.keep_alive());
     http::wire::serializer<false, http::wire::buffer_body, http::wire::fields> writer{out};
-    std::vector<char> piece(65536);
     error_code bad;
-    http_.lowest().expires_after(std::chrono::hours{1});
-    co_await http::wire::async_write_header(http_.stream(), writer, http::into(bad));
+    http_.lowest().expires_after(viewer_time);
     bool whole = bodiless;
+    // What is there already goes out together with the head.
+    if (bodiless || (waiting_.size() == 0 && !reader.is_done()))
+      co_await http::wire::async_write_header(http_.stream(), writer, http::into(bad));
+    std::vector<char> piece(
+      bodiless ? 0 : std::clamp<std::size_t>(reader.content_length().value_or(65536), 1, 65536));
     while (!bad && !whole) {
+      if (const auto left = spliced(reader)) {
+        co_await splice(left, bad);
+        break;
+      }
       reader.get().body() = {piece.data(), piece.size(), true};
       bool over = reader.is_done();
       if (!over)
@@ -337,7 +413,7 @@ private:
         break;
       const auto produced = piece.size() - reader.get().body().size;
       out.body() = {produced ? piece.data() : nullptr, produced, !over};
-      http_.lowest().expires_after(std::chrono::hours{1}); // a viewer may read as slowly as it likes
+      http_.lowest().expires_after(viewer_time);
       co_await http::wire::async_write(http_.stream(), writer, http::into(bad));
       if (bad == http::wire::error::need_buffer)
         bad = {};
@@ -349,9 +425,24 @@ private:
       http_.close(); // without the last piece: the reader sees that something is missing
       co_return outcome::fault;
     }
-    if (at_ < waiting_.size())
+    if (waiting_.size() > 0)
       reusable_ = false;
     co_return outcome::done;
+  }
+
+  /// How many bytes of the body are left, where they are many and the kernel can move them itself; else 0.
+  std::uint64_t spliced(const response_reader& reader) const {
+    if (http::session<Stream>::is_tls || !up_.socket || waiting_.size() > 0 || !reader.content_length())
+      return 0;
+    const auto left = reader.content_length_remaining();
+    return left && *left >= http::worth_splicing ? *left : 0;
+  }
+
+  task<void> splice(std::uint64_t left, error_code& bad) {
+    up_.socket->expires_never();
+    http_.lowest().expires_never();
+    http::splicer moves{up_.socket->socket(), http_.lowest().socket(), viewer_time};
+    co_await moves.run(left, bad);
   }
 
   /// Fills the body's piece with what comes next; true where that is the last of it.
@@ -360,24 +451,18 @@ private:
     const auto room = body.size;
     while (!bad && !reader.is_done() && body.size == room) {
       std::size_t used = 0;
-      if (at_ < waiting_.size())
-        used = reader.put(net::buffer(waiting_.data() + at_, waiting_.size() - at_), bad);
-      at_ += used;
+      if (waiting_.size() > 0)
+        used = reader.put(waiting_.data(), bad);
+      waiting_.consume(used);
       if (bad == http::wire::error::need_buffer || bad == http::wire::error::need_more)
         bad = {};
       if (bad || reader.is_done() || body.size != room || used > 0)
         continue;
-      auto got = co_await read();
-      if (!got) {
-        bad = net::error::connection_reset;
-      } else if (got->empty()) {
+      const bool more = co_await read(bad);
+      if (!more && !bad) {
         reader.put_eof(bad);
         if (!bad && !reader.is_done())
           bad = net::error::eof;
-      } else {
-        waiting_.erase(0, at_);
-        at_ = 0;
-        waiting_ += *got;
       }
     }
     co_return reader.is_done();
@@ -466,8 +551,8 @@ private:
   upstream up_;
   std::shared_ptr<box<result<std::string>>> reading_;
   std::shared_ptr<box<result<void>>> writing_;
-  std::string waiting_; ///< bytes of the service from `at_` on are not read yet
-  std::size_t at_ = 0;
+  http::beast::flat_buffer waiting_; ///< bytes of the service that are not parsed yet
+  bool filled_ = false;              ///< the last read took all the room there was
   std::optional<response> fault_;
   bool reusable_ = false;
   bool uploading_ = false, upload_failed_ = false, dropping_ = false;

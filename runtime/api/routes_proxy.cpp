@@ -79,10 +79,12 @@ void bring(const call_ptr& c, const reply& back) {
     return back(failure({errc::invalid, "a connection is brought as an upgrade to troupe-connection"}));
   response out;
   out.headers.emplace_back("Upgrade", "troupe-connection");
+  // Where `bring` is false the connection was shown twice at once, or given up meanwhile: then it closes.
   out.taker = [table, connection, secret](std::shared_ptr<http::byte_link> link) {
-    auto here = link;
-    if (!table->bring(connection, secret, std::move(link))) // shown twice at once, or given up meanwhile
-      here->close();
+    table->bring(connection, secret, std::move(link));
+  };
+  out.socket_taker = [table, connection, secret](workers::owned_fd socket) {
+    table->bring(connection, secret, proxy::service_end(std::move(socket)));
   };
   back(std::move(out));
 }

@@ -236,6 +236,8 @@ result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
   parts.empty_journal = how.empty_journal;
   parts.browsers = how.browsers;
   parts.roles = how.roles;
+  if (how.junctions)
+    parts.proxy->junctions = how.junctions;
   parts.strict_queue = how.strict_queue;
   parts.tokens = how.tokens;
   x->core = std::make_shared<server_core>(how, std::move(parts));

@@ -4,6 +4,7 @@
 #include "runtime/api/accounts.hpp"
 #include "runtime/api/gate.hpp"
 #include "runtime/api/route.hpp"
+#include "runtime/proxy/junctions.hpp"
 #include "storage/journal.hpp"
 
 namespace troupe::api {
@@ -46,6 +47,9 @@ struct server_options {
   std::optional<listen_address> pages; ///< a further port, that shows tasks' pages and nothing else
   std::function<std::unique_ptr<storage::journal>()> empty_journal; ///< see services
   std::shared_ptr<role_book> roles;                                 ///< see services
+  /// Connections to services that are on their way, for who brings them within this process; empty: one is
+  /// made.
+  std::shared_ptr<proxy::junctions> junctions;
   bool strict_queue = false;
   token_lives tokens;
 };

@@ -2,6 +2,7 @@
 // A connection that was HTTP and has been taken over: bytes both ways. Knows no socket and no Boost.
 
 #include "model/result.hpp"
+#include "workers/owned_fd.hpp"
 
 #include <chrono>
 #include <functional>
@@ -31,5 +32,6 @@ public:
 
 /// Gets the connection after "101 Switching Protocols" has gone out.
 using taker = std::function<void(std::shared_ptr<byte_link>)>;
+using socket_taker = std::function<void(workers::owned_fd)>;
 
 } // namespace troupe::http

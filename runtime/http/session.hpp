@@ -357,15 +357,8 @@ public:
   /// it the connection.
   task<void> lend(wire::response<wire::empty_body>& answer, const taker& to) {
     error_code bad;
-    keep_alive_ = false;
-    unwatch();
-    answer.version(11);
-    answer.result(wire::status::switching_protocols);
-    answer.set(wire::field::connection, "Upgrade");
-    wire::response_serializer<wire::empty_body> out{answer};
-    lowest().expires_after(limits_.write_time);
-    co_await wire::async_write_header(stream_, out, into(bad));
-    if (bad)
+    const bool switched = co_await switch_protocols(answer);
+    if (!switched)
       co_return;
     lent_ = std::make_shared<lent>(*this);
     head_.reset();
@@ -377,7 +370,34 @@ public:
     }
   }
 
+  /// The same with the socket itself: nothing is left here. Of plain connections; one that has sent more than
+  /// its request is closed.
+  task<void> give(wire::response<wire::empty_body>& answer, const socket_taker& to) {
+    static_assert(!is_tls);
+    const bool switched = co_await switch_protocols(answer);
+    if (!switched || buffer_.size() > 0)
+      co_return;
+    error_code bad;
+    auto socket = stream_.release_socket();
+    workers::owned_fd fd{socket.release(bad)};
+    if (!bad)
+      to(std::move(fd));
+  }
+
 private:
+  task<bool> switch_protocols(wire::response<wire::empty_body>& answer) {
+    error_code bad;
+    keep_alive_ = false;
+    unwatch();
+    answer.version(11);
+    answer.result(wire::status::switching_protocols);
+    answer.set(wire::field::connection, "Upgrade");
+    wire::response_serializer<wire::empty_body> out{answer};
+    lowest().expires_after(limits_.write_time);
+    co_await wire::async_write_header(stream_, out, into(bad));
+    co_return !bad;
+  }
+
   /// Between the session and the link that its taker holds, which may outlive the server.
   struct lent {
     explicit lent(session& of) : on(of.stream_.get_executor()), at(&of) {}

@@ -149,6 +149,13 @@ void agent_role::make_opener(const fs::path& tasks) {
                             : proxy::service_target{one.port, {}, {}};
     return error{errc::not_found, "this task has no such service"};
   };
+  if (!link_)
+    how.hand_over = [table = master_->junctions()](const std::string& connection, const std::string& secret,
+                                                   result<workers::owned_fd> socket) {
+      return table->bring(connection, secret,
+                          socket ? result<proxy::service_end>(proxy::service_end(std::move(*socket)))
+                                 : result<proxy::service_end>(socket.error()));
+    };
   opener_ = std::make_shared<proxy::service_opener>(std::move(how));
 }
 

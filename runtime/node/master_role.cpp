@@ -375,6 +375,7 @@ result<void> master_role::open_http(const api::listen_address& where,
   if (options.roles)
     how.roles = roles_of(*gate_, journal_->reads());
   how.strict_queue = options.strict_queue;
+  how.junctions = junctions_;
   if (options.token_usual != duration{})
     how.tokens.usual = options.token_usual;
   if (options.token_longest != duration{})

@@ -40,6 +40,7 @@ public:
   const cluster_actor& cluster() const { return cluster_; }
   api::gate& commands() const { return *gate_; }
   std::shared_ptr<api::accounts> users() const { return accounts_; }
+  std::shared_ptr<proxy::junctions> junctions() const { return junctions_; }
   std::shared_ptr<storage::reader> reads() const { return journal_ ? journal_->reads() : nullptr; }
 
 private:
@@ -83,6 +84,7 @@ private:
   std::atomic<api::server*> listening_{nullptr};
   std::atomic<std::uint16_t> http_port_{0};
   std::shared_ptr<api::login_codes> codes_ = std::make_shared<api::login_codes>();
+  std::shared_ptr<proxy::junctions> junctions_ = std::make_shared<proxy::junctions>();
   std::string url_, address_;
 };
 

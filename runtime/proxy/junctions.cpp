@@ -85,7 +85,7 @@ bool junctions::is_expected(const std::string& connection, const std::string& se
   return it != expected_.end() && same(it->second.secret, secret);
 }
 
-bool junctions::bring(const std::string& connection, const std::string& secret, result<link_ptr> what) {
+bool junctions::bring(const std::string& connection, const std::string& secret, result<service_end> what) {
   arrival tell;
   {
     std::lock_guard lock(mutex_);
@@ -103,7 +103,7 @@ void junctions::keep(const std::string& service, kept one) {
   std::lock_guard lock(mutex_);
   auto& all = resting_[service];
   if (all.size() < limits_.idle_of_service)
-    all.push_back({std::exchange(one, {}), std::chrono::steady_clock::now()});
+    all.push_back({std::move(one), std::chrono::steady_clock::now()});
   // else it goes with `one`, which the caller destroys after the lock
 }
 

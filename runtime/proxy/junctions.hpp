@@ -1,8 +1,10 @@
 #pragma once
 // The master's table of connections to services: those that an agent was ordered to bring, those that are
-// joined, and those that wait for the next request. Bounds them all. Thread-safe; knows no socket.
+// joined, and those that wait for the next request. Bounds them all. Thread-safe; of sockets it knows the
+// number.
 
 #include "runtime/http/byte_link.hpp"
+#include "workers/owned_fd.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -14,6 +16,14 @@
 namespace troupe::proxy {
 
 using link_ptr = std::shared_ptr<http::byte_link>;
+
+/// A connection to a service, on its way to who uses it.
+struct service_end {
+  service_end(link_ptr x) : link(std::move(x)) {}
+  explicit service_end(workers::owned_fd x) : socket(std::move(x)) {}
+  link_ptr link;            ///< one that stays where it was made; or, null,
+  workers::owned_fd socket; ///< the connected socket itself, which its user puts on an executor of his own
+};
 using steady_time = std::chrono::steady_clock::time_point;
 
 struct junction_limits {
@@ -33,7 +43,7 @@ public:
 
   /// Counts as one connection until it goes.
   using place = std::shared_ptr<void>;
-  using arrival = std::function<void(result<link_ptr>)>;
+  using arrival = std::function<void(result<service_end>)>;
   struct ticket {
     std::string connection, secret;
     place held;
@@ -48,11 +58,11 @@ public:
   /// An agent brings it, or says why it cannot. False where the secret is not this connection's, or was shown
   /// before: then nothing has happened.
   bool is_expected(const std::string& connection, const std::string& secret) const;
-  bool bring(const std::string& connection, const std::string& secret, result<link_ptr> what);
+  bool bring(const std::string& connection, const std::string& secret, result<service_end> what);
 
   /// For the next request to the same service; it goes after a while, and where too many wait already.
   struct kept {
-    link_ptr link;
+    service_end end;
     place held;
   };
   void keep(const std::string& service, kept one);

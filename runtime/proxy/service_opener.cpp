@@ -79,6 +79,16 @@ struct service_opener::inside {
     } else {
       fault = co_await connect(by_socket, *target);
     }
+    if (how.hand_over) {
+      error_code bad;
+      if (!fault.empty())
+        how.hand_over(x.connection, x.secret, error{absent ? errc::not_found : errc::busy, fault});
+      else if (const int fd = target->socket.empty() ? by_port.release_socket().release(bad)
+                                                     : by_socket.release_socket().release(bad);
+               !bad)
+        how.hand_over(x.connection, x.secret, workers::owned_fd{fd});
+      co_return;
+    }
     const auto where = how.master();
     http::master_connection master;
     if (!where || where->port == 0)

@@ -6,6 +6,7 @@
 #include "model/result.hpp"
 #include "model/task_service.hpp"
 #include "runtime/http/master_address.hpp"
+#include "workers/owned_fd.hpp"
 
 #include <functional>
 #include <memory>
@@ -25,6 +26,10 @@ struct opener_options {
   std::function<std::optional<http::master_address>()> master;
   /// What the task's own record says; errc::not_found where it names no such service.
   std::function<result<service_target>(allocation_id, const std::string& service)> find;
+  /// Where the master is of this process: takes the connected socket, or the fault, without the way over
+  /// HTTP; false where nobody waits for it. From the opener's thread; must not block.
+  std::function<bool(const std::string& connection, const std::string& secret, result<workers::owned_fd>)>
+    hand_over;
   std::size_t most = 4096; ///< connections at once
 };
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/socket.h>
+
 namespace troupe::proxy {
 namespace {
 
@@ -71,16 +73,16 @@ TEST(Bridge, AStrangerSaysSomethingSoonOrGoes) {
 TEST(Junctions, ASecretIsGoodOnceAndForItsConnectionAlone) {
   junctions table;
   int arrived = 0;
-  auto one = table.expect("a", [&](result<link_ptr> x) { arrived += x ? 1 : 0; });
-  auto other = table.expect("b", [&](result<link_ptr>) { FAIL(); });
+  auto one = table.expect("a", [&](const result<service_end>& x) { arrived += x ? 1 : 0; });
+  auto other = table.expect("b", [&](const result<service_end>&) { FAIL(); });
   ASSERT_TRUE(one && other);
   EXPECT_FALSE(table.is_expected(one->connection, other->secret));
-  EXPECT_FALSE(table.bring(one->connection, other->secret, std::make_shared<fake_link>()));
-  EXPECT_FALSE(table.bring(other->connection, one->secret, std::make_shared<fake_link>()));
-  EXPECT_FALSE(table.bring(one->connection, "", std::make_shared<fake_link>()));
+  EXPECT_FALSE(table.bring(one->connection, other->secret, link_ptr(std::make_shared<fake_link>())));
+  EXPECT_FALSE(table.bring(other->connection, one->secret, link_ptr(std::make_shared<fake_link>())));
+  EXPECT_FALSE(table.bring(one->connection, "", link_ptr(std::make_shared<fake_link>())));
   EXPECT_EQ(arrived, 0);
-  EXPECT_TRUE(table.bring(one->connection, one->secret, std::make_shared<fake_link>()));
-  EXPECT_FALSE(table.bring(one->connection, one->secret, std::make_shared<fake_link>())) << "used";
+  EXPECT_TRUE(table.bring(one->connection, one->secret, link_ptr(std::make_shared<fake_link>())));
+  EXPECT_FALSE(table.bring(one->connection, one->secret, link_ptr(std::make_shared<fake_link>()))) << "used";
   EXPECT_EQ(arrived, 1);
 }
 
@@ -89,7 +91,7 @@ TEST(Junctions, BoundsConnectionsOfAServiceAndOfAll) {
   std::vector<junctions::ticket> held;
   const auto open = [&](const char* service, std::size_t most = 0) {
     auto got = table.expect(
-      service, [](result<link_ptr>) {}, most);
+      service, [](const result<service_end>&) {}, most);
     if (!got)
       return false;
     held.push_back(std::move(*got));
@@ -112,17 +114,33 @@ TEST(Junctions, BoundsConnectionsOfAServiceAndOfAll) {
 TEST(Junctions, KeepsAConnectionForTheNextRequestForAWhile) {
   junctions table;
   auto link = std::make_shared<fake_link>();
-  auto got = table.expect("a", [](result<link_ptr>) {});
-  table.keep("a", {link, std::move(got->held)});
+  auto got = table.expect("a", [](const result<service_end>&) {});
+  table.keep("a", {link_ptr(link), std::move(got->held)});
   EXPECT_FALSE(table.take("b"));
   auto kept = table.take("a");
   ASSERT_TRUE(kept);
-  EXPECT_EQ(kept->link, link);
+  EXPECT_EQ(kept->end.link, link);
   EXPECT_FALSE(table.take("a"));
   table.keep("a", std::move(*kept));
   table.sweep(std::chrono::steady_clock::now() + std::chrono::minutes{1});
   EXPECT_FALSE(table.take("a"));
   EXPECT_FALSE(table.busy());
+}
+
+TEST(Junctions, ASocketThatRestsClosesWhenItsTimeIsOver) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const workers::owned_fd mine{ends[0]};
+  junctions table;
+  auto got = table.expect("a", [](const result<service_end>&) {});
+  table.keep("a", {service_end(workers::owned_fd{ends[1]}), std::move(got->held)});
+  auto kept = table.take("a");
+  ASSERT_TRUE(kept && !kept->end.link && kept->end.socket);
+  table.keep("a", std::move(*kept));
+  kept.reset();
+  table.sweep(std::chrono::steady_clock::now() + std::chrono::minutes{1});
+  char one = 0;
+  EXPECT_EQ(::read(mine.get(), &one, 1), 0) << "an end";
 }
 
 TEST(Bridge, PassesBytesAndHalfCloses) {

@@ -1,0 +1,98 @@
+#pragma once
+// Moves bytes from one plain socket to another without a copy in this process (splice(2), by a pipe).
+
+#include "runtime/http/session.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+
+namespace troupe::http {
+
+constexpr std::uint64_t worth_splicing = 128u << 10; ///< bytes: below it a pipe costs more than the copies
+
+/// splice(2) to a socket whose other side has gone raises SIGPIPE, and has no flag that says not to.
+inline ssize_t splice_quietly(int from, int to, std::size_t most) {
+  sigset_t pipe, before;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const auto moved = ::splice(from, nullptr, to, nullptr, most, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+  const int why = errno;
+  if (moved < 0 && why == EPIPE && !sigismember(&before, SIGPIPE)) {
+    const timespec now{};
+    ::sigtimedwait(&pipe, nullptr, &now);
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = why;
+  return moved;
+}
+
+template <class From, class To>
+class splicer {
+public:
+  /// Both outlive this, on one executor, and are non-blocking. `patience`: for a piece to be taken.
+  splicer(From& from, To& to, milliseconds patience)
+      : from_(from), to_(to), patience_(patience), timer_(to.get_executor()) {}
+
+  /// Moves so many bytes. `bad`: what stood in the way; eof where the source has fewer.
+  task<void> run(std::uint64_t left, error_code& bad) {
+    int ends[2];
+    if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
+      bad = {errno, boost::system::system_category()};
+      co_return;
+    }
+    const workers::owned_fd out{ends[0]}, in{ends[1]};
+    ::fcntl(in.get(), F_SETPIPE_SZ, 256 << 10); // the default is good enough
+    to_.native_non_blocking(true, bad);
+    std::size_t inside = 0, moved = 0;
+    while (!bad && left + inside > 0) {
+      if (inside == 0) {
+        const auto got =
+          ::splice(from_.native_handle(), nullptr, in.get(), nullptr,
+                   std::min<std::uint64_t>(left, 256u << 10), SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        if (got > 0) {
+          inside = static_cast<std::size_t>(got);
+          left -= inside;
+        } else if (got == 0) {
+          bad = net::error::eof;
+        } else if (errno == EAGAIN) {
+          co_await from_.async_wait(net::socket_base::wait_read, into(bad));
+        } else if (errno != EINTR) {
+          bad = {errno, boost::system::system_category()};
+        }
+        continue;
+      }
+      const auto put = splice_quietly(out.get(), to_.native_handle(), inside);
+      if (put > 0) {
+        inside -= static_cast<std::size_t>(put);
+        moved += static_cast<std::size_t>(put);
+      } else if (put < 0 && errno == EAGAIN) {
+        timer_.expires_after(patience_);
+        timer_.async_wait([this, alive = std::weak_ptr<int>(alive_)](const error_code& canceled) {
+          error_code ignored;
+          if (!canceled && !alive.expired())
+            to_.cancel(ignored);
+        });
+        co_await to_.async_wait(net::socket_base::wait_write, into(bad));
+        timer_.cancel();
+      } else if (errno != EINTR) {
+        bad = {errno, boost::system::system_category()};
+      }
+      if (moved >= at_once) { // others of this thread have their turn
+        moved = 0;
+        co_await net::post(to_.get_executor(), net::use_awaitable);
+      }
+    }
+  }
+
+private:
+  static constexpr std::size_t at_once = 4u << 20;
+
+  From& from_;
+  To& to_;
+  const milliseconds patience_;
+  net::steady_timer timer_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+};
+
+} // namespace troupe::http
