@@ -11,6 +11,8 @@
 namespace troupe::config {
 namespace {
 
+constexpr const char* tasks_key = "task_container_defaults";
+
 const value& part(const value& x, const char* key) {
   static const value none;
   if (!x.is_object())
@@ -130,7 +132,7 @@ value pool_settings(const value& cluster, std::string_view pool) {
   auto settings = part(part(cluster, "pools"), std::string(pool).c_str());
   if (!settings.is_object())
     return value::object();
-  for (const char* other : {"default", "defaults", "provider", "startup_hook", "work_dir"})
+  for (const char* other : {"default", "defaults", "provider", "startup_hook", "work_dir", tasks_key})
     settings.erase(other);
   for (auto it = settings.begin(); it != settings.end();)
     it = it->is_null() ? settings.erase(it) : std::next(it);
@@ -202,9 +204,26 @@ result<std::string> pool_of_experiment(const value& cluster, const value& settin
                                 "' in this cluster\nhint: one of " + known};
 }
 
+value task_defaults(const value& cluster, std::string_view pool) {
+  const auto& s = *schemas().at("task-container-defaults");
+  const auto normal = [&](const value& said) {
+    auto out = said.is_object() ? said : value();
+    if (out.is_object())
+      normalize(out, s);
+    return out;
+  };
+  return merged(normal(part(part(part(cluster, "pools"), std::string(pool).c_str()), tasks_key)),
+                normal(part(part(cluster, "cluster"), tasks_key)), s);
+}
+
 pool_tasks tasks_of_pool(const value& cluster, std::string_view pool) {
   const auto& settings = part(part(cluster, "pools"), std::string(pool).c_str());
-  return {text(settings, "startup_hook"), text(settings, "work_dir")};
+  const auto below = task_defaults(cluster, pool);
+  const auto first = [&](const char* key) {
+    auto said = text(settings, key);
+    return said.empty() ? text(below, key) : said;
+  };
+  return {first("startup_hook"), first("work_dir")};
 }
 
 value experiment_defaults(const value& cluster, std::string_view pool) {
@@ -236,6 +255,15 @@ std::vector<std::string> configuration_faults(const value& cluster) {
   if (defaults > 1)
     out.emplace_back("pools: more than one is the default");
   fallback_faults(cluster, out);
+  const auto no_registry = [&](const value& of, const std::string& place) {
+    if (!part(part(of, tasks_key), "registry_auth").is_null())
+      out.push_back(place + "." + tasks_key +
+                    ".registry_auth: a registry's credentials do not belong into a configuration");
+  };
+  no_registry(part(cluster, "cluster"), "cluster");
+  if (const auto& pools = part(cluster, "pools"); pools.is_object())
+    for (const auto& [name, pool] : pools.items())
+      no_registry(pool, "pools." + name);
   if (const auto& nodes = part(cluster, "nodes"); nodes.is_array())
     for (const auto& one : nodes) {
       if (auto name = text(one, "name"); !names.insert(name).second)

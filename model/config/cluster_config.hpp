@@ -44,7 +44,10 @@ std::optional<std::map<std::string, std::string>> labels_of_agent(const value& c
 /// that name.
 result<std::string> pool_of_experiment(const value& cluster, const value& settings);
 
-/// What the file says of every task of a pool; empty where it says nothing.
+/// `task_container_defaults` of the pool over those of the cluster, normal; null where there are none.
+value task_defaults(const value& cluster, std::string_view pool);
+
+/// What the file says of the sandbox of every task of a pool; empty where it says nothing.
 struct pool_tasks {
   std::string startup_hook, work_dir;
 };

@@ -106,6 +106,7 @@ void check_experiments(const node& root, value& config, const file_world& world,
     if (auto pool = pool_of_experiment(config, own)) {
       if (auto defaults = experiment_defaults(config, *pool); !defaults.is_null())
         around.template_text = to_json(defaults);
+      around.task_container_defaults = task_defaults(config, *pool);
     } else {
       reader.fault(file->at, path + ".file", pool.error().what, "");
     }
@@ -133,21 +134,37 @@ void check_experiments(const node& root, value& config, const file_world& world,
   }
 }
 
+/// Takes the layers of other configurations out of `from`, which are no maps to complete: what they do not
+/// say is left to the layer below. Without the credentials of a registry, which nobody needs.
+value take_layers(value& from) {
+  value out = value::object();
+  if (!from.is_object())
+    return out;
+  for (const char* key : {"defaults", "task_container_defaults"})
+    if (const auto at = from.find(key); at != from.end()) {
+      if (at->is_object())
+        out[key] = *at;
+      from.erase(at);
+    }
+  if (const auto tasks = out.find("task_container_defaults"); tasks != out.end())
+    tasks->erase("registry_auth");
+  return out;
+}
+
 /// The value of a good tree: defaults filled in, one pool the default.
 value completed(const node& root) {
   const auto& s = *schemas().at("cluster-file");
   auto config = to_value(root);
-  auto partial = config.value("defaults", value());
-  config.erase("defaults");
+  const auto of_file = take_layers(config);
+  auto of_cluster = value::object();
+  if (const auto cluster = config.find("cluster"); cluster != config.end())
+    of_cluster = take_layers(*cluster);
   std::map<std::string, value> of_pools;
   if (config.contains("pools") && config["pools"].is_object()) {
     for (auto& [name, pool] : config["pools"].items()) {
       if (pool.is_null())
         pool = value::object();
-      if (pool.contains("defaults")) {
-        of_pools[name] = pool["defaults"];
-        pool.erase("defaults");
-      }
+      of_pools[name] = take_layers(pool);
     }
   }
   normalize(config, s);
@@ -155,10 +172,10 @@ value completed(const node& root) {
   for (auto* list : {"pools", "storage"}) // maps with free names have no defaults of their own
     for (auto& [name, one] : config[list].items())
       fill_defaults(one, *s.find(list)->what->values);
-  if (partial.is_object())
-    config["defaults"] = partial;
-  for (auto& [name, defaults] : of_pools)
-    config["pools"][name]["defaults"] = defaults;
+  config.update(of_file);
+  config["cluster"].update(of_cluster);
+  for (const auto& [name, layers] : of_pools)
+    config["pools"][name].update(layers);
   auto& pools = config["pools"];
   if (pools.empty())
     pools["default"] = pool_without_file();

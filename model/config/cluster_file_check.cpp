@@ -1,6 +1,7 @@
 #include "model/chosen_name.hpp"
 #include "model/config/cluster_file_reader.hpp"
 #include "model/config/duration_text.hpp"
+#include "model/config/effects.hpp"
 
 #include <algorithm>
 #include <set>
@@ -49,6 +50,7 @@ private:
   void master() {
     const auto* cluster = root_.find("cluster");
     leases(cluster ? cluster->find("leases") : nullptr);
+    task_defaults(cluster ? cluster->find("task_container_defaults") : nullptr, "cluster");
     tokens(cluster ? cluster->find("tokens") : nullptr);
     const auto* tls = cluster ? cluster->find("tls") : nullptr;
     const auto* listen = cluster ? cluster->find("listen") : nullptr;
@@ -100,6 +102,12 @@ private:
                    std::string_view("_-").find(c) != std::string_view::npos;
           }))
         out_.fault(e.at, "pools." + e.key, "a pool's name has 1 to 64 letters, digits, _ and -", "");
+      const auto* tasks = e.what.find("task_container_defaults");
+      task_defaults(tasks, "pools." + e.key);
+      for (const char* key : {"startup_hook", "work_dir"})
+        if (const auto* own = e.what.entry_of(key); own && tasks && tasks->find(key))
+          out_.fault(own->at, "pools." + e.key + "." + key, "task_container_defaults of this pool has it too",
+                     "leave one of them out");
       quotas(e.what.find("quotas"), "pools." + e.key + ".quotas");
       fallbacks(e);
       provider(e.what.find("provider"), "pools." + e.key + ".provider");
@@ -116,6 +124,14 @@ private:
       if (e.what.is(kind::map) && !first)
         first = &e;
     }
+  }
+
+  /// Names each key without effect once, where it stands first.
+  void task_defaults(const node* x, const std::string& of) {
+    for (const auto& e : entries_of(x))
+      if (const auto why = idle_task_default(e.key);
+          !why.empty() && !e.what.is(kind::null) && idle_.insert(e.key).second)
+        out_.warn(e.at, of + ".task_container_defaults." + e.key, "has no effect: " + std::string(why));
   }
 
   const node* fallback_of(const std::string& pool) const {
@@ -355,6 +371,7 @@ private:
 
   const node& root_;
   cluster_reader& out_;
+  std::set<std::string> idle_; ///< keys of task_container_defaults that were named
 };
 
 } // namespace

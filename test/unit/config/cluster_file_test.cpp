@@ -334,10 +334,82 @@ TEST(ClusterFile, ReadsItsExperimentsWithTheDefaultsBelow) {
   EXPECT_NE(faults(w.load()).find("/w/e.yaml:1:18 searcher.name"), std::string::npos) << faults(w.load());
 }
 
+TEST(ClusterFile, LaysTheTaskDefaultsOfAPoolOverThoseOfTheCluster) {
+  const auto got = load(
+    "troupe: 1\n"
+    "cluster:\n"
+    "  task_container_defaults:\n"
+    "    environment_variables: [A=cluster, B=cluster]\n"
+    "    startup_hook: of the cluster\n"
+    "    work_dir: /cluster\n"
+    "    preemption_timeout: 100\n"
+    "    registry_auth: {username: u, password: PPP}\n"
+    "pools:\n"
+    "  gpu: {default: true, task_container_defaults: {environment_variables: [A=pool], work_dir: /pool}}\n"
+    "  cpu: {startup_hook: of the pool}\n");
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  EXPECT_EQ(got.config.dump().find("PPP"), std::string::npos) << "credentials of a registry are not kept";
+  EXPECT_TRUE(configuration_faults(got.config).empty()) << configuration_faults(got.config).front();
+  const auto gpu = task_defaults(got.config, "gpu"), cpu = task_defaults(got.config, "cpu");
+  EXPECT_EQ(gpu["environment_variables"]["cpu"], value::array({"A=pool", "B=cluster"}));
+  EXPECT_EQ(gpu["preemption_timeout"], 100);
+  EXPECT_EQ(cpu["environment_variables"]["cpu"], value::array({"A=cluster", "B=cluster"}));
+  EXPECT_EQ(tasks_of_pool(got.config, "gpu").work_dir, "/pool");
+  EXPECT_EQ(tasks_of_pool(got.config, "gpu").startup_hook, "of the cluster");
+  EXPECT_EQ(tasks_of_pool(got.config, "cpu").work_dir, "/cluster");
+  EXPECT_EQ(tasks_of_pool(got.config, "cpu").startup_hook, "of the pool");
+  EXPECT_FALSE(pool_settings(got.config, "gpu").contains("task_container_defaults"));
+  EXPECT_TRUE(task_defaults(load("troupe: 1\n").config, "default").is_null());
+  EXPECT_TRUE(task_defaults(value(), "default").is_null());
+}
+
+TEST(ClusterFile, NamesEachTaskDefaultWithoutEffectOnce) {
+  const auto got = load("troupe: 1\n"
+                        "cluster:\n"
+                        "  task_container_defaults: {image: x, shm_size_bytes: 1024}\n"
+                        "pools:\n"
+                        "  a:\n"
+                        "    task_container_defaults:\n"
+                        "      image: y\n"
+                        "      network_mode: host\n");
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  std::string said;
+  for (const auto& one : got.warnings)
+    said += std::to_string(one.line) + ":" + std::to_string(one.column) + " " + one.path + ": " +
+            one.message + "\n";
+  EXPECT_EQ(
+    said, "3:29 cluster.task_container_defaults.image: has no effect: tasks are processes of the hosts, "
+          "without images\n"
+          "8:7 pools.a.task_container_defaults.network_mode: has no effect: tasks have the host's network\n");
+}
+
+TEST(ClusterFile, RefusesTaskDefaultsWithTheirPlaces) {
+  EXPECT_EQ(
+    faults(load("troupe: 1\n"
+                "cluster: {task_container_defaults: {startup_hok: x, work_dir: here}}\n"
+                "pools:\n"
+                "  a: {task_container_defaults: {preemption_timeout: 0, shm_size_bytes: many}}\n"
+                "  b: {startup_hook: x, task_container_defaults: {startup_hook: y}}\n")),
+    "lab.yaml:2:37 cluster.task_container_defaults.startup_hok: unknown key 'startup_hok'\n"
+    "lab.yaml:2:63 cluster.task_container_defaults.work_dir: expected an absolute path, got 'here'\n"
+    "lab.yaml:4:53 pools.a.task_container_defaults.preemption_timeout: must be at least 1, got 0\n"
+    "lab.yaml:4:72 pools.a.task_container_defaults.shm_size_bytes: expected an integer, got a string, "
+    "'many'\n"
+    "lab.yaml:5:7 pools.b.startup_hook: task_container_defaults of this pool has it too\n");
+  EXPECT_EQ(
+    configuration_faults(
+      {{"troupe", 1},
+       {"cluster",
+        {{"task_container_defaults", {{"registry_auth", {{"username", "u"}, {"password", "p"}}}}}}}}),
+    std::vector<std::string>{"cluster.task_container_defaults.registry_auth: a registry's credentials do "
+                             "not belong into a configuration"});
+}
+
 TEST(ClusterFile, ExplainsEveryKey) {
-  for (auto key :
-       {"storage.type", "users.tokens.name", "nodes.ssh.known_hosts", "pools.preemption",
-        "pools.main.preemption", "cluster.listen", "defaults.max_restarts", "nodes[0].pool", "troupe"}) {
+  for (auto key : {"storage.type", "users.tokens.name", "nodes.ssh.known_hosts", "pools.preemption",
+                   "pools.main.preemption", "cluster.listen", "cluster.task_container_defaults.work_dir",
+                   "pools.gpu.task_container_defaults.startup_hook", "defaults.max_restarts", "nodes[0].pool",
+                   "troupe"}) {
     auto text = explain_cluster_key(key);
     ASSERT_TRUE(text) << key;
     EXPECT_NE(text->find("default:"), std::string::npos) << *text;
