@@ -60,13 +60,17 @@ value as_checkpoint_storage(const value& s) {
   return out;
 }
 
-std::vector<std::string> fallback_of(const value& cluster, const std::string& pool) {
+std::vector<std::string> names_of_pool(const value& cluster, const std::string& pool, const char* key) {
   std::vector<std::string> out;
-  if (const auto& list = part(part(part(cluster, "pools"), pool.c_str()), "fallback"); list.is_array())
+  if (const auto& list = part(part(part(cluster, "pools"), pool.c_str()), key); list.is_array())
     for (const auto& one : list)
       if (one.is_string())
         out.push_back(one.get<std::string>());
   return out;
+}
+
+std::vector<std::string> fallback_of(const value& cluster, const std::string& pool) {
+  return names_of_pool(cluster, pool, "fallback");
 }
 
 /// Whether who falls back from `from`, and on, comes to `to`.
@@ -132,7 +136,8 @@ value pool_settings(const value& cluster, std::string_view pool) {
   auto settings = part(part(cluster, "pools"), std::string(pool).c_str());
   if (!settings.is_object())
     return value::object();
-  for (const char* other : {"default", "defaults", "provider", "startup_hook", "work_dir", tasks_key})
+  for (const char* other :
+       {"default", "defaults", "provider", "startup_hook", "work_dir", "workspaces", tasks_key})
     settings.erase(other);
   for (auto it = settings.begin(); it != settings.end();)
     it = it->is_null() ? settings.erase(it) : std::next(it);
@@ -204,6 +209,10 @@ result<std::string> pool_of_experiment(const value& cluster, const value& settin
                                 "' in this cluster\nhint: one of " + known};
 }
 
+std::vector<std::string> workspaces_of_pool(const value& cluster, std::string_view pool) {
+  return names_of_pool(cluster, std::string(pool), "workspaces");
+}
+
 value task_defaults(const value& cluster, std::string_view pool) {
   const auto& s = *schemas().at("task-container-defaults");
   const auto normal = [&](const value& said) {
@@ -255,6 +264,8 @@ std::vector<std::string> configuration_faults(const value& cluster) {
   if (defaults > 1)
     out.emplace_back("pools: more than one is the default");
   fallback_faults(cluster, out);
+  if (const auto usual = default_pool(cluster); !workspaces_of_pool(cluster, usual).empty())
+    out.push_back("pools." + usual + ".workspaces: the default pool is everyone's");
   const auto no_registry = [&](const value& of, const std::string& place) {
     if (!part(part(of, tasks_key), "registry_auth").is_null())
       out.push_back(place + "." + tasks_key +

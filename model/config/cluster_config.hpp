@@ -44,6 +44,9 @@ std::optional<std::map<std::string, std::string>> labels_of_agent(const value& c
 /// that name.
 result<std::string> pool_of_experiment(const value& cluster, const value& settings);
 
+/// Names of the workspaces that the file binds the pool to; none: it says nothing.
+std::vector<std::string> workspaces_of_pool(const value& cluster, std::string_view pool);
+
 /// `task_container_defaults` of the pool over those of the cluster, normal; null where there are none.
 value task_defaults(const value& cluster, std::string_view pool);
 

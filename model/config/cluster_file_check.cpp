@@ -96,6 +96,7 @@ private:
 
   void pools() {
     const entry* first = nullptr;
+    bindings();
     for (const auto& e : entries_of(root_.find("pools"))) {
       if (e.key.empty() || e.key.size() > 64 || !std::all_of(e.key.begin(), e.key.end(), [](char c) {
             return std::isalnum(static_cast<unsigned char>(c)) ||
@@ -123,6 +124,27 @@ private:
                    "leave default: true to one of them");
       if (e.what.is(kind::map) && !first)
         first = &e;
+    }
+  }
+
+  /// Which workspaces there are is known where the file is applied.
+  void bindings() {
+    const auto& pools = entries_of(root_.find("pools"));
+    const bool chosen =
+      std::any_of(pools.begin(), pools.end(), [](const entry& e) { return is_true(e.what.find("default")); });
+    for (std::size_t i = 0; i < pools.size(); ++i) {
+      const auto* list = pools[i].what.find("workspaces");
+      if (!list || !list->is(kind::list) || list->items.empty())
+        continue;
+      const auto path = "pools." + pools[i].key + ".workspaces";
+      if (chosen ? is_true(pools[i].what.find("default")) : i == 0)
+        out_.fault(list->at, path, "the default pool is everyone's: it cannot be bound to workspaces",
+                   chosen ? "leave workspaces out" : "give another pool default: true");
+      std::set<std::string> named;
+      for (std::size_t k = 0; k < list->items.size(); ++k)
+        if (const auto& one = list->items[k]; one.is(kind::string) && !named.insert(one.text).second)
+          out_.fault(one.at, path + "[" + std::to_string(k) + "]", "'" + one.text + "' is named twice",
+                     "leave one out");
     }
   }
 

@@ -228,6 +228,9 @@ faults with `troupe check FILE`. `troupe: 1` alone is a cluster. This page is ma
 - `task_container_defaults` has the keys of Determined's. `environment_variables`, `bind_mounts`, `startup_hook`, `work_dir`,
   `shm_size_bytes`, `preemption_timeout` and `log_policies` have effect; the others are accepted, and each is named once.
   Those of a pool lie over the cluster's: a variable, a mount or a policy of the same name is replaced, others are added.
+- `pools.NAME.workspaces` and the bindings of the API (`.../resource-pools/NAME/workspace-bindings`) add up: a workspace that one of
+  the two names may use the pool, others may not. The API shows both and takes away its own alone. A name means whichever
+  workspace has it; `apply` and `up` say which have none yet. A pool whose names have none is nobody's.
 
 | key | type | default | meaning | example |
 |---|---|---|---|---|

@@ -233,6 +233,11 @@ shape& pool(schema_table& t, shape_ref partial, shape_ref tasks) {
      like(quiet(unset("work_dir", &text_that(t, starts_at_root, "an absolute path"),
                       "Working directory of tasks that name none; $AGENT_USER and $DET_USER are filled in.")),
           "/home/$AGENT_USER"),
+     like(
+       quiet(unset("workspaces", list_of(t, text(t)),
+                   "Names of workspaces that alone may use the pool, beside those that the API binds it to "
+                   "(default: where the API binds it to none, everyone's). Not of the default pool.")),
+       "[ vision, speech ]"),
      like(quiet(unset("task_container_defaults", tasks,
                       "Defaults of all tasks of this pool, merged over those of the cluster.")),
           "{ environment_variables: [ HF_HOME=/data/hf ] }"),

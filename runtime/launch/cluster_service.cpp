@@ -79,6 +79,9 @@ struct cluster_service::inside {
       commands::configuration_put{what.config, what.secrets, {}, live->value("revision", std::uint64_t{0})});
     if (!done)
       return done.error();
+    for (const auto& warning : done->value("warnings", value::array()))
+      if (warning.is_string())
+        print("warning: " + warning.get<std::string>());
     for (const auto& token : done->value("tokens", value::array()))
       print("token " + token.value("user", std::string()) + "." + token.value("name", std::string()) +
             " is in " + token.value("file", std::string()));

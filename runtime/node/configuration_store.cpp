@@ -132,7 +132,9 @@ result<value> configuration_store::on(const commands::configuration_put& order) 
     how_.watch(in_force_);
   if (!tokens)
     return tokens.error();
-  return value{{"revision", revision_}, {"tokens", std::move(*tokens)}};
+  return value{{"revision", revision_},
+               {"tokens", std::move(*tokens)},
+               {"warnings", recorded->value("warnings", value::array())}};
 }
 
 result<value> configuration_store::settle_users(const value& before, const value& wanted,

@@ -405,6 +405,24 @@ TEST(ClusterFile, RefusesTaskDefaultsWithTheirPlaces) {
                              "not belong into a configuration"});
 }
 
+TEST(ClusterFile, BindsPoolsToWorkspacesButNotTheDefaultOne) {
+  const auto got = load("troupe: 1\npools:\n  a: {}\n  b: {workspaces: [vision, speech]}\n");
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  EXPECT_EQ(workspaces_of_pool(got.config, "b"), (std::vector<std::string>{"vision", "speech"}));
+  EXPECT_TRUE(workspaces_of_pool(got.config, "a").empty());
+  EXPECT_FALSE(pool_settings(got.config, "b").contains("workspaces"));
+  EXPECT_TRUE(configuration_faults(got.config).empty());
+  EXPECT_EQ(
+    faults(load("troupe: 1\npools:\n  a: {workspaces: [x]}\n  b: {workspaces: [y, y, 7]}\n")),
+    "lab.yaml:3:19 pools.a.workspaces: the default pool is everyone's: it cannot be bound to workspaces\n"
+    "lab.yaml:4:23 pools.b.workspaces[1]: 'y' is named twice\n"
+    "lab.yaml:4:26 pools.b.workspaces[2]: expected a string, got an integer, 7\n");
+  EXPECT_EQ(faults(load("troupe: 1\npools:\n  a: {workspaces: [x]}\n  b: {default: true}\n")), "");
+  EXPECT_EQ(configuration_faults(
+              {{"troupe", 1}, {"pools", {{"a", {{"default", true}, {"workspaces", value::array({"x"})}}}}}}),
+            std::vector<std::string>{"pools.a.workspaces: the default pool is everyone's"});
+}
+
 TEST(ClusterFile, ExplainsEveryKey) {
   for (auto key : {"storage.type", "users.tokens.name", "nodes.ssh.known_hosts", "pools.preemption",
                    "pools.main.preemption", "cluster.listen", "cluster.task_container_defaults.work_dir",
