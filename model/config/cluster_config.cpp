@@ -170,6 +170,10 @@ lease_settings leases(const value& cluster) {
   return out;
 }
 
+std::optional<duration> log_retention(const value& cluster) {
+  return parse_duration(text(part(cluster, "cluster"), "log_retention")); // "never" is none
+}
+
 bool has_pool(const value& cluster, std::string_view pool) {
   auto names = pool_names(cluster);
   return std::find(names.begin(), names.end(), pool) != names.end();

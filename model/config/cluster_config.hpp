@@ -32,6 +32,10 @@ struct lease_settings {
 };
 lease_settings leases(const value& cluster);
 
+/// `cluster.log_retention`: time for which logs of ended tasks are kept whose experiment says nothing; none:
+/// for ever.
+std::optional<duration> log_retention(const value& cluster);
+
 /// The pool of the agent `name`: what the file says of that node, else the one that the agent asks for, else
 /// the default one.
 std::string pool_of_agent(const value& cluster, std::string_view name, std::string_view wish = {});

@@ -60,6 +60,8 @@ bool is_idle_time(std::string_view x) { return x == "off" || go_duration(x).has_
 
 bool is_wait(std::string_view x) { return parse_duration(x).has_value(); }
 
+bool is_keeping(std::string_view x) { return x == "never" || is_wait(x); }
+
 bool is_version(const node& x) {
   const auto* version = x.find("troupe");
   return !version || (version->is_integer() && version->as_double() == 1);
@@ -419,6 +421,11 @@ void add_cluster_file(schema_table& t) {
        "0.0.0.0:8082"),
      like(quiet(unset("webhooks", &webhooks, webhooks.doc)), "{ base_url: 'https://head.lab:8080' }"),
      like(quiet(unset("task_container_defaults", &tasks, tasks.doc)), "{ startup_hook: module load cuda }"),
+     like(
+       quiet(unset("log_retention", &text_that(t, is_keeping, "a duration as 12h, 90d, or never"),
+                   "Time after its end after which the log of a task is erased, where the experiment's own "
+                   "retention_policy and `det e set log-retention` say nothing else (default: never).")),
+       "90d"),
      like(quiet(unset("notebook_timeout", &text_that(t, is_idle_time, "a time as 2h or 1h30m, or off"),
                       "Time without use after which a notebook ends that says nothing else (default: off).")),
           "8h"),

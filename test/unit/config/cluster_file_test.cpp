@@ -405,6 +405,21 @@ TEST(ClusterFile, RefusesTaskDefaultsWithTheirPlaces) {
                              "not belong into a configuration"});
 }
 
+TEST(ClusterFile, SaysHowLongLogsAreKept) {
+  const auto of = [](const std::string& text) {
+    return log_retention(load("troupe: 1\ncluster: {log_retention: " + text + "}\n").config);
+  };
+  EXPECT_EQ(of("90d"), std::optional<duration>(std::chrono::hours(24 * 90)));
+  EXPECT_EQ(of("12h"), std::optional<duration>(std::chrono::hours(12)));
+  EXPECT_FALSE(of("never"));
+  EXPECT_FALSE(log_retention(load("troupe: 1\n").config));
+  EXPECT_FALSE(log_retention(value()));
+  EXPECT_EQ(faults(load("troupe: 1\ncluster: {log_retention: soon}\n")),
+            "lab.yaml:2:26 cluster.log_retention: expected a duration as 12h, 90d, or never, got 'soon'\n");
+  EXPECT_EQ(faults(load("troupe: 1\ncluster: {log_retention: 90}\n")),
+            "lab.yaml:2:26 cluster.log_retention: expected a string, got an integer, 90\n");
+}
+
 TEST(ClusterFile, BindsPoolsToWorkspacesButNotTheDefaultOne) {
   const auto got = load("troupe: 1\npools:\n  a: {}\n  b: {workspaces: [vision, speech]}\n");
   ASSERT_TRUE(got.ok()) << got.rendered();
