@@ -61,6 +61,19 @@ def test_stock_client_runs_a_command_and_prints_its_lines(cluster):
     assert status == 200 and one["command"]["workspaceId"] == 1 and one["config"]["resources"]["slots"] == 1
 
 
+def test_a_command_is_in_the_usage_with_its_own_kind(cluster):
+    uuid = UUID.search(det(cluster, "cmd", "run", "true").stdout)[0]
+    span = "timestampAfter=2020-01-01T00:00:00Z&timestampBefore=2099-01-01T00:00:00Z"
+    [one] = cluster.call(f"/api/v1/resources/allocation/raw?{span}")[1]["resourceEntries"]
+    assert (one["kind"], one["username"], one["slots"], one["experimentId"]) == ("command", "determined", 1, 0), one
+    line = det(cluster, "resources", "raw", "2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z").stdout.splitlines()[1]
+    assert line.startswith(",command,determined,,1,"), line
+    request = cluster.request("/resources/allocation/allocations-csv?timestamp_after=2020-01-01T00:00:00Z&timestamp_before=2099-01-01T00:00:00Z")
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        line = answer.read().decode().splitlines()[1]
+    assert line.startswith(f"{uuid}.1,COMMAND,determined,Uncategorized,,1,") and line.endswith(",default"), line
+
+
 def test_several_words_are_no_shells_and_files_are_there(cluster, tmp_path):
     context = tmp_path / "context"
     context.mkdir()
