@@ -174,6 +174,15 @@ std::optional<duration> log_retention(const value& cluster) {
   return parse_duration(text(part(cluster, "cluster"), "log_retention")); // "never" is none
 }
 
+std::vector<std::string> feature_switches(const value& cluster) {
+  std::vector<std::string> out{"streaming_updates"};
+  if (const auto& list = part(part(cluster, "cluster"), "feature_switches"); list.is_array())
+    for (const auto& one : list)
+      if (one.is_string() && std::find(out.begin(), out.end(), one.get<std::string>()) == out.end())
+        out.push_back(one.get<std::string>());
+  return out;
+}
+
 bool has_pool(const value& cluster, std::string_view pool) {
   auto names = pool_names(cluster);
   return std::find(names.begin(), names.end(), pool) != names.end();
@@ -270,6 +279,8 @@ std::vector<std::string> configuration_faults(const value& cluster) {
   fallback_faults(cluster, out);
   if (const auto usual = default_pool(cluster); !workspaces_of_pool(cluster, usual).empty())
     out.push_back("pools." + usual + ".workspaces: the default pool is everyone's");
+  if (!part(part(part(cluster, "cluster"), "webhooks"), "signing_key").is_null())
+    out.emplace_back("cluster.webhooks.signing_key: a key does not belong into a configuration");
   const auto no_registry = [&](const value& of, const std::string& place) {
     if (!part(part(of, tasks_key), "registry_auth").is_null())
       out.push_back(place + "." + tasks_key +

@@ -36,6 +36,9 @@ lease_settings leases(const value& cluster);
 /// for ever.
 std::optional<duration> log_retention(const value& cluster);
 
+/// What clients are told to be switched on: streaming_updates, then `cluster.feature_switches`, each once.
+std::vector<std::string> feature_switches(const value& cluster);
+
 /// The pool of the agent `name`: what the file says of that node, else the one that the agent asks for, else
 /// the default one.
 std::string pool_of_agent(const value& cluster, std::string_view name, std::string_view wish = {});

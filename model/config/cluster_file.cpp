@@ -83,6 +83,23 @@ void take_passwords(node& root, const file_world& world, cluster_reader& reader,
   }
 }
 
+/// The key of signatures leaves the configuration, too.
+void take_signing_key(node& root, cluster_reader& reader, value& secrets) {
+  auto* cluster = child(root, "cluster");
+  auto* webhooks = cluster ? child(*cluster, "webhooks") : nullptr;
+  const auto* key = webhooks ? webhooks->find("signing_key") : nullptr;
+  if (!key)
+    return;
+  if (key->is(kind::string) && key->text.find_first_of("\r\n") == std::string::npos && !key->text.empty())
+    secrets["webhooks"]["signing_key"] = key->text;
+  else if (key->is(kind::string))
+    reader.fault(key->at, "cluster.webhooks.signing_key", "a key is one line of text", "");
+  if (webhooks->find("signing_key_file"))
+    reader.fault(webhooks->entry_of("signing_key")->at, "cluster.webhooks.signing_key",
+                 "there is a signing_key_file too", "leave one of them out");
+  std::erase_if(webhooks->entries, [](const entry& e) { return e.key == "signing_key"; });
+}
+
 /// Reads the experiments' own files: their faults are the cluster file's too. Gives each its name.
 void check_experiments(const node& root, value& config, const file_world& world, cluster_reader& reader) {
   const auto* list = root.find("experiments");
@@ -218,6 +235,7 @@ cluster_file load_cluster_file(const std::string& path, const file_world& world)
     out.settings = count_scalars(root);
     out.from_environment = static_cast<int>(reader.variables.size());
     take_passwords(root, world, reader, out.secrets);
+    take_signing_key(root, reader, out.secrets);
     expand_nodes(root, reader);
     check_cluster(root, reader);
     if (reader.faults.empty()) {

@@ -98,7 +98,8 @@ cluster_plan plan_cluster(const value& in_force, const value& wanted, const valu
     live = {{"cluster", {{"name", "troupe"}}}, {"pools", {{"default", pool_without_file()}}}};
   planner plan(out);
   auto of_live = part(live, "cluster"), of_wanted = part(wanted, "cluster");
-  for (const char* key : {"task_container_defaults", "log_retention"}) { // read at each use
+  for (const char* key :
+       {"task_container_defaults", "log_retention", "feature_switches"}) { // read at each use
     plan.fields(std::string("cluster.") + key, part(of_live, key), part(of_wanted, key), "");
     for (auto* one : {&of_live, &of_wanted})
       if (one->is_object())

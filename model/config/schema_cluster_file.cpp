@@ -368,6 +368,9 @@ void add_cluster_file(schema_table& t) {
                    "File whose first line is the key of signatures (default: a key that the master makes at "
                    "its first start).")),
        "/etc/troupe/webhook-key"),
+     like(quiet(unset("signing_key", text(t),
+                      "The key itself as text; signing_key_file or ${VARIABLE} keeps it out of this file.")),
+          "${WEBHOOK_KEY}"),
      like(quiet(unset(
             "allow", list_of(t, text(t)),
             "Hosts, addresses and ranges of receivers in the own network; without them only a master on "
@@ -421,6 +424,11 @@ void add_cluster_file(schema_table& t) {
        "0.0.0.0:8082"),
      like(quiet(unset("webhooks", &webhooks, webhooks.doc)), "{ base_url: 'https://head.lab:8080' }"),
      like(quiet(unset("task_container_defaults", &tasks, tasks.doc)), "{ startup_hook: module load cuda }"),
+     like(
+       quiet(unset("feature_switches", list_of(t, text(t)),
+                   "Words that clients find in `featureSwitches` of GET /api/v1/master; nothing else reads "
+                   "them (default: streaming_updates alone).")),
+       "[ flat_runs ]"),
      like(
        quiet(unset("log_retention", &text_that(t, is_keeping, "a duration as 12h, 90d, or never"),
                    "Time after its end after which the log of a task is erased, where the experiment's own "

@@ -141,6 +141,9 @@ result<void> cluster_service::read(node::node_options& options) {
   }
   options.strict_queue = cluster.value("strict_job_queue_control", value()) == value(true);
   options.proxy_listen = text("proxy_listen");
+  if (const auto key = inside_->read.secrets.value(value::json_pointer("/webhooks/signing_key"), value());
+      key.is_string())
+    options.webhook_key = key.get<std::string>();
   if (auto tls = cluster.find("tls"); tls != cluster.end() && tls->is_object()) {
     if (options.tls_dir.empty())
       options.tls_dir = tls->value("dir", std::string());

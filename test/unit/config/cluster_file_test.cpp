@@ -420,6 +420,28 @@ TEST(ClusterFile, SaysHowLongLogsAreKept) {
             "lab.yaml:2:26 cluster.log_retention: expected a string, got an integer, 90\n");
 }
 
+TEST(ClusterFile, KeepsTheKeyOfWebhooksOutOfTheConfiguration) {
+  const auto got = load("troupe: 1\ncluster: {webhooks: {base_url: 'https://a', signing_key: KKK}}\n");
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  EXPECT_EQ(got.config["cluster"]["webhooks"], (value{{"base_url", "https://a"}}));
+  EXPECT_EQ(got.secrets, (value{{"webhooks", {{"signing_key", "KKK"}}}}));
+  EXPECT_EQ(got.resolved.find("KKK"), std::string::npos) << got.resolved;
+  EXPECT_EQ(faults(load("troupe: 1\ncluster: {webhooks: {signing_key: a, signing_key_file: b}}\n")),
+            "lab.yaml:2:22 cluster.webhooks.signing_key: there is a signing_key_file too\n");
+  EXPECT_EQ(faults(load("troupe: 1\ncluster: {webhooks: {signing_key: ''}}\n")),
+            "lab.yaml:2:35 cluster.webhooks.signing_key: a key is one line of text\n");
+  EXPECT_EQ(
+    configuration_faults({{"troupe", 1}, {"cluster", {{"webhooks", {{"signing_key", "a"}}}}}}),
+    std::vector<std::string>{"cluster.webhooks.signing_key: a key does not belong into a configuration"});
+}
+
+TEST(ClusterFile, SaysWhichSwitchesClientsFind) {
+  EXPECT_EQ(feature_switches(value()), std::vector<std::string>{"streaming_updates"});
+  EXPECT_EQ(
+    feature_switches(load("troupe: 1\ncluster: {feature_switches: [a, streaming_updates, a]}\n").config),
+    (std::vector<std::string>{"streaming_updates", "a"}));
+}
+
 TEST(ClusterFile, BindsPoolsToWorkspacesButNotTheDefaultOne) {
   const auto got = load("troupe: 1\npools:\n  a: {}\n  b: {workspaces: [vision, speech]}\n");
   ASSERT_TRUE(got.ok()) << got.rendered();
