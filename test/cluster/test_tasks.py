@@ -74,6 +74,31 @@ def test_a_command_is_in_the_usage_with_its_own_kind(cluster):
     assert line.startswith(f"{uuid}.1,COMMAND,determined,Uncategorized,,1,") and line.endswith(",default"), line
 
 
+def test_pools_are_bound_by_the_cluster_file_and_by_the_api(cluster, tmp_path):
+    file = tmp_path / "bound.yaml"
+    file.write_text("troupe: 1\npools: {default: {default: true}, gpu: {workspaces: [vision]}}\n")
+    said = cluster.cli("apply", "--yes", str(file))
+    assert "pools.gpu.workspaces: there is no workspace 'vision' yet" in said.stdout + said.stderr, said
+    refused = det(cluster, "cmd", "run", "--config", "resources.resource_pool=gpu", "true", check=False)
+    assert refused.returncode != 0 and "does not exist or is not available" in refused.stdout + refused.stderr, refused
+    route = "/api/v1/resource-pools/gpu/workspace-bindings"
+    assert cluster.call(route)[1]["workspaceIds"] == []
+    vision = cluster.call("/api/v1/workspaces", {"name": "vision"})[1]["workspace"]["id"]
+    assert cluster.call(route)[1]["workspaceIds"] == [vision]
+    assert "gpu" in cluster.call(f"/api/v1/workspaces/{vision}/available-resource-pools")[1]["resourcePools"]
+    assert "gpu" not in cluster.call("/api/v1/workspaces/1/available-resource-pools")[1]["resourcePools"]
+    kept = det(cluster, "resource-pool", "bindings", "remove", "gpu", "vision", user="admin", check=False)
+    assert kept.returncode != 0 and "by the cluster file" in kept.stdout + kept.stderr, kept
+    det(cluster, "resource-pool", "bindings", "add", "gpu", "Uncategorized", user="admin")
+    assert cluster.call(route)[1]["workspaceIds"] == [1, vision]
+    cluster.kill_node()
+    cluster.up(slots=2)
+    assert cluster.call(route)[1]["workspaceIds"] == [1, vision]
+    file.write_text("troupe: 1\npools: {default: {default: true}, gpu: {}}\n")
+    cluster.cli("apply", "--yes", str(file))
+    assert cluster.call(route)[1]["workspaceIds"] == [1], "what the API said stays"
+
+
 def test_several_words_are_no_shells_and_files_are_there(cluster, tmp_path):
     context = tmp_path / "context"
     context.mkdir()

@@ -134,7 +134,7 @@ TEST_F(RetentionActor, ErasesTheLogsOfOtherTasksAfterTheTimeOfTheCluster) {
     if (id == shell)
       facts.push_back(encode(task_ended{t0}));
     keep(entity(id), std::move(facts));
-    ASSERT_TRUE(journal->log({id, {{1, t0, {id, {1}}, "a", 0, "stdout", "", "a line"}}, "spool", 1}));
+    ASSERT_TRUE(journal->log({id, {{1, t0, {id, {1}}, "a", 0, "stdout", "", "a line"}}, to_string(id), 1}));
   }
   ASSERT_TRUE(journal->commit());
   auto answer = self->request(retention, 60s, clean_logs{});
