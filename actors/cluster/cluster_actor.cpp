@@ -822,11 +822,11 @@ private:
       out.default_priority = given.get<int>();
     return out;
   }
-  /// Where its next run asks, or, of one that has ended, would ask.
   bool pool_takes(const std::string& pool, workspace_id to) const {
     return may_use(machine_->rules, machine_->where, machine_->who.configuration(), pool, to);
   }
 
+  /// Where its next run asks, or, of one that has ended, would ask.
   std::string pool_name_of(const experiment_row& row) const {
     if (auto pool = machine_->who.pool_of(row.id); !pool.empty())
       return pool;
