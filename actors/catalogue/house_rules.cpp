@@ -215,11 +215,16 @@ house_rules::decided house_rules::bind(const commands::pool_bind& wanted, const 
   return std::vector{note(pool_bound{now, by, wanted.pool, std::move(workspaces)})};
 }
 
-bool house_rules::may_use(const std::string& pool, workspace_id in) const {
+bool house_rules::is_bound(const std::string& pool) const {
   auto at = bindings_.find(pool);
-  return at == bindings_.end() || at->second.workspaces.empty() ||
-         std::find(at->second.workspaces.begin(), at->second.workspaces.end(), in) !=
-           at->second.workspaces.end();
+  return at != bindings_.end() && !at->second.workspaces.empty();
+}
+
+bool house_rules::may_use(const std::string& pool, workspace_id in) const {
+  if (!is_bound(pool))
+    return true;
+  const auto& to = bindings_.at(pool).workspaces;
+  return std::find(to.begin(), to.end(), in) != to.end();
 }
 
 house_rules::decided house_rules::make(const commands::webhook_create& wanted, const std::string& by,

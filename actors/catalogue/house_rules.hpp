@@ -40,7 +40,9 @@ public:
   result<void> check_change(workspace_id in, const commands::experiment_set& wanted) const;
   value constraints_of(workspace_id in, const char* kind = "EXPERIMENT") const;
   const std::map<webhook_id, webhook_changed>& webhooks() const { return webhooks_; }
-  /// Whether work of the workspace may use the pool.
+  /// Whether the API binds the pool to any workspace.
+  bool is_bound(const std::string& pool) const;
+  /// Whether work of the workspace may use the pool, as far as the API says so.
   bool may_use(const std::string& pool, workspace_id in) const;
 
   void replay(const rule_fact& fact);

@@ -133,6 +133,7 @@ result<accepted_config> accept_config(const value& text, const std::string& file
   if (!pool)
     return error{errc::invalid, file + ": " + pool.error().what};
   around.workspace_checkpoint_storage = below.workspace_checkpoint_storage;
+  around.task_container_defaults = config::task_defaults(cluster, *pool);
   auto defaults = config::experiment_defaults(cluster, *pool);
   if (!below.template_config.is_null() && !defaults.is_null()) {
     auto both = config::merge_as("experiment", to_json(below.template_config), "template", to_json(defaults),

@@ -6,6 +6,7 @@
 #include "model/config/document.hpp"
 #include "model/config/duration_text.hpp"
 #include "model/config/experiment_config.hpp"
+#include "model/config/layers.hpp"
 
 #include <set>
 
@@ -50,14 +51,21 @@ result<value> over(const char* schema, const value& high, const char* high_name,
   return both.ok() ? result<value>(std::move(both.config)) : unfit(both, text);
 }
 
-/// What the defaults of a pool say of tasks in general.
-value pool_layer(const value& cluster, const std::string& pool) {
+/// What the defaults of a pool say of tasks in general, for one with so many slots.
+result<value> pool_layer(task_kind kind, const value& cluster, const std::string& pool, std::int64_t slots) {
   const auto all = config::experiment_defaults(cluster, pool);
   value out;
   for (const char* key : {"environment", "bind_mounts"})
     if (auto one = member(all, key); !one.is_null())
       out[key] = std::move(one);
-  return out;
+  const auto tasks = config::task_defaults(cluster, pool);
+  if (tasks.is_null())
+    return out;
+  auto below = config::as_experiment_layer(tasks, slots);
+  below.erase("log_policies"); // of trials
+  if (kind != task_kind::generic)
+    below.erase("preemption_timeout");
+  return over(schema_of(kind), out, "defaults of the pool", below, "task_container_defaults");
 }
 
 /// The entrypoint that clients see: the kind's script, and behind it the words of the user.
@@ -168,7 +176,11 @@ result<accepted_task> accept_task(task_id id, const value& text, const std::stri
   if (below.may_use && !below.may_use(out.pool))
     return unfit("resource pool " + out.pool + " does not exist or is not available to the workspace");
 
-  merged = over(schema, *merged, file.c_str(), pool_layer(below.cluster, out.pool), "defaults of the pool");
+  const auto of_pool =
+    pool_layer(kind, below.cluster, out.pool, static_cast<std::int64_t>(number_in(slots).value_or(1)));
+  if (!of_pool)
+    return of_pool.error();
+  merged = over(schema, *merged, file.c_str(), *of_pool, "defaults of the pool");
   if (merged && !below.invariant.is_null())
     merged = over(schema, below.invariant, "config policies", *merged, file.c_str());
   if (!merged)

@@ -3,6 +3,7 @@
 #include "actors/catalogue/catalogue_commands.hpp"
 #include "actors/catalogue/house_changes.hpp"
 #include "actors/catalogue/place_changes.hpp"
+#include "actors/catalogue/pool_bindings.hpp"
 #include "actors/catalogue/task_defaults.hpp"
 #include "actors/cluster/accepted_config.hpp"
 #include "actors/cluster/cluster_explain_part.hpp"
@@ -686,7 +687,7 @@ private:
       const auto pool = config::pool_of_experiment(machine_->who.configuration(), *config);
       if (!pool)
         return pool.error();
-      if (!machine_->rules.may_use(*pool, workspace))
+      if (!pool_takes(*pool, workspace))
         return error{errc::invalid, "resource pool '" + *pool + "' is not available in its workspace"};
       if (auto no = too_large(*config))
         return *no;
@@ -821,6 +822,10 @@ private:
       out.default_priority = given.get<int>();
     return out;
   }
+  bool pool_takes(const std::string& pool, workspace_id to) const {
+    return may_use(machine_->rules, machine_->where, machine_->who.configuration(), pool, to);
+  }
+
   /// Where its next run asks, or, of one that has ended, would ask.
   std::string pool_name_of(const experiment_row& row) const {
     if (auto pool = machine_->who.pool_of(row.id); !pool.empty())
@@ -849,6 +854,8 @@ private:
     auto decided = change(machine_->records, x, by.user, self_->now());
     if (!decided)
       return refused(decided.error());
+    if constexpr (configures)
+      decided->answer["warnings"] = unknown_workspaces(x.configuration, machine_->where);
     std::vector<cluster_fact> facts;
     for (const auto& one : decided->facts)
       std::visit([&](const auto& f) { facts.emplace_back(f); }, one);
@@ -1246,7 +1253,7 @@ private:
     if (auto fine = check_constraints(settings, machine_->rules.constraints_of(workspace)); !fine)
       return fine.error();
     if (auto pool = config::pool_of_experiment(machine_->who.configuration(), settings);
-        pool && !machine_->rules.may_use(*pool, workspace))
+        pool && !pool_takes(*pool, workspace))
       return error{errc::invalid,
                    "resource pool '" + *pool + "' is not available in workspace '" + place.name + "'"};
     if (auto fine = resolve_source(settings); !fine)

@@ -1,5 +1,6 @@
 #include "actors/cluster/cluster_tasks_part.hpp"
 
+#include "actors/catalogue/pool_bindings.hpp"
 #include "actors/catalogue/task_defaults.hpp"
 #include "actors/cluster/accepted_task.hpp"
 #include "actors/shells/durable.hpp"
@@ -251,7 +252,7 @@ result<task_created> cluster_tasks::to_create(const std::string& user, commands:
   below.compute_pool = place.compute_pool;
   below.aux_pool = place.aux_pool;
   below.may_use = [this, workspace](const std::string& pool) {
-    return machine_.rules.may_use(pool, workspace);
+    return may_use(machine_.rules, machine_.where, machine_.who.configuration(), pool, workspace);
   };
   below.largest_agent = [this](const std::string& pool) { return machine_.who.largest_agent_in(pool); };
   auto accepted = accept_task(made.id, config, x.config_name, below);

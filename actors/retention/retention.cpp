@@ -37,8 +37,8 @@ retention_policy retention_of(const value& config) {
   const auto type = storage.is_object() ? storage.value("type", value()) : value();
   policy.deletes_here = type != "s3" && type != "gcs" && type != "azure";
   const auto logs = config.is_object() ? config.value("retention_policy", value()) : value();
-  if (auto days = whole(logs, "log_retention_days"); days && *days >= 0)
-    policy.log_days = static_cast<int>(std::min<std::int64_t>(*days, 32767));
+  if (auto days = whole(logs, "log_retention_days"); days)
+    policy.log_days = static_cast<int>(std::clamp<std::int64_t>(*days, -1, 32767));
   return policy;
 }
 
@@ -82,19 +82,21 @@ time_point sweep_due(std::string_view source, time_point ended) {
   return ended + std::chrono::hours(1);
 }
 
-std::optional<int> log_days(const retention_policy& policy, const std::vector<log_retention_changed>& changes,
-                            trial_id trial) {
+std::optional<duration> log_life(const retention_policy& policy,
+                                 const std::vector<log_retention_changed>& changes, trial_id trial,
+                                 std::optional<duration> usual) {
   const log_retention_changed* last = nullptr;
   for (const auto& one : changes)
     if ((!one.trial || one.trial == trial) && (!last || last->at <= one.at))
       last = &one;
-  if (!last)
-    return policy.log_days;
-  return last->days < 0 ? std::nullopt : std::optional{last->days};
+  const auto days = last ? std::optional<int>(last->days) : policy.log_days;
+  if (!days)
+    return usual;
+  return *days < 0 ? std::nullopt : std::optional<duration>(std::chrono::hours(24) * *days);
 }
 
-bool log_expired(const retention_policy& policy, time_point ended, time_point now) {
-  return policy.log_days && ended != time_point{} && ended + std::chrono::hours(24) * *policy.log_days <= now;
+bool log_expired(std::optional<duration> life, time_point ended, time_point now) {
+  return life && ended != time_point{} && ended + *life <= now;
 }
 
 bool removable(const checkpoint& saved) {

@@ -12,7 +12,7 @@ struct retention_policy {
   // How many checkpoints each rule keeps; a checkpoint goes when no rule keeps it.
   std::uint64_t experiment_best = 0, trial_best = 1, trial_latest = 1;
   bool deletes_here = true;    ///< false where checkpoints lie in a bucket, which only its own client reaches
-  std::optional<int> log_days; ///< days after a trial's end; none: the log is kept
+  std::optional<int> log_days; ///< days after a trial's end; -1: for ever; none: it says nothing
 };
 
 /// Keys that are absent or null have Determined's defaults.
@@ -38,13 +38,15 @@ std::vector<std::string> superfluous(const retention_policy& policy, bool smalle
 /// still finds all of them.
 time_point sweep_due(std::string_view source, time_point ended);
 
-/// Days after its end that the log of a trial is kept; none: for ever. `changes`: what was said of its
-/// experiment since; the last one that is about the trial counts.
-std::optional<int> log_days(const retention_policy& policy, const std::vector<log_retention_changed>& changes,
-                            trial_id trial);
+/// Time after its end for which the log of a trial is kept; none: for ever. `changes`: what was said of its
+/// experiment since; the last one that is about the trial counts. `usual`: of the cluster, where neither
+/// those nor the policy say anything.
+std::optional<duration> log_life(const retention_policy& policy,
+                                 const std::vector<log_retention_changed>& changes, trial_id trial,
+                                 std::optional<duration> usual);
 
-/// May the log of a trial go that ended at `ended`?
-bool log_expired(const retention_policy& policy, time_point ended, time_point now);
+/// May the log go of a task that ended at `ended` (0: it has not)?
+bool log_expired(std::optional<duration> life, time_point ended, time_point now);
 
 /// May the files of this checkpoint be removed by its place? Only what is named by the uuid itself.
 bool removable(const checkpoint& saved);

@@ -8,6 +8,7 @@
 #include "actors/shells/driven.hpp"
 #include "actors/shells/durable.hpp"
 #include "model/checkpoint_place.hpp"
+#include "model/config/cluster_config.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 #include "storage/keys.hpp"
 
@@ -354,7 +355,7 @@ private:
   // ---- logs
 
   struct cleaning {
-    std::vector<trial_id> left;
+    std::vector<task_id> left;
     std::uint64_t erased = 0;
     caf::typed_response_promise<logs_cleaned> promise;
   };
@@ -366,23 +367,36 @@ private:
     return work->promise;
   }
 
-  std::vector<trial_id> expired() {
-    std::vector<trial_id> out;
+  bool has_lines(task_id id) const {
+    const auto lines = peers_.reads->logs(id, 0, 1);
+    return lines && !lines->empty();
+  }
+
+  std::vector<task_id> expired() {
+    std::vector<task_id> out;
+    const auto configuration = peers_.reads->configuration();
+    if (!configuration)
+      return out; // what it says is not known: the next look finds them
+    const auto usual =
+      *configuration ? config::log_retention((*configuration)->configuration) : std::optional<duration>{};
+    for (const auto kind : {task_kind::command, task_kind::notebook, task_kind::shell, task_kind::tensorboard,
+                            task_kind::generic}) {
+      auto others = usual ? peers_.reads->other_tasks(kind) : std::vector<task_detail>{};
+      for (const auto& one : others ? *others : std::vector<task_detail>{})
+        if (log_expired(usual, one.ended, self_->now()) && has_lines(one.made.id))
+          out.push_back(one.made.id);
+    }
     auto experiments = peers_.reads->experiments();
     for (const auto& experiment : experiments ? *experiments : std::vector<experiment_row>{}) {
-      auto policy = retention_of(experiment.config);
-      const auto standing = policy;
+      const auto policy = retention_of(experiment.config);
       auto said =
         storage::records_of<log_retention_changed>(*peers_.reads, storage::keys::one(experiment.id.value));
-      auto trials = said && (policy.log_days || !said->empty()) ? peers_.reads->trials(experiment.id)
-                                                                : std::vector<trial_row>{};
-      for (const auto& trial : trials ? *trials : std::vector<trial_row>{}) {
-        policy.log_days = log_days(standing, *said, trial.id);
-        auto lines = log_expired(policy, trial.ended, self_->now()) ? peers_.reads->logs(trial.id, 0, 1)
-                                                                    : std::vector<log_line>{};
-        if (lines && !lines->empty())
+      auto trials = said && (usual || policy.log_days || !said->empty()) ? peers_.reads->trials(experiment.id)
+                                                                         : std::vector<trial_row>{};
+      for (const auto& trial : trials ? *trials : std::vector<trial_row>{})
+        if (log_expired(log_life(policy, *said, trial.id, usual), trial.ended, self_->now()) &&
+            has_lines(trial.id))
           out.push_back(trial.id);
-      }
     }
     return out;
   }
@@ -393,9 +407,9 @@ private:
         work->promise.deliver(logs_cleaned{work->erased});
       return;
     }
-    auto trial = work->left.back();
+    const auto task = work->left.back();
     work->left.pop_back();
-    self_->request(peers_.journal, journal_timeout, erase_log{trial, false})
+    self_->request(peers_.journal, journal_timeout, erase_log{task, false})
       .then(
         [this, work](const committed&) {
           ++work->erased;

@@ -11,6 +11,8 @@
 namespace troupe::config {
 namespace {
 
+constexpr const char* tasks_key = "task_container_defaults";
+
 const value& part(const value& x, const char* key) {
   static const value none;
   if (!x.is_object())
@@ -58,13 +60,17 @@ value as_checkpoint_storage(const value& s) {
   return out;
 }
 
-std::vector<std::string> fallback_of(const value& cluster, const std::string& pool) {
+std::vector<std::string> names_of_pool(const value& cluster, const std::string& pool, const char* key) {
   std::vector<std::string> out;
-  if (const auto& list = part(part(part(cluster, "pools"), pool.c_str()), "fallback"); list.is_array())
+  if (const auto& list = part(part(part(cluster, "pools"), pool.c_str()), key); list.is_array())
     for (const auto& one : list)
       if (one.is_string())
         out.push_back(one.get<std::string>());
   return out;
+}
+
+std::vector<std::string> fallback_of(const value& cluster, const std::string& pool) {
+  return names_of_pool(cluster, pool, "fallback");
 }
 
 /// Whether who falls back from `from`, and on, comes to `to`.
@@ -130,7 +136,8 @@ value pool_settings(const value& cluster, std::string_view pool) {
   auto settings = part(part(cluster, "pools"), std::string(pool).c_str());
   if (!settings.is_object())
     return value::object();
-  for (const char* other : {"default", "defaults", "provider", "startup_hook", "work_dir"})
+  for (const char* other :
+       {"default", "defaults", "provider", "startup_hook", "work_dir", "workspaces", tasks_key})
     settings.erase(other);
   for (auto it = settings.begin(); it != settings.end();)
     it = it->is_null() ? settings.erase(it) : std::next(it);
@@ -160,6 +167,19 @@ lease_settings leases(const value& cluster) {
   take("freeze", out.freeze);
   take("give_away", out.give_away);
   take("adopt", out.adopt);
+  return out;
+}
+
+std::optional<duration> log_retention(const value& cluster) {
+  return parse_duration(text(part(cluster, "cluster"), "log_retention")); // "never" is none
+}
+
+std::vector<std::string> feature_switches(const value& cluster) {
+  std::vector<std::string> out{"streaming_updates"};
+  if (const auto& list = part(part(cluster, "cluster"), "feature_switches"); list.is_array())
+    for (const auto& one : list)
+      if (one.is_string() && std::find(out.begin(), out.end(), one.get<std::string>()) == out.end())
+        out.push_back(one.get<std::string>());
   return out;
 }
 
@@ -202,9 +222,30 @@ result<std::string> pool_of_experiment(const value& cluster, const value& settin
                                 "' in this cluster\nhint: one of " + known};
 }
 
+std::vector<std::string> workspaces_of_pool(const value& cluster, std::string_view pool) {
+  return names_of_pool(cluster, std::string(pool), "workspaces");
+}
+
+value task_defaults(const value& cluster, std::string_view pool) {
+  const auto& s = *schemas().at("task-container-defaults");
+  const auto normal = [&](const value& said) {
+    auto out = said.is_object() ? said : value();
+    if (out.is_object())
+      normalize(out, s);
+    return out;
+  };
+  return merged(normal(part(part(part(cluster, "pools"), std::string(pool).c_str()), tasks_key)),
+                normal(part(part(cluster, "cluster"), tasks_key)), s);
+}
+
 pool_tasks tasks_of_pool(const value& cluster, std::string_view pool) {
   const auto& settings = part(part(cluster, "pools"), std::string(pool).c_str());
-  return {text(settings, "startup_hook"), text(settings, "work_dir")};
+  const auto below = task_defaults(cluster, pool);
+  const auto first = [&](const char* key) {
+    auto said = text(settings, key);
+    return said.empty() ? text(below, key) : said;
+  };
+  return {first("startup_hook"), first("work_dir")};
 }
 
 value experiment_defaults(const value& cluster, std::string_view pool) {
@@ -236,6 +277,19 @@ std::vector<std::string> configuration_faults(const value& cluster) {
   if (defaults > 1)
     out.emplace_back("pools: more than one is the default");
   fallback_faults(cluster, out);
+  if (const auto usual = default_pool(cluster); !workspaces_of_pool(cluster, usual).empty())
+    out.push_back("pools." + usual + ".workspaces: the default pool is everyone's");
+  if (!part(part(part(cluster, "cluster"), "webhooks"), "signing_key").is_null())
+    out.emplace_back("cluster.webhooks.signing_key: a key does not belong into a configuration");
+  const auto no_registry = [&](const value& of, const std::string& place) {
+    if (!part(part(of, tasks_key), "registry_auth").is_null())
+      out.push_back(place + "." + tasks_key +
+                    ".registry_auth: a registry's credentials do not belong into a configuration");
+  };
+  no_registry(part(cluster, "cluster"), "cluster");
+  if (const auto& pools = part(cluster, "pools"); pools.is_object())
+    for (const auto& [name, pool] : pools.items())
+      no_registry(pool, "pools." + name);
   if (const auto& nodes = part(cluster, "nodes"); nodes.is_array())
     for (const auto& one : nodes) {
       if (auto name = text(one, "name"); !names.insert(name).second)

@@ -32,6 +32,13 @@ struct lease_settings {
 };
 lease_settings leases(const value& cluster);
 
+/// `cluster.log_retention`: time for which logs of ended tasks are kept whose experiment says nothing; none:
+/// for ever.
+std::optional<duration> log_retention(const value& cluster);
+
+/// What clients are told to be switched on: streaming_updates, then `cluster.feature_switches`, each once.
+std::vector<std::string> feature_switches(const value& cluster);
+
 /// The pool of the agent `name`: what the file says of that node, else the one that the agent asks for, else
 /// the default one.
 std::string pool_of_agent(const value& cluster, std::string_view name, std::string_view wish = {});
@@ -44,7 +51,13 @@ std::optional<std::map<std::string, std::string>> labels_of_agent(const value& c
 /// that name.
 result<std::string> pool_of_experiment(const value& cluster, const value& settings);
 
-/// What the file says of every task of a pool; empty where it says nothing.
+/// Names of the workspaces that the file binds the pool to; none: it says nothing.
+std::vector<std::string> workspaces_of_pool(const value& cluster, std::string_view pool);
+
+/// `task_container_defaults` of the pool over those of the cluster, normal; null where there are none.
+value task_defaults(const value& cluster, std::string_view pool);
+
+/// What the file says of the sandbox of every task of a pool; empty where it says nothing.
 struct pool_tasks {
   std::string startup_hook, work_dir;
 };

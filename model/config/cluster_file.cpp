@@ -83,6 +83,23 @@ void take_passwords(node& root, const file_world& world, cluster_reader& reader,
   }
 }
 
+/// The key of signatures leaves the configuration, too.
+void take_signing_key(node& root, cluster_reader& reader, value& secrets) {
+  auto* cluster = child(root, "cluster");
+  auto* webhooks = cluster ? child(*cluster, "webhooks") : nullptr;
+  const auto* key = webhooks ? webhooks->find("signing_key") : nullptr;
+  if (!key)
+    return;
+  if (key->is(kind::string) && key->text.find_first_of("\r\n") == std::string::npos && !key->text.empty())
+    secrets["webhooks"]["signing_key"] = key->text;
+  else if (key->is(kind::string))
+    reader.fault(key->at, "cluster.webhooks.signing_key", "a key is one line of text", "");
+  if (webhooks->find("signing_key_file"))
+    reader.fault(webhooks->entry_of("signing_key")->at, "cluster.webhooks.signing_key",
+                 "there is a signing_key_file too", "leave one of them out");
+  std::erase_if(webhooks->entries, [](const entry& e) { return e.key == "signing_key"; });
+}
+
 /// Reads the experiments' own files: their faults are the cluster file's too. Gives each its name.
 void check_experiments(const node& root, value& config, const file_world& world, cluster_reader& reader) {
   const auto* list = root.find("experiments");
@@ -106,6 +123,7 @@ void check_experiments(const node& root, value& config, const file_world& world,
     if (auto pool = pool_of_experiment(config, own)) {
       if (auto defaults = experiment_defaults(config, *pool); !defaults.is_null())
         around.template_text = to_json(defaults);
+      around.task_container_defaults = task_defaults(config, *pool);
     } else {
       reader.fault(file->at, path + ".file", pool.error().what, "");
     }
@@ -133,21 +151,37 @@ void check_experiments(const node& root, value& config, const file_world& world,
   }
 }
 
+/// Takes the layers of other configurations out of `from`, which are no maps to complete: what they do not
+/// say is left to the layer below. Without the credentials of a registry, which nobody needs.
+value take_layers(value& from) {
+  value out = value::object();
+  if (!from.is_object())
+    return out;
+  for (const char* key : {"defaults", "task_container_defaults"})
+    if (const auto at = from.find(key); at != from.end()) {
+      if (at->is_object())
+        out[key] = *at;
+      from.erase(at);
+    }
+  if (const auto tasks = out.find("task_container_defaults"); tasks != out.end())
+    tasks->erase("registry_auth");
+  return out;
+}
+
 /// The value of a good tree: defaults filled in, one pool the default.
 value completed(const node& root) {
   const auto& s = *schemas().at("cluster-file");
   auto config = to_value(root);
-  auto partial = config.value("defaults", value());
-  config.erase("defaults");
+  const auto of_file = take_layers(config);
+  auto of_cluster = value::object();
+  if (const auto cluster = config.find("cluster"); cluster != config.end())
+    of_cluster = take_layers(*cluster);
   std::map<std::string, value> of_pools;
   if (config.contains("pools") && config["pools"].is_object()) {
     for (auto& [name, pool] : config["pools"].items()) {
       if (pool.is_null())
         pool = value::object();
-      if (pool.contains("defaults")) {
-        of_pools[name] = pool["defaults"];
-        pool.erase("defaults");
-      }
+      of_pools[name] = take_layers(pool);
     }
   }
   normalize(config, s);
@@ -155,10 +189,10 @@ value completed(const node& root) {
   for (auto* list : {"pools", "storage"}) // maps with free names have no defaults of their own
     for (auto& [name, one] : config[list].items())
       fill_defaults(one, *s.find(list)->what->values);
-  if (partial.is_object())
-    config["defaults"] = partial;
-  for (auto& [name, defaults] : of_pools)
-    config["pools"][name]["defaults"] = defaults;
+  config.update(of_file);
+  config["cluster"].update(of_cluster);
+  for (const auto& [name, layers] : of_pools)
+    config["pools"][name].update(layers);
   auto& pools = config["pools"];
   if (pools.empty())
     pools["default"] = pool_without_file();
@@ -201,6 +235,7 @@ cluster_file load_cluster_file(const std::string& path, const file_world& world)
     out.settings = count_scalars(root);
     out.from_environment = static_cast<int>(reader.variables.size());
     take_passwords(root, world, reader, out.secrets);
+    take_signing_key(root, reader, out.secrets);
     expand_nodes(root, reader);
     check_cluster(root, reader);
     if (reader.faults.empty()) {

@@ -21,7 +21,7 @@ struct cluster_file {
   /// Complete: ranges expanded into nodes with names, paths absolute, defaults filled in, one pool the
   /// default. Without passwords. Meaningful where there is no fault.
   value config;
-  value secrets;        ///< {"users": {NAME: PASSWORD}} of those that have one
+  value secrets;        ///< {"users": {NAME: PASSWORD}, "webhooks": {"signing_key": KEY}} of what has one
   std::string resolved; ///< the merged file as YAML, ranges expanded, each value with "# FILE:LINE"
   std::vector<diagnostic> faults, warnings; ///< all at once, in the order of the files and their lines
   std::vector<std::pair<std::string, std::string>> texts; ///< every file that was read, for `render`

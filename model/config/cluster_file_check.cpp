@@ -1,6 +1,7 @@
 #include "model/chosen_name.hpp"
 #include "model/config/cluster_file_reader.hpp"
 #include "model/config/duration_text.hpp"
+#include "model/config/effects.hpp"
 
 #include <algorithm>
 #include <set>
@@ -49,6 +50,7 @@ private:
   void master() {
     const auto* cluster = root_.find("cluster");
     leases(cluster ? cluster->find("leases") : nullptr);
+    task_defaults(cluster ? cluster->find("task_container_defaults") : nullptr, "cluster");
     tokens(cluster ? cluster->find("tokens") : nullptr);
     const auto* tls = cluster ? cluster->find("tls") : nullptr;
     const auto* listen = cluster ? cluster->find("listen") : nullptr;
@@ -94,12 +96,19 @@ private:
 
   void pools() {
     const entry* first = nullptr;
+    bindings();
     for (const auto& e : entries_of(root_.find("pools"))) {
       if (e.key.empty() || e.key.size() > 64 || !std::all_of(e.key.begin(), e.key.end(), [](char c) {
             return std::isalnum(static_cast<unsigned char>(c)) ||
                    std::string_view("_-").find(c) != std::string_view::npos;
           }))
         out_.fault(e.at, "pools." + e.key, "a pool's name has 1 to 64 letters, digits, _ and -", "");
+      const auto* tasks = e.what.find("task_container_defaults");
+      task_defaults(tasks, "pools." + e.key);
+      for (const char* key : {"startup_hook", "work_dir"})
+        if (const auto* own = e.what.entry_of(key); own && tasks && tasks->find(key))
+          out_.fault(own->at, "pools." + e.key + "." + key, "task_container_defaults of this pool has it too",
+                     "leave one of them out");
       quotas(e.what.find("quotas"), "pools." + e.key + ".quotas");
       fallbacks(e);
       provider(e.what.find("provider"), "pools." + e.key + ".provider");
@@ -116,6 +125,35 @@ private:
       if (e.what.is(kind::map) && !first)
         first = &e;
     }
+  }
+
+  /// Which workspaces there are is known where the file is applied.
+  void bindings() {
+    const auto& pools = entries_of(root_.find("pools"));
+    const bool chosen =
+      std::any_of(pools.begin(), pools.end(), [](const entry& e) { return is_true(e.what.find("default")); });
+    for (std::size_t i = 0; i < pools.size(); ++i) {
+      const auto* list = pools[i].what.find("workspaces");
+      if (!list || !list->is(kind::list) || list->items.empty())
+        continue;
+      const auto path = "pools." + pools[i].key + ".workspaces";
+      if (chosen ? is_true(pools[i].what.find("default")) : i == 0)
+        out_.fault(list->at, path, "the default pool is everyone's: it cannot be bound to workspaces",
+                   chosen ? "leave workspaces out" : "give another pool default: true");
+      std::set<std::string> named;
+      for (std::size_t k = 0; k < list->items.size(); ++k)
+        if (const auto& one = list->items[k]; one.is(kind::string) && !named.insert(one.text).second)
+          out_.fault(one.at, path + "[" + std::to_string(k) + "]", "'" + one.text + "' is named twice",
+                     "leave one out");
+    }
+  }
+
+  /// Names each key without effect once, where it stands first.
+  void task_defaults(const node* x, const std::string& of) {
+    for (const auto& e : entries_of(x))
+      if (const auto why = idle_task_default(e.key);
+          !why.empty() && !e.what.is(kind::null) && idle_.insert(e.key).second)
+        out_.warn(e.at, of + ".task_container_defaults." + e.key, "has no effect: " + std::string(why));
   }
 
   const node* fallback_of(const std::string& pool) const {
@@ -355,6 +393,7 @@ private:
 
   const node& root_;
   cluster_reader& out_;
+  std::set<std::string> idle_; ///< keys of task_container_defaults that were named
 };
 
 } // namespace

@@ -136,9 +136,10 @@ void add_rows(std::string& out, const std::string& way, const shape& s) {
   for (const auto& k : s.keys) {
     const auto path = way.empty() ? k.name : way + "." + k.name;
     const auto& within = inner(*k.what);
-    const bool has_keys = !within.keys.empty() && !is_partial(k.name);
+    const bool is_layer = is_partial(k.name) || k.name == "task_container_defaults";
+    const bool has_keys = !within.keys.empty() && !is_layer;
     auto type = has_keys && k.what->alternatives.empty() ? owner_note(*k.what)
-                : is_partial(k.name)                     ? "map"
+                : is_layer                               ? "map"
                                                          : type_text(*k.what);
     out += "| `" + path + "` | " + cell(type) + " | " + cell(default_text(k)) + " | " + cell(k.doc) + " | " +
            (k.example.empty() ? "" : "`" + cell(k.example) + "`") + " |\n";
@@ -221,7 +222,15 @@ faults with `troupe check FILE`. `troupe: 1` alone is a cluster. This page is ma
 - Relative paths begin where the file lies that says them.
 - `include` takes files below this one: the later wins, key by key; lists are replaced.
 - `gpu[01-04,08]` stands for gpu01 gpu02 gpu03 gpu04 gpu08.
-- An experiment's own configuration wins over the defaults of its pool, those over the defaults of the file.
+- An experiment's own configuration wins over its template, that over the `defaults` of its pool, those over the `defaults` of the
+  file; below them lie the `task_container_defaults` of the pool, then those of the cluster, then the storage of the workspace, then
+  `storage.default`. `task_container_defaults` hold for notebooks, shells, commands and TensorBoards too.
+- `task_container_defaults` has the keys of Determined's. `environment_variables`, `bind_mounts`, `startup_hook`, `work_dir`,
+  `shm_size_bytes`, `preemption_timeout` and `log_policies` have effect; the others are accepted, and each is named once.
+  Those of a pool lie over the cluster's: a variable, a mount or a policy of the same name is replaced, others are added.
+- `pools.NAME.workspaces` and the bindings of the API (`.../resource-pools/NAME/workspace-bindings`) add up: a workspace that one of
+  the two names may use the pool, others may not. The API shows both and takes away its own alone. A name means whichever
+  workspace has it; `apply` and `up` say which have none yet. A pool whose names have none is nobody's.
 
 | key | type | default | meaning | example |
 |---|---|---|---|---|

@@ -97,7 +97,15 @@ cluster_plan plan_cluster(const value& in_force, const value& wanted, const valu
   if (live.is_null()) // what a cluster without a file is
     live = {{"cluster", {{"name", "troupe"}}}, {"pools", {{"default", pool_without_file()}}}};
   planner plan(out);
-  plan.fields("cluster", part(live, "cluster"), part(wanted, "cluster"), "needs a restart of the master");
+  auto of_live = part(live, "cluster"), of_wanted = part(wanted, "cluster");
+  for (const char* key :
+       {"task_container_defaults", "log_retention", "feature_switches"}) { // read at each use
+    plan.fields(std::string("cluster.") + key, part(of_live, key), part(of_wanted, key), "");
+    for (auto* one : {&of_live, &of_wanted})
+      if (one->is_object())
+        one->erase(key);
+  }
+  plan.fields("cluster", of_live, of_wanted, "needs a restart of the master");
   plan.things("pools", part(live, "pools"), part(wanted, "pools"), "");
   plan.things("users", by_name(part(live, "users")), by_name(part(wanted, "users")), "");
   const auto named = by_name(part(wanted, "users")), before = by_name(part(live, "users"));

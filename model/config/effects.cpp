@@ -72,6 +72,30 @@ const std::vector<without_effect>& keys_without_effect() {
   return all;
 }
 
+std::string_view idle_task_default(std::string_view key) {
+  static constexpr std::string_view images = "tasks are processes of the hosts, without images";
+  static constexpr std::pair<std::string_view, std::string_view> all[] = {
+    {"dtrain_network_interface", "ranks find each other by the agents' addresses"},
+    {"nccl_port_range", "free ports are taken"},
+    {"gloo_port_range", "free ports are taken"},
+    {"network_mode", "tasks have the host's network"},
+    {"cpu_pod_spec", "there is no Kubernetes below"},
+    {"gpu_pod_spec", "there is no Kubernetes below"},
+    {"image", images},
+    {"registry_auth", images},
+    {"force_pull_image", images},
+    {"add_capabilities", "a task has no capabilities"},
+    {"drop_capabilities", "a task has no capabilities"},
+    {"devices", "a task sees the devices of its slots"},
+    {"slurm", "there is no Slurm below"},
+    {"pbs", "there is no PBS below"},
+  };
+  for (const auto& [name, why] : all)
+    if (name == key)
+      return why;
+  return {};
+}
+
 namespace {
 
 struct found_key {

@@ -18,4 +18,7 @@ struct without_effect {
 
 const std::vector<without_effect>& keys_without_effect();
 
+/// Why a key of `task_container_defaults` has no effect; empty where it has one.
+std::string_view idle_task_default(std::string_view key);
+
 } // namespace troupe::config

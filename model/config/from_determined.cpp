@@ -1,6 +1,7 @@
 #include "model/config/from_determined.hpp"
 
 #include "model/config/document.hpp"
+#include "model/config/effects.hpp"
 
 #include <algorithm>
 #include <set>
@@ -19,7 +20,6 @@ constexpr idle_key idle_keys[] = {
   {"config_file", "the file is named by --determined"},
   {"root", "the web page is in the binary"},
   {"enable_cors", "the page has the API's own origin, and no other origin may call it"},
-  {"feature_switches", "there are none"},
   {"reserved_ports", "agents take free ports only"},
   {"cache", "there is none"},
   {"log", "set the level with `actors.log_level`"},
@@ -27,7 +27,6 @@ constexpr idle_key idle_keys[] = {
   {"telemetry", "nothing is reported to anybody"},
   {"observability", "there is no Prometheus page yet"},
   {"logging", "logs are kept by the master"},
-  {"webhooks.signing_key", "put it into a file and name that in `cluster.webhooks.signing_key_file`"},
   {"ui_customization", "the page has one look"},
   {"integrations", "Pachyderm is not offered"},
   {"scim", "users come from the cluster file or `det user create`"},
@@ -52,15 +51,6 @@ constexpr idle_key idle_keys[] = {
   {"resource_pools.agent_reconnect_wait", "set `cluster.leases.give_away`"},
   {"resource_pools.agent_reattach_enabled", "tasks always outlive their agent"},
   {"resource_pools.provider", "elastic pools run commands of yours: see configs/providers/"},
-  {"task_container_defaults.dtrain_network_interface", "ranks find each other by the agents' addresses"},
-  {"task_container_defaults.nccl_port_range", "free ports are taken"},
-  {"task_container_defaults.gloo_port_range", "free ports are taken"},
-  {"task_container_defaults.network_mode", "tasks have the host's network"},
-  {"task_container_defaults.registry_auth", "tasks are processes, without images"},
-  {"task_container_defaults.force_pull_image", "tasks are processes, without images"},
-  {"task_container_defaults.add_capabilities", "a task has no capabilities"},
-  {"task_container_defaults.drop_capabilities", "a task has no capabilities"},
-  {"task_container_defaults.devices", "a task sees the devices of its slots"},
   {"checkpoint_storage.access_key",
    "put the credentials into a file and name it in `storage.credentials.file`"},
   {"checkpoint_storage.secret_key",
@@ -128,14 +118,22 @@ private:
           faults.push_back({file_, e.at.line, e.at.column, name, why->why, why->mend});
         continue;
       }
-      if (const auto* why = found(idle_keys, inner)) {
+      if (const auto why = idle(inner); !why.empty()) {
         if (said_.insert(inner).second)
-          notes.push_back(
-            {file_, e.at.line, e.at.column, name, std::string(means_nothing) + ": " + why->why, "", true});
+          notes.push_back({file_, e.at.line, e.at.column, name,
+                           std::string(means_nothing) + ": " + std::string(why), "", true});
         continue;
       }
       below(e.what, inner, name);
     }
+  }
+  /// Why a key has no effect; empty where it has one.
+  static std::string_view idle(const std::string& path) {
+    constexpr std::string_view tasks = "task_container_defaults.";
+    if (path.starts_with(tasks))
+      return idle_task_default(std::string_view(path).substr(tasks.size()));
+    const auto* one = found(idle_keys, path);
+    return one ? one->why : "";
   }
   void below(const node& x, const std::string& path, const std::string& shown) {
     if (path == "resource_pools") {
@@ -166,16 +164,13 @@ void put(value& into, const char* key, value x) {
 
 std::string seconds_text(std::int64_t seconds) { return std::to_string(seconds) + "s"; }
 
-/// What `task_container_defaults` says of experiments, as the cluster file's `defaults`.
-value task_defaults_of(const node& x) {
+/// What of `task_container_defaults` has an effect; the rest is named.
+value task_defaults_of(const value& said) {
   value out = value::object();
-  if (auto variables = given(x, "environment_variables"); !variables.is_null())
-    out["environment"] = {{"environment_variables", std::move(variables)}};
-  put(out, "bind_mounts", given(x, "bind_mounts"));
-  put(out, "log_policies", given(x, "log_policies"));
-  put(out, "preemption_timeout", given(x, "preemption_timeout"));
-  if (auto bytes = given(x, "shm_size_bytes"); !bytes.is_null())
-    out["resources"] = {{"shm_size", std::move(bytes)}};
+  if (said.is_object())
+    for (const auto& [key, x] : said.items())
+      if (idle_task_default(key).empty())
+        put(out, key.c_str(), x);
   return out;
 }
 
@@ -252,27 +247,27 @@ value cluster_file_of(const value& x, const node& root, mover& says) {
     if (const auto seconds = given(root, key); seconds.is_number_integer())
       cluster[key] = seconds_text(seconds.get<std::int64_t>());
   if (const auto webhooks = given(root, "webhooks"); webhooks.is_object())
-    if (const auto base = webhooks.value("base_url", value()); base.is_string() && base != "")
-      cluster["webhooks"] = {{"base_url", base}};
+    for (const char* key : {"base_url", "signing_key"})
+      if (const auto text = webhooks.value(key, value()); text.is_string() && text != "")
+        cluster["webhooks"][key] = text;
+  put(cluster, "feature_switches", given(root, "feature_switches"));
+  put(cluster, "task_container_defaults", task_defaults_of(given(root, "task_container_defaults")));
+  if (const auto kept = given(root, "retention_policy"); kept.is_object())
+    if (const auto days = kept.value("log_retention_days", value()); days.is_number_integer() && days >= 0)
+      cluster["log_retention"] = std::to_string(std::min(days.get<std::int64_t>(), longest_days)) + "d";
 
   value out{{"troupe", 1}, {"cluster", std::move(cluster)}};
   value defaults = value::object();
-  if (const auto* tasks = root.find("task_container_defaults"))
-    defaults = task_defaults_of(*tasks);
   if (const auto storage = given(root, "checkpoint_storage"); storage.is_object()) {
     out["storage"] = {{"default", storage_of(storage)}};
     for (const char* key : {"save_experiment_best", "save_trial_best", "save_trial_latest"})
       if (const auto count = storage.value(key, value()); !count.is_null())
         defaults["checkpoint_storage"][key] = count;
   }
-  if (const auto kept = given(root, "retention_policy"); kept.is_object())
-    if (const auto days = kept.value("log_retention_days", value()); days.is_number_integer() && days >= 0)
-      defaults["retention_policy"] = {{"log_retention_days", days}};
   put(out, "defaults", std::move(defaults));
 
   const auto manager = x.value("resource_manager", value::object());
   const auto usual = manager.value("default_compute_resource_pool", std::string("default"));
-  const auto cluster_tasks = given(root, "task_container_defaults");
   const auto* written = root.find("resource_pools");
   for (std::size_t i = 0; i < x["resource_pools"].size(); ++i) {
     const auto& from = x["resource_pools"][i];
@@ -285,17 +280,24 @@ value cluster_file_of(const value& x, const node& root, mover& says) {
     pool["aux_per_agent"] = from.value("max_aux_containers_per_agent", 100);
     if (x.value("launch_error", true))
       pool["launch_error"] = true;
-    const auto tasks = own ? given(*own, "task_container_defaults") : value();
-    for (const char* key : {"startup_hook", "work_dir"})
-      for (const auto& layer : {cluster_tasks, tasks})
-        if (layer.is_object() && layer.value(key, value()).is_string())
-          pool[key] = layer[key];
     if (own)
-      if (const auto* at = own->find("task_container_defaults"))
-        put(pool, "defaults", task_defaults_of(*at));
+      put(pool, "task_container_defaults", task_defaults_of(given(*own, "task_container_defaults")));
     out["pools"][from["pool_name"].get<std::string>()] = std::move(pool);
   }
   return out;
+}
+
+/// Determined's files know no variables: their `${` is one of a shell, not of the cluster file.
+void escape_variables(value& x) {
+  if (x.is_structured())
+    for (auto& part : x)
+      escape_variables(part);
+  if (!x.is_string())
+    return;
+  auto text = x.get<std::string>();
+  for (std::size_t at = 0; (at = text.find("${", at)) != std::string::npos; at += 3)
+    text.insert(at, "$");
+  x = std::move(text);
 }
 
 void append(std::vector<diagnostic>& to, std::vector<diagnostic> more) {
@@ -314,6 +316,7 @@ moved_master move_master(std::string_view text, std::string_view file) {
   const auto read = read_document(text, file);
   mover says(read.root, file);
   out.cluster_file = cluster_file_of(checked.config, read.root, says);
+  escape_variables(out.cluster_file);
   append(out.faults, std::move(says.faults));
   append(out.notes, std::move(says.notes));
   return out;

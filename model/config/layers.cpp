@@ -69,6 +69,7 @@ value as_experiment_layer(const value& defaults, std::int64_t slots_per_trial) {
     take(name, environment, name);
   take(slots_per_trial == 0 ? "cpu_pod_spec" : "gpu_pod_spec", environment, "pod_spec");
   take("devices", resources, "devices");
+  take("shm_size_bytes", resources, "shm_size");
   for (auto name : {"bind_mounts", "slurm", "pbs", "log_policies", "preemption_timeout"})
     take(name, layer, name);
   if (!environment.empty())

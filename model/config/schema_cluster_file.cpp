@@ -2,6 +2,7 @@
 
 #include "model/config/cluster_file.hpp"
 #include "model/config/duration_text.hpp"
+#include "model/config/effects.hpp"
 #include "model/config/shapes.hpp"
 
 #include <algorithm>
@@ -59,6 +60,8 @@ bool is_idle_time(std::string_view x) { return x == "off" || go_duration(x).has_
 
 bool is_wait(std::string_view x) { return parse_duration(x).has_value(); }
 
+bool is_keeping(std::string_view x) { return x == "never" || is_wait(x); }
+
 bool is_version(const node& x) {
   const auto* version = x.find("troupe");
   return !version || (version->is_integer() && version->as_double() == 1);
@@ -73,6 +76,38 @@ shape& defaults(schema_table& t) {
   for (auto& k : s.keys)
     if (k.name == "checkpoint_storage")
       k.what = either(t, {text(t), k.what});
+  return s;
+}
+
+/// The keys of Determined's, none of which has a default of its own: what is not said here is left to what
+/// lies below.
+shape& task_defaults(schema_table& t) {
+  auto& s = t.make();
+  s = *t.at("task-container-defaults");
+  s.name.clear();
+  s.doc = "Defaults of all tasks, below the text, the template and `defaults`.";
+  const auto say = [&](std::string_view name, shape_ref what, std::string doc, std::string example) {
+    for (auto& k : s.keys)
+      if (k.name == name)
+        k = like(quiet(unset(k.name, what ? what : k.what, std::move(doc), k.unit)), std::move(example));
+  };
+  for (const auto& k : std::vector<key>(s.keys))
+    if (const auto why = idle_task_default(k.name); !why.empty())
+      say(k.name, nullptr, "Accepted, without effect: " + std::string(why) + ".", "");
+  say("shm_size_bytes", integer(t, {.least = 1}), "Size of a task's own /dev/shm (default: the host's).",
+      "4294967296");
+  say("preemption_timeout", integer(t, {.least = 1}),
+      "Time that a task may take to save and exit when it is preempted (default: 3600).", "600");
+  say("work_dir", &text_that(t, starts_at_root, "an absolute path"),
+      "Working directory of tasks that name none; $AGENT_USER and $DET_USER are filled in.",
+      "/home/$AGENT_USER");
+  say("startup_hook", nullptr, "Shell script that every task runs first, before its own startup-hook.sh.",
+      "module load cuda");
+  say("environment_variables", nullptr, "Variables of every task; a task's own win.", "[ NCCL_DEBUG=WARN ]");
+  say("bind_mounts", nullptr, "Folders of the host that every task sees.",
+      "[ { host_path: /data, container_path: /data } ]");
+  say("log_policies", nullptr, "What follows where a line of a trial's log matches.",
+      "[ { name: oom, pattern: out of memory, action: cancel_retries } ]");
   return s;
 }
 
@@ -138,7 +173,7 @@ shape& provider(schema_table& t, shape_ref wait) {
           "[/etc/troupe/gpu, terminate]")});
 }
 
-shape& pool(schema_table& t, shape_ref partial) {
+shape& pool(schema_table& t, shape_ref partial, shape_ref tasks) {
   const auto& wait = text_that(t, is_wait, "a duration as 30s, 5m");
   return map_with(
     t, "A pool of slots, with a queue of its own.",
@@ -200,6 +235,14 @@ shape& pool(schema_table& t, shape_ref partial) {
      like(quiet(unset("work_dir", &text_that(t, starts_at_root, "an absolute path"),
                       "Working directory of tasks that name none; $AGENT_USER and $DET_USER are filled in.")),
           "/home/$AGENT_USER"),
+     like(
+       quiet(unset("workspaces", list_of(t, text(t)),
+                   "Names of workspaces that alone may use the pool, beside those that the API binds it to "
+                   "(default: where the API binds it to none, everyone's). Not of the default pool.")),
+       "[ vision, speech ]"),
+     like(quiet(unset("task_container_defaults", tasks,
+                      "Defaults of all tasks of this pool, merged over those of the cluster.")),
+          "{ environment_variables: [ HF_HOME=/data/hf ] }"),
      like(quiet(unset(
             "defaults", partial,
             "Configuration merged under that of every experiment of this pool, over the file's defaults.")),
@@ -292,6 +335,7 @@ void add_cluster_file(schema_table& t) {
   auto& name = text_that(t, is_name, "a name of letters, digits and . _ - @ +");
   auto& listen = text_that(t, is_listen, "HOST:PORT, the port from 0 to 65535");
   auto& partial = defaults(t);
+  auto& tasks = task_defaults(t);
   auto& tls = map_with(
     t, "Certificates of the HTTP port and the agents' link (default: plain HTTP, on loopback only).",
     {like(quiet(unset("dir", &path,
@@ -324,6 +368,9 @@ void add_cluster_file(schema_table& t) {
                    "File whose first line is the key of signatures (default: a key that the master makes at "
                    "its first start).")),
        "/etc/troupe/webhook-key"),
+     like(quiet(unset("signing_key", text(t),
+                      "The key itself as text; signing_key_file or ${VARIABLE} keeps it out of this file.")),
+          "${WEBHOOK_KEY}"),
      like(quiet(unset(
             "allow", list_of(t, text(t)),
             "Hosts, addresses and ranges of receivers in the own network; without them only a master on "
@@ -376,6 +423,17 @@ void add_cluster_file(schema_table& t) {
                    "for a master that other hosts reach, where there is no proxy_domain.")),
        "0.0.0.0:8082"),
      like(quiet(unset("webhooks", &webhooks, webhooks.doc)), "{ base_url: 'https://head.lab:8080' }"),
+     like(quiet(unset("task_container_defaults", &tasks, tasks.doc)), "{ startup_hook: module load cuda }"),
+     like(
+       quiet(unset("feature_switches", list_of(t, text(t)),
+                   "Words that clients find in `featureSwitches` of GET /api/v1/master; nothing else reads "
+                   "them (default: streaming_updates alone).")),
+       "[ flat_runs ]"),
+     like(
+       quiet(unset("log_retention", &text_that(t, is_keeping, "a duration as 12h, 90d, or never"),
+                   "Time after its end after which the log of a task is erased, where the experiment's own "
+                   "retention_policy and `det e set log-retention` say nothing else (default: never).")),
+       "90d"),
      like(quiet(unset("notebook_timeout", &text_that(t, is_idle_time, "a time as 2h or 1h30m, or off"),
                       "Time without use after which a notebook ends that says nothing else (default: off).")),
           "8h"),
@@ -401,7 +459,7 @@ void add_cluster_file(schema_table& t) {
                            like(quiet(unset("scheduler_threads", integer(t, {.least = 1, .most = 256}),
                                             "Number of threads that run actors.")),
                                 "4")});
-  auto pools = map_of(t, &pool(t, &partial));
+  auto pools = map_of(t, &pool(t, &partial, &tasks));
   auto storages = map_of(t, &storage(t, &path));
   auto& f = map_with(
     t, "A whole cluster in one file.",

@@ -2,6 +2,7 @@
 
 #include "model/config/cluster_config.hpp"
 #include "model/config/experiment_config.hpp"
+#include "model/config/layers.hpp"
 #include "model/config/secrets.hpp"
 
 #include <algorithm>
@@ -45,6 +46,17 @@ result<value> default_config(const experiment_row& of, const storage::reader& st
     least["searcher"]["name"] = searcher;
   if (layer.is_object()) {
     auto both = config::merge_as("experiment", to_json(least), "<defaults>", to_json(layer), "<cluster>");
+    if (!both.ok())
+      return error{errc::internal, config::render(both.faults.front(), to_json(least))};
+    least = std::move(both.config);
+  }
+  if (const auto tasks = config::task_defaults(cluster, pool ? *pool : config::default_pool(cluster));
+      tasks.is_object()) {
+    const auto slots = own.value(value::json_pointer("/resources/slots_per_trial"), value(1));
+    const auto below =
+      config::as_experiment_layer(tasks, slots.is_number_integer() ? slots.get<std::int64_t>() : 1);
+    auto both =
+      config::merge_as("experiment", to_json(least), "<defaults>", to_json(below), "<task defaults>");
     if (!both.ok())
       return error{errc::internal, config::render(both.faults.front(), to_json(least))};
     least = std::move(both.config);

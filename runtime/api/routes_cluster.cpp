@@ -1,5 +1,6 @@
 // /health, /info, the master, agents, slots, the queue: what the cluster is and has.
 
+#include "model/config/cluster_config.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/listing.hpp"
@@ -26,21 +27,25 @@ result<value> master(const call& c) {
   auto told = cluster_message(*c.parts->storage, c.now, true);
   if (!told)
     return told.error();
-  return value{{"version", determined_version},
-               {"masterId", about.master_id},
-               {"clusterId", about.cluster_id},
-               {"clusterName", about.cluster_name},
-               {"hasCustomLogo", false},
-               {"strictJobQueueControl", c.parts->strict_queue},
-               {"rbacEnabled", c.parts->roles != nullptr},
-               {"telemetryEnabled", false},
-               {"userManagementEnabled", true},
-               {"product", "PRODUCT_COMMUNITY"},
-               {"branding", "determined"},
-               {"featureSwitches", {"streaming_updates"}},
-               {"externalLoginUri", ""},
-               {"externalLogoutUri", ""},
-               {"clusterMessage", std::move(*told)}};
+  auto configuration = c.parts->storage->configuration();
+  if (!configuration)
+    return configuration.error();
+  return value{
+    {"version", determined_version},
+    {"masterId", about.master_id},
+    {"clusterId", about.cluster_id},
+    {"clusterName", about.cluster_name},
+    {"hasCustomLogo", false},
+    {"strictJobQueueControl", c.parts->strict_queue},
+    {"rbacEnabled", c.parts->roles != nullptr},
+    {"telemetryEnabled", false},
+    {"userManagementEnabled", true},
+    {"product", "PRODUCT_COMMUNITY"},
+    {"branding", "determined"},
+    {"featureSwitches", config::feature_switches(*configuration ? (*configuration)->configuration : value())},
+    {"externalLoginUri", ""},
+    {"externalLogoutUri", ""},
+    {"clusterMessage", std::move(*told)}};
 }
 
 /// The element of `list` whose "name" or "id" is `id`; nullptr where there is none.

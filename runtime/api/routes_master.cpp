@@ -2,7 +2,6 @@
 // slots; and what a cluster without Kubernetes answers about it.
 
 #include "model/config/cluster_config.hpp"
-#include "model/names.hpp"
 #include "runtime/api/csv.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fact_shape.hpp"
@@ -117,7 +116,7 @@ result<value> raw_usage(const call& c) {
     return all.error();
   value list = value::array();
   for (const auto& one : *all)
-    list.push_back({{"kind", one.task ? name(one.task.kind()) : "training"},
+    list.push_back({{"kind", usage_kind(one)},
                     {"startTime", to_rfc3339(one.began)},
                     {"endTime", to_rfc3339(one.ended)},
                     {"experimentId", one.experiment.value},
@@ -204,25 +203,13 @@ result<value> aggregated_usage(const call& c) {
   return value{{"resourceEntries", std::move(list)}};
 }
 
-std::string joined(const std::vector<std::string>& parts) {
-  std::string out;
-  for (const auto& one : parts)
-    out += (out.empty() ? "" : ",") + one;
-  return out;
-}
-
 result<response> raw_csv(const call& c) {
   auto asked = asked_span(c);
   auto all =
     asked ? usage(c, asked->from, asked->until) : result<std::vector<storage::usage_record>>(asked.error());
   if (!all)
     return all.error();
-  std::string out = "experiment_id,kind,username,labels,slots,start_time,end_time,seconds\n";
-  for (const auto& one : *all)
-    out += to_string(one.experiment) + ",training," + csv_cell(one.user) + "," +
-           csv_cell(joined(one.labels)) + "," + std::to_string(one.slots) + "," + to_rfc3339(one.began) +
-           "," + to_rfc3339(one.ended) + "," + csv_number(seconds(one.began, one.ended)) + "\n";
-  return csv_file("allocation.csv", std::move(out));
+  return csv_file("allocation.csv", raw_table(*all));
 }
 
 result<response> allocations_csv(const call& c) {
@@ -231,15 +218,7 @@ result<response> allocations_csv(const call& c) {
     asked ? usage(c, asked->from, asked->until) : result<std::vector<storage::usage_record>>(asked.error());
   if (!all)
     return all.error();
-  std::string out = "allocation_id,task_type,username,workspace_name,experiment_id,slots,start_time,end_time,"
-                    "imagepulling_time,slot_hours,resource_pool\n";
-  for (const auto& one : *all)
-    out += task_name(one.experiment, one.trial) + "." + to_string(one.run) + ",TRIAL," + csv_cell(one.user) +
-           "," + csv_cell(one.workspace) + "," + to_string(one.experiment) + "," + std::to_string(one.slots) +
-           "," + to_rfc3339(one.began) + "," + to_rfc3339(one.ended) + ",0," +
-           csv_number(seconds(one.began, one.ended) * static_cast<double>(one.slots) / 3600) + "," +
-           csv_cell(one.pool) + "\n";
-  return csv_file("allocation.csv", std::move(out));
+  return csv_file("allocation.csv", allocations_table(*all));
 }
 
 result<response> aggregated_csv(const call& c) {

@@ -3,6 +3,7 @@
 
 #include "actors/retention/held_checkpoints.hpp"
 #include "actors/retention/retention.hpp"
+#include "model/config/cluster_config.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/place_shapes.hpp"
@@ -216,13 +217,18 @@ result<value> remaining_days(const call& c) {
     storage::records_of<log_retention_changed>(*c.parts->storage, storage::keys::one(experiment->id.value));
   if (!said)
     return said.error();
-  const auto days = log_days(retention_of(experiment->config), *said, trial->id);
-  if (!days)
+  auto configuration = c.parts->storage->configuration();
+  if (!configuration)
+    return configuration.error();
+  const auto usual =
+    *configuration ? config::log_retention((*configuration)->configuration) : std::optional<duration>{};
+  const auto life = log_life(retention_of(experiment->config), *said, trial->id, usual);
+  if (!life)
     return value{{"remainingDays", -1}};
   if (trial->ended == time_point{})
     return value{{"remainingDays", nullptr}};
-  const auto over = std::chrono::floor<std::chrono::days>(c.now - trial->ended).count();
-  return value{{"remainingDays", std::max<std::int64_t>(0, *days - over)}};
+  const auto left = std::chrono::ceil<std::chrono::days>(trial->ended + *life - c.now).count();
+  return value{{"remainingDays", std::max<std::int64_t>(0, left)}};
 }
 
 // ---- what collection would do

@@ -122,6 +122,21 @@ result<pool_bound> binding_of(const call& c, const std::string& pool) {
   return none;
 }
 
+/// Workspaces that are there and that the cluster file binds the pool to.
+std::vector<workspace_id> bound_by_file(const value& cluster, const place_book& book,
+                                        const std::string& pool) {
+  const auto names = config::workspaces_of_pool(cluster, pool);
+  std::vector<workspace_id> out;
+  for (const auto& one : book.workspaces())
+    if (std::find(names.begin(), names.end(), one.name) != names.end() && book.find(one.id))
+      out.push_back(one.id);
+  return out;
+}
+
+bool is_in(const std::vector<workspace_id>& all, workspace_id id) {
+  return std::find(all.begin(), all.end(), id) != all.end();
+}
+
 result<pool_bound> named_binding(const call& c) {
   const std::string pool(c.named("resourcePoolName"));
   auto cluster = cluster_in_force(c);
@@ -136,10 +151,15 @@ result<value> bindings(const call& c) {
   auto now = named_binding(c);
   if (!now)
     return now.error();
+  auto cluster = cluster_in_force(c);
   auto book = place_book::read(*c.parts->storage);
-  if (!book)
-    return book.error();
+  if (!cluster || !book)
+    return cluster ? book.error() : cluster.error();
   std::erase_if(now->workspaces, [&](workspace_id id) { return !book->find(id); });
+  for (const auto id : bound_by_file(*cluster, *book, now->pool))
+    if (!is_in(now->workspaces, id))
+      now->workspaces.push_back(id);
+  std::sort(now->workspaces.begin(), now->workspaces.end());
   auto part = page_of(c.query, now->workspaces.size());
   if (!part)
     return part.error();
@@ -182,15 +202,19 @@ handler bind(binding how) {
     if (how != binding::remove && !named.empty() && config::default_pool(*cluster) == now->pool)
       return back(
         failure({errc::invalid, "default resource pool " + now->pool + " cannot be bound to any workspace"}));
+    if (how != binding::add)
+      for (const auto id : bound_by_file(*cluster, *book, now->pool))
+        if (is_in(named, id) == (how == binding::remove))
+          return back(failure({errc::invalid, "workspace '" + book->find(id)->name + "' is bound to pool " +
+                                                now->pool + " by the cluster file: take it out of pools." +
+                                                now->pool + ".workspaces there"}));
     commands::pool_bind with{now->pool, now->workspaces};
     if (how == binding::overwrite)
       with.workspaces = named;
     else if (how == binding::add)
       with.workspaces.insert(with.workspaces.end(), named.begin(), named.end());
     else
-      std::erase_if(with.workspaces, [&](workspace_id id) {
-        return std::find(named.begin(), named.end(), id) != named.end();
-      });
+      std::erase_if(with.workspaces, [&](workspace_id id) { return is_in(named, id); });
     command(c, back, std::move(with));
   };
 }
@@ -209,8 +233,8 @@ result<value> available_pools(const call& c) {
     auto bound = binding_of(c, pool);
     if (!bound)
       return bound.error();
-    if (bound->workspaces.empty() ||
-        std::find(bound->workspaces.begin(), bound->workspaces.end(), id) != bound->workspaces.end())
+    const bool unbound = bound->workspaces.empty() && config::workspaces_of_pool(*cluster, pool).empty();
+    if (unbound || is_in(bound->workspaces, id) || is_in(bound_by_file(*cluster, *book, pool), id))
       names.push_back(pool);
   }
   auto part = page_of(c.query, names.size());

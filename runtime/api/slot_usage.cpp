@@ -1,14 +1,20 @@
 #include "runtime/api/slot_usage.hpp"
 
 #include "model/facts.hpp"
+#include "model/names.hpp"
+#include "runtime/api/csv.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 
 namespace troupe::api {
 namespace {
 
 double seconds(duration x) { return std::chrono::duration<double>(x).count(); }
+
+/// Empty where the run was of no experiment.
+std::string experiment_number(experiment_id id) { return id ? to_string(id) : std::string(); }
 
 } // namespace
 
@@ -34,6 +40,39 @@ result<std::vector<storage::usage_record>> usage_between(const storage::reader& 
       record->ended = now; // a running one counts to now
     if (record->began < end && record->ended > begin)
       out.push_back(std::move(*record));
+  }
+  return out;
+}
+
+std::string usage_kind(const storage::usage_record& x) {
+  return x.task ? std::string(name(x.task.kind())) : "training";
+}
+
+std::string raw_table(const std::vector<storage::usage_record>& all) {
+  std::string out = "experiment_id,kind,username,labels,slots,start_time,end_time,seconds\n";
+  for (const auto& one : all) {
+    std::string labels;
+    for (const auto& label : one.labels)
+      labels += (labels.empty() ? "" : ",") + label;
+    out += experiment_number(one.experiment) + "," + usage_kind(one) + "," + csv_cell(one.user) + "," +
+           csv_cell(labels) + "," + std::to_string(one.slots) + "," + to_rfc3339(one.began) + "," +
+           to_rfc3339(one.ended) + "," + csv_number(seconds(one.ended - one.began)) + "\n";
+  }
+  return out;
+}
+
+std::string allocations_table(const std::vector<storage::usage_record>& all) {
+  std::string out = "allocation_id,task_type,username,workspace_name,experiment_id,slots,start_time,end_time,"
+                    "imagepulling_time,slot_hours,resource_pool\n";
+  for (const auto& one : all) {
+    auto type = one.task ? usage_kind(one) : std::string("trial");
+    std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::toupper(c); });
+    const auto id = one.task ? one.task : task_id(one.trial);
+    const auto used = seconds(one.ended - one.began) * static_cast<double>(one.slots) / 3600;
+    out += allocation_name(one.experiment, {id, one.run}) + "," + type + "," + csv_cell(one.user) + "," +
+           csv_cell(one.workspace) + "," + experiment_number(one.experiment) + "," +
+           std::to_string(one.slots) + "," + to_rfc3339(one.began) + "," + to_rfc3339(one.ended) + ",0," +
+           csv_number(used) + "," + csv_cell(one.pool) + "\n";
   }
   return out;
 }

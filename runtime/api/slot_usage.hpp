@@ -16,6 +16,12 @@ std::int64_t slots_of(const experiment_row& row);
 result<std::vector<storage::usage_record>> usage_between(const storage::reader& from, time_point begin,
                                                          time_point end, time_point now);
 
+/// "training" for a trial, else the kind of the task.
+std::string usage_kind(const storage::usage_record& x);
+/// Runs as Determined's tables have them: one a line, and what each used.
+std::string raw_table(const std::vector<storage::usage_record>& all);
+std::string allocations_table(const std::vector<storage::usage_record>& all);
+
 /// The mean of a number that is the sum of what is added, over each of some steps of one length.
 class step_means {
 public:

@@ -109,6 +109,9 @@ result<void> put_in_force(server& cluster, const wanted_configuration& what, std
                                                         {"revision", seen}});
   if (!done)
     return done.error();
+  for (const auto& warning : done->value("warnings", value::array()))
+    if (warning.is_string())
+      say("warning: " + warning.get<std::string>());
   for (const auto& token : done->value("tokens", value::array()))
     say("token " + token.value("user", std::string()) + "." + token.value("name", std::string()) + " is in " +
         token.value("file", std::string()) + " on the master's host");

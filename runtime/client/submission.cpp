@@ -40,9 +40,11 @@ result<void> check(const std::string& text, const std::string& name,
   config::surroundings around;
   around.overrides = overrides;
   if (auto pool =
-        config::pool_of_experiment(cluster, config::to_value(config::read_document(text, name).root)))
+        config::pool_of_experiment(cluster, config::to_value(config::read_document(text, name).root))) {
     if (auto defaults = config::experiment_defaults(cluster, *pool); !defaults.is_null())
       around.template_text = to_json(defaults);
+    around.task_container_defaults = config::task_defaults(cluster, *pool);
+  }
   auto outcome = config::load_experiment(text, name, config::level::complete, around);
   if (outcome.ok())
     return {};

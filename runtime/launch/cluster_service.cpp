@@ -79,6 +79,9 @@ struct cluster_service::inside {
       commands::configuration_put{what.config, what.secrets, {}, live->value("revision", std::uint64_t{0})});
     if (!done)
       return done.error();
+    for (const auto& warning : done->value("warnings", value::array()))
+      if (warning.is_string())
+        print("warning: " + warning.get<std::string>());
     for (const auto& token : done->value("tokens", value::array()))
       print("token " + token.value("user", std::string()) + "." + token.value("name", std::string()) +
             " is in " + token.value("file", std::string()));
@@ -138,6 +141,9 @@ result<void> cluster_service::read(node::node_options& options) {
   }
   options.strict_queue = cluster.value("strict_job_queue_control", value()) == value(true);
   options.proxy_listen = text("proxy_listen");
+  if (const auto key = inside_->read.secrets.value(value::json_pointer("/webhooks/signing_key"), value());
+      key.is_string())
+    options.webhook_key = key.get<std::string>();
   if (auto tls = cluster.find("tls"); tls != cluster.end() && tls->is_object()) {
     if (options.tls_dir.empty())
       options.tls_dir = tls->value("dir", std::string());

@@ -125,6 +125,11 @@ result<value> configuration_store::on(const commands::configuration_put& order) 
   auto recorded = ask(commands::configuration_record{wanted, revision_});
   if (!recorded)
     return recorded.error();
+  const auto webhooks = order.secrets.value("webhooks", value());
+  if (const auto key = text_in(webhooks, "signing_key");
+      !key.empty()) // from the next start, as all of webhooks
+    if (auto kept = replace_file(how_.folder / "webhook-key", key + "\n"); !kept)
+      return kept.error();
   const auto before = std::exchange(in_force_, wanted);
   revision_ = recorded->value("revision", revision_);
   auto tokens = settle_users(before, wanted, passwords, order.prune);
@@ -132,7 +137,9 @@ result<value> configuration_store::on(const commands::configuration_put& order) 
     how_.watch(in_force_);
   if (!tokens)
     return tokens.error();
-  return value{{"revision", revision_}, {"tokens", std::move(*tokens)}};
+  return value{{"revision", revision_},
+               {"tokens", std::move(*tokens)},
+               {"warnings", recorded->value("warnings", value::array())}};
 }
 
 result<value> configuration_store::settle_users(const value& before, const value& wanted,

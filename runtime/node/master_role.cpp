@@ -297,7 +297,7 @@ result<void> master_role::open_cluster(const api::accounts::options& users) {
   return {};
 }
 
-/// The key of signatures is made at the first start, where the cluster file names none.
+/// The key of signatures is made at the first start, where the cluster file has none.
 result<void> master_role::open_courier(const value& configuration, bool loopback) {
   const auto settings = configuration.is_object()
                           ? configuration.value(value::json_pointer("/cluster/webhooks"), value::object())
@@ -307,7 +307,9 @@ result<void> master_role::open_courier(const value& configuration, bool loopback
   if (const auto allow = settings.value("allow", value()); allow.is_array())
     for (const auto& one : allow)
       how.targets.allow.push_back(one);
-  if (const auto named = settings.value("signing_key_file", value()); named.is_string()) {
+  if (!on_.options.webhook_key.empty()) {
+    how.key = on_.options.webhook_key;
+  } else if (const auto named = settings.value("signing_key_file", value()); named.is_string()) {
     auto key = read_whole(named.get<std::string>());
     if (!key || !*key)
       return error{errc::io, "cluster.webhooks.signing_key_file: '" + named.get<std::string>() + "' " +

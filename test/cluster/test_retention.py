@@ -122,3 +122,17 @@ def test_logs_go_when_their_days_are_over(cluster):
     cluster.up()
     assert "trained with" not in cluster.cli("experiment", "logs", str(lost)).stdout
     assert cluster.cli("experiment", "logs", str(id)).stdout.count("trained with") == 2
+
+
+def test_logs_go_after_the_time_of_the_cluster_unless_the_experiment_says_otherwise(cluster):
+    keep = "save_trial_best: 1"
+    usual = submit(cluster, keep)
+    mine = submit(cluster, keep, "retention_policy: {log_retention_days: -1}")
+    file = cluster.root / "keeps.yaml"
+    file.write_text("troupe: 1\ncluster: {log_retention: 0s}\n")
+    cluster.cli("apply", "--yes", str(file))
+    assert int(clean_logs(cluster)["removedCount"]) >= 2
+    assert "trained with" not in cluster.cli("experiment", "logs", str(usual)).stdout
+    assert cluster.cli("experiment", "logs", str(mine)).stdout.count("trained with") == 2
+    file.write_text("troupe: 1\ncluster: {log_retention: never}\n")
+    cluster.cli("apply", "--yes", str(file))

@@ -151,6 +151,20 @@ def test_hook_and_working_directory_of_the_pool(lab):
     assert state == "ERROR" and "it ran" not in said, said
 
 
+def test_defaults_of_all_tasks_of_cluster_and_pool(lab):
+    file = lab.root / "tasks.yaml"
+    file.write_text(
+        "troupe: 1\ncluster:\n  task_container_defaults:\n    environment_variables: [SAID_BY=cluster, ALSO=cluster]\n"
+        "    image: determinedai/x\n    startup_hook: export HOOK=ran\n"
+        "pools:\n  default:\n    task_container_defaults: {environment_variables: [SAID_BY=pool], preemption_timeout: 70}\n")
+    said = lab.cli("apply", "--yes", str(file))
+    state, log = lab.trial("echo $SAID_BY and $ALSO, hook $HOOK")
+    assert state == "COMPLETED" and "pool and cluster, hook ran" in log, (said, log)
+    config = lab.json("experiment", "describe", str(lab.newest))["config"]
+    assert config["preemption_timeout"] == 70, config
+    assert config["environment"]["environment_variables"]["cpu"] == ["SAID_BY=pool", "ALSO=cluster"], config
+
+
 NATIVE = """
 import os, time, troupe
 root = os.environ["JOB_DIR"]

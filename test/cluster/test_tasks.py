@@ -61,6 +61,44 @@ def test_stock_client_runs_a_command_and_prints_its_lines(cluster):
     assert status == 200 and one["command"]["workspaceId"] == 1 and one["config"]["resources"]["slots"] == 1
 
 
+def test_a_command_is_in_the_usage_with_its_own_kind(cluster):
+    uuid = UUID.search(det(cluster, "cmd", "run", "true").stdout)[0]
+    span = "timestampAfter=2020-01-01T00:00:00Z&timestampBefore=2099-01-01T00:00:00Z"
+    [one] = cluster.call(f"/api/v1/resources/allocation/raw?{span}")[1]["resourceEntries"]
+    assert (one["kind"], one["username"], one["slots"], one["experimentId"]) == ("command", "determined", 1, 0), one
+    line = det(cluster, "resources", "raw", "2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z").stdout.splitlines()[1]
+    assert line.startswith(",command,determined,,1,"), line
+    request = cluster.request("/resources/allocation/allocations-csv?timestamp_after=2020-01-01T00:00:00Z&timestamp_before=2099-01-01T00:00:00Z")
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        line = answer.read().decode().splitlines()[1]
+    assert line.startswith(f"{uuid}.1,COMMAND,determined,Uncategorized,,1,") and line.endswith(",default"), line
+
+
+def test_pools_are_bound_by_the_cluster_file_and_by_the_api(cluster, tmp_path):
+    file = tmp_path / "bound.yaml"
+    file.write_text("troupe: 1\npools: {default: {default: true}, gpu: {workspaces: [vision]}}\n")
+    said = cluster.cli("apply", "--yes", str(file))
+    assert "pools.gpu.workspaces: there is no workspace 'vision' yet" in said.stdout + said.stderr, said
+    refused = det(cluster, "cmd", "run", "--config", "resources.resource_pool=gpu", "true", check=False)
+    assert refused.returncode != 0 and "does not exist or is not available" in refused.stdout + refused.stderr, refused
+    route = "/api/v1/resource-pools/gpu/workspace-bindings"
+    assert cluster.call(route)[1]["workspaceIds"] == []
+    vision = cluster.call("/api/v1/workspaces", {"name": "vision"})[1]["workspace"]["id"]
+    assert cluster.call(route)[1]["workspaceIds"] == [vision]
+    assert "gpu" in cluster.call(f"/api/v1/workspaces/{vision}/available-resource-pools")[1]["resourcePools"]
+    assert "gpu" not in cluster.call("/api/v1/workspaces/1/available-resource-pools")[1]["resourcePools"]
+    kept = det(cluster, "resource-pool", "bindings", "remove", "gpu", "vision", user="admin", check=False)
+    assert kept.returncode != 0 and "by the cluster file" in kept.stdout + kept.stderr, kept
+    det(cluster, "resource-pool", "bindings", "add", "gpu", "Uncategorized", user="admin")
+    assert cluster.call(route)[1]["workspaceIds"] == [1, vision]
+    cluster.kill_node()
+    cluster.up(slots=2)
+    assert cluster.call(route)[1]["workspaceIds"] == [1, vision]
+    file.write_text("troupe: 1\npools: {default: {default: true}, gpu: {}}\n")
+    cluster.cli("apply", "--yes", str(file))
+    assert cluster.call(route)[1]["workspaceIds"] == [1], "what the API said stays"
+
+
 def test_several_words_are_no_shells_and_files_are_there(cluster, tmp_path):
     context = tmp_path / "context"
     context.mkdir()

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 namespace troupe {
 namespace {
@@ -116,6 +117,38 @@ TEST_F(RetentionActor, ErasesTheLogOfATrialWhoseTimeIsOver) {
   answer.receive([&](const logs_cleaned& x) { trials = x.trials; },
                  [](const caf::error&) { ADD_FAILURE() << "no answer"; });
   EXPECT_EQ(trials, 1u);
+}
+
+TEST_F(RetentionActor, ErasesTheLogsOfOtherTasksAfterTheTimeOfTheCluster) {
+  const auto shell = task_id::of(task_kind::shell, 1, 2), open = task_id::of(task_kind::shell, 1, 3);
+  configuration_changed in_force;
+  in_force.at = t0;
+  in_force.revision = 1;
+  in_force.configuration = {{"cluster", {{"log_retention", "30d"}}}};
+  ASSERT_TRUE(journal->append({"cluster", 1, {encode(in_force)}}));
+  for (const auto& id : {shell, open}) {
+    task_created made;
+    made.at = t0;
+    made.id = id;
+    std::vector<std::string> facts{encode(made)};
+    if (id == shell)
+      facts.push_back(encode(task_ended{t0}));
+    keep(entity(id), std::move(facts));
+    ASSERT_TRUE(journal->log({id, {{1, t0, {id, {1}}, "a", 0, "stdout", "", "a line"}}, to_string(id), 1}));
+  }
+  ASSERT_TRUE(journal->commit());
+  auto answer = self->request(retention, 60s, clean_logs{});
+  std::set<task_id> erased;
+  for (int i = 0; i < 2; ++i)
+    self->receive(
+      [&](const erase_log& x) {
+        erased.insert(x.task);
+        return committed{};
+      },
+      caf::after(60s) >> [] { ADD_FAILURE() << "nothing was erased"; });
+  EXPECT_EQ(erased, (std::set<task_id>{trial_id{7}, shell}));
+  answer.receive([&](const logs_cleaned& x) { EXPECT_EQ(x.trials, 2u); },
+                 [](const caf::error&) { ADD_FAILURE() << "no answer"; });
 }
 
 TEST_F(RetentionActor, ErasesAllThatAnExperimentHas) {

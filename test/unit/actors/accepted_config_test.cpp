@@ -62,6 +62,45 @@ TEST(AcceptConfig, APolicyLiesOverTheTextAndIsCheckedWithIt) {
   EXPECT_EQ(got.error().code, errc::invalid);
 }
 
+TEST(AcceptConfig, LayersStandInTheirOrder) {
+  const value cluster = {
+    {"cluster",
+     {{"task_container_defaults",
+       {{"environment_variables", {"A=cluster", "B=cluster"}},
+        {"preemption_timeout", 100},
+        {"shm_size_bytes", 4096}}}}},
+    {"defaults", {{"max_restarts", 3}, {"preemption_timeout", 200}}},
+    {"storage", {{"default", {{"type", "shared_fs"}, {"path", "/ck"}}}}},
+    {"pools",
+     {{"a", {{"default", true}, {"task_container_defaults", {{"environment_variables", {"A=pool"}}}}}},
+      {"b", {{"task_container_defaults", {{"preemption_timeout", 60}}}}}}}};
+  config_layers layers;
+  layers.template_config = {{"environment", {{"environment_variables", {"T=template"}}}}};
+  layers.workspace_checkpoint_storage = {{"save_trial_best", 4}};
+  layers.invariant = {{"max_restarts", 1}};
+  const auto of = [&](const std::string& more) {
+    auto got = accept_config("entrypoint: x\nhyperparameters: {}\n" + single + more, "mine.yaml",
+                             "/data/checkpoints", cluster, layers);
+    EXPECT_TRUE(got) << got.error().what;
+    return got ? got->settings : value();
+  };
+  const auto usual = of("environment: {environment_variables: [U=user]}\n");
+  EXPECT_EQ(usual["environment"]["environment_variables"]["cpu"],
+            value::array({"A=pool", "B=cluster", "T=template", "U=user"}))
+    << "the later wins in the task";
+  EXPECT_EQ(usual["preemption_timeout"], 200)
+    << "defaults, of experiments alone, lie over those of all tasks";
+  EXPECT_EQ(usual["resources"]["shm_size"], 4096);
+  EXPECT_EQ(usual["checkpoint_storage"]["host_path"], "/ck");
+  EXPECT_EQ(usual["checkpoint_storage"]["save_trial_best"], 4);
+  EXPECT_EQ(usual["max_restarts"], 1);
+  EXPECT_EQ(of("preemption_timeout: 7\n")["preemption_timeout"], 7);
+  const auto other = of("resources: {resource_pool: b, shm_size: 8192}\n");
+  EXPECT_EQ(other["environment"]["environment_variables"]["cpu"],
+            value::array({"A=cluster", "B=cluster", "T=template"}));
+  EXPECT_EQ(other["resources"]["shm_size"], 8192);
+}
+
 TEST(AcceptConfig, AWorkspaceSaysThePoolOfWhatNamesNone) {
   const value cluster = {{"pools", {{"cpu", value::object()}, {"gpu", {{"default", true}}}}}};
   config_layers layers;

@@ -1,6 +1,7 @@
 // Workspaces, projects and where experiments are.
 
 #include "actors/catalogue/place_changes.hpp"
+#include "actors/catalogue/pool_bindings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -389,6 +390,43 @@ TEST(Places, AReplayGivesTheSameMachines) {
   }
   EXPECT_EQ(where.snapshot(), w.where.snapshot());
   EXPECT_EQ(books.snapshot(), w.books.snapshot());
+}
+
+TEST(PoolBindings, OfTheFileAndOfTheApiAddUp) {
+  world w;
+  ASSERT_EQ(w.make_workspace("vision"), "id 2");
+  ASSERT_EQ(w.make_workspace("speech"), "id 3");
+  house_rules rules;
+  const auto pool = [](value names) { return value{{"workspaces", std::move(names)}}; };
+  const value cluster{{"pools",
+                       {{"all", value::object()},
+                        {"gpu", pool(value::array({"vision", "nobody"}))},
+                        {"empty", pool(value::array())},
+                        {"later", pool(value::array({"nobody"}))}}}};
+  const auto who = [&](const std::string& name) {
+    std::string out;
+    for (std::uint64_t id = 1; id <= 3; ++id)
+      if (may_use(rules, w.where, cluster, name, {id}))
+        out += std::to_string(id);
+    return out;
+  };
+  EXPECT_EQ(who("all"), "123");
+  EXPECT_EQ(who("empty"), "123") << "no names, no binding";
+  EXPECT_EQ(who("gpu"), "2");
+  EXPECT_EQ(who("later"), "") << "a pool whose workspaces are not there yet is nobody's";
+  EXPECT_EQ(
+    unknown_workspaces(cluster, w.where),
+    (std::vector<std::string>{"pools.gpu.workspaces: there is no workspace 'nobody' yet; it may use the "
+                              "pool once somebody makes it",
+                              "pools.later.workspaces: there is no workspace 'nobody' yet; it may use the "
+                              "pool once somebody makes it"}));
+  for (const char* bound : {"gpu", "all"})
+    ASSERT_TRUE(rules.bind(pool_bind{bound, {{3}}}, "ada", time_point{1s}));
+  EXPECT_EQ(who("gpu"), "23");
+  EXPECT_EQ(who("all"), "3");
+  ASSERT_EQ(w.make_workspace("nobody"), "id 4");
+  EXPECT_TRUE(may_use(rules, w.where, cluster, "later", {4}));
+  EXPECT_TRUE(unknown_workspaces(cluster, w.where).empty());
 }
 
 } // namespace

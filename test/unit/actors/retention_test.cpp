@@ -84,7 +84,8 @@ TEST(Retention, ReadsTheConfiguration) {
     {storage(R"({"type": "s3"})"), 0, 1, 1, false, {}},
     {{{"retention_policy", {{"log_retention_days", 3}}}}, 0, 1, 1, true, 3},
     {{{"retention_policy", {{"log_retention_days", 0}}}}, 0, 1, 1, true, 0},
-    {{{"retention_policy", {{"log_retention_days", -1}}}}, 0, 1, 1, true, {}},
+    {{{"retention_policy", {{"log_retention_days", -1}}}}, 0, 1, 1, true, -1},
+    {{{"retention_policy", {{"log_retention_days", nullptr}}}}, 0, 1, 1, true, {}},
     {{{"retention_policy", nullptr}}, 0, 1, 1, true, {}},
   };
   for (const auto& c : cases) {
@@ -107,14 +108,37 @@ TEST(Retention, WaitsAnHourWhereNobodySaidHowManyToKeep) {
 
 TEST(Retention, LogsGoWhenTheirDaysAreOver) {
   constexpr time_point end{1'700'000'000s};
-  retention_policy kept, two_days, at_once;
-  two_days.log_days = 2;
-  at_once.log_days = 0;
-  EXPECT_FALSE(log_expired(kept, end, end + 10'000h));
-  EXPECT_FALSE(log_expired(two_days, end, end + 48h - 1us));
-  EXPECT_TRUE(log_expired(two_days, end, end + 48h));
-  EXPECT_TRUE(log_expired(at_once, end, end));
-  EXPECT_FALSE(log_expired(at_once, time_point{}, end)) << "it has not ended";
+  EXPECT_FALSE(log_expired({}, end, end + 10'000h));
+  EXPECT_FALSE(log_expired(48h, end, end + 48h - 1us));
+  EXPECT_TRUE(log_expired(48h, end, end + 48h));
+  EXPECT_TRUE(log_expired(0h, end, end));
+  EXPECT_FALSE(log_expired(0h, time_point{}, end)) << "it has not ended";
+}
+
+TEST(Retention, OfLogsIsThatOfTheTrialThenOfTheExperimentThenOfTheCluster) {
+  const auto said = [](std::uint64_t trial, int days, std::int64_t at) {
+    return log_retention_changed{time_point{std::chrono::seconds(at)}, "ada", {1}, {trial}, days};
+  };
+  struct {
+    std::optional<int> policy;
+    std::vector<log_retention_changed> changes;
+    std::optional<duration> usual, life;
+  } const cases[] = {
+    {{}, {}, {}, {}},
+    {{}, {}, 12h, 12h},
+    {3, {}, 12h, 72h},
+    {-1, {}, 12h, {}},
+    {3, {said(0, 5, 1)}, 12h, 120h},
+    {3, {said(7, 5, 1), said(0, -1, 2)}, 12h, {}},
+    {3, {said(7, 5, 2), said(0, -1, 1)}, 12h, 120h},
+    {{}, {said(8, 5, 1)}, 12h, 12h},
+    {0, {}, {}, 0h},
+  };
+  for (const auto& one : cases) {
+    retention_policy policy;
+    policy.log_days = one.policy;
+    EXPECT_EQ(log_life(policy, one.changes, {7}, one.usual), one.life) << &one - cases;
+  }
 }
 
 TEST(Retention, RemovesOnlyFoldersNamedByTheirUuid) {

@@ -208,6 +208,30 @@ TEST(AcceptedTask, LiesOverItsTemplateWhoseResourcesDoNotCount) {
   EXPECT_NE(to_json(config["environment"]).find("A=1"), std::string::npos);
 }
 
+TEST(AcceptedTask, HasTheDefaultsOfAllTasksOfItsPool) {
+  task_surface below;
+  below.cluster = {
+    {"cluster",
+     {{"task_container_defaults",
+       {{"environment_variables", {"A=cluster"}},
+        {"shm_size_bytes", 4096},
+        {"preemption_timeout", 60},
+        {"log_policies",
+         value::array({{{"name", "oom"}, {"pattern", "x"}, {"action", "cancel_retries"}}})}}}}},
+    {"pools",
+     {{"a",
+       {{"default", true},
+        {"task_container_defaults", {{"environment_variables", {"B=pool"}}}},
+        {"defaults", {{"environment", {{"environment_variables", {"D=defaults"}}}}}}}}}}};
+  const auto shell =
+    config_of(task_id::of(task_kind::shell, 3, 4), "environment: {environment_variables: [U=user]}\n", below);
+  EXPECT_EQ(shell["environment"]["environment_variables"]["cpu"],
+            value::array({"A=cluster", "B=pool", "D=defaults", "U=user"}));
+  EXPECT_EQ(shell["resources"]["shm_size"], 4096);
+  EXPECT_FALSE(shell.contains("log_policies")) << "of trials";
+  EXPECT_EQ(config_of(generic, "entrypoint: [a]\n", below)["preemption_timeout"], 60);
+}
+
 TEST(AcceptedTask, RefusesWithThePlaceOfTheKey) {
   const task_id board = task_id::of(task_kind::tensorboard, 7, 8);
   task_surface small;

@@ -49,6 +49,39 @@ TEST(Usage, SaysWhatIsWrongWithItsTimes) {
   EXPECT_EQ(t.ask("GET", "/troupe/v1/usage", {}).status, 401u);
 }
 
+TEST(Usage, TablesHaveTasksOfEveryKind) {
+  storage::usage_record trial, shell;
+  trial.trial = {12};
+  trial.run = {3};
+  trial.experiment = {7};
+  trial.user = "ada";
+  trial.workspace = "a, b";
+  trial.pool = "gpu";
+  trial.labels = {"x", "y"};
+  trial.slots = 2;
+  trial.began = time_point{seconds(0)};
+  trial.ended = time_point{seconds(1800)};
+  shell = trial;
+  shell.trial = {};
+  shell.experiment = {};
+  shell.run = {1};
+  shell.labels.clear();
+  shell.task = task_id::of(task_kind::shell, 1, 2);
+  EXPECT_EQ(usage_kind(trial), "training");
+  EXPECT_EQ(usage_kind(shell), "shell");
+  const std::string times = "1970-01-01T00:00:00.000000Z,1970-01-01T00:30:00.000000Z";
+  EXPECT_EQ(raw_table({trial, shell}),
+            "experiment_id,kind,username,labels,slots,start_time,end_time,seconds\n"
+            "7,training,ada,\"x,y\",2," +
+              times + ",1800.000\n,shell,ada,,2," + times + ",1800.000\n");
+  EXPECT_EQ(allocations_table({trial, shell}),
+            "allocation_id,task_type,username,workspace_name,experiment_id,slots,start_time,end_time,"
+            "imagepulling_time,slot_hours,resource_pool\n"
+            "7.00000000-0000-4000-8000-00000000000c.3,TRIAL,ada,\"a, b\",7,2," +
+              times + ",0,1.000,gpu\n" + to_string(shell.task) + ".1,SHELL,ada,\"a, b\",,2," + times +
+              ",0,1.000,gpu\n");
+}
+
 TEST(Usage, ListsAreOfOneLength) {
   table t;
   auto got =

@@ -334,10 +334,137 @@ TEST(ClusterFile, ReadsItsExperimentsWithTheDefaultsBelow) {
   EXPECT_NE(faults(w.load()).find("/w/e.yaml:1:18 searcher.name"), std::string::npos) << faults(w.load());
 }
 
+TEST(ClusterFile, LaysTheTaskDefaultsOfAPoolOverThoseOfTheCluster) {
+  const auto got = load(
+    "troupe: 1\n"
+    "cluster:\n"
+    "  task_container_defaults:\n"
+    "    environment_variables: [A=cluster, B=cluster]\n"
+    "    startup_hook: of the cluster\n"
+    "    work_dir: /cluster\n"
+    "    preemption_timeout: 100\n"
+    "    registry_auth: {username: u, password: PPP}\n"
+    "pools:\n"
+    "  gpu: {default: true, task_container_defaults: {environment_variables: [A=pool], work_dir: /pool}}\n"
+    "  cpu: {startup_hook: of the pool}\n");
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  EXPECT_EQ(got.config.dump().find("PPP"), std::string::npos) << "credentials of a registry are not kept";
+  EXPECT_TRUE(configuration_faults(got.config).empty()) << configuration_faults(got.config).front();
+  const auto gpu = task_defaults(got.config, "gpu"), cpu = task_defaults(got.config, "cpu");
+  EXPECT_EQ(gpu["environment_variables"]["cpu"], value::array({"A=pool", "B=cluster"}));
+  EXPECT_EQ(gpu["preemption_timeout"], 100);
+  EXPECT_EQ(cpu["environment_variables"]["cpu"], value::array({"A=cluster", "B=cluster"}));
+  EXPECT_EQ(tasks_of_pool(got.config, "gpu").work_dir, "/pool");
+  EXPECT_EQ(tasks_of_pool(got.config, "gpu").startup_hook, "of the cluster");
+  EXPECT_EQ(tasks_of_pool(got.config, "cpu").work_dir, "/cluster");
+  EXPECT_EQ(tasks_of_pool(got.config, "cpu").startup_hook, "of the pool");
+  EXPECT_FALSE(pool_settings(got.config, "gpu").contains("task_container_defaults"));
+  EXPECT_TRUE(task_defaults(load("troupe: 1\n").config, "default").is_null());
+  EXPECT_TRUE(task_defaults(value(), "default").is_null());
+}
+
+TEST(ClusterFile, NamesEachTaskDefaultWithoutEffectOnce) {
+  const auto got = load("troupe: 1\n"
+                        "cluster:\n"
+                        "  task_container_defaults: {image: x, shm_size_bytes: 1024}\n"
+                        "pools:\n"
+                        "  a:\n"
+                        "    task_container_defaults:\n"
+                        "      image: y\n"
+                        "      network_mode: host\n");
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  std::string said;
+  for (const auto& one : got.warnings)
+    said += std::to_string(one.line) + ":" + std::to_string(one.column) + " " + one.path + ": " +
+            one.message + "\n";
+  EXPECT_EQ(
+    said, "3:29 cluster.task_container_defaults.image: has no effect: tasks are processes of the hosts, "
+          "without images\n"
+          "8:7 pools.a.task_container_defaults.network_mode: has no effect: tasks have the host's network\n");
+}
+
+TEST(ClusterFile, RefusesTaskDefaultsWithTheirPlaces) {
+  EXPECT_EQ(
+    faults(load("troupe: 1\n"
+                "cluster: {task_container_defaults: {startup_hok: x, work_dir: here}}\n"
+                "pools:\n"
+                "  a: {task_container_defaults: {preemption_timeout: 0, shm_size_bytes: many}}\n"
+                "  b: {startup_hook: x, task_container_defaults: {startup_hook: y}}\n")),
+    "lab.yaml:2:37 cluster.task_container_defaults.startup_hok: unknown key 'startup_hok'\n"
+    "lab.yaml:2:63 cluster.task_container_defaults.work_dir: expected an absolute path, got 'here'\n"
+    "lab.yaml:4:53 pools.a.task_container_defaults.preemption_timeout: must be at least 1, got 0\n"
+    "lab.yaml:4:72 pools.a.task_container_defaults.shm_size_bytes: expected an integer, got a string, "
+    "'many'\n"
+    "lab.yaml:5:7 pools.b.startup_hook: task_container_defaults of this pool has it too\n");
+  EXPECT_EQ(
+    configuration_faults(
+      {{"troupe", 1},
+       {"cluster",
+        {{"task_container_defaults", {{"registry_auth", {{"username", "u"}, {"password", "p"}}}}}}}}),
+    std::vector<std::string>{"cluster.task_container_defaults.registry_auth: a registry's credentials do "
+                             "not belong into a configuration"});
+}
+
+TEST(ClusterFile, SaysHowLongLogsAreKept) {
+  const auto of = [](const std::string& text) {
+    return log_retention(load("troupe: 1\ncluster: {log_retention: " + text + "}\n").config);
+  };
+  EXPECT_EQ(of("90d"), std::optional<duration>(std::chrono::hours(24 * 90)));
+  EXPECT_EQ(of("12h"), std::optional<duration>(std::chrono::hours(12)));
+  EXPECT_FALSE(of("never"));
+  EXPECT_FALSE(log_retention(load("troupe: 1\n").config));
+  EXPECT_FALSE(log_retention(value()));
+  EXPECT_EQ(faults(load("troupe: 1\ncluster: {log_retention: soon}\n")),
+            "lab.yaml:2:26 cluster.log_retention: expected a duration as 12h, 90d, or never, got 'soon'\n");
+  EXPECT_EQ(faults(load("troupe: 1\ncluster: {log_retention: 90}\n")),
+            "lab.yaml:2:26 cluster.log_retention: expected a string, got an integer, 90\n");
+}
+
+TEST(ClusterFile, KeepsTheKeyOfWebhooksOutOfTheConfiguration) {
+  const auto got = load("troupe: 1\ncluster: {webhooks: {base_url: 'https://a', signing_key: KKK}}\n");
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  EXPECT_EQ(got.config["cluster"]["webhooks"], (value{{"base_url", "https://a"}}));
+  EXPECT_EQ(got.secrets, (value{{"webhooks", {{"signing_key", "KKK"}}}}));
+  EXPECT_EQ(got.resolved.find("KKK"), std::string::npos) << got.resolved;
+  EXPECT_EQ(faults(load("troupe: 1\ncluster: {webhooks: {signing_key: a, signing_key_file: b}}\n")),
+            "lab.yaml:2:22 cluster.webhooks.signing_key: there is a signing_key_file too\n");
+  EXPECT_EQ(faults(load("troupe: 1\ncluster: {webhooks: {signing_key: ''}}\n")),
+            "lab.yaml:2:35 cluster.webhooks.signing_key: a key is one line of text\n");
+  EXPECT_EQ(
+    configuration_faults({{"troupe", 1}, {"cluster", {{"webhooks", {{"signing_key", "a"}}}}}}),
+    std::vector<std::string>{"cluster.webhooks.signing_key: a key does not belong into a configuration"});
+}
+
+TEST(ClusterFile, SaysWhichSwitchesClientsFind) {
+  EXPECT_EQ(feature_switches(value()), std::vector<std::string>{"streaming_updates"});
+  EXPECT_EQ(
+    feature_switches(load("troupe: 1\ncluster: {feature_switches: [a, streaming_updates, a]}\n").config),
+    (std::vector<std::string>{"streaming_updates", "a"}));
+}
+
+TEST(ClusterFile, BindsPoolsToWorkspacesButNotTheDefaultOne) {
+  const auto got = load("troupe: 1\npools:\n  a: {}\n  b: {workspaces: [vision, speech]}\n");
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  EXPECT_EQ(workspaces_of_pool(got.config, "b"), (std::vector<std::string>{"vision", "speech"}));
+  EXPECT_TRUE(workspaces_of_pool(got.config, "a").empty());
+  EXPECT_FALSE(pool_settings(got.config, "b").contains("workspaces"));
+  EXPECT_TRUE(configuration_faults(got.config).empty());
+  EXPECT_EQ(
+    faults(load("troupe: 1\npools:\n  a: {workspaces: [x]}\n  b: {workspaces: [y, y, 7]}\n")),
+    "lab.yaml:3:19 pools.a.workspaces: the default pool is everyone's: it cannot be bound to workspaces\n"
+    "lab.yaml:4:23 pools.b.workspaces[1]: 'y' is named twice\n"
+    "lab.yaml:4:26 pools.b.workspaces[2]: expected a string, got an integer, 7\n");
+  EXPECT_EQ(faults(load("troupe: 1\npools:\n  a: {workspaces: [x]}\n  b: {default: true}\n")), "");
+  EXPECT_EQ(configuration_faults(
+              {{"troupe", 1}, {"pools", {{"a", {{"default", true}, {"workspaces", value::array({"x"})}}}}}}),
+            std::vector<std::string>{"pools.a.workspaces: the default pool is everyone's"});
+}
+
 TEST(ClusterFile, ExplainsEveryKey) {
-  for (auto key :
-       {"storage.type", "users.tokens.name", "nodes.ssh.known_hosts", "pools.preemption",
-        "pools.main.preemption", "cluster.listen", "defaults.max_restarts", "nodes[0].pool", "troupe"}) {
+  for (auto key : {"storage.type", "users.tokens.name", "nodes.ssh.known_hosts", "pools.preemption",
+                   "pools.main.preemption", "cluster.listen", "cluster.task_container_defaults.work_dir",
+                   "pools.gpu.task_container_defaults.startup_hook", "defaults.max_restarts", "nodes[0].pool",
+                   "troupe"}) {
     auto text = explain_cluster_key(key);
     ASSERT_TRUE(text) << key;
     EXPECT_NE(text->find("default:"), std::string::npos) << *text;

@@ -1,3 +1,4 @@
+#include "model/config/cluster_config.hpp"
 #include "model/config/from_determined.hpp"
 
 #include <gtest/gtest.h>
@@ -46,6 +47,7 @@ task_container_defaults:
   bind_mounts: [{host_path: /data, container_path: /data}]
   dtrain_network_interface: eth0
   preemption_timeout: 120
+feature_switches: [flat_runs]
 resource_manager:
   type: agent
   default_compute_resource_pool: gpu
@@ -84,12 +86,21 @@ TEST(FromDetermined, AMastersFileBecomesAClusterFile) {
   const auto got = move_master(whole, "master.yaml");
   ASSERT_TRUE(got.faults.empty()) << rendered(got.faults, {}, whole);
   const auto& x = got.cluster_file;
-  EXPECT_EQ(x["cluster"], (value{{"name", "lab"},
-                                 {"listen", "0.0.0.0:8081"},
-                                 {"plain_http", true},
-                                 {"notebook_timeout", "7200s"},
-                                 {"tensorboard_timeout", "600s"},
-                                 {"webhooks", {{"base_url", "https://det.lab"}}}}));
+  EXPECT_EQ(x["cluster"],
+            (value{{"name", "lab"},
+                   {"listen", "0.0.0.0:8081"},
+                   {"plain_http", true},
+                   {"notebook_timeout", "7200s"},
+                   {"tensorboard_timeout", "600s"},
+                   {"webhooks", {{"base_url", "https://det.lab"}, {"signing_key", "abc"}}},
+                   {"feature_switches", value::array({"flat_runs"})},
+                   {"log_retention", "90d"},
+                   {"task_container_defaults",
+                    {{"shm_size_bytes", 1073741824},
+                     {"startup_hook", "module load cuda"},
+                     {"environment_variables", value::array({"A=1"})},
+                     {"bind_mounts", value::array({{{"host_path", "/data"}, {"container_path", "/data"}}})},
+                     {"preemption_timeout", 120}}}}));
   EXPECT_EQ(x["storage"]["default"], (value{{"type", "shared_fs"}, {"path", "/mnt/ck/lab"}}));
   EXPECT_EQ(x["pools"]["gpu"],
             (value{{"default", true},
@@ -98,18 +109,30 @@ TEST(FromDetermined, AMastersFileBecomesAClusterFile) {
                    {"default_priority", 50},
                    {"fitting", "worst"},
                    {"aux_per_agent", 100},
-                   {"startup_hook", "module load cuda"},
-                   {"work_dir", "/work"},
-                   {"defaults", {{"environment", {{"environment_variables", {"B=2"}}}}}}}));
-  EXPECT_EQ(x["pools"]["cpu"],
-            (value{{"scheduler", "fair"}, {"aux_per_agent", 7}, {"startup_hook", "module load cuda"}}));
-  EXPECT_EQ(x["defaults"]["resources"]["shm_size"], 1073741824);
-  EXPECT_EQ(x["defaults"]["preemption_timeout"], 120);
-  EXPECT_EQ(x["defaults"]["retention_policy"]["log_retention_days"], 90);
-  EXPECT_EQ(x["defaults"]["checkpoint_storage"], (value{{"save_trial_best", 2}}));
+                   {"task_container_defaults",
+                    {{"environment_variables", value::array({"B=2"})}, {"work_dir", "/work"}}}}));
+  EXPECT_EQ(x["pools"]["cpu"], (value{{"scheduler", "fair"}, {"aux_per_agent", 7}}));
+  EXPECT_EQ(x["defaults"], (value{{"checkpoint_storage", {{"save_trial_best", 2}}}}));
   const auto file = loaded(whole);
   ASSERT_TRUE(file.ok()) << file.rendered();
   EXPECT_EQ(file.config["pools"]["gpu"]["default_priority"], 50);
+  EXPECT_EQ(file.config.dump().find("abc"), std::string::npos) << "the key is not in the configuration";
+  EXPECT_EQ(file.secrets["webhooks"]["signing_key"], "abc");
+  EXPECT_EQ(log_retention(file.config), std::optional<duration>(std::chrono::hours(24 * 90)));
+  EXPECT_EQ(feature_switches(file.config), (std::vector<std::string>{"streaming_updates", "flat_runs"}));
+  EXPECT_EQ(tasks_of_pool(file.config, "gpu").startup_hook, "module load cuda");
+  EXPECT_EQ(tasks_of_pool(file.config, "gpu").work_dir, "/work");
+  EXPECT_EQ(task_defaults(file.config, "gpu")["environment_variables"]["cpu"], value::array({"A=1", "B=2"}));
+  EXPECT_TRUE(file.warnings.empty()) << file.rendered();
+}
+
+TEST(FromDetermined, AHookKeepsTheVariablesOfItsShell) {
+  const std::string text = "task_container_defaults: {startup_hook: 'cd ${HOME}; echo $${X} $PATH'}\n";
+  const auto file = loaded(text);
+  ASSERT_TRUE(file.ok()) << file.rendered();
+  EXPECT_EQ(tasks_of_pool(file.config, "default").startup_hook, "cd ${HOME}; echo $${X} $PATH");
+  EXPECT_EQ(move_master(text, "m").cluster_file["cluster"]["task_container_defaults"]["startup_hook"],
+            "cd $${HOME}; echo $$${X} $PATH");
 }
 
 TEST(FromDetermined, EachKeyWithoutEffectIsNamedOnceWithItsLine) {
@@ -117,9 +140,9 @@ TEST(FromDetermined, EachKeyWithoutEffectIsNamedOnceWithItsLine) {
   EXPECT_EQ(
     all(got.notes),
     "db 3\nsecurity.initial_user_password 8\nsecurity.default_task 9\n"
-    "webhooks.signing_key 10\nretention_policy.schedule 11\n"
+    "retention_policy.schedule 11\n"
     "task_container_defaults.dtrain_network_interface 22\n"
-    "resource_manager.default_aux_resource_pool 27\nresource_pools[1].description 34\nsecurity.tls 1\n");
+    "resource_manager.default_aux_resource_pool 28\nresource_pools[1].description 35\nsecurity.tls 1\n");
   for (const auto& one : got.notes)
     EXPECT_TRUE(one.is_warning) << one.message;
 }

@@ -1,0 +1,31 @@
+#include "actors/catalogue/pool_bindings.hpp"
+
+#include "model/config/cluster_config.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+bool may_use(const house_rules& rules, const places& where, const value& cluster, const std::string& pool,
+             workspace_id in) {
+  const auto names = config::workspaces_of_pool(cluster, pool);
+  if (names.empty())
+    return rules.may_use(pool, in);
+  if (const auto at = where.workspaces().find(in);
+      at != where.workspaces().end() && std::find(names.begin(), names.end(), at->second.name) != names.end())
+    return true;
+  return rules.is_bound(pool) && rules.may_use(pool, in);
+}
+
+std::vector<std::string> unknown_workspaces(const value& cluster, const places& where) {
+  std::vector<std::string> out;
+  for (const auto& pool : config::pool_names(cluster))
+    for (const auto& name : config::workspaces_of_pool(cluster, pool))
+      if (std::none_of(where.workspaces().begin(), where.workspaces().end(),
+                       [&](const auto& one) { return one.second.name == name; }))
+        out.push_back("pools." + pool + ".workspaces: there is no workspace '" + name +
+                      "' yet; it may use the pool once somebody makes it");
+  return out;
+}
+
+} // namespace troupe
