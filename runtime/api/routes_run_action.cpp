@@ -53,7 +53,7 @@ result<chosen_runs> runs_in(const call& c, const char* project_key) {
 using errand = std::function<void(answer)>;
 
 template <class Order>
-errand ordered(const call_ptr& c, Order what) {
+errand order_of(const call_ptr& c, Order what) {
   return
     [c, what = std::move(what)](answer done) { c->parts->cluster.order(c->by.who, what, std::move(done)); };
 }
@@ -135,7 +135,7 @@ void kill_runs(const call_ptr& c, const reply& back) {
     return back(failure(chosen.error()));
   on_runs(c, back, *chosen,
           [c](const trial_row& t, const experiment_row&) -> result<errand> {
-            return terminal(t.state) ? errand{} : ordered(c, commands::trial_kill{t.id});
+            return terminal(t.state) ? errand{} : order_of(c, commands::trial_kill{t.id});
           },
           {.by_project = false});
 }
@@ -151,7 +151,7 @@ handler pause_or_resume() {
         return error{errc::invalid, "Run is archived."};
       if (has_others(row))
         return error{errc::invalid, "Cannot pause/unpause run " + quoted(t.id) + " (part of multi-trial)."};
-      return ordered(c, Order{row.id});
+      return order_of(c, Order{row.id});
     });
   };
 }
@@ -162,7 +162,7 @@ handler archive_runs(bool archived) {
     if (!chosen)
       return back(failure(chosen.error()));
     on_runs(c, back, *chosen, [c, archived](const trial_row& t, const experiment_row&) -> result<errand> {
-      return ordered(c, commands::trial_archive{t.id, archived});
+      return order_of(c, commands::trial_archive{t.id, archived});
     });
   };
 }
@@ -175,10 +175,10 @@ void delete_runs(const call_ptr& c, const reply& back) {
     if (auto fine = allowed(*c, action::remove, {thing::experiment, to_string(row.id), row.owner}); !fine)
       return fine.error();
     if (has_others(row))
-      return ordered(c, commands::trial_delete{t.id});
+      return order_of(c, commands::trial_delete{t.id});
     if (!terminal(t.state) || !terminal(row.state))
       return error{errc::invalid, "Run is not in a terminal state."};
-    return ordered(c, commands::experiment_delete{row.id}); // nothing would be left of it
+    return order_of(c, commands::experiment_delete{row.id}); // nothing would be left of it
   });
 }
 
@@ -200,7 +200,7 @@ void move_runs(const call_ptr& c, const reply& back) {
         return error{errc::invalid, "Skipping run " + quoted(t.id) + " (part of multi-trial)."};
       if (auto fine = allowed(*c, action::move, {thing::experiment, to_string(row.id), row.owner}); !fine)
         return fine.error();
-      return ordered(c, commands::experiment_move{row.id, to});
+      return order_of(c, commands::experiment_move{row.id, to});
     },
     {.by_experiment = true, .failed = "Failed to move associated experiment: "}); // a search goes whole
 }
