@@ -293,12 +293,13 @@ struct erase_log { ///< asks the journal to erase all lines of a task that has e
 /// Asks for the end of what is stored: of all that an experiment has, or of its TensorBoard files alone, or
 /// of files of checkpoints.
 struct erase_stored {
-  experiment_id experiment; ///< 0: only `checkpoints`
+  experiment_id experiment; ///< 0: only `checkpoints`; with `trial` of that alone
   bool tensorboards_only = false;
   std::vector<std::string> checkpoints, globs; ///< files of these whose paths a pattern matches
   bool only_look = false;                      ///< nothing is erased: what would be left is answered
   bool refresh = false;                        ///< nothing is erased: what is there is answered
-  MSGPACK_DEFINE_ARRAY(experiment, tensorboards_only, checkpoints, globs, only_look, refresh)
+  trial_id trial;                              ///< one of the experiment; 0: all
+  MSGPACK_DEFINE_ARRAY(experiment, tensorboards_only, checkpoints, globs, only_look, refresh, trial)
 };
 struct stored_erased {
   std::vector<trial_id> trials;                                    ///< of the experiment

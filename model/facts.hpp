@@ -241,6 +241,27 @@ struct experiment_deleted {
   std::vector<trial_id> trials; ///< when it is done: those that went with it
   MSGPACK_DEFINE_ARRAY(at, by, id, step, why, trials)
 };
+/// An ended trial is out of lists, or in them again, while its experiment stays.
+struct trial_archived {
+  static constexpr const char* tag = "trial_archived";
+  time_point at;
+  std::string by;
+  experiment_id experiment;
+  trial_id trial;
+  bool archived = true;
+  MSGPACK_DEFINE_ARRAY(at, by, experiment, trial, archived)
+};
+/// An ended trial of an ended experiment, which stays, is to be deleted; that failed; or it is gone.
+struct trial_deleted {
+  static constexpr const char* tag = "trial_deleted";
+  time_point at;
+  std::string by;
+  experiment_id experiment;
+  trial_id trial;
+  deletion_step step = deletion_step::ordered;
+  std::string why; ///< why it failed
+  MSGPACK_DEFINE_ARRAY(at, by, experiment, trial, step, why)
+};
 /// An ended experiment goes on: the trials that did not complete, then what its search has left.
 struct experiment_continued {
   static constexpr const char* tag = "experiment_continued";
@@ -779,7 +800,7 @@ using cluster_fact =
                template_changed, model_changed, model_version_changed, experiment_moved, experiment_described,
                experiment_deleted, log_retention_changed, group_changed, roles_changed, policy_changed,
                pool_bound, webhook_changed, webhook_event, cluster_message_changed, user_setting_changed,
-               project_visited, trial_source_declared, experiment_continued>;
+               project_visited, trial_source_declared, experiment_continued, trial_archived, trial_deleted>;
 using experiment_fact =
   std::variant<experiment_changed, search_stepped, experiment_resources_changed, experiment_resumed>;
 using trial_fact =
@@ -804,7 +825,7 @@ using fact =
                cluster_message_changed, user_setting_changed, project_visited, trial_source_declared,
                checkpoint_described, instance_changed, experiment_continued, experiment_resumed,
                trial_continued, log_policy_matched, task_created, task_ready, task_active, task_paused,
-               task_stop_ordered, task_prioritized, task_ended, trial_heard>;
+               task_stop_ordered, task_prioritized, task_ended, trial_heard, trial_archived, trial_deleted>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

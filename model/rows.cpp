@@ -1,6 +1,8 @@
 #include "model/rows.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 
 namespace troupe {
 
@@ -24,8 +26,29 @@ project_changed uncategorized_project() {
   x.id = {1};
   x.workspace = {1};
   x.name = "Uncategorized";
+  x.key = "UNCAT";
   x.owner = "admin";
   return x;
+}
+
+std::string to_string(const local_name& name) { return name.key + "-" + std::to_string(name.number); }
+
+std::optional<local_name> parse_local_name(std::string_view text) {
+  const auto dash = text.rfind('-');
+  if (dash == text.npos || dash == 0 || dash > 64)
+    return std::nullopt;
+  local_name out;
+  for (const unsigned char c : text.substr(0, dash)) {
+    if (c >= 0x80 || !std::isalnum(c))
+      return std::nullopt;
+    out.key += static_cast<char>(std::toupper(c));
+  }
+  const auto digits = text.substr(dash + 1);
+  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), out.number);
+  if (fault != std::errc{} || end != digits.data() + digits.size() || out.number == 0 ||
+      digits.front() == '0')
+    return std::nullopt;
+  return out;
 }
 
 double preempted_slot_seconds(const run_row& run, time_point now) {

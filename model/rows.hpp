@@ -115,6 +115,16 @@ struct task_detail {
   std::vector<run_row> runs; ///< oldest first
 };
 
+/// "CAT-12": the key of a project and the number of a trial in it.
+struct local_name {
+  std::string key; ///< upper case
+  std::uint64_t number = 0;
+  friend bool operator==(const local_name&, const local_name&) = default;
+};
+std::string to_string(const local_name& name);
+/// nullopt where the text is no such name. Letters of any case are taken.
+std::optional<local_name> parse_local_name(std::string_view text);
+
 struct trial_row {
   trial_id id;
   experiment_id experiment;
@@ -139,9 +149,13 @@ struct trial_row {
   std::vector<run_id> continued; ///< as in task_row: each continuation has a name of task of its own
   std::string log_policy;        ///< name of the log policy that matched last; empty: none did
   time_point heard;              ///< of an unmanaged one: when its process said last that it lives
+  std::uint64_t number = 0;      ///< in its project: counted there from 1, and never given again
+  bool archived = false;         ///< it alone, whatever its experiment is
+  deletion_step deletion = deletion_step::none;
+  std::string stuck; ///< why its deletion failed
   MSGPACK_DEFINE_ARRAY(id, experiment, key, state, hparams, seed, restarts, created, ended, why, runs, best,
                        latest, latest_checkpoint, checkpoint_count, checkpoint_bytes, stopped, metadata,
-                       progress, continued, log_policy, heard)
+                       progress, continued, log_policy, heard, number, archived, deletion, stuck)
 };
 /// Number of the continuation that a run belongs to: 0 for those before the first.
 std::uint32_t continuation_of(const std::vector<run_id>& continued, run_id run);

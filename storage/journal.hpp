@@ -106,6 +106,9 @@ public:
   virtual result<experiment_id> experiment_with_key(std::string_view key) const = 0;
   virtual result<std::vector<trial_row>> trials(experiment_id id) const = 0;
   virtual result<trial_row> trial(trial_id id) const = 0;
+  /// The trial that has or had this name: a move and another key of the project leave the old one leading to
+  /// it. `errc::not_found` where there is none, or it was deleted.
+  virtual result<trial_id> trial_with_name(const local_name& name) const = 0;
   virtual result<task_row> task(task_id id) const = 0;
   /// The runs of a task, oldest first.
   virtual result<std::vector<run_row>> runs(task_id id) const = 0;

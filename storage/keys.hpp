@@ -15,6 +15,9 @@
 //           'A' task                        what every task has
 //           'B' task                        what of a task that is no trial never changes     'Y' what does
 //           'X' experiment trial            which trials an experiment has
+//           'N' project                     the newest number of a trial in it
+//           'I' project number              the trial that got the number, wherever it is now
+//           'F' key of a project            the project that had it last
 //           'P' uuid                        where its fact stands
 //           'W' workspace  'J' project  'Q' template  'M' model  'V' version of a model  'D' what is said of
 //           an experiment 'U' user   'R' number of a session's token   'O' (the configuration)   'S' key of a

@@ -336,6 +336,30 @@ result<std::vector<trial_row>> stored_reader::trials(experiment_id id) const {
 
 result<trial_row> stored_reader::trial(trial_id id) const { return read_trial(*store_->look(), id); }
 
+result<trial_id> stored_reader::trial_with_name(const local_name& name) const {
+  const error none{errc::not_found, "there is no run " + to_string(name)};
+  const auto now = store_->look();
+  const auto number_at = [&](const std::string& key) -> result<std::uint64_t> {
+    auto bytes = now->get(family::rows, key);
+    if (!bytes)
+      return bytes.error();
+    return *bytes && (*bytes)->size() == 8 ? keys::last_number(**bytes) : 0;
+  };
+  auto project = number_at(keys::tagged('F', name.key));
+  if (project && !*project && name.key == uncategorized_project().key)
+    project = 1; // no fact tells of it
+  auto trial = project && *project ? number_at(keys::tagged('I', *project, name.number)) : project;
+  if (!trial)
+    return trial.error();
+  if (!*trial)
+    return none;
+  const trial_id id{*trial};
+  auto row = read_trial(*now, id);
+  if (row)
+    return id;
+  return row.error().code == errc::not_found ? none : row.error();
+}
+
 result<task_row> stored_reader::task(task_id id) const {
   auto row = row_at<task_row>(*store_->look(), family::rows, keys::task_row(id), "task " + to_string(id));
   if (row && !row->id)

@@ -40,6 +40,7 @@ std::vector<std::string> once_each(const std::vector<std::string>& labels) {
 places::places() {
   workspaces_[first_workspace] = uncategorized_workspace();
   projects_[first_project] = uncategorized_project();
+  keys_[projects_[first_project].key] = first_project;
 }
 
 std::vector<place_fact> places::note(place_fact fact) {
@@ -74,15 +75,18 @@ result<std::string> places::key_for(const std::string& wanted, const std::string
   for (unsigned char c : wanted)
     key += static_cast<char>(std::toupper(c));
   const auto taken = [&](const std::string& text) {
-    return std::any_of(projects_.begin(), projects_.end(),
-                       [&](const auto& one) { return one.first != of && one.second.key == text; });
+    const auto known = keys_.find(text);
+    return known != keys_.end() && known->second != of;
   };
   if (!wanted.empty()) {
     if (key.size() > 5 ||
         !std::all_of(key.begin(), key.end(), [](unsigned char c) { return c < 0x80 && std::isalnum(c); }))
       return error{errc::invalid, "a project's key has 1 to 5 letters and digits, not '" + wanted + "'"};
     if (taken(key))
-      return error{errc::conflict, "the key '" + key + "' is another project's"};
+      return error{errc::conflict,
+                   projects_.at(keys_.at(key)).key == key
+                     ? "the key '" + key + "' is another project's"
+                     : "the key '" + key + "' was another project's: names of its runs still lead there"};
     return key;
   }
   for (unsigned char c : name)
@@ -488,10 +492,14 @@ void places::replay(const place_fact& fact) {
                },
                [this](const project_changed& f) {
                  newest_project_ = std::max(newest_project_, f.id);
-                 if (f.deleted)
+                 if (f.deleted) {
                    projects_.erase(f.id);
-                 else
+                   std::erase_if(keys_, [&](const auto& one) { return one.second == f.id; });
+                 } else {
                    projects_[f.id] = f;
+                   if (!f.key.empty())
+                     keys_[f.key] = f.id;
+                 }
                  if (f.deletion == deletion_step::ordered) // what had failed is tried anew
                    for (auto& [id, one] : experiments_)
                      if (one.project == f.id && one.deletion == deletion_step::failed) {
@@ -539,7 +547,7 @@ void places::replay(const cluster_fact& fact) {
 }
 
 std::string places::snapshot() const {
-  return pack(std::tuple{workspaces_, projects_, experiments_, newest_workspace_, newest_project_});
+  return pack(std::tuple{workspaces_, projects_, experiments_, newest_workspace_, newest_project_, keys_});
 }
 
 value places::describe() const {

@@ -48,9 +48,40 @@ std::vector<cluster_fact> cluster::deletion_failed(experiment_id id, const std::
   return {std::move(fact)};
 }
 
+std::vector<cluster_fact> cluster::order_deletion(experiment_id of, trial_id id, const std::string& by,
+                                                  time_point now) {
+  if (deleting_.contains(of) || deleting_trials_.contains(id))
+    return {};
+  cluster_fact fact = trial_deleted{now, by, of, id, deletion_step::ordered, {}};
+  replay(fact);
+  return {std::move(fact)};
+}
+
+std::vector<cluster_fact> cluster::deleted(trial_id id, time_point now) {
+  auto at = deleting_trials_.find(id);
+  if (at == deleting_trials_.end())
+    return {};
+  cluster_fact fact = trial_deleted{now, at->second.by, at->second.experiment, id, deletion_step::done, {}};
+  replay(fact);
+  return {std::move(fact)};
+}
+
+std::vector<cluster_fact> cluster::deletion_failed(trial_id id, const std::string& why, time_point now) {
+  auto at = deleting_trials_.find(id);
+  if (at == deleting_trials_.end())
+    return {};
+  cluster_fact fact =
+    trial_deleted{now, at->second.by, at->second.experiment, id, deletion_step::failed, why};
+  replay(fact);
+  return {std::move(fact)};
+}
+
 std::vector<cluster_fact> cluster::go_on(experiment_continued wanted, std::uint32_t ended_as) {
   const auto before = continued_.find(wanted.id);
-  if ((before == continued_.end() ? 0 : before->second) != ended_as || deleting_.contains(wanted.id))
+  const bool loses_a_trial = std::any_of(deleting_trials_.begin(), deleting_trials_.end(),
+                                         [&](const auto& one) { return one.second.experiment == wanted.id; });
+  if ((before == continued_.end() ? 0 : before->second) != ended_as || deleting_.contains(wanted.id) ||
+      loses_a_trial)
     return {};
   wanted.number = ended_as + 1;
   cluster_fact fact = std::move(wanted);
@@ -82,7 +113,15 @@ void cluster::replay(const cluster_fact& fact) {
                    return;
                  unswept_.erase(f.id);
                  continued_.erase(f.id);
+                 std::erase_if(deleting_trials_,
+                               [&](const auto& one) { return one.second.experiment == f.id; });
                  std::erase_if(keys_, [&](const auto& one) { return one.second == f.id; });
+               },
+               [this](const trial_deleted& f) {
+                 if (f.step == deletion_step::ordered)
+                   deleting_trials_[f.trial] = {f.experiment, f.by};
+                 else
+                   deleting_trials_.erase(f.trial);
                },
                [this](const experiment_continued& f) {
                  continued_[f.id] = f.number;
@@ -98,7 +137,7 @@ void cluster::replay(const cluster_fact& fact) {
 }
 
 std::string cluster::snapshot() const {
-  return pack(std::tuple{ids_.newest_experiment, keys_, unswept_, deleting_, continued_});
+  return pack(std::tuple{ids_.newest_experiment, keys_, unswept_, deleting_, deleting_trials_, continued_});
 }
 
 value cluster::describe() const {
@@ -109,7 +148,7 @@ value cluster::describe() const {
           {"newest_trial", ids_.newest_trial.value},
           {"keys", keys_.size()},
           {"unswept", unswept},
-          {"deleting", deleting_.size()}};
+          {"deleting", deleting_.size() + deleting_trials_.size()}};
 }
 
 } // namespace troupe

@@ -42,11 +42,23 @@ public:
                                                   time_point now);
   [[nodiscard]] std::vector<cluster_fact> deletion_failed(experiment_id id, const std::string& why,
                                                           time_point now);
+  /// The same of a single trial of an experiment that stays. No fact either where the experiment goes.
+  [[nodiscard]] std::vector<cluster_fact> order_deletion(experiment_id of, trial_id id, const std::string& by,
+                                                         time_point now);
+  [[nodiscard]] std::vector<cluster_fact> deleted(trial_id id, time_point now);
+  [[nodiscard]] std::vector<cluster_fact> deletion_failed(trial_id id, const std::string& why,
+                                                          time_point now);
   /// An experiment that has ended goes on. `ended_as` is how often it had been continued when it ended: no
   /// fact where it is continued already.
   [[nodiscard]] std::vector<cluster_fact> go_on(experiment_continued wanted, std::uint32_t ended_as);
   /// Who ordered each deletion that is under way.
   const std::map<experiment_id, std::string>& deleting() const { return deleting_; }
+  struct doomed_trial {
+    experiment_id experiment;
+    std::string by;
+    MSGPACK_DEFINE_ARRAY(experiment, by)
+  };
+  const std::map<trial_id, doomed_trial>& deleting_trials() const { return deleting_trials_; }
 
   /// Facts of the members change nothing here.
   void replay(const cluster_fact& fact);
@@ -58,6 +70,7 @@ private:
   std::map<std::string, experiment_id> keys_;
   std::set<experiment_id> unswept_;
   std::map<experiment_id, std::string> deleting_;
+  std::map<trial_id, doomed_trial> deleting_trials_;
   std::map<experiment_id, std::uint32_t> continued_; ///< how often, of those that were
 };
 

@@ -11,6 +11,7 @@
 #include "actors/cluster/cluster_members_part.hpp"
 #include "actors/cluster/cluster_tasks_part.hpp"
 #include "actors/cluster/cluster_unmanaged_part.hpp"
+#include "actors/cluster/single_trials.hpp"
 #include "actors/experiment/experiment_actor.hpp"
 #include "actors/provider/provisioner_actor.hpp"
 #include "actors/retention/globs.hpp"
@@ -364,27 +365,42 @@ private:
 
   // ---- deletion
 
-  /// One experiment after the other: what was ordered before a restart is found in the machine again.
+  struct doomed {
+    experiment_id experiment;
+    trial_id trial; ///< that goes alone; 0: the whole experiment
+    friend bool operator==(const doomed&, const doomed&) = default;
+  };
+  /// One after the other: what was ordered before a restart is found in the machine again.
   void delete_next() {
-    const auto& ordered = machine_->ids.deleting();
-    if (erasing_ || closing_ || ordered.empty())
+    const auto& whole = machine_->ids.deleting();
+    const auto& single = machine_->ids.deleting_trials();
+    if (erasing_.experiment || closing_ || (whole.empty() && single.empty()))
       return;
-    erasing_ = ordered.begin()->first;
+    if (whole.empty())
+      erasing_ = {single.begin()->second.experiment, single.begin()->first};
+    else
+      erasing_ = {whole.begin()->first, {}};
     erase_stored all;
-    all.experiment = erasing_;
+    all.experiment = erasing_.experiment;
+    all.trial = erasing_.trial;
     self_->request(retention_, deletion_timeout, all)
-      .then([this, id = erasing_](
-              const stored_erased& x) { noted(id, machine_->ids.deleted(id, x.trials, self_->now())); },
-            [this, id = erasing_](const caf::error& why) {
-              if (why == caf::sec::request_receiver_down)
-                return; // its successor is asked again
-              noted(id, machine_->ids.deletion_failed(id, from_caf(why).what, self_->now()));
-            });
+      .then(
+        [this, what = erasing_](const stored_erased& x) {
+          noted(what, what.trial ? machine_->ids.deleted(what.trial, self_->now())
+                                 : machine_->ids.deleted(what.experiment, x.trials, self_->now()));
+        },
+        [this, what = erasing_](const caf::error& why) {
+          if (why == caf::sec::request_receiver_down)
+            return; // its successor is asked again
+          const auto said = from_caf(why).what;
+          noted(what, what.trial ? machine_->ids.deletion_failed(what.trial, said, self_->now())
+                                 : machine_->ids.deletion_failed(what.experiment, said, self_->now()));
+        });
   }
-  void noted(experiment_id id, std::vector<cluster_fact> facts) {
+  void noted(const doomed& what, std::vector<cluster_fact> facts) {
     pass_on(facts);
-    take(std::move(facts), {}, [this, id](const caf::error&) {
-      if (erasing_ == id)
+    take(std::move(facts), {}, [this, what](const caf::error&) {
+      if (erasing_ == what)
         erasing_ = {};
       delete_next();
     });
@@ -418,10 +434,11 @@ private:
     take(std::move(facts), {}, [this](const caf::error&) { delete_next(); });
   }
 
-  /// Why its checkpoints have to stay; empty where they need not.
-  std::string registered_in(experiment_id id) const {
+  /// Why its checkpoints, or those of the trial alone, have to stay; empty where they need not.
+  std::string registered_in(experiment_id id, trial_id trial = {}) const {
     for (const auto& uuid : machine_->books.registered())
-      if (auto row = peers_.reads->checkpoint(uuid); row && row->experiment == id)
+      if (auto row = peers_.reads->checkpoint(uuid);
+          row && row->experiment == id && (!trial || row->trial == trial))
         return "checkpoints are registered as model versions";
     return {};
   }
@@ -946,6 +963,42 @@ private:
       promise.deliver(why ? refused(from_caf(why)) : answered());
       delete_next();
     });
+    return promise;
+  }
+  caf::result<command_result> on(const caller& by, const commands::trial_delete& x) {
+    auto row = peers_.reads->trial(x.id);
+    auto of = row ? peers_.reads->experiment(row->experiment) : result<experiment_row>(row.error());
+    if (!of)
+      return refused(of.error());
+    if (auto fine = may_delete(*row, *of); !fine)
+      return refused(fine.error());
+    if (experiments_.contains(of->id))
+      return refused({errc::conflict, "experiment " + to_string(of->id) + " is ending\nhint: ask once more"});
+    if (auto held = registered_in(of->id, x.id); !held.empty())
+      return refused({errc::invalid, held});
+    auto promise = self_->make_response_promise<command_result>();
+    take(machine_->ids.order_deletion(of->id, x.id, by.user, self_->now()), {},
+         [this, promise](const caf::error& why) mutable {
+           promise.deliver(why ? refused(from_caf(why)) : answered());
+           delete_next();
+         });
+    return promise;
+  }
+  caf::result<command_result> on(const caller& by, const commands::trial_archive& x) {
+    auto row = peers_.reads->trial(x.id);
+    auto of = row ? peers_.reads->experiment(row->experiment) : result<experiment_row>(row.error());
+    if (!of)
+      return refused(of.error());
+    auto changes = may_archive(*row, *of, x.archived);
+    if (!changes)
+      return refused(changes.error());
+    if (!*changes)
+      return answered();
+    auto promise = self_->make_response_promise<command_result>();
+    take({trial_archived{self_->now(), by.user, of->id, x.id, x.archived}}, {},
+         [promise](const caf::error& why) mutable {
+           promise.deliver(why ? refused(from_caf(why)) : answered());
+         });
     return promise;
   }
   caf::result<command_result> on(const caller&, const commands::experiment_erase_tensorboards& x) {
@@ -1500,7 +1553,7 @@ private:
   std::optional<cluster_tasks> tasks_;
   std::optional<cluster_unmanaged> unmanaged_;
   retention_actor retention_;
-  experiment_id erasing_;   ///< which retention deletes now
+  doomed erasing_;          ///< what retention deletes now
   std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start
   std::map<experiment_id, experiment_actor> experiments_;
   std::map<caf::actor_addr, experiment_id> by_address_;

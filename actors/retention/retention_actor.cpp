@@ -231,6 +231,8 @@ private:
       return trials.error();
     const auto policy = retention_of(experiment->config);
     for (const auto& trial : x.tensorboards_only ? std::vector<trial_row>{} : *trials) {
+      if (x.trial && trial.id != x.trial)
+        continue;
       auto saved = peers_.reads->checkpoints(trial.id);
       if (!saved)
         return saved.error();
@@ -251,19 +253,21 @@ private:
       work.left.push_back(trial.id);
     }
     work.done.trials = work.left;
-    return erase_tensorboards(*experiment);
+    return erase_tensorboards(*experiment, x.trial);
   }
 
-  /// They lie beside the checkpoints, as the stock client puts them.
-  result<void> erase_tensorboards(const experiment_row& experiment) {
+  /// They lie beside the checkpoints, as the stock client puts them. `trial`: its own alone; 0: all.
+  result<void> erase_tensorboards(const experiment_row& experiment, trial_id trial) {
     auto settings = experiment_settings_of(
       {experiment.id, experiment.config, {}, experiment.owner, peers_.checkpoint_dir, experiment.created});
     const auto& folder = settings ? settings->launch.checkpoint_dir : peers_.checkpoint_dir;
     if (folder.empty() || peers_.cluster_id.empty())
       return {};
-    auto store = storage::open_checkpoint_store("directory:" + folder + "/" + peers_.cluster_id +
-                                                "/tensorboard/experiment");
-    return store ? (*store)->erase(to_string(experiment.id)) : result<void>(store.error());
+    const auto all = "directory:" + folder + "/" + peers_.cluster_id + "/tensorboard/experiment";
+    auto store =
+      storage::open_checkpoint_store(trial ? all + "/" + to_string(experiment.id) + "/trial" : all);
+    return store ? (*store)->erase(trial ? to_string(trial) : to_string(experiment.id))
+                 : result<void>(store.error());
   }
 
   static bool goes(const erase_stored& x, const std::string& path) {

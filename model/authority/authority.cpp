@@ -75,6 +75,7 @@ const std::vector<rule>& rules() {
     {{view, trial}, users::all, tasks::own},
     {{change, trial}, users::all, tasks::own},
     {{kill, trial}, users::all, tasks::none},
+    {{remove, trial}, users::owner, tasks::none}, // of its experiment
     {{create, trial}, users::all, tasks::none}, // of unmanaged experiments; others are their searches'
     {{report, trial}, users::unmanaged, tasks::own},
     {{create, task}, users::all, tasks::none},

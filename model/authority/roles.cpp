@@ -93,6 +93,7 @@ const std::vector<needs_row>& needs() {
     {{view, trial}, view_experiment_metadata},
     {{change, trial}, update_experiment_metadata},
     {{kill, trial}, update_experiment},
+    {{remove, trial}, delete_experiment},
     {{create, trial}, update_experiment},
     {{report, trial}, update_experiment},
     {{create, task}, create_nsc},

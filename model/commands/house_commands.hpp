@@ -32,6 +32,32 @@ struct experiment_erase_tensorboards {
                             {},
                             std::chrono::seconds(600)};
 };
+struct trial_delete {
+  trial_id id;
+  static constexpr auto fields() { return std::tuple{need("id", &trial_delete::id, "number of the trial")}; }
+  static constexpr about is{
+    "trial.delete",
+    cluster,
+    {action::remove, thing::trial},
+    repeat::safe,
+    "Deletes an ended trial of an ended experiment, which stays, with its checkpoints, reports and logs: "
+    "answered when the order is durable, done behind it; `conflict` where one of both has not ended."};
+};
+struct trial_archive {
+  trial_id id;
+  bool archived = true;
+  static constexpr auto fields() {
+    using t = trial_archive;
+    return std::tuple{need("id", &t::id, "number of the trial"),
+                      maybe("archived", &t::archived, "false: it is in lists again")};
+  }
+  static constexpr about is{"trial.archive",
+                            cluster,
+                            {action::change, thing::trial},
+                            repeat::safe,
+                            "Takes an ended trial out of lists, while its experiment stays in them; "
+                            "`conflict` where it has not ended, or its experiment is archived."};
+};
 struct checkpoint_remove {
   std::vector<std::string> uuids, globs;
   bool refresh = false;

@@ -146,6 +146,17 @@ value shape(const experiment_deleted& x) {
   return {
     {"by", x.by}, {"id", x.id.value}, {"step", name(x.step)}, {"why", x.why}, {"trials", numbers(x.trials)}};
 }
+value shape(const trial_archived& x) {
+  return {
+    {"by", x.by}, {"experiment", x.experiment.value}, {"trial", x.trial.value}, {"archived", x.archived}};
+}
+value shape(const trial_deleted& x) {
+  return {{"by", x.by},
+          {"experiment", x.experiment.value},
+          {"trial", x.trial.value},
+          {"step", name(x.step)},
+          {"why", x.why}};
+}
 value shape(const log_retention_changed& x) {
   return {{"by", x.by}, {"experiment", x.experiment.value}, {"trial", x.trial.value}, {"days", x.days}};
 }

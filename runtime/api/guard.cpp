@@ -113,8 +113,9 @@ private:
     if (!id || id == by_.task)
       return;
     if (id.is_trial())
-      return on_trial(id.trial(), what == action::view ? permission::view_experiment_metadata
-                                                       : permission::update_experiment);
+      return on_trial(id.trial(), what == action::view     ? permission::view_experiment_metadata
+                                  : what == action::remove ? permission::delete_experiment
+                                                           : permission::update_experiment);
     const auto row = all_.other_task(id);
     if (!row || !by_.may(permission::view_nsc, row->made.workspace))
       return fail("task", text);

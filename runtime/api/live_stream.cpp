@@ -149,11 +149,15 @@ private:
       return;
     }
     if (kind == cluster_entity) {
-      if (auto shape = fact_shape(one))
+      if (auto shape = fact_shape(one)) {
+        const auto type = shape->value("type", "");
         for (const char* tag : {experiment_created::tag, experiment_described::tag, experiment_moved::tag,
                                 experiment_deleted::tag, experiment_continued::tag})
-          if (shape->value("type", "") == tag)
+          if (type == tag)
             experiments.insert({shape->at("id").get<std::uint64_t>()});
+        if (type == trial_deleted::tag) // it has fewer trials now
+          experiments.insert({shape->at("experiment").get<std::uint64_t>()});
+      }
       return;
     }
     const auto task = kind == "allocation" ? parse_allocation(rest).task

@@ -43,6 +43,9 @@ public:
   }
   result<std::vector<trial_row>> trials(experiment_id id) const override { return then_->trials(id); }
   result<trial_row> trial(trial_id id) const override { return then_->trial(id); }
+  result<trial_id> trial_with_name(const local_name& name) const override {
+    return now_->trial_with_name(name);
+  }
   result<task_row> task(task_id id) const override { return then_->task(id); }
   result<std::vector<run_row>> runs(task_id id) const override { return then_->runs(id); }
   result<task_detail> other_task(task_id id) const override { return now_->other_task(id); }

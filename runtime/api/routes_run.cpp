@@ -1,11 +1,12 @@
-// Experiments and runs by filter and sort, which columns and ranges they have, and actions on many runs. A
-// run is a trial with its place.
+// Experiments and runs by filter and sort, and which columns and ranges they have. A run is a trial with its
+// place, and has a name there.
 
 #include "model/names.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/route.hpp"
+#include "runtime/api/run_search.hpp"
 #include "runtime/api/search_filter.hpp"
 #include "runtime/api/series_columns.hpp"
 #include "runtime/api/shapes.hpp"
@@ -47,6 +48,7 @@ const std::vector<fixed_column> experiment_columns = {
 
 const std::vector<fixed_column> run_columns = {
   {"id", "Global run ID", "NUMBER"},
+  {"localId", "Run ID", "TEXT"},
   {"experimentDescription", "Search description", "TEXT"},
   {"tags", "Tags", "TEXT"},
   {"forkedFrom", "Forked", "NUMBER"},
@@ -134,12 +136,41 @@ result<value> metric_at(const call& c, const trial_row& trial, const std::string
   return std::isfinite(number) ? value(number) : value();
 }
 
+/// The name of a run where it is now; empty where its project is gone.
+std::string local_id(const trial_row& trial, const experiment_row& of, const place_book& places) {
+  const auto* project = places.find(of.project);
+  return project && trial.number ? to_string(local_name{project->key, trial.number}) : std::string();
+}
+
+/// The run that has or had a name, with its experiment.
+result<std::pair<trial_row, experiment_row>> run_named(const call& c, const std::string& text) {
+  const auto name = parse_local_name(text);
+  auto id = name ? c.parts->storage->trial_with_name(*name)
+                 : result<trial_id>(error{errc::not_found, "there is no run " + text.substr(0, 50)});
+  auto trial = id ? c.parts->storage->trial(*id) : result<trial_row>(id.error());
+  auto of = trial ? c.parts->storage->experiment(trial->experiment) : result<experiment_row>(trial.error());
+  if (!of)
+    return of.error();
+  return std::pair{std::move(*trial), std::move(*of)};
+}
+
+/// A name that a run had leads to it: it is looked for by the one that it has now.
+wanted_value names_of_now(const call& c, const place_book& places) {
+  return [&](const column_name& column, const value& wanted) -> value {
+    if (column.of != column_of::row || column.name != "localId" || !wanted.is_string())
+      return wanted;
+    const auto run = run_named(c, wanted.get<std::string>());
+    return run ? value(local_id(run->first, run->second, places)) : wanted;
+  };
+}
+
 /// A row of a list, with what is read only where a condition asks for it.
 class candidate {
 public:
   candidate(const call& c, experiment_row experiment) : c_(&c), experiment_(std::move(experiment)) {}
-  candidate(const call& c, std::shared_ptr<const experiment_row> experiment, trial_row trial)
-      : c_(&c), shared_(std::move(experiment)), trial_(std::move(trial)) {}
+  candidate(const call& c, std::shared_ptr<const experiment_row> experiment, trial_row trial,
+            const place_book& places)
+      : c_(&c), places_(&places), shared_(std::move(experiment)), trial_(std::move(trial)) {}
 
   const experiment_row& experiment() const { return shared_ ? *shared_ : experiment_; }
   const trial_row* trial() const { return trial_ ? &*trial_ : nullptr; }
@@ -169,6 +200,13 @@ public:
       break;
     }
     return trial_ ? of_run(column.name) : of_experiment(column.name);
+  }
+
+  /// What rows are sorted by: names in the order of their numbers.
+  result<value> sorted_by(const column_name& column) {
+    if (trial_ && column.of == column_of::row && column.name == "localId")
+      return value(trial_->number);
+    return at(column);
   }
 
 private:
@@ -243,6 +281,10 @@ private:
     const auto& t = *trial_;
     if (name == "id")
       return value(t.id.value);
+    if (name == "localId") {
+      auto text = local_id(t, row, *places_);
+      return text.empty() ? value() : value(std::move(text));
+    }
     if (name == "experimentDescription")
       return value(row.description);
     if (name == "experimentName")
@@ -275,6 +317,7 @@ private:
   }
 
   const call* c_;
+  const place_book* places_ = nullptr; ///< of a run
   experiment_row experiment_;
   std::shared_ptr<const experiment_row> shared_;
   std::optional<trial_row> trial_, best_;
@@ -289,7 +332,8 @@ struct search_request {
   std::vector<sort_key> sort;
 };
 
-result<search_request> request_of(const call& c, const std::vector<fixed_column>& columns) {
+result<search_request> request_of(const call& c, const std::vector<fixed_column>& columns,
+                                  const wanted_value& wanted = {}) {
   auto body = parse_object(c.body);
   if (!body)
     return body.error();
@@ -302,7 +346,7 @@ result<search_request> request_of(const call& c, const std::vector<fixed_column>
   const auto filter = f.text("filter"), sort = f.text("sort");
   if (f.bad())
     return *f.bad();
-  auto read = search_filter::read(filter, names_of(columns));
+  auto read = search_filter::read(filter, names_of(columns), wanted);
   if (!read)
     return read.error();
   auto keys = read_sort(sort, names_of(columns));
@@ -328,7 +372,7 @@ result<bool> consider(const search_request& what, candidate& one, Id id, std::ve
     return fits;
   found_row<Id> row{id, {}};
   for (const auto& key : what.sort) {
-    auto x = one.at(key.column);
+    auto x = one.sorted_by(key.column);
     if (!x)
       return x.error();
     if (auto number = number_in(*x); number && std::isnan(*number))
@@ -427,8 +471,10 @@ result<std::vector<found_row<trial_id>>> find_runs(const call& c, const search_r
       return row ? trials.error() : row.error();
     const auto shared = std::make_shared<const experiment_row>(std::move(*row));
     for (auto& trial : *trials) {
+      if (trial.deletion == deletion_step::ordered || (trial.archived && !what.filter.show_archived()))
+        continue;
       const auto id = trial.id;
-      candidate one(c, shared, std::move(trial));
+      candidate one(c, shared, std::move(trial), places);
       if (auto done = consider(what, one, id, found); !done)
         return done.error();
     }
@@ -436,8 +482,6 @@ result<std::vector<found_row<trial_id>>> find_runs(const call& c, const search_r
   sort_found(what, found);
   return found;
 }
-
-bool is_search(const experiment_row& row) { return config_at(row.config, "searcher", "name") != "single"; }
 
 result<value> run_shape(const call& c, trial_id id, const place_book& places) {
   auto trial = c.parts->storage->trial(id);
@@ -462,7 +506,7 @@ result<value> run_shape(const call& c, trial_id id, const place_book& places) {
                {"workspaceId", place["workspaceId"]},
                {"workspaceName", place["workspaceName"]},
                {"parentArchived", place["parentArchived"]},
-               {"archived", row->archived},
+               {"archived", trial->archived || row->archived},
                {"experiment",
                 {{"id", row->id.value},
                  {"name", row->name},
@@ -478,6 +522,8 @@ result<value> run_shape(const call& c, trial_id id, const place_book& places) {
                  {"forkedFrom", row->parent ? value(row->parent.value) : value()},
                  {"isMultitrial", is_search(*row)},
                  {"unmanaged", row->unmanaged}}}};
+  if (auto name = local_id(*trial, *row, places); !name.empty())
+    out["localId"] = std::move(name);
   if (!row->external_id.empty())
     out["experiment"]["externalExperimentId"] = row->external_id;
   if (const auto name = external_name(trial->key); !name.empty())
@@ -494,12 +540,12 @@ result<value> run_shape(const call& c, trial_id id, const place_book& places) {
 }
 
 result<value> search_runs(const call& c) {
-  auto what = request_of(c, run_columns);
-  if (!what)
-    return what.error();
   auto places = place_book::read(*c.parts->storage);
   if (!places)
     return places.error();
+  auto what = request_of(c, run_columns, names_of_now(c, *places));
+  if (!what)
+    return what.error();
   auto found = find_runs(c, *what, *places);
   if (!found)
     return found.error();
@@ -516,6 +562,17 @@ result<value> search_runs(const call& c) {
     list.push_back(std::move(*one));
   }
   return value{{"runs", std::move(list)}, {"pagination", part->pagination}};
+}
+
+/// A browser's way to a run, whatever its project was when the link was written.
+result<response> page_of_run(const call& c) {
+  auto run = run_named(c, std::string(c.named("localId")));
+  if (!run)
+    return run.error();
+  response out;
+  out.status = 303;
+  out.headers.emplace_back("Location", "/ui/trials/" + to_string(run->first.id));
+  return out;
 }
 
 // ---- columns and ranges
@@ -682,210 +739,31 @@ result<value> metadata_values(const call& c) {
   return done ? result<value>(value{{"values", seen}}) : done.error();
 }
 
-// ---- actions on many runs
+} // namespace
 
-struct chosen_runs {
-  std::vector<trial_id> ids;
-  project_id project; ///< that they have to be in; 0: any
-  value body;
-};
+bool is_search(const experiment_row& row) { return config_at(row.config, "searcher", "name") != "single"; }
 
-constexpr std::size_t most_runs = 10'000;
-
-result<chosen_runs> runs_in(const call& c, const char* project_key) {
-  auto body = parse_object(c.body);
-  if (!body)
-    return body.error();
-  chosen_runs out;
-  out.body = *body;
-  fields f{out.body};
-  for (const auto& one : f.list("runIds")) {
-    const auto id = parse_id<trial_id>(one.is_string() ? one.get<std::string>() : one.dump());
-    if (!id)
-      f.fault("runIds", "has to be a list of ids");
-    out.ids.push_back(id);
-  }
-  const auto filter = f.text("filter");
-  out.project = f.id<project_id>(project_key);
-  if (f.bad())
-    return *f.bad();
-  if (filter.empty())
-    return out.ids.size() > most_runs
-             ? result<chosen_runs>(error{errc::invalid, "runIds: at most 10000 at once"})
-             : out;
-  if (!out.ids.empty())
-    return error{errc::invalid, "if filter is provided run id list must be empty"};
-  search_request what;
-  what.project = static_cast<std::int64_t>(out.project.value);
-  auto read = search_filter::read(filter, names_of(run_columns));
+result<std::vector<trial_id>> runs_that_fit(const call& c, project_id project, const std::string& filter) {
   auto places = place_book::read(*c.parts->storage);
-  if (!read || !places)
-    return read ? places.error() : read.error();
+  if (!places)
+    return places.error();
+  search_request what;
+  what.project = static_cast<std::int64_t>(project.value);
+  auto read = search_filter::read(filter, names_of(run_columns), names_of_now(c, *places));
+  if (!read)
+    return read.error();
   what.filter = std::move(*read);
   auto found = find_runs(c, what, *places);
   if (!found)
     return found.error();
+  std::vector<trial_id> out;
   for (const auto& one : *found)
-    out.ids.push_back(one.id);
+    out.push_back(one.id);
   return out;
 }
 
-/// {results: [{id, error}]}: each run's order is made by `make`, which answers nothing where all is as it
-/// should be already.
-template <class Order>
-using order_of_run = std::function<result<std::optional<Order>>(const trial_row&, const experiment_row&)>;
-
-template <class Order>
-void on_runs(const call_ptr& c, const reply& back, const chosen_runs& chosen, const order_of_run<Order>& make,
-             bool by_project = true) {
-  struct work {
-    std::mutex mutex;
-    std::size_t left = 0;
-    std::map<trial_id, std::string> errors;
-  };
-  auto all = std::make_shared<work>();
-  all->left = chosen.ids.size() + 1;
-  const auto done = [all, back, c](trial_id id, const std::string& why) {
-    std::lock_guard lock(all->mutex);
-    if (id)
-      all->errors[id] = why;
-    if (--all->left)
-      return;
-    value results = value::array();
-    for (const auto& [one, text] : all->errors)
-      results.push_back({{"id", one.value}, {"error", text}});
-    back(json({{"results", std::move(results)}}, c->query.has("pretty")));
-  };
-  for (const auto id : chosen.ids) {
-    auto trial = c->parts->storage->trial(id);
-    auto row =
-      trial ? c->parts->storage->experiment(trial->experiment) : result<experiment_row>(trial.error());
-    if (!row || (by_project && chosen.project && row->project != chosen.project)) {
-      done(id,
-           "Run with id '" + to_string(id) + "' not found" +
-             (by_project && chosen.project ? " in project with id '" + to_string(chosen.project) + "'" : ""));
-      continue;
-    }
-    auto order = make(*trial, *row);
-    if (!order || !*order) {
-      done(id, order ? std::string() : order.error().what);
-      continue;
-    }
-    c->parts->cluster.order(c->by.who, std::move(**order), [done, id](result<value> got) {
-      done(id, got ? std::string() : got.error().what);
-    });
-  }
-  done({}, "");
-}
-
-std::string quoted(trial_id id) { return "'" + to_string(id) + "'"; }
-
-void kill_runs(const call_ptr& c, const reply& back) {
-  auto chosen = runs_in(*c, "projectId");
-  if (!chosen)
-    return back(failure(chosen.error()));
-  on_runs<commands::trial_kill>(
-    c, back, *chosen,
-    [](const trial_row& t, const experiment_row&) -> result<std::optional<commands::trial_kill>> {
-      if (terminal(t.state))
-        return std::optional<commands::trial_kill>{};
-      return std::optional{commands::trial_kill{t.id}};
-    },
-    false);
-}
-
-template <class Order>
-handler pause_or_resume() {
-  return [](const call_ptr& c, const reply& back) {
-    auto chosen = runs_in(*c, "projectId");
-    if (!chosen)
-      return back(failure(chosen.error()));
-    on_runs<Order>(
-      c, back, *chosen, [](const trial_row& t, const experiment_row& row) -> result<std::optional<Order>> {
-        if (is_search(row))
-          return error{errc::invalid, "Cannot pause/unpause run " + quoted(t.id) + " (part of multi-trial)."};
-        if (row.archived)
-          return error{errc::invalid, "Run is archived."};
-        return std::optional{Order{row.id}};
-      });
-  };
-}
-
-handler archive_runs(bool archived) {
-  return [archived](const call_ptr& c, const reply& back) {
-    auto chosen = runs_in(*c, "projectId");
-    if (!chosen)
-      return back(failure(chosen.error()));
-    on_runs<commands::experiment_describe>(
-      c, back, *chosen,
-      [archived](const trial_row& t,
-                 const experiment_row& row) -> result<std::optional<commands::experiment_describe>> {
-        if (is_search(row))
-          return error{errc::invalid, "Cannot archive/unarchive run " + quoted(t.id) +
-                                        " (part of multi-trial): archive its search (id: '" +
-                                        to_string(row.id) + "')."};
-        if (row.archived == archived)
-          return std::optional<commands::experiment_describe>{};
-        if (archived && !terminal(row.state))
-          return error{errc::invalid, "Run is not in terminal state."};
-        commands::experiment_describe with;
-        with.id = row.id;
-        with.archived = archived;
-        return std::optional{with};
-      });
-  };
-}
-
-void delete_runs(const call_ptr& c, const reply& back) {
-  auto chosen = runs_in(*c, "projectId");
-  if (!chosen)
-    return back(failure(chosen.error()));
-  on_runs<commands::experiment_delete>(
-    c, back, *chosen,
-    [c](const trial_row& t, const experiment_row& row) -> result<std::optional<commands::experiment_delete>> {
-      if (is_search(row))
-        return error{errc::invalid, "Cannot delete run " + quoted(t.id) +
-                                      " (part of multi-trial): delete its search (id: '" + to_string(row.id) +
-                                      "')."};
-      if (!terminal(row.state))
-        return error{errc::invalid, "Run is not in a terminal state."};
-      if (auto fine = allowed(*c, action::remove, {thing::experiment, to_string(row.id), row.owner}); !fine)
-        return fine.error();
-      return std::optional{commands::experiment_delete{row.id}};
-    });
-}
-
-void move_runs(const call_ptr& c, const reply& back) {
-  auto chosen = runs_in(*c, "sourceProjectId");
-  if (!chosen)
-    return back(failure(chosen.error()));
-  fields f{chosen->body};
-  const auto to = f.id<project_id>("destinationProjectId");
-  const bool skip = f.flag("skipMultitrial");
-  if (f.bad())
-    return back(failure(*f.bad()));
-  auto moved = std::make_shared<std::set<experiment_id>>(); // a search goes once, whole
-  on_runs<commands::experiment_move>(
-    c, back, *chosen,
-    [c, to, skip, moved](const trial_row& t,
-                         const experiment_row& row) -> result<std::optional<commands::experiment_move>> {
-      if (is_search(row) && skip)
-        return error{errc::invalid, "Skipping run " + quoted(t.id) + " (part of multi-trial)."};
-      if (row.archived)
-        return error{errc::invalid, "Run is archived."};
-      if (auto fine = allowed(*c, action::move, {thing::experiment, to_string(row.id), row.owner}); !fine)
-        return fine.error();
-      if (!moved->insert(row.id).second)
-        return std::optional<commands::experiment_move>{};
-      return std::optional{commands::experiment_move{row.id, to}};
-    });
-}
-
-} // namespace
-
 std::vector<route> run_routes() {
-  const authority::need view{action::view, thing::experiment}, change{action::change, thing::experiment},
-    view_project{action::view, thing::project};
+  const authority::need view{action::view, thing::experiment}, view_project{action::view, thing::project};
   std::vector<route> rows = {
     {"POST", "/api/v1/experiments-search", view, answer_with(search_experiments),
      "v1SearchExperimentsRequest", "v1SearchExperimentsResponse",
@@ -898,36 +776,11 @@ std::vector<route> run_routes() {
      "v1GetProjectNumericMetricsRangeResponse", "The least and greatest of each metric of its best trials."},
     {"GET", "/api/v1/projects/{projectId}/metadata/{key}", view_project, answer_with(metadata_values), "",
      "v1GetMetadataValuesResponse", "Texts that its runs have under a key of their metadata."},
-    {"POST",
-     "/api/v1/runs/kill",
-     {action::kill, thing::experiment},
-     kill_runs,
-     "v1KillRunsRequest",
-     "v1KillRunsResponse",
-     "Ends many runs at once."},
-    {"POST", "/api/v1/runs/pause", change, pause_or_resume<commands::experiment_pause>(),
-     "v1PauseRunsRequest", "v1PauseRunsResponse", "Pauses many runs that are part of no search."},
-    {"POST", "/api/v1/runs/resume", change, pause_or_resume<commands::experiment_activate>(),
-     "v1ResumeRunsRequest", "v1ResumeRunsResponse", "Goes on with many runs that are part of no search."},
-    {"POST", "/api/v1/runs/archive", change, archive_runs(true), "v1ArchiveRunsRequest",
-     "v1ArchiveRunsResponse", "Archives many runs that are part of no search."},
-    {"POST", "/api/v1/runs/unarchive", change, archive_runs(false), "v1UnarchiveRunsRequest",
-     "v1UnarchiveRunsResponse", "Opens many archived runs again."},
-    asks_again({"POST",
-                "/api/v1/runs/delete",
-                {action::remove, thing::experiment},
-                delete_runs,
-                "v1DeleteRunsRequest",
-                "v1DeleteRunsResponse",
-                "Deletes many ended runs that are part of no search, behind the answer."}),
-    asks_again({"POST",
-                "/api/v1/runs/move",
-                {action::move, thing::experiment},
-                move_runs,
-                "v1MoveRunsRequest",
-                "v1MoveRunsResponse",
-                "Moves many runs to another project, each with its whole experiment."}),
+    {"GET", "/det/runs/{localId}", view, respond_with(page_of_run), "", "Redirection",
+     "The page of a run by a name that it has or had, as CAT-12."},
   };
+  for (auto& row : run_action_routes())
+    rows.push_back(std::move(row));
   for (auto& row : rows)
     row.slow = true; // reads every row of a project
   return rows;

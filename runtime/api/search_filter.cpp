@@ -150,7 +150,8 @@ struct search_filter::node {
 };
 
 result<std::shared_ptr<const search_filter::node>>
-search_filter::read_node(const value& x, const std::vector<std::string>& known, int depth, int& conditions) {
+search_filter::read_node(const value& x, const std::vector<std::string>& known, const wanted_value& instead,
+                         int depth, int& conditions) {
   if (!x.is_object())
     return error{errc::invalid, "invalid filter: a condition has to be an object"};
   if (depth > most_depth || ++conditions > most_conditions)
@@ -167,7 +168,7 @@ search_filter::read_node(const value& x, const std::vector<std::string>& known, 
     if (children == x.end() || !children->is_array())
       return error{errc::invalid, "invalid filter: a group has children"};
     for (const auto& one : *children) {
-      auto child = read_node(one, known, depth + 1, conditions);
+      auto child = read_node(one, known, instead, depth + 1, conditions);
       if (!child)
         return child.error();
       made->children.push_back(std::move(*child));
@@ -186,10 +187,13 @@ search_filter::read_node(const value& x, const std::vector<std::string>& known, 
     return error{errc::invalid, "invalid filter: unknown operator '" + made->op.substr(0, 50) + "'"};
   if (auto wanted = x.find("value"); wanted != x.end())
     made->wanted = *wanted;
+  if (instead && (made->op == "=" || made->op == "!="))
+    made->wanted = instead(made->column, made->wanted);
   return std::shared_ptr<const node>(std::move(made));
 }
 
-result<search_filter> search_filter::read(const std::string& text, const std::vector<std::string>& known) {
+result<search_filter> search_filter::read(const std::string& text, const std::vector<std::string>& known,
+                                          const wanted_value& wanted) {
   search_filter out;
   if (text.empty())
     return out;
@@ -204,7 +208,7 @@ result<search_filter> search_filter::read(const std::string& text, const std::ve
   if (group == whole->end() || group->is_null())
     return out;
   int conditions = 0;
-  auto root = read_node(*group, known, 1, conditions);
+  auto root = read_node(*group, known, wanted, 1, conditions);
   if (!root)
     return root.error();
   out.root_ = std::move(*root);

@@ -24,11 +24,15 @@ struct column_name {
 /// the configuration: {"type": "int", "minval": 1, "maxval": 8}.
 using row_values = std::function<result<value>(const column_name&)>;
 
+/// What a condition `=` or `!=` compares with in place of its value: where a thing has more names than one.
+using wanted_value = std::function<value(const column_name&, const value&)>;
+
 class search_filter {
 public:
   /// An empty text takes every row. errc::invalid where it is no filter, or names no column of `known`;
   /// nested at most 32 levels deep, with at most 500 conditions.
-  static result<search_filter> read(const std::string& text, const std::vector<std::string>& known);
+  static result<search_filter> read(const std::string& text, const std::vector<std::string>& known,
+                                    const wanted_value& wanted = {});
 
   bool show_archived() const { return show_archived_; }
   result<bool> takes(const row_values& of) const;
@@ -36,7 +40,8 @@ public:
 private:
   struct node;
   static result<std::shared_ptr<const node>> read_node(const value& x, const std::vector<std::string>& known,
-                                                       int depth, int& conditions);
+                                                       const wanted_value& wanted, int depth,
+                                                       int& conditions);
   static result<bool> holds(const node& x, const row_values& of);
 
   std::shared_ptr<const node> root_;

@@ -42,7 +42,7 @@ update_book::update_book() {
   made.shape = {{"id", 1},           {"name", first.name}, {"description", ""},
                 {"archived", false}, {"created_at", 0.0},  {"notes", value::array()},
                 {"workspace_id", 1}, {"immutable", true},  {"state", "UNSPECIFIED"},
-                {"key", "UNC"}};
+                {"key", first.key}};
   made.id = 1;
   all_[{updated::project, 1}] = std::move(made);
 }

@@ -91,6 +91,12 @@ public:
     auto row = all_->trial(id);
     return !row || by_.sees(row->experiment) ? std::move(row) : unseen("trial", to_string(id));
   }
+  result<trial_id> trial_with_name(const local_name& name) const override {
+    auto id = all_->trial_with_name(name);
+    if (!id || trial(*id))
+      return id;
+    return error{errc::not_found, "there is no run " + to_string(name)};
+  }
   result<task_row> task(task_id id) const override {
     auto row = all_->task(id);
     return !row || shown(*row) ? std::move(row) : unseen("task", to_string(id));

@@ -91,6 +91,10 @@ trial_row join(const trial_constant& c, const trial_changing& s) {
   row.continued = s.continued;
   row.log_policy = s.log_policy;
   row.heard = s.heard;
+  row.number = s.number;
+  row.archived = s.archived;
+  row.deletion = s.deletion;
+  row.stuck = s.stuck;
   return row;
 }
 
@@ -145,8 +149,9 @@ tables::tables(row_source from)
     : source(std::move(from)), experiments('C', source), experiment_states('E', source), trials('H', source),
       trial_states('T', source), checkpoints('P', source), tasks('A', source), made_tasks('B', source),
       task_states('Y', source), users('U', source), tokens('R', source), configurations('O', source),
-      settings('S', source), workspaces('W', source), projects('J', source), templates('Q', source),
-      models('M', source), versions('V', source), described('D', source), records('Z', source) {}
+      settings('S', source), workspaces('W', source), projects('J', source), numbered('N', source),
+      templates('Q', source), models('M', source), versions('V', source), described('D', source),
+      records('Z', source) {}
 
 std::string version_key(model_id model, std::uint64_t version) {
   char key[34];
@@ -170,6 +175,7 @@ void tables::write(batch& into) {
   settings.write(into);
   workspaces.write(into);
   projects.write(into);
+  numbered.write(into);
   templates.write(into);
   models.write(into);
   versions.write(into);
@@ -194,6 +200,7 @@ void tables::settle() {
   settings.settle();
   workspaces.settle();
   projects.settle();
+  numbered.settle();
   templates.settle();
   models.settle();
   versions.settle();
@@ -222,7 +229,7 @@ std::optional<error> tables::fault() const {
   for (const auto* f :
        {&experiments.fault(), &experiment_states.fault(), &trials.fault(), &trial_states.fault(),
         &checkpoints.fault(), &tasks.fault(), &made_tasks.fault(), &task_states.fault(), &users.fault(),
-        &tokens.fault(), &configurations.fault(), &settings.fault()})
+        &tokens.fault(), &configurations.fault(), &settings.fault(), &numbered.fault()})
     if (*f)
       return *f;
   return std::nullopt;

@@ -9,7 +9,7 @@ namespace troupe::storage::projections {
 
 /// Counts the meaning of the folds: a database that was folded by another version is folded anew when it is
 /// opened.
-inline constexpr std::uint64_t version = 7;
+inline constexpr std::uint64_t version = 8;
 
 struct experiment_constant {
   experiment_id id;
@@ -41,9 +41,10 @@ struct experiment_changing {
   std::uint32_t continued = 0;                         ///< how often it was continued
   std::vector<trial_id> continued_trials;
   bool unmanaged = false;
+  trial_id newest_trial; ///< begins the chain of its trials, newest first: trial_constant::before
   MSGPACK_DEFINE_ARRAY(state, why, ended, progress, num_trials, best_trial, best_metric, searched, running,
                        project, archived, edits, resources, resource_edits, continued, continued_trials,
-                       unmanaged)
+                       unmanaged, newest_trial)
 };
 struct trial_constant {
   trial_id id;
@@ -52,7 +53,8 @@ struct trial_constant {
   value hparams;
   std::uint32_t seed = 0;
   time_point created;
-  MSGPACK_DEFINE_ARRAY(id, experiment, key, hparams, seed, created)
+  trial_id before; ///< the trial that its experiment made before it; 0: it is the first
+  MSGPACK_DEFINE_ARRAY(id, experiment, key, hparams, seed, created, before)
 };
 struct trial_changing {
   trial_state state = trial_state::queued;
@@ -72,9 +74,13 @@ struct trial_changing {
   std::vector<run_id> continued;
   std::string log_policy;
   time_point heard;
+  std::uint64_t number = 0;
+  bool archived = false;
+  deletion_step deletion = deletion_step::none;
+  std::string stuck;
   MSGPACK_DEFINE_ARRAY(state, restarts, ended, why, runs, best, latest, latest_checkpoint, checkpoint_count,
                        newest_recorded, checkpoint_bytes, stopped, metadata, progress, continued, log_policy,
-                       heard)
+                       heard, number, archived, deletion, stuck)
 };
 
 /// What of a task that is no trial changes; all else of it is its task_created.
@@ -110,6 +116,11 @@ experiment_row join(const experiment_constant& constant, const experiment_changi
                     const experiment_described* described);
 trial_row join(const trial_constant& constant, const trial_changing& changing);
 task_detail join(task_created made, task_changing changing);
+
+struct project_numbers {
+  std::uint64_t newest = 0; ///< that a trial has or had in the project
+  MSGPACK_DEFINE_ARRAY(newest)
+};
 
 /// Where a fact stands.
 struct subject {
@@ -148,6 +159,7 @@ struct tables {
   table<std::string, setting_changed> settings;
   table<workspace_id, workspace_changed> workspaces;
   table<project_id, project_changed> projects;
+  table<project_id, project_numbers> numbered;
   table<std::string, template_changed> templates;
   table<model_id, model_changed> models;
   table<std::string, model_version_changed> versions; ///< by version_key
@@ -163,6 +175,8 @@ void fold_checkpoint(const fact& x, const subject& of, tables& rows);
 void fold_task(const fact& x, const subject& of, tables& rows);
 void fold_catalogue(const fact& x, tables& rows);
 void fold_places(const fact& x, tables& rows);
+/// Numbers of trials in projects, and what becomes of single trials (local_numbers.cpp).
+void fold_local_numbers(const fact& x, const subject& of, tables& rows);
 void fold_records(const fact& x, tables& rows);
 /// Slots that each run had, with what was true when it got them (storage/usage.hpp): deletions leave it.
 void fold_usage(const fact& x, const subject& of, tables& rows);
@@ -175,6 +189,7 @@ inline void fold(const fact& x, const subject& of, tables& rows) {
   fold_trial(x, of, rows);
   fold_task(x, of, rows);
   fold_catalogue(x, rows);
+  fold_local_numbers(x, of, rows); // before the places: a move gives numbers where it is one
   fold_places(x, rows);
   fold_records(x, rows);
   fold_usage(x, of, rows);

@@ -4,7 +4,9 @@ streams: by the unmodified `determined` client and its own `bindings`, against a
 import datetime
 import json
 import pathlib
+import urllib.error
 import urllib.parse
+import urllib.request
 
 import pytest
 from determined.common import api
@@ -56,6 +58,11 @@ def search(cluster):
                                    searcher="{name: random, metric: loss, max_trials: 3, max_concurrent_trials: 2}")
     cluster.wait(experiment)
     return experiment
+
+
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *unused):
+        return None
 
 
 def gone(user, experiment):
@@ -443,6 +450,119 @@ def test_experiments_and_runs_are_found_by_filters(cluster, user, ended, search)
     said = {one.id: one.error for one in answer.results}
     assert "part of multi-trial" in said[run] and "not found in project" in said[9999], said
     assert [one.error for one in b.post_KillRuns(user, body=b.v1KillRunsRequest(runIds=[run])).results] == [""], "an ended one is done"
+
+
+def test_runs_have_names_that_go_on_leading_to_them(cluster, user, admin):
+    def found(name, operator="="):
+        text = json.dumps({"filterGroup": {"kind": "group", "conjunction": "and", "children": [
+            {"kind": "field", "columnName": "localId", "operator": operator, "value": name, "location": "LOCATION_TYPE_RUN", "type": "COLUMN_TYPE_TEXT"}]},
+            "showArchived": True})
+        return [r.id for r in b.post_SearchRuns(user, body=b.v1SearchRunsRequest(filter=text)).runs]
+
+    def leads(name):
+        request = urllib.request.Request(f"{cluster.url()}/det/runs/{name}", headers={"Authorization": "Bearer " + user.token})
+        opener = urllib.request.build_opener(NoRedirect)
+        try:
+            opener.open(request, timeout=10)
+        except urllib.error.HTTPError as answer:
+            return answer.status, answer.headers.get("Location")
+        raise AssertionError("neither a redirection nor an error")
+
+    place = b.post_PostWorkspace(user, body=b.v1PostWorkspaceRequest(name="named runs")).workspace.id
+    cats, dogs = (b.post_PostProject(user, body=b.v1PostProjectRequest(name=name, workspaceId=place, key=key), workspaceId=place).project.id
+                  for name, key in (("cats", "CAT"), ("dogs", "DOG")))
+    experiment, _ = cluster.create(name="named", hparams="{steps: 5, x: {type: int, minval: 1, maxval: 9}}", more="workspace: named runs\nproject: cats\n",
+                                   searcher="{name: random, metric: loss, max_trials: 3, max_concurrent_trials: 2}")
+    cluster.wait(experiment)
+
+    def runs():
+        return b.post_SearchRuns(user, body=b.v1SearchRunsRequest(sort="localId=asc", filter=json.dumps({"filterGroup": {
+            "kind": "group", "conjunction": "and", "children": [{"kind": "field", "columnName": "experimentId", "operator": "=", "value": experiment,
+                                                                 "location": "LOCATION_TYPE_RUN", "type": "COLUMN_TYPE_NUMBER"}]}, "showArchived": True}))).runs
+
+    made = runs()
+    assert [r.localId for r in made] == ["CAT-1", "CAT-2", "CAT-3"] and [r.id for r in made] == sorted(r.id for r in made)
+    second = made[1].id
+    answer = b.post_MoveRuns(user, body=b.v1MoveRunsRequest(runIds=[made[0].id, second, 9999], sourceProjectId=cats, destinationProjectId=dogs))
+    assert {one.id: one.error for one in answer.results} == {made[0].id: "", second: "", 9999: f"Run with id '9999' not found in project with id '{cats}'"}
+    assert [r.localId for r in runs()] == ["DOG-1", "DOG-2", "DOG-3"], "the whole search went"
+    assert found("CAT-2") == found("dog-2") == [second] and found("CAT-4") == [] and second not in found("CAT-2", "!=")
+    b.patch_PatchProject(user, id=dogs, body=b.v1PatchProject(key="WOLF"))
+    assert [r.localId for r in runs()] == ["WOLF-1", "WOLF-2", "WOLF-3"]
+    assert found("CAT-2") == found("DOG-2") == found("WOLF-2") == [second]
+    with pytest.raises(errors.APIException, match="another project's"):
+        b.patch_PatchProject(user, id=cats, body=b.v1PatchProject(key="DOG"))
+    b.post_MoveExperiment(user, experimentId=experiment, body=b.v1MoveExperimentRequest(experimentId=experiment, destinationProjectId=cats))
+    assert [r.localId for r in runs()] == ["CAT-4", "CAT-5", "CAT-6"], "no number comes again"
+    for name in ("CAT-2", "DOG-2", "WOLF-2", "CAT-5", "cat-5"):
+        assert leads(name) == (303, f"/ui/trials/{second}"), name
+    assert leads("CAT-99")[0] == leads("nothing")[0] == 404
+    assert "localId" in {c.column for c in b.get_GetProjectColumns(user, id=cats, tableType=b.v1TableType.RUN).columns}
+    cluster.listen = urllib.parse.urlsplit(cluster.url()).netloc
+    cluster.kill_node()
+    cluster.up(slots=2)
+    assert [r.localId for r in runs()] == ["CAT-4", "CAT-5", "CAT-6"] and found("DOG-2") == [second]
+
+
+def test_runs_of_a_search_are_archived_and_deleted_one_by_one(cluster, user, admin):
+    experiment, _ = cluster.create(name="apart", hparams="{steps: 5, x: {type: int, minval: 1, maxval: 9}}",
+                                   searcher="{name: random, metric: loss, max_trials: 3, max_concurrent_trials: 2}")
+    cluster.wait(experiment)
+    project = cluster.described(experiment)["projectId"]
+
+    def listed(archived):
+        text = json.dumps({"filterGroup": {"kind": "group", "conjunction": "and", "children": [
+            {"kind": "field", "columnName": "experimentId", "operator": "=", "value": experiment, "location": "LOCATION_TYPE_RUN", "type": "COLUMN_TYPE_NUMBER"}]},
+            "showArchived": archived})
+        return {r.id: r for r in b.post_SearchRuns(user, body=b.v1SearchRunsRequest(filter=text)).runs}
+
+    def said(answer):
+        return {one.id: one.error for one in answer.results}
+
+    first, second, third = sorted(listed(True))
+    assert said(b.post_ArchiveRuns(user, body=b.v1ArchiveRunsRequest(runIds=[first, 9999], projectId=project))) == {
+        first: "", 9999: f"Run with id '9999' not found in project with id '{project}'"}
+    assert said(b.post_ArchiveRuns(user, body=b.v1ArchiveRunsRequest(runIds=[first], projectId=project))) == {first: ""}, "it is so already"
+    assert sorted(listed(False)) == [second, third] and listed(True)[first].archived and not cluster.described(experiment)["archived"]
+    assert said(b.post_PauseRuns(user, body=b.v1PauseRunsRequest(runIds=[first], projectId=project))) == {first: "Run is archived."}
+    assert said(b.post_UnarchiveRuns(user, body=b.v1UnarchiveRunsRequest(runIds=[first, second], projectId=project))) == {first: "", second: ""}
+    assert sorted(listed(False)) == [first, second, third]
+    b.post_ArchiveExperiment(user, id=experiment)
+    assert said(b.post_UnarchiveRuns(user, body=b.v1UnarchiveRunsRequest(runIds=[first], projectId=project))) == {
+        first: f"Run is part of archived Search (id: '{experiment}')."}
+    b.post_UnarchiveExperiment(user, id=experiment)
+
+    live, _ = cluster.create(name="goes on", hparams="{steps: 5000, pause_s: 0.1}", searcher="{name: random, metric: loss, max_trials: 2, max_concurrent_trials: 1}")
+    running = wait_for(lambda: [t["id"] for t in cluster.trials(live)], 60)[0]
+    assert said(b.post_DeleteRuns(user, body=b.v1DeleteRunsRequest(runIds=[running]))) == {running: "Run is not in a terminal state."}
+    assert said(b.post_ArchiveRuns(user, body=b.v1ArchiveRunsRequest(runIds=[running], projectId=project))) == {running: "Run is not in terminal state."}
+    b.post_KillExperiment(user, id=live)
+
+    ann = session(cluster, "ann", "Secret-123")
+    assert said(b.post_DeleteRuns(ann, body=b.v1DeleteRunsRequest(runIds=[first]))) == {first: "access denied"}
+    uuids = [one["uuid"] for one in cluster.notes(first) if "uuid" in one]
+    folders = [path for uuid in uuids for path in cluster.data.rglob(uuid)]
+    assert folders
+    assert said(b.post_DeleteRuns(user, body=b.v1DeleteRunsRequest(runIds=[first, 9999], projectId=project)))[first] == ""
+    left = [second, third]
+    assert sorted(listed(True)) == left, "it is out of lists at once"
+    cluster.listen = urllib.parse.urlsplit(cluster.url()).netloc
+    cluster.kill_node()
+    cluster.up(slots=2)
+
+    def is_gone():
+        try:
+            b.get_GetTrial(user, trialId=first)
+        except errors.NotFoundException:
+            return True
+        return False
+
+    wait_for(is_gone, 60)
+    wait_for(lambda: not any(path.exists() for path in folders), 60)
+    assert sorted(t["id"] for t in cluster.trials(experiment)) == left == sorted(listed(True)), "its experiment stays"
+    assert cluster.described(experiment)["numTrials"] == 2
+    assert said(b.post_DeleteRuns(user, body=b.v1DeleteRunsRequest(runIds=[first], projectId=project))) == {
+        first: f"Run with id '{first}' not found in project with id '{project}'"}
 
 
 def test_curves_histories_and_previews(cluster, user, search):

@@ -172,6 +172,30 @@ TEST_F(RetentionActor, ErasesAllThatAnExperimentHas) {
   EXPECT_FALSE(fs::exists(folder / latest));
 }
 
+TEST_F(RetentionActor, ErasesWhatASingleTrialHas) {
+  for (const trial_id trial : {trial_id{8}, trial_id{7}}) {
+    erase_stored one;
+    one.experiment = {1};
+    one.trial = trial;
+    auto answer = self->request(retention, 60s, one);
+    if (trial == trial_id{7})
+      self->receive(
+        [&](const erase_log& x) {
+          EXPECT_EQ(x.task, task_id{trial_id{7}});
+          EXPECT_TRUE(x.reports);
+          return committed{};
+        },
+        caf::after(60s) >> [] { ADD_FAILURE() << "nothing was erased"; });
+    std::vector<trial_id> trials;
+    answer.receive([&](const stored_erased& x) { trials = x.trials; },
+                   [](const caf::error&) { ADD_FAILURE() << "no answer"; });
+    const bool its = trial == trial_id{7}; // one that is gone already has nothing
+    EXPECT_EQ(trials, its ? std::vector<trial_id>{trial} : std::vector<trial_id>{});
+    EXPECT_EQ(fs::exists(folder / old), !its);
+    EXPECT_EQ(fs::exists(folder / latest), !its);
+  }
+}
+
 TEST_F(RetentionActor, SaysWhatIsLeftBeforeItErasesFiles) {
   std::ofstream(folder / latest / "weights") << "x";
   std::ofstream(folder / latest / "other") << "x"; // not one of the checkpoint's own

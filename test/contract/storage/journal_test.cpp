@@ -532,6 +532,80 @@ TEST_P(Journal, ForgetsADeletedExperimentAndKeepsRecords) {
   }
 }
 
+TEST_P(Journal, FindsARunByAnyNameThatItHasHad) {
+  set_up_trials(2);
+  project_changed cats;
+  cats.id = {4};
+  cats.key = "CAT";
+  ASSERT_TRUE(append(cluster_entity, 1, {cats, experiment_moved{t0, "ada", {1}, {4}}}));
+  commit();
+  cats.key = "FELIS";
+  ASSERT_TRUE(append(cluster_entity, 3, {cats}));
+  commit();
+  const auto named = [&](const char* text) {
+    const auto id = r()->trial_with_name(*parse_local_name(text));
+    return id ? to_string(*id) : std::string(name(id.error().code));
+  };
+  const auto numbers = [&] {
+    std::vector<std::uint64_t> all;
+    for (const auto& row : *r()->trials({1}))
+      all.push_back(row.number);
+    return all;
+  };
+  for (int opened = 0; opened < 3; ++opened) {
+    EXPECT_EQ(numbers(), (std::vector<std::uint64_t>{1, 2})) << "of the project that they are in";
+    for (const char* first : {"UNCAT-1", "CAT-1", "FELIS-1"})
+      EXPECT_EQ(named(first), "1") << first;
+    for (const char* second : {"UNCAT-2", "CAT-2", "felis-2"})
+      EXPECT_EQ(named(second), "2") << second;
+    for (const char* none : {"UNCAT-3", "DOG-1", "CAT-3", "FELIS-18446744073709551615"})
+      EXPECT_EQ(named(none), "not_found") << none;
+    if (opened == 1) { // as a version left it that gave no numbers: each opening folds to the same
+      auto b = w->store->make_batch();
+      b->put(family::facts, keys::projections, keys::one(7));
+      b->erase_range(family::rows, "F", "G");
+      b->erase_range(family::rows, "I", "J");
+      b->erase_range(family::rows, "N", "O");
+      ASSERT_TRUE(w->store->write(*b, true));
+    }
+    w->reopen();
+  }
+}
+
+TEST_P(Journal, ForgetsASingleTrialWhileItsExperimentStays) {
+  set_up_trials(3);
+  const checkpoint saved{"u", 10, {{"a", 3}}, value{{"m", 1}}, "/p", {}};
+  ASSERT_TRUE(append("trial/2", 1, {checkpoint_recorded{t0, {1}, saved}}));
+  commit();
+  ASSERT_TRUE(append(cluster_entity, 1,
+                     {trial_deleted{t0, "ada", {1}, {2}, deletion_step::ordered, ""},
+                      trial_archived{t0, "ada", {1}, {3}, true}}));
+  commit();
+  EXPECT_EQ(r()->trial({2})->deletion, deletion_step::ordered);
+  EXPECT_TRUE(r()->checkpoint("u"));
+  ASSERT_TRUE(append(cluster_entity, 3, {trial_deleted{t0, "ada", {1}, {2}, deletion_step::done, ""}}));
+  ASSERT_TRUE(append(cluster_entity, 4, {experiment_moved{t0, "ada", {1}, {4}}}));
+  commit();
+  for (int opened = 0; opened < 2; ++opened) {
+    const auto trials = r()->trials({1});
+    ASSERT_TRUE(trials);
+    ASSERT_EQ(trials->size(), 2u);
+    EXPECT_EQ(trials->front().number, 1u);
+    EXPECT_EQ(trials->back().id, trial_id{3});
+    EXPECT_EQ(trials->back().number, 2u);
+    EXPECT_TRUE(trials->back().archived);
+    EXPECT_EQ(r()->experiment({1})->num_trials, 2u);
+    EXPECT_EQ(r()->trial({2}).error().code, errc::not_found);
+    EXPECT_EQ(r()->task(trial_id{2}).error().code, errc::not_found);
+    EXPECT_EQ(r()->checkpoint("u").error().code, errc::not_found);
+    EXPECT_EQ(r()->trial_with_name({"UNCAT", 2}).error().code, errc::not_found);
+    EXPECT_EQ(*r()->trial_with_name({"UNCAT", 3}), trial_id{3});
+    EXPECT_EQ(r()->newest_trial(), trial_id{3});
+    w->options.rebuild_projections = true;
+    w->reopen();
+  }
+}
+
 TEST_P(Journal, KeepsTheLogsOfEveryKindOfTaskApart) {
   const auto shell = task_id::of(task_kind::shell, 1, 2),
              last = task_id::of(task_kind::generic, ~0ULL, ~0ULL);
@@ -724,6 +798,13 @@ void tell_a_story(
                      trial_ended{t0 + 9s, trial_state::completed, "done"}}));
   }
   ASSERT_TRUE(say("experiment/1", steps, {experiment_changed{t0 + 10s, experiment_state::completed, ""}}));
+  project_changed cats;
+  cats.id = {4};
+  cats.key = "CAT";
+  ASSERT_TRUE(say("cluster", 2,
+                  {cats, experiment_moved{t0, "ada", {1}, {4}}, trial_archived{t0, "ada", {1}, {1}, true}}));
+  cats.key = "FELIS";
+  ASSERT_TRUE(say("cluster", 5, {cats, experiment_moved{t0, "ada", {1}, {1}}}));
 }
 
 TEST_P(Journal, FoldsFactsIntoRows) {

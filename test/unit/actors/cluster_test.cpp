@@ -53,5 +53,36 @@ TEST(Cluster, KnowsWhatIsNotSwept) {
   EXPECT_EQ(after.snapshot(), c.snapshot());
 }
 
+TEST(Cluster, DeletesSingleTrialsWhileTheirExperimentsStay) {
+  cluster c({}), after({});
+  const auto told = [&](const std::vector<cluster_fact>& facts) {
+    for (const auto& fact : facts)
+      after.replay(*decode_as<cluster_fact>(encode_as(fact)));
+    EXPECT_EQ(after.snapshot(), c.snapshot());
+    return show(facts);
+  };
+  told(c.create({}).facts);
+  EXPECT_EQ(told(c.order_deletion({1}, {7}, "ada", t0)), "deleted(1/7 ordered)");
+  EXPECT_EQ(told(c.order_deletion({1}, {7}, "eve", t0)), "") << "it is ordered already";
+  EXPECT_EQ(c.deleting_trials().at({7}).by, "ada");
+  experiment_continued more;
+  more.id = {1};
+  EXPECT_EQ(told(c.go_on(more, 0)), "") << "not while a trial of it goes";
+  EXPECT_EQ(told(c.deletion_failed(trial_id{7}, "disk", t0)), "deleted(1/7 failed: disk)");
+  EXPECT_EQ(told(c.deletion_failed(trial_id{7}, "disk", t0)), "");
+  EXPECT_EQ(told(c.deleted(trial_id{7}, t0)), "") << "nobody asks for it any more";
+  EXPECT_EQ(told(c.order_deletion({1}, {7}, "eve", t0)), "deleted(1/7 ordered)") << "tried anew";
+  EXPECT_EQ(told(c.deleted(trial_id{7}, t0)), "deleted(1/7 done)");
+  EXPECT_TRUE(after.deleting_trials().empty());
+  EXPECT_EQ(told(c.go_on(more, 0)), "continued(1#1)");
+
+  EXPECT_EQ(told(c.order_deletion({1}, {8}, "ada", t0)), "deleted(1/8 ordered)");
+  EXPECT_EQ(told(c.order_deletion({1}, "ada", t0)), "deleted(1 ordered)");
+  EXPECT_EQ(told(c.order_deletion({1}, {9}, "ada", t0)), "") << "it goes with its experiment";
+  EXPECT_EQ(told(c.deleted({1}, {{8}, {9}}, t0)), "deleted(1 done)");
+  EXPECT_TRUE(c.deleting_trials().empty());
+  EXPECT_EQ(told(c.deleted(trial_id{8}, t0)), "");
+}
+
 } // namespace
 } // namespace troupe

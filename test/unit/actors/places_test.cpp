@@ -126,6 +126,33 @@ TEST(Places, KeysOfProjectsAreMadeAndUnique) {
   EXPECT_FALSE(w.where.projects().at({4}).key.empty());
 }
 
+TEST(Places, AKeyThatAProjectHadStaysItsOwn) {
+  world w;
+  w.make_workspace("v");
+  w.make_project(2, "cats");
+  w.make_project(2, "dogs");
+  const auto change = [&](std::uint64_t id, const char* key) {
+    project_change x;
+    x.id = {id};
+    x.key = key;
+    return w.run(x);
+  };
+  EXPECT_EQ(change(2, "felis"), "ok");
+  EXPECT_EQ(w.where.projects().at({2}).key, "FELIS");
+  EXPECT_EQ(change(3, "cat"),
+            "conflict: the key 'CAT' was another project's: names of its runs still lead there");
+  EXPECT_EQ(w.make_project(2, "birds", "cat"),
+            "conflict: the key 'CAT' was another project's: names of its runs still lead there");
+  EXPECT_EQ(w.make_project(2, "catalogue"), "id 4");
+  EXPECT_NE(w.where.projects().at({4}).key, "CAT") << "a key that is made is none of them either";
+  EXPECT_EQ(change(3, "uncat"), "conflict: the key 'UNCAT' is another project's");
+  EXPECT_EQ(change(2, "cat"), "ok") << "it may have its own again";
+  EXPECT_EQ(change(2, "felis"), "ok");
+  EXPECT_EQ(w.run(project_remove{{2}}), "ok");
+  EXPECT_EQ(change(3, "cat"), "ok") << "a deleted project leaves its keys";
+  EXPECT_EQ(change(3, "felis"), "ok");
+}
+
 TEST(Places, NothingInWhatIsArchivedIsChanged) {
   world w;
   w.make_workspace("v");

@@ -137,6 +137,13 @@ struct fake_reader : storage::reader {
     std::lock_guard lock{mutex};
     return found(trial_rows, id.value, "trial");
   }
+  result<trial_id> trial_with_name(const local_name& name) const override {
+    std::lock_guard lock{mutex};
+    for (const auto& [id, row] : trial_rows)
+      if (name.key == uncategorized_project().key && row.number == name.number)
+        return trial_id{id};
+    return error{errc::not_found, "run " + to_string(name)};
+  }
   result<task_row> task(task_id id) const override {
     if (!id.is_trial()) {
       std::lock_guard lock{mutex};

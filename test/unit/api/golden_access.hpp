@@ -100,6 +100,7 @@ inline constexpr golden_access golden[] = {
   {"GET", "/api/v1/projects/{id}/columns", access::user},
   {"GET", "/api/v1/projects/{id}/experiments/metric-ranges", access::user},
   {"GET", "/api/v1/projects/{projectId}/metadata/{key}", access::user},
+  {"GET", "/det/runs/{localId}", access::user},
   {"POST", "/api/v1/runs/kill", access::user},
   {"POST", "/api/v1/runs/pause", access::user},
   {"POST", "/api/v1/runs/resume", access::user},

@@ -155,6 +155,8 @@ TEST(Guard, AsksForThePermissionWhereTheThingIs) {
      "CREATE_EXPERIMENT",
      "not found"},
     {"trial.kill", one("id", 1), "fine", "UPDATE_EXPERIMENT", "not found"},
+    {"trial.delete", one("id", 1), "fine", "DELETE_EXPERIMENT", "not found"},
+    {"trial.archive", one("id", 1), "fine", "UPDATE_EXPERIMENT", "not found"},
     {"trial.metadata", one("id", 1), "fine", "fine", "not found"},
     {"trial.explain", one("id", 1), "fine", "fine", "not found"},
     {"allocation.explain", {{"id", "1.1"}}, "fine", "fine", "not found"},

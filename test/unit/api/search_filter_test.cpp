@@ -134,5 +134,24 @@ TEST(SearchSort, ReadsColumnsAndOrdersRows) {
   EXPECT_FALSE(sorts_before(*by, a, a));
 }
 
+TEST(SearchFilter, ComparesWithWhatStandsInPlaceOfAValue) {
+  const wanted_value now = [](const column_name& column, const value& wanted) {
+    return column.name == "name" && wanted == "Digits" ? value("Digits of Ada") : wanted;
+  };
+  const struct {
+    std::string one;
+    bool takes;
+  } cases[] = {
+    {condition("name", "=", "\"Digits\""), true},        {condition("name", "!=", "\"Digits\""), false},
+    {condition("name", "=", "\"Digits of Ada\""), true}, {condition("name", "=", "\"Ada\""), false},
+    {condition("state", "=", "\"Digits\""), false},      {condition("name", "<=", "\"Digits\""), false},
+  };
+  for (const auto& c : cases) {
+    auto read = search_filter::read(filter_of(c.one), known, now);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(*read->takes(row), c.takes) << c.one;
+  }
+}
+
 } // namespace
 } // namespace troupe::api

@@ -30,6 +30,8 @@ TEST(Authority, WhoMayWhatIsDelicate) {
     {kill, {cluster, ""}, "unauthorized", "denied", "denied", "yes"},
     {remove, {experiment, "7"}, "unauthorized", "denied", "denied", "yes"},
     {remove, {experiment, "7", "ada"}, "unauthorized", "denied", "yes", "yes"},
+    {remove, {trial, "12"}, "unauthorized", "denied", "denied", "yes"},
+    {remove, {trial, "12", "ada"}, "unauthorized", "denied", "yes", "yes"},
     {remove, {checkpoint, "7"}, "unauthorized", "denied", "yes", "yes"},
     {remove, {log, ""}, "unauthorized", "denied", "denied", "yes"},
     // accounts

@@ -221,6 +221,10 @@ TEST(FactBytes, StayTheSame) {
     {task_stop_ordered{time_point{5us}, "w"}, "93b17461736b5f73746f705f6f726465726564019205a177"},
     {task_prioritized{time_point{5us}, "ada", 7}, "93b07461736b5f7072696f726974697a6564019305a361646107"},
     {trial_heard{time_point{5us}}, "93ab747269616c5f6865617264019105"},
+    {trial_archived{time_point{5us}, "ada", {7}, {12}, true},
+     "93ae747269616c5f6172636869766564019505a3616461070cc3"},
+    {trial_deleted{time_point{5us}, "ada", {7}, {12}, deletion_step::done, "w"},
+     "93ad747269616c5f64656c65746564019605a3616461070c03a177"},
     {task_ended{time_point{5us}, task_state::error, 3, "w"}, "93aa7461736b5f656e6465640194050603a177"},
   };
   ASSERT_EQ(std::size(all), std::variant_size_v<fact>);

@@ -273,6 +273,108 @@ TEST(Deletion, LeavesRowsThatNameNothingAndWhatWasUsed) {
   EXPECT_EQ(used->ended - used->began, std::chrono::seconds(5));
 }
 
+TEST(LocalNumbers, CountTrialsInTheirProjectAndAnewAfterAMove) {
+  folded f; // the trials 7 and 8 in project 1
+  const auto numbers = [&] {
+    std::string all;
+    for (const std::uint64_t id : {7, 8, 9, 20})
+      if (const auto* row = f.rows.trial_states.find({id}))
+        all += (all.empty() ? "" : " ") + std::to_string(id) + ":" + std::to_string(row->number);
+    return all;
+  };
+  const auto named = [&](std::uint64_t project, std::uint64_t number) {
+    std::string found = "none";
+    for (const auto& [key, data] : f.rows.entries)
+      if (key == keys::tagged('I', project, number))
+        found = std::to_string(keys::last_number(data));
+    return found;
+  };
+  EXPECT_EQ(numbers(), "7:1 8:2");
+  search_stepped more{.at = t0};
+  more.created = {{{9}, "3", value{{"lr", 3}}, 5, ""}};
+  f.say("experiment/1", more);
+  experiment_created other{t0, {2}, value::object(), "n", "o", "", "", ""};
+  other.project = {4};
+  f.say("cluster", other);
+  more.created = {{{20}, "1", value::object(), 5, ""}};
+  f.say("experiment/2", more);
+  EXPECT_EQ(numbers(), "7:1 8:2 9:3 20:1") << "each project counts by itself";
+
+  f.say("cluster", experiment_moved{t0, "ada", {1}, {4}});
+  EXPECT_EQ(numbers(), "7:2 8:3 9:4 20:1") << "in the order in which they were made";
+  EXPECT_EQ(f.rows.experiment_states.find({1})->project, project_id{4});
+  f.say("cluster", experiment_moved{t0, "ada", {1}, {4}});
+  EXPECT_EQ(numbers(), "7:2 8:3 9:4 20:1") << "it was there already";
+  f.say("cluster", experiment_moved{t0, "ada", {1}, {1}});
+  EXPECT_EQ(numbers(), "7:4 8:5 9:6 20:1") << "a number does not come again";
+  EXPECT_EQ(named(1, 1), "7");
+  EXPECT_EQ(named(4, 3), "8");
+  EXPECT_EQ(named(1, 6), "9");
+  EXPECT_EQ(named(1, 7), "none");
+
+  f.say("cluster", trial_deleted{t0, "ada", {1}, {8}, deletion_step::done, ""});
+  f.say("cluster", experiment_moved{t0, "ada", {1}, {4}});
+  EXPECT_EQ(numbers(), "7:5 8:0 9:6 20:1") << "what is deleted moves no more, and hides nobody behind it";
+  f.say("cluster", experiment_moved{t0, "ada", {3}, {4}});
+  EXPECT_EQ(f.rows.numbered.find({4})->newest, 6u);
+}
+
+TEST(LocalNumbers, KeysLeadToTheProjectThatHasOrHadThem) {
+  folded f;
+  project_changed cats;
+  cats.id = {4};
+  cats.key = "CAT";
+  f.say("cluster", cats);
+  cats.key = "FELIS";
+  f.say("cluster", cats);
+  project_changed gone;
+  gone.id = {5};
+  gone.key = "CAT";
+  gone.deleted = true;
+  f.say("cluster", gone);
+  std::map<std::string, std::uint64_t> found;
+  for (const auto& [key, data] : f.rows.entries)
+    if (key.front() == 'F')
+      found[key.substr(1)] = keys::last_number(data);
+  EXPECT_EQ(found, (std::map<std::string, std::uint64_t>{{"CAT", 4}, {"FELIS", 4}}));
+}
+
+TEST(SingleTrial, IsArchivedAndDeletedWhileItsExperimentStays) {
+  folded f;
+  f.say("trial/7", started);
+  f.say("allocation/7.1", placed);
+  f.validate({7}, 1, 5, value{{"loss", 0.25}});
+  f.validate({8}, 1, 5, value{{"loss", 0.5}});
+  EXPECT_EQ(f.experiment().best_trial, trial_id{7});
+  f.say("cluster", trial_archived{t0, "ada", {1}, {7}, true});
+  EXPECT_TRUE(f.trial().archived);
+  EXPECT_FALSE(f.experiment().archived);
+  f.say("cluster", trial_archived{t0, "ada", {1}, {7}, false});
+  EXPECT_FALSE(f.trial().archived);
+  f.say("cluster", trial_deleted{t0, "ada", {1}, {7}, deletion_step::ordered, ""});
+  EXPECT_EQ(f.trial().deletion, deletion_step::ordered);
+  f.say("cluster", trial_deleted{t0, "ada", {1}, {7}, deletion_step::failed, "disk"});
+  EXPECT_EQ(f.trial().deletion, deletion_step::failed);
+  EXPECT_EQ(f.trial().stuck, "disk");
+  EXPECT_EQ(f.experiment().num_trials, 2u);
+  f.say("cluster", trial_deleted{t0, "ada", {1}, {7}, deletion_step::done, ""});
+  EXPECT_FALSE(f.rows.trials.find({7})->id);
+  EXPECT_TRUE(f.rows.trials.find({7})->hparams.is_null());
+  EXPECT_TRUE(f.rows.trial_states.find({7})->runs.empty());
+  EXPECT_FALSE(f.rows.tasks.find(trial_id{7})->id);
+  EXPECT_EQ(f.experiment().num_trials, 1u);
+  EXPECT_EQ(f.experiment().best_trial, trial_id{8}) << "the best of those that are left";
+  EXPECT_EQ(f.experiment().best_metric, 0.5);
+  EXPECT_TRUE(f.rows.records.find(keys::record(usage_record::tag, keys::two(7, 1)))) << "what was used stays";
+  f.say("cluster", trial_deleted{t0, "ada", {1}, {7}, deletion_step::done, ""});
+  f.say("cluster", trial_archived{t0, "ada", {1}, {7}, true});
+  EXPECT_EQ(f.experiment().num_trials, 1u) << "once";
+  EXPECT_FALSE(f.rows.trial_states.find({7})->archived);
+  f.say("cluster", trial_deleted{t0, "ada", {1}, {8}, deletion_step::done, ""});
+  EXPECT_FALSE(f.experiment().best_trial);
+  EXPECT_EQ(f.experiment().num_trials, 0u);
+}
+
 TEST(CheckpointPlace, KeepsWherePeopleDescribedIt) {
   folded f;
   f.say("trial/7", checkpoint_recorded{t0, {1}, {"u", 10, {{"a", 3}}, value{{"m", 1}}, "/p", {}}});
