@@ -63,11 +63,11 @@ function(troupe_load_late target)
   target_link_options(${target} PRIVATE -Wl,--as-needed)
 endfunction()
 
-option(TROUPE_UNITY "compile several sources as one: several times quicker from nothing, slower for one changed file" OFF)
+set(TROUPE_UNITY OFF CACHE STRING "compile several sources as one: quicker from nothing, slower for one changed file: ON, TESTS (tests alone), OFF")
 
-# troupe_unity(TARGET): has its sources compiled in groups, once the folder's CMakeLists.txt is read (cmake/unity.py says how).
+# troupe_unity(TARGET [TESTS]): has its sources compiled in groups, once the folder's CMakeLists.txt is read (cmake/unity.py says how).
 function(troupe_unity target)
-  if(TROUPE_UNITY)
+  if(TROUPE_UNITY STREQUAL "ON" OR (TROUPE_UNITY STREQUAL "TESTS" AND "TESTS" IN_LIST ARGN))
     cmake_language(EVAL CODE "cmake_language(DEFER CALL troupe_unity_now ${target})")
   endif()
 endfunction()
