@@ -81,7 +81,7 @@ shape& defaults(schema_table& t) {
 
 /// The keys of Determined's, none of which has a default of its own: what is not said here is left to what
 /// lies below.
-shape& task_defaults(schema_table& t) {
+shape& defaults_of_tasks(schema_table& t) {
   auto& s = t.make();
   s = *t.at("task-container-defaults");
   s.name.clear();
@@ -335,7 +335,7 @@ void add_cluster_file(schema_table& t) {
   auto& name = text_that(t, is_name, "a name of letters, digits and . _ - @ +");
   auto& listen = text_that(t, is_listen, "HOST:PORT, the port from 0 to 65535");
   auto& partial = defaults(t);
-  auto& tasks = task_defaults(t);
+  auto& tasks = defaults_of_tasks(t);
   auto& tls = map_with(
     t, "Certificates of the HTTP port and the agents' link (default: plain HTTP, on loopback only).",
     {like(quiet(unset("dir", &path,
