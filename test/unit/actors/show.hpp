@@ -110,7 +110,7 @@ inline std::string show(const log_policy_matched& x) {
   return "matched(" + x.policy + text(x.cancel_retries, "no retry") +
          (x.exclude_agent.empty() ? "" : " not on " + x.exclude_agent) + ")";
 }
-inline const char* step_of(deletion_step x) {
+inline const char* name_of_step(deletion_step x) {
   static constexpr const char* steps[] = {"none", "ordered", "failed", "done"};
   return steps[int(x)];
 }
@@ -118,11 +118,11 @@ inline std::string show(const trial_archived& x) {
   return (x.archived ? "archived(" : "unarchived(") + text(x.experiment) + "/" + text(x.trial) + ")";
 }
 inline std::string show(const trial_deleted& x) {
-  return "deleted(" + text(x.experiment) + "/" + text(x.trial) + " " + step_of(x.step) +
+  return "deleted(" + text(x.experiment) + "/" + text(x.trial) + " " + name_of_step(x.step) +
          (x.why.empty() ? "" : ": " + x.why) + ")";
 }
 inline std::string show(const experiment_deleted& x) {
-  return "deleted(" + text(x.id) + " " + step_of(x.step) + (x.why.empty() ? "" : ": " + x.why) + ")";
+  return "deleted(" + text(x.id) + " " + name_of_step(x.step) + (x.why.empty() ? "" : ": " + x.why) + ")";
 }
 inline std::string show(const log_retention_changed& x) {
   return "retained(" + text(x.experiment) + "/" + text(x.trial) + " " + text(x.days) + ")";
