@@ -602,8 +602,8 @@ struct log_policy_matched {
   run_id run;
   std::string policy;          ///< name of the policy; empty: it has none
   std::string pattern, line;   ///< `line` is cut to 1,000 bytes
-  std::string exclude_agent;   ///< agent on which no further run of the trial is placed; empty: none
-  bool cancel_retries = false; ///< the next failure of the trial is its last
+  std::string exclude_agent;   ///< agent on which no further run of the task is placed; empty: none
+  bool cancel_retries = false; ///< the next failure of the task is its last
   MSGPACK_DEFINE_ARRAY(at, run, policy, pattern, line, exclude_agent, cancel_retries)
 };
 
@@ -787,7 +787,7 @@ using trial_fact =
                trial_ended, trial_perturbed, checkpoint_changed, trial_metadata_set, trial_progressed,
                checkpoint_described, trial_continued, log_policy_matched, trial_heard>;
 using task_fact = std::variant<task_created, task_ready, task_active, task_paused, task_stop_ordered,
-                               task_prioritized, task_ended, run_started, run_ended>;
+                               task_prioritized, task_ended, run_started, run_ended, log_policy_matched>;
 using allocation_fact =
   std::variant<allocation_placed, allocation_closed, allocation_ready, allocation_yielded, allocation_gave_up,
                part_made_daemon, member_lost, allocation_resized, allocation_preempted>;

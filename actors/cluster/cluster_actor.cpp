@@ -230,6 +230,26 @@ private:
     return out;
   }
 
+  /// Nothing where no row tells of it.
+  std::optional<webhook_subject> subject_of(const task_row& task) const {
+    if (task.experiment) {
+      const auto row = peers_.reads->experiment(task.experiment);
+      return row ? std::optional{subject_of(*row, task.id.trial())} : std::nullopt;
+    }
+    const auto row = peers_.reads->other_task(task.id);
+    if (!row)
+      return std::nullopt;
+    webhook_subject out;
+    out.name = row->made.name;
+    out.in = row->made.workspace;
+    out.workspace = task.workspace;
+    if (const auto at = machine_->where.workspaces().find(out.in); at != machine_->where.workspaces().end())
+      out.workspace = at->second.name;
+    out.pool = row->made.pool;
+    out.created = task.created;
+    return out;
+  }
+
   /// Of an experiment's end. `then` runs once it is durable what is to be said of it; where that fails, the
   /// next start finds the experiment unswept.
   void tell_receivers(experiment_id id, std::function<void()> then) {
@@ -290,34 +310,42 @@ private:
       else
         promise.deliver(committed{});
     };
-    std::vector<cluster_fact> events;
-    for (const auto& line : x.lines) {
-      auto task = peers_.reads->task(line.allocation.task);
-      auto row = task && task->experiment ? peers_.reads->experiment(task->experiment)
-                                          : result<experiment_row>(error{errc::not_found, ""});
-      if (!row)
-        continue;
-      if (line.webhook) {
-        const auto trial = line.allocation.task.is_trial() ? line.allocation.trial() : trial_id{};
-        auto made = machine_->post.matched(machine_->rules.webhooks(), line.webhook, line.pattern,
-                                           subject_of(*row, trial), task_name(row->id, line.allocation.task),
-                                           line.agent, line.line, self_->now());
-        for (auto& one : made)
-          events.push_back(std::move(one));
-        continue;
-      }
-      const auto it = experiments_.find(row->id);
-      if (it == experiments_.end() || !line.allocation.task.is_trial())
-        continue;
+    const auto tell = [&](const auto& who, const line_matched& line) {
+      if (!who)
+        return; // it has ended: nothing follows from its lines
       ++all->left;
       const commands::log_match match{line.allocation.run, line.agent, line.policy,
                                       line.pattern,        line.line,  line.exclude_agent,
                                       line.cancel_retries};
-      self_->request(it->second, journal_timeout, task_call_of(line.allocation, match))
+      self_->request(who, journal_timeout, task_call_of(line.allocation, match))
         .then([one_less](const command_result&) mutable { one_less({}); }, // one that has ended needs none
               [one_less](const caf::error& why) mutable {
                 one_less(why == caf::sec::request_receiver_down ? caf::error{} : why);
               });
+    };
+    std::vector<cluster_fact> events;
+    for (const auto& line : x.lines) {
+      const auto id = line.allocation.task;
+      if (!line.webhook && !id.is_trial()) {
+        tell(tasks_->actor_of(id), line);
+        continue;
+      }
+      auto task = peers_.reads->task(id);
+      if (!task)
+        continue;
+      if (line.webhook) {
+        const auto subject = subject_of(*task);
+        if (!subject)
+          continue;
+        auto made =
+          machine_->post.matched(machine_->rules.webhooks(), line.webhook, line.pattern, *subject,
+                                 task_name(task->experiment, id), line.agent, line.line, self_->now());
+        for (auto& one : made)
+          events.push_back(std::move(one));
+        continue;
+      }
+      const auto it = experiments_.find(task->experiment);
+      tell(it == experiments_.end() ? experiment_actor{} : it->second, line);
     }
     queue_events(std::move(events), [one_less](const caf::error& why) mutable { one_less(why); });
     return promise;

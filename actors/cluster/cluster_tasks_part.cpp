@@ -137,6 +137,9 @@ void cluster_tasks::start(task_settings settings, const task_created& made,
                                  peers_.reads,
                                  setup_.tokens},
                                 past, std::move(of_run));
+  if (setup_.lines)
+    setup_.lines->watch(made.id,
+                        made.config.is_object() ? made.config.value("log_policies", value()) : value());
   tasks_[made.id] = {actor, made.parent, made.no_pause, made.workspace};
   by_address_[actor.address()] = made.id;
   self_->monitor(actor);
@@ -149,12 +152,19 @@ std::vector<task_actor> cluster_tasks::all() const {
   return out;
 }
 
+task_actor cluster_tasks::actor_of(task_id id) const {
+  const auto it = tasks_.find(id);
+  return it == tasks_.end() ? task_actor{} : it->second.actor;
+}
+
 void cluster_tasks::finished(task_id id) {
   const auto it = tasks_.find(id);
   if (it == tasks_.end())
     return;
   by_address_.erase(it->second.actor.address());
   tasks_.erase(it);
+  if (setup_.lines)
+    setup_.lines->forget(id);
   with_.tell_members(experiment_gone{job_of(id)});
 }
 

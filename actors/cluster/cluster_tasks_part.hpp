@@ -29,6 +29,7 @@ public:
   /// Runs that are open, by agent; for the twins.
   void add_open(std::map<std::string, expect_tasks>& by_agent) const;
   std::vector<task_actor> all() const;
+  task_actor actor_of(task_id id) const; ///< null where it does not live
   void finished(task_id id);
   /// Whether it was one of these actors: then it is made again from the journal.
   bool child_down(const caf::down_msg& down);

@@ -168,6 +168,18 @@ private:
   void run(const report_perturbed& x) {
     self_->send(peers_.experiment, perturbation_taken{spec_.id, x.number, x.run});
   }
+  void run(const say_in_log& x) {
+    log_line line;
+    line.at = self_->now();
+    line.allocation = {spec_.id, run_};
+    line.stream = "troupe";
+    line.level = "WARNING";
+    line.text = x.text;
+    self_
+      ->request(peers_.journal, journal_timeout,
+                append_log{spec_.id, {std::move(line)}, name + "/" + x.source, 1})
+      .then([](const committed&) {}, [](const caf::error&) {});
+  }
   void run(const report_trial_end& x) {
     self_->send(peers_.experiment, trial_finished{spec_.id, x.state, x.exit_reason, x.why});
     self_->quit();

@@ -225,14 +225,15 @@ TEST(Trial, ObeysItsLogPolicies) {
   auto t = play({.id = {7}, .max_restarts = 5},
                 {
                   {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
-                  {broken_host, 1s, "matched(ecc not on a1) | "},
+                  {broken_host, 1s, "matched(ecc not on a1) | say(log_policy/1)"},
                   {broken_host, 1s, " | "}, // once for each agent
                   {allocation_ended{r1, end::failed}, 2s, "ended(1 failed) | "},
                   {time_passed{}, 3s, "started(2@0) | start(2@0)"},
-                  {elsewhere, 4s, "matched(ecc not on a2) | "},
+                  {elsewhere, 4s, "matched(ecc not on a2) | say(log_policy/2)"},
                   {hopeless, 4s, "matched(oom no retry) | "},
                   {hopeless, 4s, " | "},
-                  {allocation_ended{r2, end::failed}, 5s, "ended(2 failed) done(ERROR) | report(ERROR 0)"},
+                  {allocation_ended{r2, end::failed}, 5s,
+                   "ended(2 failed) done(ERROR) | say(no_retry/2) say(no_retry/2/line) report(ERROR 0)"},
                 });
   trial other({.id = {7}, .max_restarts = 5});
   static_cast<void>(other.apply(trial_activate{}, t0));
