@@ -743,7 +743,8 @@ struct allocation_closed {
   std::string detail;
   bool finished =
     false; ///< completed although it was asked to stop, and did not agree to: its training is over
-  MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished)
+  bool unplaceable = false; ///< failed before it was placed: log policies exclude all that could hold it
+  MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished, unplaceable)
 };
 
 // ---- stream "provider/POOL"

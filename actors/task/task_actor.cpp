@@ -198,6 +198,7 @@ private:
     allocation.run = {machine_->job(), x.started, "", settings_.spec.preemptible, settings_.spec.rules};
     auto& kept_away = allocation.run.rules.not_agents;
     kept_away.insert(kept_away.end(), x.not_agents.begin(), x.not_agents.end());
+    allocation.run.excluded = x.not_agents;
     if (settings_.spec.stop_limit)
       allocation.stop_limit = *settings_.spec.stop_limit;
     const auto& own = peers_.pools.own;

@@ -101,9 +101,11 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
   auto wait = why == end::failed ? back_off(restarts - restarts_then_, first_pause, longest_pause)
               : why == end::lost ? back_off(losses - 1, first_pause, longest_pause)
                                  : duration{0};
-  // A failure too many restarts nothing, nor does one that a log policy made the last.
+  // A failure too many restarts nothing, nor does one that a log policy made the last, nor one of a run that
+  // no agent could hold.
   const auto& no_retry = policies_.no_retry();
-  const int counted = no_retry.empty() ? std::min(restarts, spec_.max_restarts) : restarts_;
+  const bool last = !no_retry.empty() || ev.unplaceable;
+  const int counted = last ? restarts_ : std::min(restarts, spec_.max_restarts);
   note(s, run_ended{now, ev.run, why, counted, losses, now + wait, ev.detail});
   if (stop_)
     return give_end(s, stop_->outcome, stop_->why,
@@ -116,6 +118,8 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
     return give_end(s, trial_state::completed, "its hyperparameters cannot be trained",
                     int(searchers::exit_reason::invalid_hp), now);
   case end::failed:
+    if (ev.unplaceable)
+      return give_end(s, trial_state::error, ev.detail, int(searchers::exit_reason::errored), now);
     if (!no_retry.empty()) {
       static constexpr auto said = "trial failed and matched logs to a don't retry policy";
       const auto source = "no_retry/" + to_string(ev.run);

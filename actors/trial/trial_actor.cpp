@@ -217,6 +217,7 @@ private:
     allocation.run = {spec_.job, x.started, "", true, spec_.rules};
     auto& kept_away = allocation.run.rules.not_agents;
     kept_away.insert(kept_away.end(), x.not_agents.begin(), x.not_agents.end());
+    allocation.run.excluded = x.not_agents;
     if (spec_.stop_limit)
       allocation.stop_limit = *spec_.stop_limit;
     const auto& own = peers_.pools.own;
