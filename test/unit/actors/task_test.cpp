@@ -241,7 +241,8 @@ TEST(AcceptedTask, LiesOverItsTemplateWhoseResourcesDoNotCount) {
 
 TEST(AcceptedTask, HasTheLogPoliciesOfItsPoolBelowItsOwn) {
   task_surface below;
-  below.cluster = {{"defaults", {{"log_policies", {{{"name", "low"}, {"pattern", "a"}}}}}}};
+  const value low = value::array({{{"name", "low"}, {"pattern", "a"}}});
+  below.cluster = {{"defaults", {{"log_policies", low}}}};
   for (const auto id : {a_command, a_notebook, generic}) {
     const auto all = config_of(
       id, "entrypoint: [a]\nlog_policies: [{name: high, pattern: b, action: {type: exclude_node}}]\n",
