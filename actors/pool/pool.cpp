@@ -412,10 +412,7 @@ void pool::give_up_excluded(actions& out) {
 /// back, an instance may be started, and where runs fall back another pool may take it.
 bool pool::lacks_excluded(const pool_run& run) const {
   const auto& excluded = run.terms.excluded;
-  const auto there = [&](const std::string& name) {
-    const auto* agent = known_agent(name);
-    return agent && agent->present;
-  };
+  const auto there = [&](const std::string& name) { return has(name); };
   // An instance that is excluded takes the place of another one for as long as somebody waits.
   const auto blocked = static_cast<int>(std::count_if(excluded.begin(), excluded.end(), there));
   if (!settings_.fallback.empty() || supply_can_hold(run, std::min(blocked, supply_.instances)))
@@ -735,6 +732,11 @@ std::vector<pool::waiting_entry> pool::waiting() const {
     for (const auto* run : runs->list())
       out.push_back({run->id, run->slots});
   return out;
+}
+
+bool pool::has(const std::string& agent) const {
+  const auto* known = known_agent(agent);
+  return known && known->present;
 }
 
 std::map<std::string, std::vector<allocation_id>> pool::agents() const {

@@ -65,6 +65,7 @@ public:
     int slots = 1;
   };
   std::vector<waiting_entry> waiting() const; ///< in the order of ranks
+  bool has(const std::string& agent) const;   ///< whether it is there
   /// The allocation in each slot of an agent; an empty id where it is free.
   std::map<std::string, std::vector<allocation_id>> agents() const;
   /// Why a run waits: {reason: {code, text}, position, agents, wouldFree, reservation}; null: it is not

@@ -47,7 +47,7 @@ public:
       [this](twin_actor& twin, std::string& agent) {
         auto& known = twins_[agent];
         const auto before = std::exchange(known, twin);
-        if (!before && !machine_.agents().contains(agent))
+        if (!before && !machine_.has(agent))
           step(agent_down{agent}); // it may register
         if (before && before != twin)
           for (const auto& [id, allocation] : waiting_)
