@@ -104,6 +104,7 @@ void pool::on(actions& out, const agent_down& ev) {
     return;
   auto& agent = agent_named(ev.agent);
   agent.expected = !ev.gone;
+  unjudged_ = excluding_;
   if (!agent.present)
     return;
   forget_strays(agent, static_cast<int>(agent.slots.size()));
@@ -162,6 +163,7 @@ void pool::on(actions& out, const agent_forgotten& ev) {
       let_go(*run, ev.agent);
   by_name_.erase(ev.agent);
   agents_.erase(it);
+  unjudged_ = excluding_;
 }
 
 // ---- runs
@@ -171,7 +173,7 @@ void pool::on(actions& out, const slots_requested& ev) {
     auto& run = known->second;
     if (run.waits()) {
       if (!run.guest && !run.terms.excluded.empty())
-        excluding_.insert(run.id); // who asks again may not have heard that it is in vain
+        judge_excluded(run.id); // who asks again may not have heard that it is in vain
       return;
     }
     if (!run.granted || run.least != ev.least || run.slots != ev.slots) { // an inventory named it first
@@ -196,7 +198,7 @@ void pool::on(actions& out, const slots_requested& ev) {
     return;
   }
   if (!run.terms.excluded.empty())
-    excluding_.insert(run.id);
+    judge_excluded(run.id);
   if (!settings_.fallback.empty())
     patient_.insert({run.since + settings_.fallback_after, run.id});
   if (run.slots == 0) {
@@ -244,6 +246,7 @@ void pool::stop_waiting(pool_run& run) {
   }
   patient_.erase({run.since + settings_.fallback_after, run.id});
   excluding_.erase(run.id);
+  unjudged_.erase(run.id);
   run.fell_back = false;
   if (run.slots == 0) {
     aux_waiting_.erase(run);
@@ -375,7 +378,10 @@ void pool::on(actions& out, const pool_configured& ev) {
 
 void pool::on(actions&, const time_passed&) {}
 
-void pool::on(actions&, const supply_told& ev) { supply_ = ev; }
+void pool::on(actions&, const supply_told& ev) {
+  supply_ = ev;
+  unjudged_ = excluding_;
+}
 
 // ---- who gets what
 
@@ -397,9 +403,14 @@ void pool::decide(actions& out, time_point now) {
   offer_rest(out);
 }
 
+void pool::judge_excluded(allocation_id id) {
+  excluding_.insert(id);
+  unjudged_.insert(id);
+}
+
 /// Whoever is told so ends; it waits where it may get slots after all.
 void pool::give_up_excluded(actions& out) {
-  for (const auto id : std::set(excluding_)) {
+  for (const auto id : std::exchange(unjudged_, {})) {
     const auto& run = runs_.at(id);
     if (!lacks_excluded(run))
       continue;

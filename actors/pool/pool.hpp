@@ -192,6 +192,7 @@ private:
   const pool_agent* aux_agent_for(const pool_run& run) const;
   void pass_guests(actions& out, time_point now);
   void let_fall_back(actions& out, time_point now);
+  void judge_excluded(allocation_id id);
   void give_up_excluded(actions& out);
   bool lacks_excluded(const pool_run& run) const;
   bool let_aside(actions& out, std::vector<pool_run*>& blocked);
@@ -264,8 +265,9 @@ private:
   ranked_runs guests_;                                     ///< all that wait in another pool as well
   std::set<allocation_id> new_guests_;                     ///< of these, those that were not answered yet
   std::set<allocation_id>
-    excluding_;        ///< runs that wait, with agents that log policies exclude, not yet given up
-  supply_told supply_; ///< of its provider; no type: it has none
+    excluding_; ///< runs that wait, with agents that log policies exclude, not yet given up
+  std::set<allocation_id> unjudged_; ///< of these, those that something has changed for
+  supply_told supply_;               ///< of its provider; no type: it has none
 };
 
 } // namespace troupe
