@@ -131,8 +131,8 @@ void cluster_tasks::start(task_settings settings, const task_created& made,
                                  setup_.tokens},
                                 past, std::move(of_run));
   if (setup_.lines)
-    setup_.lines->watch(made.id,
-                        made.config.is_object() ? made.config.value("log_policies", value()) : value());
+    setup_.lines->watch_other(made.id,
+                              made.config.is_object() ? made.config.value("log_policies", value()) : value());
   tasks_[made.id] = {actor, made.parent, made.no_pause, made.workspace};
   by_address_[actor.address()] = made.id;
   self_->monitor(actor);
@@ -157,7 +157,7 @@ void cluster_tasks::finished(task_id id) {
   by_address_.erase(it->second.actor.address());
   tasks_.erase(it);
   if (setup_.lines)
-    setup_.lines->forget(id);
+    setup_.lines->forget_other(id);
   with_.tell_members(experiment_gone{job_of(id)});
 }
 

@@ -50,10 +50,10 @@ void log_watch::watch(experiment_id of, const value& log_policies) {
   policies_[of] = std::move(made);
 }
 
-void log_watch::watch(task_id of, const value& log_policies) {
+void log_watch::watch_other(task_id of, const value& log_policies) {
   auto made = compiled(log_policies);
   if (made.all.empty())
-    return forget(of);
+    return forget_other(of);
   const std::scoped_lock lock(mutex_);
   of_tasks_[of] = std::move(made);
 }
@@ -63,7 +63,7 @@ void log_watch::forget(experiment_id of) {
   policies_.erase(of);
 }
 
-void log_watch::forget(task_id of) {
+void log_watch::forget_other(task_id of) {
   const std::scoped_lock lock(mutex_);
   of_tasks_.erase(of);
 }

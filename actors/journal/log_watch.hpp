@@ -24,9 +24,9 @@ public:
   /// The section `log_policies` of a complete configuration, in place of what was looked for before: for the
   /// trials of an experiment, or for one task of another kind.
   void watch(experiment_id of, const value& log_policies);
-  void watch(task_id of, const value& log_policies);
+  void watch_other(task_id of, const value& log_policies);
   void forget(experiment_id of);
-  void forget(task_id of);
+  void forget_other(task_id of);
   /// Triggers of webhooks, all of them.
   void watch(std::vector<std::pair<webhook_id, std::string>> triggers);
 

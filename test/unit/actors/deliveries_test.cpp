@@ -269,7 +269,7 @@ TEST(LogWatch, FindsWhatPoliciesOfTasksThatAreNoTrialsLookFor) {
   const auto policies = value::array({{{"name", "bad"}, {"pattern", "ECC"}, {"action", "exclude_node"}},
                                       {{"name", "seen"}, {"pattern", "hello"}}});
   watch.watch({1}, value::array({{{"name", "of a trial"}, {"pattern", "ECC|hello"}}}));
-  watch.watch(command, policies);
+  watch.watch_other(command, policies);
   EXPECT_EQ(found(of(command, "hello")), "seen@a1 ");
   EXPECT_EQ(found(of(command, "hello again")), "") << "once";
   EXPECT_EQ(found(of(command, "ECC")), "bad@a1 ");
@@ -281,9 +281,9 @@ TEST(LogWatch, FindsWhatPoliciesOfTasksThatAreNoTrialsLookFor) {
   watch.watch({{{5}, "hello"}});
   EXPECT_EQ(found(of(notebook, "hello")), "#5@a1 ");
   EXPECT_EQ(found(of(notebook, "hello")), "");
-  watch.forget(command);
+  watch.forget_other(command);
   EXPECT_EQ(found(of(command, "ECC", "a4")), "");
-  watch.watch(command, value());
+  watch.watch_other(command, value());
   EXPECT_EQ(found(of(command, "ECC", "a5")), "");
 }
 
