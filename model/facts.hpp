@@ -623,8 +623,8 @@ struct log_policy_matched {
   run_id run;
   std::string policy;          ///< name of the policy; empty: it has none
   std::string pattern, line;   ///< `line` is cut to 1,000 bytes
-  std::string exclude_agent;   ///< agent on which no further run of the trial is placed; empty: none
-  bool cancel_retries = false; ///< the next failure of the trial is its last
+  std::string exclude_agent;   ///< agent on which no further run of the task is placed; empty: none
+  bool cancel_retries = false; ///< the next failure of the task is its last
   MSGPACK_DEFINE_ARRAY(at, run, policy, pattern, line, exclude_agent, cancel_retries)
 };
 
@@ -764,7 +764,8 @@ struct allocation_closed {
   std::string detail;
   bool finished =
     false; ///< completed although it was asked to stop, and did not agree to: its training is over
-  MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished)
+  bool unplaceable = false; ///< failed before it was placed: log policies exclude all that could hold it
+  MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished, unplaceable)
 };
 
 // ---- stream "provider/POOL"
@@ -808,7 +809,7 @@ using trial_fact =
                trial_ended, trial_perturbed, checkpoint_changed, trial_metadata_set, trial_progressed,
                checkpoint_described, trial_continued, log_policy_matched, trial_heard>;
 using task_fact = std::variant<task_created, task_ready, task_active, task_paused, task_stop_ordered,
-                               task_prioritized, task_ended, run_started, run_ended>;
+                               task_prioritized, task_ended, run_started, run_ended, log_policy_matched>;
 using allocation_fact =
   std::variant<allocation_placed, allocation_closed, allocation_ready, allocation_yielded, allocation_gave_up,
                part_made_daemon, member_lost, allocation_resized, allocation_preempted>;

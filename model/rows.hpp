@@ -113,6 +113,7 @@ struct task_detail {
   time_point active;         ///< when it was used last, as far as somebody said
   int priority = 0;          ///< that a user has set since; 0: none did
   std::vector<run_row> runs; ///< oldest first
+  std::string log_policy;    ///< name of the log policy that matched last; empty: none did
 };
 
 /// "CAT-12": the key of a project and the number of a trial in it.

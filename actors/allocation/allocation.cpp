@@ -32,22 +32,22 @@ allocation_step allocation::apply(const allocation_event& ev, time_point now) {
   allocation_step s;
   if (const auto* end = std::get_if<allocation_closed>(&phase_)) {
     // A grant that lands on an ended run is given back; a late word of an agent is answered with forget.
-    std::visit(
-      overloaded{
-        [&](const slots_granted& x) {
-          if (x.pool.empty() || spec_.home.empty())
-            s.actions.push_back(release_slots{});
-          else
-            s.actions.push_back(leave_pool{x.pool});
-        },
-        [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
-        [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
-        [&](const allocation_stop&) {
-          s.actions.push_back(report_allocation_end{end->why, end->detail, end->finished, end->exit_code});
-        },
-        [](const auto&) {},
-      },
-      ev);
+    std::visit(overloaded{
+                 [&](const slots_granted& x) {
+                   if (x.pool.empty() || spec_.home.empty())
+                     s.actions.push_back(release_slots{});
+                   else
+                     s.actions.push_back(leave_pool{x.pool});
+                 },
+                 [&](const task_started& x) { s.actions.push_back(kill_task{x.agent}); },
+                 [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
+                 [&](const allocation_stop&) {
+                   s.actions.push_back(report_allocation_end{end->why, end->detail, end->finished,
+                                                             end->exit_code, end->unplaceable});
+                 },
+                 [](const auto&) {},
+               },
+               ev);
     return s;
   }
   std::visit([&](const auto& x) { on(s, x, now); }, ev);
@@ -164,6 +164,17 @@ void allocation::on(allocation_step& s, const fall_back& ev, time_point) {
 void allocation::on(allocation_step& s, const guest_waits& ev, time_point) {
   if (std::holds_alternative<asking>(phase_) && ev.pool == answers_next_)
     ask_next(s);
+}
+
+/// Its log policies exclude the agents that could hold it, and no other can come.
+void allocation::on(allocation_step& s, const report_unplaceable& ev, time_point now) {
+  if (!std::holds_alternative<asking>(phase_) || ev.excluded.empty())
+    return;
+  std::string names;
+  for (const auto& agent : ev.excluded)
+    names += (names.empty() ? "" : ", ") + agent;
+  close(s, end::failed, -1, "no agent is left that could hold it: its log policies exclude " + names, now,
+        true);
 }
 
 void allocation::ask_next(allocation_step& s) {
@@ -548,19 +559,20 @@ void allocation::close_if_over(allocation_step& s, time_point now) {
   close(s, v.why, v.code, v.detail, now);
 }
 
-void allocation::close(allocation_step& s, end why, int code, std::string detail, time_point now) {
+void allocation::close(allocation_step& s, end why, int code, std::string detail, time_point now,
+                       bool unplaceable) {
   if (gave_up_) {
     why = end::invalid_hp;
     detail = "its hyperparameters cannot be trained";
   }
   const bool finished = finished_ && why == end::completed;
-  note(s, allocation_closed{now, why, code, detail, finished});
+  note(s, allocation_closed{now, why, code, detail, finished, unplaceable});
   s.actions.push_back(release_slots{}); // or withdraws the request
   for (const auto& pool : std::exchange(asked_, {}))
     s.actions.push_back(leave_pool{pool});
   for (const auto& [agent, p] : parts_)
     s.actions.push_back(forget_task{agent});
-  s.actions.push_back(report_allocation_end{why, std::move(detail), finished, code});
+  s.actions.push_back(report_allocation_end{why, std::move(detail), finished, code, unplaceable});
 }
 
 void allocation::note(allocation_step& s, allocation_fact fact) {
@@ -606,7 +618,8 @@ std::vector<allocation_action> allocation::resume() {
     std::vector<allocation_action> out{release_slots{}};
     for (const auto& part : on_)
       out.push_back(forget_task{part.agent});
-    out.push_back(report_allocation_end{end->why, end->detail, end->finished, end->exit_code});
+    out.push_back(
+      report_allocation_end{end->why, end->detail, end->finished, end->exit_code, end->unplaceable});
     return out;
   }
   if (on_.empty())

@@ -90,9 +90,10 @@ struct slots_spare {
   int slots = 0;
   MSGPACK_DEFINE_ARRAY(allocation, slots)
 };
-using allocation_event = std::variant<slots_granted, allocation_stop, task_started, task_exited, task_unknown,
-                                      agent_lost, time_passed, member_failed, worker_said, slots_spare,
-                                      preempt_allocation, job_changed, fall_back, guest_waits>;
+using allocation_event =
+  std::variant<slots_granted, allocation_stop, task_started, task_exited, task_unknown, agent_lost,
+               time_passed, member_failed, worker_said, slots_spare, preempt_allocation, job_changed,
+               fall_back, guest_waits, report_unplaceable>;
 
 // What the task says of itself over the HTTP API; the shell makes these of `task_call`.
 /// It asks whether it has to stop, so it is one of Determined's client, which agrees to a stop before it
@@ -146,8 +147,9 @@ struct forget_task {
 struct report_allocation_end {
   end why = end::completed;
   std::string detail;
-  bool finished = false; ///< see allocation_closed
-  int exit_code = 0;     ///< see allocation_closed
+  bool finished = false;    ///< see allocation_closed
+  int exit_code = 0;        ///< see allocation_closed
+  bool unplaceable = false; ///< see allocation_closed
 };
 /// To a pool that was made again: these slots are this allocation's.
 struct hold_slots {
@@ -178,7 +180,7 @@ using allocation_step = step_of<allocation_fact, allocation_action>;
 ///   asking --granted--> running --------------- asked to stop ---> stopping --its time is over--> killing
 ///     ^-- never started --' '-- a part failed --> failing --asked to stop--^                       ^
 ///                                                    '------------- its time is over --------------'
-///   From each, once all parts are over (asking: when it is asked to stop): closed.
+///   From each, once all parts are over (asking: when it is asked to stop, or to wait is in vain): closed.
 class allocation {
 public:
   explicit allocation(allocation_spec spec);
@@ -254,6 +256,7 @@ private:
   void on(allocation_step& s, const job_changed& ev, time_point now);
   void on(allocation_step& s, const fall_back& ev, time_point now);
   void on(allocation_step& s, const guest_waits& ev, time_point now);
+  void on(allocation_step& s, const report_unplaceable& ev, time_point now);
   void ask_next(allocation_step& s);
   void on(allocation_step& s, const signal_polled& ev, time_point now);
   void on(allocation_step& s, const stop_agreed& ev, time_point now);
@@ -276,7 +279,8 @@ private:
   std::string agent_of(int member) const;
   void kill_rest(allocation_step& s, time_point now);
   void close_if_over(allocation_step& s, time_point now);
-  void close(allocation_step& s, end why, int code, std::string detail, time_point now);
+  void close(allocation_step& s, end why, int code, std::string detail, time_point now,
+             bool unplaceable = false);
   void note(allocation_step& s, allocation_fact fact);
 
   allocation_spec spec_;

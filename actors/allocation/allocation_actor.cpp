@@ -46,7 +46,14 @@ public:
     begin(name, past.size(), peers_.journal, machine_->resume());
     return {
       [this](const slots_granted& ev) { locate(ev); },
-      [this](const report_unplaceable& x) { say_it_waits(x); },
+      [this](const report_unplaceable& x) {
+        if (caf::actor_cast<pool_actor>(self_->current_sender()) != peers_.pool)
+          return; // it has moved, and waits in another pool
+        if (x.excluded.empty())
+          say_it_waits(x);
+        else
+          step(x);
+      },
       [this](const allocation_stop& ev) { step(ev); },
       [this](const task_started& ev) {
         from_twin(ev);
@@ -428,7 +435,8 @@ private:
   void run(const forget_task& x) { send_to(x.agent, forget_ordered{id_}); }
   void run(const watch_task& x) { self_->send(peers_.pool, watch_by_name{x.agent, {id_, x.slots}}); }
   void run(const report_allocation_end& x) {
-    self_->send(peers_.owner, allocation_ended{id_.run, x.why, x.detail, x.finished, x.exit_code});
+    self_->send(peers_.owner,
+                allocation_ended{id_.run, x.why, x.detail, x.finished, x.exit_code, x.unplaceable});
     write_end(x);
     for (auto& poll : std::exchange(polls_, {}))
       poll.caller.deliver(signal(machine_->stopping()));
@@ -447,10 +455,10 @@ private:
     line.allocation = id_;
     line.stream = "troupe";
     line.level = x.why == end::invalid_hp ? "WARNING" : "ERROR";
-    line.text =
-      people_name(launch_.experiment, id_.task) + " " +
-      (x.why == end::failed ? "crashed: resources failed with non-zero exit code:  (" + x.detail + ")"
-                            : "was terminated: " + x.detail);
+    line.text = people_name(launch_.experiment, id_.task) + " " +
+                (x.why == end::failed && !x.unplaceable
+                   ? "crashed: resources failed with non-zero exit code:  (" + x.detail + ")"
+                   : "was terminated: " + x.detail);
     self_->request(peers_.journal, journal_timeout, append_log{id_.task, {std::move(line)}, name + "/end", 1})
       .then([](const committed&) {}, [](const caf::error&) {});
   }

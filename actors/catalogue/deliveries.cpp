@@ -60,7 +60,8 @@ value slack_body(const std::string& sentence, const char* colour, value fields, 
 value places_of(const webhook_subject& what) {
   value fields = value::array();
   fields.push_back(field("Workspace", plain(what.workspace)));
-  fields.push_back(field("Project", plain(what.project)));
+  if (!what.project.empty())
+    fields.push_back(field("Project", plain(what.project)));
   if (what.trial)
     fields.push_back(field("Trial ID", to_string(what.trial)));
   return fields;
@@ -89,6 +90,8 @@ std::string receiver_of(const std::string& url) {
 }
 
 std::string deliveries::link_to(const webhook_subject& what) const {
+  if (!what.id)
+    return plain(what.name);
   const auto text = plain(what.name) + " (#" + to_string(what.id) + ")";
   if (base_url_.empty())
     return text;
@@ -133,9 +136,9 @@ webhook_event deliveries::event_of(const webhook_changed& to, std::string id, co
     out.body = dumped(slack_body("A test of the webhook " + plain(to.name) + " has arrived.", "#009BDE", {}));
   } else if (kind == "TASK_LOG") {
     const auto& log = data.at("task_log");
-    out.body = dumped(slack_body("Experiment " + link_to(*what) + ": a line of the log of task `" +
-                                   plain(text_in(log, "task_id")) + "` on `" +
-                                   plain(text_in(log, "node_name")) + "` matched",
+    out.body = dumped(slack_body((what->id ? "Experiment " : "") + link_to(*what) +
+                                   ": a line of the log of task `" + plain(text_in(log, "task_id")) +
+                                   "` on `" + plain(text_in(log, "node_name")) + "` matched",
                                  "#009BDE", places_of(*what),
                                  {section("Expression: ```" + plain(text_in(condition, "regex")) + "```"),
                                   section("Line: ```" + plain(text_in(log, "triggering_log")) + "```")}));

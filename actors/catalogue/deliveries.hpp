@@ -12,9 +12,9 @@
 
 namespace troupe {
 
-/// What an event tells of an experiment.
+/// What an event tells of an experiment, or of a task that belongs to none.
 struct webhook_subject {
-  experiment_id id;
+  experiment_id id; ///< 0: a task that belongs to none
   std::string name, workspace, project, pool;
   workspace_id in; ///< number of `workspace`
   value config;    ///< of which `integrations` says what applies
@@ -45,7 +45,8 @@ public:
   /// The experiment has ended. A repeat, after a restart too, gives no second event.
   [[nodiscard]] std::vector<cluster_fact> ended(const webhooks& all, const webhook_subject& what,
                                                 time_point now);
-  /// A line of a log of one of its tasks matched the expression of this webhook: once for each task.
+  /// A line of the log of `task`, which `what` has or is, matched the expression of this webhook: once for
+  /// each task.
   [[nodiscard]] std::vector<cluster_fact> matched(const webhooks& all, webhook_id which,
                                                   const std::string& regex, const webhook_subject& what,
                                                   const std::string& task, const std::string& agent,

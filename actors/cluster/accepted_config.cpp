@@ -53,18 +53,6 @@ result<void> finish(value& settings, const std::string& checkpoint_dir) {
   return {};
 }
 
-/// A pattern that cannot be looked for would match nothing, without a word.
-result<void> check_log_policies(const value& policies) {
-  for (std::size_t i = 0; policies.is_array() && i < policies.size(); ++i) {
-    const auto pattern = policies[i].is_object() ? policies[i].value("pattern", value()) : value();
-    if (!pattern.is_string())
-      continue;
-    if (auto fine = check_pattern(pattern); !fine)
-      return error{errc::invalid, "log_policies[" + std::to_string(i) + "].pattern: " + fine.error().what};
-  }
-  return {};
-}
-
 } // namespace
 
 result<value> continued_config(const value& before, const value& text, const std::string& checkpoint_dir) {

@@ -1,6 +1,7 @@
 #include "actors/cluster/accepted_task.hpp"
 
 #include "actors/catalogue/house_rules.hpp"
+#include "actors/journal/log_patterns.hpp"
 #include "actors/task/task_settings.hpp"
 #include "model/config/cluster_config.hpp"
 #include "model/config/document.hpp"
@@ -55,7 +56,7 @@ result<value> over(const char* schema, const value& high, const char* high_name,
 result<value> pool_layer(task_kind kind, const value& cluster, const std::string& pool, std::int64_t slots) {
   const auto all = config::experiment_defaults(cluster, pool);
   value out;
-  for (const char* key : {"environment", "bind_mounts"})
+  for (const char* key : {"environment", "bind_mounts", "log_policies"})
     if (auto one = member(all, key); !one.is_null())
       out[key] = std::move(one);
   const auto tasks = config::task_defaults(cluster, pool);
@@ -209,6 +210,8 @@ result<accepted_task> accept_task(task_id id, const value& text, const std::stri
 
   if (auto fine = check_ports(settings); !fine)
     return fine.error();
+  if (auto fine = check_log_policies(member(settings, "log_policies")); !fine)
+    return unfit(fine.error().what);
   if (auto fine = check_constraints(settings, below.constraints); !fine)
     return error{errc::invalid, "failed constraint check: " + fine.error().what};
   if (const auto idle = member(settings, "idle_timeout");

@@ -6,16 +6,16 @@
 #include "actors/catalogue/pool_bindings.hpp"
 #include "actors/catalogue/task_defaults.hpp"
 #include "actors/cluster/accepted_config.hpp"
+#include "actors/cluster/cluster_deletions_part.hpp"
 #include "actors/cluster/cluster_explain_part.hpp"
 #include "actors/cluster/cluster_machines.hpp"
 #include "actors/cluster/cluster_members_part.hpp"
 #include "actors/cluster/cluster_tasks_part.hpp"
 #include "actors/cluster/cluster_unmanaged_part.hpp"
-#include "actors/cluster/single_trials.hpp"
+#include "actors/cluster/cluster_webhooks_part.hpp"
+#include "actors/cluster/continuation.hpp"
 #include "actors/experiment/experiment_actor.hpp"
 #include "actors/provider/provisioner_actor.hpp"
-#include "actors/retention/globs.hpp"
-#include "actors/retention/retention_actor.hpp"
 #include "actors/same_secret.hpp"
 #include "actors/shells/driven.hpp"
 #include "actors/shells/durable.hpp"
@@ -31,17 +31,6 @@ namespace troupe {
 namespace {
 
 using base = actor_base<cluster_actor>;
-constexpr auto deletion_timeout = std::chrono::minutes(10); ///< of one experiment
-
-/// Whether a text that is laid over a configuration changes nothing.
-bool says_nothing(const std::string& text) {
-  std::string shown;
-  for (const char c : text)
-    if (!std::isspace(static_cast<unsigned char>(c)))
-      shown += c;
-  return shown.empty() || shown == "{}";
-}
-
 using command_promise = caf::typed_response_promise<command_result>;
 
 class cluster_shell_state : durable<cluster_shell_state, cluster_actor, cluster_fact, members_action> {
@@ -67,8 +56,8 @@ public:
       [this](const reserve_trials& x) { return trials_reserved{machine_->ids.reserve_trials(x.count)}; },
       [this](const experiment_finished& x) {
         forget(x.id);
-        tell_receivers(x.id, [this, id = x.id] { self_->send(retention_, sweep_experiment{id, false}); });
-        delete_doomed();
+        webhooks_->tell_receivers(x.id, [this, id = x.id] { deletions_->sweep(id, false); });
+        deletions_->delete_doomed();
       },
       [this](route_validation& x) {
         if (auto it = experiments_.find(x.experiment); it != experiments_.end())
@@ -78,13 +67,13 @@ public:
       },
       [this](const time_passed&) {
         timer_fired();
-        send_due();
+        webhooks_->send_due();
         unmanaged_->time_passed();
       },
       [this](const task_finished& x) { tasks_->finished(x.id); },
       [this](const sweep_finished& x) { take(machine_->ids.swept(x.id, self_->now()), {}); },
-      [this](const lines_matched& x) { return take_matches(x); },
-      [this](const webhook_told& x) { heard_of_delivery(x); },
+      [this](const lines_matched& x) { return webhooks_->take_matches(x); },
+      [this](const webhook_told& x) { webhooks_->heard_of_delivery(x); },
       [this](node_joined& x) {
         if (setup_.on_node)
           setup_.on_node(std::move(x));
@@ -157,23 +146,40 @@ private:
     tasks_.emplace(self_, setup_, peers_, *machine_,
                    cluster_tasks::needs{[this] { return members_->pools(); },
                                         [this](const members_event& ev) { tell_members(ev); }});
-    unmanaged_.emplace(self_, peers_, *machine_,
-                       cluster_unmanaged::needs{[this](experiment_id id) { tell_receivers(id, [] {}); },
-                                                [this](const experiment_row& row) {
-                                                  return settings_of(row.id, row.config, row.context,
-                                                                     row.owner, row.created);
-                                                },
-                                                [this] { arm(deadline()); }});
-    explain_.emplace(
-      self_, peers_.reads,
-      cluster_explain::needs{[this](const std::string& name) {
-                               const auto it = members_->pools().find(name);
-                               return it == members_->pools().end() ? pool_actor{} : it->second;
-                             },
-                             [this](experiment_id id) {
-                               const auto it = experiments_.find(id);
-                               return it == experiments_.end() ? experiment_actor{} : it->second;
-                             }});
+    const auto live = [this](experiment_id id) {
+      const auto it = experiments_.find(id);
+      return it == experiments_.end() ? experiment_actor{} : it->second;
+    };
+    const auto take_facts = [this](std::vector<cluster_fact> facts, done_callback done) {
+      take(std::move(facts), {}, std::move(done));
+    };
+    webhooks_.emplace(
+      self_, setup_, peers_, *machine_,
+      cluster_webhooks::needs{take_facts, live, [this](task_id id) { return tasks_->actor_of(id); },
+                              [this](const experiment_row& row) { return pool_name_of(row); }});
+    deletions_.emplace(self_, setup_, peers_, *machine_,
+                       cluster_deletions::needs{
+                         take_facts, live,
+                         [this](const trial_row& row, task_call call, trial_fact fact, change_done done) {
+                           change_trial(row, std::move(call), std::move(fact), std::move(done));
+                         },
+                         [this](experiment_id id, std::function<void()> then) {
+                           webhooks_->tell_receivers(id, std::move(then));
+                         }});
+    unmanaged_.emplace(
+      self_, peers_, *machine_,
+      cluster_unmanaged::needs{[this](experiment_id id) { webhooks_->tell_receivers(id, [] {}); },
+                               [this](const experiment_row& row) {
+                                 return settings_of(row.id, row.config, row.context, row.owner, row.created);
+                               },
+                               [this] { arm(deadline()); }});
+    explain_.emplace(self_, peers_.reads,
+                     cluster_explain::needs{[this](const std::string& name) {
+                                              const auto it = members_->pools().find(name);
+                                              return it == members_->pools().end() ? pool_actor{}
+                                                                                   : it->second;
+                                            },
+                                            live});
     begin(cluster_entity, stored, peers_.journal, who().resume());
     expect_open_runs();
     for (const auto& [agent, user] : std::exchange(setup_.drained_before, {}))
@@ -187,260 +193,9 @@ private:
       }
     tasks_->recover();
     members_->recovered();
-    watch_triggers();
-    make_retention();
-    send_due();
-  }
-
-  void make_retention() {
-    retention_ = spawn_retention(self_->system(), {cluster_actor{self_}, peers_.journal, peers_.reads,
-                                                   setup_.tokens.cluster_id, setup_.checkpoint_dir});
-    self_->monitor(retention_);
-    if (auto rows = peers_.reads->experiments())
-      for (const auto& row : *rows)
-        if (terminal(row.state) && !row.unmanaged && machine_->ids.unswept(row.id))
-          tell_receivers(row.id, [this, id = row.id] {
-            self_->send(retention_, sweep_experiment{id, false});
-          });
-    erasing_ = {};
-    delete_next();
-    delete_doomed();
-  }
-
-  // ---- webhooks and log policies
-
-  webhook_subject subject_of(const experiment_row& row, trial_id trial = {}) const {
-    webhook_subject out;
-    out.id = row.id;
-    out.name = row.name;
-    out.in = machine_->where.workspace_id_of(row.project);
-    if (const auto at = machine_->where.workspaces().find(out.in); at != machine_->where.workspaces().end())
-      out.workspace = at->second.name;
-    if (const auto at = machine_->where.projects().find(row.project); at != machine_->where.projects().end())
-      out.project = at->second.name;
-    out.pool = pool_name_of(row);
-    out.config = row.config;
-    out.state = troupe::name(row.state);
-    out.created = row.created;
-    out.ended = row.ended;
-    const auto slots = row.config.value(value::json_pointer("/resources/slots_per_trial"), value(1));
-    out.slots = slots.is_number_integer() ? slots.get<int>() : 1;
-    out.trial = trial;
-    if (!trial && row.num_trials == 1)
-      if (const auto trials = peers_.reads->trials(row.id); trials && !trials->empty())
-        out.trial = trials->front().id;
-    return out;
-  }
-
-  /// Of an experiment's end. `then` runs once it is durable what is to be said of it; where that fails, the
-  /// next start finds the experiment unswept.
-  void tell_receivers(experiment_id id, std::function<void()> then) {
-    std::vector<cluster_fact> facts;
-    if (auto row = peers_.reads->experiment(id); row && !machine_->rules.webhooks().empty())
-      facts = machine_->post.ended(before(row->ended), subject_of(*row), self_->now());
-    queue_events(std::move(facts), [then = std::move(then)](const caf::error& why) {
-      if (!why)
-        then();
-    });
-  }
-  /// Those webhooks that there were then: none hears of what was before it.
-  deliveries::webhooks before(time_point at) const {
-    auto all = machine_->rules.webhooks();
-    std::erase_if(all, [&](const auto& one) { return one.second.at > at; });
-    return all;
-  }
-  void queue_events(std::vector<cluster_fact> facts, std::function<void(const caf::error&)> done) {
-    take(std::move(facts), {}, [this, done = std::move(done)](const caf::error& why) {
-      done(why);
-      send_due();
-    });
-  }
-  void send_due() {
-    if (!setup_.deliver || closing_)
-      return;
-    for (auto& one : machine_->post.due(self_->now()))
-      deliver(std::move(one));
-  }
-  void deliver(webhook_delivery one) {
-    setup_.deliver(std::move(one),
-                   [to = cluster_actor{self_}](webhook_told how) { caf::anon_send(to, std::move(how)); });
-  }
-  void heard_of_delivery(const webhook_told& x) {
-    if (auto test = tests_.extract(x.id)) {
-      test.mapped().deliver(x.done ? answered({{"completed", true}}) : refused({errc::invalid, x.why}));
-      return;
-    }
-    take(machine_->post.told(x.id, x.done, x.final, x.why, self_->now()), {});
-    send_due();
-  }
-
-  /// Before the lines are stored: the journal waits for the answer.
-  caf::result<committed> take_matches(const lines_matched& x) {
-    struct pending {
-      std::size_t left = 1;
-      caf::error worst;
-    };
-    auto all = std::make_shared<pending>();
-    auto promise = self_->make_response_promise<committed>();
-    auto one_less = [all, promise](const caf::error& why) mutable {
-      if (why)
-        all->worst = why;
-      if (--all->left)
-        return;
-      if (all->worst)
-        promise.deliver(all->worst);
-      else
-        promise.deliver(committed{});
-    };
-    std::vector<cluster_fact> events;
-    for (const auto& line : x.lines) {
-      auto task = peers_.reads->task(line.allocation.task);
-      auto row = task && task->experiment ? peers_.reads->experiment(task->experiment)
-                                          : result<experiment_row>(error{errc::not_found, ""});
-      if (!row)
-        continue;
-      if (line.webhook) {
-        const auto trial = line.allocation.task.is_trial() ? line.allocation.trial() : trial_id{};
-        auto made = machine_->post.matched(machine_->rules.webhooks(), line.webhook, line.pattern,
-                                           subject_of(*row, trial), task_name(row->id, line.allocation.task),
-                                           line.agent, line.line, self_->now());
-        for (auto& one : made)
-          events.push_back(std::move(one));
-        continue;
-      }
-      const auto it = experiments_.find(row->id);
-      if (it == experiments_.end() || !line.allocation.task.is_trial())
-        continue;
-      ++all->left;
-      const commands::log_match match{line.allocation.run, line.agent, line.policy,
-                                      line.pattern,        line.line,  line.exclude_agent,
-                                      line.cancel_retries};
-      self_->request(it->second, journal_timeout, task_call_of(line.allocation, match))
-        .then([one_less](const command_result&) mutable { one_less({}); }, // one that has ended needs none
-              [one_less](const caf::error& why) mutable {
-                one_less(why == caf::sec::request_receiver_down ? caf::error{} : why);
-              });
-    }
-    queue_events(std::move(events), [one_less](const caf::error& why) mutable { one_less(why); });
-    return promise;
-  }
-  void watch_triggers() {
-    if (!setup_.lines)
-      return;
-    std::vector<std::pair<webhook_id, std::string>> all;
-    for (const auto& [id, hook] : machine_->rules.webhooks())
-      for (const auto& trigger : hook.triggers)
-        if (trigger.value("type", value()) == "TASK_LOG")
-          all.emplace_back(id, trigger.at("condition").at("regex"));
-    setup_.lines->watch(std::move(all));
-  }
-
-  caf::result<command_result> on(const caller&, const commands::webhook_alert& x) {
-    auto row = peers_.reads->experiment(x.experiment);
-    if (!row)
-      return refused(row.error());
-    if (x.title.size() > 1000 || x.description.size() > 10'000 || x.level.size() > 50)
-      return refused({errc::invalid, "an event has at most 1,000 bytes of title and 10,000 of description"});
-    auto facts = machine_->post.alerted(
-      machine_->rules.webhooks(), subject_of(*row, x.trial),
-      {{"title", x.title}, {"description", x.description}, {"level", x.level}}, random_uuid(), self_->now());
-    auto promise = self_->make_response_promise<command_result>();
-    queue_events(std::move(facts), [promise](const caf::error& why) mutable {
-      promise.deliver(why ? refused(from_caf(why)) : answered());
-    });
-    return promise;
-  }
-  caf::result<command_result> on(const caller&, const commands::webhook_test& x) {
-    const auto at = machine_->rules.webhooks().find(x.id);
-    if (at == machine_->rules.webhooks().end())
-      return refused({errc::not_found, "webhook '" + to_string(x.id) + "' not found"});
-    if (!setup_.deliver || tests_.size() >= 100)
-      return refused({errc::busy, "too many tests of webhooks are under way\nhint: ask once more"});
-    const auto id = random_uuid();
-    auto promise = self_->make_response_promise<command_result>();
-    tests_.emplace(id, promise);
-    deliver(machine_->post.test(at->second, id, self_->now()));
-    return promise;
-  }
-
-  // ---- deletion
-
-  struct doomed {
-    experiment_id experiment;
-    trial_id trial; ///< that goes alone; 0: the whole experiment
-    friend bool operator==(const doomed&, const doomed&) = default;
-  };
-  /// One after the other: what was ordered before a restart is found in the machine again.
-  void delete_next() {
-    const auto& whole = machine_->ids.deleting();
-    const auto& single = machine_->ids.deleting_trials();
-    if (erasing_.experiment || closing_ || (whole.empty() && single.empty()))
-      return;
-    if (whole.empty())
-      erasing_ = {single.begin()->second.experiment, single.begin()->first};
-    else
-      erasing_ = {whole.begin()->first, {}};
-    erase_stored all;
-    all.experiment = erasing_.experiment;
-    all.trial = erasing_.trial;
-    self_->request(retention_, deletion_timeout, all)
-      .then(
-        [this, what = erasing_](const stored_erased& x) {
-          noted(what, what.trial ? machine_->ids.deleted(what.trial, self_->now())
-                                 : machine_->ids.deleted(what.experiment, x.trials, self_->now()));
-        },
-        [this, what = erasing_](const caf::error& why) {
-          if (why == caf::sec::request_receiver_down)
-            return; // its successor is asked again
-          const auto said = from_caf(why).what;
-          noted(what, what.trial ? machine_->ids.deletion_failed(what.trial, said, self_->now())
-                                 : machine_->ids.deletion_failed(what.experiment, said, self_->now()));
-        });
-  }
-  void noted(const doomed& what, std::vector<cluster_fact> facts) {
-    pass_on(facts);
-    take(std::move(facts), {}, [this, what](const caf::error&) {
-      if (erasing_ == what)
-        erasing_ = {};
-      delete_next();
-    });
-  }
-  /// What `ids` has decided, for the places, and what these decide on it.
-  void pass_on(std::vector<cluster_fact>& facts) {
-    machine_->pass_on(facts);
-    for (auto& one : machine_->where.settle(self_->now()))
-      std::visit([&](auto& f) { facts.emplace_back(std::move(f)); }, one);
-  }
-
-  /// Experiments in projects that are being deleted: those that run are killed first.
-  void delete_doomed() {
-    std::vector<cluster_fact> facts;
-    for (const auto& [id, by] : machine_->where.doomed()) {
-      if (auto it = experiments_.find(id); it != experiments_.end()) {
-        self_->request(it->second, journal_timeout, experiment_stop{true, "killed: its project is deleted"})
-          .then([](const committed&) {}, [](const caf::error&) {}); // its end is heard of in any case
-        continue;
-      }
-      auto ordered = machine_->ids.order_deletion(id, by, self_->now());
-      if (auto held = registered_in(id); !held.empty())
-        for (auto& fact : machine_->ids.deletion_failed(id, held, self_->now()))
-          ordered.push_back(std::move(fact));
-      for (auto& fact : ordered)
-        facts.push_back(std::move(fact));
-    }
-    if (facts.empty())
-      return;
-    pass_on(facts);
-    take(std::move(facts), {}, [this](const caf::error&) { delete_next(); });
-  }
-
-  /// Why its checkpoints, or those of the trial alone, have to stay; empty where they need not.
-  std::string registered_in(experiment_id id, trial_id trial = {}) const {
-    for (const auto& uuid : machine_->books.registered())
-      if (auto row = peers_.reads->checkpoint(uuid);
-          row && row->experiment == id && (!trial || row->trial == trial))
-        return "checkpoints are registered as model versions";
-    return {};
+    webhooks_->watch_triggers();
+    deletions_->begin();
+    webhooks_->send_due();
   }
 
   open_tasks tasks_in_journal() const {
@@ -496,7 +251,7 @@ private:
       .then(
         [this, id](const committed&) {
           abandon_tasks(id);
-          tell_receivers(id, [] {});
+          webhooks_->tell_receivers(id, [] {});
         },
         [this, id, why, tries](const caf::error& fault) {
           if (from_caf(fault).code == errc::gap &&
@@ -581,9 +336,9 @@ private:
     }
     if (tasks_->child_down(down))
       return;
-    if (!closing_ && down.source == retention_.address())
+    if (!closing_ && deletions_->erased_by(down.source))
       return restarts_.again("retention", self_->now())
-               ? make_retention()
+               ? deletions_->begin()
                : leave(
                    to_caf({errc::internal, "retention died again and again: " + from_caf(down.reason).what}));
     if (closing_)
@@ -599,7 +354,10 @@ private:
     if (tasks_)
       tasks_->end_all(why);
     members_->end_all(why);
-    self_->send_exit(retention_, why);
+    if (webhooks_)
+      webhooks_->close();
+    if (deletions_)
+      deletions_->end_all(why);
   }
 
   // ---- agents
@@ -659,7 +417,16 @@ private:
     if (!terminal(row->state) || experiments_.contains(x.id))
       return refused({errc::conflict, "experiment in non terminal state '" +
                                         std::string(troupe::name(row->state)) + "', try again later"});
-    auto wanted = to_continue(*row, x);
+    const auto trials = peers_.reads->trials(x.id);
+    if (!trials)
+      return refused(trials.error());
+    const auto workspace = machine_->where.workspace_id_of(row->project);
+    auto wanted = to_continue(
+      *row, *trials, x.config,
+      {setup_.checkpoint_dir, machine_->who.configuration(), machine_->rules.constraints_of(workspace),
+       [&](const std::string& pool) { return pool_takes(pool, workspace); },
+       [this](const std::string& pool) { return machine_->who.slots_in(pool); }},
+      self_->now());
     if (!wanted)
       return refused(wanted.error());
     wanted->by = by.user;
@@ -677,46 +444,6 @@ private:
       promise.deliver(answered());
     });
     return promise;
-  }
-  /// What of an ended experiment runs again; errors are those that Determined's clients know.
-  result<experiment_continued> to_continue(const experiment_row& row,
-                                           const commands::experiment_continue& x) const {
-    const auto searcher = row.config.value(value::json_pointer("/searcher/name"), value());
-    const bool single = searcher == "single";
-    const bool overrides = !x.config.is_null() && x.config != value::object() && x.config != "" &&
-                           (!x.config.is_string() || !says_nothing(x.config.get<std::string>()));
-    if (!single && searcher != "random" && searcher != "grid")
-      return error{errc::invalid, "Unsupported searcher type provided"};
-    if (!single && overrides)
-      return error{errc::invalid, "override config is provided and experiment is not single searcher"};
-    if (!single && row.state == experiment_state::completed)
-      return error{errc::invalid, "experiment has been completed, cannot continue this experiment"};
-    experiment_continued out;
-    out.at = self_->now();
-    out.id = row.id;
-    if (overrides) {
-      auto config = continued_config(row.config, x.config, setup_.checkpoint_dir);
-      if (!config)
-        return config.error();
-      const auto workspace = machine_->where.workspace_id_of(row.project);
-      if (auto fine = check_constraints(*config, machine_->rules.constraints_of(workspace)); !fine)
-        return fine.error();
-      const auto pool = config::pool_of_experiment(machine_->who.configuration(), *config);
-      if (!pool)
-        return pool.error();
-      if (!pool_takes(*pool, workspace))
-        return error{errc::invalid, "resource pool '" + *pool + "' is not available in its workspace"};
-      if (auto no = too_large(*config))
-        return *no;
-      out.config = std::move(*config);
-    }
-    auto trials = peers_.reads->trials(row.id);
-    if (!trials)
-      return trials.error();
-    for (const auto& trial : *trials)
-      if (single || trial.state != trial_state::completed)
-        out.trials.push_back(trial.id);
-    return out;
   }
   caf::result<command_result> on(const caller& by, const commands::experiment_cancel& x) {
     return tell_experiment(x.id, experiment_stop{false, "canceled by " + by.user});
@@ -918,12 +645,12 @@ private:
       [this, promise, removed, to_sweep, answer = std::move(decided->answer)](const caf::error& why) mutable {
         promise.deliver(why ? refused(from_caf(why)) : answered(std::move(answer)));
         if (to_sweep && !why)
-          self_->send(retention_, sweep_experiment{to_sweep, true});
+          deletions_->sweep(to_sweep, true);
         if constexpr (std::is_same_v<Change, commands::workspace_remove>)
           tasks_->kill_in(removed, "killed: its workspace is deleted");
         if constexpr (std::is_same_v<Change, commands::workspace_remove> ||
                       std::is_same_v<Change, commands::project_remove>)
-          delete_doomed();
+          deletions_->delete_doomed();
       });
     return promise;
   }
@@ -942,146 +669,20 @@ private:
          [this, promise, answer = std::move(decided->answer)](const caf::error& why) mutable {
            if constexpr (std::is_same_v<Change, commands::webhook_create> ||
                          std::is_same_v<Change, commands::webhook_remove>)
-             watch_triggers();
+             webhooks_->watch_triggers();
            promise.deliver(why ? refused(from_caf(why)) : answered(std::move(answer)));
          });
     return promise;
   }
-  caf::result<command_result> on(const caller& by, const commands::experiment_delete& x) {
-    auto row = peers_.reads->experiment(x.id);
-    if (!row)
-      return refused({errc::not_found, "experiment '" + to_string(x.id) + "' not found"});
-    if (!terminal(row->state) || experiments_.contains(x.id))
-      return refused(
-        {errc::conflict, "cannot delete experiment in " + std::string(troupe::name(row->state)) + " state"});
-    if (auto held = registered_in(x.id); !held.empty())
-      return refused({errc::invalid, held});
-    auto facts = machine_->ids.order_deletion(x.id, by.user, self_->now());
-    pass_on(facts);
-    auto promise = self_->make_response_promise<command_result>();
-    take(std::move(facts), {}, [this, promise](const caf::error& why) mutable {
-      promise.deliver(why ? refused(from_caf(why)) : answered());
-      delete_next();
-    });
-    return promise;
+  template <class Removal>
+  requires(commands::contains<cluster_deletions::commands_here, Removal>) caf::result<command_result> on(
+    const caller& by, const Removal& x) {
+    return deletions_->on(by.user, x);
   }
-  caf::result<command_result> on(const caller& by, const commands::trial_delete& x) {
-    auto row = peers_.reads->trial(x.id);
-    auto of = row ? peers_.reads->experiment(row->experiment) : result<experiment_row>(row.error());
-    if (!of)
-      return refused(of.error());
-    if (auto fine = may_delete(*row, *of); !fine)
-      return refused(fine.error());
-    if (experiments_.contains(of->id))
-      return refused({errc::conflict, "experiment " + to_string(of->id) + " is ending\nhint: ask once more"});
-    if (auto held = registered_in(of->id, x.id); !held.empty())
-      return refused({errc::invalid, held});
-    auto promise = self_->make_response_promise<command_result>();
-    take(machine_->ids.order_deletion(of->id, x.id, by.user, self_->now()), {},
-         [this, promise](const caf::error& why) mutable {
-           promise.deliver(why ? refused(from_caf(why)) : answered());
-           delete_next();
-         });
-    return promise;
-  }
-  caf::result<command_result> on(const caller& by, const commands::trial_archive& x) {
-    auto row = peers_.reads->trial(x.id);
-    auto of = row ? peers_.reads->experiment(row->experiment) : result<experiment_row>(row.error());
-    if (!of)
-      return refused(of.error());
-    auto changes = may_archive(*row, *of, x.archived);
-    if (!changes)
-      return refused(changes.error());
-    if (!*changes)
-      return answered();
-    auto promise = self_->make_response_promise<command_result>();
-    take({trial_archived{self_->now(), by.user, of->id, x.id, x.archived}}, {},
-         [promise](const caf::error& why) mutable {
-           promise.deliver(why ? refused(from_caf(why)) : answered());
-         });
-    return promise;
-  }
-  caf::result<command_result> on(const caller&, const commands::experiment_erase_tensorboards& x) {
-    auto row = peers_.reads->experiment(x.id);
-    if (!row)
-      return refused({errc::not_found, "experiment '" + to_string(x.id) + "' not found"});
-    if (!terminal(row->state))
-      return refused({errc::conflict, "cannot delete tensorboard files of an experiment in " +
-                                        std::string(troupe::name(row->state)) + " state"});
-    erase_stored files;
-    files.experiment = x.id;
-    files.tensorboards_only = true;
-    auto promise = self_->make_response_promise<command_result>();
-    self_->request(retention_, deletion_timeout, files)
-      .then([promise](const stored_erased&) mutable { promise.deliver(answered()); },
-            [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
-    return promise;
-  }
-  caf::result<command_result> on(const caller& by, const commands::checkpoint_remove& x) {
-    erase_stored files;
-    files.globs = x.globs;
-    files.only_look = true;
-    files.refresh = x.refresh;
-    for (const auto& glob : x.globs)
-      if (auto fine = check_glob(glob); !fine)
-        return refused(fine.error());
-    std::string held;
-    for (const auto& uuid : x.uuids) {
-      if (auto row = peers_.reads->checkpoint(uuid); !row)
-        return refused(row.error());
-      if (const auto* version = x.refresh ? nullptr : machine_->books.version_of(uuid))
-        held += (held.empty() ? "" : "; ") + uuid + ", registered to " +
-                machine_->books.models().at(version->model).name + " (model #" + to_string(version->model) +
-                "), version " + std::to_string(version->version);
-      files.checkpoints.push_back(uuid);
-    }
-    if (!held.empty())
-      return refused({errc::invalid, "this subset of checkpoints provided are in the model registry and "
-                                     "cannot be deleted: " +
-                                       held});
-    auto promise = self_->make_response_promise<command_result>();
-    self_->request(retention_, deletion_timeout, files)
-      .then(
-        [this, promise, files, user = by.user](const stored_erased& seen) mutable {
-          note_left(seen, user, [this, promise, files](command_result& done) mutable {
-            if (!done.got || files.refresh) {
-              promise.deliver(std::move(done));
-              return;
-            }
-            files.only_look = false;
-            self_->request(retention_, deletion_timeout, files)
-              .then([promise](const stored_erased&) mutable { promise.deliver(answered()); },
-                    [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
-          });
-        },
-        [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
-    return promise;
-  }
-  /// Facts of what will be left of checkpoints; `done` with the worst answer.
-  void note_left(const stored_erased& seen, const std::string& by,
-                 std::function<void(command_result&)> done) {
-    struct pending {
-      std::size_t left = 1;
-      command_result worst = answered();
-    };
-    auto all = std::make_shared<pending>();
-    const change_done one_done = [all, done = std::move(done)](command_result& one) {
-      if (!one.got && all->worst.got)
-        all->worst = one;
-      if (--all->left == 0)
-        done(all->worst);
-    };
-    for (const auto& [uuid, files] : seen.left) {
-      auto saved = peers_.reads->checkpoint(uuid);
-      auto row = saved ? peers_.reads->trial(saved->trial) : result<trial_row>(saved.error());
-      if (!row || saved->saved.files == files)
-        continue; // gone meanwhile, or nothing of it goes
-      ++all->left;
-      change_trial(*row, task_call_of({row->id, {}}, commands::checkpoint_files{uuid, files}),
-                   checkpoint_changed{self_->now(), uuid, files, by}, one_done);
-    }
-    auto last = answered();
-    one_done(last);
+  template <class OfWebhooks>
+  requires(commands::contains<commands::webhook_calls, OfWebhooks>) caf::result<command_result> on(
+    const caller&, const OfWebhooks& x) {
+    return webhooks_->on(x);
   }
   caf::result<command_result> on(const caller& by, const commands::checkpoint_describe& x) {
     auto saved = peers_.reads->checkpoint(x.uuid);
@@ -1197,7 +798,7 @@ private:
     return promise;
   }
 
-  using change_done = std::function<void(command_result&)>;
+  using change_done = cluster_deletions::change_done;
 
   /// A trial that lives notes `fact` itself, asked by `call`; the stream of one that has ended is the
   /// cluster's.
@@ -1245,24 +846,6 @@ private:
     accepted_config config;
     project_id project;
   };
-  /// Where its pool takes nothing that is larger than what it has now: why not.
-  std::optional<error> too_large(const value& settings) const {
-    const auto& configuration = machine_->who.configuration();
-    const auto pool = config::pool_of_experiment(configuration, settings);
-    if (!pool || config::pool_settings(configuration, *pool).value("launch_error", value()) != true)
-      return std::nullopt;
-    auto wanted = settings.value(value::json_pointer("/resources/slots_per_trial"), value(1));
-    if (wanted.is_object())
-      wanted = wanted.value("min", value(1));
-    const int there = machine_->who.slots_in(*pool);
-    if (!wanted.is_number_integer() || wanted.get<std::int64_t>() <= there)
-      return std::nullopt;
-    return error{errc::invalid, "resources.slots_per_trial: " + to_json(wanted) + " slots, and pool '" +
-                                  *pool + "' has " + std::to_string(there) +
-                                  "\nhint: ask for fewer, or start more agents; pools." + *pool +
-                                  ".launch_error: false lets it wait"};
-  }
-
   /// Of a creation, or what only checks one.
   template <class Submission>
   result<placed_config> accepted(const Submission& x) const {
@@ -1282,7 +865,9 @@ private:
     auto checked = accept();
     if (!checked)
       return checked.error();
-    if (auto no = too_large(checked->settings); no && !below.unmanaged)
+    const auto slots_in = [this](const std::string& pool) { return machine_->who.slots_in(pool); };
+    if (auto no = too_large(checked->settings, machine_->who.configuration(), slots_in);
+        no && !below.unmanaged)
       return *no;
     auto project = machine_->where.place_of(x.project, checked->settings);
     if (!project)
@@ -1510,17 +1095,6 @@ private:
     return promise;
   }
 
-  caf::result<command_result> on(const caller&, const commands::logs_cleanup&) {
-    auto promise = self_->make_response_promise<command_result>();
-    self_->request(retention_, std::chrono::minutes(10), clean_logs{})
-      .then(
-        [promise](const logs_cleaned& x) mutable {
-          promise.deliver(answered({{"removedCount", x.trials}}));
-        },
-        [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
-    return promise;
-  }
-
   /// `of_ended` answers where the experiment ended while the message travelled.
   template <class Message, class OfEnded>
   caf::result<command_result> forward(experiment_id id, const experiment_actor& to, Message message,
@@ -1552,13 +1126,12 @@ private:
   std::optional<cluster_explain> explain_;
   std::optional<cluster_tasks> tasks_;
   std::optional<cluster_unmanaged> unmanaged_;
-  retention_actor retention_;
-  doomed erasing_;          ///< what retention deletes now
+  std::optional<cluster_webhooks> webhooks_;
+  std::optional<cluster_deletions> deletions_;
   std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start
   std::map<experiment_id, experiment_actor> experiments_;
   std::map<caf::actor_addr, experiment_id> by_address_;
   child_restarts<std::string> restarts_;
-  std::map<std::string, command_promise> tests_; ///< of webhooks, by the id of the event
   bool closing_ = false;
 };
 

@@ -142,7 +142,7 @@ void cluster_members::run(const end_twin& x) {
   if (link == links_.end() || !link->second.twin)
     return;
   if (auto pool = pools_.find(x.pool); pool != pools_.end())
-    self_->send(pool->second, agent_down{x.agent});
+    self_->send(pool->second, agent_down{x.agent, true});
   self_->demonitor(link->second.twin.address());
   self_->send_exit(link->second.twin, caf::exit_reason::user_shutdown);
   link->second.twin = nullptr;

@@ -2,7 +2,6 @@
 
 #include "actors/catalogue/pool_bindings.hpp"
 #include "actors/catalogue/task_defaults.hpp"
-#include "actors/cluster/accepted_task.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
 #include "system/random.hpp"
@@ -14,14 +13,6 @@
 
 namespace troupe {
 namespace {
-
-task_kind kind_named(const std::string& name_of_it) {
-  for (auto kind : {task_kind::command, task_kind::notebook, task_kind::shell, task_kind::tensorboard,
-                    task_kind::generic})
-    if (name_of_it == name(kind))
-      return kind;
-  return task_kind::trial;
-}
 
 /// Its user and the key that it was created with; empty: it has none.
 std::string key_of(const task_created& made) {
@@ -45,6 +36,8 @@ std::vector<Fact> facts_of(const storage::reader& reads, const std::string& stre
         out.push_back(std::move(*fact));
   return out;
 }
+
+tree_member member_of(const task_detail& row) { return {row.made.id, row.made.no_pause, row.state}; }
 
 command_result gone(const std::string& id) {
   return refused({errc::not_found, "task '" + id.substr(0, 100) + "' not found"});
@@ -138,6 +131,9 @@ void cluster_tasks::start(task_settings settings, const task_created& made,
                                  peers_.reads,
                                  setup_.tokens},
                                 past, std::move(of_run));
+  if (setup_.lines)
+    setup_.lines->watch_other(made.id,
+                              made.config.is_object() ? made.config.value("log_policies", value()) : value());
   tasks_[made.id] = {actor, made.parent, made.no_pause, made.workspace};
   by_address_[actor.address()] = made.id;
   self_->monitor(actor);
@@ -150,12 +146,19 @@ std::vector<task_actor> cluster_tasks::all() const {
   return out;
 }
 
+task_actor cluster_tasks::actor_of(task_id id) const {
+  const auto it = tasks_.find(id);
+  return it == tasks_.end() ? task_actor{} : it->second.actor;
+}
+
 void cluster_tasks::finished(task_id id) {
   const auto it = tasks_.find(id);
   if (it == tasks_.end())
     return;
   by_address_.erase(it->second.actor.address());
   tasks_.erase(it);
+  if (setup_.lines)
+    setup_.lines->forget_other(id);
   with_.tell_members(experiment_gone{job_of(id)});
 }
 
@@ -194,84 +197,30 @@ result<task_detail> cluster_tasks::known(const std::string& id) const {
   return row;
 }
 
-result<task_created> cluster_tasks::to_create(const std::string& user, commands::task_create& x,
-                                              value& answer) {
-  const auto kind = kind_named(x.kind);
-  if (kind == task_kind::trial)
-    return error{errc::invalid, "'" + x.kind + "' is not a kind of task"};
-  const auto workspace = x.workspace ? x.workspace : workspace_id{1};
-  if (!machine_.where.open(workspace))
-    return error{errc::not_found, "workspace '" + to_string(workspace) + "' not found"};
-  const auto& place = machine_.where.workspaces().at(workspace);
-  task_created made;
-  made.at = self_->now();
-  made.id = fresh_id(kind);
-  made.owner = user;
-  made.workspace = workspace;
-  made.context = x.context_blob;
-  made.details = x.details;
-  if (x.no_pause)
-    made.no_pause = *x.no_pause ? 1 : 0;
-  task_surface below;
-  below.cluster = machine_.who.configuration();
-  if (!x.template_name.empty()) {
-    const auto* known_template = machine_.books.find_template(x.template_name);
-    if (!known_template)
-      return error{errc::not_found, "template '" + x.template_name + "' not found"};
-    below.template_config = known_template->config;
-  }
-  if (!x.parent.empty()) {
-    auto parent = known(x.parent);
-    if (!parent)
-      return parent.error();
-    made.parent = parent->made.id;
-    if (x.inherit_context && made.context.empty() && x.context.held.empty())
-      made.context = parent->made.context;
-  } else if (x.inherit_context) {
-    return error{errc::invalid, "inheritContext needs parentId"};
-  }
-  auto config = x.config;
-  if (!x.forked_from.empty()) {
-    auto from = known(x.forked_from);
-    if (!from)
-      return from.error();
-    made.forked_from = from->made.id;
-    if (made.context.empty() && x.context.held.empty())
-      made.context = from->made.context;
-    auto merged = forked_config(from->made, config);
-    if (!merged)
-      return merged.error();
-    config = std::move(*merged);
-  } else if (kind == task_kind::generic && (config.is_null() || config == "")) {
-    return error{errc::invalid, "No config file nor forked task provided"};
-  }
-  if (kind != task_kind::generic) {
-    below.invariant = machine_.rules.invariant_of(workspace, "NTSC");
-    below.constraints = machine_.rules.constraints_of(workspace, "NTSC");
-  }
-  below.compute_pool = place.compute_pool;
-  below.aux_pool = place.aux_pool;
-  below.may_use = [this, workspace](const std::string& pool) {
-    return may_use(machine_.rules, machine_.where, machine_.who.configuration(), pool, workspace);
+task_world cluster_tasks::world(const std::string& user) const {
+  task_world out;
+  out.now = self_->now();
+  out.fresh_id = fresh_id;
+  out.workspace = [this](workspace_id id) {
+    return machine_.where.open(id) ? &machine_.where.workspaces().at(id) : nullptr;
   };
-  below.largest_agent = [this](const std::string& pool) { return machine_.who.largest_agent_in(pool); };
-  auto accepted = accept_task(made.id, config, x.config_name, below);
-  if (!accepted)
-    return accepted.error();
-  made.config = std::move(accepted->config);
-  made.source = std::move(accepted->source);
-  made.pool = std::move(accepted->pool);
-  const auto defaults = task_defaults(machine_.records, machine_.where, made.pool, workspace, user);
-  if (const auto& as = defaults.account; as && kind == task_kind::shell) // who logs in has to know it
-    made.details["account"] = {{"user", as->user}, {"uid", as->uid}, {"group", as->group}, {"gid", as->gid}};
-  made.name = std::move(accepted->name);
-  auto warnings = value::array();
-  const auto slots =
-    number_in(made.config.value(value::json_pointer("/resources/slots"), value(0))).value_or(0);
-  if (slots > machine_.who.slots_in(made.pool))
-    warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");
-  answer = {{"id", to_string(made.id)}, {"config", made.config}, {"pool", made.pool}, {"warnings", warnings}};
-  return made;
+  out.template_named = [this](const std::string& name) { return machine_.books.find_template(name); };
+  out.task = [this](const std::string& id) -> result<task_created> {
+    auto row = known(id);
+    return row ? result<task_created>(std::move(row->made)) : row.error();
+  };
+  out.cluster = machine_.who.configuration();
+  out.invariant = [this](workspace_id in) { return machine_.rules.invariant_of(in, "NTSC"); };
+  out.constraints = [this](workspace_id in) { return machine_.rules.constraints_of(in, "NTSC"); };
+  out.may_use = [this](const std::string& pool, workspace_id in) {
+    return may_use(machine_.rules, machine_.where, machine_.who.configuration(), pool, in);
+  };
+  out.largest_agent = [this](const std::string& pool) { return machine_.who.largest_agent_in(pool); };
+  out.slots_in = [this](const std::string& pool) { return machine_.who.slots_in(pool); };
+  out.account = [this, user](const task_created& made) {
+    return task_defaults(machine_.records, machine_.where, made.pool, made.workspace, user).account;
+  };
+  return out;
 }
 
 caf::result<command_result> cluster_tasks::on(const std::string& user, commands::task_create x) {
@@ -284,25 +233,25 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, commands:
     if (creating_.contains(user + "\n" + x.key))
       return refused({errc::busy, "a task with this key is being created\nhint: ask once more"});
   }
-  value answer;
-  auto made = to_create(user, x, answer);
-  if (!made)
-    return refused(made.error());
+  auto created = to_create(x, user, world(user));
+  if (!created)
+    return refused(created.error());
+  auto& [made, answer] = *created;
   if (x.preview)
     return answered(std::move(answer));
   if (!x.key.empty()) {
-    made->details["key"] = x.key;
+    made.details["key"] = x.key;
     creating_.insert(user + "\n" + x.key);
   }
   auto to = self_->make_response_promise<command_result>();
   if (x.context.held.empty()) {
-    append(std::move(*made), std::move(answer), to);
+    append(std::move(made), std::move(answer), to);
     return to;
   }
-  const auto key = key_of(*made);
+  const auto key = key_of(made);
   self_->request(peers_.journal, journal_timeout, store_blob{std::move(x.context.held)})
     .then(
-      [this, made = std::move(*made), answer = std::move(answer), to](const blob_stored& blob) mutable {
+      [this, made = std::move(made), answer = std::move(answer), to](const blob_stored& blob) mutable {
         made.context = blob.name;
         append(std::move(made), std::move(answer), to);
       },
@@ -359,34 +308,43 @@ caf::result<command_result> cluster_tasks::order(task_id id, task_call call) {
   return self_->delegate(it->second.actor, std::move(call));
 }
 
-task_id cluster_tasks::root_of(task_id id) const {
-  for (int depth = 0; depth < 1000; ++depth) {
-    auto row = peers_.reads->other_task(id);
-    if (!row || !row->made.parent)
-      break;
-    id = row->made.parent;
-  }
-  return id;
+/// Above those that live, and `asked`: of those between that have ended as well.
+task_parents cluster_tasks::parents_of_all(task_id asked) const {
+  task_parents out;
+  const auto climb = [&](task_id id) {
+    while (id && !out.contains(id)) {
+      const auto live = tasks_.find(id);
+      auto above = live == tasks_.end() ? task_id{} : live->second.parent;
+      if (live == tasks_.end())
+        if (auto row = peers_.reads->other_task(id))
+          above = row->made.parent;
+      if (above)
+        out[id] = above;
+      id = above;
+    }
+  };
+  climb(asked);
+  for (const auto& [id, one] : tasks_)
+    climb(id);
+  return out;
 }
 
 /// It and what lives below it: children of one that has ended as well.
-std::vector<task_id> cluster_tasks::below(task_id root) const {
+std::vector<task_id> cluster_tasks::live_below(task_id asked, bool from_root) const {
   std::vector<task_id> all;
   for (const auto& [id, one] : tasks_)
-    for (auto at = id; at;) {
-      if (at == root) {
-        all.push_back(id);
-        break;
-      }
-      const auto live = tasks_.find(at);
-      if (live != tasks_.end()) {
-        at = live->second.parent;
-      } else {
-        auto row = peers_.reads->other_task(at);
-        at = row ? row->made.parent : task_id{};
-      }
-    }
-  return all;
+    all.push_back(id);
+  const auto parents = parents_of_all(asked);
+  return below(parents, all, from_root ? root_of(parents, asked) : asked);
+}
+
+/// With their states, as the journal has them.
+std::vector<tree_member> cluster_tasks::members_below(task_id root) const {
+  std::vector<tree_member> out;
+  for (const auto id : live_below(root))
+    if (auto row = peers_.reads->other_task(id))
+      out.push_back({id, tasks_.at(id).no_pause, row->state});
+  return out;
 }
 
 void cluster_tasks::order_all(const std::vector<task_id>& ids, const std::function<task_call(task_id)>& call,
@@ -427,11 +385,10 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, const com
   };
   if (!x.tree)
     return terminal(row->state) ? answered() : order(id, stop(id));
-  if (terminal(row->state))
-    return refused(
-      {errc::invalid, "cannot cancel task " + x.id + " as it is in state " + std::string(name(row->state))});
+  if (const auto no = refuses_tree_kill(member_of(*row), x.id))
+    return refused(*no);
   auto to = self_->make_response_promise<command_result>();
-  order_all(below(x.from_root ? root_of(id) : id), stop, to);
+  order_all(live_below(id, x.from_root), stop, to);
   return to;
 }
 
@@ -439,18 +396,9 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, const com
   auto row = known(x.id);
   if (!row)
     return gone(x.id);
-  if (row->made.no_pause == 1)
-    return refused({errc::invalid, "cannot pause task " + x.id + ": it was made with noPause"});
-  if (row->made.id.kind() != task_kind::generic || row->state != task_state::active)
-    return refused(
-      {errc::invalid, "cannot pause task " + x.id + " as it is in state " + std::string(name(row->state))});
-  std::vector<task_id> ids;
-  for (const auto id : below(row->made.id)) {
-    const auto below_it = peers_.reads->other_task(id);
-    if (id == row->made.id ||
-        (tasks_.at(id).no_pause == 0 && below_it && below_it->state == task_state::active))
-      ids.push_back(id);
-  }
+  if (const auto no = refuses_pause(member_of(*row), x.id))
+    return refused(*no);
+  const auto ids = paused_with(members_below(row->made.id), row->made.id);
   auto to = self_->make_response_promise<command_result>();
   order_all(
     ids,
@@ -465,17 +413,9 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, const com
   auto row = known(x.id);
   if (!row)
     return gone(x.id);
-  if (row->state != task_state::paused && row->state != task_state::stopping_paused)
-    return refused(
-      {errc::invalid, "cannot unpause task " + x.id + " as it is in state " + std::string(name(row->state))});
-  std::vector<task_id> ids; // with what was paused with it
-  for (const auto id : below(row->made.id)) {
-    const auto below_it = peers_.reads->other_task(id);
-    const bool paused =
-      below_it && (below_it->state == task_state::paused || below_it->state == task_state::stopping_paused);
-    if (id == row->made.id || (paused && tasks_.at(id).no_pause == 0))
-      ids.push_back(id);
-  }
+  if (const auto no = refuses_unpause(member_of(*row), x.id))
+    return refused(*no);
+  const auto ids = unpaused_with(members_below(row->made.id), row->made.id); // with what was paused with it
   auto to = self_->make_response_promise<command_result>();
   order_all(
     ids,

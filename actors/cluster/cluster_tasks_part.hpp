@@ -4,6 +4,8 @@
 
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/cluster/cluster_machines.hpp"
+#include "actors/cluster/created_task.hpp"
+#include "actors/cluster/task_tree.hpp"
 #include "actors/shells/probed.hpp"
 #include "actors/task/task_actor.hpp"
 #include "model/commands/table.hpp"
@@ -29,6 +31,7 @@ public:
   /// Runs that are open, by agent; for the twins.
   void add_open(std::map<std::string, expect_tasks>& by_agent) const;
   std::vector<task_actor> all() const;
+  task_actor actor_of(task_id id) const; ///< null where it does not live
   void finished(task_id id);
   /// Whether it was one of these actors: then it is made again from the journal.
   bool child_down(const caf::down_msg& down);
@@ -60,11 +63,12 @@ private:
   void recover_one(const task_detail& row);
   void abandon(const task_detail& row, const std::string& why);
   void append(task_created made, value answer, promise to);
-  result<task_created> to_create(const std::string& user, commands::task_create& x, value& answer);
+  task_world world(const std::string& user) const;
   result<task_detail> known(const std::string& id) const;
   caf::result<command_result> order(task_id id, task_call call);
-  std::vector<task_id> below(task_id root) const;
-  task_id root_of(task_id id) const;
+  task_parents parents_of_all(task_id asked) const;
+  std::vector<task_id> live_below(task_id asked, bool from_root = false) const;
+  std::vector<tree_member> members_below(task_id root) const;
   /// Answers when all have answered; with the first refusal that is none of an end that came before.
   void order_all(const std::vector<task_id>& ids, const std::function<task_call(task_id)>& call, promise to);
 

@@ -28,6 +28,17 @@ result<void> check_pattern(const std::string& pattern) {
   return {};
 }
 
+result<void> check_log_policies(const value& policies) {
+  for (std::size_t i = 0; policies.is_array() && i < policies.size(); ++i) {
+    const auto pattern = policies[i].is_object() ? policies[i].value("pattern", value()) : value();
+    if (!pattern.is_string())
+      continue;
+    if (auto fine = check_pattern(pattern); !fine)
+      return error{errc::invalid, "log_policies[" + std::to_string(i) + "].pattern: " + fine.error().what};
+  }
+  return {};
+}
+
 struct log_patterns::compiled {
   RE2::Set set{options(), RE2::UNANCHORED};
   std::vector<std::size_t> numbers; ///< by number in `set`

@@ -2,6 +2,7 @@
 // Regular expressions over the lines of logs: RE2, so that a line costs time in its length alone. Pure.
 
 #include "model/result.hpp"
+#include "model/value.hpp"
 
 #include <memory>
 #include <string>
@@ -15,6 +16,10 @@ constexpr std::size_t longest_pattern = 4096; ///< in bytes
 /// errc::invalid where RE2 does not read it (back references, look-around), or where it is too long or would
 /// compile to too much.
 result<void> check_pattern(const std::string& pattern);
+
+/// The section `log_policies` of a configuration: a pattern that cannot be looked for would match nothing,
+/// without a word. errc::invalid with its place.
+result<void> check_log_policies(const value& policies);
 
 /// Many patterns that are looked for in one pass over the line. Thread-safe once made.
 class log_patterns {

@@ -22,7 +22,7 @@ std::string key_of(const line_matched& x) {
 log_watch::log_watch(std::function<experiment_id(task_id)> experiment_of)
     : experiment_of_(std::move(experiment_of)) {}
 
-void log_watch::watch(experiment_id of, const value& log_policies) {
+log_watch::policies log_watch::compiled(const value& log_policies) {
   policies made;
   std::vector<std::string> patterns;
   for (const auto& one : log_policies.is_array() ? log_policies : value::array()) {
@@ -37,16 +37,35 @@ void log_watch::watch(experiment_id of, const value& log_policies) {
                         action == "exclude_node", action == "cancel_retries"});
     patterns.push_back(pattern);
   }
+  if (!made.all.empty())
+    made.patterns = std::make_shared<log_patterns>(patterns);
+  return made;
+}
+
+void log_watch::watch(experiment_id of, const value& log_policies) {
+  auto made = compiled(log_policies);
   if (made.all.empty())
     return forget(of);
-  made.patterns = std::make_shared<log_patterns>(patterns);
   const std::scoped_lock lock(mutex_);
   policies_[of] = std::move(made);
+}
+
+void log_watch::watch_other(task_id of, const value& log_policies) {
+  auto made = compiled(log_policies);
+  if (made.all.empty())
+    return forget_other(of);
+  const std::scoped_lock lock(mutex_);
+  of_tasks_[of] = std::move(made);
 }
 
 void log_watch::forget(experiment_id of) {
   const std::scoped_lock lock(mutex_);
   policies_.erase(of);
+}
+
+void log_watch::forget_other(task_id of) {
+  const std::scoped_lock lock(mutex_);
+  of_tasks_.erase(of);
 }
 
 void log_watch::watch(std::vector<std::pair<webhook_id, std::string>> all) {
@@ -61,7 +80,7 @@ void log_watch::watch(std::vector<std::pair<webhook_id, std::string>> all) {
 std::vector<line_matched> log_watch::look(const std::vector<log_line>& lines) {
   std::vector<line_matched> out;
   const std::scoped_lock lock(mutex_);
-  if (policies_.empty() && triggers_.all.empty())
+  if (policies_.empty() && of_tasks_.empty() && triggers_.all.empty())
     return out;
   for (const auto& line : lines)
     if (line.stream != "troupe")
@@ -69,14 +88,22 @@ std::vector<line_matched> log_watch::look(const std::vector<log_line>& lines) {
   return out;
 }
 
-void log_watch::look(const log_line& line, std::vector<line_matched>& into) {
-  const auto task = line.allocation.task;
+log_watch::policies* log_watch::policies_of(task_id task) {
+  if (!task.is_trial()) {
+    const auto own = of_tasks_.find(task);
+    return own == of_tasks_.end() ? nullptr : &own->second;
+  }
   auto known = experiments_.find(task);
   if (known == experiments_.end()) {
     if (experiments_.size() >= most_known)
       experiments_.clear();
     known = experiments_.emplace(task, experiment_of_(task)).first;
   }
+  const auto of = policies_.find(known->second);
+  return of == policies_.end() ? nullptr : &of->second;
+}
+
+void log_watch::look(const log_line& line, std::vector<line_matched>& into) {
   line_matched found{line.allocation, line.agent, {}, {}, {}, {}};
   const auto add = [&](const std::set<std::string>& told) {
     const auto key = key_of(found);
@@ -86,16 +113,16 @@ void log_watch::look(const log_line& line, std::vector<line_matched>& into) {
     found.line = line.text.substr(0, most_line_bytes);
     into.push_back(found);
   };
-  if (const auto of = policies_.find(known->second); of != policies_.end()) {
+  if (const auto* of = policies_of(line.allocation.task)) {
     hits_.clear();
-    of->second.patterns->match(line.text, hits_);
+    of->patterns->match(line.text, hits_);
     for (const auto hit : hits_) {
-      const auto& x = of->second.all[hit];
+      const auto& x = of->all[hit];
       found.pattern = x.pattern;
       found.policy = x.name;
       found.exclude_agent = x.exclude_agent;
       found.cancel_retries = x.cancel_retries;
-      add(of->second.told);
+      add(of->told);
     }
   }
   if (!triggers_.patterns)
@@ -116,8 +143,8 @@ void log_watch::told(const std::vector<line_matched>& lines) {
       if (told_.size() >= most_known)
         told_.clear(); // the machine of webhooks knows, too
       told_.insert(key_of(x));
-    } else if (auto of = policies_.find(experiments_[x.allocation.task]); of != policies_.end()) {
-      of->second.told.insert(key_of(x));
+    } else if (auto* of = policies_of(x.allocation.task)) {
+      of->told.insert(key_of(x));
     }
   }
 }

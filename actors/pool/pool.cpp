@@ -53,7 +53,7 @@ void pool::on(actions& out, const agent_up& ev) {
   // What this pool has granted stands, whatever the inventory says: the start order may still be on its way.
   // All else the inventory knows better: a task that it had killed is gone from it.
   forget_strays(agent, std::max(0, ev.slots));
-  agent.present = true;
+  agent.present = agent.expected = true;
   agent.traits = ev.traits;
   agent.slots.resize(static_cast<std::size_t>(std::max(0, ev.slots)), {{}, {}, pool_agent::closed});
   total_ += static_cast<int>(agent.slots.size());
@@ -100,10 +100,13 @@ void pool::forget_strays(pool_agent& agent, int slots) {
 }
 
 void pool::on(actions& out, const agent_down& ev) {
-  const auto it = agents_.find(ev.agent);
-  if (it == agents_.end() || !it->second.present)
+  if (ev.gone && !known_agent(ev.agent))
     return;
-  auto& agent = it->second;
+  auto& agent = agent_named(ev.agent);
+  agent.expected = !ev.gone;
+  unjudged_ = excluding_;
+  if (!agent.present)
+    return;
   forget_strays(agent, static_cast<int>(agent.slots.size()));
   total_ -= static_cast<int>(agent.slots.size());
   agent.present = false;
@@ -160,6 +163,7 @@ void pool::on(actions& out, const agent_forgotten& ev) {
       let_go(*run, ev.agent);
   by_name_.erase(ev.agent);
   agents_.erase(it);
+  unjudged_ = excluding_;
 }
 
 // ---- runs
@@ -167,8 +171,11 @@ void pool::on(actions& out, const agent_forgotten& ev) {
 void pool::on(actions& out, const slots_requested& ev) {
   if (auto known = runs_.find(ev.allocation); known != runs_.end()) {
     auto& run = known->second;
-    if (run.waits())
+    if (run.waits()) {
+      if (!run.guest && !run.terms.excluded.empty())
+        judge_excluded(run.id); // who asks again may not have heard that it is in vain
       return;
+    }
     if (!run.granted || run.least != ev.least || run.slots != ev.slots) { // an inventory named it first
       run.slots = std::max(ev.slots, run.held());
       run.least = ev.least;
@@ -190,6 +197,8 @@ void pool::on(actions& out, const slots_requested& ev) {
     new_guests_.insert(run.id);
     return;
   }
+  if (!run.terms.excluded.empty())
+    judge_excluded(run.id);
   if (!settings_.fallback.empty())
     patient_.insert({run.since + settings_.fallback_after, run.id});
   if (run.slots == 0) {
@@ -236,6 +245,8 @@ void pool::stop_waiting(pool_run& run) {
     return;
   }
   patient_.erase({run.since + settings_.fallback_after, run.id});
+  excluding_.erase(run.id);
+  unjudged_.erase(run.id);
   run.fell_back = false;
   if (run.slots == 0) {
     aux_waiting_.erase(run);
@@ -367,7 +378,10 @@ void pool::on(actions& out, const pool_configured& ev) {
 
 void pool::on(actions&, const time_passed&) {}
 
-void pool::on(actions&, const supply_told& ev) { supply_ = ev; }
+void pool::on(actions&, const supply_told& ev) {
+  supply_ = ev;
+  unjudged_ = excluding_;
+}
 
 // ---- who gets what
 
@@ -385,7 +399,56 @@ void pool::decide(actions& out, time_point now) {
   reserve(out, now);
   pass_guests(out, now);
   let_fall_back(out, now);
+  give_up_excluded(out);
   offer_rest(out);
+}
+
+void pool::judge_excluded(allocation_id id) {
+  excluding_.insert(id);
+  unjudged_.insert(id);
+}
+
+/// Whoever is told so ends; it waits where it may get slots after all.
+void pool::give_up_excluded(actions& out) {
+  for (const auto id : std::exchange(unjudged_, {})) {
+    const auto& run = runs_.at(id);
+    if (!lacks_excluded(run))
+      continue;
+    excluding_.erase(id);
+    out.push_back(report_unplaceable{id, run.need(), total_, run.terms.excluded});
+  }
+}
+
+/// Whether it could run but for the agents that its log policies exclude. An agent that is away may come
+/// back, an instance may be started, and where runs fall back another pool may take it.
+bool pool::lacks_excluded(const pool_run& run) const {
+  const auto& excluded = run.terms.excluded;
+  const auto there = [&](const std::string& name) { return has(name); };
+  // An instance that is excluded takes the place of another one for as long as somebody waits.
+  const auto blocked = static_cast<int>(std::count_if(excluded.begin(), excluded.end(), there));
+  if (!settings_.fallback.empty() || supply_can_hold(run, std::min(blocked, supply_.instances)))
+    return false;
+  const auto could_hold_it = [&](const placement_rules& rules) {
+    if (run.slots > 0)
+      return fits_bare(run, rules);
+    return std::any_of(agents_.begin(), agents_.end(), [&](const auto& x) {
+      return x.second.present && aux_of(x.second) > 0 && refusal(rules, x.first, x.second.traits).empty();
+    });
+  };
+  const auto& rules = run.terms.rules;
+  placement_rules names; // of one that is away nothing else is known for certain
+  names.agents = rules.agents;
+  names.not_agents = rules.not_agents;
+  const bool may_come = std::any_of(agents_.begin(), agents_.end(), [&](const auto& x) {
+    return x.second.expected && !x.second.present && refusal(names, x.first, {}).empty();
+  });
+  if (may_come || could_hold_it(rules))
+    return false;
+  auto all = rules;
+  std::erase_if(all.not_agents, [&](const std::string& name) {
+    return std::find(excluded.begin(), excluded.end(), name) != excluded.end();
+  });
+  return could_hold_it(all);
 }
 
 void pool::begin_turns() {
@@ -680,6 +743,11 @@ std::vector<pool::waiting_entry> pool::waiting() const {
     for (const auto* run : runs->list())
       out.push_back({run->id, run->slots});
   return out;
+}
+
+bool pool::has(const std::string& agent) const {
+  const auto* known = known_agent(agent);
+  return known && known->present;
 }
 
 std::map<std::string, std::vector<allocation_id>> pool::agents() const {

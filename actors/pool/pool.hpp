@@ -65,6 +65,7 @@ public:
     int slots = 1;
   };
   std::vector<waiting_entry> waiting() const; ///< in the order of ranks
+  bool has(const std::string& agent) const;   ///< whether it is there
   /// The allocation in each slot of an agent; an empty id where it is free.
   std::map<std::string, std::vector<allocation_id>> agents() const;
   /// Why a run waits: {reason: {code, text}, position, agents, wouldFree, reservation}; null: it is not
@@ -191,6 +192,9 @@ private:
   const pool_agent* aux_agent_for(const pool_run& run) const;
   void pass_guests(actions& out, time_point now);
   void let_fall_back(actions& out, time_point now);
+  void judge_excluded(allocation_id id);
+  void give_up_excluded(actions& out);
+  bool lacks_excluded(const pool_run& run) const;
   bool let_aside(actions& out, std::vector<pool_run*>& blocked);
   std::vector<placement> place(actions& out, pool_run& run);
   std::vector<placement> fit_range(const pool_run& run) const;
@@ -217,7 +221,7 @@ private:
   std::optional<int> priority_that_starts(const pool_run& run);
   std::vector<const pool_job*> jobs_in_turn() const;
   reason_text aux_reason(const pool_run& run) const;
-  bool supply_can_hold(const pool_run& run) const; // pool_demand.cpp
+  bool supply_can_hold(const pool_run& run, int blocked = 0) const; // pool_demand.cpp
   std::optional<reason_text> supply_reason(const pool_run& run) const;
   bool fits_bare(const pool_run& run, const placement_rules& rules) const;
   std::size_t position(const pool_run& run) const;
@@ -260,7 +264,10 @@ private:
   std::set<std::pair<time_point, allocation_id>> patient_; ///< runs that wait, not yet for fallback_after
   ranked_runs guests_;                                     ///< all that wait in another pool as well
   std::set<allocation_id> new_guests_;                     ///< of these, those that were not answered yet
-  supply_told supply_;                                     ///< of its provider; no type: it has none
+  std::set<allocation_id>
+    excluding_; ///< runs that wait, with agents that log policies exclude, not yet given up
+  std::set<allocation_id> unjudged_; ///< of these, those that something has changed for
+  supply_told supply_;               ///< of its provider; no type: it has none
 };
 
 } // namespace troupe

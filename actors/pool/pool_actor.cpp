@@ -47,6 +47,8 @@ public:
       [this](twin_actor& twin, std::string& agent) {
         auto& known = twins_[agent];
         const auto before = std::exchange(known, twin);
+        if (!before && !machine_.has(agent))
+          step(agent_down{agent}); // it may register
         if (before && before != twin)
           for (const auto& [id, allocation] : waiting_)
             if (allocation)

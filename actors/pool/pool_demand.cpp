@@ -39,10 +39,11 @@ pool_demand pool::demand() const {
   return out;
 }
 
-/// Whether instances of its provider, as many as there may be, could hold it. What is not known before an
-/// instance is there, as its device, forbids nothing.
-bool pool::supply_can_hold(const pool_run& run) const {
-  if (supply_.type.empty() || supply_.max_instances <= 0)
+/// Whether instances of its provider, as many as there may be beside those that are `blocked`, could hold it.
+/// What is not known before an instance is there, as its device, forbids nothing.
+bool pool::supply_can_hold(const pool_run& run, int blocked) const {
+  const int most = supply_.max_instances - blocked;
+  if (supply_.type.empty() || most <= 0)
     return false;
   auto rules = run.terms.rules;
   rules.device_types.clear();
@@ -55,7 +56,7 @@ bool pool::supply_can_hold(const pool_run& run) const {
   if (run.slots == 0)
     return true;
   const int size = supply_.instance_slots;
-  std::vector<agent_room> rooms(static_cast<std::size_t>(std::min(supply_.max_instances, run.need())));
+  std::vector<agent_room> rooms(static_cast<std::size_t>(std::min(most, run.need())));
   room_index all(settings_.fitting);
   for (std::size_t i = 0; i < rooms.size(); ++i) {
     rooms[i] = {std::to_string(i), size, size, size > 0};

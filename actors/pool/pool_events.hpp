@@ -26,9 +26,11 @@ struct agent_up {
   agent_traits traits;
   MSGPACK_DEFINE_ARRAY(agent, slots, busy, traits)
 };
+/// An agent of the pool is away, also one that has not registered yet.
 struct agent_down {
   std::string agent;
-  MSGPACK_DEFINE_ARRAY(agent)
+  bool gone = false; ///< it has left the pool, and is not waited for
+  MSGPACK_DEFINE_ARRAY(agent, gone)
 };
 
 /// Which agents may hold a run: `resources.constraints`. What is empty allows all.
@@ -64,7 +66,8 @@ struct run_terms {
   std::string label;  ///< orders runs that are equal so far, before their ids
   bool preemptible = true;
   placement_rules rules;
-  MSGPACK_DEFINE_ARRAY(job, started, label, preemptible, rules)
+  std::vector<std::string> excluded; ///< those of `rules.not_agents` that its log policies have added
+  MSGPACK_DEFINE_ARRAY(job, started, label, preemptible, rules, excluded)
 };
 struct slots_requested {
   allocation_id allocation;
@@ -167,7 +170,10 @@ struct report_unplaceable {
   allocation_id allocation;
   int slots = 0; ///< wanted
   int total = 0; ///< of the pool
-  MSGPACK_DEFINE_ARRAY(allocation, slots, total)
+  /// Where these agents, which its log policies exclude, are what it lacks, and no other can come: it is in
+  /// vain to wait. Empty: it waits.
+  std::vector<std::string> excluded;
+  MSGPACK_DEFINE_ARRAY(allocation, slots, total, excluded)
 };
 /// An order to one that holds slots: it has to make room, within its time limit. An action of the pool, and a
 /// message to the allocation.

@@ -278,6 +278,7 @@ void pool::drop_kept(actions* out, pool_run& run) {
 /// Who could be held before may not be now, and the other way round; what is kept of an agent that is gone is
 /// chosen anew.
 void pool::topology_changed(actions& out) {
+  unjudged_ = excluding_;
   for (const auto id : std::set(keepers_)) {
     auto& run = runs_.at(id);
     bool lost = false;

@@ -116,6 +116,7 @@ struct pool_agent {
   agent_room now, empty;
   agent_traits traits;
   bool present = false;
+  bool expected = false; ///< it is there, or may come back
   bool drained = false;
   std::set<int> disabled;
   bool ends = false;   ///< what is drained here is ended as well

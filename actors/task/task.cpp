@@ -144,9 +144,18 @@ void task::on(task_step& s, const time_passed&, time_point now) {
     on(s, task_kill_wanted{"idle for more than " + written(spec_.idle_limit) + ": service is inactive"}, now);
 }
 
+void task::on(task_step& s, const log_matched& ev, time_point now) {
+  const auto fact = policies_.news(ev, now);
+  if (!fact)
+    return;
+  note(s, *fact);
+  if (auto said = policies_.exclusion(*fact))
+    s.actions.push_back(std::move(*said));
+}
+
 void task::begin_run(task_step& s, time_point now) {
   note(s, run_started{now, {run_.value + 1}, "", 0});
-  s.actions.push_back(start_task_run{run_, run_started_at_});
+  s.actions.push_back(start_order());
 }
 
 void task::finish(task_step& s, task_state state, int exit_code, std::string why, time_point now) {
@@ -215,7 +224,7 @@ std::vector<task_action> task::resume(time_point now) {
   std::vector<task_action> actions;
   if (!open_)
     return actions;
-  actions.push_back(start_task_run{run_, run_started_at_});
+  actions.push_back(start_order());
   if (leaving_ || state_ == task_state::stopping_canceled)
     actions.push_back(stop_order());
   return actions;
@@ -225,7 +234,7 @@ std::optional<time_point> task::deadline() const { return ended() ? std::nullopt
 
 std::string task::snapshot() const {
   return pack(std::tuple{state_, open_, leaving_, run_, ready_run_, run_started_at_, active_at_, why_,
-                         exit_code_, spec_.job.priority});
+                         exit_code_, spec_.job.priority, policies_.snapshot()});
 }
 
 value task::describe() const {

@@ -3,6 +3,7 @@
 // a failure or a loss, as it has no checkpoint; only a preemptible one that its pool has stopped runs anew.
 // Pure: no CAF, no clock, no I/O. Its shell is task_actor.cpp beside it.
 
+#include "actors/allocation/matched_policies.hpp"
 #include "actors/allocation/owner.hpp"
 #include "actors/pool/pool_events.hpp"
 
@@ -42,12 +43,13 @@ struct task_service_answers { ///< it says so itself
 struct task_used {}; ///< by somebody, now
 using task_event =
   std::variant<task_kill_wanted, task_pause_wanted, task_unpause_wanted, task_priority_wanted,
-               task_service_answers, task_used, allocation_ended, time_passed>;
+               task_service_answers, task_used, allocation_ended, time_passed, log_matched>;
 
 // Actions.
 struct start_task_run {
   run_id run;
-  time_point started; ///< run_started.at
+  time_point started;                  ///< run_started.at
+  std::vector<std::string> not_agents; ///< agents on which it is not placed
 };
 /// Graceful unless `kill`: the program is asked to exit.
 struct stop_task_run {
@@ -61,7 +63,7 @@ struct tell_task_job { ///< to its pool: what the task may have from now on
 struct say_task_ready {}; ///< into its log
 struct report_task_end {};
 using task_action =
-  std::variant<start_task_run, stop_task_run, tell_task_job, say_task_ready, report_task_end>;
+  std::variant<start_task_run, stop_task_run, tell_task_job, say_task_ready, report_task_end, say_in_log>;
 using task_step = step_of<task_fact, task_action>;
 
 /// Not thread-safe: one actor owns it.
@@ -104,8 +106,10 @@ private:
   void on(task_step& s, const task_used& ev, time_point now);
   void on(task_step& s, const allocation_ended& ev, time_point now);
   void on(task_step& s, const time_passed&, time_point now);
+  void on(task_step& s, const log_matched& ev, time_point now);
   void begin_run(task_step& s, time_point now);
   void finish(task_step& s, task_state state, int exit_code, std::string why, time_point now);
+  start_task_run start_order() const { return {run_, run_started_at_, policies_.not_agents()}; }
   stop_task_run stop_order() const;
   std::optional<time_point> idle_end() const;
   void note(task_step& s, task_fact fact);
@@ -119,6 +123,7 @@ private:
   void set(const task_ended& f);
   void set(const run_started& f);
   void set(const run_ended& f);
+  void set(const log_policy_matched& f) { policies_.replay(f); }
 
   task_spec spec_;
   task_state state_ = task_state::active;
@@ -129,8 +134,9 @@ private:
   time_point run_started_at_, active_at_;
   std::string why_; ///< why it has to end, or has ended
   int exit_code_ = -1;
-  time_point seen_;         ///< soft: its newest use; facts tell of it once a minute
-  time_point patient_till_; ///< soft: it does not end for being idle before
+  matched_policies policies_; ///< a failure is its last in any case
+  time_point seen_;           ///< soft: its newest use; facts tell of it once a minute
+  time_point patient_till_;   ///< soft: it does not end for being idle before
 };
 
 } // namespace troupe

@@ -81,10 +81,11 @@ private:
 
   // ---- commands; those of its allocation are handed on. `by`: who asks stands in the call's allocation
 
-  using commands_here = commands::join<
-    commands::work_calls,
-    commands::list<commands::task_stop, commands::task_hold, commands::task_set, commands::task_use>,
-    commands::allocation_commands>;
+  using commands_here =
+    commands::join<commands::work_calls,
+                   commands::list<commands::task_stop, commands::task_hold, commands::task_set,
+                                  commands::task_use, commands::log_match>,
+                   commands::allocation_commands>;
 
   caf::result<command_result> on(const allocation_id&, commands::task_stop x) {
     return durably(task_kill_wanted{std::move(x.why)});
@@ -100,6 +101,10 @@ private:
   caf::result<command_result> on(const allocation_id&, const commands::task_use&) {
     step(task_used{}); // a use that is lost costs a minute
     return answered();
+  }
+  caf::result<command_result> on(const allocation_id&, commands::log_match x) {
+    return durably(log_matched{x.run, std::move(x.agent), std::move(x.policy), std::move(x.pattern),
+                               std::move(x.line), x.exclude_agent, x.cancel_retries});
   }
   caf::result<command_result> on(const allocation_id& run, const commands::task_answers&) {
     return is_open(run) ? durably(task_service_answers{run.run}) : over(run);
@@ -143,23 +148,25 @@ private:
     if (allocation_)
       self_->send(allocation_, job_changed{x.job});
   }
-  void run(const say_task_ready&) { say("ready", "Service of " + settings_.title + " is available"); }
+  void run(const say_task_ready&) {
+    say(to_string(run_) + "/ready", "Service of " + settings_.title + " is available");
+  }
+  void run(const say_in_log& x) { say(x.source, x.text, "WARNING"); }
   void run(const report_task_end&) {
     self_->send(peers_.cluster, task_finished{id_});
     self_->quit();
   }
 
-  /// Into the log of the task, once for each run.
-  void say(const std::string& source, std::string text) {
+  /// Into the log of the task, once for each source.
+  void say(const std::string& source, std::string text, const char* level = "INFO") {
     log_line line;
     line.at = self_->now();
     line.allocation = {id_, run_};
     line.stream = "troupe";
-    line.level = "INFO";
+    line.level = level;
     line.text = std::move(text);
     self_
-      ->request(peers_.journal, journal_timeout,
-                append_log{id_, {std::move(line)}, name + "/" + to_string(run_) + "/" + source, 1})
+      ->request(peers_.journal, journal_timeout, append_log{id_, {std::move(line)}, name + "/" + source, 1})
       .then([](const committed&) {}, [](const caf::error&) {});
   }
 
@@ -189,6 +196,9 @@ private:
     launch.session_token = peers_.tokens.session ? peers_.tokens.session(id) : std::string();
     allocation_spec allocation{id, settings_.spec.slots};
     allocation.run = {machine_->job(), x.started, "", settings_.spec.preemptible, settings_.spec.rules};
+    auto& kept_away = allocation.run.rules.not_agents;
+    kept_away.insert(kept_away.end(), x.not_agents.begin(), x.not_agents.end());
+    allocation.run.excluded = x.not_agents;
     if (settings_.spec.stop_limit)
       allocation.stop_limit = *settings_.spec.stop_limit;
     const auto& own = peers_.pools.own;

@@ -101,8 +101,11 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
   auto wait = why == end::failed ? back_off(restarts - restarts_then_, first_pause, longest_pause)
               : why == end::lost ? back_off(losses - 1, first_pause, longest_pause)
                                  : duration{0};
-  // A failure too many restarts nothing, nor does one that a log policy made the last.
-  const int counted = no_retry_.empty() ? std::min(restarts, spec_.max_restarts) : restarts_;
+  // A failure too many restarts nothing, nor does one that a log policy made the last, nor one of a run that
+  // no agent could hold.
+  const auto& no_retry = policies_.no_retry();
+  const bool last = !no_retry.empty() || ev.unplaceable;
+  const int counted = last ? restarts_ : std::min(restarts, spec_.max_restarts);
   note(s, run_ended{now, ev.run, why, counted, losses, now + wait, ev.detail});
   if (stop_)
     return give_end(s, stop_->outcome, stop_->why,
@@ -115,10 +118,16 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
     return give_end(s, trial_state::completed, "its hyperparameters cannot be trained",
                     int(searchers::exit_reason::invalid_hp), now);
   case end::failed:
-    if (!no_retry_.empty())
-      return give_end(s, trial_state::error,
-                      ev.detail + "; trial failed and matched logs to a don't retry policy " + no_retry_,
+    if (ev.unplaceable)
+      return give_end(s, trial_state::error, ev.detail, int(searchers::exit_reason::errored), now);
+    if (!no_retry.empty()) {
+      static constexpr auto said = "trial failed and matched logs to a don't retry policy";
+      const auto source = "no_retry/" + to_string(ev.run);
+      s.actions.push_back(say_in_log{source, said});
+      s.actions.push_back(say_in_log{source + "/line", no_retry});
+      return give_end(s, trial_state::error, ev.detail + "; " + said + " " + no_retry,
                       int(searchers::exit_reason::errored), now);
+    }
     if (restarts > spec_.max_restarts)
       give_end(s, trial_state::error,
                ev.detail + " (restarts: " + std::to_string(spec_.max_restarts) + " of " +
@@ -151,10 +160,12 @@ void trial::on(trial_step& s, const description_given& ev, time_point now) {
 }
 
 void trial::on(trial_step& s, const log_matched& ev, time_point now) {
-  const auto agent = ev.exclude_agent ? ev.agent : std::string();
-  if (std::find(matched_.begin(), matched_.end(), ev.pattern + '\n' + agent) != matched_.end())
+  const auto fact = policies_.news(ev, now);
+  if (!fact)
     return;
-  note(s, log_policy_matched{now, ev.run, ev.policy, ev.pattern, ev.line, agent, ev.cancel_retries});
+  note(s, *fact);
+  if (auto said = policies_.exclusion(*fact))
+    s.actions.push_back(std::move(*said));
 }
 
 void trial::on(trial_step& s, const progress_told& ev, time_point now) {
@@ -191,8 +202,12 @@ stop_allocation trial::stop_order() const {
 }
 
 start_allocation trial::start_order() const {
-  return {run_,       checkpoint_, steps_, perturbed_ ? perturbed_->hparams : value(), run_started_at_,
-          not_agents_};
+  return {run_,
+          checkpoint_,
+          steps_,
+          perturbed_ ? perturbed_->hparams : value(),
+          run_started_at_,
+          policies_.not_agents()};
 }
 
 bool trial::void_run(run_id run) const { return perturbed_ && run <= perturbed_->run; }
@@ -259,16 +274,7 @@ void trial::set(const trial_continued& f) {
   restarts_ = restarts_then_ = losses_ = 0;
   retry_at_ = {};
   progress_ = 0;
-  no_retry_.clear();
-  matched_.clear();
-}
-void trial::set(const log_policy_matched& f) {
-  matched_.push_back(f.pattern + '\n' + f.exclude_agent);
-  if (!f.exclude_agent.empty() &&
-      std::find(not_agents_.begin(), not_agents_.end(), f.exclude_agent) == not_agents_.end())
-    not_agents_.push_back(f.exclude_agent);
-  if (f.cancel_retries)
-    no_retry_ = "(log \"" + f.line + "\" matched regex \"" + f.pattern + "\")";
+  policies_.forget_matches();
 }
 void trial::set(const trial_perturbed& f) {
   perturbed_ = f;
@@ -323,9 +329,7 @@ std::string trial::snapshot() const {
                          own_checkpoint_,
                          run_started_at_,
                          continued_,
-                         matched_,
-                         not_agents_,
-                         no_retry_});
+                         policies_.snapshot()});
 }
 
 value trial::describe() const {

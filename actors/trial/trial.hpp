@@ -2,6 +2,7 @@
 // One training trial as a state machine: run, restart from the latest checkpoint, back off, pause, give up.
 // Pure: no CAF, no clock, no I/O. Its shell is trial_actor.cpp beside it.
 
+#include "actors/allocation/matched_policies.hpp"
 #include "actors/allocation/owner.hpp"
 #include "actors/pool/pool_events.hpp"
 
@@ -70,13 +71,6 @@ struct description_given { ///< by a user, of a checkpoint
 struct progress_told {
   double progress = 0; ///< 0..1
 };
-/// A line of its log matched a pattern of `log_policies`. Once for each pattern and agent.
-struct log_matched {
-  run_id run;
-  std::string agent; ///< where the line was written
-  std::string policy, pattern, line;
-  bool exclude_agent = false, cancel_retries = false;
-};
 using trial_event = std::variant<trial_activate, trial_pause, trial_stop, trial_perturb, checkpoint_saved,
                                  allocation_ended, time_passed, checkpoint_files_changed, metadata_given,
                                  progress_told, description_given, log_matched>;
@@ -117,7 +111,7 @@ struct report_trial_end {
   std::string why;
 };
 using trial_action = std::variant<start_allocation, stop_allocation, acknowledge_checkpoint,
-                                  report_checkpoint, report_perturbed, report_trial_end>;
+                                  report_checkpoint, report_perturbed, report_trial_end, say_in_log>;
 using trial_step = step_of<trial_fact, trial_action>;
 
 /// Not thread-safe: one actor owns it.
@@ -180,7 +174,7 @@ private:
   void set(const checkpoint_described&) {}
   void set(const trial_progressed& f) { progress_ = f.progress; }
   void set(const trial_continued& f);
-  void set(const log_policy_matched& f);
+  void set(const log_policy_matched& f) { policies_.replay(f); }
   void set(const trial_heard&) {} // of unmanaged ones, which this machine does not run
 
   trial_spec spec_;
@@ -204,10 +198,8 @@ private:
   std::optional<trial_stop_ordered> stop_;
   std::optional<trial_perturbed> perturbed_; ///< the latest
   std::optional<trial_ended> ended_;
-  std::uint32_t continued_ = 0;         ///< number of the latest continuation
-  std::vector<std::string> matched_;    ///< patterns of log policies that have matched, with the agent
-  std::vector<std::string> not_agents_; ///< agents that log policies exclude
-  std::string no_retry_;                ///< which line forbids another run after a failure; empty: none
+  std::uint32_t continued_ = 0; ///< number of the latest continuation
+  matched_policies policies_;
 };
 
 } // namespace troupe

@@ -168,6 +168,18 @@ private:
   void run(const report_perturbed& x) {
     self_->send(peers_.experiment, perturbation_taken{spec_.id, x.number, x.run});
   }
+  void run(const say_in_log& x) {
+    log_line line;
+    line.at = self_->now();
+    line.allocation = {spec_.id, run_};
+    line.stream = "troupe";
+    line.level = "WARNING";
+    line.text = x.text;
+    self_
+      ->request(peers_.journal, journal_timeout,
+                append_log{spec_.id, {std::move(line)}, name + "/" + x.source, 1})
+      .then([](const committed&) {}, [](const caf::error&) {});
+  }
   void run(const report_trial_end& x) {
     self_->send(peers_.experiment, trial_finished{spec_.id, x.state, x.exit_reason, x.why});
     self_->quit();
@@ -205,6 +217,7 @@ private:
     allocation.run = {spec_.job, x.started, "", true, spec_.rules};
     auto& kept_away = allocation.run.rules.not_agents;
     kept_away.insert(kept_away.end(), x.not_agents.begin(), x.not_agents.end());
+    allocation.run.excluded = x.not_agents;
     if (spec_.stop_limit)
       allocation.stop_limit = *spec_.stop_limit;
     const auto& own = peers_.pools.own;

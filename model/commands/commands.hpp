@@ -255,7 +255,8 @@ struct checkpoint_files {
     "Hands one checkpoint of checkpoint.patch from the cluster to the trial that owns it."};
 };
 
-/// From the cluster to the trial that lives: a line of its log matched a pattern.
+/// From the cluster to the trial, or the task of another kind, that lives: a line of its log matched a
+/// pattern.
 struct log_match {
   run_id run;
   std::string agent, policy, pattern, line;
@@ -270,11 +271,13 @@ struct log_match {
                       maybe("exclude_agent", &t::exclude_agent, "no further run is placed on the agent"),
                       maybe("cancel_retries", &t::cancel_retries, "no run follows a failure")};
   }
-  static constexpr about is{"log.match",
-                            trial,
-                            {action::report, thing::log},
-                            repeat::safe,
-                            "Tells a trial that a line of its log matched one of its log policies."};
+  static constexpr about is{
+    "log.match",
+    trial,
+    {action::report, thing::log},
+    repeat::safe,
+    "Tells a trial, or a task of another kind, that a line of its log matched one of its "
+    "log policies."};
 };
 
 // ---- the cluster

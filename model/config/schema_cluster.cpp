@@ -70,6 +70,7 @@ void add_command(schema_table& t) {
     given("notebook_idle_type", one_of(t, {"kernels_or_terminals", "kernel_connections", "activity"}),
           "kernels_or_terminals", "Activity that keeps a notebook from being idle."),
     given("debug", boolean(t), false, "Whether the libraries log more."),
+    given("log_policies", t.at("log-policies"), value::array(), t.at("log-policies")->doc),
     unset("workspace_id", integer(t), "The workspace that the task belongs to."),
     given("slurm", t.at("hpc-cluster-slurm"), empty_map, t.at("hpc-cluster-slurm")->doc),
     given("pbs", t.at("hpc-cluster-pbs"), empty_map, t.at("hpc-cluster-pbs")->doc),
@@ -96,6 +97,7 @@ void add_command(schema_table& t) {
     given("debug", boolean(t), false, "Whether the libraries log more."),
     given("preemption_timeout", integer(t, {.least = 1}), 3600, "Time that the task may take to stop.",
           "seconds"),
+    given("log_policies", t.at("log-policies"), value::array(), t.at("log-policies")->doc),
     given("slurm", t.at("hpc-cluster-slurm"), empty_map, t.at("hpc-cluster-slurm")->doc),
     given("pbs", t.at("hpc-cluster-pbs"), empty_map, t.at("hpc-cluster-pbs")->doc),
   };

@@ -200,6 +200,7 @@ void add_trials(schemas& all) {
                                {"taskType", text()},
                                {"startTime", time()},
                                {"endTime?", time()},
+                               {"logPolicyMatched?", text()},
                                {"allocations", list_of(a("v1Allocation"))}}));
   all["v1GetTaskResponse"] = fields({{"task", a("v1Task")}});
   all["MetricReport"] =

@@ -330,8 +330,11 @@ value shape(const instance_changed& x) {
           {"count", x.count}, {"ids", x.ids},   {"why", x.why}};
 }
 value shape(const allocation_closed& x) {
-  return {
-    {"why", troupe::name(x.why)}, {"exitCode", x.exit_code}, {"detail", x.detail}, {"finished", x.finished}};
+  return {{"why", troupe::name(x.why)},
+          {"exitCode", x.exit_code},
+          {"detail", x.detail},
+          {"finished", x.finished},
+          {"unplaceable", x.unplaceable}};
 }
 
 } // namespace

@@ -259,9 +259,12 @@ result<value> task(const call& c) {
   if (!runs)
     return runs.error();
   auto shape = task_shape(*row, *runs, named_continuation(c.named("taskId")));
-  if (auto other = row->id.is_trial() ? result<task_detail>(error{errc::not_found, ""})
-                                      : c.parts->storage->other_task(row->id))
+  if (row->id.is_trial()) {
+    if (auto trial = c.parts->storage->trial(row->id.trial()))
+      add_log_policy(shape, trial->log_policy);
+  } else if (auto other = c.parts->storage->other_task(row->id)) {
     add_other(shape, *other);
+  }
   return value{{"task", std::move(shape)}};
 }
 
@@ -375,9 +378,12 @@ void tasks(const call_ptr& c, const reply& back) {
         return services.error();
       auto shape = summary(task, runs->back(), known == jobs.end() ? job_standing{} : known->second,
                            task.id.is_trial() ? slots_wanted(*of) : 0, port_shapes(*services));
-      if (!task.id.is_trial())
-        if (auto other = storage.other_task(task.id))
-          add_other_summary(shape, *other);
+      if (task.id.is_trial()) {
+        if (auto trial = storage.trial(task.id.trial()))
+          add_log_policy(shape, trial->log_policy);
+      } else if (auto other = storage.other_task(task.id)) {
+        add_other_summary(shape, *other);
+      }
       all[allocation_name(task.experiment, {task.id, runs->back().run})] = std::move(shape);
     }
     return value{{"allocationIdToSummary", std::move(all)}};

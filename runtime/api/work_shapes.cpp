@@ -128,31 +128,39 @@ value own_work_shape(const task_detail& task, time_point now) {
   const bool live = !terminal(task.state);
   const auto kind = made.id.kind();
   const bool has_service = kind != task_kind::command && kind != task_kind::generic;
-  return {{"id", to_string(made.id)},
-          {"kind", name(kind)},
-          {"name", made.name},
-          {"state", name(task.state)},
-          {"running", holds_slots(task)},
-          {"owner", made.owner},
-          {"workspace", made.workspace.value},
-          {"pool", made.pool},
-          {"slots", run && !run->on.empty() ? value(slots) : wanted},
-          {"agent", agents_of(task)},
-          {"created", to_rfc3339(made.at)},
-          {"started", run && run->placed != time_point{} ? value(to_rfc3339(run->placed)) : value()},
-          {"ended", live ? value() : value(to_rfc3339(task.ended))},
-          {"ready", has_service ? live && task.ready : live && holds_slots(task)},
-          {"idle", live && task.ready && task.active != time_point{}
-                     ? value(std::chrono::duration<double>(now - task.active).count())
-                     : value()},
-          {"exit", live || task.exit_code < 0 ? value() : value(task.exit_code)},
-          {"why", task.why},
-          {"runs", task.runs.size()},
-          {"parent", made.parent ? value(to_string(made.parent)) : value()},
-          {"address", has_service ? value("/proxy/" + to_string(made.id) + "/") : value()}};
+  value out{{"id", to_string(made.id)},
+            {"kind", name(kind)},
+            {"name", made.name},
+            {"state", name(task.state)},
+            {"running", holds_slots(task)},
+            {"owner", made.owner},
+            {"workspace", made.workspace.value},
+            {"pool", made.pool},
+            {"slots", run && !run->on.empty() ? value(slots) : wanted},
+            {"agent", agents_of(task)},
+            {"created", to_rfc3339(made.at)},
+            {"started", run && run->placed != time_point{} ? value(to_rfc3339(run->placed)) : value()},
+            {"ended", live ? value() : value(to_rfc3339(task.ended))},
+            {"ready", has_service ? live && task.ready : live && holds_slots(task)},
+            {"idle", live && task.ready && task.active != time_point{}
+                       ? value(std::chrono::duration<double>(now - task.active).count())
+                       : value()},
+            {"exit", live || task.exit_code < 0 ? value() : value(task.exit_code)},
+            {"why", task.why},
+            {"runs", task.runs.size()},
+            {"parent", made.parent ? value(to_string(made.parent)) : value()},
+            {"address", has_service ? value("/proxy/" + to_string(made.id) + "/") : value()}};
+  add_log_policy(out, task.log_policy);
+  return out;
+}
+
+void add_log_policy(value& shape, const std::string& matched) {
+  if (!matched.empty())
+    shape["logPolicyMatched"] = matched;
 }
 
 void add_other_summary(value& shape, const task_detail& task) {
+  add_log_policy(shape, task.log_policy);
   shape["name"] = task.made.name;
   shape["resourcePool"] = task.made.pool;
   if (const auto* run = newest(task); !run || run->on.empty())
@@ -169,6 +177,7 @@ void add_other(value& shape, const task_detail& task) {
     if (made.forked_from)
       shape["forkedFrom"] = to_string(made.forked_from);
   }
+  add_log_policy(shape, task.log_policy);
   shape["config"] = to_json(config::without_secrets(made.config));
   const auto kind = made.id.kind();
   if (kind != task_kind::command && kind != task_kind::generic) // its service has to say so

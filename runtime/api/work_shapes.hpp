@@ -14,6 +14,8 @@ std::string service_address(const task_detail& task, const accounts& users, bool
 /// `secrets`: whether the caller may see what opens it.
 value work_shape(const task_detail& task, const accounts& users, bool secrets);
 value own_work_shape(const task_detail& task, time_point now);
+/// The name of the log policy that matched last, into the shape of any task; nothing where none did.
+void add_log_policy(value& shape, const std::string& matched);
 /// taskState, parentId, config and so on, into a task's shape.
 void add_other(value& shape, const task_detail& task);
 /// Its name, pool and slots, into the summary of its allocation.

@@ -110,6 +110,7 @@ task_detail join(task_created made, task_changing changing) {
   row.active = changing.active;
   row.priority = changing.priority;
   row.runs = std::move(changing.runs);
+  row.log_policy = std::move(changing.log_policy);
   return row;
 }
 

@@ -93,7 +93,8 @@ struct task_changing {
   time_point active;
   int priority = 0;
   std::vector<run_row> runs;
-  MSGPACK_DEFINE_ARRAY(state, why, ended, exit_code, ready_run, active, priority, runs)
+  std::string log_policy;
+  MSGPACK_DEFINE_ARRAY(state, why, ended, exit_code, ready_run, active, priority, runs, log_policy)
 };
 
 /// A checkpoint's row is the fact that recorded it; this tells where it stands. Those of a trial are chained,

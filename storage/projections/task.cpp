@@ -135,6 +135,13 @@ void on(const task_ended& x, const subject& of, tables& rows) {
   state->exit_code = x.exit_code;
 }
 
+void on(const log_policy_matched& x, const subject& of, tables& rows) {
+  if (x.policy.empty())
+    return;
+  if (auto* state = rows.task_states.change(of.task)) // a trial's stands in its own row
+    state->log_policy = x.policy;
+}
+
 void on(const trial_ended& x, const subject& of, tables& rows) {
   if (auto* row = rows.tasks.change(of.task))
     row->ended = x.at;

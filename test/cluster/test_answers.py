@@ -68,7 +68,7 @@ SINGLE = "name: single, metric: loss"
 UNSEEN = {
     "SlotUsage.fault", "SlotUsage.memory_bytes", "SlotUsage.memory_used_bytes", "SlotUsage.temperature_celsius",
     "SlotUsage.utilization_percent", "v1Slot.usage",            # devices: test_slots.py
-    "v1Experiment.externalExperimentId", "v1Trial.logPolicyMatched", "v1Trial.metadata", "ShellState.changes",
+    "v1Experiment.externalExperimentId", "v1Trial.logPolicyMatched", "v1Task.logPolicyMatched", "v1Trial.metadata", "ShellState.changes",
     "LiveLost.topic", "LiveLost.count",                         # a reader that is too slow: stream_test.cpp
     "ShellMissing.node", "ShellMissing.why",                    # a node that is away: test_shell_live.py
     "ShellEvent.node",                                          # of an actor that died: test_supervision.py

@@ -92,6 +92,19 @@ def test_instances_outlive_a_master_that_is_killed_and_their_tasks_go_on(lab):
     wait_for(lambda: not lab.tree(), 30, what=lab.describe_tree)
 
 
+def test_a_log_policy_that_excludes_an_instance_brings_another_one(lab):
+    start(lab, ELASTIC)
+    lab.prepare(1, 0.1)
+    (lab.root / "faulty.yaml").write_text(
+        f"name: faulty\nentrypoint: ['sh', '-c', '[ $DET_TRIAL_RUN_ID = 1 ] || exit 0; echo an ECC fault; exit 3']\nhyperparameters: {{x: 1}}\n"
+        "searcher: {name: single, metric: loss}\nmax_restarts: 1\nlog_policies: [{pattern: ECC, action: exclude_node}]\n"
+        "resources: {slots_per_trial: 1, resource_pool: burst}\n")
+    work = lab.json("experiment", "create", str(lab.root / "faulty.yaml"), str(lab.root / "job"))["id"]
+    assert lab.wait_end(work) == "COMPLETED"
+    agents = [fact["on"][0]["agent"] for fact in placements(lab)]
+    assert len(agents) == 2 and len(set(agents)) == 2, agents
+
+
 def test_what_is_larger_than_the_pool_can_become_is_said(lab):
     start(lab, ELASTIC)
     huge = submit(lab, "huge", 5, "resource_pool: burst")

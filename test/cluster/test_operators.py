@@ -90,6 +90,46 @@ def test_constraints_say_which_agents_hold_a_trial(lab):
     lab.wait_for_run(nowhere)
 
 
+def faulty(lab, name, more=""):
+    """An experiment whose trial fails with a line that excludes its agent; it gives up by itself after 9 restarts."""
+    lab.prepare(1, 0.1)
+    file = lab.root / f"{name}.yaml"
+    file.write_text(f"name: {name}\nentrypoint: ['sh', '-c', 'echo an ECC fault; exit 3']\nhyperparameters: {{x: 1}}\n"
+                    "searcher: {name: single, metric: loss}\nmax_restarts: 9\n"
+                    f"log_policies: [{{name: ecc, pattern: 'ECC', action: exclude_node}}]\nresources: {{slots_per_trial: 1, {more}}}\n")
+    return lab.json("experiment", "create", str(file), str(lab.root / "job"))["id"]
+
+
+def test_a_trial_whose_log_policies_leave_no_agent_fails_with_the_reason(lab):
+    lab.master()
+    lab.agent("a")
+    lab.agent("b")
+    ready(lab, 2)
+    experiment = faulty(lab, "broken")
+    assert lab.wait_end(experiment) == "ERROR"
+    trial = lab.trials(experiment)[0]
+    assert sorted(lab.placed(trial["id"])) == [["a"], ["b"]] and trial["restarts"] == 2, (lab.placed(trial["id"]), trial)
+    assert "no agent is left that could hold it: its log policies exclude" in trial["why"], trial
+    assert trial["logPolicyMatched"] == "ecc"
+    said = lab.cli("trial", "logs", str(trial["id"])).stdout
+    assert said.count("therefore will not schedule on") == 2 and "was terminated: no agent is left" in said, said
+
+
+def test_a_trial_that_excludes_an_agent_waits_for_one_that_is_away(lab):
+    lab.master()
+    lab.agent("a")
+    lab.agent("b")
+    ready(lab, 2)
+    lab.cli("agent", "disable", "b", "--drain")
+    experiment = faulty(lab, "patient")
+    trial = lab.trial(experiment)
+    said = lab.waits_because(trial, "drained")
+    assert {x["agent"]: x["why"] for x in said["agents"]}["a"] == "is excluded by name", said
+    lab.cli("agent", "enable", "b")
+    assert lab.wait_end(experiment) == "ERROR"
+    assert lab.placed(trial) == [["a"], ["b"]]
+
+
 def test_labels_of_the_cluster_file_win(lab):
     lab.master()
     lab.apply("troupe: 1\nnodes: [{name: a, host: localhost, manual: true, slots: 1, labels: {rack: r7}}]\n")

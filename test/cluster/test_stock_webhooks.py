@@ -330,6 +330,60 @@ def test_log_policies_end_retries_and_say_so(cluster, admin):
     assert (trial.restarts, trial.logPolicyMatched) == (1, "seen")
 
 
+def matched(user, task):
+    """`logPolicyMatched` of GET tasks/{id}, which the wheel's own class leaves out."""
+    return user.get(f"/api/v1/tasks/{task}").json()["task"].get("logPolicyMatched")
+
+
+def test_log_policies_and_webhooks_hold_for_tasks_of_every_kind(cluster, admin, receiver):
+    lines, named = add(admin, receiver.url + "/task-line", on_log("bad luck$")), add(admin, receiver.url + "/task-named", on_log("luck"), specific=True, name="picky")
+    slack = add(admin, receiver.url + "/task-slack", on_log("bad luck$"), slack=True)
+    policies = [{"name": "hopeless", "pattern": "bad (memory|luck)", "action": "cancel_retries"}, {"name": "seen", "pattern": "^hello"},
+                {"name": "away", "pattern": "ECC", "action": "exclude_node"}]
+    script = "echo hello; echo bad luck; echo bad luck; exit 3"
+    config = {"entrypoint": ["sh", "-c", script], "resources": {"slots": 0}, "log_policies": policies}
+    command = b.post_LaunchCommand(admin, body=b.v1LaunchCommandRequest(config=config)).command.id
+    generic = b.post_CreateGenericTask(admin, body=b.v1CreateGenericTaskRequest(config=json.dumps(config), contextDirectory=[])).taskId
+    wait_for(lambda: all(cluster.call(f"/troupe/v1/tasks/{one}")[1]["state"] == "ERROR" for one in (command, generic)), 60)
+    assert (matched(admin, command), matched(admin, generic)) == ("hopeless", "hopeless")
+    assert cluster.call(f"/troupe/v1/tasks/{command}")[1]["logPolicyMatched"] == "hopeless"
+    wait_for(lambda: len(receiver.events("/task-line")) == 2 and len(receiver.events("/task-slack")) == 2, 20)
+    told = {e["event_data"]["task_log"]["task_id"]: e for e in receiver.events("/task-line")}
+    assert set(told) == {command, generic}, "once for each task"
+    assert told[command]["event_type"] == "TASK_LOG" and told[command]["condition"] == {"regex": "bad luck$"}
+    assert told[command]["event_data"]["task_log"]["triggering_log"][-8:] == "bad luck"
+    assert receiver.events("/task-named") == [], "only experiments name a webhook"
+    assert f"`{command}`" in json.dumps(receiver.events("/task-slack"))
+    # One that serves, and runs while it is asked for; the line says what follows from it.
+    config["entrypoint"] = ["sh", "-c", "echo an ECC fault; sleep 1000"]
+    waits = b.post_LaunchCommand(admin, body=b.v1LaunchCommandRequest(config=config)).command.id
+    wait_for(lambda: matched(admin, waits) == "away", 60)
+    open_ones = admin.get("/api/v1/tasks").json()["allocationIdToSummary"]
+    assert [one.get("logPolicyMatched") for one in open_ones.values() if one["taskId"] == waits] == ["away"]
+    said = cluster.cli("task", "logs", waits).stdout
+    assert said.count("matched regex ECC) therefore will not schedule on ") == 1, said
+    b.post_KillCommand(admin, commandId=waits)
+    quiet = b.post_LaunchCommand(admin, body=b.v1LaunchCommandRequest(config={"entrypoint": ["true"], "resources": {"slots": 0}})).command.id
+    wait_for(lambda: cluster.call(f"/troupe/v1/tasks/{quiet}")[1]["state"] == "COMPLETED", 60)
+    assert matched(admin, quiet) is None
+    with pytest.raises(errors.APIException, match="log_policies\\[") as caught:
+        b.post_LaunchCommand(admin, body=b.v1LaunchCommandRequest(config={**config, "log_policies": [{"name": "x", "pattern": "("}]}))
+    assert caught.value.status_code == 400
+    for webhook in (lines, named, slack):
+        b.delete_DeleteWebhook(admin, id=webhook.id)
+
+
+def test_a_match_of_a_task_survives_kill_9(cluster, admin):
+    config = {"entrypoint": ["sh", "-c", "echo hello; sleep 1000"], "resources": {"slots": 0}, "log_policies": [{"name": "seen", "pattern": "hello"}]}
+    task = b.post_LaunchCommand(admin, body=b.v1LaunchCommandRequest(config=config)).command.id
+    wait_for(lambda: matched(admin, task) == "seen", 60)
+    cluster.kill_node()
+    cluster.up(slots=2)
+    admin = session(cluster, "admin")
+    assert matched(admin, task) == "seen"
+    b.post_KillCommand(admin, commandId=task)
+
+
 def test_our_own_command_line(cluster, receiver):
     cluster.env["TROUPE_USER"] = "admin"
     said = cluster.cli("webhook", "create", "ours", receiver.url + "/ours", "--state", "completed", "--log", "a+b").stdout

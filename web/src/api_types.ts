@@ -694,6 +694,7 @@ export interface Stop {
 export interface Task {
   allocations: Allocation[];
   endTime?: string;
+  logPolicyMatched?: string;
   startTime: string;
   taskId: string;
   taskType: string;

@@ -81,6 +81,25 @@ TEST_F(AllocationOnStage, LivesUntilItsEndIsToldAlsoWhereATwinIsFoundBefore) {
   EXPECT_FALSE(pool.all<slots_released>().empty());
 }
 
+TEST_F(AllocationOnStage, ARunThatNoAgentIsLeftForEndsAndSaysSo) {
+  auto owner = make_listener(), pool = make_listener(), other = make_listener();
+  auto journal = make_listener([](const caf::message&) { return caf::make_message(committed{}); });
+  const allocation_id id{{7}, {2}};
+  const auto actor = on_stage(
+    spawn_allocation(*system_, {id}, {},
+                     {owner.as<allocation_owner>(), journal.as<journal_actor>(), pool.as<pool_actor>()}, {}));
+  run();
+  other.send(actor, report_unplaceable{id, 1, 1, {"a1"}}); // of a pool that it has left
+  run();
+  EXPECT_TRUE(owner.all<allocation_ended>().empty());
+  pool.send(actor, report_unplaceable{id, 1, 1, {"a1"}});
+  run();
+  const auto ended = owner.all<allocation_ended>();
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_TRUE(ended[0].unplaceable);
+  EXPECT_EQ(ended[0].why, end::failed);
+}
+
 /// What one run of a notebook, whose owner keeps no checkpoints, looked like from outside.
 struct notebook_run {
   std::promise<std::string> refusal; ///< as the agent of the task heard it

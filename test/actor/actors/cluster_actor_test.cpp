@@ -159,6 +159,18 @@ TEST_F(ClusterActor, AnExperimentThatDiesIsMadeAgain) {
   EXPECT_THAT(started_on(agent), testing::ElementsAre("1.1"));
 }
 
+TEST_F(ClusterActor, AMatchInTheLogOfATaskIsDurableBeforeItsLineIs) {
+  const auto made = order("task.create", {{"kind", "command"}, {"config", {{"entrypoint", {"sleep", "9"}}}}});
+  ASSERT_TRUE(made) << made.error().what;
+  const auto id = parse_task(made->at("id").get<std::string>());
+  line_matched line{{id, {1}}, "a", "ECC", "an ECC fault", {}, "ecc", true, false};
+  const auto done = ask<committed>(lines_matched{{line}});
+  ASSERT_TRUE(done) << done.error().what;
+  EXPECT_EQ(stored->reads()->other_task(id)->log_policy, "ecc");
+  line.allocation.task = task_id::of(task_kind::command, 77, 77);
+  EXPECT_TRUE(ask<committed>(lines_matched{{line}})) << "one that has ended holds nothing up";
+}
+
 TEST_F(ClusterActor, OrdersAboutWhatIsNotThereSaySo) {
   for (const char* name : {"experiment.pause", "experiment.kill", "trial.kill"}) {
     const auto no = order(name, {{"id", 7}});

@@ -66,6 +66,26 @@ TEST_F(PoolActor, OneThatWasMadeAgainKeepsWhatItsPredecessorWasGranted) {
   EXPECT_TRUE(granted(other).empty());
 }
 
+TEST_F(PoolActor, AnAgentThatIsKnownAndHasNotRegisteredIsWaitedFor) {
+  auto twin = make_listener(), late = make_listener();
+  auto allocation = make_listener();
+  caf::anon_send(pool, twin.as<twin_actor>(), std::string("a1"));
+  caf::anon_send(pool, late.as<twin_actor>(), std::string("a2"));
+  caf::anon_send(pool, agent_up{"a1", 1});
+  slots_requested wanted{second, 1};
+  wanted.run.rules.not_agents = wanted.run.excluded = {"a1"};
+  allocation.send(pool, wanted);
+  run();
+  const auto in_vain = [&] {
+    const auto said = allocation.all<report_unplaceable>();
+    return std::count_if(said.begin(), said.end(), [](const auto& x) { return !x.excluded.empty(); });
+  };
+  EXPECT_EQ(in_vain(), 0);
+  caf::anon_send(pool, agent_forgotten{"a2"});
+  run();
+  EXPECT_EQ(in_vain(), 1);
+}
+
 TEST_F(PoolActor, ToWatchAnAgentThatNobodyKnowsIsToHaveLostIt) {
   auto allocation = make_listener(), twin = make_listener();
   allocation.send(pool, watch_by_name{"gone", {first, {0}}});

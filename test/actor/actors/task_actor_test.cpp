@@ -113,6 +113,26 @@ TEST_F(TaskActor, OnlyGenericTasksArePausedAndGoOnWithANewRun) {
   EXPECT_EQ(asked().back(), to_string(allocation_id{a_program, {2}}));
 }
 
+TEST_F(TaskActor, AMatchOfItsLogPoliciesIsDurableAndKeepsItsNextRunAway) {
+  start(a_program, commits);
+  const commands::log_match match{{1}, "a1", "ecc", "E.C", "an ECC fault", true, false};
+  EXPECT_EQ(ask(a_program, match), "done");
+  EXPECT_THAT(facts(a_program), ElementsAre("log_policy_matched"));
+  EXPECT_EQ(ask(a_program, match), "done");
+  EXPECT_THAT(facts(a_program), ElementsAre("log_policy_matched")) << "once on each agent";
+  std::vector<std::string> said;
+  for (const auto& x : journal.all<append_log>())
+    for (const auto& line : x.lines)
+      said.push_back(line.text);
+  EXPECT_THAT(said,
+              ElementsAre("(log '\"an ECC fault\"' matched regex E.C) therefore will not schedule on a1"));
+  EXPECT_EQ(ask(a_program, commands::task_hold{true, "eve"}), "done");
+  EXPECT_EQ(ask(a_program, commands::task_hold{false, "eve"}), "done");
+  const auto asked_for = pool.all<slots_requested>();
+  EXPECT_TRUE(asked_for.front().run.rules.not_agents.empty());
+  EXPECT_THAT(asked_for.back().run.rules.not_agents, ElementsAre("a1"));
+}
+
 TEST_F(TaskActor, OneThatHadBegunToStopEndsAfterARecovery) {
   start(a_command, commits, {task_stop_ordered{{}, "killed by eve"}});
   EXPECT_EQ(facts(a_command).back(), "task_ended");

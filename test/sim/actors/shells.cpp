@@ -301,7 +301,8 @@ void allocation_shell::run(const watch_task& x) { // through the pool, which has
 }
 void allocation_shell::run(const forget_task& x) { send_to(x.agent, forget_ordered{id}); }
 void allocation_shell::run(const report_allocation_end& x) {
-  m.tell_trial(self_, id.trial(), allocation_ended{id.run, x.why, x.detail, x.finished});
+  m.tell_trial(self_, id.trial(),
+               allocation_ended{id.run, x.why, x.detail, x.finished, x.exit_code, x.unplaceable});
   // It stays for a while, as its last mails do: what arrives late must change nothing.
   if (machine.closed() && !std::exchange(leaving_, true))
     w_.clock.at(w_.now() + w_.between(0us, 30s), [&m = m, id = id, life = guard()] {

@@ -93,6 +93,7 @@ public:
   void run(const report_checkpoint& x);
   void run(const report_perturbed& x);
   void run(const report_trial_end& x);
+  void run(const say_in_log&) {}
   std::optional<time_point> deadline() const { return machine.deadline(); }
   void refused();
   /// Its allocation died without a word.

@@ -45,6 +45,22 @@ void recover(const slots_granted& placed, const std::vector<row>& rows) {
   continue_with(a, twin, rows);
 }
 
+TEST(Allocation, FailsWhereItsLogPoliciesLeaveNoAgent) {
+  auto a = play({
+    {report_unplaceable{id, 1, 1, {}}, 0s, " | "}, // it waits
+    {report_unplaceable{id, 1, 1, {"a", "b"}}, 1s, "closed(failed) | release report(failed)"},
+    {report_unplaceable{id, 1, 1, {"a", "b"}}, 1s, " | "},
+  });
+  const auto told = std::get<report_allocation_end>(a.resume().back());
+  EXPECT_TRUE(told.unplaceable) << "also after a restart of the master";
+  EXPECT_EQ(told.detail, "no agent is left that could hold it: its log policies exclude a, b");
+  EXPECT_EQ(told.exit_code, -1);
+  play({
+    {on_a, 0s, "placed(a:0) | start(a:0)"},
+    {report_unplaceable{id, 1, 1, {"b"}}, 1s, " | "}, // said before it was placed elsewhere
+  });
+}
+
 TEST(Allocation, AsksStartsAndCloses) {
   allocation fresh({id, 2});
   EXPECT_EQ(show(fresh.resume()), "request(2)");

@@ -79,6 +79,46 @@ TEST(Deliveries, ThoseHearWhoAreMeant) {
   }
 }
 
+TEST(Deliveries, ALineOfATaskThatBelongsToNoExperimentIsTold) {
+  const auto on_line = value::array({{{"type", "TASK_LOG"}, {"condition", {{"regex", "luck"}}}}});
+  auto here = hook(1, on_line), elsewhere = hook(2, on_line), specific = hook(3, on_line),
+       slack = hook(4, on_line);
+  here.workspace = {2};
+  elsewhere.workspace = {3};
+  specific.specific = true;
+  slack.slack = true;
+  const deliveries::webhooks all{{{1}, here}, {{2}, elsewhere}, {{3}, specific}, {{4}, slack}};
+  webhook_subject command;
+  command.name = "Command (boldly-brave-otter)";
+  command.workspace = "vision";
+  command.in = {2};
+  command.pool = "default";
+  command.created = t0;
+  post p;
+  const auto tell = [&](std::uint64_t which) {
+    return p.note(p.queue.matched(all, {which}, "luck", command, "the-uuid", "a1", "no luck", t0 + 5s));
+  };
+  const auto events = tell(1);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(
+    parse_json(events[0].body).value(),
+    (value{{"event_id", events[0].id},
+           {"event_type", "TASK_LOG"},
+           {"timestamp", 1'700'000'005},
+           {"condition", {{"regex", "luck"}}},
+           {"event_data",
+            {{"task_log", {{"task_id", "the-uuid"}, {"node_name", "a1"}, {"triggering_log", "no luck"}}}}}}));
+  EXPECT_TRUE(tell(1).empty()) << "once for each task";
+  EXPECT_TRUE(tell(2).empty()) << "of another workspace";
+  EXPECT_TRUE(tell(3).empty()) << "only experiments name webhooks";
+  const auto said = tell(4);
+  ASSERT_EQ(said.size(), 1u);
+  const auto body = parse_json(said[0].body).value();
+  EXPECT_EQ(body["blocks"][0]["text"]["text"],
+            "Command (boldly-brave-otter): a line of the log of task `the-uuid` on `a1` matched");
+  EXPECT_EQ(said[0].body.find("Project"), std::string::npos);
+}
+
 TEST(Deliveries, AnEventIsTheSameAfterARestart) {
   const deliveries::webhooks all{{{1}, hook(1, on_end)}};
   post p;
@@ -207,6 +247,44 @@ TEST(LogWatch, FindsWhatPoliciesAndTriggersLookFor) {
   EXPECT_EQ(found({ours}), "");
   watch.forget({1});
   EXPECT_EQ(found({line("ECC", "a6")}), "");
+}
+
+TEST(LogWatch, FindsWhatPoliciesOfTasksThatAreNoTrialsLookFor) {
+  log_watch watch([](task_id) { return experiment_id{1}; });
+  const auto command = task_id::of(task_kind::command, 1, 2),
+             notebook = task_id::of(task_kind::notebook, 1, 2);
+  const auto of = [](task_id id, const char* text, const char* agent = "a1") {
+    auto out = line(text, agent);
+    out.allocation.task = id;
+    return out;
+  };
+  const auto found = [&](const log_line& one) {
+    std::string all;
+    const auto matches = watch.look({one});
+    for (const auto& x : matches)
+      all += (x.webhook ? "#" + to_string(x.webhook) : x.policy) + "@" + x.agent + " ";
+    watch.told(matches);
+    return all;
+  };
+  const auto policies = value::array({{{"name", "bad"}, {"pattern", "ECC"}, {"action", "exclude_node"}},
+                                      {{"name", "seen"}, {"pattern", "hello"}}});
+  watch.watch({1}, value::array({{{"name", "of a trial"}, {"pattern", "ECC|hello"}}}));
+  watch.watch_other(command, policies);
+  EXPECT_EQ(found(of(command, "hello")), "seen@a1 ");
+  EXPECT_EQ(found(of(command, "hello again")), "") << "once";
+  EXPECT_EQ(found(of(command, "ECC")), "bad@a1 ");
+  EXPECT_EQ(found(of(command, "ECC", "a2")), "bad@a2 ") << "once on each agent";
+  EXPECT_EQ(found(of(command, "ECC", "a2")), "");
+  EXPECT_EQ(found(of(notebook, "ECC")), "") << "it has none";
+  EXPECT_EQ(found(line("ECC")), "of a trial@a1 ");
+  EXPECT_EQ(found(of(command, "{\"log_policies\": [\"ECC\"]}", "a3")), "") << "the printed configuration";
+  watch.watch({{{5}, "hello"}});
+  EXPECT_EQ(found(of(notebook, "hello")), "#5@a1 ");
+  EXPECT_EQ(found(of(notebook, "hello")), "");
+  watch.forget_other(command);
+  EXPECT_EQ(found(of(command, "ECC", "a4")), "");
+  watch.watch_other(command, value());
+  EXPECT_EQ(found(of(command, "ECC", "a5")), "");
 }
 
 TEST(LogPatterns, AreLinearAndBounded) {

@@ -222,6 +222,7 @@ inline std::string show(const checkpoint_files_changed& x) {
 inline std::string show(const metadata_given&) { return "metadata"; }
 inline std::string show(const description_given& x) { return "description(" + x.uuid + ")"; }
 inline std::string show(const log_matched& x) { return "log(" + x.pattern + ")"; }
+inline std::string show(const say_in_log& x) { return "say(" + x.source + ")"; }
 inline std::string show(const progress_told& x) {
   return "progress(" + text(std::int64_t(x.progress * 100)) + ")";
 }

@@ -168,6 +168,37 @@ TEST(Task, TellsItsPoolAnotherPriority) {
                            {task_priority_wanted{"eve", 7}, 2s, " |"}});
 }
 
+TEST(Task, AvoidsTheAgentsThatItsLogPoliciesExclude) {
+  const log_matched broken_host{r1, "a1", "ecc", "ECC", "an ECC fault", true, false},
+    named{r1, "a1", "greeting", "hello", "hello", false, false};
+  auto t = play({.id = generic, .preemptible = true},
+                {{named, 1s, "matched(greeting) |"},
+                 {named, 1s, " |"}, // once
+                 {broken_host, 2s, "matched(ecc not on a1) | say(log_policy/2)"},
+                 {broken_host, 3s, " |"},
+                 {over(r1, end::stopped), 4s, "ended(1 stopped) started(2@0) | start(2)"}});
+  EXPECT_EQ(std::get<start_task_run>(t.resume(t0).front()).not_agents, std::vector<std::string>{"a1"});
+  // It is begun once: no retry has to be taken from it.
+  play({.id = a_command},
+       {{log_matched{r1, "a1", "oom", "memory", "no memory", false, true}, 1s, "matched(oom no retry) |"},
+        {over(r1, end::failed, 3, "exit code 3"), 2s, "ended(1 failed) done(ERROR 3: exit code 3) | report"},
+        {named, 3s, " |"}}); // it has ended
+}
+
+TEST(Task, SaysWhyItAvoidsAnAgentInDeterminedsWords) {
+  matched_policies policies;
+  const auto fact = policies.news({r1, "a1", "ecc", "E.C", "an ECC fault", true, false}, t0);
+  ASSERT_TRUE(fact);
+  policies.replay(*fact);
+  EXPECT_EQ(policies.exclusion(*fact)->text,
+            "(log '\"an ECC fault\"' matched regex E.C) therefore will not schedule on a1");
+  EXPECT_FALSE(policies.news({r2, "a1", "ecc", "E.C", "another", true, false}, t0)) << "once on each agent";
+  EXPECT_TRUE(policies.news({r2, "a2", "ecc", "E.C", "another", true, false}, t0));
+  policies.forget_matches();
+  EXPECT_EQ(policies.not_agents(), std::vector<std::string>{"a1"});
+  EXPECT_TRUE(policies.news({r2, "a1", "ecc", "E.C", "another", true, false}, t0));
+}
+
 // ---- configurations
 
 value config_of(task_id id, const value& text, const task_surface& below = {}) {
@@ -232,6 +263,23 @@ TEST(AcceptedTask, HasTheDefaultsOfAllTasksOfItsPool) {
   EXPECT_EQ(config_of(generic, "entrypoint: [a]\n", below)["preemption_timeout"], 60);
 }
 
+TEST(AcceptedTask, HasTheLogPoliciesOfItsPoolBelowItsOwn) {
+  task_surface below;
+  const value low = value::array({{{"name", "low"}, {"pattern", "a"}}});
+  below.cluster = {{"defaults", {{"log_policies", low}}}};
+  for (const auto id : {a_command, a_notebook, generic}) {
+    const auto all = config_of(
+      id, "entrypoint: [a]\nlog_policies: [{name: high, pattern: b, action: {type: exclude_node}}]\n",
+      below)["log_policies"];
+    std::map<std::string, value> by_name;
+    for (const auto& one : all)
+      by_name[one.value("name", "")] = one;
+    EXPECT_EQ(by_name["low"]["pattern"], "a");
+    EXPECT_EQ(by_name["high"]["action"], "exclude_node");
+    EXPECT_TRUE(by_name.contains("CUDA OOM")) << "as of experiments";
+  }
+}
+
 TEST(AcceptedTask, RefusesWithThePlaceOfTheKey) {
   const task_id board = task_id::of(task_kind::tensorboard, 7, 8);
   task_surface small;
@@ -252,6 +300,9 @@ TEST(AcceptedTask, RefusesWithThePlaceOfTheKey) {
     {a_command, "entrypoint: [a]\nenvironment: {proxy_ports: [{proxy_port: 80}, {proxy_port: 80}]}\n",
      "proxy_port"},
     {a_command, "entrypoint: [a]\nresources: {slots: 3}\n", "request unfulfillable"},
+    {a_command, "entrypoint: [a]\nlog_policies: [{name: x, pattern: '('}]\n", "log_policies["},
+    {generic, "entrypoint: [a]\nlog_policies: [{name: x, pattern: '(a)\\1'}]\n", "log_policies["},
+    {a_command, "entrypoint: [a]\nlog_policies: [{pattern: a, action: explode}]\n", "log_policies"},
     {generic, "wrong: 1\n", "wrong"},
   };
   for (const auto& one : cases) {

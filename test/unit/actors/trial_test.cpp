@@ -218,6 +218,22 @@ TEST(Trial, GoesOnFromItsNewestCheckpointWhereItsExperimentIsContinued) {
   EXPECT_EQ(show(t.resume()), "report(COMPLETED)");
 }
 
+TEST(Trial, IsNotRestartedWhereNoAgentIsLeftForIt) {
+  allocation_ended nowhere{r2, end::failed, "no agent is left"};
+  nowhere.unplaceable = true;
+  auto t =
+    play({.id = {7}, .max_restarts = 5}, {
+                                           {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
+                                           {log_matched{r1, "a1", "ecc", "ECC", "an ECC fault", true, false},
+                                            1s, "matched(ecc not on a1) | say(log_policy/1)"},
+                                           {allocation_ended{r1, end::failed}, 2s, "ended(1 failed) | "},
+                                           {time_passed{}, 3s, "started(2@0) | start(2@0)"},
+                                           {nowhere, 4s, "ended(2 failed) done(ERROR) | report(ERROR 0)"},
+                                         });
+  EXPECT_EQ(t.describe()["restarts"], 1) << "what never ran is no restart";
+  EXPECT_EQ(t.describe()["ended"]["why"], "no agent is left");
+}
+
 TEST(Trial, ObeysItsLogPolicies) {
   const log_matched broken_host{r1, "a1", "ecc", "ECC", "an ECC fault", true, false},
     elsewhere{r2, "a2", "ecc", "ECC", "an ECC fault", true, false},
@@ -225,14 +241,15 @@ TEST(Trial, ObeysItsLogPolicies) {
   auto t = play({.id = {7}, .max_restarts = 5},
                 {
                   {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
-                  {broken_host, 1s, "matched(ecc not on a1) | "},
+                  {broken_host, 1s, "matched(ecc not on a1) | say(log_policy/1)"},
                   {broken_host, 1s, " | "}, // once for each agent
                   {allocation_ended{r1, end::failed}, 2s, "ended(1 failed) | "},
                   {time_passed{}, 3s, "started(2@0) | start(2@0)"},
-                  {elsewhere, 4s, "matched(ecc not on a2) | "},
+                  {elsewhere, 4s, "matched(ecc not on a2) | say(log_policy/2)"},
                   {hopeless, 4s, "matched(oom no retry) | "},
                   {hopeless, 4s, " | "},
-                  {allocation_ended{r2, end::failed}, 5s, "ended(2 failed) done(ERROR) | report(ERROR 0)"},
+                  {allocation_ended{r2, end::failed}, 5s,
+                   "ended(2 failed) done(ERROR) | say(no_retry/2) say(no_retry/2/line) report(ERROR 0)"},
                 });
   trial other({.id = {7}, .max_restarts = 5});
   static_cast<void>(other.apply(trial_activate{}, t0));

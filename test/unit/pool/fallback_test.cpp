@@ -117,6 +117,65 @@ TEST_F(Fallback, GuestOfAPoolWithoutRoomForItsTasksWaits) {
   EXPECT_EQ(tell(slots_released{run(1), ""}), "grant(2.1 b1:)");
 }
 
+slots_requested without(slots_requested ev, std::vector<std::string> excluded) {
+  ev.run.rules.not_agents.insert(ev.run.rules.not_agents.end(), excluded.begin(), excluded.end());
+  ev.run.excluded = std::move(excluded);
+  return ev;
+}
+
+TEST_F(Fallback, WhoseLogPoliciesExcludeAllAgentsHearsThatItWaitsInVain) {
+  begin(value::object());
+  EXPECT_EQ(tell(agent_up{"a1", 1}), "");
+  EXPECT_EQ(tell(agent_up{"a2", 1}), "");
+  EXPECT_EQ(tell(without(request(1, 1), {"a1"})), "grant(1.1 a2:0)");
+  EXPECT_EQ(tell(without(request(2, 1), {"a1"})), "") << "another one has it";
+  const auto said = machine.apply(without(request(3, 1), {"a1", "a2"}), now);
+  ASSERT_EQ(show(said), "unplaceable(3.1) unplaceable(3.1)") << "that it waits, and that it does so in vain";
+  EXPECT_TRUE(std::get<report_unplaceable>(said[0]).excluded.empty());
+  EXPECT_EQ(std::get<report_unplaceable>(said[1]).excluded, (std::vector<std::string>{"a1", "a2"}));
+  EXPECT_EQ(tell(time_passed{}), "") << "once for each request";
+  EXPECT_EQ(tell(without(request(3, 1), {"a1", "a2"})), "unplaceable(3.1)") << "who asks again is told again";
+  EXPECT_EQ(tell(slots_released{run(3), ""}), "");
+  // Without slots it takes a unit of an agent.
+  EXPECT_EQ(tell(without(request(4, 0), {"a1", "a2"})), "unplaceable(4.1)");
+  EXPECT_EQ(tell(without(request(5, 0), {"a1"})), "grant(5.1 a2:)");
+  // A gang needs more than what is left.
+  EXPECT_EQ(show(machine.apply(without(request(6, 2), {"a1"}), now)), "unplaceable(6.1) unplaceable(6.1)");
+}
+
+TEST_F(Fallback, WhoseLogPoliciesExcludeAgentsWaitsWhileAnotherMayCome) {
+  begin(value::object());
+  EXPECT_EQ(tell(agent_up{"a1", 1}), "");
+  EXPECT_EQ(tell(agent_down{"a2"}), "") << "known, and not registered yet";
+  EXPECT_EQ(tell(without(request(1, 1), {"a1"})), "unplaceable(1.1)") << "it waits for it";
+  EXPECT_EQ(tell(agent_up{"a2", 1}), "grant(1.1 a2:0)");
+  EXPECT_EQ(tell(slots_released{run(1), ""}), "");
+  EXPECT_EQ(tell(agent_down{"a2"}), "");
+  EXPECT_EQ(tell(without(request(2, 1), {"a1"})), "unplaceable(2.1)");
+  EXPECT_EQ(tell(agent_down{"a2", true}), "unplaceable(2.1)") << "it has moved to another pool";
+  EXPECT_EQ(tell(without(request(3, 1), {"a1"})), "unplaceable(3.1) unplaceable(3.1)");
+  EXPECT_EQ(tell(agent_forgotten{"a2"}), "");
+  EXPECT_EQ(tell(without(request(4, 1), {"a1"})), "unplaceable(4.1) unplaceable(4.1)");
+  // One that is drained may be enabled again; one that a user excludes himself is no matter of log policies.
+  EXPECT_EQ(tell(agent_up{"a3", 1}), "grant(2.1 a3:0)");
+  EXPECT_EQ(tell(agent_drain{"a3", true}), "");
+  EXPECT_EQ(tell(without(request(5, 1), {"a1"})), "");
+  auto by_hand = request(6, 1);
+  by_hand.run.rules.not_agents = {"a1", "a3"};
+  EXPECT_EQ(tell(by_hand), "unplaceable(6.1)");
+  // Nobody is there at all: they may come.
+  EXPECT_EQ(tell(agent_forgotten{"a1"}), "");
+  EXPECT_EQ(tell(agent_forgotten{"a3"}), "");
+  EXPECT_EQ(tell(without(request(7, 1), {"a1"})), "");
+}
+
+TEST_F(Fallback, WhoseLogPoliciesExcludeAgentsWaitsForAnotherPool) {
+  begin({{"fallback", {"b"}}, {"fallback_after", "10s"}});
+  EXPECT_EQ(tell(agent_up{"a1", 1}), "");
+  EXPECT_EQ(tell(without(request(1, 1), {"a1"})), "unplaceable(1.1)");
+  EXPECT_EQ(wait(10s), "fall_back(1.1 b)");
+}
+
 supply_told supply(int slots, int most, int instances = 0, int starting = 0, const char* error = "") {
   supply_told out;
   out.type = "local";
@@ -126,6 +185,23 @@ supply_told supply(int slots, int most, int instances = 0, int starting = 0, con
   out.starting = starting;
   out.error = error;
   return out;
+}
+
+TEST_F(Fallback, WhoseLogPoliciesExcludeInstancesWaitsWhileTheProviderMayBringAnother) {
+  begin(value::object());
+  EXPECT_EQ(tell(supply(1, 2, 1)), "");
+  EXPECT_EQ(tell(agent_up{"i1", 1}), "");
+  EXPECT_EQ(tell(without(request(1, 1), {"i1"})), "unplaceable(1.1)") << "a second one may be started";
+  EXPECT_EQ(tell(supply(1, 2, 2)), "");
+  EXPECT_EQ(tell(agent_up{"i2", 1}), "grant(1.1 i2:0)");
+  EXPECT_EQ(tell(slots_released{run(1), ""}), "");
+  EXPECT_EQ(tell(without(request(2, 1), {"i1", "i2"})), "unplaceable(2.1) unplaceable(2.1)")
+    << "there may be no third one";
+  EXPECT_EQ(tell(slots_released{run(2), ""}), "");
+  EXPECT_EQ(tell(supply(1, 2, 1)), "");
+  EXPECT_EQ(tell(agent_down{"i2"}), "") << "it has ended";
+  EXPECT_EQ(tell(without(request(3, 1), {"i1", "i2"})), "unplaceable(3.1)")
+    << "another one may take its place";
 }
 
 std::string shown(const pool_demand& x) {

@@ -387,6 +387,21 @@ TEST(CheckpointPlace, KeepsWherePeopleDescribedIt) {
   EXPECT_EQ(f.rows.checkpoints.find("u")->described, 5u) << "another trial's says nothing";
 }
 
+TEST(LogPolicies, TheLastNameThatMatchedStandsInTheRowOfATaskOfAnyKind) {
+  folded f;
+  const auto id = task_id::of(task_kind::command, 1, 2);
+  task_created made;
+  made.at = t0;
+  made.id = id;
+  f.say(entity(id), made);
+  EXPECT_EQ(f.rows.task_states.find(id)->log_policy, "");
+  f.say(entity(id), log_policy_matched{t0, {1}, "oom", "p", "l", "a1", false});
+  f.say(entity(id), log_policy_matched{t0, {1}, "", "q", "l", "", false});
+  EXPECT_EQ(f.rows.task_states.find(id)->log_policy, "oom") << "a policy without a name is not shown";
+  f.say(entity(id), log_policy_matched{t0, {1}, "ecc", "r", "l", "", false});
+  EXPECT_EQ(join(*f.rows.made_tasks.find(id), *f.rows.task_states.find(id)).log_policy, "ecc");
+}
+
 TEST(Continuation, OpensTheRowsAgain) {
   folded f;
   f.say("trial/7", trial_activated{t0});

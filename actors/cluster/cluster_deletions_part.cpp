@@ -1,0 +1,274 @@
+#include "actors/cluster/cluster_deletions_part.hpp"
+
+#include "actors/cluster/single_trials.hpp"
+#include "actors/retention/globs.hpp"
+#include "actors/shells/durable.hpp"
+#include "actors/shells/obey.hpp"
+
+#include <caf/all.hpp>
+
+namespace troupe {
+namespace {
+
+constexpr auto deletion_timeout = std::chrono::minutes(10); ///< of one experiment
+
+} // namespace
+
+void cluster_deletions::begin() {
+  retention_ = spawn_retention(self_->system(), {cluster_actor{self_}, peers_.journal, peers_.reads,
+                                                 setup_.tokens.cluster_id, setup_.checkpoint_dir});
+  self_->monitor(retention_);
+  if (auto rows = peers_.reads->experiments())
+    for (const auto& row : *rows)
+      if (terminal(row.state) && !row.unmanaged && machine_.ids.unswept(row.id))
+        with_.tell_receivers(row.id, [this, id = row.id] { sweep(id, false); });
+  erasing_ = {};
+  delete_next();
+  delete_doomed();
+}
+
+void cluster_deletions::end_all(const caf::error& why) {
+  closing_ = true;
+  self_->send_exit(retention_, why);
+}
+
+void cluster_deletions::sweep(experiment_id id, bool again) {
+  self_->send(retention_, sweep_experiment{id, again});
+}
+
+/// One after the other: what was ordered before a restart is found in the machine again.
+void cluster_deletions::delete_next() {
+  const auto& whole = machine_.ids.deleting();
+  const auto& single = machine_.ids.deleting_trials();
+  if (erasing_.experiment || closing_ || (whole.empty() && single.empty()))
+    return;
+  erase_stored all;
+  if (whole.empty()) {
+    erasing_ = {single.begin()->second.experiment, single.begin()->first};
+    all.by = single.begin()->second.by;
+  } else {
+    erasing_ = {whole.begin()->first, {}};
+    all.by = whole.begin()->second;
+  }
+  all.experiment = erasing_.experiment;
+  all.trial = erasing_.trial;
+  self_->request(retention_, deletion_timeout, all)
+    .then(
+      [this, what = erasing_](const stored_erased& x) {
+        noted(what, what.trial ? machine_.ids.deleted(what.trial, self_->now())
+                               : machine_.ids.deleted(what.experiment, x.trials, self_->now()));
+      },
+      [this, what = erasing_](const caf::error& why) {
+        if (why == caf::sec::request_receiver_down)
+          return; // its successor is asked again
+        const auto said = from_caf(why).what;
+        noted(what, what.trial ? machine_.ids.deletion_failed(what.trial, said, self_->now())
+                               : machine_.ids.deletion_failed(what.experiment, said, self_->now()));
+      });
+}
+
+void cluster_deletions::noted(const doomed& what, std::vector<cluster_fact> facts) {
+  pass_on(facts);
+  with_.take(std::move(facts), [this, what](const caf::error&) {
+    if (erasing_ == what)
+      erasing_ = {};
+    delete_next();
+  });
+}
+
+/// What `ids` has decided, for the places, and what these decide on it.
+void cluster_deletions::pass_on(std::vector<cluster_fact>& facts) {
+  machine_.pass_on(facts);
+  for (auto& one : machine_.where.settle(self_->now()))
+    std::visit([&](auto& f) { facts.emplace_back(std::move(f)); }, one);
+}
+
+void cluster_deletions::delete_doomed() {
+  std::vector<cluster_fact> facts;
+  for (const auto& [id, by] : machine_.where.doomed()) {
+    if (const auto live = with_.experiment(id)) {
+      self_->request(live, journal_timeout, experiment_stop{true, "killed: its project is deleted"})
+        .then([](const committed&) {}, [](const caf::error&) {}); // its end is heard of in any case
+      continue;
+    }
+    auto ordered = machine_.ids.order_deletion(id, by, self_->now());
+    if (auto held = registered_in(id); !held.empty())
+      for (auto& fact : machine_.ids.deletion_failed(id, held, self_->now()))
+        ordered.push_back(std::move(fact));
+    for (auto& fact : ordered)
+      facts.push_back(std::move(fact));
+  }
+  if (facts.empty())
+    return;
+  pass_on(facts);
+  with_.take(std::move(facts), [this](const caf::error&) { delete_next(); });
+}
+
+/// Why its checkpoints, or those of the trial alone, have to stay; empty where they need not.
+std::string cluster_deletions::registered_in(experiment_id id, trial_id trial) const {
+  for (const auto& uuid : machine_.books.registered())
+    if (auto row = peers_.reads->checkpoint(uuid);
+        row && row->experiment == id && (!trial || row->trial == trial))
+      return "checkpoints are registered as model versions";
+  return {};
+}
+
+caf::result<command_result> cluster_deletions::on(const std::string& user,
+                                                  const commands::experiment_delete& x) {
+  auto row = peers_.reads->experiment(x.id);
+  if (!row)
+    return refused({errc::not_found, "experiment '" + to_string(x.id) + "' not found"});
+  if (!terminal(row->state) || with_.experiment(x.id))
+    return refused(
+      {errc::conflict, "cannot delete experiment in " + std::string(troupe::name(row->state)) + " state"});
+  if (auto held = registered_in(x.id); !held.empty())
+    return refused({errc::invalid, held});
+  auto facts = machine_.ids.order_deletion(x.id, user, self_->now());
+  pass_on(facts);
+  auto to = self_->make_response_promise<command_result>();
+  with_.take(std::move(facts), [this, to](const caf::error& why) mutable {
+    to.deliver(why ? refused(from_caf(why)) : answered());
+    delete_next();
+  });
+  return to;
+}
+
+caf::result<command_result> cluster_deletions::on(const std::string& user, const commands::trial_delete& x) {
+  auto row = peers_.reads->trial(x.id);
+  auto of = row ? peers_.reads->experiment(row->experiment) : result<experiment_row>(row.error());
+  if (!of)
+    return refused(of.error());
+  if (auto fine = may_delete(*row, *of); !fine)
+    return refused(fine.error());
+  if (with_.experiment(of->id))
+    return refused({errc::conflict, "experiment " + to_string(of->id) + " is ending\nhint: ask once more"});
+  if (auto held = registered_in(of->id, x.id); !held.empty())
+    return refused({errc::invalid, held});
+  auto to = self_->make_response_promise<command_result>();
+  with_.take(machine_.ids.order_deletion(of->id, x.id, user, self_->now()),
+             [this, to](const caf::error& why) mutable {
+               to.deliver(why ? refused(from_caf(why)) : answered());
+               delete_next();
+             });
+  return to;
+}
+
+caf::result<command_result> cluster_deletions::on(const std::string& user, const commands::trial_archive& x) {
+  auto row = peers_.reads->trial(x.id);
+  auto of = row ? peers_.reads->experiment(row->experiment) : result<experiment_row>(row.error());
+  if (!of)
+    return refused(of.error());
+  auto changes = may_archive(*row, *of, x.archived);
+  if (!changes)
+    return refused(changes.error());
+  if (!*changes)
+    return answered();
+  auto to = self_->make_response_promise<command_result>();
+  with_.take({trial_archived{self_->now(), user, of->id, x.id, x.archived}},
+             [to](const caf::error& why) mutable { to.deliver(why ? refused(from_caf(why)) : answered()); });
+  return to;
+}
+
+caf::result<command_result> cluster_deletions::on(const std::string& user,
+                                                  const commands::experiment_erase_tensorboards& x) {
+  auto row = peers_.reads->experiment(x.id);
+  if (!row)
+    return refused({errc::not_found, "experiment '" + to_string(x.id) + "' not found"});
+  if (!terminal(row->state))
+    return refused({errc::conflict, "cannot delete tensorboard files of an experiment in " +
+                                      std::string(troupe::name(row->state)) + " state"});
+  erase_stored files;
+  files.experiment = x.id;
+  files.tensorboards_only = true;
+  files.by = user;
+  auto to = self_->make_response_promise<command_result>();
+  self_->request(retention_, deletion_timeout, files)
+    .then([to](const stored_erased&) mutable { to.deliver(answered()); },
+          [to](const caf::error& why) mutable { to.deliver(refused(from_caf(why))); });
+  return to;
+}
+
+caf::result<command_result> cluster_deletions::on(const std::string& user,
+                                                  const commands::checkpoint_remove& x) {
+  erase_stored files;
+  files.globs = x.globs;
+  files.only_look = true;
+  files.refresh = x.refresh;
+  files.by = user;
+  for (const auto& glob : x.globs)
+    if (auto fine = check_glob(glob); !fine)
+      return refused(fine.error());
+  std::string held;
+  for (const auto& uuid : x.uuids) {
+    if (auto row = peers_.reads->checkpoint(uuid); !row)
+      return refused(row.error());
+    if (const auto* version = x.refresh ? nullptr : machine_.books.version_of(uuid))
+      held += (held.empty() ? "" : "; ") + uuid + ", registered to " +
+              machine_.books.models().at(version->model).name + " (model #" + to_string(version->model) +
+              "), version " + std::to_string(version->version);
+    files.checkpoints.push_back(uuid);
+  }
+  if (!held.empty())
+    return refused({errc::invalid, "this subset of checkpoints provided are in the model registry and "
+                                   "cannot be deleted: " +
+                                     held});
+  auto to = self_->make_response_promise<command_result>();
+  self_->request(retention_, deletion_timeout, files)
+    .then(
+      [this, to, user](const stored_erased& seen) mutable {
+        note_left(seen, user, [this, to, tasks = seen.tasks](command_result& left) mutable {
+          if (tasks.empty()) {
+            to.deliver(std::move(left));
+            return;
+          }
+          erase_stored go; // what could not be noted stays, and its task ends
+          go.tasks = std::move(tasks);
+          self_->request(retention_, deletion_timeout, std::move(go))
+            .then([to, left](const stored_erased&) mutable { to.deliver(std::move(left)); },
+                  [to, left](const caf::error& why) mutable {
+                    to.deliver(left.got ? refused(from_caf(why)) : std::move(left));
+                  });
+        });
+      },
+      [to](const caf::error& why) mutable { to.deliver(refused(from_caf(why))); });
+  return to;
+}
+
+/// Facts of what will be left of checkpoints; `done` with the worst answer.
+void cluster_deletions::note_left(const stored_erased& seen, const std::string& by, change_done done) {
+  struct pending {
+    std::size_t left = 1;
+    command_result worst = answered();
+  };
+  auto all = std::make_shared<pending>();
+  const change_done one_done = [all, done = std::move(done)](command_result& one) {
+    if (!one.got && all->worst.got)
+      all->worst = one;
+    if (--all->left == 0)
+      done(all->worst);
+  };
+  for (const auto& [uuid, files] : seen.left) {
+    auto saved = peers_.reads->checkpoint(uuid);
+    auto row = saved ? peers_.reads->trial(saved->trial) : result<trial_row>(saved.error());
+    if (!row || saved->saved.files == files)
+      continue; // gone meanwhile, or nothing of it goes
+    ++all->left;
+    with_.change_trial(*row, task_call_of({row->id, {}}, commands::checkpoint_files{uuid, files}),
+                       checkpoint_changed{self_->now(), uuid, files, by}, one_done);
+  }
+  auto last = answered();
+  one_done(last);
+}
+
+caf::result<command_result> cluster_deletions::on(const std::string&, const commands::logs_cleanup&) {
+  auto to = self_->make_response_promise<command_result>();
+  self_->request(retention_, std::chrono::minutes(10), clean_logs{})
+    .then(
+      [to](const logs_cleaned& x) mutable {
+        to.deliver(answered({{"removedCount", x.trials}}));
+      },
+      [to](const caf::error& why) mutable { to.deliver(refused(from_caf(why))); });
+  return to;
+}
+
+} // namespace troupe

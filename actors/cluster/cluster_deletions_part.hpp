@@ -1,0 +1,73 @@
+#pragma once
+// What is erased for good: experiments that are deleted, those of projects that go, files of checkpoints, and
+// what retention finds at the end of an experiment. A part of the cluster actor, which alone calls it; it
+// holds the actor that erases (actors/retention/).
+
+#include "actors/cluster/cluster_actor.hpp"
+#include "actors/cluster/cluster_machines.hpp"
+#include "actors/retention/retention_actor.hpp"
+#include "actors/shells/probed.hpp"
+#include "model/commands/table.hpp"
+
+namespace troupe {
+
+class cluster_deletions {
+public:
+  using done_callback = std::function<void(const caf::error&)>; ///< none() once durable
+  using change_done = std::function<void(command_result&)>;
+
+  struct needs {
+    std::function<void(std::vector<cluster_fact>, done_callback)> take; ///< makes decided facts durable
+    std::function<experiment_actor(experiment_id)> experiment;          ///< null where it does not live
+    /// A trial that lives notes the fact, asked by the call; else it is written into its stream.
+    std::function<void(const trial_row&, task_call, trial_fact, change_done)> change_trial;
+    std::function<void(experiment_id, std::function<void()>)> tell_receivers; ///< of its end
+  };
+  /// `setup`, `peers` and `machine` are the cluster actor's own and outlive this.
+  cluster_deletions(actor_base<cluster_actor>* self, const cluster_setup& setup, const cluster_peers& peers,
+                    cluster_machines& machine, needs with)
+      : self_(self), setup_(setup), peers_(peers), machine_(machine), with_(std::move(with)) {}
+
+  /// With an actor that erases, in place of one that died: what was under way is ordered again.
+  void begin();
+  bool erased_by(const caf::actor_addr& who) const { return who == retention_.address(); }
+  void end_all(const caf::error& why);
+
+  /// Its checkpoints that the configuration does not keep go; `again`: the numbers to be kept have changed.
+  void sweep(experiment_id id, bool again);
+  /// Experiments in projects that are being deleted: those that run are killed first.
+  void delete_doomed();
+
+  using commands_here = commands::list<commands::experiment_delete, commands::trial_delete, commands::trial_archive,
+                                       commands::experiment_erase_tensorboards, commands::checkpoint_remove,
+                                       commands::logs_cleanup>;
+  caf::result<command_result> on(const std::string& user, const commands::experiment_delete& x);
+  caf::result<command_result> on(const std::string& user, const commands::trial_delete& x);
+  caf::result<command_result> on(const std::string& user, const commands::trial_archive& x);
+  caf::result<command_result> on(const std::string& user, const commands::experiment_erase_tensorboards& x);
+  caf::result<command_result> on(const std::string& user, const commands::checkpoint_remove& x);
+  caf::result<command_result> on(const std::string& user, const commands::logs_cleanup& x);
+
+private:
+  struct doomed {
+    experiment_id experiment;
+    trial_id trial; ///< that goes alone; 0: the whole experiment
+    friend bool operator==(const doomed&, const doomed&) = default;
+  };
+  void delete_next();
+  void noted(const doomed& what, std::vector<cluster_fact> facts);
+  void pass_on(std::vector<cluster_fact>& facts);
+  std::string registered_in(experiment_id id, trial_id trial = {}) const;
+  void note_left(const stored_erased& seen, const std::string& by, change_done done);
+
+  actor_base<cluster_actor>* self_;
+  const cluster_setup& setup_;
+  const cluster_peers& peers_;
+  cluster_machines& machine_;
+  needs with_;
+  retention_actor retention_;
+  doomed erasing_; ///< what retention deletes now
+  bool closing_ = false;
+};
+
+} // namespace troupe

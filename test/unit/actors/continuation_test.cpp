@@ -1,0 +1,140 @@
+// What of an experiment that has ended runs again.
+
+#include "actors/cluster/accepted_config.hpp"
+#include "actors/cluster/continuation.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+constexpr time_point t0{1'700'000'000s};
+
+experiment_row ended(const std::string& searcher, experiment_state state) {
+  auto got = accept_config("entrypoint: x\nhyperparameters: {}\nsearcher: " + searcher + "\n", "mine.yaml",
+                           "/data/checkpoints", nullptr);
+  EXPECT_TRUE(got) << got.error().what;
+  experiment_row row;
+  row.id = {7};
+  row.state = state;
+  row.config = got ? got->settings : value::object();
+  return row;
+}
+trial_row trial_in(std::uint64_t id, trial_state state) {
+  trial_row row;
+  row.id = {id};
+  row.state = state;
+  return row;
+}
+continuation_terms terms() {
+  continuation_terms out;
+  out.checkpoint_dir = "/data/checkpoints";
+  out.may_use = [](const std::string&) { return true; };
+  out.slots_in = [](const std::string&) { return 4; };
+  return out;
+}
+const std::vector<trial_row> trials{trial_in(1, trial_state::completed), trial_in(2, trial_state::error),
+                                    trial_in(3, trial_state::canceled)};
+const std::string single = "{name: single, metric: loss}",
+                  random_search = "{name: random, metric: loss, max_trials: 3}",
+                  grid = "{name: grid, metric: loss}",
+                  adaptive =
+                    "{name: adaptive_asha, metric: loss, max_trials: 3, time_metric: e, max_time: 4}";
+
+TEST(Continuation, IsDecidedByTheSearcherAndWhatIsLeft) {
+  const auto done = experiment_state::completed, failed = experiment_state::error;
+  struct {
+    std::string searcher;
+    experiment_state state;
+    value overrides;
+    std::string says; ///< the trials that run again, or the refusal
+  } cases[] = {
+    {single, done, nullptr, "1 2 3 "},
+    {single, failed, "", "1 2 3 "},
+    {random_search, failed, nullptr, "2 3 "},
+    {random_search, experiment_state::canceled, " {} \n", "2 3 "},
+    {grid, failed, value::object(), "2 3 "},
+    {random_search, done, nullptr, "experiment has been completed, cannot continue this experiment"},
+    {random_search, failed, "max_restarts: 3",
+     "override config is provided and experiment is not single searcher"},
+    {grid, failed, value{{"max_restarts", 3}},
+     "override config is provided and experiment is not single searcher"},
+    {adaptive, failed, nullptr, "Unsupported searcher type provided"},
+  };
+  for (const auto& x : cases) {
+    const auto got = to_continue(ended(x.searcher, x.state), trials, x.overrides, terms(), t0);
+    std::string said;
+    if (got)
+      for (const auto id : got->trials)
+        said += to_string(id) + " ";
+    EXPECT_EQ(got ? said : got.error().what, x.says) << x.searcher;
+    if (got) {
+      EXPECT_EQ(got->id, experiment_id{7});
+      EXPECT_EQ(got->at, t0);
+      EXPECT_TRUE(got->config.is_null()) << "as before";
+    } else {
+      EXPECT_EQ(got.error().code, errc::invalid);
+    }
+  }
+}
+
+TEST(Continuation, LaysTheOverrideOverTheConfigurationAndLooksAtItAgain) {
+  const auto row = ended(single, experiment_state::error);
+  const auto with = [&](const value& overrides, const continuation_terms& how) {
+    return to_continue(row, trials, overrides, how, t0);
+  };
+  const auto changed = with("max_restarts: 3\n", terms());
+  ASSERT_TRUE(changed) << changed.error().what;
+  EXPECT_EQ(changed->config["max_restarts"], 3);
+  EXPECT_EQ(changed->config["searcher"]["name"], "single");
+
+  EXPECT_FALSE(with("searcher: {name: random, metric: loss, max_trials: 3}\n", terms()))
+    << "another searcher";
+  EXPECT_FALSE(with("workspace: w\n", terms()));
+  EXPECT_FALSE(with("nothing_known: 1\n", terms()));
+
+  auto bound = terms();
+  bound.may_use = [](const std::string&) { return false; };
+  const auto no = with("max_restarts: 3\n", bound);
+  ASSERT_FALSE(no);
+  EXPECT_NE(no.error().what.find("is not available in its workspace"), std::string::npos) << no.error().what;
+  EXPECT_TRUE(with(nullptr, bound)) << "what is not changed is not looked at again";
+
+  auto limited = terms();
+  limited.constraints = {{"resources", {{"max_slots", 2}}}};
+  EXPECT_FALSE(with("resources: {slots_per_trial: 3}\n", limited));
+
+  auto strict = terms();
+  strict.cluster = {{"pools", {{"main", {{"default", true}, {"launch_error", true}}}}}};
+  EXPECT_TRUE(with("resources: {slots_per_trial: 4}\n", strict));
+  const auto large = with("resources: {slots_per_trial: 5}\n", strict);
+  ASSERT_FALSE(large);
+  EXPECT_NE(large.error().what.find("5 slots, and pool 'main' has 4"), std::string::npos)
+    << large.error().what;
+}
+
+TEST(TooLarge, OnlyWhereThePoolRefusesWhatItDoesNotHave) {
+  const auto pools = [](bool strict) {
+    return value{{"pools", {{"main", {{"default", true}, {"launch_error", strict}}}}}};
+  };
+  const auto slots_in = [](const std::string&) { return 2; };
+  struct {
+    value slots;
+    bool strict, refused;
+  } cases[] = {
+    {2, true, false},
+    {3, true, true},
+    {3, false, false},
+    {0, true, false},
+    {value{{"min", 2}, {"max", 8}}, true, false},
+    {value{{"min", 3}, {"max", 8}}, true, true},
+  };
+  for (const auto& x : cases)
+    EXPECT_EQ(
+      too_large({{"resources", {{"slots_per_trial", x.slots}}}}, pools(x.strict), slots_in).has_value(),
+      x.refused)
+      << x.slots.dump();
+}
+
+} // namespace
+} // namespace troupe
