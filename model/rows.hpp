@@ -115,6 +115,10 @@ struct task_detail {
   std::vector<run_row> runs; ///< oldest first
 };
 
+/// Of a collection of checkpoints, whose `details` say it: the experiment that they are of, which may be
+/// gone; 0 for tasks of other kinds.
+experiment_id collected_experiment(const task_detail& of);
+
 struct trial_row {
   trial_id id;
   experiment_id experiment;

@@ -371,6 +371,7 @@ private:
     erasing_ = ordered.begin()->first;
     erase_stored all;
     all.experiment = erasing_;
+    all.by = ordered.begin()->second;
     self_->request(retention_, deletion_timeout, all)
       .then([this, id = erasing_](
               const stored_erased& x) { noted(id, machine_->ids.deleted(id, x.trials, self_->now())); },
@@ -941,7 +942,7 @@ private:
     });
     return promise;
   }
-  caf::result<command_result> on(const caller&, const commands::experiment_erase_tensorboards& x) {
+  caf::result<command_result> on(const caller& by, const commands::experiment_erase_tensorboards& x) {
     auto row = peers_.reads->experiment(x.id);
     if (!row)
       return refused({errc::not_found, "experiment '" + to_string(x.id) + "' not found"});
@@ -951,6 +952,7 @@ private:
     erase_stored files;
     files.experiment = x.id;
     files.tensorboards_only = true;
+    files.by = by.user;
     auto promise = self_->make_response_promise<command_result>();
     self_->request(retention_, deletion_timeout, files)
       .then([promise](const stored_erased&) mutable { promise.deliver(answered()); },
@@ -962,6 +964,7 @@ private:
     files.globs = x.globs;
     files.only_look = true;
     files.refresh = x.refresh;
+    files.by = by.user;
     for (const auto& glob : x.globs)
       if (auto fine = check_glob(glob); !fine)
         return refused(fine.error());
@@ -982,16 +985,19 @@ private:
     auto promise = self_->make_response_promise<command_result>();
     self_->request(retention_, deletion_timeout, files)
       .then(
-        [this, promise, files, user = by.user](const stored_erased& seen) mutable {
-          note_left(seen, user, [this, promise, files](command_result& done) mutable {
-            if (!done.got || files.refresh) {
-              promise.deliver(std::move(done));
+        [this, promise, user = by.user](const stored_erased& seen) mutable {
+          note_left(seen, user, [this, promise, tasks = seen.tasks](command_result& left) mutable {
+            if (tasks.empty()) {
+              promise.deliver(std::move(left));
               return;
             }
-            files.only_look = false;
-            self_->request(retention_, deletion_timeout, files)
-              .then([promise](const stored_erased&) mutable { promise.deliver(answered()); },
-                    [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+            erase_stored go; // what could not be noted stays, and its task ends
+            go.tasks = std::move(tasks);
+            self_->request(retention_, deletion_timeout, std::move(go))
+              .then([promise, left](const stored_erased&) mutable { promise.deliver(std::move(left)); },
+                    [promise, left](const caf::error& why) mutable {
+                      promise.deliver(left.got ? refused(from_caf(why)) : std::move(left));
+                    });
           });
         },
         [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });

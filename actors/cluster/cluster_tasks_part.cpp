@@ -190,6 +190,9 @@ result<task_detail> cluster_tasks::known(const std::string& id) const {
                                           : result<task_detail>(error{errc::not_found, ""});
   if (!row && row.error().code == errc::not_found)
     return error{errc::not_found, "task '" + id.substr(0, 100) + "' not found"};
+  if (row && parsed.kind() == task_kind::checkpoint_gc)
+    return error{errc::invalid,
+                 "task '" + id + "' removes files of checkpoints: it takes no orders, and ends by itself"};
   return row;
 }
 
@@ -419,7 +422,7 @@ void cluster_tasks::order_all(const std::vector<task_id>& ids, const std::functi
 caf::result<command_result> cluster_tasks::on(const std::string& user, const commands::task_kill& x) {
   auto row = known(x.id);
   if (!row)
-    return gone(x.id);
+    return refused(row.error());
   const auto id = row->made.id;
   const auto stop = [&](task_id one) {
     return task_call_of({one, {}}, commands::task_stop{"killed by " + user});
@@ -437,7 +440,7 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, const com
 caf::result<command_result> cluster_tasks::on(const std::string& user, const commands::task_pause& x) {
   auto row = known(x.id);
   if (!row)
-    return gone(x.id);
+    return refused(row.error());
   if (row->made.no_pause == 1)
     return refused({errc::invalid, "cannot pause task " + x.id + ": it was made with noPause"});
   if (row->made.id.kind() != task_kind::generic || row->state != task_state::active)
@@ -463,7 +466,7 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, const com
 caf::result<command_result> cluster_tasks::on(const std::string& user, const commands::task_unpause& x) {
   auto row = known(x.id);
   if (!row)
-    return gone(x.id);
+    return refused(row.error());
   if (row->state != task_state::paused && row->state != task_state::stopping_paused)
     return refused(
       {errc::invalid, "cannot unpause task " + x.id + " as it is in state " + std::string(name(row->state))});
@@ -488,7 +491,7 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, const com
 caf::result<command_result> cluster_tasks::on(const std::string& user, const commands::task_set& x) {
   auto row = known(x.id);
   if (!row)
-    return gone(x.id);
+    return refused(row.error());
   const auto limits = machine_.rules.constraints_of(row->made.workspace, "NTSC");
   if (auto fine = check_constraints({{"resources", {{"priority", x.priority}}}}, limits); !fine)
     return refused(fine.error());

@@ -116,7 +116,7 @@ private:
       return on_trial(id.trial(), what == action::view ? permission::view_experiment_metadata
                                                        : permission::update_experiment);
     const auto row = all_.other_task(id);
-    if (!row || !by_.may(permission::view_nsc, row->made.workspace))
+    if (!row || !by_.sees(*row))
       return fail("task", text);
     need(what == action::view ? permission::view_nsc : permission::update_nsc, row->made.workspace);
   }
