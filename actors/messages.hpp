@@ -290,8 +290,8 @@ struct erase_log { ///< asks the journal to erase all lines of a task that has e
   bool reports = false; ///< and what it reported
   MSGPACK_DEFINE_ARRAY(task, reports)
 };
-/// Asks for the end of what is stored: of all that an experiment has, or of its TensorBoard files alone, or
-/// of files of checkpoints.
+/// Asks for the end of what is stored: of all that an experiment has, or of its TensorBoard files alone; or
+/// for files of checkpoints in two steps: `only_look` makes tasks of it, which `tasks` then carries out.
 struct erase_stored {
   experiment_id experiment; ///< 0: only `checkpoints`; with `trial` of that alone
   bool tensorboards_only = false;
@@ -299,12 +299,15 @@ struct erase_stored {
   bool only_look = false;                      ///< nothing is erased: what would be left is answered
   bool refresh = false;                        ///< nothing is erased: what is there is answered
   trial_id trial;                              ///< one of the experiment; 0: all
-  MSGPACK_DEFINE_ARRAY(experiment, tensorboards_only, checkpoints, globs, only_look, refresh, trial)
+  std::string by;                              ///< user who ordered it
+  std::vector<task_id> tasks;                  ///< collections to carry out; all else is empty then
+  MSGPACK_DEFINE_ARRAY(experiment, tensorboards_only, checkpoints, globs, only_look, refresh, trial, by, tasks)
 };
 struct stored_erased {
   std::vector<trial_id> trials;                                    ///< of the experiment
   std::map<std::string, std::map<std::string, std::int64_t>> left; ///< by checkpoint: bytes by path
-  MSGPACK_DEFINE_ARRAY(trials, left)
+  std::vector<task_id> tasks; ///< of a look: one for each experiment of which files will go
+  MSGPACK_DEFINE_ARRAY(trials, left, tasks)
 };
 struct sweep_experiment { ///< tells retention that the experiment has ended, or that less of it is kept
   experiment_id id;

@@ -688,6 +688,31 @@ struct task_ended {
   MSGPACK_DEFINE_ARRAY(at, state, exit_code, why)
 };
 
+// ---- stream "task/UUID" of a collection of checkpoints, which has no other facts
+
+/// Files of an experiment's checkpoints are to be removed (`step` ordered), and at last that is over: done,
+/// or failed with the first reason. Both facts have the fields of the order.
+struct checkpoint_files_removed {
+  static constexpr const char* tag = "checkpoint_files_removed";
+  time_point at;
+  std::string by; ///< user who asked for it; empty: what the experiment keeps of its checkpoints said so
+  task_id id;     ///< of kind checkpoint_gc
+  deletion_step step = deletion_step::ordered;
+  experiment_id experiment;
+  std::string cause;         ///< "policy", "experiment" (it is deleted), "trial", "tensorboards" or "files"
+  std::string owner;         ///< of the experiment
+  workspace_id workspace{1}; ///< where the experiment is
+  std::string pool;          ///< the cluster's default one, for clients that want to show one
+  std::vector<std::string> checkpoints,
+    globs;                   ///< with cause "files": UUIDs, and patterns of what goes of these
+  std::uint64_t removed = 0; ///< checkpoints of which files were removed
+  std::uint64_t failed = 0;  ///< those of which a file could not be removed
+  std::string why;           ///< the first reason of a failure
+  trial_id trial;            ///< with cause "trial": it alone is deleted
+  MSGPACK_DEFINE_ARRAY(at, by, id, step, experiment, cause, owner, workspace, pool, checkpoints, globs,
+                       removed, failed, why, trial)
+};
+
 // ---- stream "allocation/N.R"
 
 struct placement { ///< the part of a gang on one agent
@@ -784,6 +809,7 @@ struct instance_changed {
 };
 
 using provider_fact = std::variant<instance_changed>;
+using collection_fact = std::variant<checkpoint_files_removed>; ///< of stream "task/UUID" of a collection
 using catalogue_fact =
   std::variant<user_changed, token_changed, configuration_changed, setting_changed>; ///< of stream "cluster"
 using place_fact = std::variant<workspace_changed, project_changed, experiment_moved,
@@ -813,20 +839,19 @@ using task_fact = std::variant<task_created, task_ready, task_active, task_pause
 using allocation_fact =
   std::variant<allocation_placed, allocation_closed, allocation_ready, allocation_yielded, allocation_gave_up,
                part_made_daemon, member_lost, allocation_resized, allocation_preempted>;
-using fact =
-  std::variant<experiment_created, agent_joined, experiment_changed, search_stepped, trial_activated,
-               trial_paused, trial_stop_ordered, run_started, checkpoint_recorded, run_ended, trial_ended,
-               trial_perturbed, allocation_placed, allocation_closed, checkpoint_changed, trial_metadata_set,
-               trial_progressed, allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon,
-               experiment_swept, member_lost, allocation_resized, agent_changed, agent_left, user_changed,
-               token_changed, configuration_changed, setting_changed, workspace_changed, project_changed,
-               template_changed, model_changed, model_version_changed, experiment_moved, experiment_described,
-               experiment_resources_changed, allocation_preempted, experiment_deleted, log_retention_changed,
-               group_changed, roles_changed, policy_changed, pool_bound, webhook_changed, webhook_event,
-               cluster_message_changed, user_setting_changed, project_visited, trial_source_declared,
-               checkpoint_described, instance_changed, experiment_continued, experiment_resumed,
-               trial_continued, log_policy_matched, task_created, task_ready, task_active, task_paused,
-               task_stop_ordered, task_prioritized, task_ended, trial_heard, trial_archived, trial_deleted>;
+using fact = std::variant<
+  experiment_created, agent_joined, experiment_changed, search_stepped, trial_activated, trial_paused,
+  trial_stop_ordered, run_started, checkpoint_recorded, run_ended, trial_ended, trial_perturbed,
+  allocation_placed, allocation_closed, checkpoint_changed, trial_metadata_set, trial_progressed,
+  allocation_ready, allocation_yielded, allocation_gave_up, part_made_daemon, experiment_swept, member_lost,
+  allocation_resized, agent_changed, agent_left, user_changed, token_changed, configuration_changed,
+  setting_changed, workspace_changed, project_changed, template_changed, model_changed, model_version_changed,
+  experiment_moved, experiment_described, experiment_resources_changed, allocation_preempted,
+  experiment_deleted, log_retention_changed, group_changed, roles_changed, policy_changed, pool_bound,
+  webhook_changed, webhook_event, cluster_message_changed, user_setting_changed, project_visited,
+  trial_source_declared, checkpoint_described, instance_changed, experiment_continued, experiment_resumed,
+  trial_continued, log_policy_matched, task_created, task_ready, task_active, task_paused, task_stop_ordered,
+  task_prioritized, task_ended, trial_heard, trial_archived, trial_deleted, checkpoint_files_removed>;
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);

@@ -78,6 +78,8 @@ const char* name(task_kind kind) {
     return "tensorboard";
   case task_kind::generic:
     return "generic";
+  case task_kind::checkpoint_gc:
+    return "checkpoint_gc";
   }
   return "trial";
 }

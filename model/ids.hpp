@@ -56,8 +56,17 @@ using run_id = strong_id<run_tag>; ///< counts from 1 within one trial
 using user_id = strong_id<user_tag>;
 
 /// What a task runs. The numbers stand in the first hex digit of its UUID: never renumber.
-enum class task_kind : std::uint8_t { trial = 0, command, notebook, shell, tensorboard, generic };
-inline constexpr task_kind newest_task_kind = task_kind::generic;
+/// checkpoint_gc alone holds no slots and is in no queue: the master itself removes files of checkpoints.
+enum class task_kind : std::uint8_t {
+  trial = 0,
+  command,
+  notebook,
+  shell,
+  tensorboard,
+  generic,
+  checkpoint_gc
+};
+inline constexpr task_kind newest_task_kind = task_kind::checkpoint_gc;
 
 /// What runs on slots: a trial, which its number names, or a task of another kind, which a random UUID names.
 /// The first hex digit of the UUID is the kind's number, so that the text and the bytes alone say what is

@@ -47,6 +47,8 @@ std::string task_name(experiment_id experiment, task_id task, std::uint32_t cont
 std::string people_name(experiment_id experiment, task_id task) {
   if (task.is_trial())
     return "Trial " + to_string(task) + " (Experiment " + to_string(experiment) + ")";
+  if (task.kind() == task_kind::checkpoint_gc)
+    return "Checkpoint GC (Experiment " + to_string(experiment) + ")";
   return name(task.kind()) + (" " + to_string(task));
 }
 

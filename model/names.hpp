@@ -13,7 +13,7 @@ namespace troupe {
 /// of trials. Other tasks are their UUID.
 /// `continued`: "-2" follows for the task that runs a trial after the second continuation; 0: the first task.
 std::string task_name(experiment_id experiment, task_id task, std::uint32_t continued = 0);
-/// "Trial 12 (Experiment 7)", "notebook UUID": for logs and lists.
+/// "Trial 12 (Experiment 7)", "Checkpoint GC (Experiment 7)", "notebook UUID": for logs and lists.
 std::string people_name(experiment_id experiment, task_id task);
 /// task_name and the run: "7.00000000-0000-4000-8000-00000000000c.3".
 std::string allocation_name(experiment_id experiment, allocation_id allocation);

@@ -51,6 +51,13 @@ std::optional<local_name> parse_local_name(std::string_view text) {
   return out;
 }
 
+experiment_id collected_experiment(const task_detail& of) {
+  if (of.made.id.kind() != task_kind::checkpoint_gc || !of.made.details.is_object())
+    return {};
+  const auto at = of.made.details.find("experiment");
+  return {at != of.made.details.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0};
+}
+
 double preempted_slot_seconds(const run_row& run, time_point now) {
   if (run.preempted.empty())
     return 0;

@@ -126,6 +126,10 @@ std::string to_string(const local_name& name);
 /// nullopt where the text is no such name. Letters of any case are taken.
 std::optional<local_name> parse_local_name(std::string_view text);
 
+/// Of a collection of checkpoints, whose `details` say it: the experiment that they are of, which may be
+/// gone; 0 for tasks of other kinds.
+experiment_id collected_experiment(const task_detail& of);
+
 struct trial_row {
   trial_id id;
   experiment_id experiment;

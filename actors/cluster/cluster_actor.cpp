@@ -421,12 +421,12 @@ private:
     if (!trials)
       return refused(trials.error());
     const auto workspace = machine_->where.workspace_id_of(row->project);
-    auto wanted = to_continue(
-      *row, *trials, x.config,
-      {setup_.checkpoint_dir, machine_->who.configuration(), machine_->rules.constraints_of(workspace),
-       [&](const std::string& pool) { return pool_takes(pool, workspace); },
-       [this](const std::string& pool) { return machine_->who.slots_in(pool); }},
-      self_->now());
+    auto wanted = to_continue(*row, *trials, x.config,
+                              {setup_.checkpoint_dir, machine_->who.configuration(),
+                               machine_->rules.constraints_of(workspace),
+                               [&](const std::string& pool) { return pool_takes(pool, workspace); },
+                               [this](const std::string& pool) { return machine_->who.slots_in(pool); }},
+                              self_->now());
     if (!wanted)
       return refused(wanted.error());
     wanted->by = by.user;

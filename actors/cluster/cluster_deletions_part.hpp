@@ -38,9 +38,9 @@ public:
   /// Experiments in projects that are being deleted: those that run are killed first.
   void delete_doomed();
 
-  using commands_here = commands::list<commands::experiment_delete, commands::trial_delete, commands::trial_archive,
-                                       commands::experiment_erase_tensorboards, commands::checkpoint_remove,
-                                       commands::logs_cleanup>;
+  using commands_here = commands::list<commands::experiment_delete, commands::trial_delete,
+                                       commands::trial_archive, commands::experiment_erase_tensorboards,
+                                       commands::checkpoint_remove, commands::logs_cleanup>;
   caf::result<command_result> on(const std::string& user, const commands::experiment_delete& x);
   caf::result<command_result> on(const std::string& user, const commands::trial_delete& x);
   caf::result<command_result> on(const std::string& user, const commands::trial_archive& x);

@@ -194,6 +194,9 @@ result<task_detail> cluster_tasks::known(const std::string& id) const {
                                           : result<task_detail>(error{errc::not_found, ""});
   if (!row && row.error().code == errc::not_found)
     return error{errc::not_found, "task '" + id.substr(0, 100) + "' not found"};
+  if (row && parsed.kind() == task_kind::checkpoint_gc)
+    return error{errc::invalid,
+                 "task '" + id + "' removes files of checkpoints: it takes no orders, and ends by itself"};
   return row;
 }
 
@@ -378,7 +381,7 @@ void cluster_tasks::order_all(const std::vector<task_id>& ids, const std::functi
 caf::result<command_result> cluster_tasks::on(const std::string& user, const commands::task_kill& x) {
   auto row = known(x.id);
   if (!row)
-    return gone(x.id);
+    return refused(row.error());
   const auto id = row->made.id;
   const auto stop = [&](task_id one) {
     return task_call_of({one, {}}, commands::task_stop{"killed by " + user});
@@ -395,7 +398,7 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, const com
 caf::result<command_result> cluster_tasks::on(const std::string& user, const commands::task_pause& x) {
   auto row = known(x.id);
   if (!row)
-    return gone(x.id);
+    return refused(row.error());
   if (const auto no = refuses_pause(member_of(*row), x.id))
     return refused(*no);
   const auto ids = paused_with(members_below(row->made.id), row->made.id);
@@ -412,7 +415,7 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, const com
 caf::result<command_result> cluster_tasks::on(const std::string& user, const commands::task_unpause& x) {
   auto row = known(x.id);
   if (!row)
-    return gone(x.id);
+    return refused(row.error());
   if (const auto no = refuses_unpause(member_of(*row), x.id))
     return refused(*no);
   const auto ids = unpaused_with(members_below(row->made.id), row->made.id); // with what was paused with it
@@ -429,7 +432,7 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, const com
 caf::result<command_result> cluster_tasks::on(const std::string& user, const commands::task_set& x) {
   auto row = known(x.id);
   if (!row)
-    return gone(x.id);
+    return refused(row.error());
   const auto limits = machine_.rules.constraints_of(row->made.workspace, "NTSC");
   if (auto fine = check_constraints({{"resources", {{"priority", x.priority}}}}, limits); !fine)
     return refused(fine.error());

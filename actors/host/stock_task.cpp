@@ -37,6 +37,8 @@ const char* type_of_task(task_kind kind) {
     return "TENSORBOARD";
   case task_kind::generic:
     return "GENERIC";
+  case task_kind::checkpoint_gc:
+    return "CHECKPOINT_GC";
   }
   return "GENERIC";
 }

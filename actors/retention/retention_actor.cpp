@@ -1,6 +1,7 @@
 #include "actors/retention/retention_actor.hpp"
 
 #include "actors/experiment/experiment_settings.hpp"
+#include "actors/retention/collections_part.hpp"
 #include "actors/retention/globs.hpp"
 #include "actors/retention/held_checkpoints.hpp"
 #include "actors/retention/retention.hpp"
@@ -22,6 +23,41 @@ namespace {
 using base = actor_base<retention_actor>;
 
 constexpr std::size_t rows_at_once = 1000;
+constexpr std::size_t pieces_at_once = 32; ///< removed between two writes of the log
+
+/// What one step of a collection removes: all that is stored under a key, or some files of it.
+struct removal_piece {
+  std::string checkpoint; ///< UUID; empty: TensorBoard files
+  std::string store, key;
+  std::vector<std::string> paths = {}; ///< none: all
+};
+
+/// Files among them that are no folders.
+std::size_t count_files(const std::map<std::string, std::int64_t>& files) {
+  return static_cast<std::size_t>(
+    std::count_if(files.begin(), files.end(), [](const auto& one) { return !one.first.ends_with('/'); }));
+}
+
+removal remove_piece(const removal_piece& piece) {
+  removal out{piece.checkpoint, 0, {}};
+  auto store = storage::open_checkpoint_store(piece.store);
+  if (!store) {
+    out.why = store.error().what;
+    return out;
+  }
+  const auto before = (*store)->list(piece.key);
+  const auto erased =
+    piece.paths.empty() ? (*store)->erase(piece.key) : (*store)->erase_files(piece.key, piece.paths);
+  std::size_t left = 0;
+  if (!erased) {
+    out.why = erased.error().what;
+    if (const auto after = (*store)->list(piece.key))
+      left = count_files(*after);
+  }
+  const auto found = before ? count_files(*before) : 0;
+  out.files = erased ? (piece.paths.empty() ? found : piece.paths.size()) : found - std::min(found, left);
+  return out;
+}
 
 /// The searcher's metric of each validation that counts, by steps.
 result<std::map<std::int64_t, double>> validations(const storage::reader& reads, const trial_row& trial,
@@ -55,8 +91,11 @@ public:
     self_->enter("retention");
     peers_ = std::move(peers);
     machine_.emplace(self_->now(), peers_.look_at_logs);
+    collections_.emplace(self_, peers_.journal, peers_.reads);
     self_->describe_by([this] { return machine_->describe(); });
     arm();
+    for (const auto& order : collections_->recover())
+      go_on(order);
     return {
       [this](const sweep_experiment& x) {
         step(sweep_asked{x.id, x.at_once ? self_->now() : due(x.id)});
@@ -73,7 +112,11 @@ public:
 private:
   // ---- checkpoints
 
-  using doomed = std::map<trial_id, std::vector<checkpoint>>; ///< superfluous checkpoints by trial
+  struct doomed {
+    std::map<trial_id, std::vector<checkpoint>> of_trials; ///< superfluous ones
+    std::vector<removal_piece> left_over; ///< what an earlier sweep has noted and left on the disk
+    task_id task;                         ///< the collection, once it is begun
+  };
 
   void step(const sweeps_event& ev) {
     auto actions = machine_->apply(ev, self_->now());
@@ -90,6 +133,40 @@ private:
     send_later(std::max<duration>(next - self_->now(), duration{0}), time_passed{});
   }
 
+  /// Of an earlier life. The deletion of an experiment or a trial is ordered again by the cluster.
+  void go_on(const checkpoint_files_removed& order) {
+    const retention_actor me{self_};
+    if (order.cause == collected_by::policy) {
+      auto row = peers_.reads->experiment(order.experiment);
+      if (row && terminal(row->state))
+        caf::anon_send(me, sweep_experiment{order.experiment, true});
+      else // it was deleted or continued
+        collections_->end(order.id, [](const result<void>&) {});
+    } else if (order.cause != collected_by::deletion && order.cause != collected_by::trial) {
+      erase_stored again;
+      again.tasks = {order.id};
+      caf::anon_send(me, std::move(again));
+    }
+  }
+
+  /// What begins a collection, but for its id and time.
+  checkpoint_files_removed order_of(experiment_id id, const char* cause, const std::string& by) const {
+    checkpoint_files_removed order;
+    order.by = by;
+    order.experiment = id;
+    order.cause = cause;
+    if (auto row = peers_.reads->experiment(id)) {
+      order.owner = row->owner;
+      if (auto projects = peers_.reads->projects())
+        for (const auto& project : *projects)
+          if (project.id == row->project)
+            order.workspace = project.workspace;
+    }
+    const auto known = peers_.reads->configuration();
+    order.pool = config::default_pool(known && *known ? (*known)->configuration : value());
+    return order;
+  }
+
   time_point due(experiment_id id) const {
     auto row = peers_.reads->experiment(id);
     return row && terminal(row->state) ? sweep_due(row->source, row->ended) : time_point{};
@@ -97,17 +174,44 @@ private:
 
   void run(const plan_sweep& x) {
     auto planned = plan(x.id);
+    if (!planned && planned.error().code == errc::not_found)
+      planned = doomed{}; // the experiment was deleted since
     if (!planned)
       return step(sweep_unplanned{x.id});
-    sweep_planned found{x.id, {}};
-    for (const auto& [trial, checkpoints] : *planned)
+    sweep_planned found{x.id, {}, !planned->left_over.empty()};
+    for (const auto& [trial, checkpoints] : planned->of_trials)
       found.trials.push_back(trial);
+    found.collects = found.collects || !found.trials.empty() ||
+                     collections_->is_open(order_of(x.id, collected_by::policy, {}));
     doomed_[x.id] = std::move(*planned);
     step(found);
   }
+  void run(const begin_collection& x) {
+    collections_->begin(order_of(x.id, collected_by::policy, {}), [this, id = x.id](result<task_id> task) {
+      if (!task)
+        return step(collection_refused{id});
+      auto& doomed = doomed_[id];
+      doomed.task = *task;
+      for (const auto& one : std::exchange(doomed.left_over, {}))
+        collections_->note(*task, remove_piece(one));
+      collections_->write_log(*task, [] {});
+      step(collection_begun{id});
+    });
+  }
   void run(const remove_files& x) {
-    for (const auto& one : doomed_[x.id][x.trial])
-      remove(one);
+    auto& doomed = doomed_[x.id];
+    for (const auto& one : doomed.of_trials[x.trial])
+      collections_->note(doomed.task, removable(one) ? remove_piece(whole(one))
+                                                     : removal{one.uuid, 0, cannot_delete(one).what});
+    collections_->write_log(doomed.task, [] {});
+  }
+  void run(const end_collection& x) {
+    collections_->end(doomed_[x.id].task, [this, id = x.id](const result<void>& done) {
+      if (done)
+        step(collection_ended{id});
+      else
+        step(collection_refused{id});
+    });
   }
   void run(const report_swept& x) {
     doomed_.erase(x.id);
@@ -130,7 +234,6 @@ private:
     });
   }
 
-  /// Also removes what an earlier sweep has noted and left on the disk.
   result<doomed> plan(experiment_id id) {
     auto experiment = peers_.reads->experiment(id);
     if (!experiment)
@@ -141,6 +244,7 @@ private:
     auto trials = peers_.reads->trials(id);
     if (!trials)
       return trials.error();
+    doomed out;
     std::vector<checkpoint_standing> all;
     std::map<std::string, checkpoint_row> rows;
     for (const auto& trial : *trials) {
@@ -155,7 +259,8 @@ private:
         return at.error();
       for (auto& row : *saved) {
         if (row.state == checkpoint_state::deleted) {
-          remove(row.saved);
+          if (removable(row.saved) && is_there(whole(row.saved)))
+            out.left_over.push_back(whole(row.saved));
           continue;
         }
         auto stands = at->find(row.saved.steps);
@@ -164,7 +269,6 @@ private:
         rows.emplace(row.saved.uuid, std::move(row));
       }
     }
-    doomed out;
     const auto unwanted = superfluous(policy, experiment->smaller_is_better, all);
     auto held = held_checkpoints(*peers_.reads, unwanted);
     if (!held)
@@ -173,7 +277,7 @@ private:
       if (held->contains(uuid))
         continue;
       auto& row = rows.at(uuid);
-      out[row.trial].push_back(std::move(row.saved));
+      out.of_trials[row.trial].push_back(std::move(row.saved));
     }
     return out;
   }
@@ -184,7 +288,7 @@ private:
     if (!first)
       return step(deletion_refused{x.id, x.trial});
     append_facts message{stream, *first, {}};
-    for (const auto& one : doomed_[x.id][x.trial])
+    for (const auto& one : doomed_[x.id].of_trials[x.trial])
       message.facts.push_back(encode(checkpoint_changed{self_->now(), one.uuid, {}, {}}));
     self_->request(peers_.journal, journal_timeout, std::move(message))
       .then(
@@ -196,83 +300,210 @@ private:
         });
   }
 
-  static void remove(const checkpoint& saved) {
-    if (!removable(saved))
-      return;
+  static removal_piece whole(const checkpoint& saved) {
     const auto place = place_of(saved);
-    if (auto store = storage::open_checkpoint_store(place.store))
-      (void)(*store)->erase(place.key); // what stays is tried at the next sweep
+    return {saved.uuid, place.store, place.key};
+  }
+  static bool is_there(const removal_piece& piece) {
+    auto store = storage::open_checkpoint_store(piece.store);
+    if (!store)
+      return true; // what is in the way is said when it is to be removed
+    const auto there = (*store)->list(piece.key);
+    return there || there.error().code != errc::not_found;
+  }
+  static error cannot_delete(const checkpoint& saved) {
+    const auto place = place_of(saved);
+    return {errc::unsupported, "checkpoint " + saved.uuid + " lies where this cluster cannot delete (" +
+                                 (place.store.empty() ? "a bucket" : place.store) + ")"};
   }
 
   // ---- what somebody wants to be gone
 
   struct erasing {
-    std::vector<trial_id> left;
+    std::vector<trial_id> left; ///< whose rows go, when the files are gone
     stored_erased done;
     caf::typed_response_promise<stored_erased> promise;
+    std::vector<checkpoint_files_removed> to_begin; ///< of a look
+    std::vector<task_id> to_carry_out;
+    task_id task; ///< at work
+    std::vector<removal_piece> pieces;
+    std::size_t removed = 0; ///< of `pieces`
+    std::string why;         ///< first failure
   };
+  using work_ptr = std::shared_ptr<erasing>;
 
   caf::result<stored_erased> erase_what(const erase_stored& x) {
-    auto work = std::make_shared<erasing>(erasing{{}, {}, self_->make_response_promise<stored_erased>()});
-    auto files = x.experiment ? erase_experiment(x, *work) : erase_checkpoints(x, work->done);
-    if (!files)
-      work->promise.deliver(to_caf(files.error()));
-    else
-      erase_rows(work);
+    auto work = std::make_shared<erasing>();
+    work->promise = self_->make_response_promise<stored_erased>();
+    if (!x.tasks.empty()) {
+      work->to_carry_out = x.tasks;
+      carry_out_next(work);
+    } else if (auto fine = x.experiment ? erase_experiment(x, work) : look_at_checkpoints(x, work); !fine)
+      work->promise.deliver(to_caf(fine.error()));
     return work->promise;
   }
 
-  result<void> erase_experiment(const erase_stored& x, erasing& work) {
+  result<void> erase_experiment(const erase_stored& x, const work_ptr& work) {
     auto experiment = peers_.reads->experiment(x.experiment);
     if (!experiment)
       return experiment.error();
     auto trials = peers_.reads->trials(x.experiment);
     if (!trials)
       return trials.error();
-    const auto policy = retention_of(experiment->config);
-    for (const auto& trial : x.tensorboards_only ? std::vector<trial_row>{} : *trials) {
-      if (x.trial && trial.id != x.trial)
-        continue;
-      auto saved = peers_.reads->checkpoints(trial.id);
-      if (!saved)
-        return saved.error();
-      for (const auto& row : *saved) {
-        const auto place = place_of(row.saved);
-        if (row.state == checkpoint_state::deleted)
-          continue;
-        if (!policy.deletes_here || !removable(row.saved))
-          return error{errc::unsupported, "checkpoint " + row.saved.uuid +
-                                            " lies where this cluster cannot "
-                                            "delete (" +
-                                            (place.store.empty() ? "a bucket" : place.store) + ")"};
-        auto store = storage::open_checkpoint_store(place.store);
-        auto erased = store ? (*store)->erase(place.key) : result<void>(store.error());
-        if (!erased)
-          return erased;
-      }
-      work.left.push_back(trial.id);
+    const auto* cause = x.tensorboards_only ? collected_by::tensorboards
+                        : x.trial           ? collected_by::trial
+                                            : collected_by::deletion;
+    auto order = order_of(x.experiment, cause, x.by);
+    order.trial = x.trial;
+    auto pieces = pieces_of(order);
+    if (!pieces)
+      return pieces.error();
+    if (!x.tensorboards_only)
+      for (const auto& trial : *trials)
+        if (!x.trial || trial.id == x.trial)
+          work->left.push_back(trial.id);
+    work->done.trials = work->left;
+    if (pieces->empty() && !collections_->is_open(order)) {
+      erase_rows(work);
+      return {};
     }
-    work.done.trials = work.left;
-    return erase_tensorboards(*experiment, x.trial);
+    work->pieces = std::move(*pieces);
+    collections_->begin(std::move(order), [this, work](result<task_id> task) {
+      if (!task) {
+        work->promise.deliver(to_caf(task.error()));
+        return;
+      }
+      work->task = *task;
+      remove_some(work);
+    });
+    return {};
+  }
+
+  /// What there is now of what the order names. Fails where it cannot be removed from here.
+  result<std::vector<removal_piece>> pieces_of(const checkpoint_files_removed& order) const {
+    if (order.cause == collected_by::request)
+      return pieces_asked_for(order);
+    auto experiment = peers_.reads->experiment(order.experiment);
+    if (!experiment)
+      return experiment.error();
+    std::vector<removal_piece> out;
+    if (order.cause == collected_by::deletion || order.cause == collected_by::trial) {
+      auto trials = peers_.reads->trials(order.experiment);
+      if (!trials)
+        return trials.error();
+      const auto policy = retention_of(experiment->config);
+      for (const auto& trial : *trials) {
+        if (order.trial && trial.id != order.trial)
+          continue;
+        auto saved = peers_.reads->checkpoints(trial.id);
+        if (!saved)
+          return saved.error();
+        for (const auto& row : *saved) {
+          if (row.state == checkpoint_state::deleted)
+            continue;
+          if (!policy.deletes_here || !removable(row.saved))
+            return cannot_delete(row.saved);
+          if (auto piece = whole(row.saved); is_there(piece))
+            out.push_back(std::move(piece));
+        }
+      }
+    }
+    if (auto boards = tensorboards_of(*experiment, order.trial); boards && is_there(*boards))
+      out.push_back(std::move(*boards));
+    return out;
   }
 
   /// They lie beside the checkpoints, as the stock client puts them. `trial`: its own alone; 0: all.
-  result<void> erase_tensorboards(const experiment_row& experiment, trial_id trial) {
+  std::optional<removal_piece> tensorboards_of(const experiment_row& experiment, trial_id trial) const {
     auto settings = experiment_settings_of(
       {experiment.id, experiment.config, {}, experiment.owner, peers_.checkpoint_dir, experiment.created});
     const auto& folder = settings ? settings->launch.checkpoint_dir : peers_.checkpoint_dir;
     if (folder.empty() || peers_.cluster_id.empty())
-      return {};
+      return std::nullopt;
     const auto all = "directory:" + folder + "/" + peers_.cluster_id + "/tensorboard/experiment";
-    auto store =
-      storage::open_checkpoint_store(trial ? all + "/" + to_string(experiment.id) + "/trial" : all);
-    return store ? (*store)->erase(trial ? to_string(trial) : to_string(experiment.id))
-                 : result<void>(store.error());
+    if (trial)
+      return removal_piece{{}, all + "/" + to_string(experiment.id) + "/trial", to_string(trial)};
+    return removal_piece{{}, all, to_string(experiment.id)};
   }
 
-  static bool goes(const erase_stored& x, const std::string& path) {
-    bool out = x.globs.empty();
-    for (const auto& glob : x.globs)
+  /// What is noted as gone and still there.
+  result<std::vector<removal_piece>> pieces_asked_for(const checkpoint_files_removed& order) const {
+    std::vector<removal_piece> out;
+    for (const auto& uuid : order.checkpoints) {
+      auto row = peers_.reads->checkpoint(uuid);
+      if (!row && row.error().code == errc::not_found)
+        continue; // its experiment was deleted since
+      if (!row)
+        return row.error();
+      if (!removable(row->saved))
+        return cannot_delete(row->saved);
+      auto piece = whole(row->saved);
+      if (!row->saved.files.empty()) {
+        auto store = storage::open_checkpoint_store(piece.store);
+        if (!store)
+          return store.error();
+        auto there = (*store)->list(piece.key);
+        if (!there)
+          return there.error();
+        for (const auto& [path, bytes] : *there)
+          if (goes(order.globs, path) && !row->saved.files.contains(path))
+            piece.paths.push_back(path);
+        if (piece.paths.empty())
+          continue;
+      }
+      out.push_back(std::move(piece));
+    }
+    return out;
+  }
+
+  void remove_some(const work_ptr& work) {
+    for (std::size_t i = 0; i < pieces_at_once && work->removed < work->pieces.size(); ++i) {
+      const auto one = remove_piece(work->pieces[work->removed++]);
+      if (work->why.empty())
+        work->why = one.why;
+      collections_->note(work->task, one);
+    }
+    collections_->write_log(work->task, [this, work] {
+      if (work->removed < work->pieces.size())
+        remove_some(work);
+      else
+        end_task(work);
+    });
+  }
+  void end_task(const work_ptr& work) {
+    collections_->end(work->task, [this, work](const result<void>& done) {
+      if (!done && work->why.empty())
+        work->why = done.error().what;
+      if (!work->to_carry_out.empty())
+        carry_out_next(work);
+      else if (!work->why.empty())
+        work->promise.deliver(to_caf({errc::io, work->why}));
+      else
+        erase_rows(work);
+    });
+  }
+
+  void carry_out_next(const work_ptr& work) {
+    work->task = work->to_carry_out.back();
+    work->to_carry_out.pop_back();
+    work->removed = 0;
+    work->pieces.clear();
+    if (const auto order = collections_->order(work->task)) {
+      auto pieces = pieces_of(*order);
+      if (pieces)
+        work->pieces = std::move(*pieces);
+      else {
+        if (work->why.empty())
+          work->why = pieces.error().what;
+        collections_->note(work->task, {{}, 0, pieces.error().what});
+      }
+    }
+    remove_some(work);
+  }
+
+  static bool goes(const std::vector<std::string>& globs, const std::string& path) {
+    bool out = globs.empty();
+    for (const auto& glob : globs)
       out = out || matches_glob(glob, path);
     return out && !path.ends_with('/');
   }
@@ -299,52 +530,69 @@ private:
     return out;
   }
 
-  /// Looked at first, then noted by the cluster, then erased: what is noted as gone and still there.
-  result<void> erase_checkpoints(const erase_stored& x, stored_erased& done) {
+  /// Looked at first, then noted by the cluster, then erased: what is noted as gone and still there. The
+  /// tasks that will erase it are begun here, so that a fall of the master in between leaves nothing half
+  /// done.
+  result<void> look_at_checkpoints(const erase_stored& x, const work_ptr& work) {
+    std::map<experiment_id, std::vector<std::string>> going;
     for (const auto& uuid : x.checkpoints) {
       auto row = peers_.reads->checkpoint(uuid);
       if (!row)
         return row.error();
       if (!removable(row->saved))
-        return error{errc::unsupported, "checkpoint " + uuid + " lies where this cluster cannot delete"};
+        return cannot_delete(row->saved);
+      auto& left = work->done.left[uuid];
       if (x.refresh) {
         auto there = refreshed(row->saved);
         if (!there)
           return there.error();
-        done.left[uuid] = std::move(*there);
+        left = std::move(*there);
         continue;
       }
-      if (x.only_look) {
-        auto& left = done.left[uuid] = row->saved.files;
-        std::erase_if(left, [&](const auto& one) { return goes(x, one.first); });
-        if (std::all_of(left.begin(), left.end(), [](const auto& one) { return one.first.ends_with('/'); }))
-          left.clear(); // folders alone are no checkpoint
-        continue;
-      }
-      const auto place = place_of(row->saved);
-      auto store = storage::open_checkpoint_store(place.store);
-      if (!store)
-        return store.error();
-      if (row->saved.files.empty()) {
-        if (auto erased = (*store)->erase(place.key); !erased)
-          return erased;
-        continue;
-      }
-      auto there = (*store)->list(place.key);
-      if (!there)
-        return there.error();
-      std::vector<std::string> doomed;
-      for (const auto& [path, bytes] : *there)
-        if (goes(x, path) && !row->saved.files.contains(path))
-          doomed.push_back(path);
-      if (auto erased = (*store)->erase_files(place.key, doomed); !erased)
-        return erased;
+      left = row->saved.files;
+      std::erase_if(left, [&](const auto& one) { return goes(x.globs, one.first); });
+      if (std::all_of(left.begin(), left.end(), [](const auto& one) { return one.first.ends_with('/'); }))
+        left.clear(); // folders alone are no checkpoint
+      if (left != row->saved.files || holds_any(row->saved, x.globs))
+        going[row->experiment].push_back(uuid);
     }
+    for (auto& [id, uuids] : going) {
+      auto& order = work->to_begin.emplace_back(order_of(id, collected_by::request, x.by));
+      order.checkpoints = std::move(uuids);
+      order.globs = x.globs;
+    }
+    begin_next(work);
     return {};
+  }
+  /// Whether a file is there that a pattern matches, noted or not.
+  static bool holds_any(const checkpoint& saved, const std::vector<std::string>& globs) {
+    const auto place = place_of(saved);
+    auto store = storage::open_checkpoint_store(place.store);
+    auto there =
+      store ? (*store)->list(place.key) : result<std::map<std::string, std::int64_t>>(store.error());
+    return there &&
+           std::any_of(there->begin(), there->end(), [&](const auto& one) { return goes(globs, one.first); });
+  }
+  void begin_next(const work_ptr& work) {
+    if (work->to_begin.empty()) {
+      work->promise.deliver(work->done);
+      return;
+    }
+    auto order = std::move(work->to_begin.back());
+    work->to_begin.pop_back();
+    collections_->begin(std::move(order), [this, work](result<task_id> task) {
+      if (task) {
+        work->done.tasks.push_back(*task);
+        return begin_next(work);
+      }
+      for (const auto begun : work->done.tasks) // nothing was noted: they have nothing to do
+        collections_->end(begun, [](const result<void>&) {});
+      work->promise.deliver(to_caf(task.error()));
+    });
   }
 
   /// Lines and reports of the trials, one after the other.
-  void erase_rows(const std::shared_ptr<erasing>& work) {
+  void erase_rows(const work_ptr& work) {
     if (work->left.empty()) {
       work->promise.deliver(work->done);
       return;
@@ -428,6 +676,7 @@ private:
   base* self_;
   retention_peers peers_;
   std::optional<sweeps> machine_;
+  std::optional<collections> collections_;
   std::map<experiment_id, doomed> doomed_; ///< of the sweeps at work
   std::optional<time_point> armed_;
 };

@@ -14,9 +14,9 @@ std::vector<sweeps_action> sweeps::apply(const sweeps_event& ev, time_point now)
 }
 
 void sweeps::on(out& o, const sweep_asked& ev, time_point now) {
-  auto [it, fresh] = sweeps_.try_emplace(ev.id, sweep{ev.due, false, {}, 0});
+  auto [it, fresh] = sweeps_.try_emplace(ev.id, sweep{ev.due});
   auto& x = it->second;
-  if (x.at_work)
+  if (x.at != stage::waiting)
     return;
   x.due = fresh ? ev.due : std::min(x.due, ev.due);
   if (x.due <= now)
@@ -24,21 +24,48 @@ void sweeps::on(out& o, const sweep_asked& ev, time_point now) {
 }
 
 void sweeps::begin(out& o, experiment_id id, sweep& x) {
-  x.at_work = true;
+  x.at = stage::planning;
   o.push_back(plan_sweep{id});
 }
 
+sweeps::sweep* sweeps::at_stage(experiment_id id, stage at) {
+  auto it = sweeps_.find(id);
+  return it != sweeps_.end() && it->second.at == at ? &it->second : nullptr;
+}
+
 void sweeps::on(out& o, const sweep_planned& ev, time_point) {
-  auto it = sweeps_.find(ev.id);
-  if (it == sweeps_.end() || !it->second.at_work || !it->second.left.empty())
+  auto* x = at_stage(ev.id, stage::planning);
+  if (!x)
     return;
-  it->second.left = ev.trials;
-  next(o, ev.id);
+  if (!ev.collects)
+    return finish(o, ev.id);
+  x->left = ev.trials;
+  x->at = stage::beginning;
+  o.push_back(begin_collection{ev.id});
 }
 
 void sweeps::on(out&, const sweep_unplanned& ev, time_point now) {
-  if (auto it = sweeps_.find(ev.id); it != sweeps_.end() && it->second.at_work)
-    put_off(it->second, now);
+  if (auto* x = at_stage(ev.id, stage::planning))
+    put_off(*x, now);
+}
+
+void sweeps::on(out& o, const collection_begun& ev, time_point) {
+  auto* x = at_stage(ev.id, stage::beginning);
+  if (!x)
+    return;
+  x->at = stage::noting;
+  next(o, ev.id);
+}
+
+void sweeps::on(out& o, const collection_ended& ev, time_point) {
+  if (at_stage(ev.id, stage::ending))
+    finish(o, ev.id);
+}
+
+void sweeps::on(out&, const collection_refused& ev, time_point now) {
+  for (const auto at : {stage::beginning, stage::ending})
+    if (auto* x = at_stage(ev.id, at))
+      return put_off(*x, now);
 }
 
 /// One trial after the other.
@@ -49,15 +76,18 @@ void sweeps::next(out& o, experiment_id id) {
     o.push_back(note_deletion{id, x.left.back()});
     return;
   }
+  x.at = stage::ending;
+  o.push_back(end_collection{id});
+}
+
+void sweeps::finish(out& o, experiment_id id) {
   sweeps_.erase(id);
   o.push_back(report_swept{id});
 }
 
 sweeps::sweep* sweeps::noting(experiment_id id, trial_id trial) {
-  auto it = sweeps_.find(id);
-  if (it == sweeps_.end() || it->second.left.empty() || it->second.left.back() != trial)
-    return nullptr;
-  return &it->second;
+  auto* x = at_stage(id, stage::noting);
+  return x && !x->left.empty() && x->left.back() == trial ? x : nullptr;
 }
 
 void sweeps::on(out& o, const deletion_noted& ev, time_point) {
@@ -80,11 +110,11 @@ void sweeps::on(out& o, const deletion_refused& ev, time_point now) {
 }
 
 /// What is left is planned anew then.
-void sweeps::put_off(sweep& x, time_point now) { x = {now + pause, false, {}, 0}; }
+void sweeps::put_off(sweep& x, time_point now) { x = {now + pause}; }
 
 void sweeps::on(out& o, const time_passed&, time_point now) {
   for (auto& [id, x] : sweeps_)
-    if (!x.at_work && x.due <= now)
+    if (x.at == stage::waiting && x.due <= now)
       begin(o, id, x);
   if (look_at_ <= now) {
     look_at_ = now + look_every_;
@@ -95,7 +125,7 @@ void sweeps::on(out& o, const time_passed&, time_point now) {
 time_point sweeps::deadline() const {
   auto next = look_at_;
   for (const auto& [id, x] : sweeps_)
-    if (!x.at_work)
+    if (x.at == stage::waiting)
       next = std::min(next, x.due);
   return next;
 }
@@ -103,7 +133,8 @@ time_point sweeps::deadline() const {
 value sweeps::describe() const {
   value all = value::object();
   for (const auto& [id, x] : sweeps_)
-    all[to_string(id)] = {{"at_work", x.at_work}, {"due", to_rfc3339(x.due)}, {"trials_left", x.left.size()}};
+    all[to_string(id)] = {
+      {"at_work", x.at != stage::waiting}, {"due", to_rfc3339(x.due)}, {"trials_left", x.left.size()}};
   return {{"sweeps", all}, {"look_at_logs", to_rfc3339(look_at_)}};
 }
 

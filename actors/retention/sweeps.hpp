@@ -19,8 +19,18 @@ struct sweep_asked {
 struct sweep_planned {
   experiment_id id;
   std::vector<trial_id> trials; ///< with superfluous checkpoints
+  bool collects = false;        ///< there is something to note or to remove, or an open collection to end
 };
 struct sweep_unplanned { ///< storage could not be read
+  experiment_id id;
+};
+struct collection_begun { ///< durable: people see that files go
+  experiment_id id;
+};
+struct collection_ended { ///< durable
+  experiment_id id;
+};
+struct collection_refused { ///< its begin or its end
   experiment_id id;
 };
 struct deletion_noted { ///< durable: the checkpoints of this trial are deleted
@@ -33,10 +43,17 @@ struct deletion_refused {
   bool taken = false; ///< another append took the number: a new try may succeed at once
 };
 using sweeps_event =
-  std::variant<sweep_asked, sweep_planned, sweep_unplanned, deletion_noted, deletion_refused, time_passed>;
+  std::variant<sweep_asked, sweep_planned, sweep_unplanned, collection_begun, collection_ended,
+               collection_refused, deletion_noted, deletion_refused, time_passed>;
 
 // Actions.
 struct plan_sweep { ///< answered by sweep_planned or sweep_unplanned
+  experiment_id id;
+};
+struct begin_collection { ///< answered by collection_begun or collection_refused
+  experiment_id id;
+};
+struct end_collection { ///< answered by collection_ended or collection_refused
   experiment_id id;
 };
 struct note_deletion { ///< answered by deletion_noted or deletion_refused
@@ -51,13 +68,15 @@ struct report_swept {
   experiment_id id;
 };
 struct look_at_logs {};
-using sweeps_action = std::variant<plan_sweep, note_deletion, remove_files, report_swept, look_at_logs>;
+using sweeps_action = std::variant<plan_sweep, begin_collection, note_deletion, remove_files, end_collection,
+                                   report_swept, look_at_logs>;
 
 /// Not thread-safe: one actor owns it. Soft state: after a start its owner asks again for all that is not
 /// swept. One experiment:
 ///
-///   waiting --due--> planned --each trial noted--> swept
-///      ^-- what could not be read or noted waits a minute --|
+///   waiting --due--> planning --begun--> noting --each trial noted--> ending --ended--> swept
+///      ^                |-- nothing to collect -----------------------------------------^
+///      |-- what could not be read or noted waits a minute, and is planned anew --|
 class sweeps {
 public:
   static constexpr int most_tries = 5;   ///< of one append, at once
@@ -72,21 +91,27 @@ public:
   value describe() const;      ///< the state, for people
 
 private:
+  enum class stage { waiting, planning, beginning, noting, ending };
   struct sweep {
     time_point due;
-    bool at_work = false;
-    std::vector<trial_id> left; ///< not yet noted; the last one is being noted
+    stage at = stage::waiting;
+    std::vector<trial_id> left = {}; ///< not yet noted; the last one is being noted
     int tries = 0;
   };
   using out = std::vector<sweeps_action>;
   void on(out& o, const sweep_asked& ev, time_point now);
   void on(out& o, const sweep_planned& ev, time_point now);
   void on(out& o, const sweep_unplanned& ev, time_point now);
+  void on(out& o, const collection_begun& ev, time_point now);
+  void on(out& o, const collection_ended& ev, time_point now);
+  void on(out& o, const collection_refused& ev, time_point now);
   void on(out& o, const deletion_noted& ev, time_point now);
   void on(out& o, const deletion_refused& ev, time_point now);
   void on(out& o, const time_passed& ev, time_point now);
   void begin(out& o, experiment_id id, sweep& x);
   void next(out& o, experiment_id id);
+  void finish(out& o, experiment_id id);
+  sweep* at_stage(experiment_id id, stage at);
   sweep* noting(experiment_id id, trial_id trial);
   static void put_off(sweep& x, time_point now);
 

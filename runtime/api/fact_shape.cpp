@@ -157,6 +157,19 @@ value shape(const trial_deleted& x) {
           {"step", name(x.step)},
           {"why", x.why}};
 }
+value shape(const checkpoint_files_removed& x) {
+  return {{"by", x.by},
+          {"id", to_string(x.id)},
+          {"step", name(x.step)},
+          {"experiment", x.experiment.value},
+          {"cause", x.cause},
+          {"checkpoints", x.checkpoints},
+          {"globs", x.globs},
+          {"removed", x.removed},
+          {"failed", x.failed},
+          {"why", x.why},
+          {"trial", x.trial.value}};
+}
 value shape(const log_retention_changed& x) {
   return {{"by", x.by}, {"experiment", x.experiment.value}, {"trial", x.trial.value}, {"days", x.days}};
 }

@@ -117,7 +117,7 @@ private:
                                   : what == action::remove ? permission::delete_experiment
                                                            : permission::update_experiment);
     const auto row = all_.other_task(id);
-    if (!row || !by_.may(permission::view_nsc, row->made.workspace))
+    if (!row || !by_.sees(*row))
       return fail("task", text);
     need(what == action::view ? permission::view_nsc : permission::update_nsc, row->made.workspace);
   }

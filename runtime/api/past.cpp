@@ -235,6 +235,8 @@ result<value> waiting_in(const storage::reader& then, const std::optional<value>
     return open.error();
   std::vector<std::pair<time_point, value>> all;
   for (const auto& task : *open) {
+    if (task.id.kind() == task_kind::checkpoint_gc) // it is in no queue
+      continue;
     auto runs = then.runs(task.id);
     if (!runs)
       return runs.error();

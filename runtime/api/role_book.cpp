@@ -107,6 +107,19 @@ workspace_id role_book::workspace_of(experiment_id id) {
   return value_of(projects_, row->project);
 }
 
+bool viewer::sees(const task_detail& row) const {
+  if (row.made.id == task)
+    return true;
+  if (row.made.id.kind() != task_kind::checkpoint_gc)
+    return may(authority::permission::view_nsc, row.made.workspace);
+  const auto collected = collected_experiment(row);
+  if (owns(collected))
+    return true;
+  const auto in = book->workspace_of(collected);
+  return in ? may(authority::permission::view_experiment_metadata, in)
+            : may(authority::permission::view_workspace, row.made.workspace);
+}
+
 bool role_book::has_admin() {
   const std::scoped_lock lock(mutex_);
   catch_up();

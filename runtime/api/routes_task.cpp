@@ -68,7 +68,7 @@ result<value> context_directory(const call& c) {
     return task.error().code == errc::not_found
              ? error{errc::not_found, "task '" + std::string(c.named("taskId")) + "' not found"}
              : task.error();
-  if (!task->experiment)
+  if (!task->id.is_trial())
     return value{{"b64Tgz", ""}};
   auto experiment = c.parts->storage->experiment(task->experiment);
   if (!experiment)

@@ -55,7 +55,7 @@ result<void> add_waiting(const call& c, step_means& waiting) {
   for (const auto& task : *open) {
     auto runs = c.parts->storage->runs(task.id);
     if (!runs || runs->empty() || !runs->back().on.empty() || runs->back().ended != time_point{} ||
-        !task.experiment)
+        !task.id.is_trial())
       continue;
     auto [slots, fresh] = known.try_emplace(task.experiment);
     if (fresh)

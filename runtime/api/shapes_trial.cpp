@@ -330,6 +330,8 @@ static const char* task_type(task_kind kind) {
     return "TASK_TYPE_TENSORBOARD";
   case task_kind::generic:
     return "TASK_TYPE_GENERIC";
+  case task_kind::checkpoint_gc:
+    return "TASK_TYPE_CHECKPOINT_GC";
   }
   return "TASK_TYPE_UNSPECIFIED";
 }
@@ -338,12 +340,13 @@ value allocation_shape(const task_row& row, const run_row& run) {
   int slots = 0;
   for (const auto& part : run.on)
     slots += static_cast<int>(part.slots.size());
+  const bool placed = !run.on.empty() || row.id.kind() == task_kind::checkpoint_gc; // the master runs that
   value x = {{"allocationId", allocation_name(row.experiment, {row.id, run.run})},
              {"taskId", task_name(row.experiment, row.id, continuation_of(row.continued, run.run))},
              {"state", is_set(run.ended) ? "STATE_TERMINATED"
-                       : run.on.empty()  ? "STATE_QUEUED"
-                                         : "STATE_RUNNING"},
-             {"isReady", !run.on.empty() && !is_set(run.ended)},
+                       : placed          ? "STATE_RUNNING"
+                                         : "STATE_QUEUED"},
+             {"isReady", placed && !is_set(run.ended)},
              {"slots", slots},
              {"startTime", to_rfc3339(run.started)}};
   if (is_set(run.ended)) {

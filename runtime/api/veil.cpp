@@ -227,9 +227,7 @@ private:
     return by_.owns(row.id) ||
            by_.may(permission::view_experiment_metadata, by_.book->workspace_of(row.project));
   }
-  bool shown(const task_detail& row) const {
-    return row.made.id == by_.task || by_.may(permission::view_nsc, row.made.workspace);
-  }
+  bool shown(const task_detail& row) const { return by_.sees(row); }
   bool shown(const task_row& row) const {
     if (row.id == by_.task)
       return true;
@@ -273,7 +271,7 @@ bool sees(const viewer& by, const storage::reader& all, const storage::committed
       return true;
     if (!id.is_trial()) {
       const auto row = all.other_task(id);
-      return row && by.may(permission::view_nsc, row->made.workspace);
+      return row && by.sees(*row);
     }
     const auto row = all.task(id);
     return row && by.sees(row->experiment);

@@ -15,9 +15,15 @@ value detail(const task_detail& task, const char* key) {
 
 const run_row* newest(const task_detail& task) { return task.runs.empty() ? nullptr : &task.runs.back(); }
 
-bool holds_slots(const task_detail& task) {
+/// The master runs a collection of checkpoints, on no slots.
+bool is_running(const task_detail& task) {
   const auto* run = newest(task);
-  return run && run->ended == time_point{} && !run->on.empty();
+  return run && run->ended == time_point{} &&
+         (!run->on.empty() || task.made.id.kind() == task_kind::checkpoint_gc);
+}
+
+bool has_service(task_kind kind) {
+  return kind == task_kind::notebook || kind == task_kind::shell || kind == task_kind::tensorboard;
 }
 
 /// The account that it runs as, as far as the master knows it: that of its owner, else that of this process.
@@ -51,12 +57,12 @@ std::string work_state(const task_detail& task) {
     return "STATE_TERMINATED";
   if (task.state == task_state::stopping_canceled || task.state == task_state::stopping_paused)
     return "STATE_TERMINATING";
-  return holds_slots(task) ? "STATE_RUNNING" : "STATE_QUEUED";
+  return is_running(task) ? "STATE_RUNNING" : "STATE_QUEUED";
 }
 
 std::string service_address(const task_detail& task, const accounts& users, bool with_token) {
   const auto kind = task.made.id.kind();
-  if (kind == task_kind::command || kind == task_kind::generic)
+  if (!has_service(kind))
     return {};
   auto address = "/proxy/" + to_string(task.made.id) + "/";
   if (kind == task_kind::notebook && with_token)
@@ -127,12 +133,12 @@ value own_work_shape(const task_detail& task, time_point now) {
     made.config.is_object() ? made.config.value(value::json_pointer("/resources/slots"), value(0)) : value(0);
   const bool live = !terminal(task.state);
   const auto kind = made.id.kind();
-  const bool has_service = kind != task_kind::command && kind != task_kind::generic;
+  const bool serves = has_service(kind);
   value out{{"id", to_string(made.id)},
             {"kind", name(kind)},
             {"name", made.name},
             {"state", name(task.state)},
-            {"running", holds_slots(task)},
+            {"running", is_running(task)},
             {"owner", made.owner},
             {"workspace", made.workspace.value},
             {"pool", made.pool},
@@ -141,7 +147,7 @@ value own_work_shape(const task_detail& task, time_point now) {
             {"created", to_rfc3339(made.at)},
             {"started", run && run->placed != time_point{} ? value(to_rfc3339(run->placed)) : value()},
             {"ended", live ? value() : value(to_rfc3339(task.ended))},
-            {"ready", has_service ? live && task.ready : live && holds_slots(task)},
+            {"ready", serves ? live && task.ready : live && is_running(task)},
             {"idle", live && task.ready && task.active != time_point{}
                        ? value(std::chrono::duration<double>(now - task.active).count())
                        : value()},
@@ -149,7 +155,7 @@ value own_work_shape(const task_detail& task, time_point now) {
             {"why", task.why},
             {"runs", task.runs.size()},
             {"parent", made.parent ? value(to_string(made.parent)) : value()},
-            {"address", has_service ? value("/proxy/" + to_string(made.id) + "/") : value()}};
+            {"address", serves ? value("/proxy/" + to_string(made.id) + "/") : value()}};
   add_log_policy(out, task.log_policy);
   return out;
 }
@@ -179,8 +185,7 @@ void add_other(value& shape, const task_detail& task) {
   }
   add_log_policy(shape, task.log_policy);
   shape["config"] = to_json(config::without_secrets(made.config));
-  const auto kind = made.id.kind();
-  if (kind != task_kind::command && kind != task_kind::generic) // its service has to say so
+  if (has_service(made.id.kind())) // it has to say so
     for (auto& run : shape["allocations"])
       run["isReady"] = run["isReady"] == true && task.ready;
 }

@@ -1,5 +1,6 @@
 // Facts to what every task has: whose it is, and which of its runs is open.
 
+#include "model/names.hpp"
 #include "storage/projections/projections.hpp"
 
 #include <algorithm>
@@ -140,6 +141,50 @@ void on(const log_policy_matched& x, const subject& of, tables& rows) {
     return;
   if (auto* state = rows.task_states.change(of.task)) // a trial's stands in its own row
     state->log_policy = x.policy;
+}
+
+/// A collection of checkpoints is a task with one run, which holds no slots.
+void on(const checkpoint_files_removed& x, const subject&, tables& rows) {
+  if (x.step == deletion_step::ordered) {
+    const auto* workspace = rows.workspaces.find(x.workspace);
+    auto& row = rows.tasks.make(x.id);
+    row.id = x.id;
+    row.experiment = x.experiment;
+    row.owner = x.owner;
+    row.workspace = workspace ? workspace->name : "Uncategorized";
+    row.created = x.at;
+    row.run = {1};
+    row.open = true;
+    auto& made = rows.made_tasks.make(x.id);
+    made.at = x.at;
+    made.id = x.id;
+    made.owner = x.owner;
+    made.name = people_name(x.experiment, x.id);
+    made.workspace = x.workspace;
+    made.config = value::object();
+    made.pool = x.pool;
+    made.details = {{"experiment", x.experiment.value}, {"cause", x.cause}, {"by", x.by}};
+    auto& run = rows.task_states.make(x.id).runs.emplace_back();
+    run.run = {1};
+    run.started = x.at;
+    return;
+  }
+  if (auto* row = rows.tasks.change(x.id)) {
+    row->open = false;
+    row->ended = x.at;
+  }
+  auto* state = rows.task_states.change(x.id);
+  if (!state || state->runs.empty())
+    return;
+  const bool done = x.step == deletion_step::done;
+  state->state = done ? task_state::completed : task_state::error;
+  state->why = x.why;
+  state->ended = x.at;
+  state->exit_code = done ? 0 : 1;
+  auto& run = state->runs.back();
+  run.ended = x.at;
+  run.why = done ? end::completed : end::failed;
+  run.detail = x.why;
 }
 
 void on(const trial_ended& x, const subject& of, tables& rows) {

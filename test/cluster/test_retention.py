@@ -1,4 +1,5 @@
-"""What is kept of an experiment that has ended: checkpoints by its policy, logs by its days, also through kill -9."""
+"""What is kept of an experiment that has ended: checkpoints by its policy, logs by its days, also through kill -9; and the task of
+type CHECKPOINT_GC as which the stock client sees that files go."""
 
 import pathlib
 
@@ -136,3 +137,106 @@ def test_logs_go_after_the_time_of_the_cluster_unless_the_experiment_says_otherw
     assert cluster.cli("experiment", "logs", str(mine)).stdout.count("trained with") == 2
     file.write_text("troupe: 1\ncluster: {log_retention: never}\n")
     cluster.cli("apply", "--yes", str(file))
+
+
+def stock(cluster):
+    """The stock client's own bindings, and a session of the administrator."""
+    bindings = pytest.importorskip("determined.common.api.bindings")
+    from determined.common import api
+    stranger = api.UnauthSession(cluster.url(), cert=None)
+    login = bindings.post_Login(stranger, body=bindings.v1LoginRequest(username="admin", password="", isHashed=True))
+    return bindings, api.Session(cluster.url(), "admin", login.token, None)
+
+
+def collection(b, session, id):
+    """Its summary in the list of tasks, or None."""
+    found = [one for one in b.get_GetTasks(session).allocationIdToSummary.values() if one.name == f"Checkpoint GC (Experiment {id})"]
+    assert len(found) < 2
+    return found[0] if found else None
+
+
+def ended(b, session, task):
+    return wait_for(lambda: (got := b.get_GetTask(session, taskId=task).task).endTime and got, 120, 0.1)
+
+
+def log_of(b, session, task):
+    return "".join(line.message for line in b.get_TaskLogs(session, taskId=task))
+
+
+def fill(cluster, files=4000):
+    """Makes checkpoints large enough that their end takes a while; tells how many files each has."""
+    counts = {}
+    for uuid in folders(cluster):
+        folder = cluster.root / "saved" / uuid
+        for number in range(files):
+            (folder / f"more-{number}").touch()
+        counts[uuid] = sum(path.is_file() for path in folder.rglob("*"))
+    return counts
+
+
+def test_the_deletion_of_an_experiment_is_a_task_with_a_log(cluster):
+    b, admin = stock(cluster)
+    id = submit(cluster, "save_trial_best: 9, save_trial_latest: 9")
+    counts = fill(cluster)
+    assert len(counts) == 10 and collection(b, admin, id) is None
+    b.delete_DeleteExperiment(admin, experimentId=id)
+    running = wait_for(lambda: collection(b, admin, id), 60, 0.01)
+    assert running.slotsNeeded == 0 and running.resources == []
+    assert b.get_GetActiveTasksCount(admin).to_json() == {"commands": 0, "notebooks": 0, "shells": 0, "tensorboards": 0}
+    task = ended(b, admin, running.taskId)
+    assert task.taskType == b.v1TaskType.CHECKPOINT_GC and task.taskId == running.taskId
+    assert [one.allocationId for one in task.allocations] == [running.allocationId]
+    assert task.allocations[0].state.value == "STATE_TERMINATED" and task.allocations[0].endTime
+    text = log_of(b, admin, running.taskId)
+    for uuid, files in counts.items():
+        assert f"Checkpoint {uuid}: {files} files removed" in text
+    assert f"Removes all checkpoints of experiment {id}, which is deleted, as admin asked" in text and "Files of 10 checkpoints removed" in text
+    fields = list(b.get_TaskLogsFields(admin, taskId=running.taskId))
+    assert [one.sources for one in fields] == [["master"]]
+    assert collection(b, admin, id) is None and folders(cluster) == []
+    wait_for(lambda: cluster.call(f"/api/v1/experiments/{id}")[0] == 404, 60)
+    assert b.get_GetTask(admin, taskId=running.taskId).task.endTime and log_of(b, admin, running.taskId) == text, "also when it is gone"
+    code, refusal = cluster.call(f"/api/v1/tasks/{running.taskId}/kill", {"taskId": running.taskId})
+    assert code == 400 and "ends by itself" in json.dumps(refusal)
+    steps = cluster.facts("checkpoint_files_removed")
+    assert [(one["id"], one["step"], one["by"], one["cause"], one["removed"]) for one in steps] == [
+        (running.taskId, "ordered", "admin", "experiment", 0), (running.taskId, "done", "admin", "experiment", 10)]
+    audit = [row for row in cluster.json("events", "--kind", "audit") if row["type"] == "checkpoint_files_removed"]
+    assert [row["fields"]["by"] for row in audit] == ["admin", "admin"]
+
+
+def test_a_deletion_goes_on_as_the_same_task_after_kill_9(cluster):
+    b, admin = stock(cluster)
+    id = submit(cluster, "save_trial_best: 9, save_trial_latest: 9")
+    fill(cluster)
+    b.delete_DeleteExperiment(admin, experimentId=id)
+    running = wait_for(lambda: collection(b, admin, id), 60, 0.01)
+    cluster.kill_node()
+    cluster.up()
+    b, admin = stock(cluster)
+    ended(b, admin, running.taskId)
+    assert folders(cluster) == []
+    text = log_of(b, admin, running.taskId)
+    assert "The master was restarted; continues to remove all checkpoints" in text and "checkpoints removed" in text
+    wait_for(lambda: cluster.call(f"/api/v1/experiments/{id}")[0] == 404, 60)
+    steps = cluster.facts("checkpoint_files_removed")
+    assert [(one["id"], one["step"]) for one in steps] == [(running.taskId, "ordered"), (running.taskId, "done")]
+
+
+def test_what_a_policy_or_a_user_removes_is_a_task_too(cluster):
+    b, admin = stock(cluster)
+    id = submit(cluster, "save_trial_best: 1, save_trial_latest: 0, save_experiment_best: 0")
+    wait_for(lambda: kept(cluster, id) == [[2], [3]], 20, what=lambda: kept(cluster, id))
+    (policy,) = wait_for(lambda: [one for one in cluster.facts("checkpoint_files_removed") if one["step"] == "done"], 30)
+    assert policy["cause"] == "policy" and policy["by"] == "" and policy["removed"] == 8 and policy["experiment"] == id
+    text = log_of(b, admin, policy["id"])
+    assert f"Removes the checkpoints of experiment {id} that it does not keep" in text and text.count("1 file removed") == 8
+    uuid = alive(cluster, id)[0]["uuid"]
+    b.post_CheckpointsRemoveFiles(admin, body=b.v1CheckpointsRemoveFilesRequest(checkpointUuids=[uuid], checkpointGlobs=["no-such-file"]))
+    b.post_CheckpointsRemoveFiles(admin, body=b.v1CheckpointsRemoveFilesRequest(checkpointUuids=[uuid], checkpointGlobs=["w*"]))
+    done = [one for one in cluster.facts("checkpoint_files_removed") if one["cause"] == "files"]
+    assert [(one["step"], one["by"], one["checkpoints"], one["globs"]) for one in done] == [
+        ("ordered", "admin", [uuid], ["w*"]), ("done", "admin", [uuid], ["w*"])], "where no file matches there is no task"
+    task = b.get_GetTask(admin, taskId=done[0]["id"]).task
+    assert task.taskType == b.v1TaskType.CHECKPOINT_GC and task.endTime
+    assert "files that match w* of 1 checkpoint of experiment" in log_of(b, admin, task.taskId)

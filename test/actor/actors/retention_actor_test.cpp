@@ -60,6 +60,7 @@ protected:
   }
   checkpoint saved(const std::string& uuid, std::int64_t steps) {
     fs::create_directories(folder / uuid);
+    std::ofstream(folder / uuid / "weights") << "w";
     return {uuid, steps, {{"weights", 1}}, value::object(), (folder / uuid).string()};
   }
   /// Waits for an append and answers it.
@@ -68,13 +69,40 @@ protected:
     self->receive(
       [&](append_facts& x) -> caf::result<committed> {
         got = std::move(x);
-        EXPECT_TRUE(fs::exists(folder / old)) << "its fact is not durable yet";
+        there_then = fs::exists(folder / old);
         if (refused)
           return to_caf(*refused);
         return committed{};
       },
       caf::after(60s) >> [] { ADD_FAILURE() << "nothing was noted"; });
     return got;
+  }
+  /// The same of an append that begins or ends a collection.
+  checkpoint_files_removed collected(const error* refused = nullptr) {
+    const auto got = appended(refused);
+    auto fact = got.facts.size() == 1 ? decode_as<collection_fact>(got.facts.front())
+                                      : result<collection_fact>(error{errc::invalid, got.entity});
+    if (!fact) {
+      ADD_FAILURE() << fact.error().what;
+      return {};
+    }
+    const auto& x = std::get<checkpoint_files_removed>(*fact);
+    EXPECT_EQ(got.entity, entity(x.id));
+    EXPECT_EQ(got.first, x.step == deletion_step::ordered ? 0u : 1u);
+    return x;
+  }
+  /// Waits for lines of a log, and answers them.
+  std::vector<std::string> written(task_id of) {
+    std::vector<std::string> texts;
+    self->receive(
+      [&](const append_log& x) {
+        EXPECT_EQ(x.task, of);
+        for (const auto& line : x.lines)
+          texts.push_back(line.text);
+        return committed{};
+      },
+      caf::after(60s) >> [] { ADD_FAILURE() << "nothing was written"; });
+    return texts;
   }
 
   const time_point t0{1'700'000'000s};
@@ -86,21 +114,83 @@ protected:
   fs::path folder;
   std::unique_ptr<storage::journal> journal;
   retention_actor retention;
+  bool there_then = false; ///< whether files of `old` were there at the last append
 };
 
 TEST_F(RetentionActor, NotesThatACheckpointIsDeletedBeforeItsFilesGo) {
   self->send(retention, sweep_experiment{{1}});
+  const auto begun = collected();
+  EXPECT_EQ(begun.step, deletion_step::ordered);
+  EXPECT_EQ(begun.cause, "policy");
+  EXPECT_EQ(begun.experiment, experiment_id{1});
+  EXPECT_EQ(begun.owner, "owner");
+  EXPECT_EQ(begun.by, "");
+  EXPECT_TRUE(there_then);
+  EXPECT_EQ(written(begun.id).size(), 1u);
   const error taken{errc::gap, "somebody else took the number"};
   EXPECT_EQ(appended(&taken).entity, "trial/7");
+  EXPECT_TRUE(there_then) << "its fact is not durable yet";
   const auto again = appended();
+  EXPECT_TRUE(there_then) << "its fact is not durable yet";
   ASSERT_EQ(again.facts.size(), 1u);
   EXPECT_EQ(again.first, 6u);
+  EXPECT_EQ(written(begun.id), std::vector<std::string>{"Checkpoint " + old + ": 1 file removed"});
+  EXPECT_EQ(written(begun.id), std::vector<std::string>{"Files of 1 checkpoint removed"});
+  const auto ended = collected();
+  EXPECT_EQ(ended.id, begun.id);
+  EXPECT_EQ(ended.step, deletion_step::done);
+  EXPECT_EQ(ended.removed, 1u);
   bool finished = false;
   self->receive([&](const sweep_finished& x) { finished = x.id == experiment_id{1}; },
                 caf::after(60s) >> [] {});
   EXPECT_TRUE(finished);
   EXPECT_FALSE(fs::exists(folder / old));
   EXPECT_TRUE(fs::exists(folder / latest));
+}
+
+TEST_F(RetentionActor, ExperimentsWithNothingToCollectHaveNoTask) {
+  const value config{{"searcher", {{"metric", "loss"}}}, {"checkpoint_storage", {{"save_trial_latest", 9}}}};
+  ASSERT_TRUE(journal->append(
+    {"cluster",
+     1,
+     {encode(experiment_created{t0, {2}, config, "name", "owner", "", "save_trial_latest: 9"})}}));
+  ASSERT_TRUE(
+    journal->append({"experiment/2", 0, {encode(experiment_changed{t0, experiment_state::completed})}}));
+  ASSERT_TRUE(journal->commit());
+  self->send(retention, sweep_experiment{{2}});
+  experiment_id finished;
+  self->receive([&](const sweep_finished& x) { finished = x.id; }, caf::after(60s) >> [] {});
+  EXPECT_EQ(finished, experiment_id{2});
+}
+
+TEST_F(RetentionActor, GoesOnWithACollectionOfAnEarlierLife) {
+  self->send_exit(retention, caf::exit_reason::user_shutdown);
+  self->wait_for(retention);
+  checkpoint_files_removed order;
+  order.at = t0;
+  order.by = "ann";
+  order.id = task_id::of(task_kind::checkpoint_gc, 1, 2);
+  order.experiment = {1};
+  order.cause = "files";
+  order.checkpoints = {old, latest, "0189c0de-0000-7000-8000-000000000009"};
+  keep(entity(order.id), {encode(order)});
+  ASSERT_TRUE(
+    journal->append({"trial/7", 6, {encode(checkpoint_changed{t0, old, {}, "ann"})}})); // noted, and not gone
+  ASSERT_TRUE(journal->commit());
+  const auto me = caf::actor{self.ptr()};
+  retention = spawn_retention(
+    system, {caf::actor_cast<cluster_actor>(me), caf::actor_cast<journal_actor>(me), journal->reads()});
+  EXPECT_EQ(written(order.id),
+            (std::vector<std::string>{"The master was restarted; continues to remove all files of 3 "
+                                      "checkpoints of experiment 1, as ann asked",
+                                      "Checkpoint " + old + ": 1 file removed"}));
+  EXPECT_EQ(written(order.id), std::vector<std::string>{"Files of 1 checkpoint removed"});
+  const auto ended = collected();
+  EXPECT_EQ(ended.id, order.id);
+  EXPECT_EQ(ended.step, deletion_step::done);
+  EXPECT_EQ(ended.by, "ann");
+  EXPECT_FALSE(fs::exists(folder / old));
+  EXPECT_TRUE(fs::exists(folder / latest)) << "nothing was noted of it";
 }
 
 TEST_F(RetentionActor, ErasesTheLogOfATrialWhoseTimeIsOver) {
@@ -154,7 +244,17 @@ TEST_F(RetentionActor, ErasesTheLogsOfOtherTasksAfterTheTimeOfTheCluster) {
 TEST_F(RetentionActor, ErasesAllThatAnExperimentHas) {
   erase_stored all;
   all.experiment = {1};
+  all.by = "ann";
   auto answer = self->request(retention, 60s, all);
+  const auto begun = collected();
+  EXPECT_EQ(begun.cause, "experiment");
+  EXPECT_EQ(begun.by, "ann");
+  EXPECT_TRUE(there_then);
+  EXPECT_EQ(written(begun.id).size(), 3u) << "a first line, and one for each checkpoint";
+  EXPECT_EQ(written(begun.id), std::vector<std::string>{"Files of 2 checkpoints removed"});
+  const auto ended = collected();
+  EXPECT_EQ(ended.id, begun.id);
+  EXPECT_EQ(ended.removed, 2u);
   erase_log asked;
   self->receive(
     [&](const erase_log& x) {
@@ -197,19 +297,48 @@ TEST_F(RetentionActor, ErasesWhatASingleTrialHas) {
 }
 
 TEST_F(RetentionActor, SaysWhatIsLeftBeforeItErasesFiles) {
-  std::ofstream(folder / latest / "weights") << "x";
   std::ofstream(folder / latest / "other") << "x"; // not one of the checkpoint's own
   erase_stored look;
   look.checkpoints = {latest};
   look.globs = {"w*"};
   look.only_look = true;
-  std::map<std::string, std::map<std::string, std::int64_t>> left;
-  self->request(retention, 60s, look)
-    .receive([&](const stored_erased& x) { left = x.left; },
-             [](const caf::error&) { ADD_FAILURE() << "no answer"; });
-  ASSERT_TRUE(left.contains(latest));
-  EXPECT_TRUE(left.at(latest).empty());
+  look.by = "ann";
+  auto answer = self->request(retention, 60s, look);
+  const auto begun = collected();
+  EXPECT_EQ(begun.cause, "files");
+  EXPECT_EQ(begun.checkpoints, std::vector<std::string>{latest});
+  EXPECT_EQ(begun.globs, std::vector<std::string>{"w*"});
+  stored_erased seen;
+  answer.receive([&](const stored_erased& x) { seen = x; },
+                 [](const caf::error&) { ADD_FAILURE() << "no answer"; });
+  ASSERT_TRUE(seen.left.contains(latest));
+  EXPECT_TRUE(seen.left.at(latest).empty());
+  EXPECT_EQ(seen.tasks, std::vector<task_id>{begun.id});
   EXPECT_TRUE(fs::exists(folder / latest / "weights")) << "it only looked";
+
+  ASSERT_TRUE(journal->append({"trial/7", 6, {encode(checkpoint_changed{t0, latest, {}, "ann"})}}));
+  ASSERT_TRUE(journal->commit());
+  erase_stored go;
+  go.tasks = seen.tasks;
+  auto gone = self->request(retention, 60s, go);
+  EXPECT_EQ(written(begun.id).size(), 2u);
+  EXPECT_EQ(written(begun.id), std::vector<std::string>{"Files of 1 checkpoint removed"});
+  EXPECT_EQ(collected().step, deletion_step::done);
+  gone.receive([](const stored_erased&) {}, [](const caf::error&) { ADD_FAILURE() << "no answer"; });
+  EXPECT_FALSE(fs::exists(folder / latest));
+}
+
+TEST_F(RetentionActor, LooksAtFilesWithoutATaskWhereNoneGoes) {
+  erase_stored look;
+  look.checkpoints = {latest};
+  look.globs = {"no-such-file"};
+  look.only_look = true;
+  stored_erased seen;
+  self->request(retention, 60s, look)
+    .receive([&](const stored_erased& x) { seen = x; },
+             [](const caf::error&) { ADD_FAILURE() << "no answer"; });
+  EXPECT_TRUE(seen.tasks.empty());
+  EXPECT_EQ(seen.left.at(latest).size(), 1u);
 }
 
 } // namespace

@@ -124,6 +124,11 @@ inline std::string show(const trial_deleted& x) {
 inline std::string show(const experiment_deleted& x) {
   return "deleted(" + text(x.id) + " " + name_of_step(x.step) + (x.why.empty() ? "" : ": " + x.why) + ")";
 }
+inline std::string show(const checkpoint_files_removed& x) {
+  static constexpr const char* steps[] = {"none", "ordered", "failed", "done"};
+  return "files_removed(" + text(x.experiment) + " " + x.cause + " " + steps[int(x.step)] + " " +
+         text(x.removed) + "/" + text(x.removed + x.failed) + (x.why.empty() ? "" : ": " + x.why) + ")";
+}
 inline std::string show(const log_retention_changed& x) {
   return "retained(" + text(x.experiment) + "/" + text(x.trial) + " " + text(x.days) + ")";
 }

@@ -12,6 +12,8 @@ constexpr experiment_id first{1}, second{2};
 constexpr trial_id a{7}, b{8};
 
 std::string show(const plan_sweep& x) { return "plan(" + to_string(x.id) + ")"; }
+std::string show(const begin_collection& x) { return "begin(" + to_string(x.id) + ")"; }
+std::string show(const end_collection& x) { return "end(" + to_string(x.id) + ")"; }
 std::string show(const note_deletion& x) { return "note(" + to_string(x.trial) + ")"; }
 std::string show(const remove_files& x) { return "remove(" + to_string(x.trial) + ")"; }
 std::string show(const report_swept& x) { return "swept(" + to_string(x.id) + ")"; }
@@ -38,15 +40,50 @@ void play(const std::vector<row>& rows, duration look_every = 3600s) {
 TEST(Sweeps, NoteOneTrialAfterTheOtherAndRemoveFilesAfterThat) {
   play({
     {sweep_asked{first, t0}, 0s, "plan(1)", 60s},
-    {sweep_asked{first, t0}, 0s, "", 60s}, // it is at work
-    {sweep_planned{first, {a, b}}, 1s, "note(8)", 60s},
+    {sweep_asked{first, t0}, 0s, "", 60s},  // it is at work
+    {collection_begun{first}, 0s, "", 60s}, // nobody waits for that one
+    {sweep_planned{first, {a, b}, true}, 1s, "begin(1)", 60s},
+    {sweep_planned{first, {a, b}, true}, 1s, "", 60s}, // a repeat
+    {deletion_noted{first, b}, 1s, "", 60s},
+    {collection_begun{first}, 1s, "note(8)", 60s},
     {deletion_noted{first, a}, 2s, "", 60s}, // nobody waits for that one
     {deletion_noted{first, b}, 2s, "remove(8) note(7)", 60s},
     {deletion_noted{first, b}, 3s, "", 60s}, // a repeat
-    {deletion_noted{first, a}, 3s, "remove(7) swept(1)", 60s},
+    {deletion_noted{first, a}, 3s, "remove(7) end(1)", 60s},
     {deletion_noted{first, a}, 4s, "", 60s},
+    {sweep_asked{first, t0}, 4s, "", 60s}, // it is still at work
+    {collection_ended{first}, 4s, "swept(1)", 60s},
+    {collection_ended{first}, 4s, "", 60s},
     {sweep_asked{first, t0}, 5s, "plan(1)", 60s}, // asked again, it finds nothing to do
     {sweep_planned{first, {}}, 5s, "swept(1)", 60s},
+  });
+}
+
+TEST(Sweeps, EndACollectionOfAnEarlierLifeThatHasNothingLeftToRemove) {
+  play({
+    {sweep_asked{first, t0}, 0s, "plan(1)", 60s},
+    {sweep_planned{first, {}, true}, 1s, "begin(1)", 60s},
+    {collection_begun{first}, 1s, "end(1)", 60s},
+    {collection_ended{first}, 2s, "swept(1)", 60s},
+  });
+}
+
+TEST(Sweeps, TryAgainAMinuteLaterWhereACollectionIsNotNoted) {
+  play({
+    {sweep_asked{first, t0}, 0s, "plan(1)", 60s},
+    {sweep_planned{first, {a}, true}, 1s, "begin(1)", 60s},
+    {collection_refused{first}, 2s, "", 60s},
+    {collection_begun{first}, 3s, "", 60s}, // it came too late
+    {time_passed{}, 62s, "plan(1) logs", 3662s},
+    {sweep_planned{first, {a}, true}, 62s, "begin(1)", 3662s},
+    {collection_begun{first}, 62s, "note(7)", 3662s},
+    {collection_refused{first}, 62s, "", 3662s}, // of nothing that is asked now
+    {deletion_noted{first, a}, 62s, "remove(7) end(1)", 3662s},
+    {collection_refused{first}, 63s, "", 123s}, // its end
+    {time_passed{}, 123s, "plan(1)", 3662s},
+    {sweep_planned{first, {}, true}, 123s, "begin(1)", 3662s},
+    {collection_begun{first}, 123s, "end(1)", 3662s},
+    {collection_ended{first}, 124s, "swept(1)", 3662s},
   });
 }
 
@@ -75,7 +112,8 @@ TEST(Sweeps, TryAnAppendFiveTimesAtOnceWhereAnotherTookTheNumber) {
   const deletion_refused taken{first, a, true};
   play({
     {sweep_asked{first, t0}, 0s, "plan(1)", 60s},
-    {sweep_planned{first, {a}}, 1s, "note(7)", 60s},
+    {sweep_planned{first, {a}, true}, 1s, "begin(1)", 60s},
+    {collection_begun{first}, 1s, "note(7)", 60s},
     {taken, 2s, "note(7)", 60s},
     {taken, 3s, "note(7)", 60s},
     {taken, 4s, "note(7)", 60s},
@@ -83,7 +121,8 @@ TEST(Sweeps, TryAnAppendFiveTimesAtOnceWhereAnotherTookTheNumber) {
     {taken, 6s, "", 60s}, // it is put off
     {taken, 7s, "", 60s},
     {time_passed{}, 66s, "plan(1) logs", 3666s},
-    {sweep_planned{first, {a}}, 66s, "note(7)", 3666s},
+    {sweep_planned{first, {a}, true}, 66s, "begin(1)", 3666s},
+    {collection_begun{first}, 66s, "note(7)", 3666s},
     {deletion_refused{first, a, false}, 67s, "", 127s}, // the disk is full, say
     {time_passed{}, 127s, "plan(1)", 3666s},
   });

@@ -51,6 +51,76 @@ TEST(OtherTasks, AreListedAndShownByTheirUuid) {
   EXPECT_EQ(t.status("GET", "/api/v1/allocations/" + name + ".3", t.user()), 404);
 }
 
+/// A collection of checkpoints of experiment 7; `ended`: it is over.
+struct with_a_collection : table {
+  const task_id gc = task_id::of(task_kind::checkpoint_gc, 1, 2);
+  explicit with_a_collection(bool ended) {
+    auto& task = reader->uuid_tasks[gc];
+    task.row = {
+      .id = gc, .experiment = {7}, .owner = "determined", .created = t0, .run = {1}, .open = !ended};
+    run_row run;
+    run.run = {1};
+    run.started = t0;
+    auto& made = task.detail.made;
+    made.at = t0;
+    made.id = gc;
+    made.owner = "determined";
+    made.name = "Checkpoint GC (Experiment 7)";
+    made.config = value::object();
+    made.pool = "default";
+    made.details = {{"experiment", 7}};
+    if (ended) {
+      task.row.ended = run.ended = task.detail.ended = t0 + 1s;
+      task.detail.state = task_state::completed;
+      task.detail.exit_code = 0;
+    }
+    task.runs = task.detail.runs = {run};
+    reader->log_lines.push_back({.number = 1,
+                                 .at = t0,
+                                 .allocation = {gc, {1}},
+                                 .stream = "troupe",
+                                 .level = "INFO",
+                                 .text = "Checkpoint u: 5 files removed"});
+  }
+  value get(const std::string& target) { return parse_json(ask("GET", target, user()).body).value(); }
+};
+
+TEST(Collections, AreInTheListOfTasksWhileTheyRun) {
+  with_a_collection t(false);
+  const auto name = to_string(t.gc);
+  const auto all = t.get("/api/v1/tasks")["allocationIdToSummary"];
+  ASSERT_TRUE(all.contains(name + ".1")) << to_json(all);
+  const auto& one = all[name + ".1"];
+  EXPECT_EQ(one["name"], "Checkpoint GC (Experiment 7)");
+  EXPECT_EQ(one["taskId"], name);
+  EXPECT_EQ(one["slotsNeeded"], 0);
+  EXPECT_EQ(one["resourcePool"], "default");
+  EXPECT_EQ(one["resources"], value::array());
+  const auto task = t.get("/api/v1/tasks/" + name)["task"];
+  EXPECT_EQ(task["taskType"], "TASK_TYPE_CHECKPOINT_GC");
+  EXPECT_FALSE(task.contains("endTime"));
+  ASSERT_EQ(task["allocations"].size(), 1u);
+  EXPECT_EQ(task["allocations"][0]["state"], "STATE_RUNNING");
+  EXPECT_EQ(t.get("/api/v1/tasks/count"),
+            (value{{"commands", 0}, {"notebooks", 0}, {"shells", 0}, {"tensorboards", 0}}));
+}
+
+TEST(Collections, AreShownAfterTheirEndWithTheirLog) {
+  with_a_collection t(true);
+  const auto name = to_string(t.gc);
+  EXPECT_FALSE(t.get("/api/v1/tasks")["allocationIdToSummary"].contains(name + ".1"));
+  const auto task = t.get("/api/v1/tasks/" + name)["task"];
+  EXPECT_TRUE(task.contains("endTime"));
+  EXPECT_EQ(task["allocations"][0]["state"], "STATE_TERMINATED");
+  const auto log = t.ask("GET", "/api/v1/tasks/" + name + "/logs", t.user());
+  EXPECT_EQ(log.status, 200);
+  EXPECT_NE(log.body.find("INFO: Checkpoint u: 5 files removed"), std::string::npos) << log.body;
+  const auto fields = t.ask("GET", "/api/v1/tasks/" + name + "/logs/fields", t.user());
+  EXPECT_EQ(fields.status, 200);
+  EXPECT_NE(fields.body.find("\"master\""), std::string::npos) << fields.body;
+  EXPECT_EQ(t.get("/api/v1/tasks/" + name + "/context_directory")["b64Tgz"], "");
+}
+
 TEST(OtherTasks, HaveALogOfTheirOwn) {
   with_a_shell t;
   const auto logs = "/api/v1/tasks/" + to_string(shell) + "/logs";

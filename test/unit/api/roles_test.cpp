@@ -83,6 +83,31 @@ TEST(Veil, HidesWhatIsInOtherWorkspaces) {
   EXPECT_EQ(by_admin->experiments()->size(), 2u);      // nobody else has the role: so the first admin does
 }
 
+TEST(Veil, ShowsACollectionToWhoSeesItsExperimentAndThenToWhoSeesTheWorkspace) {
+  house h;
+  const auto id = task_id::of(task_kind::checkpoint_gc, 7, 8);
+  checkpoint_files_removed order;
+  order.at = t0, order.by = "ann", order.id = id, order.experiment = seen, order.cause = "experiment";
+  order.workspace = vision;
+  h.note(order, entity(id));
+  const auto check = [&](const char* when) {
+    for (const auto& [who, may] : {std::pair{ann, true}, {vic, true}, {zoe, false}, {admin, true}}) {
+      const auto by = h.seen_by(who);
+      EXPECT_EQ(bool(by->task(id)), may) << who.value << " " << when;
+      EXPECT_EQ(bool(by->other_task(id)), may) << who.value << " " << when;
+      EXPECT_EQ(bool(by->runs(id)), may) << who.value << " " << when;
+      EXPECT_EQ(by->facts_of(entity(id))->empty(), !may) << who.value << " " << when;
+      const auto open = by->open_tasks();
+      const bool listed =
+        std::any_of(open->begin(), open->end(), [&](const auto& one) { return one.id == id; });
+      EXPECT_EQ(listed, may) << who.value << " " << when;
+    }
+  };
+  check("while the experiment is there");
+  h.note(experiment_deleted{t0, "ann", seen, deletion_step::done, "", {its_trial}});
+  check("after its deletion");
+}
+
 TEST(Veil, PassesOverFactsThatMayNotBeSeen) {
   house h;
   const auto by_zoe = h.seen_by(zoe), by_vic = h.seen_by(vic);

@@ -227,6 +227,23 @@ TEST(FactBytes, StayTheSame) {
     {trial_deleted{time_point{5us}, "ada", {7}, {12}, deletion_step::done, "w"},
      "93ad747269616c5f64656c65746564019605a3616461070c03a177"},
     {task_ended{time_point{5us}, task_state::error, 3, "w"}, "93aa7461736b5f656e6465640194050603a177"},
+    {checkpoint_files_removed{time_point{5us},
+                              "ada",
+                              task_id::of(task_kind::checkpoint_gc, 1, 2),
+                              deletion_step::failed,
+                              {7},
+                              "files",
+                              "ann",
+                              {2},
+                              "gpu",
+                              {"u"},
+                              {"*"},
+                              3,
+                              1,
+                              "w"},
+     "93b8636865636b706f696e745f66696c65735f72656d6f766564019e05a3616461c410600000000000400180000000000000020"
+     "2"
+     "07a566696c6573a3616e6e02a367707591a17591a12a0301a177"},
   };
   ASSERT_EQ(std::size(all), std::variant_size_v<fact>);
   for (const auto& f : all) {

@@ -34,6 +34,8 @@ TEST(Ids, AreWrittenAndReadBack) {
     {task_id::of(task_kind::command, 0, 0), "10000000-0000-4000-8000-000000000000", task_kind::command},
     {task_id::of(task_kind::generic, ~0ULL, ~0ULL), "5fffffff-ffff-4fff-bfff-ffffffffffff",
      task_kind::generic},
+    {task_id::of(task_kind::checkpoint_gc, 1, 2), "60000000-0000-4001-8000-000000000002",
+     task_kind::checkpoint_gc},
   };
   for (const auto& c : cases) {
     EXPECT_EQ(to_string(c.id), c.text);
@@ -59,7 +61,7 @@ TEST(Ids, OfNothingAreReadFromOddTexts) {
   for (const char* bad : {"", "0", "-1", "12 ", "12.3", "20e1d2c3-b4a5-4687-b819-2a3b4c5d6e7",
                           "20e1d2c3-b4a5-4687-b819-2a3b4c5d6e7F", "20e1d2c3+b4a5-4687-b819-2a3b4c5d6e7f",
                           "00e1d2c3-b4a5-4687-b819-2a3b4c5d6e7f",  // a trial's digit
-                          "60e1d2c3-b4a5-4687-b819-2a3b4c5d6e7f",  // a kind of a later build
+                          "70e1d2c3-b4a5-4687-b819-2a3b4c5d6e7f",  // a kind of a later build
                           "20e1d2c3-b4a5-1687-b819-2a3b4c5d6e7f",  // another version of UUID
                           "20e1d2c3-b4a5-4687-7819-2a3b4c5d6e7f"}) // another variant
     EXPECT_FALSE(parse_task(bad)) << bad;
@@ -80,7 +82,7 @@ TEST(Ids, OfTrialsHaveTheBytesThatTheyAlwaysHad) {
 
 TEST(Ids, OfOtherBytesAreRefused) {
   for (const auto* bad :
-       {"c40120", "c41000e1d2c3b4a54687b8192a3b4c5d6e7f", "c41060e1d2c3b4a54687b8192a3b4c5d6e7f", "a13c"}) {
+       {"c40120", "c41000e1d2c3b4a54687b8192a3b4c5d6e7f", "c41070e1d2c3b4a54687b8192a3b4c5d6e7f", "a13c"}) {
     std::string bytes;
     for (std::string_view digits = bad; !digits.empty(); digits.remove_prefix(2))
       bytes += static_cast<char>(std::stoi(std::string(digits.substr(0, 2)), nullptr, 16));

@@ -375,6 +375,53 @@ TEST(SingleTrial, IsArchivedAndDeletedWhileItsExperimentStays) {
   EXPECT_EQ(f.experiment().num_trials, 0u);
 }
 
+TEST(CollectionRow, IsATaskOfTheExperimentWithOneRunWithoutSlots) {
+  folded f;
+  const auto id = task_id::of(task_kind::checkpoint_gc, 5, 6);
+  checkpoint_files_removed order;
+  order.at = t0;
+  order.by = "ada";
+  order.id = id;
+  order.experiment = {1};
+  order.cause = "experiment";
+  order.owner = "owner";
+  order.pool = "gpu";
+  f.say(entity(id), order);
+  const auto* row = f.rows.tasks.find(id);
+  ASSERT_TRUE(row);
+  EXPECT_EQ(row->experiment, experiment_id{1});
+  EXPECT_EQ(row->owner, "owner");
+  EXPECT_TRUE(row->open);
+  const auto seen = [&] { return join(*f.rows.made_tasks.find(id), *f.rows.task_states.find(id)); };
+  EXPECT_EQ(seen().made.name, "Checkpoint GC (Experiment 1)");
+  EXPECT_EQ(seen().made.pool, "gpu");
+  EXPECT_EQ(seen().state, task_state::active);
+  EXPECT_EQ(collected_experiment(seen()), experiment_id{1});
+  ASSERT_EQ(seen().runs.size(), 1u);
+  EXPECT_TRUE(seen().runs.front().on.empty());
+  f.say("cluster", experiment_deleted{t0, "ada", {1}, deletion_step::done, "", {{7}, {8}}});
+  order.at = t0 + 9s;
+  order.step = deletion_step::failed;
+  order.why = "read-only";
+  f.say(entity(id), order);
+  row = f.rows.tasks.find(id);
+  EXPECT_FALSE(row->open);
+  EXPECT_EQ(row->ended, t0 + 9s);
+  EXPECT_EQ(seen().state, task_state::error);
+  EXPECT_EQ(seen().exit_code, 1);
+  EXPECT_EQ(seen().runs.front().ended, t0 + 9s);
+  EXPECT_EQ(seen().runs.front().detail, "read-only");
+}
+
+TEST(CollectionRow, OfAnUnknownOneIsNotMadeByItsEnd) {
+  folded f;
+  checkpoint_files_removed end;
+  end.id = task_id::of(task_kind::checkpoint_gc, 5, 6);
+  end.step = deletion_step::done;
+  f.say(entity(end.id), end);
+  EXPECT_EQ(f.rows.tasks.find(end.id), nullptr);
+}
+
 TEST(CheckpointPlace, KeepsWherePeopleDescribedIt) {
   folded f;
   f.say("trial/7", checkpoint_recorded{t0, {1}, {"u", 10, {{"a", 3}}, value{{"m", 1}}, "/p", {}}});

@@ -1,0 +1,135 @@
+#include "actors/retention/collections_part.hpp"
+
+#include "actors/shells/durable.hpp"
+#include "system/random.hpp"
+
+#include <algorithm>
+
+#include <caf/all.hpp>
+
+namespace troupe {
+
+collections::collections(actor_base<retention_actor>* self, journal_actor journal,
+                         std::shared_ptr<storage::reader> reads)
+    : self_(self), journal_(std::move(journal)), reads_(std::move(reads)),
+      life_(std::to_string(self->now().time_since_epoch().count())) {}
+
+std::vector<checkpoint_files_removed> collections::recover() {
+  std::vector<checkpoint_files_removed> out;
+  auto open = reads_->open_tasks();
+  for (const auto& task : open ? *open : std::vector<task_row>()) {
+    if (task.id.kind() != task_kind::checkpoint_gc)
+      continue;
+    auto stored = reads_->facts_of(entity(task.id));
+    auto first = stored && !stored->empty() ? decode_as<collection_fact>(stored->front())
+                                            : result<collection_fact>(error{errc::not_found, ""});
+    if (!first)
+      continue;
+    auto& order = std::get<checkpoint_files_removed>(*first);
+    out.push_back(order);
+    const auto [it, fresh] = open_.emplace(task.id, entry{collection(std::move(order), true), {}, 0, 0, {}});
+    add_line(task.id, it->second, it->second.what.first_line());
+  }
+  return out;
+}
+
+std::optional<checkpoint_files_removed> collections::order(task_id id) const {
+  const auto it = open_.find(id);
+  return it == open_.end() ? std::nullopt : std::optional(it->second.what.order());
+}
+
+bool collections::is_open(const checkpoint_files_removed& wanted) const {
+  return std::any_of(open_.begin(), open_.end(),
+                     [&](const auto& one) { return same_collection(one.second.what.order(), wanted); });
+}
+
+void collections::begin(checkpoint_files_removed wanted, std::function<void(result<task_id>)> then) {
+  auto at = std::find_if(open_.begin(), open_.end(),
+                         [&](const auto& one) { return same_collection(one.second.what.order(), wanted); });
+  if (at == open_.end()) {
+    wanted.id = collection_id(random_bytes(16));
+    wanted.at = self_->now();
+    wanted.step = deletion_step::ordered;
+    const auto id = wanted.id;
+    at = open_.emplace(id, entry{collection(std::move(wanted)), {}, 0, 0, {}}).first;
+    add_line(id, at->second, at->second.what.first_line());
+  }
+  // Of an open one the same bytes, which the journal takes as a repeat: the answer may have been lost.
+  const auto id = at->first;
+  const bool repeats = at->second.what.order().cause != collected_by::request;
+  append_facts order{entity(id), 0, {encode(at->second.what.order())}};
+  self_->request(journal_, journal_timeout, std::move(order))
+    .then([id, then](const committed&) { then(id); },
+          [this, id, repeats, then](const caf::error& why) {
+            if (!repeats) // where it is durable all the same, the next start finds it
+              open_.erase(id);
+            then(from_caf(why));
+          });
+}
+
+void collections::add_line(task_id id, entry& to, collection_line line) {
+  log_line out;
+  out.at = self_->now();
+  out.allocation = {id, run_id{1}};
+  out.stream = "troupe";
+  out.level = line.level;
+  out.text = std::move(line.text);
+  to.lines.push_back(std::move(out));
+}
+
+void collections::note(task_id id, const removal& one) {
+  if (auto it = open_.find(id); it != open_.end())
+    add_line(id, it->second, it->second.what.note(one));
+}
+
+void collections::write_log(task_id id, std::function<void()> then) {
+  const auto it = open_.find(id);
+  if (it == open_.end())
+    return then();
+  auto& of = it->second;
+  of.when_written.push_back(std::move(then));
+  append_log mail{id, std::exchange(of.lines, {}), "retention/" + to_string(id) + "/" + life_, 0};
+  ++of.unanswered;
+  if (mail.lines.empty())
+    return written(id);
+  mail.position = of.position += mail.lines.size();
+  self_->request(journal_, journal_timeout, std::move(mail))
+    .then([this, id](const committed&) { written(id); }, [this, id](const caf::error&) { written(id); });
+}
+
+void collections::written(task_id id) {
+  const auto it = open_.find(id);
+  if (it == open_.end() || --it->second.unanswered)
+    return;
+  for (const auto& then : std::exchange(it->second.when_written, {}))
+    then();
+}
+
+void collections::end(task_id id, std::function<void(result<void>)> then) {
+  const auto it = open_.find(id);
+  if (it == open_.end())
+    return then({});
+  add_line(id, it->second, it->second.what.last_line());
+  write_log(id, [this, id, then = std::move(then)] {
+    const auto of = open_.find(id);
+    if (of == open_.end())
+      return then({});
+    self_
+      ->request(journal_, journal_timeout,
+                append_facts{entity(id), 1, {encode(of->second.what.end(self_->now()))}})
+      .then(
+        [this, id, then](const committed&) {
+          open_.erase(id);
+          then({});
+        },
+        [this, id, then](const caf::error& why) {
+          auto row = reads_->task(id);
+          if (!row || row->ended == time_point{}) // else an earlier try was durable
+            return then(from_caf(why));
+          open_.erase(id);
+          then({});
+        });
+  });
+}
+
+} // namespace troupe
