@@ -33,6 +33,8 @@ TEST(Collection, SaysWhatItRemovesAndWhoAskedForIt) {
   named.checkpoints = {"u1", "u2"};
   auto some = named;
   some.globs = {"*.pt", "logs/**"};
+  auto alone = an_order(collected_by::trial);
+  alone.trial = {12};
   const struct {
     collection what;
     std::string text;
@@ -41,6 +43,8 @@ TEST(Collection, SaysWhatItRemovesAndWhoAskedForIt) {
      "Removes the checkpoints of experiment 7 that it does not keep"},
     {collection(an_order(collected_by::deletion)),
      "Removes all checkpoints of experiment 7, which is deleted, as ann asked"},
+    {collection(alone),
+     "Removes all checkpoints of trial 12 of experiment 7, which is deleted alone, as ann asked"},
     {collection(an_order(collected_by::tensorboards)),
      "Removes the TensorBoard files of experiment 7, as ann asked"},
     {collection(named), "Removes all files of 2 checkpoints of experiment 7, as ann asked"},
