@@ -22,6 +22,12 @@ bool every(const std::string& text, int (*is)(int)) {
   return std::all_of(text.begin(), text.end(), [&](unsigned char c) { return is(c) != 0; });
 }
 
+/// A version need not have a name.
+result<void> check_version_name(const commands::version_wish& wanted) {
+  return wanted.name && !wanted.name->empty() ? check_chosen_name("the name of a version", *wanted.name)
+                                              : result<void>{};
+}
+
 error no_template(const std::string& name) { return {errc::not_found, "template '" + name + "' not found"}; }
 error no_model(model_id id) { return {errc::not_found, "model '" + to_string(id) + "' not found"}; }
 
@@ -209,6 +215,8 @@ registry::decided registry::make(const commands::version_create& wanted, const s
                                  time_point now) {
   if (auto fine = to_change(wanted.model); !fine)
     return fine.error();
+  if (auto fine = check_version_name(wanted); !fine)
+    return fine.error();
   model_version_changed x;
   x.at = x.created = now;
   x.by = x.owner = by;
@@ -234,6 +242,8 @@ registry::decided registry::change(const commands::version_change& wanted, const
   auto known = versions_.find({wanted.model, wanted.version});
   if (known == versions_.end())
     return error{errc::not_found, "version " + std::to_string(wanted.version) + " not found"};
+  if (auto fine = check_version_name(wanted); !fine)
+    return fine.error();
   auto x = known->second;
   take(wanted.name, x.name);
   take(wanted.comment, x.comment);

@@ -45,6 +45,7 @@ const std::vector<rule>& rules() {
     {{change, webhook}, users::owner, tasks::none},
     {{remove, webhook}, users::owner, tasks::none},
     {{report, webhook}, users::all, tasks::all}, // of its own experiment: the handler compares the ids
+    {{view, usage}, users::all, tasks::none},
     {{view, cluster_message}, users::admins, tasks::none},
     {{change, cluster_message}, users::admins, tasks::none},
     {{view, master}, users::admins, tasks::none},
@@ -256,6 +257,8 @@ const char* name(thing what) {
     return "webhook";
   case thing::cluster_message:
     return "cluster message";
+  case thing::usage:
+    return "usage";
   case thing::master:
     return "master";
   }

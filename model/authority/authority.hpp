@@ -49,6 +49,7 @@ enum class thing {
   pool,    ///< who may use it
   webhook, ///< a receiver of events
   cluster_message,
+  usage,  ///< who used how many slots
   master, ///< settings of the node's program
 };
 

@@ -63,6 +63,7 @@ const std::vector<needs_row>& needs() {
     {{change, webhook}, edit_webhooks},
     {{remove, webhook}, edit_webhooks},
     {{report, webhook}, update_experiment},
+    {{view, usage}, view_cluster_usage},
     {{view, cluster_message}, view_master_config},
     {{change, cluster_message}, update_master_config},
     {{view, master}, view_master_logs},

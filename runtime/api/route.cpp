@@ -86,6 +86,9 @@ bool of_unmanaged(const call& c, task_id task) {
 }
 
 result<call_ptr> spoken_for(const call_ptr& c, task_id task, bool late) {
+  if (task.is_trial() && !c->by.is_task())
+    if (const auto known = c->parts->storage->trial(task.trial()); !known)
+      return known.error();
   authority::resource trial{thing::trial, to_string(task)};
   trial.unmanaged = of_unmanaged(*c, task);
   if (auto fine = allowed(*c, action::report, trial); !fine)

@@ -61,6 +61,9 @@ result<value> policies_at(const call& c, const policy_place& at) {
 
 result<value> get_policies(const call& c) {
   auto at = place_of(c);
+  if (at && !at->workspace && c.by.roles &&
+      !c.by.roles->anywhere(authority::permission::view_global_config_policies))
+    return error{errc::denied, "access denied: this needs the permission VIEW_GLOBAL_CONFIG_POLICIES"};
   return at ? policies_at(c, *at) : at.error();
 }
 

@@ -59,6 +59,15 @@ result<void> may_open(const call& c, const task_detail& task) {
   return allowed(c, action::view, {thing::secret, to_string(task.made.id), task.made.owner});
 }
 
+/// Whether the caller may change the task, where no command is sent that is asked so.
+result<void> may_use(const call& c, const task_detail& task) {
+  if (!c.by.roles || c.by.is_task() ||
+      c.by.roles->holds(authority::permission::update_nsc, task.made.workspace))
+    return {};
+  return error{errc::denied, "access denied: this needs the permission UPDATE_NSC in workspace " +
+                               to_string(task.made.workspace)};
+}
+
 value shape_for(const call& c, const task_detail& task) {
   return work_shape(task, *c.parts->users, bool(may_open(c, task)));
 }
@@ -365,8 +374,10 @@ void report_idle(const call_ptr& c, const reply& back) {
   auto row = named_work(*c, task_kind::notebook);
   if (!row)
     return back(failure(row.error()));
-  if (idle) // the end comes when nobody has said otherwise for long enough
-    return back(json(value::object()));
+  if (idle) { // the end comes when nobody has said otherwise for long enough
+    const auto fine = may_use(*c, *row);
+    return back(fine ? json(value::object()) : failure(fine.error()));
+  }
   command(c, back, commands::task_use{to_string(row->made.id)});
 }
 

@@ -139,6 +139,30 @@ bool searched_condition(const std::string& op, const value& section, const value
                                              : *high >= *at;
 }
 
+/// Unlike things are sorted apart from each other, or there would be no order among three of them.
+int kind_rank(const value& x) {
+  return x.is_number()                     ? 0
+         : x.is_boolean()                  ? 1
+         : !x.is_string()                  ? 4
+         : read_time(x.get<std::string>()) ? 2
+                                           : 3;
+}
+
+/// <0, 0, >0 of any two values that are set.
+int in_order(const value& a, const value& b) {
+  const int x = kind_rank(a), y = kind_rank(b);
+  return x != y ? x - y : compared(a, b).value_or(as_text(a).compare(as_text(b)));
+}
+
+/// What a hyperparameter of a search is sorted by: its value, its values, or the lower end of its range.
+const value& sorted_value(const sort_key& by, const value& x) {
+  if (by.column.of == column_of::hyperparameter && x.is_object() && x.contains("type"))
+    for (const char* key : {"val", "vals", "minval"})
+      if (const auto at = x.find(key); at != x.end())
+        return *at;
+  return x;
+}
+
 } // namespace
 
 struct search_filter::node {
@@ -273,14 +297,14 @@ result<std::vector<sort_key>> read_sort(const std::string& text, const std::vect
 
 bool sorts_before(const std::vector<sort_key>& by, const std::vector<value>& a, const std::vector<value>& b) {
   for (std::size_t i = 0; i < by.size(); ++i) {
-    const bool unset_a = is_unset(a[i]), unset_b = is_unset(b[i]);
+    const auto &x = sorted_value(by[i], a[i]), &y = sorted_value(by[i], b[i]);
+    const bool unset_a = is_unset(x), unset_b = is_unset(y);
     if (unset_a || unset_b) {
       if (unset_a != unset_b)
         return unset_b;
       continue;
     }
-    const auto order = compared(a[i], b[i]).value_or(as_text(a[i]).compare(as_text(b[i])));
-    if (order != 0)
+    if (const auto order = in_order(x, y); order != 0)
       return by[i].down ? order > 0 : order < 0;
   }
   return false;

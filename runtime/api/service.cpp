@@ -68,8 +68,21 @@ result<void> may(const route& row, const call& c) {
     return authority::needed(row.right) ? allowed(c, row.right.what, own_thing(c, row.right.on))
                                         : authority::may_any(c.by.asks(), row.right);
   auto on = named_thing(c, row.right.on);
-  if (row.right == authority::need{action::report, thing::trial} && !c.by.is_task())
-    on.unmanaged = of_unmanaged(c, parse_id<trial_id>(c.named("trialId")));
+  if (row.right == authority::need{action::report, thing::trial} && !c.by.is_task()) {
+    const auto id = parse_id<trial_id>(c.named("trialId"));
+    const auto known = c.parts->storage->trial(id);
+    if (!known)
+      return known.error();
+    on.unmanaged = of_unmanaged(c, id);
+    // Not every report becomes a command, which the guard would look at.
+    if (on.unmanaged && c.by.roles) {
+      const auto in = c.parts->roles->workspace_of(known->experiment);
+      if (!c.by.roles->holds(authority::permission::update_experiment, in))
+        return error{errc::denied,
+                     "access denied: this needs the permission UPDATE_EXPERIMENT in workspace " +
+                       to_string(in)};
+    }
+  }
   return allowed(c, row.right.what, on);
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/api/veil.hpp"
 
 #include "storage/log_search.hpp"
+#include "storage/usage.hpp"
 
 #include <limits>
 
@@ -11,8 +12,9 @@ using authority::permission;
 
 constexpr std::size_t most_read = 4096; ///< facts that are read at once to find those that may be seen
 
+/// As storage says it of what never was.
 error unseen(std::string_view kind, const std::string& id) {
-  return {errc::not_found, std::string(kind) + " '" + id + "' not found"};
+  return {errc::not_found, "there is no " + std::string(kind) + " " + id};
 }
 
 /// Of the facts about people, places and settings; those of work are looked up by their stream.
@@ -35,7 +37,8 @@ public:
     else if constexpr (std::is_same_v<F, webhook_changed>)
       return by_.may(permission::view_webhooks, x.workspace);
     else if constexpr (std::is_same_v<F, policy_changed>)
-      return !x.workspace || by_.may(permission::view_workspace_config_policies, x.workspace);
+      return x.workspace ? by_.may(permission::view_workspace_config_policies, x.workspace)
+                         : by_.book->of(by_.user)->anywhere(permission::view_global_config_policies);
     else if constexpr (std::is_same_v<F, group_changed>)
       return std::find(x.members.begin(), x.members.end(), by_.user) != x.members.end() ||
              by_.may(permission::update_group, workspace_id{});
@@ -192,6 +195,9 @@ public:
     return by_rule(all_->model_versions());
   }
   result<std::vector<std::string>> records(std::string_view tag, std::string_view prefix) const override {
+    if (tag == storage::usage_record::tag) // the one kind of record that is not a fact
+      return left(all_->records(tag, prefix),
+                  [this](const std::string& bytes) { return shown_usage(bytes); });
     return left(all_->records(tag, prefix), [this](const std::string& bytes) {
       const auto known = decode(bytes);
       return known && std::visit(fact_rule{by_}, *known);
@@ -241,6 +247,12 @@ private:
       return true;
     const auto row = all_->task(id);
     return row && shown(*row);
+  }
+  bool shown_usage(const std::string& bytes) const {
+    if (by_.may(permission::view_cluster_usage, workspace_id{}))
+      return true;
+    const auto one = unpack<storage::usage_record>(bytes);
+    return one && (one->experiment ? by_.sees(one->experiment) : shown(one->task));
   }
   bool shown(std::string_view entity) const {
     if (entity == cluster_entity)

@@ -349,6 +349,11 @@ TEST(Registry, VersionsCountFromTheHighestThereIs) {
   w.run(version_remove{{1}, 4});
   w.run(next);
   EXPECT_EQ(number(), 4u) << "the last one's number comes again";
+  for (const auto& bad : {std::string("  "), std::string(81, 'a'), std::string("a\ab")}) {
+    version_create named = next;
+    named.name = bad;
+    EXPECT_TRUE(w.run(named).starts_with("invalid: the name of a version")) << bad;
+  }
   model_change archived;
   archived.id = {1};
   archived.archived = true;

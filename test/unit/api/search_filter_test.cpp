@@ -153,5 +153,24 @@ TEST(SearchFilter, ComparesWithWhatStandsInPlaceOfAValue) {
   }
 }
 
+TEST(SearchSort, OrdersUnlikeValuesAndSectionsOfASearch) {
+  const auto by = read_sort("hp.n=asc", known);
+  ASSERT_TRUE(by) << by.error().what;
+  const value rising[] = {-1,
+                          {{"type", "const"}, {"val", 2}},
+                          {{"type", "int"}, {"minval", 9}, {"maxval", 20}},
+                          10, // not "10" before "9"
+                          false,
+                          "2026-01-01T23:00:00-05:00",
+                          "2026-01-03",
+                          "1a", // a text, though it begins with a digit
+                          "2",
+                          {{"type", "categorical"}, {"vals", {"a", "b"}}},
+                          nullptr};
+  for (std::size_t i = 0; i < std::size(rising); ++i)
+    for (std::size_t j = 0; j < std::size(rising); ++j)
+      EXPECT_EQ(sorts_before(*by, {rising[i]}, {rising[j]}), i < j) << rising[i] << " " << rising[j];
+}
+
 } // namespace
 } // namespace troupe::api
