@@ -77,7 +77,7 @@ const std::vector<rule>& rules() {
     {{change, trial}, users::all, tasks::own},
     {{kill, trial}, users::all, tasks::none},
     {{remove, trial}, users::owner, tasks::none}, // of its experiment
-    {{create, trial}, users::all, tasks::none}, // of unmanaged experiments; others are their searches'
+    {{create, trial}, users::all, tasks::none},   // of unmanaged experiments; others are their searches'
     {{report, trial}, users::unmanaged, tasks::own},
     {{create, task}, users::all, tasks::none},
     {{view, task}, users::all, tasks::own},
