@@ -326,13 +326,22 @@ void move_model(const call_ptr& c, const reply& back) {
   });
 }
 
-result<void> may_remove(const call& c, const model_changed& model, const std::string& owner) {
+/// `of_others`: what it takes with roles where somebody else has made it; the command does not name the
+/// owner.
+result<void> may_remove(const call& c, const model_changed& model, const std::string& owner,
+                        authority::permission of_others) {
+  if (c.by.roles && owner != c.by.who.user && !c.by.roles->holds(of_others, model.workspace))
+    return error{errc::denied, std::string("access denied: this needs the permission ") +
+                                 authority::permissions()[static_cast<std::size_t>(of_others)].name +
+                                 " in workspace " + to_string(model.workspace)};
   return allowed(c, action::remove, {thing::model, to_string(model.id), owner});
 }
 
 void delete_model(const call_ptr& c, const reply& back) {
   on_model(c, back, [&](const model_changed& model) {
-    if (auto fine = may_remove(*c, model, model.owner); !fine)
+    if (auto fine =
+          may_remove(*c, model, model.owner, authority::permission::delete_other_user_model_registry);
+        !fine)
       return back(failure(fine.error()));
     command(c, back, commands::model_remove{model.id});
   });
@@ -501,7 +510,9 @@ void delete_version(const call_ptr& c, const reply& back) {
   auto found = find_version(*all, (*model)->id, *c);
   if (!found)
     return back(failure(found.error()));
-  if (auto fine = may_remove(*c, **model, (*found)->owner); !fine)
+  if (auto fine =
+        may_remove(*c, **model, (*found)->owner, authority::permission::delete_other_user_model_version);
+      !fine)
     return back(failure(fine.error()));
   command(c, back, commands::version_remove{(*model)->id, (*found)->version});
 }
