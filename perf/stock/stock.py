@@ -296,9 +296,9 @@ class Bench:
                 alerts = max(1, self.size(10_000, 200) // hooks)
                 for n in range(hooks):
                     master.wire("admin").call("POST", "/api/v1/webhooks", {
-                        "name": "chat", "url": f"http://127.0.0.1:{port}/{n}", "webhookType": "WEBHOOK_TYPE_DEFAULT", "mode": "WEBHOOK_MODE_SPECIFIC", "workspaceId": 0,
+                        "name": f"chat {n}", "url": f"http://127.0.0.1:{port}/{n}", "webhookType": "WEBHOOK_TYPE_DEFAULT", "mode": "WEBHOOK_MODE_SPECIFIC", "workspaceId": 0,
                         "triggers": [{"triggerType": "TRIGGER_TYPE_CUSTOM", "condition": {}}]})
-                text = json.dumps({"name": "told", "hyperparameters": {}, "searcher": {"name": "single", "metric": "loss"}, "integrations": {"webhooks": {"webhook_name": ["chat"]}}})
+                text = json.dumps({"name": "told", "hyperparameters": {}, "searcher": {"name": "single", "metric": "loss"}, "integrations": {"webhooks": {"webhook_name": [f"chat {n}" for n in range(hooks)]}}})
                 told = master.wire().call("POST", "/api/v1/experiments", {"config": text, "unmanaged": True, "activate": True})["experiment"]["id"]
                 ours, cpu, loop, command, most = [], [], [], [], 16
                 for turn in range(self.rounds):
@@ -501,7 +501,7 @@ class Stream:
     def __init__(self, port, token):
         self.s = socket.create_connection(("127.0.0.1", port), timeout=60)
         self.s.sendall((f"GET /stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-                        f"Sec-WebSocket-Key: c3RvY2sgY2xpZW50IHRlc3Q=\r\nAuthorization: Bearer {token}\r\n\r\n").encode())
+                        f"Sec-WebSocket-Key: c3RvY2stY2xpZW50LWtleQ==\r\nAuthorization: Bearer {token}\r\n\r\n").encode())
         self.got = b""
         self.until(b"\r\n\r\n")
         assert b" 101 " in self.got, self.got
