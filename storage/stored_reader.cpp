@@ -294,7 +294,7 @@ result<std::vector<experiment_standing>> stored_reader::experiment_standings() c
       continue; // deleted
     all.push_back({id, row->state, row->ended, row->progress, row->num_trials, row->best_trial,
                    row->best_metric, row->project, row->archived, row->edits + row->resource_edits,
-                   row->unmanaged});
+                   row->unmanaged, row->checkpoint_count, row->checkpoint_bytes});
   }
   if (auto ok = at->status(); !ok)
     return ok.error();

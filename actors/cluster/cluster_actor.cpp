@@ -30,6 +30,7 @@ namespace {
 
 using base = actor_base<cluster_actor>;
 constexpr auto deletion_timeout = std::chrono::minutes(10); ///< of one experiment
+constexpr int most_erasing = 16; ///< experiments that retention is asked to delete at once
 
 /// Whether a text that is laid over a configuration changes nothing.
 bool says_nothing(const std::string& text) {
@@ -200,7 +201,7 @@ private:
           tell_receivers(row.id, [this, id = row.id] {
             self_->send(retention_, sweep_experiment{id, false});
           });
-    erasing_ = {};
+    erasing_.clear();
     delete_next();
     delete_doomed();
   }
@@ -363,28 +364,31 @@ private:
 
   // ---- deletion
 
-  /// One experiment after the other: what was ordered before a restart is found in the machine again.
+  /// A few at a time, so that their facts share commits: what was ordered before a restart is found in the
+  /// machine again.
   void delete_next() {
-    const auto& ordered = machine_->ids.deleting();
-    if (erasing_ || closing_ || ordered.empty())
-      return;
-    erasing_ = ordered.begin()->first;
-    erase_stored all;
-    all.experiment = erasing_;
-    self_->request(retention_, deletion_timeout, all)
-      .then([this, id = erasing_](
-              const stored_erased& x) { noted(id, machine_->ids.deleted(id, x.trials, self_->now())); },
-            [this, id = erasing_](const caf::error& why) {
-              if (why == caf::sec::request_receiver_down)
-                return; // its successor is asked again
-              noted(id, machine_->ids.deletion_failed(id, from_caf(why).what, self_->now()));
-            });
+    for (const auto& ordered : machine_->ids.deleting()) {
+      const auto id = ordered.first;
+      if (closing_ || std::ssize(erasing_) >= most_erasing)
+        return;
+      if (!erasing_.insert(id).second)
+        continue;
+      erase_stored all;
+      all.experiment = id;
+      self_->request(retention_, most_erasing * deletion_timeout, all)
+        .then([this,
+               id](const stored_erased& x) { noted(id, machine_->ids.deleted(id, x.trials, self_->now())); },
+              [this, id](const caf::error& why) {
+                if (why == caf::sec::request_receiver_down)
+                  return; // its successor is asked again
+                noted(id, machine_->ids.deletion_failed(id, from_caf(why).what, self_->now()));
+              });
+    }
   }
   void noted(experiment_id id, std::vector<cluster_fact> facts) {
     pass_on(facts);
     take(std::move(facts), {}, [this, id](const caf::error&) {
-      if (erasing_ == id)
-        erasing_ = {};
+      erasing_.erase(id);
       delete_next();
     });
   }
@@ -419,10 +423,39 @@ private:
 
   /// Why its checkpoints have to stay; empty where they need not.
   std::string registered_in(experiment_id id) const {
-    for (const auto& uuid : machine_->books.registered())
+    constexpr auto why = "checkpoints are registered as model versions";
+    const auto registered = machine_->books.registered();
+    if (registered.empty())
+      return {};
+    // Whichever are fewer are looked at: those that are registered, or those of the experiment.
+    const auto of = peers_.reads->experiment(id);
+    if (of && of->checkpoint_count == 0)
+      return {};
+    if (of && of->checkpoint_count < registered.size())
+      if (const auto own = checkpoints_of(id)) {
+        const std::set<std::string> known(registered.begin(), registered.end());
+        return std::any_of(own->begin(), own->end(), [&](const auto& uuid) { return known.contains(uuid); })
+                 ? why
+                 : "";
+      }
+    for (const auto& uuid : registered)
       if (auto row = peers_.reads->checkpoint(uuid); row && row->experiment == id)
-        return "checkpoints are registered as model versions";
+        return why;
     return {};
+  }
+  result<std::vector<std::string>> checkpoints_of(experiment_id id) const {
+    std::vector<std::string> out;
+    auto trials = peers_.reads->trials(id);
+    if (!trials)
+      return trials.error();
+    for (const auto& trial : *trials) {
+      auto rows = peers_.reads->checkpoints(trial.id);
+      if (!rows)
+        return rows.error();
+      for (const auto& row : *rows)
+        out.push_back(row.saved.uuid);
+    }
+    return out;
   }
 
   open_tasks tasks_in_journal() const {
@@ -1493,8 +1526,8 @@ private:
   std::optional<cluster_tasks> tasks_;
   std::optional<cluster_unmanaged> unmanaged_;
   retention_actor retention_;
-  experiment_id erasing_;   ///< which retention deletes now
-  std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start
+  std::set<experiment_id> erasing_; ///< those that retention deletes now
+  std::uint64_t epoch_ = 0;         ///< grows over restarts: it begins at the wall time of the start
   std::map<experiment_id, experiment_actor> experiments_;
   std::map<caf::actor_addr, experiment_id> by_address_;
   child_restarts<std::string> restarts_;

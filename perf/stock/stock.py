@@ -176,8 +176,10 @@ class Bench:
         rbac = self.master("rbac", file=authz.format("rbac"))
         users, groups, places = self.size(1000, 20), self.size(200, 4), 10
         with rbac.running():
-            fill(rbac, 100)
             admin = rbac.wire("admin")
+            admin.call("POST", "/api/v1/roles/add-assignments", {"groupRoleAssignments": [], "userRoleAssignments": [
+                {"userId": 2, "roleAssignment": {"role": {"roleId": 1}}}]})  # `determined` makes the experiments
+            fill(rbac, 100)
             made = [admin.call("POST", "/api/v1/workspaces", {"name": f"place {n}"})["workspace"]["id"] for n in range(places - 1)]
             scopes = [1, *made]
             ids = {}
@@ -381,7 +383,7 @@ class Bench:
             time.sleep(min(10, 2 + 8 * self.given.scale))
             quiet = probe.taken()
             before, begun = many.cpu(), time.perf_counter()
-            answer = many.wire().call("POST", "/api/v1/projects/1/experiments/delete", {"projectId": 1, "filters": {"excludedExperimentIds": [stays]}})
+            answer = many.wire().call("DELETE", "/api/v1/projects/1/experiments/delete", {"projectId": 1, "filters": {"excludedExperimentIds": [stays]}})
             answered = time.perf_counter() - begun
             bad = [one for one in answer["results"] if one["error"]]
             assert not bad, bad[:3]

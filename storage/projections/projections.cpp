@@ -48,6 +48,8 @@ experiment_row join(const experiment_constant& c, const experiment_changing& s,
   row.continued_trials = s.continued_trials;
   row.unmanaged = c.unmanaged;
   row.external_id = c.external_id;
+  row.checkpoint_count = s.checkpoint_count;
+  row.checkpoint_bytes = s.checkpoint_bytes;
   if (described) {
     row.name = described->name;
     row.description = described->description;

@@ -9,7 +9,7 @@ namespace troupe::storage::projections {
 
 /// Counts the meaning of the folds: a database that was folded by another version is folded anew when it is
 /// opened.
-inline constexpr std::uint64_t version = 7;
+inline constexpr std::uint64_t version = 8;
 
 struct experiment_constant {
   experiment_id id;
@@ -41,9 +41,11 @@ struct experiment_changing {
   std::uint32_t continued = 0;                         ///< how often it was continued
   std::vector<trial_id> continued_trials;
   bool unmanaged = false;
+  std::uint64_t checkpoint_count = 0; ///< over all trials
+  std::int64_t checkpoint_bytes = 0;
   MSGPACK_DEFINE_ARRAY(state, why, ended, progress, num_trials, best_trial, best_metric, searched, running,
                        project, archived, edits, resources, resource_edits, continued, continued_trials,
-                       unmanaged)
+                       unmanaged, checkpoint_count, checkpoint_bytes)
 };
 struct trial_constant {
   trial_id id;
