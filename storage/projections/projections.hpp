@@ -111,6 +111,7 @@ struct checkpoint_entry {
 experiment_row join(const experiment_constant& constant, const experiment_changing& changing,
                     const experiment_described* described);
 trial_row join(const trial_constant& constant, const trial_changing& changing);
+experiment_standing standing_of(experiment_id id, const experiment_changing& changing);
 task_detail join(task_created made, task_changing changing);
 
 /// Where a fact stands.
