@@ -10,11 +10,13 @@ To look further into a row: `perf record -g -p PID` for the pid that is printed 
 """
 
 import argparse
+import calendar
 import ctypes
 import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import socket
 import statistics
@@ -24,6 +26,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from stock_site import Master, Wire, each, fill  # noqa: E402
@@ -46,7 +49,6 @@ class Bench:
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="stock-", dir=given.dir))
         self.rounds = given.rounds
         self.masters = []
-        self.rows = []
 
     def size(self, whole, least=1):
         return max(least, round(whole * self.given.scale))
@@ -274,7 +276,7 @@ class Bench:
         trial = master.wire().call("GET", f"/api/v1/experiments/{made}/trials")["trials"][0]
         ended = trial["endTime"].rstrip("Z")
         seconds = time.strptime(ended.split(".")[0], "%Y-%m-%dT%H:%M:%S")
-        at = __import__("calendar").timegm(seconds) + float("0." + (ended.split(".") + ["0"])[1])
+        at = calendar.timegm(seconds) + float("0." + (ended.split(".") + ["0"])[1])
         status, found = Wire.ask(Wire(master.port, master.token("determined")), "GET", f"/troupe/v1/logs/search?q=zzzzzz&trial={trial['id']}&limit=1")
         scanned = int(re.search(rb'"scanned":\s*(\d+)', found)[1]) if status == 200 and b"scanned" in found else -1
         if scanned not in (-1, lines):
@@ -368,7 +370,6 @@ class Bench:
         def bare():
             copied = self.root / "copied"
             subprocess.run(["cp", "-r", checkpoints, copied], check=True)
-            os.sync()
             begun = time.perf_counter()
             subprocess.run(["rm", "-r", copied], check=True)
             gone.append(time.perf_counter() - begun)
@@ -380,7 +381,7 @@ class Bench:
             fill(many, 1)  # one that stays, for the other requests
             stays = many.wire().call("GET", "/api/v1/experiments?limit=1&orderBy=ORDER_BY_DESC")["experiments"][0]["id"]
             probe = Probe(many, stays)
-            time.sleep(min(10, 2 + 8 * self.given.scale))
+            time.sleep(10)
             quiet = probe.taken()
             before, begun = many.cpu(), time.perf_counter()
             answer = many.wire().call("DELETE", "/api/v1/projects/1/experiments/delete", {"projectId": 1, "filters": {"excludedExperimentIds": [stays]}})
@@ -436,7 +437,6 @@ class Bench:
                     getattr(self, name)()
                 except Exception as fault:  # the other rows are measured still
                     failed.append(name)
-                    import traceback
                     traceback.print_exc()
                     print(f"{name}: not measured: {fault}", flush=True)
                 finally:
@@ -519,7 +519,6 @@ class Stream:
 
 def heard_by_all(all, what):
     """The time at which the last one has it."""
-    import select
     poll, waiting = select.epoll(), {}
     for one in all:
         one.got = b""
