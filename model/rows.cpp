@@ -7,8 +7,19 @@
 namespace troupe {
 
 experiment_standing standing_of(const experiment_row& row) {
-  return {row.id,          row.state,   row.ended,    row.progress, row.num_trials, row.best_trial,
-          row.best_metric, row.project, row.archived, row.edits,    row.unmanaged};
+  return {row.id,
+          row.state,
+          row.ended,
+          row.progress,
+          row.num_trials,
+          row.best_trial,
+          row.best_metric,
+          row.project,
+          row.archived,
+          row.edits,
+          row.unmanaged,
+          row.checkpoint_count,
+          row.checkpoint_bytes};
 }
 
 workspace_changed uncategorized_workspace() {

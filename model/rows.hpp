@@ -30,11 +30,13 @@ struct experiment_row {
   std::uint32_t continued = 0;                         ///< how often it was continued after its end
   std::vector<trial_id> continued_trials;              ///< those that the latest continuation runs again
   bool unmanaged = false;                              ///< its trials are processes outside of the cluster
-  std::string external_id; ///< name by which the owner of an unmanaged one finds it; empty: none
+  std::string external_id;            ///< name by which the owner of an unmanaged one finds it; empty: none
+  std::uint64_t checkpoint_count = 0; ///< over all trials, as theirs
+  std::int64_t checkpoint_bytes = 0;
   MSGPACK_DEFINE_ARRAY(id, state, name, owner, context, key, source, why, config, created, ended, progress,
                        num_trials, metric, smaller_is_better, best_trial, best_metric, parent, project,
                        archived, description, notes, labels, edits, resources, continued, continued_trials,
-                       unmanaged, external_id)
+                       unmanaged, external_id, checkpoint_count, checkpoint_bytes)
 };
 
 /// What of an experiment's row changes in its life; all else of it is as it was created.
@@ -50,6 +52,8 @@ struct experiment_standing {
   bool archived = false;
   std::uint64_t edits = 0;
   bool unmanaged = false;
+  std::uint64_t checkpoint_count = 0;
+  std::int64_t checkpoint_bytes = 0;
   friend bool operator==(const experiment_standing&, const experiment_standing&) = default;
 };
 experiment_standing standing_of(const experiment_row& row);

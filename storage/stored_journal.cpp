@@ -518,6 +518,10 @@ result<commit_summary> stored_journal::commit() {
   if (!pending_.empty())
     sequence_ = pending_.back().sequence;
   commit_summary summary{sequence_, std::move(pending_)};
+  std::vector<experiment_standing> changed;
+  rows_.experiment_states.each_changed(
+    [&](experiment_id id, const auto& row) { changed.push_back(projections::standing_of(id, row)); });
+  reader_->note(changed);
   settle();
   reader_->advance(sequence_);
   return summary;

@@ -282,23 +282,41 @@ result<std::vector<experiment_row>> stored_reader::experiments() const {
 }
 
 result<std::vector<experiment_standing>> stored_reader::experiment_standings() const {
-  auto now = store_->look();
-  std::vector<experiment_standing> all;
-  auto at = now->scan(family::rows, keys::tagged('E', 0), keys::after('E'));
-  for (; at->valid(); at->next()) {
-    const experiment_id id{keys::last_number(at->key())};
-    auto row = unpack<projections::experiment_changing>(at->data());
-    if (!row)
-      return error{errc::corrupt, "experiment " + to_string(id) + ": " + row.error().what};
-    if (!row->project)
-      continue; // deleted
-    all.push_back({id, row->state, row->ended, row->progress, row->num_trials, row->best_trial,
-                   row->best_metric, row->project, row->archived, row->edits + row->resource_edits,
-                   row->unmanaged});
+  const std::scoped_lock lock(standings_mutex_);
+  if (!standings_) {
+    std::vector<experiment_standing> all;
+    auto now = store_->look();
+    auto at = now->scan(family::rows, keys::tagged('E', 0), keys::after('E'));
+    for (; at->valid(); at->next()) {
+      const experiment_id id{keys::last_number(at->key())};
+      auto row = unpack<projections::experiment_changing>(at->data());
+      if (!row)
+        return error{errc::corrupt, "experiment " + to_string(id) + ": " + row.error().what};
+      all.push_back(projections::standing_of(id, *row));
+    }
+    if (auto ok = at->status(); !ok)
+      return ok.error();
+    standings_ = std::move(all);
   }
-  if (auto ok = at->status(); !ok)
-    return ok.error();
-  return all;
+  std::vector<experiment_standing> out;
+  out.reserve(standings_->size());
+  std::copy_if(standings_->begin(), standings_->end(), std::back_inserter(out),
+               [](const auto& one) { return bool(one.project); }); // without those that were deleted
+  return out;
+}
+
+void stored_reader::note(const std::vector<experiment_standing>& changed) {
+  const std::scoped_lock lock(standings_mutex_);
+  if (!standings_)
+    return; // whoever asks first reads them all
+  for (const auto& one : changed) {
+    const auto at = std::lower_bound(standings_->begin(), standings_->end(), one.id,
+                                     [](const auto& x, experiment_id id) { return x.id < id; });
+    if (at != standings_->end() && at->id == one.id)
+      *at = one;
+    else
+      standings_->insert(at, one);
+  }
 }
 
 result<experiment_row> stored_reader::experiment(experiment_id id) const {

@@ -6,6 +6,8 @@
 #include "storage/store.hpp"
 
 #include <atomic>
+#include <mutex>
+#include <optional>
 
 namespace troupe::storage {
 
@@ -28,6 +30,8 @@ public:
   stored_reader(std::shared_ptr<store> of, std::uint64_t sequence)
       : store_(std::move(of)), sequence_(sequence) {}
 
+  /// What a commit has changed; to be called once it is durable, before `advance`.
+  void note(const std::vector<experiment_standing>& changed);
   void advance(std::uint64_t sequence) { sequence_.store(sequence, std::memory_order_release); }
 
   trial_id newest_trial() const override;
@@ -73,6 +77,10 @@ public:
 private:
   std::shared_ptr<store> store_;
   std::atomic<std::uint64_t> sequence_;
+  mutable std::mutex standings_mutex_;
+  /// In the order of their ids, with those that were deleted, which have no project; none until somebody
+  /// asks.
+  mutable std::optional<std::vector<experiment_standing>> standings_;
 };
 
 } // namespace troupe::storage

@@ -5,12 +5,16 @@
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
 
+#include <algorithm>
+#include <set>
+
 #include <caf/all.hpp>
 
 namespace troupe {
 namespace {
 
 constexpr auto deletion_timeout = std::chrono::minutes(10); ///< of one experiment
+constexpr std::size_t most_erasing = 16;                    ///< that retention is asked to delete at once
 
 } // namespace
 
@@ -22,7 +26,7 @@ void cluster_deletions::begin() {
     for (const auto& row : *rows)
       if (terminal(row.state) && !row.unmanaged && machine_.ids.unswept(row.id))
         with_.tell_receivers(row.id, [this, id = row.id] { sweep(id, false); });
-  erasing_ = {};
+  erasing_.clear();
   delete_next();
   delete_doomed();
 }
@@ -36,29 +40,33 @@ void cluster_deletions::sweep(experiment_id id, bool again) {
   self_->send(retention_, sweep_experiment{id, again});
 }
 
-/// One after the other: what was ordered before a restart is found in the machine again.
+/// A few at a time, so that their facts share commits: what was ordered before a restart is found in the
+/// machine again.
 void cluster_deletions::delete_next() {
-  const auto& whole = machine_.ids.deleting();
-  const auto& single = machine_.ids.deleting_trials();
-  if (erasing_.experiment || closing_ || (whole.empty() && single.empty()))
+  const auto ready = [this] { return !closing_ && erasing_.size() < most_erasing; };
+  for (const auto& [id, by] : machine_.ids.deleting())
+    if (ready())
+      erase({id, {}}, by);
+  for (const auto& [id, order] : machine_.ids.deleting_trials())
+    if (ready())
+      erase({order.experiment, id}, order.by);
+}
+
+void cluster_deletions::erase(const doomed& what, const std::string& by) {
+  if (std::find(erasing_.begin(), erasing_.end(), what) != erasing_.end())
     return;
+  erasing_.push_back(what);
   erase_stored all;
-  if (whole.empty()) {
-    erasing_ = {single.begin()->second.experiment, single.begin()->first};
-    all.by = single.begin()->second.by;
-  } else {
-    erasing_ = {whole.begin()->first, {}};
-    all.by = whole.begin()->second;
-  }
-  all.experiment = erasing_.experiment;
-  all.trial = erasing_.trial;
-  self_->request(retention_, deletion_timeout, all)
+  all.experiment = what.experiment;
+  all.trial = what.trial;
+  all.by = by;
+  self_->request(retention_, most_erasing * deletion_timeout, all)
     .then(
-      [this, what = erasing_](const stored_erased& x) {
+      [this, what](const stored_erased& x) {
         noted(what, what.trial ? machine_.ids.deleted(what.trial, self_->now())
                                : machine_.ids.deleted(what.experiment, x.trials, self_->now()));
       },
-      [this, what = erasing_](const caf::error& why) {
+      [this, what](const caf::error& why) {
         if (why == caf::sec::request_receiver_down)
           return; // its successor is asked again
         const auto said = from_caf(why).what;
@@ -70,8 +78,7 @@ void cluster_deletions::delete_next() {
 void cluster_deletions::noted(const doomed& what, std::vector<cluster_fact> facts) {
   pass_on(facts);
   with_.take(std::move(facts), [this, what](const caf::error&) {
-    if (erasing_ == what)
-      erasing_ = {};
+    std::erase(erasing_, what);
     delete_next();
   });
 }
@@ -106,11 +113,43 @@ void cluster_deletions::delete_doomed() {
 
 /// Why its checkpoints, or those of the trial alone, have to stay; empty where they need not.
 std::string cluster_deletions::registered_in(experiment_id id, trial_id trial) const {
-  for (const auto& uuid : machine_.books.registered())
+  constexpr auto why = "checkpoints are registered as model versions";
+  const auto registered = machine_.books.registered();
+  if (registered.empty())
+    return {};
+  // Whichever are fewer are looked at: those that are registered, or those of the experiment.
+  const auto of = peers_.reads->experiment(id);
+  if (of && of->checkpoint_count == 0)
+    return {};
+  if (of && of->checkpoint_count < registered.size())
+    if (const auto own = checkpoints_of(id, trial)) {
+      const std::set<std::string> known(registered.begin(), registered.end());
+      return std::any_of(own->begin(), own->end(), [&](const auto& uuid) { return known.contains(uuid); })
+               ? why
+               : "";
+    }
+  for (const auto& uuid : registered)
     if (auto row = peers_.reads->checkpoint(uuid);
         row && row->experiment == id && (!trial || row->trial == trial))
-      return "checkpoints are registered as model versions";
+      return why;
   return {};
+}
+
+result<std::vector<std::string>> cluster_deletions::checkpoints_of(experiment_id id, trial_id alone) const {
+  std::vector<std::string> out;
+  auto trials = peers_.reads->trials(id);
+  if (!trials)
+    return trials.error();
+  for (const auto& trial : *trials) {
+    if (alone && trial.id != alone)
+      continue;
+    auto rows = peers_.reads->checkpoints(trial.id);
+    if (!rows)
+      return rows.error();
+    for (const auto& row : *rows)
+      out.push_back(row.saved.uuid);
+  }
+  return out;
 }
 
 caf::result<command_result> cluster_deletions::on(const std::string& user,

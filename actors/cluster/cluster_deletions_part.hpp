@@ -57,7 +57,9 @@ private:
   void delete_next();
   void noted(const doomed& what, std::vector<cluster_fact> facts);
   void pass_on(std::vector<cluster_fact>& facts);
+  void erase(const doomed& what, const std::string& by);
   std::string registered_in(experiment_id id, trial_id trial = {}) const;
+  result<std::vector<std::string>> checkpoints_of(experiment_id id, trial_id trial) const;
   void note_left(const stored_erased& seen, const std::string& by, change_done done);
 
   actor_base<cluster_actor>* self_;
@@ -66,7 +68,7 @@ private:
   cluster_machines& machine_;
   needs with_;
   retention_actor retention_;
-  doomed erasing_; ///< what retention deletes now
+  std::vector<doomed> erasing_; ///< what retention deletes now
   bool closing_ = false;
 };
 

@@ -46,16 +46,20 @@ void cluster_unmanaged::recover(const experiment_row& row) {
   const auto trials = peers_.reads->trials(row.id);
   if (!trials)
     return;
-  const auto settings = with_.settings(row);
+  bool lives = false;
   for (const auto& trial : *trials) {
-    if (trial.state == trial_state::running)
+    if (trial.state == trial_state::running) {
       alive_[trial.id] = {row.id, trial.heard};
-    if (!settings)
-      continue;
+      lives = true;
+    }
     auto missed = peers_.reads->metrics(trial.id, trial.latest.row, 100'000, "validation");
     for (const auto& one : missed ? *missed : std::vector<metric_row>())
       take({row.id, {trial.id, {}, one.row, one.steps, one.metrics, one.run}});
   }
+  if (lives)
+    with_.arm();
+  if (unmanaged::settle(row, *trials, self_->now()).empty())
+    return; // nearly all have ended long ago
   in_turn(
     row.id,
     [](const experiment_row&) {

@@ -46,7 +46,14 @@ result<std::vector<experiment_texts::entry>> experiment_texts::all(const storage
   std::vector<entry> out;
   out.reserve(standings->size());
   std::lock_guard lock{mutex_};
+  auto at = known_.begin(); // both stand in the order of ids
   for (auto& now : *standings) {
+    while (at != known_.end() && at->first < now.id)
+      ++at;
+    if (at != known_.end() && at->first == now.id && at->second.edits == now.edits) {
+      out.push_back({std::move(now), at->second.lasting});
+      continue;
+    }
     auto one = found(now, storage, false);
     if (!one && one.error().code == errc::not_found)
       continue; // deleted since

@@ -35,6 +35,7 @@ public:
 
 private:
   void catch_up(); ///< under `mutex_`
+  bool passes_over_news(std::uint64_t next);
 
   std::shared_ptr<storage::reader> from_;
   std::mutex mutex_;

@@ -14,33 +14,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
+#include <set>
 
 namespace troupe::api {
 namespace {
-
-/// The stored state counts, not what is shown of it.
-bool state_wanted(experiment_state state, const std::vector<std::string_view>& states) {
-  const auto own = state_name(state);
-  return states.empty() || std::any_of(states.begin(), states.end(), [&](auto wanted) {
-           return wanted == own || wanted == "STATE_UNSPECIFIED";
-         });
-}
-
-bool id_wanted(const call& c, std::uint64_t id) {
-  const auto compare = [&](const char* key, auto holds) {
-    auto text = c.query.first(key);
-    return text.empty() || holds(parse_id<experiment_id>(text).value);
-  };
-  const auto incl = c.query.every("experimentIdFilter.incl"),
-             not_in = c.query.every("experimentIdFilter.notIn");
-  const auto text = std::to_string(id);
-  return compare("experimentIdFilter.gt", [&](auto x) { return id > x; }) &&
-         compare("experimentIdFilter.gte", [&](auto x) { return id >= x; }) &&
-         compare("experimentIdFilter.lt", [&](auto x) { return id < x; }) &&
-         compare("experimentIdFilter.lte", [&](auto x) { return id <= x; }) &&
-         (incl.empty() || std::find(incl.begin(), incl.end(), text) != incl.end()) &&
-         std::find(not_in.begin(), not_in.end(), text) == not_in.end();
-}
 
 using entry = experiment_texts::entry;
 
@@ -66,98 +44,150 @@ result<void> check_query(const query_list& query) {
                             "SORT_BY_SEARCHER_METRIC_VAL"});
 }
 
-bool wanted(const call& c, const entry& one, const place_book& places) {
-  const auto& face = *one.lasting;
-  const auto users = c.query.every("users"), ids = c.query.every("userIds");
-  if (!users.empty() && std::find(users.begin(), users.end(), face.owner) == users.end())
-    return false;
-  if (!ids.empty()) {
-    auto owner = c.parts->users->find(face.owner);
-    if (!owner || std::find(ids.begin(), ids.end(), std::to_string(owner->id)) == ids.end())
-      return false;
+/// What a list is asked for, read once for all its rows.
+class list_filter {
+public:
+  explicit list_filter(const call& c)
+      : call_(c), project_(parse_id<project_id>(c.query.first("projectId"))),
+        by_archived_(c.query.has("archived")), archived_(c.query.flag("archived")),
+        name_(folded(c.query.first("name"))), states_(c.query.every("states")),
+        users_(c.query.every("users")), user_ids_(c.query.every("userIds")) {
+    for (const auto label : c.query.every("labels"))
+      labels_.emplace_back(std::string(label));
+    for (const auto text : c.query.every("experimentIdFilter.incl"))
+      only_.insert(parse_id<experiment_id>(text));
+    for (const auto text : c.query.every("experimentIdFilter.notIn"))
+      without_.insert(parse_id<experiment_id>(text));
+    const auto bound = [&](const char* key) {
+      const auto text = c.query.first(key);
+      return text.empty() ? std::optional<experiment_id>() : parse_id<experiment_id>(text);
+    };
+    above_ = bound("experimentIdFilter.gt");
+    from_ = bound("experimentIdFilter.gte");
+    below_ = bound("experimentIdFilter.lt");
+    up_to_ = bound("experimentIdFilter.lte");
   }
-  for (auto label : c.query.every("labels"))
-    if (std::find(face.labels.begin(), face.labels.end(), value(std::string(label))) == face.labels.end())
-      return false;
-  const auto project = parse_id<project_id>(c.query.first("projectId"));
-  if (project && one.now.project != project)
-    return false;
-  if (c.query.has("archived")) {
-    // Without a project, what lies in archived places counts as archived, too.
-    const bool archived = one.now.archived || (!project && places.hidden(one.now.project));
-    if (archived != c.query.flag("archived"))
-      return false;
-  }
-  return state_wanted(one.now.state, c.query.every("states")) && id_wanted(c, one.now.id.value) &&
-         contains_folded(face.name, c.query.first("name"));
-}
 
-/// Bytes and number of the checkpoints of each that are there.
-result<std::map<experiment_id, std::pair<std::int64_t, std::uint64_t>>>
-checkpoints_of(const std::vector<entry>& all, const storage::reader& storage) {
-  std::map<experiment_id, std::pair<std::int64_t, std::uint64_t>> out;
-  for (const auto& one : all) {
-    auto trials = storage.trials(one.now.id);
-    if (!trials)
-      return trials.error();
-    auto& sum = out[one.now.id];
-    for (const auto& t : *trials) {
-      sum.first += t.checkpoint_bytes;
-      sum.second += t.checkpoint_count;
+  bool takes(const entry& one, const place_book& places) const {
+    const auto& now = one.now;
+    const auto& face = *one.lasting;
+    if ((project_ && now.project != project_) || !takes(now.id) || !takes(now.state))
+      return false;
+    if (by_archived_) {
+      // Without a project, what lies in archived places counts as archived, too.
+      const bool archived = now.archived || (!project_ && places.hidden(now.project));
+      if (archived != archived_)
+        return false;
     }
+    for (const auto& label : labels_)
+      if (std::find(face.labels.begin(), face.labels.end(), label) == face.labels.end())
+        return false;
+    return takes_owner(face.owner) && (name_.empty() || folded(face.name).find(name_) != std::string::npos);
   }
-  return out;
+
+private:
+  bool takes(experiment_id id) const {
+    return (!above_ || id > *above_) && (!from_ || id >= *from_) && (!below_ || id < *below_) &&
+           (!up_to_ || id <= *up_to_) && (only_.empty() || only_.contains(id)) && !without_.contains(id);
+  }
+  /// The stored state counts, not what is shown of it.
+  bool takes(experiment_state state) const {
+    if (states_.empty())
+      return true;
+    const auto own = state_name(state);
+    return std::any_of(states_.begin(), states_.end(),
+                       [&](auto wanted) { return wanted == own || wanted == "STATE_UNSPECIFIED"; });
+  }
+  bool takes_owner(const std::string& name) const {
+    if (!users_.empty() && std::find(users_.begin(), users_.end(), name) == users_.end())
+      return false;
+    if (user_ids_.empty())
+      return true;
+    const auto owner = call_.parts->users->find(name);
+    return owner &&
+           std::find(user_ids_.begin(), user_ids_.end(), std::to_string(owner->id)) != user_ids_.end();
+  }
+
+  const call& call_;
+  project_id project_; ///< 0: any
+  bool by_archived_, archived_;
+  std::string name_; ///< in lower case
+  std::vector<std::string_view> states_, users_, user_ids_;
+  std::vector<value> labels_;
+  std::set<experiment_id> only_, without_;
+  std::optional<experiment_id> above_, from_, below_, up_to_;
+};
+
+using listed_entries = std::vector<const entry*>;
+
+/// The first `count` come to stand in order; what has the same key stands by its id, with it turned round.
+template <class Key>
+void first_by(listed_entries& all, std::size_t count, bool descending, const Key& key) {
+  const auto before = [&](const entry* a, const entry* b) {
+    const auto &x = key(*a), &y = key(*b);
+    return x < y || (!(y < x) && a->now.id < b->now.id);
+  };
+  const auto end = all.begin() + static_cast<std::ptrdiff_t>(count);
+  if (descending)
+    std::partial_sort(all.begin(), end, all.end(),
+                      [&](const entry* a, const entry* b) { return before(b, a); });
+  else
+    std::partial_sort(all.begin(), end, all.end(), before);
 }
 
-result<void> sort_entries(const call& c, std::vector<entry>& all) {
+/// Likewise by an optional: what has no value comes last, what has the same stands by its id, either way.
+template <class Key>
+void first_by_optional(listed_entries& all, std::size_t count, bool descending, const Key& key) {
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
+                    [&](const entry* a, const entry* b) {
+                      const auto x = key(*a), y = key(*b);
+                      if (x.has_value() != y.has_value())
+                        return x.has_value();
+                      if (x && *x != *y)
+                        return descending ? *y < *x : *x < *y;
+                      return a->now.id < b->now.id;
+                    });
+}
+
+void sort_entries(const call& c, listed_entries& all, std::size_t count) {
   const bool descending = is_descending(c.query);
   const auto by = c.query.first("sortBy");
-  const auto key = [&](auto less) { std::stable_sort(all.begin(), all.end(), less); };
+  const auto key = [&](const auto& of) { first_by(all, count, descending, of); };
   if (by == "SORT_BY_NAME")
-    key([](const auto& a, const auto& b) { return a.lasting->name < b.lasting->name; });
+    key([](const entry& x) -> const auto& { return x.lasting->name; });
   else if (by == "SORT_BY_START_TIME")
-    key([](const auto& a, const auto& b) { return a.lasting->created < b.lasting->created; });
+    key([](const entry& x) { return x.lasting->created; });
   else if (by == "SORT_BY_STATE")
-    key([](const auto& a, const auto& b) { return name(a.now.state) < name(b.now.state); });
+    key([](const entry& x) { return std::string_view(name(x.now.state)); });
   else if (by == "SORT_BY_NUM_TRIALS")
-    key([](const auto& a, const auto& b) { return a.now.num_trials < b.now.num_trials; });
+    key([](const entry& x) { return x.now.num_trials; });
   else if (by == "SORT_BY_PROGRESS")
-    key([](const auto& a, const auto& b) { return a.now.progress < b.now.progress; });
+    key([](const entry& x) { return x.now.progress; });
   else if (by == "SORT_BY_USER")
-    key([](const auto& a, const auto& b) { return a.lasting->owner < b.lasting->owner; });
+    key([](const entry& x) -> const auto& { return x.lasting->owner; });
   else if (by == "SORT_BY_DESCRIPTION")
-    key([](const auto& a, const auto& b) { return a.lasting->description < b.lasting->description; });
+    key([](const entry& x) -> const auto& { return x.lasting->description; });
   else if (by == "SORT_BY_FORKED_FROM")
-    key([](const auto& a, const auto& b) { return a.lasting->parent < b.lasting->parent; });
+    key([](const entry& x) { return x.lasting->parent; });
   else if (by == "SORT_BY_RESOURCE_POOL")
-    key([](const auto& a, const auto& b) { return a.lasting->pool < b.lasting->pool; });
+    key([](const entry& x) -> const auto& { return x.lasting->pool; });
   else if (by == "SORT_BY_PROJECT_ID")
-    key([](const auto& a, const auto& b) { return a.now.project < b.now.project; });
-  else if (by == "SORT_BY_CHECKPOINT_SIZE" || by == "SORT_BY_CHECKPOINT_COUNT") {
-    auto known = checkpoints_of(all, *c.parts->storage);
-    if (!known)
-      return known.error();
-    const bool bytes = by == "SORT_BY_CHECKPOINT_SIZE";
-    key([&](const auto& a, const auto& b) {
-      const auto &x = known->at(a.now.id), &y = known->at(b.now.id);
-      return bytes ? x.first < y.first : x.second < y.second;
-    });
-  } else if (by == "SORT_BY_SEARCHER_METRIC_VAL") {
-    sort_unset_last(all, descending, [](const entry& x) {
+    key([](const entry& x) { return x.now.project; });
+  else if (by == "SORT_BY_CHECKPOINT_SIZE")
+    key([](const entry& x) { return x.now.checkpoint_bytes; });
+  else if (by == "SORT_BY_CHECKPOINT_COUNT")
+    key([](const entry& x) { return x.now.checkpoint_count; });
+  else if (by == "SORT_BY_SEARCHER_METRIC_VAL")
+    first_by_optional(all, count, descending, [](const entry& x) {
       return x.now.best_trial && !std::isnan(x.now.best_metric) ? std::optional(x.now.best_metric)
                                                                 : std::nullopt;
     });
-    return {};
-  } else if (by == "SORT_BY_END_TIME") {
-    sort_unset_last(all, descending, [](const entry& x) {
+  else if (by == "SORT_BY_END_TIME")
+    first_by_optional(all, count, descending, [](const entry& x) {
       return x.now.ended == time_point{} ? std::nullopt : std::optional(x.now.ended);
     });
-    return {};
-  } else
-    key([](const auto& a, const auto& b) { return a.now.id < b.now.id; });
-  if (descending)
-    std::reverse(all.begin(), all.end());
-  return {};
+  else
+    key([](const entry& x) { return x.now.id; });
 }
 
 result<response> list(const call& c) {
@@ -169,18 +199,20 @@ result<response> list(const call& c) {
   auto places = place_book::read(*c.parts->storage);
   if (!places)
     return places.error();
-  std::erase_if(*all, [&](const auto& one) { return !wanted(c, one, *places); });
-  if (auto sorted = sort_entries(c, *all); !sorted)
-    return sorted.error();
-  auto part = page_of(c.query, all->size(), 100);
+  listed_entries found;
+  for (const list_filter filter(c); const auto& one : *all)
+    if (filter.takes(one, *places))
+      found.push_back(&one);
+  auto part = page_of(c.query, found.size(), 100);
   if (!part)
     return part.error();
+  sort_entries(c, found, part->last);
   response out;
   out.body = "{\"experiments\":[";
   for (auto i = part->first; i < part->last; ++i) {
     if (i > part->first)
       out.body += ',';
-    if (auto ok = c.parts->texts->write((*all)[i], *c.parts->storage, *c.parts->users, *places, out.body);
+    if (auto ok = c.parts->texts->write(*found[i], *c.parts->storage, *c.parts->users, *places, out.body);
         !ok)
       return ok.error();
   }

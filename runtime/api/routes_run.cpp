@@ -80,9 +80,15 @@ std::vector<std::string> names_of(const std::vector<fixed_column>& columns) {
   return out;
 }
 
+/// A section of a configuration, in its place; null where there is none.
+const value& config_section(const value& config, const char* name) {
+  static const value none;
+  const auto at = config.is_object() ? config.find(name) : config.end();
+  return config.is_object() && at != config.end() ? *at : none;
+}
+
 value config_at(const value& config, const char* outer, const char* inner) {
-  const auto section = config.is_object() ? config.value(outer, value()) : value();
-  return section.is_object() ? section.value(inner, value()) : value();
+  return config_section(config_section(config, outer), inner);
 }
 
 /// By a path with dots; null where there is none.
@@ -182,8 +188,7 @@ public:
       return trial_ && trial_->metadata.is_object() ? at_path(trial_->metadata, column.name) : value();
     case column_of::hyperparameter:
       return trial_ ? at_path(trial_->hparams, column.name)
-                    : at_path(row.config.is_object() ? row.config.value("hyperparameters", value()) : value(),
-                              column.name);
+                    : at_path(config_section(row.config, "hyperparameters"), column.name);
     case column_of::metric:
       if (trial_)
         return metric_at(*c_, *trial_, column.name);
@@ -260,19 +265,10 @@ private:
       return value(std::round(row.progress * 100));
     if (name == "searcherMetricsVal")
       return row.best_trial && std::isfinite(row.best_metric) ? value(row.best_metric) : value();
-    if (name == "checkpointCount" || name == "checkpointSize") {
-      if (!checkpoints_) {
-        auto trials = c_->parts->storage->trials(row.id);
-        if (!trials)
-          return trials.error();
-        checkpoints_.emplace(0, 0);
-        for (const auto& one : *trials) {
-          checkpoints_->first += one.checkpoint_count;
-          checkpoints_->second += one.checkpoint_bytes;
-        }
-      }
-      return name == "checkpointCount" ? value(checkpoints_->first) : value(checkpoints_->second);
-    }
+    if (name == "checkpointCount")
+      return value(row.checkpoint_count);
+    if (name == "checkpointSize")
+      return value(row.checkpoint_bytes);
     return shared_column(name);
   }
 
@@ -321,7 +317,6 @@ private:
   experiment_row experiment_;
   std::shared_ptr<const experiment_row> shared_;
   std::optional<trial_row> trial_, best_;
-  std::optional<std::pair<std::uint64_t, std::int64_t>> checkpoints_;
 };
 
 /// What the body of a search asks for.

@@ -20,6 +20,8 @@ void change(const checkpoint_changed& x, const subject& of, tables& rows) {
     return;
   const auto left = sum(x.files);
   trial->checkpoint_bytes += left - place->bytes;
+  if (auto* experiment = rows.experiment_states.change(place->experiment))
+    experiment->checkpoint_bytes += left - place->bytes;
   place->bytes = left;
   place->changed = of.number + 1;
   place->deleted = x.files.empty();
@@ -50,6 +52,10 @@ void fold_checkpoint(const fact& x, const subject& of, tables& rows) {
   const bool fresh = !known;
   auto& place = rows.checkpoints.make(uuid);
   trial->checkpoint_bytes += total - place.bytes;
+  if (auto* experiment = rows.experiment_states.change(constant->experiment)) {
+    experiment->checkpoint_bytes += total - place.bytes;
+    experiment->checkpoint_count += fresh;
+  }
   const auto before = fresh ? trial->newest_recorded : place.before;
   place = {of.trial(), constant->experiment, of.number, total, 0, false, before, place.described};
   if (fresh) {

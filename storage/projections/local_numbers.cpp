@@ -93,6 +93,8 @@ void note(const trial_deleted& x, const subject&, tables& rows) {
     return;
   }
   const auto before = constant->before;
+  const auto checkpoints = state->checkpoint_count;
+  const auto bytes = state->checkpoint_bytes;
   *constant = {};
   constant->before = before;
   *state = {};
@@ -102,6 +104,8 @@ void note(const trial_deleted& x, const subject&, tables& rows) {
   if (!experiment)
     return;
   experiment->num_trials -= std::min<std::uint64_t>(experiment->num_trials, 1);
+  experiment->checkpoint_count -= std::min<std::uint64_t>(experiment->checkpoint_count, checkpoints);
+  experiment->checkpoint_bytes -= bytes;
   if (experiment->best_trial == x.trial)
     choose_best(x.experiment, *experiment, rows);
 }

@@ -19,6 +19,22 @@ std::vector<std::string> labels_in(const value& config) {
 
 } // namespace
 
+experiment_standing standing_of(experiment_id id, const experiment_changing& s) {
+  return {id,
+          s.state,
+          s.ended,
+          s.progress,
+          s.num_trials,
+          s.best_trial,
+          s.best_metric,
+          s.project,
+          s.archived,
+          s.edits + s.resource_edits,
+          s.unmanaged,
+          s.checkpoint_count,
+          s.checkpoint_bytes};
+}
+
 experiment_row join(const experiment_constant& c, const experiment_changing& s,
                     const experiment_described* described) {
   experiment_row row;
@@ -48,6 +64,8 @@ experiment_row join(const experiment_constant& c, const experiment_changing& s,
   row.continued_trials = s.continued_trials;
   row.unmanaged = c.unmanaged;
   row.external_id = c.external_id;
+  row.checkpoint_count = s.checkpoint_count;
+  row.checkpoint_bytes = s.checkpoint_bytes;
   if (described) {
     row.name = described->name;
     row.description = described->description;

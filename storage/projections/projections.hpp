@@ -42,9 +42,11 @@ struct experiment_changing {
   std::vector<trial_id> continued_trials;
   bool unmanaged = false;
   trial_id newest_trial; ///< begins the chain of its trials, newest first: trial_constant::before
+  std::uint64_t checkpoint_count = 0; ///< over all trials
+  std::int64_t checkpoint_bytes = 0;
   MSGPACK_DEFINE_ARRAY(state, why, ended, progress, num_trials, best_trial, best_metric, searched, running,
                        project, archived, edits, resources, resource_edits, continued, continued_trials,
-                       unmanaged, newest_trial)
+                       unmanaged, newest_trial, checkpoint_count, checkpoint_bytes)
 };
 struct trial_constant {
   trial_id id;
@@ -116,6 +118,7 @@ struct checkpoint_entry {
 experiment_row join(const experiment_constant& constant, const experiment_changing& changing,
                     const experiment_described* described);
 trial_row join(const trial_constant& constant, const trial_changing& changing);
+experiment_standing standing_of(experiment_id id, const experiment_changing& changing);
 task_detail join(task_created made, task_changing changing);
 
 struct project_numbers {

@@ -58,6 +58,12 @@ public:
       into.put(family::rows, row_key(tag_, id), {buffer_.data(), buffer_.size()});
     }
   }
+  /// Calls `each` with every changed row and its id.
+  template <class Each>
+  void each_changed(const Each& each) const {
+    for (const auto& id : changed_)
+      each(id, rows_.at(id).row);
+  }
   /// The written rows are durable.
   void settle() {
     for (const auto& id : changed_)

@@ -845,6 +845,34 @@ TEST_P(Journal, FoldsFactsIntoRows) {
   EXPECT_EQ(r()->experiment({3}).error().code, errc::not_found);
 }
 
+TEST_P(Journal, StandingsFollowEveryCommit) {
+  ASSERT_NO_FATAL_FAILURE(tell_a_story([&](const auto&... x) { return append(x...); }));
+  commit();
+  const auto expect_them = [&](std::size_t count, const char* after) {
+    std::vector<experiment_standing> all;
+    for (const auto& row : *r()->experiments())
+      all.push_back(standing_of(row));
+    EXPECT_EQ(all.size(), count) << after;
+    EXPECT_EQ(*r()->experiment_standings(), all) << after;
+  };
+  expect_them(1, "the story");
+  EXPECT_EQ(r()->experiment_standings()->front().checkpoint_count, 2u);
+  EXPECT_EQ(r()->experiment_standings()->front().checkpoint_bytes, 240);
+  ASSERT_TRUE(append("cluster", 2,
+                     {experiment_created{t0, {3}, value{}, "c"}, experiment_created{t0, {2}, value{}, "b"}}));
+  expect_them(1, "what is not durable yet");
+  commit();
+  expect_them(3, "two more");
+  ASSERT_TRUE(append("trial/1", 8, {checkpoint_changed{t0, "u1", {{"a", 100}}}}));
+  ASSERT_TRUE(append("experiment/2", 0, {experiment_changed{t0 + 3s, experiment_state::canceled, "so"}}));
+  commit();
+  expect_them(3, "an end, and fewer files");
+  EXPECT_EQ(r()->experiment_standings()->front().checkpoint_bytes, 220);
+  ASSERT_TRUE(append("cluster", 4, {experiment_deleted{t0, "ada", {2}, deletion_step::done, {}, {}}}));
+  commit();
+  expect_them(2, "a deletion");
+}
+
 TEST_P(Journal, ListsTheCheckpointsOfATrialInTheOrderInWhichTheyWereFirstRecorded) {
   ASSERT_NO_FATAL_FAILURE(tell_a_story([&](const auto&... x) { return append(x...); }));
   const auto recorded = [](const std::string& uuid, std::int64_t steps) {

@@ -158,6 +158,13 @@ TEST(TrialRow, CountsRunsRestartsAndCheckpointsOnce) {
   EXPECT_EQ(row.latest_checkpoint, "u2");
   EXPECT_EQ(row.checkpoint_count, 2u);
   EXPECT_EQ(row.checkpoint_bytes, 22);
+  f.say("trial/8", checkpoint_recorded{t0, {1}, {"u3", 10, {{"a", 3}}, {}, "/p"}});
+  f.say("trial/8", checkpoint_recorded{t0, {1}, {"u2", 10, {{"a", 300}}, {}, "/p"}}); // stays trial 7's
+  EXPECT_EQ(f.experiment().checkpoint_count, 3u);
+  EXPECT_EQ(f.experiment().checkpoint_bytes, 25);
+  f.say("trial/7", checkpoint_changed{t0, "u2", {{"a", 1}}});
+  EXPECT_EQ(f.experiment().checkpoint_count, 3u) << "as its trials count: what was deleted, too";
+  EXPECT_EQ(f.experiment().checkpoint_bytes, 15);
   EXPECT_EQ(f.rows.checkpoints.find("u1")->experiment, experiment_id{1});
 }
 
