@@ -855,11 +855,12 @@ TEST_P(Journal, StandingsFollowEveryCommit) {
     EXPECT_EQ(all.size(), count) << after;
     EXPECT_EQ(*r()->experiment_standings(), all) << after;
   };
+  const value config{{"searcher", {{"metric", "loss"}}}};
   expect_them(1, "the story");
   EXPECT_EQ(r()->experiment_standings()->front().checkpoint_count, 2u);
   EXPECT_EQ(r()->experiment_standings()->front().checkpoint_bytes, 240);
   ASSERT_TRUE(append("cluster", 2,
-                     {experiment_created{t0, {3}, value{}, "c"}, experiment_created{t0, {2}, value{}, "b"}}));
+                     {experiment_created{t0, {3}, config, "c"}, experiment_created{t0, {2}, config, "b"}}));
   expect_them(1, "what is not durable yet");
   commit();
   expect_them(3, "two more");

@@ -57,6 +57,21 @@ TEST(ExperimentTexts, SayWhatTheRowsSayAfterEveryChange) {
   }
   EXPECT_EQ(listed(t, "?name=NUMBER&orderBy=ORDER_BY_DESC&limit=2").size(), 2u);
   EXPECT_EQ(listed(t, "?states=STATE_COMPLETED")[0]["id"], 7);
+  rows[9].checkpoint_count = 5;
+  t.reader->add("trial/12", trial_activated{t0});
+  const auto ids = [&](const std::string& query) {
+    std::vector<std::uint64_t> out;
+    for (const auto& one : listed(t, query))
+      out.push_back(one["id"].get<std::uint64_t>());
+    return out;
+  };
+  using these = std::vector<std::uint64_t>;
+  EXPECT_EQ(ids("?sortBy=SORT_BY_CHECKPOINT_COUNT"), (these{3, 7, 8, 11, 9}));
+  EXPECT_EQ(ids("?sortBy=SORT_BY_CHECKPOINT_COUNT&orderBy=ORDER_BY_DESC&limit=2"), (these{9, 11}));
+  EXPECT_EQ(ids("?sortBy=SORT_BY_CHECKPOINT_COUNT&orderBy=ORDER_BY_DESC&offset=2&limit=1"), these{8});
+  EXPECT_EQ(ids("?sortBy=SORT_BY_END_TIME&orderBy=ORDER_BY_DESC"), (these{7, 3, 8, 9, 11}))
+    << "unset ones last";
+  EXPECT_EQ(ids("?experimentIdFilter.gt=3&experimentIdFilter.notIn=9"), (these{7, 8, 11}));
 }
 
 TEST(ExperimentTexts, ForgetTheTextsWhenTheyAreTooMany) {
