@@ -129,10 +129,12 @@ void members::on(members_step& s, const agent_removed& ev, time_point now) {
   settle(s.actions);
 }
 
-members::verdict members::judge_sandbox(const std::string& agent, bool dead) const {
+members::verdict members::judge_sandbox(const std::string& agent, bool dead, bool saved,
+                                        time_point now) const {
   const auto* there = find(agent);
   const bool away = there && !there->here;
-  return {away && !dead, away && dead};
+  const bool late = away && there->since && now >= *there->since + give_away_;
+  return {away && !dead && (saved || late), away && dead};
 }
 
 /// An agent without a twin gets one, in the pool that the configuration names.

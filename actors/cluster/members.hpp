@@ -157,7 +157,9 @@ public:
     bool kill = false;      ///< the sandbox has to end
     bool tell_twin = false; ///< its task is certainly dead
   };
-  verdict judge_sandbox(const std::string& agent, bool dead) const;
+  /// `saved`: what its task has done so far is saved, so that it can go on elsewhere at once. Any other waits
+  /// for its agent for as long as its slots are kept.
+  verdict judge_sandbox(const std::string& agent, bool dead, bool saved, time_point now) const;
 
   std::string snapshot() const; ///< of what the facts hold
   value describe() const;       ///< the state, for people

@@ -209,13 +209,27 @@ TEST(Members, MakeAPoolAndATwinAgainFiveTimesAMinute) {
 
 TEST(Members, JudgeASandboxOnlyWhileItsAgentIsAway) {
   auto machine = play(fresh(), {{asks("a", "id1"), 0s, "joined(a 2) | twin(a in default)"}});
-  EXPECT_FALSE(machine.judge_sandbox("a", false).kill);
-  EXPECT_FALSE(machine.judge_sandbox("a", true).tell_twin) << "it speaks for its sandboxes";
+  const auto judge = [&](const char* agent, bool dead) { return machine.judge_sandbox(agent, dead, true, t0); };
+  EXPECT_FALSE(judge("a", false).kill);
+  EXPECT_FALSE(judge("a", true).tell_twin) << "it speaks for its sandboxes";
   static_cast<void>(machine.apply(agent_went_away{"a"}, t0));
-  EXPECT_TRUE(machine.judge_sandbox("a", false).kill);
-  EXPECT_TRUE(machine.judge_sandbox("a", true).tell_twin);
-  EXPECT_FALSE(machine.judge_sandbox("a", true).kill);
-  EXPECT_FALSE(machine.judge_sandbox("stranger", false).kill);
+  EXPECT_TRUE(judge("a", false).kill);
+  EXPECT_TRUE(judge("a", true).tell_twin);
+  EXPECT_FALSE(judge("a", true).kill);
+  EXPECT_FALSE(judge("stranger", false).kill);
+}
+
+TEST(Members, LetASandboxWhoseWorkIsSavedNowhereWaitForItsAgent) {
+  auto machine = play(fresh(), {{asks("a", "id1"), 0s, "joined(a 2) | twin(a in default)"}});
+  const auto judge = [&](bool dead, duration later) {
+    return machine.judge_sandbox("a", dead, false, t0 + later);
+  };
+  static_cast<void>(machine.apply(agent_went_away{"a"}, t0));
+  EXPECT_FALSE(judge(false, 1s).kill);
+  EXPECT_TRUE(judge(true, 1s).tell_twin) << "its host has ended it";
+  EXPECT_TRUE(judge(false, 1h).kill) << "its slots are given away";
+  static_cast<void>(machine.apply(asks("a", "id1"), t0 + 1h));
+  EXPECT_FALSE(judge(false, 2h).kill) << "the agent is back";
 }
 
 } // namespace
