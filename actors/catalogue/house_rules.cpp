@@ -100,7 +100,8 @@ result<void> check_trigger(const value& one, bool specific) {
   }
   if (*type == "TASK_LOG") {
     const auto* regex = condition ? member(*condition, "regex") : nullptr;
-    if (!regex || !regex->is_string() || regex->empty() || condition->size() != 1)
+    if (!regex || !regex->is_string() || regex->get_ref<const std::string&>().empty() ||
+        condition->size() != 1)
       return error{errc::invalid, "a trigger on log lines has the condition {regex: TEXT}, and nothing else"};
     return check_pattern(regex->get<std::string>());
   }

@@ -2,6 +2,7 @@
 
 #include "runtime/api/errors.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 
@@ -16,6 +17,17 @@ int hex_digit(char c) {
   if (c >= 'A' && c <= 'F')
     return c - 'A' + 10;
   return -1;
+}
+
+} // namespace
+
+namespace {
+
+constexpr std::string_view true_words[] = {"true", "True", "TRUE", "t", "T", "1"},
+                           false_words[] = {"false", "False", "FALSE", "f", "F", "0"};
+
+bool is_one_of(std::string_view text, const std::string_view (&words)[6]) {
+  return std::find(std::begin(words), std::end(words), text) != std::end(words);
 }
 
 } // namespace
@@ -41,7 +53,17 @@ bool query_list::flag(std::string_view name, bool otherwise) const {
   auto text = first(name);
   if (text.empty())
     return otherwise;
-  return text == "true" || text == "True" || text == "1" || text == "t";
+  return is_one_of(text, true_words);
+}
+
+result<void> check_flags(const query_list& query) {
+  for (const std::string_view name :
+       {"active", "admin", "archived", "enableRegex", "follow", "regex", "showInactive"})
+    for (const auto text : query.every(name))
+      if (!text.empty() && !is_one_of(text, true_words) && !is_one_of(text, false_words))
+        return error{errc::invalid,
+                     std::string(name) + " is true or false, not '" + std::string(text.substr(0, 100)) + "'"};
+  return {};
 }
 
 result<std::int64_t> query_list::number(std::string_view name, std::int64_t otherwise) const {

@@ -32,10 +32,13 @@ struct query_list {
   std::string_view first(std::string_view name) const; ///< empty where there is none
   std::vector<std::string_view> every(std::string_view name) const;
   bool has(std::string_view name) const;
-  bool flag(std::string_view name, bool otherwise = false) const; ///< true, True, 1, t
+  bool flag(std::string_view name, bool otherwise = false) const; ///< true, True, TRUE, t, T, 1
   /// The number under `name`, `otherwise` where it is absent; errc::invalid on anything else.
   result<std::int64_t> number(std::string_view name, std::int64_t otherwise) const;
 };
+
+/// errc::invalid where one of the parameters that are read as flags is neither true nor false.
+result<void> check_flags(const query_list& query);
 
 /// Undoes %41 and, in queries, `+`. Fails with errc::invalid on a broken escape and on a zero byte.
 result<std::string> percent_decoded(std::string_view text, bool plus_is_blank);

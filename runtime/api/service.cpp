@@ -215,6 +215,8 @@ std::variant<admission, response> service::admit(request_head head, const identi
     if (auto fine = may(*in.at, c); !fine)
       return failure(fine.error());
   }
+  if (auto fine = check_flags(c.query); !fine)
+    return failure(fine.error());
   return in;
 }
 

@@ -205,7 +205,7 @@ def webhooks(of):
     for url in ("ftp://a/b", "", "x", "http://", "file:///etc/passwd", "http://a b/"):
         yield f"a webhook to {url!r}", *post(url=url), 400, "valid url required"
         yield f"later to {url!r}", "PATCH", f"/api/v1/webhooks/{of['hook']}", {"url": url}, 400, "valid url required"
-    for what, regex in (("a broken expression", "("), ("one that refers back", "(a)\\1"), ("one of 4097 characters", "a" * 4097), ("a bomb", "((a{1000}){1000}){1000}")):
+    for what, regex in (("a broken expression", "("), ("an empty one, which every line matches", ""), ("one that refers back", "(a)\\1"), ("one of 4097 characters", "a" * 4097), ("a bomb", "((a{1000}){1000}){1000}")):
         yield what, "POST", "/api/v1/webhooks", {**LOG_HOOK(regex), "name": "more"}, 400, ""
     yield "two conditions", *post(triggers=[{"triggerType": "TRIGGER_TYPE_TASK_LOG", "condition": {"regex": "a", "state": "COMPLETED"}}]), 400, ""
     yield "no state", *post(triggers=[{"triggerType": "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE", "condition": {"state": "LOST"}}]), 400, ""
@@ -261,6 +261,8 @@ def numbers(of):
         yield f"ids {what}", "POST", f"/api/v1/projects/{of['project']}/experiments/kill", {"projectId": of["project"], "experimentIds": [value]}, (400, 200), ""
         yield f"runs {what}", "POST", "/api/v1/runs/kill", {"projectId": of["project"], "runIds": [value]}, (400, 200), ""
         yield f"days {what}", "PUT", f"/api/v1/experiments/{of['paused']}/retain_logs", {"experimentId": of["paused"], "numDays": {"-1": -2}.get(what, value)}, 400, ""
+    for flag, path in (("archived=maybe", "experiments"), ("archived=2", "workspaces/1/projects"), ("active=-", "users"), ("follow=yes", f"trials/1/logs")):
+        yield flag, "GET", f"/api/v1/{path}?{flag}", None, 400, "is true or false"
     many = list(range(1000, 101000))
     yield "100,000 experiments", "POST", f"/api/v1/projects/{of['project']}/experiments/kill", {"projectId": of["project"], "experimentIds": many}, 400, ""
     yield "100,000 runs", "POST", "/api/v1/runs/kill", {"projectId": of["project"], "runIds": many}, 400, ""

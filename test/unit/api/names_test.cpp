@@ -6,6 +6,14 @@
 namespace troupe::api {
 namespace {
 
+TEST(Flags, AreTrueOrFalse) {
+  for (const char* fine : {"", "archived=true", "archived=0", "follow=FALSE&archived=t", "other=maybe"})
+    EXPECT_TRUE(check_flags(parse_target("/x?" + std::string(fine))->query)) << fine;
+  for (const char* wrong : {"archived=maybe", "archived=true&archived=2", "regex=%20true"})
+    EXPECT_EQ(check_flags(parse_target("/x?" + std::string(wrong))->query).error().code, errc::invalid)
+      << wrong;
+}
+
 TEST(Targets, AreDecodedAndQueriesAreInCamelCase) {
   auto t =
     *parse_target("//api/v1/models/a%2Fb%20c/?timeout_seconds=60&states=A&states=B&flag=True&empty&x=a+b%2B");
