@@ -369,8 +369,8 @@ private:
     line.stream = "troupe";
     line.level = "WARNING";
     line.text = "waits for " + std::to_string(x.slots) + " slots; all agents together have " +
-                std::to_string(x.total) +
-                " (troupe agent list). Start more agents, or lower resources.slots_per_trial";
+                std::to_string(x.total) + " (troupe agent list). Start more agents, or lower " +
+                (id_.task.is_trial() ? "resources.slots_per_trial" : "resources.slots");
     self_
       ->request(peers_.journal, journal_timeout,
                 append_log{id_.task, {std::move(line)}, "pool/" + to_string(id_), 1})

@@ -42,6 +42,15 @@ const char* title_of(task_kind kind) {
 value member(const value& of, const char* key) { return of.is_object() ? of.value(key, value()) : value(); }
 std::string text_of(const value& x) { return x.is_string() ? x.get<std::string>() : std::string(); }
 
+/// Nothing that could be run: no words, or one without a letter.
+bool has_no_words(const value& words) {
+  const auto blank = [](const value& x) {
+    return x.is_null() ||
+           (x.is_string() && x.get<std::string>().find_first_not_of(" \t\r\n") == std::string::npos);
+  };
+  return words.is_array() ? words.empty() || (words.size() == 1 && blank(words.front())) : blank(words);
+}
+
 /// `high` over `low`; either may be null.
 result<value> over(const char* schema, const value& high, const char* high_name, const value& low,
                    const char* low_name) {
@@ -187,7 +196,7 @@ result<accepted_task> accept_task(task_id id, const value& text, const std::stri
   if (!merged)
     return merged.error();
   auto words = member(*merged, "entrypoint");
-  if ((kind == task_kind::command || generic) && (words.is_null() || words.empty() || words == ""))
+  if ((kind == task_kind::command || generic) && has_no_words(words))
     return unfit("entrypoint: it must not be empty\nhint: add entrypoint: [sleep, infinity]");
   (*merged)["entrypoint"] = shown_entrypoint(kind, words);
   const auto whole = to_json(*merged);
@@ -228,7 +237,9 @@ result<accepted_task> accept_task(task_id id, const value& text, const std::stri
   }
   const auto wanted = number_in(member(member(settings, "resources"), "slots")).value_or(1);
   const int largest = below.largest_agent ? below.largest_agent(out.pool) : -1;
-  if (wanted > 0 && largest >= 0 && wanted > largest && !generic)
+  const auto single = member(member(settings, "resources"), "is_single_node");
+  const bool spread = generic && single.is_boolean() && !single.get<bool>();
+  if (wanted > 0 && largest >= 0 && wanted > largest && !spread)
     return unfit("request unfulfillable, please try requesting less slots (the largest agent of pool '" +
                  out.pool + "' has " + std::to_string(largest) + ")");
   task_created trial_run; // what it means to the actors is found out now

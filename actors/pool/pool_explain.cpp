@@ -346,7 +346,9 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
   if (code == "no_agents")
     return "start an agent of this pool: troupe agent --pool";
   if (code == "too_large" || code == "single_node")
-    return "lower resources.slots_per_trial, or start larger agents";
+    return std::string("lower ") +
+           (run.id.task.is_trial() ? "resources.slots_per_trial" : "resources.slots") +
+           ", or start larger agents";
   if (code == "constraints")
     return "loosen resources.constraints, or start agents that meet them";
   if (code == "drained")

@@ -82,7 +82,7 @@ value service_config(const task_created& made, const std::function<std::string(c
   config_reader config{made.config};
   switch (made.id.kind()) {
   case task_kind::notebook:
-    return {{"idle_type", config.find("notebook_idle_type")}};
+    return {{"idle_type", config.find("notebook_idle_type")}, {"idle_timeout", config.find("idle_timeout")}};
   case task_kind::shell: {
     const auto host = detail("hostKey");
     return {{"authorized_key", detail("publicKey")},

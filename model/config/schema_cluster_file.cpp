@@ -355,7 +355,7 @@ void add_cluster_file(schema_table& t) {
                 "Time after the last word of an agent after which its runs are started elsewhere."),
           "20s"),
      like(given("adopt", &wait, "200ms",
-                "Time that a task waits for a new agent where its own has died; then the master ends it, and "
+                "Time that a trial waits for a new agent where its own has died; then the master ends it, and "
                 "it runs elsewhere."),
           "2s")});
   auto& webhooks = map_with(

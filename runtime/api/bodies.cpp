@@ -182,7 +182,9 @@ void add_bodies_of_work(std::map<std::string, value>& all) {
   all["v1LaunchShellRequest"] = launch({keys});
   all["v1LaunchNotebookRequest"] = launch({preview});
   all["v1LaunchTensorboardRequest"] =
-    launch({{"experimentIds", list_of(whole())}, {"trialIds", list_of(whole())}});
+    launch({{"experimentIds", list_of(whole())},
+            {"trialIds", list_of(whole())},
+            {"filters", any_object(), "as of actions on many experiments"}});
   for (const char* one : {"Command", "Notebook", "Shell", "Tensorboard"})
     all["v1Set" + std::string(one) + "PriorityRequest"] = object({{"priority", whole(), "1 to 99", true}});
   all["v1IdleNotebookRequest"] = object({{"notebookId", text(), "as in the path"}, {"idle", flag()}});
@@ -217,6 +219,7 @@ void add_bodies_of_work(std::map<std::string, value>& all) {
             {"preview", flag(), "true: nothing starts"},
             {"experimentIds", list_of(whole()), "of a TensorBoard"},
             {"trialIds", list_of(whole()), "of a TensorBoard"},
+            {"filters", any_object(), "of a TensorBoard: as of actions on many experiments"},
             {"data", text(), "base64 of {privateKey, publicKey}, for a shell's own keys"},
             {"forkedFrom", text()},
             {"parent", text()},

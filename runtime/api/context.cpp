@@ -202,7 +202,7 @@ result<std::string> checked_context(std::string bytes) {
   return is_gzip(bytes) ? result<std::string>(std::move(bytes)) : gzipped(bytes);
 }
 
-result<std::string> packed_context(const value& files) {
+result<std::string> packed_context(const value& files, const std::string& field) {
   if (auto loaded = archive_library::load(); !loaded)
     return loaded.error();
   std::string out;
@@ -210,7 +210,7 @@ result<std::string> packed_context(const value& files) {
   context_check check;
   int index = 0;
   for (const auto& one : files) {
-    const auto where = "modelDefinition[" + std::to_string(index++) + "]";
+    const auto where = field + "[" + std::to_string(index++) + "]";
     fields f{one, where};
     const auto path = f.text("path");
     const bool folder = f.number("type", '0') == '5';

@@ -15,8 +15,8 @@ inline constexpr std::int64_t max_context_bytes = 95ll << 20; ///< limit of all 
 result<std::string> checked_context(std::string bytes);
 
 /// From the client's `modelDefinition`: [{path, type, content (base64), mtime, mode, uid, gid}]. The same
-/// limits.
-result<std::string> packed_context(const value& files);
+/// limits. `field`: what the request calls it.
+result<std::string> packed_context(const value& files, const std::string& field = "modelDefinition");
 
 result<std::string> from_base64(std::string_view text);
 std::string to_base64(std::string_view bytes);

@@ -91,6 +91,22 @@ bool is_of_ours(std::string_view token) {
   return false;
 }
 
+/// The query without what a service could take for its viewer's login, however often it stands there.
+std::string without_our_tokens(const std::string& query) {
+  std::string out;
+  bool ours = false;
+  for (std::string_view rest = query; !rest.empty();) {
+    const auto end = rest.find('&');
+    const auto pair = rest.substr(0, end);
+    rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
+    if (const auto token = proxy::take_parameter(pair, "token"); token.found && is_of_ours(token.value))
+      ours = true;
+    else
+      out += (out.empty() ? "" : "&") + std::string(pair);
+  }
+  return ours ? out : query;
+}
+
 /// A credential and whom it stands for.
 struct shown_pass {
   std::string token;
@@ -111,6 +127,9 @@ public:
     auto path = proxy::parse_service_path(head_.target);
     if (!path)
       return refused(path.error(), knock_.navigates);
+    if (std::count_if(all_.begin(), all_.end(), [](const auto& one) { return lower(one.first) == "host"; }) >
+        1)
+      return refused({errc::invalid, "this request is refused: two Host headers"}, knock_.navigates);
     path_ = std::move(*path);
     knock_.at = whose_origin();
     if (knock_.at == proxy::place::api)
@@ -141,7 +160,7 @@ private:
     passes_on_ = !own.empty() && (!is_of_ours(own) || is_view(by_header_.token));
     auto token = proxy::take_parameter(path_.query, "token");
     by_query_ = pass(token.value);
-    clean_query_ = is_of_ours(token.value) ? token.rest : path_.query;
+    clean_query_ = without_our_tokens(path_.query);
     by_cookie_ = pass(std::string(proxy::cookie_in(head_.headers.cookie, page_cookie_name(at_.name))));
     auto code = proxy::take_parameter(clean_query_, code_name);
     if (code.found)

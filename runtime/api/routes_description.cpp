@@ -2,6 +2,7 @@
 // one or many at once.
 
 #include "runtime/api/errors.hpp"
+#include "runtime/api/experiment_choice.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/listing.hpp"
 #include "runtime/api/place_shapes.hpp"
@@ -205,8 +206,9 @@ std::vector<std::string> words_under(fields& f, const char* key) {
   return out;
 }
 
-/// Whom a bulk action is about: the ids of the body, or what fits its filters in the project of the path.
-result<std::vector<experiment_id>> chosen(const call& c, fields& f, project_id in) {
+} // namespace
+
+result<std::vector<experiment_id>> chosen_experiments(const call& c, fields& f, project_id in) {
   std::vector<experiment_id> ids;
   for (const auto id : ids_under(f, "experimentIds"))
     if (std::find(ids.begin(), ids.end(), experiment_id{id}) == ids.end())
@@ -257,6 +259,8 @@ result<std::vector<experiment_id>> chosen(const call& c, fields& f, project_id i
   return ids;
 }
 
+namespace {
+
 /// Runs one order for each and gathers what became of them; `make` answers the order, or why not.
 struct bulk {
   std::size_t left = 0;
@@ -274,7 +278,7 @@ void on_each(const call_ptr& c, const reply& back, const Make& make) {
   const auto in = parse_id<project_id>(c->named("projectId")); // none: of all projects
   if (!in && c->named("projectId") != "-1")
     f.fault("projectId", "of the path has to be a project's number, or -1 for all");
-  auto ids = chosen(*c, f, in);
+  auto ids = chosen_experiments(*c, f, in);
   if (!ids)
     return back(failure(ids.error()));
   if (f.bad())

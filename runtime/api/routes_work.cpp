@@ -6,6 +6,7 @@
 #include "model/names.hpp"
 #include "runtime/api/context.hpp"
 #include "runtime/api/errors.hpp"
+#include "runtime/api/experiment_choice.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/gathering.hpp"
 #include "runtime/api/listing.hpp"
@@ -81,7 +82,35 @@ std::vector<std::string> every(const query_list& query, const char* key) {
   return out;
 }
 
+error no_workspace(std::int64_t id) {
+  return {errc::not_found, "workspace '" + std::to_string(id) + "' not found"};
+}
+
+/// The workspace that the request names: none where it is 0 or missing.
+result<workspace_id> wanted_workspace(fields& f, const char* key) {
+  const auto number = f.number(key);
+  return number < 0 ? result<workspace_id>(no_workspace(number))
+                    : workspace_id{static_cast<std::uint64_t>(number)};
+}
+
+result<void> check_workspace(const call& c, std::int64_t id) {
+  if (id == 0)
+    return {};
+  auto known = c.parts->storage->workspaces();
+  if (!known)
+    return known.error();
+  const bool there = std::any_of(known->begin(), known->end(), [&](const auto& one) {
+    return id > 0 && one.id.value == static_cast<std::uint64_t>(id);
+  });
+  return there ? result<void>() : no_workspace(id);
+}
+
 result<std::vector<task_detail>> listed(const call& c, task_kind kind) {
+  if (auto fine =
+        check_sort(c.query, {"SORT_BY_UNSPECIFIED", "SORT_BY_ID", "SORT_BY_DESCRIPTION", "SORT_BY_START_TIME",
+                             "SORT_BY_WORKSPACE_ID", "0", "1", "2", "4", "5"});
+      !fine)
+    return fine.error();
   auto rows = c.parts->storage->other_tasks(kind, c.now - listed_after_end);
   if (!rows)
     return rows;
@@ -89,6 +118,8 @@ result<std::vector<task_detail>> listed(const call& c, task_kind kind) {
   auto workspace = c.query.number("workspaceId", 0);
   if (!workspace)
     return workspace.error();
+  if (auto fine = check_workspace(c, *workspace); !fine)
+    return fine.error();
   std::set<std::string> wanted(users.begin(), users.end());
   for (const auto& id : ids)
     if (auto user = c.parts->users->find(parse_id<user_id>(id).value))
@@ -239,10 +270,23 @@ result<value> board_details(const call& c, fields& f, value& config) {
     trials.push_back(id);
     shown.emplace_back(std::move(*row), trial_id{id});
   }
+  const bool filtered = f.has("filters");
+  if (filtered) {
+    auto fitting = chosen_experiments(c, f, {});
+    if (!fitting)
+      return fitting.error();
+    for (const auto id : *fitting)
+      if (auto row = c.parts->storage->experiment(id);
+          row && std::find(experiments.begin(), experiments.end(), value(id.value)) == experiments.end()) {
+        experiments.push_back(id.value);
+        shown.emplace_back(std::move(*row), trial_id{});
+      }
+  }
   if (f.bad())
     return *f.bad();
   if (shown.empty())
-    return error{errc::invalid, "must set experiment, trial ids, or filters"};
+    return error{errc::invalid,
+                 filtered ? "no experiments found" : "must set experiment, trial ids, or filters"};
   std::stable_sort(shown.begin(), shown.end(),
                    [](const auto& a, const auto& b) { return a.first.id < b.first.id; });
   for (const auto& [row, trial] : shown)
@@ -263,7 +307,10 @@ result<commands::task_create> stock_form(const call& c, fields& f, task_kind kin
   with.kind = name(kind);
   with.config = f.has("config") ? *f.get("config") : value::object();
   with.template_name = f.text("templateName");
-  with.workspace = f.id<workspace_id>("workspaceId");
+  auto workspace = wanted_workspace(f, "workspaceId");
+  if (!workspace)
+    return workspace.error();
+  with.workspace = *workspace;
   with.preview = f.flag("preview");
   const auto& files = f.list("files");
   f.text("data"); // of commands it means nothing
@@ -272,7 +319,7 @@ result<commands::task_create> stock_form(const call& c, fields& f, task_kind kin
   if (!with.config.is_object())
     return error{errc::invalid, "config: expected an object"};
   if (!files.empty()) {
-    auto packed = packed_context(files);
+    auto packed = packed_context(files, "files");
     if (!packed)
       return packed.error();
     with.context.held = std::move(*packed);
@@ -411,7 +458,7 @@ void create_generic(const call_ptr& c, const reply& back) {
     with.workspace = at->workspace;
   }
   if (!files.empty()) {
-    auto packed = packed_context(files);
+    auto packed = packed_context(files, "contextDirectory");
     if (!packed)
       return back(failure(packed.error()));
     with.context.held = std::move(*packed);
@@ -496,11 +543,23 @@ handler container_running() {
 
 // ---- ours
 
+bool is_state_of_tasks(const std::string& text) {
+  for (auto one :
+       {task_state::active, task_state::stopping_paused, task_state::paused, task_state::stopping_canceled,
+        task_state::canceled, task_state::completed, task_state::error})
+    if (folded(text) == folded(name(one)))
+      return true;
+  return false;
+}
+
 result<value> own_list(const call& c) {
   const std::string kind(c.query.first("kind")), state(c.query.first("state")), user(c.query.first("user"));
   auto workspace = c.query.number("workspace", 0);
   if (!workspace)
     return workspace.error();
+  if (!state.empty() && state != "live" && !is_state_of_tasks(state))
+    return error{errc::invalid,
+                 "'" + state.substr(0, 40) + "' is not a state of tasks: live, or as their rows say"};
   auto all = value::array();
   bool known = kind.empty();
   for (auto one : {task_kind::command, task_kind::notebook, task_kind::shell, task_kind::tensorboard,
@@ -560,7 +619,10 @@ void own_create(const call_ptr& c, const reply& back) {
   with.config = f.has("config") ? *f.get("config") : value::object();
   with.config_name = f.text("configName", "<config>");
   with.template_name = f.text("template");
-  with.workspace = f.id<workspace_id>("workspace");
+  auto workspace = wanted_workspace(f, "workspace");
+  if (!workspace)
+    return back(failure(workspace.error()));
+  with.workspace = *workspace;
   with.preview = f.flag("preview");
   with.forked_from = f.text("forkedFrom");
   with.parent = f.text("parent");
@@ -584,7 +646,7 @@ void own_create(const call_ptr& c, const reply& back) {
       return back(failure(checked.error()));
     with.context.held = std::move(*checked);
   } else if (!files.empty()) {
-    auto packed = packed_context(files);
+    auto packed = packed_context(files, "files");
     if (!packed)
       return back(failure(packed.error()));
     with.context.held = std::move(*packed);

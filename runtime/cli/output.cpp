@@ -298,6 +298,8 @@ std::string shown(const value& x, show_as how, time_point now) {
     return bytes_text(x);
   case show_as::count:
     return std::to_string(x.size());
+  case show_as::span:
+    return number_in(x) ? span_text(*number_in(x)) : raw(x);
   case show_as::plain:
     return x.is_array() ? listed(x) : raw(x);
   }

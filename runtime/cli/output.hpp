@@ -24,7 +24,17 @@ struct output_options {
 };
 
 /// How a table shows a value; the other formats show it as it is.
-enum class show_as { plain, state, number, age, percent, compact /* {"a":1} as a=1 */, bytes, count };
+enum class show_as {
+  plain,
+  state,
+  number,
+  age,
+  percent,
+  compact /* {"a":1} as a=1 */,
+  bytes,
+  count,
+  span /* seconds */
+};
 
 struct column {
   std::string_view title; ///< "BEST TRIAL"

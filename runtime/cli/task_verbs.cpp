@@ -28,7 +28,7 @@ const std::vector<column> task_columns = {{"ID", "id"},
                                           {"AGENT", "agent"},
                                           {"STARTED", "started", show_as::age},
                                           {"READY", "ready"},
-                                          {"IDLE", "idle", show_as::number},
+                                          {"IDLE", "idle", show_as::span},
                                           {"EXIT", "exit", show_as::number},
                                           {"ADDRESS", "address"}};
 
@@ -39,12 +39,17 @@ std::string text_of(const value& x, const char* path) {
   return at.is_string() ? at.get<std::string>() : std::string();
 }
 
+error no_such_task(const std::string& text, const std::string& kind) {
+  const auto what = kind.empty() ? "task" : kind == "generic" ? "generic task" : kind;
+  return {errc::not_found, what + " '" + text + "' not found"};
+}
+
 /// The task that a UUID or its beginning names, of this kind (empty: of any).
 result<value> named_task_row(client::server& cluster, const std::string& text, const std::string& kind) {
   if (text.size() == 36) {
     auto got = cluster.get(std::string(own) + "/" + text);
     if (got && !kind.empty() && got->body.value("kind", "") != kind)
-      return error{errc::not_found, kind + " '" + text + "' not found"};
+      return no_such_task(text, kind);
     return got ? result<value>(std::move(got->body)) : got.error();
   }
   auto got = cluster.get(own, kind.empty() ? client::query{} : client::query{{"kind", kind}});
@@ -57,7 +62,7 @@ result<value> named_task_row(client::server& cluster, const std::string& text, c
   if (found.size() == 1)
     return found.front();
   if (found.empty())
-    return error{errc::not_found, (kind.empty() ? "task" : kind) + " '" + text + "' not found"};
+    return no_such_task(text, kind);
   return error{errc::invalid, "'" + text + "' is the beginning of " + std::to_string(found.size()) +
                                 " ids\nhint: give more of it"};
 }

@@ -222,6 +222,47 @@ def test_an_agent_that_comes_back_adopts_its_tasks(plain):
     assert [a["run"] for a in plain.starts()] == [1]
 
 
+ECHO = """
+import os, socketserver
+class Echo(socketserver.BaseRequestHandler):
+    def handle(self):
+        while data := self.request.recv(65536):
+            self.request.sendall(data)
+        self.request.sendall(b" from %d" % os.getpid())
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+Server(("127.0.0.1", int(os.environ["ECHO_PORT"])), Echo).serve_forever()
+"""
+
+
+def test_a_task_that_is_no_trial_waits_for_an_agent_of_its_host(plain):
+    """Nothing of it could go on elsewhere: so the death of the agent alone does not end it, however long `adopt` is over."""
+    plain.master()
+    plain.agent("a")
+    wait_for(lambda: plain.alive_agents() == 1, 30)
+    port, job = free_port(), plain.root / "echo"
+    job.mkdir()
+    (job / "echo.py").write_text(ECHO)
+    config = plain.root / "echo.yaml"
+    config.write_text(f"entrypoint: [python3, echo.py]\nresources: {{slots: 0}}\nenvironment:\n  environment_variables: [ECHO_PORT={port}]\n"
+                      f"  proxy_ports: [{{proxy_port: {port}, proxy_tcp: true, default_service_id: true}}]\n")
+    task = plain.json("task", "create", str(config), "-c", str(job))["id"]
+
+    def asked():
+        done = subprocess.run([BINARY, "tunnel", task], input=b"hello", env=plain.env, capture_output=True, timeout=60)
+        return done.stdout if done.returncode == 0 and done.stdout.startswith(b"hello from") else None
+    before = wait_for(asked, 60, 0.2)
+    plain.kill_agent("a")
+    time.sleep(2)  # ten times `adopt`
+    assert plain.json("task", "describe", task)["state"] == "ACTIVE"
+    plain.agent("a")
+    assert wait_for(asked, 60, 0.2) == before, "the same process"
+    now = plain.json("task", "describe", task)
+    assert now["state"] == "ACTIVE" and now["runs"] == 1
+    plain.cli("task", "kill", task)
+    wait_for(lambda: plain.json("task", "describe", task)["state"] == "CANCELED", 30)
+
+
 def test_an_agent_in_the_background_is_ready_once_it_is_registered(plain):
     plain.master()
     plain.cli("agent", "-d", "--master", f"127.0.0.1:{plain.http}", "--data-dir", str(plain.data / "quiet"), "--name", "quiet",

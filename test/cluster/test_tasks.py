@@ -227,7 +227,11 @@ def test_bad_input_starts_nothing(cluster):
     cases = [
         ("/api/v1/commands", {"config": {"entrypoint": ["a"], "wrong": 1}}, 400, "wrong"),
         ("/api/v1/commands", {"config": {"entrypoint": []}}, 400, "entrypoint"),
+        ("/api/v1/commands", {"config": {"entrypoint": [" "]}}, 400, "entrypoint"),
+        ("/api/v1/commands", {"config": {"entrypoint": "a"}}, 400, "entrypoint"),
         ("/api/v1/commands", {"config": {"entrypoint": ["a"], "resources": {"slots": -1}}}, 400, "slots"),
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"], "resources": {"resource_pool": "nope"}}}, 400, "resource_pool"),
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"]}, "workspaceId": -1}, 404, "workspace '-1'"),
         ("/api/v1/commands", {"config": {"entrypoint": ["a"], "resources": {"slots": 99}}}, 400, "request unfulfillable"),
         ("/api/v1/commands", {"config": {"entrypoint": ["a"], "resources": {"is_single_node": True}}}, 400, "is_single_node"),
         ("/api/v1/commands", {"config": {"entrypoint": ["a"]}, "workspaceId": 77}, 404, "workspace"),
@@ -235,10 +239,22 @@ def test_bad_input_starts_nothing(cluster):
         ("/api/v1/commands", {"config": {"entrypoint": ["a"]}, "files": [{"path": "../x", "type": 48, "content": "YQ=="}]}, 400, "x"),
         ("/api/v1/notebooks", {"config": {"notebook_idle_type": "sometimes"}}, 400, "notebook_idle_type"),
         ("/api/v1/notebooks", {"config": {"idle_timeout": "soon"}}, 400, "idle_timeout"),
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"]}, "files": [{"path": "/x", "type": 48, "content": "YQ=="}]}, 400, "/x"),
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"]}, "files": [{"path": "x", "type": 50, "content": "Li4="}]}, 400, "files[0].type"),
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"], "environment": {"proxy_ports": [{"proxy_port": 0}]}}}, 400, "proxy_port"),
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"], "environment": {"proxy_ports": [{"proxy_port": 70000}]}}}, 400, "proxy_port"),
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"], "environment": {"proxy_ports": [{"proxy_port": 80}] * 2}}}, 400, "named twice"),
+        ("/troupe/v1/tasks", {"kind": "command", "config": {"entrypoint": ["a"]}, "workspace": -1}, 404, "workspace '-1'"),
+        ("/troupe/v1/tasks", {"kind": "else", "config": {}}, 400, "kind"),
         ("/api/v1/tensorboards", {}, 400, "must set experiment"),
+        ("/api/v1/tensorboards", {"filters": {"name": "nothing has this name"}}, 400, "no experiments found"),
+        ("/api/v1/tensorboards", {"trialIds": [77]}, 404, "77"),
         ("/api/v1/tensorboards", {"experimentIds": [77]}, 404, "77"),
         ("/api/v1/generic-tasks", {"config": "", "contextDirectory": []}, 400, "No config file"),
         ("/api/v1/generic-tasks", {"config": "", "contextDirectory": [], "forkedFrom": "5e20"}, 404, "5e20"),
+        ("/api/v1/generic-tasks", {"config": "entrypoint: [a]\nresources: {slots: 99}\n"}, 400, "request unfulfillable"),
+        ("/api/v1/generic-tasks", {"config": "entrypoint: [a]\n", "inheritContext": True}, 400, "parentId"),
+        ("/api/v1/generic-tasks", {"config": "entrypoint: [a]\n", "projectId": 77}, 404, "77"),
     ]
     for path, body, status, says in cases:
         got = cluster.call(path, body)
@@ -246,6 +262,53 @@ def test_bad_input_starts_nothing(cluster):
     preview = cluster.call("/api/v1/notebooks", {"config": {}, "preview": True})
     assert preview[0] == 200 and preview[1]["config"]["resources"]["slots"] == 1, preview
     assert len(cluster.call("/troupe/v1/tasks")[1]["tasks"]) == admin_before
+
+
+def test_lists_are_filtered_sorted_and_paged(cluster):
+    made = {}
+    for name, user in (("b", "determined"), ("a", "admin"), ("c", "determined")):
+        made[name] = UUID.search(det(cluster, "cmd", "run", "-d", "--config", "resources.slots=0", "--config", f"description={name}", "sleep", "1000",
+                                     user=user).stdout)[0]
+
+    def names(query, total=None):
+        status, got = cluster.call("/api/v1/commands?" + query)
+        assert status == 200, got
+        assert total is None or got["pagination"]["total"] == total, got["pagination"]
+        return [one["description"] for one in got["commands"]]
+    assert names("sortBy=SORT_BY_DESCRIPTION", 3) == ["a", "b", "c"]
+    assert names("sortBy=SORT_BY_DESCRIPTION&orderBy=ORDER_BY_DESC") == ["c", "b", "a"]
+    assert names("sortBy=SORT_BY_START_TIME") == ["b", "a", "c"]
+    assert names("") == sorted(made, key=made.get), "by the id unless something else is said"
+    assert names("sortBy=SORT_BY_DESCRIPTION&limit=1&offset=1", 3) == ["b"]
+    assert names("sortBy=SORT_BY_DESCRIPTION&offset=-1", 3) == ["c"]
+    assert names("limit=-2", 3) == []
+    assert names("users=admin", 1) == ["a"] and names("users=nobody", 0) == [] and names("userIds=1", 1) == ["a"]
+    assert len(names("users=admin&users=determined&workspaceId=1", 3)) == 3
+    for query, status in (("sortBy=SORT_BY_LUCK", 400), ("limit=x", 400), ("offset=9", 400), ("workspaceId=77", 404), ("workspaceId=x", 400)):
+        assert cluster.call("/api/v1/commands?" + query)[0] == status, query
+    assert len(cluster.call("/troupe/v1/tasks?kind=command&state=live&user=determined&workspace=1")[1]["tasks"]) == 2
+    assert cluster.call("/troupe/v1/tasks?state=completed")[1]["tasks"] == []
+    assert cluster.call("/troupe/v1/tasks?state=lucky")[0] == cluster.call("/troupe/v1/tasks?kind=lucky")[0] == 400
+    assert det(cluster, "cmd", "kill", "-f", "12345678-1234-4123-8123-123456789012", *made.values(), check=False).returncode == 0
+    for uuid in made.values():
+        wait_state(cluster, uuid, "CANCELED")
+
+
+def test_a_template_a_workspace_and_a_file_of_settings_go_together(cluster, tmp_path):
+    (tmp_path / "team.yaml").write_text("description: of-the-team\nenvironment: {environment_variables: [TEAM=yes, OWN=no]}\n")
+    (tmp_path / "own.yaml").write_text("resources: {slots: 0}\nenvironment: {environment_variables: [OWN=yes]}\n")
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "data.txt").write_text("forty-two\n")
+    (files / "startup-hook.sh").write_text("export HOOKED=yes\n")
+    det(cluster, "template", "create", "team", str(tmp_path / "team.yaml"))
+    det(cluster, "workspace", "create", "lab")
+    done = det(cluster, "cmd", "run", "--template", "team", "-w", "lab", "--config-file", str(tmp_path / "own.yaml"), "-c", str(files),
+               "echo team=$TEAM own=$OWN hooked=$HOOKED; cat data.txt")
+    assert "team=yes own=yes hooked=yes" in done.stdout and "forty-two" in done.stdout, done.stdout
+    row = json.loads(det(cluster, "cmd", "list", "--all", "--json").stdout)[0]
+    assert row["description"] == "of-the-team" and row["workspaceId"] != 1
+    assert json.loads(det(cluster, "cmd", "list", "--all", "-w", "Uncategorized", "--json").stdout) == []
 
 
 def test_a_key_creates_once_also_after_kill_9(cluster):

@@ -13,6 +13,7 @@ using testing::ElementsAre;
 
 const task_id a_command = task_id::of(task_kind::command, 1, 2);
 const task_id a_program = task_id::of(task_kind::generic, 3, 4);
+const task_id a_notebook = task_id::of(task_kind::notebook, 5, 6);
 
 class TaskActor : public Stage {
 protected:
@@ -32,7 +33,8 @@ protected:
     task_created made;
     made.id = id;
     made.owner = "ada";
-    made.config = {{"entrypoint", {"sh", "-c", "true"}}, {"resources", {{"slots", 1}}}};
+    made.config = {
+      {"entrypoint", {"sh", "-c", "true"}}, {"resources", {{"slots", 1}}}, {"idle_timeout", "60s"}};
     auto settings = task_settings_of(made, "lab");
     ASSERT_TRUE(settings) << settings.error().what;
     auto past = task::birth(made);
@@ -131,6 +133,23 @@ TEST_F(TaskActor, AMatchOfItsLogPoliciesIsDurableAndKeepsItsNextRunAway) {
   const auto asked_for = pool.all<slots_requested>();
   EXPECT_TRUE(asked_for.front().run.rules.not_agents.empty());
   EXPECT_THAT(asked_for.back().run.rules.not_agents, ElementsAre("a1"));
+}
+
+TEST_F(TaskActor, ANotebookThatNobodyUsesEndsAndAUseKeepsIt) {
+  start(a_notebook, commits, {task_ready{{}, {1}}}); // and for two minutes after a start nobody is idle
+  pass(110s);
+  EXPECT_EQ(ask(a_notebook, commands::task_use{to_string(a_notebook)}), "done");
+  pass(50s);
+  EXPECT_THAT(facts(a_notebook), ElementsAre("task_active")) << "50 s without a use are not too many";
+  pass(20s);
+  EXPECT_EQ(facts(a_notebook).back(), "task_ended");
+  EXPECT_EQ(cluster.all<task_finished>().size(), 1u);
+}
+
+TEST_F(TaskActor, OtherKindsAreNeverIdle) {
+  start(a_command, commits, {task_ready{{}, {1}}});
+  pass(300s);
+  EXPECT_TRUE(facts(a_command).empty());
 }
 
 TEST_F(TaskActor, OneThatHadBegunToStopEndsAfterARecovery) {

@@ -209,7 +209,9 @@ TEST(Members, MakeAPoolAndATwinAgainFiveTimesAMinute) {
 
 TEST(Members, JudgeASandboxOnlyWhileItsAgentIsAway) {
   auto machine = play(fresh(), {{asks("a", "id1"), 0s, "joined(a 2) | twin(a in default)"}});
-  const auto judge = [&](const char* agent, bool dead) { return machine.judge_sandbox(agent, dead, true, t0); };
+  const auto judge = [&](const char* agent, bool dead) {
+    return machine.judge_sandbox(agent, dead, true, t0);
+  };
   EXPECT_FALSE(judge("a", false).kill);
   EXPECT_FALSE(judge("a", true).tell_twin) << "it speaks for its sandboxes";
   static_cast<void>(machine.apply(agent_went_away{"a"}, t0));

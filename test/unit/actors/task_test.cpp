@@ -292,6 +292,7 @@ TEST(AcceptedTask, RefusesWithThePlaceOfTheKey) {
     {a_command, "entrypoint: [a]\nwrong: 1\n", "wrong"},
     {a_command, "{}", "entrypoint"},
     {a_command, "entrypoint: []\n", "entrypoint"},
+    {a_command, "entrypoint: [' ']\n", "entrypoint"},
     {a_command, "entrypoint: [a]\nresources: {slots: -1}\n", "slots"},
     {a_notebook, "notebook_idle_type: sometimes\n", "notebook_idle_type"},
     {a_notebook, "idle_timeout: soon\n", "idle_timeout"},
@@ -304,12 +305,15 @@ TEST(AcceptedTask, RefusesWithThePlaceOfTheKey) {
     {generic, "entrypoint: [a]\nlog_policies: [{name: x, pattern: '(a)\\1'}]\n", "log_policies["},
     {a_command, "entrypoint: [a]\nlog_policies: [{pattern: a, action: explode}]\n", "log_policies"},
     {generic, "wrong: 1\n", "wrong"},
+    {generic, "entrypoint: [a]\nresources: {slots: 3}\n", "request unfulfillable"},
   };
   for (const auto& one : cases) {
     const auto why = fault_of(one.id, one.text, small);
     EXPECT_NE(why.find(one.says), std::string::npos) << to_json(one.text) << ": " << why;
     EXPECT_NE(why, "accepted");
   }
+  const auto* spread = "entrypoint: [a]\nresources: {slots: 3, is_single_node: false}\n";
+  EXPECT_EQ(config_of(generic, spread, small)["resources"]["slots"], 3) << "several agents may hold it";
   EXPECT_EQ(config_of(board, "resources: {slots: 5}\n", small)["resources"]["slots"], 0);
   EXPECT_EQ(config_of(board, value())["idle_timeout"], "5m");
   EXPECT_TRUE(config_of(a_notebook, value())["idle_timeout"].is_null());

@@ -62,6 +62,8 @@ TEST(Output, ShowsListsAndTimesThatNeverCame) {
   EXPECT_EQ(shown(value({"default", "gpu"}), show_as::plain, now), "default, gpu");
   EXPECT_EQ(shown("1970-01-01T00:00:00.000000Z", show_as::age, now), "-");
   EXPECT_EQ(shown("2023-11-14T22:13:10Z", show_as::age, now), "10 s ago");
+  EXPECT_EQ(shown(3.11505, show_as::span, now), "3.1 s");
+  EXPECT_EQ(shown(nullptr, show_as::span, now), "-");
   EXPECT_EQ(shown(nullptr, show_as::plain, now), "-");
 }
 

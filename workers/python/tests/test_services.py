@@ -272,6 +272,16 @@ def test_the_types_of_idleness(notebook):
         wait_for(lambda: words()[-2:] == [True, True], 30, service.said)
 
 
+def test_a_short_limit_is_looked_at_more_often():
+    from troupe.services import notebook as module
+
+    class Around:
+        def __init__(self, limit):
+            self.config = {} if limit is None else {"idle_timeout": limit}
+    for limit, seconds in ((None, 30), ("2h", 30), ("1h30m", 30), ("30s", 10), ("1m30s", 30), ("0.5m", 10), ("2s", 1), ("500ms", 1), ("soon", 30), ("0", 30)):
+        assert module.between_looks(Around(limit)) == pytest.approx(min(seconds, module.look_seconds)), limit
+
+
 def test_a_notebook_that_cannot_be_asked_is_in_use(notebook):
     service = notebook()
     wait_for(lambda: service.master.idle_words()[-1:] == [True], 30, service.said)

@@ -30,6 +30,20 @@ class OverSocket(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
+def limit_seconds(text: Any) -> Optional[float]:
+    """What a duration as Go writes it says, `1h30m` or `20s`; None where it is none."""
+    if not isinstance(text, str) or not re.fullmatch(r"([0-9]+(\.[0-9]*)?(ms|[hms]))+", text):
+        return None
+    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+    return sum(float(number) * units[unit] for number, unit in re.findall(r"([0-9.]+)(ms|[hms])", text))
+
+
+def between_looks(around: Surroundings) -> float:
+    """A short limit is looked at more often, so that what is in use is heard of before it ends."""
+    limit = limit_seconds(around.config.get("idle_timeout"))
+    return look_seconds if limit is None else min(look_seconds, max(1.0, limit / 3))
+
+
 class Watch:
     """Whether the notebook is idle, by `notebook_idle_type`. What cannot be asked is not idle."""
 
@@ -107,7 +121,7 @@ def begin(around: Surroundings, token: str) -> None:
         finally:
             connection.close()
     around.tell_ready()
-    every(look_seconds, Watch(around, token).look)
+    every(between_looks(around), Watch(around, token).look)
 
 
 def main() -> int:

@@ -89,7 +89,7 @@ def write_files(around: Surroundings) -> Path:
 def find_sshd() -> str:
     path = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin:/sbin")
     if not path:
-        give_up("sshd is not installed on this host: install the package openssh-server (Debian), or set cluster.shells: off")
+        give_up("sshd is not installed on this host: install the package openssh-server (Debian), or set cluster.shells: 'off'")
     return os.path.abspath(path)
 
 
