@@ -23,6 +23,9 @@
 #include "model/names.hpp"
 #include "system/random.hpp"
 
+#include <algorithm>
+#include <set>
+
 #include <caf/all.hpp>
 
 namespace troupe {
