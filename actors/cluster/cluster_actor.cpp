@@ -25,6 +25,9 @@
 #include "model/names.hpp"
 #include "system/random.hpp"
 
+#include <algorithm>
+#include <set>
+
 #include <caf/all.hpp>
 
 namespace troupe {

@@ -27,6 +27,7 @@ import tempfile
 import threading
 import time
 import traceback
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from stock_site import Master, Wire, each, fill  # noqa: E402
@@ -277,10 +278,12 @@ class Bench:
         ended = trial["endTime"].rstrip("Z")
         seconds = time.strptime(ended.split(".")[0], "%Y-%m-%dT%H:%M:%S")
         at = calendar.timegm(seconds) + float("0." + (ended.split(".") + ["0"])[1])
-        status, found = Wire.ask(Wire(master.port, master.token("determined")), "GET", f"/troupe/v1/logs/search?q=zzzzzz&trial={trial['id']}&limit=1")
-        scanned = int(re.search(rb'"scanned":\s*(\d+)', found)[1]) if status == 200 and b"scanned" in found else -1
-        if scanned not in (-1, lines):
-            print(f"  {scanned} of {lines} lines are there", flush=True)
+        asked = urllib.request.Request(f"http://127.0.0.1:{master.port}/troupe/v1/logs/search?q=zzzzzz&trial={trial['id']}&limit=1",
+                                       headers={"Authorization": "Bearer " + master.token("determined")})
+        with urllib.request.urlopen(asked, timeout=120) as answer:
+            scanned = re.search(rb'"scanned":\s*(\d+)', answer.read())
+        if not scanned or int(scanned[1]) != lines:
+            print(f"  {scanned and int(scanned[1])} of {lines} lines are there", flush=True)
         return at - float(mark.read_text()), spent
 
     def webhooks(self):

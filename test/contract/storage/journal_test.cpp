@@ -850,7 +850,8 @@ TEST_P(Journal, StandingsFollowEveryCommit) {
   commit();
   const auto expect_them = [&](std::size_t count, const char* after) {
     std::vector<experiment_standing> all;
-    for (const auto& row : *r()->experiments())
+    const auto rows = *r()->experiments();
+    for (const auto& row : rows)
       all.push_back(standing_of(row));
     EXPECT_EQ(all.size(), count) << after;
     EXPECT_EQ(*r()->experiment_standings(), all) << after;
