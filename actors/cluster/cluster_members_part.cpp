@@ -210,7 +210,8 @@ command_result cluster_members::fence(const commands::fence& claim) {
   if (token.empty() || !same_secret(claim.token, token))
     return refused({errc::denied, "the fence token is not this agent's"});
   const auto id = parse_allocation(claim.allocation);
-  const auto verdict = machine_.judge_sandbox(claim.agent, claim.dead, id.task.is_trial(), self_->now());
+  const auto verdict =
+    machine_.judge_sandbox(claim.agent, claim.dead, !id || id.task.is_trial(), self_->now());
   if (verdict.tell_twin)
     self_->send(twin_of(claim.agent), death_confirmed{id});
   return answered({{"kill", verdict.kill}});

@@ -133,7 +133,7 @@ members::verdict members::judge_sandbox(const std::string& agent, bool dead, boo
                                         time_point now) const {
   const auto* there = find(agent);
   const bool away = there && !there->here;
-  const bool late = away && there->since && now >= *there->since + give_away_;
+  const bool late = away && now >= there->since.value_or(start_) + give_away_;
   return {away && !dead && (saved || late), away && dead};
 }
 

@@ -252,13 +252,18 @@ def test_a_task_that_is_no_trial_waits_for_an_agent_of_its_host(plain):
         done = subprocess.run([BINARY, "tunnel", task], input=b"hello", env=plain.env, capture_output=True, timeout=60)
         return done.stdout if done.returncode == 0 and done.stdout.startswith(b"hello from") else None
     before = wait_for(asked, 60, 0.2)
-    plain.kill_agent("a")
-    time.sleep(2)  # ten times `adopt`
-    assert plain.json("task", "describe", task)["state"] == "ACTIVE"
-    plain.agent("a")
-    assert wait_for(asked, 60, 0.2) == before, "the same process"
-    now = plain.json("task", "describe", task)
-    assert now["state"] == "ACTIVE" and now["runs"] == 1
+    for master_too in (False, True):
+        plain.kill_agent("a")
+        if master_too:  # and the new one knows nothing yet of the agent
+            plain.process.send_signal(signal.SIGKILL)
+            plain.process.wait()
+            plain.master()
+        time.sleep(2)  # ten times `adopt`
+        assert plain.json("task", "describe", task)["state"] == "ACTIVE"
+        plain.agent("a")
+        assert wait_for(asked, 60, 0.2) == before, "the same process"
+        now = plain.json("task", "describe", task)
+        assert now["state"] == "ACTIVE" and now["runs"] == 1
     plain.cli("task", "kill", task)
     wait_for(lambda: plain.json("task", "describe", task)["state"] == "CANCELED", 30)
 

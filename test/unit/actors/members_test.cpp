@@ -232,6 +232,13 @@ TEST(Members, LetASandboxWhoseWorkIsSavedNowhereWaitForItsAgent) {
   EXPECT_TRUE(judge(false, 1h).kill) << "its slots are given away";
   static_cast<void>(machine.apply(asks("a", "id1"), t0 + 1h));
   EXPECT_FALSE(judge(false, 2h).kill) << "the agent is back";
+  members later({45s, t0, {}}); // a new master, which has not seen the agent since it began
+  for (const auto& fact : fresh().apply(asks("a", "id1"), t0).facts)
+    later.replay(fact);
+  static_cast<void>(later.resume());
+  EXPECT_FALSE(later.judge_sandbox("a", false, false, t0 + 44s).kill);
+  EXPECT_TRUE(later.judge_sandbox("a", false, false, t0 + 45s).kill);
+  EXPECT_TRUE(later.judge_sandbox("a", false, true, t0).kill) << "a trial begins elsewhere";
 }
 
 } // namespace
