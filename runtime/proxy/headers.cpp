@@ -36,6 +36,13 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+/// As a service may read it: some (CGI, WSGI) take `_` for `-`.
+std::string plain_name(std::string_view name) {
+  auto out = lower(name);
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
+
 /// What belongs to one connection: the fixed ones, and those that `Connection` names.
 bool is_of_the_hop(const std::string& name, const std::vector<std::string>& named) {
   return is_one_of(name, {"connection", "keep-alive", "proxy-connection", "proxy-authenticate",
@@ -48,7 +55,10 @@ std::vector<std::string> named_in_connection(const header_list& came) {
   std::vector<std::string> names;
   for (const auto& [name, text] : came)
     if (lower(name) == "connection")
-      each_of(text, ',', [&](std::string_view word) { names.push_back(lower(word)); });
+      each_of(text, ',', [&](std::string_view word) {
+        if (lower(word) != "host") // no connection's own, whatever is said of it
+          names.push_back(lower(word));
+      });
   return names;
 }
 
@@ -61,14 +71,16 @@ std::string without_ours(std::string_view cookies) {
   return out;
 }
 
-/// Empty: it is not set at all.
+/// Empty: it is not set at all. One without a name is not, as browsers send back its text alone, which may be
+/// "auth=...".
 std::string own_cookie_only(std::string_view text) {
   std::string out;
   bool first = true, ours = false;
   each_of(text, ';', [&](std::string_view part) {
-    const auto name = trimmed(part.substr(0, part.find('=')));
+    const auto equals = part.find('=');
+    const auto name = trimmed(part.substr(0, equals));
     if (std::exchange(first, false))
-      ours = is_our_cookie(name);
+      ours = is_our_cookie(name) || name.empty() || equals == part.npos;
     else if (lower(name) == "domain")
       return;
     out += (out.empty() ? "" : "; ") + std::string(part);
@@ -105,9 +117,10 @@ header_list to_service(const header_list& came, const viewer& who) {
   header_list out;
   const auto named = named_in_connection(came);
   for (const auto& [key, text] : came) {
-    const auto name = lower(key);
-    if (is_of_the_hop(name, named) || name.starts_with("grpc-metadata-") ||
-        name.starts_with("x-forwarded-") || is_one_of(name, {"x-real-ip", "forwarded"}))
+    const auto name = plain_name(key);
+    if (is_of_the_hop(name, named) || is_of_the_hop(lower(key), named) ||
+        name.starts_with("grpc-metadata-") || name.starts_with("x-forwarded-") ||
+        is_one_of(name, {"x-real-ip", "forwarded"}))
       continue;
     if (name == "authorization" && !who.authorization_passes)
       continue;
