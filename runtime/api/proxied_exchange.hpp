@@ -378,7 +378,8 @@ private:
     const auto status = reader.get().result_int();
     const bool bodiless = is_head_ || status == 204 || status == 304;
     if (bodiless) {
-      if (const auto length = reader.get()[http::wire::field::content_length]; !length.empty())
+      if (const auto length = reader.get()[http::wire::field::content_length];
+          !length.empty() && status != 204)
         out.set(http::wire::field::content_length, length);
     } else if (const auto length = reader.content_length()) {
       out.content_length(*length);
