@@ -860,17 +860,18 @@ TEST_P(Journal, StandingsFollowEveryCommit) {
   expect_them(1, "the story");
   EXPECT_EQ(r()->experiment_standings()->front().checkpoint_count, 2u);
   EXPECT_EQ(r()->experiment_standings()->front().checkpoint_bytes, 240);
-  ASSERT_TRUE(append("cluster", 2,
+  const auto next = *r()->next_of("cluster");
+  ASSERT_TRUE(append("cluster", next,
                      {experiment_created{t0, {3}, config, "c"}, experiment_created{t0, {2}, config, "b"}}));
   expect_them(1, "what is not durable yet");
   commit();
   expect_them(3, "two more");
-  ASSERT_TRUE(append("trial/1", 8, {checkpoint_changed{t0, "u1", {{"a", 100}}}}));
+  ASSERT_TRUE(append("trial/1", *r()->next_of("trial/1"), {checkpoint_changed{t0, "u1", {{"a", 100}}}}));
   ASSERT_TRUE(append("experiment/2", 0, {experiment_changed{t0 + 3s, experiment_state::canceled, "so"}}));
   commit();
   expect_them(3, "an end, and fewer files");
   EXPECT_EQ(r()->experiment_standings()->front().checkpoint_bytes, 220);
-  ASSERT_TRUE(append("cluster", 4, {experiment_deleted{t0, "ada", {2}, deletion_step::done, {}, {}}}));
+  ASSERT_TRUE(append("cluster", next + 2, {experiment_deleted{t0, "ada", {2}, deletion_step::done, {}, {}}}));
   commit();
   expect_them(2, "a deletion");
 }

@@ -265,7 +265,8 @@ TEST(Deletion, IsAStateThatOutlivesARestart) {
   EXPECT_EQ(m.keep_with_places(m.live.ids.order_deletion({1}, "ada", t0)), "deleted(1 ordered)");
   EXPECT_EQ(m.keep_with_places(m.live.ids.order_deletion({1}, "bob", t0)), "") << "again is nothing new";
   EXPECT_EQ(m.twin.ids.deleting().at({1}), "ada") << "who begins anew knows what to do";
-  EXPECT_EQ(m.keep_with_places(m.live.ids.deletion_failed({1}, "disk", t0)), "deleted(1 failed: disk)");
+  EXPECT_EQ(m.keep_with_places(m.live.ids.deletion_failed(experiment_id{1}, "disk", t0)),
+            "deleted(1 failed: disk)");
   EXPECT_TRUE(m.live.ids.deleting().empty());
   EXPECT_EQ(m.keep_with_places(m.live.ids.order_deletion({1}, "ada", t0)), "deleted(1 ordered)");
   EXPECT_EQ(m.keep_with_places(m.live.ids.deleted({1}, {{7}}, t0)), "deleted(1 done)");
@@ -301,7 +302,7 @@ TEST(Deletion, OfAWorkspaceTakesAllItHolds) {
     m.keep_with_places(m.live.ids.order_deletion({id}, "ada", t0));
   EXPECT_TRUE(m.live.where.doomed().empty()) << "all are ordered";
   EXPECT_EQ(m.keep_with_places(m.live.ids.deleted({1}, {}, t0)), "deleted(1 done)");
-  EXPECT_EQ(m.keep_with_places(m.live.ids.deletion_failed({2}, "disk", t0)),
+  EXPECT_EQ(m.keep_with_places(m.live.ids.deletion_failed(experiment_id{2}, "disk", t0)),
             "deleted(2 failed: disk) project(2 p) workspace(2 v)");
   EXPECT_EQ(m.live.where.workspaces().at({2}).error, "project 'p': experiment 2: disk");
   EXPECT_TRUE(m.live.where.doomed().empty()) << "what has failed is not tried again by itself";

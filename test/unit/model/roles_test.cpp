@@ -93,6 +93,7 @@ create webhook: EDIT_WEBHOOKS
 change webhook: EDIT_WEBHOOKS
 remove webhook: EDIT_WEBHOOKS
 report webhook: UPDATE_EXPERIMENT
+view usage: VIEW_CLUSTER_USAGE
 view cluster message: VIEW_MASTER_CONFIG
 change cluster message: UPDATE_MASTER_CONFIG
 view master: VIEW_MASTER_LOGS
