@@ -632,7 +632,7 @@ void own_create(const call_ptr& c, const reply& back) {
     with.no_pause = f.flag("noPause");
   const auto archive = f.text("context");
   const auto& files = f.list("files");
-  f.list("experimentIds"), f.list("trialIds"), f.text("data"); // of some kinds
+  f.list("experimentIds"), f.list("trialIds"), f.object("filters"), f.text("data"); // of some kinds
   const auto known = std::find_if(std::begin(all_kinds), std::end(all_kinds),
                                   [&](const auto& one) { return kind == one.one; });
   if (!f.bad() && known == std::end(all_kinds) && kind != "generic")

@@ -32,7 +32,8 @@ struct runs_table : table {
     if (got.status != 200)
       return std::to_string(got.status) + " " + parse_json(got.body)->value("message", std::string());
     std::string all;
-    for (const auto& one : parse_json(got.body)->at("results")) {
+    const auto answer = *parse_json(got.body);
+    for (const auto& one : answer.at("results")) {
       const auto why = one.at("error").get<std::string>();
       all += (all.empty() ? "" : "; ") + to_json(one.at("id")) + (why.empty() ? "" : " " + why);
     }
@@ -51,7 +52,8 @@ struct runs_table : table {
     const auto got = ask("POST", "/api/v1/runs", user(), to_json(body));
     EXPECT_EQ(got.status, 200u) << got.body;
     std::vector<std::uint64_t> all;
-    for (const auto& one : parse_json(got.body)->at("runs"))
+    const auto answer = *parse_json(got.body);
+    for (const auto& one : answer.at("runs"))
       all.push_back(one.at("id"));
     return all;
   }
