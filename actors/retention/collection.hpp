@@ -29,8 +29,7 @@ struct removal {
 
 /// A line of the log.
 struct collection_line {
-  const char* level;
-  std::string text;
+  std::string level, text;
   friend bool operator==(const collection_line&, const collection_line&) = default;
 };
 

@@ -73,7 +73,7 @@ TEST_F(PoolActor, AnAgentThatIsKnownAndHasNotRegisteredIsWaitedFor) {
   caf::anon_send(pool, late.as<twin_actor>(), std::string("a2"));
   caf::anon_send(pool, agent_up{"a1", 1});
   slots_requested wanted{second, 1};
-  wanted.run.rules.not_agents = wanted.run.excluded = {"a1"};
+  wanted.run.rules.not_agents = wanted.run.excluded = {"a", "a1"};
   allocation.send(pool, wanted);
   run();
   const auto in_vain = [&] {

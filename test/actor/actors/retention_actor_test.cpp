@@ -278,7 +278,13 @@ TEST_F(RetentionActor, ErasesWhatASingleTrialHas) {
     one.experiment = {1};
     one.trial = trial;
     auto answer = self->request(retention, 60s, one);
-    if (trial == trial_id{7})
+    if (trial == trial_id{7}) {
+      const auto begun = collected();
+      EXPECT_EQ(begun.cause, "trial");
+      EXPECT_EQ(begun.trial, trial);
+      EXPECT_EQ(written(begun.id).size(), 3u) << "a first line, and one for each checkpoint";
+      EXPECT_EQ(written(begun.id), std::vector<std::string>{"Files of 2 checkpoints removed"});
+      EXPECT_EQ(collected().removed, 2u);
       self->receive(
         [&](const erase_log& x) {
           EXPECT_EQ(x.task, task_id{trial_id{7}});
@@ -286,6 +292,7 @@ TEST_F(RetentionActor, ErasesWhatASingleTrialHas) {
           return committed{};
         },
         caf::after(60s) >> [] { ADD_FAILURE() << "nothing was erased"; });
+    }
     std::vector<trial_id> trials;
     answer.receive([&](const stored_erased& x) { trials = x.trials; },
                    [](const caf::error&) { ADD_FAILURE() << "no answer"; });
