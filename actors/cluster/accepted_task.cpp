@@ -72,7 +72,6 @@ result<value> pool_layer(task_kind kind, const value& cluster, const std::string
   if (tasks.is_null())
     return out;
   auto below = config::as_experiment_layer(tasks, slots);
-  below.erase("log_policies"); // of trials
   if (kind != task_kind::generic)
     below.erase("preemption_timeout");
   return over(schema_of(kind), out, "defaults of the pool", below, "task_container_defaults");

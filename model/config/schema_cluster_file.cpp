@@ -106,7 +106,7 @@ shape& defaults_of_tasks(schema_table& t) {
   say("environment_variables", nullptr, "Variables of every task; a task's own win.", "[ NCCL_DEBUG=WARN ]");
   say("bind_mounts", nullptr, "Folders of the host that every task sees.",
       "[ { host_path: /data, container_path: /data } ]");
-  say("log_policies", nullptr, "What follows where a line of a trial's log matches.",
+  say("log_policies", nullptr, "What follows where a line of a task's log matches.",
       "[ { name: oom, pattern: out of memory, action: cancel_retries } ]");
   return s;
 }

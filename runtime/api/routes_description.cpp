@@ -10,6 +10,7 @@
 #include "runtime/api/route.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace troupe::api {
 namespace {
@@ -210,8 +211,9 @@ std::vector<std::string> words_under(fields& f, const char* key) {
 
 result<std::vector<experiment_id>> chosen_experiments(const call& c, fields& f, project_id in) {
   std::vector<experiment_id> ids;
+  std::set<std::uint64_t> known;
   for (const auto id : ids_under(f, "experimentIds"))
-    if (std::find(ids.begin(), ids.end(), experiment_id{id}) == ids.end())
+    if (known.insert(id).second)
       ids.push_back({id});
   const bool filtered = f.has("filters");
   fields by{f.object("filters"), "filters"};

@@ -209,5 +209,5 @@ def filled(path, of, **other):
            "projectId": of["project"], "workspaceId": of["workspace"], "id": of["project"] if "/projects/" in path else of["workspace"], "modelName": of["model"],
            "modelVersionNum": 1, "templateName": of["template"], "groupId": of["group"], "webhookId": of["webhook"], "tokenId": of["token"], "userId": of["user"],
            "username": of["username"], "workloadType": "EXPERIMENT", "resourcePoolName": "default", "agentId": of["agent"], "slotId": 0, "key": of["key"] if "/key/" in path else "x",
-           "label": f"{of['name']}-label", "externalExperimentId": f"{of['name']}-outside", "externalTrialId": f"{of['name']}-trial", "name": "default", "connectionId": "x", "rest": "x", **other}
+           "label": f"{of['name']}-label", "externalExperimentId": f"{of['name']}-outside", "externalTrialId": f"{of['name']}-trial", "name": "default", "connectionId": "x", "rest": "x", "localId": f"{of['key']}-1", **other}
     return re.sub(r"\{([^}]*)\}", lambda match: str(ids[match[1].rstrip("*")]), path)
