@@ -301,7 +301,8 @@ struct erase_stored {
   trial_id trial;                              ///< one of the experiment; 0: all
   std::string by;                              ///< user who ordered it
   std::vector<task_id> tasks;                  ///< collections to carry out; all else is empty then
-  MSGPACK_DEFINE_ARRAY(experiment, tensorboards_only, checkpoints, globs, only_look, refresh, trial, by, tasks)
+  MSGPACK_DEFINE_ARRAY(experiment, tensorboards_only, checkpoints, globs, only_look, refresh, trial, by,
+                       tasks)
 };
 struct stored_erased {
   std::vector<trial_id> trials;                                    ///< of the experiment

@@ -354,10 +354,11 @@ void add_cluster_file(schema_table& t) {
      like(given("give_away", &wait, "45s",
                 "Time after the last word of an agent after which its runs are started elsewhere."),
           "20s"),
-     like(given("adopt", &wait, "200ms",
-                "Time that a trial waits for a new agent where its own has died; then the master ends it, and "
-                "it runs elsewhere."),
-          "2s")});
+     like(
+       given("adopt", &wait, "200ms",
+             "Time that a trial waits for a new agent where its own has died; then the master ends it, and "
+             "it runs elsewhere."),
+       "2s")});
   auto& webhooks = map_with(
     t, "Receivers of events; a change counts from the next start of the master.",
     {like(quiet(unset("base_url", text(t),

@@ -305,7 +305,7 @@ def rows_of(w):
             row, void = {}, {}
             for name, headers in w.void.items():
                 void[name] = cell(*ask(w, line, route, headers, things["alpha"]))
-            if route == "GET /troupe/v1/shell/events":  # only the newest are kept, of whatever
+            if route in ("GET /troupe/v1/shell/events", "GET /troupe/v1/events", "GET /troupe/v1/live"):  # only the newest, of whatever
                 cell_of = lambda status, text: str(status)
             else:
                 cell_of = cell
@@ -333,7 +333,7 @@ def timeless(text):
 def plain(text):
     """Without what is of the moment, and what names the thing that was asked for."""
     text = timeless(re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "U", text))
-    return re.sub(r"\d+(\.\d+)?", "#", re.sub("|".join((*SETS, "ghost", "'ALP'", "'GHO'")), "N", text, flags=re.I))
+    return re.sub(r"\d+(\.\d+)?", "#", re.sub("|".join((*SETS, "ghost", "'ALP'", "'GHO'", r"\bALP-\d+", r"\bGHO-\d+")), "N", text, flags=re.I))
 
 
 def answers_without_ids(w):
