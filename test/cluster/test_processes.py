@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -246,7 +247,7 @@ def test_a_task_that_is_no_trial_waits_for_an_agent_of_its_host(plain):
     config = plain.root / "echo.yaml"
     config.write_text(f"entrypoint: [python3, echo.py]\nresources: {{slots: 0}}\nenvironment:\n  environment_variables: [ECHO_PORT={port}]\n"
                       f"  proxy_ports: [{{proxy_port: {port}, proxy_tcp: true, default_service_id: true}}]\n")
-    task = plain.json("task", "create", str(config), "-c", str(job))["id"]
+    task = re.search(r"[0-9a-f]{8}-[0-9a-f-]{27}", plain.cli("task", "create", str(config), "-c", str(job)).stdout)[0]
 
     def asked():
         done = subprocess.run([BINARY, "tunnel", task], input=b"hello", env=plain.env, capture_output=True, timeout=60)
