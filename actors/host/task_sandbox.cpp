@@ -103,6 +103,10 @@ result<std::string> host_place(const bind_mount& x, const std::vector<std::strin
   if (fault)
     return error{errc::invalid,
                  "bind_mounts: '" + x.host_path + "' of this host cannot be mounted: " + fault.message()};
+  if (place == place.root_path())
+    return error{errc::invalid, "bind_mounts: '" + x.host_path +
+                                  "' is the whole host, /proc and the agent's data with it: name the folders "
+                                  "that are wanted"};
   for (const auto& one : forbidden)
     if (lies_below(place, one))
       return error{errc::invalid, "bind_mounts: '" + x.host_path + "' lies below " + one +

@@ -127,6 +127,12 @@ TEST_F(TermsOnAHost, MountsAreOfTheHostsRealPlaces) {
     {{at("data"), "/d/", true}, "ROOT/data>/d r"},
     {{at("data"), "x/../y"}, "ROOT/data>/run/determined/workdir/y"},
     {{at("data/in"), "/d"}, "ROOT/data/deep>/d"},
+    {{"/", "/d"},
+     "bind_mounts: '/' is the whole host, /proc and the agent's data with it: name the folders that are "
+     "wanted"},
+    {{"/var/..", "/d"},
+     "bind_mounts: '/var/..' is the whole host, /proc and the agent's data with it: name the folders that "
+     "are wanted"},
     {{at("data/none"), "/d"},
      "bind_mounts: 'ROOT/data/none' of this host cannot be mounted: No such file or directory"},
     {{at("data/out"), "/d"},
