@@ -48,7 +48,7 @@ public:
       [this](const slots_granted& ev) { locate(ev); },
       [this](const report_unplaceable& x) {
         if (caf::actor_cast<pool_actor>(self_->current_sender()) != peers_.pool)
-          return; // it has moved, and waits in another pool
+          return; // from the pool that this run has left: it waits in another one now
         if (x.excluded.empty())
           say_it_waits(x);
         else

@@ -43,7 +43,7 @@ private:
   std::vector<std::string> matched_; ///< patterns, with the agent where it is excluded
   std::vector<std::string> not_agents_;
   std::string no_retry_;
-  std::uint64_t count_ = 0; ///< of all matches
+  std::uint64_t count_ = 0; ///< how many lines have matched so far
 };
 
 } // namespace troupe

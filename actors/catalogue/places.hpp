@@ -83,7 +83,8 @@ private:
 
   std::map<workspace_id, workspace_changed> workspaces_;
   std::map<project_id, project_changed> projects_;
-  std::map<std::string, project_id> keys_; ///< those that projects have or had: names of runs lead there
+  std::map<std::string, project_id>
+    keys_; ///< every key that a project has or had: old names of runs still lead to it
   std::map<experiment_id, placed> experiments_;
   workspace_id newest_workspace_{1};
   project_id newest_project_{1};

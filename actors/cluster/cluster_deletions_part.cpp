@@ -13,8 +13,9 @@
 namespace troupe {
 namespace {
 
-constexpr auto deletion_timeout = std::chrono::minutes(10); ///< of one experiment
-constexpr std::size_t most_erasing = 16;                    ///< that retention is asked to delete at once
+constexpr auto deletion_timeout = std::chrono::minutes(10); ///< for retention to delete one experiment
+/// Experiments and trials that retention is asked to delete at once.
+constexpr std::size_t most_erasing = 16;
 
 } // namespace
 
@@ -43,13 +44,17 @@ void cluster_deletions::sweep(experiment_id id, bool again) {
 /// A few at a time, so that their facts share commits: what was ordered before a restart is found in the
 /// machine again.
 void cluster_deletions::delete_next() {
-  const auto ready = [this] { return !closing_ && erasing_.size() < most_erasing; };
-  for (const auto& [id, by] : machine_.ids.deleting())
-    if (ready())
-      erase({id, {}}, by);
-  for (const auto& [id, order] : machine_.ids.deleting_trials())
-    if (ready())
-      erase({order.experiment, id}, order.by);
+  const auto full = [this] { return closing_ || erasing_.size() >= most_erasing; };
+  for (const auto& [id, by] : machine_.ids.deleting()) {
+    if (full())
+      return;
+    erase({id, {}}, by);
+  }
+  for (const auto& [id, order] : machine_.ids.deleting_trials()) {
+    if (full())
+      return;
+    erase({order.experiment, id}, order.by);
+  }
 }
 
 void cluster_deletions::erase(const doomed& what, const std::string& by) {
@@ -152,6 +157,16 @@ result<std::vector<std::string>> cluster_deletions::checkpoints_of(experiment_id
   return out;
 }
 
+/// Answers when the facts are durable; what they order begins then.
+caf::result<command_result> cluster_deletions::once_durable(std::vector<cluster_fact> facts) {
+  auto to = self_->make_response_promise<command_result>();
+  with_.take(std::move(facts), [this, to](const caf::error& why) mutable {
+    to.deliver(why ? refused(from_caf(why)) : answered());
+    delete_next();
+  });
+  return to;
+}
+
 caf::result<command_result> cluster_deletions::on(const std::string& user,
                                                   const commands::experiment_delete& x) {
   auto row = peers_.reads->experiment(x.id);
@@ -164,12 +179,7 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
     return refused({errc::invalid, held});
   auto facts = machine_.ids.order_deletion(x.id, user, self_->now());
   pass_on(facts);
-  auto to = self_->make_response_promise<command_result>();
-  with_.take(std::move(facts), [this, to](const caf::error& why) mutable {
-    to.deliver(why ? refused(from_caf(why)) : answered());
-    delete_next();
-  });
-  return to;
+  return once_durable(std::move(facts));
 }
 
 caf::result<command_result> cluster_deletions::on(const std::string& user, const commands::trial_delete& x) {
@@ -183,13 +193,7 @@ caf::result<command_result> cluster_deletions::on(const std::string& user, const
     return refused({errc::conflict, "experiment " + to_string(of->id) + " is ending\nhint: ask once more"});
   if (auto held = registered_in(of->id, x.id); !held.empty())
     return refused({errc::invalid, held});
-  auto to = self_->make_response_promise<command_result>();
-  with_.take(machine_.ids.order_deletion(of->id, x.id, user, self_->now()),
-             [this, to](const caf::error& why) mutable {
-               to.deliver(why ? refused(from_caf(why)) : answered());
-               delete_next();
-             });
-  return to;
+  return once_durable(machine_.ids.order_deletion(of->id, x.id, user, self_->now()));
 }
 
 caf::result<command_result> cluster_deletions::on(const std::string& user, const commands::trial_archive& x) {
@@ -202,10 +206,7 @@ caf::result<command_result> cluster_deletions::on(const std::string& user, const
     return refused(changes.error());
   if (!*changes)
     return answered();
-  auto to = self_->make_response_promise<command_result>();
-  with_.take({trial_archived{self_->now(), user, of->id, x.id, x.archived}},
-             [to](const caf::error& why) mutable { to.deliver(why ? refused(from_caf(why)) : answered()); });
-  return to;
+  return once_durable({trial_archived{self_->now(), user, of->id, x.id, x.archived}});
 }
 
 caf::result<command_result> cluster_deletions::on(const std::string& user,

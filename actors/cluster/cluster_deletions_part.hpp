@@ -54,6 +54,7 @@ private:
     trial_id trial; ///< that goes alone; 0: the whole experiment
     friend bool operator==(const doomed&, const doomed&) = default;
   };
+  caf::result<command_result> once_durable(std::vector<cluster_fact> facts);
   void delete_next();
   void noted(const doomed& what, std::vector<cluster_fact> facts);
   void pass_on(std::vector<cluster_fact>& facts);

@@ -142,11 +142,24 @@ private:
         caf::anon_send(me, sweep_experiment{order.experiment, true});
       else // it was deleted or continued
         collections_->end(order.id, [](const result<void>&) {});
-    } else if (order.cause != collected_by::deletion && order.cause != collected_by::trial) {
+    } else if (order.cause == collected_by::deletion || order.cause == collected_by::trial) {
+      if (!is_being_deleted(order))
+        collections_->end(order.id, [](const result<void>&) {});
+    } else {
       erase_stored again;
       again.tasks = {order.id};
       caf::anon_send(me, std::move(again));
     }
+  }
+
+  /// Whether the cluster will order it again.
+  bool is_being_deleted(const checkpoint_files_removed& order) const {
+    if (order.cause == collected_by::trial) {
+      auto row = peers_.reads->trial(order.trial);
+      return row && row->deletion == deletion_step::ordered;
+    }
+    auto row = peers_.reads->experiment(order.experiment);
+    return row && row->state == experiment_state::deleting;
   }
 
   /// What begins a collection, but for its id and time.

@@ -93,7 +93,8 @@ void take_signing_key(node& root, cluster_reader& reader, value& secrets) {
   if (key->is(kind::string) && key->text.find_first_of("\r\n") == std::string::npos && !key->text.empty())
     secrets["webhooks"]["signing_key"] = key->text;
   else if (key->is(kind::string))
-    reader.fault(key->at, "cluster.webhooks.signing_key", "a key is one line of text", "");
+    reader.fault(key->at, "cluster.webhooks.signing_key", "a key is one line of text",
+                 "write it on one line, or name its file with signing_key_file");
   if (webhooks->find("signing_key_file"))
     reader.fault(webhooks->entry_of("signing_key")->at, "cluster.webhooks.signing_key",
                  "there is a signing_key_file too", "leave one of them out");

@@ -403,8 +403,13 @@ private:
       bodiless ? 0 : std::clamp<std::size_t>(reader.content_length().value_or(65536), 1, 65536));
     while (!bad && !whole) {
       if (const auto left = spliced(reader)) {
-        co_await splice(left, bad);
-        break;
+        http::splicer moves{up_.socket->socket(), http_.lowest().socket(), viewer_time};
+        if (moves.ready()) {
+          up_.socket->expires_never();
+          http_.lowest().expires_never();
+          co_await moves.run(left, bad);
+          break;
+        }
       }
       reader.get().body() = {piece.data(), piece.size(), true};
       bool over = reader.is_done();
@@ -437,13 +442,6 @@ private:
       return 0;
     const auto left = reader.content_length_remaining();
     return left && *left >= http::worth_splicing ? *left : 0;
-  }
-
-  task<void> splice(std::uint64_t left, error_code& bad) {
-    up_.socket->expires_never();
-    http_.lowest().expires_never();
-    http::splicer moves{up_.socket->socket(), http_.lowest().socket(), viewer_time};
-    co_await moves.run(left, bad);
   }
 
   /// Fills the body's piece with what comes next; true where that is the last of it.

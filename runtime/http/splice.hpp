@@ -32,24 +32,27 @@ class splicer {
 public:
   /// Both outlive this, on one executor, and are non-blocking. `patience`: for a piece to be taken.
   splicer(From& from, To& to, milliseconds patience)
-      : from_(from), to_(to), patience_(patience), timer_(to.get_executor()) {}
-
-  /// Moves so many bytes. `bad`: what stood in the way; eof where the source has fewer.
-  task<void> run(std::uint64_t left, error_code& bad) {
+      : from_(from), to_(to), patience_(patience), timer_(to.get_executor()) {
     int ends[2];
-    if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
-      bad = {errno, boost::system::system_category()};
-      co_return;
-    }
-    const workers::owned_fd out{ends[0]}, in{ends[1]};
-    ::fcntl(in.get(), F_SETPIPE_SZ, 256 << 10); // the default is good enough
+    if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
+      return;
+    out_.reset(ends[0]);
+    in_.reset(ends[1]);
+    ::fcntl(in_.get(), F_SETPIPE_SZ, int(at_most)); // where that is refused, the usual size will do
+  }
+
+  /// False where the process has too many files open: then the bytes have to be copied.
+  bool ready() const { return bool(in_); }
+
+  /// Moves so many bytes; once, where it is ready. `bad`: what stood in the way; eof where the source has
+  /// fewer.
+  task<void> run(std::uint64_t left, error_code& bad) {
     to_.native_non_blocking(true, bad);
     std::size_t inside = 0, moved = 0;
     while (!bad && left + inside > 0) {
       if (inside == 0) {
-        const auto got =
-          ::splice(from_.native_handle(), nullptr, in.get(), nullptr,
-                   std::min<std::uint64_t>(left, 256u << 10), SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        const auto got = ::splice(from_.native_handle(), nullptr, in_.get(), nullptr,
+                                  std::min<std::uint64_t>(left, at_most), SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
         if (got > 0) {
           inside = static_cast<std::size_t>(got);
           left -= inside;
@@ -62,7 +65,7 @@ public:
         }
         continue;
       }
-      const auto put = splice_quietly(out.get(), to_.native_handle(), inside);
+      const auto put = splice_quietly(out_.get(), to_.native_handle(), inside);
       if (put > 0) {
         inside -= static_cast<std::size_t>(put);
         moved += static_cast<std::size_t>(put);
@@ -86,12 +89,14 @@ public:
   }
 
 private:
-  static constexpr std::size_t at_once = 4u << 20;
+  static constexpr std::size_t at_once = 4u << 20;     ///< bytes until others of this thread have their turn
+  static constexpr std::uint64_t at_most = 256u << 10; ///< bytes inside the pipe
 
   From& from_;
   To& to_;
   const milliseconds patience_;
   net::steady_timer timer_;
+  workers::owned_fd out_, in_; ///< ends of the pipe
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
 

@@ -62,6 +62,13 @@ class Page(http.server.BaseHTTPRequestHandler):
                 part = bytes([n % 251]) * 65536
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
             self.wfile.write(b"0\r\n\r\n")
+        elif path.endswith(("/sized", "/short")):
+            body = bytes(n * 7 % 251 for n in range(1 << 16)) * 48 + b"end"
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body if path.endswith("/sized") else body[:300000])
+            self.close_connection = path.endswith("/short")
         elif path.endswith("/drip"):
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
@@ -254,6 +261,27 @@ def test_a_request_reaches_the_service_without_the_viewers_credentials(cluster):
         assert status == 200 and json.loads(body)["path"] == f"/proxy/{cluster.task}/x{rest}", (query, body)
     # Nothing of it is in our log.
     assert cluster.token not in (cluster.root / "up.log").read_text()
+
+
+def test_a_large_body_of_known_size_arrives_whole_or_is_seen_to_be_cut(cluster):
+    body = bytes(n * 7 % 251 for n in range(1 << 16)) * 48 + b"end"
+    there = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=30)
+    for _ in range(3):  # on one connection: nothing of a body is left for the next answer
+        there.request("GET", f"/proxy/{cluster.task}/sized", headers=cluster.bearer)
+        answer = there.getresponse()
+        assert answer.status == 200 and answer.read() == body
+    there.request("GET", f"/proxy/{cluster.task}/short", headers=cluster.bearer)
+    with pytest.raises(http.client.IncompleteRead) as cut:
+        there.getresponse().read()
+    assert cut.value.partial == body[:300000]
+    there.close()
+    left = [socket.create_connection(("127.0.0.1", cluster.port), timeout=30) for _ in range(8)]
+    for one in left:  # who asks, reads a little and goes ends nothing but its own
+        one.sendall(f"GET /proxy/{cluster.task}/sized HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {cluster.bearer['Authorization']}\r\n\r\n".encode())
+        assert one.recv(1000)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        one.close()
+    assert cluster.ask(f"/proxy/{cluster.task}/sized", cluster.bearer)[2] == body
 
 
 def test_bodies_go_both_ways_in_pieces(cluster):
