@@ -5,7 +5,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <sodium.h>
 #include <vector>
 
@@ -123,10 +122,10 @@ result<std::string> gzipped(const std::string& bytes) {
   return out;
 }
 
-/// Checks an entry's place and counts its bytes.
+/// Checks an entry's place, which no other entry has, and counts its bytes.
 class context_check {
 public:
-  result<std::string> add(const std::string& path, std::int64_t bytes) {
+  result<std::string> add(const std::string& path, std::int64_t bytes, bool folder) {
     if (path.size() > max_name_bytes)
       return bad_entry(path, "has a name over 10 KB");
     auto inner = inner_path(path);
@@ -138,8 +137,11 @@ public:
         "context: the files are over 95 MiB together; leave out what the trials do not need (.detignore)"};
     if (++entries_ > max_entries)
       return error{errc::invalid, "context: more than 200000 entries"};
+    if (auto [there, added] = folders_.try_emplace(*inner, folder); !added && !(folder && there->second))
+      return bad_entry(path, "is there twice");
     return std::move(*inner);
   }
+  bool has(const std::string& path) const { return folders_.contains(path); }
   void link(const std::string& path, const std::string& to) { links_[path] = to; }
   result<void> finish() const {
     for (const auto& [path, to] : links_)
@@ -151,25 +153,26 @@ public:
 private:
   std::int64_t total_ = 0;
   std::size_t entries_ = 0;
+  std::map<std::string, bool> folders_; ///< each path that was added, and whether it is a folder
   std::map<std::string, std::string> links_;
 };
 
-result<void> check_entry(archive_entry* e, context_check& check, std::set<std::string>& seen) {
+result<void> check_entry(archive_entry* e, context_check& check) {
   const char* raw = archive_entry_pathname(e);
   const std::string path = raw ? raw : "";
-  auto inner = check.add(path, archive_entry_size(e));
+  const char* to = archive_entry_hardlink(e);
+  if (const auto target = inner_path(to ? to : ""); to && !(target && check.has(*target)))
+    return bad_entry(path, "is a hard link to something that is not in the context");
+  auto inner = check.add(path, archive_entry_size(e), archive_entry_filetype(e) == AE_IFDIR);
   if (!inner)
     return inner.error();
-  if (const char* to = archive_entry_hardlink(e)) {
-    auto target = inner_path(to);
-    if (!target || !seen.contains(*target))
-      return bad_entry(path, "is a hard link to something that is not in the context");
-  } else if (archive_entry_filetype(e) == AE_IFLNK) {
+  if (to)
+    return {};
+  if (archive_entry_filetype(e) == AE_IFLNK) {
     const char* link = archive_entry_symlink(e);
     check.link(*inner, link ? link : "");
   } else if (archive_entry_filetype(e) != AE_IFREG && archive_entry_filetype(e) != AE_IFDIR)
     return bad_entry(path, "is a pipe, socket or device; only files, folders and links can be sent");
-  seen.insert(*inner);
   return {};
 }
 
@@ -184,7 +187,6 @@ result<std::string> checked_context(std::string bytes) {
   if (archive_read_open_memory(a.get(), bytes.data(), bytes.size()) != ARCHIVE_OK)
     return archive_fault(a.get());
   context_check check;
-  std::set<std::string> seen;
   for (;;) {
     archive_entry* e = nullptr;
     int got = archive_read_next_header(a.get(), &e);
@@ -192,7 +194,7 @@ result<std::string> checked_context(std::string bytes) {
       break;
     if (got != ARCHIVE_OK)
       return archive_fault(a.get());
-    if (auto fine = check_entry(e, check, seen); !fine)
+    if (auto fine = check_entry(e, check); !fine)
       return fine.error();
     if (int skipped = archive_read_data_skip(a.get()); skipped != ARCHIVE_OK && skipped != ARCHIVE_EOF)
       return archive_fault(a.get());
@@ -223,7 +225,7 @@ result<std::string> packed_context(const value& files, const std::string& field)
       f.fault("content", content.error().what);
     if (f.bad())
       return *f.bad();
-    auto inner = check.add(path, static_cast<std::int64_t>(content->size()));
+    auto inner = check.add(path, static_cast<std::int64_t>(content->size()), folder);
     if (!inner)
       return inner.error();
     if (inner->empty())

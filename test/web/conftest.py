@@ -8,6 +8,17 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from web_site import Page, Site, browser  # noqa: E402
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A failure shows what stood in each tab."""
+    report = yield
+    if report.failed:
+        report.sections += [("a tab", tab.standing()) for tab in Page.opened]
+    if call.when == "teardown":
+        Page.opened.clear()
+    return report
+
+
 @pytest.fixture(scope="session")
 def chromium():
     playwright, one = browser()

@@ -88,10 +88,17 @@ class Site(Cluster):
 class Page:
     """A tab that remembers what must not happen: errors on the console, reports of the policy, requests elsewhere."""
 
+    opened = []  # those of the test that runs
+
     def __init__(self, context, site):
         self.page = context.new_page()
         self.site = site
         self.faults = []
+        self.unanswered = []
+        Page.opened.append(self)
+        self.page.on("request", lambda r: self.unanswered.append(r.url))
+        for end in ("requestfinished", "requestfailed"):
+            self.page.on(end, lambda r: r.url in self.unanswered and self.unanswered.remove(r.url))
         self.page.on("console", lambda m: self.faults.append(m.text) if m.type == "error" else None)
         self.page.on("pageerror", lambda e: self.faults.append(str(e)))
         self.page.on("request", self.look)
@@ -109,6 +116,15 @@ class Page:
     def ready(self, state="ready", timeout=20000):
         self.page.wait_for_selector(f"main[data-state={state}]", timeout=timeout)
         return self
+
+    def standing(self):
+        """What a failed test left: where the tab is, what it shows, what it waits for."""
+        lines = [f"faults: {self.faults}", f"unanswered: {self.unanswered}"]
+        try:
+            lines[:0] = [self.page.url, self.page.locator("body").evaluate("b => b.outerHTML", timeout=2000)[:1500]]
+        except Exception as why:
+            lines.append(f"it tells no more: {str(why)[:200]}")
+        return "\n".join(lines)
 
     def fine(self):
         assert self.faults == [], self.faults

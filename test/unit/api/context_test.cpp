@@ -78,6 +78,9 @@ TEST(Context, IsRefusedWithTheEntrysNameWhereItIsUnsafe) {
     {{{"disk", AE_IFBLK}}, "device"},
     {{{"a", AE_IFREG, "", "x"}, {"b", AE_IFREG, "a"}}, ""},
     {{{"b", AE_IFREG, "../a"}}, "hard link"},
+    {{{"a", AE_IFREG, "", "x"}, {"./a", AE_IFREG, "", "y"}}, "'./a' is there twice"},
+    {{{"a", AE_IFDIR}, {"a", AE_IFREG, "", "y"}}, "'a' is there twice"},
+    {{{"a", AE_IFDIR}, {"a/", AE_IFDIR}, {"a/b", AE_IFREG, "", "x"}}, ""},
     {{{std::string(11000, 'n')}}, "over 10 KB"},
     {{{"huge", AE_IFREG, "", std::string((95u << 20) + 1, 'h')}}, "over 95 MiB"},
   };
@@ -105,7 +108,8 @@ TEST(Context, IsPackedFromTheClientsList) {
   for (const char* bad :
        {R"([{"path":"../x","type":48,"content":""}])", R"([{"path":"x","type":50,"content":""}])",
         R"([{"path":"x","type":48,"content":"%%"}])", R"(["x"])",
-        R"([{"path":"x","type":48,"content":5.5}])"})
+        R"([{"path":"x","type":48,"content":5.5}])",
+        R"([{"path":"x","type":48,"content":""},{"path":"x","type":48,"content":""}])"})
     EXPECT_FALSE(packed_context(*parse_json(bad))) << bad;
 }
 
