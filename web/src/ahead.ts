@@ -1,11 +1,11 @@
 // A script of its own, the first of a page: what the page at an address will ask for is asked for while its code is on the way.
 
 import { read, type Params } from "./address";
-import { asked, lineOf, logQuery, rangeOf, seriesPath, seriesQuery, type Query } from "./queries";
+import { answerTime, asked, lineOf, logQuery, rangeOf, seriesPath, seriesQuery, type Query } from "./queries";
 import type { GetExperimentResponse, Session } from "./api_types";
 
 async function answer<T>(to: string): Promise<T> {
-  const got = await fetch(to, { credentials: "same-origin", cache: "no-store" });
+  const got = await fetch(to, { credentials: "same-origin", cache: "no-store", signal: AbortSignal.timeout(answerTime) });
   if (!got.ok) throw new Error(String(got.status));
   return got.json() as Promise<T>;
 }

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { early } from "./asked";
-import { asked } from "./queries";
+import { answerTime, asked } from "./queries";
 import type { Session as Answer, User } from "./api_types";
 
 export class Refused extends Error {
@@ -51,6 +51,7 @@ export function may(what: string): boolean {
 export function explain(why: unknown): string {
   if (why instanceof Refused) return why.message;
   if (why instanceof TypeError) return "the server cannot be reached";
+  if (why instanceof DOMException && why.name === "TimeoutError") return "the server did not answer in time";
   return why instanceof Error ? why.message : String(why);
 }
 
@@ -65,8 +66,9 @@ async function refusal(answer: Response): Promise<Refused> {
   return new Refused(answer.status, text);
 }
 
-/** One request, once it is known who one is. A 401 in the middle of a page waits until one has signed in again, and is then repeated. */
-export async function request(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+/** One request, once it is known who one is. A 401 in the middle of a page waits until one has signed in again, and is then repeated.
+ *  An answer has to be whole in time, unless it is one that grows (`endless`). */
+export async function request(method: string, path: string, body?: unknown, signal?: AbortSignal, endless = false): Promise<Response> {
   const own = path.startsWith("/troupe/v1/session");
   if (!own && session.peek() === undefined) {
     await new Promise<void>((go) => waiting.push(go));
@@ -77,7 +79,7 @@ export async function request(method: string, path: string, body?: unknown, sign
       method,
       credentials: "same-origin",
       cache: "no-store",
-      signal: signal ?? null,
+      signal: AbortSignal.any([...(signal ? [signal] : []), ...(endless ? [] : [AbortSignal.timeout(answerTime)])]),
       headers: body === undefined ? {} : { "Content-Type": "application/json" },
       body: body === undefined ? null : JSON.stringify(body),
     });
@@ -102,7 +104,7 @@ export async function post<T>(path: string, body: unknown = {}): Promise<T> {
 
 /** Newline-delimited JSON, value by value. */
 export async function lines(path: string, each: (x: never) => void, signal: AbortSignal): Promise<void> {
-  const answer = await request("GET", path, undefined, signal);
+  const answer = await request("GET", path, undefined, signal, true);
   const reader = answer.body!.getReader();
   const decoder = new TextDecoder();
   let rest = "";

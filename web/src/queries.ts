@@ -2,6 +2,9 @@
 
 export type Query = Record<string, string | number | boolean | undefined>;
 
+/** How long a whole answer may take, in ms: longer than the server's own limits. */
+export const answerTime = 60_000;
+
 /** The address of a read; what is undefined or empty is left out. */
 export function asked(path: string, query: Query = {}): string {
   const all = new URLSearchParams();

@@ -145,20 +145,26 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
   const now = useSignal<Loading<T>>({ state: "loading" });
   const turn = useRef(0);
   const abort = useRef<AbortController | null>(null);
+  const busy = useRef(false);
+  const stale = useRef(false);
   const reading = useRef(read);
   reading.current = read;
   const start = (fresh: boolean) => {
     const mine = ++turn.current;
     abort.current?.abort();
     abort.current = new AbortController();
+    busy.current = true;
+    stale.current = false;
     if (fresh) now.value = { state: "loading" };
+    const over = (to: Loading<T> | null) => {
+      if (mine !== turn.current) return;
+      busy.current = false;
+      if (to) now.value = to;
+      if (stale.current) start(false);
+    };
     reading.current(abort.current.signal).then(
-      (value) => {
-        if (mine === turn.current) now.value = { state: "ready", value };
-      },
-      (why: unknown) => {
-        if (mine === turn.current && (fresh || now.peek().state !== "ready")) now.value = { state: "error", why };
-      },
+      (value) => over({ state: "ready", value }),
+      (why: unknown) => over(fresh || now.peek().state !== "ready" ? { state: "error", why } : null),
     );
   };
   useLayoutEffect(() => {
@@ -170,7 +176,8 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
   }, [key]);
   return {
     now,
-    again: () => start(now.peek().state !== "ready"),
+    // A read that is on its way comes to its end first: changes that come faster than answers would let none of them arrive.
+    again: () => (busy.current ? void (stale.current = true) : start(now.peek().state !== "ready")),
     change: (to) => {
       const old = now.peek();
       if (old.state === "ready") now.value = { state: "ready", value: to(old.value) };
