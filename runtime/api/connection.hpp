@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <set>
 
 namespace troupe::api {
@@ -22,16 +23,18 @@ namespace troupe::api {
 namespace net = boost::asio;
 using tcp = net::ip::tcp;
 
-/// A stream that waits for the next commit; its timer lives on its connection's strand.
+/// A stream that waits for the next commit; its timer lives in its connection's loop.
 struct sleeper {
   explicit sleeper(net::any_io_executor on) : timer(on) {}
   net::steady_timer timer;
 };
 
+struct server_core;
+
 /// Wakes sleepers after a commit. A burst of commits wakes them once.
 class alarm_clock {
 public:
-  explicit alarm_clock(net::io_context& io) : io_(io) {}
+  explicit alarm_clock(server_core& core) : core_(core) {}
   void committed();
   std::uint64_t version() const { return version_; }
   /// False where something was committed after `seen`: then do not sleep.
@@ -41,7 +44,7 @@ public:
 private:
   void ring();
 
-  net::io_context& io_;
+  server_core& core_;
   std::atomic<std::uint64_t> version_ = 0;
   std::atomic<std::size_t> waiting_ = 0;
   std::atomic<bool> ringing_ = false;
@@ -49,18 +52,25 @@ private:
   std::set<std::shared_ptr<sleeper>> sleepers_;
 };
 
-/// What `stop` has to reach of a connection. Touched on the connection's strand only.
+/// What `stop` has to reach of a connection. Touched in the connection's loop only.
 struct open_connection {
   net::any_io_executor on;
   std::function<void()> close; ///< empty once it is over
   std::function<bool()> idle;  ///< nobody is owed an answer; empty once it is over
 };
 
-/// Shared by all connections. Late answers from other threads hold it weakly; connections end inside `io`,
-/// which is therefore the last member: they still touch the others while it goes.
+/// The connections of one thread. A connection stays in its loop, so that nothing of it wakes another thread.
+struct loop {
+  net::io_context io{1};
+  std::size_t open = 0; ///< connections; under server_core::mutex
+};
+
+/// Shared by all connections. Late answers from other threads hold it weakly; connections end inside their
+/// loops, which are therefore the last member: they still touch the others while these go.
 struct server_core : std::enable_shared_from_this<server_core> {
   server_core(server_options how, services parts)
-      : options(std::move(how)), api(std::move(parts), options.more_routes), clock(io) {}
+      : options(std::move(how)), api(std::move(parts), options.more_routes), clock(*this),
+        loops(std::max(options.threads, 1u)) {}
 
   server_options options;
   service api;
@@ -74,8 +84,9 @@ struct server_core : std::enable_shared_from_this<server_core> {
   std::set<std::shared_ptr<open_connection>> connections;
   alarm_clock clock;
   std::unique_ptr<net::thread_pool> slow; ///< one thread, from its first use on
-  net::io_context io;
+  std::deque<loop> loops;
 
+  net::io_context& first() { return loops.front().io; } ///< of doors, alarms and watches, too
   net::thread_pool& slow_thread();
 
   /// Looks after connections to services, every few seconds while there are any.

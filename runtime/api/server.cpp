@@ -1,8 +1,8 @@
 #include "runtime/api/connection.hpp"
 
 #include <boost/asio/post.hpp>
-#include <boost/asio/strand.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <list>
 #include <thread>
@@ -73,7 +73,7 @@ bool is_loopback(const std::string& host) {
 void alarm_clock::committed() {
   ++version_;
   if (waiting_ != 0 && !ringing_.exchange(true))
-    net::post(io_, [this] { ring(); });
+    net::post(core_.first(), [this] { ring(); });
 }
 
 void alarm_clock::ring() {
@@ -126,7 +126,7 @@ void server_core::keep_watch() {
       });
     }
   };
-  round::next(shared_from_this(), std::make_shared<net::steady_timer>(io));
+  round::next(shared_from_this(), std::make_shared<net::steady_timer>(first()));
 }
 
 // ---- server
@@ -134,7 +134,7 @@ void server_core::keep_watch() {
 struct server::inside {
   /// A port.
   struct door {
-    explicit door(net::io_context& io) : acceptor(net::make_strand(io)), pause(acceptor.get_executor()) {}
+    explicit door(net::io_context& io) : acceptor(io), pause(io) {}
     tcp::acceptor acceptor;
     net::steady_timer pause; ///< of accepting, where the process has no descriptors left
     entrance leads = entrance::api;
@@ -149,15 +149,15 @@ struct server::inside {
 
   result<void> listen(const listen_address& at, entrance leads);
   void accept(door& by);
-  void accepted(door& by, const boost::system::error_code& bad, tcp::socket socket);
-  void closed();
+  void accepted(door& by, loop& in, const boost::system::error_code& bad, tcp::socket socket);
+  void closed(loop& in);
 };
 
 result<void> server::inside::listen(const listen_address& at, entrance leads) {
-  const auto end = resolve(core->io, at.host, at.port);
+  const auto end = resolve(core->first(), at.host, at.port);
   if (!end)
     return end.error();
-  auto& by = doors.emplace_back(core->io);
+  auto& by = doors.emplace_back(core->first());
   by.leads = leads;
   boost::system::error_code bad;
   by.acceptor.open(end->protocol(), bad);
@@ -174,31 +174,35 @@ result<void> server::inside::listen(const listen_address& at, entrance leads) {
 }
 
 void server::inside::accept(door& by) {
+  loop* in = nullptr;
   {
     std::lock_guard lock{core->mutex};
     if (by.accepting || core->stopping || open >= core->options.max_connections)
       return;
     by.accepting = true;
+    in = &*std::min_element(core->loops.begin(), core->loops.end(),
+                            [](const loop& a, const loop& b) { return a.open < b.open; });
   }
-  by.acceptor.async_accept(net::make_strand(core->io),
-                           [this, &by](const boost::system::error_code& bad, tcp::socket socket) {
-                             accepted(by, bad, std::move(socket));
+  by.acceptor.async_accept(in->io,
+                           [this, &by, in](const boost::system::error_code& bad, tcp::socket socket) {
+                             accepted(by, *in, bad, std::move(socket));
                            });
 }
 
-void server::inside::accepted(door& by, const boost::system::error_code& bad, tcp::socket socket) {
+void server::inside::accepted(door& by, loop& in, const boost::system::error_code& bad, tcp::socket socket) {
   {
     std::lock_guard lock{core->mutex};
     by.accepting = false;
     open += bad ? 0 : 1;
+    in.open += bad ? 0 : 1;
   }
   if (core->stopping) {
     if (!bad)
-      closed();
+      closed(in);
     return;
   }
   if (!bad) {
-    serve(*core, std::move(socket), by.leads, [this] { closed(); });
+    serve(*core, std::move(socket), by.leads, [this, &in] { closed(in); });
     return accept(by);
   }
   // Out of descriptors or memory: they come back when connections end; until then look again after a while.
@@ -209,10 +213,11 @@ void server::inside::accepted(door& by, const boost::system::error_code& bad, tc
   });
 }
 
-void server::inside::closed() {
+void server::inside::closed(loop& in) {
   {
     std::lock_guard lock{core->mutex};
     --open;
+    --in.open;
     core->all_closed.notify_all();
     if (core->stopping)
       return;
@@ -241,7 +246,6 @@ result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
   parts.strict_queue = how.strict_queue;
   parts.tokens = how.tokens;
   x->core = std::make_shared<server_core>(how, std::move(parts));
-  auto& io = x->core->io;
   boost::system::error_code bad;
   if (how.tls) {
     auto& context = x->core->tls.emplace(net::ssl::context::tls_server);
@@ -262,8 +266,8 @@ result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
       return ok.error();
   for (auto& by : x->doors)
     x->accept(by);
-  for (unsigned i = 0; i < std::max(how.threads, 1u); ++i)
-    x->threads.emplace_back([&io, work = net::make_work_guard(io)] { io.run(); });
+  for (auto& one : x->core->loops)
+    x->threads.emplace_back([&one, work = net::make_work_guard(one.io)] { one.io.run(); });
   return std::unique_ptr<server>(new server(std::move(x)));
 }
 
@@ -293,7 +297,8 @@ void server::stop(std::chrono::milliseconds grace) {
     });
   core.all_closed.wait_for(lock, grace, [&] { return x.open == 0; });
   lock.unlock();
-  core.io.stop();
+  for (auto& one : core.loops)
+    one.io.stop();
   for (auto& thread : x.threads)
     thread.join();
   if (core.slow) {

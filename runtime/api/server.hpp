@@ -29,7 +29,7 @@ struct server_options {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0; ///< 0: any free one
   std::optional<tls_files> tls;
-  unsigned threads = 2;
+  unsigned threads = 4; ///< each has connections of its own
   cluster_identity about;
   /// Further ones wait in the kernel's queue. Of the proxy there are 4,096 at most, each two: its viewer's,
   /// and the agent's.

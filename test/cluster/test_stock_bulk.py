@@ -59,15 +59,16 @@ def interrupted(master, chance, method, path, body):
     return got[0] if got else None
 
 
-def project(master, name):
-    return master.wire("admin").call("POST", "/api/v1/workspaces/1/projects", {"name": name, "workspaceId": 1})["project"]["id"]
+def project(master, workspace, name):
+    return master.wire("admin").call("POST", f"/api/v1/workspaces/{workspace}/projects", {"name": name, "workspaceId": workspace})["project"]["id"]
 
 
 def test_a_bulk_move(master):
     chance = random.Random(7)
     here = 1
+    workspace = master.wire("admin").call("POST", "/api/v1/workspaces", {"name": "bulk"})["workspace"]["id"]
     for turn in range(4):
-        to = project(master, f"turn-{turn}")
+        to = project(master, workspace, f"turn-{turn}")
         there = len(ids(master))
         answer = interrupted(master, chance, "POST", f"/api/v1/projects/{here}/experiments/move",
                              {"experimentIds": ids(master), "projectId": here, "destinationProjectId": to})
