@@ -365,7 +365,8 @@ void pool::on(actions& out, const pool_configured& ev) {
       grows_old(*run);
   }
   for (auto& [id, job] : jobs_) {
-    job.turn.reset();
+    job.notes = {};
+    policy_->changed(job);
     rerank(job);
   }
   for (const auto& [key, runs] : aside_)
