@@ -75,6 +75,8 @@ public:
     nobody_waits_without_cause();
     if (settings_.scheduler == scheduler_kind::fair && settings_.quotas.empty())
       shares_are_of_now();
+    if (++events_ % 10 == 0)
+      reasons_are_those_of_each();
     if (!failed && ::testing::Test::HasFailure())
       ADD_FAILURE() << "in " << to_json(machine_.describe(), 1) << to_json(machine_.details(), 1);
     return actions;
@@ -355,8 +357,16 @@ private:
       EXPECT_EQ(listed[i]["share"], shares[i]) << "of experiment " << listed[i]["experiment"];
   }
 
+  void reasons_are_those_of_each() {
+    for (const auto& listed : machine_.details()["waiting"]) {
+      const auto id = parse_allocation(listed["allocation"].get<std::string>());
+      EXPECT_EQ(listed["reason"], machine_.explain(id, now)["reason"]["code"]) << to_string(id);
+    }
+  }
+
   pool_settings settings_;
   pool machine_;
+  int events_ = 0;
 };
 
 struct kind {
