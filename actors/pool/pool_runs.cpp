@@ -95,8 +95,7 @@ void pool::compete(pool_run& run) {
     at = runs.insert(at, {shape, {}});
   at->first = *line.begin();
   policy_->changed(*run.job);
-  if (run.aged)
-    aged_.insert(run);
+  index_aged(run);
 }
 
 void pool::step_aside(pool_run& run, limit_key bar) {
