@@ -3,6 +3,7 @@
 #include "actors/pool/shares.hpp"
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <queue>
 
@@ -42,7 +43,7 @@ class ranked_policy final : public pool_policy {
 public:
   explicit ranked_policy(const pool_settings& settings) : settings_(settings) {}
 
-  void changed(const pool_job&) override {}
+  void changed(pool_job&) override {}
   void forget(pool_job&) override {}
   void begin(run_queue& queue, pool_jobs&, int) override {
     heads_ = {};
@@ -125,74 +126,110 @@ public:
   share_victims(pool_jobs& jobs, const ranked_runs& running, duration min_run, time_point now)
       : now_(now), min_run_(min_run) {
     for (auto& [id, job] : jobs)
-      if (const auto* line = job.held - job.stopping > job.share ? running.line_of(job) : nullptr) {
-        above_.push_back({&job, job.held - job.stopping, {}});
-        auto& runs = above_.back().oldest_first;
-        for (const auto& x : *line)
-          runs.push_back(x.run);
-        std::stable_sort(runs.begin(), runs.end(), [](auto* a, auto* b) { return a->since < b->since; });
-      }
+      if (const int held = job.held - job.stopping; held > job.share)
+        if (const auto* line = running.line_of(job))
+          above_.push_back({&job, held, line, {}});
+    std::make_heap(above_.begin(), above_.end(), nearer);
   }
   pool_run* next() override {
-    for (;;) {
-      entry* furthest = nullptr;
-      for (auto& x : above_)
-        if (!x.oldest_first.empty() && x.held > x.job->share && (!furthest || further(x, *furthest)))
-          furthest = &x;
-      if (!furthest)
-        return nullptr;
-      auto* run = furthest->oldest_first.back();
-      furthest->oldest_first.pop_back();
-      if (furthest->held - run->held() < furthest->job->share)
-        continue;
-      if (run->since + min_run_ > now_) {
-        too_young(run->since + min_run_);
-        continue;
+    for (; !above_.empty(); above_.pop_back()) {
+      std::pop_heap(above_.begin(), above_.end(), nearer);
+      auto& furthest = above_.back();
+      if (furthest.line)
+        sort_runs(furthest);
+      while (furthest.held > furthest.job->share && !furthest.oldest_first.empty()) {
+        auto* run = furthest.oldest_first.back();
+        furthest.oldest_first.pop_back();
+        if (furthest.held - run->held() < furthest.job->share)
+          continue;
+        if (run->since + min_run_ > now_) {
+          too_young(run->since + min_run_);
+          continue;
+        }
+        furthest.held -= run->held();
+        std::push_heap(above_.begin(), above_.end(), nearer);
+        return run;
       }
-      furthest->held -= run->held();
-      return run;
     }
+    return nullptr;
   }
 
 private:
   struct entry {
     pool_job* job;
     int held;
+    const ranked_runs::line* line; ///< null: they stand in `oldest_first`
     std::vector<pool_run*> oldest_first;
   };
-  static bool further(const entry& a, const entry& b) {
+  static void sort_runs(entry& of) {
+    auto& runs = of.oldest_first;
+    for (const auto& x : *std::exchange(of.line, nullptr))
+      runs.push_back(x.run);
+    std::stable_sort(runs.begin(), runs.end(), [](auto* a, auto* b) { return a->since < b->since; });
+  }
+  static bool nearer(const entry& a, const entry& b) {
     const bool free_a = a.job->terms.weight <= 0, free_b = b.job->terms.weight <= 0;
     if (free_a != free_b)
-      return free_a; // has only what was left over
+      return free_b; // has only what was left over
     const double x = ratio(*a.job, a.held, true), y = ratio(*b.job, b.held, true);
-    return x != y ? x > y : older(*b.job, *a.job);
+    return x != y ? x < y : older(*a.job, *b.job);
   }
-  std::vector<entry> above_;
+  std::vector<entry> above_; ///< a heap, the furthest above its share first
   time_point now_;
   duration min_run_;
+};
+
+/// What is left of the quotas of users and workspaces.
+class quota_room {
+public:
+  explicit quota_room(const std::vector<slot_quota>& quotas) : quotas_(quotas) {}
+  /// Of the two that hold for a job; null: there is no quota.
+  std::array<int*, 2> of(const job_terms& terms) {
+    if (quotas_.empty())
+      return {};
+    return {left(0, terms.user), left(1, terms.workspace)};
+  }
+
+private:
+  int* left(int kind, const std::string& name) {
+    const slot_quota* found = nullptr;
+    for (const auto& q : quotas_)
+      if (kind == 0 ? !q.user.empty() && (q.user == name || (q.user == "*" && !found))
+                    : !q.workspace.empty() && q.workspace == name)
+        found = &q;
+    return found ? &left_.try_emplace({kind, name}, found->max_slots).first->second : nullptr;
+  }
+  const std::vector<slot_quota>& quotas_;
+  std::map<std::pair<int, std::string>, int> left_;
 };
 
 class turn_policy final : public pool_policy {
 public:
   explicit turn_policy(const pool_settings& settings) : settings_(settings) {}
 
-  void changed(const pool_job& job) override { changed_.insert(job.terms.job); }
+  void changed(pool_job& job) override {
+    if (!std::exchange(job.notes.changed, true))
+      changed_.push_back(job.terms.job);
+  }
   void forget(pool_job& job) override {
-    if (const auto turn = std::exchange(job.turn, std::nullopt))
+    if (const auto turn = std::exchange(job.notes.turn, std::nullopt))
       turns_.erase(*turn);
-    by_age_.clear();
+    if (std::exchange(job.notes.place, std::nullopt)) {
+      by_age_.erase(std::lower_bound(by_age_.begin(), by_age_.end(), &job, by_age));
+      moved_ = true;
+    }
   }
 
   void begin(run_queue& queue, pool_jobs& jobs, int slots) override {
-    if (fair()) { // the share of each depends on all
-      share(jobs, slots);
-      for (auto* job : by_age_)
-        if (job->turn && job->turn->tier != tier_of(*job))
-          take_turn(*job);
-    }
+    std::vector<pool_job*> changed;
     for (const auto id : std::exchange(changed_, {}))
-      if (const auto job = jobs.find(id); job != jobs.end())
-        take_turn(job->second);
+      if (const auto job = jobs.find(id);
+          job != jobs.end() && std::exchange(job->second.notes.changed, false))
+        changed.push_back(&job->second);
+    if (fair())
+      share(changed, slots);
+    for (auto* job : changed)
+      take_turn(*job);
     at_ = turns_.begin();
     served_ = nullptr;
     shut_.clear();
@@ -203,17 +240,17 @@ public:
     if (auto* job = std::exchange(served_, nullptr)) {
       const auto behind = std::next(at_);
       take_turn(*job);
-      at_ = job->turn ? turns_.find(*job->turn) : behind;
+      at_ = job->notes.turn.value_or(behind);
       if (behind != turns_.end() && at_ != behind && behind->first < at_->first)
         at_ = behind;
     }
     for (; at_ != turns_.end() && shut_.size() < shapes_; ++at_) {
-      pool_run* first = nullptr;
-      for (auto& [shape, line] : at_->second->queue)
-        if (auto* run = line->begin()->run; !shut_.contains(shape) && (!first || run->rank < first->rank))
-          first = run;
+      const ranked_runs::entry* first = nullptr;
+      for (const auto& runs : at_->second->queue)
+        if ((!first || runs.first < *first) && !shut_.contains(runs.shape))
+          first = &runs.first;
       if (first)
-        return {first, false};
+        return {first->run, false};
     }
     return {};
   }
@@ -245,74 +282,101 @@ public:
 private:
   bool fair() const { return settings_.scheduler == scheduler_kind::fair; }
   turn_key key_of(const pool_job& job) const {
-    const auto& terms = job.terms;
-    return {tier_of(job), ratio(job, job.effective(), fair()), terms.submitted, terms.label, terms.job};
+    return {tier_of(job), ratio(job, job.effective(), fair()), job.terms.submitted, &job};
   }
   int tier_of(const pool_job& job) const {
     return !fair() ? 0 : job.terms.weight <= 0 ? 2 : job.effective() < job.share ? 0 : 1;
   }
   /// Where it stands, if it has runs that compete, as things are.
   void take_turn(pool_job& job) {
-    auto key = job.queue.empty() ? std::optional<turn_key>() : key_of(job);
-    if (key == job.turn)
+    auto& turn = job.notes.turn;
+    if (job.queue.empty()) {
+      if (turn)
+        turns_.erase(*turn);
+      turn.reset();
       return;
-    if (job.turn)
-      turns_.erase(*job.turn);
-    if (key)
-      turns_.emplace(*key, &job);
-    job.turn = std::move(key);
-  }
-  /// Demand is what a job holds and waits for, within its limit; within the quotas of a user or workspace,
-  /// the older jobs demand first.
-  void share(pool_jobs& jobs, int slots) {
-    if (by_age_.size() != jobs.size()) {
-      by_age_.clear();
-      for (auto& [id, job] : jobs)
-        by_age_.push_back(&job);
-      std::sort(by_age_.begin(), by_age_.end(), [](auto* a, auto* b) { return older(*a, *b); });
     }
-    std::map<std::pair<int, std::string>, int> room;
-    const auto quota = [&](int kind, const std::string& name) -> int* {
-      const slot_quota* found = nullptr;
-      for (const auto& q : settings_.quotas)
-        if (kind == 0 ? !q.user.empty() && (q.user == name || (q.user == "*" && !found))
-                      : !q.workspace.empty() && q.workspace == name)
-          found = &q;
-      return found ? &room.try_emplace({kind, name}, found->max_slots).first->second : nullptr;
-    };
-    if (!settings_.quotas.empty())
-      for (auto* job : by_age_)
-        for (auto* left : {quota(0, job->terms.user), quota(1, job->terms.workspace)})
-          if (left)
-            *left -= job->held;
-    demands_.clear();
-    for (auto* job : by_age_) {
-      int more = job->wanted;
-      if (job->terms.max_slots >= 0)
-        more = std::min(more, std::max(0, job->terms.max_slots - job->held));
-      if (!settings_.quotas.empty()) {
-        auto *user = quota(0, job->terms.user), *workspace = quota(1, job->terms.workspace);
-        for (auto* left : {user, workspace})
-          if (left)
-            more = std::min(more, std::max(0, *left));
-        for (auto* left : {user, workspace})
-          if (left)
-            *left -= more;
-      }
-      demands_.push_back({job->terms.weight, job->held + more, job->held - job->stopping});
+    auto key = key_of(job);
+    if (!turn) {
+      turn = turns_.emplace(key, &job).first;
+    } else if ((*turn)->first != key) {
+      auto moved = turns_.extract(*turn);
+      moved.key() = key;
+      turn = turns_.insert(std::move(moved)).position;
     }
-    const auto shares = fair_shares(demands_, slots);
-    for (std::size_t i = 0; i < shares.size(); ++i)
-      by_age_[i]->share = shares[i];
   }
 
+  /// Counts shares anew where something that they depend on has changed; jobs that have another one are added
+  /// to `changed`. The share of each may depend on all.
+  void share(std::vector<pool_job*>& changed, int slots) {
+    bool matters = std::exchange(slots_, slots) != slots;
+    const auto known = static_cast<std::ptrdiff_t>(by_age_.size());
+    for (auto* job : changed)
+      if (!job->notes.place)
+        by_age_.push_back(job);
+    const bool moved = std::exchange(moved_, false) || std::ssize(by_age_) > known;
+    std::sort(by_age_.begin() + known, by_age_.end(), by_age);
+    std::inplace_merge(by_age_.begin(), by_age_.begin() + known, by_age_.end(), by_age);
+    if (moved || (!settings_.quotas.empty() && !changed.empty())) {
+      demand_all();
+      matters = true;
+    } else {
+      quota_room none(settings_.quotas);
+      for (const auto* job : changed) {
+        const auto demand = demand_of(*job, none);
+        auto& known_demand = demands_[*job->notes.place];
+        matters = matters || changes(split_, *job->notes.place, known_demand, demand);
+        known_demand = demand;
+      }
+    }
+    if (!matters)
+      return;
+    const auto before = std::exchange(split_, fair_shares(demands_, slots));
+    for (std::size_t i = 0; i < by_age_.size(); ++i)
+      if (moved || before.shares[i] != split_.shares[i]) {
+        by_age_[i]->share = split_.shares[i];
+        changed.push_back(by_age_[i]);
+      }
+  }
+  /// Within the quotas of a user or workspace, the older jobs demand first.
+  void demand_all() {
+    quota_room room(settings_.quotas);
+    for (const auto* job : by_age_)
+      for (auto* left : room.of(job->terms))
+        if (left)
+          *left -= job->held;
+    demands_.clear();
+    for (auto* job : by_age_) {
+      job->notes.place = demands_.size();
+      demands_.push_back(demand_of(*job, room));
+    }
+  }
+  /// Demand is what a job holds and waits for, within its limit and what is left of its quotas.
+  static share_demand demand_of(const pool_job& job, quota_room& room) {
+    int more = job.wanted;
+    if (job.terms.max_slots >= 0)
+      more = std::min(more, std::max(0, job.terms.max_slots - job.held));
+    const auto quotas = room.of(job.terms);
+    for (auto* left : quotas)
+      if (left)
+        more = std::min(more, std::max(0, *left));
+    for (auto* left : quotas)
+      if (left)
+        *left -= more;
+    return {job.terms.weight, job.held + more, job.held - job.stopping};
+  }
+  static bool by_age(const pool_job* a, const pool_job* b) { return older(*a, *b); }
+
   pool_settings settings_;
-  std::map<turn_key, pool_job*> turns_; ///< jobs with runs that compete, as of begin() or their last turn
-  std::map<turn_key, pool_job*>::iterator at_;
-  std::set<experiment_id> changed_;   ///< jobs that may stand elsewhere since
-  std::vector<pool_job*> by_age_;     ///< all, the older first; of a fair pool
-  std::vector<share_demand> demands_; ///< of the jobs in `by_age_`, in its order
-  std::set<run_shape> shut_;          ///< shapes of which no run fits in this pass
+  job_turns turns_; ///< jobs with runs that compete, as of begin() or their last turn
+  job_turns::iterator at_;
+  std::vector<experiment_id> changed_; ///< jobs that may stand elsewhere since
+  std::vector<pool_job*> by_age_;      ///< all, the older first; of a fair pool
+  std::vector<share_demand> demands_;  ///< of the jobs in `by_age_`, in its order
+  share_split split_;                  ///< of `slots_` for these
+  int slots_ = -1;
+  bool moved_ = false;       ///< places in `by_age_` are others
+  std::set<run_shape> shut_; ///< shapes of which no run fits in this pass
   std::size_t shapes_ = 0;
   pool_job* served_ = nullptr;
 };
@@ -323,6 +387,11 @@ std::unique_ptr<pool_policy> make_policy(const pool_settings& settings) {
   if (settings.scheduler == scheduler_kind::fair || settings.scheduler == scheduler_kind::round_robin)
     return std::make_unique<turn_policy>(settings);
   return std::make_unique<ranked_policy>(settings);
+}
+
+bool operator<(const turn_key& a, const turn_key& b) {
+  const auto first = std::tie(a.tier, a.has, a.submitted), second = std::tie(b.tier, b.has, b.submitted);
+  return first != second ? first < second : older(*a.job, *b.job);
 }
 
 bool older(const pool_job& a, const pool_job& b) {

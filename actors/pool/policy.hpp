@@ -44,8 +44,8 @@ public:
   /// `slots`: all that the pool may give out.
   virtual void begin(run_queue& queue, pool_jobs& jobs, int slots) = 0;
   /// What a job holds, asks for or may have is another, or may be soon: before the next begin().
-  virtual void changed(const pool_job& job) = 0;
-  virtual void forget(pool_job& job) = 0; ///< the job ends, or was submitted at another time
+  virtual void changed(pool_job& job) = 0;
+  virtual void forget(pool_job& job) = 0; ///< the job ends, or will have been submitted at another time
   virtual pool_turn next() = 0;
   virtual void ended(const pool_turn& turn, turn_end how) = 0;
   /// Whose turn comes first, as things are.

@@ -365,7 +365,8 @@ void pool::on(actions& out, const pool_configured& ev) {
       grows_old(*run);
   }
   for (auto& [id, job] : jobs_) {
-    job.turn.reset();
+    job.notes = {};
+    policy_->changed(job);
     rerank(job);
   }
   for (const auto& [key, runs] : aside_)
@@ -490,7 +491,8 @@ void pool::pass(actions& out, time_point now) {
     }
     if (auto on = place(out, run); !on.empty()) {
       for (auto* passed : behind)
-        passed->passed = true;
+        if (!std::exchange(passed->passed, true))
+          index_aged(*passed);
       grant(out, run, std::move(on), turn.backfill, now);
       policy_->ended(turn, turn_end::placed);
     } else if (run.kept.empty() && make_room(out, run, now)) {

@@ -208,6 +208,7 @@ private:
   // Reservations (pool_reservation.cpp).
   void age(time_point now);
   void grows_old(pool_run& run);
+  void index_aged(pool_run& run);
   void reserve(actions& out, time_point now);
   bool was_passed(const pool_run& run) const;
   std::vector<placement> chosen_for(const pool_run& run) const;
@@ -256,8 +257,8 @@ private:
   std::set<allocation_id> keepers_;      ///< runs that slots are kept for
   std::set<allocation_id> stopping_;     ///< runs that were preempted
   allocation_id reserved_for_;
-  due_runs young_;                           ///< runs that wait, not yet for reserve_after
-  ranked_runs aged_;                         ///< runs that have, and compete
+  due_runs young_;   ///< runs that wait, not yet for reserve_after
+  ranked_runs aged_; ///< runs that have, and compete; in a pool of turns those that were passed
   std::map<std::uint64_t, run_rank> grants_; ///< by time, the ranks that no later grant exceeds
   std::optional<time_point> ripe_;           ///< when somebody will have run long enough
   std::set<allocation_id> elastic_;          ///< runs that hold fewer slots than they would take

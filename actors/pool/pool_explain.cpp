@@ -426,7 +426,11 @@ value pool::details() {
                     {"waiting", job.wanted}});
   }
   std::size_t position = 0;
-  for (const auto* run : waiting_.list())
+  std::map<std::pair<const pool_job*, run_shape>, std::string> told;
+  for (const auto* run : waiting_.list()) {
+    auto& code = told[{run->job, run->shape()}];
+    if (code.empty() || code == "busy") // who is behind the first one waits for the same, or for that one
+      code = reason(*run).first;
     queue.push_back({{"position", ++position},
                      {"allocation", to_string(run->id)},
                      {"experiment", run->job->terms.job.value},
@@ -435,7 +439,8 @@ value pool::details() {
                      {"weight", run->job->terms.weight},
                      {"user", run->job->terms.user},
                      {"since", to_rfc3339(run->since)},
-                     {"reason", reason(*run).first}});
+                     {"reason", code}});
+  }
   for (const auto& q : settings_.quotas) {
     const auto used = used_.find(q.user.empty() ? limit_key{run_bar::workspace, q.workspace, {}}
                                                 : limit_key{run_bar::user, q.user, {}});

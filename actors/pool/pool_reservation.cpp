@@ -73,10 +73,14 @@ void pool::age(time_point now) {
     auto& run = runs_.at(young_.begin()->second);
     run.aged = true;
     run.young.reset();
-    if (run.bar.of == run_bar::none)
-      aged_.insert(run);
+    index_aged(run);
     young_.erase(young_.begin());
   }
+}
+
+void pool::index_aged(pool_run& run) {
+  if (run.aged && run.waits() && run.bar.of == run_bar::none && (policy_->ranked() || run.passed))
+    aged_.insert(run);
 }
 
 void pool::grows_old(pool_run& run) {
@@ -157,7 +161,9 @@ std::vector<placement> pool::chosen_in(const pool_run& run,
   };
   const auto offer_of = [&](const std::vector<const pool_agent*>& agents, int slots) {
     std::vector<std::pair<const pool_agent*, int>> free;
-    std::map<allocation_id, holder_slots> held;
+    std::vector<holder_slots> holders;
+    std::unordered_map<allocation_id, std::size_t, allocation_hash> numbers; // of holders
+    std::size_t number = 0;
     for (const auto* agent : agents)
       for (std::size_t i = 0; i < agent->slots.size(); ++i) {
         if (!usable(*agent, i))
@@ -167,14 +173,14 @@ std::vector<placement> pool::chosen_in(const pool_run& run,
           free.emplace_back(agent, static_cast<int>(i));
           continue;
         }
-        auto& h = held[id];
-        h.id = id;
-        h.since = runs_.at(id).since;
-        h.slots.emplace_back(agent, static_cast<int>(i));
+        if (holders.empty() || holders[number].id != id) { // most slots are beside others of their holder
+          const auto [known, fresh] = numbers.try_emplace(id, holders.size());
+          if (fresh)
+            holders.push_back({id, runs_.at(id).since, {}});
+          number = known->second;
+        }
+        holders[number].slots.emplace_back(agent, static_cast<int>(i));
       }
-    std::vector<holder_slots> holders;
-    for (auto& [id, h] : held)
-      holders.push_back(std::move(h));
     return take(slots, free, std::move(holders));
   };
   offer best;

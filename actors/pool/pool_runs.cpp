@@ -40,7 +40,10 @@ void pool::take_terms(pool_job& job, const job_terms& terms) {
     return std::tie(x.priority, x.submitted, x.label, x.weight, x.max_slots);
   };
   const bool same = ordered(job.terms) == ordered(terms);
+  if (job.terms.submitted != terms.submitted || job.terms.label != terms.label)
+    policy_->forget(job);
   job.terms = terms;
+  policy_->changed(job);
   if (!same)
     rerank(job);
 }
@@ -50,15 +53,13 @@ void pool::rerank(pool_job& job) {
   const limit_key limit{run_bar::job, {}, job.terms.job};
   eased_.insert(limit);
   strained_.insert(limit);
-  policy_->forget(job);
-  policy_->changed(job);
   const auto rank = rank_of(job);
   if (rank == job.rank)
     return;
   for (auto* runs : {&waiting_, &aux_waiting_, &guests_, &aged_, &running_})
     runs->move(job, rank);
-  for (const auto& [shape, line] : job.queue)
-    queue_.at(shape).move(job, rank);
+  for (const auto& runs : job.queue)
+    queue_.at(runs.shape).move(job, rank);
   for (auto& [key, shapes] : aside_)
     if (key.of != run_bar::job || key.job == job.terms.job)
       for (auto& [shape, runs] : shapes)
@@ -87,10 +88,14 @@ void pool::forget(pool_run& run) {
 void pool::compete(pool_run& run) {
   run.bar = {};
   const auto shape = run.shape();
-  run.job->queue[shape] = &queue_[shape].insert(run);
+  const auto& line = queue_[shape].insert(run);
+  auto& runs = run.job->queue;
+  auto at = std::find_if(runs.begin(), runs.end(), [&](const auto& x) { return x.shape == shape; });
+  if (at == runs.end())
+    at = runs.insert(at, {shape, {}});
+  at->first = *line.begin();
   policy_->changed(*run.job);
-  if (run.aged)
-    aged_.insert(run);
+  index_aged(run);
 }
 
 void pool::step_aside(pool_run& run, limit_key bar) {
@@ -107,12 +112,17 @@ void pool::leave_queue(pool_run& run) {
   if (run.slots == 0 || run.guest)
     return;
   const auto shape = run.shape();
+  policy_->changed(*run.job);
   if (run.bar.of == run_bar::none) {
     const auto runs = queue_.find(shape);
     TROUPE_ASSERT(runs != queue_.end() && runs->second.erase(run));
-    if (!runs->second.line_of(*run.job))
-      run.job->queue.erase(shape);
-    policy_->changed(*run.job);
+    auto& of_job = run.job->queue;
+    const auto at =
+      std::find_if(of_job.begin(), of_job.end(), [&](const auto& x) { return x.shape == shape; });
+    if (const auto* line = runs->second.line_of(*run.job))
+      at->first = *line->begin();
+    else
+      of_job.erase(at);
     if (!passing_ && runs->second.empty())
       queue_.erase(runs);
     aged_.erase(run);

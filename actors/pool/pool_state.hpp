@@ -18,18 +18,29 @@ struct run_shape {
 using run_queue = std::map<run_shape, ranked_runs>;
 using due_runs = std::set<std::pair<time_point, allocation_id>>;
 
+struct pool_job;
 /// The order of jobs in a pool of turns: smaller is served first.
 struct turn_key {
   int tier = 0;
-  double has = 0; ///< for what it should have
-  time_point submitted;
-  std::string label;
-  experiment_id job;
+  double has = 0;       ///< for what it should have
+  time_point submitted; ///< beside the job, as most are told apart by it
+  const pool_job* job = nullptr;
   friend bool operator==(const turn_key&, const turn_key&) = default;
-  friend bool operator<(const turn_key& a, const turn_key& b) {
-    return std::tie(a.tier, a.has, a.submitted, a.label, a.job) <
-           std::tie(b.tier, b.has, b.submitted, b.label, b.job);
-  }
+  friend bool operator<(const turn_key& a, const turn_key& b);
+};
+using job_turns = std::map<turn_key, pool_job*>;
+
+/// What a policy keeps with a job; of another policy it says nothing.
+struct job_notes {
+  bool changed = false;                    ///< since the last pass began
+  std::optional<job_turns::iterator> turn; ///< where it stands, if it has runs that compete
+  std::optional<std::size_t> place;        ///< among the jobs of a fair pool, by age
+};
+
+/// The runs of a job that compete for slots, of one shape.
+struct shape_line {
+  run_shape shape;
+  ranked_runs::entry first;
 };
 
 struct pool_job {
@@ -40,10 +51,10 @@ struct pool_job {
   int share = 0;    ///< of a fair pool, as of the last pass
   int waits = 0;    ///< runs of it that wait for slots
   int runs = 0;
-  bool told = false;            ///< terms are those of job_changed: what its runs say no longer counts
-  job_rank rank;                ///< of all its runs
-  std::optional<turn_key> turn; ///< where its policy has it, if it does
-  std::map<run_shape, const ranked_runs::line*> queue; ///< of its runs that compete for slots
+  bool told = false; ///< terms are those of job_changed: what its runs say no longer counts
+  job_rank rank;     ///< of all its runs
+  job_notes notes;
+  std::vector<shape_line> queue; ///< of all its runs that compete
   job_terms terms;
   int effective() const { return held - stopping + claimed; }
 };

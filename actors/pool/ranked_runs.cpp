@@ -17,32 +17,38 @@ bool operator<(const ranked_runs::entry& a, const ranked_runs::entry& b) {
   return a.started != b.started ? a.started < b.started : a.run->rank < b.run->rank;
 }
 
-namespace {
-
-std::pair<job_rank, experiment_id> key_of(const pool_job& job) { return {job.rank, job.terms.job}; }
-
-} // namespace
-
 const ranked_runs::line& ranked_runs::insert(pool_run& run) {
-  auto& line = lines_[key_of(*run.job)];
+  const auto [job, fresh] = by_job_.try_emplace(run.job->terms.job);
+  if (fresh)
+    job->second = lines_.try_emplace({run.job->rank, run.job->terms.job}).first;
+  auto& line = job->second->second;
   line.insert(line.end(), {run.rank.started, &run});
   return line;
 }
 
 bool ranked_runs::erase(pool_run& run) {
-  const auto it = lines_.find(key_of(*run.job));
-  if (it == lines_.end() || it->second.erase({run.rank.started, &run}) == 0)
+  const auto job = by_job_.find(run.job->terms.job);
+  if (job == by_job_.end())
     return false;
-  if (it->second.empty())
-    lines_.erase(it);
+  auto& line = job->second->second;
+  if (const auto first = line.begin(); first->run == &run) // as most that are served
+    line.erase(first);
+  else if (line.erase({run.rank.started, &run}) == 0)
+    return false;
+  if (line.empty()) {
+    lines_.erase(job->second);
+    by_job_.erase(job);
+  }
   return true;
 }
 
 void ranked_runs::move(const pool_job& job, job_rank to) {
-  if (auto line = lines_.extract(key_of(job))) {
-    line.key().first = to;
-    lines_.insert(std::move(line));
-  }
+  const auto at = by_job_.find(job.terms.job);
+  if (at == by_job_.end())
+    return;
+  auto line = lines_.extract(at->second);
+  line.key().first = to;
+  at->second = lines_.insert(std::move(line)).position;
 }
 
 std::size_t ranked_runs::size() const {
@@ -62,8 +68,8 @@ pool_run* ranked_runs::first() const {
 }
 
 const ranked_runs::line* ranked_runs::line_of(const pool_job& job) const {
-  const auto it = lines_.find(key_of(job));
-  return it == lines_.end() ? nullptr : &it->second;
+  const auto at = by_job_.find(job.terms.job);
+  return at == by_job_.end() ? nullptr : &at->second->second;
 }
 
 std::size_t ranked_runs::before_in_line(const pool_run& run) const {

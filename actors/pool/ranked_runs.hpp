@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace troupe {
@@ -40,9 +41,13 @@ struct by_rank {
 /// Runs in the order of ranks. They stand in lines, one for each job, so a job moves as one.
 class ranked_runs {
 public:
+  ranked_runs() = default;
+  ranked_runs(ranked_runs&&) = default; // a copy would have iterators of the other one
+  ranked_runs& operator=(ranked_runs&&) = default;
+
   struct entry {
     time_point started; ///< beside the run, as most are told apart by it
-    pool_run* run;
+    pool_run* run = nullptr;
     friend bool operator<(const entry& a, const entry& b);
   };
   using line = std::set<entry>; ///< of one job; never empty
@@ -77,6 +82,7 @@ public:
 
 private:
   std::map<std::pair<job_rank, experiment_id>, line> lines_;
+  std::unordered_map<experiment_id, decltype(lines_)::iterator> by_job_; ///< the same: most looks are for one
 };
 
 } // namespace troupe

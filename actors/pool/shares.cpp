@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <limits>
 
 namespace troupe {
 
-std::vector<int> fair_shares(const std::vector<share_demand>& of, int slots) {
-  std::vector<int> share(of.size(), 0);
+share_split fair_shares(const std::vector<share_demand>& of, int slots) {
+  share_split split;
+  auto& share = split.shares;
+  share.resize(of.size(), 0);
   std::vector<std::size_t> open;
   double weight = 0;
   for (std::size_t i = 0; i < of.size(); ++i)
@@ -18,7 +20,7 @@ std::vector<int> fair_shares(const std::vector<share_demand>& of, int slots) {
   // Who is satisfied by its part leaves the rest to the others, until nobody is any more.
   int left = std::max(0, slots);
   for (bool again = true; again && !open.empty();) {
-    const double level = left / weight;
+    const double level = split.level = left / weight;
     int satisfied = 0;
     double theirs = 0;
     const auto before = open.size();
@@ -35,24 +37,32 @@ std::vector<int> fair_shares(const std::vector<share_demand>& of, int slots) {
     weight -= theirs;
     again = open.size() < before;
   }
-  if (open.empty())
-    return share;
+  if (open.empty()) {
+    split.level = std::numeric_limits<double>::infinity();
+    return split;
+  }
   struct rest {
     std::size_t index;
     double remainder;
     bool holds;
   };
   std::vector<rest> rests;
-  int given = 0;
-  for (const auto i : open) {
-    const double exact = left * of[i].weight / weight;
-    const double whole = std::floor(exact + 1e-9);
-    share[i] = static_cast<int>(whole);
-    given += share[i];
-    rests.push_back({i, exact - whole, of[i].held > share[i]});
+  rests.reserve(open.size());
+  int given = 0, whole = 0;
+  double remainder = 0;
+  for (std::size_t n = 0; n < open.size(); ++n) {
+    const auto i = open[n];
+    if (n == 0 || of[i].weight != of[open[n - 1]].weight) { // most are of one weight
+      const double exact = left * of[i].weight / weight;
+      whole = static_cast<int>(std::floor(exact + 1e-9));
+      // What differs by less than arithmetic does is equal.
+      remainder = std::max(0.0, std::round((exact - whole) * 1e8));
+    }
+    share[i] = whole;
+    given += whole;
+    rests.push_back({i, remainder, of[i].held > whole});
   }
-  for (auto& r : rests) // what differs by less than arithmetic does is equal
-    r.remainder = std::max(0.0, std::round(r.remainder * 1e8));
+  split.even = given >= left;
   const auto first = [](const rest& a, const rest& b) {
     if (a.remainder != b.remainder)
       return a.remainder > b.remainder;
@@ -67,7 +77,24 @@ std::vector<int> fair_shares(const std::vector<share_demand>& of, int slots) {
       ++share[r.index];
       ++given;
     }
-  return share;
+  return split;
+}
+
+bool changes(const share_split& split, std::size_t index, const share_demand& was, const share_demand& is) {
+  if (was == is || (was.weight <= 0 && is.weight <= 0))
+    return false;
+  if (was.weight != is.weight)
+    return true;
+  const double part = split.level * is.weight;
+  if (was.demand == is.demand && is.demand <= part)
+    return false;                 // it has what it demands
+  constexpr double margin = 1e-6; // more than arithmetic errs
+  if (was.demand <= part + margin || is.demand <= part + margin)
+    return true;
+  // Who demands more than its part has that part, and of the slots that remain maybe one for what it holds.
+  const int share = split.shares[index];
+  return !split.even && was.held != is.held && std::max(was.held, is.held) >= share &&
+         std::min(was.held, is.held) <= share;
 }
 
 } // namespace troupe

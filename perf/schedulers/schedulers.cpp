@@ -255,6 +255,30 @@ void explanations(int waiting, int agents) {
   }
 }
 
+/// Whoever has a reservation withdraws, and the next one gets it.
+void reservations(int waiting, int agents) {
+  for (const auto kind : {scheduler_kind::priority, scheduler_kind::fair}) {
+    filled_pool p(kind, false, waiting, agents, 1000);
+    p.pass();
+    p.now += std::chrono::seconds(61);
+    std::vector<double> all;
+    auto actions = p.machine.apply(time_passed{}, p.now);
+    for (int i = 0; i < 20; ++i) {
+      const auto kept = std::find_if(actions.begin(), actions.end(), [](const auto& action) {
+        return std::holds_alternative<reserve_slots>(action);
+      });
+      if (kept == actions.end())
+        break;
+      const auto begin = cpu_us();
+      actions = p.machine.apply(slots_released{std::get<reserve_slots>(*kept).allocation, {}}, p.now);
+      all.push_back(cpu_us() - begin);
+    }
+    std::printf("another reservation at %d waiting x %d agents, %s: p50 %.1f ms, most %.1f ms of %zu\n",
+                waiting, agents, name(kind), percentile(all, 0.5) / 1e3, percentile(all, 1) / 1e3,
+                all.size());
+  }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -265,4 +289,5 @@ int main(int argc, char** argv) {
     events(std::max(1, waiting / part), std::max(1, agents / part));
   preemption(agents * slots_each);
   explanations(waiting, agents);
+  reservations(waiting, agents);
 }

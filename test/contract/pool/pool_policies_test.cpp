@@ -2,6 +2,7 @@
 // against a plain record of who holds what.
 
 #include "actors/pool/pool.hpp"
+#include "actors/pool/shares.hpp"
 
 #include <gtest/gtest.h>
 
@@ -72,6 +73,10 @@ public:
     if (quiet && grants == 0 && victims.size() == 1 && victims.begin()->first)
       no_victim_too_many(victims.begin()->first, victims.begin()->second, free_before);
     nobody_waits_without_cause();
+    if (settings_.scheduler == scheduler_kind::fair && settings_.quotas.empty())
+      shares_are_of_now();
+    if (++events_ % 10 == 0)
+      reasons_are_those_of_each();
     if (!failed && ::testing::Test::HasFailure())
       ADD_FAILURE() << "in " << to_json(machine_.describe(), 1) << to_json(machine_.details(), 1);
     return actions;
@@ -325,8 +330,43 @@ private:
     }
   }
 
+  /// Whatever the pool remembers of its last pass.
+  void shares_are_of_now() {
+    std::map<std::uint64_t, int> stopping;
+    for (const auto& [id, run] : runs)
+      if (run.state == asked_run::stops)
+        stopping[run.request.run.job.job.value] += slots_in(run.on);
+    int slots = 0;
+    for (const auto& [name, agent] : agents)
+      if (const auto it = closed.find(name); it == closed.end() || !it->second)
+        slots += agent.slots;
+    if (settings_.max_slots >= 0)
+      slots = std::min(slots, settings_.max_slots);
+    const auto listed = machine_.details()["jobs"]; // the older first
+    std::vector<share_demand> demands;
+    for (const auto& job : listed) {
+      const int held = job["used"].get<int>();
+      int more = job["waiting"].get<int>();
+      if (job["maxSlots"].is_number())
+        more = std::min(more, std::max(0, job["maxSlots"].get<int>() - held));
+      demands.push_back(
+        {job["weight"].get<double>(), held + more, held - stopping[job["experiment"].get<std::uint64_t>()]});
+    }
+    const auto shares = fair_shares(demands, slots).shares;
+    for (std::size_t i = 0; i < shares.size(); ++i)
+      EXPECT_EQ(listed[i]["share"], shares[i]) << "of experiment " << listed[i]["experiment"];
+  }
+
+  void reasons_are_those_of_each() {
+    for (const auto& listed : machine_.details()["waiting"]) {
+      const auto id = parse_allocation(listed["allocation"].get<std::string>());
+      EXPECT_EQ(listed["reason"], machine_.explain(id, now)["reason"]["code"]) << to_string(id);
+    }
+  }
+
   pool_settings settings_;
   pool machine_;
+  int events_ = 0;
 };
 
 struct kind {

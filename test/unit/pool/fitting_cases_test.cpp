@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <random>
 
 namespace troupe {
 namespace {
@@ -180,7 +181,38 @@ TEST(FairShares, AreWeightedMaxMinInWholeSlots) {
     {"no slots", {{1, 9, 0}}, 0, {0}},
   };
   for (const auto& r : rows)
-    EXPECT_EQ(fair_shares(r.of, r.slots), r.shares) << r.what;
+    EXPECT_EQ(fair_shares(r.of, r.slots).shares, r.shares) << r.what;
+}
+
+TEST(FairShares, AreTheSameWhereAChangeIsSaidNotToMatter) {
+  std::mt19937_64 random(1);
+  const auto roll = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most + 1)); };
+  constexpr double weights[] = {1, 1, 1, 0, 2, 0.3, 7};
+  int spared = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::vector<share_demand> of(static_cast<std::size_t>(1 + roll(7)));
+    const auto draw = [&](share_demand& x) {
+      x.demand = roll(20);
+      x.held = roll(x.demand);
+    };
+    for (auto& x : of) {
+      x.weight = weights[roll(6)];
+      draw(x);
+    }
+    const int slots = roll(40);
+    const auto before = fair_shares(of, slots);
+    const auto index = static_cast<std::size_t>(roll(static_cast<int>(of.size()) - 1));
+    const auto was = of[index];
+    draw(of[index]);
+    if (changes(before, index, was, of[index]))
+      continue;
+    ++spared;
+    const auto after = fair_shares(of, slots);
+    EXPECT_EQ(after.shares, before.shares) << "round " << round;
+    EXPECT_EQ(after.level, before.level) << "round " << round;
+    EXPECT_EQ(after.even, before.even) << "round " << round;
+  }
+  EXPECT_GT(spared, 5'000);
 }
 
 } // namespace
