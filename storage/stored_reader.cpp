@@ -281,23 +281,44 @@ result<std::vector<experiment_row>> stored_reader::experiments() const {
   return rows;
 }
 
+/// Once; with standings_mutex_ held.
+result<void> stored_reader::read_standings() const {
+  if (standings_)
+    return {};
+  std::vector<experiment_standing> all;
+  auto now = store_->look();
+  auto at = now->scan(family::rows, keys::tagged('E', 0), keys::after('E'));
+  for (; at->valid(); at->next()) {
+    const experiment_id id{keys::last_number(at->key())};
+    auto row = unpack<projections::experiment_changing>(at->data());
+    if (!row)
+      return error{errc::corrupt, "experiment " + to_string(id) + ": " + row.error().what};
+    all.push_back(projections::standing_of(id, *row));
+  }
+  if (auto ok = at->status(); !ok)
+    return ok.error();
+  standing_versions_.assign(all.size(), standing_version_);
+  standings_ = std::move(all);
+  return {};
+}
+
+result<standing_changes> stored_reader::standings_since(std::uint64_t version) const {
+  const std::scoped_lock lock(standings_mutex_);
+  if (auto read = read_standings(); !read)
+    return read.error();
+  standing_changes out{standing_version_, {}};
+  if (version == standing_version_)
+    return out;
+  for (std::size_t i = 0; i < standings_->size(); ++i)
+    if (standing_versions_[i] > version)
+      out.changed.push_back((*standings_)[i]);
+  return out;
+}
+
 result<std::vector<experiment_standing>> stored_reader::experiment_standings() const {
   const std::scoped_lock lock(standings_mutex_);
-  if (!standings_) {
-    std::vector<experiment_standing> all;
-    auto now = store_->look();
-    auto at = now->scan(family::rows, keys::tagged('E', 0), keys::after('E'));
-    for (; at->valid(); at->next()) {
-      const experiment_id id{keys::last_number(at->key())};
-      auto row = unpack<projections::experiment_changing>(at->data());
-      if (!row)
-        return error{errc::corrupt, "experiment " + to_string(id) + ": " + row.error().what};
-      all.push_back(projections::standing_of(id, *row));
-    }
-    if (auto ok = at->status(); !ok)
-      return ok.error();
-    standings_ = std::move(all);
-  }
+  if (auto read = read_standings(); !read)
+    return read.error();
   std::vector<experiment_standing> out;
   out.reserve(standings_->size());
   std::copy_if(standings_->begin(), standings_->end(), std::back_inserter(out),
@@ -307,15 +328,20 @@ result<std::vector<experiment_standing>> stored_reader::experiment_standings() c
 
 void stored_reader::note(const std::vector<experiment_standing>& changed) {
   const std::scoped_lock lock(standings_mutex_);
-  if (!standings_)
+  if (!standings_ || changed.empty())
     return; // whoever asks first reads them all
+  ++standing_version_;
   for (const auto& one : changed) {
     const auto at = std::lower_bound(standings_->begin(), standings_->end(), one.id,
                                      [](const auto& x, experiment_id id) { return x.id < id; });
-    if (at != standings_->end() && at->id == one.id)
+    const auto version = standing_versions_.begin() + (at - standings_->begin());
+    if (at != standings_->end() && at->id == one.id) {
       *at = one;
-    else
+      *version = standing_version_;
+    } else {
       standings_->insert(at, one);
+      standing_versions_.insert(version, standing_version_);
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "storage/journal.hpp"
 #include "storage/log_search.hpp"
+#include "storage/standing_watch.hpp"
 #include "storage/store.hpp"
 
 #include <atomic>
@@ -25,7 +26,7 @@ result<std::vector<committed_fact>> read_facts_after(const view& of, std::uint64
 result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from,
                                       std::string_view until);
 
-class stored_reader : public reader, public line_finder {
+class stored_reader : public reader, public line_finder, public standing_watch {
 public:
   stored_reader(std::shared_ptr<store> of, std::uint64_t sequence)
       : store_(std::move(of)), sequence_(sequence) {}
@@ -38,6 +39,7 @@ public:
   std::uint64_t sequence() const override { return sequence_.load(std::memory_order_acquire); }
   result<std::vector<experiment_row>> experiments() const override;
   result<std::vector<experiment_standing>> experiment_standings() const override;
+  result<standing_changes> standings_since(std::uint64_t version) const override;
   result<experiment_row> experiment(experiment_id id) const override;
   result<experiment_id> experiment_with_key(std::string_view key) const override;
   result<std::vector<trial_row>> trials(experiment_id id) const override;
@@ -75,12 +77,16 @@ public:
   result<std::string> blob(std::string_view name) const override { return store_->blob(name); }
 
 private:
+  result<void> read_standings() const;
+
   std::shared_ptr<store> store_;
   std::atomic<std::uint64_t> sequence_;
   mutable std::mutex standings_mutex_;
   /// In the order of their ids, with those that were deleted, which have no project; none until somebody
   /// asks.
   mutable std::optional<std::vector<experiment_standing>> standings_;
+  mutable std::vector<std::uint64_t> standing_versions_; ///< of each: that of its last change
+  std::uint64_t standing_version_ = 1;
 };
 
 } // namespace troupe::storage

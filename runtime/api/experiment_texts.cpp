@@ -1,6 +1,9 @@
 #include "runtime/api/experiment_texts.hpp"
 
 #include "runtime/api/shapes.hpp"
+#include "storage/standing_watch.hpp"
+
+#include <algorithm>
 
 namespace troupe::api {
 namespace {
@@ -62,6 +65,52 @@ result<std::vector<experiment_texts::entry>> experiment_texts::all(const storage
     out.push_back({std::move(now), (*one)->lasting});
   }
   return out;
+}
+
+result<std::shared_ptr<const std::vector<experiment_texts::entry>>>
+experiment_texts::kept(const storage::reader& everything) {
+  const auto* watch = dynamic_cast<const storage::standing_watch*>(&everything);
+  if (!watch) {
+    auto rows = all(everything);
+    if (!rows)
+      return rows.error();
+    return std::make_shared<const std::vector<entry>>(std::move(*rows));
+  }
+  std::lock_guard lock{mutex_};
+  if (of_ != &everything) {
+    entries_ = std::make_shared<std::vector<entry>>();
+    of_ = &everything;
+    version_ = 0;
+  }
+  auto news = watch->standings_since(version_);
+  if (!news)
+    return news.error();
+  if (!news->changed.empty() && entries_.use_count() > 1)
+    entries_ = std::make_shared<std::vector<entry>>(*entries_);
+  bool some_gone = false;
+  for (auto& now : news->changed) {
+    auto at = std::lower_bound(entries_->begin(), entries_->end(), now.id,
+                               [](const entry& x, experiment_id id) { return x.now.id < id; });
+    const bool there = at != entries_->end() && at->now.id == now.id;
+    if (now.project && !(there && at->now.edits == now.edits)) {
+      auto one = found(now, everything, false);
+      if (!one && one.error().code != errc::not_found)
+        return one.error(); // all of `changed` comes again
+      if (!one)
+        now.project = {}; // deleted since
+      else if (there)
+        at->lasting = (*one)->lasting;
+      else
+        at = entries_->insert(at, {now, (*one)->lasting});
+    }
+    if (at != entries_->end() && at->now.id == now.id)
+      at->now = now;
+    some_gone = some_gone || !now.project;
+  }
+  if (some_gone)
+    std::erase_if(*entries_, [](const entry& x) { return !x.now.project; });
+  version_ = news->version;
+  return std::shared_ptr<const std::vector<entry>>(entries_);
 }
 
 result<void> experiment_texts::write(const entry& of, const storage::reader& storage, const accounts& users,

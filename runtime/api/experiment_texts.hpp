@@ -20,8 +20,11 @@ public:
     experiment_standing now;
     std::shared_ptr<const face> lasting;
   };
-  /// Every experiment, in the order of their ids.
+  /// Every experiment that this reader shows, in the order of their ids.
   result<std::vector<entry>> all(const storage::reader& storage);
+  /// The same of a reader that shows everything: kept, where it is a `storage::standing_watch`, so that a list
+  /// costs what has changed since the last one.
+  result<std::shared_ptr<const std::vector<entry>>> kept(const storage::reader& everything);
   /// Appends the JSON of `experiment_shape` for that standing to `out`.
   result<void> write(const entry& of, const storage::reader& storage, const accounts& users,
                      const place_book& places, std::string& out);
@@ -41,6 +44,9 @@ private:
   result<known*> found(const experiment_standing& now, const storage::reader& storage, bool with_text);
 
   std::mutex mutex_;
+  std::shared_ptr<std::vector<entry>> entries_; ///< of `of_`, at `version_`; changed where nobody else has it
+  const storage::reader* of_ = nullptr;
+  std::uint64_t version_ = 0;
   std::map<experiment_id, known> known_;
   std::size_t bytes_ = 0;
 };

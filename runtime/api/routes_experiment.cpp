@@ -10,10 +10,12 @@
 #include "runtime/api/route.hpp"
 #include "runtime/api/series_columns.hpp"
 #include "runtime/api/shapes.hpp"
+#include "runtime/api/veil.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -118,6 +120,24 @@ private:
   std::optional<experiment_id> above_, from_, below_, up_to_;
 };
 
+/// Which experiments who asks may see. Most stand in a few projects.
+class shown_places {
+public:
+  explicit shown_places(const storage::reader& by) : by_(dynamic_cast<const screen*>(&by)) {}
+  bool have(const experiment_standing& one) const {
+    if (!by_)
+      return true;
+    const auto [at, fresh] = known_.try_emplace(one.project, false);
+    if (fresh)
+      at->second = by_->shows({}, one.project);
+    return at->second || by_->shows(one.id, one.project);
+  }
+
+private:
+  const screen* by_;
+  mutable std::map<project_id, bool> known_;
+};
+
 using listed_entries = std::vector<const entry*>;
 
 /// The first `count` come to stand in order; what has the same key stands by its id, with it turned round.
@@ -193,15 +213,18 @@ void sort_entries(const call& c, listed_entries& all, std::size_t count) {
 result<response> list(const call& c) {
   if (auto fine = check_query(c.query); !fine)
     return fine.error();
-  auto all = c.parts->texts->all(*c.parts->storage);
-  if (!all)
-    return all.error();
+  const auto& everything = *(c.parts->all ? *c.parts->all : *c.parts).storage;
+  const auto kept = c.parts->texts->kept(everything);
+  if (!kept)
+    return kept.error();
   auto places = place_book::read(*c.parts->storage);
   if (!places)
     return places.error();
   listed_entries found;
-  for (const list_filter filter(c); const auto& one : *all)
-    if (filter.takes(one, *places))
+  const list_filter filter(c);
+  const shown_places shown(*c.parts->storage);
+  for (const auto& one : **kept)
+    if (shown.have(one.now) && filter.takes(one, *places))
       found.push_back(&one);
   auto part = page_of(c.query, found.size(), 100);
   if (!part)
@@ -212,8 +235,7 @@ result<response> list(const call& c) {
   for (auto i = part->first; i < part->last; ++i) {
     if (i > part->first)
       out.body += ',';
-    if (auto ok = c.parts->texts->write(*found[i], *c.parts->storage, *c.parts->users, *places, out.body);
-        !ok)
+    if (auto ok = c.parts->texts->write(*found[i], everything, *c.parts->users, *places, out.body); !ok)
       return ok.error();
   }
   out.body += "],\"pagination\":" + to_json(part->pagination) + "}";

@@ -66,7 +66,7 @@ private:
   const viewer& by_;
 };
 
-class veil final : public storage::reader, public storage::line_finder {
+class veil final : public storage::reader, public storage::line_finder, public screen {
 public:
   veil(std::shared_ptr<storage::reader> all, viewer by) : all_(std::move(all)), by_(std::move(by)) {}
 
@@ -224,15 +224,15 @@ private:
     return left(std::move(rows), fact_rule{by_});
   }
 
+  bool shows(experiment_id id, project_id in) const override {
+    return by_.owns(id) || by_.may(permission::view_experiment_metadata, by_.book->workspace_of(in));
+  }
   /// Of an experiment's row or standing: it says where it is.
   template <class Row>
   bool shown(const Row& row) const requires requires {
     row.num_trials;
   }
-  {
-    return by_.owns(row.id) ||
-           by_.may(permission::view_experiment_metadata, by_.book->workspace_of(row.project));
-  }
+  { return shows(row.id, row.project); }
   bool shown(const task_detail& row) const { return by_.sees(row); }
   bool shown(const task_row& row) const {
     if (row.id == by_.task)

@@ -6,7 +6,14 @@
 
 namespace troupe::api {
 
-/// Thread-safe, as any reader.
+/// What a veiled reader is beside a reader: it says at once what lists would leave out.
+class screen {
+public:
+  virtual ~screen() = default;
+  virtual bool shows(experiment_id id, project_id in) const = 0;
+};
+
+/// Thread-safe, as any reader; a `screen`, too.
 std::shared_ptr<storage::reader> veiled(std::shared_ptr<storage::reader> all, viewer by);
 
 /// Whether the viewer may know of this fact.

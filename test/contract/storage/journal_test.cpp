@@ -4,6 +4,7 @@
 
 #include "storage/keys.hpp"
 #include "storage/log_search.hpp"
+#include "storage/standing_watch.hpp"
 
 #include <gmock/gmock.h>
 
@@ -11,6 +12,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -848,8 +850,22 @@ TEST_P(Journal, FoldsFactsIntoRows) {
 TEST_P(Journal, StandingsFollowEveryCommit) {
   ASSERT_NO_FATAL_FAILURE(tell_a_story([&](const auto&... x) { return append(x...); }));
   commit();
+  const auto* watch = dynamic_cast<const standing_watch*>(&*r());
+  ASSERT_TRUE(watch);
+  std::map<experiment_id, experiment_standing> followed;
+  std::uint64_t version = 0;
   const auto expect_them = [&](std::size_t count, const char* after) {
-    std::vector<experiment_standing> all;
+    std::vector<experiment_standing> all, by_changes;
+    const auto news = watch->standings_since(version);
+    EXPECT_LE(news->changed.size(), 2u) << after;
+    for (const auto& one : news->changed)
+      followed[one.id] = one;
+    version = news->version;
+    for (const auto& [id, one] : followed)
+      if (one.project)
+        by_changes.push_back(one);
+    EXPECT_EQ(*r()->experiment_standings(), by_changes) << after;
+    EXPECT_TRUE(watch->standings_since(version)->changed.empty()) << after;
     const auto rows = *r()->experiments();
     for (const auto& row : rows)
       all.push_back(standing_of(row));

@@ -2,6 +2,10 @@
 
 #include "table.hpp"
 
+#include "storage/standing_watch.hpp"
+
+#include <random>
+
 namespace troupe::api {
 namespace {
 
@@ -97,6 +101,66 @@ TEST(ExperimentTexts, ForgetTheTextsWhenTheyAreTooMany) {
       ASSERT_TRUE(texts.write((*all)[i], *t.reader, *t.users, *places, text));
       EXPECT_EQ(parse_json(text).value(), experiment_shape(rows[i + 1], *t.users, *places));
     }
+}
+
+/// Tells what has changed since any of its answers, by keeping all of them.
+struct watched_reader : fake_reader, storage::standing_watch {
+  result<storage::standing_changes> standings_since(std::uint64_t version) const override {
+    std::map<experiment_id, experiment_standing> now;
+    const auto rows = *experiment_standings();
+    for (const auto& one : rows)
+      now[one.id] = one;
+    auto changed = now;
+    for (const auto& [id, one] : version == 0 ? decltype(now){} : told[version - 1]) {
+      if (!now.contains(id))
+        changed[id].id = id, changed[id].project = {};
+      else if (now[id] == one)
+        changed.erase(id);
+    }
+    told.push_back(now);
+    storage::standing_changes out{told.size(), {}};
+    for (const auto& [id, one] : changed)
+      out.changed.push_back(one);
+    return out;
+  }
+  mutable std::vector<std::map<experiment_id, experiment_standing>> told;
+};
+
+TEST(ExperimentTexts, FollowWhatChangesAsIfAllWereReadAgain) {
+  watched_reader reader;
+  experiment_texts texts;
+  std::mt19937 random(7);
+  std::vector<std::shared_ptr<const std::vector<experiment_texts::entry>>> others; // lists that are under way
+  for (int step = 0; step < 400; ++step) {
+    for (int changes = static_cast<int>(random() % 4); changes > 0; --changes) {
+      const std::uint64_t id = 1 + random() % 40;
+      auto& row = reader.experiment_rows[id];
+      if (random() % 5 == 0) {
+        reader.experiment_rows.erase(id);
+      } else if (random() % 3 == 0) {
+        row.name = "name " + std::to_string(step);
+        ++row.edits;
+      } else {
+        row.progress = 1.0 / (step + 1);
+      }
+      if (auto at = reader.experiment_rows.find(id); at != reader.experiment_rows.end())
+        at->second.id = {id};
+    }
+    const auto kept = texts.kept(reader);
+    const auto all = texts.all(reader);
+    ASSERT_TRUE(kept && all);
+    ASSERT_EQ((*kept)->size(), all->size()) << step;
+    for (std::size_t i = 0; i < all->size(); ++i) {
+      EXPECT_EQ((**kept)[i].now, (*all)[i].now) << step;
+      EXPECT_EQ((**kept)[i].lasting->name, (*all)[i].lasting->name) << step;
+    }
+    others.push_back(*kept);
+    const auto before = others.front()->size();
+    if (random() % 3 == 0)
+      others.clear();
+    else
+      EXPECT_EQ(others.front()->size(), before) << "who has one keeps it as it was";
+  }
 }
 
 } // namespace

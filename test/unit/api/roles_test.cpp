@@ -3,6 +3,7 @@
 #include "fakes.hpp"
 
 #include "runtime/api/guard.hpp"
+#include "runtime/api/veil.hpp"
 
 namespace troupe::api {
 namespace {
@@ -73,6 +74,10 @@ TEST(Veil, HidesWhatIsInOtherWorkspaces) {
   EXPECT_EQ(by_vic->experiment(other).error().code, errc::not_found);
   EXPECT_EQ(by_vic->experiments()->size(), 1u);
   EXPECT_EQ(by_vic->experiment_standings()->size(), 1u);
+  const auto shows = [](const auto& by, experiment_id id) {
+    return dynamic_cast<const screen&>(*by).shows(id, id == seen ? cats : project_id{1});
+  };
+  EXPECT_TRUE(shows(by_vic, seen) && !shows(by_vic, other) && !shows(by_zoe, seen) && shows(by_admin, other));
   EXPECT_TRUE(by_vic->trial(its_trial));
   EXPECT_EQ(by_vic->workspaces()->size(), 1u);
   EXPECT_EQ(by_zoe->experiments()->size(), 0u);
