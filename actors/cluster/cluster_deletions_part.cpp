@@ -20,8 +20,10 @@ constexpr std::size_t most_erasing = 16;
 } // namespace
 
 void cluster_deletions::begin() {
-  retention_ = spawn_retention(self_->system(), {cluster_actor{self_}, peers_.journal, peers_.reads,
-                                                 setup_.tokens.cluster_id, setup_.checkpoint_dir});
+  retention_peers peers{cluster_actor{self_}, peers_.journal, peers_.reads, setup_.tokens.cluster_id,
+                        setup_.checkpoint_dir};
+  peers.id_bytes = setup_.id_bytes;
+  retention_ = spawn_retention(self_->system(), std::move(peers));
   self_->monitor(retention_);
   if (auto rows = peers_.reads->experiments())
     for (const auto& row : *rows)

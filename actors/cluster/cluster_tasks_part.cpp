@@ -4,7 +4,6 @@
 #include "actors/catalogue/task_defaults.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
-#include "system/random.hpp"
 
 #include <caf/all.hpp>
 
@@ -20,8 +19,7 @@ std::string key_of(const task_created& made) {
   return key.is_string() ? made.owner + "\n" + key.get<std::string>() : std::string();
 }
 
-task_id fresh_id(task_kind kind) {
-  const auto bytes = random_bytes(16);
+task_id fresh_id(task_kind kind, const std::string& bytes) {
   std::uint64_t halves[2];
   std::memcpy(halves, bytes.data(), sizeof halves);
   return task_id::of(kind, halves[0], halves[1]);
@@ -203,7 +201,7 @@ result<task_detail> cluster_tasks::known(const std::string& id) const {
 task_world cluster_tasks::world(const std::string& user) const {
   task_world out;
   out.now = self_->now();
-  out.fresh_id = fresh_id;
+  out.fresh_id = [this](task_kind kind) { return fresh_id(kind, setup_.id_bytes(16)); };
   out.workspace = [this](workspace_id id) {
     return machine_.where.open(id) ? &machine_.where.workspaces().at(id) : nullptr;
   };
