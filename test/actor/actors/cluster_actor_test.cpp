@@ -171,6 +171,31 @@ TEST_F(ClusterActor, AMatchInTheLogOfATaskIsDurableBeforeItsLineIs) {
   EXPECT_TRUE(ask<committed>(lines_matched{{line}})) << "one that has ended holds nothing up";
 }
 
+TEST_F(ClusterActor, ATaskThatIsGivenUpLeavesNoProcessAndNoSlotBehind) {
+  auto agent = make_listener();
+  ASSERT_TRUE(admit(agent, host("a", "1")));
+  const value all_slots = {{"entrypoint", {"sleep", "9"}}, {"resources", {{"slots", 2}}}};
+  const auto made = order("task.create", {{"kind", "command"}, {"config", all_slots}});
+  ASSERT_TRUE(made) << made.error().what;
+  const auto id = parse_task(made->at("id").get<std::string>());
+  pass(2s);
+  ASSERT_EQ(started_on(agent).size(), 1u);
+  for (std::size_t n = 0; n <= child_restarts<task_id>::most; ++n) {
+    const auto entry = config_.probes->find(entity(id));
+    ASSERT_TRUE(entry) << n;
+    end_with_fault(caf::actor_cast<caf::actor>(entry->who.lock()), "the test ends it");
+    pass(1s);
+  }
+  EXPECT_EQ(stored->reads()->other_task(id)->state, task_state::error);
+  std::size_t forgotten = 0;
+  for (const auto& x : agent.all<link_order>())
+    forgotten += x.forget.size();
+  EXPECT_EQ(forgotten, 1u);
+  ASSERT_TRUE(order("task.create", {{"kind", "command"}, {"config", all_slots}}));
+  pass(2s);
+  EXPECT_EQ(started_on(agent).size(), 2u) << "the slots are free";
+}
+
 TEST_F(ClusterActor, OrdersAboutWhatIsNotThereSaySo) {
   for (const char* name : {"experiment.pause", "experiment.kill", "trial.kill"}) {
     const auto no = order(name, {{"id", 7}});
