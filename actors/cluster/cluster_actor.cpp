@@ -450,6 +450,7 @@ private:
       }
       if (auto now = peers_.reads->experiment(id)) // as after a restart, which would go on here, too
         recover(*now);
+      deletions_->delete_doomed(); // its project may have been deleted meanwhile
       promise.deliver(answered());
     });
     return promise;

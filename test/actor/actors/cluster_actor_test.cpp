@@ -196,6 +196,25 @@ TEST_F(ClusterActor, ATaskThatIsGivenUpLeavesNoProcessAndNoSlotBehind) {
   EXPECT_EQ(started_on(agent).size(), 2u) << "the slots are free";
 }
 
+TEST_F(ClusterActor, WhatIsBeingContinuedIsNotDeleted) {
+  ASSERT_TRUE(order("experiment.create", search("k")));
+  ASSERT_TRUE(order("experiment.kill", {{"id", 1}}));
+  pass(2s);
+  ASSERT_EQ(stored->reads()->experiment({1})->state, experiment_state::canceled);
+  std::vector<std::string> said;
+  for (const char* name :
+       {"experiment.continue", "experiment.delete"}) // the second finds the first under way
+    system_->spawn([this, name, &said](caf::event_based_actor* self) {
+      self->request(cluster, 30s, client_command{"ada", true, "", name, {{"id", 1}}})
+        .then([&said](const command_result& x) { said.push_back(x.got ? "done" : x.got.error().what); },
+              [&said](const caf::error& why) { said.push_back(from_caf(why).what); });
+    });
+  pass(2s);
+  EXPECT_THAT(said, testing::UnorderedElementsAre("done", "experiment 1 is being continued"));
+  EXPECT_EQ(stored->reads()->experiment({1})->state, experiment_state::active);
+  EXPECT_TRUE(config_.probes->find("experiment/1"));
+}
+
 TEST_F(ClusterActor, OrdersAboutWhatIsNotThereSaySo) {
   for (const char* name : {"experiment.pause", "experiment.kill", "trial.kill"}) {
     const auto no = order(name, {{"id", 7}});
