@@ -77,11 +77,9 @@ std::vector<cluster_fact> cluster::deletion_failed(trial_id id, const std::strin
 }
 
 std::vector<cluster_fact> cluster::go_on(experiment_continued wanted, std::uint32_t ended_as) {
-  const auto before = continued_.find(wanted.id);
   const bool loses_a_trial = std::any_of(deleting_trials_.begin(), deleting_trials_.end(),
                                          [&](const auto& one) { return one.second.experiment == wanted.id; });
-  if ((before == continued_.end() ? 0 : before->second) != ended_as || deleting_.contains(wanted.id) ||
-      loses_a_trial)
+  if (continued(wanted.id) != ended_as || deleting_.contains(wanted.id) || loses_a_trial)
     return {};
   wanted.number = ended_as + 1;
   cluster_fact fact = std::move(wanted);

@@ -51,6 +51,11 @@ public:
   /// An experiment that has ended goes on. `ended_as` is how often it had been continued when it ended: no
   /// fact where it is continued already.
   [[nodiscard]] std::vector<cluster_fact> go_on(experiment_continued wanted, std::uint32_t ended_as);
+  /// How often it was continued, with one that is not durable yet.
+  std::uint32_t continued(experiment_id id) const {
+    const auto at = continued_.find(id);
+    return at == continued_.end() ? 0 : at->second;
+  }
   /// Who ordered each deletion that is under way.
   const std::map<experiment_id, std::string>& deleting() const { return deleting_; }
   struct doomed_trial {

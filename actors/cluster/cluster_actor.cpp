@@ -148,7 +148,10 @@ private:
                                             peers_.journal, [this](const caf::error& why) { leave(why); }});
     tasks_.emplace(self_, setup_, peers_, *machine_,
                    cluster_tasks::needs{[this] { return members_->pools(); },
-                                        [this](const members_event& ev) { tell_members(ev); }});
+                                        [this](const members_event& ev) { tell_members(ev); },
+                                        [this](const allocation_id& run, const std::vector<placement>& on) {
+                                          let_go(run, on);
+                                        }});
     const auto live = [this](experiment_id id) {
       const auto it = experiments_.find(id);
       return it == experiments_.end() ? experiment_actor{} : it->second;
@@ -269,12 +272,15 @@ private:
     for (const auto& trial : *trials) {
       if (trial.runs.empty() || trial.runs.back().ended != time_point{})
         continue;
-      const allocation_id run{trial.id, trial.runs.back().run};
-      members_->release(run);
-      for (const auto& part : trial.runs.back().on)
-        if (auto twin = members_->twin_of(part.agent))
-          self_->send(twin, forget_ordered{run});
+      let_go({trial.id, trial.runs.back().run}, trial.runs.back().on);
     }
+  }
+  /// Of a run that nobody looks after any more: its processes end, and its slots are free.
+  void let_go(const allocation_id& run, const std::vector<placement>& on) {
+    members_->release(run);
+    for (const auto& part : on)
+      if (auto twin = members_->twin_of(part.agent))
+        self_->send(twin, forget_ordered{run});
   }
 
   result<experiment_settings> settings_of(experiment_id id, const value& config, const std::string& context,
@@ -444,6 +450,7 @@ private:
       }
       if (auto now = peers_.reads->experiment(id)) // as after a restart, which would go on here, too
         recover(*now);
+      deletions_->delete_doomed(); // its project may have been deleted meanwhile
       promise.deliver(answered());
     });
     return promise;

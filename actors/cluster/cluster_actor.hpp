@@ -7,6 +7,7 @@
 #include "actors/messages.hpp"
 #include "actors/provider/instance_provider.hpp"
 #include "actors/task_tokens.hpp"
+#include "system/random.hpp"
 
 #include <functional>
 
@@ -36,6 +37,8 @@ struct cluster_setup {
   std::function<void(webhook_delivery, std::function<void(webhook_told)>)> deliver;
   std::string base_url;             ///< address of this cluster's web page, for links; empty: none
   std::shared_ptr<log_watch> lines; ///< what the journal looks for in logs; null: nothing
+  /// Bytes of the ids of tasks that are no trials. Thread-safe; a test that plays histories draws them.
+  std::function<std::string(std::size_t)> id_bytes = random_bytes;
 };
 
 struct cluster_peers {

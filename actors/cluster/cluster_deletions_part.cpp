@@ -20,8 +20,10 @@ constexpr std::size_t most_erasing = 16;
 } // namespace
 
 void cluster_deletions::begin() {
-  retention_ = spawn_retention(self_->system(), {cluster_actor{self_}, peers_.journal, peers_.reads,
-                                                 setup_.tokens.cluster_id, setup_.checkpoint_dir});
+  retention_peers peers{cluster_actor{self_}, peers_.journal, peers_.reads, setup_.tokens.cluster_id,
+                        setup_.checkpoint_dir};
+  peers.id_bytes = setup_.id_bytes;
+  retention_ = spawn_retention(self_->system(), std::move(peers));
   self_->monitor(retention_);
   if (auto rows = peers_.reads->experiments())
     for (const auto& row : *rows)
@@ -103,6 +105,8 @@ void cluster_deletions::delete_doomed() {
         .then([](const committed&) {}, [](const caf::error&) {}); // its end is heard of in any case
       continue;
     }
+    if (const auto row = peers_.reads->experiment(id); row && is_being_continued(*row))
+      continue; // and ended once it is
     auto ordered = machine_.ids.order_deletion(id, by, self_->now());
     if (auto held = registered_in(id); !held.empty())
       for (auto& fact : machine_.ids.deletion_failed(id, held, self_->now()))
@@ -114,6 +118,11 @@ void cluster_deletions::delete_doomed() {
     return;
   pass_on(facts);
   with_.take(std::move(facts), [this](const caf::error&) { delete_next(); });
+}
+
+/// Its row says that it has ended, which will not be so when the fact is durable.
+bool cluster_deletions::is_being_continued(const experiment_row& row) const {
+  return machine_.ids.continued(row.id) != row.continued;
 }
 
 /// Why its checkpoints, or those of the trial alone, have to stay; empty where they need not.
@@ -175,6 +184,8 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
   if (!terminal(row->state) || with_.experiment(x.id))
     return refused(
       {errc::conflict, "cannot delete experiment in " + std::string(troupe::name(row->state)) + " state"});
+  if (is_being_continued(*row))
+    return refused({errc::conflict, "experiment " + to_string(x.id) + " is being continued"});
   if (auto held = registered_in(x.id); !held.empty())
     return refused({errc::invalid, held});
   auto facts = machine_.ids.order_deletion(x.id, user, self_->now());
@@ -189,6 +200,8 @@ caf::result<command_result> cluster_deletions::on(const std::string& user, const
     return refused(of.error());
   if (auto fine = may_delete(*row, *of); !fine)
     return refused(fine.error());
+  if (is_being_continued(*of))
+    return refused({errc::conflict, "experiment " + to_string(of->id) + " is being continued"});
   if (with_.experiment(of->id))
     return refused({errc::conflict, "experiment " + to_string(of->id) + " is ending\nhint: ask once more"});
   if (auto held = registered_in(of->id, x.id); !held.empty())

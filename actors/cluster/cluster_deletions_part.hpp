@@ -59,6 +59,7 @@ private:
   void noted(const doomed& what, std::vector<cluster_fact> facts);
   void pass_on(std::vector<cluster_fact>& facts);
   void erase(const doomed& what, const std::string& by);
+  bool is_being_continued(const experiment_row& row) const;
   std::string registered_in(experiment_id id, trial_id trial = {}) const;
   result<std::vector<std::string>> checkpoints_of(experiment_id id, trial_id trial) const;
   void note_left(const stored_erased& seen, const std::string& by, change_done done);

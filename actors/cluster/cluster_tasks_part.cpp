@@ -4,7 +4,6 @@
 #include "actors/catalogue/task_defaults.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
-#include "system/random.hpp"
 
 #include <caf/all.hpp>
 
@@ -20,8 +19,7 @@ std::string key_of(const task_created& made) {
   return key.is_string() ? made.owner + "\n" + key.get<std::string>() : std::string();
 }
 
-task_id fresh_id(task_kind kind) {
-  const auto bytes = random_bytes(16);
+task_id fresh_id(task_kind kind, const std::string& bytes) {
   std::uint64_t halves[2];
   std::memcpy(halves, bytes.data(), sizeof halves);
   return task_id::of(kind, halves[0], halves[1]);
@@ -72,17 +70,29 @@ void cluster_tasks::recover_one(const task_detail& row) {
   start(std::move(*settings), row.made, past, std::move(of_run));
 }
 
-/// It alone ends as error; the rest serve.
-void cluster_tasks::abandon(const task_detail& row, const std::string& why) {
+/// It alone ends as error, and what runs of it ends; the rest serve.
+void cluster_tasks::abandon(const task_detail& row, const std::string& why, int tries) {
   const auto id = row.made.id;
   const auto next = peers_.reads->next_of(entity(id));
   append_facts last{entity(id), next ? *next : 0, {}};
-  if (!row.runs.empty() && row.runs.back().ended == time_point{})
+  const bool open = !row.runs.empty() && row.runs.back().ended == time_point{};
+  if (open)
     last.facts.push_back(
       encode(run_ended{self_->now(), row.runs.back().run, end::lost, 0, 0, self_->now(), why}));
   last.facts.push_back(encode(task_ended{self_->now(), task_state::error, -1, why}));
   self_->request(peers_.journal, journal_timeout, std::move(last))
-    .then([](const committed&) {}, [](const caf::error&) {}); // else the next start does it
+    .then(
+      [this, row, open](const committed&) {
+        if (open)
+          with_.let_go({row.made.id, row.runs.back().run}, row.runs.back().on);
+      },
+      [this, id, why, tries](const caf::error& fault) {
+        if (from_caf(fault).code != errc::gap || tries == 0)
+          return; // the next start does it
+        // What its actor had sent before it died came in between.
+        if (const auto now = peers_.reads->other_task(id); now && !terminal(now->state))
+          abandon(*now, why, tries - 1);
+      });
 }
 
 void cluster_tasks::add_open(std::map<std::string, expect_tasks>& by_agent) const {
@@ -203,7 +213,7 @@ result<task_detail> cluster_tasks::known(const std::string& id) const {
 task_world cluster_tasks::world(const std::string& user) const {
   task_world out;
   out.now = self_->now();
-  out.fresh_id = fresh_id;
+  out.fresh_id = [this](task_kind kind) { return fresh_id(kind, setup_.id_bytes(16)); };
   out.workspace = [this](workspace_id id) {
     return machine_.where.open(id) ? &machine_.where.workspaces().at(id) : nullptr;
   };

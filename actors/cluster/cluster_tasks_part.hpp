@@ -21,6 +21,8 @@ public:
   struct needs {
     std::function<std::map<std::string, pool_actor>()> pools;
     std::function<void(const members_event&)> tell_members;
+    /// Of a run that nobody looks after any more: its processes end, and its slots are free.
+    std::function<void(const allocation_id&, const std::vector<placement>& on)> let_go;
   };
   /// `setup`, `peers` and `machine` are the cluster actor's own and outlive this.
   cluster_tasks(actor_base<cluster_actor>* self, const cluster_setup& setup, const cluster_peers& peers,
@@ -61,7 +63,7 @@ private:
   void start(task_settings settings, const task_created& made, const std::vector<task_fact>& past,
              std::vector<allocation_fact> of_run = {});
   void recover_one(const task_detail& row);
-  void abandon(const task_detail& row, const std::string& why);
+  void abandon(const task_detail& row, const std::string& why, int tries = 5);
   void append(task_created made, value answer, promise to);
   task_world world(const std::string& user) const;
   result<task_detail> known(const std::string& id) const;

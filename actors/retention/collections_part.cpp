@@ -1,7 +1,6 @@
 #include "actors/retention/collections_part.hpp"
 
 #include "actors/shells/durable.hpp"
-#include "system/random.hpp"
 
 #include <algorithm>
 
@@ -10,8 +9,9 @@
 namespace troupe {
 
 collections::collections(actor_base<retention_actor>* self, journal_actor journal,
-                         std::shared_ptr<storage::reader> reads)
-    : self_(self), journal_(std::move(journal)), reads_(std::move(reads)),
+                         std::shared_ptr<storage::reader> reads,
+                         std::function<std::string(std::size_t)> id_bytes)
+    : self_(self), journal_(std::move(journal)), reads_(std::move(reads)), id_bytes_(std::move(id_bytes)),
       life_(std::to_string(self->now().time_since_epoch().count())) {}
 
 std::vector<checkpoint_files_removed> collections::recover() {
@@ -47,7 +47,7 @@ void collections::begin(checkpoint_files_removed wanted, std::function<void(resu
   auto at = std::find_if(open_.begin(), open_.end(),
                          [&](const auto& one) { return same_collection(one.second.what.order(), wanted); });
   if (at == open_.end()) {
-    wanted.id = collection_id(random_bytes(16));
+    wanted.id = collection_id(id_bytes_(16));
     wanted.at = self_->now();
     wanted.step = deletion_step::ordered;
     const auto id = wanted.id;

@@ -13,7 +13,7 @@ namespace troupe {
 class collections {
 public:
   collections(actor_base<retention_actor>* self, journal_actor journal,
-              std::shared_ptr<storage::reader> reads);
+              std::shared_ptr<storage::reader> reads, std::function<std::string(std::size_t)> id_bytes);
 
   /// Orders of an earlier life that have not ended; to be called once, first.
   std::vector<checkpoint_files_removed> recover();
@@ -48,6 +48,7 @@ private:
   actor_base<retention_actor>* self_;
   journal_actor journal_;
   std::shared_ptr<storage::reader> reads_;
+  std::function<std::string(std::size_t)> id_bytes_;
   std::string life_; ///< in the names of logs' sources: positions begin anew
   std::map<task_id, entry> open_;
 };

@@ -91,7 +91,7 @@ public:
     self_->enter("retention");
     peers_ = std::move(peers);
     machine_.emplace(self_->now(), peers_.look_at_logs);
-    collections_.emplace(self_, peers_.journal, peers_.reads);
+    collections_.emplace(self_, peers_.journal, peers_.reads, peers_.id_bytes);
     self_->describe_by([this] { return machine_->describe(); });
     arm();
     for (const auto& order : collections_->recover())

@@ -3,6 +3,9 @@
 // over.
 
 #include "actors/messages.hpp"
+#include "system/random.hpp"
+
+#include <functional>
 
 namespace troupe {
 
@@ -13,6 +16,7 @@ struct retention_peers {
   std::string cluster_id;     ///< names the folder of TensorBoard files
   std::string checkpoint_dir; ///< where checkpoints lie whose configuration names no folder
   duration look_at_logs = std::chrono::hours(1);
+  std::function<std::string(std::size_t)> id_bytes = random_bytes; ///< bytes of the ids of collections
 };
 
 /// Detached: it reads much and removes files. An order is carried out again by whoever repeats it: a fact

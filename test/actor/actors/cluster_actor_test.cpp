@@ -171,6 +171,50 @@ TEST_F(ClusterActor, AMatchInTheLogOfATaskIsDurableBeforeItsLineIs) {
   EXPECT_TRUE(ask<committed>(lines_matched{{line}})) << "one that has ended holds nothing up";
 }
 
+TEST_F(ClusterActor, ATaskThatIsGivenUpLeavesNoProcessAndNoSlotBehind) {
+  auto agent = make_listener();
+  ASSERT_TRUE(admit(agent, host("a", "1")));
+  const value all_slots = {{"entrypoint", {"sleep", "9"}}, {"resources", {{"slots", 2}}}};
+  const auto made = order("task.create", {{"kind", "command"}, {"config", all_slots}});
+  ASSERT_TRUE(made) << made.error().what;
+  const auto id = parse_task(made->at("id").get<std::string>());
+  pass(2s);
+  ASSERT_EQ(started_on(agent).size(), 1u);
+  for (std::size_t n = 0; n <= child_restarts<task_id>::most; ++n) {
+    const auto entry = config_.probes->find(entity(id));
+    ASSERT_TRUE(entry) << n;
+    end_with_fault(caf::actor_cast<caf::actor>(entry->who.lock()), "the test ends it");
+    pass(1s);
+  }
+  EXPECT_EQ(stored->reads()->other_task(id)->state, task_state::error);
+  std::size_t forgotten = 0;
+  for (const auto& x : agent.all<link_order>())
+    forgotten += x.forget.size();
+  EXPECT_EQ(forgotten, 1u);
+  ASSERT_TRUE(order("task.create", {{"kind", "command"}, {"config", all_slots}}));
+  pass(2s);
+  EXPECT_EQ(started_on(agent).size(), 2u) << "the slots are free";
+}
+
+TEST_F(ClusterActor, WhatIsBeingContinuedIsNotDeleted) {
+  ASSERT_TRUE(order("experiment.create", search("k")));
+  ASSERT_TRUE(order("experiment.kill", {{"id", 1}}));
+  pass(2s);
+  ASSERT_EQ(stored->reads()->experiment({1})->state, experiment_state::canceled);
+  std::vector<std::string> said;
+  for (const char* name :
+       {"experiment.continue", "experiment.delete"}) // the second finds the first under way
+    system_->spawn([this, name, &said](caf::event_based_actor* self) {
+      self->request(cluster, 30s, client_command{"ada", true, "", name, {{"id", 1}}})
+        .then([&said](const command_result& x) { said.push_back(x.got ? "done" : x.got.error().what); },
+              [&said](const caf::error& why) { said.push_back(from_caf(why).what); });
+    });
+  pass(2s);
+  EXPECT_THAT(said, testing::UnorderedElementsAre("done", "experiment 1 is being continued"));
+  EXPECT_EQ(stored->reads()->experiment({1})->state, experiment_state::active);
+  EXPECT_TRUE(config_.probes->find("experiment/1"));
+}
+
 TEST_F(ClusterActor, OrdersAboutWhatIsNotThereSaySo) {
   for (const char* name : {"experiment.pause", "experiment.kill", "trial.kill"}) {
     const auto no = order(name, {{"id", 7}});

@@ -5,6 +5,9 @@
 #include "actors/journal/journal_actor.hpp"
 #include "model/rng.hpp"
 #include "storage/stored_journal.hpp"
+#include "test/sim/platform/lying_journal.hpp"
+#include "test/sim/platform/search_users.hpp"
+#include "test/sim/platform/task_users.hpp"
 
 #include <caf/all.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
@@ -12,6 +15,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 namespace troupe::sim {
@@ -38,7 +42,7 @@ void end_with_fault(const Handle& who) {
 }
 
 /// One part of a task on one host. It outlives its agent. The script of rank 0 trains, reports, saves every
-/// second step, and ends when asked.
+/// second step, and ends when asked; that of a task which is no trial does what its plan says.
 struct sandbox {
   allocation_id id;
   std::uint64_t serial = 0; ///< also its process id
@@ -48,8 +52,10 @@ struct sandbox {
   value hparams;
   std::int64_t step = 0, saved = 0;
   bool dead = false, asked_to_stop = false, ordered = false, in_flight = false;
-  bool seen = true;         ///< its end, by anybody
-  bool drain_asked = false; ///< by its gateway
+  bool seen = true;                ///< its end, by anybody
+  bool drain_asked = false;        ///< by its gateway
+  const task_plan* plan = nullptr; ///< of a task that is no trial; null: it waits for others of its kind
+  bool answers = false;            ///< whether its master knows that its service answers
   int code = 0, signal = 0;
   enum class waits { nothing, report, checkpoint } waiting = waits::nothing;
   std::uint64_t sequence = 0;
@@ -69,6 +75,7 @@ struct link {
 struct host {
   std::string name;
   fs::path folder;
+  bool lost = false; ///< for good
   agent_actor agent;
   bool agent_lives = false;
   int runtime_life = 0;
@@ -85,7 +92,8 @@ struct host {
 class platform {
 public:
   platform(const platform_plan& plan, planted_fault planted)
-      : plan_(plan), planted_(planted), random_(mix64(plan.seed) ^ 0x1234) {
+      : plan_(plan), planted_(planted), random_(mix64(plan.seed) ^ 0x1234), ids_(mix64(plan.seed) ^ 0x4321),
+        tasks_(scene_of_users(), plan_, planted == planted_fault::created_twice) {
     char pattern[] = "/tmp/troupe-platform-XXXXXX";
     folder_ = ::mkdtemp(pattern);
     config_.set("scheduler.policy", caf::atom("testing"));
@@ -127,29 +135,50 @@ public:
   }
 
   void play() {
-    for (const auto& one : plan_.searches)
+    searches_.emplace(scene_of_users(), plan_, other_project());
+    tasks_.begin();
+    for (std::size_t n = 0; n < plan_.searches.size(); ++n) {
+      const auto& one = plan_.searches[n];
       submitted_.push_back(submit(one.searcher, one.trials, one.slots_per_trial));
-    until([this] { return ended(submitted_); });
-    // Nothing leaked: a trial that needs every slot there is runs.
-    const auto last = submit("random", 1, plan_.hosts * plan_.slots);
+      searches_->begin(n, submitted_.back());
+    }
+    until([this] { return searches_->done() && ended(submitted_) && tasks_.done(); });
+    // Nothing leaked: hosts keep nothing, a trial that needs every slot there is runs, and as many tasks
+    // without slots as fit.
+    until([this] { return nothing_is_left(); });
+    const auto last = submit("random", 1, hosts_that_stay() * plan_.slots);
     until([&] { return ended({last}); });
     submitted_.push_back(last);
+    fill_aux_units();
     check();
   }
   platform_outcome outcome() {
-    for (const auto id : submitted_)
-      if (const auto trials =
-            journal_ ? journal_->reads()->trials(id) : result<std::vector<trial_row>>(error{errc::io, ""});
-          trials && hears_nothing_.contains(id)) {
-        auto& all = outcome_.drawn.emplace_back();
-        for (const auto& x : *trials)
-          all.push_back(x.hparams.at("x").get<double>());
-      }
+    for (const auto id : submitted_) {
+      auto& all = outcome_.drawn.emplace_back();
+      const auto row =
+        journal_ ? journal_->reads()->experiment(id) : result<experiment_row>(error{errc::io, ""});
+      if (!row || !hears_nothing_.contains(id) ||
+          (searches_->is_stopped(id) && row->state != experiment_state::completed))
+        continue;
+      const auto trials = journal_->reads()->trials(id);
+      for (const auto& x : trials ? *trials : std::vector<trial_row>())
+        all.push_back(x.hparams.at("x").get<double>());
+    }
+    outcome_.tasks = plan_.tasks.size();
     return std::move(outcome_);
   }
 
 private:
   time_point now() const { return wall_time(scheduler_->clock()); }
+  std::shared_ptr<storage::reader> reads() const { return journal_ ? journal_->reads() : nullptr; }
+  scene scene_of_users() {
+    return {[this] { return reads(); },
+            [this](duration wait, std::function<void()> what) { later(wait, std::move(what)); },
+            [this](std::string order, value fields, std::function<void(const result<value>&)> then) {
+              insist(std::move(order), std::move(fields), std::move(then));
+            },
+            [this](std::string what) { note(std::move(what)); }};
+  }
 
   // ---- the drive
 
@@ -208,7 +237,25 @@ private:
     cluster_setup setup;
     setup.checkpoint_dir = folder_ / "checkpoints";
     setup.fence_token = [](const std::string& agent) { return "fence of " + agent; };
-    cluster_ = spawn_cluster(*system_, std::move(setup), {journal_actor_, journal_->reads()});
+    setup.id_bytes = [this](std::size_t count) {
+      std::string bytes;
+      while (bytes.size() < count)
+        bytes += char(ids_());
+      return bytes;
+    };
+    setup.configuration = {{"pools",
+                            {{"default",
+                              {{"default", true},
+                               {"scheduler", "priority"},
+                               {"preemption", plan_.preemption},
+                               {"aux_per_agent", plan_.aux}}}}}};
+    tasks_.check_acknowledged();
+    if (searches_)
+      searches_->check_acknowledged();
+    auto journal = journal_actor_;
+    if (lies(planted_))
+      others_.push_back(caf::actor_cast<caf::actor>(journal = lying_journal(*system_, journal, planted_)));
+    cluster_ = spawn_cluster(*system_, std::move(setup), {journal, journal_->reads()});
   }
   void stop_master() {
     if (!cluster_)
@@ -246,6 +293,21 @@ private:
     fail(name + " is never answered: " + last_refusal_);
   }
 
+  /// Made before the searches; of a creation whose answer was lost the name is taken.
+  project_id other_project() {
+    insist("project.create", {{"workspace", 1}, {"name", "other"}}, [](const auto&) {});
+    project_id id;
+    until([&] {
+      const auto rows =
+        journal_ ? journal_->reads()->projects() : result<std::vector<project_changed>>(error{});
+      for (const auto& row : rows ? *rows : std::vector<project_changed>())
+        if (row.name == "other")
+          id = row.id;
+      return bool(id);
+    });
+    return id;
+  }
+
   experiment_id submit(const std::string& searcher, int trials, int slots) {
     value config = {{"name", "search"},
                     {"entrypoint", "train"},
@@ -256,9 +318,10 @@ private:
                     {"hyperparameters", {{"x", {{"type", "double"}, {"minval", 0.0}, {"maxval", 1.0}}}}}};
     if (searcher == "grid")
       config["hyperparameters"]["x"]["count"] = trials;
-    else
+    else if (searcher != "single")
       config["searcher"]["max_trials"] = trials;
-    config["searcher"]["max_concurrent_trials"] = 2;
+    if (searcher != "single")
+      config["searcher"]["max_concurrent_trials"] = 2;
     if (searcher == "async_halving")
       config["searcher"].update(
         {{"num_rungs", 2}, {"max_time", script_length}, {"time_metric", "steps"}, {"divisor", 2}});
@@ -274,17 +337,55 @@ private:
       return false;
     for (const auto id : all) {
       const auto row = journal_->reads()->experiment(id);
-      if (!row || !terminal(row->state))
+      if (row ? !terminal(row->state) : !searches_->is_deleted(id))
         return false;
     }
     return true;
+  }
+
+  // ---- after the end of all
+
+  /// A host that is to be lost later counts as lost.
+  int hosts_that_stay() const {
+    return plan_.hosts - int(std::count_if(plan_.faults.begin(), plan_.faults.end(), [](const auto& x) {
+             return x.kind == platform_fault_kind::host_is_lost;
+           }));
+  }
+  bool nothing_is_left() const {
+    for (const auto& on : hosts_)
+      if (!on.lost && !on.records.empty())
+        return false;
+    return std::all_of(sandboxes_.begin(), sandboxes_.end(), [](const auto& x) { return x.second->dead; });
+  }
+  /// With the faults over: one that is struck would end too early.
+  void fill_aux_units() {
+    next_fault_ = plan_.faults.size();
+    const auto quiet =
+      now() + std::chrono::minutes(plan_.faults.empty() ? 0 : 2); // who was away has come back
+    until([&] { return now() > quiet && cluster_; });
+    aux_wanted_ = hosts_that_stay() * plan_.aux;
+    std::vector<std::string> ids;
+    for (int n = 0; n < aux_wanted_; ++n)
+      ids.push_back(
+        order("task.create", {{"kind", "command"},
+                              {"config", {{"entrypoint", {"work"}}, {"resources", {{"slots", 0}}}}},
+                              {"key", "aux" + std::to_string(n)}})
+          .at("id")
+          .get<std::string>());
+    until([&] {
+      return journal_ && std::all_of(ids.begin(), ids.end(), [&](const auto& id) {
+               const auto row = journal_->reads()->other_task(parse_task(id));
+               return row && terminal(row->state);
+             });
+    });
+    until([this] { return nothing_is_left(); });
   }
 
   // ---- hosts
 
   void start_agent(int n) {
     auto& on = hosts_.at(std::size_t(n));
-    if (over_ || on.agent_lives)
+    if (over_ || on.agent_lives || on.lost)
       return;
     fs::create_directories(on.folder);
     agent_setup setup;
@@ -442,27 +543,28 @@ private:
     auto& on = hosts_.at(std::size_t(n));
     const int life = ++on.runtime_life;
     on.runtime_lives = true;
-    return on.runtime = system_->spawn([this, n, agent, life](worker_runtime_actor::pointer self)
-                                         -> worker_runtime_actor::behavior_type {
-      self->attach_functor([this, n, life](const caf::error&) {
-        if (!over_ && hosts_.at(std::size_t(n)).runtime_life == life)
-          hosts_[std::size_t(n)].runtime_lives = false;
-      });
-      return {[this, n, agent](const launch_order& x) { launch(n, agent, x); },
-              [this, n](const destroy_order& x) {
-                if (auto* box = find(n, x.allocation); box && !box->dead) {
-                  box->ordered = true;
-                  end(*box, 0, 9);
-                }
-              },
-              [this, n](const drop_order& x) { hosts_.at(std::size_t(n)).records.erase(x.allocation); },
-              [this, n](const renew_order& x) {
-                auto& lease = hosts_.at(std::size_t(n)).lease_until;
-                lease = std::max(lease, x.lease_from + freeze);
-              },
-              [this, n, agent](const adopt_order&) { adopt(n, agent); },
-              [](const task_news&) {}};
-    });
+    return on.runtime =
+             system_->spawn([this, n, agent, life](
+                              worker_runtime_actor::pointer self) -> worker_runtime_actor::behavior_type {
+               self->attach_functor([this, n, life](const caf::error&) {
+                 if (!over_ && hosts_.at(std::size_t(n)).runtime_life == life)
+                   hosts_[std::size_t(n)].runtime_lives = false;
+               });
+               return {[this, n, agent](const launch_order& x) { launch(n, agent, x); },
+                       [this, n](const destroy_order& x) {
+                         if (auto* box = find(n, x.allocation); box && !box->dead) {
+                           box->ordered = true;
+                           kill(*box);
+                         }
+                       },
+                       [this, n](const drop_order& x) { drop(n, x.allocation); },
+                       [this, n](const renew_order& x) {
+                         auto& lease = hosts_.at(std::size_t(n)).lease_until;
+                         lease = std::max(lease, x.lease_from + freeze);
+                       },
+                       [this, n, agent](const adopt_order&) { adopt(n, agent); },
+                       [](const task_news&) {}};
+             });
   }
 
   void adopt(int n, const agent_actor& agent) {
@@ -474,6 +576,22 @@ private:
     task_news all;
     all.change = task_change::all_adopted;
     caf::anon_send(agent, std::move(all));
+  }
+  void drop(int n, allocation_id id) {
+    const auto* box = find(n, id);
+    if (!id.task.is_trial() && planted_ == planted_fault::records_stay)
+      return;
+    if (box && !id.task.is_trial() && planted_ == planted_fault::held_after_its_end)
+      if (const auto entry = config_.probes->find("pool/default"))
+        if (const auto pool = caf::actor_cast<caf::actor>(entry->who.lock())) {
+          slots_held again;
+          again.allocation = id;
+          again.on = {{hosts_[std::size_t(n)].name, box->slots}};
+          again.slots = int(box->slots.size());
+          again.run.job.job = job_of(id.task);
+          caf::anon_send(pool, std::move(again));
+        }
+    hosts_.at(std::size_t(n)).records.erase(id);
   }
   static task_news news_of(const sandbox& x, task_change change) {
     task_news news;
@@ -515,8 +633,14 @@ private:
     box->token = launch->token;
     box->checkpoint_dir = launch->checkpoint_dir;
     box->hparams = launch->hparams;
-    if (!launch->resume.empty())
+    if (!x.allocation.task.is_trial())
+      box->plan = task_users::plan_of(plan_, launch->env);
+    if (!launch->resume.empty()) {
       box->step = box->saved = launch->resume_steps;
+      if (!fs::exists(fs::path(launch->checkpoint_dir) / launch->resume / "weights"))
+        return note("run " + to_string(x.allocation) + " is to go on from checkpoint " + launch->resume +
+                    ", whose files are gone");
+    }
     on.records[x.allocation] = box.get();
     on.lease_until = std::max(on.lease_until, x.lease_from + freeze);
     ++outcome_.runs;
@@ -543,6 +667,8 @@ private:
     check_alone(x);
     if (x.node_rank != 0)
       return;
+    if (!x.id.task.is_trial())
+      return work(x);
     if (x.waiting == sandbox::waits::report)
       return report(x);
     if (x.waiting == sandbox::waits::checkpoint)
@@ -553,6 +679,37 @@ private:
     ++x.sequence;
     x.waiting = sandbox::waits::report;
     report(x);
+  }
+
+  // Tasks that are no trials.
+  void work(sandbox& x) {
+    wake(x, std::chrono::seconds(2));
+    if (!x.plan) {
+      const auto there = std::count_if(sandboxes_.begin(), sandboxes_.end(), [](const auto& one) {
+        return !one.second->dead && !one.second->plan && !one.second->id.task.is_trial();
+      });
+      return there == aux_wanted_ ? finish_waiting() : void();
+    }
+    if (x.asked_to_stop)
+      return finish(x);
+    if (!x.answers && x.plan->kind != task_kind::command && x.plan->kind != task_kind::generic)
+      say_it_answers(x);
+    if (++x.step == x.plan->steps)
+      return finish(x, x.plan->exit_code);
+  }
+  void finish_waiting() {
+    for (auto& [serial, one] : sandboxes_)
+      if (!one->dead && !one->plan && !one->id.task.is_trial())
+        end(*one, 0, 0);
+  }
+  void say_it_answers(sandbox& x) {
+    if (!cluster_)
+      return;
+    value fields{{"allocation", to_string(x.id)}, {"experiment", 0}};
+    ticker_self_
+      ->request(cluster_, std::chrono::seconds(1),
+                client_command{"ada", false, to_string(x.id), "task.answers", std::move(fields)})
+      .then([&x](const command_result& got) { x.answers = bool(got.got); }, [](const caf::error&) {});
   }
 
   void report(sandbox& x) {
@@ -569,6 +726,11 @@ private:
       to_msgpack(value{{"loss", (at - 0.3) * (at - 0.3) + 1.0 / double(x.step)}, {"steps", x.step}});
     append_reports mail{x.id, 0, x.process(), x.sequence, {std::move(row)}};
     x.in_flight = true;
+    log_line line;
+    line.at = now();
+    line.allocation = x.id;
+    line.text = "step " + std::to_string(x.step);
+    caf::anon_send(to, append_log{x.id.task, {std::move(line)}, "spool of " + x.process(), x.sequence});
     if (planted_ == planted_fault::told_before_stored)
       go_on(x);
     ticker_self_->request(to, std::chrono::seconds(5), std::move(mail))
@@ -604,6 +766,9 @@ private:
     saved.steps = x.step;
     saved.files = {{"weights", 1}};
     saved.metadata = value::object();
+    const auto files = fs::path(x.checkpoint_dir) / saved.uuid;
+    fs::create_directories(files);
+    std::ofstream(files / "weights") << 'w';
     caf::anon_send(on.agent, task_checkpoint{{x.id, 0, x.process(), 0}, std::move(saved)});
   }
   void saved(sandbox& x, const checkpoint_answer& answer) {
@@ -613,10 +778,21 @@ private:
     x.saved = x.step;
     x.waiting = sandbox::waits::nothing;
   }
-  void finish(sandbox& x) {
+  void finish(sandbox& x, int code = 0) {
     for (auto& [serial, other] : sandboxes_)
       if (!other->dead && other->id == x.id)
-        end(*other, 0, 0);
+        end(*other, code, 0);
+  }
+  void kill(sandbox& x) {
+    if (planted_ == planted_fault::kill_ignored && !x.id.task.is_trial()) {
+      auto told = news_of(x, task_change::ended);
+      told.task.exited = true;
+      told.task.ordered = true;
+      told.task.signal = 9;
+      caf::anon_send(hosts_.at(std::size_t(x.host)).agent, std::move(told));
+      return;
+    }
+    end(x, 0, 9);
   }
   void end(sandbox& x, int code, int signal) {
     x.dead = true;
@@ -658,6 +834,10 @@ private:
       return break_link(int(x.pick % std::uint64_t(plan_.hosts)));
     case platform_fault_kind::link_stalls:
       return stall_link(int(x.pick % std::uint64_t(plan_.hosts)), x.away);
+    case platform_fault_kind::task_is_abandoned:
+      return abandon_some_task(x.pick);
+    case platform_fault_kind::host_is_lost:
+      return lose_host(int(x.pick % std::uint64_t(plan_.hosts)));
     }
   }
   void kill_some_actor(std::uint64_t pick) {
@@ -690,16 +870,51 @@ private:
       if (!box->dead) {
         box->dead = true;
         box->seen = false;
+        tasks_.hit(id.task);
       }
     if (on.agent_lives)
       kill_agent(n, away);
+  }
+  void abandon_some_task(std::uint64_t pick) {
+    std::vector<std::string> some;
+    for (const auto& one : config_.probes->all())
+      if (one->name.starts_with("task/"))
+        some.push_back(one->name);
+    if (some.empty())
+      return;
+    std::sort(some.begin(), some.end());
+    const auto& name = some[pick % some.size()];
+    tasks_.hit(parse_task(name.substr(5)));
+    kill_again(name, int(child_restarts<int>::most) + 1);
+  }
+  void kill_again(const std::string& name, int times) {
+    if (const auto entry = config_.probes->find(name))
+      if (const auto who = caf::actor_cast<caf::actor>(entry->who.lock())) {
+        trace("ends", name);
+        end_with_fault(who);
+        --times;
+      }
+    if (times > 0 && journal_ && !terminal_task(name))
+      later(std::chrono::milliseconds(50), [this, name, times] { kill_again(name, times); });
+  }
+  bool terminal_task(const std::string& name) const {
+    const auto row = journal_->reads()->other_task(parse_task(name.substr(5)));
+    return row && terminal(row->state);
+  }
+  /// An operator says so; what ran there is given away in any case.
+  void lose_host(int n) {
+    hosts_.at(std::size_t(n)).lost = true;
+    kill_host(n, duration{0});
+    later(std::chrono::seconds(20), [this, n] {
+      insist("agent.remove", {{"agent", hosts_.at(std::size_t(n)).name}}, [](const auto&) {});
+    });
   }
   void pause(std::uint64_t pick, duration away) {
     if (submitted_.empty())
       return;
     const value which{{"id", submitted_[pick % submitted_.size()].value}};
-    insist("experiment.pause", which, [this, which, away] {
-      later(away, [this, which] { insist("experiment.activate", which, [] {}); });
+    insist("experiment.pause", which, [this, which, away](const auto&) {
+      later(away, [this, which] { insist("experiment.activate", which, [](const auto&) {}); });
     });
   }
   void kill_some_trial(std::uint64_t pick) {
@@ -708,10 +923,10 @@ private:
       return;
     const trial_id id{1 + pick % newest.value};
     killed_.insert(id);
-    insist("trial.kill", {{"id", id.value}}, [] {});
+    insist("trial.kill", {{"id", id.value}}, [](const auto&) {});
   }
-  /// Says it until the master has answered; `then` comes also where it says no, since the thing has ended.
-  void insist(std::string order, value fields, std::function<void()> then) {
+  /// Says it until the master has answered; `then` comes also where it says no.
+  void insist(std::string order, value fields, std::function<void(const result<value>&)> then) {
     others_.push_back(
       system_->spawn([this, order, fields, then](caf::event_based_actor* self) -> caf::behavior {
         self->send(self, true);
@@ -723,9 +938,10 @@ private:
           self->request(cluster_, std::chrono::seconds(10), client_command{"ada", true, "", order, fields})
             .then(
               [self, then](const command_result& x) {
-                if (!x.got && (x.got.error().code == errc::timeout || x.got.error().code == errc::internal))
+                if (!x.got && (x.got.error().code == errc::timeout || x.got.error().code == errc::internal ||
+                               x.got.error().code == errc::busy))
                   return self->delayed_send(self, std::chrono::milliseconds(200), true);
-                then();
+                then(x.got);
                 self->quit();
               },
               [self](const caf::error&) { self->delayed_send(self, std::chrono::milliseconds(200), true); });
@@ -740,7 +956,9 @@ private:
     if (some.empty())
       return;
     auto& hit = *some[pick % some.size()];
-    hit_.insert(hit.id.trial());
+    if (hit.id.task.is_trial())
+      hit_.insert(hit.id.trial());
+    tasks_.hit(hit.id.task);
     end(hit, 0, 11);
   }
 
@@ -751,16 +969,19 @@ private:
       fail("an agent has ended: " + ended_agents_.front());
     const auto reads = journal_->reads();
     for (const auto id : submitted_) {
+      if (searches_->is_deleted(id))
+        continue;
       const auto row = reads->experiment(id);
       const auto trials = reads->trials(id);
       if (!row || !trials)
         fail("experiment " + to_string(id) + " is not stored");
-      bool hit = false;
+      const bool stopped = searches_->is_stopped(id);
+      bool hit = stopped;
       for (const auto& trial : *trials) {
         const bool of_signal = hit_.contains(trial.id);
         hit |= of_signal;
         hit |= killed_.contains(trial.id); // the last of a search takes it along
-        const bool of_user = killed_.contains(trial.id) && trial.state == trial_state::canceled;
+        const bool of_user = (stopped || killed_.contains(trial.id)) && trial.state == trial_state::canceled;
         if (trial.state != trial_state::completed && !of_user &&
             !(of_signal && trial.state == trial_state::error))
           fail("trial " + to_string(trial.id) + " is " + std::string(name(trial.state)) + ": " + trial.why);
@@ -771,6 +992,8 @@ private:
         fail("experiment " + to_string(id) + " is " + std::string(name(row->state)) + ": " + row->why);
     }
     for (const auto& [trial, steps] : promised_) {
+      if (searches_->is_deleted(trial))
+        continue;
       const auto rows = reads->metrics(trial, 0, 1000, "validation");
       if (!rows || std::none_of(rows->begin(), rows->end(),
                                 [steps = steps](const auto& x) { return x.steps == steps; }))
@@ -780,6 +1003,17 @@ private:
     for (const auto& [serial, x] : sandboxes_)
       if (!x->dead)
         fail("run " + to_string(x->id) + " still runs");
+    searches_->check_ends();
+    tasks_.check_ends(may_have_lost());
+    if (!wrong_.empty())
+      fail(wrong_);
+  }
+  /// Leases end when the times away add up; before that no task is given away.
+  bool may_have_lost() const {
+    duration all{0};
+    for (const auto& x : plan_.faults)
+      all += x.away;
+    return all > freeze;
   }
   std::string what_waits() const {
     std::string text = "killed:" + struck_;
@@ -789,12 +1023,12 @@ private:
                 std::to_string(x->step) + (frozen(*x) ? ", frozen" : "");
     for (const auto& one : config_.probes->all())
       text += "\n  " + one->name;
-    return text;
+    return text + tasks_.describe();
   }
 
   const platform_plan plan_;
   const planted_fault planted_;
-  rng random_;
+  rng random_, ids_;
   fs::path folder_;
   node_config config_;
   std::unique_ptr<caf::actor_system> system_;
@@ -815,9 +1049,12 @@ private:
   std::set<trial_id> killed_;                               ///< by a user
   std::vector<experiment_id> submitted_;
   std::vector<std::string> ended_agents_;
-  std::string struck_, last_refusal_, wrong_;
+  std::string struck_, last_refusal_, wrong_; ///< wrong_: what should not be; empty: nothing
   std::uint64_t serials_ = 0;
+  task_users tasks_;
+  std::optional<search_users> searches_; ///< none before the project is there that they move to
   int keys_ = 0;
+  int aux_wanted_ = 0; ///< tasks without slots that wait until so many of them run
   std::size_t next_fault_ = 0;
   bool over_ = false;
   std::set<experiment_id> hears_nothing_; ///< searches whose draws do not depend on time
