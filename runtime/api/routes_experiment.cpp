@@ -18,6 +18,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <type_traits>
 
 namespace troupe::api {
 namespace {
@@ -140,19 +141,28 @@ private:
 
 using listed_entries = std::vector<const entry*>;
 
-/// The first `count` come to stand in order; what has the same key stands by its id, with it turned round.
+/// The first `count` come to stand in order, what is behind them is not told; what has the same key stands by
+/// its id, with it turned round. Keys are taken out first: looked up while rows are compared, each would be
+/// waited for.
 template <class Key>
 void first_by(listed_entries& all, std::size_t count, bool descending, const Key& key) {
-  const auto before = [&](const entry* a, const entry* b) {
-    const auto &x = key(*a), &y = key(*b);
-    return x < y || (!(y < x) && a->now.id < b->now.id);
+  struct keyed {
+    std::invoke_result_t<Key, const entry&> key;
+    const entry* of;
+    bool operator<(const keyed& b) const {
+      return key < b.key || (!(b.key < key) && of->now.id < b.of->now.id);
+    }
   };
-  const auto end = all.begin() + static_cast<std::ptrdiff_t>(count);
+  std::vector<keyed> rows;
+  rows.reserve(all.size());
+  for (const auto* one : all)
+    rows.push_back({key(*one), one});
+  const auto end = rows.begin() + static_cast<std::ptrdiff_t>(count);
   if (descending)
-    std::partial_sort(all.begin(), end, all.end(),
-                      [&](const entry* a, const entry* b) { return before(b, a); });
+    std::partial_sort(rows.begin(), end, rows.end(), [](const keyed& a, const keyed& b) { return b < a; });
   else
-    std::partial_sort(all.begin(), end, all.end(), before);
+    std::partial_sort(rows.begin(), end, rows.end());
+  std::transform(rows.begin(), end, all.begin(), [](const keyed& one) { return one.of; });
 }
 
 /// Likewise by an optional: what has no value comes last, what has the same stands by its id, either way.
@@ -174,7 +184,7 @@ void sort_entries(const call& c, listed_entries& all, std::size_t count) {
   const auto by = c.query.first("sortBy");
   const auto key = [&](const auto& of) { first_by(all, count, descending, of); };
   if (by == "SORT_BY_NAME")
-    key([](const entry& x) -> const auto& { return x.lasting->name; });
+    key([](const entry& x) { return std::string_view(x.lasting->name); });
   else if (by == "SORT_BY_START_TIME")
     key([](const entry& x) { return x.lasting->created; });
   else if (by == "SORT_BY_STATE")
@@ -184,13 +194,13 @@ void sort_entries(const call& c, listed_entries& all, std::size_t count) {
   else if (by == "SORT_BY_PROGRESS")
     key([](const entry& x) { return x.now.progress; });
   else if (by == "SORT_BY_USER")
-    key([](const entry& x) -> const auto& { return x.lasting->owner; });
+    key([](const entry& x) { return std::string_view(x.lasting->owner); });
   else if (by == "SORT_BY_DESCRIPTION")
-    key([](const entry& x) -> const auto& { return x.lasting->description; });
+    key([](const entry& x) { return std::string_view(x.lasting->description); });
   else if (by == "SORT_BY_FORKED_FROM")
     key([](const entry& x) { return x.lasting->parent; });
   else if (by == "SORT_BY_RESOURCE_POOL")
-    key([](const entry& x) -> const auto& { return x.lasting->pool; });
+    key([](const entry& x) { return std::string_view(x.lasting->pool); });
   else if (by == "SORT_BY_PROJECT_ID")
     key([](const entry& x) { return x.now.project; });
   else if (by == "SORT_BY_CHECKPOINT_SIZE")

@@ -20,31 +20,31 @@ error unseen(std::string_view kind, const std::string& id) {
 /// Of the facts about people, places and settings; those of work are looked up by their stream.
 class fact_rule {
 public:
-  explicit fact_rule(const viewer& by) : by_(by) {}
+  explicit fact_rule(const viewer& by) : by_(by), mine_(by.book->of(by.user)) {}
 
   template <class F>
   bool operator()(const F& x) const {
     if constexpr (std::is_same_v<F, workspace_changed>)
-      return by_.may(permission::view_workspace, x.id);
+      return may(permission::view_workspace, x.id);
     else if constexpr (std::is_same_v<F, project_changed>)
-      return by_.may(permission::view_project, x.workspace);
+      return may(permission::view_project, x.workspace);
     else if constexpr (std::is_same_v<F, template_changed>)
-      return by_.may(permission::view_templates, x.workspace);
+      return may(permission::view_templates, x.workspace);
     else if constexpr (std::is_same_v<F, model_changed>)
-      return by_.may(permission::view_model_registry, x.workspace);
+      return may(permission::view_model_registry, x.workspace);
     else if constexpr (std::is_same_v<F, model_version_changed>)
-      return by_.may(permission::view_model_registry, by_.book->workspace_of(x.model));
+      return may(permission::view_model_registry, by_.book->workspace_of(x.model));
     else if constexpr (std::is_same_v<F, webhook_changed>)
-      return by_.may(permission::view_webhooks, x.workspace);
+      return may(permission::view_webhooks, x.workspace);
     else if constexpr (std::is_same_v<F, policy_changed>)
-      return x.workspace ? by_.may(permission::view_workspace_config_policies, x.workspace)
-                         : by_.book->of(by_.user)->anywhere(permission::view_global_config_policies);
+      return x.workspace ? may(permission::view_workspace_config_policies, x.workspace)
+                         : mine_->anywhere(permission::view_global_config_policies);
     else if constexpr (std::is_same_v<F, group_changed>)
       return std::find(x.members.begin(), x.members.end(), by_.user) != x.members.end() ||
-             by_.may(permission::update_group, workspace_id{});
+             may(permission::update_group, workspace_id{});
     else if constexpr (std::is_same_v<F, roles_changed>)
-      return x.user == by_.user || by_.may(permission::assign_roles, x.workspace) ||
-             (x.workspace && by_.may(permission::view_workspace, x.workspace));
+      return x.user == by_.user || may(permission::assign_roles, x.workspace) ||
+             (x.workspace && may(permission::view_workspace, x.workspace));
     else if constexpr (std::is_same_v<F, user_changed> || std::is_same_v<F, cluster_message_changed> ||
                        std::is_same_v<F, pool_bound>)
       return true;
@@ -59,11 +59,14 @@ public:
                        std::is_same_v<F, experiment_continued>)
       return by_.sees(x.id);
     else // agents, settings, tokens, deliveries
-      return by_.may(permission::view_sensitive_agent_info, workspace_id{});
+      return may(permission::view_sensitive_agent_info, workspace_id{});
   }
 
 private:
+  bool may(permission what, workspace_id in) const { return mine_->holds(what, in); }
+
   const viewer& by_;
+  const std::shared_ptr<const authority::grants> mine_; ///< looked up once for all rows
 };
 
 class veil final : public storage::reader, public storage::line_finder, public screen {
