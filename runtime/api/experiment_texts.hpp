@@ -22,8 +22,8 @@ public:
   };
   /// Every experiment that this reader shows, in the order of their ids.
   result<std::vector<entry>> all(const storage::reader& storage);
-  /// The same of a reader that shows everything: kept, where it is a `storage::standing_watch`, so that a list
-  /// costs what has changed since the last one.
+  /// The same of a reader that shows everything: kept, where it is a `storage::standing_watch`, so that a
+  /// list costs what has changed since the last one.
   result<std::shared_ptr<const std::vector<entry>>> kept(const storage::reader& everything);
   /// Appends the JSON of `experiment_shape` for that standing to `out`.
   result<void> write(const entry& of, const storage::reader& storage, const accounts& users,

@@ -183,10 +183,9 @@ void server::inside::accept(door& by) {
     in = &*std::min_element(core->loops.begin(), core->loops.end(),
                             [](const loop& a, const loop& b) { return a.open < b.open; });
   }
-  by.acceptor.async_accept(in->io,
-                           [this, &by, in](const boost::system::error_code& bad, tcp::socket socket) {
-                             accepted(by, *in, bad, std::move(socket));
-                           });
+  by.acceptor.async_accept(in->io, [this, &by, in](const boost::system::error_code& bad, tcp::socket socket) {
+    accepted(by, *in, bad, std::move(socket));
+  });
 }
 
 void server::inside::accepted(door& by, loop& in, const boost::system::error_code& bad, tcp::socket socket) {
