@@ -61,7 +61,13 @@ struct open_connection {
 
 /// The connections of one thread. A connection stays in its loop, so that nothing of it wakes another thread.
 struct loop {
-  net::io_context io{1};
+  struct context : net::io_context {
+    context() : io_context(1) {}
+    /// Ends all that waits in it. Of each loop before any goes, as a connection may hold on to one of
+    /// another.
+    void abandon() { shutdown(); }
+  };
+  context io;
   std::size_t open = 0; ///< connections; under server_core::mutex
 };
 
@@ -71,6 +77,10 @@ struct server_core : std::enable_shared_from_this<server_core> {
   server_core(server_options how, services parts)
       : options(std::move(how)), api(std::move(parts), options.more_routes), clock(*this),
         loops(std::max(options.threads, 1u)) {}
+  ~server_core() {
+    for (auto& one : loops)
+      one.io.abandon();
+  }
 
   server_options options;
   service api;

@@ -50,6 +50,7 @@ task_plan draw_task(rng& random, const platform_plan& plan, int hosts) {
     one.no_pause = random.chance(0.3) ? -1 : random.chance(0.8) ? 0 : 1;
   }
   one.after = draw_wait(random);
+  one.repeated = random.chance(0.3);
   constexpr task_wish of_generic[] = {task_wish::kill,  task_wish::kill_tree, task_wish::pause,
                                       task_wish::pause, task_wish::unpause,   task_wish::set_priority};
   constexpr task_wish of_others[] = {task_wish::kill, task_wish::use, task_wish::set_priority};

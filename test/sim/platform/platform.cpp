@@ -13,6 +13,7 @@
 #include <caf/scheduler/test_coordinator.hpp>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -61,14 +62,16 @@ struct sandbox {
   std::uint64_t sequence = 0;
   std::string process() const { return "p" + std::to_string(serial); }
   std::string uuid() const {
-    return "c" + std::to_string(id.trial().value) + "-" + std::to_string(step) + "-" + std::to_string(serial);
+    char text[40];
+    std::snprintf(text, sizeof text, "%08llx-%04llx-4000-8000-%012llx", (unsigned long long)id.trial().value,
+                  (unsigned long long)step, (unsigned long long)serial);
+    return text;
   }
 };
 
 /// Between an agent and its master, for one registration.
 struct link {
   bool stalled = false;
-  std::vector<std::function<void()>> held; ///< what was sent meanwhile
   std::vector<caf::actor> wires;
 };
 
@@ -293,19 +296,24 @@ private:
     fail(name + " is never answered: " + last_refusal_);
   }
 
-  /// Made before the searches; of a creation whose answer was lost the name is taken.
+  /// Made before the searches, in a workspace of its own: the first one takes no projects. Of a creation
+  /// whose answer was lost the name is taken.
   project_id other_project() {
-    insist("project.create", {{"workspace", 1}, {"name", "other"}}, [](const auto&) {});
-    project_id id;
-    until([&] {
-      const auto rows =
-        journal_ ? journal_->reads()->projects() : result<std::vector<project_changed>>(error{});
-      for (const auto& row : rows ? *rows : std::vector<project_changed>())
-        if (row.name == "other")
-          id = row.id;
-      return bool(id);
-    });
-    return id;
+    const auto named = [this](auto rows_of) -> std::uint64_t {
+      if (journal_)
+        if (const auto rows = rows_of(*journal_->reads()))
+          for (const auto& row : *rows)
+            if (row.name == "other")
+              return row.id.value;
+      return 0;
+    };
+    const auto workspace = [&] { return named([](const auto& reads) { return reads.workspaces(); }); };
+    const auto project = [&] { return named([](const auto& reads) { return reads.projects(); }); };
+    insist("workspace.create", {{"name", "other"}}, [](const auto&) {});
+    until([&] { return workspace() > 0; });
+    insist("project.create", {{"workspace", workspace()}, {"name", "other"}}, [](const auto&) {});
+    until([&] { return project() > 0; });
+    return project_id{project()};
   }
 
   experiment_id submit(const std::string& searcher, int trials, int slots) {
@@ -423,24 +431,29 @@ private:
 
   // ---- links
 
-  /// Passes on what it is sent, answers to requests go their own way. It ends with who it stands for.
+  /// Passes on what it is sent, answers to requests go their own way. It ends with who it stands for. What it
+  /// holds while its link stalls it sends itself: a promise is of use to its own actor alone.
   caf::actor wire(const std::shared_ptr<link>& line, const caf::actor& to) {
     auto made = system_->spawn([line, to](caf::event_based_actor* self) -> caf::behavior {
+      auto held = std::make_shared<std::vector<std::function<void()>>>();
       self->monitor(to);
       self->set_down_handler([self](const caf::down_msg& x) { self->quit(x.reason); });
       self->set_default_handler(
-        [self, line, to](caf::scheduled_actor*, caf::message_view& x) -> caf::result<caf::message> {
+        [self, line, to, held](caf::scheduled_actor*, caf::message_view& x) -> caf::result<caf::message> {
           auto promise = self->make_response_promise();
           auto send = [promise, to, what = x.move_content_to_message()]() mutable {
             promise.delegate(to, std::move(what));
           };
-          if (line->stalled)
-            line->held.emplace_back(std::move(send));
+          if (line->stalled || !held->empty())
+            held->emplace_back(std::move(send));
           else
             send();
           return caf::delegated<caf::message>{};
         });
-      return {[](bool) {}}; // an actor without a behavior would end
+      return {[held](bool) {
+        for (auto& send : std::exchange(*held, {}))
+          send();
+      }};
     });
     line->wires.push_back(made);
     others_.push_back(made);
@@ -471,7 +484,6 @@ private:
     return made;
   }
   static void end(link& line) {
-    line.held.clear();
     for (const auto& one : std::exchange(line.wires, {}))
       end_with_fault(one);
   }
@@ -486,8 +498,8 @@ private:
       line->stalled = false;
       if (ends)
         return end(*line);
-      for (auto& send : std::exchange(line->held, {}))
-        send();
+      for (const auto& one : line->wires)
+        caf::anon_send(one, true);
     });
   }
   void later(duration wait, std::function<void()> what) {

@@ -56,10 +56,11 @@ struct task_plan {
   int slots = 0;
   int steps = 0; ///< after which it exits by itself; 0: never
   int exit_code = 0;
-  int idle = 0;      ///< seconds without a use after which its master ends it; 0: never
-  int parent = -1;   ///< a generic task that stands before it in the plan; -1: none
-  int no_pause = -1; ///< as in task_created
-  duration after{0}; ///< its creation, since the begin
+  int idle = 0;          ///< seconds without a use after which its master ends it; 0: never
+  int parent = -1;       ///< a generic task that stands before it in the plan; -1: none
+  int no_pause = -1;     ///< as in task_created
+  duration after{0};     ///< its creation, since the begin
+  bool repeated = false; ///< whether its user asks for it twice at once
   std::vector<wish<task_wish>> wishes;
 };
 

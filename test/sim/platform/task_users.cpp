@@ -58,6 +58,8 @@ void task_users::create(std::size_t n) {
     wish["parent"] = to_string(users_[std::size_t(one.parent)].id);
   if (one.no_pause >= 0)
     wish["no_pause"] = one.no_pause == 1;
+  if (one.repeated)
+    with_.insist("task.create", wish, [](const auto&) {});
   with_.insist("task.create", std::move(wish), [this, n](const result<value>& got) {
     if (!got)
       return with_.note("task " + std::to_string(n) + " is refused: " + got.error().what);
@@ -161,10 +163,7 @@ bool task_users::done() const {
   return std::none_of(users_.begin(), users_.end(), [](const user& x) { return x.waits; });
 }
 
-void task_users::hit(task_id id) {
-  for (auto& one : users_)
-    one.hit |= one.id == id;
-}
+void task_users::hit(task_id id) { hit_.insert(id); }
 
 // ---- the verdict
 
@@ -212,7 +211,8 @@ void task_users::check_end(std::size_t n, bool losses) const {
 
   int ends = 0, open = 0;
   bool last = false; // whether the newest fact is its end
-  for (const auto& bytes : *reads->facts_of(entity(one.id))) {
+  const auto facts = reads->facts_of(entity(one.id));
+  for (const auto& bytes : facts ? *facts : std::vector<std::string>()) {
     const auto fact = decode_as<task_fact>(bytes);
     if (!fact)
       return with_.note("a fact of " + name_of_it + " does not read");
@@ -230,7 +230,8 @@ void task_users::check_end(std::size_t n, bool losses) const {
   const auto row = *reads->other_task(one.id);
   const auto shown =
     std::string(name(row.state)) + " with exit code " + std::to_string(row.exit_code) + ": " + row.why;
-  const bool lost = row.state == task_state::error && (one.hit || (losses && row.exit_code == -1));
+  const bool lost =
+    row.state == task_state::error && (hit_.contains(one.id) || (losses && row.exit_code == -1));
   const bool worked = wanted.steps > 0 && row.exit_code == wanted.exit_code &&
                       row.state == (wanted.exit_code == 0 ? task_state::completed : task_state::error);
   const bool idle = wanted.idle > 0 && row.state == task_state::canceled && row.why.starts_with("idle for");

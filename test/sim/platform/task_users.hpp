@@ -29,11 +29,10 @@ public:
 
 private:
   struct user {
-    task_id id;             ///< none: nobody has answered yet
-    bool waits = true;      ///< for a time or an answer, or for the end
-    bool kill_sent = false; ///< by its own users, or by those of one above it
-    bool killed = false;    ///< acknowledged
-    bool hit = false;
+    task_id id;                  ///< none: nobody has answered yet
+    bool waits = true;           ///< for a time or an answer, or for the end
+    bool kill_sent = false;      ///< by its own users, or by those of one above it
+    bool killed = false;         ///< acknowledged
     std::optional<bool> paused;  ///< acknowledged; none: nobody knows
     std::optional<int> priority; ///< acknowledged; none: nobody knows
   };
@@ -52,6 +51,7 @@ private:
   const platform_plan& plan_;
   bool keyless_;
   std::vector<user> users_;
+  std::set<task_id> hit_; ///< also before its user knows its id
 };
 
 } // namespace troupe::sim
