@@ -16,7 +16,7 @@ import { SignIn } from "./pages/login";
 import Trial from "./pages/trial";
 import { follow, go, path, place } from "./router";
 import { shownTheme, zone } from "./settings";
-import { Confirm, Link, Note, said } from "./ui";
+import { Confirm, Link, Note, said, useAtOnce } from "./ui";
 import { clean, moment } from "./text";
 
 type Page = ComponentType<PageProps>;
@@ -189,8 +189,12 @@ export function App() {
 }
 
 function Main(props: { name: string; refer: { current: HTMLElement | null }; children: preact.ComponentChildren }) {
+  // Written at once: what is rendered is rendered later, and maybe without what has been said meanwhile.
+  useAtOnce(() => {
+    props.refer.current!.dataset.state = pageState.value;
+  });
   return (
-    <main ref={props.refer} id="main" tabIndex={-1} data-page={props.name} data-state={pageState.value} data-shown={shownTheme.value}>
+    <main ref={props.refer} id="main" tabIndex={-1} data-page={props.name} data-shown={shownTheme.value}>
       {props.children}
     </main>
   );

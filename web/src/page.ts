@@ -1,7 +1,7 @@
 // What each page is given, and what it says of itself.
 
 import { signal } from "@preact/signals";
-import { useEffect, useLayoutEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 export interface PageProps {
   path: string;
@@ -11,12 +11,20 @@ export interface PageProps {
 
 /** Set by each page: what it is called, and whether it has what it shows. */
 export const pageState = signal<"loading" | "ready" | "empty" | "error">("loading");
+let speaker: object | null = null; // the page that pageState is of: one that goes does not unsay what the next one has said
 export function usePage(title: string, state: "loading" | "ready" | "empty" | "error"): void {
   useEffect(() => {
     document.title = `${title} · Troupe`;
   }, [title]);
+  const me = useRef({}).current;
   useLayoutEffect(() => {
+    speaker = me;
     pageState.value = state;
   }, [state]);
-  useEffect(() => () => void (pageState.value = "loading"), []);
+  useLayoutEffect(
+    () => () => {
+      if (speaker === me) pageState.value = "loading";
+    },
+    [],
+  );
 }
