@@ -809,3 +809,27 @@ def test_the_first_page_is_small(site, context):
     tab.page.wait_for_selector("main[data-page=experiments][data-state=ready]")
     code = sum(n for url, n in sizes.items() if re.search(r"\.(js|css)$", url))
     assert 10_000 < code <= 120_000, sizes
+
+
+QUICKLY = """async links => {
+    const main = () => document.querySelector('main'), wait = ms => new Promise(go => setTimeout(go, ms)), stuck = [];
+    for (let turn = 0; turn < 60; ++turn) {
+        const [link, page] = links[turn % links.length];
+        document.querySelector(link).click();
+        const t = performance.now();
+        while (main().dataset.page !== page || !['ready', 'empty'].includes(main().dataset.state)) {
+            if (performance.now() - t > 15000) { stuck.push([turn, page, main().dataset.state, main().textContent.slice(0, 80)]); break; }
+            await wait(Math.random() * 15);
+        }
+        await wait(Math.random() * 60);
+    }
+    return stuck;
+}"""
+
+
+def test_a_page_says_that_it_is_ready_however_quickly_pages_change(site, page):
+    page.go("/experiments")
+    page.page.context.new_cdp_session(page.page).send("Emulation.setCPUThrottlingRate", {"rate": 3})
+    pages = {"": "home", "cluster": "cluster", "experiments": "experiments", "queue": "queue"}
+    assert page.page.evaluate(QUICKLY, [[f'nav a[href="/ui/{to}"]', name] for to, name in pages.items()]) == []
+    page.fine()
