@@ -265,8 +265,11 @@ result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
       return ok.error();
   for (auto& by : x->doors)
     x->accept(by);
-  for (auto& one : x->core->loops)
+  for (auto& one : x->core->loops) {
+    // Opens the descriptors of the loop now: how many the process has open tells of its connections.
+    net::steady_timer{one.io};
     x->threads.emplace_back([&one, work = net::make_work_guard(one.io)] { one.io.run(); });
+  }
   return std::unique_ptr<server>(new server(std::move(x)));
 }
 
