@@ -76,6 +76,16 @@ TEST(ExperimentTexts, SayWhatTheRowsSayAfterEveryChange) {
   EXPECT_EQ(ids("?sortBy=SORT_BY_END_TIME&orderBy=ORDER_BY_DESC"), (these{7, 3, 8, 9, 11}))
     << "unset ones last";
   EXPECT_EQ(ids("?experimentIdFilter.gt=3&experimentIdFilter.notIn=9"), (these{7, 8, 11}));
+  const std::string same(16, 'n');
+  for (const auto& [id, name] : {std::pair{3, same + "b"},
+                                 {7, same},
+                                 {8, std::string("n\xc3\xa4")},
+                                 {9, same + "a"},
+                                 {11, std::string()}})
+    rows[id].name = name, ++rows[id].edits;
+  t.reader->add("trial/12", trial_activated{t0});
+  EXPECT_EQ(ids("?sortBy=SORT_BY_NAME"), (these{11, 7, 9, 3, 8}));
+  EXPECT_EQ(ids("?sortBy=SORT_BY_NAME&orderBy=ORDER_BY_DESC&limit=3"), (these{8, 3, 9}));
 }
 
 TEST(ExperimentTexts, ForgetTheTextsWhenTheyAreTooMany) {
