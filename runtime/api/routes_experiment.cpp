@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -181,6 +180,9 @@ void first_by(listed_entries& all, std::size_t count, bool descending, const Key
   };
   std::vector<keyed> rows;
   rows.reserve(all.size());
+  // What grows with the id, as most does, comes first so: then few of the others take a place.
+  if (descending)
+    std::reverse(all.begin(), all.end());
   constexpr std::size_t ahead = 16;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i + ahead < all.size())
@@ -190,14 +192,10 @@ void first_by(listed_entries& all, std::size_t count, bool descending, const Key
     rows.push_back({key(*all[i]), all[i]->now.id, all[i]});
   }
   const auto end = rows.begin() + static_cast<std::ptrdiff_t>(count);
-  const auto order = [&](const auto& before) {
-    std::nth_element(rows.begin(), end, rows.end(), before);
-    std::sort(rows.begin(), end, before);
-  };
   if (descending)
-    order([](const keyed& a, const keyed& b) { return b < a; });
+    std::partial_sort(rows.begin(), end, rows.end(), [](const keyed& a, const keyed& b) { return b < a; });
   else
-    order(std::less<keyed>());
+    std::partial_sort(rows.begin(), end, rows.end());
   std::transform(rows.begin(), end, all.begin(), [](const keyed& one) { return one.of; });
 }
 
