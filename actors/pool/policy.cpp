@@ -183,7 +183,7 @@ private:
 class quota_room {
 public:
   explicit quota_room(const std::vector<slot_quota>& quotas) : quotas_(quotas) {}
-  /// Of the two that hold for a job; null: there is no quota.
+  /// The slots that the quotas of the job's user and workspace leave; null where there is no such quota.
   std::array<int*, 2> of(const job_terms& terms) {
     if (quotas_.empty())
       return {};
@@ -372,8 +372,8 @@ private:
   job_turns::iterator at_;
   std::vector<experiment_id> changed_; ///< jobs that may stand elsewhere since
   std::vector<pool_job*> by_age_;      ///< all, the older first; of a fair pool
-  std::vector<share_demand> demands_;  ///< of the jobs in `by_age_`, in its order
-  share_split split_;                  ///< of `slots_` for these
+  std::vector<share_demand> demands_;  ///< what each job of `by_age_` demands, in the same order
+  share_split split_;                  ///< how `slots_` are shared between these demands
   int slots_ = -1;
   bool moved_ = false;       ///< places in `by_age_` are others
   std::set<run_shape> shut_; ///< shapes of which no run fits in this pass

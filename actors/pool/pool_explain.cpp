@@ -429,7 +429,9 @@ value pool::details() {
   std::map<std::pair<const pool_job*, run_shape>, std::string> told;
   for (const auto* run : waiting_.list()) {
     auto& code = told[{run->job, run->shape()}];
-    if (code.empty() || code == "busy") // who is behind the first one waits for the same, or for that one
+    // Runs behind the first of a job and shape have its reason; only behind one that is next they wait for
+    // it.
+    if (code.empty() || code == "busy")
       code = reason(*run).first;
     queue.push_back({{"position", ++position},
                      {"allocation", to_string(run->id)},

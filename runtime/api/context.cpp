@@ -138,7 +138,7 @@ public:
     if (++entries_ > max_entries)
       return error{errc::invalid, "context: more than 200000 entries"};
     if (auto [there, added] = folders_.try_emplace(*inner, folder); !added && !(folder && there->second))
-      return bad_entry(path, "is there twice");
+      return bad_entry(path, "is there twice; leave one of them out");
     return std::move(*inner);
   }
   bool has(const std::string& path) const { return folders_.contains(path); }

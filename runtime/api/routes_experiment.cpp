@@ -18,7 +18,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <type_traits>
 
 namespace troupe::api {
 namespace {
@@ -141,62 +140,19 @@ private:
 
 using listed_entries = std::vector<const entry*>;
 
-/// A text by its first 16 bytes, and the whole where they do not tell: most are told apart without looking at
-/// it.
-class text_key {
-public:
-  text_key(const std::string& text) : whole_(text) {
-    unsigned char head[16] = {};
-    std::copy_n(text.begin(), std::min(text.size(), sizeof head), head);
-    for (int i = 0; i < 8; ++i) {
-      first_ = first_ << 8 | head[i];
-      second_ = second_ << 8 | head[i + 8];
-    }
-  }
-  friend bool operator<(const text_key& a, const text_key& b) {
-    if (a.first_ != b.first_)
-      return a.first_ < b.first_;
-    if (a.second_ != b.second_)
-      return a.second_ < b.second_;
-    const bool all_seen = a.whole_.size() <= 16 && b.whole_.size() <= 16;
-    return all_seen ? a.whole_.size() < b.whole_.size() : a.whole_ < b.whole_;
-  }
-
-private:
-  std::uint64_t first_ = 0, second_ = 0;
-  std::string_view whole_;
-};
-
-/// The first `count` come to stand in order, what is behind them is not told; what has the same key stands by
-/// its id, with it turned round. Keys are taken out first, and are asked for before they are needed: each
-/// lies in a line of memory of its own.
+/// The first `count` come to stand in order; what has the same key stands by its id, with it turned round.
 template <class Key>
 void first_by(listed_entries& all, std::size_t count, bool descending, const Key& key) {
-  struct keyed {
-    std::invoke_result_t<Key, const entry&> key;
-    experiment_id id;
-    const entry* of;
-    bool operator<(const keyed& b) const { return key < b.key || (!(b.key < key) && id < b.id); }
+  const auto before = [&](const entry* a, const entry* b) {
+    const auto &x = key(*a), &y = key(*b);
+    return x < y || (!(y < x) && a->now.id < b->now.id);
   };
-  std::vector<keyed> rows;
-  rows.reserve(all.size());
-  // What grows with the id, as most does, comes first so: then few of the others take a place.
+  const auto end = all.begin() + static_cast<std::ptrdiff_t>(count);
   if (descending)
-    std::reverse(all.begin(), all.end());
-  constexpr std::size_t ahead = 16;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i + ahead < all.size())
-      for (const auto* line = reinterpret_cast<const char*>(all[i + ahead]->lasting.get());
-           line < reinterpret_cast<const char*>(all[i + ahead]->lasting.get() + 1); line += 64)
-        __builtin_prefetch(line);
-    rows.push_back({key(*all[i]), all[i]->now.id, all[i]});
-  }
-  const auto end = rows.begin() + static_cast<std::ptrdiff_t>(count);
-  if (descending)
-    std::partial_sort(rows.begin(), end, rows.end(), [](const keyed& a, const keyed& b) { return b < a; });
+    std::partial_sort(all.begin(), end, all.end(),
+                      [&](const entry* a, const entry* b) { return before(b, a); });
   else
-    std::partial_sort(rows.begin(), end, rows.end());
-  std::transform(rows.begin(), end, all.begin(), [](const keyed& one) { return one.of; });
+    std::partial_sort(all.begin(), end, all.end(), before);
 }
 
 /// Likewise by an optional: what has no value comes last, what has the same stands by its id, either way.
@@ -218,7 +174,7 @@ void sort_entries(const call& c, listed_entries& all, std::size_t count) {
   const auto by = c.query.first("sortBy");
   const auto key = [&](const auto& of) { first_by(all, count, descending, of); };
   if (by == "SORT_BY_NAME")
-    key([](const entry& x) { return text_key(x.lasting->name); });
+    key([](const entry& x) -> const auto& { return x.lasting->name; });
   else if (by == "SORT_BY_START_TIME")
     key([](const entry& x) { return x.lasting->created; });
   else if (by == "SORT_BY_STATE")
@@ -228,13 +184,13 @@ void sort_entries(const call& c, listed_entries& all, std::size_t count) {
   else if (by == "SORT_BY_PROGRESS")
     key([](const entry& x) { return x.now.progress; });
   else if (by == "SORT_BY_USER")
-    key([](const entry& x) { return text_key(x.lasting->owner); });
+    key([](const entry& x) -> const auto& { return x.lasting->owner; });
   else if (by == "SORT_BY_DESCRIPTION")
-    key([](const entry& x) { return text_key(x.lasting->description); });
+    key([](const entry& x) -> const auto& { return x.lasting->description; });
   else if (by == "SORT_BY_FORKED_FROM")
     key([](const entry& x) { return x.lasting->parent; });
   else if (by == "SORT_BY_RESOURCE_POOL")
-    key([](const entry& x) { return text_key(x.lasting->pool); });
+    key([](const entry& x) -> const auto& { return x.lasting->pool; });
   else if (by == "SORT_BY_PROJECT_ID")
     key([](const entry& x) { return x.now.project; });
   else if (by == "SORT_BY_CHECKPOINT_SIZE")
