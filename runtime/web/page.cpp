@@ -71,6 +71,13 @@ bool is_file(std::string_view path) {
          (path.find('/') == path.npos && path.find('.') != path.npos);
 }
 
+/// The page's first script reads this header, as it cannot read the cookie: who is signed in asks for more at
+/// once. It says so in both cases, as a 304 changes only those stored headers that it has itself.
+response with_signed_in(response x, const call& c) {
+  x.headers.emplace_back("Server-Timing", c.by.user_id != 0 ? "signed-in" : "signed-out");
+  return x;
+}
+
 response from_binary(const call& c) {
   if (!has_assets())
     return page(503, no_page);
@@ -78,7 +85,7 @@ response from_binary(const call& c) {
   auto found = find_asset(path);
   if (!found && !is_file(path))
     found = find_asset("index.html");
-  return found ? sent(c, *found) : page(404, "no such file\n");
+  return found ? with_signed_in(sent(c, *found), c) : page(404, "no such file\n");
 }
 
 const char* type_of(const fs::path& file) {
@@ -103,7 +110,7 @@ response from_folder(const fs::path& dir, const call& c) {
   guard(x);
   x.headers.emplace_back("Cache-Control", "no-store");
   x.body = std::move(**bytes);
-  return x;
+  return with_signed_in(std::move(x), c);
 }
 
 /// Answers without a look into storage: a file of the page has seen no fact.

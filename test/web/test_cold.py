@@ -16,8 +16,8 @@ OPENED = {
     "/experiments/{e}/curves?sel={t}&from=2&to=9": ["/troupe/v1/series?trials={t}&group=validation&metric=loss&x=step&points=2000&from=2&to=9"],
     "/experiments/{e}/search": ["/api/v1/experiments/{e}", "/troupe/v1/experiments/{e}/search"],
     "/trials/{t}": ["/api/v1/trials/{t}", "/troupe/v1/trials/{t}/explain"],
-    "/trials/{t}/logs": ["/troupe/v1/trials/{t}/log?limit=60", "/api/v1/trials/{t}"],
-    "/trials/{t}/logs?line=2": ["/troupe/v1/trials/{t}/log?from=1&limit=60"],
+    "/trials/{t}/logs": ["/troupe/v1/trials/{t}/log?limit=40", "/api/v1/trials/{t}"],
+    "/trials/{t}/logs?line=2": ["/troupe/v1/trials/{t}/log?from=1&limit=40"],
 }
 
 
@@ -44,6 +44,28 @@ def test_each_read_is_asked_for_once_and_before_the_page_is_there(site, opened, 
     tab, asked = opened(fill(path))
     assert asked[0] == "/troupe/v1/session" and len(asked) == len(set(asked)), asked
     assert set(map(fill, OPENED[path])) <= set(asked), asked
+
+
+def test_who_is_signed_in_asks_at_once(site, page):
+    """The server says with the document that one is: nothing waits for the answer about who one is."""
+    tab, asked = page.page.context.new_page(), []
+    tab.on("request", lambda r: asked.append(r.url.removeprefix(site.url())))
+    tab.route("**/troupe/v1/session", lambda route: None)  # never answered
+    tab.goto(site.url() + f"/ui/experiments/{site.search}/trials")
+    tab.wait_for_timeout(500)
+    assert {"/troupe/v1/session", f"/troupe/v1/experiments/{site.search}/trials"} <= set(asked), asked
+
+
+def test_a_document_that_is_kept_does_not_say_who_was_signed_in(site, page):
+    """A 304 has no body, and says anew whether one is."""
+    assert page.go("/experiments").page.context.cookies()
+    says = "performance.getEntriesByType('navigation')[0].serverTiming.map(t => t.name)"
+    assert page.page.evaluate(says) == ["signed-in"]
+    page.page.context.clear_cookies()
+    page.page.goto(site.url() + "/ui/experiments")
+    page.page.wait_for_selector("main[data-page=login]")
+    assert page.page.evaluate(says) == ["signed-out"]
+    page.fine()
 
 
 def test_pages_without_a_chart_do_without_what_draws_charts(site, opened):

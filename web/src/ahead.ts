@@ -86,13 +86,16 @@ function warm(): void {
 /** Who one is. Only who is signed in asks for more: a refusal would stand on the console. */
 const who: Promise<Session> = answer<Session>("/troupe/v1/session");
 let frame: Promise<unknown> | undefined;
-const begun = who.then(
-  (x) => {
-    if (x.user && location.href === opened) frame = begin(location.pathname.slice(3).replace(/\/+$/, "") || "/", read(location.search));
-    warm();
-  },
-  () => undefined,
-);
+function start(signedIn: boolean): void {
+  if (signedIn && location.href === opened) frame = begin(location.pathname.slice(3).replace(/\/+$/, "") || "/", read(location.search));
+  warm();
+}
+
+/** Whether the server has said with the document that one was signed in. Browsers tell scripts so on loopback and over TLS alone: elsewhere
+ *  the answer about who one is comes first. */
+const known = (performance.getEntriesByType("navigation") as PerformanceNavigationTiming[]).some((x) => x.serverTiming?.some((t) => t.name === "signed-in"));
+if (known) start(true);
+const begun: Promise<void> = known ? Promise.resolve() : who.then((x) => start(!!x.user), () => undefined);
 
 /** For at most so many ms: quick answers come before a first frame without them would have been drawn. */
 const framed = (ms: number): Promise<unknown> => Promise.race([frame?.catch(() => undefined), new Promise((go) => setTimeout(go, ms))]);

@@ -38,7 +38,7 @@ export function seriesQuery(metric: string, of: { experiment?: number; trials?: 
 }
 
 /** The first lines of a log that are read: the last ones, or those around one; more than a screen has, and few enough to stand there soon. */
-const logFirst = 60;
+const logFirst = 40;
 /** The line that an address names; "" where it names none. */
 export const lineOf = (text: string): string => (/^[1-9]\d{0,15}$/.test(text) ? text : "");
 export const logQuery = (line: string): { from?: number; limit: number } => ({ ...(line === "" ? {} : { from: Math.max(1, Number(line) - logFirst / 2) }), limit: logFirst });
