@@ -63,15 +63,16 @@ function(troupe_load_late target)
   target_link_options(${target} PRIVATE -Wl,--as-needed)
 endfunction()
 
-set(TROUPE_UNITY OFF CACHE STRING "compile several sources as one: quicker from nothing, slower for one changed file: ON, TESTS (tests alone), OFF")
+option(TROUPE_UNITY "compile several sources as one" OFF)
+set(TROUPE_UNITY_LINES 900 CACHE STRING "of one such group of a library: more is quicker from nothing, less for one changed file")
 
-# troupe_unity(TARGET [TESTS]): has its sources compiled in groups, once the folder's CMakeLists.txt is read (cmake/unity.py says how).
+# troupe_unity(TARGET [LINES]): has its sources compiled in groups, once the folder's CMakeLists.txt is read (cmake/unity.py says how).
 function(troupe_unity target)
-  if(TROUPE_UNITY STREQUAL "ON" OR (TROUPE_UNITY STREQUAL "TESTS" AND "TESTS" IN_LIST ARGN))
-    cmake_language(EVAL CODE "cmake_language(DEFER CALL troupe_unity_now ${target})")
+  if(TROUPE_UNITY)
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL troupe_unity_now ${target} ${ARGN} ${TROUPE_UNITY_LINES})")
   endif()
 endfunction()
-function(troupe_unity_now target)
+function(troupe_unity_now target lines)
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cpp$")
   foreach(source ${sources}) # what has flags of its own, or does not go with others, stays alone
@@ -89,7 +90,7 @@ function(troupe_unity_now target)
   if(many LESS 2)
     return()
   endif()
-  execute_process(COMMAND python3 ${PROJECT_SOURCE_DIR}/cmake/unity.py ${CMAKE_CURRENT_BINARY_DIR}/unity ${target} ${sources}
+  execute_process(COMMAND python3 ${PROJECT_SOURCE_DIR}/cmake/unity.py ${CMAKE_CURRENT_BINARY_DIR}/unity ${target} ${lines} ${sources}
                   OUTPUT_VARIABLE grouped OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   string(REPLACE "\n" ";" grouped "${grouped}")
   get_target_property(all ${target} SOURCES)

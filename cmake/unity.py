@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Writes sources that include several others, so that what those share is compiled once: `unity.py FOLDER TARGET SOURCE...` writes
+"""Writes sources that include several others, so that what those share is compiled once: `unity.py FOLDER TARGET LINES SOURCE...` writes
 FOLDER/TARGET_N.cpp and prints their paths, one a line.
 
 A name that a file declares for itself alone (anonymous namespace, static) and that another file of the group or one of its headers
 uses is renamed by a macro while that file is included; files for which that cannot be done stay apart. What a file declares is read
-off the columns, as the whole tree is formatted by clang-format.
+off the columns, as the whole tree is formatted by clang-format. LINES is the most that a group has, of its sources: the compiler's memory,
+work for each core, and what one changed file costs.
 """
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-MOST_LINES = 3000  # of one group: the compiler's memory, and work for each core
 NOISE = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.S)
 NAME = re.compile(r"(?<![\w])(?!\d)\w+")
 MEMBER = re.compile(r"(?:\.|->|::)\s*(\w+)")
@@ -78,11 +78,11 @@ class Source:
         return None if names & self.members or self.macros & other.uses else names
 
 
-def grouped(sources):
+def grouped(sources, lines):
     groups = []
     for source in sources:
         for group in groups:
-            if sum(x.lines for x in group) + source.lines <= MOST_LINES and not any(
+            if sum(x.lines for x in group) + source.lines <= lines and not any(
                     source.clashes(x) is None or x.clashes(source) is None for x in group):
                 group.append(source)
                 break
@@ -104,7 +104,7 @@ def written(group, number):
 if __name__ == "__main__":
     folder, target = pathlib.Path(sys.argv[1]), sys.argv[2]
     folder.mkdir(parents=True, exist_ok=True)
-    for number, group in enumerate(grouped([Source(x) for x in sys.argv[3:]])):
+    for number, group in enumerate(grouped([Source(x) for x in sys.argv[4:]], int(sys.argv[3]))):
         file, text = folder / f"{target}_{number}.cpp", written(group, number)
         if not file.exists() or file.read_text() != text:
             file.write_text(text)

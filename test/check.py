@@ -137,7 +137,7 @@ def commands():
     """The compile commands of the product's sources in groups (cmake/unity.py), as clang takes them; nothing is built."""
     without = [str(ROOT / x) for x in NOT_FOR_CLANG]
     subprocess.run(["cmake", "-S", ROOT, "-B", FOLDER / "tidy", "-G", "Ninja", "-DCMAKE_CXX_COMPILER=clang++", "-DCMAKE_BUILD_TYPE=Debug",
-                    "-DTROUPE_UNITY=ON", "-DTROUPE_TESTS=OFF", "-DTROUPE_CCACHE=", f"-DTROUPE_UNITY_ALONE={';'.join(without)}", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON",
+                    "-DTROUPE_UNITY=ON", "-DTROUPE_UNITY_LINES=3000", "-DTROUPE_TESTS=OFF", "-DTROUPE_CCACHE=", f"-DTROUPE_UNITY_ALONE={';'.join(without)}", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON",
                     "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"], check=True, stdout=subprocess.DEVNULL)
     return [one for one in json.loads((FOLDER / "tidy/compile_commands.json").read_text()) if one["file"].endswith(".cpp") and one["file"] not in without]
 

@@ -284,12 +284,54 @@ def command(url, token):
     return time.perf_counter() - begun
 
 
+REPORTS = """import time, troupe
+begun, done = time.monotonic(), 0
+while done < 15000:
+    for _ in range(10):
+        done += 1
+        troupe.log({"loss": 1 / done, "accuracy": done / 15000}, step=done)
+    time.sleep(max(0, begun + done / 1000 - time.monotonic()))
+"""
+
+
+def event_files(binary, url, env, root, pid):
+    """Cores that the process of master and agent takes while a trial reports 1,000 times a second: with event files, and without, as a file
+    stands where their folder would be. The trial says itself how fast it reports."""
+    folder = root / "reports"
+    folder.mkdir(exist_ok=True)
+    (folder / "job.py").write_text(REPORTS)
+    (root / "reports.yaml").write_text("name: reports\nentrypoint: python3 job.py\nsearcher: {name: single, metric: loss}\n")
+    cores = []
+    for with_files in (True, False):
+        begun = time.monotonic()
+        made = subprocess.run([binary, "experiment", "create", str(root / "reports.yaml"), str(folder), "--master", url, "-o", "json"], env=env, check=True, capture_output=True)
+        number = json.loads(made.stdout)["id"]
+        time.sleep(4)
+        before = memory_and_processor(pid)[1]
+        time.sleep(9)
+        cores.append((memory_and_processor(pid)[1] - before) / 9)
+        subprocess.run([binary, "experiment", "wait", str(number), "--master", url], env=env, check=True, capture_output=True)
+        assert 14.5 < time.monotonic() - begun < 20, "the trial did not report 1,000 times a second"
+        there = [p for p in (root / "data").rglob("tensorboard") if p.is_dir()]
+        written = [p for p in (root / "data").rglob("*tfevents*") if p.stat().st_size > 0]
+        if with_files:
+            assert len(there) == 1 and written and max(p.stat().st_size for p in written) > 15000 * 50, (there, written)
+            there[0].rename(root / "kept")
+            there[0].write_text("no folder")
+        else:
+            assert there == [] and written == [], written
+    blocked = next((root / "data").rglob("tensorboard"))
+    blocked.unlink()
+    shutil.rmtree(root / "kept")
+    return cores
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--binary", default=str(ROOT / "build/release/troupe"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scp-mib", type=int, default=1024)
-    parser.add_argument("--only", default="http,tasks,idle,scp")
+    parser.add_argument("--only", default="http,tasks,idle,scp,events")
     given = parser.parse_args()
     root = pathlib.Path(tempfile.mkdtemp(prefix="proxy-", dir="/var/tmp"))
     env = {**os.environ, "HOME": str(root)}
@@ -369,6 +411,10 @@ def main():
             for (name, pid), (kib, cores, quiet) in zip(pids.items(), idle(pids.values(), proxied, headers)):
                 words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
                 print(f"4,000 idle WebSockets, {name:10} {kib:8.1f} KiB each {cores:8.3f} cores, {quiet:8.3f} without  {b' '.join(words[:2]).decode()[-60:]}", flush=True)
+        if "events" in given.only:
+            for _ in range(given.rounds):
+                files, none = event_files(given.binary, url, env, root, up.pid)
+                note("1,000 reports/s, event files", none * 100, files * 100, "% core", "cores")
         if with_ssh and "scp" in given.only:
             size = given.scp_mib << 20
             with open(root / "large", "wb") as f:
@@ -383,7 +429,7 @@ def main():
                 note("scp by the stock tunnel", direct, scp(root, str(root / "client"), ssh_port, theirs, size) / 1e6, "MB/s", "rate")
         for what, rows in seen.items():
             direct, proxied = statistics.median(r[0] for r in rows), statistics.median(r[1] for r in rows)
-            better = {"time": f"{proxied / direct:.2f} times", "rate": f"{proxied / direct:.2f} of it", "added": f"{(proxied - direct) / 1000:.3f} ms more"}[rows[0][3]]
+            better = {"time": f"{proxied / direct:.2f} times", "rate": f"{proxied / direct:.2f} of it", "added": f"{(proxied - direct) / 1000:.3f} ms more", "cores": f"{proxied - direct:.2f} more"}[rows[0][3]]
             print(f"{what:36} direct {direct:10.1f} {rows[0][2]:5} proxy {proxied:10.1f} {rows[0][2]:5} {better}", flush=True)
     finally:
         up.terminate()

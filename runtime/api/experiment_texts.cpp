@@ -67,17 +67,30 @@ result<std::vector<experiment_texts::entry>> experiment_texts::all(const storage
   return out;
 }
 
-result<std::shared_ptr<const std::vector<experiment_texts::entry>>>
-experiment_texts::kept(const storage::reader& everything) {
+const std::string& experiment_texts::text_of(const entry& of, text which) {
+  const auto& face = *of.lasting;
+  return which == text::name          ? face.name
+         : which == text::owner       ? face.owner
+         : which == text::description ? face.description
+                                      : face.pool;
+}
+
+result<experiment_texts::listing> experiment_texts::kept(const storage::reader& everything,
+                                                         std::optional<text> sorted_by) {
   const auto* watch = dynamic_cast<const storage::standing_watch*>(&everything);
   if (!watch) {
     auto rows = all(everything);
     if (!rows)
       return rows.error();
-    return std::make_shared<const std::vector<entry>>(std::move(*rows));
+    return listing{std::make_shared<const std::vector<entry>>(std::move(*rows)), nullptr};
   }
+  const auto forget_orders = [this] {
+    for (auto& order : orders_)
+      order.forget();
+  };
   std::lock_guard lock{mutex_};
   if (of_ != &everything) {
+    forget_orders();
     entries_ = std::make_shared<std::vector<entry>>();
     of_ = &everything;
     version_ = 0;
@@ -98,19 +111,29 @@ experiment_texts::kept(const storage::reader& everything) {
         return one.error(); // all of `changed` comes again
       if (!one)
         now.project = {}; // deleted since
-      else if (there)
+      else if (there) {
         at->lasting = (*one)->lasting;
-      else
+        for (auto& order : orders_)
+          order.changed(static_cast<std::size_t>(at - entries_->begin()));
+      } else {
+        if (at != entries_->end())
+          forget_orders();
         at = entries_->insert(at, {now, (*one)->lasting});
+      }
     }
     if (at != entries_->end() && at->now.id == now.id)
       at->now = now;
     some_gone = some_gone || !now.project;
   }
-  if (some_gone)
-    std::erase_if(*entries_, [](const entry& x) { return !x.now.project; });
+  if (some_gone && std::erase_if(*entries_, [](const entry& x) { return !x.now.project; }) > 0)
+    forget_orders();
   version_ = news->version;
-  return std::shared_ptr<const std::vector<entry>>(entries_);
+  listing out{entries_, nullptr};
+  if (sorted_by)
+    out.ranks = orders_[static_cast<std::size_t>(*sorted_by)].of(
+      entries_->size(),
+      [&](std::size_t row) -> const std::string& { return text_of((*entries_)[row], *sorted_by); });
+  return out;
 }
 
 result<void> experiment_texts::write(const entry& of, const storage::reader& storage, const accounts& users,

@@ -3,7 +3,10 @@
 // right after a new fact costs the one that the fact was about. Thread-safe.
 
 #include "runtime/api/place_shapes.hpp"
+#include "runtime/api/text_order.hpp"
 #include "storage/journal.hpp"
+
+#include <array>
 
 namespace troupe::api {
 
@@ -22,9 +25,17 @@ public:
   };
   /// Every experiment that this reader shows, in the order of their ids.
   result<std::vector<entry>> all(const storage::reader& storage);
+  /// The texts that a list is sorted by.
+  enum class text { name, owner, description, pool };
+  static const std::string& text_of(const entry& of, text which);
+
+  struct listing {
+    std::shared_ptr<const std::vector<entry>> rows;
+    text_order::ranks ranks; ///< by the text that was asked for; null: compare the texts
+  };
   /// The same of a reader that shows everything: kept, where it is a `storage::standing_watch`, so that a
   /// list costs what has changed since the last one.
-  result<std::shared_ptr<const std::vector<entry>>> kept(const storage::reader& everything);
+  result<listing> kept(const storage::reader& everything, std::optional<text> sorted_by);
   /// Appends the JSON of `experiment_shape` for that standing to `out`.
   result<void> write(const entry& of, const storage::reader& storage, const accounts& users,
                      const place_book& places, std::string& out);
@@ -45,6 +56,7 @@ private:
 
   std::mutex mutex_;
   std::shared_ptr<std::vector<entry>> entries_; ///< of `of_`, at `version_`; changed where nobody else has it
+  std::array<text_order, 4> orders_;            ///< of `entries_`, by `text`
   const storage::reader* of_ = nullptr;
   std::uint64_t version_ = 0;
   std::map<experiment_id, known> known_;

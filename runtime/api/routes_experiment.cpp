@@ -169,12 +169,29 @@ void first_by_optional(listed_entries& all, std::size_t count, bool descending, 
                     });
 }
 
-void sort_entries(const call& c, listed_entries& all, std::size_t count) {
+std::optional<experiment_texts::text> text_to_sort_by(const call& c) {
+  using enum experiment_texts::text;
+  const auto by = c.query.first("sortBy");
+  if (by == "SORT_BY_NAME")
+    return name;
+  if (by == "SORT_BY_USER")
+    return owner;
+  if (by == "SORT_BY_DESCRIPTION")
+    return description;
+  if (by == "SORT_BY_RESOURCE_POOL")
+    return pool;
+  return std::nullopt;
+}
+
+void sort_entries(const call& c, const experiment_texts::listing& of, listed_entries& all,
+                  std::size_t count) {
   const bool descending = is_descending(c.query);
   const auto by = c.query.first("sortBy");
   const auto key = [&](const auto& of) { first_by(all, count, descending, of); };
-  if (by == "SORT_BY_NAME")
-    key([](const entry& x) -> const auto& { return x.lasting->name; });
+  if (const auto text = text_to_sort_by(c); text && of.ranks)
+    key([&](const entry& x) { return (*of.ranks)[static_cast<std::size_t>(&x - of.rows->data())]; });
+  else if (text)
+    key([&](const entry& x) -> const auto& { return experiment_texts::text_of(x, *text); });
   else if (by == "SORT_BY_START_TIME")
     key([](const entry& x) { return x.lasting->created; });
   else if (by == "SORT_BY_STATE")
@@ -183,14 +200,8 @@ void sort_entries(const call& c, listed_entries& all, std::size_t count) {
     key([](const entry& x) { return x.now.num_trials; });
   else if (by == "SORT_BY_PROGRESS")
     key([](const entry& x) { return x.now.progress; });
-  else if (by == "SORT_BY_USER")
-    key([](const entry& x) -> const auto& { return x.lasting->owner; });
-  else if (by == "SORT_BY_DESCRIPTION")
-    key([](const entry& x) -> const auto& { return x.lasting->description; });
   else if (by == "SORT_BY_FORKED_FROM")
     key([](const entry& x) { return x.lasting->parent; });
-  else if (by == "SORT_BY_RESOURCE_POOL")
-    key([](const entry& x) -> const auto& { return x.lasting->pool; });
   else if (by == "SORT_BY_PROJECT_ID")
     key([](const entry& x) { return x.now.project; });
   else if (by == "SORT_BY_CHECKPOINT_SIZE")
@@ -214,7 +225,7 @@ result<response> list(const call& c) {
   if (auto fine = check_query(c.query); !fine)
     return fine.error();
   const auto& everything = *(c.parts->all ? *c.parts->all : *c.parts).storage;
-  const auto kept = c.parts->texts->kept(everything);
+  const auto kept = c.parts->texts->kept(everything, text_to_sort_by(c));
   if (!kept)
     return kept.error();
   auto places = place_book::read(*c.parts->storage);
@@ -223,13 +234,13 @@ result<response> list(const call& c) {
   listed_entries found;
   const list_filter filter(c);
   const shown_places shown(*c.parts->storage);
-  for (const auto& one : **kept)
+  for (const auto& one : *kept->rows)
     if (shown.have(one.now) && filter.takes(one, *places))
       found.push_back(&one);
   auto part = page_of(c.query, found.size(), 100);
   if (!part)
     return part.error();
-  sort_entries(c, found, part->last);
+  sort_entries(c, *kept, found, part->last);
   response out;
   out.body = "{\"experiments\":[";
   for (auto i = part->first; i < part->last; ++i) {

@@ -45,14 +45,8 @@ struct seen_parts {
                                                                        all.tokens,
                                                                        whole} {}
 };
-std::shared_ptr<const services> seen_by(const std::shared_ptr<const services>& all, const identity& by) {
-  const bool nobody = !by.user_id && !by.is_task(); // on a route that is open
-  if (nobody || !(by.roles || all->strict_queue))
-    return all;
-  viewer asks{by.roles ? all->roles : nullptr, {by.user_id}, {}, {}};
-  if (by.is_task())
-    asks.experiment = by.experiment, asks.task = by.allocation.task;
-  auto both = std::make_shared<const seen_parts>(all, asks);
+std::shared_ptr<const services> made_for(const std::shared_ptr<const services>& all, viewer by) {
+  auto both = std::make_shared<const seen_parts>(all, by);
   return {both, &both->parts};
 }
 
@@ -104,6 +98,25 @@ bool is_open(const route& row) {
 service::service(services parts, std::vector<route> more)
     : parts_(std::make_shared<const services>(with_memory(std::move(parts)))),
       router_(joined(all_routes(), std::move(more))) {}
+
+/// Rights are looked up at each use, so what was made for a user holds while the user is there.
+std::shared_ptr<const services> service::seen_by(const identity& by) const {
+  const bool nobody = !by.user_id && !by.is_task(); // on a route that is open
+  if (nobody || !(by.roles || parts_->strict_queue))
+    return parts_;
+  viewer asks{by.roles ? parts_->roles : nullptr, {by.user_id}, {}, {}};
+  if (by.is_task()) {
+    asks.experiment = by.experiment, asks.task = by.allocation.task;
+    return made_for(parts_, asks);
+  }
+  const auto key = std::pair{by.user_id, bool(by.roles)};
+  std::lock_guard lock{seen_mutex_};
+  if (const auto known = seen_.find(key); known != seen_.end())
+    return known->second;
+  if (seen_.size() >= most_seen)
+    seen_.clear();
+  return seen_.emplace(key, made_for(parts_, asks)).first->second;
+}
 
 result<identity> service::task(allocation_id id) const {
   const error over{errc::unauthorized, "the allocation of this token has ended"};
@@ -201,7 +214,7 @@ std::variant<admission, response> service::admit(request_head head, const identi
   if (is_open(*in.at)) { // who calls is of interest, and decides nothing
     if (auto by = known ? result<identity>{*known} : who(shown.token, c.now); by) {
       c.by = std::move(*by);
-      c.parts = seen_by(parts_, c.by);
+      c.parts = seen_by(c.by);
     }
   } else {
     auto by = known ? result<identity>{*known} : who(shown.token, c.now);
@@ -211,7 +224,7 @@ std::variant<admission, response> service::admit(request_head head, const identi
       if (auto fine = comes_from_own_page(c.headers, parts_->browsers.tls); !fine)
         return failure(fine.error());
     c.by = std::move(*by);
-    c.parts = seen_by(parts_, c.by);
+    c.parts = seen_by(c.by);
     if (auto fine = may(*in.at, c); !fine)
       return failure(fine.error());
   }

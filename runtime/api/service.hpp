@@ -4,6 +4,9 @@
 #include "runtime/api/answer_cache.hpp"
 #include "runtime/api/router.hpp"
 
+#include <map>
+#include <mutex>
+
 namespace troupe::api {
 
 struct request_head {
@@ -41,10 +44,14 @@ public:
 private:
   result<identity> who(std::string_view token, time_point now) const;
   result<identity> task(allocation_id id) const;
+  std::shared_ptr<const services> seen_by(const identity& by) const;
   void run_kept(const admission& let_in, const reply& back) const;
 
   std::shared_ptr<const services> parts_;
   router router_;
+  static constexpr std::size_t most_seen = 1024;
+  mutable std::mutex seen_mutex_;
+  mutable std::map<std::pair<std::uint64_t, bool>, std::shared_ptr<const services>> seen_; ///< by user
   const std::shared_ptr<answer_cache> kept_ = std::make_shared<answer_cache>();
 };
 

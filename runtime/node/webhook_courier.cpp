@@ -16,6 +16,8 @@
 #include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace troupe::node {
 namespace {
@@ -208,6 +210,8 @@ struct webhook_courier::inside {
     for (auto& [easy, one] : open)
       curl_multi_remove_handle(multi, easy);
     open.clear();
+    for (auto* easy : idle)
+      curl_easy_cleanup(easy);
     curl_multi_cleanup(multi);
   }
 
@@ -234,7 +238,12 @@ struct webhook_courier::inside {
     auto& t = *made;
     t.of = std::move(one);
     t.targets = &how.targets;
-    t.easy = curl_easy_init();
+    if (idle.empty()) {
+      t.easy = curl_easy_init();
+    } else {
+      t.easy = idle.back();
+      idle.pop_back();
+    }
     if (!t.easy)
       return t.of.done({t.of.what.id, false, false, "libcurl cannot be used"});
     const auto& what = t.of.what;
@@ -292,6 +301,10 @@ struct webhook_courier::inside {
       told.why = *t.fault ? std::string(t.fault) : curl_easy_strerror(code);
     }
     auto done = std::move(t.of.done);
+    if (idle.size() < most_idle) {
+      curl_easy_reset(easy);
+      idle.push_back(std::exchange(t.easy, nullptr));
+    }
     node = {};
     done(std::move(told));
   }
@@ -302,6 +315,8 @@ struct webhook_courier::inside {
   bool ending = false;
   CURLM* multi = nullptr;
   std::map<CURL*, std::unique_ptr<transfer>> open; ///< of the thread alone
+  static constexpr std::size_t most_idle = 16;     ///< each keeps its buffers
+  std::vector<CURL*> idle;                         ///< of the thread alone
   std::thread thread;
 };
 

@@ -1,7 +1,7 @@
 """Four agents of 8 slots, each in a network namespace of its own, under faults by seed: kill -9 of the master, of agents and of tasks, links that
 are cut both ways and one way, agents that stand still, a full disk of the master. Searches go on in two pools meanwhile.
 
-TROUPE_TEST_SEED chooses the faults, TROUPE_CHAOS_FAULTS how many there are (20)."""
+TROUPE_TEST_SEED chooses the faults, TROUPE_CHAOS_FAULTS how many there are (20; 200 in a long run)."""
 
 import collections
 import json
@@ -267,7 +267,7 @@ def lab(tmp_path):
 
 
 def test_faults_by_seed_cost_no_run_and_no_report(lab):
-    seed = int(os.environ.get("TROUPE_TEST_SEED", random.randrange(1 << 30)))
+    seed = int(os.environ.get("TROUPE_TEST_SEED", 7))
     print("seed", seed)
     chance = random.Random(seed)
     lab.start_master()
@@ -280,11 +280,26 @@ def test_faults_by_seed_cost_no_run_and_no_report(lab):
         lab.start_agent(n)
     wait_for(lambda: lab.json("status")["slots"]["total"] == 32, 40)
     _, job = lab.prepare(1, 0.2)
-    ids = {}
     for name, (searcher, resources) in WORK.items():
-        file = lab.root / f"{name}.yaml"
-        file.write_text(CONFIG.format(name=name, searcher=searcher, resources=resources, root=lab.root, epoch_s=0.3))
-        ids[name] = lab.json("experiment", "create", str(file), job)["id"]
+        (lab.root / f"{name}.yaml").write_text(CONFIG.format(name=name, searcher=searcher, resources=resources, root=lab.root, epoch_s=0.3))
+    newest, all_ids = {}, []
+
+    def keep_busy():
+        """What has ended is begun again, so that faults meet work; where the master does not answer, the next time."""
+        said = lab.cli("experiment", "list", "-o", "json", check=False)
+        if said.returncode != 0:
+            return
+        states = {row["id"]: row["state"] for row in json.loads(said.stdout)}
+        for name in WORK:
+            if name in newest and "COMPLETED" not in states.get(newest[name], ""):
+                continue
+            made = lab.cli("experiment", "create", str(lab.root / f"{name}.yaml"), job, "-o", "json", check=False)
+            if made.returncode == 0:
+                newest[name] = json.loads(made.stdout)["id"]
+                all_ids.append(newest[name])
+
+    keep_busy()
+    assert len(newest) == len(WORK)
     faults = [lab.master_dies, lab.agent_dies, lab.task_dies, lab.link_cut, lab.agent_stands_still, lab.disk_is_full]
     for number in range(FAULTS):
         time.sleep(chance.uniform(0.1, 1.5))
@@ -292,11 +307,12 @@ def test_faults_by_seed_cost_no_run_and_no_report(lab):
         print(f"{number}: {fault.__name__}", flush=True)
         fault(chance)
         lab.check()
-    for name, one in ids.items():
-        assert lab.wait_end(one, 300) == "COMPLETED", name
+        keep_busy()
+    for one in all_ids:
+        assert lab.wait_end(one, 300) == "COMPLETED", one
     lab.check()
     restarts = 0
-    for name, one in ids.items():
+    for one in all_ids:
         rows = lab.trials(one)
         restarts += sum(row.get("restarts", 0) for row in rows)
         stored = {row["id"]: lab.json("trial", "metrics", str(row["id"])) for row in rows}

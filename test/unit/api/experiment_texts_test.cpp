@@ -140,6 +140,7 @@ TEST(ExperimentTexts, FollowWhatChangesAsIfAllWereReadAgain) {
   watched_reader reader;
   experiment_texts texts;
   std::mt19937 random(7);
+  using texts_by = experiment_texts::text;
   std::vector<std::shared_ptr<const std::vector<experiment_texts::entry>>> others; // lists that are under way
   for (int step = 0; step < 400; ++step) {
     for (int changes = static_cast<int>(random() % 4); changes > 0; --changes) {
@@ -148,7 +149,7 @@ TEST(ExperimentTexts, FollowWhatChangesAsIfAllWereReadAgain) {
       if (random() % 5 == 0) {
         reader.experiment_rows.erase(id);
       } else if (random() % 3 == 0) {
-        row.name = "name " + std::to_string(step);
+        row.name = "name " + std::to_string(random() % 9); // several have the same
         ++row.edits;
       } else {
         row.progress = 1.0 / (step + 1);
@@ -156,21 +157,62 @@ TEST(ExperimentTexts, FollowWhatChangesAsIfAllWereReadAgain) {
       if (auto at = reader.experiment_rows.find(id); at != reader.experiment_rows.end())
         at->second.id = {id};
     }
-    const auto kept = texts.kept(reader);
+    // By name in every other list alone: what changes in between counts as well.
+    const auto kept = texts.kept(reader, step % 2 ? std::optional(texts_by::name) : std::nullopt);
     const auto all = texts.all(reader);
     ASSERT_TRUE(kept && all);
-    ASSERT_EQ((*kept)->size(), all->size()) << step;
+    ASSERT_EQ(kept->rows->size(), all->size()) << step;
     for (std::size_t i = 0; i < all->size(); ++i) {
-      EXPECT_EQ((**kept)[i].now, (*all)[i].now) << step;
-      EXPECT_EQ((**kept)[i].lasting->name, (*all)[i].lasting->name) << step;
+      EXPECT_EQ((*kept->rows)[i].now, (*all)[i].now) << step;
+      EXPECT_EQ((*kept->rows)[i].lasting->name, (*all)[i].lasting->name) << step;
+      const auto lesser = std::count_if(
+        all->begin(), all->end(), [&](const auto& x) { return x.lasting->name < (*all)[i].lasting->name; });
+      EXPECT_TRUE(!kept->ranks || (*kept->ranks)[i] == lesser) << step;
     }
-    others.push_back(*kept);
+    EXPECT_EQ(bool(kept->ranks), step % 2 == 1);
+    others.push_back(kept->rows);
     const auto before = others.front()->size();
     if (random() % 3 == 0)
       others.clear();
     else
       EXPECT_EQ(others.front()->size(), before) << "who has one keeps it as it was";
   }
+}
+
+TEST(TextOrder, CostsWhatHasChanged) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 1000; ++i)
+    texts.push_back("text " + std::to_string(i * 7 % 1000));
+  std::size_t looks = 0;
+  text_order order;
+  const auto ranks = [&] {
+    looks = 0;
+    return *order.of(texts.size(),
+                     [&](std::size_t row) -> const std::string& { return ++looks, texts[row]; });
+  };
+  const auto fine = [&] {
+    const auto found = ranks();
+    for (std::size_t i = 0; i < texts.size(); i += 37)
+      EXPECT_EQ(found[i],
+                std::count_if(texts.begin(), texts.end(), [&](const auto& x) { return x < texts[i]; }));
+    return looks;
+  };
+  EXPECT_GT(fine(), 5000u);
+  EXPECT_EQ(fine(), 0u);
+  texts[500] = texts[37];
+  order.changed(500);
+  texts.push_back("text");
+  const auto of_two = fine();
+  EXPECT_GT(of_two, 0u);
+  EXPECT_LT(of_two, 100u);
+  texts.resize(texts.size() - 1);
+  order.forget();
+  EXPECT_GT(fine(), 5000u);
+  for (std::size_t i = 0; i < 600; ++i) { // many at once
+    texts[i] = "other " + std::to_string(i % 17);
+    order.changed(i);
+  }
+  EXPECT_GT(fine(), 5000u);
 }
 
 } // namespace
