@@ -2,6 +2,7 @@
 #include "runtime/cli/interrupt.hpp"
 #include "runtime/cli/verbs.hpp"
 #include "runtime/client/event_stream.hpp"
+#include "runtime/client/whole_lines.hpp"
 
 #include <list>
 #include <ostream>
@@ -117,11 +118,11 @@ struct live_log {
   bool read(log_printer& printer) {
     auto more = stream->read(bytes, std::chrono::milliseconds(0));
     if (stream->status() == 200)
-      for (auto end = bytes.find('\n'); end != std::string::npos; end = bytes.find('\n')) {
-        if (auto line = parse_json(std::string_view(bytes).substr(0, end)))
+      client::take_whole_lines(bytes, false, [&](std::string_view text) {
+        if (auto line = parse_json(text))
           printer.take(*line);
-        bytes.erase(0, end + 1);
-      }
+        return true;
+      });
     return more && *more;
   }
 };

@@ -1,5 +1,7 @@
 #include "runtime/client/server.hpp"
 
+#include "runtime/client/whole_lines.hpp"
+
 namespace troupe::client {
 namespace {
 
@@ -276,21 +278,23 @@ result<void> server::lines(const std::string& path, const query& with, bool foll
         refused = true;
         continue;
       }
-      for (auto end = bytes.find('\n'); end != std::string::npos || (!open && !bytes.empty());
-           end = bytes.find('\n')) {
-        auto line = bytes.substr(0, end);
-        bytes.erase(0, end == std::string::npos ? end : end + 1);
+      result<void> fine;
+      bool goes_on = true;
+      take_whole_lines(bytes, !open, [&](std::string_view line) {
         if (line.empty())
-          continue;
+          return true;
         auto one = parse_json(line);
         if (!one)
-          return error{errc::unreachable,
+          fine = error{errc::unreachable,
                        where_.url + " does not answer like a Troupe server ('" + short_text(line) + "')"};
-        if (one->is_object() && one->contains("error"))
-          return error{errc::internal, text_in((*one)["error"], "message")};
-        if (!each(*std::move(one)))
-          return {};
-      }
+        else if (one->is_object() && one->contains("error"))
+          fine = error{errc::internal, text_in((*one)["error"], "message")};
+        else
+          goes_on = each(*std::move(one));
+        return goes_on && fine;
+      });
+      if (!fine || !goes_on)
+        return fine;
     }
     if (!refused)
       return {};
