@@ -249,6 +249,8 @@ def test_bad_input_starts_nothing(cluster):
         ("/api/v1/tensorboards", {}, 400, "must set experiment"),
         ("/api/v1/tensorboards", {"filters": {"name": "nothing has this name"}}, 400, "no experiments found"),
         ("/api/v1/tensorboards", {"trialIds": [77]}, 404, "77"),
+        ("/api/v1/tensorboards", {"experimentIds": [-1]}, 400, "experimentIds"),
+        ("/api/v1/tensorboards", {"trialIds": ["x"]}, 400, "trialIds"),
         ("/api/v1/tensorboards", {"experimentIds": [77]}, 404, "77"),
         ("/api/v1/generic-tasks", {"config": "", "contextDirectory": []}, 400, "No config file"),
         ("/api/v1/generic-tasks", {"config": "", "contextDirectory": [], "forkedFrom": "5e20"}, 404, "5e20"),
