@@ -172,6 +172,20 @@ def test_a_hostile_page_reaches_nothing(site, context, viewer):
     assert viewer.evaluate("fetch('/api/v1/me').then(r => r.text())") != "taken"
 
 
+@pytest.mark.parametrize("path", ["/det/interactive/{}/jupyter-lab/name/pool/wait", "/proxy/{}/here?x=1"], ids=["of the stock client", "of the service"])
+def test_who_is_not_logged_in_comes_to_the_page_after_the_login(site, context, path):
+    task = Task(site, "later-" + path.split("/")[1])
+    tab = context.new_page()
+    tab.goto(site.url() + path.format(task.id))
+    tab.wait_for_selector("main[data-page=login]")
+    tab.get_by_label("Username").fill("admin")
+    tab.get_by_role("button", name="Sign in").click()
+    tab.wait_for_selector("#here")
+    there = urllib.parse.urlsplit(tab.url)
+    assert there.hostname == f"{task.id}.localhost" and "troupe_code" not in there.query
+    assert (there.path, there.query) == ((f"/proxy/{task.id}/here", "x=1") if "here" in path else (f"/proxy/{task.id}/", ""))
+
+
 def test_logging_out_ends_the_view(site, context, viewer):
     task = Task(site, "seen")
     page = opened(context, site, task)
