@@ -308,7 +308,7 @@ def test_bodies_go_both_ways_in_pieces(cluster):
 def test_a_service_that_ends_is_an_answer_and_one_that_is_not_there_another(cluster):
     assert cluster.ask(f"/proxy/{cluster.task}/hang-up", cluster.bearer)[0] == 502
     status, answered, body = cluster.ask(f"/proxy/{cluster.task}:{cluster.ports['dead']}/", cluster.bearer)
-    assert status == 503 and answered["Retry-After"] == "2" and b"refused" in body
+    assert status == 503 and answered["Retry-After"] == "2" and b"the service does not answer: port " in body
     assert cluster.ask(f"/proxy/{cluster.task}/", cluster.bearer)[0] == 200
 
 
