@@ -41,7 +41,9 @@ std::vector<task_id> below(const task_parents& parents, const std::vector<task_i
 std::optional<error> refuses_pause(const tree_member& x, const std::string& name_of_it) {
   if (x.no_pause == 1)
     return error{errc::invalid, "cannot pause task " + name_of_it + ": it was made with noPause"};
-  if (x.id.kind() != task_kind::generic || x.state != task_state::active)
+  if (x.id.kind() != task_kind::generic)
+    return error{errc::invalid, "cannot pause task " + name_of_it + ": only generic tasks are paused"};
+  if (x.state != task_state::active)
     return cannot("pause", x, name_of_it);
   return std::nullopt;
 }

@@ -197,7 +197,8 @@ std::vector<task_file> account_files(allocation_id id, const task_launch& launch
                          : task_account{around.account.uid, around.account.gid, around.account.user, ""};
   const auto found = known(x);
   // In front of the host's lines, so that its name and its number lead to each other.
-  if (!found || (logins && ends_logins(found->shell)))
+  const bool own_line = !found || (logins && ends_logins(found->shell));
+  if (own_line)
     out.push_back({"etc/passwd",
                    x.user + ":x:" + std::to_string(x.uid) + ":" + std::to_string(x.gid) + "::" + home_of(x) +
                      ":" + around.shell + "\n" + text_of("/etc/passwd"),
@@ -211,11 +212,12 @@ std::vector<task_file> account_files(allocation_id id, const task_launch& launch
                    (group_known ? "" : x.group + ":x:" + std::to_string(x.gid) + ":\n") +
                      (own_terminals ? without_group("tty") : text_of("/etc/group")),
                    0644});
-  if (logins && x.uid == 0) {
-    if (root_is_locked())
-      out.push_back({"etc/shadow", "root:*:::::::\n", 0600});
+  // Only root's sshd reads the host's list of passwords. Every other one asks the next source of
+  // nsswitch.conf, and that of systemd calls "nobody" locked.
+  if (logins && (x.uid == 0 ? root_is_locked() : own_line))
+    out.push_back({"etc/shadow", x.user + ":*:::::::\n", 0600});
+  if (logins && x.uid == 0)
     out.push_back({"sshd/empty", ""}); // root's sshd wants the folder, which the host may not have
-  }
   return out;
 }
 

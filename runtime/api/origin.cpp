@@ -70,6 +70,11 @@ result<void> is_not_from_elsewhere(const request_headers& h, bool tls) {
   return said_nothing || h.fetch_site == "none" ? result<void>{} : comes_from_own_page(h, tls);
 }
 
+bool asks_for_page(const request_headers& headers) {
+  return headers.accept.find("text/html") != headers.accept.npos && headers.authorization.empty() &&
+         headers.user_token.empty() && headers.allocation_token.empty();
+}
+
 result<void> host_is_ours(const request_headers& h, const browser_rules& rules) {
   if (!rules.loopback || h.host.empty())
     return {};

@@ -37,6 +37,10 @@ result<void> comes_from_own_page(const request_headers& headers, bool tls);
 /// nothing.
 result<void> is_not_from_elsewhere(const request_headers& headers, bool tls);
 
+/// Whether a person's browser goes to a page: who asks for HTML and shows no credential in a header. Browsers
+/// send no Sec-Fetch-* over plain HTTP, unless to loopback.
+bool asks_for_page(const request_headers& headers);
+
 /// errc::denied where the server is reachable on loopback alone and the Host is none of its names: then a
 /// foreign name was made to point here (DNS rebinding).
 result<void> host_is_ours(const request_headers& headers, const browser_rules& rules);

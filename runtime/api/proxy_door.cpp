@@ -122,8 +122,9 @@ public:
 
   std::variant<proxied, response> run() {
     const auto mode = proxy::first_of(all_, "sec-fetch-mode");
-    knock_.browser = !mode.empty();
-    knock_.navigates = mode == "navigate";
+    const bool plainly = mode.empty() && by_.upgrade.empty() && asks_for_page(head_.headers);
+    knock_.browser = !mode.empty() || plainly;
+    knock_.navigates = mode == "navigate" || plainly;
     auto path = proxy::parse_service_path(head_.target);
     if (!path)
       return refused(path.error(), knock_.navigates);
@@ -169,12 +170,15 @@ private:
     const auto own_origin = (by_.tls ? "https://" : "http://") + head_.headers.host;
     knock_.from_elsewhere = site.empty() ? !head_.headers.origin.empty() && head_.headers.origin != own_origin
                                          : site != "same-origin" && site != "none";
-    knock_.navigates = knock_.navigates && proxy::first_of(all_, "sec-fetch-dest") == "document";
+    const auto wanted = proxy::first_of(all_, "sec-fetch-dest");
+    knock_.navigates = knock_.navigates && (wanted.empty() || wanted == "document");
     knock_.safe = (head_.method == "GET" || head_.method == "HEAD") && by_.upgrade.empty();
     knock_.anyone = at_.service.unauthenticated;
     knock_.header = bool(by_header_);
     knock_.query = bool(by_query_);
     knock_.page_cookie = bool(by_cookie_);
+    if (knock_.at == proxy::place::own_page && knock_.page_cookie)
+      knock_.browser = true; // nobody else has one
     // Only where it decides: a code is good once.
     if (code.found && knock_.at == proxy::place::own_page && knock_.safe)
       if (auto stands_for = parts_.proxy->take_code(at_.service.id, code.value, now_)) {
@@ -260,8 +264,10 @@ private:
     case opening::send_back:
       return send_back();
     case opening::log_in:
-      return see_other("/ui/login?next=" +
-                       url_escaped("/det/interactive/" + at_.service.id + "/" + rest_of_path()));
+      // Who is logged in, and may not see it, would be led back here again and again.
+      if (const auto& by = by_api_cookie_; !by.token.empty() && by.by.error().code != errc::unauthorized)
+        return seen_from_outside(by.by.error());
+      return send_to_login(path_and_query(path_.path, clean_query_));
     case opening::foreign:
       return refused({errc::denied, knock_.at == proxy::place::api
                                       ? "a page does not show a task's service from the API's own address"
@@ -276,13 +282,9 @@ private:
 
   /// A service that one may not see is not there.
   response seen_from_outside(const error& why) const {
-    return failure(why.code == errc::denied ? error{errc::not_found, "service not found: " + path_.service}
-                                            : why);
-  }
-
-  std::string rest_of_path() const {
-    const auto slash = path_.path.find('/', std::string_view("/proxy/").size());
-    return slash == std::string::npos ? "" : path_.path.substr(slash + 1);
+    return refused(why.code == errc::denied ? error{errc::not_found, "service not found: " + path_.service}
+                                            : why,
+                   knock_.navigates);
   }
 
   /// The API's server is where the page's port is, unless a domain says otherwise.
@@ -415,6 +417,8 @@ response send_to_page(const services& parts, const std::string& service, const s
   const auto code = parts.proxy->make_code(service, token, now);
   return see_other(*origin + path + (path.find('?') == path.npos ? "?" : "&") + code_name + "=" + code);
 }
+
+response send_to_login(const std::string& page) { return see_other("/ui/login?next=" + url_escaped(page)); }
 
 response service_fault(const error& why, bool as_page) {
   const bool later = why.code == errc::busy || why.code == errc::timeout;

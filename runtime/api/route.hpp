@@ -103,6 +103,7 @@ struct route {
   std::chrono::seconds patience{60}; ///< time until the answer; then 504
   bool slow = false;                 ///< takes long on a processor: not on a thread that serves connections
   bool asks_again = false;           ///< the handler asks for the right, on the thing that the body names
+  bool leads_to_login = false; ///< who is not logged in and goes there with a browser is asked to log in
   bool from_facts =
     false; ///< the answer depends on committed facts alone, so that it may be kept until the next
 };
@@ -112,6 +113,12 @@ inline constexpr std::size_t large_body = 126u << 20;
 /// The row with what its handler asks again; see there.
 inline route asks_again(route row) {
   row.asks_again = true;
+  return row;
+}
+
+/// The row of a page that people go to with a browser.
+inline route leads_to_login(route row) {
+  row.leads_to_login = true;
   return row;
 }
 

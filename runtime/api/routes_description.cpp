@@ -184,18 +184,6 @@ result<value> labels_in_use(const call& c) {
 
 constexpr std::size_t most_at_once = 10'000;
 
-/// The numbers under `key`, each above 0.
-std::vector<std::uint64_t> ids_under(fields& f, const char* key) {
-  std::vector<std::uint64_t> out;
-  for (const auto& one : f.list(key)) {
-    const auto text = one.is_string() ? one.get<std::string>() : one.dump();
-    out.push_back(parse_id<experiment_id>(text).value);
-    if (!out.back())
-      f.fault(key, "has to be a list of numbers above 0, and has " + text.substr(0, 50));
-  }
-  return out;
-}
-
 /// The words under `key`.
 std::vector<std::string> words_under(fields& f, const char* key) {
   std::vector<std::string> out;
@@ -208,6 +196,17 @@ std::vector<std::string> words_under(fields& f, const char* key) {
 }
 
 } // namespace
+
+std::vector<std::uint64_t> ids_under(fields& f, const char* key) {
+  std::vector<std::uint64_t> out;
+  for (const auto& one : f.list(key)) {
+    const auto text = one.is_string() ? one.get<std::string>() : one.dump();
+    out.push_back(parse_id<experiment_id>(text).value);
+    if (!out.back())
+      f.fault(key, "has to be a list of numbers above 0, and has " + text.substr(0, 50));
+  }
+  return out;
+}
 
 result<std::vector<experiment_id>> chosen_experiments(const call& c, fields& f, project_id in) {
   std::vector<experiment_id> ids;

@@ -321,16 +321,15 @@ result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts,
     const auto* project = places.find(row->project);
     const auto used = job.at("used").get<std::int64_t>();
     const auto task = other == others.end() ? std::string() : to_string(other->second.made.id);
+    const bool generic = !task.empty() && other->second.made.id.kind() == task_kind::generic;
     value shape{{"jobId", task.empty() ? job_name(id) : task},
                 {"type", task.empty() ? "TYPE_EXPERIMENT" : type_of_other(other->second.made.id.kind())},
                 {"entityId", task.empty() ? to_string(id) : task},
-                {"name", row->name},
+                {"name", generic ? "generic-task" : row->name},
                 {"username", row->owner},
                 {"submissionTime", to_rfc3339(row->created)},
                 {"resourcePool", pool.at("name")},
-                {"isPreemptible", task.empty() || other->second.made.id.kind() == task_kind::generic
-                                    ? pool.at("preemption")
-                                    : value(false)},
+                {"isPreemptible", task.empty() || generic ? pool.at("preemption") : value(false)},
                 {"allocatedSlots", used},
                 {"requestedSlots", used + job.at("waiting").get<std::int64_t>()},
                 {"progress", row->progress},

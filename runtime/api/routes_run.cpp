@@ -771,8 +771,8 @@ std::vector<route> run_routes() {
      "v1GetProjectNumericMetricsRangeResponse", "The least and greatest of each metric of its best trials."},
     {"GET", "/api/v1/projects/{projectId}/metadata/{key}", view_project, answer_with(metadata_values), "",
      "v1GetMetadataValuesResponse", "Texts that its runs have under a key of their metadata."},
-    {"GET", "/det/runs/{localId}", view, respond_with(page_of_run), "", "Redirection",
-     "The page of a run by a name that it has or had, as CAT-12."},
+    leads_to_login({"GET", "/det/runs/{localId}", view, respond_with(page_of_run), "", "Redirection",
+                    "The page of a run by a name that it has or had, as CAT-12."}),
   };
   for (auto& row : run_action_routes())
     rows.push_back(std::move(row));

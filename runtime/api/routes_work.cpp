@@ -240,28 +240,20 @@ value board_source(const experiment_row& row, const std::string& cluster_id, tri
 result<value> board_details(const call& c, fields& f, value& config) {
   std::vector<std::pair<experiment_row, trial_id>> shown;
   auto experiments = value::array(), trials = value::array(), sources = value::array();
-  const auto numbers = [&](const char* key) {
-    std::vector<std::uint64_t> out;
-    for (const auto& one : f.list(key)) {
-      const auto number =
-        one.is_string()
-          ? std::optional<double>(static_cast<double>(parse_id<experiment_id>(one.get<std::string>()).value))
-          : number_in(one);
-      out.push_back(number && *number > 0 ? static_cast<std::uint64_t>(*number) : 0);
-    }
-    return out;
-  };
+  const auto experiment_ids = ids_under(f, "experimentIds"), trial_ids = ids_under(f, "trialIds");
+  if (f.bad())
+    return *f.bad();
   const auto missing = [](const char* what, std::uint64_t id) {
     return error{errc::not_found, std::string(what) + " '" + std::to_string(id) + "' not found"};
   };
-  for (const auto id : numbers("experimentIds")) {
+  for (const auto id : experiment_ids) {
     auto row = c.parts->storage->experiment({id});
     if (!row)
       return missing("experiment", id);
     experiments.push_back(id);
     shown.emplace_back(std::move(*row), trial_id{});
   }
-  for (const auto id : numbers("trialIds")) {
+  for (const auto id : trial_ids) {
     auto trial = c.parts->storage->trial({id});
     auto row =
       trial ? c.parts->storage->experiment(trial->experiment) : result<experiment_row>(trial.error());

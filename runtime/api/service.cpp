@@ -5,6 +5,7 @@
 #include "runtime/api/guard.hpp"
 #include "runtime/api/origin.hpp"
 #include "runtime/api/past.hpp"
+#include "runtime/api/proxy_door.hpp"
 #include "runtime/api/series_columns.hpp"
 #include "runtime/api/slot_usage.hpp"
 
@@ -218,6 +219,8 @@ std::variant<admission, response> service::admit(request_head head, const identi
     }
   } else {
     auto by = known ? result<identity>{*known} : who(shown.token, c.now);
+    if (!by && by.error().code == errc::unauthorized && in.at->leads_to_login && asks_for_page(c.headers))
+      return send_to_login(c.target.substr(0, c.target.find('?')));
     if (!by)
       return failure(by.error());
     if (!known && shown.by_cookie && head.method != "GET" && head.method != "HEAD")

@@ -82,7 +82,8 @@ struct service_opener::inside {
     if (how.hand_over) {
       error_code bad;
       if (!fault.empty())
-        how.hand_over(x.connection, x.secret, error{absent ? errc::not_found : errc::busy, fault});
+        how.hand_over(x.connection, x.secret,
+                      error{absent ? errc::not_found : errc::busy, "the service does not answer: " + fault});
       else if (const int fd = target->socket.empty() ? by_port.release_socket().release(bad)
                                                      : by_socket.release_socket().release(bad);
                !bad)

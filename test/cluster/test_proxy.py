@@ -308,7 +308,7 @@ def test_bodies_go_both_ways_in_pieces(cluster):
 def test_a_service_that_ends_is_an_answer_and_one_that_is_not_there_another(cluster):
     assert cluster.ask(f"/proxy/{cluster.task}/hang-up", cluster.bearer)[0] == 502
     status, answered, body = cluster.ask(f"/proxy/{cluster.task}:{cluster.ports['dead']}/", cluster.bearer)
-    assert status == 503 and answered["Retry-After"] == "2" and b"refused" in body
+    assert status == 503 and answered["Retry-After"] == "2" and b"the service does not answer: port " in body
     assert cluster.ask(f"/proxy/{cluster.task}/", cluster.bearer)[0] == 200
 
 
@@ -502,8 +502,16 @@ def test_a_page_has_an_origin_of_its_own(cluster):
     # A browser with ?token= on the API's origin goes on with a code, and the token is in no address any more.
     status, answered, _ = cluster.ask(f"/proxy/{cluster.task}/lab?token={cluster.token}", browser)
     assert status == 303 and cluster.token not in answered["Location"] and f"http://{own}/proxy/{cluster.task}/lab?troupe_code=" in answered["Location"]
-    # Nobody is known: the page for logging in.
-    assert cluster.ask(f"/proxy/{cluster.task}/lab", browser)[1]["Location"].startswith("/ui/login?next=")
+    # Nobody is known: the page for logging in. Over plain HTTP a browser sends no Sec-Fetch-*; it asks for HTML.
+    plain = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for path in (f"/proxy/{cluster.task}/lab", f"/det/interactive/{cluster.task}/jupyter-lab/name/pool/wait"):
+        for headers in (plain, {**plain, **browser}, {**plain, "Cookie": "auth=garbage"}):
+            status, answered, _ = cluster.ask(path, headers)
+            assert status == 303 and answered["Location"] == "/ui/login?next=" + path, (path, headers, status, answered)
+        assert cluster.ask(path, {"Accept": "*/*"})[0] == cluster.ask(path, {**plain, "Authorization": "Bearer garbage"})[0] == 401
+    status, answered, _ = cluster.ask(f"/proxy/{cluster.task}/lab?token={cluster.token}", plain)
+    assert status == 303 and cluster.token not in answered["Location"] and f"http://{own}/proxy/{cluster.task}/lab?troupe_code=" in answered["Location"]
+    assert cluster.ask(f"/proxy/{cluster.task}/lab", {**plain, **cluster.bearer})[0] == 200, "no browser shows a login in a header"
     # The view ends with the login that it came from.
     token = cluster.log_in()
     answered = cluster.ask(f"/det/interactive/{cluster.task}", {"Authorization": f"Bearer {token}"})[1]

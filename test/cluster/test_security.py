@@ -392,6 +392,7 @@ def test_passwords_where_others_can_reach_the_server(tmp_path):
         stored = (cluster.data / "master" / "passwords").read_text()
         assert stored.count("$argon2id$") == 2 and not any(password in stored for password in first.values())
         assert (cluster.data / "master" / "passwords").stat().st_mode & 0o77 == 0
+        assert (cluster.data / "master").stat().st_mode & 0o7 == 0, "the journal is not for the accounts that tasks run as"
         cluster.down()
         cluster.up(1)
         assert (cluster.root / "up.log").read_text().count(first["admin"]) == 1, "they are shown once"

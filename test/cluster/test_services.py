@@ -1,10 +1,12 @@
 """JupyterLab, TensorBoard and sshd as tasks, reached through the master as users reach them: with a kernel that computes, with curves of a
-trial, with plain ssh and with `det shell open`. Needs `./setup tasks` and the wheel `determined` 0.38.1 in the interpreter that runs it."""
+trial, with plain ssh and with `det shell open`; and as an ordinary user, whose agent has no rights. Needs `./setup tasks` and the wheel `determined` 0.38.1 in the interpreter that runs it."""
 
 import hashlib
 import json
 import os
+import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import urllib.error
@@ -15,7 +17,8 @@ import uuid
 import pytest
 import websocket
 
-from cluster_under_test import Cluster, wait_for
+from cluster_under_test import wait_for
+from test_stock_tasks import Stock, python_for
 
 CURVE = """
 import time, troupe
@@ -26,13 +29,20 @@ troupe.validate({"loss": 0.2}, step=5)
 """
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    one = Cluster(tmp_path_factory.mktemp("services"))
-    one.env["PATH"] = os.path.dirname(sys.executable) + ":" + one.env["PATH"]  # `python3` of the tasks has the packages
-    one.up(slots=1)
-    yield one
-    one.close()
+@pytest.fixture(scope="module", params=[os.getuid(), 65534], ids=["self", "nobody"])
+def cluster(request):
+    # Not below pytest's own folder: another user could not go there.
+    root = pathlib.Path(subprocess.run(["mktemp", "-d", "-p", "/var/tmp"], capture_output=True, text=True).stdout.strip())
+    root.chmod(0o755)
+    it = None
+    try:
+        it = Stock(root, python_for(request.param, root), request.param)  # `python3` of the tasks has the packages
+        it.up(slots=1)
+        yield it
+    finally:
+        if it:
+            it.close()
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def started(cluster, *words):
@@ -145,6 +155,7 @@ def test_a_browser_is_logged_in_to_jupyter_and_its_check_of_forged_requests_stay
     assert ask(cluster, f"/troupe/v1/tasks/{notebook}/access", other).status == 403
     address = cluster.call(f"/troupe/v1/tasks/{notebook}/access")[1]["address"]
     visit = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "none"}
+    assert ask(cluster, f"/proxy/{notebook}/", {**visit, "Cookie": "auth=" + said["token"]}).status == 404, "not to the login, which is there"
     sent_on = ask(cluster, address, visit)
     assert sent_on.status == 303, sent_on.body
     page = urllib.parse.urlparse(sent_on.headers["Location"])
@@ -164,6 +175,7 @@ def test_a_browser_is_logged_in_to_jupyter_and_its_check_of_forged_requests_stay
     base = f"/proxy/{notebook}/api/kernels"
     assert ask(cluster, base, fetch, host=page.netloc).status == 200
     assert ask(cluster, base, fetch, b"{}", "POST", host=page.netloc).status == 403, "no XSRF token: forged"
+    assert ask(cluster, base, {"Cookie": jar}, b"{}", "POST", host=page.netloc).status == 403, "over plain HTTP a browser sends no Sec-Fetch-*"
     xsrf = re.search(r"_xsrf=([^;]+)", jar)
     assert ask(cluster, base, {**fetch, "X-XSRFToken": xsrf[1]}, b"{}", "POST", host=page.netloc).status == 201
     cluster.env["TROUPE_USER"] = "admin"
@@ -227,3 +239,20 @@ def test_ssh_logs_in_copies_and_forwards(cluster):
     cluster.cli("ssh", "kill", shell)
     wait_for(lambda: row(cluster, shell)["state"] == "CANCELED", 30)
     assert ssh("true").returncode == 255
+
+
+def test_commands_and_generic_tasks_run_pause_and_leave_nothing(cluster):
+    done = cluster.cli("command", "run", "--slots", "0", "--", "id -u; touch /tmp/mine; sleep 0.1; exit 3", check=False)
+    assert (done.returncode, done.stdout) == (3, f"{cluster.user}\n"), done.stderr
+    config = cluster.root / "generic.yaml"
+    config.write_text("entrypoint: [sh, -c, 'trap \"exit 4\" TERM; echo $DET_ALLOCATION_ID; sleep 1000 & wait']\nresources: {slots: 0}\npreemption_timeout: 1\n")
+    task = cluster.cli("task", "create", str(config)).stdout.strip()
+    for run, verb, state in ((1, "pause", "PAUSED"), (2, "kill", "CANCELED")):
+        wait_for(lambda: f"{task}.{run}" in cluster.cli("task", "logs", task).stdout, 30, what=lambda: row(cluster, task))
+        cluster.cli("task", verb, task)
+        wait_for(lambda: row(cluster, task)["state"] == state, 30, what=lambda: row(cluster, task))
+        if verb == "pause":
+            cluster.cli("task", "unpause", task)
+    marks = (task.encode(), b"sleep\x001000")
+    wait_for(lambda: not [words for _, words in cluster.describe_tree() if any(mark in words for mark in marks)], 30, what=cluster.describe_tree)
+    wait_for(lambda: not list((cluster.data / "agent").glob(f"*/tasks/{task}*")), 60)

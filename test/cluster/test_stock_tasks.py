@@ -142,9 +142,10 @@ class Stock(Cluster):
         if self.user == os.getuid():
             return super().up(slots)
         place = self.root / "bin"
-        place.mkdir()
-        for program in (BINARY, os.path.join(os.path.dirname(BINARY), "troupe-task")):
-            shutil.copy(program, place)
+        if not place.exists():
+            place.mkdir()
+            for program in (BINARY, os.path.join(os.path.dirname(BINARY), "troupe-task")):
+                shutil.copy(program, place)
         self.process = subprocess.Popen(
             ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", str(place / "troupe"), "up", "--data-dir",
              str(self.data), "--listen", "127.0.0.1:0", "--slots", str(slots)],

@@ -213,6 +213,8 @@ def test_generic_tasks_pause_go_on_and_form_trees(cluster, tmp_path):
     wait_for(lambda: task(cluster, root)["runs"] == 2 and task(cluster, root)["running"], 30)
     fork = UUID.search(det(cluster, "task", "fork", root).stdout)[0]
     wait_for(lambda: "inherited" in logs(cluster, fork), 30)
+    jobs = [job["full"] for job in cluster.call("/api/v1/job-queues-v2?resourcePool=default")[1]["jobs"]]
+    assert {(job["type"], job["name"]) for job in jobs} == {("TYPE_GENERIC", "generic-task")} and {root, child, fork} == {job["jobId"] for job in jobs}, jobs
     det(cluster, "task", "kill", child, "--root")
     for one in (root, child):
         wait_state(cluster, one, "CANCELED")
@@ -249,6 +251,8 @@ def test_bad_input_starts_nothing(cluster):
         ("/api/v1/tensorboards", {}, 400, "must set experiment"),
         ("/api/v1/tensorboards", {"filters": {"name": "nothing has this name"}}, 400, "no experiments found"),
         ("/api/v1/tensorboards", {"trialIds": [77]}, 404, "77"),
+        ("/api/v1/tensorboards", {"experimentIds": [-1]}, 400, "experimentIds"),
+        ("/api/v1/tensorboards", {"trialIds": ["x"]}, 400, "trialIds"),
         ("/api/v1/tensorboards", {"experimentIds": [77]}, 404, "77"),
         ("/api/v1/generic-tasks", {"config": "", "contextDirectory": []}, 400, "No config file"),
         ("/api/v1/generic-tasks", {"config": "", "contextDirectory": [], "forkedFrom": "5e20"}, 404, "5e20"),

@@ -115,6 +115,9 @@ def shown(tab):
     return tab.evaluate("fetch('/api/v1/me').then(r => r.status)") == 200
 
 
+REFUSALS = ('{"error":', "This page is open for those only", "at this address a browser opens the tasks of its own user alone")
+
+
 def attack(tab, api, task, other, page_of_other):
     """All that the page on `tab` tries."""
     at = urllib.parse.urlsplit(tab.url)
@@ -133,7 +136,7 @@ def attack(tab, api, task, other, page_of_other):
     reached = []
     for how, url, more in tries:
         got = tab.evaluate(ATTEMPT, [how, url, more])
-        if not re.fullmatch(r"refused|opaque|", got) and not re.match(r"(401|403|404|421) ", got) and not re.match(r'\{"error":', got):
+        if not re.fullmatch(r"refused|opaque|", got) and not re.match(r"(401|403|404|421) ", got) and not got.startswith(REFUSALS):
             reached.append((how, url, more, got))
     return reached
 
@@ -170,6 +173,20 @@ def test_a_hostile_page_reaches_nothing(site, context, viewer):
     # A worker of its own scope is its own affair, and takes nothing of another address.
     assert page.evaluate(ATTEMPT, ["worker", f"/proxy/{task.id}/sw.js", f"/proxy/{task.id}/"]) == "registered"
     assert viewer.evaluate("fetch('/api/v1/me').then(r => r.text())") != "taken"
+
+
+@pytest.mark.parametrize("path", ["/det/interactive/{}/jupyter-lab/name/pool/wait", "/proxy/{}/here?x=1"], ids=["of the stock client", "of the service"])
+def test_who_is_not_logged_in_comes_to_the_page_after_the_login(site, context, path):
+    task = Task(site, "later-" + path.split("/")[1])
+    tab = context.new_page()
+    tab.goto(site.url() + path.format(task.id))
+    tab.wait_for_selector("main[data-page=login]")
+    tab.get_by_label("Username").fill("admin")
+    tab.get_by_role("button", name="Sign in").click()
+    tab.wait_for_selector("#here")
+    there = urllib.parse.urlsplit(tab.url)
+    assert there.hostname == f"{task.id}.localhost" and "troupe_code" not in there.query
+    assert (there.path, there.query) == ((f"/proxy/{task.id}/here", "x=1") if "here" in path else (f"/proxy/{task.id}/", ""))
 
 
 def test_logging_out_ends_the_view(site, context, viewer):
@@ -219,6 +236,11 @@ def test_a_port_of_pages_shows_a_browser_the_tasks_of_its_user_alone(shared, chr
         page.wait_for_selector("#here")
         assert page.url == f"{shared.pages}/proxy/{own.id}/"
         # Whoever may do anything as an admin sees no page of others there: it would be of one origin with all of theirs.
+        # Over plain HTTP a browser says nothing of itself: it is known all the same, and comes to the page from wherever it begins.
+        direct = context.new_page()
+        direct.goto(f"{api}/proxy/{own.id}/")
+        direct.wait_for_selector("#here")
+        assert direct.url == f"{shared.pages}/proxy/{own.id}/"
         refused = context.new_page()
         refused.goto(f"{api}/det/interactive/{other.id}/")
         assert "tasks of its own user alone" in refused.inner_text("body")

@@ -217,8 +217,10 @@ TEST_F(TermsOnAHost, LoginsAreNotRefusedByListsOfTheHost) {
   EXPECT_EQ(spec.mounts.back().at, "/run/sshd");
   EXPECT_TRUE(account_files({{12}, {3}}, launch, around).empty()) << "a trial needs none";
   around.account = {65534, 65534, "nobody"}; // whose shell is nologin on every Debian
-  EXPECT_EQ(names(), "etc/passwd etc/group");
+  EXPECT_EQ(names(), "etc/passwd etc/group etc/shadow");
   const auto files = account_files(shell, launch, around);
+  EXPECT_EQ(files[2].text, "nobody:*:::::::\n") << "systemd's list calls it locked";
+  EXPECT_EQ(files[2].mode, 0600);
   EXPECT_TRUE(files[0].text.starts_with("nobody:x:65534:65534::")) << files[0].text;
   EXPECT_EQ(files[1].text.find("tty:"), std::string::npos) << "a terminal of its own group is enough";
   EXPECT_NE(files[1].text.find("root:"), std::string::npos);

@@ -59,7 +59,7 @@ TEST(TaskTree, RefusesWhatMakesNoSenseInDeterminedsWords) {
      "cannot unpause task X as it is in state ACTIVE",
      ""},
     {{command, -1, task_state::active},
-     "cannot pause task X as it is in state ACTIVE",
+     "cannot pause task X: only generic tasks are paused",
      "cannot unpause task X as it is in state ACTIVE",
      ""},
     {{a, -1, task_state::paused}, "cannot pause task X as it is in state PAUSED", "", ""},
