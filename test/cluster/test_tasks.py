@@ -53,7 +53,7 @@ def test_stock_client_runs_a_command_and_prints_its_lines(cluster):
     assert re.search(r"Resources for Command \([a-z-]+\) have started", done.stdout), done.stdout
     listed = json.loads(det(cluster, "cmd", "list", "--json").stdout)
     row = next(one for one in listed if one["id"] == uuid)
-    assert row["state"] in ("TERMINATED", "STATE_TERMINATED") and row["exitStatus"] == "success", row
+    assert row["state"] in ("TERMINATED", "STATE_TERMINATED") and row["exitStatus"] == "allocation exited successfully", row
     assert "hello-42" in det(cluster, "cmd", "logs", uuid).stdout
     config = det(cluster, "cmd", "config", uuid).stdout
     assert "/run/determined/command-entrypoint.sh" in config
