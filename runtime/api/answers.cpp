@@ -312,7 +312,11 @@ void add_curves(schemas& all) {
 void add_places(schemas& all) {
   all["v1Device"] = fields({{"id", whole()}, {"brand", text()}, {"uuid", text()}, {"type", text()}});
   all["v1Container"] =
-    fields({{"id", text()}, {"parent", text()}, {"state", text()}, {"devices", list_of(a("v1Device"))}});
+    fields({{"id", text()},
+            {"parent", text()},
+            {"state", text()},
+            {"devices", list_of(a("v1Device"))},
+            {"permissionDenied?", flag(), "true: of a run that one may not see, and `id` is not its name"}});
   all["SlotUsage"] = fields({{"utilization_percent?", number()},
                              {"memory_bytes?", whole()},
                              {"memory_used_bytes?", whole()},

@@ -142,6 +142,8 @@ void create_as(const call_ptr& c, const reply& back, const std::string& external
   c->parts->cluster.order(c->by.who, std::move(*with), [c, back, external_id](result<value> got) {
     auto row = got ? c->parts->storage->experiment({got->value("id", std::uint64_t{0})})
                    : result<experiment_row>(got.error());
+    if (got && !row && row.error().code == errc::not_found && !external_id.empty()) // it may not be seen
+      return back(failure({errc::conflict, "the external id '" + external_id + "' is another experiment's"}));
     if (!row)
       return back(failure(row.error()));
     if (row->external_id != external_id) // the name is the key of another creation

@@ -159,10 +159,7 @@ private:
     if (const auto at = fields_.find("config"); at != fields_.end())
       config =
         at->is_string() ? config::to_value(config::read_document(at->get<std::string>(), "").root) : *at;
-    value below;
-    if (const auto name = text_at(fields_, "template"); !name.empty())
-      if (const auto known = template_named(name))
-        below = known->config;
+    auto below = template_below();
     warm_start(config), warm_start(below);
     if (const project_id project{number_at(fields_, "project")}; project)
       return into_project(project, p);
@@ -203,8 +200,11 @@ private:
       return;
     if (const trial_id from{number_at(searcher, "source_trial_id")}; from)
       on_trial(from, permission::view_experiment_artifacts);
-    if (const auto uuid = text_at(searcher, "source_checkpoint_uuid"); !uuid.empty())
+    if (const auto uuid = text_at(searcher, "source_checkpoint_uuid"); !uuid.empty()) {
+      if (!all_.checkpoint(uuid))
+        return fail("checkpoint", uuid); // as one that may not be seen
       on_checkpoint(uuid, permission::view_experiment_artifacts);
+    }
   }
 
   void of_task(authority::need right, std::optional<permission> p) {
@@ -213,6 +213,7 @@ private:
            {std::pair{"parent", action::change}, {"forked_from", action::view}}) // it takes files from these
         if (const auto text = text_at(fields_, key); !text.empty())
           on_task(parse_task(text), what, text);
+      template_below();
       const workspace_id in{number_at(fields_, "workspace")};
       return into_workspace(in ? in : workspace_id{1}, *p);
     }
@@ -278,20 +279,41 @@ private:
   std::optional<template_changed> template_named(const std::string& name) const {
     if (auto all = all_.templates())
       for (auto& one : *all)
-        if (one.name == name && by_.may(permission::view_templates, one.workspace))
+        if (one.name == name)
           return std::move(one);
     return std::nullopt;
   }
+  bool is_seen(const template_changed& one) const {
+    return by_.may(permission::view_templates, one.workspace);
+  }
+  /// What the template that is named has below a configuration; null where none is named, or none is seen.
+  value template_below() {
+    const auto name = text_at(fields_, "template");
+    if (name.empty())
+      return {};
+    const auto known = template_named(name);
+    if (known && is_seen(*known))
+      return known->config;
+    fail("template", name);
+    return {};
+  }
   void of_template() {
     const auto name = text_at(fields_, "name");
-    const bool puts = command_ == commands::template_put::is.name;
-    if (const auto known = template_named(name)) {
+    const bool makes =
+      command_ == commands::template_put::is.name && fields_.value("known", value()) != value(true);
+    const workspace_id to{number_at(fields_, "workspace")};
+    const auto known = template_named(name);
+    if (known && is_seen(*known)) {
       need(command_ == commands::template_remove::is.name ? permission::delete_templates
                                                           : permission::update_templates,
            known->workspace);
-    } else if (puts) {
-      const workspace_id in{number_at(fields_, "workspace")};
-      into_workspace(in ? in : workspace_id{1}, permission::create_templates);
+      if (to && to != known->workspace)
+        into_workspace(to, permission::create_templates);
+    } else if (makes) {
+      const auto in = to ? to : workspace_id{1};
+      into_workspace(in, permission::create_templates);
+      if (known && by_.may(permission::create_templates, in)) // a name belongs to one in the whole cluster
+        fault_ = error{errc::conflict, "failed to create template " + name};
     } else {
       fail("template", name);
     }
@@ -360,6 +382,21 @@ void leave_out(value& list, const viewer& by, const storage::reader& seen, bool 
   list = std::move(left);
 }
 
+/// A slot that somebody holds stays busy for all; who may not see the run is told a word in place of its id.
+void hide_runs(value& agents, const storage::reader& seen) {
+  for (auto& agent : agents) {
+    const auto slots = agent.find("slots");
+    if (slots == agent.end() || !slots->is_array())
+      continue;
+    for (auto& slot : *slots)
+      if (const auto text = text_at(slot, "allocation");
+          !text.empty() && !seen.task(parse_allocation(text).task)) {
+        slot["allocation"] = "hidden-" + std::to_string(number_at(slot, "id"));
+        slot["hidden"] = true;
+      }
+  }
+}
+
 } // namespace
 
 result<std::vector<demand>> demands_of(const viewer& by, const storage::reader& all,
@@ -407,6 +444,13 @@ void guard::call(const principal& who, const std::string& command, value fields,
             if (const auto at = pool.find("jobs"); at != pool.end())
               leave_out(*at, by, *seen, true);
       }
+      done(std::move(got));
+    };
+  if (command == commands::agent_list::is.name)
+    done = [seen = veiled(all_, by_), done = std::move(done)](result<value> got) {
+      if (got && got->is_object())
+        if (const auto agents = got->find("agents"); agents != got->end())
+          hide_runs(*agents, *seen);
       done(std::move(got));
     };
   // Who makes a workspace is its admin.

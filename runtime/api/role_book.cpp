@@ -62,9 +62,10 @@ void role_book::catch_up() {
     return;
   }
   auto given = given_roles::read(*from_);
+  auto workspaces = from_->workspaces();
   auto projects = from_->projects();
   auto models = from_->models();
-  if (!given || !projects || !models)
+  if (!given || !workspaces || !projects || !models)
     return; // what was known holds until the journal can be read
   given_ = std::move(*given);
   has_admin_ = std::any_of(given_.roles.begin(), given_.roles.end(),
@@ -73,8 +74,11 @@ void role_book::catch_up() {
     given_.roles.push_back({.role = authority::cluster_admin, .user = first_user});
   grants_.clear();
   experiments_.clear();
+  workspaces_.clear();
   projects_.clear();
   models_.clear();
+  for (const auto& one : *workspaces)
+    workspaces_.insert(one.id);
   for (const auto& one : *projects)
     projects_[one.id] = one.workspace;
   for (const auto& one : *models)
@@ -157,6 +161,18 @@ bool viewer::sees(const task_detail& row) const {
   const auto in = book->workspace_of(collected);
   return in ? may(authority::permission::view_experiment_metadata, in)
             : may(authority::permission::view_workspace, row.made.workspace);
+}
+
+bool role_book::knows(workspace_id id) {
+  const std::scoped_lock lock(mutex_);
+  catch_up();
+  return workspaces_.contains(id);
+}
+
+bool role_book::is_in(group_id group, user_id user) {
+  const std::scoped_lock lock(mutex_);
+  catch_up();
+  return given_.in(group, user);
 }
 
 bool role_book::has_admin() {

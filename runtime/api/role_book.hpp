@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 
 namespace troupe::api {
 
@@ -31,6 +32,8 @@ public:
   workspace_id workspace_of(project_id id);
   workspace_id workspace_of(experiment_id id);
   workspace_id workspace_of(model_id id);
+  bool knows(workspace_id id); ///< false: it was deleted, and what was given there counts no more
+  bool is_in(group_id group, user_id user);
   bool has_admin(); ///< whether the role ClusterAdmin was given to anybody
 
 private:
@@ -43,6 +46,7 @@ private:
   given_roles given_;
   bool has_admin_ = false;
   std::map<user_id, std::shared_ptr<const authority::grants>> grants_;
+  std::set<workspace_id> workspaces_;
   std::map<project_id, workspace_id> projects_;
   std::map<model_id, workspace_id> models_;
   std::map<experiment_id, project_id> experiments_; ///< those that were asked for since the last change

@@ -68,8 +68,12 @@ result<value> agents_shape(const call& c, const value& got) {
   if (!part)
     return part.error();
   value shaped = value::array();
-  for (auto i = part->first; i < part->last; ++i)
+  for (auto i = part->first; i < part->last; ++i) {
     shaped.push_back(agent_shape(all[i]));
+    for (const auto& [flag, key] : {std::pair{"excludeSlots", "slots"}, {"excludeContainers", "containers"}})
+      if (c.query.flag(flag))
+        shaped.back()[key] = value::object();
+  }
   return value{{"agents", std::move(shaped)}, {"pagination", part->pagination}};
 }
 

@@ -12,6 +12,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
 #include <set>
 
 namespace troupe::api {
@@ -279,10 +282,12 @@ result<window> window_of(const call& c, std::int64_t usual) {
   return out;
 }
 
-/// The points of a metric within the window, thinned to its number.
+using point_predicate = std::function<bool(const series_point&)>;
+
+/// The points of a metric within the window, and that fit, thinned to its number.
 result<std::vector<series_point>> thinned(const parts_ptr& parts, const trial_row& trial,
                                           const std::string& group, const std::string& name,
-                                          const window& within) {
+                                          const window& within, const point_predicate& fits = nullptr) {
   auto points = parts->columns->column(trial, group, name, *parts->storage);
   if (!points)
     return points.error();
@@ -290,7 +295,8 @@ result<std::vector<series_point>> thinned(const parts_ptr& parts, const trial_ro
   std::vector<series_point> kept;
   std::vector<double> y;
   for (const auto& one : **points)
-    if (!over(one.run, one.steps) && one.steps >= within.from && one.steps <= within.until) {
+    if (!over(one.run, one.steps) && one.steps >= within.from && one.steps <= within.until &&
+        (!fits || fits(one))) {
       kept.push_back(one);
       y.push_back(one.y);
     }
@@ -372,6 +378,81 @@ result<response> sample(const call& c) {
 
 // ---- curves of some trials
 
+/// What timeSeriesFilter says: the range that the steps of a point, its time, or another metric of its report
+/// has to be in.
+class point_range {
+public:
+  static result<point_range> read(const query_list& query) {
+    point_range out;
+    out.name_ = query.first("timeSeriesFilter.name");
+    for (const char* kind : {"integerRange", "doubleRange", "timeRange"})
+      for (const char* how : {"gt", "gte", "lt", "lte", "incl", "notIn"}) {
+        const auto key = std::string("timeSeriesFilter.") + kind + "." + how;
+        for (const auto text : query.every(key)) {
+          const auto x = number_of(text, kind == std::string_view("timeRange"));
+          if (!x)
+            return error{errc::invalid, key + " cannot be '" + std::string(text.substr(0, 50)) + "'"};
+          out.bounds_[how].push_back(*x);
+        }
+      }
+    return out;
+  }
+  bool empty() const { return bounds_.empty(); }
+  bool of_steps() const { return name_.empty() || name_ == "batches"; }
+  bool of_times() const { return name_ == "time"; }
+  const std::string& metric() const { return name_; }
+  bool has(double x) const {
+    const auto holds = [&](const char* how, const auto& fits) {
+      const auto at = bounds_.find(how);
+      return at == bounds_.end() ||
+             std::all_of(at->second.begin(), at->second.end(), [&](double bound) { return fits(bound); });
+    };
+    const auto among = bounds_.find("incl");
+    return holds("gt", [&](double y) { return x > y; }) && holds("gte", [&](double y) { return x >= y; }) &&
+           holds("lt", [&](double y) { return x < y; }) && holds("lte", [&](double y) { return x <= y; }) &&
+           holds("notIn", [&](double y) { return x != y; }) &&
+           (among == bounds_.end() ||
+            std::find(among->second.begin(), among->second.end(), x) != among->second.end());
+  }
+
+private:
+  /// Times are microseconds since 1970.
+  static std::optional<double> number_of(std::string_view text, bool time) {
+    if (time) {
+      const auto at = from_rfc3339(text);
+      return at ? std::optional(static_cast<double>(at->time_since_epoch().count())) : std::nullopt;
+    }
+    double x = 0;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), x);
+    return fault == std::errc{} && end == text.data() + text.size() ? std::optional(x) : std::nullopt;
+  }
+
+  std::string name_;
+  std::map<std::string, std::vector<double>> bounds_;
+};
+
+/// Empty where the range keeps all.
+result<point_predicate> fitting(const parts_ptr& parts, const trial_row& trial, const std::string& group,
+                                const point_range& range) {
+  if (range.empty())
+    return point_predicate{};
+  if (range.of_steps())
+    return point_predicate{
+      [range](const series_point& one) { return range.has(static_cast<double>(one.steps)); }};
+  if (range.of_times())
+    return point_predicate{
+      [range](const series_point& one) { return range.has(static_cast<double>(one.at)); }};
+  auto others = parts->columns->column(trial, group, range.metric(), *parts->storage);
+  if (!others)
+    return others.error();
+  std::set<std::uint64_t> rows;
+  for (const auto& one : **others)
+    if (range.has(one.y))
+      rows.insert(one.row);
+  return point_predicate{
+    [rows = std::move(rows)](const series_point& one) { return rows.contains(one.row); }};
+}
+
 result<value> time_series(const call& c) {
   auto within = window_of(c, 200);
   if (!within)
@@ -390,6 +471,9 @@ result<value> time_series(const call& c) {
   }
   if (c.query.has("metricNames") && c.query.has("metricIds"))
     return error{errc::invalid, "metricNames and metricIds exclude each other"};
+  auto range = point_range::read(c.query);
+  if (!range)
+    return range.error();
   const auto ids = c.query.every("trialIds");
   if (ids.size() > most_trials || wanted.size() > 100)
     return error{errc::invalid, "at most 1000 trials and 100 metrics at once"};
@@ -407,7 +491,10 @@ result<value> time_series(const call& c) {
     // Points of one group at the same report are one point with several values.
     std::map<std::string, std::map<std::uint64_t, value>> by_group;
     for (const auto& [of, name] : wanted) {
-      auto points = thinned(c.parts, *trial, of, name, *within);
+      auto fits = fitting(c.parts, *trial, of, *range);
+      if (!fits)
+        return fits.error();
+      auto points = thinned(c.parts, *trial, of, name, *within, *fits);
       if (!points)
         return points.error();
       for (const auto& one : *points) {

@@ -449,6 +449,15 @@ void assign_groups(const call_ptr& c, const reply& back) {
 
 // ---- roles
 
+/// Without what was given in workspaces that are gone.
+result<given_roles> roles_given(const call& c) {
+  auto given = given_roles::read(*c.parts->storage);
+  if (given && c.parts->roles)
+    std::erase_if(given->roles,
+                  [&](const auto& one) { return one.workspace && !c.parts->roles->knows(one.workspace); });
+  return given;
+}
+
 value assignment_shape(const roles_changed& x) {
   value out = {{"role", role_shape(x.role)}, {"scopeCluster", !x.workspace}};
   out["scopeWorkspaceId"] = x.workspace ? value(x.workspace.value) : value();
@@ -537,7 +546,7 @@ result<value> roles_by_ids(const call& c) {
   const auto ids = ids_in<user_id>(f, "roleIds");
   if (f.bad())
     return *f.bad();
-  auto given = given_roles::read(*c.parts->storage);
+  auto given = roles_given(c);
   if (!given)
     return given.error();
   value list = value::array();
@@ -570,7 +579,7 @@ result<value> roles_by_user(const call& c) {
   const auto id = parse_id<user_id>(c.named("userId"));
   if (auto known = c.parts->users->find(id.value); !known)
     return known.error();
-  auto given = given_roles::read(*c.parts->storage);
+  auto given = roles_given(c);
   return given ? result<value>(value{{"roles", with_assignments(of_user(*given, id))}}) : given.error();
 }
 
@@ -578,7 +587,7 @@ result<value> roles_by_group(const call& c) {
   const auto id = named_group(c);
   if (auto group = group_of(c, id); !group)
     return group.error();
-  auto given = given_roles::read(*c.parts->storage);
+  auto given = roles_given(c);
   if (!given)
     return given.error();
   std::vector<roles_changed> kept;
@@ -591,7 +600,7 @@ result<value> roles_by_group(const call& c) {
 result<value> roles_by_workspace(const call& c) {
   const auto id = parse_id<workspace_id>(c.named("workspaceId"));
   auto book = place_book::read(*c.parts->storage);
-  auto given = given_roles::read(*c.parts->storage);
+  auto given = roles_given(c);
   if (!book || !given)
     return book ? given.error() : book.error();
   if (!book->find(id))
@@ -618,7 +627,7 @@ result<value> roles_by_workspace(const call& c) {
 }
 
 result<value> permissions_summary(const call& c) {
-  auto given = given_roles::read(*c.parts->storage);
+  auto given = roles_given(c);
   if (!given)
     return given.error();
   const auto mine = of_user(*given, {c.by.user_id});

@@ -118,10 +118,13 @@ answer_shape workspace_after(const call_ptr& c, workspace_id id) {
 void read_wish(fields& f, commands::workspace_wish& wish) {
   if (f.has("name"))
     wish.name = f.text("name");
-  if (f.has("defaultComputePool"))
-    wish.compute_pool = f.text("defaultComputePool");
-  if (f.has("defaultAuxPool"))
-    wish.aux_pool = f.text("defaultAuxPool");
+  // `det workspace edit` says the first of each two.
+  for (const char* key : {"defaultComputeResourcePool", "defaultComputePool"})
+    if (f.has(key))
+      wish.compute_pool = f.text(key);
+  for (const char* key : {"defaultAuxResourcePool", "defaultAuxPool"})
+    if (f.has(key))
+      wish.aux_pool = f.text(key);
   if (f.has("checkpointStorageConfig"))
     wish.checkpoint_storage = f.object("checkpointStorageConfig");
   wish.runs_as = unix_account_in(f);

@@ -6,7 +6,7 @@
 #include "runtime/api/past.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/resource_patch.hpp"
-#include "runtime/api/route.hpp"
+#include "runtime/api/routes_rule.hpp"
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
@@ -223,7 +223,18 @@ value resource_pool_shape(const value& pool, const cluster_identity& about) {
 
 void resource_pools(const call_ptr& c, const reply& back) {
   command(c, back, commands::job_list{}, [c](value got) -> result<value> {
-    const auto pools = got.value("pools", value::array());
+    auto pools = got.value("pools", value::array());
+    if (c->query.flag("unbound")) {
+      value free = value::array();
+      for (auto& pool : pools) {
+        auto bound = is_bound(*c, pool.at("name").get<std::string>());
+        if (!bound)
+          return bound.error();
+        if (!*bound)
+          free.push_back(std::move(pool));
+      }
+      pools = std::move(free);
+    }
     auto part = page_of(c->query, pools.size());
     if (!part)
       return part.error();

@@ -1,12 +1,13 @@
 // What holds for work that others submit: policies of configurations, and the workspaces that a pool is bound
 // to.
 
+#include "runtime/api/routes_rule.hpp"
+
 #include "model/config/cluster_config.hpp"
 #include "model/config/document.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/place_shapes.hpp"
-#include "runtime/api/route.hpp"
 #include "runtime/api/shapes.hpp"
 #include "storage/keys.hpp"
 
@@ -250,6 +251,14 @@ result<value> available_pools(const call& c) {
 }
 
 } // namespace
+
+result<bool> is_bound(const call& c, const std::string& pool) {
+  auto cluster = cluster_in_force(c);
+  auto bound = binding_of(c, pool);
+  if (!cluster || !bound)
+    return cluster ? bound.error() : cluster.error();
+  return !bound->workspaces.empty() || !config::workspaces_of_pool(*cluster, pool).empty();
+}
 
 std::vector<route> rule_routes() {
   const authority::need view{action::view, thing::policy}, change{action::change, thing::policy},

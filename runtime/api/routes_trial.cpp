@@ -1,6 +1,7 @@
 // Trials as readers see them: one, its workloads, metrics and logs.
 
 #include "runtime/api/errors.hpp"
+#include "runtime/api/listing.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/series_columns.hpp"
 #include "runtime/api/shapes.hpp"
@@ -70,6 +71,16 @@ result<void> add_reports(const call& c, const trial_row& trial, const std::strin
   }
 }
 
+/// Of a report's metric; none of a checkpoint, and of what is not a number.
+std::optional<double> number_in(const value& workload, const std::string& metric) {
+  for (const char* kind : {"training", "validation"})
+    if (const auto report = workload.find(kind); report != workload.end())
+      if (const auto x = report->at("metrics").at("avgMetrics").find(metric);
+          x != report->at("metrics").at("avgMetrics").end() && x->is_number())
+        return x->get<double>();
+  return std::nullopt;
+}
+
 result<value> workloads(const call& c) {
   auto trial = named_trial(c);
   if (!trial)
@@ -92,13 +103,17 @@ result<value> workloads(const call& c) {
     if (!saved)
       return saved.error();
     for (const auto& one : *saved)
-      all.push_back({one.saved.steps, 2, {{"checkpoint", checkpoint_workload(one)}}});
+      if (one.state != checkpoint_state::deleted || !c.query.flag("removeDeletedCheckpoints"))
+        all.push_back({one.saved.steps, 2, {{"checkpoint", checkpoint_workload(one)}}});
   }
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return std::tie(a.steps, a.rank) < std::tie(b.steps, b.rank);
   });
-  if (c.query.first("orderBy") == "ORDER_BY_DESC")
+  const bool down = is_descending(c.query);
+  if (down)
     std::reverse(all.begin(), all.end());
+  if (const std::string key(c.query.first("sortKey")); !key.empty() && key != "batches")
+    sort_unset_last(all, down, [&](const workload& one) { return number_in(one.shape, key); });
   auto part = page_of(c.query, all.size());
   if (!part)
     return part.error();

@@ -9,6 +9,8 @@
 #include "runtime/api/unix_account_in.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <set>
 
 namespace troupe::api {
 namespace {
@@ -91,8 +93,27 @@ result<value> list(const call& c) {
     std::erase_if(all, [&](const user& u) { return u.admin != c.query.flag("admin"); });
   if (auto part = c.query.first("name"); !part.empty())
     std::erase_if(all, [&](const user& u) {
-      return u.name.find(part) == u.name.npos && u.display_name.find(part) == u.display_name.npos;
+      return !contains_folded(u.name, part) && !contains_folded(u.display_name, part);
     });
+  std::set<std::uint64_t> roles; // to whom one of these was given, not through a group
+  for (const auto text : c.query.every("roleIdAssignedDirectlyToUser")) {
+    std::uint64_t id = 0;
+    if (const auto read = std::from_chars(text.data(), text.data() + text.size(), id);
+        read.ec != std::errc() || read.ptr != text.data() + text.size())
+      return error{errc::invalid, "roleIdAssignedDirectlyToUser has to be a number, and is '" +
+                                    std::string(text.substr(0, 100)) + "'"};
+    roles.insert(id);
+  }
+  if (!roles.empty()) {
+    auto given = given_roles::read(*c.parts->storage);
+    if (!given)
+      return given.error();
+    std::erase_if(all, [&](const user& u) {
+      return std::none_of(given->roles.begin(), given->roles.end(), [&](const auto& one) {
+        return one.user == user_id{u.id} && roles.contains(static_cast<std::uint64_t>(one.role));
+      });
+    });
+  }
   if (auto sorted = sort_users(c.query, all); !sorted)
     return sorted.error();
   auto part = page_of(c.query, all.size());

@@ -171,8 +171,11 @@ value slot_shape(const value& slot, const std::string& agent) {
   if (auto usage = slot.find("usage"); usage != slot.end() && usage->is_object())
     x["usage"] = *usage;
   if (auto busy = slot.find("allocation");
-      busy != slot.end() && busy->is_string() && !busy->get<std::string>().empty())
+      busy != slot.end() && busy->is_string() && !busy->get<std::string>().empty()) {
     x["container"] = {{"id", *busy}, {"parent", ""}, {"state", "STATE_RUNNING"}, {"devices", {x["device"]}}};
+    if (slot.value("hidden", false))
+      x["container"]["permissionDenied"] = true;
+  }
   return x;
 }
 

@@ -43,7 +43,8 @@ public:
       return std::find(x.members.begin(), x.members.end(), by_.user) != x.members.end() ||
              may(permission::update_group, workspace_id{});
     else if constexpr (std::is_same_v<F, roles_changed>)
-      return x.user == by_.user || may(permission::assign_roles, x.workspace) ||
+      return x.user == by_.user || (x.group && by_.book->is_in(x.group, by_.user)) ||
+             may(permission::assign_roles, x.workspace) ||
              (x.workspace && may(permission::view_workspace, x.workspace));
     else if constexpr (std::is_same_v<F, user_changed> || std::is_same_v<F, cluster_message_changed> ||
                        std::is_same_v<F, pool_bound>)

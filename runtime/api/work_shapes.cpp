@@ -46,7 +46,7 @@ value account_of(const task_detail& task, const accounts& users) {
 
 std::string exit_of(const task_detail& task) {
   if (task.state == task_state::completed)
-    return "success";
+    return "allocation exited successfully"; // as scripts of `det` users expect it
   return task.why.empty() ? "exit code " + std::to_string(task.exit_code) : task.why;
 }
 

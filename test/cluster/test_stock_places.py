@@ -52,6 +52,15 @@ def test_workspaces_and_projects(cluster):
     assert not project(cluster, "vision", "tigers")["archived"]
 
 
+def test_the_default_pools_of_a_workspace_are_edited(cluster):
+    cluster.det("workspace", "create", "pooled", home="ann")
+    edited = json.loads(cluster.det("workspace", "edit", "pooled", "--default-compute-pool", "default", "--default-aux-pool", "default", "--json", home="ann"))
+    assert (edited["defaultComputePool"], edited["defaultAuxPool"]) == ("default", "default"), edited
+    said = cluster.det("workspace", "edit", "pooled", "--default-compute-pool", "moon", home="ann", code=1)
+    assert "resource pool 'moon' not found" in said, said
+    cluster.det("workspace", "delete", "pooled", "--yes", home="ann")
+
+
 def test_others_may_not_change_what_is_not_theirs(cluster):
     cluster.det("workspace", "create", "hers", home="ann")
     said = cluster.det("workspace", "archive", "hers", home="home", code=1)  # `determined` is no admin

@@ -586,6 +586,30 @@ def test_curves_histories_and_previews(cluster, user, search):
     assert "7" in cluster.det("preview-search", config)
 
 
+def test_lists_obey_what_they_are_asked_by(cluster, user, admin, ended):
+    [agent] = b.get_GetAgents(user, excludeSlots=True, excludeContainers=True).agents
+    assert agent.slots == {} and agent.containers == {} and b.get_GetAgents(user).agents[0].slots
+    assert [one.username for one in b.get_GetUsers(user, name="DETER").users] == ["determined"]
+    role = b.v1RoleAssignment(role=b.v1Role(roleId=6), scopeWorkspaceId=1)
+    given = [b.v1UserRoleAssignment(userId=2, roleAssignment=role)]
+    b.post_AssignRoles(admin, body=b.v1AssignRolesRequest(groupRoleAssignments=[], userRoleAssignments=given))
+    assert [one.id for one in b.get_GetUsers(admin, roleIdAssignedDirectlyToUser=[6]).users] == [2]
+    assert b.get_GetUsers(admin, roleIdAssignedDirectlyToUser=[7]).users == []
+    b.post_RemoveAssignments(admin, body=b.v1RemoveAssignmentsRequest(groupRoleAssignments=[], userRoleAssignments=given))
+    trial = cluster.trial_of(ended)
+    for order, down in ((b.v1OrderBy.ASC, False), (b.v1OrderBy.DESC, True)):
+        rows = b.get_GetTrialWorkloads(user, trialId=trial, sortKey="loss", orderBy=order, limit=100).workloads
+        losses = [(row.training or row.validation).metrics.avgMetrics.get("loss") for row in rows if not row.checkpoint]
+        assert losses and losses == sorted(losses, reverse=down) and [bool(row.checkpoint) for row in rows] == sorted(bool(row.checkpoint) for row in rows), losses
+    ask = lambda **more: [p.batches for p in b.get_CompareTrials(user, trialIds=[trial], metricIds=["validation.loss"], **more).trials[0].metrics[0].data]
+    steps = ask()
+    assert ask(timeSeriesFilter_name="batches", timeSeriesFilter_integerRange_gte=steps[1]) == steps[1:]
+    assert ask(timeSeriesFilter_integerRange_incl=[steps[0]]) == steps[:1]
+    assert ask(timeSeriesFilter_name="time", timeSeriesFilter_timeRange_gt="2020-01-01T00:00:00Z") == steps
+    with pytest.raises(errors.APIException, match="timeRange.gt"):
+        ask(timeSeriesFilter_name="time", timeSeriesFilter_timeRange_gt="soon")
+
+
 def test_a_trial_begins_with_another_ones_checkpoint(cluster, user, ended):
     trial = cluster.trial_of(ended)
     newest = saved(cluster, ended)[-1]

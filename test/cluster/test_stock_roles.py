@@ -257,6 +257,43 @@ def test_the_creator_of_a_workspace_is_its_admin(cluster, hidden):
     assert "cannot be given" in said, said
 
 
+def test_roles_of_groups_are_told_and_those_of_deleted_workspaces_are_not(cluster, hidden):
+    cluster.user("pat")
+    cluster.det("user-group", "create", "lookers", "--add-user", "pat", home="admin")
+    cluster.give("Viewer", "-g", "lookers")
+    assert "VIEW_EXPERIMENT_METADATA" in cluster.det("rbac", "my-permissions", home="pat")
+    cluster.give("Viewer", "-g", "lookers", take=True)
+    assert "VIEW_EXPERIMENT_METADATA" not in cluster.det("rbac", "my-permissions", home="pat")
+    cluster.give("WorkspaceCreator", "-u", "pat")
+    cluster.det("workspace", "create", "brief", home="pat")
+    cluster.det("workspace", "delete", "brief", "--yes", home="pat")
+    wait_for(lambda: "brief" not in cluster.det("workspace", "list", home="admin"), 30)
+    assert "CREATE_WORKSPACE" in cluster.det("rbac", "my-permissions", home="pat")
+    assert "WorkspaceAdmin" not in cluster.det("rbac", "list-users-roles", "pat", home="admin")
+
+
+def test_a_template_that_one_may_not_see_is_not_used_and_not_taken(cluster, hidden):
+    cluster.user("tom")
+    own = json.loads(cluster.ask("admin", "/api/v1/workspaces", {"name": "toms-workspace"})[1])["workspace"]["id"]
+    cluster.give("Editor", "-u", "tom", "-w", "toms-workspace")
+    project = json.loads(cluster.ask("admin", f"/api/v1/workspaces/{own}/projects", {"name": "toms-project"})[1])["project"]["id"]
+    config = json.dumps({"name": "x", "entrypoint": "true", "searcher": {"name": "single", "metric": "loss"}})
+    below = {"description": "mine"}
+    for method, path, body, code in [
+            ("POST", "/api/v1/experiments", {"config": config, "projectId": project, "template": "hush-template", "activate": False}, 404),
+            ("POST", "/api/v1/commands", {"config": {"entrypoint": ["true"]}, "workspaceId": own, "templateName": "hush-template"}, 404),
+            ("PUT", "/api/v1/templates/hush-template", {"name": "hush-template", "config": below, "workspaceId": own}, 409),
+            ("PATCH", "/api/v1/templates/hush-template", below, 404)]:
+        status, said = cluster.ask("tom", path, body, method)
+        assert status == code and "hush-text" not in said, (method, path, status, said)
+    kept = json.loads(cluster.ask("ann", "/api/v1/templates/hush-template")[1])["template"]
+    assert kept == {"name": "hush-template", "config": {"description": "hush-text"}, "workspaceId": hidden["workspace"]}, kept
+    # nor does one's own go where one may make none
+    assert cluster.ask("tom", "/api/v1/templates/toms", {"name": "toms", "config": below, "workspaceId": own})[0] == 200
+    assert cluster.ask("tom", "/api/v1/templates/toms", {"name": "toms", "config": below, "workspaceId": hidden["workspace"]}, "PUT")[0] == 404
+    assert json.loads(cluster.ask("tom", "/api/v1/templates/toms")[1])["template"]["workspaceId"] == own
+
+
 def test_what_a_task_reports_arrives_when_its_owner_has_left(cluster, hidden):
     experiment = hidden["experiment"]
     cluster.give("Editor", "-u", "ann", "-w", "hush-workspace", take=True)

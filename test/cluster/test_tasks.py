@@ -53,7 +53,7 @@ def test_stock_client_runs_a_command_and_prints_its_lines(cluster):
     assert re.search(r"Resources for Command \([a-z-]+\) have started", done.stdout), done.stdout
     listed = json.loads(det(cluster, "cmd", "list", "--json").stdout)
     row = next(one for one in listed if one["id"] == uuid)
-    assert row["state"] in ("TERMINATED", "STATE_TERMINATED") and row["exitStatus"] == "success", row
+    assert row["state"] in ("TERMINATED", "STATE_TERMINATED") and row["exitStatus"] == "allocation exited successfully", row
     assert "hello-42" in det(cluster, "cmd", "logs", uuid).stdout
     config = det(cluster, "cmd", "config", uuid).stdout
     assert "/run/determined/command-entrypoint.sh" in config
@@ -87,6 +87,8 @@ def test_pools_are_bound_by_the_cluster_file_and_by_the_api(cluster, tmp_path):
     assert cluster.call(route)[1]["workspaceIds"] == [vision]
     assert "gpu" in cluster.call(f"/api/v1/workspaces/{vision}/available-resource-pools")[1]["resourcePools"]
     assert "gpu" not in cluster.call("/api/v1/workspaces/1/available-resource-pools")[1]["resourcePools"]
+    free = cluster.call("/api/v1/resource-pools?unbound=true")[1]
+    assert [pool["name"] for pool in free["resourcePools"]] == ["default"] and free["pagination"]["total"] == 1, free
     kept = det(cluster, "resource-pool", "bindings", "remove", "gpu", "vision", user="admin", check=False)
     assert kept.returncode != 0 and "by the cluster file" in kept.stdout + kept.stderr, kept
     det(cluster, "resource-pool", "bindings", "add", "gpu", "Uncategorized", user="admin")

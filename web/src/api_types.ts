@@ -84,6 +84,8 @@ export interface Container {
   devices: Device[];
   id: string;
   parent: string;
+  /** true: of a run that one may not see, and `id` is not its name */
+  permissionDenied?: boolean;
   state: string;
 }
 

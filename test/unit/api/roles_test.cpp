@@ -88,6 +88,30 @@ TEST(Veil, HidesWhatIsInOtherWorkspaces) {
   EXPECT_EQ(by_admin->experiments()->size(), 2u);      // nobody else has the role: so the first admin does
 }
 
+TEST(Veil, TellsTheMembersOfAGroupWhatItsRolesAre) {
+  house h;
+  const group_id team{3};
+  group_changed group;
+  group.at = t0, group.by = "admin", group.id = team, group.name = "team", group.members = {zoe};
+  h.note(group);
+  h.note(roles_changed{t0, "admin", 4, {}, team, {}, false}); // everywhere
+  const auto told = [&](user_id who) {
+    const auto roles = storage::records_of<roles_changed>(*h.seen_by(who));
+    return std::any_of(roles->begin(), roles->end(), [&](const auto& one) { return one.group == team; });
+  };
+  EXPECT_TRUE(told(zoe) && told(admin));
+  EXPECT_FALSE(told(vic));
+}
+
+TEST(RoleBook, KnowsWorkspacesUntilTheyAreDeleted) {
+  house h;
+  EXPECT_TRUE(h.book->knows(workspace_id{1}) && h.book->knows(vision));
+  workspace_changed gone;
+  gone.at = t0, gone.id = vision, gone.name = "vision", gone.owner = "wes", gone.deleted = true;
+  h.note(gone);
+  EXPECT_FALSE(h.book->knows(vision));
+}
+
 TEST(Veil, ShowsACollectionToWhoSeesItsExperimentAndThenToWhoSeesTheWorkspace) {
   house h;
   const auto id = task_id::of(task_kind::checkpoint_gc, 7, 8);
@@ -241,6 +265,50 @@ TEST(Guard, AsksForThePermissionWhereTheThingIs) {
   }
 }
 
+TEST(Guard, KeepsATemplateThatMayNotBeSeenFromUseAndFromBeingTaken) {
+  house h;
+  h.note(template_changed{t0, "ann", "ours", vision, {{"description", "x"}}});
+  h.note(template_changed{t0, "admin", "secret", workspace_id{1}, {{"description", "x"}}});
+  const auto put = [](const char* name, int workspace) {
+    return value{{"name", name}, {"workspace", workspace}, {"config", value::object()}};
+  };
+  const auto submitted = [](const char* below) {
+    return value{{"config", "name: x"}, {"project", 2}, {"template", below}};
+  };
+  const auto launched = [](const char* below) {
+    return value{{"kind", "command"}, {"workspace", 2}, {"template", below}};
+  };
+  const auto patch = [](const char* name) {
+    return value{{"name", name}, {"config", value::object()}, {"known", true}};
+  };
+  const struct {
+    const char* command;
+    value fields;
+    const char *to_ann, *to_vic, *to_zoe, *to_admin;
+  } rows[] = {
+    {"experiment.create", submitted("ours"), "fine", "CREATE_EXPERIMENT", "not found", "fine"},
+    {"experiment.create", submitted("secret"), "not found", "not found", "not found", "fine"},
+    {"experiment.create", submitted("none"), "not found", "not found", "not found", "not found"},
+    {"task.create", launched("ours"), "fine", "CREATE_NSC", "not found", "fine"},
+    {"task.create", launched("secret"), "not found", "not found", "not found", "fine"},
+    {"template.put", put("ours", 2), "fine", "UPDATE_TEMPLATES", "not found", "fine"},
+    {"template.put", put("ours", 1), "not found", "not found", "not found", "fine"},
+    {"template.put", put("secret", 2), "failed to create template secret", "CREATE_TEMPLATES", "not found",
+     "fine"},
+    {"template.put", patch("secret"), "not found", "not found", "not found", "fine"},
+    {"template.put", patch("none"), "not found", "not found", "not found", "not found"},
+  };
+  for (const auto& [command, fields, to_ann, to_vic, to_zoe, to_admin] : rows) {
+    const auto what = std::string(command) + " " + to_json(fields);
+    EXPECT_EQ(h.ask(ann, command, fields), to_ann) << what;
+    EXPECT_EQ(h.ask(vic, command, fields), to_vic) << what;
+    EXPECT_EQ(h.ask(zoe, command, fields), to_zoe) << what;
+    EXPECT_EQ(h.ask(admin, command, fields), to_admin) << what;
+  }
+  const value warm = {{"config", "searcher: {source_checkpoint_uuid: x}"}, {"project", 2}};
+  EXPECT_EQ(h.ask(ann, "experiment.create", warm), "not found"); // as for one that may not be seen
+}
+
 TEST(Guard, LooksAtEveryCommandThatAUserCanGive) {
   house h;
   for (const auto& row : commands::table()) {
@@ -267,6 +335,32 @@ TEST(Guard, LeavesOutOfTheQueueWhatMayNotBeSeen) {
   by_vic.order({.user = "vic"}, commands::queue_list{}, [&](result<value> x) { got = *x; });
   ASSERT_EQ(got["waiting"].size(), 1u) << to_json(got);
   EXPECT_EQ(got["waiting"][0]["experiment"], 1);
+}
+
+TEST(Guard, HidesWhoHoldsASlotFromWhoMayNotSeeIt) {
+  house h;
+  fake_gate cluster;
+  cluster.answers["agent.list"] = [](const auto&) {
+    const auto own = to_string(its_task) + ".1";
+    return value{{"agents",
+                  {{{"name", "a"},
+                    {"slots",
+                     {{{"id", 0}, {"allocation", "1.1"}},
+                      {{"id", 1}, {"allocation", own}},
+                      {{"id", 2}, {"allocation", ""}}}}}}}};
+  };
+  const auto held = [&](user_id who) {
+    guard by(cluster, h.all, h.as(who), false);
+    std::string out;
+    by.order({.user = "x"}, commands::agent_list{}, [&](result<value> x) {
+      for (const auto& slot : (*x)["agents"][0]["slots"])
+        out += slot["allocation"].get<std::string>() + " ";
+    });
+    return out;
+  };
+  EXPECT_EQ(held(vic), "1.1 hidden-1  ");
+  EXPECT_EQ(held(zoe), "hidden-0 hidden-1  ");
+  EXPECT_EQ(held(admin), "1.1 " + to_string(its_task) + ".1  ");
 }
 
 TEST(Guard, MakesWhoCreatesAWorkspaceItsAdmin) {
