@@ -67,17 +67,6 @@ std::string host_alone(std::string_view text) {
   return lower(text.substr(0, text.find(':', bracket == text.npos ? 0 : bracket)));
 }
 
-std::string url_escaped(std::string_view text) {
-  constexpr const char* digits = "0123456789ABCDEF";
-  std::string out;
-  for (unsigned char c : text)
-    if (std::isalnum(c) || c == '-' || c == '.' || c == '_' || c == '/' || c == '~')
-      out += static_cast<char>(c);
-    else
-      out += std::string{'%', digits[c >> 4], digits[c & 15]};
-  return out;
-}
-
 /// "token T", as Jupyter's clients send it; empty for another scheme.
 std::string_view own_scheme(std::string_view authorization) {
   return lower(authorization.substr(0, 6)) == "token " ? authorization.substr(6) : std::string_view();
@@ -418,7 +407,7 @@ response send_to_page(const services& parts, const std::string& service, const s
   return see_other(*origin + path + (path.find('?') == path.npos ? "?" : "&") + code_name + "=" + code);
 }
 
-response send_to_login(const std::string& page) { return see_other("/ui/login?next=" + url_escaped(page)); }
+response send_to_login(const std::string& page) { return see_other("/ui/open" + page); }
 
 response service_fault(const error& why, bool as_page) {
   const bool later = why.code == errc::busy || why.code == errc::timeout;

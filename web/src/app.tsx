@@ -37,6 +37,9 @@ const pages: [RegExp, string, Load | null][] = [
   [/^\/settings$/, "settings", () => import("./pages/settings")],
 ];
 
+/** Of this server and not of this page: the server sends those here who have to sign in before. */
+const served = /^\/open\/(?:det|proxy)\//;
+
 const nav: [string, string][] = [
   ["Home", "/"],
   ["Experiments", "/experiments"],
@@ -94,10 +97,12 @@ export function App() {
     document.addEventListener("click", follow);
     return () => document.removeEventListener("click", follow);
   }, []);
-  // Who is not signed in goes to the door and from there to where they wanted to be.
+  // Who is not signed in goes to the door and from there to where they wanted to be: here, or in a page that a task serves.
+  const elsewhere = session.value && served.test(path.value);
   useSignalEffect(() => {
+    const to = place.value.path + place.value.search;
+    if (session.value && served.test(path.value)) location.replace(to.slice("/open".length));
     if (session.value === null && path.value !== "/login") {
-      const to = place.value.path + place.value.search;
       go("/login" + (to === "/" ? "" : "?next=" + encodeURIComponent("/ui" + to)), true);
     }
   });
@@ -165,7 +170,7 @@ export function App() {
           ready ? (
             <SignIn over={false} />
           ) : null
-        ) : !ready ? null : !page ? (
+        ) : !ready || elsewhere ? null : !page ? (
           <NotFound />
         ) : page.page ? (
           <page.page {...page.props} key={page.name + page.props.id} />

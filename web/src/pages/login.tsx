@@ -5,12 +5,12 @@ import { usePage } from "../page";
 import { go, params, place } from "../router";
 import { clean } from "../text";
 
-/** Goes to what `next` names: below /ui/ of this server, or where the server sends a browser on to a page. */
-function goOn(): void {
+/** Only below /ui/ of this server. */
+function next(): string {
   const to = params.peek().text("next");
-  const url = new URL(/^\/(?![/\\])\S*$/.test(to) ? to : "/ui/", location.origin);
-  if (/^\/(det|proxy)\//.test(url.pathname)) location.replace(url.href);
-  else go(/^\/ui(\/|$)/.test(url.pathname) ? url.pathname.slice(3).replace(/^\/?/, "/") + url.search : "/", true);
+  if (!to.startsWith("/ui/") && to !== "/ui") return "/";
+  const url = new URL(to, location.origin);
+  return url.origin === location.origin && url.pathname.startsWith("/ui") ? url.pathname.slice(3).replace(/^\/?/, "/") + url.search : "/";
 }
 
 export function SignIn(props: { over: boolean }) {
@@ -24,7 +24,7 @@ export function SignIn(props: { over: boolean }) {
     fault.value = "";
     try {
       signedIn(sessionIn((await (await request("POST", "/troupe/v1/session", body)).json()) as never)!);
-      if (!props.over) goOn();
+      if (!props.over) go(next(), true);
     } catch (why) {
       fault.value = explain(why);
     }
@@ -36,7 +36,7 @@ export function SignIn(props: { over: boolean }) {
     if (code) {
       history.replaceState(null, "", location.pathname + location.search); // out of the address before anything else
       void enter({ code });
-    } else if (session.peek()) goOn();
+    } else if (session.peek()) go(next(), true);
     else name.current?.focus();
   }, []);
   return (
