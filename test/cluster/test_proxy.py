@@ -507,7 +507,7 @@ def test_a_page_has_an_origin_of_its_own(cluster):
     for path in (f"/proxy/{cluster.task}/lab", f"/det/interactive/{cluster.task}/jupyter-lab/name/pool/wait"):
         for headers in (plain, {**plain, **browser}, {**plain, "Cookie": "auth=garbage"}):
             status, answered, _ = cluster.ask(path, headers)
-            assert status == 303 and answered["Location"] == "/ui/login?next=" + path, (path, headers, status, answered)
+            assert status == 303 and answered["Location"] == "/ui/open" + path, (path, headers, status, answered)
         assert cluster.ask(path, {"Accept": "*/*"})[0] == cluster.ask(path, {**plain, "Authorization": "Bearer garbage"})[0] == 401
     status, answered, _ = cluster.ask(f"/proxy/{cluster.task}/lab?token={cluster.token}", plain)
     assert status == 303 and cluster.token not in answered["Location"] and f"http://{own}/proxy/{cluster.task}/lab?troupe_code=" in answered["Location"]
