@@ -231,8 +231,8 @@ private:
     if (name == "forkedFrom")
       return row.parent ? value(row.parent.value) : value();
     if (name == "resourcePool") {
-      auto pool = config_at(row.config, "resources", "resource_pool");
-      return pool.is_string() && pool != "" ? pool : value("default");
+      const auto pool = pool_of(row); // where it was moved to, too
+      return pool.empty() ? value("default") : value(pool);
     }
     if (name == "projectId")
       return value(row.project.value);
@@ -510,9 +510,7 @@ result<value> run_shape(const call& c, trial_id id, const place_book& places) {
                                     : value("")},
                  {"searcherMetric", row->metric},
                  {"description", row->description},
-                 {"resourcePool", config_at(row->config, "resources", "resource_pool").is_string()
-                                    ? config_at(row->config, "resources", "resource_pool")
-                                    : value("default")},
+                 {"resourcePool", pool_of(*row)},
                  {"progress", row->progress},
                  {"forkedFrom", row->parent ? value(row->parent.value) : value()},
                  {"isMultitrial", is_search(*row)},

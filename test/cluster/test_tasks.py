@@ -93,6 +93,13 @@ def test_pools_are_bound_by_the_cluster_file_and_by_the_api(cluster, tmp_path):
     assert kept.returncode != 0 and "by the cluster file" in kept.stdout + kept.stderr, kept
     det(cluster, "resource-pool", "bindings", "add", "gpu", "Uncategorized", user="admin")
     assert cluster.call(route)[1]["workspaceIds"] == [1, vision]
+    config = json.dumps({"name": "moves", "entrypoint": "true", "searcher": {"name": "single", "metric": "loss"}})
+    moves = cluster.call("/api/v1/experiments", {"config": config, "activate": False})[1]["experiment"]
+    assert cluster.call("/api/v1/job-queues", {"updates": [{"jobId": moves["jobId"], "resourcePool": "gpu"}]})[0] == 200
+    field = {"kind": "field", "columnName": "resourcePool", "location": "LOCATION_TYPE_EXPERIMENT", "type": "COLUMN_TYPE_TEXT", "operator": "=", "value": "gpu"}
+    wanted = json.dumps({"filterGroup": {"kind": "group", "conjunction": "and", "children": [field]}, "showArchived": True})
+    found = cluster.call("/api/v1/experiments-search", {"filter": wanted})[1]["experiments"]
+    assert [(one["experiment"]["id"], one["experiment"]["resourcePool"]) for one in found] == [(moves["id"], "gpu")], found
     cluster.kill_node()
     cluster.up(slots=2)
     assert cluster.call(route)[1]["workspaceIds"] == [1, vision]
