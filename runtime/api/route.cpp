@@ -16,7 +16,7 @@ authority::principal identity::asks() const {
   authority::principal out;
   out.user = who.user;
   out.admin = who.admin;
-  out.id = std::to_string(user_id);
+  out.id = user_id ? std::to_string(user_id) : std::string();
   if (is_task()) {
     out.experiment = experiment ? to_string(experiment) : std::string();
     out.task = to_string(allocation.task);
@@ -35,7 +35,10 @@ void identity::take_roles(role_book* book) {
 result<void> allowed(const call& c, action what, const authority::resource& on) {
   const auto who = c.by.asks();
   const auto* rule = authority::rule_of({what, on.kind});
-  if (!c.by.roles || c.by.is_task() || !rule || rule->of_users == authority::users::nobody ||
+  if (c.by.is_task())
+    if (auto fine = authority::may(who, what, on); !fine || rule->of_tasks != authority::tasks::none)
+      return fine; // else it goes by what its owner may
+  if (!c.by.roles || !rule || rule->of_users == authority::users::nobody ||
       (rule->of_users == authority::users::unmanaged && !on.unmanaged))
     return authority::may(who, what, on);
   const bool of_other = on.kind == thing::token ? on.id != who.id : !on.owner.empty() && on.owner != who.user;
