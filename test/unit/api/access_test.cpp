@@ -40,6 +40,9 @@ unsigned expected(const route& route, caller who) {
   const auto right = access_of(route.method, route.path);
   if (right == access::open)
     return 0;
+  // What all users may look at, tasks may, too.
+  const auto* rule = authority::rule_of(route.right);
+  const bool looks = route.right.what == action::view && rule && rule->of_users == authority::users::all;
   switch (who) {
   case caller::nobody:
   case caller::garbage:
@@ -56,9 +59,11 @@ unsigned expected(const route& route, caller who) {
   case caller::admin:
     return right == access::own_allocation || right == access::own_trial || right == access::task ? 403 : 0;
   case caller::other_task:
-    return right == access::anyone || right == access::task || right == access::task_or_unmanaged ? 0 : 403;
+    return looks || right == access::anyone || right == access::task || right == access::task_or_unmanaged
+             ? 0
+             : 403;
   case caller::own_task:
-    return right == access::user || right == access::admin ? 403 : 0;
+    return (right == access::user && !looks) || right == access::admin ? 403 : 0;
   }
   return 0;
 }
