@@ -350,6 +350,9 @@ private:
     const bool websocket = by_.upgrade == "websocket";
     if (!at_.service.tcp && by_.upgrade.empty())
       return std::nullopt;
+    const auto length = proxy::first_of(all_, "content-length");
+    if ((!length.empty() && length != "0") || !proxy::first_of(all_, "transfer-encoding").empty())
+      return failure({errc::invalid, "a request that opens a connection has no body"});
     if (by_.upgrade == "troupe-tunnel") {
       out.how = proxied::way::bytes;
       return std::nullopt;

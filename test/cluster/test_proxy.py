@@ -384,6 +384,14 @@ def test_a_websocket_passes_as_it_is(cluster):
         assert s.recv(65536).startswith(b"HTTP/1.1 400")
         assert cluster.seen() == before
         s.close()
+    # Nor does one with a body: its bytes would be taken for those of the connection.
+    for body in ("Content-Length: 5", "Transfer-Encoding: chunked"):
+        for upgrade in ("websocket", "troupe-tunnel"):
+            lines = [f"GET /proxy/{cluster.task}:{cluster.ports['tcp']}/ HTTP/1.1", f"Host: 127.0.0.1:{cluster.port}", "Connection: Upgrade", f"Upgrade: {upgrade}",
+                     "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", f"Authorization: Bearer {cluster.token}", body]
+            s = cluster.raw("\n".join(lines) + "\n\n")
+            assert s.recv(65536).startswith(b"HTTP/1.1 400"), (body, upgrade)
+            s.close()
 
 
 def test_bytes_travel_in_binary_frames(cluster):
