@@ -43,7 +43,8 @@ public:
     return {
       [this](register_agent& x, agent_actor& who) { return admit(std::move(x), std::move(who)); },
       [this](client_command& x) {
-        return hand_on(x, *experiments_, *creation_, *trials_, *explain_, *records_, *tasks_, *deletions_);
+        return hand_on(x, *experiments_, *creation_, *trials_, *explain_, *records_, *tasks_, *deletions_,
+                       *members_);
       },
       [this](const reserve_trials& x) { return trials_reserved{machine_->ids.reserve_trials(x.count)}; },
       [this](const experiment_finished& x) {
@@ -129,12 +130,14 @@ private:
     if (stored == 0) // nobody holds a lease of an earlier life
       setup_.lease.first_give_away = setup_.lease.give_away;
     epoch_ = static_cast<std::uint64_t>(self_->now().time_since_epoch().count());
-    members_.emplace(self_, setup_, machine_->who,
-                     cluster_members::needs{[this] { return tasks_in_journal(); },
-                                            [this] { return experiments_->all(); },
-                                            [this] { return tasks_->all(); },
-                                            [this](const std::string& pool) { return instances_of(pool); },
-                                            peers_.journal, [this](const caf::error& why) { leave(why); }});
+    members_.emplace(
+      self_, setup_, machine_->who,
+      cluster_members::needs{
+        [this] { return tasks_in_journal(); }, [this] { return experiments_->all(); },
+        [this] { return tasks_->all(); }, [this](const std::string& pool) { return instances_of(pool); },
+        peers_.journal, [this](const caf::error& why) { leave(why); },
+        [this](const members_event& ev, done_callback done) { tell_members(ev, std::move(done)); },
+        [this] { return experiments_->size(); }});
     const auto tell = [this](const members_event& ev) { tell_members(ev); };
     const auto release = [this](const allocation_id& run, const std::vector<placement>& on) {
       let_go(run, on);
@@ -304,7 +307,7 @@ private:
                       commands::join<cluster_experiments::commands_here, cluster_creation::commands_here,
                                      cluster_trials::commands_here, cluster_explain::commands_here,
                                      cluster_records::commands_here, cluster_tasks::commands_here,
-                                     cluster_deletions::commands_here>>;
+                                     cluster_deletions::commands_here, cluster_members::commands_here>>;
 
   template <class Part, class... Parts>
   caf::result<command_result> hand_on(client_command& x, Part& first, Parts&... others) {
@@ -318,30 +321,6 @@ private:
       });
   }
 
-  template <class Question>
-  requires(commands::contains<cluster_members::questions, Question>) caf::result<command_result> on(
-    const caller&, const Question&) {
-    return members_->describe(Question{}, experiments_->size());
-  }
-  caf::result<command_result> on(const caller& by, const commands::agent_drain& x) {
-    return change_members(
-      agent_ordered{x.agent, x.slot ? static_cast<int>(*x.slot) : -1, x.on, by.user, false, x.ends});
-  }
-  caf::result<command_result> on(const caller&, commands::pool_details x) {
-    if (x.name.empty())
-      x.name = config::default_pool(who().configuration());
-    if (!members_->pools().contains(x.name))
-      return refused({errc::not_found, "pool '" + x.name + "' not found"});
-    return members_->describe(x);
-  }
-
-  caf::result<command_result> on(const caller& by, const commands::agent_remove& x) {
-    return change_members(agent_removed{x.agent, by.user});
-  }
-  caf::result<command_result> on(const caller&, const commands::fence& x) { return members_->fence(x); }
-  caf::result<command_result> on(const caller&, commands::agent_slots x) {
-    return members_->hear_slots(std::move(x));
-  }
   template <class OfWebhooks>
   requires(commands::contains<commands::webhook_calls, OfWebhooks>) caf::result<command_result> on(
     const caller&, const OfWebhooks& x) {
@@ -351,17 +330,6 @@ private:
     if (setup_.shut_down)
       setup_.shut_down();
     return answered();
-  }
-
-  /// Answered once it is durable.
-  caf::result<command_result> change_members(const members_event& ev) {
-    if (auto no = who().refuses(ev, self_->now()))
-      return refused(*no);
-    auto promise = self_->make_response_promise<command_result>();
-    tell_members(ev, [promise](const caf::error& why) mutable {
-      promise.deliver(why ? refused(from_caf(why)) : answered());
-    });
-    return promise;
   }
 
   // ---- from tasks
