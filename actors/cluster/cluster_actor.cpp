@@ -75,11 +75,6 @@ public:
   }
 
 private:
-  struct caller {
-    const std::string& user;
-    const std::string& allocation; ///< where a task speaks
-  };
-
   cluster_machines& machine() { return *machine_; }
   members& who() { return machine_->who; }
   std::optional<time_point> deadline() const {
@@ -178,9 +173,9 @@ private:
                                             },
                                             live});
     trials_.emplace(self_, peers_, cluster_trials::needs{live});
-    experiments_.emplace(
-      self_, setup_, peers_, *machine_,
-      cluster_experiments::needs{take_facts, tell, release, *members_, *unmanaged_, *webhooks_, *deletions_});
+    experiments_.emplace(self_, setup_, peers_, *machine_,
+                         cluster_experiments::needs{take_facts, tell, release, *members_, *tasks_,
+                                                    *unmanaged_, *webhooks_, *deletions_});
     creation_.emplace(self_, setup_, peers_, *machine_,
                       cluster_creation::needs{take_facts, *experiments_, *unmanaged_});
     records_.emplace(self_, setup_, *machine_,
@@ -316,49 +311,23 @@ private:
     if constexpr (sizeof...(others) > 0)
       return hand_on(x, others...);
     else
-      return obey<commands_here>(x.name, std::move(x.fields), [this, &x](auto order) {
-        return on({x.user, x.allocation}, std::move(order));
-      });
+      return obey<commands_here>(x.name, std::move(x.fields), [this](auto order) { return on(order); });
   }
 
   template <class OfWebhooks>
   requires(commands::contains<commands::webhook_calls, OfWebhooks>) caf::result<command_result> on(
-    const caller&, const OfWebhooks& x) {
+    const OfWebhooks& x) {
     return webhooks_->on(x);
   }
-  caf::result<command_result> on(const caller&, const commands::node_shutdown&) {
+  caf::result<command_result> on(const commands::node_shutdown&) {
     if (setup_.shut_down)
       setup_.shut_down();
     return answered();
   }
 
-  // ---- from tasks
-
-  /// What trials and allocations take is handed to the experiment, which hands it on.
-  template <class OfTask>
-  requires(commands::contains<commands::task_calls, OfTask>) caf::result<command_result> on(const caller& by,
-                                                                                            OfTask x) {
-    const auto id = parse_allocation(by.allocation);
-    if constexpr (std::is_same_v<OfTask, commands::allocation_rendezvous>) {
-      auto& hosts = x.hosts.emplace();
-      for (const auto& [agent, known] : who().agents())
-        hosts[agent] = known.host;
-    }
-    if (id.task && !id.task.is_trial())
-      return tasks_->hand_on(id, task_call_of(id, std::move(x)));
-    const auto live = experiments_->actor_of(x.experiment);
-    if constexpr (commands::contains<commands::trial_calls, OfTask>)
-      if (!live)
-        if (auto row = peers_.reads->experiment(x.experiment); row && row->unmanaged)
-          return unmanaged_->on(id, std::move(x));
-    if (!live)
-      return refused({errc::conflict, "allocation " + to_string(id) + " is over"});
-    return self_->delegate(live, task_call_of(id, std::move(x)));
-  }
-
   template <class OfUnmanaged>
   requires(commands::contains<commands::unmanaged_commands, OfUnmanaged>) caf::result<command_result> on(
-    const caller&, const OfUnmanaged& x) {
+    const OfUnmanaged& x) {
     return unmanaged_->on(x);
   }
 

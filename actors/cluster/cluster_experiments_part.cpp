@@ -5,6 +5,7 @@
 #include "actors/cluster/accepted_config.hpp"
 #include "actors/cluster/cluster_deletions_part.hpp"
 #include "actors/cluster/cluster_members_part.hpp"
+#include "actors/cluster/cluster_tasks_part.hpp"
 #include "actors/cluster/cluster_unmanaged_part.hpp"
 #include "actors/cluster/cluster_webhooks_part.hpp"
 #include "actors/cluster/continuation.hpp"
@@ -148,8 +149,12 @@ std::vector<experiment_actor> cluster_experiments::all() const {
 // ---- orders to one of them
 
 caf::result<command_result> cluster_experiments::obey(client_command& x) {
-  return troupe::obey<commands_here>(x.name, std::move(x.fields),
-                                     [this, &x](auto order) { return on(x.user, std::move(order)); });
+  return troupe::obey<commands_here>(x.name, std::move(x.fields), [this, &x](auto order) {
+    if constexpr (commands::contains<commands::task_calls, decltype(order)>)
+      return hand_on(parse_allocation(x.allocation), std::move(order));
+    else
+      return on(x.user, std::move(order));
+  });
 }
 
 caf::result<command_result> cluster_experiments::on(const std::string&,
@@ -288,6 +293,25 @@ caf::result<command_result> cluster_experiments::on(const std::string&, const co
   if (it == experiments_.end())
     return answered();
   return forward(row->experiment, it->second, kill_trial{x.id}, [] { return answered(); });
+}
+
+template <class OfTask>
+caf::result<command_result> cluster_experiments::hand_on(allocation_id from, OfTask x) {
+  if constexpr (std::is_same_v<OfTask, commands::allocation_rendezvous>) {
+    auto& hosts = x.hosts.emplace();
+    for (const auto& [agent, known] : machine_.who.agents())
+      hosts[agent] = known.host;
+  }
+  if (from.task && !from.task.is_trial())
+    return with_.tasks.hand_on(from, task_call_of(from, std::move(x)));
+  const auto live = actor_of(x.experiment);
+  if constexpr (commands::contains<commands::trial_calls, OfTask>)
+    if (!live)
+      if (auto row = peers_.reads->experiment(x.experiment); row && row->unmanaged)
+        return with_.unmanaged.on(from, std::move(x));
+  if (!live)
+    return refused({errc::conflict, "allocation " + to_string(from) + " is over"});
+  return self_->delegate(live, task_call_of(from, std::move(x)));
 }
 
 // ---- searches that a process outside drives

@@ -1,6 +1,6 @@
 #pragma once
 // The experiments that run here: which of them live, as actors; how they start, are recovered and go on; and
-// orders to one of them. A part of the cluster actor, which alone calls it.
+// orders to one of them, and what its tasks say. A part of the cluster actor, which alone calls it.
 
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/cluster/cluster_machines.hpp"
@@ -14,6 +14,7 @@ namespace troupe {
 
 class cluster_deletions;
 class cluster_members;
+class cluster_tasks;
 class cluster_unmanaged;
 class cluster_webhooks;
 
@@ -28,6 +29,7 @@ public:
     std::function<void(const allocation_id&, const std::vector<placement>& on)> let_go;
     // The parts beside it, which outlive this.
     const cluster_members& members;
+    cluster_tasks& tasks;
     cluster_unmanaged& unmanaged;
     cluster_webhooks& webhooks;
     cluster_deletions& deletions;
@@ -57,10 +59,11 @@ public:
   /// Whether nothing of it runs any more.
   bool has_stopped(experiment_id id) const;
 
-  using commands_here =
+  using commands_here = commands::join<
     commands::list<commands::experiment_activate, commands::experiment_pause, commands::experiment_continue,
                    commands::experiment_cancel, commands::experiment_kill, commands::experiment_set,
-                   commands::trial_kill, commands::search_order, commands::search_wait>;
+                   commands::trial_kill, commands::search_order, commands::search_wait>,
+    commands::task_calls>;
   /// One of `commands_here`.
   caf::result<command_result> obey(client_command& x);
 
@@ -74,6 +77,9 @@ private:
   caf::result<command_result> on(const std::string& user, const commands::trial_kill& x);
   caf::result<command_result> on(const std::string& user, commands::search_order x);
   caf::result<command_result> on(const std::string& user, const commands::search_wait& x);
+  /// What trials and allocations take is handed to the experiment, which hands it on; `from` speaks.
+  template <class OfTask>
+  caf::result<command_result> hand_on(allocation_id from, OfTask x);
 
   void abandon_tasks(experiment_id id);
   sandbox_defaults sandbox_defaults_of(const experiment_settings& settings, const std::string& pool) const;
