@@ -176,6 +176,11 @@ caf::result<command_result> cluster_deletions::once_durable(std::vector<cluster_
   return to;
 }
 
+caf::result<command_result> cluster_deletions::obey(client_command& x) {
+  return troupe::obey<commands_here>(x.name, std::move(x.fields),
+                                     [this, &x](auto order) { return on(x.user, std::move(order)); });
+}
+
 caf::result<command_result> cluster_deletions::on(const std::string& user,
                                                   const commands::experiment_delete& x) {
   auto row = peers_.reads->experiment(x.id);

@@ -41,6 +41,10 @@ public:
   using commands_here = commands::list<commands::experiment_delete, commands::trial_delete,
                                        commands::trial_archive, commands::experiment_erase_tensorboards,
                                        commands::checkpoint_remove, commands::logs_cleanup>;
+  /// One of `commands_here`.
+  caf::result<command_result> obey(client_command& x);
+
+private:
   caf::result<command_result> on(const std::string& user, const commands::experiment_delete& x);
   caf::result<command_result> on(const std::string& user, const commands::trial_delete& x);
   caf::result<command_result> on(const std::string& user, const commands::trial_archive& x);
@@ -48,7 +52,6 @@ public:
   caf::result<command_result> on(const std::string& user, const commands::checkpoint_remove& x);
   caf::result<command_result> on(const std::string& user, const commands::logs_cleanup& x);
 
-private:
   struct doomed {
     experiment_id experiment;
     trial_id trial; ///< that goes alone; 0: the whole experiment

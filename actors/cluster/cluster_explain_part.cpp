@@ -1,6 +1,10 @@
 #include "actors/cluster/cluster_explain_part.hpp"
 
 #include "actors/shells/obey.hpp"
+#include "model/config/cluster_config.hpp"
+#include "model/names.hpp"
+
+#include <algorithm>
 
 #include <caf/all.hpp>
 
@@ -9,6 +13,7 @@ namespace {
 
 constexpr auto patience = std::chrono::seconds(10);
 constexpr std::size_t most_experiments = 50; ///< whose ended runs are read for one answer
+constexpr std::size_t most_explained = 20;   ///< trials of an experiment
 
 } // namespace
 
@@ -101,6 +106,78 @@ void cluster_explain::explain_all(std::vector<explained_run> waiting, value fram
       one_less();
     });
   one_less();
+}
+
+caf::result<command_result> cluster_explain::obey(client_command& x) {
+  return troupe::obey<commands_here>(x.name, std::move(x.fields),
+                                     [this, &x](auto order) { return on(x.user, std::move(order)); });
+}
+
+caf::result<command_result> cluster_explain::on(const std::string&, const commands::trial_explain& x) {
+  auto row = reads_->trial(x.id);
+  if (!row)
+    return refused({errc::not_found, "trial " + to_string(x.id) + " not found"});
+  const auto run = row->runs.empty() ? run_id{} : row->runs.back().run;
+  return answer(std::move(*row), run);
+}
+
+caf::result<command_result> cluster_explain::on(const std::string&, const commands::allocation_explain& x) {
+  const auto id = parse_allocation(x.id);
+  if (!id)
+    return refused({errc::invalid, "'" + x.id + "' is not an allocation\nhint: trial and run, as 12.3"});
+  auto row = id.task.kind() == task_kind::trial ? reads_->trial(id.trial())
+                                                : result<trial_row>(error{errc::not_found, ""});
+  if (!row ||
+      std::none_of(row->runs.begin(), row->runs.end(), [&](const run_row& one) { return one.run == id.run; }))
+    return refused({errc::not_found, "allocation " + x.id + " not found"});
+  return answer(std::move(*row), id.run);
+}
+
+caf::result<command_result> cluster_explain::on(const std::string&, const commands::experiment_explain& x) {
+  auto row = reads_->experiment(x.id);
+  auto trials = row ? reads_->trials(x.id) : result<std::vector<trial_row>>(row.error());
+  if (!trials)
+    return refused(trials.error());
+  std::map<trial_place, std::size_t> counts;
+  std::vector<explained_run> waiting;
+  for (const auto& trial : *trials) {
+    const auto place = place_of(trial, *row);
+    ++counts[place];
+    if (place == trial_place::waiting && waiting.size() < most_explained)
+      waiting.push_back(explained(trial, *row, trial.runs.back().run));
+  }
+  value frame{{"experiment", x.id.value},
+              {"pool", pool_name_of(who_, *row)},
+              {"state", troupe::name(row->state)},
+              {"trials",
+               {{"running", counts[trial_place::running]},
+                {"waiting", counts[trial_place::waiting]},
+                {"paused", counts[trial_place::paused]}}}};
+  auto promise = self_->make_response_promise<command_result>();
+  explain_all(std::move(waiting), std::move(frame),
+              [promise](result<value> got) mutable { promise.deliver(command_result{std::move(got)}); });
+  return promise;
+}
+
+caf::result<command_result> cluster_explain::answer(trial_row row, run_id run) {
+  auto of = reads_->experiment(row.experiment);
+  if (!of)
+    return refused(of.error());
+  auto promise = self_->make_response_promise<command_result>();
+  explain(explained(row, *of, run),
+          [promise](result<value> got) mutable { promise.deliver(command_result{std::move(got)}); });
+  return promise;
+}
+
+explained_run cluster_explain::explained(const trial_row& trial, const experiment_row& of, run_id run) const {
+  explained_run out{trial, of, run, pool_name_of(who_, of), 42};
+  for (const auto& one : trial.runs)
+    if (one.run == run && !one.pool.empty())
+      out.pool = one.pool;
+  const auto settings = config::pool_settings(who_.configuration(), out.pool);
+  if (const auto given = settings.value("default_priority", value()); given.is_number_integer())
+    out.default_priority = given.get<int>();
+  return out;
 }
 
 } // namespace troupe

@@ -4,6 +4,7 @@
 #include "actors/pool/pool_actor.hpp"
 #include "actors/provider/provisioner_actor.hpp"
 #include "actors/same_secret.hpp"
+#include "actors/shells/obey.hpp"
 #include "model/config/cluster_config.hpp"
 
 #include <caf/all.hpp>
@@ -205,7 +206,42 @@ void cluster_members::end_all(const caf::error& why) {
 
 // ---- commands
 
-command_result cluster_members::fence(const commands::fence& claim) {
+caf::result<command_result> cluster_members::obey(client_command& x) {
+  return troupe::obey<commands_here>(x.name, std::move(x.fields), [this, &x](auto order) {
+    if constexpr (commands::contains<questions, decltype(order)>)
+      return describe(order);
+    else
+      return on(x.user, std::move(order));
+  });
+}
+
+caf::result<command_result> cluster_members::on(const std::string&, commands::pool_details x) {
+  if (x.name.empty())
+    x.name = config::default_pool(machine_.configuration());
+  if (!pools_.contains(x.name))
+    return refused({errc::not_found, "pool '" + x.name + "' not found"});
+  return describe(x);
+}
+
+caf::result<command_result> cluster_members::on(const std::string& user, const commands::agent_drain& x) {
+  return change(agent_ordered{x.agent, x.slot ? static_cast<int>(*x.slot) : -1, x.on, user, false, x.ends});
+}
+
+caf::result<command_result> cluster_members::on(const std::string& user, const commands::agent_remove& x) {
+  return change(agent_removed{x.agent, user});
+}
+
+caf::result<command_result> cluster_members::change(const members_event& ev) {
+  if (auto no = machine_.refuses(ev, self_->now()))
+    return refused(*no);
+  auto promise = self_->make_response_promise<command_result>();
+  with_.tell(ev, [promise](const caf::error& why) mutable {
+    promise.deliver(why ? refused(from_caf(why)) : answered());
+  });
+  return promise;
+}
+
+caf::result<command_result> cluster_members::on(const std::string&, const commands::fence& claim) {
   const auto token = setup_.fence_token ? setup_.fence_token(claim.agent) : std::string();
   if (token.empty() || !same_secret(claim.token, token))
     return refused({errc::denied, "the fence token is not this agent's"});
@@ -217,12 +253,19 @@ command_result cluster_members::fence(const commands::fence& claim) {
   return answered({{"kill", verdict.kill}});
 }
 
-command_result cluster_members::hear_slots(commands::agent_slots news) {
+caf::result<command_result> cluster_members::on(const std::string&, commands::agent_slots news) {
   if (setup_.fence_token && !same_secret(news.token, setup_.fence_token(news.agent)))
     return refused({errc::denied, "the token is not this agent's"});
   if (auto link = links_.find(news.agent); link != links_.end())
     link->second.slots = std::move(news.slots);
   return answered();
+}
+
+template <class Question>
+caf::result<command_result> cluster_members::describe(Question what) {
+  return gather([this, what, experiments = with_.count_experiments()](const descriptions& pools) {
+    return description(what, experiments, pools);
+  });
 }
 
 caf::result<command_result> cluster_members::gather(std::function<value(const descriptions&)> shape) {

@@ -18,13 +18,17 @@ class cluster_members {
 public:
   using descriptions = std::map<std::string, pool_description>; ///< by pool
 
+  using done_callback = std::function<void(const caf::error&)>; ///< none() once durable
+
   struct needs {
     std::function<open_tasks()> open_tasks_now; ///< as the journal has them
     std::function<std::vector<experiment_actor>()> experiments;
     std::function<std::vector<task_actor>()> tasks; ///< that are no trials
     std::function<std::vector<provider_fact>(const std::string& pool)> instances_in_journal;
     journal_actor journal;
-    std::function<void(const caf::error&)> leave; ///< the cluster cannot go on
+    std::function<void(const caf::error&)> leave;                  ///< the cluster cannot go on
+    std::function<void(const members_event&, done_callback)> tell; ///< the machine
+    std::function<std::size_t()> count_experiments;                ///< that live
   };
 
   /// `setup` and `machine` are the cluster actor's own and outlive this.
@@ -53,22 +57,28 @@ public:
   std::optional<members_event> child_down(const caf::down_msg& down);
   void end_all(const caf::error& why);
 
-  // Commands; each answers for itself.
-
-  /// By a sandbox whose agent closed its socket, or that says that nothing of it lives any more.
-  command_result fence(const commands::fence& claim);
-  /// An agent says what its slots are and how busy; no route of the API leads here.
-  command_result hear_slots(commands::agent_slots news);
   using questions = commands::list<commands::agent_list, commands::status, commands::queue_list,
                                    commands::pool_list, commands::job_list>;
-  /// Answers one of the questions, from what the pools say.
-  template <class Question>
-  caf::result<command_result> describe(Question what, std::size_t experiments = 0) {
-    return gather(
-      [this, what, experiments](const descriptions& pools) { return description(what, experiments, pools); });
-  }
+  using commands_here =
+    commands::join<questions, commands::list<commands::pool_details, commands::agent_drain,
+                                             commands::agent_remove, commands::fence, commands::agent_slots>>;
+  /// One of `commands_here`.
+  caf::result<command_result> obey(client_command& x);
 
 private:
+  caf::result<command_result> on(const std::string& user, commands::pool_details x);
+  caf::result<command_result> on(const std::string& user, const commands::agent_drain& x);
+  caf::result<command_result> on(const std::string& user, const commands::agent_remove& x);
+  /// By a sandbox whose agent closed its socket, or that says that nothing of it lives any more.
+  caf::result<command_result> on(const std::string& user, const commands::fence& claim);
+  /// An agent says what its slots are and how busy; no route of the API leads here.
+  caf::result<command_result> on(const std::string& user, commands::agent_slots news);
+  /// Answered once it is durable.
+  caf::result<command_result> change(const members_event& ev);
+  /// Answered from what the pools say.
+  template <class Question>
+  caf::result<command_result> describe(Question what);
+
   struct agent_link {
     twin_actor twin;
     agent_actor actor; ///< null while it is away

@@ -236,6 +236,11 @@ task_world cluster_tasks::world(const std::string& user) const {
   return out;
 }
 
+caf::result<command_result> cluster_tasks::obey(client_command& x) {
+  return troupe::obey<commands_here>(x.name, std::move(x.fields),
+                                     [this, &x](auto order) { return on(x.user, std::move(order)); });
+}
+
 caf::result<command_result> cluster_tasks::on(const std::string& user, commands::task_create x) {
   if (!x.key.empty()) {
     if (const auto before = made_with(kind_named(x.kind), user, x.key))

@@ -41,16 +41,20 @@ public:
   /// Those of a workspace that is being deleted end with it.
   void kill_in(workspace_id workspace, const std::string& why);
 
+  using commands_here = commands::work_commands;
+  /// One of `commands_here`.
+  caf::result<command_result> obey(client_command& x);
+  /// What a task's processes say, for the task or its open allocation.
+  caf::result<command_result> hand_on(allocation_id from, task_call call);
+
+private:
   caf::result<command_result> on(const std::string& user, commands::task_create x);
   caf::result<command_result> on(const std::string& user, const commands::task_kill& x);
   caf::result<command_result> on(const std::string& user, const commands::task_pause& x);
   caf::result<command_result> on(const std::string& user, const commands::task_unpause& x);
   caf::result<command_result> on(const std::string& user, const commands::task_set& x);
   caf::result<command_result> on(const std::string& user, const commands::task_use& x);
-  /// What a task's processes say, for the task or its open allocation.
-  caf::result<command_result> hand_on(allocation_id from, task_call call);
 
-private:
   using promise = caf::typed_response_promise<command_result>;
   struct live_task {
     task_actor actor;

@@ -1,5 +1,6 @@
 #include "actors/cluster/explanations.hpp"
 
+#include "model/config/cluster_config.hpp"
 #include "model/states.hpp"
 
 #include <algorithm>
@@ -209,6 +210,16 @@ trial_place place_of(const trial_row& trial, const experiment_row& experiment) {
              trial.why.starts_with("paused by the search")
            ? trial_place::paused
            : trial_place::elsewhere;
+}
+
+std::string pool_name_of(const members& who, const experiment_row& row) {
+  if (auto pool = who.pool_of(row.id); !pool.empty())
+    return pool;
+  const auto& configuration = who.configuration();
+  if (!row.resources.empty() && config::has_pool(configuration, row.resources.front().pool))
+    return row.resources.front().pool;
+  auto named = config::pool_of_experiment(configuration, row.config);
+  return named ? *named : config::default_pool(configuration);
 }
 
 } // namespace troupe

@@ -2,6 +2,7 @@
 // Why a trial is where it is: what its rows say, and what its pool says where it waits there. Pure; the pool
 // alone knows why slots are not given (actors/pool/pool_explain.cpp).
 
+#include "actors/cluster/members.hpp"
 #include "actors/pool/pool_events.hpp"
 #include "model/rows.hpp"
 
@@ -30,5 +31,8 @@ run_outlook outlook_of(const trial_row& trial, const std::vector<trial_row>& sib
 /// Whether a trial runs, waits for slots, is paused, or is none of these.
 enum class trial_place { running, waiting, paused, elsewhere };
 trial_place place_of(const trial_row& trial, const experiment_row& experiment);
+
+/// Pool where the next run of the experiment asks, or, of one that has ended, would ask.
+std::string pool_name_of(const members& who, const experiment_row& row);
 
 } // namespace troupe

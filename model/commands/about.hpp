@@ -65,4 +65,14 @@ struct joined<list<As...>, list<Bs...>, Rest...> : joined<list<As..., Bs...>, Re
 template <class... Lists>
 using join = typename joined<Lists...>::type;
 
+template <class List, class Others>
+struct reduced;
+template <command... Cs, class Others>
+struct reduced<list<Cs...>, Others> {
+  using type = join<list<>, std::conditional_t<contains<Others, Cs>, list<>, list<Cs>>...>;
+};
+/// The commands of `List` that `Others` has not, in their order.
+template <class List, class Others>
+using without = typename reduced<List, Others>::type;
+
 } // namespace troupe::commands

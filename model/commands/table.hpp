@@ -10,6 +10,7 @@
 #include "model/commands/unmanaged_commands.hpp"
 
 #include <unordered_map>
+#include <unordered_set>
 
 namespace troupe::commands {
 
@@ -105,6 +106,13 @@ result<R> dispatch(const std::string& name, value fields, F take, reading how = 
   if (it == known.end())
     return error{errc::unsupported, "no command '" + name.substr(0, 100) + "'"};
   return it->second(take, std::move(fields), how);
+}
+
+/// Whether `name` stands for a command of the list.
+template <command... Cs>
+bool names(list<Cs...>, std::string_view name) {
+  static const std::unordered_set<std::string_view> known{Cs::is.name...};
+  return known.contains(name);
 }
 
 // ---- the table as rows

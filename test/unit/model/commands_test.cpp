@@ -125,6 +125,14 @@ TEST(Commands, DispatchFindsTheStructByItsName) {
   EXPECT_EQ((dispatch<std::string, some>("fence", value::object(), take).error().code), errc::unsupported);
 }
 
+TEST(Commands, AListIsAskedForNamesAndParted) {
+  using few = list<trial_kill, status, fence>;
+  EXPECT_TRUE(names(few{}, "status"));
+  EXPECT_FALSE(names(few{}, "pool.list"));
+  static_assert(std::is_same_v<without<few, list<status, pool_list>>, list<trial_kill, fence>>);
+  static_assert(std::is_same_v<without<few, few>, list<>>);
+}
+
 TEST(Commands, TheSchemaIsThatOfOpenApi) {
   auto drain = schema_of<agent_drain>();
   EXPECT_EQ(drain["type"], "object");

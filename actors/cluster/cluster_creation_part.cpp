@@ -1,0 +1,184 @@
+#include "actors/cluster/cluster_creation_part.hpp"
+
+#include "actors/catalogue/pool_bindings.hpp"
+#include "actors/cluster/cluster_experiments_part.hpp"
+#include "actors/cluster/cluster_unmanaged_part.hpp"
+#include "actors/cluster/continuation.hpp"
+#include "actors/shells/durable.hpp"
+#include "actors/shells/obey.hpp"
+#include "model/config/cluster_config.hpp"
+#include "model/config/secrets.hpp"
+#include "model/names.hpp"
+
+#include <algorithm>
+
+#include <caf/all.hpp>
+
+namespace troupe {
+
+caf::result<command_result> cluster_creation::obey(client_command& x) {
+  return troupe::obey<commands_here>(x.name, std::move(x.fields),
+                                     [this, &x](auto order) { return on(x.user, std::move(order)); });
+}
+
+caf::result<command_result> cluster_creation::on(const std::string&, const commands::experiment_validate& x) {
+  auto checked = accepted(x);
+  return checked ? answered() : refused(checked.error());
+}
+
+/// Of a creation, or what only checks one.
+template <class Submission>
+result<cluster_creation::placed_config> cluster_creation::accepted(const Submission& x) const {
+  config_layers below;
+  if constexpr (requires { x.unmanaged; })
+    below.unmanaged = x.unmanaged;
+  if (!x.template_name.empty()) {
+    const auto* known = machine_.books.find_template(x.template_name);
+    if (!known)
+      return error{errc::not_found, "template '" + x.template_name + "' not found"};
+    below.template_config = known->config;
+  }
+  const auto accept = [&] {
+    return accept_config(x.config, x.config_name, setup_.checkpoint_dir, machine_.who.configuration(), below);
+  };
+  auto checked = accept();
+  if (!checked)
+    return checked.error();
+  const auto slots_in = [this](const std::string& pool) { return machine_.who.slots_in(pool); };
+  if (auto no = too_large(checked->settings, machine_.who.configuration(), slots_in); no && !below.unmanaged)
+    return *no;
+  auto project = machine_.where.place_of(x.project, checked->settings);
+  if (!project)
+    return project.error();
+  below.workspace_checkpoint_storage = machine_.where.storage_of(*project);
+  const auto workspace = machine_.where.workspace_id_of(*project);
+  below.invariant = machine_.rules.invariant_of(workspace);
+  const auto& place = machine_.where.workspaces().at(workspace);
+  below.compute_pool = place.compute_pool;
+  below.aux_pool = place.aux_pool;
+  if (!below.workspace_checkpoint_storage.is_null() || !below.invariant.is_null() ||
+      !(below.compute_pool + below.aux_pool).empty())
+    checked = accept();
+  if (!checked)
+    return checked.error();
+  auto& settings = checked->settings;
+  if constexpr (requires { x.parent.value; })
+    if (auto parent = x.parent ? peers_.reads->experiment(x.parent) : result<experiment_row>(error{}); parent)
+      config::restore_secrets(settings, parent->config);
+  if (auto fine = check_constraints(settings, machine_.rules.constraints_of(workspace)); !fine)
+    return fine.error();
+  if (auto pool = config::pool_of_experiment(machine_.who.configuration(), settings);
+      pool && !may_use(machine_.rules, machine_.where, machine_.who.configuration(), *pool, workspace))
+    return error{errc::invalid,
+                 "resource pool '" + *pool + "' is not available in workspace '" + place.name + "'"};
+  if (auto fine = resolve_source(settings); !fine)
+    return fine.error();
+  return placed_config{std::move(*checked), *project};
+}
+
+/// The checkpoint that a warm start names becomes certain: that of a trial is the newest it has now.
+result<void> cluster_creation::resolve_source(value& settings) const {
+  auto searcher = settings.find("searcher");
+  if (searcher == settings.end() || !searcher->is_object())
+    return {};
+  auto trial = searcher->value("source_trial_id", value()),
+       uuid = searcher->value("source_checkpoint_uuid", value());
+  if (trial.is_number_integer()) {
+    const trial_id id{static_cast<std::uint64_t>(trial.get<std::int64_t>())};
+    auto row = peers_.reads->trial(id);
+    if (!row)
+      return error{errc::invalid, "searcher.source_trial_id: trial " + to_string(id) + " not found"};
+    auto saved = peers_.reads->checkpoints(id);
+    if (!saved)
+      return saved.error();
+    std::erase_if(*saved, [](const auto& one) { return one.state != checkpoint_state::completed; });
+    if (saved->empty())
+      return error{errc::invalid, "searcher.source_trial_id: trial " + to_string(id) + " has no checkpoint"};
+    const auto newest = std::max_element(saved->begin(), saved->end(), [](const auto& a, const auto& b) {
+      return a.saved.steps < b.saved.steps;
+    });
+    (*searcher)["source_checkpoint_uuid"] = newest->saved.uuid;
+    (*searcher)["source_trial_id"] = nullptr; // the two exclude each other
+  } else if (uuid.is_string()) {
+    auto row = peers_.reads->checkpoint(uuid.get<std::string>());
+    if (!row || row->state != checkpoint_state::completed)
+      return error{errc::invalid, "searcher.source_checkpoint_uuid: checkpoint '" + uuid.get<std::string>() +
+                                    "' " + (row ? "is deleted" : "not found")};
+  }
+  return {};
+}
+
+caf::result<command_result> cluster_creation::on(const std::string& user, commands::experiment_create x) {
+  if (auto no = with_.unmanaged.refuses(x))
+    return refused(*no);
+  auto checked = accepted(x);
+  if (!checked)
+    return refused(checked.error());
+  auto& [settings, source] = checked->config;
+  if (!settings.contains("reproducibility") || !settings["reproducibility"].is_object())
+    settings["reproducibility"] = value::object();
+  auto& seed = settings["reproducibility"]["experiment_seed"];
+  if (!seed.is_number())
+    seed = self_->now().time_since_epoch().count() / 1'000'000 & 0x7fffffff;
+  experiment_created wanted{self_->now(), {},    settings, x.name,           user,        x.context_blob,
+                            source,       x.key, x.parent, checked->project, x.unmanaged, x.external_id};
+  if (!x.external_id.empty())
+    wanted.key = external_key(x.external_id);
+  if (wanted.name.empty())
+    wanted.name =
+      settings.value("name", value()).is_string() ? settings["name"].get<std::string>() : "experiment";
+  auto promise = self_->make_response_promise<command_result>();
+  if (x.context.held.empty()) {
+    record(std::move(wanted), x.activate, promise);
+    return promise;
+  }
+  self_->request(peers_.journal, journal_timeout, store_blob{std::move(x.context.held)})
+    .then(
+      [this, wanted, activate = x.activate, promise](const blob_stored& blob) mutable {
+        wanted.context = blob.name;
+        record(std::move(wanted), activate, promise);
+      },
+      [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+  return promise;
+}
+
+void cluster_creation::record(experiment_created wanted, bool activate, promise to) {
+  auto made = machine_.create(wanted);
+  if (made.facts.empty()) { // the same key again: the same answer
+    to.deliver(answered({{"id", made.id.value}}));
+    return;
+  }
+  const auto submitted = std::get<experiment_created>(made.facts.front()).at;
+  with_.take(std::move(made.facts), [this, to, id = made.id, activate, submitted,
+                                     wanted = std::move(wanted)](const caf::error& why) mutable {
+    if (why) {
+      to.deliver(refused(from_caf(why)));
+      return;
+    }
+    if (wanted.unmanaged) { // nothing of it runs here
+      to.deliver(answered({{"id", id.value}}));
+      return;
+    }
+    auto settings = with_.experiments.settings_of(id, wanted.config, wanted.context, wanted.owner, submitted);
+    if (!settings) { // accept_config has tried it
+      with_.experiments.set_aside(id, settings.error().what);
+      to.deliver(refused(settings.error()));
+      return;
+    }
+    with_.experiments.start(std::move(*settings), {}, !activate);
+    if (activate) {
+      to.deliver(answered({{"id", id.value}}));
+      return;
+    }
+    self_
+      ->request(with_.experiments.actor_of(id), journal_timeout,
+                experiment_pause{}) // answers once the pause is durable
+      .then(
+        [to, id](const committed&) mutable {
+          to.deliver(answered({{"id", id.value}}));
+        },
+        [to](const caf::error& fault) mutable { to.deliver(refused(from_caf(fault))); });
+  });
+}
+
+} // namespace troupe

@@ -1,0 +1,57 @@
+#pragma once
+// How an experiment comes to be: what is submitted is checked under the rules of its place, its files are
+// stored, and it starts. A part of the cluster actor, which alone calls it.
+
+#include "actors/cluster/accepted_config.hpp"
+#include "actors/cluster/cluster_actor.hpp"
+#include "actors/cluster/cluster_machines.hpp"
+#include "actors/shells/probed.hpp"
+#include "model/commands/table.hpp"
+
+namespace troupe {
+
+class cluster_experiments;
+class cluster_unmanaged;
+
+class cluster_creation {
+public:
+  using done_callback = std::function<void(const caf::error&)>; ///< none() once durable
+
+  struct needs {
+    std::function<void(std::vector<cluster_fact>, done_callback)> take; ///< makes decided facts durable
+    // The parts beside it, which outlive this.
+    cluster_experiments& experiments;
+    const cluster_unmanaged& unmanaged;
+  };
+  /// `setup`, `peers` and `machine` are the cluster actor's own and outlive this.
+  cluster_creation(actor_base<cluster_actor>* self, const cluster_setup& setup, const cluster_peers& peers,
+                   cluster_machines& machine, needs with)
+      : self_(self), setup_(setup), peers_(peers), machine_(machine), with_(std::move(with)) {}
+
+  using commands_here = commands::list<commands::experiment_create, commands::experiment_validate>;
+  /// One of `commands_here`.
+  caf::result<command_result> obey(client_command& x);
+
+private:
+  caf::result<command_result> on(const std::string& user, commands::experiment_create x);
+  caf::result<command_result> on(const std::string& user, const commands::experiment_validate& x);
+
+  using promise = caf::typed_response_promise<command_result>;
+  struct placed_config {
+    accepted_config config;
+    project_id project;
+  };
+
+  template <class Submission>
+  result<placed_config> accepted(const Submission& x) const;
+  result<void> resolve_source(value& settings) const;
+  void record(experiment_created wanted, bool activate, promise to);
+
+  actor_base<cluster_actor>* self_;
+  const cluster_setup& setup_;
+  const cluster_peers& peers_;
+  cluster_machines& machine_;
+  needs with_;
+};
+
+} // namespace troupe

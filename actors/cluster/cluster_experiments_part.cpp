@@ -1,0 +1,383 @@
+#include "actors/cluster/cluster_experiments_part.hpp"
+
+#include "actors/catalogue/pool_bindings.hpp"
+#include "actors/catalogue/task_defaults.hpp"
+#include "actors/cluster/accepted_config.hpp"
+#include "actors/cluster/cluster_deletions_part.hpp"
+#include "actors/cluster/cluster_members_part.hpp"
+#include "actors/cluster/cluster_tasks_part.hpp"
+#include "actors/cluster/cluster_unmanaged_part.hpp"
+#include "actors/cluster/cluster_webhooks_part.hpp"
+#include "actors/cluster/continuation.hpp"
+#include "actors/shells/durable.hpp"
+#include "actors/shells/obey.hpp"
+#include "model/config/cluster_config.hpp"
+#include "model/names.hpp"
+
+#include <caf/all.hpp>
+
+namespace troupe {
+
+// ---- recovery and start
+
+void cluster_experiments::recover(const experiment_row& row) {
+  auto settings = settings_of(row.id, row.config, row.context, row.owner, row.created);
+  if (!settings)
+    return set_aside(row.id, settings.error().what);
+  auto past = past_of(*peers_.reads, *settings);
+  auto ok = past ? replayable(*past) : result<void>(past.error());
+  if (!ok)
+    return set_aside(row.id, ok.error().what);
+  past->again = {row.continued, row.continued_trials, row.resources.empty(),
+                 hparams_of_one(row.config, settings->seed)};
+  add_trials(*past, *peers_.reads, *settings, self_->now());
+  start(std::move(*settings), *past, false, row.resources.empty() ? "" : row.resources.front().pool);
+}
+
+void cluster_experiments::set_aside(experiment_id id, const std::string& why, int tries) {
+  auto next = peers_.reads->next_of(entity(id));
+  append_facts last{
+    entity(id), next ? *next : 0, {encode(experiment_changed{self_->now(), experiment_state::error, why})}};
+  self_->request(peers_.journal, journal_timeout, std::move(last))
+    .then(
+      [this, id](const committed&) {
+        abandon_tasks(id);
+        with_.webhooks.tell_receivers(id, [] {});
+      },
+      [this, id, why, tries](const caf::error& fault) {
+        if (from_caf(fault).code == errc::gap && tries > 0) // what it had sent before it died came in between
+          set_aside(id, why, tries - 1);                    // else the next start does it
+      });
+}
+
+void cluster_experiments::abandon_tasks(experiment_id id) {
+  auto trials = peers_.reads->trials(id);
+  if (!trials)
+    return;
+  for (const auto& trial : *trials) {
+    if (trial.runs.empty() || trial.runs.back().ended != time_point{})
+      continue;
+    with_.let_go({trial.id, trial.runs.back().run}, trial.runs.back().on);
+  }
+}
+
+result<experiment_settings> cluster_experiments::settings_of(experiment_id id, const value& config,
+                                                             const std::string& context,
+                                                             const std::string& owner,
+                                                             time_point submitted) const {
+  return experiment_settings_of({id, config, context, owner, setup_.checkpoint_dir, submitted});
+}
+
+void cluster_experiments::start(experiment_settings settings, const experiment_past& past, bool paused,
+                                const std::string& pool) {
+  const auto id = settings.id;
+  settings.job.workspace = machine_.where.workspace_of(id); // not only what its text names
+  add_defaults(settings.launch.sandbox, sandbox_defaults_of(settings, pool));
+  const auto log_policies = settings.launch.config.get().value("log_policies", value());
+  with_.tell_members(experiment_entered{id, settings.launch.config, pool});
+  auto experiment = spawn_experiment(self_->system(), {std::move(settings), paused},
+                                     {cluster_actor{self_},
+                                      peers_.journal,
+                                      {with_.members.pools(), machine_.who.pool_of(id)},
+                                      peers_.reads,
+                                      setup_.tokens},
+                                     past);
+  experiments_[id] = experiment;
+  if (setup_.lines)
+    setup_.lines->watch(id, log_policies);
+  by_address_[experiment.address()] = id;
+  self_->monitor(experiment);
+}
+
+sandbox_defaults cluster_experiments::sandbox_defaults_of(const experiment_settings& settings,
+                                                          const std::string& pool) const {
+  const auto& configuration = machine_.records.configuration().configuration;
+  const auto named = config::pool_of_experiment(configuration, settings.launch.config);
+  return task_defaults(machine_.records, machine_.where,
+                       !pool.empty() ? pool
+                       : named       ? *named
+                                     : config::default_pool(configuration),
+                       machine_.where.workspace_id_of(settings.id), settings.launch.owner);
+}
+
+void cluster_experiments::forget(experiment_id id) {
+  if (auto it = experiments_.find(id); it != experiments_.end()) {
+    by_address_.erase(it->second.address());
+    experiments_.erase(it);
+    if (setup_.lines)
+      setup_.lines->forget(id);
+    with_.tell_members(experiment_gone{id});
+  }
+}
+
+bool cluster_experiments::child_down(const caf::down_msg& down) {
+  const auto it = by_address_.find(down.source);
+  if (it == by_address_.end())
+    return false;
+  const auto id = it->second;
+  forget(id);
+  if (closing_ || !down.reason)
+    return true;
+  auto row = peers_.reads->experiment(id);
+  if (!row || terminal(row->state))
+    return true;
+  if (restarts_.again(id, self_->now()))
+    recover(*row); // made again from what is durable
+  else
+    set_aside(id, "its actor died again and again: " + from_caf(down.reason).what);
+  return true;
+}
+
+void cluster_experiments::end_all(const caf::error& why) {
+  closing_ = true;
+  for (auto& [id, experiment] : experiments_)
+    self_->send_exit(experiment, why);
+}
+
+experiment_actor cluster_experiments::actor_of(experiment_id id) const {
+  const auto it = experiments_.find(id);
+  return it == experiments_.end() ? experiment_actor{} : it->second;
+}
+
+std::vector<experiment_actor> cluster_experiments::all() const {
+  std::vector<experiment_actor> out;
+  for (const auto& [id, experiment] : experiments_)
+    out.push_back(experiment);
+  return out;
+}
+
+// ---- orders to one of them
+
+caf::result<command_result> cluster_experiments::obey(client_command& x) {
+  return troupe::obey<commands_here>(x.name, std::move(x.fields), [this, &x](auto order) {
+    if constexpr (commands::contains<commands::task_calls, decltype(order)>)
+      return hand_on(parse_allocation(x.allocation), std::move(order));
+    else
+      return on(x.user, std::move(order));
+  });
+}
+
+caf::result<command_result> cluster_experiments::on(const std::string&,
+                                                    const commands::experiment_activate& x) {
+  return tell(x.id, experiment_activate{});
+}
+
+caf::result<command_result> cluster_experiments::on(const std::string&, const commands::experiment_pause& x) {
+  return tell(x.id, experiment_pause{});
+}
+
+caf::result<command_result> cluster_experiments::on(const std::string& user,
+                                                    const commands::experiment_continue& x) {
+  auto row = peers_.reads->experiment(x.id);
+  if (!row)
+    return refused({errc::not_found, "experiment '" + to_string(x.id) + "' not found"});
+  if (!terminal(row->state) || experiments_.contains(x.id))
+    return refused({errc::conflict, "experiment in non terminal state '" +
+                                      std::string(troupe::name(row->state)) + "', try again later"});
+  const auto trials = peers_.reads->trials(x.id);
+  if (!trials)
+    return refused(trials.error());
+  const auto workspace = machine_.where.workspace_id_of(row->project);
+  auto wanted = to_continue(
+    *row, *trials, x.config,
+    {setup_.checkpoint_dir, machine_.who.configuration(), machine_.rules.constraints_of(workspace),
+     [&](const std::string& pool) {
+       return may_use(machine_.rules, machine_.where, machine_.who.configuration(), pool, workspace);
+     },
+     [this](const std::string& pool) { return machine_.who.slots_in(pool); }},
+    self_->now());
+  if (!wanted)
+    return refused(wanted.error());
+  wanted->by = user;
+  auto facts = machine_.ids.go_on(std::move(*wanted), row->continued);
+  if (facts.empty())
+    return refused({errc::conflict, "experiment " + to_string(x.id) + " is being continued or deleted"});
+  auto promise = self_->make_response_promise<command_result>();
+  with_.take(std::move(facts), [this, promise, id = x.id](const caf::error& why) mutable {
+    if (why) {
+      promise.deliver(refused(from_caf(why)));
+      return;
+    }
+    if (auto now = peers_.reads->experiment(id)) // as after a restart, which would go on here, too
+      recover(*now);
+    with_.deletions.delete_doomed(); // its project may have been deleted meanwhile
+    promise.deliver(answered());
+  });
+  return promise;
+}
+
+caf::result<command_result> cluster_experiments::on(const std::string& user,
+                                                    const commands::experiment_cancel& x) {
+  return tell(x.id, experiment_stop{false, "canceled by " + user});
+}
+
+caf::result<command_result> cluster_experiments::on(const std::string& user,
+                                                    const commands::experiment_kill& x) {
+  return tell(x.id, experiment_stop{true, "killed by " + user});
+}
+
+caf::result<command_result> cluster_experiments::on(const std::string& user,
+                                                    const commands::experiment_set& x) {
+  if (!x.priority && !x.weight && !x.max_slots && !x.pool)
+    return refused({errc::invalid, "nothing is set: name priority, weight, max_slots or pool"});
+  const experiment_placed placed{x.id, x.pool.value_or("")};
+  if (x.pool)
+    if (auto no = machine_.who.refuses(placed, self_->now()))
+      return refused(*no);
+  const auto it = experiments_.find(x.id);
+  if (it == experiments_.end())
+    return has_ended(x.id);
+  if (auto fine = machine_.rules.check_change(machine_.where.workspace_id_of(x.id), x); !fine)
+    return refused(fine.error());
+  experiment_set order{user, static_cast<int>(x.priority.value_or(0)), x.weight.value_or(-1),
+                       static_cast<int>(x.max_slots.value_or(-2)), placed.pool};
+  auto promise = self_->make_response_promise<command_result>();
+  self_->request(it->second, journal_timeout, std::move(order))
+    .then(
+      [this, promise, placed](const committed&) mutable {
+        if (auto to = experiments_.find(placed.id); !placed.pool.empty() && to != experiments_.end()) {
+          with_.tell_members(placed);
+          if (auto pool = with_.members.pools().find(placed.pool); pool != with_.members.pools().end())
+            self_->send(to->second, pool_chosen{placed.pool, pool->second});
+        }
+        promise.deliver(answered());
+      },
+      [this, promise, placed](const caf::error& why) mutable {
+        promise.deliver(of_gone(placed.id, why, [&] { return has_ended(placed.id); }));
+      });
+  return promise;
+}
+
+template <class Event>
+caf::result<command_result> cluster_experiments::tell(experiment_id id, Event ev) {
+  auto of_ended = [this, id] {
+    // Where it was to stop, what was asked for holds.
+    return std::is_same_v<Event, experiment_stop> && peers_.reads->experiment(id) ? answered()
+                                                                                  : has_ended(id);
+  };
+  if (auto it = experiments_.find(id); it != experiments_.end())
+    return forward(id, it->second, std::move(ev), of_ended);
+  if (auto row = peers_.reads->experiment(id); row && row->unmanaged && !terminal(row->state)) {
+    if constexpr (std::is_same_v<Event, experiment_stop>)
+      return with_.unmanaged.stop(*row, ev.why);
+    return refused({errc::conflict, "experiment " + to_string(id) +
+                                      " is unmanaged: only its own processes begin, pause and end"});
+  }
+  return of_ended();
+}
+
+bool cluster_experiments::has_stopped(experiment_id id) const {
+  if (experiments_.contains(id))
+    return false;
+  const auto row = peers_.reads->experiment(id);
+  return !row || !row->unmanaged || row->state != experiment_state::active;
+}
+
+command_result cluster_experiments::has_ended(experiment_id id) const {
+  auto row = peers_.reads->experiment(id);
+  if (!row)
+    return refused({errc::not_found, "experiment " + to_string(id) + " not found"});
+  return refused(
+    {errc::conflict, "experiment " + to_string(id) + " is " + std::string(troupe::name(row->state))});
+}
+
+caf::result<command_result> cluster_experiments::on(const std::string&, const commands::trial_kill& x) {
+  auto row = peers_.reads->trial(x.id);
+  if (!row)
+    return refused({errc::not_found, "trial " + to_string(x.id) + " not found"});
+  auto it = experiments_.find(row->experiment);
+  if (terminal(row->state))
+    return answered();
+  if (auto of = peers_.reads->experiment(row->experiment); of && of->unmanaged)
+    return with_.unmanaged.stop(*row, "killed");
+  if (it == experiments_.end())
+    return answered();
+  return forward(row->experiment, it->second, kill_trial{x.id}, [] { return answered(); });
+}
+
+template <class OfTask>
+caf::result<command_result> cluster_experiments::hand_on(allocation_id from, OfTask x) {
+  if constexpr (std::is_same_v<OfTask, commands::allocation_rendezvous>) {
+    auto& hosts = x.hosts.emplace();
+    for (const auto& [agent, known] : machine_.who.agents())
+      hosts[agent] = known.host;
+  }
+  if (from.task && !from.task.is_trial())
+    return with_.tasks.hand_on(from, task_call_of(from, std::move(x)));
+  const auto live = actor_of(x.experiment);
+  if constexpr (commands::contains<commands::trial_calls, OfTask>)
+    if (!live)
+      if (auto row = peers_.reads->experiment(x.experiment); row && row->unmanaged)
+        return with_.unmanaged.on(from, std::move(x));
+  if (!live)
+    return refused({errc::conflict, "allocation " + to_string(from) + " is over"});
+  return self_->delegate(live, task_call_of(from, std::move(x)));
+}
+
+// ---- searches that a process outside drives
+
+caf::result<command_result> cluster_experiments::on(const std::string&, commands::search_order x) {
+  const auto id = x.id;
+  auto it = experiments_.find(id);
+  if (it == experiments_.end())
+    return has_ended(id);
+  auto promise = self_->make_response_promise<command_result>();
+  self_->request(it->second, journal_timeout, search_orders{std::move(x.orders)})
+    .then(
+      [promise](const orders_answered& got) mutable {
+        if (!got.refused.empty()) {
+          promise.deliver(refused({errc::invalid, got.refused}));
+          return;
+        }
+        value created = value::object();
+        for (const auto& [key, trial] : got.created)
+          created[key] = trial.value;
+        promise.deliver(answered({{"last", got.heard}, {"trials", std::move(created)}}));
+      },
+      [this, id, promise](const caf::error& why) mutable {
+        promise.deliver(of_gone(id, why, [&] { return has_ended(id); }));
+      });
+  return promise;
+}
+
+caf::result<command_result> cluster_experiments::on(const std::string&, const commands::search_wait& x) {
+  const auto id = x.id;
+  auto it = experiments_.find(id);
+  if (it == experiments_.end())
+    return answered(); // it hears no more
+  await_events wish{x.after, x.timeout_ms};
+  auto promise = self_->make_response_promise<command_result>();
+  self_->request(it->second, std::chrono::milliseconds(wish.timeout_ms) + journal_timeout, wish)
+    .then([promise](const events_heard&) mutable { promise.deliver(answered()); },
+          [this, id, promise](const caf::error& why) mutable {
+            promise.deliver(of_gone(id, why, [] { return answered(); }));
+          });
+  return promise;
+}
+
+/// `of_ended` answers where the experiment ended while the message travelled.
+template <class Message, class OfEnded>
+caf::result<command_result> cluster_experiments::forward(experiment_id id, const experiment_actor& to,
+                                                         Message message, OfEnded of_ended) {
+  auto promise = self_->make_response_promise<command_result>();
+  self_->request(to, journal_timeout, std::move(message))
+    .then([promise](const committed&) mutable { promise.deliver(answered()); },
+          [this, id, promise, of_ended](const caf::error& why) mutable {
+            promise.deliver(of_gone(id, why, of_ended));
+          });
+  return promise;
+}
+
+/// What an experiment's actor does not answer.
+template <class OfEnded>
+command_result cluster_experiments::of_gone(experiment_id id, const caf::error& why,
+                                            const OfEnded& of_ended) const {
+  if (why != caf::sec::request_receiver_down)
+    return refused(from_caf(why));
+  if (auto row = peers_.reads->experiment(id); row && !terminal(row->state))
+    return refused(
+      {errc::timeout, "experiment " + to_string(id) + " is being started again\nhint: ask once more"});
+  return of_ended();
+}
+
+} // namespace troupe

@@ -1,0 +1,115 @@
+#include "actors/cluster/cluster_trials_part.hpp"
+
+#include "actors/shells/durable.hpp"
+#include "actors/shells/obey.hpp"
+
+#include <caf/all.hpp>
+
+namespace troupe {
+
+caf::result<command_result> cluster_trials::obey(client_command& x) {
+  return troupe::obey<commands_here>(x.name, std::move(x.fields),
+                                     [this, &x](auto order) { return on(x.user, std::move(order)); });
+}
+
+caf::result<command_result> cluster_trials::on(const std::string&, const commands::trial_metadata& x) {
+  auto row = peers_.reads->trial(x.id);
+  if (!row)
+    return refused(row.error());
+  return answered({{"metadata", row->metadata.is_object() ? row->metadata : value::object()}});
+}
+
+caf::result<command_result> cluster_trials::on(const std::string&, const commands::trial_set_metadata& x) {
+  auto row = peers_.reads->trial(x.id);
+  if (!row)
+    return refused(row.error());
+  auto promise = self_->make_response_promise<command_result>();
+  change(*row, task_call_of({x.id, {}}, x), trial_metadata_set{self_->now(), x.metadata},
+         [promise, given = x.metadata](command_result& done) mutable {
+           promise.deliver(done.got ? answered({{"metadata", given}}) : std::move(done));
+         });
+  return promise;
+}
+
+caf::result<command_result> cluster_trials::on(const std::string&, const commands::checkpoint_patch& x) {
+  struct pending {
+    std::size_t left = 1;
+    command_result worst = answered();
+  };
+  auto all = std::make_shared<pending>();
+  auto promise = self_->make_response_promise<command_result>();
+  auto done = [all, promise](command_result& one) mutable {
+    if (!one.got && all->worst.got)
+      all->worst = one;
+    if (--all->left == 0)
+      promise.deliver(all->worst);
+  };
+  for (const auto& one : x.checkpoints) {
+    auto saved = peers_.reads->checkpoint(one.uuid);
+    auto row = saved ? peers_.reads->trial(saved->trial) : result<trial_row>(saved.error());
+    if (!row)
+      return refused(row.error());
+    if (!one.files)
+      continue;
+    ++all->left;
+    change(*row, task_call_of({row->id, {}}, commands::checkpoint_files{one.uuid, *one.files}),
+           checkpoint_changed{self_->now(), one.uuid, *one.files, {}}, done);
+  }
+  auto last = answered();
+  done(last);
+  return promise;
+}
+
+caf::result<command_result> cluster_trials::on(const std::string& user,
+                                               const commands::checkpoint_describe& x) {
+  auto saved = peers_.reads->checkpoint(x.uuid);
+  auto row = saved ? peers_.reads->trial(saved->trial) : result<trial_row>(saved.error());
+  if (!row)
+    return refused(row.error());
+  auto promise = self_->make_response_promise<command_result>();
+  auto call = x;
+  call.by = user;
+  change(*row, task_call_of({row->id, {}}, call),
+         checkpoint_described{self_->now(), user, x.uuid, x.metadata},
+         [promise](command_result& done) mutable { promise.deliver(std::move(done)); });
+  return promise;
+}
+
+void cluster_trials::change(const trial_row& row, task_call call, trial_fact fact, change_done done) {
+  const auto live = with_.experiment(row.experiment);
+  if (!live || terminal(row.state))
+    return append_to(row.id, std::move(fact), std::move(done), 5);
+  self_->request(live, journal_timeout, std::move(call))
+    .then(
+      [this, id = row.id, fact, done](command_result& answer) {
+        if (answer.got || answer.got.error().code != errc::not_found)
+          return done(answer);
+        append_to(id, fact, done, 5);
+      },
+      [this, id = row.id, fact, done](const caf::error& why) {
+        if (auto now = peers_.reads->trial(id); now && terminal(now->state))
+          return append_to(id, fact, done, 5); // it ended while the message travelled
+        auto no = refused(from_caf(why));
+        done(no);
+      });
+}
+
+void cluster_trials::append_to(trial_id id, trial_fact fact, change_done done, int tries) {
+  auto next = peers_.reads->next_of(entity(id));
+  self_
+    ->request(peers_.journal, journal_timeout, append_facts{entity(id), next ? *next : 0, {encode_as(fact)}})
+    .then(
+      [done](const committed&) {
+        auto yes = answered();
+        done(yes);
+      },
+      [this, id, fact, done, tries](const caf::error& why) {
+        auto fault = from_caf(why);
+        if (fault.code == errc::gap && tries > 0) // another change took the number
+          return append_to(id, fact, done, tries - 1);
+        auto no = refused(fault);
+        done(no);
+      });
+}
+
+} // namespace troupe

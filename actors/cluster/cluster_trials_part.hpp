@@ -1,0 +1,44 @@
+#pragma once
+// Changes of trials and their checkpoints, whether the trial lives or has ended. A part of the cluster actor,
+// which alone calls it.
+
+#include "actors/cluster/cluster_actor.hpp"
+#include "actors/shells/probed.hpp"
+#include "model/commands/table.hpp"
+
+namespace troupe {
+
+class cluster_trials {
+public:
+  using change_done = std::function<void(command_result&)>;
+
+  struct needs {
+    std::function<experiment_actor(experiment_id)> experiment; ///< null where it does not live
+  };
+  /// `peers` are the cluster actor's own and outlive this.
+  cluster_trials(actor_base<cluster_actor>* self, const cluster_peers& peers, needs with)
+      : self_(self), peers_(peers), with_(std::move(with)) {}
+
+  /// A trial that lives notes `fact` itself, asked by `call`; the stream of one that has ended is the
+  /// cluster's.
+  void change(const trial_row& row, task_call call, trial_fact fact, change_done done);
+
+  using commands_here = commands::list<commands::trial_metadata, commands::trial_set_metadata,
+                                       commands::checkpoint_patch, commands::checkpoint_describe>;
+  /// One of `commands_here`.
+  caf::result<command_result> obey(client_command& x);
+
+private:
+  caf::result<command_result> on(const std::string& user, const commands::trial_metadata& x);
+  caf::result<command_result> on(const std::string& user, const commands::trial_set_metadata& x);
+  caf::result<command_result> on(const std::string& user, const commands::checkpoint_patch& x);
+  caf::result<command_result> on(const std::string& user, const commands::checkpoint_describe& x);
+
+  void append_to(trial_id id, trial_fact fact, change_done done, int tries);
+
+  actor_base<cluster_actor>* self_;
+  const cluster_peers& peers_;
+  needs with_;
+};
+
+} // namespace troupe
