@@ -121,7 +121,8 @@ result<void> master_role::open_journal() {
   if (fault)
     return error{errc::io, "the data directory '" + on_.dir.path().string() +
                              "' cannot be written: " + fault.message()};
-  // Configurations, files and logs of everybody stand in it, and tasks may run as other accounts of this host.
+  // Configurations, files and logs of everybody stand in it, and tasks may run as other accounts of this
+  // host.
   fs::permissions(folder, fs::perms::others_all, fs::perm_options::remove, fault);
   if (host_.in_memory) {
     journal_ = storage::make_memory_journal();
