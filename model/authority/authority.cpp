@@ -279,9 +279,10 @@ std::string who_may(need what) {
                        : rule->of_users == users::admins    ? "admin"
                        : rule->of_users == users::unmanaged ? "user where unmanaged"
                                                             : "";
-  const char* programs = rule->of_tasks == tasks::all   ? "task"
-                         : rule->of_tasks == tasks::own ? "own task"
-                                                        : "";
+  const bool looks = what.what == action::view && rule->of_users == users::all;
+  const char* programs = rule->of_tasks == tasks::all || looks ? "task"
+                         : rule->of_tasks == tasks::own        ? "own task"
+                                                               : "";
   return std::string(people) + (*people && *programs ? " or " : "") + programs;
 }
 

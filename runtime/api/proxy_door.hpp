@@ -41,8 +41,8 @@ std::variant<proxied, response> open_door(const service& api, const request_head
 response send_to_page(const services& parts, const std::string& service, const std::string& host,
                       const std::string& token, time_point now, const std::string& path);
 
-/// A browser that nobody is known of logs in first, and then goes on to `page`, a path of this server below /det/ or
-/// /proxy/ (web/src/app.tsx).
+/// A browser that nobody is known of logs in first, and then goes on to `page`, a path of this server below
+/// /det/ or /proxy/ (web/src/app.tsx).
 response send_to_login(const std::string& page);
 
 /// What a fault of a connection to a service looks like. `page`: reloads itself where that may help.

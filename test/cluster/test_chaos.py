@@ -240,6 +240,11 @@ class Chaos(Cluster):
 
     # ---- what must hold
 
+    def standing(self, experiment):
+        """What an experiment that does not end says of itself."""
+        words = [("experiment", "describe", str(experiment)), ("explain", "experiment", str(experiment)), ("trial", "list", str(experiment)), ("agent", "list"), ("queue", "list")]
+        return "\n".join(f"{w}: {self.cli(*w, check=False).stdout}" for w in words) + (self.root / "up.log").read_text()[-3000:]
+
     def check(self):
         # A frozen process still holds the script's lock, so what counts is what scripts do: nothing after the next run has begun.
         newest = {}
@@ -309,7 +314,8 @@ def test_faults_by_seed_cost_no_run_and_no_report(lab):
         lab.check()
         keep_busy()
     for one in all_ids:
-        assert lab.wait_end(one, 300) == "COMPLETED", one
+        ended = lambda: (state := lab.state(one)) in ("COMPLETED", "ERROR", "CANCELED") and state
+        assert wait_for(ended, 300, 0.3, lambda: lab.standing(one)) == "COMPLETED", lab.standing(one)
     lab.check()
     restarts = 0
     for one in all_ids:

@@ -385,7 +385,7 @@ def test_a_websocket_passes_as_it_is(cluster):
         assert cluster.seen() == before
         s.close()
     # Nor does one with a body: its bytes would be taken for those of the connection.
-    for body in ("Content-Length: 5", "Transfer-Encoding: chunked"):
+    for body in ("Content-Length: 5\n\nabcde", "Transfer-Encoding: chunked\n\n0"):
         for upgrade in ("websocket", "troupe-tunnel"):
             lines = [f"GET /proxy/{cluster.task}:{cluster.ports['tcp']}/ HTTP/1.1", f"Host: 127.0.0.1:{cluster.port}", "Connection: Upgrade", f"Upgrade: {upgrade}",
                      "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", f"Authorization: Bearer {cluster.token}", body]

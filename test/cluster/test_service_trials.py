@@ -97,7 +97,7 @@ def test_ports_are_forwarded_both_ways(shell):
 def test_200_megabytes_go_up_and_down_through_jupyterlab(cluster):  # noqa: F811
     notebook = started(cluster, "notebook", "start", "--slots", "0")
     base, bearer = f"/proxy/{notebook}", {"Authorization": login(cluster)}
-    name, chunk = f"large-{notebook}.bin", 8 << 20
+    name, chunk = f"tmp/large-{notebook}.bin", 8 << 20  # Jupyter's folder is the root, which not each account may write to
     digest = hashlib.sha256()
     encode = __import__("base64").b64encode
     for n in range(1, 26):  # in pieces, as JupyterLab's page sends what is large
