@@ -312,15 +312,15 @@ def event_files(binary, url, env, root, pid):
         cores.append((memory_and_processor(pid)[1] - before) / 9)
         subprocess.run([binary, "experiment", "wait", str(number), "--master", url], env=env, check=True, capture_output=True)
         assert 14.5 < time.monotonic() - begun < 20, "the trial did not report 1,000 times a second"
-        there = [p for p in (root / "data").rglob("tensorboard") if p.is_dir()]
-        written = [p for p in (root / "data").rglob("*tfevents*") if p.stat().st_size > 0]
+        there = [p for p in (root / "data" / "checkpoints").rglob("tensorboard") if p.is_dir()]
+        written = [p for p in (root / "data" / "checkpoints").rglob("*tfevents*") if p.stat().st_size > 0]
         if with_files:
             assert len(there) == 1 and written and max(p.stat().st_size for p in written) > 15000 * 50, (there, written)
             there[0].rename(root / "kept")
             there[0].write_text("no folder")
         else:
             assert there == [] and written == [], written
-    blocked = next((root / "data").rglob("tensorboard"))
+    blocked = next((root / "data" / "checkpoints").rglob("tensorboard"))
     blocked.unlink()
     shutil.rmtree(root / "kept")
     return cores
