@@ -45,8 +45,10 @@ void cluster_experiments::set_aside(experiment_id id, const std::string& why, in
         with_.webhooks.tell_receivers(id, [] {});
       },
       [this, id, why, tries](const caf::error& fault) {
-        if (from_caf(fault).code == errc::gap && tries > 0) // what it had sent before it died came in between
-          set_aside(id, why, tries - 1);                    // else the next start does it
+        // A gap: facts that it had sent before it died were stored meanwhile. Where this fails for another
+        // reason, the next start of the master sets it aside.
+        if (from_caf(fault).code == errc::gap && tries > 0)
+          set_aside(id, why, tries - 1);
       });
 }
 
@@ -198,7 +200,7 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
       promise.deliver(refused(from_caf(why)));
       return;
     }
-    if (auto now = peers_.reads->experiment(id)) // as after a restart, which would go on here, too
+    if (auto now = peers_.reads->experiment(id)) // a restart of the master would begin with the same step
       recover(*now);
     with_.deletions.delete_doomed(); // its project may have been deleted meanwhile
     promise.deliver(answered());
@@ -344,7 +346,7 @@ caf::result<command_result> cluster_experiments::on(const std::string&, const co
   const auto id = x.id;
   auto it = experiments_.find(id);
   if (it == experiments_.end())
-    return answered(); // it hears no more
+    return answered(); // it has ended, and has no more events
   await_events wish{x.after, x.timeout_ms};
   auto promise = self_->make_response_promise<command_result>();
   self_->request(it->second, std::chrono::milliseconds(wish.timeout_ms) + journal_timeout, wish)

@@ -28,7 +28,7 @@ public:
     journal_actor journal;
     std::function<void(const caf::error&)> leave;                  ///< the cluster cannot go on
     std::function<void(const members_event&, done_callback)> tell; ///< the machine
-    std::function<std::size_t()> count_experiments;                ///< that live
+    std::function<std::size_t()> count_experiments;                ///< those with a live actor
   };
 
   /// `setup` and `machine` are the cluster actor's own and outlive this.

@@ -130,7 +130,7 @@ result<identity> service::task(allocation_id id) const {
   by.who = {.user = row->owner, .admin = false, .allocation = to_string(id)};
   by.experiment = row->experiment;
   by.allocation = id;
-  if (auto u = parts_->users->find(row->owner); u && u->active)
+  if (auto u = parts_->users->find(row->owner); u && u->active) // else it has no rights but its own
     by.user_id = u->id;
   by.take_roles(parts_->roles.get());
   return by;

@@ -85,7 +85,9 @@ response from_binary(const call& c) {
   auto found = find_asset(path);
   if (!found && !is_file(path))
     found = find_asset("index.html");
-  return found ? with_signed_in(sent(c, *found), c) : page(404, "no such file\n");
+  if (!found)
+    return page(404, "no such file\n");
+  return is_file(path) ? sent(c, *found) : with_signed_in(sent(c, *found), c);
 }
 
 const char* type_of(const fs::path& file) {

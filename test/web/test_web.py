@@ -157,6 +157,10 @@ def test_headers_and_links_of_determined(site):
     policy = got.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy and "require-trusted-types-for 'script'" in policy
     assert got.headers["X-Content-Type-Options"] == "nosniff" and got.headers["Cache-Control"] == "no-cache"
+    assert got.headers["Server-Timing"] == "signed-out"
+    asset = re.search(r'/ui/(assets/index-[^"]+\.js)', got.read().decode())[0]
+    kept = urllib.request.urlopen(site.url() + asset)  # by anybody, for a year: it says nothing of who asks
+    assert "immutable" in kept.headers["Cache-Control"] and kept.headers["Server-Timing"] is None
     assert urllib.request.urlopen(site.url() + "/det/experiments/7/trials/12").url == site.url() + "/ui/trials/12"
     for path in ["/ui/assets/nothing.js", "/api/v1/nothing", "/troupe/v1/nothing"]:
         with pytest.raises(urllib.error.HTTPError) as fault:

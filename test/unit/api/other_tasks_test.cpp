@@ -153,5 +153,24 @@ TEST(OtherTasks, SpeakWithTheTokenOfTheirOpenRunOnly) {
   EXPECT_EQ(parse_json(files.body).value()["b64Tgz"], "");
 }
 
+TEST(OtherTasks, OfAnOwnerWhoIsNotActiveReportAndLookAtTheirOwnAlone) {
+  with_a_shell t;
+  const auto own = "/api/v1/tasks/" + to_string(shell) + "/logs";
+  const auto others = "/api/v1/trials/12";
+  EXPECT_EQ(t.status("GET", others, t.task(second)), 200);
+  user_changed gone{t0, "admin", {t.users->find("determined")->id}, "determined"};
+  gone.active = false;
+  t.users->take(gone);
+  ASSERT_FALSE(t.users->find("determined")->active);
+  EXPECT_EQ(t.status("GET", others, t.task(second)), 403);
+  EXPECT_EQ(t.status("GET", own, t.task(second)), 200);
+  const auto me = parse_json(t.ask("GET", "/api/v1/me", t.task(second)).body).value()["user"];
+  EXPECT_EQ(me["username"], "determined");
+  EXPECT_EQ(me["active"], false);
+  EXPECT_EQ(
+    t.status("POST", "/api/v1/allocations/" + to_string(second) + "/signals/ack_preemption", t.task(second)),
+    200);
+}
+
 } // namespace
 } // namespace troupe::api
