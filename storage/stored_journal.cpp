@@ -522,6 +522,11 @@ result<commit_summary> stored_journal::commit() {
   rows_.experiment_states.each_changed(
     [&](experiment_id id, const auto& row) { changed.push_back(projections::standing_of(id, row)); });
   reader_->note(changed);
+  std::vector<trial_id> trials;
+  rows_.trials.each_changed([&](trial_id id, const auto&) { trials.push_back(id); });
+  rows_.trial_states.each_changed([&](trial_id id, const auto&) { trials.push_back(id); });
+  if (!trials.empty())
+    reader_->note(std::move(trials));
   settle();
   reader_->advance(sequence_);
   return summary;

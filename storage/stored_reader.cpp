@@ -345,6 +345,30 @@ void stored_reader::note(const std::vector<experiment_standing>& changed) {
   }
 }
 
+void stored_reader::note(std::vector<trial_id> changed) {
+  constexpr std::size_t most = 50'000;
+  const std::scoped_lock lock(trials_mutex_);
+  ++trial_version_;
+  for (const auto id : changed)
+    changed_trials_.emplace_back(trial_version_, id);
+  for (; changed_trials_.size() > most; changed_trials_.pop_front())
+    trials_known_after_ = changed_trials_.front().first;
+}
+
+trial_changes stored_reader::trials_since(std::uint64_t version) const {
+  const std::scoped_lock lock(trials_mutex_);
+  trial_changes out{trial_version_, version < trials_known_after_, {}};
+  if (out.all)
+    return out;
+  auto at = std::upper_bound(changed_trials_.begin(), changed_trials_.end(), version,
+                             [](std::uint64_t v, const auto& one) { return v < one.first; });
+  for (; at != changed_trials_.end(); ++at)
+    out.changed.push_back(at->second);
+  std::sort(out.changed.begin(), out.changed.end());
+  out.changed.erase(std::unique(out.changed.begin(), out.changed.end()), out.changed.end());
+  return out;
+}
+
 result<experiment_row> stored_reader::experiment(experiment_id id) const {
   return read_experiment(*store_->look(), id);
 }

@@ -5,8 +5,10 @@
 #include "storage/log_search.hpp"
 #include "storage/standing_watch.hpp"
 #include "storage/store.hpp"
+#include "storage/trial_watch.hpp"
 
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <optional>
 
@@ -26,13 +28,14 @@ result<std::vector<committed_fact>> read_facts_after(const view& of, std::uint64
 result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from,
                                       std::string_view until);
 
-class stored_reader : public reader, public line_finder, public standing_watch {
+class stored_reader : public reader, public line_finder, public standing_watch, public trial_watch {
 public:
   stored_reader(std::shared_ptr<store> of, std::uint64_t sequence)
       : store_(std::move(of)), sequence_(sequence) {}
 
   /// What a commit has changed; to be called once it is durable, before `advance`.
   void note(const std::vector<experiment_standing>& changed);
+  void note(std::vector<trial_id> changed);
   void advance(std::uint64_t sequence) { sequence_.store(sequence, std::memory_order_release); }
 
   trial_id newest_trial() const override;
@@ -40,6 +43,7 @@ public:
   result<std::vector<experiment_row>> experiments() const override;
   result<std::vector<experiment_standing>> experiment_standings() const override;
   result<standing_changes> standings_since(std::uint64_t version) const override;
+  trial_changes trials_since(std::uint64_t version) const override;
   result<experiment_row> experiment(experiment_id id) const override;
   result<experiment_id> experiment_with_key(std::string_view key) const override;
   result<std::vector<trial_row>> trials(experiment_id id) const override;
@@ -87,6 +91,10 @@ private:
   mutable std::optional<std::vector<experiment_standing>> standings_;
   mutable std::vector<std::uint64_t> standing_versions_; ///< of each: that of its last change
   std::uint64_t standing_version_ = 1;
+  mutable std::mutex trials_mutex_;
+  std::deque<std::pair<std::uint64_t, trial_id>> changed_trials_; ///< oldest first, with their versions
+  std::uint64_t trial_version_ = 1;
+  std::uint64_t trials_known_after_ = 1; ///< what changed at this version or before is not kept
 };
 
 } // namespace troupe::storage

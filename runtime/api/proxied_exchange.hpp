@@ -323,7 +323,7 @@ private:
       }
     } while (reader->get().result_int() < 200 && reader->get().result_int() != 101);
     if (reader->get().result() == http::wire::status::switching_protocols)
-      co_return co_await switched(*reader);
+      co_return co_await switched(reader);
     co_return co_await relay(*reader);
   }
 
@@ -352,21 +352,22 @@ private:
       to.set("Referrer-Policy", "no-referrer");
   }
 
-  task<outcome> switched(response_reader& reader) {
+  task<outcome> switched(std::optional<response_reader>& reader) {
     if (what_.how != proxied::way::websocket ||
-        !http::beast::iequals(reader.get()[http::wire::field::upgrade], "websocket"))
+        !http::beast::iequals(reader->get()[http::wire::field::upgrade], "websocket"))
       co_return broken("the service changes to a protocol that nobody asked for");
     http::wire::response<http::wire::empty_body> answer;
-    fill(answer, reader);
+    fill(answer, *reader);
     answer.set(http::wire::field::upgrade, "websocket");
     taken_ = true;
+    // A connection may last for days without a byte: only what it needs is kept.
+    auto early = http::beast::buffers_to_string(waiting_.data());
+    waiting_.clear();
+    waiting_.shrink_to_fit();
+    reader.reset();
+    what_.head = {};
     co_await http_.lend(answer, [&](proxy::link_ptr viewer) {
-      proxy::join_bytes({std::move(viewer),
-                         link_of(up_),
-                         http::beast::buffers_to_string(waiting_.data()),
-                         std::move(up_.held),
-                         table_,
-                         {}});
+      proxy::join_bytes({std::move(viewer), link_of(up_), std::move(early), std::move(up_.held), table_, {}});
     });
     co_return outcome::done;
   }

@@ -10,6 +10,7 @@
 #include "runtime/api/proxy_desk.hpp"
 #include "runtime/api/role_book.hpp"
 #include "runtime/api/runner_states.hpp"
+#include "runtime/api/trial_texts.hpp"
 #include "storage/journal.hpp"
 
 #include <map>
@@ -63,6 +64,7 @@ struct services {
   std::function<time_point()> now;
   std::shared_ptr<runner_states> runners = std::make_shared<runner_states>();
   std::shared_ptr<experiment_texts> texts = std::make_shared<experiment_texts>();
+  std::shared_ptr<trial_texts> trials = std::make_shared<trial_texts>();
   browser_rules browsers = {};
   std::shared_ptr<series_columns> columns = {}; ///< made by the service where it is empty
   std::shared_ptr<proxy_desk> proxy = std::make_shared<proxy_desk>();

@@ -27,24 +27,16 @@ struct seen_parts {
   seen_parts(const std::shared_ptr<const services>& whole, const viewer& by)
       : seen_parts(*whole, by, whole) {}
   seen_parts(const services& all, const viewer& by, const std::shared_ptr<const services>& whole)
-      : cluster(all.cluster, all.storage, by, all.strict_queue), parts{cluster,
-                                                                       by.book ? veiled(all.storage, by)
-                                                                               : all.storage,
-                                                                       all.users,
-                                                                       all.about,
-                                                                       all.now,
-                                                                       all.runners,
-                                                                       all.texts,
-                                                                       all.browsers,
-                                                                       all.columns,
-                                                                       all.proxy,
-                                                                       all.empty_journal,
-                                                                       all.past,
-                                                                       all.slots,
-                                                                       all.roles,
-                                                                       all.strict_queue,
-                                                                       all.tokens,
-                                                                       whole} {}
+      : cluster(all.cluster, all.storage, by, all.strict_queue),
+        parts{cluster,      by.book ? veiled(all.storage, by) : all.storage,
+              all.users,    all.about,
+              all.now,      all.runners,
+              all.texts,    all.trials,
+              all.browsers, all.columns,
+              all.proxy,    all.empty_journal,
+              all.past,     all.slots,
+              all.roles,    all.strict_queue,
+              all.tokens,   whole} {}
 };
 std::shared_ptr<const services> made_for(const std::shared_ptr<const services>& all, viewer by) {
   auto both = std::make_shared<const seen_parts>(all, by);

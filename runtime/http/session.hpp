@@ -363,6 +363,7 @@ public:
     lent_ = std::make_shared<lent>(*this);
     head_.reset();
     body_.reset();
+    buffer_.shrink_to_fit();
     to(std::make_shared<lent_link>(lent_));
     while (!lent_->ended || lent_->running > 0) {
       over_.expires_at(steady::time_point::max());

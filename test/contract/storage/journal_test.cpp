@@ -5,6 +5,7 @@
 #include "storage/keys.hpp"
 #include "storage/log_search.hpp"
 #include "storage/standing_watch.hpp"
+#include "storage/trial_watch.hpp"
 
 #include <gmock/gmock.h>
 
@@ -890,6 +891,48 @@ TEST_P(Journal, StandingsFollowEveryCommit) {
   ASSERT_TRUE(append("cluster", next + 2, {experiment_deleted{t0, "ada", {2}, deletion_step::done, {}, {}}}));
   commit();
   expect_them(2, "a deletion");
+}
+
+TEST_P(Journal, TellsWhichTrialsHaveChanged) {
+  const auto* watch = dynamic_cast<const trial_watch*>(&*r());
+  ASSERT_TRUE(watch);
+  auto news = watch->trials_since(0);
+  EXPECT_TRUE(news.all);
+  auto version = news.version;
+  const auto expect_them = [&](const std::vector<trial_id>& wanted, const char* after) {
+    const auto some = watch->trials_since(version);
+    EXPECT_FALSE(some.all) << after;
+    EXPECT_EQ(some.changed, wanted) << after;
+    version = some.version;
+    EXPECT_TRUE(watch->trials_since(version).changed.empty()) << after;
+  };
+  const auto first = version;
+  ASSERT_NO_FATAL_FAILURE(tell_a_story([&](const auto&... x) { return append(x...); }));
+  expect_them({}, "what is not durable yet");
+  commit();
+  expect_them({{1}, {2}}, "the story");
+  ASSERT_TRUE(append("cluster", *r()->next_of("cluster"),
+                     {experiment_created{t0, {3}, value{{"searcher", {{"metric", "loss"}}}}, "c"}}));
+  commit();
+  expect_them({}, "an experiment alone");
+  ASSERT_TRUE(append("trial/1", *r()->next_of("trial/1"), {checkpoint_changed{t0, "u1", {{"a", 100}}}}));
+  commit();
+  expect_them({{1}}, "fewer files");
+  EXPECT_EQ(watch->trials_since(first).changed.size(), 2u) << "each once";
+  ASSERT_TRUE(append("cluster", *r()->next_of("cluster"),
+                     {experiment_deleted{t0, "ada", {1}, deletion_step::done, {}, {{1}, {2}}}}));
+  commit();
+  expect_them({{1}, {2}}, "a deletion");
+  search_stepped many{.at = t0};
+  for (std::uint64_t id = 11; id <= 60'010; ++id)
+    many.created.push_back({{id}, std::to_string(id), value::object(), 1, ""});
+  ASSERT_TRUE(append("experiment/3", 0, {many}));
+  commit();
+  EXPECT_TRUE(watch->trials_since(version).all) << "more than are kept";
+  version = watch->trials_since(version).version;
+  ASSERT_TRUE(append("trial/20", 0, {trial_activated{t0}}));
+  commit();
+  expect_them({{20}}, "one after them");
 }
 
 TEST_P(Journal, ListsTheCheckpointsOfATrialInTheOrderInWhichTheyWereFirstRecorded) {

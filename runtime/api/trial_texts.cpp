@@ -1,0 +1,101 @@
+#include "runtime/api/trial_texts.hpp"
+
+#include "runtime/api/shapes.hpp"
+#include "storage/trial_watch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::api {
+namespace {
+
+constexpr std::size_t of_a_node = 96; ///< about what a text takes beside its characters
+
+} // namespace
+
+/// With the mutex of `into` held.
+result<void> trial_texts::read_on(experiment_id of, list& into, const storage::reader& everything) {
+  const auto* watch = dynamic_cast<const storage::trial_watch*>(&everything);
+  auto news = watch ? watch->trials_since(into.version) : storage::trial_changes{0, true, {}};
+  // Those of other experiments are among them: to look at each of many costs more than to read the list anew.
+  if (news.all || news.changed.size() > into.texts.size() + 100) {
+    auto rows = everything.trials(of);
+    if (!rows)
+      return rows.error();
+    into.texts.clear();
+    for (const auto& row : *rows)
+      into.texts.emplace_hint(into.texts.end(), row.id, to_json(trial_progress_shape(row)));
+  } else
+    for (const auto id : news.changed) {
+      auto row = everything.trial(id);
+      if (row && row->experiment == of)
+        into.texts[id] = to_json(trial_progress_shape(*row));
+      else if (row || row.error().code == errc::not_found)
+        into.texts.erase(id);
+      else
+        return row.error();
+    }
+  into.version = news.version;
+  into.bytes = 0;
+  for (const auto& [id, text] : into.texts)
+    into.bytes += text.size() + of_a_node;
+  return {};
+}
+
+result<void> trial_texts::write(experiment_id of, const storage::reader& everything, std::string& out) {
+  const auto print = [&out](const list& all) {
+    bool first = true;
+    for (const auto& [id, text] : all.texts) {
+      if (!std::exchange(first, false))
+        out += ',';
+      out += text;
+    }
+  };
+  if (!dynamic_cast<const storage::trial_watch*>(&everything)) {
+    list once;
+    auto read = read_on(of, once, everything);
+    if (read)
+      print(once);
+    return read;
+  }
+  std::shared_ptr<list> one;
+  {
+    std::lock_guard lock{mutex_};
+    if (of_ != &everything) {
+      lists_.clear();
+      bytes_ = 0;
+      of_ = &everything;
+    }
+    auto& place = lists_[of];
+    if (!place.kept)
+      place.kept = std::make_shared<list>();
+    place.asked = ++asks_;
+    one = place.kept;
+  }
+  std::size_t bytes = 0;
+  {
+    std::lock_guard alone{one->mutex};
+    if (auto read = read_on(of, *one, everything); !read) {
+      one->version = 0;
+      return read;
+    }
+    print(*one);
+    bytes = one->bytes;
+  }
+  std::lock_guard lock{mutex_};
+  const auto at = lists_.find(of);
+  if (at == lists_.end() || at->second.kept != one)
+    return {};
+  bytes_ += bytes - at->second.bytes;
+  at->second.bytes = bytes;
+  while (bytes_ > most_bytes_ && !lists_.empty()) {
+    const auto oldest = std::min_element(lists_.begin(), lists_.end(), [](const auto& a, const auto& b) {
+      return a.second.asked < b.second.asked;
+    });
+    bytes_ -= oldest->second.bytes;
+    lists_.erase(oldest);
+  }
+  return {};
+}
+
+} // namespace troupe::api

@@ -1,0 +1,44 @@
+#pragma once
+// Trials of experiments as `trial_progress_shape` prints them, kept: a list right after some facts costs the
+// trials that these were about. Thread-safe.
+
+#include "storage/journal.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace troupe::api {
+
+class trial_texts {
+public:
+  /// `most_bytes`: of all texts; the lists that were asked for longest ago go first.
+  explicit trial_texts(std::size_t most_bytes = 64u << 20) : most_bytes_(most_bytes) {}
+
+  /// Appends the JSON of every trial of the experiment, in the order of their ids, with commas between them.
+  /// `everything` shows all trials; where it is no `storage::trial_watch`, nothing is kept.
+  result<void> write(experiment_id of, const storage::reader& everything, std::string& out);
+
+private:
+  struct list {
+    std::mutex mutex;
+    std::uint64_t version = 0;
+    std::map<trial_id, std::string> texts;
+    std::size_t bytes = 0;
+  };
+  struct place {
+    std::shared_ptr<list> kept;
+    std::size_t bytes = 0;
+    std::uint64_t asked = 0; ///< by `asks_`
+  };
+  result<void> read_on(experiment_id of, list& into, const storage::reader& everything);
+
+  const std::size_t most_bytes_;
+  std::mutex mutex_;
+  std::map<experiment_id, place> lists_;
+  const storage::reader* of_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::uint64_t asks_ = 0;
+};
+
+} // namespace troupe::api
