@@ -232,13 +232,19 @@ struct lines_matched { ///< from the journal, which stores the lines once what t
   std::vector<line_matched> lines;
   MSGPACK_DEFINE_ARRAY(lines)
 };
-struct webhook_told { ///< from the sender of webhooks
+struct webhook_told { ///< how the sending of one event went
   std::string id;     ///< of the event
   bool done = false;
   bool final = false; ///< not done, and never will be
   std::string why;
   MSGPACK_DEFINE_ARRAY(id, done, final, why)
 };
+struct webhooks_told { ///< from the sender of webhooks: those that ended at once
+  std::vector<webhook_told> each;
+  MSGPACK_DEFINE_ARRAY(each)
+};
+/// Who hears of what was sent; called from any thread.
+using webhook_ear = std::shared_ptr<const std::function<void(std::vector<webhook_told>)>>;
 struct task_finished { ///< a task that is no trial has ended, durably
   task_id id;
   MSGPACK_DEFINE_ARRAY(id)
@@ -691,7 +697,7 @@ using cluster_actor =
                    caf::replies_to<reserve_trials>::with<trials_reserved>,
                    caf::reacts_to<experiment_finished>, caf::reacts_to<route_validation>,
                    caf::reacts_to<time_passed>, caf::reacts_to<sweep_finished>, caf::reacts_to<node_joined>,
-                   caf::replies_to<lines_matched>::with<committed>, caf::reacts_to<webhook_told>,
+                   caf::replies_to<lines_matched>::with<committed>, caf::reacts_to<webhooks_told>,
                    caf::reacts_to<task_finished>>;
 
 inline command_result refused(error why) { return {std::move(why)}; }
@@ -852,7 +858,7 @@ CAF_ADD_TYPE_ID(troupe, (troupe::provider_calls_actor))
 CAF_ADD_TYPE_ID(troupe, (troupe::provisioner_actor))
 CAF_ADD_TYPE_ID(troupe, (troupe::service_ordered))
 CAF_ADD_TYPE_ID(troupe, (troupe::lines_matched))
-CAF_ADD_TYPE_ID(troupe, (troupe::webhook_told))
+CAF_ADD_TYPE_ID(troupe, (troupe::webhooks_told))
 CAF_ADD_TYPE_ID(troupe, (troupe::task_finished))
 CAF_ADD_TYPE_ID(troupe, (troupe::task_actor))
 CAF_END_TYPE_ID_BLOCK(troupe)

@@ -114,9 +114,17 @@ bool deliveries::applies(const webhook_changed& hook, const webhook_subject& wha
   return names("webhook_id", hook.id.value) || (!hook.name.empty() && names("webhook_name", hook.name));
 }
 
-webhook_event deliveries::event_of(const webhook_changed& to, std::string id, const char* type,
-                                   value condition, value data, const webhook_subject* what,
-                                   time_point now) const {
+struct deliveries::content {
+  content(const char* of, value on, value with)
+      : type(of), condition(std::move(on)), data(std::move(with)), condition_text(dumped(condition)),
+        data_text(dumped(data)) {}
+  const std::string type;
+  const value condition, data;
+  const std::string condition_text, data_text; ///< dumped once: many may hear of it
+};
+
+webhook_event deliveries::event_of(const webhook_changed& to, std::string id, const content& says,
+                                   const webhook_subject* what, time_point now) const {
   webhook_event out;
   out.at = now;
   out.id = std::move(id);
@@ -124,14 +132,12 @@ webhook_event deliveries::event_of(const webhook_changed& to, std::string id, co
   out.url = to.url;
   out.slack = to.slack;
   if (!to.slack) {
-    out.body = dumped({{"event_id", out.id},
-                       {"event_type", type},
-                       {"timestamp", unix_seconds(now)},
-                       {"condition", std::move(condition)},
-                       {"event_data", std::move(data)}});
+    out.body = "{\"condition\":" + says.condition_text + ",\"event_data\":" + says.data_text +
+               ",\"event_id\":" + dumped(out.id) + ",\"event_type\":" + dumped(says.type) +
+               ",\"timestamp\":" + std::to_string(unix_seconds(now)) + "}";
     return out;
   }
-  const std::string kind = type;
+  const auto& [kind, condition, data, condition_text, data_text] = says;
   if (!what) {
     out.body = dumped(slack_body("A test of the webhook " + plain(to.name) + " has arrived.", "#009BDE", {}));
   } else if (kind == "TASK_LOG") {
@@ -179,6 +185,7 @@ static value described(const webhook_subject& what) {
 std::vector<cluster_fact> deliveries::ended(const webhooks& all, const webhook_subject& what,
                                             time_point now) {
   std::vector<webhook_event> events;
+  const content says("EXPERIMENT_STATE_CHANGE", {{"state", what.state}}, {{"experiment", described(what)}});
   for (const auto& [id, hook] : all) {
     if (!applies(hook, what))
       continue;
@@ -188,8 +195,7 @@ std::vector<cluster_fact> deliveries::ended(const webhooks& all, const webhook_s
           text_in(*condition, "state") != what.state)
         continue;
       auto name = event_id({"state", to_string(id), to_string(what.id), to_rfc3339(what.ended)});
-      events.push_back(event_of(hook, std::move(name), "EXPERIMENT_STATE_CHANGE", {{"state", what.state}},
-                                {{"experiment", described(what)}}, &what, now));
+      events.push_back(event_of(hook, std::move(name), says, &what, now));
       break; // however often its triggers name the state
     }
   }
@@ -204,29 +210,28 @@ std::vector<cluster_fact> deliveries::matched(const webhooks& all, webhook_id wh
   if (hook == all.end() || !applies(hook->second, what))
     return {};
   auto name = event_id({"log", to_string(which), task, regex});
-  value data{{"task_log", {{"task_id", task}, {"node_name", agent}, {"triggering_log", line}}}};
-  return note(
-    {event_of(hook->second, std::move(name), "TASK_LOG", {{"regex", regex}}, std::move(data), &what, now)});
+  const content says("TASK_LOG", {{"regex", regex}},
+                     {{"task_log", {{"task_id", task}, {"node_name", agent}, {"triggering_log", line}}}});
+  return note({event_of(hook->second, std::move(name), says, &what, now)});
 }
 
 std::vector<cluster_fact> deliveries::alerted(const webhooks& all, const webhook_subject& what,
                                               const value& data, const std::string& id, time_point now) {
   std::vector<webhook_event> events;
+  const content says("CUSTOM", value::object(), {{"experiment", described(what)}, {"custom_data", data}});
   for (const auto& [number, hook] : all) {
     const bool custom = std::any_of(hook.triggers.begin(), hook.triggers.end(),
                                     [](const value& x) { return text_in(x, "type") == "CUSTOM"; });
     if (!custom || !applies(hook, what))
       continue;
-    value all_data{{"experiment", described(what)}, {"custom_data", data}};
-    events.push_back(event_of(hook, event_id({"custom", id, to_string(number)}), "CUSTOM", value::object(),
-                              std::move(all_data), &what, now));
+    events.push_back(event_of(hook, event_id({"custom", id, to_string(number)}), says, &what, now));
   }
   return note(std::move(events));
 }
 
 webhook_delivery deliveries::test(const webhook_changed& to, const std::string& id, time_point now) const {
-  auto event =
-    event_of(to, id, "EXPERIMENT_STATE_CHANGE", {{"state", "COMPLETED"}}, {{"data", "test"}}, nullptr, now);
+  const content says("EXPERIMENT_STATE_CHANGE", {{"state", "COMPLETED"}}, {{"data", "test"}});
+  auto event = event_of(to, id, says, nullptr, now);
   return {event.id, event.url, std::move(event.body), unix_seconds(now), event.slack};
 }
 
@@ -321,10 +326,10 @@ void deliveries::replay(const cluster_fact& fact) {
 }
 
 std::string deliveries::snapshot() const {
-  std::vector<std::string> waiting;
+  std::map<std::string, std::string> waiting; // in an order of its own, whatever happened before
   for (const auto& [id, one] : queue_)
-    waiting.push_back(pack(one.event));
-  return pack(std::tuple{waiting, known_});
+    waiting.emplace(id, pack(one.event));
+  return pack(std::tuple{waiting, std::set<std::string>(known_.begin(), known_.end())});
 }
 
 value deliveries::describe() const {

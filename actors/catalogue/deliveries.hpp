@@ -9,6 +9,8 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace troupe {
 
@@ -79,18 +81,20 @@ private:
     std::size_t open = 0;
   };
   std::vector<cluster_fact> note(std::vector<webhook_event> events);
-  webhook_event event_of(const webhook_changed& to, std::string id, const char* type, value condition,
-                         value data, const webhook_subject* what, time_point now) const;
+  /// What an event says, the same for all who hear of it.
+  struct content;
+  webhook_event event_of(const webhook_changed& to, std::string id, const content& says,
+                         const webhook_subject* what, time_point now) const;
   bool applies(const webhook_changed& hook, const webhook_subject& what) const;
   std::string link_to(const webhook_subject& what) const;
 
   std::string base_url_;
-  std::map<std::string, waiting> queue_;      ///< by id
-  std::map<std::string, receiver> receivers_; ///< those with something ready or open
+  std::unordered_map<std::string, waiting> queue_; ///< by id
+  std::map<std::string, receiver> receivers_;      ///< those with something ready or open
   std::set<std::pair<time_point, std::string>> retries_;
   std::size_t all_open_ = 0;
-  std::set<std::string> known_;    ///< ids that were given, of ended deliveries too
-  std::deque<std::string> forget_; ///< of `known_`, the oldest first
+  std::unordered_set<std::string> known_; ///< ids that were given, of ended deliveries too
+  std::deque<std::string> forget_;        ///< of `known_`, the oldest first
 };
 
 /// "a1b2...": the same for the same parts, in the form of a UUID.

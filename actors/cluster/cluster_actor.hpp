@@ -33,8 +33,8 @@ struct cluster_setup {
   std::function<std::unique_ptr<instance_provider>(const std::string& pool, const value& settings)>
     make_provider;
   std::function<void(const std::string&)> say; ///< a line for people; may be empty
-  /// Sends an event and calls back once, from any thread; empty: nothing can be sent.
-  std::function<void(webhook_delivery, std::function<void(webhook_told)>)> deliver;
+  /// Sends events and tells of each once, from any thread; empty: nothing can be sent.
+  std::function<void(std::vector<webhook_delivery>, webhook_ear)> deliver;
   std::string base_url;             ///< address of this cluster's web page, for links; empty: none
   std::shared_ptr<log_watch> lines; ///< what the journal looks for in logs; null: nothing
   /// Bytes of the ids of tasks that are no trials. Thread-safe; a test that plays histories draws them.

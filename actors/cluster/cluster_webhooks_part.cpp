@@ -77,21 +77,31 @@ void cluster_webhooks::queue_events(std::vector<cluster_fact> facts, done_callba
 void cluster_webhooks::send_due() {
   if (!setup_.deliver || closing_)
     return;
-  for (auto& one : machine_.post.due(self_->now()))
-    deliver(std::move(one));
+  if (auto due = machine_.post.due(self_->now()); !due.empty())
+    deliver(std::move(due));
 }
 
-void cluster_webhooks::deliver(webhook_delivery one) {
-  setup_.deliver(std::move(one),
-                 [to = cluster_actor{self_}](webhook_told how) { caf::anon_send(to, std::move(how)); });
+void cluster_webhooks::deliver(std::vector<webhook_delivery> some) {
+  if (!ear_)
+    ear_ = std::make_shared<const std::function<void(std::vector<webhook_told>)>>(
+      [to = cluster_actor{self_}](std::vector<webhook_told> how) {
+        caf::anon_send(to, webhooks_told{std::move(how)});
+      });
+  setup_.deliver(std::move(some), ear_);
 }
 
-void cluster_webhooks::heard_of_delivery(const webhook_told& x) {
-  if (auto test = tests_.extract(x.id)) {
-    test.mapped().deliver(x.done ? answered({{"completed", true}}) : refused({errc::invalid, x.why}));
-    return;
+void cluster_webhooks::heard_of_deliveries(const webhooks_told& all) {
+  std::vector<cluster_fact> facts;
+  for (const auto& x : all.each) {
+    if (auto test = tests_.extract(x.id)) {
+      test.mapped().deliver(x.done ? answered({{"completed", true}}) : refused({errc::invalid, x.why}));
+      continue;
+    }
+    for (auto& fact : machine_.post.told(x.id, x.done, x.final, x.why, self_->now()))
+      facts.push_back(std::move(fact));
   }
-  with_.take(machine_.post.told(x.id, x.done, x.final, x.why, self_->now()), {});
+  if (!facts.empty())
+    with_.take(std::move(facts), {});
   send_due();
 }
 
@@ -186,7 +196,7 @@ caf::result<command_result> cluster_webhooks::on(const commands::webhook_test& x
   const auto id = random_uuid();
   auto to = self_->make_response_promise<command_result>();
   tests_.emplace(id, to);
-  deliver(machine_.post.test(at->second, id, self_->now()));
+  deliver({machine_.post.test(at->second, id, self_->now())});
   return to;
 }
 

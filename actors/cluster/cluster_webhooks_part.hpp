@@ -33,7 +33,7 @@ public:
   void tell_receivers(experiment_id id, std::function<void()> then);
   /// Those whose time has come; also after `deliveries::deadline`.
   void send_due();
-  void heard_of_delivery(const webhook_told& x);
+  void heard_of_deliveries(const webhooks_told& x);
   /// Nothing more is sent.
   void close() { closing_ = true; }
 
@@ -53,13 +53,14 @@ private:
   std::optional<webhook_subject> subject_of(const task_row& task) const;
   deliveries::webhooks before(time_point at) const;
   void queue_events(std::vector<cluster_fact> facts, done_callback done);
-  void deliver(webhook_delivery one);
+  void deliver(std::vector<webhook_delivery> some);
 
   actor_base<cluster_actor>* self_;
   const cluster_setup& setup_;
   const cluster_peers& peers_;
   cluster_machines& machine_;
   needs with_;
+  webhook_ear ear_;                      ///< sends itself what it hears
   std::map<std::string, promise> tests_; ///< of webhooks, by the id of the event
   bool closing_ = false;
 };

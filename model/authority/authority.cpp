@@ -1,5 +1,7 @@
 #include "model/authority/authority.hpp"
 
+#include "model/authority/need_index.hpp"
+
 namespace troupe::authority {
 
 const std::vector<rule>& rules() {
@@ -109,10 +111,8 @@ const std::vector<rule>& rules() {
 }
 
 const rule* rule_of(need what) {
-  for (const auto& one : rules())
-    if (one.on == what)
-      return &one;
-  return nullptr;
+  static const need_index<rule> index(rules());
+  return index.find(what);
 }
 
 namespace {

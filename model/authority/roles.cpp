@@ -1,5 +1,7 @@
 #include "model/authority/roles.hpp"
 
+#include "model/authority/need_index.hpp"
+
 #include <algorithm>
 #include <string_view>
 
@@ -232,10 +234,9 @@ bool grants::anywhere(permission what) const {
 }
 
 std::optional<permission> needed(need what, bool of_other) {
-  for (const auto& one : needs())
-    if (one.on == what)
-      return of_other ? one.other : one.own;
-  return permission::update_master_config;
+  static const need_index<needs_row> index(needs());
+  const auto* row = index.find(what);
+  return !row ? permission::update_master_config : of_other ? row->other : row->own;
 }
 
 } // namespace troupe::authority

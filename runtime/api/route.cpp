@@ -33,18 +33,18 @@ void identity::take_roles(role_book* book) {
 }
 
 result<void> allowed(const call& c, action what, const authority::resource& on) {
-  const auto who = c.by.asks();
   const auto* rule = authority::rule_of({what, on.kind});
   if (c.by.is_task())
-    if (auto fine = authority::may(who, what, on); !fine || rule->of_tasks != authority::tasks::none)
+    if (auto fine = authority::may(c.by.asks(), what, on); !fine || rule->of_tasks != authority::tasks::none)
       return fine; // else it goes by what its owner may
   if (!c.by.roles || !rule || rule->of_users == authority::users::nobody ||
       (rule->of_users == authority::users::unmanaged && !on.unmanaged))
-    return authority::may(who, what, on);
-  const bool of_other = on.kind == thing::token ? on.id != who.id : !on.owner.empty() && on.owner != who.user;
+    return authority::may(c.by.asks(), what, on);
+  const bool of_other =
+    on.kind == thing::token ? on.id != c.by.asks().id : !on.owner.empty() && on.owner != c.by.who.user;
   const auto wanted = authority::needed({what, on.kind}, of_other);
   if (!wanted)
-    return authority::may(who, what, on);
+    return authority::may(c.by.asks(), what, on);
   const auto& permission = authority::permissions()[static_cast<std::size_t>(*wanted)];
   if (permission.of_workspaces || c.by.roles->anywhere(*wanted))
     return {};

@@ -280,7 +280,7 @@ result<void> master_role::open_cluster(const api::accounts::options& users) {
   setup.lease = {leases.freeze, leases.give_away, leases.heartbeat, leases.adopt, leases.give_away};
   if (auto ok = open_courier(setup.configuration, users.loopback); !ok)
     return ok;
-  setup.deliver = [courier = courier_](webhook_delivery what, std::function<void(webhook_told)> done) {
+  setup.deliver = [courier = courier_](std::vector<webhook_delivery> what, webhook_ear done) {
     courier->send(std::move(what), std::move(done));
   };
   if (setup.configuration.is_object())

@@ -141,7 +141,7 @@ std::string webhook_signature(const std::string& key, const std::string& timesta
 struct webhook_courier::inside {
   struct job {
     webhook_delivery what;
-    std::function<void(webhook_told)> done;
+    webhook_ear done;
   };
   struct transfer {
     job of;
@@ -173,18 +173,22 @@ struct webhook_courier::inside {
       thread.join();
   }
 
-  void send(job one) {
+  void send(std::vector<webhook_delivery> what, webhook_ear done) {
     const std::scoped_lock lock(mutex);
     if (!thread.joinable()) {
       auto started = client::start_curl();
       if (started)
         multi = curl_multi_init();
-      if (!multi)
-        return one.done(
-          {one.what.id, false, false, started ? "libcurl cannot be used" : started.error().what});
+      if (!multi) {
+        std::vector<webhook_told> none;
+        for (const auto& one : what)
+          none.push_back({one.id, false, false, started ? "libcurl cannot be used" : started.error().what});
+        return (*done)(std::move(none));
+      }
       thread = std::thread([this] { run(); });
     }
-    jobs.push_back(std::move(one));
+    for (auto& one : what)
+      jobs.push_back({std::move(one), done});
     curl_multi_wakeup(multi);
   }
 
@@ -205,6 +209,7 @@ struct webhook_courier::inside {
       while (auto* message = curl_multi_info_read(multi, &left))
         if (message->msg == CURLMSG_DONE)
           end(message->easy_handle, message->data.result);
+      tell();
       curl_multi_poll(multi, nullptr, 0, 1000, nullptr);
     }
     for (auto& [easy, one] : open)
@@ -244,8 +249,10 @@ struct webhook_courier::inside {
       t.easy = idle.back();
       idle.pop_back();
     }
-    if (!t.easy)
-      return t.of.done({t.of.what.id, false, false, "libcurl cannot be used"});
+    if (!t.easy) {
+      ended[t.of.done].push_back({t.of.what.id, false, false, "libcurl cannot be used"});
+      return;
+    }
     const auto& what = t.of.what;
     const auto from = what.url.find("//") + 2, upto = what.url.find_first_of("/?#", from);
     t.host = what.url.substr(from, upto == what.url.npos ? upto : upto - from);
@@ -300,13 +307,16 @@ struct webhook_courier::inside {
     } else {
       told.why = *t.fault ? std::string(t.fault) : curl_easy_strerror(code);
     }
-    auto done = std::move(t.of.done);
+    ended[t.of.done].push_back(std::move(told));
     if (idle.size() < most_idle) {
       curl_easy_reset(easy);
       idle.push_back(std::exchange(t.easy, nullptr));
     }
-    node = {};
-    done(std::move(told));
+  }
+
+  void tell() {
+    for (auto& [done, all] : std::exchange(ended, {}))
+      (*done)(std::move(all));
   }
 
   const settings how;
@@ -314,17 +324,18 @@ struct webhook_courier::inside {
   std::deque<job> jobs;
   bool ending = false;
   CURLM* multi = nullptr;
-  std::map<CURL*, std::unique_ptr<transfer>> open; ///< of the thread alone
-  static constexpr std::size_t most_idle = 16;     ///< each keeps its buffers
-  std::vector<CURL*> idle;                         ///< of the thread alone
+  std::map<CURL*, std::unique_ptr<transfer>> open; ///< of the thread alone, as all below
+  std::map<webhook_ear, std::vector<webhook_told>> ended;
+  static constexpr std::size_t most_idle = 16; ///< each keeps its buffers
+  std::vector<CURL*> idle;
   std::thread thread;
 };
 
 webhook_courier::webhook_courier(settings how) : inside_(std::make_unique<inside>(std::move(how))) {}
 webhook_courier::~webhook_courier() = default;
 
-void webhook_courier::send(webhook_delivery what, std::function<void(webhook_told)> done) {
-  inside_->send({std::move(what), std::move(done)});
+void webhook_courier::send(std::vector<webhook_delivery> what, webhook_ear done) {
+  inside_->send(std::move(what), std::move(done));
 }
 
 } // namespace troupe::node

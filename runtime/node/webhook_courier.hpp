@@ -34,8 +34,9 @@ public:
   ~webhook_courier(); ///< what is under way is given up
   webhook_courier(const webhook_courier&) = delete;
 
-  /// Calls back once, from the courier's thread; not after the courier's end. Thread-safe.
-  void send(webhook_delivery what, std::function<void(webhook_told)> done);
+  /// Tells `done` of each once, from the courier's thread and together with others that end at that moment;
+  /// not after the courier's end. Thread-safe.
+  void send(std::vector<webhook_delivery> what, webhook_ear done);
 
   static constexpr std::chrono::milliseconds time_limit{5000};
   static constexpr std::size_t most_answer_bytes = 64 << 10;

@@ -256,6 +256,8 @@ fault start(const order& what) {
         continue;
       if (way.clone_flags == spaces && geteuid() != 0)
         continue;
+      // What the task sees is mounted for it, so that its folder can be closed to the host's other accounts.
+      fchmod(box.folder, way.clone_flags ? 0700 : 0755);
       f = attempt(way, what, box);
       if (!f)
         break;

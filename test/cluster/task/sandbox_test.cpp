@@ -235,6 +235,14 @@ TEST_P(TaskSandbox, RunsAsTheAccountThatItIsGivenAlsoWhereTheHostDoesNotKnowIt) 
   EXPECT_TRUE(processes_of(id).empty()) << "root ends what another account runs";
 }
 
+TEST_P(TaskSandbox, ItsFolderIsClosedToOtherAccountsWhereWhatItSeesIsMounted) {
+  const auto id = s.run("ls /run/determined >/dev/null && echo there");
+  s.await<task_exited>(id);
+  EXPECT_EQ(s.text(id), "there\n");
+  const auto mode = std::filesystem::status(s.options.root / id).permissions();
+  EXPECT_EQ(static_cast<int>(mode), namespaces() ? 0700 : 0755);
+}
+
 TEST_P(TaskSandbox, AListOfAccountsFromItsFolderCoversThatOfTheHost) {
   if (!namespaces())
     GTEST_SKIP() << "nothing can be covered";
