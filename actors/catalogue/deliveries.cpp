@@ -294,7 +294,7 @@ std::vector<cluster_fact> deliveries::told(const std::string& id, bool done, boo
     retries_.emplace(now + std::chrono::seconds(1) * (1 << (one.tries - 1)), id);
     return {};
   }
-  auto last = one.event;
+  auto last = std::move(one.event); // replay forgets the rest
   last.at = now;
   last.body.clear();
   last.step = done ? deletion_step::done : deletion_step::failed;

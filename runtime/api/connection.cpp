@@ -133,8 +133,7 @@ private:
   task<void> proxied_request() {
     const auto& h = http_.head();
     proxy_caller by;
-    error_code bad;
-    by.address = http_.lowest().socket().remote_endpoint(bad).address().to_string();
+    by.address = from_;
     by.tls = http_.is_tls;
     by.at_pages = at_ == entrance::pages;
     proxy::header_list all;

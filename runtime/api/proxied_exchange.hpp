@@ -181,8 +181,11 @@ private:
   task<result<void>> write(std::string bytes) {
     if (up_.socket) {
       error_code bad;
-      up_.socket->expires_after(service_write_time);
-      co_await net::async_write(*up_.socket, net::buffer(bytes), http::into(bad));
+      const auto sent = sent_at_once(up_.socket->socket().native_handle(), bytes);
+      if (sent < bytes.size()) {
+        up_.socket->expires_after(service_write_time);
+        co_await net::async_write(*up_.socket, net::buffer(bytes) + sent, http::into(bad));
+      }
       if (bad)
         co_return error{errc::unreachable, bad.message()};
       co_return result<void>();
@@ -193,6 +196,12 @@ private:
     auto done = co_await wait_for<result<void>>(at);
     writing_.reset();
     co_return done;
+  }
+  /// How many bytes the socket takes without waiting: mostly all of what is short, which then needs neither
+  /// timer nor reactor. A fault shows with the next write.
+  static std::size_t sent_at_once(int socket, std::string_view bytes) {
+    const auto sent = ::send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    return sent > 0 ? static_cast<std::size_t>(sent) : 0;
   }
   /// After it no call of the link is answered any more.
   void hang_up() {
@@ -236,6 +245,7 @@ private:
   enum class outcome { done, stale, fault };
   static constexpr std::chrono::hours viewer_time{1}; ///< a viewer may read as slowly as it likes
   static constexpr std::chrono::minutes service_write_time{2};
+  static constexpr std::size_t most_at_once = 16384; ///< of a body
 
   task<std::optional<response>> forward() {
     const bool repeatable = !has_body() && what_.how == proxied::way::http &&
@@ -393,8 +403,13 @@ private:
     if (what_.how == proxied::way::websocket)
       http_.end_after_answer();
     out.keep_alive(http_.keep_alive());
-    http::wire::serializer<false, http::wire::buffer_body, http::wire::fields> writer{out};
     error_code bad;
+    if (const auto length = reader.content_length();
+        !bodiless && length && *length <= most_at_once && *length <= waiting_.size()) {
+      co_await send_whole(out, static_cast<std::size_t>(*length), bad);
+      co_return relayed(bad);
+    }
+    http::wire::serializer<false, http::wire::buffer_body, http::wire::fields> writer{out};
     http_.lowest().expires_after(viewer_time);
     bool whole = bodiless;
     // What is there already goes out together with the head.
@@ -426,15 +441,43 @@ private:
         bad = {};
       whole = over;
     }
+    co_return relayed(bad);
+  }
+
+  outcome relayed(const error_code& bad) {
     if (bad) {
       reusable_ = false;
       http_.end_after_answer();
       http_.close(); // without the last piece: the reader sees that something is missing
-      co_return outcome::fault;
+      return outcome::fault;
     }
     if (waiting_.size() > 0)
       reusable_ = false;
-    co_return outcome::done;
+    return outcome::done;
+  }
+
+  /// A short answer whose body is here already, in one piece.
+  task<void> send_whole(const http::wire::response<http::wire::buffer_body>& head, std::size_t length,
+                        error_code& bad) {
+    std::string text = head.version() == 10 ? "HTTP/1.0 " : "HTTP/1.1 ";
+    text += std::to_string(head.result_int()) + " ";
+    text.append(head.reason().data(), head.reason().size()) += "\r\n";
+    for (const auto& field : head) {
+      text.append(field.name_string().data(), field.name_string().size()) += ": ";
+      text.append(field.value().data(), field.value().size()) += "\r\n";
+    }
+    text += "\r\n";
+    const auto at = text.size();
+    text.resize(at + length);
+    net::buffer_copy(net::buffer(text) + at, waiting_.data());
+    waiting_.consume(length);
+    std::size_t sent = 0;
+    if constexpr (!http::session<Stream>::is_tls)
+      sent = sent_at_once(http_.lowest().socket().native_handle(), text);
+    if (sent == text.size())
+      co_return;
+    http_.lowest().expires_after(viewer_time);
+    co_await net::async_write(http_.stream(), net::buffer(text) + sent, http::into(bad));
   }
 
   /// How many bytes of the body are left, where they are many and the kernel can move them itself; else 0.

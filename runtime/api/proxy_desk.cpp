@@ -46,6 +46,13 @@ result<std::vector<task_service>> proxy_desk::services_of(const storage::reader&
 
 result<proxy_desk::found_service> proxy_desk::find(const storage::reader& storage,
                                                    const proxy::service_path& path) {
+  const auto seen = storage.sequence(); // before the row is read: what is kept is as new as this, or newer
+  {
+    std::lock_guard lock(mutex_);
+    if (found_at_ == seen)
+      if (const auto known = found_.find(path.service); known != found_.end())
+        return known->second;
+  }
   const error none{errc::not_found, "service not found: " + path.service};
   const auto id = named_task(path.task);
   if (!id)
@@ -63,7 +70,13 @@ result<proxy_desk::found_service> proxy_desk::find(const storage::reader& storag
   });
   if (it == all->end())
     return none;
-  return found_service{std::move(*row), *it, path.task};
+  found_service out{std::move(*row), *it, path.task};
+  std::lock_guard lock(mutex_);
+  if (found_at_ != seen || found_.size() >= most_experiments)
+    found_.clear();
+  found_at_ = seen;
+  found_.emplace(path.service, out);
+  return out;
 }
 
 bool proxy_desk::is_news(task_id task, time_point now) {

@@ -38,6 +38,8 @@ private:
   };
   std::mutex mutex_;
   std::map<experiment_id, std::vector<task_service>> ports_; ///< of experiments: without the task's name
+  std::map<std::string, found_service> found_;               ///< by what the path says, all at `found_at_`
+  std::uint64_t found_at_ = 0;                               ///< number of the newest fact then
   std::map<std::string, code> codes_;
   std::map<task_id, time_point> used_; ///< when it was said last; bounded
 };
