@@ -229,6 +229,7 @@ private:
   std::size_t position(const pool_run& run) const;
   value agents_for(const pool_run& run) const;
   value would_free(const pool_run& run, time_point now);
+  bool may_be_preempted(const pool_run& run) const;
 
   pool_settings settings_;
   std::unique_ptr<pool_policy> policy_;
