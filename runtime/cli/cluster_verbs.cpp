@@ -331,6 +331,7 @@ int agent_list(session& s, const arguments&) {
                             {"RUNNING", "containers", show_as::count},
                             {"ENABLED", "enabled"},
                             {"DRAINING", "draining"},
+                            {"STATE", "state"},
                             {"POOLS", "resourcePools"},
                             {"ADDRESSES", "addresses"},
                             {"REGISTERED", "registeredTime", show_as::age},
