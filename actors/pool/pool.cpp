@@ -259,6 +259,7 @@ void pool::stop_waiting(pool_run& run) {
   if (const auto young = std::exchange(run.young, std::nullopt))
     young_.erase(*young);
   run.aged = run.passed = false;
+  waited_before_.erase(run.id);
   run.came_from = {};
 }
 
@@ -312,7 +313,11 @@ void pool::on(actions& out, const slots_held& ev) {
   end_disabled(out, run);
 }
 
-void pool::on(actions&, const holders_heard&) { phase_ = phase::placing; }
+void pool::on(actions&, const holders_heard&) {
+  if (phase_ == phase::recovering)
+    note_waited_before();
+  phase_ = phase::placing;
+}
 
 void pool::on(actions&, const job_changed& ev) {
   auto job = jobs_.find(ev.job.job);
@@ -392,6 +397,8 @@ void pool::decide(actions& out, time_point now) {
   for (const auto id : std::set(keepers_)) // what a limit forbids now holds nobody up
     if (auto& run = runs_.at(id); full_limit(run).of != run_bar::none)
       drop_kept(&out, run);
+  if (!waited_before_.empty())
+    reserve(out, now);
   do {
     readmit();
     pass(out, now);

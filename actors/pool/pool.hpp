@@ -211,6 +211,7 @@ private:
   void index_aged(pool_run& run);
   void reserve(actions& out, time_point now);
   bool was_passed(const pool_run& run) const;
+  void note_waited_before();
   std::vector<placement> chosen_for(const pool_run& run) const;
   std::vector<placement> chosen_in(const pool_run& run, const std::vector<const pool_agent*>& among) const;
   // Explanations (pool_explain.cpp).
@@ -228,6 +229,7 @@ private:
   std::size_t position(const pool_run& run) const;
   value agents_for(const pool_run& run) const;
   value would_free(const pool_run& run, time_point now);
+  bool may_be_preempted(const pool_run& run) const;
 
   pool_settings settings_;
   std::unique_ptr<pool_policy> policy_;
@@ -259,6 +261,7 @@ private:
   allocation_id reserved_for_;
   due_runs young_;   ///< runs that wait, not yet for reserve_after
   ranked_runs aged_; ///< runs that have, and compete; in a pool of turns those that were passed
+  std::set<allocation_id> waited_before_; ///< runs that waited for reserve_after when the pool was made again
   std::map<std::uint64_t, run_rank> grants_; ///< by time, the ranks that no later grant exceeds
   std::optional<time_point> ripe_;           ///< when somebody will have run long enough
   std::set<allocation_id> elastic_;          ///< runs that hold fewer slots than they would take

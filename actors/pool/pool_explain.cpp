@@ -59,6 +59,10 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
   const bool any =
     std::any_of(agents_.begin(), agents_.end(), [](const auto& x) { return x.second.present; });
   const bool elastic = supply_can_hold(run);
+  const auto largest = supply_.type.empty() ? 0 : supply_.max_instances * supply_.instance_slots;
+  if (!any && !elastic && run.slots > 0 && run.need() > largest && largest > 0)
+    return {{"too_large",
+             "it needs " + slots_text(run.need()) + ", and the pool grows to " + std::to_string(largest)}};
   if (!any && !elastic)
     return {{"no_agents", "the pool has no agents"}};
   if (run.slots == 0 && elastic) {
@@ -80,8 +84,13 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
     return {{"drained", "agents or slots that it needs are drained or disabled"}};
   }
   std::vector<reason_text> all;
+  bool room_is_kept = false; // below a limit, for who has a reservation
   for (const auto& limit : full_limits(run)) {
     const auto left = room(limit).value_or(0);
+    if (left >= run.need()) {
+      room_is_kept = true;
+      continue;
+    }
     const auto text = [&](const std::string& whose) {
       return "it needs " + slots_text(run.need()) + ", and " + std::to_string(std::max(0, left)) +
              " are left of " + whose;
@@ -108,12 +117,15 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
   const bool kept_from_it = !fit_range(run).empty();
   lower(lifted);
   const bool fits_now = !fit_range(run).empty();
-  if (kept_from_it && !fits_now)
+  if (room_is_kept)
+    all.push_back({"reserved", "what is left below a limit is kept for another"});
+  else if (kept_from_it && !fits_now)
     all.push_back({"reserved", "what is free is kept for another"});
   if (const auto* ahead = ahead_of(run))
     all.push_back({"behind", "waits for " + slots_text(run.need()) + " behind " + name_of(*ahead)});
   else if (all.empty())
-    all.push_back({"busy", "it is next, and waits for " + slots_text(run.need()) + ", which others hold"});
+    all.push_back({"busy", (position(run) == 1 ? "it is next, and waits for " : "waits for ") +
+                             slots_text(run.need()) + ", which others hold"});
   return all;
 }
 
@@ -230,7 +242,12 @@ value pool::agents_for(const pool_run& run) const {
   return list;
 }
 
-/// Who holds slots that it could use, and whether it ends or may be preempted for it.
+bool pool::may_be_preempted(const pool_run& run) const {
+  return settings_.preempts() && run.terms.preemptible;
+}
+
+/// Who holds slots that it could use, whether it ends or is preempted for it, what it would lose, and where
+/// only a more urgent run preempts it, from which priority on.
 value pool::would_free(const pool_run& run, time_point now) {
   constexpr std::size_t most = 100;
   value list = value::array();
@@ -256,14 +273,18 @@ value pool::would_free(const pool_run& run, time_point now) {
       for (const auto& part : holder.on)
         agents.push_back(part.agent);
       const bool known = holder.since != time_point{};
-      list.push_back(
-        {{"allocation", to_string(id)},
-         {"agents", std::move(agents)},
-         {"slots", holder.held()},
-         {"how", preempted ? "preempted" : "ends"},
-         {"costSeconds",
-          preempted && known ? value(holder.held() * seconds_between(holder.since, now)) : value()},
-         {"expectedSeconds", value()}});
+      const int from = priority_of(*holder.job) - 1; // the least urgent one that preempts it
+      const bool by_priority = !preempted && settings_.scheduler == scheduler_kind::priority &&
+                               may_be_preempted(holder) && from >= 1 && from < priority_of(*run.job);
+      list.push_back({{"allocation", to_string(id)},
+                      {"agents", std::move(agents)},
+                      {"slots", holder.held()},
+                      {"how", preempted ? "preempted" : "ends"},
+                      {"costSeconds", (preempted || may_be_preempted(holder)) && known
+                                        ? holder.held() * seconds_between(holder.since, now)
+                                        : 0},
+                      {"fromPriority", by_priority ? value(from) : value()},
+                      {"expectedSeconds", value()}});
     }
   }
   return list;
@@ -376,7 +397,7 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
       continue;
     if (known->seconds >= 0)
       one["expectedSeconds"] = known->seconds;
-    if (one["how"] == "preempted" && known->saved != time_point{})
+    if ((one["how"] == "preempted" || may_be_preempted(holder->second)) && known->saved != time_point{})
       one["costSeconds"] = holder->second.held() * seconds_between(known->saved, now);
   }
   const auto all = reasons(run);
@@ -415,6 +436,10 @@ std::vector<const pool_job*> pool::jobs_in_turn() const {
 value pool::details() {
   refresh_turns();
   value jobs = value::array(), queue = value::array(), quotas = value::array();
+  const auto all_waiting = waiting_.list();
+  std::map<const pool_job*, int> waiting; // slots, also of those whom no agent could hold
+  for (const auto* run : all_waiting)
+    waiting[run->job] += run->slots;
   for (const auto* one : jobs_in_turn()) {
     const auto& job = *one;
     jobs.push_back({{"experiment", job.terms.job.value},
@@ -423,11 +448,11 @@ value pool::details() {
                     {"maxSlots", job.terms.max_slots < 0 ? value() : value(job.terms.max_slots)},
                     {"share", settings_.scheduler == scheduler_kind::fair ? value(job.share) : value()},
                     {"used", job.held},
-                    {"waiting", job.wanted}});
+                    {"waiting", waiting[one]}});
   }
   std::size_t position = 0;
   std::map<std::pair<const pool_job*, run_shape>, std::string> told;
-  for (const auto* run : waiting_.list()) {
+  for (const auto* run : all_waiting) {
     auto& code = told[{run->job, run->shape()}];
     // Runs behind the first of a job and shape have its reason; only behind one that is next they wait for
     // it.

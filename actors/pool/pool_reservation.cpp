@@ -88,10 +88,23 @@ void pool::grows_old(pool_run& run) {
 }
 
 bool pool::was_passed(const pool_run& run) const {
-  if (!policy_->ranked())
+  if (run.passed || !policy_->ranked())
     return run.passed;
   const auto later = grants_.upper_bound(run.entered);
   return later != grants_.end() && run_rank{run.job->rank, run.rank} < later->second;
+}
+
+/// Who was passed before the pool was made again nobody knows any more. Whoever has waited for so long counts
+/// as passed: a reservation that was lost with the old pool comes back before anybody behind it is served.
+/// Where runs are preempted, it takes its slots from whoever passed it.
+void pool::note_waited_before() {
+  if (!policy_->passes() || settings_.preempts())
+    return;
+  for (auto* run : waiting_.list())
+    if (run->since + settings_.reserve_after <= now_) {
+      run->passed = true;
+      waited_before_.insert(run->id);
+    }
 }
 
 void pool::reserve(actions& out, time_point now) {
@@ -102,7 +115,7 @@ void pool::reserve(actions& out, time_point now) {
   bool fresh = false;
   ranked_runs::walk aged(aged_);
   while (auto* run = aged.next()) {
-    if (policy_->ranked() &&
+    if (policy_->ranked() && waited_before_.empty() &&
         (grants_.empty() || grants_.begin()->second < run_rank{run->job->rank, run->rank}))
       break; // nobody behind it was ever served
     if (!run->kept.empty() || !was_passed(*run) || full_limit(*run).of != run_bar::none)

@@ -83,7 +83,7 @@ struct pool_run {
   time_point since;          ///< it waits or holds; the epoch: long ago
   std::uint64_t entered = 0; ///< counts requests and grants
   bool granted = false;      ///< by this pool or an earlier one, not only seen in an inventory
-  bool passed = false;       ///< by one behind it, in a pool of turns
+  bool passed = false;       ///< by one behind it, in a pool of turns, or perhaps before a restart
   int offered = 0;           ///< slots that it was told of last
   std::vector<placement> on;
   std::vector<placement> kept;        ///< slots that nobody behind it gets

@@ -156,6 +156,7 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
   went_well("list");
   listed_ = true;
   std::set<std::string> listed, twice, unknown, stopped;
+  std::set<std::string> halted; // a provider keeps them, and their disks, until they are ended
   std::map<std::string, std::string> by_agent;
   std::vector<std::string> adopted;
   std::size_t lost = 0; // launches of an earlier life, whose answer nobody heard
@@ -172,6 +173,8 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
       continue;
     if (!live(one)) {
       stopped.insert(one.id);
+      if (one.state == cloud_instance::phase::stopped && (!calling_ || instances_.contains(one.id)))
+        halted.insert(one.id);
       continue;
     }
     const auto known = instances_.find(one.id);
@@ -211,7 +214,8 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
     if (!listed.contains(id) && agent && agent->connected)
       forgotten.push_back(id);
     else if (stopped.contains(id) || now >= x.seen + list_delay) {
-      gone.push_back(id);
+      if (!halted.contains(id))
+        gone.push_back(id);
       unseen = agent ? unseen : id;
     }
   }
@@ -235,6 +239,7 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
       !unknown.empty());
   if (!twice.empty()) // what takes its place would be the same
     failed("launch", "launch: two instances have one agent: " + ids_text({twice.begin(), twice.end()}), now);
+  end(s, halted, "stopped", now);
   end(s, twice, "reported twice", now);
   end(s, unknown, "unknown", now);
 }

@@ -23,26 +23,25 @@ public:
   provider_calls_actor::behavior_type make_behavior(const std::string& pool, const value& settings,
                                                     const provider_factory& make) {
     name = "provider_calls/" + pool;
+    make_ = [pool, settings, make] { return make ? make(pool, settings) : nullptr; };
     self_->enter(name);
     self_->set_exit_handler([this](caf::exit_msg& x) {
-      if (x.reason == caf::exit_reason::user_shutdown && provider_)
-        provider_->close();
+      if (x.reason == caf::exit_reason::user_shutdown && provider())
+        provider()->close();
       self_->quit(std::move(x.reason));
     });
     return {
-      [this, pool, settings, make](const list_instances&) { // is the first call
-        if (!provider_ && make)
-          provider_ = make(pool, settings);
-        auto got = provider_ ? provider_->list() : result<std::vector<cloud_instance>>(none());
+      [this](const list_instances&) {
+        auto got = provider() ? provider()->list() : result<std::vector<cloud_instance>>(none());
         return got ? instances_listed{std::move(*got), {}} : instances_listed{{}, got.error().what};
       },
       [this](const launch_instances& x) {
-        auto got = provider_ ? provider_->launch(x.count) : result<std::vector<std::string>>(none());
+        auto got = provider() ? provider()->launch(x.count) : result<std::vector<std::string>>(none());
         return got ? instances_launched{x.order, std::move(*got), {}}
                    : instances_launched{x.order, {}, got.error().what};
       },
       [this](const terminate_instances& x) {
-        auto got = provider_ ? provider_->terminate(x.ids) : result<void>(none());
+        auto got = provider() ? provider()->terminate(x.ids) : result<void>(none());
         return instances_ended{x.ids, got ? std::string() : got.error().what};
       },
     };
@@ -51,7 +50,15 @@ public:
 private:
   static error none() { return {errc::unsupported, "this process has no such provider"}; }
 
+  /// Made at the first call, whichever it is: making it may take its time.
+  instance_provider* provider() {
+    if (!provider_)
+      provider_ = make_();
+    return provider_.get();
+  }
+
   actor_base<provider_calls_actor>* self_;
+  std::function<std::unique_ptr<instance_provider>()> make_;
   std::unique_ptr<instance_provider> provider_;
 };
 

@@ -66,6 +66,16 @@ bool names_differ(const node& x) {
   });
 }
 
+bool memory_is_not_negative(const node& x) {
+  const auto* memory = x.find("min_memory");
+  return !memory || !memory->is_integer() || memory->as_double() >= 0;
+}
+
+bool same_label_is_a_name(const node& x) {
+  const auto* label = x.find("same_label");
+  return !label || !label->is(kind::string) || !label->text.empty();
+}
+
 shape_ref constraints(schema_table& t) {
   auto* values = either(t, {text(t), list_of(t, text(t))});
   auto& s = t.make("constraints");
@@ -77,7 +87,19 @@ shape_ref constraints(schema_table& t) {
               "agents",
               need::always,
               {},
-              "leave it out of one of them"}};
+              "leave it out of one of them"},
+             {"min_memory must not be below 0",
+              memory_is_not_negative,
+              "min_memory",
+              need::always,
+              {},
+              "write it as 40 GiB"},
+             {"same_label must name a label",
+              same_label_is_a_name,
+              "same_label",
+              need::always,
+              {},
+              "write it as rack, or leave it out"}};
   s.keys = {
     native(unset("device_type", either(t, {text(t), list_of(t, text(t))}),
                  "Name of the device, or a list of accepted names, as cuda, cpu or H200.")),

@@ -375,12 +375,14 @@ void add_places(schemas& all) {
 
 void add_explanations(schemas& all) {
   all["Reason"] = fields({{"code", text()}, {"text", text()}});
-  all["WouldFree"] = fields({{"allocation", text()},
-                             {"agents", texts()},
-                             {"slots", whole()},
-                             {"how", one_of({"ends", "preempted"})},
-                             {"costSeconds", or_null(number()), "slot-seconds that would be lost"},
-                             {"expectedSeconds", or_null(number()), "until it ends"}});
+  all["WouldFree"] =
+    fields({{"allocation", text()},
+            {"agents", texts()},
+            {"slots", whole()},
+            {"how", one_of({"ends", "preempted"})},
+            {"costSeconds", number(), "slot-seconds that would be lost; 0: it is never preempted"},
+            {"fromPriority", or_null(whole()), "the priority from which on it is preempted"},
+            {"expectedSeconds", or_null(number()), "until it ends"}});
   all["RunPlace"] = fields({{"run", whole()},
                             {"agents", texts()},
                             {"fromSteps", whole()},

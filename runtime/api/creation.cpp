@@ -53,13 +53,6 @@ result<commands::experiment_create> own_form(const call& c) {
   return with;
 }
 
-void create_own(const call_ptr& c, const reply& back) {
-  auto with = own_form(*c);
-  if (!with)
-    return back(failure(with.error()));
-  command(c, back, std::move(*with), [](value got) -> result<value> { return value{{"id", got.at("id")}}; });
-}
-
 /// experiment.create from the stock client's request.
 result<commands::experiment_create> stock_form(const call& c, fields& f) {
   f.need("config");
@@ -93,31 +86,59 @@ result<commands::experiment_create> stock_form(const call& c, fields& f) {
   return with;
 }
 
-/// With a warning where a trial asks for more slots than there are now: it waits until agents with more have
-/// come.
+/// `then` gets a warning where a trial asks for more slots than there are now: it waits until agents with
+/// more have come. `pool`: its name, empty: the default pool; `config`: that of the experiment.
+void warn_of_size(const call_ptr& c, std::string pool, const value& config,
+                  std::function<void(value warnings)> then) {
+  const auto number = [](const value& x, const char* outer, const char* inner) {
+    auto part = x.is_object() ? x.value(outer, value()) : value();
+    return part.is_object() ? number_in(part.value(inner, value())) : std::nullopt;
+  };
+  auto wanted = number(config, "resources", "slots_per_trial");
+  const auto pointer = value::json_pointer("/resources/slots_per_trial");
+  if (const auto range = config.is_object() ? config.value(pointer, value()) : value(); range.is_object())
+    wanted = number_in(range.value("min", value())); // of {min, max}
+  c->parts->cluster.order(c->by.who, commands::pool_details{std::move(pool)},
+                          [number, wanted, then = std::move(then)](result<value> now) {
+                            auto there = now ? number(*now, "slots", "total") : std::nullopt;
+                            if (const auto most = now ? number(*now, "provider", "maxSlots") : std::nullopt;
+                                there && most)
+                              there = std::max(*there, *most); // of an elastic pool
+                            auto warnings = value::array();
+                            if (wanted && there && *wanted > *there)
+                              warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");
+                            then(std::move(warnings));
+                          });
+}
+
 void answer_created(const call_ptr& c, const reply& back, value shape) {
-  commands::pool_details pool{shape.value("resourcePool", std::string())};
-  c->parts->cluster.order(
-    c->by.who, std::move(pool), [c, back, shape = std::move(shape)](result<value> now) mutable {
-      const auto number = [](const value& x, const char* outer, const char* inner) {
-        auto part = x.is_object() ? x.value(outer, value()) : value();
-        return part.is_object() ? number_in(part.value(inner, value())) : std::nullopt;
-      };
-      auto wanted = number(shape["config"], "resources", "slots_per_trial");
-      if (const auto range = shape.value(value::json_pointer("/config/resources/slots_per_trial"), value());
-          range.is_object())
-        wanted = number_in(range.value("min", value())); // of {min, max}
-      auto there = now ? number(*now, "slots", "total") : std::nullopt;
-      if (const auto most = now ? number(*now, "provider", "maxSlots") : std::nullopt; there && most)
-        there = std::max(*there, *most); // of an elastic pool
-      auto warnings = value::array();
-      if (wanted && there && *wanted > *there)
-        warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");
-      auto config = shape["config"];
+  auto config = shape["config"];
+  auto pool = shape.value("resourcePool", std::string());
+  warn_of_size(
+    c, std::move(pool), config, [c, back, config, shape = std::move(shape)](value warnings) mutable {
       back(json(
         {{"config", std::move(config)}, {"experiment", std::move(shape)}, {"warnings", std::move(warnings)}},
         c->query.has("pretty")));
     });
+}
+
+void create_own(const call_ptr& c, const reply& back) {
+  auto with = own_form(*c);
+  if (!with)
+    return back(failure(with.error()));
+  c->parts->cluster.order(c->by.who, std::move(*with), [c, back](result<value> got) {
+    if (!got)
+      return back(failure(got.error()));
+    const auto id = got->value("id", std::uint64_t{0});
+    const auto row = c->parts->storage->experiment({id});
+    const auto config = row ? row->config : value();
+    const auto pool =
+      config.is_object() ? config.value(value::json_pointer("/resources/resource_pool"), value()) : value();
+    warn_of_size(c, pool.is_string() ? pool.get<std::string>() : std::string(), config,
+                 [c, back, id](value warnings) {
+                   back(json({{"id", id}, {"warnings", std::move(warnings)}}, c->query.has("pretty")));
+                 });
+  });
 }
 
 /// `external_id`: the name that an unmanaged experiment has of its own; empty: none.

@@ -91,9 +91,12 @@ int submit_and_follow(session& s, const run_options& options) {
     if (!what)
       return s.fail(what.error());
     s.io.err << what->warnings;
-    auto made = (*cluster)->create(what->what);
+    std::vector<std::string> warnings;
+    auto made = (*cluster)->create(what->what, &warnings);
     if (!made)
       return s.fail(made.error());
+    for (const auto& one : warnings)
+      say_warning(s, one);
     id = *made;
     s.io.out << "experiment " << to_string(id) << std::endl;
   }
@@ -328,6 +331,7 @@ int agent_list(session& s, const arguments&) {
                             {"RUNNING", "containers", show_as::count},
                             {"ENABLED", "enabled"},
                             {"DRAINING", "draining"},
+                            {"STATE", "state"},
                             {"POOLS", "resourcePools"},
                             {"ADDRESSES", "addresses"},
                             {"REGISTERED", "registeredTime", show_as::age},

@@ -53,9 +53,12 @@ int experiment_create(session& s, const arguments& given) {
   s.io.err << what->warnings;
   if (!cluster)
     return s.fail(cluster.error());
-  auto id = (*cluster)->create(what->what);
+  std::vector<std::string> warnings;
+  auto id = (*cluster)->create(what->what, &warnings);
   if (!id)
     return s.fail(id.error());
+  for (const auto& one : warnings)
+    say_warning(s, one);
   auto options = s.output();
   if (options.quiet)
     s.io.out << to_string(*id) << std::endl;

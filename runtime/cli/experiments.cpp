@@ -1,5 +1,7 @@
 #include "runtime/cli/experiments.hpp"
 
+#include <ostream>
+
 namespace troupe::cli {
 
 result<experiment_id> named_experiment(client::server& cluster, const std::string& word) {
@@ -23,6 +25,11 @@ result<trial_id> named_trial(const std::string& word) {
     return id;
   return error{errc::invalid,
                "'" + word + "' is not a trial id\nhint: a number; troupe trial list EXPERIMENT"};
+}
+
+void say_warning(session& s, const std::string& code) {
+  if (code == "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED")
+    s.io.err << "warning: it waits until there are more slots than now\n";
 }
 
 const std::vector<column>& experiment_columns() {

@@ -68,15 +68,19 @@ std::string frees_line(const value& x) {
     std::vector<std::string> agents;
     for (const auto& agent : part(one, "agents"))
       agents.push_back(agent.get<std::string>());
-    auto text = "allocation " + text_of(one, "allocation") + " on " + join(agents, ", ");
+    const auto id = parse_allocation(text_of(one, "allocation"));
+    auto text =
+      (id.task.is_trial() ? "trial " + to_string(id.task) : "allocation " + text_of(one, "allocation")) +
+      " on " + join(agents, ", ");
+    const auto losing = ", losing " + number_of(one, "costSeconds") + " slot-seconds";
+    std::vector<std::string> ways;
     if (text_of(one, "how") == "preempted")
-      text += " may be preempted" + (part(one, "costSeconds").is_number()
-                                       ? ", losing " + number_of(one, "costSeconds") + " slot-seconds"
-                                       : std::string());
+      ways.push_back(" may be preempted" + losing);
     else if (part(one, "expectedSeconds").is_number())
-      text += ", ends in about " + span_text(seconds_of(one, "expectedSeconds"));
-    else
-      text += ", until it ends";
+      ways.push_back(", ends in about " + span_text(seconds_of(one, "expectedSeconds")));
+    if (part(one, "fromPriority").is_number())
+      ways.push_back(" could be preempted from priority " + number_of(one, "fromPriority") + " on" + losing);
+    text += ways.empty() ? ", until it ends" : join(ways, ",");
     out.push_back(std::move(text));
   }
   return join(out, "; ");

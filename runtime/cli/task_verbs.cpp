@@ -1,5 +1,6 @@
 #include "runtime/cli/task_verbs.hpp"
 
+#include "runtime/cli/experiments.hpp"
 #include "runtime/cli/interrupt.hpp"
 #include "runtime/cli/output.hpp"
 #include "runtime/cli/session.hpp"
@@ -260,8 +261,8 @@ result<new_task> prepared(session& s, client::server& cluster, const std::string
 
 void say_warnings(session& s, const value& made) {
   for (const auto& one : part(made, "warnings").is_array() ? part(made, "warnings") : value::array())
-    if (one == "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED")
-      s.io.err << "warning: it waits until there are more slots than now\n";
+    if (one.is_string())
+      say_warning(s, one.get<std::string>());
 }
 
 /// Waits until it is ready; false where it ended before.

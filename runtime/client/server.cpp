@@ -213,7 +213,7 @@ result<value> server::post_framed(const std::string& path, const value& body, co
   return got;
 }
 
-result<experiment_id> server::create(const new_experiment& what) {
+result<experiment_id> server::create(const new_experiment& what, std::vector<std::string>* warnings) {
   auto got = post_framed("/troupe/v1/experiments",
                          {{"config", what.config},
                           {"configName", what.config_name},
@@ -226,6 +226,10 @@ result<experiment_id> server::create(const new_experiment& what) {
   const auto& id = (*got)["id"];
   if (!id.is_number_unsigned())
     return error{errc::unreachable, where_.url + " does not answer like a Troupe server"};
+  if (const auto said = got->find("warnings"); warnings && said != got->end() && said->is_array())
+    for (const auto& one : *said)
+      if (one.is_string())
+        warnings->push_back(one.get<std::string>());
   return experiment_id{id.get<std::uint64_t>()};
 }
 

@@ -60,7 +60,8 @@ public:
   result<value> change(const std::string& method, const std::string& path,
                        const value& body = value::object());
 
-  result<experiment_id> create(const new_experiment& what);
+  /// `warnings`, where given, gets the codes that the answer warns with.
+  result<experiment_id> create(const new_experiment& what, std::vector<std::string>* warnings = nullptr);
   /// A task that is no trial: `body` as POST /troupe/v1/tasks takes it, `context` a tar or empty.
   result<value> create_task(const value& body, const std::string& context);
   /// All rows of a Determined list: `{KEY: [...], "pagination"}`, page by page.

@@ -48,6 +48,8 @@ public:
     const auto it = object_.find(key);
     return it == object_.end() || it->is_null() ? nullptr : &*it;
   }
+  /// Whether the key is there, be it null.
+  bool names(const char* key) const { return object_.contains(key); }
   std::string text(const char* key, bool required = true) {
     const auto* x = find(key);
     if (x && x->is_string() && !x->get_ref<const std::string&>().empty())
@@ -276,17 +278,22 @@ private:
     return id;
   }
 
+  /// What it does not name stays as it was; null takes back what was said.
   void job_of(members& in) {
     const auto name = in.text("job");
-    const int priority = in.count("priority", 1, 99, 0);
-    double weight = 1;
+    const auto known = told.jobs.find(name);
+    const auto before = known == told.jobs.end() ? job_terms{} : told.terms[known->second];
+    const int priority = in.count("priority", 1, 99, in.names("priority") ? 0 : before.priority);
+    double weight = in.names("weight") ? 1 : before.weight;
     if (const auto* x = in.find("weight")) {
       weight = x->is_number() ? x->get<double>() : -1;
       if (!(weight >= 0) || std::isinf(weight))
         in.fail("weight", "a number, 0 or more");
     }
     const auto* most = in.find("max_slots");
-    const int max_slots = most ? in.count("max_slots", 0, 1'000'000'000) : -1;
+    const int max_slots = most                    ? in.count("max_slots", 0, 1'000'000'000)
+                          : in.names("max_slots") ? -1
+                                                  : before.max_slots;
     const auto submitted = in.time("submitted");
     if (!good(in))
       return;

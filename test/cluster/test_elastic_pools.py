@@ -77,6 +77,24 @@ def test_local_agents_come_with_the_work_and_go_when_they_are_idle(lab):
     assert lab.wait_end(submit(lab, "again", 1, "resource_pool: burst")) == "COMPLETED"
 
 
+def test_a_changed_provider_goes_on_at_once(lab):
+    start(lab, ELASTIC.replace("max_instances: 2", "max_instances: 1").replace("2s", "60s"))
+    one = submit(lab, "one", 2, "resource_pool: burst", epoch_s=0.5)
+    two = submit(lab, "two", 2, "resource_pool: burst")
+    wait_for(lambda: [a for a in lab.acks() if a["kind"] == "start"], 60)
+    file = lab.root / "cluster.yaml"
+    file.write_text(file.read_text().replace("max_instances: 1", "max_instances: 2"))
+    lab.cli("apply", str(file), "--yes")
+    assert lab.wait_end(two) == "COMPLETED"
+    file.write_text(file.read_text().replace("max_instances: 2", "max_instances: 1"))
+    lab.cli("apply", str(file), "--yes")
+    wait_for(lambda: pool(lab, "burst")["provider"]["instances"] == 1, 30, what=lambda: pool(lab, "burst"))
+    assert lab.wait_end(one) == "COMPLETED"
+    assert pool(lab, "burst")["provider"]["error"] is None, pool(lab, "burst")
+    assert [f["what"] for f in lab.facts("instance_changed") if f["what"] == "failed"] == []
+    assert {a["run"] for a in lab.acks()} == {1}, "the idle one of the two was ended"
+
+
 def test_instances_outlive_a_master_that_is_killed_and_their_tasks_go_on(lab):
     lab.listen = f"127.0.0.1:{free_port()}"  # agents that outlive the master dial where it was
     start(lab, ELASTIC.replace("2s", "60s"))

@@ -211,6 +211,18 @@ def test_a_master_that_dies_while_an_experiment_moves_finishes_the_move(lab):
     assert not list(lab.root.glob("double-*"))
 
 
+def test_what_is_larger_than_its_pool_is_said_when_it_is_submitted(lab):
+    lab.master()
+    lab.agent("a")
+    ready(lab, 1)
+    lab.run("fits", epoch_s=0.02)
+    made = lambda name: lab.cli("experiment", "create", str(lab.root / f"{name}.yaml"), str(lab.root / "job"), "-q").stderr
+    assert made("fits") == ""
+    wide = lab.run("wide", slots=2)
+    assert made("wide") == "warning: it waits until there are more slots than now\n"
+    assert lab.why(lab.trial(wide))["reason"]["code"] == "too_large"
+
+
 def test_a_live_change_of_priority_and_limit(lab):
     lab.master()
     lab.agent("a")

@@ -138,3 +138,22 @@ def test_one_pool_by_hand():
     assert "slots" in out[5]["error"]
     assert out[6]["explain"]["reason"]["code"] == "preempting"
     assert out[7]["actions"] == [{"grant": "b", "on": [{"agent": "gpu01", "slots": [0]}], "backfilled": False}]
+
+
+def test_what_a_job_by_hand_does_not_name_stays():
+    lines = [
+        {"pool": {"scheduler": "priority"}},
+        {"event": "agent_up", "agent": "a", "slots": 1},
+        {"event": "job", "job": "j", "priority": 5, "max_slots": 1},
+        {"event": "job", "job": "j", "weight": 2},
+        {"event": "request", "id": "first", "slots": 1, "job": "other"},
+        {"event": "request", "id": "later", "slots": 1, "job": "other"},
+        {"event": "request", "id": "urgent", "slots": 1, "job": "j"},
+        {"event": "explain", "id": "urgent"},
+        {"event": "job", "job": "j", "priority": None},
+        {"event": "explain", "id": "urgent"},
+    ]
+    done = subprocess.run([BINARY, "pool", "replay", "-"], input="\n".join(map(json.dumps, lines)) + "\n", capture_output=True, text=True, timeout=30)
+    out = [json.loads(x) for x in done.stdout.splitlines()]
+    assert out[7]["explain"]["position"] == 1, "its priority stays"
+    assert out[9]["explain"]["position"] == 2, "null takes it back"

@@ -811,10 +811,12 @@ export interface Waiting {
 export interface WouldFree {
   agents: string[];
   allocation: string;
-  /** slot-seconds that would be lost */
-  costSeconds: number | null;
+  /** slot-seconds that would be lost; 0: it is never preempted */
+  costSeconds: number;
   /** until it ends */
   expectedSeconds: number | null;
+  /** the priority from which on it is preempted */
+  fromPriority: number | null;
   how: "ends" | "preempted";
   slots: number;
 }

@@ -57,6 +57,9 @@ TEST(Resources, RefuseWhatNoPoolCouldMeet) {
     {"{weight: -0.5}", "resources.weight"},
     {"{weight: 0}", ""},
     {"{constraints: {agents: [a, b], not_agents: [b]}}", "resources.constraints"},
+    {"{constraints: {min_memory: -1}}", "resources.constraints"},
+    {"{constraints: {min_memory: 0, same_label: null}}", ""},
+    {"{constraints: {same_label: ''}}", "resources.constraints"},
     {"{constraints: {agents: [a], not_agents: [b], same_label: rack, prefer_labels: {x: [y, z]}}}", ""},
   };
   for (const auto& c : cases) {

@@ -47,6 +47,7 @@ public:
   value why(std::uint64_t trial, const std::vector<run_outlook>& outlooks) {
     return machine_.explain(run(trial), outlooks, now);
   }
+  value details() { return machine_.details(); }
   std::string code(std::uint64_t trial) {
     const auto said = why(trial);
     return said.is_null() ? "" : said["reason"]["code"].get<std::string>();
@@ -158,10 +159,40 @@ TEST(PoolExplain, SaysWhatHoldersLoseAndWhenTheyEnd) {
   const auto said = p.why(2, {{run(1), 40, "progress", t0 + 15s}});
   EXPECT_EQ(said["wouldFree"][0]["how"], "ends");
   EXPECT_EQ(said["wouldFree"][0]["expectedSeconds"], 40);
+  EXPECT_EQ(said["wouldFree"][0]["costSeconds"], 10) << "two slots, five seconds since its checkpoint";
+  EXPECT_EQ(said["wouldFree"][0]["fromPriority"], 49);
   const auto urgent = p.ask(3, 1, 10).wait(1s).why(3, {{run(1), 40, "progress", t0 + 15s}});
   EXPECT_EQ(urgent["reason"]["code"], "preempting");
   EXPECT_EQ(urgent["wouldFree"][0]["how"], "preempted");
   EXPECT_EQ(urgent["wouldFree"][0]["costSeconds"], 12) << "two slots, six seconds since its checkpoint";
+  EXPECT_TRUE(urgent["wouldFree"][0]["fromPriority"].is_null()) << "it is preempted already";
+  explained_pool calm; // nobody is preempted
+  const auto waits = calm.up("a", 1).ask(1, 1, 50).wait(20s).ask(2, 1, 60).why(2)["wouldFree"];
+  EXPECT_EQ(waits[0]["costSeconds"], 0);
+  EXPECT_TRUE(waits[0]["fromPriority"].is_null());
+}
+
+TEST(PoolExplain, TellsThatRoomBelowALimitIsKeptForAnother) {
+  explained_pool p(with([](pool_settings& s) { s.quotas = {{"ada", "", 3}}; }));
+  p.up("a", 2).up("b", 2).ask(1, 1); // on a
+  p.ask(2, 2, 42, [](run_terms& r) { r.rules.agents = {"a"}; });
+  p.ask(3, 1, 42, [](run_terms& r) { r.rules.agents = {"b"}; }); // passes the second
+  p.wait(60s).tell(slots_released{run(3)});
+  ASSERT_TRUE(p.why(2)["reservation"].is_object());
+  p.ask(4, 1, 42, [](run_terms& r) { r.rules.agents = {"b"}; });
+  EXPECT_EQ(p.code(4), "reserved") << "the quota has two slots left, both for the second";
+}
+
+TEST(PoolExplain, SaysThatAnElasticPoolCannotGrowSoLarge) {
+  explained_pool p;
+  supply_told supply;
+  supply.type = "local";
+  supply.instance_slots = 1;
+  supply.max_instances = 2;
+  p.tell(supply).ask(1, 2).ask(2, 3);
+  EXPECT_EQ(p.code(1), "scaling");
+  EXPECT_EQ(p.code(2), "too_large");
+  EXPECT_EQ(p.details()["jobs"][0]["waiting"], 2) << "no agent is there, and it waits";
 }
 
 TEST(PoolExplain, AdvisesAPriorityWithWhichItWouldStart) {

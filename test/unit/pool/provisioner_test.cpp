@@ -254,6 +254,19 @@ TEST_F(Provision, TakesTheFirstOfTwoThatClaimOneAgent) {
   EXPECT_EQ(machine->supply().faults.size(), 1u);
 }
 
+TEST_F(Provision, EndsWhatHasStoppedAndTakesAnother) {
+  begin({.instance_slots = 1, .max_instances = 2}, {"i1"});
+  static_cast<void>(tell(work(0, {"i1!"}), 0s));
+  EXPECT_EQ(tell(list({"i1"}), 0s), "");
+  auto all = list({"i1", "x1"});
+  for (auto& one : all.all)
+    one.state = cloud_instance::phase::stopped;
+  EXPECT_EQ(tell(all, 1s), "ended i1 x1 | end i1 x1 (stopped)");
+  EXPECT_EQ(machine->supply().faults.size(), 0u);
+  EXPECT_EQ(tell(work(1), 2s), "ordered 1 | launch 1:1");
+  EXPECT_EQ(tell(all, 6s), "") << "it is being ended";
+}
+
 TEST_F(Provision, EndsWhatNobodyKnowsByItsTag) {
   EXPECT_EQ(tell(list({"x1"}), 0s), "ended x1 | end x1 (unknown)");
 }
