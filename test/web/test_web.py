@@ -76,7 +76,7 @@ def test_a_wrong_password_says_so_and_the_right_one_leads_to_where_one_wanted(si
     tab.page.wait_for_selector("main[data-page=queue]")
 
 
-@pytest.mark.parametrize("to", ["https://evil.example/", "//evil.example/ui/", "/api/v1/users", "javascript:alert(1)"])
+@pytest.mark.parametrize("to", ["https://evil.example/", "//evil.example/ui/", "/api/v1/users", "javascript:alert(1)", "/ui/login"])
 def test_next_leads_only_below_ui(site, context, to):
     tab = Page(context, site)
     code = site.link().split("#")[1]
@@ -302,6 +302,14 @@ def test_importance_and_rungs(site, page):
     assert sum(entered) == 8
     text = page.page.inner_text("[data-testid=decisions]")
     assert re.search(r"stopped at rung \d+: [\d.]+ against [\d.]+", text), text[:500]
+
+
+def test_too_few_trials_for_importance_are_no_error(site, page):
+    search = site.submit_search(name="few", trials=2)
+    site.wait_ended(search)
+    page.go(f"/experiments/{search}/analysis")
+    page.page.wait_for_selector("main:has-text('needs at least 8 trials with loss; there are 2')")
+    page.fine()
 
 
 def test_compare_shows_what_differs(site, page):
@@ -624,6 +632,19 @@ def test_slots_over_time_and_slot_hours_by_user(site, page):
     table = page.page.request.get(site.url() + "/troupe/v1/usage", headers={"Accept": "text/csv"})
     assert table.headers["content-type"].startswith("text/csv") and table.text().startswith("user,experiment,slot_hours")
     assert page.page.request.get(site.url() + "/troupe/v1/usage?step=0").status == 400
+    page.fine()
+
+
+def test_slots_of_an_agent_that_drains_say_so(site, page):
+    search = site.submit_search(name="drained", trials=1, epoch_s=1)
+    page.go("/cluster")
+    page.page.wait_for_selector("[data-testid=slots] [data-state=busy]", timeout=60000)
+    page.page.get_by_role("button", name="Drain").click()
+    page.page.get_by_role("alertdialog").get_by_role("button", name="Drain").click()
+    wait_for(lambda: page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4, 10)
+    page.page.get_by_role("button", name="Take work again").click()
+    page.page.wait_for_selector("[data-testid=slots] [data-state=free]")
+    site.cli("experiment", "kill", str(search))
     page.fine()
 
 

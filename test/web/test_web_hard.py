@@ -222,6 +222,9 @@ def test_json_of_a_grid_has_what_numbers_cannot_say(site, page, hard):
     with page.page.expect_download() as got:
         page.page.get_by_role("button", name="Download JSON").click()
     first = json.load(open(got.value.path()))[0]
+    with page.page.expect_download() as table:
+        page.page.get_by_role("button", name="Download CSV").click()
+    assert open(table.value.path()).readline().strip().split(",") == list(first)
     assert first["m.training.nan"] == "NaN" and first["m.training.huge"] == 1e308 and first["m.training.zero"] == 0 and first["hp.layers"] in ("[1,2]", "[3]")
 
 

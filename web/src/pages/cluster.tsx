@@ -6,6 +6,7 @@ import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
 import { bytes, clean } from "../text";
 import { Empty, Failed, Link, question, refused, say, State, Time, useRead } from "../ui";
+import { slotState } from "../slots";
 import { UsageOverTime } from "../usage";
 import type { GetAgentsResponse } from "../api_types";
 
@@ -94,7 +95,7 @@ export default function Cluster() {
                   </span>
                   <ul>
                     {slots(a).map((s) => {
-                      const state = !a.enabled || !s.enabled ? "disabled" : s.container ? "busy" : a.draining ? "draining" : "free";
+                      const state = slotState(a, s);
                       const trial = s.container ? s.container.id.split(".")[0] : "";
                       const u = s.usage;
                       const owner = s.container ? (owners.get(s.container.id) ?? "") : "";
