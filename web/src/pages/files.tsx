@@ -129,7 +129,7 @@ function Differences(props: { of: Experiment; to: string }) {
   const told = (one: Record<string, unknown>, other: Record<string, unknown>, k: string) => JSON.stringify(one[k]) === "{}" && Object.keys(other).some((o) => o.startsWith(`${k}.`));
   const rows = keys.filter((k) => !told(mine, theirs, k) && !told(theirs, mine, k) && JSON.stringify(mine[k] ?? null) !== JSON.stringify(theirs[k] ?? null));
   return (
-    <div data-testid="differences" class="tablebox">
+    <div data-testid="differences" class="tablebox" tabIndex={0} role="group" aria-label="Differences, scrolls">
       <table>
         <thead>
           <tr>
