@@ -642,6 +642,10 @@ def test_slots_of_an_agent_that_drains_say_so(site, page):
     page.page.get_by_role("button", name="Drain").click()
     page.page.get_by_role("alertdialog").get_by_role("button", name="Drain").click()
     wait_for(lambda: page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4, 10)
+    page.page.wait_for_timeout(100)
+    for _ in range(20):  # what the stream tells is older than what was read after the order
+        assert page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4
+        page.page.wait_for_timeout(100)
     page.page.get_by_role("button", name="Take work again").click()
     page.page.wait_for_selector("[data-testid=slots] [data-state=free]")
     site.cli("experiment", "kill", str(search))

@@ -43,16 +43,22 @@ function useOwners(all: readonly Agent[]): ReadonlyMap<string, string> {
   return known.value;
 }
 
+/** What the stream tells of the cluster may be so old (ms): behind an order it is read instead. */
+const mostBehind = 2000;
+
 export default function Cluster() {
   const agents = useSignal<readonly Agent[] | null>(null);
   const { now, again } = useRead("agents", (signal) => get<GetAgentsResponse>("/api/v1/agents", {}, signal));
   useSignalEffect(() => {
     if (now.value.state === "ready") agents.value = now.value.value.agents;
   });
+  const ordered = useRef(-Infinity); // when one changed something here
   useEffect(
     () =>
       listen(["cluster"], (e) => {
-        if (e.name === "cluster") agents.value = e.data.agents;
+        if (e.name !== "cluster") return;
+        if (performance.now() - ordered.current < mostBehind) again();
+        else agents.value = e.data.agents;
       }),
     [],
   );
@@ -67,6 +73,7 @@ export default function Cluster() {
   const drain = (a: Agent, on: boolean) =>
     post("/troupe/v1/shell/drain", { node: a.id, on }).then(
       () => {
+        ordered.current = performance.now();
         say(on ? `${a.id} drains` : `${a.id} takes work again`);
         again();
       },
