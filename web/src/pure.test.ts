@@ -288,9 +288,9 @@ describe("why something waits", () => {
   test.each([
     [{ state: "ACTIVE", trials: { running: 2, waiting: 1, paused: 0 }, waiting: [waits] }, "2 running, 1 waiting; trial 4: it is next, and waits for 1 slot, which others hold"],
     [{ state: "ACTIVE", trials: { running: 0, waiting: 1, paused: 0 }, waiting: [{ ...waits, advice: "ask" }] }, "1 waiting; trial 4: it is next, and waits for 1 slot, which others hold (ask)"],
-    [{ state: "PAUSED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, "paused"],
-    [{ state: "COMPLETED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, ""],
-  ])("%#", (x, text) => expect(standing({ experiment: 3, pool: "default", ...x })).toBe(text));
+    [{ state: "PAUSED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, "it is paused"],
+    [{ state: "CANCELED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [], reason: { code: "ended", text: "was ended: killed by ada" } }, "was ended: killed by ada"],
+  ])("%#", (x, text) => expect(standing({ experiment: 3, pool: "default", since: "", advice: "", wouldFree: [], reason: { code: "paused", text: "it is paused" }, ...x })).toBe(text));
   test("what would free slots", () => expect(wouldFree(waits)).toBe(`1.1 (8 slots on a, b) ends in about ${span(360)}; 2.1 (1 slot on c) could be preempted`));
 });
 
