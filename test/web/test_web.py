@@ -509,6 +509,9 @@ def test_kill_asks_once_and_esc_leaves_it(site, page):
     page.page.get_by_role("button", name="Kill", exact=True).click()
     page.page.get_by_role("alertdialog").get_by_role("button", name="Kill").click()
     assert "CANCELED" in site.wait_ended(search)
+    page.page.wait_for_selector("[data-testid=explain]:has-text('killed by admin')", timeout=10000)
+    why = page.page.request.get(f"{site.url()}/troupe/v1/experiments/{search}/explain").json()
+    assert why["reason"] == {"code": "ended", "text": "was ended: killed by admin"} and why["wouldFree"] == [] and why["since"]
 
 
 # ---- who may what, and texts of others
