@@ -62,6 +62,16 @@ def test_the_code_is_in_no_log(site):
             assert code.encode() not in file.read_bytes(), file
 
 
+def test_run_says_where_its_page_is(site):
+    job = site.root / "job-run"
+    job.mkdir()
+    (job / "job.py").write_text("import troupe\ntroupe.validate({'loss': 1.0}, step=1)\n")
+    (site.root / "run.yaml").write_text(f"name: run\nentrypoint: python3 job.py\n{SINGLE}\n")
+    said = site.cli("run", str(site.root / "run.yaml"), str(job)).stdout
+    number = re.search(r"experiment (\d+)", said)[1]
+    assert f"web page: {site.url()}/ui/experiments/{number}\n" in said and f"troupe web experiments/{number}" in said
+
+
 def test_a_wrong_password_says_so_and_the_right_one_leads_to_where_one_wanted(site, context):
     tab = Page(context, site)
     tab.page.goto(site.url() + "/ui/queue")
