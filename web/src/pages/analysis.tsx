@@ -6,7 +6,7 @@ import { hovered } from "../hover";
 import { params, pastAt, set } from "../router";
 import { clean, csv, number, short } from "../text";
 import { addressed, dimension, full, passes, readBrushes, withBrushes, writeBrushes, type Brush } from "../brush";
-import { Front, Heatmap, History as BestSoFar, Parallel, Scatter, Timeline } from "../plots";
+import { Front, Heatmap, History as BestSoFar, Parallel, saveBars, Scatter, Timeline } from "../plots";
 import { bestSoFar } from "../spark";
 import { held } from "../timeline";
 import { askable, namedMetrics, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
@@ -218,6 +218,9 @@ function ImportanceChart(props: { of: Experiment; trials: number }) {
         {x.method} over {x.trials} trials.{" "}
         <button type="button" onClick={() => save(`importance-${e.id}.csv`, "text/csv", csv([["hyperparameter", "importance"], ...x.hparams.map((h) => [h.name, h.importance] as (string | number)[])]))}>
           Download CSV
+        </button>{" "}
+        <button type="button" onClick={() => saveBars(`importance-${e.id}`, x.hparams.map((h) => ({ name: h.name, part: h.importance, text: short(h.importance, 3) })))}>
+          Download PNG
         </button>
       </p>
     </div>
