@@ -78,15 +78,12 @@ std::vector<run_outlook> cluster_explain::outlooks(const value& would_free) cons
   return out;
 }
 
-void cluster_explain::explain_all(std::vector<explained_run> waiting, value frame,
-                                  const done_callback& done) {
+void cluster_explain::explain_all(std::vector<explained_run> waiting, const done_callback& done) {
   struct gathering {
-    value frame;
     std::vector<value> answers;
     std::size_t left = 1;
   };
   auto all = std::make_shared<gathering>();
-  all->frame = std::move(frame);
   all->answers.resize(waiting.size());
   all->left += waiting.size();
   const auto one_less = [all, done] {
@@ -96,8 +93,7 @@ void cluster_explain::explain_all(std::vector<explained_run> waiting, value fram
     for (auto& one : all->answers)
       if (!one.is_null())
         list.push_back(std::move(one));
-    all->frame["waiting"] = std::move(list);
-    done(std::move(all->frame));
+    done(std::move(list));
   };
   for (std::size_t i = 0; i < waiting.size(); ++i)
     explain(std::move(waiting[i]), [all, one_less, i](result<value> got) {
@@ -138,24 +134,18 @@ caf::result<command_result> cluster_explain::on(const std::string&, const comman
   auto trials = row ? reads_->trials(x.id) : result<std::vector<trial_row>>(row.error());
   if (!trials)
     return refused(trials.error());
-  std::map<trial_place, std::size_t> counts;
   std::vector<explained_run> waiting;
-  for (const auto& trial : *trials) {
-    const auto place = place_of(trial, *row);
-    ++counts[place];
-    if (place == trial_place::waiting && waiting.size() < most_explained)
+  for (const auto& trial : *trials)
+    if (waiting.size() < most_explained && place_of(trial, *row) == trial_place::waiting)
       waiting.push_back(explained(trial, *row, trial.runs.back().run));
-  }
-  value frame{{"experiment", x.id.value},
-              {"pool", pool_name_of(who_, *row)},
-              {"state", troupe::name(row->state)},
-              {"trials",
-               {{"running", counts[trial_place::running]},
-                {"waiting", counts[trial_place::waiting]},
-                {"paused", counts[trial_place::paused]}}}};
+  auto pool = pool_name_of(who_, *row);
   auto promise = self_->make_response_promise<command_result>();
-  explain_all(std::move(waiting), std::move(frame),
-              [promise](result<value> got) mutable { promise.deliver(command_result{std::move(got)}); });
+  explain_all(std::move(waiting), [promise, of = std::move(*row), all = std::move(*trials),
+                                   pool = std::move(pool)](result<value> got) mutable {
+    if (got)
+      got = explanation_of(of, all, pool, std::move(*got));
+    promise.deliver(command_result{std::move(got)});
+  });
   return promise;
 }
 

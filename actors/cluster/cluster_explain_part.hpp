@@ -34,8 +34,8 @@ private:
   explained_run explained(const trial_row& trial, const experiment_row& of, run_id run) const;
   /// Calls `done` once.
   void explain(explained_run of, const done_callback& done);
-  /// The first that wait, each explained.
-  void explain_all(std::vector<explained_run> waiting, value frame, const done_callback& done);
+  /// A list of them, each explained.
+  void explain_all(std::vector<explained_run> waiting, const done_callback& done);
   void look(explained_run of, value said, const done_callback& done);
   void ask_again(explained_run of, const pool_actor& pool, value said, const done_callback& done);
   std::vector<run_outlook> outlooks(const value& would_free) const;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace troupe {
 namespace {
@@ -210,6 +211,67 @@ trial_place place_of(const trial_row& trial, const experiment_row& experiment) {
              trial.why.starts_with("paused by the search")
            ? trial_place::paused
            : trial_place::elsewhere;
+}
+
+value explanation_of(const experiment_row& row, const std::vector<trial_row>& trials, const std::string& pool,
+                     value waiting) {
+  std::map<trial_place, std::size_t> counts;
+  auto newest = row.created, oldest_run = time_point::max();
+  for (const auto& trial : trials) {
+    const auto place = place_of(trial, row);
+    ++counts[place];
+    if (place == trial_place::running)
+      oldest_run = std::min(oldest_run, trial.runs.back().placed);
+    newest = std::max({newest, trial.created, trial.runs.empty() ? time_point{} : trial.runs.back().ended});
+  }
+  const auto count = [&](trial_place place) { return std::to_string(counts[place]); };
+  const auto why = row.why.empty() ? std::string("no reason was given") : row.why;
+  value out{{"experiment", row.id.value},
+            {"pool", pool},
+            {"state", name(row.state)},
+            {"trials",
+             {{"running", counts[trial_place::running]},
+              {"waiting", counts[trial_place::waiting]},
+              {"paused", counts[trial_place::paused]}}},
+            {"wouldFree", value::array()},
+            {"advice", ""}};
+  const auto say = [&](const char* code, std::string text, time_point since) {
+    out["reason"] = {{"code", code}, {"text", std::move(text)}};
+    out["since"] = to_rfc3339(since);
+  };
+  if (row.state == experiment_state::completed)
+    say("ended",
+        row.why.empty() ? "its search came to its end, with " + std::to_string(trials.size()) + " trials"
+                        : row.why,
+        row.ended);
+  else if (terminal(row.state))
+    say("ended", (row.state == experiment_state::error ? "failed: " : "was ended: ") + why, row.ended);
+  else if (row.state != experiment_state::active && row.state != experiment_state::paused)
+    say("stopping", "it is being ended: " + why, newest);
+  else if (row.state == experiment_state::paused) {
+    say("paused", row.why.empty() ? "it is paused" : row.why, newest);
+    if (!row.unmanaged)
+      out["advice"] = "troupe experiment activate " + to_string(row.id);
+  } else if (counts[trial_place::running] > 0) {
+    auto text = count(trial_place::running) + " running";
+    if (counts[trial_place::waiting] > 0)
+      text += ", " + count(trial_place::waiting) + " waiting";
+    if (counts[trial_place::paused] > 0)
+      text += ", " + count(trial_place::paused) + " paused";
+    say("running", std::move(text), oldest_run);
+  } else if (!waiting.empty()) {
+    const auto& first = waiting.front();
+    out["reason"] = {{"code", first.at("reason").at("code")},
+                     {"text", "trial " + to_json(first.at("trial")) + ": " +
+                                first.at("reason").at("text").get<std::string>()}};
+    for (const char* key : {"since", "wouldFree", "advice"})
+      out[key] = first.at(key);
+  } else if (counts[trial_place::paused] > 0)
+    say("search", "its trials wait for what the search decides", newest);
+  else
+    say("starting", "its next trial is about to be created", newest);
+  out["waiting"] = std::move(waiting);
+  return out;
 }
 
 std::string pool_name_of(const members& who, const experiment_row& row) {

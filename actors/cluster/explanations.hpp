@@ -32,6 +32,11 @@ run_outlook outlook_of(const trial_row& trial, const std::vector<trial_row>& sib
 enum class trial_place { running, waiting, paused, elsewhere };
 trial_place place_of(const trial_row& trial, const experiment_row& experiment);
 
+/// All keys of `GET /troupe/v1/experiments/{id}/explain`. `waiting`: the explanations of those of `trials`
+/// that wait, the first of which says why nothing runs.
+value explanation_of(const experiment_row& row, const std::vector<trial_row>& trials, const std::string& pool,
+                     value waiting);
+
 /// Pool where the next run of the experiment asks, or, of one that has ended, would ask.
 std::string pool_name_of(const members& who, const experiment_row& row);
 

@@ -418,6 +418,10 @@ void add_explanations(schemas& all) {
             {"pool", text()},
             {"state", text()},
             {"trials", fields({{"running", whole()}, {"waiting", whole()}, {"paused", whole()}})},
+            {"since", time()},
+            {"reason", a("Reason")},
+            {"wouldFree", list_of(a("WouldFree")), "of the first that waits, where none runs"},
+            {"advice", text()},
             {"waiting", list_of(a("Explanation")), "at most 20 of its trials"}});
 }
 

@@ -51,8 +51,7 @@ public:
     for (auto& [trial, line] : lines_)
       if (auto ok = add_lines(trial, line, out.bytes); !ok)
         return ok.error();
-    if (topics_.cluster)
-      add_cluster(now, out.bytes);
+    const bool answers_come = topics_.cluster && add_cluster(now, out.bytes);
     if (!out.bytes.empty())
       last_sent_ = now;
     else if (now - last_sent_ >= heartbeat) {
@@ -61,7 +60,7 @@ public:
     } else {
       out.pause = heartbeat - (now - last_sent_);
       if (topics_.cluster)
-        out.pause = std::min(*out.pause, cluster_pause);
+        out.pause = std::min(*out.pause, answers_come ? least_pause : asked_ + cluster_pause - now);
     }
     return out;
   }
@@ -224,10 +223,11 @@ private:
     return {};
   }
 
-  /// Asks the cluster at most once a second, and tells what it says where that is new.
-  void add_cluster(time_point now, std::string& out) {
+  /// Asks the cluster at most once a second, and tells what it says where that is new. Whether answers are on
+  /// their way: they are to be told before they are old.
+  bool add_cluster(time_point now, std::string& out) {
     auto view = cluster_;
-    bool ask = false;
+    bool ask = false, asked = false;
     {
       std::lock_guard lock{view->mutex};
       if (view->waiting_for == 0 && view->now.size() == 3) {
@@ -236,12 +236,13 @@ private:
           out += event("cluster", view->now);
         view->sent = std::move(text);
       }
-      ask = view->waiting_for == 0 && now - asked_ >= cluster_pause;
+      asked = view->waiting_for != 0;
+      ask = !asked && now - asked_ >= cluster_pause;
       if (ask)
         view->waiting_for = 3;
     }
     if (!ask)
-      return;
+      return asked;
     asked_ = now;
     const auto into = [view](const char* key, std::function<value(value)> shape) {
       return [view, key, shape = std::move(shape)](result<value> got) {
@@ -261,6 +262,7 @@ private:
                   }));
     cluster.order(who_, commands::queue_list{},
                   into("waiting", [](value x) { return x.value("waiting", value::array()); }));
+    return true;
   }
 
   std::shared_ptr<const services> parts_;

@@ -77,6 +77,8 @@ result<value> file(const call& c) {
 
 /// The bytes themselves, to be kept: never to be shown as ours.
 result<response> download(const call& c) {
+  if (c.query.first("path").empty())
+    return error{errc::invalid, "path is missing: the file's, as the list of files names it"};
   auto bytes = context_of(c);
   if (!bytes)
     return bytes.error();

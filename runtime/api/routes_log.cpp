@@ -167,6 +167,44 @@ result<std::vector<trial_id>> searched_trials(const call& c) {
   return all;
 }
 
+/// What lists under `name` hold, parted by commas or given one by one.
+std::vector<std::string> named_in(const call& c, std::string_view name) {
+  std::vector<std::string> all;
+  for (const auto text : c.query.every(name))
+    for (auto& one : list_elements(text))
+      all.push_back(std::move(one));
+  return all;
+}
+
+/// In any case, and as Determined names them; UNSPECIFIED: lines that say none.
+result<std::vector<std::string>> wanted_levels(const call& c) {
+  auto all = named_in(c, "levels");
+  for (auto& one : all) {
+    auto level = one;
+    std::transform(level.begin(), level.end(), level.begin(),
+                   [](char x) { return x >= 'a' && x <= 'z' ? static_cast<char>(x - 'a' + 'A') : x; });
+    if (level.starts_with("LOG_LEVEL_"))
+      level.erase(0, std::string_view("LOG_LEVEL_").size());
+    if (level == "UNSPECIFIED")
+      level.clear();
+    else if (const auto known = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
+             std::find(known.begin(), known.end(), level) == known.end())
+      return error{errc::invalid, "'" + one.substr(0, 100) +
+                                    "' is not a level; there are DEBUG, INFO, WARNING, ERROR, CRITICAL "
+                                    "and UNSPECIFIED"};
+    one = std::move(level);
+  }
+  return all;
+}
+
+result<std::vector<std::string>> wanted_ranks(const call& c) {
+  auto all = named_in(c, "ranks");
+  for (const auto& one : all)
+    if (one.empty() || one.size() > 9 || one.find_first_not_of("0123456789") != one.npos)
+      return error{errc::invalid, "'" + one.substr(0, 100) + "' is not a rank"};
+  return all;
+}
+
 result<response> search_logs(const call& c) {
   const auto text = std::string(c.query.first("q"));
   if (text.empty())
@@ -188,17 +226,18 @@ result<response> search_logs(const call& c) {
       return error{errc::invalid, "after has to be what the last answer's end said, as 12:345"};
     after_line = parse_id<trial_id>(after.substr(colon + 1)).value;
   }
+  auto levels = wanted_levels(c), ranks = wanted_ranks(c);
+  for (const auto* one : {&levels, &ranks})
+    if (!*one)
+      return one->error();
   auto of = searched_trials(c);
   if (!of)
     return of.error();
-  const auto owned = [](const std::vector<std::string_view>& texts) {
-    return std::vector<std::string>(texts.begin(), texts.end());
-  };
   response out;
   out.content_type = "application/x-ndjson";
-  out.stream = std::make_unique<search>(c.parts, std::move(*of), std::move(*pattern),
-                                        owned(c.query.every("levels")), owned(c.query.every("ranks")),
-                                        static_cast<std::uint64_t>(*limit), after_trial, after_line);
+  out.stream =
+    std::make_unique<search>(c.parts, std::move(*of), std::move(*pattern), std::move(*levels),
+                             std::move(*ranks), static_cast<std::uint64_t>(*limit), after_trial, after_line);
   return out;
 }
 

@@ -66,6 +66,8 @@ result<std::vector<trial_row>> wanted_trials(const call& c) {
     std::sort(rows->begin(), rows->end(), [](const auto& a, const auto& b) { return a.id < b.id; });
     return rows;
   }
+  if (static_cast<std::size_t>(std::count(list.begin(), list.end(), ',')) >= most_trials)
+    return error{errc::invalid, "at most 1000 trials at once"};
   std::vector<trial_row> rows;
   for (auto text = list; !text.empty();) {
     const auto end = text.find(',');
@@ -74,8 +76,6 @@ result<std::vector<trial_row>> wanted_trials(const call& c) {
     const auto id = parse_id<trial_id>(one);
     if (!id)
       return error{errc::invalid, "'" + std::string(one.substr(0, 100)) + "' is not an id of a trial"};
-    if (rows.size() == most_trials)
-      return error{errc::invalid, "at most 1000 trials at once"};
     auto row = c.parts->storage->trial(id);
     if (!row)
       return row.error().code == errc::not_found

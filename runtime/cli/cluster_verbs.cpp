@@ -100,6 +100,7 @@ int submit_and_follow(session& s, const run_options& options) {
     id = *made;
     s.io.out << "experiment " << to_string(id) << std::endl;
   }
+  s.io.out << "web page: " << (*cluster)->where().url << "/ui/experiments/" << to_string(id) << std::endl;
   return follow_to_exit(s, **cluster, id);
 }
 

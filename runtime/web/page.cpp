@@ -141,11 +141,20 @@ std::string our_page(std::string_view path) {
   const auto part = [&](std::size_t i) { return i < parts.size() ? parts[i] : std::string_view{}; };
   if (part(0) != "det")
     return "/ui/";
+  const auto tab = [](std::string_view name, std::initializer_list<std::string_view> known) {
+    return std::find(known.begin(), known.end(), name) == known.end() ? std::string()
+                                                                      : "/" + std::string(name);
+  };
+  const auto trial = [&](std::size_t i) {
+    return "/ui/trials/" + std::string(part(i)) + tab(part(i + 1), {"metrics", "logs", "checkpoints"});
+  };
   if (part(1) == "trials" && is_number(part(2)))
-    return "/ui/trials/" + std::string(part(2));
+    return trial(2);
   if (part(1) == "experiments" && is_number(part(2)))
-    return part(3) == "trials" && is_number(part(4)) ? "/ui/trials/" + std::string(part(4))
-                                                     : "/ui/experiments/" + std::string(part(2));
+    return part(3) == "trials" && is_number(part(4))
+             ? trial(4)
+             : "/ui/experiments/" + std::string(part(2)) +
+                 tab(part(3), {"trials", "checkpoints", "logs", "code"});
   if (part(1) == "clusters" || part(1) == "cluster")
     return "/ui/cluster";
   return part(1) == "experiments" ? "/ui/experiments" : "/ui/";

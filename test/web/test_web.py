@@ -12,7 +12,7 @@ from web_site import AXE, HOSTILE, Page, Site, free_port, wait_for
 
 PAGES = ["/", "/experiments", "/experiments/{e}", "/experiments/{e}/trials", "/experiments/{e}/curves", "/experiments/{e}/analysis",
          "/experiments/{e}/search", "/experiments/{e}/checkpoints", "/experiments/{e}/logs", "/experiments/{e}/code",
-         "/experiments/{e}/config", "/experiments/{e}/events", "/trials/{t}", "/trials/{t}/metrics", "/trials/{t}/logs",
+         "/experiments/{e}/config", "/experiments/{e}/config?show=differences", "/experiments/{e}/events", "/trials/{t}", "/trials/{t}/metrics", "/trials/{t}/logs",
          "/trials/{t}/checkpoints", "/trials/{t}/events", "/compare?experiments={e}", "/cluster", "/queue", "/actors", "/logs", "/events",
          "/settings"]
 
@@ -62,6 +62,16 @@ def test_the_code_is_in_no_log(site):
             assert code.encode() not in file.read_bytes(), file
 
 
+def test_run_says_where_its_page_is(site):
+    job = site.root / "job-run"
+    job.mkdir()
+    (job / "job.py").write_text("import troupe\ntroupe.validate({'loss': 1.0}, step=1)\n")
+    (site.root / "run.yaml").write_text(f"name: run\nentrypoint: python3 job.py\n{SINGLE}\n")
+    said = site.cli("run", str(site.root / "run.yaml"), str(job)).stdout
+    number = re.search(r"experiment (\d+)", said)[1]
+    assert f"web page: {site.url()}/ui/experiments/{number}\n" in said and f"troupe web experiments/{number}" in said
+
+
 def test_a_wrong_password_says_so_and_the_right_one_leads_to_where_one_wanted(site, context):
     tab = Page(context, site)
     tab.page.goto(site.url() + "/ui/queue")
@@ -76,7 +86,7 @@ def test_a_wrong_password_says_so_and_the_right_one_leads_to_where_one_wanted(si
     tab.page.wait_for_selector("main[data-page=queue]")
 
 
-@pytest.mark.parametrize("to", ["https://evil.example/", "//evil.example/ui/", "/api/v1/users", "javascript:alert(1)"])
+@pytest.mark.parametrize("to", ["https://evil.example/", "//evil.example/ui/", "/api/v1/users", "javascript:alert(1)", "/ui/login"])
 def test_next_leads_only_below_ui(site, context, to):
     tab = Page(context, site)
     code = site.link().split("#")[1]
@@ -304,6 +314,14 @@ def test_importance_and_rungs(site, page):
     assert re.search(r"stopped at rung \d+: [\d.]+ against [\d.]+", text), text[:500]
 
 
+def test_too_few_trials_for_importance_are_no_error(site, page):
+    search = site.submit_search(name="few", trials=2)
+    site.wait_ended(search)
+    page.go(f"/experiments/{search}/analysis")
+    page.page.wait_for_selector("main:has-text('needs at least 8 trials with loss; there are 2')")
+    page.fine()
+
+
 def test_compare_shows_what_differs(site, page):
     page.go(f"/experiments/{site.search}/trials")
     page.page.wait_for_selector('[role=grid][data-all="8"]')
@@ -501,6 +519,9 @@ def test_kill_asks_once_and_esc_leaves_it(site, page):
     page.page.get_by_role("button", name="Kill", exact=True).click()
     page.page.get_by_role("alertdialog").get_by_role("button", name="Kill").click()
     assert "CANCELED" in site.wait_ended(search)
+    page.page.wait_for_selector("[data-testid=explain]:has-text('killed by admin')", timeout=10000)
+    why = page.page.request.get(f"{site.url()}/troupe/v1/experiments/{search}/explain").json()
+    assert why["reason"] == {"code": "ended", "text": "was ended: killed by admin"} and why["wouldFree"] == [] and why["since"]
 
 
 # ---- who may what, and texts of others
@@ -624,6 +645,23 @@ def test_slots_over_time_and_slot_hours_by_user(site, page):
     table = page.page.request.get(site.url() + "/troupe/v1/usage", headers={"Accept": "text/csv"})
     assert table.headers["content-type"].startswith("text/csv") and table.text().startswith("user,experiment,slot_hours")
     assert page.page.request.get(site.url() + "/troupe/v1/usage?step=0").status == 400
+    page.fine()
+
+
+def test_slots_of_an_agent_that_drains_say_so(site, page):
+    search = site.submit_search(name="drained", trials=1, epoch_s=1)
+    page.go("/cluster")
+    page.page.wait_for_selector("[data-testid=slots] [data-state=busy]", timeout=60000)
+    page.page.get_by_role("button", name="Drain").click()
+    page.page.get_by_role("alertdialog").get_by_role("button", name="Drain").click()
+    wait_for(lambda: page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4, 10)
+    page.page.wait_for_timeout(100)
+    for _ in range(20):  # what the stream tells is older than what was read after the order
+        assert page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4
+        page.page.wait_for_timeout(100)
+    page.page.get_by_role("button", name="Take work again").click()
+    page.page.wait_for_selector("[data-testid=slots] [data-state=free]")
+    site.cli("experiment", "kill", str(search))
     page.fine()
 
 
@@ -753,7 +791,16 @@ def test_our_own_charts_are_tables_and_files_too(site, page):
         with page.page.expect_download() as got:
             figure.get_by_role("button", name="Download PNG").click()
         assert open(got.value.path(), "rb").read(4) == b"\x89PNG", name
+    def files(where):
+        for button, start in [("Download CSV", b""), ("Download PNG", b"\x89PNG")]:
+            with page.page.expect_download() as got:
+                page.page.locator(where).get_by_role("button", name=button).click()
+            assert open(got.value.path(), "rb").read().startswith(start), (where, button)
+
+    files("[data-testid=importance]")
     assert axe(page) == []
+    page.go(f"/experiments/{site.search}/search")
+    files("[data-testid=rungs]")
     page.fine()
 
 

@@ -137,6 +137,20 @@ def test_home_shows_the_first_error_line_of_the_last_failures(site, page):
     page.fine()
 
 
+def test_a_file_of_many_lines_is_shown_in_part(site, page):
+    job = site.root / "job-lines"
+    job.mkdir()
+    (job / "job.py").write_text("print(1)\n")
+    (job / "many.txt").write_text("line\n" * 300_000)
+    (site.root / "lines.yaml").write_text(f"name: lines\nentrypoint: python3 job.py\n{SINGLE}\n")
+    search = site.json("experiment", "create", str(site.root / "lines.yaml"), str(job))["id"]
+    page.go(f"/experiments/{search}/code")
+    page.page.get_by_role("button", name="many.txt").click(timeout=10000)
+    page.page.wait_for_selector("text=The first 5000 of 300001 lines", timeout=10000)
+    assert page.page.locator(".file code").count() == 5000
+    page.fine()
+
+
 # ---- lists
 
 
@@ -222,6 +236,9 @@ def test_json_of_a_grid_has_what_numbers_cannot_say(site, page, hard):
     with page.page.expect_download() as got:
         page.page.get_by_role("button", name="Download JSON").click()
     first = json.load(open(got.value.path()))[0]
+    with page.page.expect_download() as table:
+        page.page.get_by_role("button", name="Download CSV").click()
+    assert open(table.value.path()).readline().strip().split(",") == list(first)
     assert first["m.training.nan"] == "NaN" and first["m.training.huge"] == 1e308 and first["m.training.zero"] == 0 and first["hp.layers"] in ("[1,2]", "[3]")
 
 

@@ -170,8 +170,11 @@ export interface Experiment {
 }
 
 export interface ExperimentExplanation {
+  advice: string;
   experiment: number;
   pool: string;
+  reason: Reason;
+  since: string;
   state: string;
   trials: {
     paused: number;
@@ -180,6 +183,8 @@ export interface ExperimentExplanation {
   };
   /** at most 20 of its trials */
   waiting: Explanation[];
+  /** of the first that waits, where none runs */
+  wouldFree: WouldFree[];
 }
 
 export interface Explanation {

@@ -396,7 +396,17 @@ export function Curves(props: CurvesProps) {
           height={props.height ?? 420}
           onZoom={(a, b) => set({ from: a, to: b })}
           marks={props.marks?.filter((m) => m.x === x)}
-          none={range && <>No report of <bdi>{clean(wanted)}</bdi> between these ends: Whole range shows all.</>}
+          none={
+            range ? (
+              <>
+                No report of <bdi>{clean(wanted)}</bdi> between these ends: Whole range shows all.
+              </>
+            ) : /^(?:epoch$|metric:)/.test(x) ? (
+              <>
+                No report of <bdi>{clean(wanted)}</bdi> has <bdi>{clean(x.replace(/^metric:/, ""))}</bdi> beside it.
+              </>
+            ) : undefined
+          }
           note={thin ? "thinned out: the first, last, lowest and highest report of each stretch" : ""}
           numbers={lines}
           onCsv={() =>

@@ -36,6 +36,7 @@ export function parse(text: string, known?: ReadonlySet<string>, early = false):
     let value = "";
     let op: Condition["op"] | "" = "";
     let quoted = false;
+    let doubled = -1; // where a second comparison stands behind the first
     while (i < text.length && text[i] !== " " && text[i] !== "\t") {
       if (text[i] === "'") {
         const begun = i++;
@@ -55,6 +56,7 @@ export function parse(text: string, known?: ReadonlySet<string>, early = false):
         quoted = false;
         op = found;
         i += found.length;
+        if (ops.some((o) => text.startsWith(o, i))) doubled = i;
         continue;
       }
       value += text[i++];
@@ -64,6 +66,7 @@ export function parse(text: string, known?: ReadonlySet<string>, early = false):
       continue;
     }
     if (value === "" && !quoted) return wrong(i, `what should ${key} be compared with?`);
+    if (doubled >= 0) return wrong(doubled, `${text[doubled]} cannot follow ${op}: a value that begins with it stands in quotes`);
     const column = known ? (resolve(key, known) ?? (early ? key : null)) : key;
     if (column === null) return wrong(start, `there is no column '${key}'`);
     conditions.push({ key: column, op, value, at: start });

@@ -172,7 +172,7 @@ export function Grid<R>(props: GridProps<R>) {
     return () => void currentGrid.splice(currentGrid.indexOf(mine), 1);
   }, []);
 
-  const table = () => [shown.map((c) => c.title), ...rows.map((r) => shown.map((c) => cellOf(c.value(r))))];
+  const table = () => [shown.map((c) => c.key), ...rows.map((r) => shown.map((c) => cellOf(c.value(r))))];
   const widths = shown.map((c) => `minmax(${c.width ?? 110}px, ${c.width ?? 110}fr)`).join(" ");
   const template = (props.selectable ? "36px " : "") + widths;
   const lead = useRef<HTMLDivElement>(null);

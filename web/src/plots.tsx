@@ -190,6 +190,33 @@ export function Drawing(props: {
   );
 }
 
+/** A picture of what stands in the page as a list: its parts as bars, each with a name and a text. */
+export function saveBars(name: string, bars: readonly { name: string; part: number; text: string }[]): void {
+  const [row, left, wide, ratio] = [24, 240, 720, 2];
+  const canvas = document.createElement("canvas");
+  canvas.width = wide * ratio;
+  canvas.height = (bars.length * row + 16) * ratio;
+  const c = canvas.getContext("2d")!;
+  const k = ink();
+  c.scale(ratio, ratio);
+  c.fillStyle = getComputedStyle(document.body).backgroundColor;
+  c.fillRect(0, 0, wide, canvas.height);
+  c.font = "12px system-ui, sans-serif";
+  c.textBaseline = "middle";
+  bars.forEach((b, i) => {
+    const y = 8 + (i + 0.5) * row;
+    const long = (wide - left - 200) * Math.min(1, Math.max(0, b.part));
+    c.fillStyle = k.accent;
+    c.fillRect(left, y - 7, long, 14);
+    c.fillStyle = k.text;
+    c.textAlign = "right";
+    c.fillText(clean(b.name), left - 8, y, left - 16);
+    c.textAlign = "left";
+    c.fillText(clean(b.text), left + long + 8, y, 180);
+  });
+  canvas.toBlob((png) => png && save(`${name}.png`, "image/png", png));
+}
+
 const pad = { left: 64, right: 16, top: 16, bottom: 36 };
 
 /** `cells`: choices stand in the middle of theirs. */

@@ -10,6 +10,7 @@ import { drawn, newestFirst } from "./newest";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
 import { held, lanes } from "./timeline";
+import { slotState } from "./slots";
 
 const passes = (filter: string, row: Record<string, Cell>): boolean => {
   const p = parse(filter, new Set(Object.keys(row)));
@@ -50,6 +51,9 @@ describe("the filter language", () => {
     expect(parse("name='x", new Set(["name"]))).toEqual({ ok: false, fault: { at: 5, message: "this quote is not closed" } });
     expect(parse("a b zzz=1", new Set(["id"]))).toEqual({ ok: false, fault: { at: 4, message: "there is no column 'zzz'" } });
     expect(parse("lr>1 zzz=1", new Set(["hp.lr"]), true)).toMatchObject({ ok: true, conditions: [{ key: "hp.lr" }, { key: "zzz" }] }); // columns are on their way
+    expect(parse("lr==1", new Set(["lr"]))).toEqual({ ok: false, fault: { at: 3, message: "= cannot follow =: a value that begins with it stands in quotes" } });
+    expect(parse("lr<<1", new Set(["lr"]))).toMatchObject({ ok: false, fault: { at: 3 } });
+    expect(parse("lr<='=1'", new Set(["lr"]))).toMatchObject({ ok: true, conditions: [{ op: "<=", value: "=1" }] });
     expect(parse("=3")).toEqual({ ok: false, fault: { at: 0, message: "there is no column before =" } });
   });
 });
@@ -284,9 +288,9 @@ describe("why something waits", () => {
   test.each([
     [{ state: "ACTIVE", trials: { running: 2, waiting: 1, paused: 0 }, waiting: [waits] }, "2 running, 1 waiting; trial 4: it is next, and waits for 1 slot, which others hold"],
     [{ state: "ACTIVE", trials: { running: 0, waiting: 1, paused: 0 }, waiting: [{ ...waits, advice: "ask" }] }, "1 waiting; trial 4: it is next, and waits for 1 slot, which others hold (ask)"],
-    [{ state: "PAUSED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, "paused"],
-    [{ state: "COMPLETED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, ""],
-  ])("%#", (x, text) => expect(standing({ experiment: 3, pool: "default", ...x })).toBe(text));
+    [{ state: "PAUSED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, "it is paused"],
+    [{ state: "CANCELED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [], reason: { code: "ended", text: "was ended: killed by ada" } }, "was ended: killed by ada"],
+  ])("%#", (x, text) => expect(standing({ experiment: 3, pool: "default", since: "", advice: "", wouldFree: [], reason: { code: "paused", text: "it is paused" }, ...x })).toBe(text));
   test("what would free slots", () => expect(wouldFree(waits)).toBe(`1.1 (8 slots on a, b) ends in about ${span(360)}; 2.1 (1 slot on c) could be preempted`));
 });
 
@@ -375,4 +379,14 @@ describe("of very many metrics", () => {
     expect(newestFirst(rows)).toEqual(["training.c", "training.a", "training.b"]);
   });
   test("what is no number and what hosts report is not among them", () => expect(newestFirst([info("x", 1, "system"), info("y", 2, "training", "matrix")])).toEqual([]));
+});
+
+test("a slot in one word", () => {
+  const agent = { draining: false, enabled: true };
+  const slot = { draining: false, enabled: true, container: null };
+  const held = { ...slot, container: { id: "3.1" } as never };
+  expect([slotState(agent, slot), slotState(agent, held)]).toEqual(["free", "busy"]);
+  expect([slotState(agent, { ...held, enabled: false }), slotState({ ...agent, enabled: false }, slot)]).toEqual(["disabled", "disabled"]);
+  // The server says of agents that drain that they are not enabled either.
+  expect([slotState({ draining: true, enabled: false }, held), slotState({ draining: true, enabled: false }, slot)]).toEqual(["draining", "draining"]);
 });

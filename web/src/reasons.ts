@@ -4,11 +4,11 @@ import type { Explanation, ExperimentExplanation } from "./api";
 import { segments } from "./terminal";
 import { span } from "./text";
 
-/** How many trials of an experiment run, wait and are paused, and why the first of those that wait does; "" where nothing is open. */
+/** How many trials of an experiment run, wait and are paused, and why the first of those that wait does; where nothing is open, why that is so. */
 export function standing(x: ExperimentExplanation): string {
   const counts = (["running", "waiting", "paused"] as const).filter((k) => x.trials[k] > 0).map((k) => `${x.trials[k]} ${k}`);
   const first = x.waiting[0];
-  const text = counts.join(", ") || (x.state === "PAUSED" ? "paused" : "");
+  const text = counts.join(", ") || x.reason.text;
   return first ? `${text}; trial ${first.trial}: ${first.reason.text}${first.advice ? ` (${first.advice})` : ""}` : text;
 }
 

@@ -58,7 +58,7 @@ function Matrix(props: { rows: number[][]; labels: string[] | null }) {
   const wide = props.rows[0]!.length;
   const name = (i: number) => clean(props.labels?.[i] ?? String(i));
   return (
-    <div class="tablebox">
+    <div class="tablebox" tabIndex={0} role="group" aria-label="Matrix, scrolls">
       <table class="matrix" data-testid="matrix" data-rows={props.rows.length} data-cols={props.rows[0]!.length}>
         <thead>
           <tr>
@@ -100,7 +100,7 @@ function Matrix(props: { rows: number[][]; labels: string[] | null }) {
 
 function TableMetric(props: { columns: string[]; rows: unknown[][] }) {
   return (
-    <div class="tablebox">
+    <div class="tablebox" tabIndex={0} role="group" aria-label="Table, scrolls">
       <table data-testid="table-metric" data-rows={props.rows.length}>
         <thead>
           <tr>

@@ -127,6 +127,49 @@ TEST(Explanation, APriorityThatAUserSetCounts) {
   EXPECT_EQ(explanation_of(x, {}, {}, t0)["priority"], 42);
 }
 
+/// "CODE: TEXT" of an experiment.
+std::string told(const experiment_row& row, const std::vector<trial_row>& trials,
+                 value waiting = value::array()) {
+  const auto got = explanation_of(row, trials, "gpu", std::move(waiting));
+  for (const char* key :
+       {"experiment", "pool", "state", "trials", "since", "reason", "wouldFree", "advice", "waiting"})
+    EXPECT_TRUE(got.contains(key)) << key;
+  return got["reason"]["code"].get<std::string>() + ": " + got["reason"]["text"].get<std::string>();
+}
+
+TEST(ExperimentExplanation, SaysWhyInEachState) {
+  auto row = example().experiment;
+  row.created = t0;
+  auto runs = example().trial, waits = runs;
+  runs.state = trial_state::running;
+  runs.runs = {placed(1, 1s, 2s)};
+  waits.runs = {run(1, 3s)};
+  EXPECT_EQ(told(row, {}), "starting: its next trial is about to be created");
+  EXPECT_EQ(told(row, {runs, waits}), "running: 1 running, 1 waiting");
+  auto of = example();
+  of.trial = waits;
+  of.run = {1};
+  const auto said = explanation_of(of, said_by_pool("behind"), {}, t0 + 100s);
+  EXPECT_EQ(told(row, {waits}, value::array({said})), "behind: trial 31: so it is");
+  EXPECT_EQ(explanation_of(row, {waits}, "gpu", value::array({said}))["advice"], "wait");
+  row.state = experiment_state::paused;
+  EXPECT_EQ(told(row, {}), "paused: it is paused");
+  EXPECT_EQ(explanation_of(row, {}, "gpu", value::array())["advice"], "troupe experiment activate 7");
+  row.state = experiment_state::stopping_killed;
+  row.why = "killed by ada";
+  EXPECT_EQ(told(row, {}), "stopping: it is being ended: killed by ada");
+  row.state = experiment_state::canceled;
+  row.ended = t0 + 9s;
+  EXPECT_EQ(told(row, {}), "ended: was ended: killed by ada");
+  EXPECT_EQ(explanation_of(row, {}, "gpu", value::array())["since"], to_rfc3339(t0 + 9s));
+  row.state = experiment_state::error;
+  row.why = "every trial failed";
+  EXPECT_EQ(told(row, {}), "ended: failed: every trial failed");
+  row.state = experiment_state::completed;
+  row.why.clear();
+  EXPECT_EQ(told(row, {runs}), "ended: its search came to its end, with 1 trials");
+}
+
 TEST(Outlook, IsTheMedianOfEndedRunsElseTheProgress) {
   trial_row now;
   now.id = {1};

@@ -86,6 +86,26 @@ TEST(Series, NoSpikeIsLostAndNoPointIsMadeUp) {
   }
 }
 
+TEST(Series, MoreTrialsThanAreAnsweredAreRefusedBeforeOneIsLookedFor) {
+  table t;
+  std::string ids = "1";
+  for (int i = 2; i <= 1001; ++i)
+    ids += "," + std::to_string(i);
+  asked(t, "/troupe/v1/series?trials=" + ids + "&group=training&metric=loss", 400);
+}
+
+TEST(LogSearch, KnowsLevelsAndRanks) {
+  table t;
+  for (const char* wrong : {"levels=bogus", "levels=INFO,x", "ranks=x", "ranks=0,-1", "ranks=1e3"})
+    EXPECT_EQ(t.ask("GET", std::string("/troupe/v1/logs/search?q=a&trial=12&") + wrong, t.user()).status,
+              400u)
+      << wrong;
+  for (const char* fine : {"levels=INFO,error&levels=LOG_LEVEL_DEBUG", "levels=UNSPECIFIED",
+                           "ranks=0,1&ranks=2", "levels=&ranks="})
+    EXPECT_EQ(t.ask("GET", std::string("/troupe/v1/logs/search?q=a&trial=12&") + fine, t.user()).status, 200u)
+      << fine;
+}
+
 TEST(Series, NumbersThatJsonDoesNotHave) {
   table t;
   report(*t.reader, 13, "validation", 1, {{"acc", nan}});

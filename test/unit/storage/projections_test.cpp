@@ -195,6 +195,14 @@ TEST(ExperimentRow, FollowsItsFacts) {
   EXPECT_EQ(f.experiment().best_metric, 0.5);
 }
 
+TEST(ExperimentRow, KeepsWhyItWasStopped) {
+  folded f;
+  f.say("experiment/1", experiment_changed{t0 + 1s, experiment_state::stopping_killed, "killed by ada"});
+  f.say("experiment/1", experiment_changed{t0 + 2s, experiment_state::canceled, ""});
+  EXPECT_EQ(f.experiment().state, experiment_state::canceled);
+  EXPECT_EQ(f.experiment().why, "killed by ada");
+}
+
 TEST(ExperimentRow, LivesWithAnOddConfiguration) {
   for (const value& config :
        {value{}, value::array(), value{{"searcher", 3}}, value{{"searcher", {{"metric", 3}}}}}) {

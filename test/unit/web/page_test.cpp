@@ -62,7 +62,9 @@ TEST(OurPage, WhereTheLinksOfDeterminedLead) {
   EXPECT_EQ(our_page("/det"), "/ui/");
   EXPECT_EQ(our_page("/det/experiments/7"), "/ui/experiments/7");
   EXPECT_EQ(our_page("/det/experiments/7/overview"), "/ui/experiments/7");
-  EXPECT_EQ(our_page("/det/experiments/7/trials/12/logs"), "/ui/trials/12");
+  EXPECT_EQ(our_page("/det/experiments/7/trials"), "/ui/experiments/7/trials");
+  EXPECT_EQ(our_page("/det/experiments/7/trials/12/logs"), "/ui/trials/12/logs");
+  EXPECT_EQ(our_page("/det/experiments/7/trials/12/workload"), "/ui/trials/12");
   EXPECT_EQ(our_page("/det/trials/12"), "/ui/trials/12");
   EXPECT_EQ(our_page("/det/experiments/..%2f/"), "/ui/experiments");
   EXPECT_EQ(our_page("/det/clusters"), "/ui/cluster");

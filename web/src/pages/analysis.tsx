@@ -1,12 +1,12 @@
 import { useMemo, useRef } from "preact/hooks";
-import { get, Refused, type Experiment } from "../api";
+import { get, type Experiment } from "../api";
 import { useChanges } from "../changes";
 import { Grid } from "../grid";
 import { hovered } from "../hover";
 import { params, pastAt, set } from "../router";
-import { clean, csv, short } from "../text";
+import { clean, csv, number, short } from "../text";
 import { addressed, dimension, full, passes, readBrushes, withBrushes, writeBrushes, type Brush } from "../brush";
-import { Front, Heatmap, History as BestSoFar, Parallel, Scatter, Timeline } from "../plots";
+import { Front, Heatmap, History as BestSoFar, Parallel, saveBars, Scatter, Timeline } from "../plots";
 import { bestSoFar } from "../spark";
 import { held } from "../timeline";
 import { askable, namedMetrics, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
@@ -16,6 +16,7 @@ import { ended } from "./home";
 import type { History, Importance, ParetoFront } from "../api_types";
 
 const mostAxes = 12;
+const leastTrials = 8; // of which the server tells the importance of hyperparameters
 
 export function Analysis(props: { of: Experiment }) {
   const e = props.of;
@@ -84,7 +85,7 @@ export function Analysis(props: { of: Experiment }) {
       </section>
       <section>
         <h2>Importance of hyperparameters</h2>
-        {past ? <p class="hint">Known of all its trials alone, as they are now.</p> : <ImportanceChart of={e} trials={all.filter((t) => t.best).length} />}
+        {past ? <p class="hint">Known of all its trials alone, as they are now.</p> : <ImportanceChart of={e} trials={all.filter((t) => Number.isFinite(number(t.best?.metric))).length} />}
       </section>
       <section>
         <h2>Parallel coordinates</h2>
@@ -185,22 +186,27 @@ function BrushFields(props: { keys: string[]; title: (key: string) => string; on
   );
 }
 
+/** `trials`: those with a value. Of too few nothing is asked for: a refusal would stand on the console. */
 function ImportanceChart(props: { of: Experiment; trials: number }) {
   const e = props.of;
+  const few = props.trials < leastTrials;
   const { now, again } = useRead(`importance ${e.id} ${props.trials < 10 ? props.trials : Math.floor(props.trials / 5)}`, (signal) =>
-    get<Importance>(`/troupe/v1/experiments/${e.id}/importance`, {}, signal).catch((why: unknown) => {
-      if (why instanceof Refused && why.status === 400) return { method: "", trials: 0, hparams: [], why: why.message };
-      throw why;
-    }),
+    few ? Promise.resolve(null) : get<Importance>(`/troupe/v1/experiments/${e.id}/importance`, {}, signal),
   );
   const v = now.value;
+  if (few)
+    return (
+      <Empty>
+        The importance of hyperparameters needs at least {leastTrials} trials with <bdi>{clean(e.searcherMetric)}</bdi>; there are {props.trials}.
+      </Empty>
+    );
   if (v.state === "error") return <Failed why={v.why} again={again} />;
-  if (v.state === "loading") return null;
-  if ("why" in v.value) return <Empty>{clean(String(v.value.why))}</Empty>;
+  const x = v.state === "ready" ? v.value : null;
+  if (!x) return null;
   return (
     <div data-testid="importance">
       <ul class="bars">
-        {v.value.hparams.map((h) => (
+        {x.hparams.map((h) => (
           <li key={h.name} data-hp={h.name} data-value={h.importance}>
             <span class="name">{clean(h.name)}</span>
             <meter min={0} max={1} value={h.importance} aria-label={`${clean(h.name)} ${short(h.importance, 3)}`} />
@@ -209,9 +215,12 @@ function ImportanceChart(props: { of: Experiment; trials: number }) {
         ))}
       </ul>
       <p class="hint">
-        {v.value.method} over {v.value.trials} trials.{" "}
-        <button type="button" onClick={() => save(`importance-${e.id}.csv`, "text/csv", csv([["hyperparameter", "importance"], ...v.value.hparams.map((h) => [h.name, h.importance] as (string | number)[])]))}>
+        {x.method} over {x.trials} trials.{" "}
+        <button type="button" onClick={() => save(`importance-${e.id}.csv`, "text/csv", csv([["hyperparameter", "importance"], ...x.hparams.map((h) => [h.name, h.importance] as (string | number)[])]))}>
           Download CSV
+        </button>{" "}
+        <button type="button" onClick={() => saveBars(`importance-${e.id}`, x.hparams.map((h) => ({ name: h.name, part: h.importance, text: short(h.importance, 3) })))}>
+          Download PNG
         </button>
       </p>
     </div>

@@ -6,6 +6,7 @@ import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
 import { bytes, clean } from "../text";
 import { Empty, Failed, Link, question, refused, say, State, Time, useRead } from "../ui";
+import { slotState } from "../slots";
 import { UsageOverTime } from "../usage";
 import type { GetAgentsResponse } from "../api_types";
 
@@ -42,16 +43,22 @@ function useOwners(all: readonly Agent[]): ReadonlyMap<string, string> {
   return known.value;
 }
 
+/** What the stream tells of the cluster may be so old (ms): behind an order it is read instead. */
+const mostBehind = 2000;
+
 export default function Cluster() {
   const agents = useSignal<readonly Agent[] | null>(null);
   const { now, again } = useRead("agents", (signal) => get<GetAgentsResponse>("/api/v1/agents", {}, signal));
   useSignalEffect(() => {
     if (now.value.state === "ready") agents.value = now.value.value.agents;
   });
+  const ordered = useRef(-Infinity); // when one changed something here
   useEffect(
     () =>
       listen(["cluster"], (e) => {
-        if (e.name === "cluster") agents.value = e.data.agents;
+        if (e.name !== "cluster") return;
+        if (performance.now() - ordered.current < mostBehind) again();
+        else agents.value = e.data.agents;
       }),
     [],
   );
@@ -66,6 +73,7 @@ export default function Cluster() {
   const drain = (a: Agent, on: boolean) =>
     post("/troupe/v1/shell/drain", { node: a.id, on }).then(
       () => {
+        ordered.current = performance.now();
         say(on ? `${a.id} drains` : `${a.id} takes work again`);
         again();
       },
@@ -94,7 +102,7 @@ export default function Cluster() {
                   </span>
                   <ul>
                     {slots(a).map((s) => {
-                      const state = !a.enabled || !s.enabled ? "disabled" : s.container ? "busy" : a.draining ? "draining" : "free";
+                      const state = slotState(a, s);
                       const trial = s.container ? s.container.id.split(".")[0] : "";
                       const u = s.usage;
                       const owner = s.container ? (owners.get(s.container.id) ?? "") : "";

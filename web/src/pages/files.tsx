@@ -1,7 +1,7 @@
 // The files of an experiment, its configuration, and a new experiment made of both.
 
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { explain, get, post, type Experiment } from "../api";
 import { Editor, type FaultAt } from "../editor";
 import { go, params, set } from "../router";
@@ -50,6 +50,8 @@ function Tree(props: { nodes: Node[]; at: string }) {
   );
 }
 
+const mostLines = 5000; // of a file that are shown: each is an element
+
 function FileView(props: { id: number; path: string }) {
   const { now, again } = useRead(`file ${props.id} ${props.path}`, async () => {
     const got = await post<GetModelDefFileResponse>(`/api/v1/experiments/${props.id}/file`, { path: props.path });
@@ -57,6 +59,7 @@ function FileView(props: { id: number; path: string }) {
     return raw.includes(0) || raw.length > 2_000_000 ? null : new TextDecoder().decode(raw);
   });
   const v = now.value;
+  const lines = useMemo(() => (v.state === "ready" && v.value !== null ? v.value.split("\n") : null), [v]);
   return (
     <div class="file">
       <p>
@@ -66,7 +69,21 @@ function FileView(props: { id: number; path: string }) {
         </a>
       </p>
       {v.state === "error" && <Failed why={v.why} again={again} />}
-      {v.state === "ready" && (v.value === null ? <Empty>This file is no text that can be shown here.</Empty> : <pre tabIndex={0}>{v.value.split("\n").map((l, i) => <code key={i} data-number={i + 1}>{clean(l) + "\n"}</code>)}</pre>)}
+      {v.state === "ready" && !lines && <Empty>This file is no text that can be shown here.</Empty>}
+      {lines && (
+        <pre tabIndex={0}>
+          {lines.slice(0, mostLines).map((l, i) => (
+            <code key={i} data-number={i + 1}>
+              {clean(l) + "\n"}
+            </code>
+          ))}
+        </pre>
+      )}
+      {lines && lines.length > mostLines && (
+        <p class="hint">
+          The first {mostLines} of {lines.length} lines; the download has all.
+        </p>
+      )}
     </div>
   );
 }
@@ -129,7 +146,7 @@ function Differences(props: { of: Experiment; to: string }) {
   const told = (one: Record<string, unknown>, other: Record<string, unknown>, k: string) => JSON.stringify(one[k]) === "{}" && Object.keys(other).some((o) => o.startsWith(`${k}.`));
   const rows = keys.filter((k) => !told(mine, theirs, k) && !told(theirs, mine, k) && JSON.stringify(mine[k] ?? null) !== JSON.stringify(theirs[k] ?? null));
   return (
-    <div data-testid="differences" class="tablebox">
+    <div data-testid="differences" class="tablebox" tabIndex={0} role="group" aria-label="Differences, scrolls">
       <table>
         <thead>
           <tr>

@@ -8,7 +8,7 @@ import { clean } from "../text";
 /** Only below /ui/ of this server. */
 function next(): string {
   const to = params.peek().text("next");
-  if (!to.startsWith("/ui/") && to !== "/ui") return "/";
+  if ((!to.startsWith("/ui/") && to !== "/ui") || /^\/ui\/+login\b/.test(to)) return "/";
   const url = new URL(to, location.origin);
   return url.origin === location.origin && url.pathname.startsWith("/ui") ? url.pathname.slice(3).replace(/^\/?/, "/") + url.search : "/";
 }

@@ -1,11 +1,31 @@
 import { get, type Experiment } from "../api";
 import { useChanges } from "../changes";
 import { hovered } from "../hover";
+import { saveBars } from "../plots";
 import { clean, number, short, csv } from "../text";
 import { Empty, Failed, Link, save, Time, useRead } from "../ui";
 import { useRef } from "preact/hooks";
 import { pastAt } from "../router";
 import type { SearchStory as Story } from "../api_types";
+
+/** The rungs as numbers and as a picture. */
+function RungFiles(props: { id: number; units: string; of: Story }) {
+  const all = props.of.brackets.flatMap((b, i) => b.rungs.map((r, k) => ({ ...r, bracket: i, rung: k })));
+  const most = Math.max(1, ...all.map((r) => r.entered));
+  const head = ["bracket", "rung", props.units, "entered", "stopped", "needed", "trial", "metric", "fate"];
+  const rows = () => all.flatMap((r) => r.trials.map((t) => [r.bracket, r.rung, r.units, r.entered, r.stopped, number(r.needed), t.trial, number(t.metric), t.fate]));
+  const bars = () => all.map((r) => ({ name: `bracket ${r.bracket}, ${r.units} ${props.units}`, part: r.entered / most, text: `${r.entered} entered, ${r.stopped} stopped` }));
+  return (
+    <p>
+      <button type="button" onClick={() => save(`rungs-${props.id}.csv`, "text/csv", csv([head, ...rows()]))}>
+        Download CSV
+      </button>{" "}
+      <button type="button" onClick={() => saveBars(`rungs-${props.id}`, bars())}>
+        Download PNG
+      </button>
+    </p>
+  );
+}
 
 export function SearchStory(props: { of: Experiment }) {
   const id = props.of.id;
@@ -57,6 +77,7 @@ export function SearchStory(props: { of: Experiment }) {
               <span class="fate fate-went-on">went on</span> <span class="fate fate-runs">runs</span> <span class="fate fate-waits">waits</span> <span class="fate fate-stopped">stopped</span> <span class="fate fate-finished">finished</span>{" "}
               <span class="fate fate-ended">ended</span>
             </p>
+            <RungFiles id={id} units={units} of={s} />
           </div>
         </section>
       )}

@@ -110,7 +110,7 @@ function Users() {
       <h2>Users</h2>
       {v.state === "error" && <Failed why={v.why} again={again} />}
       {v.state === "ready" && (
-        <div class="tablebox">
+        <div class="tablebox" tabIndex={0} role="group" aria-label="Users, scrolls">
           <table>
             <thead>
               <tr>

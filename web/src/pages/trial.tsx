@@ -213,7 +213,7 @@ function Overview(props: View) {
       </section>
       <section>
         <h2>Runs</h2>
-        <div class="tablebox">
+        <div class="tablebox" tabIndex={0} role="group" aria-label="Runs, scrolls">
           <table>
             <thead>
               <tr>
