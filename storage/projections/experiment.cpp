@@ -51,7 +51,7 @@ void on(const experiment_changed& x, const subject& of, tables& rows) {
   if (!row)
     return;
   row->state = x.state;
-  if (x.state != experiment_state::canceled || !x.why.empty())
+  if (!terminal(x.state) || !x.why.empty())
     row->why = x.why; // why it was to be stopped stays when it is
   if (terminal(x.state))
     row->ended = x.at;

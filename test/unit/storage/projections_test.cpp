@@ -201,6 +201,11 @@ TEST(ExperimentRow, KeepsWhyItWasStopped) {
   f.say("experiment/1", experiment_changed{t0 + 2s, experiment_state::canceled, ""});
   EXPECT_EQ(f.experiment().state, experiment_state::canceled);
   EXPECT_EQ(f.experiment().why, "killed by ada");
+  f.say("experiment/1", experiment_changed{t0 + 3s, experiment_state::active, ""});
+  EXPECT_EQ(f.experiment().why, "") << "continued";
+  f.say("experiment/1", experiment_changed{t0 + 4s, experiment_state::stopping_error, "the search failed"});
+  f.say("experiment/1", experiment_changed{t0 + 5s, experiment_state::error, ""});
+  EXPECT_EQ(f.experiment().why, "the search failed");
 }
 
 TEST(ExperimentRow, LivesWithAnOddConfiguration) {

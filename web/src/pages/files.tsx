@@ -198,7 +198,11 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
   }, []);
   useEffect(() => {
     checked.value = false;
-    if (text.value === "") return;
+    if (text.value === "") {
+      faults.value = []; // they are of a text that is gone
+      fault.value = "";
+      return;
+    }
     const mine = text.value;
     const due = setTimeout(() => {
       post("/api/v1/experiments", { config: mine, validateOnly: true }).then(
