@@ -73,6 +73,9 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
     return {aux_reason(run)};
   if (!could_hold(run) && !elastic) {
     placement_rules rules;
+    if (!fits_bare(run, rules) && run.need() <= total_)
+      return {{"too_large",
+               "it needs " + slots_text(run.need()) + ", and no whole agents of the pool make up as many"}};
     if (!fits_bare(run, rules))
       return {
         {"too_large", "it needs " + slots_text(run.need()) + ", and the pool has " + std::to_string(total_)}};

@@ -482,6 +482,11 @@ result<value> pool_replay::explain(const value& line) {
             {"agents", value::array()},
             {"wouldFree", value::array()},
             {"reservation", value()}};
+  // "... behind trial 2": the pool knows its number, the reader its name.
+  auto text = said["reason"]["text"].get<std::string>();
+  if (const auto number = text.rfind("trial "); said["reason"]["code"] == "behind" && number != text.npos)
+    if (const auto trial = parse_id<trial_id>(text.substr(number + 6)))
+      said["reason"]["text"] = text.substr(0, number) + name_of({trial, {1}});
   for (auto& x : said["wouldFree"])
     x["allocation"] = name_of(parse_allocation(x["allocation"].get<std::string>()));
   if (auto& reserved = said["reservation"]; reserved.is_object())

@@ -157,3 +157,4 @@ def test_what_a_job_by_hand_does_not_name_stays():
     out = [json.loads(x) for x in done.stdout.splitlines()]
     assert out[7]["explain"]["position"] == 1, "its priority stays"
     assert out[9]["explain"]["position"] == 2, "null takes it back"
+    assert out[9]["explain"]["reason"] == {"code": "behind", "text": "waits for 1 slot behind later"}

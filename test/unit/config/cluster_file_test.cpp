@@ -258,6 +258,12 @@ TEST(ClusterFile, RefusesWhatAPoolCannotBe) {
       .ok());
 }
 
+TEST(ClusterFile, HintsAtWhatATextHasToBeWhereQuotesDoNotHelp) {
+  const auto got = load("troupe: 1\npools:\n  a: {reserve_after: 10}\n");
+  ASSERT_EQ(got.faults.size(), 1u);
+  EXPECT_EQ(got.faults[0].hint, "write a duration as 30s, 5m");
+}
+
 TEST(ClusterFile, RefusesPoolsThatFallBackInACircle) {
   const auto said = faults(
     load("troupe: 1\npools:\n  a: {fallback: [b]}\n  b: {fallback: [c]}\n  c: {fallback: [a]}\n  d: {}\n"));

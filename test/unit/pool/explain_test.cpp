@@ -91,6 +91,14 @@ TEST(PoolExplain, GivesTheFirstReasonThatHolds) {
   EXPECT_EQ(explained_pool().up("a", 1).ask(1, 1).ask(2, 1).ask(3, 1).code(3), "behind");
 }
 
+TEST(PoolExplain, SaysThatWholeAgentsDoNotMakeUpAGang) {
+  explained_pool p(with([](auto& s) { s.gangs = gang_rule::whole; }));
+  const auto why = p.up("a", 4).up("b", 4).ask(1, 6).ask(2, 9).why(1)["reason"];
+  EXPECT_EQ(why["code"], "too_large");
+  EXPECT_EQ(why["text"], "it needs 6 slots, and no whole agents of the pool make up as many");
+  EXPECT_EQ(p.why(2)["reason"]["text"], "it needs 9 slots, and the pool has 8");
+}
+
 TEST(PoolExplain, TellsThatVictimsSave) {
   explained_pool p(with([](auto& s) { s.preemption = true; }));
   p.up("a", 2).ask(1, 2, 50).ask(2, 1, 10);
