@@ -242,6 +242,7 @@ assert json.loads((pathlib.Path(path) / "state.json").read_text()) == {{"steps":
 t = e.get_trials()[0]
 assert [m.steps_completed for m in t.iter_metrics("validation")] == [5, 10]
 assert len(list(t.iter_metrics("training"))) == 10
+assert t.summary_metrics["validation_metrics"]["loss"]["count"] == 2, t.summary_metrics
 assert t.get_checkpoints() if hasattr(t, "get_checkpoints") else t.list_checkpoints()
 assert any("saved 10" in line for line in t.iter_logs())
 """)
