@@ -169,15 +169,17 @@ pool::reason_text pool::aux_reason(const pool_run& run) const {
 
 /// 1 is next.
 std::size_t pool::position(const pool_run& run) const {
-  const auto& all = run.slots > 0 ? waiting_ : aux_waiting_;
-  if (run.guest)
-    return all.size() + 1;
-  if (policy_->ranked() || run.slots == 0)
-    return all.before(run) + 1;
-  std::size_t before = all.before_in_line(run);
-  for (const auto& [id, job] : jobs_) // of another job each run stands for all
-    if (&job != run.job && job.waits > 0 && policy_->before(*all.line_of(job)->begin()->run, run))
-      before += static_cast<std::size_t>(job.waits);
+  std::vector<const ranked_runs*> all{&aux_waiting_};
+  if (run.slots > 0)
+    all = queues();
+  const bool by_turns = run.slots > 0 && !policy_->ranked();
+  std::size_t before = 0;
+  for (const auto* runs : all)
+    before += run.guest ? runs->size() : by_turns ? runs->before_in_line(run) : runs->before(run);
+  if (by_turns && !run.guest)
+    for (const auto& [id, job] : jobs_)
+      if (&job != run.job && policy_->job_before(job, *run.job))
+        before += static_cast<std::size_t>(job.waits);
   return before + 1;
 }
 
@@ -427,7 +429,7 @@ value pool::details() {
   }
   std::size_t position = 0;
   std::map<std::pair<const pool_job*, run_shape>, std::string> told;
-  for (const auto* run : waiting_.list()) {
+  for (const auto* run : queued()) {
     auto& code = told[{run->job, run->shape()}];
     // Runs behind the first of a job and shape have its reason; only behind one that is next they wait for
     // it.
