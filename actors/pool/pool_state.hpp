@@ -48,7 +48,8 @@ struct shape_line {
   ranked_runs::entry first;
 };
 
-struct pool_job {   // What a grant reads stands together, as in a run.
+struct pool_job {
+  // What a grant reads stands together, as in a run.
   int held = 0;     ///< slots
   int stopping = 0; ///< of these, those of runs that were preempted
   int claimed = 0;  ///< slots that others give back for its runs
@@ -118,7 +119,7 @@ int slots_in(const std::vector<placement>& on);
 
 constexpr std::size_t served_bytes = 192; ///< of a run or a job, from its begin on: what a grant reads
 
-/// Asks memory for what is read soon. It lies in `bytes` from `at` on.
+/// Asks memory for what is read soon: `bytes` from `at` on.
 inline void fetch(const void* at, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += 64)
     __builtin_prefetch(static_cast<const char*>(at) + i);
