@@ -86,6 +86,8 @@ const agent_room* room_index::best(int slots) const {
   const agent_room* found = nullptr;
   double found_score = 0;
   for (auto it = buckets_.lower_bound({slots, 0, false}); it != buckets_.end(); ++it) {
+    if (found && order_ == fitting_order::best && it->first.free > found->free)
+      break; // from here on the fuller ones are behind
     const auto* agent = *it->second.begin();
     const double score = fitting_score(order_, 1, it->first.total, it->first.total - it->first.free, 0, 0);
     if (!found || score > found_score || (score == found_score && agent->name < found->name)) {

@@ -86,6 +86,7 @@ public:
   }
 
   bool before(const pool_run& a, const pool_run& b) const override { return by_rank()(&a, &b); }
+  bool job_before(const pool_job& a, const pool_job& b) const override { return a.rank < b.rank; }
   bool overrides(const pool_run& who, const pool_run& keeper) const override {
     return !fifo() && who.job->rank.priority < keeper.job->rank.priority;
   }
@@ -209,9 +210,11 @@ public:
 
   void changed(pool_job& job) override {
     if (!std::exchange(job.notes.changed, true))
-      changed_.push_back(job.terms.job);
+      changed_.push_back(&job);
   }
   void forget(pool_job& job) override {
+    if (std::exchange(job.notes.changed, false))
+      std::erase(changed_, &job);
     if (const auto turn = std::exchange(job.notes.turn, std::nullopt))
       turns_.erase(*turn);
     if (std::exchange(job.notes.place, std::nullopt)) {
@@ -220,19 +223,18 @@ public:
     }
   }
 
-  void begin(run_queue& queue, pool_jobs& jobs, int slots) override {
-    std::vector<pool_job*> changed;
-    for (const auto id : std::exchange(changed_, {}))
-      if (const auto job = jobs.find(id);
-          job != jobs.end() && std::exchange(job->second.notes.changed, false))
-        changed.push_back(&job->second);
+  void begin(run_queue& queue, pool_jobs&, int slots) override {
+    auto changed = std::exchange(changed_, {});
+    for (auto* job : changed)
+      job->notes.changed = false;
     if (fair())
       share(changed, slots);
     for (auto* job : changed)
       take_turn(*job);
     at_ = turns_.begin();
     served_ = nullptr;
-    shut_.clear();
+    ++pass_;
+    shut_ = 0;
     shapes_ = queue.size();
   }
 
@@ -244,20 +246,22 @@ public:
       if (behind != turns_.end() && at_ != behind && behind->first < at_->first)
         at_ = behind;
     }
-    for (; at_ != turns_.end() && shut_.size() < shapes_; ++at_) {
+    for (; at_ != turns_.end() && shut_ < shapes_; ++at_) {
       const ranked_runs::entry* first = nullptr;
       for (const auto& runs : at_->second->queue)
-        if ((!first || runs.first < *first) && !shut_.contains(runs.shape))
+        if (runs.of->shut != pass_ && (!first || runs.first < *first))
           first = &runs.first;
-      if (first)
+      if (first) {
+        fetch_ahead();
         return {first->run, false};
+      }
     }
     return {};
   }
 
   void ended(const pool_turn& turn, turn_end how) override {
     if (how != turn_end::placed) {
-      shut_.insert(turn.run->shape()); // a claim made a shape of its own
+      shut_ += std::exchange(turn.run->queue->shut, pass_) != pass_; // a claim made a shape of its own
       if (how == turn_end::claimed)
         ++shapes_;
     }
@@ -265,10 +269,9 @@ public:
   }
 
   bool before(const pool_run& a, const pool_run& b) const override {
-    if (a.job == b.job)
-      return a.rank < b.rank;
-    return key_of(*a.job) < key_of(*b.job);
+    return a.job == b.job ? a.rank < b.rank : job_before(*a.job, *b.job);
   }
+  bool job_before(const pool_job& a, const pool_job& b) const override { return key_of(a) < key_of(b); }
   bool overrides(const pool_run&, const pool_run&) const override { return false; }
   std::unique_ptr<victim_source> victims(const pool_run& who, const ranked_runs& running, pool_jobs& jobs,
                                          time_point now) const override {
@@ -281,6 +284,24 @@ public:
 
 private:
   bool fair() const { return settings_.scheduler == scheduler_kind::fair; }
+  /// Each turn is another job's, of which nothing is in a cache. What the next turns will read is asked for
+  /// while this one is served: of the job after the next two itself, of the one before it its lines, of the
+  /// next its runs.
+  void fetch_ahead() const {
+    auto next = at_;
+    for (int ahead = 1; ahead <= 3 && ++next != turns_.end(); ++ahead) {
+      const auto& job = *next->second;
+      if (ahead == 3)
+        fetch(&job, served_bytes);
+      else if (ahead == 2)
+        fetch(job.queue.data(), job.queue.size() * sizeof(shape_line));
+      else
+        for (const auto& runs : job.queue) {
+          fetch(runs.first.run, 64);
+          fetch(runs.runs, sizeof *runs.runs);
+        }
+    }
+  }
   turn_key key_of(const pool_job& job) const {
     return {tier_of(job), ratio(job, job.effective(), fair()), job.terms.submitted, &job};
   }
@@ -370,14 +391,14 @@ private:
   pool_settings settings_;
   job_turns turns_; ///< jobs with runs that compete, as of begin() or their last turn
   job_turns::iterator at_;
-  std::vector<experiment_id> changed_; ///< jobs that may stand elsewhere since
-  std::vector<pool_job*> by_age_;      ///< all, the older first; of a fair pool
-  std::vector<share_demand> demands_;  ///< what each job of `by_age_` demands, in the same order
-  share_split split_;                  ///< how `slots_` are shared between these demands
+  std::vector<pool_job*> changed_;    ///< those that may stand elsewhere since
+  std::vector<pool_job*> by_age_;     ///< all, the older first; of a fair pool
+  std::vector<share_demand> demands_; ///< what each job of `by_age_` demands, in the same order
+  share_split split_;                 ///< how `slots_` are shared between these demands
   int slots_ = -1;
-  bool moved_ = false;       ///< places in `by_age_` are others
-  std::set<run_shape> shut_; ///< shapes of which no run fits in this pass
-  std::size_t shapes_ = 0;
+  bool moved_ = false;                ///< places in `by_age_` are others
+  std::uint64_t pass_ = 0;            ///< how many began
+  std::size_t shut_ = 0, shapes_ = 0; ///< in this pass
   pool_job* served_ = nullptr;
 };
 

@@ -50,6 +50,7 @@ public:
   virtual void ended(const pool_turn& turn, turn_end how) = 0;
   /// Whose turn comes first, as things are.
   virtual bool before(const pool_run& a, const pool_run& b) const = 0;
+  virtual bool job_before(const pool_job& a, const pool_job& b) const = 0; ///< the same, for all their runs
   /// Whether `who` may take slots that are kept for `keeper`.
   virtual bool overrides(const pool_run& who, const pool_run& keeper) const = 0;
   /// Who gives slots back for `who`; null: nobody. `running`: all that may be preempted, by rank.

@@ -39,7 +39,7 @@ std::optional<time_point> pool::deadline() const {
     return std::nullopt;
   auto next = ripe_;
   if (!reserved_for_ && !young_.empty())
-    next = next ? std::min(*next, young_.begin()->first) : young_.begin()->first;
+    next = std::min(next.value_or(time_point::max()), young_.front().since + settings_.reserve_after);
   if (!patient_.empty())
     next = next ? std::min(*next, patient_.begin()->first) : patient_.begin()->first;
   return next;
@@ -205,7 +205,6 @@ void pool::on(actions& out, const slots_requested& ev) {
     aux_waiting_.insert(run);
     return;
   }
-  waiting_.insert(run);
   ++run.job->waits;
   run.job->wanted += run.slots;
   if (policy_->passes())
@@ -255,12 +254,13 @@ void pool::stop_waiting(pool_run& run) {
   leave_queue(run);
   run.job->wanted -= run.slots;
   --run.job->waits;
-  waiting_.erase(run);
-  if (const auto young = std::exchange(run.young, std::nullopt))
-    young_.erase(*young);
+  if (run.young.is_linked())
+    run.young.unlink();
   run.aged = run.passed = false;
-  waited_before_.erase(run.id);
-  run.came_from = {};
+  if (!waited_before_.empty())
+    waited_before_.erase(run.id);
+  if (run.came_from.of != run_bar::none)
+    run.came_from = {};
 }
 
 void pool::on(actions& out, const slots_released& ev) {
@@ -317,6 +317,8 @@ void pool::on(actions&, const holders_heard&) {
   if (phase_ == phase::recovering)
     note_waited_before();
   phase_ = phase::placing;
+  if (std::exchange(unsorted_, false))
+    young_.sort(waits_longer);
 }
 
 void pool::on(actions&, const job_changed& ev) {
@@ -340,8 +342,9 @@ void pool::on(actions& out, const pool_configured& ev) {
   const bool elsewhere = settings->fallback != settings_.fallback;
   settings_ = *settings;
   patient_.clear();
-  for (const auto* runs : {&waiting_, &aux_waiting_})
-    for (auto* run : runs->list()) {
+  const auto queue = queued();
+  for (const auto& runs : {queue, aux_waiting_.list()})
+    for (auto* run : runs) {
       if (run->fell_back && elsewhere && settings_.fallback.empty())
         out.push_back(fall_back{run->id, {}});
       run->fell_back = run->fell_back && !elsewhere;
@@ -349,6 +352,8 @@ void pool::on(actions& out, const pool_configured& ev) {
         patient_.insert({run->since + settings_.fallback_after, run->id});
     }
   policy_ = make_policy(settings_);
+  for (auto& [shape, runs] : queue_)
+    runs.shut = 0;
   for (auto& [name, agent] : agents_) // their order of fitting may be another
     for (auto* group : agent.groups) {
       group->now.erase(agent.now);
@@ -363,12 +368,13 @@ void pool::on(actions& out, const pool_configured& ev) {
   }
   young_.clear();
   aged_ = {};
-  for (auto* run : waiting_.list()) {
+  for (auto* run : queue) {
     run->aged = false;
-    run->young.reset();
     if (policy_->passes())
-      grows_old(*run);
+      young_.push_back(*run);
   }
+  young_.sort(waits_longer);
+  index_holders();
   for (auto& [id, job] : jobs_) {
     job.notes = {};
     policy_->changed(job);
@@ -580,11 +586,11 @@ void pool::grant(actions& out, pool_run& run, std::vector<placement> on, bool ba
   run.entered = ++clock_;
   if (policy_->ranked()) {
     const run_rank rank{run.job->rank, run.rank};
-    while (!grants_.empty() && grants_.rbegin()->second < rank)
-      grants_.erase(std::prev(grants_.end()));
-    grants_.emplace_hint(grants_.end(), run.entered, rank);
+    while (!grants_.empty() && grants_.back().second < rank)
+      grants_.pop_back();
+    grants_.emplace_back(run.entered, rank);
     if (grants_.size() > 100'000)
-      grants_.erase(grants_.begin());
+      grants_.pop_front();
   }
   out.push_back(grant_slots{run.id, on, backfill});
   hold(run, std::move(on), now);
@@ -748,8 +754,8 @@ void pool::offer_rest(actions& out) {
 
 std::vector<pool::waiting_entry> pool::waiting() const {
   std::vector<waiting_entry> out;
-  for (const auto* runs : {&waiting_, &aux_waiting_})
-    for (const auto* run : runs->list())
+  for (const auto& runs : {queued(), aux_waiting_.list()})
+    for (const auto* run : runs)
       out.push_back({run->id, run->slots});
   return out;
 }

@@ -8,6 +8,7 @@
 #include "actors/provider/provisioner_events.hpp"
 
 #include <array>
+#include <deque>
 #include <span>
 #include <unordered_map>
 
@@ -120,9 +121,14 @@ private:
   void compete(pool_run& run);
   void step_aside(pool_run& run, limit_key bar);
   void leave_queue(pool_run& run);
+  std::vector<const ranked_runs*> queues() const;
+  std::vector<pool_run*> queued() const; ///< all that wait for slots, in the order of ranks
   void hold(pool_run& run, std::vector<placement> on, time_point since);
   void let_go(pool_run& run, const std::string& agent);
   void count_held(pool_run& run, int slots);
+  void count_used(const pool_run& run, int slots);
+  void index_holders();
+  bool may_be_preempted(const pool_run& run) const;
   agent_view* view_of(placement_rules rules);
   void use_views(pool_run& run, bool use);
 
@@ -131,6 +137,7 @@ private:
   std::array<limit_key, 4> limits_of(const pool_run& run) const;
   std::vector<limit_key> full_limits(const pool_run& run) const;
   limit_key full_limit(const pool_run& run) const;
+  bool capped() const;
   bool unlimited(const pool_run& run) const;
   bool exceeds(const pool_run& run, const limit_key& key) const;
   bool is_behind(const pool_run& run) const;
@@ -208,6 +215,7 @@ private:
   // Reservations (pool_reservation.cpp).
   void age(time_point now);
   void grows_old(pool_run& run);
+  static bool waits_longer(const pool_run& a, const pool_run& b);
   void index_aged(pool_run& run);
   void reserve(actions& out, time_point now);
   bool was_passed(const pool_run& run) const;
@@ -229,7 +237,7 @@ private:
   std::size_t position(const pool_run& run) const;
   value agents_for(const pool_run& run) const;
   value would_free(const pool_run& run, time_point now);
-  bool may_be_preempted(const pool_run& run) const;
+  bool is_preemptible(const pool_run& run) const;
 
   pool_settings settings_;
   std::unique_ptr<pool_policy> policy_;
@@ -245,26 +253,26 @@ private:
   int kept_free_ = 0;       ///< slots that are kept for somebody and held by nobody
   std::uint64_t clock_ = 0; ///< counts requests and grants
   std::uint64_t arrivals_ = 0;
-  std::map<limit_key, int> used_;        ///< slots by user, workspace and pool
-  run_queue queue_;                      ///< runs that compete
-  bool passing_ = false;                 ///< empty shapes stay until the pass is over
-  bool taken_ = false;                   ///< somebody lost slots that were kept, in this pass
-  time_point now_;                       ///< of the event in hand
+  std::map<limit_key, int> used_; ///< slots by user, workspace and pool, where any of these has a limit
+  run_queue queue_;               ///< runs that compete
+  bool passing_ = false;          ///< empty shapes stay until the pass is over
+  bool taken_ = false;            ///< somebody lost slots that were kept, in this pass
+  time_point now_;                ///< of the event in hand
   std::map<limit_key, run_queue> aside_; ///< runs that wait for a limit, or that no agents could hold
   std::set<limit_key> eased_;            ///< limits that have more room than before
   std::set<limit_key> strained_;         ///< limits that may be exceeded
-  ranked_runs waiting_;                  ///< all that wait for slots
   ranked_runs aux_waiting_;              ///< all that wait for an aux unit
-  ranked_runs running_;                  ///< all that may be preempted
+  ranked_runs running_;                  ///< all that may be preempted, where the pool preempts
   std::set<allocation_id> keepers_;      ///< runs that slots are kept for
   std::set<allocation_id> stopping_;     ///< runs that were preempted
   allocation_id reserved_for_;
-  due_runs young_;   ///< runs that wait, not yet for reserve_after
-  ranked_runs aged_; ///< runs that have, and compete; in a pool of turns those that were passed
+  young_runs young_;      ///< runs that wait, not yet for reserve_after
+  bool unsorted_ = false; ///< the young, while they are heard after a restart
+  ranked_runs aged_;      ///< runs that have, and compete; in a pool of turns those that were passed
   std::set<allocation_id> waited_before_; ///< runs that waited for reserve_after when the pool was made again
-  std::map<std::uint64_t, run_rank> grants_; ///< by time, the ranks that no later grant exceeds
-  std::optional<time_point> ripe_;           ///< when somebody will have run long enough
-  std::set<allocation_id> elastic_;          ///< runs that hold fewer slots than they would take
+  std::deque<std::pair<std::uint64_t, run_rank>> grants_; ///< by time, the ranks that no later grant exceeds
+  std::optional<time_point> ripe_;                        ///< when somebody will have run long enough
+  std::set<allocation_id> elastic_;                       ///< runs that hold fewer slots than they would take
   std::set<std::pair<time_point, allocation_id>> patient_; ///< runs that wait, not yet for fallback_after
   ranked_runs guests_;                                     ///< all that wait in another pool as well
   std::set<allocation_id> new_guests_;                     ///< of these, those that were not answered yet

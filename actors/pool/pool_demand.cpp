@@ -12,7 +12,9 @@ pool_demand pool::demand() const {
   pool_demand out;
   std::map<std::pair<std::uint64_t, int>, int> counts; ///< by job and slots
   std::map<run_shape, bool> fits;
-  for (const auto* runs : {&waiting_, &aux_waiting_})
+  auto lists = queues();
+  lists.push_back(&aux_waiting_);
+  for (const auto* runs : lists)
     for (const auto* run : runs->list()) {
       const auto limits = limits_of(*run);
       if (std::any_of(limits.begin(), limits.end(),

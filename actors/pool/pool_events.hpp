@@ -52,11 +52,11 @@ struct placement_rules {
 struct job_terms {
   experiment_id job;
   time_point submitted; ///< orders jobs; where two are equal, `label` does, then the id
+  double weight = 1;    ///< of its share, in a fair pool
+  int priority = 0;     ///< 1..99, smaller is more urgent; 0: the pool's default
+  int max_slots = -1;   ///< that it may hold at once; below 0: any number
   std::string label;
   std::string user, workspace;
-  int priority = 0;   ///< 1..99, smaller is more urgent; 0: the pool's default
-  double weight = 1;  ///< of its share, in a fair pool
-  int max_slots = -1; ///< that it may hold at once; below 0: any number
   MSGPACK_DEFINE_ARRAY(job, submitted, label, user, workspace, priority, weight, max_slots)
 };
 /// What a run says of itself, whether it waits for slots or holds some.

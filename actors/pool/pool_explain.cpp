@@ -184,15 +184,17 @@ pool::reason_text pool::aux_reason(const pool_run& run) const {
 
 /// 1 is next.
 std::size_t pool::position(const pool_run& run) const {
-  const auto& all = run.slots > 0 ? waiting_ : aux_waiting_;
-  if (run.guest)
-    return all.size() + 1;
-  if (policy_->ranked() || run.slots == 0)
-    return all.before(run) + 1;
-  std::size_t before = all.before_in_line(run);
-  for (const auto& [id, job] : jobs_) // of another job each run stands for all
-    if (&job != run.job && job.waits > 0 && policy_->before(*all.line_of(job)->begin()->run, run))
-      before += static_cast<std::size_t>(job.waits);
+  std::vector<const ranked_runs*> all{&aux_waiting_};
+  if (run.slots > 0)
+    all = queues();
+  const bool by_turns = run.slots > 0 && !policy_->ranked();
+  std::size_t before = 0;
+  for (const auto* runs : all)
+    before += run.guest ? runs->size() : by_turns ? runs->before_in_line(run) : runs->before(run);
+  if (by_turns && !run.guest)
+    for (const auto& [id, job] : jobs_)
+      if (&job != run.job && policy_->job_before(job, *run.job))
+        before += static_cast<std::size_t>(job.waits);
   return before + 1;
 }
 
@@ -245,7 +247,7 @@ value pool::agents_for(const pool_run& run) const {
   return list;
 }
 
-bool pool::may_be_preempted(const pool_run& run) const {
+bool pool::is_preemptible(const pool_run& run) const {
   return settings_.preempts() && run.terms.preemptible;
 }
 
@@ -278,12 +280,12 @@ value pool::would_free(const pool_run& run, time_point now) {
       const bool known = holder.since != time_point{};
       const int from = priority_of(*holder.job) - 1; // the least urgent one that preempts it
       const bool by_priority = !preempted && settings_.scheduler == scheduler_kind::priority &&
-                               may_be_preempted(holder) && from >= 1 && from < priority_of(*run.job);
+                               is_preemptible(holder) && from >= 1 && from < priority_of(*run.job);
       list.push_back({{"allocation", to_string(id)},
                       {"agents", std::move(agents)},
                       {"slots", holder.held()},
                       {"how", preempted ? "preempted" : "ends"},
-                      {"costSeconds", (preempted || may_be_preempted(holder)) && known
+                      {"costSeconds", (preempted || is_preemptible(holder)) && known
                                         ? holder.held() * seconds_between(holder.since, now)
                                         : 0},
                       {"fromPriority", by_priority ? value(from) : value()},
@@ -400,7 +402,7 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
       continue;
     if (known->seconds >= 0)
       one["expectedSeconds"] = known->seconds;
-    if ((one["how"] == "preempted" || may_be_preempted(holder->second)) && known->saved != time_point{})
+    if ((one["how"] == "preempted" || is_preemptible(holder->second)) && known->saved != time_point{})
       one["costSeconds"] = holder->second.held() * seconds_between(known->saved, now);
   }
   const auto all = reasons(run);
@@ -439,7 +441,7 @@ std::vector<const pool_job*> pool::jobs_in_turn() const {
 value pool::details() {
   refresh_turns();
   value jobs = value::array(), queue = value::array(), quotas = value::array();
-  const auto all_waiting = waiting_.list();
+  const auto all_waiting = queued();
   std::map<const pool_job*, int> waiting; // slots, also of those whom no agent could hold
   for (const auto* run : all_waiting)
     waiting[run->job] += run->slots;

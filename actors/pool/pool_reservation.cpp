@@ -69,12 +69,11 @@ offer take(int slots, const std::vector<std::pair<const pool_agent*, int>>& free
 } // namespace
 
 void pool::age(time_point now) {
-  while (!young_.empty() && young_.begin()->first <= now) {
-    auto& run = runs_.at(young_.begin()->second);
+  while (!young_.empty() && young_.front().since + settings_.reserve_after <= now) {
+    auto& run = young_.front();
+    young_.pop_front();
     run.aged = true;
-    run.young.reset();
     index_aged(run);
-    young_.erase(young_.begin());
   }
 }
 
@@ -84,13 +83,22 @@ void pool::index_aged(pool_run& run) {
 }
 
 void pool::grows_old(pool_run& run) {
-  run.young = young_.emplace_hint(young_.end(), run.since + settings_.reserve_after, run.id);
+  auto at = young_.end();
+  if (phase_ == phase::recovering) // they come in any order
+    unsorted_ = unsorted_ || (!young_.empty() && waits_longer(run, young_.back()));
+  else // mostly the newest
+    while (at != young_.begin() && waits_longer(run, *std::prev(at)))
+      --at;
+  young_.insert(at, run);
 }
+
+bool pool::waits_longer(const pool_run& a, const pool_run& b) { return a.since < b.since; }
 
 bool pool::was_passed(const pool_run& run) const {
   if (run.passed || !policy_->ranked())
     return run.passed;
-  const auto later = grants_.upper_bound(run.entered);
+  const auto later = std::upper_bound(grants_.begin(), grants_.end(), run.entered,
+                                      [](auto entered, const auto& grant) { return entered < grant.first; });
   return later != grants_.end() && run_rank{run.job->rank, run.rank} < later->second;
 }
 
@@ -100,7 +108,7 @@ bool pool::was_passed(const pool_run& run) const {
 void pool::note_waited_before() {
   if (!policy_->passes() || settings_.preempts())
     return;
-  for (auto* run : waiting_.list())
+  for (auto* run : queued())
     if (run->since + settings_.reserve_after <= now_) {
       run->passed = true;
       waited_before_.insert(run->id);
@@ -116,7 +124,7 @@ void pool::reserve(actions& out, time_point now) {
   ranked_runs::walk aged(aged_);
   while (auto* run = aged.next()) {
     if (policy_->ranked() && waited_before_.empty() &&
-        (grants_.empty() || grants_.begin()->second < run_rank{run->job->rank, run->rank}))
+        (grants_.empty() || grants_.front().second < run_rank{run->job->rank, run->rank}))
       break; // nobody behind it was ever served
     if (!run->kept.empty() || !was_passed(*run) || full_limit(*run).of != run_bar::none)
       continue;

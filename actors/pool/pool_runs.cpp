@@ -29,6 +29,7 @@ pool_run& pool::enter(allocation_id id, run_terms terms, int slots, int least) {
   take_terms(job, terms.job);
   job.rank = rank_of(job);
   run.terms = std::move(terms);
+  run.single_node = run.terms.rules.single_node;
   use_views(run, true);
   return run;
 }
@@ -56,10 +57,10 @@ void pool::rerank(pool_job& job) {
   const auto rank = rank_of(job);
   if (rank == job.rank)
     return;
-  for (auto* runs : {&waiting_, &aux_waiting_, &guests_, &aged_, &running_})
+  for (auto* runs : {&aux_waiting_, &guests_, &aged_, &running_})
     runs->move(job, rank);
-  for (const auto& runs : job.queue)
-    queue_.at(runs.shape).move(job, rank);
+  for (const auto& line : job.queue)
+    line.of->move(job, rank);
   for (auto& [key, shapes] : aside_)
     if (key.of != run_bar::job || key.job == job.terms.job)
       for (auto& [shape, runs] : shapes)
@@ -85,15 +86,25 @@ void pool::forget(pool_run& run) {
 
 // ---- the queue
 
+namespace {
+
+std::vector<shape_line>::iterator line_in(std::vector<shape_line>& lines, const pool_run& run) {
+  return std::find_if(lines.begin(), lines.end(), [&](const auto& x) { return x.of == run.queue; });
+}
+
+} // namespace
+
 void pool::compete(pool_run& run) {
   run.bar = {};
-  const auto shape = run.shape();
-  const auto& line = queue_[shape].insert(run);
-  auto& runs = run.job->queue;
-  auto at = std::find_if(runs.begin(), runs.end(), [&](const auto& x) { return x.shape == shape; });
-  if (at == runs.end())
-    at = runs.insert(at, {shape, {}});
-  at->first = *line.begin();
+  run.queue = &queue_[run.shape()];
+  auto& lines = run.job->queue;
+  if (const auto at = line_in(lines, run); at != lines.end()) {
+    ranked_runs::insert(*at->runs, run);
+    at->first = *at->runs->begin();
+  } else {
+    auto& runs = run.queue->insert(run);
+    lines.push_back({run.queue, &runs, *runs.begin()});
+  }
   policy_->changed(*run.job);
   index_aged(run);
 }
@@ -111,23 +122,27 @@ void pool::step_aside(pool_run& run, limit_key bar) {
 void pool::leave_queue(pool_run& run) {
   if (run.slots == 0 || run.guest)
     return;
-  const auto shape = run.shape();
   policy_->changed(*run.job);
-  if (run.bar.of == run_bar::none) {
-    const auto runs = queue_.find(shape);
-    TROUPE_ASSERT(runs != queue_.end() && runs->second.erase(run));
-    auto& of_job = run.job->queue;
-    const auto at =
-      std::find_if(of_job.begin(), of_job.end(), [&](const auto& x) { return x.shape == shape; });
-    if (const auto* line = runs->second.line_of(*run.job))
-      at->first = *line->begin();
-    else
-      of_job.erase(at);
-    if (!passing_ && runs->second.empty())
-      queue_.erase(runs);
-    aged_.erase(run);
+  if (run.queue) {
+    auto& lines = run.job->queue;
+    const auto at = line_in(lines, run);
+    TROUPE_ASSERT(at != lines.end());
+    const bool last = at->runs->size() == 1;
+    TROUPE_ASSERT(run.queue->erase(*at->runs, run));
+    if (last) {
+      lines.erase(at);
+    } else {
+      at->first = *at->runs->begin();
+      fetch(at->first.run, served_bytes); // often the next one that is served
+    }
+    if (!passing_ && run.queue->empty())
+      queue_.erase(run.shape());
+    run.queue = nullptr;
+    if (run.aged)
+      aged_.erase(run);
     return;
   }
+  const auto shape = run.shape();
   const auto aside = aside_.find(run.bar);
   TROUPE_ASSERT(aside != aside_.end());
   const auto runs = aside->second.find(shape);
@@ -141,21 +156,66 @@ void pool::leave_queue(pool_run& run) {
   run.bar = {};
 }
 
+/// All indexes of those that wait for slots, without guests.
+std::vector<const ranked_runs*> pool::queues() const {
+  std::vector<const ranked_runs*> all;
+  const auto add = [&](const run_queue& queue) {
+    for (const auto& [shape, runs] : queue)
+      all.push_back(&runs);
+  };
+  add(queue_);
+  for (const auto& [key, queue] : aside_)
+    add(queue);
+  return all;
+}
+
+std::vector<pool_run*> pool::queued() const {
+  std::vector<pool_run*> all;
+  for (const auto* runs : queues())
+    for (auto* run : runs->list())
+      all.push_back(run);
+  std::sort(all.begin(), all.end(), by_rank());
+  return all;
+}
+
 // ---- slots held
 
 void pool::count_held(pool_run& run, int slots) {
   run.job->held += slots;
   policy_->changed(*run.job);
-  for (const auto& key : limits_of(run)) {
-    if (key.of != run_bar::job && key.of != run_bar::none) {
-      auto& used = used_[key];
-      used += slots;
-      if (used == 0)
+  if (capped())
+    count_used(run, slots);
+  if (slots < 0 && !aside_.empty())
+    for (const auto& key : limits_of(run))
+      if (aside_.contains(key))
+        eased_.insert(key);
+}
+
+void pool::count_used(const pool_run& run, int slots) {
+  for (const auto& key : limits_of(run))
+    if (key.of != run_bar::job)
+      if (auto& used = used_[key]; (used += slots) == 0)
         used_.erase(key);
-    }
-    if (slots < 0 && aside_.contains(key))
-      eased_.insert(key);
+}
+
+/// Whether anything but jobs has a limit.
+bool pool::capped() const { return settings_.max_slots >= 0 || !settings_.quotas.empty(); }
+
+/// What is kept only where the settings need it.
+void pool::index_holders() {
+  used_.clear();
+  running_ = {};
+  for (auto& [id, run] : runs_) {
+    if (capped())
+      count_used(run, run.held());
+    if (may_be_preempted(run) && !run.on.empty())
+      running_.insert(run);
   }
+}
+
+bool pool::may_be_preempted(const pool_run& run) const {
+  return settings_.preempts() && run.state == pool_run::phase::holding && run.terms.preemptible &&
+         run.granted && run.slots > 0;
 }
 
 /// The slots are its own from now on; they are free, or kept for it.
@@ -183,15 +243,23 @@ void pool::hold(pool_run& run, std::vector<placement> on, time_point since) {
       ++agent.aux_used;
   }
   count_held(run, run.held());
-  if (run.terms.preemptible && run.granted && run.slots > 0) {
+  if (may_be_preempted(run))
     running_.insert(run);
-  }
   if (run.least > 0 && run.least < run.slots)
     elastic_.insert(run.id);
 }
 
 /// Of the slots it holds those on `agent`, or all.
 void pool::let_go(pool_run& run, const std::string& name) {
+  if (run.on.size() > 1) { // the agents of a gang lie apart: all are asked for before the first is waited for
+    std::vector<const pool_agent*> agents;
+    for (const auto& part : run.on) {
+      agents.push_back(known_agent(part.agent));
+      fetch(&agents.back()->now, sizeof(pool_agent));
+    }
+    for (const auto* agent : agents)
+      fetch(agent->slots.data(), agent->slots.size() * sizeof(pool_agent::slot));
+  }
   int count = 0;
   for (const auto& part : run.on) {
     if (!name.empty() && name != part.agent)
@@ -214,9 +282,8 @@ void pool::let_go(pool_run& run, const std::string& name) {
   count_held(run, -count);
   if (run.state == pool_run::phase::stopping)
     run.job->stopping -= count;
-  if (run.on.empty()) {
+  if (run.on.empty() && settings_.preempts())
     running_.erase(run);
-  }
 }
 
 // ---- limits
@@ -275,9 +342,7 @@ limit_key pool::full_limit(const pool_run& run) const {
   return {};
 }
 
-bool pool::unlimited(const pool_run& run) const {
-  return run.job->terms.max_slots < 0 && settings_.max_slots < 0 && settings_.quotas.empty();
-}
+bool pool::unlimited(const pool_run& run) const { return run.job->terms.max_slots < 0 && !capped(); }
 
 bool pool::exceeds(const pool_run& run, const limit_key& key) const {
   auto left = room(key);

@@ -151,7 +151,7 @@ std::vector<placement> pool::fit(const pool_run& run, int slots) const {
       continue;
     std::vector<share_of_agent> best;
     for (const auto& [label, group] : view->groups)
-      if (auto parts = group.now.fit(slots, run.terms.rules.single_node, settings_.gangs);
+      if (auto parts = group.now.fit(slots, run.single_node, settings_.gangs);
           !parts.empty() && (best.empty() || parts.size() < best.size()))
         best = std::move(parts);
     if (!best.empty())
@@ -163,20 +163,21 @@ std::vector<placement> pool::fit(const pool_run& run, int slots) const {
 /// Whether the agents that are there could hold it if nobody else held any slot.
 bool pool::could_hold(const pool_run& run) const {
   for (const auto& [label, group] : run.view->groups)
-    if (!group.empty.fit(run.need(), run.terms.rules.single_node, settings_.gangs).empty())
+    if (!group.empty.fit(run.need(), run.single_node, settings_.gangs).empty())
       return true;
   return false;
 }
 
 std::vector<placement> pool::placed(const std::vector<share_of_agent>& parts) const {
   std::vector<placement> on;
+  on.reserve(parts.size());
   for (const auto& part : parts) {
     const auto& agent = *known_agent(part.agent->name);
-    placement here{part.agent->name, {}};
+    auto& here = on.emplace_back(placement{part.agent->name, {}});
+    here.slots.reserve(static_cast<std::size_t>(part.slots));
     for (std::size_t i = 0; i < agent.slots.size() && static_cast<int>(here.slots.size()) < part.slots; ++i)
       if (agent.slots[i].bars == 0)
         here.slots.push_back(static_cast<int>(i));
-    on.push_back(std::move(here));
   }
   return on;
 }
@@ -187,7 +188,7 @@ std::vector<placement> pool::fit_range(const pool_run& run) const {
     return fit(run, run.slots);
   int most = 0;
   for (const auto& [label, group] : run.view->groups)
-    most = std::max(most, run.terms.rules.single_node ? group.now.most() : group.now.free());
+    most = std::max(most, run.single_node ? group.now.most() : group.now.free());
   for (int slots = std::min({run.slots, most, most_within_limits(run)}); slots >= run.need(); --slots)
     if (auto on = fit(run, slots); !on.empty())
       return on;

@@ -4,6 +4,8 @@
 #include "actors/pool/pool_settings.hpp"
 #include "actors/pool/ranked_runs.hpp"
 
+#include <boost/intrusive/list.hpp>
+
 namespace troupe {
 
 /// Runs of one shape fit in the same places: where one does not, none behind it does.
@@ -15,8 +17,10 @@ struct run_shape {
   friend auto operator<=>(const run_shape&, const run_shape&) = default;
 };
 
-using run_queue = std::map<run_shape, ranked_runs>;
-using due_runs = std::set<std::pair<time_point, allocation_id>>;
+struct shape_queue : ranked_runs {
+  std::uint64_t shut = 0; ///< the latest pass of a pool of turns in which none of them fits
+};
+using run_queue = std::map<run_shape, shape_queue>;
 
 struct pool_job;
 /// The order of jobs in a pool of turns: smaller is served first.
@@ -39,11 +43,13 @@ struct job_notes {
 
 /// The runs of a job that compete for slots, of one shape.
 struct shape_line {
-  run_shape shape;
+  shape_queue* of = nullptr;
+  ranked_runs::line* runs = nullptr; ///< of these, those of the job
   ranked_runs::entry first;
 };
 
 struct pool_job {
+  // What a grant reads stands together, as in a run.
   int held = 0;     ///< slots
   int stopping = 0; ///< of these, those of runs that were preempted
   int claimed = 0;  ///< slots that others give back for its runs
@@ -51,10 +57,10 @@ struct pool_job {
   int share = 0;    ///< of a fair pool, as of the last pass
   int waits = 0;    ///< runs of it that wait for slots
   int runs = 0;
-  bool told = false; ///< terms are those of job_changed: what its runs say no longer counts
-  job_rank rank;     ///< of all its runs
-  job_notes notes;
+  bool told = false;             ///< terms are those of job_changed: what its runs say no longer counts
+  job_rank rank;                 ///< of all its runs
   std::vector<shape_line> queue; ///< of all its runs that compete
+  job_notes notes;
   job_terms terms;
   int effective() const { return held - stopping + claimed; }
 };
@@ -71,31 +77,37 @@ struct limit_key {
 };
 
 struct agent_view;
+using young_hook =
+  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+
 struct pool_run {
   enum class phase { waiting, holding, stopping };
 
+  // A grant reads little of a run, and a queue is larger than any cache: what it reads stands together.
   pool_job* job = nullptr;
-  start_rank rank;
-  allocation_id id;
-  run_terms terms;
+  young_hook young; ///< among those that wait, not yet for reserve_after
   int slots = 1, least = 0;
   phase state = phase::waiting;
-  time_point since;          ///< it waits or holds; the epoch: long ago
-  std::uint64_t entered = 0; ///< counts requests and grants
+  bool single_node = false;  ///< as its rules say
   bool granted = false;      ///< by this pool or an earlier one, not only seen in an inventory
   bool passed = false;       ///< by one behind it, in a pool of turns, or perhaps before a restart
+  bool aged = false;         ///< it has waited for reserve_after
+  bool guest = false;        ///< it waits in another pool as well, and takes here what is left over
+  bool fell_back = false;    ///< it was told of the pools that it may fall back to
   int offered = 0;           ///< slots that it was told of last
+  time_point since;          ///< it waits or holds; the epoch: long ago
+  std::uint64_t entered = 0; ///< counts requests and grants
+  agent_view* view = nullptr;
+  agent_view* preferred = nullptr;
+  shape_queue* queue = nullptr; ///< where it competes; null: it does not
   std::vector<placement> on;
   std::vector<placement> kept;        ///< slots that nobody behind it gets
   std::optional<time_point> reserved; ///< since when `kept` is a reservation; none: others give it back
-  agent_view* view = nullptr;
-  agent_view* preferred = nullptr;
-  limit_key bar;                           ///< why it does not compete
-  limit_key came_from;                     ///< the limit that it waited for until this pass
-  std::optional<due_runs::iterator> young; ///< where it waits to be so old
-  bool aged = false;                       ///< it has waited for reserve_after
-  bool guest = false;     ///< it waits in another pool as well, and takes here what is left over
-  bool fell_back = false; ///< it was told of the pools that it may fall back to
+  allocation_id id;
+  limit_key bar;       ///< why it does not compete
+  limit_key came_from; ///< the limit that it waited for until this pass
+  start_rank rank;
+  run_terms terms;
 
   int need() const { return least > 0 && least < slots ? least : slots; }
   int held() const;
@@ -104,6 +116,19 @@ struct pool_run {
 };
 
 int slots_in(const std::vector<placement>& on);
+
+constexpr std::size_t served_bytes = 192; ///< of a run or a job, from its begin on: what a grant reads
+
+/// Asks memory for what is read soon: `bytes` from `at` on.
+inline void fetch(const void* at, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += 64)
+    __builtin_prefetch(static_cast<const char*>(at) + i);
+}
+
+/// The longest waiting first. A run leaves without a look at others.
+using young_runs =
+  boost::intrusive::list<pool_run, boost::intrusive::member_hook<pool_run, young_hook, &pool_run::young>,
+                         boost::intrusive::constant_time_size<false>>;
 
 /// The agents that a set of rules allows, in groups of which a gang takes one: by the label that all its
 /// agents must share, else one group.

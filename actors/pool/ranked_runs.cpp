@@ -17,25 +17,29 @@ bool operator<(const ranked_runs::entry& a, const ranked_runs::entry& b) {
   return a.started != b.started ? a.started < b.started : a.run->rank < b.run->rank;
 }
 
-const ranked_runs::line& ranked_runs::insert(pool_run& run) {
+void ranked_runs::insert(line& of, pool_run& run) { of.insert(of.end(), {run.rank.started, &run}); }
+
+ranked_runs::line& ranked_runs::insert(pool_run& run) {
   const auto [job, fresh] = by_job_.try_emplace(run.job->terms.job);
   if (fresh)
     job->second = lines_.try_emplace({run.job->rank, run.job->terms.job}).first;
   auto& line = job->second->second;
-  line.insert(line.end(), {run.rank.started, &run});
+  insert(line, run);
   return line;
 }
 
 bool ranked_runs::erase(pool_run& run) {
   const auto job = by_job_.find(run.job->terms.job);
-  if (job == by_job_.end())
+  return job != by_job_.end() && erase(job->second->second, run);
+}
+
+bool ranked_runs::erase(line& of, pool_run& run) {
+  if (const auto first = of.begin(); first->run == &run) // as most that are served
+    of.erase(first);
+  else if (of.erase({run.rank.started, &run}) == 0)
     return false;
-  auto& line = job->second->second;
-  if (const auto first = line.begin(); first->run == &run) // as most that are served
-    line.erase(first);
-  else if (line.erase({run.rank.started, &run}) == 0)
-    return false;
-  if (line.empty()) {
+  if (of.empty()) {
+    const auto job = by_job_.find(run.job->terms.job);
     lines_.erase(job->second);
     by_job_.erase(job);
   }
@@ -74,10 +78,9 @@ const ranked_runs::line* ranked_runs::line_of(const pool_job& job) const {
 
 std::size_t ranked_runs::before_in_line(const pool_run& run) const {
   const auto* line = line_of(*run.job);
-  std::size_t n = 0;
-  for (auto it = line->begin(); it != line->end() && it->run != &run; ++it)
-    ++n;
-  return n;
+  return line ? static_cast<std::size_t>(std::distance(
+                  line->begin(), line->lower_bound({run.rank.started, const_cast<pool_run*>(&run)})))
+              : 0;
 }
 
 std::size_t ranked_runs::before(const pool_run& run) const {

@@ -3,8 +3,9 @@
 
 #include "actors/machine.hpp"
 
+#include <absl/container/btree_set.h>
+
 #include <map>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -50,17 +51,20 @@ public:
     pool_run* run = nullptr;
     friend bool operator<(const entry& a, const entry& b);
   };
-  using line = std::set<entry>; ///< of one job; never empty
+  using line = absl::btree_set<entry>; ///< of one job; never empty
 
-  const line& insert(pool_run& run);
-  bool erase(pool_run& run);                   ///< false: it was not there
+  line& insert(pool_run& run); ///< its line stays where it is until it is empty
+  bool erase(pool_run& run);   ///< false: it was not there
+  /// The same for whom the line of its job is known.
+  static void insert(line& of, pool_run& run);
+  bool erase(line& of, pool_run& run);
   void move(const pool_job& job, job_rank to); ///< before the job has this rank
   bool empty() const { return lines_.empty(); }
   std::size_t size() const;
   pool_run* first() const; ///< of one that is not empty
   const line* line_of(const pool_job& job) const;
-  std::size_t before(const pool_run& run) const; ///< how many are, of those it has
-  std::size_t before_in_line(const pool_run& run) const;
+  std::size_t before(const pool_run& run) const; ///< how many would be, also where it is not one of them
+  std::size_t before_in_line(const pool_run& run) const; ///< of its job alone
 
   /// All in their order, or backwards. Nothing may be inserted or erased meanwhile.
   class walk {
