@@ -58,7 +58,8 @@ struct job_list : without_fields<job_list> {
 inline constexpr const char* explanation_fields =
   "{allocation, trial, experiment, pool, state, slots, priority, weight, user, since, waitedSeconds, "
   "position, reason: {code, text}, also: [{code, text}], agents: [{agent, free, fits, why}], wouldFree: "
-  "[{allocation, agents, slots, how, costSeconds, fromPriority, expectedSeconds}], reservation, estimate, advice}";
+  "[{allocation, agents, slots, how, costSeconds, fromPriority, expectedSeconds}], reservation, estimate, "
+  "advice}";
 
 struct allocation_explain {
   std::string id;
