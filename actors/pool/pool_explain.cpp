@@ -247,9 +247,7 @@ value pool::agents_for(const pool_run& run) const {
   return list;
 }
 
-bool pool::is_preemptible(const pool_run& run) const {
-  return settings_.preempts() && run.terms.preemptible;
-}
+bool pool::is_preemptible(const pool_run& run) const { return settings_.preempts() && run.terms.preemptible; }
 
 /// Who holds slots that it could use, whether it ends or is preempted for it, what it would lose, and where
 /// only a more urgent run preempts it, from which priority on.

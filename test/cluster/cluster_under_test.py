@@ -37,6 +37,7 @@ start = 0
 if path := troupe.resume():
     start = json.loads((path / "state.json").read_text())["epoch"]
 note("start", start)
+epoch = start  # a run that was lost after its last checkpoint has nothing left to do
 for epoch in range(start + 1, 17):
     time.sleep(float(os.environ.get("EPOCH_S", "0.05")))
     troupe.validate({"loss": (p.x - 0.3) ** 2 + 1.0 / epoch, "epoch": epoch}, step=epoch)

@@ -315,7 +315,7 @@ def test_faults_by_seed_cost_no_run_and_no_report(lab):
         keep_busy()
     for one in all_ids:
         ended = lambda: (state := lab.state(one)) in ("COMPLETED", "ERROR", "CANCELED") and state
-        assert wait_for(ended, 300, 0.3, lambda: lab.standing(one)) == "COMPLETED", lab.standing(one)
+        assert wait_for(ended, 600, 0.3, lambda: lab.standing(one)) == "COMPLETED", lab.standing(one)
     lab.check()
     restarts = 0
     for one in all_ids:
