@@ -228,7 +228,7 @@ TEST_F(Fallback, ElasticPoolSaysWhatItsAgentsCouldHold) {
   static_cast<void>(tell(request(6, 1, "home")));
   EXPECT_EQ(shown(machine.demand()), "1x1@1 1x4@2 ");
   EXPECT_EQ(code(1), "scaling");
-  EXPECT_EQ(code(3), "no_agents") << "no instances could hold it";
+  EXPECT_EQ(code(3), "too_large") << "no instances could hold it";
   EXPECT_EQ(code(4), "quota");
   EXPECT_EQ(tell(supply(2, 2, 2, 2)), "");
   EXPECT_EQ(code(2), "scaling");
