@@ -792,6 +792,9 @@ value pool::describe() const {
     agents[name] = {
       {"slots", held}, {"away", !agent.present}, {"draining", agent.drained}, {"disabled", agent.disabled}};
   }
+  value wanted = value::object(); // slots that count for the share of each job
+  for (const auto& [id, job] : jobs_)
+    wanted[to_string(id)] = job.wanted;
   std::size_t order = 0;
   for (const auto& r : this->waiting())
     waiting.push_back({{"allocation", to_string(r.allocation)}, {"slots", r.slots}, {"order", order++}});
@@ -801,6 +804,7 @@ value pool::describe() const {
           {"used", used_slots()},
           {"reserved", reserved_slots()},
           {"agents", agents},
+          {"wanted", wanted},
           {"queue", waiting}};
 }
 

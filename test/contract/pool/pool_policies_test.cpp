@@ -342,17 +342,12 @@ private:
         slots += agent.slots;
     if (settings_.max_slots >= 0)
       slots = std::min(slots, settings_.max_slots);
-    const auto said = machine_.details();
-    std::map<std::uint64_t, int> beyond; // slots of runs that no agent could hold: they get no share
-    for (const auto& run : said["waiting"])
-      if (std::set<std::string>{"no_agents", "too_large", "single_node", "constraints", "drained"}.contains(
-            run["reason"].get<std::string>()))
-        beyond[run["experiment"].get<std::uint64_t>()] += run["slots"].get<int>();
-    const auto listed = said["jobs"]; // the older first
+    const auto listed = machine_.details()["jobs"]; // the older first
+    const auto wanted = machine_.describe()["wanted"];
     std::vector<share_demand> demands;
     for (const auto& job : listed) {
       const int held = job["used"].get<int>();
-      int more = job["waiting"].get<int>() - beyond[job["experiment"].get<std::uint64_t>()];
+      int more = wanted[std::to_string(job["experiment"].get<std::uint64_t>())].get<int>();
       if (job["maxSlots"].is_number())
         more = std::min(more, std::max(0, job["maxSlots"].get<int>() - held));
       demands.push_back(
