@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace troupe::api {
 namespace {
@@ -139,40 +140,41 @@ private:
   std::size_t index_ = 0;
 };
 
-result<std::vector<trial_id>> searched_trials(const call& c) {
-  std::vector<trial_id> all;
-  if (auto text = c.query.first("trial"); !text.empty()) {
-    auto row = trial_of(c, text);
-    return row ? result<std::vector<trial_id>>(std::vector{row->id}) : row.error();
-  }
-  const auto of = c.query.first("experiment");
-  auto standings = c.parts->storage->experiment_standings();
-  if (!standings)
-    return standings.error();
-  const auto wanted = parse_id<experiment_id>(of);
-  bool known = of.empty();
-  for (const auto& one : *standings) {
-    if (!of.empty() && one.id != wanted)
-      continue;
-    known = true;
-    auto rows = c.parts->storage->trials(one.id);
-    if (!rows)
-      return rows.error();
-    for (const auto& t : *rows)
-      all.push_back(t.id);
-  }
-  if (!known)
-    return error{errc::not_found, "experiment '" + std::string(of.substr(0, 100)) + "' not found"};
-  std::sort(all.begin(), all.end());
-  return all;
-}
-
 /// What lists under `name` hold, parted by commas or given one by one.
 std::vector<std::string> named_in(const call& c, std::string_view name) {
   std::vector<std::string> all;
   for (const auto text : c.query.every(name))
     for (auto& one : list_elements(text))
       all.push_back(std::move(one));
+  return all;
+}
+
+result<std::vector<trial_id>> searched_trials(const call& c) {
+  std::vector<trial_id> all;
+  if (auto text = c.query.first("trial"); !text.empty()) {
+    auto row = trial_of(c, text);
+    return row ? result<std::vector<trial_id>>(std::vector{row->id}) : row.error();
+  }
+  auto standings = c.parts->storage->experiment_standings();
+  if (!standings)
+    return standings.error();
+  std::set<experiment_id> wanted; // none: all
+  for (const auto& text : named_in(c, "experiment")) {
+    const auto id = parse_id<experiment_id>(text);
+    if (!id || std::none_of(standings->begin(), standings->end(), [&](const auto& x) { return x.id == id; }))
+      return error{errc::not_found, "experiment '" + text.substr(0, 100) + "' not found"};
+    wanted.insert(id);
+  }
+  for (const auto& one : *standings) {
+    if (!wanted.empty() && !wanted.contains(one.id))
+      continue;
+    auto rows = c.parts->storage->trials(one.id);
+    if (!rows)
+      return rows.error();
+    for (const auto& t : *rows)
+      all.push_back(t.id);
+  }
+  std::sort(all.begin(), all.end());
   return all;
 }
 
@@ -258,7 +260,8 @@ std::vector<route> log_routes() {
      respond_with(search_logs),
      "",
      "stream of LogHit",
-     "Lines that hold the text `q`, or with `regex` match it (RE2), of one trial, one experiment, or all; "
+     "Lines that hold the text `q`, or with `regex` match it (RE2), of one trial, some experiments (parted "
+     "by commas), or all; "
      "newline-delimited, as they are found."},
   };
 }

@@ -1,4 +1,4 @@
-// Which experiment a page is about; in the address.
+// Which experiment a page is about, or with `several` which ones; in the address.
 
 import { get } from "./api";
 import { params, set } from "./router";
@@ -6,20 +6,30 @@ import { clean } from "./text";
 import { useRead } from "./ui";
 import type { GetExperimentsResponse } from "./api_types";
 
-export function ChooseExperiment() {
+export function ChooseExperiment(props: { several?: boolean }) {
   const chosen = params.value.text("experiment");
+  const all = chosen.split(",");
   const { now } = useRead("names", (signal) => get<GetExperimentsResponse>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal));
   const list = now.value.state === "ready" ? now.value.value.experiments : [];
   const older = chosen !== "" && !list.some((e) => String(e.id) === chosen); // than the newest
+  const option = (e: (typeof list)[number]) => (
+    <option key={e.id} value={e.id}>
+      {e.id} {clean(e.name)}
+    </option>
+  );
   return (
-    <select aria-label="Experiment" value={chosen} onChange={(e) => set({ experiment: e.currentTarget.value })}>
-      <option value="">All</option>
-      {older && <option value={chosen}>{clean(chosen)}</option>}
-      {list.map((e) => (
-        <option key={e.id} value={e.id}>
-          {e.id} {clean(e.name)}
-        </option>
-      ))}
-    </select>
+    <>
+      <select aria-label="Experiment" value={chosen} onChange={(e) => set({ experiment: e.currentTarget.value })}>
+        <option value="">All</option>
+        {older && <option value={chosen}>{clean(all.join(", "))}</option>}
+        {list.map(option)}
+      </select>
+      {props.several && chosen !== "" && (
+        <select aria-label="One more experiment" value="" onChange={(e) => set({ experiment: [...all, e.currentTarget.value].join(",") })}>
+          <option value="">One more</option>
+          {list.filter((e) => !all.includes(String(e.id))).map(option)}
+        </select>
+      )}
+    </>
   );
 }

@@ -439,6 +439,8 @@ TEST(LogSearch, HitsWithTheirPlacesThenTheEnd) {
   EXPECT_EQ(lines("q=nothing").size(), 1u);
   EXPECT_EQ(t.ask("GET", "/troupe/v1/logs/search", t.user()).status, 400u);
   EXPECT_EQ(t.ask("GET", "/troupe/v1/logs/search?q=a&experiment=99", t.user()).status, 404u);
+  EXPECT_EQ(t.ask("GET", "/troupe/v1/logs/search?q=a&experiment=7,99", t.user()).status, 404u);
+  EXPECT_EQ(t.ask("GET", "/troupe/v1/logs/search?q=a&experiment=seven", t.user()).status, 404u);
 }
 
 } // namespace

@@ -17,7 +17,7 @@ export default function Logs() {
       </div>
       <label>
         <span>Experiment</span>
-        <ChooseExperiment />
+        <ChooseExperiment several />
       </label>
       <SearchLog where={of ? `experiment=${encodeURIComponent(of)}` : ""} wide onHit={(h) => go(`/trials/${h.trial}/logs?line=${h.line}`)} />
     </>
