@@ -314,11 +314,11 @@ void pool::on(actions& out, const slots_held& ev) {
 }
 
 void pool::on(actions&, const holders_heard&) {
+  if (std::exchange(unsorted_, false))
+    young_.sort(waits_longer);
   if (phase_ == phase::recovering)
     note_waited_before();
   phase_ = phase::placing;
-  if (std::exchange(unsorted_, false))
-    young_.sort(waits_longer);
 }
 
 void pool::on(actions&, const job_changed& ev) {

@@ -108,11 +108,12 @@ bool pool::was_passed(const pool_run& run) const {
 void pool::note_waited_before() {
   if (!policy_->passes() || settings_.preempts())
     return;
-  for (auto* run : queued())
-    if (run->since + settings_.reserve_after <= now_) {
-      run->passed = true;
-      waited_before_.insert(run->id);
-    }
+  for (auto& run : young_) { // all that wait: nobody has aged yet
+    if (run.since + settings_.reserve_after > now_)
+      break;
+    run.passed = true;
+    waited_before_.insert(run.id);
+  }
 }
 
 void pool::reserve(actions& out, time_point now) {
