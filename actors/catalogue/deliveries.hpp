@@ -89,12 +89,13 @@ private:
   std::string link_to(const webhook_subject& what) const;
 
   std::string base_url_;
-  std::unordered_map<std::string, waiting> queue_; ///< by id
-  std::map<std::string, receiver> receivers_;      ///< those with something ready or open
+  std::unordered_map<std::string, waiting> queue_; ///< events that wait or are being sent, by their ids
+  std::map<std::string, receiver> receivers_;      ///< who has events that wait or are being sent
   std::set<std::pair<time_point, std::string>> retries_;
   std::size_t all_open_ = 0;
-  std::unordered_set<std::string> known_; ///< ids that were given, of ended deliveries too
-  std::deque<std::string> forget_;        ///< of `known_`, the oldest first
+  std::unordered_set<std::string>
+    known_;                        ///< ids of all events, also of those that were delivered or given up
+  std::deque<std::string> forget_; ///< the ids in `known_`, the oldest first
 };
 
 /// "a1b2...": the same for the same parts, in the form of a UUID.

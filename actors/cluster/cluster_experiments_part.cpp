@@ -346,7 +346,7 @@ caf::result<command_result> cluster_experiments::on(const std::string&, const co
   const auto id = x.id;
   auto it = experiments_.find(id);
   if (it == experiments_.end())
-    return answered(); // it has ended, and has no more events
+    return answered(); // the experiment has ended: no more events will come
   await_events wish{x.after, x.timeout_ms};
   auto promise = self_->make_response_promise<command_result>();
   self_->request(it->second, std::chrono::milliseconds(wish.timeout_ms) + journal_timeout, wish)

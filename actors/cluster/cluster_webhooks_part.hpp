@@ -60,7 +60,7 @@ private:
   const cluster_peers& peers_;
   cluster_machines& machine_;
   needs with_;
-  webhook_ear ear_;                      ///< sends itself what it hears
+  webhook_ear ear_;                      ///< sends this actor what the courier tells
   std::map<std::string, promise> tests_; ///< of webhooks, by the id of the event
   bool closing_ = false;
 };

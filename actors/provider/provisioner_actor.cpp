@@ -26,6 +26,7 @@ public:
     make_ = [pool, settings, make] { return make ? make(pool, settings) : nullptr; };
     self_->enter(name);
     self_->set_exit_handler([this](caf::exit_msg& x) {
+      // Also where nothing was called yet: instances that an earlier provider started end with the node.
       if (x.reason == caf::exit_reason::user_shutdown && provider())
         provider()->close();
       self_->quit(std::move(x.reason));

@@ -17,7 +17,8 @@ constexpr std::size_t of_a_node = 96; ///< about what a text takes beside its ch
 result<void> trial_texts::read_on(experiment_id of, list& into, const storage::reader& everything) {
   const auto* watch = dynamic_cast<const storage::trial_watch*>(&everything);
   auto news = watch ? watch->trials_since(into.version) : storage::trial_changes{0, true, {}};
-  // Those of other experiments are among them: to look at each of many costs more than to read the list anew.
+  // The changed trials may belong to other experiments: where there are many, reading the list anew costs
+  // less.
   if (news.all || news.changed.size() > into.texts.size() + 100) {
     auto rows = everything.trials(of);
     if (!rows)
@@ -36,7 +37,7 @@ result<void> trial_texts::read_on(experiment_id of, list& into, const storage::r
         return row.error();
     }
   into.version = news.version;
-  into.bytes = 0;
+  into.bytes = sizeof into; // an empty one counts, too: else there could be any number of them
   for (const auto& [id, text] : into.texts)
     into.bytes += text.size() + of_a_node;
   return {};

@@ -12,7 +12,7 @@ namespace troupe::api {
 
 class trial_texts {
 public:
-  /// `most_bytes`: of all texts; the lists that were asked for longest ago go first.
+  /// `most_bytes`: limit of all texts; beyond it the lists that nobody has asked for the longest are dropped.
   explicit trial_texts(std::size_t most_bytes = 64u << 20) : most_bytes_(most_bytes) {}
 
   /// Appends the JSON of every trial of the experiment, in the order of their ids, with commas between them.

@@ -437,6 +437,7 @@ TEST(LogSearch, HitsWithTheirPlacesThenTheEnd) {
   EXPECT_EQ(lines("q=line&after=12:1").size(), 3u);
   EXPECT_EQ(lines("q=line&levels=INFO").size(), 2u);
   EXPECT_EQ(lines("q=nothing").size(), 1u);
+  EXPECT_EQ(lines("q=line&experiment=7%2C7").size(), 4u) << "as the page sends a list";
   EXPECT_EQ(t.ask("GET", "/troupe/v1/logs/search", t.user()).status, 400u);
   EXPECT_EQ(t.ask("GET", "/troupe/v1/logs/search?q=a&experiment=99", t.user()).status, 404u);
   EXPECT_EQ(t.ask("GET", "/troupe/v1/logs/search?q=a&experiment=7,99", t.user()).status, 404u);
