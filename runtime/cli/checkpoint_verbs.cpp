@@ -41,6 +41,8 @@ int checkpoint_list(session& s, const arguments& given) {
     path = "/api/v1/experiments/" + to_string(*id) + "/checkpoints";
   }
   auto rows = (*cluster)->list(path, "checkpoints");
+  if (rows)
+    rows = s.chosen(*std::move(rows), checkpoint_grid());
   return rows ? s.print(show_rows(*rows, checkpoint_columns, s.output())) : s.fail(rows.error());
 }
 

@@ -326,7 +326,10 @@ int agent_list(session& s, const arguments&) {
   auto got = (*cluster)->get("/api/v1/agents");
   if (!got)
     return s.fail(got.error());
-  return s.print(show_rows(part(got->body, "agents"),
+  auto rows = s.chosen(part(got->body, "agents"), agent_grid());
+  if (!rows)
+    return s.fail(rows.error());
+  return s.print(show_rows(*rows,
                            {{"ID", "id"},
                             {"SLOTS", "slots", show_as::count},
                             {"RUNNING", "containers", show_as::count},

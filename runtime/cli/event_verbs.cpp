@@ -58,6 +58,8 @@ result<value> facts_of(client::server& cluster, experiment_id id, const std::str
 
 int print_facts(session& s, client::server& cluster, experiment_id id, const std::string& entity) {
   auto rows = facts_of(cluster, id, entity);
+  if (rows)
+    rows = s.chosen(*std::move(rows), fact_grid());
   if (!rows)
     return s.fail(rows.error());
   return s.print(show_rows(*rows,
@@ -101,15 +103,18 @@ class live_rows {
 public:
   live_rows(session& s) : s_(s), options_(s.output()) {}
 
-  int print(const value& rows) {
-    if (rows.empty())
+  int print(value all) {
+    auto rows = s_.chosen(std::move(all), fact_grid());
+    if (!rows)
+      return s_.fail(rows.error());
+    if (rows->empty())
       return exit_done;
     int code = exit_done;
     if (options_.format == output_format::json && !options_.quiet)
-      for (const auto& row : rows)
+      for (const auto& row : *rows)
         s_.io.out << to_json(row) << "\n";
     else
-      code = s_.print(show_rows(rows, fact_columns, options_));
+      code = s_.print(show_rows(*rows, fact_columns, options_));
     options_.header = false;
     s_.io.out.flush();
     return code;
@@ -183,7 +188,7 @@ int follow_facts(session& s, client::server& cluster, const fact_query& what, st
     value rows = value::array();
     for (auto& fact : step->events)
       rows.push_back(row_of(std::move(fact)));
-    if (const int code = printer.print(rows); code != exit_done)
+    if (const int code = printer.print(std::move(rows)); code != exit_done)
       return code;
   }
   return exit_interrupted;
@@ -207,12 +212,15 @@ int print_desk(session& s, client::server& cluster, const std::string& kind, con
   for (const auto& row : part(got->body, "rows")) // times compare as text: their digits are the same
     if (limit != 0 && shown(part(row, "at"), show_as::plain, {}) >= since)
       rows.push_back(row);
-  return s.print(show_rows(rows, desk_columns, s.output()));
+  auto chosen = s.chosen(std::move(rows), desk_grid());
+  return chosen ? s.print(show_rows(*chosen, desk_columns, s.output())) : s.fail(chosen.error());
 }
 
 } // namespace
 
 int events(session& s, const arguments& given) {
+  if (given.has("--sort") && given.has("--follow"))
+    return s.fail({errc::invalid, "--sort orders what there is, and --follow goes on"});
   std::string since;
   if (given.has("--since")) {
     auto at = since_in(given.text("--since"), s.io.now());
@@ -237,21 +245,28 @@ int events(session& s, const arguments& given) {
     what.filter.emplace_back("kind", kind);
   if (!since.empty())
     what.filter.emplace_back("since", since);
-  what.limit = static_cast<std::size_t>(given.number("--limit", 0));
-  auto now = (*cluster)->get("/api/v1/me"); // its answer says how far the journal has come
+  const auto limit = static_cast<std::size_t>(given.number("--limit", 0));
+  what.limit = given.has("--where") ? 0 : limit; // the newest of those that match
+  auto now = (*cluster)->get("/api/v1/me");      // its answer says how far the journal has come
   if (!now)
     return s.fail(now.error());
   const auto last = now->sequence.value_or(0);
   interrupt_watch watch;
-  auto rows = last == 0 || (given.has("--limit") && what.limit == 0)
-                ? result<value>(value::array())
-                : facts_until(**cluster, what, last, watch);
+  auto rows = last == 0 || (given.has("--limit") && limit == 0) ? result<value>(value::array())
+                                                                : facts_until(**cluster, what, last, watch);
   if (!rows)
     return watch.seen() ? static_cast<int>(exit_interrupted) : s.fail(rows.error());
-  if (!given.has("--follow"))
-    return s.print(show_rows(*rows, fact_columns, s.output()));
+  rows = selected(*std::move(rows), fact_grid(), given.text("--where"), "");
+  if (!rows)
+    return s.fail(rows.error());
+  if (limit != 0 && rows->size() > limit)
+    rows->erase(rows->begin(), rows->end() - static_cast<std::ptrdiff_t>(limit));
+  if (!given.has("--follow")) {
+    auto chosen = s.chosen(*std::move(rows), fact_grid());
+    return chosen ? s.print(show_rows(*chosen, fact_columns, s.output())) : s.fail(chosen.error());
+  }
   live_rows printer(s);
-  if (const int code = printer.print(*rows); code != exit_done)
+  if (const int code = printer.print(*std::move(rows)); code != exit_done)
     return code;
   return follow_facts(s, **cluster, what, last, printer, watch);
 }

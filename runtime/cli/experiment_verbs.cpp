@@ -82,6 +82,8 @@ int experiment_list(session& s, const arguments& given) {
     with.emplace_back("states", "STATE_" + state);
   }
   auto rows = (*cluster)->list("/api/v1/experiments", "experiments", with);
+  if (rows)
+    rows = s.chosen(*std::move(rows), experiment_grid(s.io.now()));
   return rows ? s.print(show_rows(*rows, experiment_columns(), s.output())) : s.fail(rows.error());
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/cli/exit_codes.hpp"
 #include "runtime/cli/session.hpp"
 
+#include <algorithm>
 #include <ostream>
 
 namespace troupe::cli::verbs {
@@ -40,6 +41,23 @@ std::string slot_name(const arguments& given) {
 }
 std::string disabled(const arguments& given) {
   return given.has("--drain") ? ": what runs there ends by itself" : ": what runs there runs elsewhere";
+}
+
+/// Where a condition or the order asks for them: why the first hundred wait, and what would free their slots.
+result<void> add_reasons(session& s, client::server& cluster, value& waiting) {
+  const auto keys = keys_named(s.given.text("--where"), s.given.text("--sort"));
+  if (s.given.has("--at") ||
+      std::none_of(keys.begin(), keys.end(), [](const auto& key) { return key == "why" || key == "free"; }))
+    return {};
+  for (std::size_t i = 0; i < std::min<std::size_t>(waiting.size(), 100); ++i) {
+    const auto id = part(waiting[i], "allocation").get<std::string>();
+    auto got = cluster.get("/troupe/v1/allocations/" + client::percent_encode(id) + "/explain");
+    if (got)
+      waiting[i]["explain"] = std::move(got->body);
+    else if (got.error().code != errc::not_found) // it no longer waits
+      return got.error();
+  }
+  return {};
 }
 
 } // namespace
@@ -119,11 +137,25 @@ int queue_list(session& s, const arguments& given) {
   auto got = (*cluster)->get("/troupe/v1/queue", with);
   if (!got)
     return s.fail(got.error());
-  auto rows = value::array();
-  for (const auto& one : part(got->body, "waiting"))
+  auto all = value::array();
+  for (const auto& one : part(got->body, "waiting")) {
+    all.push_back(one);
+    if (!given.has("--at"))
+      all.back()["order"] = all.size();
+  }
+  if (auto ok = add_reasons(s, **cluster, all); !ok)
+    return s.fail(ok.error());
+  auto rows = s.chosen(std::move(all), queue_grid());
+  if (!rows)
+    return s.fail(rows.error());
+  auto kept = value::array();
+  for (auto& one : *rows) {
+    one.erase("order");
+    one.erase("explain");
     if (!given.has("--pool") || part(one, "pool") == given.text("--pool"))
-      rows.push_back(one);
-  return s.print(show_rows(rows,
+      kept.push_back(std::move(one));
+  }
+  return s.print(show_rows(kept,
                            {{"POOL", "pool"},
                             {"POSITION", "position", show_as::number},
                             {"ALLOCATION", "allocation"},

@@ -24,6 +24,13 @@ inline constexpr option_spec yes_flags[] = {yes};
 inline constexpr option_spec in_workspace{"--workspace", "WORKSPACE",
                                           "Name or number of a workspace (default: all)", option_kind::text};
 inline constexpr option_spec workspace_flags[] = {in_workspace};
+inline constexpr option_spec where{
+  "--where", "CONDITIONS",
+  "List only what matches, as the filter of the web page: \"state=RUNNING best>0.9 name~'a b'\"",
+  option_kind::text};
+inline constexpr option_spec sort{"--sort", "KEY", "Order by this column of the web page; -KEY: descending",
+                                  option_kind::text};
+inline constexpr option_spec grid_flags[] = {where, sort};
 inline constexpr argument_spec new_name[] = {{"NAME", "Its name"}};
 inline constexpr option_spec account{"--account", "UID:GID:USER:GROUP",
                                      "Account of the hosts that their tasks run as; by an admin",

@@ -34,6 +34,8 @@ constexpr option_spec disable_flags[] = {
 constexpr option_spec queue_flags[] = {
   {"--pool", "NAME", "List only this pool", text},
   {"--at", "NUMBER", "Who waited after that fact; troupe experiment events has the numbers", number},
+  where,
+  sort,
 };
 constexpr argument_spec shell_kind[] = {{"SHELL", "bash"}};
 
@@ -47,13 +49,15 @@ constexpr option_spec event_flags[] = {
    text},
   {"--limit", "N", "List only the newest N", number},
   {"-f,--follow", "", "Continue with what happens from now on", toggle},
+  where,
+  sort,
 };
 
 constexpr verb_spec table[] = {
   {"agent list",
    "List the agents",
    {},
-   {},
+   grid_flags,
    true,
    true,
    "troupe agent list",

@@ -144,6 +144,10 @@ int session::print(const result<std::string>& text) {
   return exit_done;
 }
 
+result<value> session::chosen(value rows, const grid& of) const {
+  return selected(std::move(rows), of, given.text("--where"), given.text("--sort"));
+}
+
 output_options session::output() const {
   output_options options;
   auto format = given.text("--output", "table");

@@ -5,6 +5,7 @@
 #include "runtime/cli/exit_codes.hpp"
 #include "runtime/cli/hooks.hpp"
 #include "runtime/cli/output.hpp"
+#include "runtime/cli/selection.hpp"
 #include "runtime/client/server.hpp"
 
 #include <iosfwd>
@@ -45,6 +46,8 @@ struct session {
   int fail(const error& why);
   int print(const result<std::string>& text);
   output_options output() const;
+  /// The rows of a list that --where and --sort choose. Fails with errc::invalid.
+  result<value> chosen(value rows, const grid& of) const;
 };
 
 /// "error: what" with "hint: ..." below it, for standard error.

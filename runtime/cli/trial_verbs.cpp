@@ -2,6 +2,7 @@
 #include "runtime/cli/experiments.hpp"
 #include "runtime/cli/verbs.hpp"
 
+#include <algorithm>
 #include <map>
 #include <ostream>
 
@@ -54,6 +55,55 @@ std::optional<double> metric_in(const value& metrics, const std::string& name) {
   return std::nullopt;
 }
 
+/// An element of a list that commas part, as the server reads it.
+std::string element(const std::string& name) {
+  std::string out;
+  for (char c : name)
+    out += c == '%' ? "%25" : c == ',' ? "%2C" : std::string(1, c);
+  return out;
+}
+
+/// The trials of an experiment as the page's grid has them, those that --where and --sort choose.
+result<value> chosen_trials(session& s, client::server& cluster, experiment_id id) {
+  const auto path = "/troupe/v1/experiments/" + to_string(id);
+  const auto keys = keys_named(s.given.text("--where"), s.given.text("--sort"));
+  std::vector<std::string> metrics;
+  if (std::any_of(keys.begin(), keys.end(), [](const auto& key) { return key.starts_with("m."); })) {
+    auto got = cluster.get(path + "/metrics");
+    if (!got)
+      return got.error();
+    for (const auto& one : part(got->body, "metrics"))
+      if (part(one, "kind") == "number")
+        metrics.push_back(part(one, "group").get<std::string>() + "." + part(one, "name").get<std::string>());
+  }
+  std::string asked;
+  for (const auto& one : metrics_named(keys, metrics))
+    asked += (asked.empty() ? "" : ",") + element(one);
+  client::query with;
+  if (!asked.empty())
+    with.emplace_back("metrics", asked);
+  if (s.given.has("--at"))
+    with.emplace_back("at", std::to_string(s.given.number("--at", 0)));
+  auto got = cluster.get(path + "/trials", with);
+  if (!got)
+    return got.error();
+  auto rows = part(got->body, "trials");
+  const auto columns = trial_grid(rows, metrics, s.io.now());
+  return s.chosen(std::move(rows), columns);
+}
+
+/// Of a moment of the past the page's rows are all that there is.
+const std::vector<column> past_columns = {{"ID", "id"},
+                                          {"STATE", "state", show_as::state},
+                                          {"STEPS", "totalBatches", show_as::number},
+                                          {"RESTARTS", "restarts", show_as::number},
+                                          {"BEST", "best.metric", show_as::number},
+                                          {"LATEST", "latest.metric", show_as::number},
+                                          {"HYPERPARAMETERS", "hparams", show_as::compact},
+                                          {"STARTED", "startTime", show_as::age},
+                                          {"ENDED", "endTime", show_as::age},
+                                          {"REASON", "stop.why"}};
+
 } // namespace
 
 int trial_list(session& s, const arguments& given) {
@@ -63,8 +113,26 @@ int trial_list(session& s, const arguments& given) {
   auto id = named_experiment(**cluster, given.text("EXPERIMENT"));
   if (!id)
     return s.fail(id.error());
+  if (given.has("--at")) {
+    auto rows = chosen_trials(s, **cluster, *id);
+    return rows ? s.print(show_rows(*rows, past_columns, s.output())) : s.fail(rows.error());
+  }
   auto rows = (*cluster)->list("/api/v1/experiments/" + to_string(*id) + "/trials", "trials");
-  return rows ? s.print(show_rows(*rows, trial_columns, s.output())) : s.fail(rows.error());
+  if (!rows)
+    return s.fail(rows.error());
+  if (given.has("--where") || given.has("--sort")) {
+    auto chosen = chosen_trials(s, **cluster, *id);
+    if (!chosen)
+      return s.fail(chosen.error());
+    std::map<value, value> by_id;
+    for (auto& row : *rows)
+      by_id.emplace(part(row, "id"), std::move(row));
+    *rows = value::array();
+    for (const auto& one : *chosen)
+      if (auto found = by_id.find(part(one, "id")); found != by_id.end()) // one may just have begun
+        rows->push_back(std::move(found->second));
+  }
+  return s.print(show_rows(*rows, trial_columns, s.output()));
 }
 
 int trial_describe(session& s, const arguments& given) {
@@ -105,8 +173,8 @@ int trial_metrics(session& s, const arguments& given) {
     with.emplace_back("group", given.text("--group"));
   const auto path = "/troupe/v1/trials/" + to_string(*id) + "/metrics";
   auto options = s.output();
-  if (options.format == output_format::json &&
-      options.columns.empty()) { // as it comes: it may be more than fits in memory
+  if (options.format == output_format::json && options.columns.empty() && !given.has("--where") &&
+      !given.has("--sort")) { // as it comes: it may be more than fits in memory
     auto ok = (*cluster)->download(path, with, [&](std::string_view part) { return bool(s.io.out << part); });
     if (!ok)
       return s.fail(ok.error());
@@ -117,7 +185,10 @@ int trial_metrics(session& s, const arguments& given) {
   if (!got)
     return s.fail(got.error());
   const auto& rows = got->body;
-  if (auto code = s.print(show_rows(rows,
+  auto chosen = s.chosen(rows, report_grid(rows));
+  if (!chosen)
+    return s.fail(chosen.error());
+  if (auto code = s.print(show_rows(*chosen,
                                     {{"ROW", "row"},
                                      {"GROUP", "group"},
                                      {"STEPS", "totalBatches", show_as::number},
