@@ -162,6 +162,8 @@ struct trial_row {
   bool archived = false;         ///< it alone, whatever its experiment is
   deletion_step deletion = deletion_step::none;
   std::string stuck; ///< why its deletion failed
+  /// Steps of its newest report that is no sample. Not of the row, which changes by facts: a reader adds it.
+  std::int64_t reported_steps = 0;
   MSGPACK_DEFINE_ARRAY(id, experiment, key, state, hparams, seed, restarts, created, ended, why, runs, best,
                        latest, latest_checkpoint, checkpoint_count, checkpoint_bytes, stopped, metadata,
                        progress, continued, log_policy, heard, number, archived, deletion, stuck)

@@ -81,6 +81,7 @@ private:
 
   std::unordered_map<std::string, std::uint64_t> marks_; ///< highest number by key, pending reports included
   std::vector<std::string> changed_marks_;
+  std::map<trial_id, std::int64_t> steps_; ///< of the newest report of each trial that has queued ones
   bool awaited_ = false; ///< whether reports are queued that a script waits for; samples of the group
                          ///< "system" alone cause no sync
   std::unordered_map<task_id, task_cursor> cursors_;
@@ -365,6 +366,8 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
     awaited_ = awaited_ || r.group != "system";
     if (r.group.empty())
       continue; // refused at the gateway: only its number is used up
+    if (r.group != "system")
+      steps_[x.allocation.trial()] = r.steps;
     key_.resize(8);
     keys::add_number(key_, ++row);
     buffer_.clear();
@@ -455,8 +458,11 @@ result<void> stored_journal::erase_log(task_id task, bool reports) {
   if (auto room = store_->admit(queued_bytes() + from.size() + until.size()); !room)
     return room;
   batch_->erase_range(family::logs, from, until);
-  if (reports && task.is_trial())
+  if (reports && task.is_trial()) {
+    steps_.erase(task.trial());
+    batch_->put(family::facts, keys::tagged('r', task.trial().value), {});
     batch_->erase_range(family::series, keys::one(task.trial().value), keys::one(task.trial().value + 1));
+  }
   unsynced_ = true;
   return {};
 }
@@ -507,6 +513,8 @@ result<commit_summary> stored_journal::commit() {
   write_commit_index();
   for (const auto& key : changed_marks_)
     batch_->put(family::facts, key, keys::one(marks_.at(key)));
+  for (const auto& [trial, steps] : steps_)
+    batch_->put(family::facts, keys::tagged('r', trial.value), keys::one(static_cast<std::uint64_t>(steps)));
   rows_.write(*batch_);
 
   if (auto written = store_->write(*batch_, sync); !written) {
@@ -526,7 +534,12 @@ result<commit_summary> stored_journal::commit() {
   rows_.trials.each_changed([&](trial_id id, const auto&) { trials.push_back(id); });
   rows_.trial_states.each_changed([&](trial_id id, const auto&) { trials.push_back(id); });
   if (!trials.empty())
-    reader_->note(std::move(trials));
+    reader_->note(trials);
+  trials.clear();
+  for (const auto& [trial, steps] : steps_)
+    trials.push_back(trial);
+  if (!trials.empty())
+    reader_->note_reports(trials);
   settle();
   reader_->advance(sequence_);
   return summary;
@@ -540,6 +553,7 @@ void stored_journal::settle() {
   }
   pending_.clear();
   changed_marks_.clear();
+  steps_.clear();
   awaited_ = false;
   changed_sources_.clear();
   report_bytes_ = log_bytes_ = 0;

@@ -46,6 +46,16 @@ result<experiment_row> read_experiment(const view& of, experiment_id id) {
   return projections::join(*constant, *changing, &*described);
 }
 
+/// Steps of a trial's newest report; none where it has none.
+result<std::optional<std::int64_t>> steps_of(const view& of, trial_id id) {
+  auto bytes = of.get(family::facts, keys::tagged('r', id.value));
+  if (!bytes)
+    return bytes.error();
+  return *bytes && (*bytes)->size() == 8
+           ? std::optional(static_cast<std::int64_t>(keys::last_number(**bytes)))
+           : std::nullopt;
+}
+
 result<trial_row> read_trial(const view& of, trial_id id) {
   auto what = "trial " + to_string(id);
   auto constant = row_at<projections::trial_constant>(of, family::rows, keys::tagged('H', id.value), what);
@@ -56,7 +66,12 @@ result<trial_row> read_trial(const view& of, trial_id id) {
   auto changing = row_at<projections::trial_changing>(of, family::rows, keys::tagged('T', id.value), what);
   if (!changing)
     return changing.error();
-  return projections::join(*constant, *changing);
+  auto steps = steps_of(of, id);
+  if (!steps)
+    return steps.error();
+  auto row = projections::join(*constant, *changing);
+  row.reported_steps = steps->value_or(0);
+  return row;
 }
 
 /// A trial's fact of a known type; `what` names for people what it tells of.
@@ -345,27 +360,41 @@ void stored_reader::note(const std::vector<experiment_standing>& changed) {
   }
 }
 
-void stored_reader::note(std::vector<trial_id> changed) {
+void trial_log::note(const std::vector<trial_id>& changed) {
   constexpr std::size_t most = 50'000;
-  const std::scoped_lock lock(trials_mutex_);
-  ++trial_version_;
+  const std::scoped_lock lock(mutex_);
+  ++version_;
   for (const auto id : changed)
-    changed_trials_.emplace_back(trial_version_, id);
-  for (; changed_trials_.size() > most; changed_trials_.pop_front())
-    trials_known_after_ = changed_trials_.front().first;
+    changed_.emplace_back(version_, id);
+  for (; changed_.size() > most; changed_.pop_front())
+    known_after_ = changed_.front().first;
 }
 
-trial_changes stored_reader::trials_since(std::uint64_t version) const {
-  const std::scoped_lock lock(trials_mutex_);
-  trial_changes out{trial_version_, version < trials_known_after_, {}};
+trial_changes trial_log::since(std::uint64_t version) const {
+  const std::scoped_lock lock(mutex_);
+  trial_changes out{version_, version < known_after_, {}};
   if (out.all)
     return out;
-  auto at = std::upper_bound(changed_trials_.begin(), changed_trials_.end(), version,
+  auto at = std::upper_bound(changed_.begin(), changed_.end(), version,
                              [](std::uint64_t v, const auto& one) { return v < one.first; });
-  for (; at != changed_trials_.end(); ++at)
+  for (; at != changed_.end(); ++at)
     out.changed.push_back(at->second);
   std::sort(out.changed.begin(), out.changed.end());
   out.changed.erase(std::unique(out.changed.begin(), out.changed.end()), out.changed.end());
+  return out;
+}
+
+result<std::map<trial_id, std::int64_t>>
+stored_reader::reported_steps(const std::vector<trial_id>& of) const {
+  const auto now = store_->look();
+  std::map<trial_id, std::int64_t> out;
+  for (const auto id : of) {
+    auto steps = steps_of(*now, id);
+    if (!steps)
+      return steps.error();
+    if (*steps)
+      out.emplace_hint(out.end(), id, **steps);
+  }
   return out;
 }
 

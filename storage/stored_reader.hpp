@@ -28,6 +28,19 @@ result<std::vector<committed_fact>> read_facts_after(const view& of, std::uint64
 result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from,
                                       std::string_view until);
 
+/// The trials that changed, the newest 50,000 changes of them. Thread-safe.
+class trial_log {
+public:
+  void note(const std::vector<trial_id>& changed);
+  trial_changes since(std::uint64_t version) const;
+
+private:
+  mutable std::mutex mutex_;
+  std::deque<std::pair<std::uint64_t, trial_id>> changed_; ///< oldest first, with their versions
+  std::uint64_t version_ = 1;
+  std::uint64_t known_after_ = 1; ///< what changed at this version or before is not kept
+};
+
 class stored_reader : public reader, public line_finder, public standing_watch, public trial_watch {
 public:
   stored_reader(std::shared_ptr<store> of, std::uint64_t sequence)
@@ -35,7 +48,8 @@ public:
 
   /// What a commit has changed; to be called once it is durable, before `advance`.
   void note(const std::vector<experiment_standing>& changed);
-  void note(std::vector<trial_id> changed);
+  void note(const std::vector<trial_id>& changed) { changed_trials_.note(changed); }
+  void note_reports(const std::vector<trial_id>& of) { reports_.note(of); }
   void advance(std::uint64_t sequence) { sequence_.store(sequence, std::memory_order_release); }
 
   trial_id newest_trial() const override;
@@ -43,7 +57,9 @@ public:
   result<std::vector<experiment_row>> experiments() const override;
   result<std::vector<experiment_standing>> experiment_standings() const override;
   result<standing_changes> standings_since(std::uint64_t version) const override;
-  trial_changes trials_since(std::uint64_t version) const override;
+  trial_changes trials_since(std::uint64_t version) const override { return changed_trials_.since(version); }
+  trial_changes reports_since(std::uint64_t version) const override { return reports_.since(version); }
+  result<std::map<trial_id, std::int64_t>> reported_steps(const std::vector<trial_id>& of) const override;
   result<experiment_row> experiment(experiment_id id) const override;
   result<experiment_id> experiment_with_key(std::string_view key) const override;
   result<std::vector<trial_row>> trials(experiment_id id) const override;
@@ -91,10 +107,7 @@ private:
   mutable std::optional<std::vector<experiment_standing>> standings_;
   mutable std::vector<std::uint64_t> standing_versions_; ///< of each: that of its last change
   std::uint64_t standing_version_ = 1;
-  mutable std::mutex trials_mutex_;
-  std::deque<std::pair<std::uint64_t, trial_id>> changed_trials_; ///< oldest first, with their versions
-  std::uint64_t trial_version_ = 1;
-  std::uint64_t trials_known_after_ = 1; ///< what changed at this version or before is not kept
+  trial_log changed_trials_, reports_;
 };
 
 } // namespace troupe::storage

@@ -35,6 +35,16 @@ std::vector<std::string> once_each(const std::vector<std::string>& labels) {
   return out;
 }
 
+/// Those of `all` whose deletion is at work.
+template <class Id, class Place>
+std::vector<Place> going(const std::map<Id, Place>& all) {
+  std::vector<Place> out;
+  for (const auto& [id, one] : all)
+    if (one.deletion == deletion_step::ordered)
+      out.push_back(one);
+  return out;
+}
+
 } // namespace
 
 places::places() {
@@ -345,15 +355,13 @@ std::vector<std::pair<experiment_id, std::string>> places::doomed() const {
 
 std::vector<place_fact> places::settle(time_point now) {
   std::vector<place_fact> facts;
-  for (const auto& [id, project] : std::map(projects_)) {
-    if (project.deletion != deletion_step::ordered)
-      continue;
+  // The first experiment that is still to be deleted ends the look: they are deleted in this order.
+  for (auto& x : going(projects_)) {
     bool empty = true, waits = false;
-    auto x = project;
-    for (const auto& [experiment, one] : experiments_)
-      if (one.project == id) {
+    for (auto at = experiments_.begin(); at != experiments_.end() && !waits; ++at)
+      if (const auto& [experiment, one] = *at; one.project == x.id) {
         empty = false;
-        waits = waits || one.deletion != deletion_step::failed;
+        waits = one.deletion != deletion_step::failed;
         if (x.error.empty() && !one.stuck.empty())
           x.error = "experiment " + to_string(experiment) + ": " + one.stuck;
       }
@@ -364,13 +372,10 @@ std::vector<place_fact> places::settle(time_point now) {
     x.deletion = empty ? deletion_step::done : deletion_step::failed;
     facts.push_back(note(std::move(x)).front());
   }
-  for (const auto& [id, workspace] : std::map(workspaces_)) {
-    if (workspace.deletion != deletion_step::ordered)
-      continue;
+  for (auto& x : going(workspaces_)) {
     bool empty = true, waits = false;
-    auto x = workspace;
     for (const auto& [project, one] : projects_)
-      if (one.workspace == id) {
+      if (one.workspace == x.id) {
         empty = false;
         waits = waits || one.deletion == deletion_step::ordered;
         if (x.error.empty() && !one.error.empty())

@@ -14,6 +14,7 @@
 #include "storage/keys.hpp"
 
 #include <algorithm>
+#include <sys/resource.h>
 
 #include <caf/all.hpp>
 
@@ -23,6 +24,7 @@ namespace {
 using base = actor_base<retention_actor>;
 
 constexpr std::size_t rows_at_once = 1000;
+constexpr int niceness = 10;               ///< of the thread that removes files: people wait for others
 constexpr std::size_t pieces_at_once = 32; ///< removed between two writes of the log
 
 /// What one step of a collection removes: all that is stored under a key, or some files of it.
@@ -45,17 +47,20 @@ removal remove_piece(const removal_piece& piece) {
     out.why = store.error().what;
     return out;
   }
-  const auto before = (*store)->list(piece.key);
-  const auto erased =
-    piece.paths.empty() ? (*store)->erase(piece.key) : (*store)->erase_files(piece.key, piece.paths);
-  std::size_t left = 0;
-  if (!erased) {
-    out.why = erased.error().what;
-    if (const auto after = (*store)->list(piece.key))
-      left = count_files(*after);
+  if (piece.paths.empty()) {
+    if (const auto erased = (*store)->erase(piece.key, out.files); !erased)
+      out.why = erased.error().what;
+    return out;
   }
-  const auto found = before ? count_files(*before) : 0;
-  out.files = erased ? (piece.paths.empty() ? found : piece.paths.size()) : found - std::min(found, left);
+  const auto before = (*store)->list(piece.key);
+  if (const auto erased = (*store)->erase_files(piece.key, piece.paths)) {
+    out.files = piece.paths.size();
+  } else {
+    out.why = erased.error().what;
+    const auto after = (*store)->list(piece.key);
+    const auto found = before ? count_files(*before) : 0, left = after ? count_files(*after) : found;
+    out.files = found - std::min(found, left);
+  }
   return out;
 }
 
@@ -89,6 +94,8 @@ public:
 
   retention_actor::behavior_type make_behavior(retention_peers peers) {
     self_->enter("retention");
+    if (!driven_by_test(self_->system()))
+      ::setpriority(PRIO_PROCESS, 0, niceness); // of this thread
     peers_ = std::move(peers);
     machine_.emplace(self_->now(), peers_.look_at_logs);
     collections_.emplace(self_, peers_.journal, peers_.reads, peers_.id_bytes);
@@ -164,17 +171,23 @@ private:
 
   /// What begins a collection, but for its id and time.
   checkpoint_files_removed order_of(experiment_id id, const char* cause, const std::string& by) const {
+    if (auto row = peers_.reads->experiment(id))
+      return order_of(*row, cause, by);
+    experiment_row gone;
+    gone.id = id;
+    return order_of(gone, cause, by);
+  }
+  checkpoint_files_removed order_of(const experiment_row& row, const char* cause,
+                                    const std::string& by) const {
     checkpoint_files_removed order;
     order.by = by;
-    order.experiment = id;
+    order.experiment = row.id;
     order.cause = cause;
-    if (auto row = peers_.reads->experiment(id)) {
-      order.owner = row->owner;
-      if (auto projects = peers_.reads->projects())
-        for (const auto& project : *projects)
-          if (project.id == row->project)
-            order.workspace = project.workspace;
-    }
+    order.owner = row.owner;
+    if (auto projects = peers_.reads->projects())
+      for (const auto& project : *projects)
+        if (project.id == row.project)
+          order.workspace = project.workspace;
     const auto known = peers_.reads->configuration();
     order.pool = config::default_pool(known && *known ? (*known)->configuration : value());
     return order;
@@ -321,8 +334,8 @@ private:
     auto store = storage::open_checkpoint_store(piece.store);
     if (!store)
       return true; // what is in the way is said when it is to be removed
-    const auto there = (*store)->list(piece.key);
-    return there || there.error().code != errc::not_found;
+    const auto there = (*store)->has(piece.key);
+    return !there || *there;
   }
   static error cannot_delete(const checkpoint& saved) {
     const auto place = place_of(saved);
@@ -366,9 +379,9 @@ private:
     const auto* cause = x.tensorboards_only ? collected_by::tensorboards
                         : x.trial           ? collected_by::trial
                                             : collected_by::deletion;
-    auto order = order_of(x.experiment, cause, x.by);
+    auto order = order_of(*experiment, cause, x.by);
     order.trial = x.trial;
-    auto pieces = pieces_of(order);
+    auto pieces = pieces_of(order, *experiment, *trials);
     if (!pieces)
       return pieces.error();
     if (!x.tensorboards_only)
@@ -399,13 +412,18 @@ private:
     auto experiment = peers_.reads->experiment(order.experiment);
     if (!experiment)
       return experiment.error();
+    auto trials = peers_.reads->trials(order.experiment);
+    if (!trials)
+      return trials.error();
+    return pieces_of(order, *experiment, *trials);
+  }
+  result<std::vector<removal_piece>> pieces_of(const checkpoint_files_removed& order,
+                                               const experiment_row& experiment,
+                                               const std::vector<trial_row>& trials) const {
     std::vector<removal_piece> out;
     if (order.cause == collected_by::deletion || order.cause == collected_by::trial) {
-      auto trials = peers_.reads->trials(order.experiment);
-      if (!trials)
-        return trials.error();
-      const auto policy = retention_of(experiment->config);
-      for (const auto& trial : *trials) {
+      const auto policy = retention_of(experiment.config);
+      for (const auto& trial : trials) {
         if (order.trial && trial.id != order.trial)
           continue;
         auto saved = peers_.reads->checkpoints(trial.id);
@@ -421,7 +439,7 @@ private:
         }
       }
     }
-    if (auto boards = tensorboards_of(*experiment, order.trial); boards && is_there(*boards))
+    if (auto boards = tensorboards_of(experiment, order.trial); boards && is_there(*boards))
       out.push_back(std::move(*boards));
     return out;
   }

@@ -6,6 +6,7 @@
 #include "runtime/api/log_shape.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/series_columns.hpp"
+#include "storage/trial_watch.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -13,7 +14,7 @@
 namespace troupe::api {
 namespace {
 
-constexpr duration least_pause = 250ms, heartbeat = 15s, cluster_pause = 1s;
+constexpr duration least_pause = 250ms, heartbeat = 15s, cluster_pause = 1s, steps_pause = 1s;
 constexpr std::size_t facts_at_once = 2000, points_at_once = 5000, lines_at_once = 500;
 
 /// What the cluster's actors said last; they answer on threads of their own.
@@ -41,9 +42,10 @@ public:
                                   {"masterId", parts_->about.master_id},
                                   {"version", parts_->about.troupe_version}});
       start_curves_and_logs();
+      trials_with_reports(now); // what was before is read by the lists
     }
     looked_ = now;
-    if (auto ok = add_rows(out.bytes); !ok)
+    if (auto ok = add_rows(now, out.bytes); !ok)
       return ok.error();
     for (auto& curve : curves_)
       if (auto ok = add_points(curve, out.bytes); !ok)
@@ -59,6 +61,8 @@ public:
       last_sent_ = now;
     } else {
       out.pause = heartbeat - (now - last_sent_);
+      if (steps_due_)
+        out.pause = std::min(*out.pause, steps_looked_ + steps_pause - now);
       if (topics_.cluster)
         out.pause = std::min(*out.pause, answers_come ? least_pause : asked_ + cluster_pause - now);
     }
@@ -92,10 +96,28 @@ private:
     }
   }
 
+  /// Trials that have reported since the last answer, whose rows have other steps; asked for once a second.
+  std::set<trial_id> trials_with_reports(time_point now) {
+    const auto& everything =
+      *(parts_->all ? *parts_->all : *parts_).storage; // rows are read as one may see them
+    const auto* watch = dynamic_cast<const storage::trial_watch*>(&everything);
+    if (!watch || topics_.trials_of.empty())
+      return {};
+    steps_due_ = now - steps_looked_ < steps_pause;
+    if (steps_due_)
+      return {};
+    steps_looked_ = now;
+    auto news = watch->reports_since(reports_seen_);
+    reports_seen_ = news.version;
+    if (news.all) // at the start, or after a pause in which very many came: the next reports tell again
+      return {};
+    return {news.changed.begin(), news.changed.end()};
+  }
+
   /// Whom the facts since the last look are about.
-  result<void> add_rows(std::string& out) {
+  result<void> add_rows(time_point now, std::string& out) {
     std::set<experiment_id> experiments;
-    std::set<trial_id> trials;
+    auto trials = trials_with_reports(now);
     for (bool more = true; more;) {
       auto facts = parts_->storage->facts_after(after_, facts_at_once);
       if (!facts)
@@ -272,8 +294,10 @@ private:
   std::vector<curve> curves_;
   std::map<trial_id, std::uint64_t> lines_;
   std::shared_ptr<cluster_view> cluster_ = std::make_shared<cluster_view>();
-  time_point looked_, last_sent_, asked_;
+  std::uint64_t reports_seen_ = 0; ///< version
+  time_point looked_, last_sent_, asked_, steps_looked_;
   bool greeted_ = false;
+  bool steps_due_ = false; ///< there may be reports whose steps were not told yet
 };
 
 } // namespace

@@ -378,6 +378,7 @@ result<response> progress_of_trials(const call& c) {
     if (auto written = c.parts->trials->write(row->id, everything, out.body); !written)
       return written.error();
     out.body += "]}";
+    out.kept = terminal(row->state); // else reports may come, which are no facts
     return out;
   }
   auto rows = c.parts->storage->trials(row->id);
@@ -394,7 +395,7 @@ result<response> progress_of_trials(const call& c) {
     shaped.back()["metrics"] = summaries_shape(**known, *wanted);
   }
   auto out = json({{"trials", std::move(shaped)}}, c.query.has("pretty"));
-  out.kept = wanted->empty(); // reports are no facts
+  out.kept = wanted->empty() && terminal(row->state); // as above
   return out;
 }
 

@@ -142,7 +142,9 @@ value metric_report_shape(const metric_row& report, const trial_row& of, bool wr
   return x;
 }
 
-std::int64_t steps_processed(const trial_row& row) { return std::max(row.latest.steps, row.best.steps); }
+std::int64_t steps_processed(const trial_row& row) {
+  return std::max({row.latest.steps, row.best.steps, row.reported_steps});
+}
 
 result<std::optional<checkpoint_row>> best_checkpoint(const trial_row& row, const storage::reader& storage) {
   if (row.checkpoint_count == 0)

@@ -9,9 +9,46 @@
 namespace troupe::api {
 namespace {
 
-constexpr std::size_t of_a_node = 96; ///< about what a text takes beside its characters
+constexpr std::size_t of_a_node = 160; ///< about what a text takes beside its characters
 
 } // namespace
+
+trial_texts::text trial_texts::text_of(const trial_row& row) {
+  constexpr std::string_view key = "\"totalBatches\":";
+  auto shape = trial_progress_shape(row);
+  shape["totalBatches"] = 0;
+  auto whole = to_json(shape);
+  // The keys behind it are texts of ours, or those of users in quotes of their own: the last one is the key.
+  const auto at = whole.rfind(key) + key.size();
+  return {whole.substr(0, at), whole.substr(at + 1), std::max(row.latest.steps, row.best.steps),
+          row.reported_steps};
+}
+
+/// With the mutex of `all` held.
+result<void> trial_texts::print(const list& all, const storage::reader& everything, std::string& out) {
+  std::map<trial_id, std::int64_t> reported; // by now
+  for (const auto& [id, text] : all.texts)
+    reported.emplace_hint(reported.end(), id, text.reported);
+  if (const auto* watch = dynamic_cast<const storage::trial_watch*>(&everything)) {
+    std::vector<trial_id> ids;
+    for (const auto& [id, steps] : reported)
+      ids.push_back(id);
+    auto steps = watch->reported_steps(ids);
+    if (!steps)
+      return steps.error();
+    reported = *std::move(steps);
+  }
+  bool first = true;
+  for (const auto& [id, text] : all.texts) {
+    if (!std::exchange(first, false))
+      out += ',';
+    const auto found = reported.find(id);
+    out += text.before;
+    out += std::to_string(std::max(text.steps, found == reported.end() ? 0 : found->second));
+    out += text.after;
+  }
+  return {};
+}
 
 /// With the mutex of `into` held.
 result<void> trial_texts::read_on(experiment_id of, list& into, const storage::reader& everything) {
@@ -25,12 +62,12 @@ result<void> trial_texts::read_on(experiment_id of, list& into, const storage::r
       return rows.error();
     into.texts.clear();
     for (const auto& row : *rows)
-      into.texts.emplace_hint(into.texts.end(), row.id, to_json(trial_progress_shape(row)));
+      into.texts.emplace_hint(into.texts.end(), row.id, text_of(row));
   } else
     for (const auto id : news.changed) {
       auto row = everything.trial(id);
       if (row && row->experiment == of)
-        into.texts[id] = to_json(trial_progress_shape(*row));
+        into.texts[id] = text_of(*row);
       else if (row || row.error().code == errc::not_found)
         into.texts.erase(id);
       else
@@ -39,25 +76,15 @@ result<void> trial_texts::read_on(experiment_id of, list& into, const storage::r
   into.version = news.version;
   into.bytes = sizeof into; // an empty one counts, too: else there could be any number of them
   for (const auto& [id, text] : into.texts)
-    into.bytes += text.size() + of_a_node;
+    into.bytes += text.before.size() + text.after.size() + of_a_node;
   return {};
 }
 
 result<void> trial_texts::write(experiment_id of, const storage::reader& everything, std::string& out) {
-  const auto print = [&out](const list& all) {
-    bool first = true;
-    for (const auto& [id, text] : all.texts) {
-      if (!std::exchange(first, false))
-        out += ',';
-      out += text;
-    }
-  };
   if (!dynamic_cast<const storage::trial_watch*>(&everything)) {
     list once;
     auto read = read_on(of, once, everything);
-    if (read)
-      print(once);
-    return read;
+    return read ? print(once, everything, out) : read;
   }
   std::shared_ptr<list> one;
   {
@@ -80,7 +107,8 @@ result<void> trial_texts::write(experiment_id of, const storage::reader& everyth
       one->version = 0;
       return read;
     }
-    print(*one);
+    if (auto printed = print(*one, everything, out); !printed)
+      return printed;
     bytes = one->bytes;
   }
   std::lock_guard lock{mutex_};

@@ -20,10 +20,16 @@ public:
   result<void> write(experiment_id of, const storage::reader& everything, std::string& out);
 
 private:
+  /// Around its steps, which change with each report.
+  struct text {
+    std::string before, after;
+    std::int64_t steps = 0;    ///< those of its facts
+    std::int64_t reported = 0; ///< those of its newest report when it was read
+  };
   struct list {
     std::mutex mutex;
     std::uint64_t version = 0;
-    std::map<trial_id, std::string> texts;
+    std::map<trial_id, text> texts;
     std::size_t bytes = 0;
   };
   struct place {
@@ -31,6 +37,8 @@ private:
     std::size_t bytes = 0;
     std::uint64_t asked = 0; ///< by `asks_`
   };
+  static text text_of(const trial_row& row);
+  static result<void> print(const list& all, const storage::reader& everything, std::string& out);
   result<void> read_on(experiment_id of, list& into, const storage::reader& everything);
 
   const std::size_t most_bytes_;

@@ -28,8 +28,10 @@ public:
   virtual result<void> get(const std::string& key, const std::filesystem::path& to) const = 0;
   /// Bytes by path. errc::not_found.
   virtual result<std::map<std::string, std::int64_t>> list(const std::string& key) const = 0;
-  /// What is not there is no fault.
-  virtual result<void> erase(const std::string& key) = 0;
+  /// Whether anything has this key.
+  virtual result<bool> has(const std::string& key) const = 0;
+  /// What is not there is no fault. Counts the files that it removes in `files`, also where it fails.
+  virtual result<void> erase(const std::string& key, std::size_t& files) = 0;
   /// Files of it alone, as `list` names them; folders that are empty then go too. What is not there is no
   /// fault.
   virtual result<void> erase_files(const std::string& key, const std::vector<std::string>& paths) = 0;

@@ -5,7 +5,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
+#include <memory>
+#include <string_view>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace troupe::storage {
@@ -86,6 +90,42 @@ result<void> add_files(const fs::path& folder, const std::string& prefix,
   return fault ? result<void>(fault_of(folder, "read the folder", fault)) : result<void>{};
 }
 
+/// Removes `name` in the open folder `in`, with all that is below it: nothing is followed out of there.
+/// Counts regular files, by `type` as readdir tells it.
+std::error_code remove_tree(int in, const char* name, unsigned char type, std::size_t& files) {
+  if (type != DT_DIR) {
+    struct stat what {};
+    if (type == DT_UNKNOWN && ::fstatat(in, name, &what, AT_SYMLINK_NOFOLLOW) == 0)
+      type = static_cast<unsigned char>(IFTODT(what.st_mode));
+    if (::unlinkat(in, name, 0) == 0) {
+      files += type == DT_REG;
+      return {};
+    }
+    if (errno != EISDIR)
+      return errno == ENOENT ? std::error_code{} : last_fault();
+  }
+  const int fd = ::openat(in, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0)
+    return errno == ENOENT ? std::error_code{} : last_fault();
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::fdopendir(fd), ::closedir);
+  if (!folder) {
+    const auto why = last_fault();
+    ::close(fd);
+    return why;
+  }
+  errno = 0;
+  while (const auto* one = ::readdir(folder.get())) {
+    const std::string_view inner = one->d_name;
+    if (inner != "." && inner != "..")
+      if (const auto fault = remove_tree(fd, one->d_name, one->d_type, files))
+        return fault;
+    errno = 0;
+  }
+  if (errno != 0)
+    return last_fault();
+  return ::unlinkat(in, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? std::error_code{} : last_fault();
+}
+
 } // namespace
 
 result<void> folder_store::make_root() const {
@@ -136,14 +176,25 @@ result<std::map<std::string, std::int64_t>> folder_store::list(const std::string
   return found;
 }
 
-result<void> folder_store::erase(const std::string& key) {
+result<bool> folder_store::has(const std::string& key) const {
   if (!is_checkpoint_key(key))
     return no_key(key);
   std::error_code fault;
-  fs::remove_all(root_ / key, fault);
-  if (fault && fault != std::errc::no_such_file_or_directory)
-    return fault_of(root_ / key, "remove", fault);
-  return {};
+  const auto what = fs::symlink_status(root_ / key, fault);
+  if (what.type() == fs::file_type::none)
+    return fault_of(root_ / key, "look at", fault);
+  return what.type() != fs::file_type::not_found;
+}
+
+result<void> folder_store::erase(const std::string& key, std::size_t& files) {
+  if (!is_checkpoint_key(key))
+    return no_key(key);
+  const int root = ::open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0)
+    return errno == ENOENT ? result<void>{} : fault_of(root_, "open", last_fault());
+  const auto fault = remove_tree(root, key.c_str(), DT_UNKNOWN, files);
+  ::close(root);
+  return fault ? result<void>(fault_of(root_ / key, "remove", fault)) : result<void>{};
 }
 
 result<void> folder_store::erase_files(const std::string& key, const std::vector<std::string>& paths) {

@@ -14,7 +14,8 @@ public:
   result<void> put(const std::string& key, const std::filesystem::path& from) override;
   result<void> get(const std::string& key, const std::filesystem::path& to) const override;
   result<std::map<std::string, std::int64_t>> list(const std::string& key) const override;
-  result<void> erase(const std::string& key) override;
+  result<bool> has(const std::string& key) const override;
+  result<void> erase(const std::string& key, std::size_t& files) override;
   result<void> erase_files(const std::string& key, const std::vector<std::string>& paths) override;
   result<void> probe() override;
 

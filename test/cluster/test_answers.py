@@ -59,7 +59,7 @@ max_restarts: {restarts}
 environment: {{environment_variables: ["EPOCH_S={epoch_s}"{more}]}}
 """
 ASHA = "name: adaptive_asha, metric: loss, time_metric: epoch, max_time: 16, max_trials: 10, max_concurrent_trials: 4, divisor: 4, mode: aggressive"
-PROMOTION = "name: asha_promotion, metric: loss, num_rungs: 3, divisor: 2, max_trials: 6, time_metric: epoch, max_time: 16, max_concurrent_trials: 3"
+PROMOTION = "name: asha_promotion, metric: loss, num_rungs: 3, divisor: 2, max_trials: 12, time_metric: epoch, max_time: 16, max_concurrent_trials: 3"
 PBT = "name: pbt, metric: loss, population_size: 4, interval: 4, truncate_fraction: 0.5, time_metric: epoch, max_time: 16"
 NSGA = "name: nsga2, metrics: [loss, size], population_size: 4, max_trials: 6, time_metric: epoch, max_time: 16, max_concurrent_trials: 3"
 SINGLE = "name: single, metric: loss"
@@ -381,6 +381,76 @@ def test_the_queue_of_a_moment_is_what_it_was(lab):
     assert known(printed) == known(taken[most])
     assert lab.call(f"/troupe/v1/queue?at={sequence(lab) + 1000}")[0] == 400
     assert lab.call("/troupe/v1/queue?at=0")[0] == 400 and lab.call("/troupe/v1/queue?at=x")[0] == 400
+
+
+# Validates once at step 1 and trains on, as what has its validation at the end.
+TRAINS = """
+import pathlib, time, troupe
+p = troupe.params(x=0.5)
+troupe.validate({"loss": p.x}, step=1)
+for step in range(1, 41):
+    troupe.log({"loss": 1.0 / step}, step=step)
+    time.sleep(0.1)
+while not pathlib.Path("stop").exists() and not troupe.should_stop():
+    time.sleep(0.1)
+"""
+
+
+def test_steps_are_those_of_the_newest_report(lab):
+    one = submit(lab, "trains", SINGLE, script=TRAINS)
+    hears = Listening(lab, f"/troupe/v1/live?topics=experiment/{one}")
+
+    def steps():
+        rows = lab.call(f"/troupe/v1/experiments/{one}/trials")[1]["trials"]
+        return rows and rows[0]["totalBatches"]
+
+    wait_for(lambda: steps() == 40, 60)
+    trial = lab.call(f"/troupe/v1/experiments/{one}/trials?metrics=training.loss")[1]["trials"][0]
+    assert trial["totalBatches"] == 40 and trial["latest"]["totalBatches"] == 1
+    for path in (f"/api/v1/trials/{trial['id']}", f"/api/v1/experiments/{one}/trials"):
+        answer = lab.call(path)[1]
+        assert (answer.get("trial") or answer["trials"][0])["totalBatchesProcessed"] == 40, path
+    wait_for(lambda: any(name == "trial" and row["totalBatches"] == 40 for name, row in hears.events), 10)  # no fact tells of it
+    told = [row["totalBatches"] for name, row in hears.stop() if name == "trial"]
+    assert len({n for n in told if 1 < n < 40}) >= 2, told  # while it trained, at most once a second
+    lab.cli("experiment", "kill", str(one))
+    lab.wait_end(one)
+    assert steps() == 40
+
+
+def test_lists_are_filtered_and_sorted_as_on_the_page(lab):
+    rows = lab.call("/troupe/v1/experiments/1/trials")[1]["trials"]
+    xs = {row["id"]: row["hparams"]["x"] for row in rows}
+
+    def listed(*words):
+        return [row["id"] for row in lab.json(*words)]
+
+    below = [i for i, x in sorted(xs.items(), key=lambda one: -one[1]) if x < 0.6]
+    assert 0 < len(below) < len(xs)
+    assert listed("trial", "list", "1", "--where", "x<0.6", "--sort", "-hp.x") == below
+    last = {row["id"]: row["metrics"]["validation.size"]["last"] for row in lab.call("/troupe/v1/experiments/1/trials?metrics=validation.size")[1]["trials"]}
+    assert listed("trial", "list", "1", "--where", "m.validation.size<0.6", "--sort", "m.validation.size") == sorted((i for i in last if last[i] < 0.6), key=last.get)
+    assert listed("trial", "list", "1", "--where", "hp.deep.opt=ADAM") == [row["id"] for row in rows if row["hparams"]["deep"]["opt"] == "adam"]
+    done = listed("experiment", "list", "--where", "state=completed asha", "--sort", "-id")
+    assert done == [1]
+    history = lab.call("/troupe/v1/experiments/1/history")[1]["history"]
+    past = lab.json("trial", "list", "1", "--at", str(history[len(history) // 2]["sequence"]), "--sort", "id")
+    assert past == lab.call(f"/troupe/v1/experiments/1/trials?at={history[len(history) // 2]['sequence']}")[1]["trials"]
+    facts = lab.json("experiment", "events", "1", "--where", "type=search_stepped", "--sort", "-sequence")
+    assert facts and {row["type"] for row in facts} == {"search_stepped"}
+    assert [row["sequence"] for row in facts] == sorted((row["sequence"] for row in facts), reverse=True)
+    newest = lab.json("events", "--experiment", "1", "--where", "type=search_stepped", "--limit", "2")
+    assert [row["sequence"] for row in newest] == [row["sequence"] for row in facts][1::-1]
+    reports = lab.json("trial", "metrics", str(rows[0]["id"]), "--where", "group=validation epoch>2", "--sort", "-steps")
+    assert reports and all(row["metrics"]["epoch"] > 2 for row in reports)
+    saved = lab.json("checkpoint", "list", "1", "--sort", "-step")
+    assert [row["metadata"]["steps_completed"] for row in saved] == sorted((row["metadata"]["steps_completed"] for row in saved), reverse=True)
+    assert len(lab.json("agent", "list", "--where", "slots=4 state=alive")) == 1 and lab.json("agent", "list", "--where", "used>4") == []
+    for words, sentence in ((("trial", "list", "1", "--where", "lr>1"), "there is no column 'lr'"), (("agent", "list", "--sort", "hots"), "did you mean 'host'?"),
+                            (("experiment", "list", "--where", "best<"), "character 6: what should best be compared with?"),
+                            (("events", "--follow", "--sort", "at"), "--sort orders what there is")):
+        failed = lab.cli(*words, check=False)
+        assert failed.returncode == 2 and sentence in failed.stderr, failed
 
 
 def test_facts_are_listed(lab):

@@ -79,13 +79,21 @@ TEST_P(CheckpointStore, LeavesWhatWasThereWhereAPutFails) {
 
 TEST_P(CheckpointStore, ErasesOnceAndAgain) {
   const std::string other = "1f0e0d0c-0b0a-4908-8706-050403020100";
-  ASSERT_TRUE(s().put(key, w.folder("one", {{"a", "1"}})));
+  ASSERT_TRUE(s().put(key, w.folder("one", {{"a", "1"}, {"code/a/b.py", "b"}, {"code/c", ""}})));
   ASSERT_TRUE(s().put(other, w.folder("two", {{"a", "1"}})));
-  EXPECT_TRUE(s().erase(key));
-  EXPECT_TRUE(s().erase(key)) << "what is not there is no fault";
+  const auto victim = w.folder("victim", {{"a", "1"}});
+  fs::create_directory_symlink(victim, w.at.path() / "place" / key / "code" / "link"); // by a script
+  EXPECT_TRUE(*s().has(key));
+  std::size_t files = 0;
+  EXPECT_TRUE(s().erase(key, files));
+  EXPECT_EQ(files, 3u);
+  EXPECT_FALSE(*s().has(key));
+  EXPECT_TRUE(s().erase(key, files)) << "what is not there is no fault";
+  EXPECT_EQ(files, 3u);
   EXPECT_EQ(s().list(key).error().code, errc::not_found);
   EXPECT_EQ(s().get(key, w.at.path() / "to").error().code, errc::not_found);
   EXPECT_EQ(s().list(other)->size(), 1u);
+  EXPECT_TRUE(fs::exists(victim / "a")) << "what lies elsewhere is no part of it";
 }
 
 TEST_P(CheckpointStore, RefusesKeysThatLeadElsewhere) {
@@ -93,7 +101,9 @@ TEST_P(CheckpointStore, RefusesKeysThatLeadElsewhere) {
   w.folder("place/../victim", {{"a", "1"}});
   for (const char* bad : {"", ".", "..", "../victim", "a/b", "a.tmp", "a b", "/etc"}) {
     EXPECT_EQ(s().put(bad, from).error().code, errc::invalid) << bad;
-    EXPECT_EQ(s().erase(bad).error().code, errc::invalid) << bad;
+    std::size_t files = 0;
+    EXPECT_EQ(s().erase(bad, files).error().code, errc::invalid) << bad;
+    EXPECT_EQ(s().has(bad).error().code, errc::invalid) << bad;
     EXPECT_EQ(s().list(bad).error().code, errc::invalid) << bad;
     EXPECT_EQ(s().get(bad, w.at.path() / "to").error().code, errc::invalid) << bad;
   }

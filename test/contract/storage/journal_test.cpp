@@ -935,6 +935,44 @@ TEST_P(Journal, TellsWhichTrialsHaveChanged) {
   expect_them({{20}}, "one after them");
 }
 
+TEST_P(Journal, KnowsHowFarTheNewestReportOfATrialIs) {
+  set_up_trials(3);
+  const auto* watch = dynamic_cast<const trial_watch*>(&*r());
+  auto version = watch->reports_since(0).version;
+  const auto changed = [&] {
+    auto some = watch->reports_since(version);
+    version = some.version;
+    return some.changed;
+  };
+  const auto rows = watch->trials_since(0).version;
+  EXPECT_EQ(r()->trial({1})->reported_steps, 0);
+  EXPECT_TRUE(watch->reported_steps({{1}, {2}})->empty());
+  ASSERT_TRUE(j().report(reports({{1}, {1}}, 1, 90)));
+  ASSERT_TRUE(j().report(reports({{2}, {1}}, 1, 3, "validation")));
+  ASSERT_TRUE(j().report(reports({{3}, {1}}, 1, 2, "system")));
+  EXPECT_TRUE(changed().empty()) << "not durable yet";
+  commit();
+  EXPECT_EQ(changed(), (std::vector<trial_id>{{1}, {2}}));
+  const std::map<trial_id, std::int64_t> wanted{{{1}, 90}, {{2}, 3}};
+  EXPECT_EQ(*watch->reported_steps({{1}, {2}, {3}, {9}}), wanted);
+  EXPECT_EQ(r()->trial({1})->reported_steps, 90);
+  EXPECT_EQ(r()->trials({1})->at(1).reported_steps, 3);
+  EXPECT_EQ(r()->trial({3})->reported_steps, 0) << "a sample is no step";
+  EXPECT_TRUE(watch->trials_since(rows).changed.empty()) << "nothing else of the rows";
+  // A run that goes on from a checkpoint begins below what the one before had reached.
+  ASSERT_TRUE(append("trial/1", 1, {run_ended{t0, {1}, end::lost}, run_started{t0, {2}, "", 50}}));
+  auto again = reports({{1}, {2}}, 1, 1);
+  again.reports[0].steps = 51;
+  ASSERT_TRUE(j().report(again));
+  commit();
+  w->reopen();
+  EXPECT_EQ(r()->trial({1})->reported_steps, 51);
+  EXPECT_TRUE(j().erase_log(trial_id{1}, true));
+  commit();
+  EXPECT_EQ(r()->trial({1})->reported_steps, 0);
+  EXPECT_EQ(r()->trial({2})->reported_steps, 3);
+}
+
 TEST_P(Journal, ListsTheCheckpointsOfATrialInTheOrderInWhichTheyWereFirstRecorded) {
   ASSERT_NO_FATAL_FAILURE(tell_a_story([&](const auto&... x) { return append(x...); }));
   const auto recorded = [](const std::string& uuid, std::int64_t steps) {

@@ -21,6 +21,15 @@ struct watched_reader : fake_reader, storage::trial_watch {
       out.changed.assign(some.begin(), some.end());
     return out;
   }
+  storage::trial_changes reports_since(std::uint64_t) const override { return {}; }
+  result<std::map<trial_id, std::int64_t>> reported_steps(const std::vector<trial_id>& of) const override {
+    std::map<trial_id, std::int64_t> out;
+    for (const auto id : of)
+      if (const auto found = trial_rows.find(id.value);
+          found != trial_rows.end() && found->second.reported_steps > 0)
+        out[id] = found->second.reported_steps;
+    return out;
+  }
   result<trial_row> trial(trial_id id) const override {
     ++read;
     return fake_reader::trial(id);
@@ -65,8 +74,13 @@ TEST(TrialTexts, FollowWhatChangesAsIfAllWereReadAgain) {
       row.id = id;
       row.experiment = {1 + id.value % 3};
       row.restarts = static_cast<int>(random() % 9);
-      row.why = "step " + std::to_string(step);
+      row.why = "step " + std::to_string(step) + " \"totalBatches\":9";
+      row.hparams = {{"totalBatches", step}, {"zz", {{"totalBatches", 1}}}};
+      row.latest.steps = static_cast<std::int64_t>(random() % 5);
     }
+    // A report changes its trial's steps, and nobody is told of a changed row.
+    if (auto some = reader.trial_rows.find(1 + random() % 60); some != reader.trial_rows.end())
+      some->second.reported_steps = static_cast<std::int64_t>(random() % 100);
     reader.forgetful = random() % 50 == 0;
     const experiment_id asked{1 + random() % 4}; // one of them has no trial
     EXPECT_EQ(kept(texts, reader, asked), anew(reader, asked)) << step;
@@ -99,6 +113,7 @@ TEST(TrialTexts, AReaderWithoutVersionsIsReadEachTime) {
   for (std::uint64_t id = 1; id <= 3; ++id) {
     reader.trial_rows[id].id = {id};
     reader.trial_rows[id].experiment = {7};
+    reader.trial_rows[id].reported_steps = 40;
     EXPECT_EQ(kept(texts, reader, {7}), anew(reader, {7}));
   }
 }

@@ -114,10 +114,10 @@ TEST(Selection, TrialsHaveHyperparametersAndMetricsAsColumns) {
 }
 
 TEST(Selection, OtherListsHaveTheColumnsOfTheirGrids) {
-  const auto agent = value::parse(R"({"id": "a1", "state": "up", "enabled": true, "draining": false,
+  const auto agent = value::parse(R"({"id": "a1", "state": "alive", "enabled": true, "draining": false,
     "slots": {"0": {"container": {"id": "1.1"}}, "1": {"container": null}}, "resourcePools": ["gpu"],
     "addresses": ["h", "i"]})");
-  EXPECT_EQ(cell(agent_grid(), "state", agent), "UP");
+  EXPECT_EQ(cell(agent_grid(), "state", agent), "ALIVE");
   EXPECT_EQ(cell(agent_grid(), "slots", agent), 2);
   EXPECT_EQ(cell(agent_grid(), "used", agent), 1);
   EXPECT_EQ(cell(agent_grid(), "host", agent), "h i");
