@@ -115,6 +115,21 @@ class Kernel:
                 return said
 
 
+def in_a_terminal(cluster, notebook, line, until):
+    """What a new terminal of the notebook shows up to the words `until`."""
+    made = ask(cluster, f"/proxy/{notebook}/api/terminals", {"Authorization": login(cluster)}, b"{}", "POST")
+    assert made.status == 200, made.body[:500]
+    url = cluster.url().replace("http", "ws", 1) + f"/proxy/{notebook}/terminals/websocket/{made.json()['name']}"
+    link = websocket.create_connection(url, header=["Authorization: " + login(cluster)], timeout=30, suppress_origin=True)
+    link.send(json.dumps(["stdin", line + "\r"]))
+    shown = ""
+    while until not in shown:
+        kind, *said = json.loads(link.recv())
+        shown += "".join(said) if kind == "stdout" else ""
+    link.close()
+    return shown
+
+
 def test_a_notebook_computes_and_outlives_the_node(cluster):
     notebook = started(cluster, "notebook", "start", "--slots", "0")
     address = cluster.call(f"/troupe/v1/tasks/{notebook}/access")[1]["address"]
@@ -126,6 +141,7 @@ def test_a_notebook_computes_and_outlives_the_node(cluster):
     assert ask(cluster, "/api/v1/me", {"Authorization": "Bearer " + token}).status == 401  # opens its notebook and nothing else
     kernel = Kernel(cluster, notebook)
     assert kernel.run("import os; x = 6 * 7; print(x, os.environ['DET_TASK_TYPE'])") == "42 NOTEBOOK\n"
+    in_a_terminal(cluster, notebook, "tty; echo \"uid $(id -u)\" in a terminal", f"uid {cluster.user} in a terminal")
     body = os.urandom(20 << 20)
     put = {"type": "file", "format": "base64", "content": __import__("base64").b64encode(body).decode()}
     got = ask(cluster, f"/proxy/{notebook}/api/contents/tmp/{notebook}.bin", {"Authorization": login(cluster)}, json.dumps(put).encode(), "PUT")
