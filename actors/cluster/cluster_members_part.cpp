@@ -25,12 +25,16 @@ value waiting_in(const std::map<std::string, pool_description>& pools) {
   return waiting;
 }
 
+/// `details`: the runs without slots of each agent that has some.
 pool_description sum(const std::map<std::string, pool_description>& pools) {
   pool_description all;
+  all.details = value::object();
   for (const auto& [name, one] : pools) {
     all.total += one.total;
     all.used += one.used;
     all.agents.insert(one.agents.begin(), one.agents.end());
+    for (const auto& [agent, runs] : one.details.at("auxRuns").items())
+      all.details[agent] = runs;
   }
   return all;
 }
@@ -354,11 +358,15 @@ value cluster_members::agent_rows(const pool_description& all) const {
         slot["allocation"] = to_string(held->second[n]);
       slots.push_back(slot);
     }
+    value aux = value::array();
+    for (const auto& run : all.details.value(agent, value::array()))
+      aux.push_back({{"allocation", run}});
     agents.push_back({{"id", known.id},
                       {"name", agent},
                       {"host", known.host},
                       {"pool", machine_.pool_of(agent)},
                       {"slots", slots},
+                      {"aux", aux},
                       {"since", to_rfc3339(link == links_.end() ? time_point{} : link->second.up_since)},
                       {"labels", link == links_.end() ? value::object() : value(link->second.labels)},
                       {"enabled", !known.draining},

@@ -292,28 +292,41 @@ std::optional<task_detail> cluster_tasks::made_with(task_kind kind, const std::s
   return std::nullopt;
 }
 
+struct cluster_tasks::creation {
+  task_created made;
+  std::vector<task_fact> facts;
+  value answer;
+  promise to;
+};
+
 void cluster_tasks::append(task_created made, value answer, promise to) {
   auto facts = task::birth(made);
-  append_facts first{entity(made.id), 0, {}};
-  for (const auto& fact : facts)
+  append(std::make_shared<creation>(creation{std::move(made), std::move(facts), std::move(answer), to}));
+}
+
+void cluster_tasks::append(std::shared_ptr<creation> x) {
+  append_facts first{entity(x->made.id), 0, {}};
+  for (const auto& fact : x->facts)
     first.facts.push_back(encode_as(fact));
-  const auto key = key_of(made);
   self_->request(peers_.journal, journal_timeout, std::move(first))
     .then(
-      [this, key, made = std::move(made), facts = std::move(facts), answer = std::move(answer),
-       to](const committed&) mutable {
-        creating_.erase(key);
-        auto settings = settings_of(made);
+      [this, x](const committed&) {
+        creating_.erase(key_of(x->made));
+        auto settings = settings_of(x->made);
         if (!settings) { // accept_task has tried it
-          to.deliver(refused(settings.error()));
+          x->to.deliver(refused(settings.error()));
           return;
         }
-        start(std::move(*settings), made, facts);
-        to.deliver(answered(std::move(answer)));
+        start(std::move(*settings), x->made, x->facts);
+        x->to.deliver(answered(std::move(x->answer)));
       },
-      [this, key, to](const caf::error& why) mutable {
-        creating_.erase(key);
-        to.deliver(refused(from_caf(why)));
+      [this, x](const caf::error& why) {
+        // It may be stored later, and then the task has to live. The repeat is answered after the first, by
+        // what is stored.
+        if (why == caf::sec::request_timeout && !closing_)
+          return append(x);
+        creating_.erase(key_of(x->made));
+        x->to.deliver(refused(from_caf(why)));
       });
 }
 

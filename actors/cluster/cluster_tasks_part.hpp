@@ -68,7 +68,10 @@ private:
              std::vector<allocation_fact> of_run = {});
   void recover_one(const task_detail& row);
   void abandon(const task_detail& row, const std::string& why, int tries = 5);
+  struct creation;
+  /// Answers when the journal has said whether it is stored, however late.
   void append(task_created made, value answer, promise to);
+  void append(std::shared_ptr<creation> x);
   task_world world(const std::string& user) const;
   result<task_detail> known(const std::string& id) const;
   caf::result<command_result> order(task_id id, task_call call);

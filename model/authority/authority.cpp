@@ -89,6 +89,7 @@ const std::vector<rule>& rules() {
      users::unmanaged,
      tasks::all}, // the handler compares the ids in the body with the caller
     {{view, allocation}, users::all, tasks::none},
+    {{change, allocation}, users::all, tasks::own}, // that its service answers, where it is, who is there
     {{report, allocation}, users::nobody, tasks::own},
 
     {{view, checkpoint}, users::all, tasks::all},

@@ -105,6 +105,7 @@ const std::vector<needs_row>& needs() {
     {{kill, task}, no_role},
     {{report, task}, no_role},
     {{view, allocation}, no_role},
+    {{change, allocation}, no_role}, // as of its task
     {{report, allocation}, no_role},
 
     {{view, checkpoint}, view_experiment_artifacts},

@@ -302,10 +302,11 @@ struct agent_list : without_fields<agent_list> {
     cluster,
     {action::view, thing::agent},
     repeat::question,
-    "The agents with their slots. `state` is alive, away or draining; `since` is the time "
-    "of the newest registration. What is not enabled takes no new work; what drains ends by itself.",
+    "The agents with their slots, and with the runs that have none (`aux`). `state` is alive, away or "
+    "draining; `since` is the time of the newest registration. What is not enabled takes no new work; what "
+    "drains ends by itself.",
     "{agents: [{id, name, host, pool, since, state, enabled, draining, labels, slots: [{id, device, enabled, "
-    "draining, brand?, uuid?, usage?, allocation?}]}]}"};
+    "draining, brand?, uuid?, usage?, allocation?}], aux: [{allocation}]}]}"};
 };
 struct queue_list : without_fields<queue_list> {
   static constexpr about is{"queue.list",

@@ -149,9 +149,9 @@ struct task_answers : from_task {
   static constexpr auto fields() { return task_fields<task_answers>(); }
   static constexpr about is{"task.answers",
                             taker::task,
-                            {action::report, thing::allocation},
+                            {action::change, thing::allocation},
                             repeat::safe,
-                            "The service of the calling task answers; durable when answered."};
+                            "The service of the task answers; durable when answered."};
 };
 
 } // namespace troupe::commands

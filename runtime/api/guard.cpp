@@ -382,18 +382,23 @@ void leave_out(value& list, const viewer& by, const storage::reader& seen, bool 
   list = std::move(left);
 }
 
-/// A slot that somebody holds stays busy for all; who may not see the run is told a word in place of its id.
+/// What somebody holds stays busy for all; who may not see the run is told a word in place of its id.
 void hide_runs(value& agents, const storage::reader& seen) {
+  const auto hide = [&](value& held, const std::string& word) {
+    const auto text = text_at(held, "allocation");
+    if (text.empty() || seen.task(parse_allocation(text).task))
+      return;
+    held["allocation"] = word;
+    held["hidden"] = true;
+  };
   for (auto& agent : agents) {
-    const auto slots = agent.find("slots");
-    if (slots == agent.end() || !slots->is_array())
-      continue;
-    for (auto& slot : *slots)
-      if (const auto text = text_at(slot, "allocation");
-          !text.empty() && !seen.task(parse_allocation(text).task)) {
-        slot["allocation"] = "hidden-" + std::to_string(number_at(slot, "id"));
-        slot["hidden"] = true;
-      }
+    if (const auto slots = agent.find("slots"); slots != agent.end() && slots->is_array())
+      for (auto& slot : *slots)
+        hide(slot, "hidden-" + std::to_string(number_at(slot, "id")));
+    std::size_t number = 0;
+    if (const auto aux = agent.find("aux"); aux != agent.end() && aux->is_array())
+      for (auto& run : *aux)
+        hide(run, "hidden-aux-" + std::to_string(number++));
   }
 }
 

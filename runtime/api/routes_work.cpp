@@ -60,13 +60,16 @@ result<void> may_open(const call& c, const task_detail& task) {
   return allowed(c, action::view, {thing::secret, to_string(task.made.id), task.made.owner});
 }
 
-/// Whether the caller may change the task, where no command is sent that is asked so.
-result<void> may_use(const call& c, const task_detail& task) {
-  if (!c.by.roles || c.by.is_task() ||
-      c.by.roles->holds(authority::permission::update_nsc, task.made.workspace))
+/// Whether the caller may do it in the workspace, where no command is sent that is asked so.
+result<void> may_in(const call& c, authority::permission what, workspace_id in) {
+  if (!c.by.roles || c.by.is_task() || c.by.roles->holds(what, in))
     return {};
-  return error{errc::denied, "access denied: this needs the permission UPDATE_NSC in workspace " +
-                               to_string(task.made.workspace)};
+  return error{errc::denied, std::string("access denied: this needs the permission ") +
+                               authority::permissions()[static_cast<std::size_t>(what)].name +
+                               " in workspace " + to_string(in)};
+}
+result<void> may_use(const call& c, const task_detail& task) {
+  return may_in(c, authority::permission::update_nsc, task.made.workspace);
 }
 
 value shape_for(const call& c, const task_detail& task) {
@@ -496,18 +499,49 @@ void unpause(const call_ptr& c, const reply& back) {
 
 // ---- what a task's processes say
 
+/// The open allocation that the path names, in the name of the calling task or of a user who may change it.
+result<allocation_id> open_allocation(const call& c) {
+  if (c.by.is_task())
+    return c.by.allocation;
+  const auto id = named_allocation(c.named("allocationId"));
+  const error none{errc::not_found,
+                   "allocation '" + std::string(c.named("allocationId").substr(0, 100)) + "' not found"};
+  auto task = c.parts->storage->task(id.task);
+  if (!task)
+    return task.error().code == errc::not_found ? none : task.error();
+  if (!task->open || task->run != id.run)
+    return none;
+  if (!c.by.roles)
+    return id;
+  if (id.task.is_trial()) {
+    const auto fine =
+      may_in(c, authority::permission::update_experiment, c.parts->roles->workspace_of(task->experiment));
+    return fine ? result<allocation_id>(id) : fine.error();
+  }
+  auto row = c.parts->storage->other_task(id.task);
+  if (!row)
+    return row.error();
+  const auto fine = may_use(c, *row);
+  return fine ? result<allocation_id>(id) : fine.error();
+}
+
 /// Of a trial nothing depends on it.
 void ready(const call_ptr& c, const reply& back) {
-  if (c->by.allocation.task.is_trial())
+  const auto id = open_allocation(*c);
+  if (!id)
+    return back(failure(id.error()));
+  if (id->task.is_trial())
     return back(json(value::object()));
   commands::task_answers with;
-  with.allocation = c->by.who.allocation;
+  with.allocation = to_string(*id);
   with.experiment = c->by.experiment;
   command(c, back, std::move(with));
 }
 
 /// Taken note of, and never dialled: connections to a task come from its agent alone.
 result<value> acknowledged(const call& c) {
+  if (const auto id = open_allocation(c); !id)
+    return id.error();
   auto body = parse_object(c.body);
   if (!body)
     return body.error();
@@ -518,6 +552,9 @@ result<value> acknowledged(const call& c) {
 
 handler container_running() {
   return [held = std::make_shared<gathering>()](const call_ptr& c, const reply& back) {
+    const auto id = open_allocation(*c);
+    if (!id)
+      return back(failure(id.error()));
     auto body = parse_object(c->body);
     if (!body)
       return back(failure(body.error()));
@@ -528,8 +565,8 @@ handler container_running() {
     auto data = f.object("data");
     if (f.bad())
       return back(failure(*f.bad()));
-    held->add(c->by.allocation, request, static_cast<std::size_t>(std::max<std::int64_t>(peers, 0)),
-              std::move(data), c->now, back);
+    held->add(*id, request, static_cast<std::size_t>(std::max<std::int64_t>(peers, 0)), std::move(data),
+              c->now, back);
   };
 }
 
@@ -710,7 +747,7 @@ route held_long(route row) {
 std::vector<route> work_routes() {
   constexpr authority::need see{action::view, thing::task}, make{action::create, thing::task},
     change{action::change, thing::task}, kill{action::kill, thing::task},
-    say{action::report, thing::allocation};
+    say{action::change, thing::allocation};
   std::vector<route> all;
   for (const auto& words : all_kinds) {
     const auto path = "/api/v1/" + std::string(words.many);
@@ -737,9 +774,9 @@ std::vector<route> work_routes() {
          {"POST", t + "/pause", change, pause, "", "Empty", "Pauses a generic task."},
          {"POST", t + "/unpause", change, unpause, "", "Empty", "Lets a paused task run again."},
          {"POST", a + "/ready", say, ready, "v1AllocationReadyRequest", "Empty",
-          "The service of the calling task answers."},
+          "The service of the task answers."},
          {"POST", a + "/waiting", say, answer_with(acknowledged), "v1AllocationWaitingRequest", "Empty",
-          "The service of the calling task waits for something."},
+          "The service of the task waits for something."},
          {"POST", a + "/proxy_address", say, answer_with(acknowledged), "v1PostAllocationProxyAddressRequest",
           "Empty", "Acknowledged, and never dialled."},
          held_long({"POST", a + "/notify_container_running", say, container_running(),

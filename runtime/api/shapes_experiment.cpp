@@ -153,6 +153,21 @@ value user_shape(const user& u) {
   return x;
 }
 
+namespace {
+
+/// What holds a slot, or an aux unit: then `devices` is empty.
+value container_shape(const value& held, value devices) {
+  value x = {{"id", held.at("allocation")},
+             {"parent", ""},
+             {"state", "STATE_RUNNING"},
+             {"devices", std::move(devices)}};
+  if (held.value("hidden", false))
+    x["permissionDenied"] = true;
+  return x;
+}
+
+} // namespace
+
 value slot_shape(const value& slot, const std::string& agent) {
   const auto id =
     slot.contains("id") ? (slot["id"].is_string() ? slot["id"].get<std::string>() : slot["id"].dump()) : "0";
@@ -171,11 +186,8 @@ value slot_shape(const value& slot, const std::string& agent) {
   if (auto usage = slot.find("usage"); usage != slot.end() && usage->is_object())
     x["usage"] = *usage;
   if (auto busy = slot.find("allocation");
-      busy != slot.end() && busy->is_string() && !busy->get<std::string>().empty()) {
-    x["container"] = {{"id", *busy}, {"parent", ""}, {"state", "STATE_RUNNING"}, {"devices", {x["device"]}}};
-    if (slot.value("hidden", false))
-      x["container"]["permissionDenied"] = true;
-  }
+      busy != slot.end() && busy->is_string() && !busy->get<std::string>().empty())
+    x["container"] = container_shape(slot, value::array({x["device"]}));
   return x;
 }
 
@@ -195,6 +207,8 @@ value agent_shape(const value& one) {
     const auto number = shape["id"].get<std::string>();
     slots[number] = std::move(shape);
   }
+  for (const auto& run : one.value("aux", value::array()))
+    containers[run.at("allocation").get<std::string>()] = container_shape(run, value::array());
   value stats = {
     {"disabled", disabled}, {"draining", draining}, {"total", total}, {"states", value::object()}};
   if (total > 0)

@@ -1,6 +1,7 @@
 """JupyterLab, TensorBoard and sshd as tasks, reached through the master as users reach them: with a kernel that computes, with curves of a
 trial, with plain ssh and with `det shell open`; and as an ordinary user, whose agent has no rights. Needs `./setup tasks` and the wheel `determined` 0.38.1 in the interpreter that runs it."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -29,20 +30,49 @@ troupe.validate({"loss": 0.2}, step=5)
 """
 
 
-@pytest.fixture(scope="module", params=[os.getuid(), 65534], ids=["self", "nobody"])
-def cluster(request):
+@contextlib.contextmanager
+def running_as(user, of_python):
+    """A cluster of `user`, whose tasks have a `python3` with the packages that the account `of_python` may run."""
     # Not below pytest's own folder: another user could not go there.
     root = pathlib.Path(subprocess.run(["mktemp", "-d", "-p", "/var/tmp"], capture_output=True, text=True).stdout.strip())
     root.chmod(0o755)
     it = None
     try:
-        it = Stock(root, python_for(request.param, root), request.param)  # `python3` of the tasks has the packages
+        it = Stock(root, python_for(of_python, root), user)
         it.up(slots=1)
         yield it
     finally:
         if it:
             it.close()
         shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(scope="module", params=[os.getuid(), 65534], ids=["self", "nobody"])
+def cluster(request):
+    with running_as(request.param, request.param) as it:
+        yield it
+
+
+# Accounts of users and workspaces. Nobody of this host has these numbers or names.
+OF_USER, OF_WORKSPACE = (23456, 23457, "ada-of-the-lab", "the-lab"), (34567, 34568, "guest-of-the-lab", "guests")
+
+
+@pytest.fixture(scope="module")
+def with_accounts():
+    """A cluster of root in which `determined` has an account, and so has the workspace `lab`."""
+    if os.getuid() != 0:
+        pytest.skip("only an agent that is root may become another account")
+    with running_as(0, 65534) as it:
+        it.env["TROUPE_USER"] = "admin"
+        it.cli("user", "set", "determined", "--account", ":".join(map(str, OF_USER)))
+        it.cli("workspace", "create", "lab", "--account", ":".join(map(str, OF_WORKSPACE)))
+        del it.env["TROUPE_USER"]
+        (it.root / "made").mkdir()
+        (it.root / "made").chmod(0o777)
+        yield it
+
+
+BOTH_ACCOUNTS = pytest.mark.parametrize("where, account", [((), OF_USER), (("-w", "lab"), OF_WORKSPACE)], ids=["of the user", "of the workspace"])
 
 
 def started(cluster, *words):
@@ -115,6 +145,21 @@ class Kernel:
                 return said
 
 
+def in_a_terminal(cluster, notebook, line, until):
+    """What a new terminal of the notebook shows up to the words `until`."""
+    made = ask(cluster, f"/proxy/{notebook}/api/terminals", {"Authorization": login(cluster)}, b"{}", "POST")
+    assert made.status == 200, made.body[:500]
+    url = cluster.url().replace("http", "ws", 1) + f"/proxy/{notebook}/terminals/websocket/{made.json()['name']}"
+    link = websocket.create_connection(url, header=["Authorization: " + login(cluster)], timeout=30, suppress_origin=True)
+    link.send(json.dumps(["stdin", line + "\r"]))
+    shown = ""
+    while until not in shown:
+        kind, *said = json.loads(link.recv())
+        shown += "".join(said) if kind == "stdout" else ""
+    link.close()
+    return shown
+
+
 def test_a_notebook_computes_and_outlives_the_node(cluster):
     notebook = started(cluster, "notebook", "start", "--slots", "0")
     address = cluster.call(f"/troupe/v1/tasks/{notebook}/access")[1]["address"]
@@ -126,6 +171,7 @@ def test_a_notebook_computes_and_outlives_the_node(cluster):
     assert ask(cluster, "/api/v1/me", {"Authorization": "Bearer " + token}).status == 401  # opens its notebook and nothing else
     kernel = Kernel(cluster, notebook)
     assert kernel.run("import os; x = 6 * 7; print(x, os.environ['DET_TASK_TYPE'])") == "42 NOTEBOOK\n"
+    in_a_terminal(cluster, notebook, "tty; echo \"uid $(id -u)\" in a terminal", f"uid {cluster.user} in a terminal")
     body = os.urandom(20 << 20)
     put = {"type": "file", "format": "base64", "content": __import__("base64").b64encode(body).decode()}
     got = ask(cluster, f"/proxy/{notebook}/api/contents/tmp/{notebook}.bin", {"Authorization": login(cluster)}, json.dumps(put).encode(), "PUT")
@@ -249,6 +295,8 @@ def test_commands_and_generic_tasks_run_pause_and_leave_nothing(cluster):
     task = cluster.cli("task", "create", str(config)).stdout.strip()
     for run, verb, state in ((1, "pause", "PAUSED"), (2, "kill", "CANCELED")):
         wait_for(lambda: f"{task}.{run}" in cluster.cli("task", "logs", task).stdout, 30, what=lambda: row(cluster, task))
+        (agent,) = cluster.call("/api/v1/agents")[1]["agents"]
+        assert agent["containers"] == {f"{task}.{run}": {"id": f"{task}.{run}", "parent": "", "state": "STATE_RUNNING", "devices": []}}
         cluster.cli("task", verb, task)
         wait_for(lambda: row(cluster, task)["state"] == state, 30, what=lambda: row(cluster, task))
         if verb == "pause":
@@ -256,3 +304,56 @@ def test_commands_and_generic_tasks_run_pause_and_leave_nothing(cluster):
     marks = (task.encode(), b"sleep\x001000")
     wait_for(lambda: not [words for _, words in cluster.describe_tree() if any(mark in words for mark in marks)], 30, what=cluster.describe_tree)
     wait_for(lambda: not list((cluster.data / "agent").glob(f"*/tasks/{task}*")), 60)
+
+
+def owner_of(path):
+    return path.stat().st_uid, path.stat().st_gid
+
+
+@BOTH_ACCOUNTS
+def test_a_command_runs_as_the_account_and_owns_what_it_makes(with_accounts, where, account):
+    cluster, (uid, gid, user, group) = with_accounts, account
+    made = cluster.root / "made" / f"by-command-{uid}"
+    done = cluster.cli("command", "run", "--slots", "0", *where, "--", f"id -u; id -g; id -G; id -un; id -gn; echo $USER $HOME; touch {made} mine /tmp/mine; stat -c %u mine /tmp/mine")
+    assert done.stdout.split() == [str(uid), str(gid), str(gid), user, group, user, "/run/determined/workdir", str(uid), str(uid)], (done.stdout, done.stderr)
+    assert owner_of(made) == (uid, gid)
+
+
+@BOTH_ACCOUNTS
+def test_a_notebook_computes_as_the_account(with_accounts, where, account):
+    cluster, (uid, gid, user, group) = with_accounts, account
+    notebook = started(cluster, "notebook", "start", "--slots", "0", *where)
+    made = cluster.root / "made" / f"by-notebook-{uid}"
+    kernel = Kernel(cluster, notebook)
+    assert kernel.run(f"import os, pwd; open({str(made)!r}, 'w').close(); print(os.getuid(), os.getgid(), os.getgroups(), pwd.getpwuid(os.getuid()).pw_name)") == f"{uid} {gid} [] {user}\n"
+    assert owner_of(made) == (uid, gid)
+    in_a_terminal(cluster, notebook, 'echo "$(id -un) of $(id -gn) in a terminal"', f"{user} of {group} in a terminal")
+    cluster.cli("notebook", "kill", notebook)
+    wait_for(lambda: row(cluster, notebook)["state"] == "CANCELED", 30)
+
+
+@BOTH_ACCOUNTS
+def test_ssh_logs_in_as_the_account(with_accounts, where, account):
+    cluster, (uid, gid, user, group) = with_accounts, account
+    shell = started(cluster, "ssh", "start", "--slots", "0", *where)
+    assert cluster.call(f"/api/v1/shells/{shell}")[1]["shell"]["agentUserGroup"]["user"] == user, "by this name `det shell open` logs in"
+    config = cluster.root / f"ssh_config-{uid}"
+    config.write_text(cluster.cli("ssh", "config", shell).stdout)
+    made = cluster.root / "made" / f"by-shell-{uid}"
+    done = subprocess.run(["ssh", "-F", str(config), f"troupe-{shell}", f"id -u; id -g; id -un; id -gn; echo $DET_TASK_TYPE; touch {made}"],
+                          env=cluster.env, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == [str(uid), str(gid), user, group, "SHELL"], done.stderr
+    assert owner_of(made) == (uid, gid)
+    done = subprocess.run(["ssh", "-tt", "-F", str(config), f"troupe-{shell}", "tty; stat -c %u $(tty)"], env=cluster.env, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split()[-1] == str(uid), (done.stdout, done.stderr)  # a terminal of one's own
+    source, back = cluster.root / f"sent-{uid}", cluster.root / f"back-{uid}"
+    source.write_bytes(os.urandom(1 << 20))
+    for words in ([str(source), f"troupe-{shell}:{made}"], [f"troupe-{shell}:{made}", str(back)]):
+        done = subprocess.run(["scp", "-q", "-F", str(config), *words], env=cluster.env, capture_output=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+    assert back.read_bytes() == source.read_bytes() and owner_of(made) == (uid, gid)
+    env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": "admin", "DET_PASS": ""}
+    done = subprocess.run([sys.executable, "-m", "determined.cli", "shell", "open", shell, "whoami"], env=env, capture_output=True, text=True, timeout=60)
+    assert user in done.stdout.split(), (done.stdout, done.stderr)
+    cluster.cli("ssh", "kill", shell)
+    wait_for(lambda: row(cluster, shell)["state"] == "CANCELED", 30)

@@ -2,6 +2,7 @@
 may, and what becomes of them when the master, the agent or both are killed. Needs the wheel `determined` 0.38.1 in the
 interpreter that runs it, which is also the tasks'."""
 
+import base64
 import json
 import re
 import subprocess
@@ -251,6 +252,7 @@ def test_bad_input_starts_nothing(cluster):
         ("/api/v1/notebooks", {"config": {"notebook_idle_type": "sometimes"}}, 400, "notebook_idle_type"),
         ("/api/v1/notebooks", {"config": {"idle_timeout": "soon"}}, 400, "idle_timeout"),
         ("/api/v1/commands", {"config": {"entrypoint": ["a"]}, "files": [{"path": "/x", "type": 48, "content": "YQ=="}]}, 400, "/x"),
+        ("/api/v1/commands", {"config": {"entrypoint": ["a"]}, "files": [{"path": "", "type": 48, "content": "YQ=="}]}, 400, "not the name of a file"),
         ("/api/v1/commands", {"config": {"entrypoint": ["a"]}, "files": [{"path": "x", "type": 50, "content": "Li4="}]}, 400, "files[0].type"),
         ("/api/v1/commands", {"config": {"entrypoint": ["a"], "environment": {"proxy_ports": [{"proxy_port": 0}]}}}, 400, "proxy_port"),
         ("/api/v1/commands", {"config": {"entrypoint": ["a"], "environment": {"proxy_ports": [{"proxy_port": 70000}]}}}, 400, "proxy_port"),
@@ -272,6 +274,11 @@ def test_bad_input_starts_nothing(cluster):
     for path, body, status, says in cases:
         got = cluster.call(path, body)
         assert got[0] == status and says in json.dumps(got[1]), (path, body, got)
+    mib = base64.b64encode(bytes(1 << 20)).decode()
+    for many, status, says in ((96, 400, "over 95 MiB"), (95, 200, "")):  # the stock client sends 95 MiB at most
+        body = {"config": {"entrypoint": ["a"]}, "files": [{"path": f"f{n}", "type": 48, "content": mib} for n in range(many)], "preview": True}
+        got = cluster.call("/api/v1/commands", body)
+        assert got[0] == status and says in json.dumps(got[1]), got
     preview = cluster.call("/api/v1/notebooks", {"config": {}, "preview": True})
     assert preview[0] == 200 and preview[1]["config"]["resources"]["slots"] == 1, preview
     assert len(cluster.call("/troupe/v1/tasks")[1]["tasks"]) == admin_before

@@ -29,9 +29,11 @@ protected:
     setup.checkpoint_dir = "/checkpoints";
     setup.join_token = "the token";
     setup.fence_token = [](const std::string& agent) { return "fence of " + agent; };
-    cluster = spawn_cluster(*system_, std::move(setup), {journal, stored->reads()});
+    cluster = spawn_cluster(*system_, std::move(setup), {before(journal), stored->reads()});
     run();
   }
+  /// What the cluster speaks to in place of the journal.
+  virtual journal_actor before(const journal_actor& real) { return real; }
   /// As at the death of the master: nothing more is stored.
   void close() {
     caf::anon_send_exit(journal, caf::exit_reason::kill);
@@ -169,6 +171,64 @@ TEST_F(ClusterActor, AMatchInTheLogOfATaskIsDurableBeforeItsLineIs) {
   EXPECT_EQ(stored->reads()->other_task(id)->log_policy, "ecc");
   line.allocation.task = task_id::of(task_kind::command, 77, 77);
   EXPECT_TRUE(ask<committed>(lines_matched{{line}})) << "one that has ended holds nothing up";
+}
+
+/// Its journal gets nothing while it is `late`, and then everything in the order in which it was sent.
+class LateJournal : public ClusterActor {
+protected:
+  struct letter {
+    caf::strong_actor_ptr from;
+    caf::message_id id;
+    caf::message what;
+  };
+  journal_actor before(const journal_actor& real) override {
+    return on_stage(
+      caf::actor_cast<journal_actor>(system_->spawn([this, to = caf::actor_cast<caf::strong_actor_ptr>(real)](
+                                                      caf::event_based_actor* self) -> caf::behavior {
+        self->set_default_handler(
+          [this, to](caf::scheduled_actor* at, caf::message_view& x) -> caf::result<caf::message> {
+            const auto& in = *at->current_mailbox_element();
+            letters.push_back({in.sender, in.mid, x.move_content_to_message()});
+            if (!late)
+              hand_on(to);
+            return caf::delegated<caf::message>{};
+          });
+        return {[](bool) {}};
+      })));
+  }
+  void hand_on(const caf::strong_actor_ptr& to) {
+    for (auto& x : std::exchange(letters, {}))
+      to->enqueue(x.from, x.id, std::move(x.what), nullptr);
+  }
+  void catch_up() {
+    late = false;
+    hand_on(caf::actor_cast<caf::strong_actor_ptr>(journal));
+    run();
+  }
+
+  bool late = false;
+  std::vector<letter> letters;
+};
+
+TEST_F(LateJournal, KeepsNoTaskFromItsActor) {
+  const value wanted = {{"kind", "command"}, {"key", "k"}, {"config", {{"entrypoint", {"sleep", "9"}}}}};
+  late = true;
+  const auto made = order("task.create", wanted);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, errc::timeout) << "nobody knows yet";
+  pass(40s); // the append was asked for once more
+  const auto meanwhile = order("task.create", wanted);
+  ASSERT_FALSE(meanwhile);
+  EXPECT_EQ(meanwhile.error().code, errc::busy) << "one with this key is on its way";
+  catch_up();
+  auto agent = make_listener();
+  ASSERT_TRUE(admit(agent, host("a", "1")));
+  pass(2s);
+  EXPECT_EQ(started_on(agent).size(), 1u) << "it was stored late, and lives";
+  const auto again = order("task.create", wanted);
+  ASSERT_TRUE(again) << again.error().what;
+  EXPECT_EQ(stored->reads()->other_tasks(task_kind::command)->size(), 1u);
+  EXPECT_TRUE(order("task.kill", {{"id", again->at("id")}})) << "it takes orders";
 }
 
 TEST_F(ClusterActor, ATaskThatIsGivenUpLeavesNoProcessAndNoSlotBehind) {

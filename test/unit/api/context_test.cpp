@@ -75,6 +75,8 @@ TEST(Context, IsRefusedWithTheEntrysNameWhereItIsUnsafe) {
     {{{"a", AE_IFLNK, "a"}}, "circle"},
     {{{"out", AE_IFLNK, "."}, {"x", AE_IFLNK, "out/../../y"}}, "leaves"},
     {{{"pipe", AE_IFIFO}}, "'pipe' is a pipe"},
+    {{{".", AE_IFDIR}, {"x"}}, ""},
+    {{{".", AE_IFREG, "", "x"}}, "'.' is not the name of a file"},
     {{{"disk", AE_IFBLK}}, "device"},
     {{{"a", AE_IFREG, "", "x"}, {"b", AE_IFREG, "a"}}, ""},
     {{{"b", AE_IFREG, "../a"}}, "hard link"},
@@ -106,7 +108,7 @@ TEST(Context, IsPackedFromTheClientsList) {
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_EQ(names_in(*got), (std::vector<std::string>{"model/", "model/train.py"}));
   for (const char* bad :
-       {R"([{"path":"../x","type":48,"content":""}])", R"([{"path":"x","type":50,"content":""}])",
+       {R"([{"path":"../x","type":48,"content":""}])", R"([{"path":"","type":48,"content":""}])", R"([{"path":"x","type":50,"content":""}])",
         R"([{"path":"x","type":48,"content":"%%"}])", R"(["x"])", R"([{"path":"x","type":48,"content":5.5}])",
         R"([{"path":"x","type":48,"content":""},{"path":"x","type":48,"content":""}])"})
     EXPECT_FALSE(packed_context(*parse_json(bad))) << bad;

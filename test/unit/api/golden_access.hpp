@@ -15,6 +15,7 @@ enum class access {
   user_or_own_trial,      ///< any user, or the task of {trialId}
   user_or_own_task,       ///< any user, or the task {taskId}
   own_allocation,         ///< only the task that is {allocationId}
+  user_or_own_allocation, ///< any user, or the task that is {allocationId}
   own_trial,              ///< only the task of {trialId}
   task,                   ///< only tasks
   task_or_unmanaged,      ///< tasks; of users the handler asks whether the trial in the body is unmanaged
@@ -330,10 +331,10 @@ inline constexpr golden_access golden[] = {
   {"POST", "/api/v1/tasks/{taskId}/kill", access::user_or_own_task},
   {"POST", "/api/v1/tasks/{taskId}/pause", access::user_or_own_task},
   {"POST", "/api/v1/tasks/{taskId}/unpause", access::user_or_own_task},
-  {"POST", "/api/v1/allocations/{allocationId}/ready", access::own_allocation},
-  {"POST", "/api/v1/allocations/{allocationId}/waiting", access::own_allocation},
-  {"POST", "/api/v1/allocations/{allocationId}/proxy_address", access::own_allocation},
-  {"POST", "/api/v1/allocations/{allocationId}/notify_container_running", access::own_allocation},
+  {"POST", "/api/v1/allocations/{allocationId}/ready", access::user_or_own_allocation},
+  {"POST", "/api/v1/allocations/{allocationId}/waiting", access::user_or_own_allocation},
+  {"POST", "/api/v1/allocations/{allocationId}/proxy_address", access::user_or_own_allocation},
+  {"POST", "/api/v1/allocations/{allocationId}/notify_container_running", access::user_or_own_allocation},
   {"GET", "/troupe/v1/tasks", access::user},
   {"POST", "/troupe/v1/tasks", access::user},
   {"GET", "/troupe/v1/tasks/{taskId}", access::user_or_own_task},

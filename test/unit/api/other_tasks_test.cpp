@@ -153,6 +153,32 @@ TEST(OtherTasks, SpeakWithTheTokenOfTheirOpenRunOnly) {
   EXPECT_EQ(parse_json(files.body).value()["b64Tgz"], "");
 }
 
+TEST(OtherTasks, AreSpokenForByWhoMayChangeThem) {
+  with_a_shell t;
+  const auto open = "/api/v1/allocations/" + to_string(second);
+  const auto ended = "/api/v1/allocations/" + to_string(first);
+  EXPECT_EQ(t.status("POST", open + "/ready", t.user()), 200);
+  ASSERT_EQ(t.cluster.calls.size(), 1u);
+  EXPECT_EQ(t.cluster.calls[0].command, "task.answers");
+  EXPECT_EQ(t.cluster.calls[0].fields["allocation"], to_string(second));
+  EXPECT_EQ(t.status("POST", "/api/v1/allocations/12.2/ready", t.user()), 200) << "a trial has no service";
+  const std::pair<const char*, const char*> rows[] = {
+    {"/ready", ""},
+    {"/waiting", ""},
+    {"/proxy_address", R"({"proxyAddress": "127.0.0.1"})"},
+    {"/notify_container_running",
+     R"({"requestUuid": "x", "numPeers": 1, "rank": 0, "nodeName": "n", "data": {}})"},
+  };
+  for (const auto& [what, body] : rows) {
+    EXPECT_EQ(t.status("POST", open + what, t.user(), body), 200) << what;
+    EXPECT_EQ(t.status("POST", open + what, t.task(second), body), 200) << what;
+    EXPECT_EQ(t.status("POST", open + what, t.task(), body), 403) << what << " by another task";
+    EXPECT_EQ(t.status("POST", ended + what, t.user(), body), 404) << what << " of a run that has ended";
+    EXPECT_EQ(t.status("POST", std::string("/api/v1/allocations/77.1") + what, t.user(), body), 404) << what;
+    EXPECT_EQ(t.status("POST", std::string("/api/v1/allocations/nothing") + what, t.user(), body), 404);
+  }
+}
+
 TEST(OtherTasks, OfAnOwnerWhoIsNotActiveReportAndLookAtTheirOwnAlone) {
   with_a_shell t;
   const auto own = "/api/v1/tasks/" + to_string(shell) + "/logs";

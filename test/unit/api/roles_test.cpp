@@ -347,20 +347,23 @@ TEST(Guard, HidesWhoHoldsASlotFromWhoMayNotSeeIt) {
                     {"slots",
                      {{{"id", 0}, {"allocation", "1.1"}},
                       {{"id", 1}, {"allocation", own}},
-                      {{"id", 2}, {"allocation", ""}}}}}}}};
+                      {{"id", 2}, {"allocation", ""}}}},
+                    {"aux", {{{"allocation", own}}, {{"allocation", "1.2"}}}}}}}};
   };
   const auto held = [&](user_id who) {
     guard by(cluster, h.all, h.as(who), false);
     std::string out;
     by.order({.user = "x"}, commands::agent_list{}, [&](result<value> x) {
-      for (const auto& slot : (*x)["agents"][0]["slots"])
-        out += slot["allocation"].get<std::string>() + " ";
+      for (const char* key : {"slots", "aux"})
+        for (const auto& one : (*x)["agents"][0][key])
+          out += one["allocation"].get<std::string>() + " ";
     });
     return out;
   };
-  EXPECT_EQ(held(vic), "1.1 hidden-1  ");
-  EXPECT_EQ(held(zoe), "hidden-0 hidden-1  ");
-  EXPECT_EQ(held(admin), "1.1 " + to_string(its_task) + ".1  ");
+  const auto own = to_string(its_task) + ".1";
+  EXPECT_EQ(held(vic), "1.1 hidden-1  hidden-aux-0 1.2 ");
+  EXPECT_EQ(held(zoe), "hidden-0 hidden-1  hidden-aux-0 hidden-aux-1 ");
+  EXPECT_EQ(held(admin), "1.1 " + own + "  " + own + " 1.2 ");
 }
 
 TEST(Guard, MakesWhoCreatesAWorkspaceItsAdmin) {

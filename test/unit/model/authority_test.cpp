@@ -73,6 +73,9 @@ TEST(Authority, WhoMayWhatIsDelicate) {
     {view, {secret, "12", "ada"}, "unauthorized", "yes", "yes", "yes"},
     {view, {secret, "13", "bob"}, "unauthorized", "denied", "denied", "yes"},
     {view, {secret, "13", ""}, "unauthorized", "denied", "denied", "yes"},
+    // what a task says of itself, and whoever may change it
+    {change, {allocation, "12.2"}, "unauthorized", "yes", "yes", "yes"},
+    {change, {allocation, "12.1"}, "unauthorized", "denied", "yes", "yes"},
     // what only a task says, of itself
     {report, {allocation, "12.2"}, "unauthorized", "yes", "denied", "denied"},
     {report, {allocation, "12.1"}, "unauthorized", "denied", "denied", "denied"},

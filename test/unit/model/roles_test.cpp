@@ -131,6 +131,7 @@ change task: -
 kill task: -
 report task: -
 view allocation: -
+change allocation: -
 report allocation: -
 view checkpoint: VIEW_EXPERIMENT_ARTIFACTS
 change checkpoint: UPDATE_EXPERIMENT

@@ -203,6 +203,19 @@ TEST(PoolExplain, SaysThatAnElasticPoolCannotGrowSoLarge) {
   EXPECT_EQ(p.details()["jobs"][0]["waiting"], 2) << "no agent is there, and it waits";
 }
 
+TEST(PoolExplain, NamesTheRunsWithoutSlotsOfEachAgent) {
+  explained_pool p;
+  p.up("a", 1, "", 1).up("b", 1, "", 2).ask(1, 1);
+  EXPECT_EQ(p.details()["auxRuns"], value::object());
+  p.ask(2, 0).ask(3, 0).ask(4, 0).ask(5, 0);
+  const auto runs = p.details()["auxRuns"];
+  ASSERT_EQ(runs.size(), 2u) << to_json(runs);
+  EXPECT_EQ(runs["a"].size(), 1u);
+  EXPECT_EQ(runs["b"].size(), 2u) << "and one waits";
+  p.tell(slots_released{run(2)}).tell(slots_released{run(3)}).tell(slots_released{run(4)});
+  EXPECT_EQ(p.details()["auxRuns"].size(), 1u) << "the one that waited";
+}
+
 TEST(PoolExplain, AdvisesAPriorityWithWhichItWouldStart) {
   explained_pool p(with([](pool_settings& s) { s.preemption = true; }));
   p.up("a", 2).ask(1, 1, 30).ask(2, 1, 40).ask(3, 1, 45);

@@ -74,7 +74,7 @@ class Master:
 
 
 class Service:
-    def __init__(self, kind, config, **env):
+    def __init__(self, kind, config, python=sys.executable, **env):
         self.folder = Path(tempfile.mkdtemp(prefix="svc-", dir="/tmp"))  # pytest's own is too long for a socket's name
         self.folder.chmod(0o755)
         self.socket = str(self.folder / "service")
@@ -87,7 +87,7 @@ class Service:
         full.update(PYTHONPATH=str(PACKAGE), TROUPE_SERVICE_SOCKET=self.socket, TROUPE_SERVICE_CONFIG=json.dumps(config), TROUPE_RUN_DIR=str(self.folder / "run"),
                     TMPDIR=str(self.folder / "tmp"), DET_TASK_ID=TASK, DET_ALLOCATION_ID=f"{TASK}.1", DET_SESSION_TOKEN="session", DET_MASTER=self.master.url, **env)
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([sys.executable, "-m", f"troupe.services.{kind}"], env=full, cwd=self.folder / "work", stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen([python, "-m", f"troupe.services.{kind}"], env=full, cwd=self.folder / "work", stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, start_new_session=True)
 
     def said(self):
@@ -231,6 +231,20 @@ def test_a_notebook_computes_over_its_socket_and_listens_on_no_port(notebook):
     assert open_ports(service.process.pid) == []
     channel.close()
     assert ask(service, "POST", "/api/terminals", "{}", **AUTH)[0] == 200
+
+
+def test_a_notebook_has_terminals_where_the_packages_are_not_below_the_interpreters_prefix(notebook, tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "other")], check=True)
+    (site,) = (tmp_path / "other").glob("lib/python*/site-packages")
+    (site / "ours.pth").write_text(next(p for p in sys.path if p.endswith("site-packages")) + "\n")
+    service = notebook(python=str(tmp_path / "other" / "bin" / "python3"))
+    status, body, _ = ask(service, "POST", "/api/terminals", "{}", **AUTH)
+    assert status == 200, (body[:300], service.said())
+    terminal = WebSocket(service, f"/terminals/websocket/{json.loads(body)['name']}")
+    terminal.send(json.dumps(["stdin", "echo $((6 * 7))-here\r"]))
+    wait_for(lambda: b"42-here" in terminal.receive(), 60, service.said)
+    terminal.close()
+    assert ask(service, "GET", "/lab", **AUTH)[0] == 200
 
 
 def test_jupyters_own_checks_of_origin_and_xsrf_are_on(notebook):

@@ -107,6 +107,9 @@ def command(around: Surroundings) -> List[str]:
         "KernelManager.transport": "ipc",
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
         "LabApp.news_url": "None",
+        # Terminals are an extension, which Jupyter finds by a file below the interpreter's prefix: where the packages lie elsewhere, as by a
+        # .pth file, nothing else names it. Without that package Jupyter goes on and has no terminals.
+        "ServerApp.jpserver_extensions": "{'jupyterlab': True, 'jupyter_server_terminals': True}",
     }
     return [sys.executable, "-m", "jupyterlab", *(f"--{name}={value}" for name, value in options.items())]
 
