@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { get, may, post, type Experiment, type ExperimentExplanation, type Trial } from "../api";
 import { usePage, type PageProps } from "../page";
 import { Curves, MoreCurves } from "../curves";
+import { goals, mainMetric, several, wanted } from "../goals";
 import { Grid } from "../grid";
 import { useChanges } from "../changes";
 import { listen, returns } from "../live";
@@ -227,7 +228,7 @@ function Overview(props: { of: Experiment }) {
           ["Progress", <Progress of={past > 0 ? (o?.progress ?? 0) : e.progress} />],
           ["Trials", String(past > 0 ? (o?.numTrials ?? "") : e.numTrials)],
           ["Owner", e.username],
-          ["Searcher", `${e.searcherType}, ${smallerIsBetter(e) ? "smallest" : "largest"} ${e.searcherMetric}`],
+          ["Searcher", `${e.searcherType}${goals(e).length > 0 ? ", " : ""}${wanted(e)}`],
           ["Started", <Time at={e.startTime} />],
           ...(past > 0 ? [] : ([["Duration", span(duration(e))]] as [string, preact.ComponentChildren][])),
           ...(e.forkedFrom ? ([["Forked from", <Link to={`/experiments/${e.forkedFrom}`}>experiment {e.forkedFrom}</Link>]] as [string, preact.ComponentChildren][]) : []),
@@ -236,7 +237,17 @@ function Overview(props: { of: Experiment }) {
       <section>
         <h2>Best trial</h2>
         {now.value.state === "error" && <Failed why={now.value.why} again={again} />}
-        {o && !o.bestTrialId && <Empty>No validation yet.</Empty>}
+        {o && !o.bestTrialId && (
+          <Empty>
+            {several(e) ? (
+              <>
+                Of several metrics no trial is the best in all: <Link to={then(`/experiments/${e.id}/analysis`)}>those that none beats</Link>.
+              </>
+            ) : (
+              "No validation yet."
+            )}
+          </Empty>
+        )}
         {o?.bestTrialId && (
           <>
             <p>
@@ -267,8 +278,8 @@ function Overview(props: { of: Experiment }) {
       </section>
       {ids.length > 0 && (
         <section>
-          <h2>{ids.length > 1 ? `Curves of the ${ids.length} best` : "Its curve"}</h2>
-          <Curves trials={rows.value} only={ids} experiments={[e.id]} metrics={metrics.value} metric={`validation.${e.searcherMetric}`} height={320} />
+          <h2>{ids.length === 1 ? "Its curve" : several(e) ? `Curves of its first ${ids.length} trials` : `Curves of the ${ids.length} best`}</h2>
+          <Curves trials={rows.value} only={ids} experiments={[e.id]} metrics={metrics.value} metric={mainMetric(e)} height={320} />
         </section>
       )}
       <LastDecisions of={e} at={past} />
@@ -303,7 +314,8 @@ function LastDecisions(props: { of: Experiment; at: number }) {
 function Trials(props: { of: Experiment }) {
   const e = props.of;
   const p = params.value;
-  const asked = [...p.list("cols"), p.text("sort")];
+  const mine = several(e) && p.list("cols").length === 0 ? goals(e).map((m) => `m.validation.${m}`) : []; // columns of several metrics
+  const asked = [...p.list("cols"), ...mine, p.text("sort")];
   const begun = useSignal(false); // rows come before the columns to choose from
   const { metrics, known } = useMetrics(begun.value || p.text("q") !== "" || asked.some((c) => c !== "") ? e.id : 0);
   const { rows, now, again } = useTrials(e.id, namedMetrics(asked, p.text("q"), metrics.value));
@@ -312,7 +324,7 @@ function Trials(props: { of: Experiment }) {
   });
   const hps = useHparams(rows.value);
   const shown = shownHparams(hps, rows.value).join("\n");
-  const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric, shown.split("\n")), [hps, metrics.value, e.searcherMetric, shown]);
+  const columns = useMemo(() => trialColumns(hps, metrics.value, goals(e), shown.split("\n")), [hps, metrics.value, e.searcherMetric, shown]);
   if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
   return (
     <Grid<Row>
@@ -377,10 +389,10 @@ function AllCurves(props: { of: Experiment }) {
         {...(sel.length > 0 ? { only: sel } : { experiment: e.id })}
         experiments={[e.id]}
         metrics={metrics.value}
-        metric={`validation.${e.searcherMetric}`}
+        metric={mainMetric(e)}
         height={500}
       />
-      <MoreCurves trials={rows.value} {...(sel.length > 0 ? { only: sel } : { experiment: e.id })} experiments={[e.id]} metrics={metrics.value} metric={`validation.${e.searcherMetric}`} />
+      <MoreCurves trials={rows.value} {...(sel.length > 0 ? { only: sel } : { experiment: e.id })} experiments={[e.id]} metrics={metrics.value} metric={mainMetric(e)} />
     </>
   );
 }
