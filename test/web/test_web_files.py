@@ -2,6 +2,9 @@
 
 import base64
 import csv
+import json
+import shlex
+from urllib.parse import quote
 
 import pytest
 
@@ -115,4 +118,49 @@ def test_a_search_of_several_metrics_opens_with_them(site, page, two):
     heads = page.page.locator("[role=grid] [role=columnheader]").evaluate_all("all => all.map(x => x.dataset.col)")
     assert heads[1:4] == ["id", "m.validation.loss", "m.validation.size"] and "best" not in heads
     wait_for(lambda: all(cells(page.page, "Trials", "m.validation.loss")), 10)
+    page.fine()
+
+
+def copied(page):
+    page.page.get_by_role("button", name="Copy command").click()
+    return page.page.evaluate("navigator.clipboard.readText()")
+
+
+def test_a_copied_command_has_the_filter_and_the_order(site, page, two):
+    page.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url())
+    where = "id>0 'x'>=0 state~'pl'"
+    for path, verb, grid in [("/experiments", ["experiment", "list"], "Experiments"), (f"/experiments/{two}/trials", ["trial", "list", str(two)], "Trials")]:
+        page.go(f"{path}?q={quote(where)}&sort=-id" if grid == "Trials" else f"{path}?q=id%3E0%20two%20state~%27mple%27&sort=-id")
+        wait_for(lambda: int(page.page.get_attribute(f'[role=grid][aria-label="{grid}"]', "data-rows")) > 0, 10)
+        words = shlex.split(copied(page))
+        assert words[:-4] == ["troupe", *verb] and words[-4] == "--where" and words[-2:] == ["--sort", "-id"], words
+        assert words[-3] == (where if grid == "Trials" else "id>0 two state~'mple'")
+        ids = page.page.locator(f'[role=grid][aria-label="{grid}"] [role=row][data-id]').evaluate_all("all => all.map(x => Number(x.dataset.id))")
+        assert [row["id"] for row in site.json(*words[1:])] == ids
+    page.go("/actors?q=cluster%20backlog%3E%3D0&sort=id")
+    page.page.wait_for_selector('[role=grid][aria-label="Actors"] [role=row][data-id]')
+    words = shlex.split(copied(page))
+    assert words == ["troupe", "shell", "-e", "ps | where 'actor~cluster' 'backlog>=0' | order actor"]
+    answer = site.cli(*words[1:], "-o", "json").stdout
+    shown = page.page.locator('[role=grid][aria-label="Actors"] [role=row][data-id] [data-col="id"]').all_inner_texts()
+    assert [row["actor"] for row in json.loads(answer)] == shown
+    page.go(f"/experiments/{two}/logs?q=it%27s&regex=1")
+    assert shlex.split(copied(page)) == ["troupe", "experiment", "logs", str(two), "--search", "it's", "--regex"]
+    page.go(f"/experiments/{two}/analysis?brush=x:0.1..0.9&q=y%3E0")
+    page.page.wait_for_selector('[role=grid][aria-label="Trials"][data-all="10"]')
+    assert shlex.split(copied(page)) == ["troupe", "trial", "list", str(two), "--where", "y>0 hp.x>=0.1 hp.x<=0.9"]
+    page.fine()
+
+
+def test_two_that_kill_are_told_apart(site, page):
+    search = site.submit_search(name="kept", trials=2, epoch_s=2)
+    page.go(f"/experiments/{search}/trials")
+    page.page.wait_for_selector('[role=grid][data-all="2"]', timeout=60000)
+    for box in page.page.locator("[role=row][data-id] input[type=checkbox]").all():
+        box.check()
+    assert page.page.get_by_role("button", name="Kill", exact=True).count() == 1
+    page.page.get_by_role("button", name="Kill 2 trials").click()
+    page.page.get_by_role("alertdialog", name="Kill 2 trials?").wait_for()
+    page.page.keyboard.press("Escape")
+    site.cli("experiment", "kill", str(search))
     page.fine()

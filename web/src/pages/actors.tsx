@@ -26,6 +26,8 @@ const columns: Column<Actor>[] = [
   { key: "uptime", title: "Up", value: (a) => a.uptime_s, show: (a) => span(a.uptime_s), width: 100 },
 ];
 
+const shellKeys = { id: "actor", rate: "msg_per_s", run: "run_us_p99", wait: "wait_us_p99", uptime: "uptime_s" };
+
 export default function Actors() {
   const { now, again } = useRead("actors", (signal) => get<ShellActors>("/troupe/v1/shell/ps", { window: 1 }, signal));
   const rows = useSignal<readonly Actor[] | null>(null);
@@ -58,7 +60,7 @@ export default function Actors() {
         <>
           <Topology rows={all} />
           <div class="split wide">
-            <Grid name="Actors" rows={all} columns={columns} id={(a) => `${a.actor}@${a.node}`} link={(a) => patched("/actors", place.value.search, { at: named(a, all) })} usualSort="-backlog" bare={["id", "node"]} command="troupe shell -e ps" empty={<Empty>No actor answers.</Empty>} height={420} />
+            <Grid name="Actors" rows={all} columns={columns} id={(a) => `${a.actor}@${a.node}`} link={(a) => patched("/actors", place.value.search, { at: named(a, all) })} usualSort="-backlog" bare={["id"]} command="ps" piped={shellKeys} empty={<Empty>No actor answers.</Empty>} height={420} />
             {at && <One key={at} name={at} />}
           </div>
         </>

@@ -1,6 +1,7 @@
 import { useMemo, useRef } from "preact/hooks";
 import { get, type Experiment } from "../api";
 import { useChanges } from "../changes";
+import { brushes as kept } from "../command";
 import { Files, saveBars } from "../figure";
 import { goals, several } from "../goals";
 import { Grid } from "../grid";
@@ -134,7 +135,7 @@ export function Analysis(props: { of: Experiment }) {
       </section>
       <section>
         <h2>Trials</h2>
-        <Grid name="Trials" rows={all} pass={(t) => passing.has(t.id)} columns={columns} id={(t) => String(t.id)} link={(t) => `/trials/${t.id}`} usualSort="id" hovers selectable bare={["id"]} height={320} loading={!known.value} command={`troupe trial list ${e.id}`} />
+        <Grid name="Trials" rows={all} pass={(t) => passing.has(t.id)} columns={columns} id={(t) => String(t.id)} link={(t) => `/trials/${t.id}`} usualSort="id" hovers selectable bare={["id"]} height={320} loading={!known.value} command={`troupe trial list ${e.id}${past ? ` --at ${pastAt.value}` : ""}`} within={kept(brushes)} />
       </section>
     </>
   );

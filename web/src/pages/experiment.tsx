@@ -14,6 +14,7 @@ import { clean, flat, number, short, span, state } from "../text";
 import { namedMetrics, shownHparams, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
 import { CopyCommand, CopyLink, each, Empty, Facts, Failed, isUnknown, Link, Progress, question, refused, say, State, tell, Time, useRead, isId, useAtOnce } from "../ui";
 import { CheckpointGrid } from "../checkpoints";
+import { searched } from "../command";
 import { EventGrid } from "../events";
 import { SearchLog } from "../log";
 import { duration } from "./experiments";
@@ -104,7 +105,7 @@ function One(props: PageProps) {
             <CopyLink />
           </div>
         )}
-        {e && pastAt.value === 0 && <Actions of={e} plain={withGrid.includes(props.tab)} />}
+        {e && pastAt.value === 0 && <Actions of={e} plain={withGrid.includes(props.tab)} command={props.tab === "logs" ? searched(`troupe experiment logs ${id}`, params.value) : `troupe experiment describe ${id}`} />}
       </div>
       <div class="tabs" role="tablist" aria-label={`Experiment ${id}`}>
         {tabs.map(([t, name]) => (
@@ -134,7 +135,7 @@ function One(props: PageProps) {
 }
 
 /** `plain`: a grid below has the links of its own. */
-function Actions(props: { of: Experiment; plain: boolean }) {
+function Actions(props: { of: Experiment; plain: boolean; command: string }) {
   const e = props.of;
   const fork = useSignal(false);
   const order = (what: string, done: string) =>
@@ -185,7 +186,7 @@ function Actions(props: { of: Experiment; plain: boolean }) {
       {!props.plain && (
         <>
           <CopyLink />
-          <CopyCommand command={`troupe experiment describe ${e.id}`} />
+          <CopyCommand command={props.command} />
         </>
       )}
     </div>
@@ -338,7 +339,7 @@ function Trials(props: { of: Experiment }) {
       hovers
       loading={!known.value}
       bare={["id"]}
-      command={`troupe trial list ${e.id}`}
+      command={`troupe trial list ${e.id}${pastAt.value > 0 ? ` --at ${pastAt.value}` : ""}`}
       empty={rows.value ? <Empty>No trial yet.</Empty> : ""}
       actions={(ids) =>
         ids.length > 0 && (
@@ -362,7 +363,7 @@ function Trials(props: { of: Experiment }) {
                   })
                 }
               >
-                Kill
+                Kill {ids.length === 1 ? `trial ${ids[0]}` : `${ids.length} trials`}
               </button>
             )}
           </>
