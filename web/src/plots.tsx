@@ -6,7 +6,7 @@ import { Files, font, ink, saveCanvas, type Ink, type Table } from "./figure";
 import { hovered } from "./hover";
 import { go } from "./router";
 import { brushed, full, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
-import { fitting, heat, linear, type Scale } from "./scales";
+import { fitting, heat, heatLine, linear, type Scale } from "./scales";
 import { lanes, type Held } from "./timeline";
 import { shownTheme, zone } from "./settings";
 import { clean, moment, short } from "./text";
@@ -198,7 +198,7 @@ export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
         axes(c, w, h, k, props.x, props.y);
         for (const p of places(w, h)) {
           const on = hovered.peek() === p.id;
-          c.fillStyle = p.c === null ? k.accent : heat(p.c);
+          c.fillStyle = p.c === null ? k.accent : heatLine(p.c, shownTheme.peek() === "dark");
           c.strokeStyle = k.text;
           c.beginPath();
           c.arc(p.x, p.y, on ? 7 : 4, 0, 2 * Math.PI);
@@ -298,10 +298,10 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
         c.globalAlpha = 0.5;
         c.strokeStyle = k.faint;
         for (const t of props.rows) if (!props.passing.has(t.id)) stroke(t, false);
-        c.globalAlpha = props.passing.size > 200 ? 0.35 : 0.8;
+        c.globalAlpha = props.passing.size > 200 ? 0.35 : 1;
         for (const t of props.rows) {
           if (!props.passing.has(t.id)) continue;
-          c.strokeStyle = heat(colour?.place(t) ?? 0);
+          c.strokeStyle = heatLine(colour?.place(t) ?? 0, shownTheme.peek() === "dark");
           stroke(t, false);
         }
         c.globalAlpha = 1;
@@ -404,6 +404,10 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
           const j = Math.floor(key / nx);
           c.fillStyle = heat(one.sum / one.n);
           c.fillRect(pad.left + i * gw + 1, pad.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
+          c.strokeStyle = k.text; // the darkest and the lightest are near the ground of a theme
+          c.globalAlpha = 0.5;
+          c.strokeRect(pad.left + i * gw + 1, pad.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
+          c.globalAlpha = 1;
           if (hovered.peek() !== null && one.ids.includes(hovered.peek()!)) {
             c.strokeStyle = k.text;
             c.lineWidth = 3;

@@ -59,7 +59,7 @@ export default function Actors() {
       {all && (
         <>
           <Topology rows={all} />
-          <div class="split wide">
+          <div class={at ? "split wide" : ""}>
             <Grid name="Actors" rows={all} columns={columns} id={(a) => `${a.actor}@${a.node}`} link={(a) => patched("/actors", place.value.search, { at: named(a, all) })} usualSort="-backlog" bare={["id"]} command="ps" piped={shellKeys} empty={<Empty>No actor answers.</Empty>} height={420} />
             {at && <One key={at} name={at} />}
           </div>

@@ -10,7 +10,7 @@ import { listen, returns } from "../live";
 import { standing } from "../reasons";
 import { TimeSlider } from "../past";
 import { go, params, pastAt } from "../router";
-import { clean, flat, number, short, span, state } from "../text";
+import { clean, flat, number, short, span, state, worded } from "../text";
 import { namedMetrics, shownHparams, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
 import { CopyCommand, CopyLink, each, Empty, Facts, Failed, isUnknown, Link, Progress, question, refused, say, State, tell, Time, useRead, isId, useAtOnce } from "../ui";
 import { CheckpointGrid } from "../checkpoints";
@@ -254,7 +254,7 @@ function Overview(props: { of: Experiment }) {
             <p>
               <Link to={`/trials/${o.bestTrialId}`}>Trial {o.bestTrialId}</Link>: <bdi>{clean(e.searcherMetric)}</bdi> <strong>{short(number(o.bestMetric), 6)}</strong>
             </p>
-            <Facts rows={Object.entries(flat(o.bestTrial?.hparams ?? {})).map(([k, v]) => [k, typeof v === "number" ? short(v, 6) : JSON.stringify(v)])} />
+            <Facts rows={Object.entries(flat(o.bestTrial?.hparams ?? {})).map(([k, v]) => [k, typeof v === "number" ? short(v, 6) : worded(v)])} />
             {o.bestTrial?.bestValidation && (
               <>
                 <h3>Its metrics</h3>
