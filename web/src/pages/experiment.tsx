@@ -126,7 +126,7 @@ function One(props: PageProps) {
           {props.tab === "logs" && <Logs of={e} />}
           {props.tab === "code" && <Code of={e} />}
           {props.tab === "config" && <Config of={e} />}
-          {props.tab === "events" && <EventGrid query={`experiment=${id}`} command={`troupe experiment events ${id}`} />}
+          {props.tab === "events" && <EventGrid query={`experiment=${id}`} topics={[`experiment/${id}`]} command={`troupe experiment events ${id}`} />}
           {!known && <p>There is no such page of an experiment.</p>}
         </div>
       )}

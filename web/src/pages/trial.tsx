@@ -154,7 +154,7 @@ function One(props: PageProps) {
             </>
           )}
           {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/trials/${id}/checkpoints`} topic={`experiment/${v.trial.experimentId}`} command={`troupe checkpoint list --trial ${id}`} metric={v.experiment.searcherMetric} />}
-          {props.tab === "events" && <EventGrid query={`entity=trial/${id}`} command={`troupe trial events ${id}`} />}
+          {props.tab === "events" && <EventGrid query={`entity=trial/${id}`} topics={[`experiment/${v.trial.experimentId}`]} command={`troupe trial events ${id}`} />}
           {!known && <p>There is no such page of a trial.</p>}
         </div>
       )}
