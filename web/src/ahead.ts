@@ -1,5 +1,6 @@
 // A script of its own, the first of a page: what the page at an address will ask for is asked for while its code is on the way.
 
+import { mainMetric } from "./goals";
 import { read, type Params } from "./address";
 import { answerTime, asked, lineOf, logQuery, rangeOf, seriesPath, seriesQuery, type Query } from "./queries";
 import type { GetExperimentResponse, Session } from "./api_types";
@@ -37,7 +38,8 @@ function curves(id: number, p: Params, at: number): Promise<unknown> {
   const metric = p.text("metric");
   if (metric.includes(".")) series(metric);
   const one = ask<GetExperimentResponse>(`/api/v1/experiments/${id}`);
-  if (!metric) one.then((x) => series(`validation.${x.experiment.searcherMetric}`), () => undefined);
+  const usual = (x: GetExperimentResponse) => mainMetric(x.experiment) && series(mainMetric(x.experiment));
+  if (!metric) one.then(usual, () => undefined);
   return one;
 }
 

@@ -6,12 +6,13 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { Legend, NumbersTable, type Curve } from "./curves";
+import { font, saveCanvas } from "./figure";
 import { hovered } from "./hover";
 import { bounds } from "./scales";
 import { shownTheme, zone } from "./settings";
 import { clean, short } from "./text";
 import { at, corners, leftToRight, nearest, placing, trace, type Place } from "./traced";
-import { Failed, save } from "./ui";
+import { Failed } from "./ui";
 
 let Plot: typeof uPlot | null = null;
 let coming: Promise<void> | null = null;
@@ -184,7 +185,7 @@ export function Chart(props: ChartProps) {
           type="button"
           onClick={() => {
             const canvas = plot.current?.u.ctx.canvas;
-            canvas?.toBlob((png) => png && save(`${props.metric}.png`, "image/png", png));
+            if (canvas) saveCanvas(props.metric, canvas);
           }}
         >
           Download PNG
@@ -210,7 +211,6 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
   const style = getComputedStyle(document.documentElement);
   const text = style.getPropertyValue("--text").trim() || "#222";
   const lines = style.getPropertyValue("--line").trim() || "#ddd";
-  const font = "12px system-ui, sans-serif"; // as the page's: it is there
   const axis = { stroke: text, font, labelFont: "bold " + font, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1 } };
   const wall = p.xTitle === "time";
   const edge = { paths: () => null, points: { show: false } };

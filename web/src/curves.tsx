@@ -181,7 +181,7 @@ export interface CurvesProps {
   experiment?: number; // all of this experiment
   experiments: number[]; // whose points are heard
   metrics: readonly MetricInfo[];
-  metric: string; // where the address names none
+  metric: string; // where the address names none; "": the first there is
   height?: number;
   marks?: { x: string; at: number; label: string }[]; // restarts
 }
@@ -286,7 +286,9 @@ const curvesCsv = (x: string, metric: string, lines: readonly Curve[]): string =
 
 export function Curves(props: CurvesProps) {
   const p = params.value;
-  const wanted = p.text("metric", props.metric);
+  const named = props.metrics.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
+  const usual = props.metric || (named[0] ?? "");
+  const wanted = p.text("metric", usual);
   const x = p.text("x", "step");
   const smooth = p.number("smooth", 0, 0, 0.99);
   const logX = p.flag("logx");
@@ -296,7 +298,6 @@ export function Curves(props: CurvesProps) {
   const from = p.text("from");
   const to = p.text("to");
   const range = useMemo(() => rangeOf(from, to), [from, to]);
-  const named = props.metrics.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
   const { lines, fault, again } = useSeries(wanted, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, range, props.experiments);
   const arrived = lines.value !== null || fault.value !== null;
   useLayoutEffect(() => {
@@ -320,7 +321,7 @@ export function Curves(props: CurvesProps) {
   const choose = (metric: string) => {
     const has = (m: MetricInfo) => x === `metric:${m.name}` && m.group === parts(metric).group;
     const lost = x.startsWith("metric:") && !props.metrics.some(has);
-    set({ metric: metric === props.metric ? null : metric, ...(lost ? { x: null, from: null, to: null } : {}) });
+    set({ metric: metric === usual ? null : metric, ...(lost ? { x: null, from: null, to: null } : {}) });
   };
   return (
     <section class="curves">

@@ -1,10 +1,10 @@
-// Facts as they come: the newest ones first read, further ones as they are committed.
+// Facts as they come. They are read up to the newest one and then on from there: a stream for each tab would use up a browser's connections.
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { explain, request } from "./api";
 import { Grid, type Column } from "./grid";
-import { paused, returns } from "./live";
+import { listen, paused, returns } from "./live";
 import { clean } from "./text";
 import { Empty, Failed, Time } from "./ui";
 
@@ -14,12 +14,14 @@ interface Fact {
   type: string;
   at: string;
   experiment?: number;
+  by: string; // who did it, where somebody did
   rest: string;
 }
 
-const columns: Column<Fact>[] = [
+const columns = (audit: boolean): Column<Fact>[] => [
   { key: "sequence", title: "Number", value: (f) => f.sequence, width: 110 },
   { key: "at", title: "At", value: (f) => f.at, show: (f) => <Time at={f.at} />, width: 190 },
+  { key: "by", title: "By", value: (f) => f.by, usual: audit, width: 120 },
   { key: "type", title: "What", value: (f) => f.type, width: 190 },
   { key: "entity", title: "Of", value: (f) => f.entity, width: 150 },
   { key: "experiment", title: "Experiment", value: (f) => f.experiment ?? null, width: 130 },
@@ -35,60 +37,85 @@ function fact(text: string): Fact {
     entity: String(entity),
     type: String(type),
     at: String(at),
+    by: typeof rest["by"] === "string" ? rest["by"] : "",
     ...(experiment === undefined ? {} : { experiment: experiment as number }),
     rest: JSON.stringify(rest).slice(0, 2000),
   };
 }
 
-/** `query`: "experiment=7" or "entity=trial/12". Its own connection, which ends with the page. */
-export function EventGrid(props: { query: string; command: string }) {
+const facts = [columns(false), columns(true)] as const;
+const pauseAfterChange = 400; // ms
+const untold = 4000; // ms after which facts are looked for that no topic tells of
+
+/** `query`: "experiment=7", "entity=trial/12", "kind=audit". */
+export function EventGrid(props: { query: string; topics: readonly string[]; command: string; audit?: boolean }) {
   const rows = useSignal<readonly Fact[]>([]);
+  const whole = useSignal(false); // what there was has been read
   const fault = useSignal<unknown>(null);
   const turn = useSignal(0);
   useEffect(() => {
     const abort = new AbortController();
-    let fresh: Fact[] = [];
+    let known = rows.peek()[rows.peek().length - 1]?.sequence ?? 0; // facts up to there are read
     let due: ReturnType<typeof setTimeout> | undefined;
-    const flush = () => {
-      due = undefined;
-      if (paused.peek()) return void (due = setTimeout(flush, 500));
-      const known = rows.peek()[rows.peek().length - 1]?.sequence ?? 0;
-      rows.value = rows.peek().concat(fresh.filter((f) => f.sequence > known)).slice(-most);
-      fresh = [];
+    let dueAt = Infinity;
+    let busy = false;
+    let changed = false; // while it was read
+    const show = (fresh: Fact[]) => {
+      if (fresh.length > 0) rows.value = rows.peek().concat(fresh).slice(-most);
     };
     const read = async () => {
-      const after = rows.peek()[rows.peek().length - 1]?.sequence ?? 0;
-      const answer = await request("GET", `/troupe/v1/events?after=${after}${props.query ? "&" + props.query : ""}`, undefined, abort.signal);
+      const newest = Number((await request("GET", "/troupe/v1/session", undefined, abort.signal)).headers.get("Troupe-Sequence")) || 0;
+      if (newest <= known) return;
+      if (props.query === "") known = Math.max(known, newest - most);
+      const answer = await request("GET", `/troupe/v1/events?after=${known}&until=${newest}${props.query ? "&" + props.query : ""}`, undefined, abort.signal, true);
       const reader = answer.body!.getReader();
       const decoder = new TextDecoder();
       let rest = "";
       for (;;) {
         const { done, value } = await reader.read();
-        if (done) return;
+        if (done) break;
         rest += decoder.decode(value, { stream: true });
         const parts = rest.split("\n");
         rest = parts.pop() ?? "";
-        for (const line of parts) if (line.startsWith("data: ")) fresh.push(fact(line.slice(6)));
-        if (fresh.length > 0) due ??= setTimeout(flush, 250);
+        const fresh = parts.filter((line) => line.startsWith("data: ")).map((line) => fact(line.slice(6)));
+        known = fresh[fresh.length - 1]?.sequence ?? known; // where it breaks off it goes on
+        show(fresh);
       }
+      known = newest;
+      whole.value = true;
     };
-    void (async () => {
-      for (let pause = 500; !abort.signal.aborted; pause = Math.min(5000, pause * 1.6)) {
-        try {
-          await read();
-          fault.value = null;
-        } catch (why) {
-          if (abort.signal.aborted) return;
-          if (rows.peek().length === 0) fault.value = why;
-        }
-        await new Promise((go) => setTimeout(go, pause));
-      }
-    })();
+    const look = (after: number) => {
+      const at = performance.now() + after;
+      if (at >= dueAt) return;
+      dueAt = at;
+      clearTimeout(due);
+      due = setTimeout(() => {
+        dueAt = Infinity;
+        if (busy) return void (changed = true);
+        if (paused.peek() || document.hidden) return look(pauseAfterChange);
+        busy = true;
+        changed = false;
+        read()
+          .then(
+            () => (fault.value = null),
+            (why: unknown) => {
+              if (!abort.signal.aborted) fault.value = why;
+            },
+          )
+          .finally(() => {
+            busy = false;
+            if (!abort.signal.aborted) look(changed ? pauseAfterChange : untold);
+          });
+      }, after);
+    };
+    look(0);
+    const stop = listen([...props.topics], () => look(pauseAfterChange));
     return () => {
+      stop();
       abort.abort();
       clearTimeout(due);
     };
   }, [props.query, turn.value, returns.value]);
   if (fault.value !== null && rows.value.length === 0) return <Failed why={explain(fault.value)} again={() => ++turn.value} />;
-  return <Grid name="Events" rows={rows.value} columns={columns} id={(f) => String(f.sequence)} usualSort="-sequence" bare={["type", "entity"]} command={props.command} empty={<Empty>No event yet.</Empty>} />;
+  return <Grid name="Events" rows={rows.value} columns={facts[props.audit ? 1 : 0]} id={(f) => String(f.sequence)} usualSort="-sequence" bare={["type", "entity"]} command={props.command} empty={whole.value ? <Empty>No event yet.</Empty> : ""} />;
 }

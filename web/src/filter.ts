@@ -74,10 +74,11 @@ export function parse(text: string, known?: ReadonlySet<string>, early = false):
   return { ok: true, conditions };
 }
 
-/** A condition as one types it. */
+/** A condition as one types it; without a key a bare word. */
 export function condition(key: string, op: Condition["op"], value: string): string {
   const quoted = (text: string, plain: RegExp) => (plain.test(text) ? text : `'${text.replaceAll("'", "''")}'`);
-  return quoted(key, /^[^\s'=!<>~]+$/) + op + quoted(value, /^[^\s'=!<>~][^\s']*$/);
+  const word = /^[^\s'=!<>~]+$/;
+  return key === "" ? quoted(value, word) : quoted(key, word) + op + quoted(value, /^[^\s'=!<>~][^\s']*$/);
 }
 
 /** `hp.` may be left out. */

@@ -3,6 +3,7 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { listed, piped, typed } from "./command";
 import { comparator, holds, parse, type Cell, type Condition } from "./filter";
 import { hovered } from "./hover";
 import { go, params, prefix, set } from "./router";
@@ -28,7 +29,9 @@ export interface GridProps<R> {
   usualSort?: string; // "-id"
   selectable?: boolean;
   actions?: (selected: string[]) => ComponentChildren;
-  command?: string;
+  command?: string; // of `troupe`, with the same rows
+  within?: string; // conditions for it, where `pass` leaves rows out
+  piped?: Readonly<Record<string, string>>; // it is one of the shell: its keys in place of the columns'
   bare?: string[]; // columns in which a bare word is looked for
   empty?: ComponentChildren;
   hovers?: boolean; // rows are trials: they are marked with the charts
@@ -172,6 +175,11 @@ export function Grid<R>(props: GridProps<R>) {
     return () => void currentGrid.splice(currentGrid.indexOf(mine), 1);
   }, []);
 
+  const command = (of: string): string => {
+    const where = [parsed.ok ? filterText.value : typed(conditions), props.within ?? ""].join(" ");
+    const asked = { where, conditions, sort: p.text("sort") !== "" && by.has(sort.replace(/^-/, "")) ? sort : "" };
+    return props.piped ? piped(of, props.piped, asked) : listed(of, asked);
+  };
   const table = () => [shown.map((c) => c.key), ...rows.map((r) => shown.map((c) => cellOf(c.value(r))))];
   const widths = shown.map((c) => `minmax(${c.width ?? 110}px, ${c.width ?? 110}fr)`).join(" ");
   const template = (props.selectable ? "36px " : "") + widths;
@@ -225,7 +233,7 @@ export function Grid<R>(props: GridProps<R>) {
           Download JSON
         </button>
         <CopyLink />
-        {props.command && <CopyCommand command={props.command} />}
+        {props.command && <CopyCommand command={command(props.command)} />}
       </div>
       {!parsed.ok && (
         <p class="fault" id={`${props.name}-fault`} role="alert">

@@ -4,6 +4,7 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { explain, get, lines, type LogLine } from "./api";
 import { searchBoxes } from "./keys";
+import { searched } from "./command";
 import { listen, returns } from "./live";
 import { lineOf, logQuery } from "./queries";
 import { params, place, prefix, set } from "./router";
@@ -192,7 +193,7 @@ export function Log(props: { trial: number }) {
           {ends.value.last} {ends.value.last === 1 ? "line" : "lines"}
         </span>
         <CopyLink />
-        <CopyCommand command={`troupe trial logs ${props.trial}`} />
+        <CopyCommand command={searched(`troupe trial logs ${props.trial}`, params.value)} />
       </div>
       {fault.value && (
         <div class="failed" role="alert">

@@ -1,54 +1,15 @@
 // The charts that are our own: drawn on canvas or as SVG, on shared scales, with one hover and one brush.
 
-import { useSignal, useSignalEffect } from "@preact/signals";
+import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { Files, font, ink, saveCanvas, type Ink, type Table } from "./figure";
 import { hovered } from "./hover";
 import { go } from "./router";
 import { brushed, full, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
-import { fitting, heat, linear, type Scale } from "./scales";
+import { fitting, heat, heatLine, linear, type Scale } from "./scales";
 import { lanes, type Held } from "./timeline";
 import { shownTheme, zone } from "./settings";
-import { clean, csv, moment, short } from "./text";
-import { save } from "./ui";
-
-/** What a chart shows, as rows: the first column names the trial, or whatever each is about. */
-export interface Table {
-  columns: string[];
-  rows: () => (string | number | null)[][];
-}
-
-const mostShown = 1000;
-
-function Numbers(props: { name: string; table: Table }) {
-  const rows = props.table.rows();
-  return (
-    <div class="tablebox" tabIndex={0} role="group" aria-label={`${props.name} as numbers, scrolls`}>
-      <table data-rows={rows.length}>
-        <thead>
-          <tr>
-            {props.table.columns.map((c) => (
-              <th scope="col" key={c}>
-                {clean(c)}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.slice(0, mostShown).map((r, i) => (
-            <tr key={i}>
-              {r.map((x, k) => (
-                <td key={k} class={typeof x === "number" ? "num" : ""}>
-                  {typeof x === "number" ? short(x, 6) : clean(x ?? "")}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {rows.length > mostShown && <p class="hint">The first {mostShown} of {rows.length} rows; the CSV has all.</p>}
-    </div>
-  );
-}
+import { clean, moment, short } from "./text";
 
 /** The values of some dimensions, trial by trial. */
 const tableOf = (rows: readonly Row[], dims: readonly Dimension[]): Table => ({
@@ -57,18 +18,6 @@ const tableOf = (rows: readonly Row[], dims: readonly Dimension[]): Table => ({
 });
 
 // ---- drawing
-
-interface Ink {
-  text: string;
-  line: string;
-  faint: string;
-  accent: string;
-}
-function ink(): Ink {
-  const s = getComputedStyle(document.documentElement);
-  const of = (name: string) => s.getPropertyValue(name).trim();
-  return { text: of("--text"), line: of("--line"), faint: of("--faint"), accent: of("--accent") };
-}
 
 /** A canvas as wide as its place, drawn again when what it shows, its size, the theme or the hover change. */
 export function Drawing(props: {
@@ -82,10 +31,10 @@ export function Drawing(props: {
   onClick?: (id: string) => void;
   onDrag?: (x0: number, y0: number, x1: number, y1: number, width: number, height: number) => void;
   table: Table; // the numbers behind it
+  file?: string; // its name, where `testid` is not enough
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const figure = useRef<HTMLElement>(null);
-  const table = useSignal(false);
   const now = useRef(props);
   now.current = props;
   const due = useRef(0);
@@ -104,7 +53,7 @@ export function Drawing(props: {
       const c = el.getContext("2d")!;
       c.setTransform(ratio, 0, 0, ratio, 0, 0);
       c.clearRect(0, 0, width, height);
-      c.font = "12px system-ui, sans-serif";
+      c.font = font;
       now.current.draw(c, width, height, ink());
       if (start.current && reach.current) {
         const [[x0, y0], [x1, y1]] = [start.current, reach.current];
@@ -174,47 +123,9 @@ export function Drawing(props: {
           }
         }}
       />
-      <figcaption>
-        <button type="button" aria-expanded={table.value} onClick={() => (table.value = !table.value)}>
-          Show as table
-        </button>
-        <button type="button" onClick={() => save(`${props.testid}.csv`, "text/csv", csv([props.table.columns, ...props.table.rows()]))}>
-          Download CSV
-        </button>
-        <button type="button" onClick={() => canvas.current?.toBlob((png) => png && save(`${props.testid}.png`, "image/png", png))}>
-          Download PNG
-        </button>
-      </figcaption>
-      {table.value && <Numbers name={props.name} table={props.table} />}
+      <Files name={props.file ?? props.testid} title={props.name} table={props.table} picture={() => canvas.current && saveCanvas(props.file ?? props.testid, canvas.current)} />
     </figure>
   );
-}
-
-/** A picture of what stands in the page as a list: its parts as bars, each with a name and a text. */
-export function saveBars(name: string, bars: readonly { name: string; part: number; text: string }[]): void {
-  const [row, left, wide, ratio] = [24, 240, 720, 2];
-  const canvas = document.createElement("canvas");
-  canvas.width = wide * ratio;
-  canvas.height = (bars.length * row + 16) * ratio;
-  const c = canvas.getContext("2d")!;
-  const k = ink();
-  c.scale(ratio, ratio);
-  c.fillStyle = getComputedStyle(document.body).backgroundColor;
-  c.fillRect(0, 0, wide, canvas.height);
-  c.font = "12px system-ui, sans-serif";
-  c.textBaseline = "middle";
-  bars.forEach((b, i) => {
-    const y = 8 + (i + 0.5) * row;
-    const long = (wide - left - 200) * Math.min(1, Math.max(0, b.part));
-    c.fillStyle = k.accent;
-    c.fillRect(left, y - 7, long, 14);
-    c.fillStyle = k.text;
-    c.textAlign = "right";
-    c.fillText(clean(b.name), left - 8, y, left - 16);
-    c.textAlign = "left";
-    c.fillText(clean(b.text), left + long + 8, y, 180);
-  });
-  canvas.toBlob((png) => png && save(`${name}.png`, "image/png", png));
 }
 
 const pad = { left: 64, right: 16, top: 16, bottom: 36 };
@@ -287,7 +198,7 @@ export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
         axes(c, w, h, k, props.x, props.y);
         for (const p of places(w, h)) {
           const on = hovered.peek() === p.id;
-          c.fillStyle = p.c === null ? k.accent : heat(p.c);
+          c.fillStyle = p.c === null ? k.accent : heatLine(p.c, shownTheme.peek() === "dark");
           c.strokeStyle = k.text;
           c.beginPath();
           c.arc(p.x, p.y, on ? 7 : 4, 0, 2 * Math.PI);
@@ -387,10 +298,10 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
         c.globalAlpha = 0.5;
         c.strokeStyle = k.faint;
         for (const t of props.rows) if (!props.passing.has(t.id)) stroke(t, false);
-        c.globalAlpha = props.passing.size > 200 ? 0.35 : 0.8;
+        c.globalAlpha = props.passing.size > 200 ? 0.35 : 1;
         for (const t of props.rows) {
           if (!props.passing.has(t.id)) continue;
-          c.strokeStyle = heat(colour?.place(t) ?? 0);
+          c.strokeStyle = heatLine(colour?.place(t) ?? 0, shownTheme.peek() === "dark");
           stroke(t, false);
         }
         c.globalAlpha = 1;
@@ -493,6 +404,10 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
           const j = Math.floor(key / nx);
           c.fillStyle = heat(one.sum / one.n);
           c.fillRect(pad.left + i * gw + 1, pad.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
+          c.strokeStyle = k.text; // the darkest and the lightest are near the ground of a theme
+          c.globalAlpha = 0.5;
+          c.strokeRect(pad.left + i * gw + 1, pad.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
+          c.globalAlpha = 1;
           if (hovered.peek() !== null && one.ids.includes(hovered.peek()!)) {
             c.strokeStyle = k.text;
             c.lineWidth = 3;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { comparator, condition, holds, parse, type Cell } from "./filter";
 import { appended, band, clipped, smoothed } from "./smooth";
-import { bounds, fitting, linear, logarithmic, looks, niceTicks } from "./scales";
+import { bounds, fitting, heatLine, linear, logarithmic, looks, niceTicks } from "./scales";
 import { firstErrorLine, standing, wouldFree } from "./reasons";
 import { lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
@@ -159,6 +159,17 @@ describe("scales", () => {
   });
   test("ticks are round", () => expect(niceTicks(0, 1, 5)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1]));
   test("the ninth look differs from the first", () => expect(looks(8)).not.toEqual(looks(0)));
+});
+
+describe("colours of values", () => {
+  const light = (rgb: number[]): number => rgb.map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)).reduce((n, v, i) => n + v * [0.2126, 0.7152, 0.0722][i]!, 0);
+  const contrast = (a: number[], b: number[]): number => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+  test.each([
+    ["light", [255, 255, 255]],
+    ["dark", [20, 23, 26]],
+  ] as [string, number[]][])("are seen on the ground of the %s theme", (theme, ground) => {
+    for (let p = 0; p <= 1; p += 0.05) expect(contrast(heatLine(p, theme === "dark").match(/\d+/g)!.map(Number), ground), `at ${p}`).toBeGreaterThanOrEqual(3);
+  });
 });
 
 describe("a line of a log", () => {

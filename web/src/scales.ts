@@ -98,3 +98,9 @@ export function heat(p: number): string {
   const c = stops[i]!.map((v, k) => Math.round(v + (stops[i + 1]![k]! - v) * f));
   return `rgb(${c[0]},${c[1]},${c[2]})`;
 }
+
+/** The part of it that thin lines and points are seen in, on the page's ground. */
+export const heatLine = (p: number, dark: boolean): string => {
+  const q = Math.min(1, Math.max(0, Number.isFinite(p) ? p : 0));
+  return heat(dark ? 0.38 + 0.62 * q : 0.55 * q);
+};

@@ -1,17 +1,20 @@
 // Metrics that are no numbers: matrices, bar charts, tables, and trees of anything else.
 
 import { fitting, heat, linear } from "./scales";
+import { Files, savePicture } from "./figure";
 import { Drawing } from "./plots";
-import { clean, number, short } from "./text";
+import { clean, csv, number, short } from "./text";
+import { save } from "./ui";
 
-export function Structured(props: { value: unknown }) {
+/** `name`: the metric's, for files. */
+export function Structured(props: { value: unknown; name: string }) {
   const v = props.value;
   if (number(v) !== null) return <span class="num">{short(number(v), 6)}</span>;
   const m = matrixOf(v);
-  if (m) return <Matrix rows={m.rows} labels={m.labels} />;
+  if (m) return <Matrix rows={m.rows} labels={m.labels} name={props.name} />;
   const t = tableOf(v);
-  if (t) return <TableMetric columns={t.columns} rows={t.rows} />;
-  if (Array.isArray(v) && v.length > 0 && v.every((x) => number(x) !== null)) return <Bars values={v.map((x) => number(x)!)} />;
+  if (t) return <TableMetric columns={t.columns} rows={t.rows} name={props.name} />;
+  if (Array.isArray(v) && v.length > 0 && v.every((x) => number(x) !== null)) return <Bars values={v.map((x) => number(x)!)} name={props.name} />;
   if (typeof v === "string") return <span>{clean(v)}</span>;
   return <Tree value={v} name="" />;
 }
@@ -43,8 +46,10 @@ function tableOf(v: unknown): { columns: string[]; rows: unknown[][] } | null {
 
 const mostCells = 100; // of a row or a column in the document
 
+const corner = "true \\ predicted";
+
 /** Rows are the true classes. */
-function Matrix(props: { rows: number[][]; labels: string[] | null }) {
+function Matrix(props: { rows: number[][]; labels: string[] | null; name: string }) {
   let high = 0;
   let low = 0;
   for (const row of props.rows)
@@ -57,81 +62,114 @@ function Matrix(props: { rows: number[][]; labels: string[] | null }) {
   const shade = (x: number) => (x === Infinity ? 1 : Number.isFinite(x) ? of.at(x) : 0);
   const wide = props.rows[0]!.length;
   const name = (i: number) => clean(props.labels?.[i] ?? String(i));
+  const picture = () => {
+    const [cw, ch] = [64, 24];
+    savePicture(props.name, cw * (wide + 1), ch * (props.rows.length + 1), (c, k) => {
+      c.textAlign = "center";
+      const cell = (i: number, j: number, text: string) => c.fillText(text, (j + 1.5) * cw, (i + 1.5) * ch, cw - 6);
+      c.fillStyle = k.text;
+      cell(-1, -1, corner);
+      for (let j = 0; j < wide; ++j) cell(-1, j, name(j));
+      props.rows.forEach((row, i) => {
+        c.fillStyle = k.text;
+        cell(i, -1, name(i));
+        row.forEach((x, j) => {
+          c.fillStyle = heat(shade(x));
+          c.fillRect((j + 1) * cw, (i + 1) * ch, cw - 1, ch - 1);
+          c.fillStyle = shade(x) > 0.6 ? "#000000" : "#ffffff";
+          cell(i, j, short(x, 3));
+        });
+      });
+    });
+  };
+  const table = { columns: [corner, ...props.rows[0]!.map((_, j) => name(j))], rows: () => props.rows.map((row, i) => [name(i), ...row]) };
   return (
-    <div class="tablebox" tabIndex={0} role="group" aria-label="Matrix, scrolls">
-      <table class="matrix" data-testid="matrix" data-rows={props.rows.length} data-cols={props.rows[0]!.length}>
-        <thead>
-          <tr>
-            <th scope="col">true \ predicted</th>
-            {props.rows[0]!.slice(0, mostCells).map((_, i) => (
-              <th scope="col" key={i}>
-                {name(i)}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {props.rows.slice(0, mostCells).map((row, i) => (
-            <tr key={i}>
-              <th scope="row">{name(i)}</th>
-              {row.slice(0, mostCells).map((x, j) => (
-                <td
-                  key={j}
-                  class={shade(x) > 0.6 ? "light" : "deep"}
-                  ref={(el) => {
-                    if (el) el.style.backgroundColor = heat(shade(x));
-                  }}
-                >
-                  {short(x, 3)}
-                </td>
+    <figure class="chart" data-testid="matrix" data-rows={props.rows.length} data-cols={wide}>
+      <div class="tablebox" tabIndex={0} role="group" aria-label="Matrix, scrolls">
+        <table class="matrix">
+          <thead>
+            <tr>
+              <th scope="col">{corner}</th>
+              {props.rows[0]!.slice(0, mostCells).map((_, i) => (
+                <th scope="col" key={i}>
+                  {name(i)}
+                </th>
               ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
-      {(props.rows.length > mostCells || wide > mostCells) && (
-        <p class="hint">
-          The first {Math.min(mostCells, props.rows.length)} × {Math.min(mostCells, wide)} of {props.rows.length} × {wide}.
-        </p>
-      )}
+          </thead>
+          <tbody>
+            {props.rows.slice(0, mostCells).map((row, i) => (
+              <tr key={i}>
+                <th scope="row">{name(i)}</th>
+                {row.slice(0, mostCells).map((x, j) => (
+                  <td
+                    key={j}
+                    class={shade(x) > 0.6 ? "light" : "deep"}
+                    ref={(el) => {
+                      if (el) el.style.backgroundColor = heat(shade(x));
+                    }}
+                  >
+                    {short(x, 3)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        {(props.rows.length > mostCells || wide > mostCells) && (
+          <p class="hint">
+            The first {Math.min(mostCells, props.rows.length)} × {Math.min(mostCells, wide)} of {props.rows.length} × {wide}.
+          </p>
+        )}
+      </div>
+      <Files name={props.name} title="Matrix" table={table} picture={picture} listed />
+    </figure>
+  );
+}
+
+function TableMetric(props: { columns: string[]; rows: unknown[][]; name: string }) {
+  const cell = (x: unknown) => number(x) ?? (typeof x === "string" ? x : (JSON.stringify(x) ?? ""));
+  const shown = (x: string | number) => (typeof x === "number" ? short(x, 6) : clean(x));
+  const cells = () => [props.columns, ...props.rows.map((r) => props.columns.map((_, j) => cell(r[j])))];
+  return (
+    <div data-testid="table-metric" data-rows={props.rows.length}>
+      <div class="tablebox" tabIndex={0} role="group" aria-label="Table, scrolls">
+        <table>
+          <thead>
+            <tr>
+              {props.columns.map((c, j) => (
+                <th scope="col" key={j}>
+                  {clean(c)}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {props.rows.slice(0, 500).map((r, i) => (
+              <tr key={i}>
+                {props.columns.map((_, j) => (
+                  <td key={j}>{shown(cell(r[j]))}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        {props.rows.length > 500 && <p class="hint">The first 500 of {props.rows.length} rows.</p>}
+      </div>
+      <button type="button" onClick={() => save(`${props.name}.csv`, "text/csv", csv(cells()))}>
+        Download CSV
+      </button>
     </div>
   );
 }
 
-function TableMetric(props: { columns: string[]; rows: unknown[][] }) {
-  return (
-    <div class="tablebox" tabIndex={0} role="group" aria-label="Table, scrolls">
-      <table data-testid="table-metric" data-rows={props.rows.length}>
-        <thead>
-          <tr>
-            {props.columns.map((c, j) => (
-              <th scope="col" key={j}>
-                {clean(c)}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {props.rows.slice(0, 500).map((r, i) => (
-            <tr key={i}>
-              {props.columns.map((_, j) => (
-                <td key={j}>{number(r[j]) !== null ? short(number(r[j]), 6) : clean(typeof r[j] === "string" ? r[j] : (JSON.stringify(r[j]) ?? ""))}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {props.rows.length > 500 && <p class="hint">The first 500 of {props.rows.length} rows.</p>}
-    </div>
-  );
-}
-
-function Bars(props: { values: number[] }) {
+function Bars(props: { values: number[]; name: string }) {
   const { values } = props;
   const scale = fitting([...values.filter(Number.isFinite), 0], false);
   return (
     <Drawing
       testid="bars"
+      file={props.name}
       name={`Bar chart of ${values.length} numbers`}
       height={160}
       depends={[values]}

@@ -114,13 +114,25 @@ export function shownHparams(hparams: string[], rows: readonly Row[] | null): st
   return hparams.filter((h) => new Set((rows ?? []).map((t) => JSON.stringify(t.hp[h]))).size > 1).slice(0, 6);
 }
 
-export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], metric: string, shown = hparams): Column<Row>[] {
-  const numeric = metrics.filter((m) => m.kind === "number");
+/** `goals`: the metrics of the search; of several each is a column, as none is the best. */
+export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], goals: readonly string[], shown = hparams): Column<Row>[] {
+  const one = goals.length < 2;
+  const many = one ? [] : goals.map((name) => ({ group: "validation", name }));
+  const numeric = metrics.filter((m) => m.kind === "number" && !many.some((g) => g.group === m.group && g.name === m.name));
+  const of = (m: Pick<MetricInfo, "group" | "name">, usual: boolean): Column<Row>[] =>
+    (["last", "min", "max"] as const).map((how) => ({
+      key: how === "last" ? `m.${m.group}.${m.name}` : `m.${m.group}.${m.name}.${how}`,
+      title: `${m.name} (${m.group}, ${how})`,
+      value: (t) => number(t.metrics?.[`${m.group}.${m.name}`]?.[how]),
+      usual: usual && how === "last",
+      width: 140,
+    }));
   return [
     { key: "id", title: "Trial", value: (t) => t.id, width: 84 },
-    { key: "best", title: metric ? `Best ${metric}` : "Best", value: (t) => number(t.best?.metric), width: 120 },
+    { key: "best", title: one && goals[0] ? `Best ${goals[0]}` : "Best", value: (t) => number(t.best?.metric), usual: one, width: 120 },
+    ...many.flatMap((m) => of(m, true)),
     { key: "state", title: "State", value: (t) => state(t.state), show: (t) => <State of={t.state} />, width: 120 },
-    { key: "latest", title: "Latest", value: (t) => number(t.latest?.metric), width: 100 },
+    { key: "latest", title: "Latest", value: (t) => number(t.latest?.metric), usual: one, width: 100 },
     { key: "steps", title: "Steps", value: (t) => t.totalBatches, width: 80 },
     ...hparams.map((h) => ({ key: `hp.${h}`, title: h, value: (t: Row) => asCell(t.hp[h]), usual: shown.includes(h), width: 110 })),
     { key: "restarts", title: "Restarts", value: (t) => t.restarts, width: 100 },
@@ -128,15 +140,7 @@ export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], 
     { key: "started", title: "Started", value: (t) => t.startTime, show: (t) => <Time at={t.startTime} />, usual: false, width: 190 },
     { key: "duration", title: "Duration", value: duration, show: (t) => span(duration(t)), width: 110 },
     { key: "why", title: "Why it ended", value: (t) => t.stop?.why ?? t.why, show: (t) => <span title={clean(t.stop?.why ?? t.why)}>{clean(t.stop?.why ?? t.why)}</span>, width: 260 },
-    ...numeric.flatMap((m) =>
-      (["last", "min", "max"] as const).map((how) => ({
-        key: how === "last" ? `m.${m.group}.${m.name}` : `m.${m.group}.${m.name}.${how}`,
-        title: `${m.name} (${m.group}, ${how})`,
-        value: (t: Row) => number(t.metrics?.[`${m.group}.${m.name}`]?.[how]),
-        usual: false,
-        width: 140,
-      })),
-    ),
+    ...numeric.flatMap((m) => of(m, false)),
   ];
 }
 

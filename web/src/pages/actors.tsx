@@ -3,6 +3,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { explain, get, may, post, request } from "../api";
+import { Files, savePicture } from "../figure";
 import { usePage } from "../page";
 import { Grid, type Column } from "../grid";
 import { paused, returns } from "../live";
@@ -24,6 +25,8 @@ const columns: Column<Actor>[] = [
   { key: "restarts", title: "Restarts", value: (a) => a.restarts, width: 110 },
   { key: "uptime", title: "Up", value: (a) => a.uptime_s, show: (a) => span(a.uptime_s), width: 100 },
 ];
+
+const shellKeys = { id: "actor", rate: "msg_per_s", run: "run_us_p99", wait: "wait_us_p99", uptime: "uptime_s" };
 
 export default function Actors() {
   const { now, again } = useRead("actors", (signal) => get<ShellActors>("/troupe/v1/shell/ps", { window: 1 }, signal));
@@ -56,8 +59,8 @@ export default function Actors() {
       {all && (
         <>
           <Topology rows={all} />
-          <div class="split wide">
-            <Grid name="Actors" rows={all} columns={columns} id={(a) => `${a.actor}@${a.node}`} link={(a) => patched("/actors", place.value.search, { at: named(a, all) })} usualSort="-backlog" bare={["id", "node"]} command="troupe shell -e ps" empty={<Empty>No actor answers.</Empty>} height={420} />
+          <div class={at ? "split wide" : ""}>
+            <Grid name="Actors" rows={all} columns={columns} id={(a) => `${a.actor}@${a.node}`} link={(a) => patched("/actors", place.value.search, { at: named(a, all) })} usualSort="-backlog" bare={["id"]} command="ps" piped={shellKeys} empty={<Empty>No actor answers.</Empty>} height={420} />
             {at && <One key={at} name={at} />}
           </div>
         </>
@@ -67,6 +70,8 @@ export default function Actors() {
 }
 
 const named = (a: Actor, all: readonly Actor[]): string => (all.some((b) => b !== a && b.actor === a.actor) ? `${a.actor}@${a.node}` : a.actor);
+
+const mostDrawn = 400; // actors of a node
 
 /** Nodes, and in each its actors below their owners: colour is load, the number the backlog. */
 function Topology(props: { rows: readonly Actor[] }) {
@@ -81,32 +86,60 @@ function Topology(props: { rows: readonly Actor[] }) {
     return Array.from(by).sort(([a], [b]) => a.localeCompare(b));
   }, [props.rows]);
   const most = Math.max(1, ...props.rows.map((a) => a.msg_per_s));
+  const table = {
+    columns: ["node", "actor", "depth", "state", "messages_per_s", "backlog"],
+    rows: () => nodes.flatMap(([node, actors]) => owned(actors, tree).map(([a, depth]) => [node, a.actor, depth, a.state, a.msg_per_s, a.backlog])),
+  };
+  const picture = () => {
+    const [wide, tall] = [360, 22];
+    const shown = nodes.map(([node, actors]) => [node, owned(actors, tree).slice(0, mostDrawn)] as const);
+    savePicture("topology", wide * shown.length, tall * (2 + Math.max(0, ...shown.map(([, all]) => all.length))), (c, k) =>
+      shown.forEach(([node, all], i) => {
+        c.fillStyle = k.text;
+        c.fillText(clean(node), i * wide + 8, tall, wide - 16);
+        all.forEach(([a, depth], j) => {
+          const [x, y] = [i * wide + 8 + depth * 14, tall * (2 + j)];
+          c.fillStyle = k.line;
+          c.fillRect(x, y + 2, 6, tall - 4);
+          c.fillStyle = k.accent;
+          c.globalAlpha = Math.sqrt(a.msg_per_s / most);
+          c.fillRect(x, y + 2, 6, tall - 4);
+          c.globalAlpha = 1;
+          c.fillStyle = k.text;
+          c.fillText(`${clean(a.actor)}${a.backlog > 0 ? ` ${a.backlog}` : ""}`, x + 12, y + tall / 2, wide - depth * 14 - 28);
+        });
+      }),
+    );
+  };
   return (
-    <div class="topology" data-testid="topology">
-      {nodes.map(([node, actors]) => (
-        <section key={node} data-node={node} aria-label={`Node ${clean(node)}`}>
-          <h2>{clean(node)}</h2>
-          <ul>
-            {owned(actors, tree)
-              .slice(0, 400)
-              .map(([a, depth]) => (
-                <li
-                  key={a.actor}
-                  ref={(el) => {
-                    el?.style.setProperty("--depth", String(depth));
-                    el?.style.setProperty("--load", String(Math.sqrt(a.msg_per_s / most)));
-                  }}
-                >
-                  <button type="button" data-actor={a.actor} aria-current={params.value.text("at") === named(a, props.rows)} onClick={() => set({ at: named(a, props.rows) })} title={`${clean(a.actor)}: ${short(a.msg_per_s, 3)} messages a second, backlog ${a.backlog}`}>
-                    {clean(a.actor)}
-                    {a.backlog > 0 && <b> {a.backlog}</b>}
-                  </button>
-                </li>
-              ))}
-          </ul>
-        </section>
-      ))}
-    </div>
+    <figure class="chart" data-testid="topology">
+      <div class="topology">
+        {nodes.map(([node, actors]) => (
+          <section key={node} data-node={node} aria-label={`Node ${clean(node)}`}>
+            <h2>{clean(node)}</h2>
+            <ul>
+              {owned(actors, tree)
+                .slice(0, mostDrawn)
+                .map(([a, depth]) => (
+                  <li
+                    key={a.actor}
+                    ref={(el) => {
+                      el?.style.setProperty("--depth", String(depth));
+                      el?.style.setProperty("--load", String(Math.sqrt(a.msg_per_s / most)));
+                    }}
+                  >
+                    <button type="button" data-actor={a.actor} aria-current={params.value.text("at") === named(a, props.rows)} onClick={() => set({ at: named(a, props.rows) })} title={`${clean(a.actor)}: ${short(a.msg_per_s, 3)} messages a second, backlog ${a.backlog}`}>
+                      {clean(a.actor)}
+                      {a.backlog > 0 && <b> {a.backlog}</b>}
+                    </button>
+                  </li>
+                ))}
+            </ul>
+          </section>
+        ))}
+      </div>
+      <Files name="topology" title="Actors of each node" table={table} picture={picture} />
+    </figure>
   );
 }
 

@@ -1,16 +1,19 @@
 import { useMemo, useRef } from "preact/hooks";
 import { get, type Experiment } from "../api";
 import { useChanges } from "../changes";
+import { brushes as kept } from "../command";
+import { Files, saveBars } from "../figure";
+import { goals, several } from "../goals";
 import { Grid } from "../grid";
 import { hovered } from "../hover";
 import { params, pastAt, set } from "../router";
-import { clean, csv, number, short } from "../text";
-import { addressed, dimension, full, passes, readBrushes, withBrushes, writeBrushes, type Brush } from "../brush";
-import { Front, Heatmap, History as BestSoFar, Parallel, saveBars, Scatter, Timeline } from "../plots";
+import { clean, short } from "../text";
+import { addressed, dimension, full, passes, readBrushes, value, withBrushes, writeBrushes, type Brush } from "../brush";
+import { Front, Heatmap, History as BestSoFar, Parallel, Scatter, Timeline } from "../plots";
 import { bestSoFar } from "../spark";
 import { held } from "../timeline";
 import { askable, namedMetrics, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
-import { Empty, Failed, Link, save, useRead } from "../ui";
+import { Empty, Failed, Link, useRead } from "../ui";
 import { smallerIsBetter } from "./experiment";
 import { ended } from "./home";
 import type { History, Importance, ParetoFront } from "../api_types";
@@ -26,26 +29,30 @@ export function Analysis(props: { of: Experiment }) {
   const brushes = useMemo(() => readBrushes(brushText), [brushText]);
   const past = pastAt.value > 0;
   const chosen = ["ax", "ay", "ac"].map((name) => p.text(name));
-  const { rows, now, again } = useTrials(e.id, namedMetrics([...chosen, ...brushes.map((b) => b.key), ...p.list("cols"), p.text("sort")], p.text("q"), metrics.value));
+  const many = several(e);
+  const aims = many ? goals(e).map((m) => `m.validation.${m}`) : ["best"]; // what trials are looked at by
+  const aim = aims[0]!;
+  const { rows, now, again } = useTrials(e.id, namedMetrics([...chosen, ...aims, ...brushes.map((b) => b.key), ...p.list("cols"), p.text("sort")], p.text("q"), metrics.value));
   const all = rows.value ?? [];
   const hps = useHparams(all);
   const passing = useMemo(() => new Set(all.filter((t) => passes(t, brushes)).map((t) => t.id)), [all, brushes]);
   const shown = useMemo(() => all.filter((t) => passing.has(t.id)), [all, passing]);
   const varying = useMemo(() => hps.filter((h) => new Set(all.map((t) => JSON.stringify(t.hp[h]))).size > 1), [all, hps]);
   const numeric = metrics.value.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
-  const keys = [...varying.map((h) => `hp.${h}`), "best", "latest", "steps", ...hps.filter((h) => !varying.includes(h)).map((h) => `hp.${h}`), ...numeric.filter(askable).map((m) => `m.${m}`)];
+  const others = numeric.filter(askable).map((m) => `m.${m}`).filter((m) => !aims.includes(m));
+  const keys = [...varying.map((h) => `hp.${h}`), ...aims, ...(many ? [] : ["latest"]), "steps", ...hps.filter((h) => !varying.includes(h)).map((h) => `hp.${h}`), ...others];
   const pick = (at: string, usual: string) => (keys.includes(at) ? at : usual);
   const xKey = pick(chosen[0]!, keys[0]!);
-  const yKey = pick(chosen[1]!, "best");
-  const cKey = pick(chosen[2]!, keys[1] ?? "best");
+  const yKey = pick(chosen[1]!, aim);
+  const cKey = pick(chosen[2]!, keys[1] ?? aim);
   const title = (k: string) => (k === "best" ? `best ${e.searcherMetric}` : k.replace(/^(?:hp|m)\./, ""));
   // The heat map is of two hyperparameters: those that are chosen, else the first that vary.
   const [heatX, heatY] = Array.from(new Set([...[xKey, cKey, yKey].filter((k) => k.startsWith("hp.")), ...varying.map((h) => `hp.${h}`)]));
-  const drawn = new Set([...varying.map((h) => `hp.${h}`), "best", xKey, yKey, cKey, ...[heatX, heatY].flatMap((k) => k ?? [])]);
+  const drawn = new Set([...varying.map((h) => `hp.${h}`), ...aims, xKey, yKey, cKey, ...[heatX, heatY].flatMap((k) => k ?? [])]);
   const dim = useMemo(() => new Map(Array.from(drawn).map((k) => [k, dimension(all, k, title(k))])), [all, Array.from(drawn).join("\n")]);
   const points = useMemo(() => bestSoFar(shown, smallerIsBetter(e)), [shown]);
   const onBrush = (axes: string[], fresh: (Brush | null)[]) => set({ brush: writeBrushes(withBrushes(brushes, axes, fresh)) });
-  const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric, hps.length > 6 ? varying.slice(0, 6) : hps), [hps, metrics.value, varying.join("\n")]);
+  const columns = useMemo(() => trialColumns(hps, metrics.value, goals(e), hps.length > 6 ? varying.slice(0, 6) : hps), [hps, metrics.value, varying.join("\n")]);
   if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
   if (rows.value && all.length === 0) return <Empty>No trial yet.</Empty>;
   if (!rows.value) return null;
@@ -79,13 +86,15 @@ export function Analysis(props: { of: Experiment }) {
           </button>
         </p>
       )}
-      <section>
-        <h2>Best so far</h2>
-        <BestSoFar points={points} metric={e.searcherMetric} />
-      </section>
+      {!many && (
+        <section>
+          <h2>Best so far</h2>
+          <BestSoFar points={points} metric={e.searcherMetric} />
+        </section>
+      )}
       <section>
         <h2>Importance of hyperparameters</h2>
-        {past ? <p class="hint">Known of all its trials alone, as they are now.</p> : <ImportanceChart of={e} trials={all.filter((t) => Number.isFinite(number(t.best?.metric))).length} />}
+        {past ? <p class="hint">Known of all its trials alone, as they are now.</p> : <ImportanceChart of={e} metric={goals(e)[0] ?? ""} trials={all.filter((t) => Number.isFinite(value(t, aim))).length} />}
       </section>
       <section>
         <h2>Parallel coordinates</h2>
@@ -95,7 +104,7 @@ export function Analysis(props: { of: Experiment }) {
         <Parallel
           rows={all}
           passing={passing}
-          dims={[...varying.slice(0, mostAxes).map((h) => dim.get(`hp.${h}`)!), dim.get("best")!]}
+          dims={[...varying.slice(0, mostAxes).map((h) => dim.get(`hp.${h}`)!), ...aims.map((k) => dim.get(k)!)]}
           brushes={brushes}
           onBrush={(key, b) => onBrush([key], [b])}
         />
@@ -114,9 +123,9 @@ export function Analysis(props: { of: Experiment }) {
         <section>
           <h2>Heat map</h2>
           <p class="hint">
-            The mean of <bdi>{clean(e.searcherMetric)}</bdi> over <bdi>{clean(title(heatX))}</bdi> and <bdi>{clean(title(heatY))}</bdi>; other hyperparameters are chosen above.
+            The mean of <bdi>{clean(goals(e)[0] ?? "")}</bdi> over <bdi>{clean(title(heatX))}</bdi> and <bdi>{clean(title(heatY))}</bdi>; other hyperparameters are chosen above.
           </p>
-          <Heatmap rows={shown} x={dim.get(heatX)!} y={dim.get(heatY)!} of={dim.get("best")!} />
+          <Heatmap rows={shown} x={dim.get(heatX)!} y={dim.get(heatY)!} of={dim.get(aim)!} />
         </section>
       )}
       {!past && <Pareto of={e} passing={passing} />}
@@ -126,7 +135,7 @@ export function Analysis(props: { of: Experiment }) {
       </section>
       <section>
         <h2>Trials</h2>
-        <Grid name="Trials" rows={all} pass={(t) => passing.has(t.id)} columns={columns} id={(t) => String(t.id)} link={(t) => `/trials/${t.id}`} usualSort="id" hovers selectable bare={["id"]} height={320} loading={!known.value} command={`troupe trial list ${e.id}`} />
+        <Grid name="Trials" rows={all} pass={(t) => passing.has(t.id)} columns={columns} id={(t) => String(t.id)} link={(t) => `/trials/${t.id}`} usualSort="id" hovers selectable bare={["id"]} height={320} loading={!known.value} command={`troupe trial list ${e.id}${past ? ` --at ${pastAt.value}` : ""}`} within={kept(brushes)} />
       </section>
     </>
   );
@@ -187,24 +196,24 @@ function BrushFields(props: { keys: string[]; title: (key: string) => string; on
 }
 
 /** `trials`: those with a value. Of too few nothing is asked for: a refusal would stand on the console. */
-function ImportanceChart(props: { of: Experiment; trials: number }) {
+function ImportanceChart(props: { of: Experiment; metric: string; trials: number }) {
   const e = props.of;
   const few = props.trials < leastTrials;
   const { now, again } = useRead(`importance ${e.id} ${props.trials < 10 ? props.trials : Math.floor(props.trials / 5)}`, (signal) =>
-    few ? Promise.resolve(null) : get<Importance>(`/troupe/v1/experiments/${e.id}/importance`, {}, signal),
+    few ? Promise.resolve(null) : get<Importance>(`/troupe/v1/experiments/${e.id}/importance`, { metric: several(e) ? props.metric : undefined }, signal),
   );
   const v = now.value;
   if (few)
     return (
       <Empty>
-        The importance of hyperparameters needs at least {leastTrials} trials with <bdi>{clean(e.searcherMetric)}</bdi>; there are {props.trials}.
+        The importance of hyperparameters needs at least {leastTrials} trials with <bdi>{clean(props.metric)}</bdi>; there are {props.trials}.
       </Empty>
     );
   if (v.state === "error") return <Failed why={v.why} again={again} />;
   const x = v.state === "ready" ? v.value : null;
   if (!x) return null;
   return (
-    <div data-testid="importance">
+    <figure class="chart" data-testid="importance">
       <ul class="bars">
         {x.hparams.map((h) => (
           <li key={h.name} data-hp={h.name} data-value={h.importance}>
@@ -214,23 +223,23 @@ function ImportanceChart(props: { of: Experiment; trials: number }) {
           </li>
         ))}
       </ul>
-      <p class="hint">
-        {x.method} over {x.trials} trials.{" "}
-        <button type="button" onClick={() => save(`importance-${e.id}.csv`, "text/csv", csv([["hyperparameter", "importance"], ...x.hparams.map((h) => [h.name, h.importance] as (string | number)[])]))}>
-          Download CSV
-        </button>{" "}
-        <button type="button" onClick={() => saveBars(`importance-${e.id}`, x.hparams.map((h) => ({ name: h.name, part: h.importance, text: short(h.importance, 3) })))}>
-          Download PNG
-        </button>
-      </p>
-    </div>
+      <Files
+        name={`importance-${e.id}`}
+        title="Importance of hyperparameters"
+        table={{ columns: ["hyperparameter", "importance"], rows: () => x.hparams.map((h) => [h.name, h.importance]) }}
+        picture={() => saveBars(`importance-${e.id}`, x.hparams.map((h) => ({ name: h.name, part: h.importance, text: short(h.importance, 3) })))}
+      >
+        <span class="note">
+          {x.method} over {x.trials} trials.
+        </span>
+      </Files>
+    </figure>
   );
 }
 
 function Pareto(props: { of: Experiment; passing: ReadonlySet<number> }) {
-  const several = Array.isArray((props.of.config["searcher"] as { metrics?: unknown } | undefined)?.metrics) || Array.isArray((props.of.config["searcher"] as { metric?: unknown } | undefined)?.metric);
-  const { now, again } = useRead(`pareto ${props.of.id} ${several}`, (signal) => (several ? get<ParetoFront>(`/troupe/v1/experiments/${props.of.id}/pareto`, {}, signal) : Promise.resolve(null)));
-  useChanges(several ? [`experiment/${props.of.id}`] : [], 3000, again);
+  const { now, again } = useRead(`pareto ${props.of.id}`, (signal) => (several(props.of) ? get<ParetoFront>(`/troupe/v1/experiments/${props.of.id}/pareto`, {}, signal) : Promise.resolve(null)));
+  useChanges(several(props.of) ? [`experiment/${props.of.id}`] : [], 3000, again);
   const f = now.value.state === "ready" ? now.value.value : null;
   if (!f || f.metrics.length < 2) return null;
   const [a, b] = f.metrics as [ParetoFront["metrics"][0], ParetoFront["metrics"][0]];

@@ -1,6 +1,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { get, may, post, type Agent } from "../api";
+import { get, may, post, type Agent, type Slot } from "../api";
+import { Files, savePicture } from "../figure";
 import { usePage } from "../page";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
@@ -45,6 +46,39 @@ function useOwners(all: readonly Agent[]): ReadonlyMap<string, string> {
 
 /** What the stream tells of the cluster may be so old (ms): behind an order it is read instead. */
 const mostBehind = 2000;
+
+/** The slots as numbers and as a picture. */
+function SlotFiles(props: { agents: readonly Agent[]; owners: ReadonlyMap<string, string> }) {
+  const task = (s: Slot) => s.container?.id.split(".")[0] ?? "";
+  const table = {
+    columns: ["agent", "slot", "state", "trial", "user", "utilization_percent", "memory_used_bytes"],
+    rows: () => props.agents.flatMap((a) => slots(a).map((s) => [a.id, s.id, slotState(a, s), task(s), props.owners.get(s.container?.id ?? "") ?? "", s.usage?.utilization_percent ?? null, s.usage?.memory_used_bytes ?? null])),
+  };
+  const picture = () => {
+    const [left, wide, tall] = [180, 48, 34];
+    savePicture("slots", left + wide * Math.max(1, ...props.agents.map((a) => slots(a).length)) + 8, tall * props.agents.length + 16, (c, k) =>
+      props.agents.forEach((a, i) => {
+        const y = 8 + i * tall;
+        c.fillStyle = k.text;
+        c.textAlign = "left";
+        c.fillText(clean(a.id), 8, y + tall / 2, left - 16);
+        c.textAlign = "center";
+        slots(a).forEach((s, j) => {
+          const of = slotState(a, s);
+          const x = left + j * wide;
+          c.fillStyle = of === "busy" ? k.accent : k.line;
+          if (of === "busy" || of === "disabled") c.fillRect(x, y + 2, wide - 6, tall - 6);
+          c.strokeStyle = of === "busy" ? k.accent : k.faint;
+          c.setLineDash(of === "draining" ? [4, 3] : []);
+          c.strokeRect(x, y + 2, wide - 6, tall - 6);
+          c.fillStyle = of === "busy" ? k.onAccent : k.text;
+          c.fillText(task(s) || (of === "free" ? "" : of.slice(0, 3)), x + (wide - 6) / 2, y + tall / 2, wide - 10);
+        });
+      }),
+    );
+  };
+  return <Files name="slots" title="Slots" table={table} picture={picture} />;
+}
 
 export default function Cluster() {
   const agents = useSignal<readonly Agent[] | null>(null);
@@ -94,7 +128,7 @@ export default function Cluster() {
         <>
           <section>
             <h2>Slots</h2>
-            <div data-testid="slots" class="slotmap">
+            <figure data-testid="slots" class="chart">
               {all.map((a) => (
                 <div key={a.id} class="slotrow">
                   <span class="name">
@@ -144,7 +178,8 @@ export default function Cluster() {
                     ))}
                 </div>
               ))}
-            </div>
+              <SlotFiles agents={all} owners={owners} />
+            </figure>
           </section>
           <section>
             <h2>Pools</h2>

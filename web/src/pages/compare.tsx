@@ -3,6 +3,7 @@ import { get, type Experiment, type MetricInfo, type Trial } from "../api";
 import { usePage } from "../page";
 import { useChanges } from "../changes";
 import { Curves } from "../curves";
+import { mainMetric, several } from "../goals";
 import { hovered } from "../hover";
 import { params, set } from "../router";
 import { elements } from "../topics";
@@ -26,7 +27,7 @@ async function read(trials: number[], experiments: number[], signal: AbortSignal
   const one = (id: number) => get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal).then((x) => x.experiment);
   const known = new Map<number, Experiment>();
   for (const e of await Promise.all(experiments.map(one))) known.set(e.id, e);
-  const left = experiments.filter((e) => !known.get(e)?.bestTrialId).map((e) => `experiment ${e} has no validation yet`);
+  const left = experiments.filter((e) => !known.get(e)?.bestTrialId).map((e) => `experiment ${e} ${several(known.get(e)!) ? "has several metrics, and no best trial" : "has no validation yet"}`);
   const asked = Array.from(new Set(trials.concat(experiments.flatMap((e) => known.get(e)?.bestTrialId ?? []))));
   if (asked.length > most) left.push(`the first ${most} of ${asked.length} trials are shown`);
   const ids = asked.slice(0, most);
@@ -57,7 +58,7 @@ async function read(trials: number[], experiments: number[], signal: AbortSignal
     }),
     experiments: all.map((id) => known.get(id)!),
     metrics,
-    metric: known.get(all[0] ?? 0)?.searcherMetric ?? "",
+    metric: all.length > 0 ? mainMetric(known.get(all[0]!)!) : "",
     left,
   };
 }
@@ -121,7 +122,7 @@ function Side(props: View) {
   return (
     <>
       {props.left.length > 0 && <p class="hint">{props.left.join("; ")}.</p>}
-      <Curves trials={trials} only={ids} experiments={props.experiments.map((e) => e.id)} metrics={props.metrics} metric={`validation.${props.metric}`} height={420} />
+      <Curves trials={trials} only={ids} experiments={props.experiments.map((e) => e.id)} metrics={props.metrics} metric={props.metric} height={420} />
       <div class="toolbar">
         <button type="button" aria-pressed={only} onClick={() => set({ only: only ? "0" : null })}>
           Only differences

@@ -1,6 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { get } from "../api";
 import { usePage } from "../page";
+import { quoted } from "../command";
 import { ChooseExperiment } from "../experiment_choice";
 import { EventGrid } from "../events";
 import { Grid, type Column } from "../grid";
@@ -31,7 +32,17 @@ const columns: Column<Row>[] = [
   { key: "actor", title: "Actor", value: (r) => r.actor, width: 180 },
   { key: "what", title: "What", value: (r) => r.what, show: (r) => <span title={clean(r.what)}>{clean(r.what)}</span>, width: 500 },
 ];
-const kinds = ["", "audit", "supervision", "node", "fault"];
+const kinds: [string, string][] = [
+  ["", "Facts"],
+  ["audit", "Who did what"],
+  ["shell", "Orders in the shell"],
+  ["supervision", "Deaths and restarts of actors"],
+  ["node", "Nodes"],
+  ["fault", "Faults"],
+];
+
+/** Facts of the journal; the rest is kept by the desk of the shell. */
+const isFacts = (kind: string): boolean => kind === "" || kind === "audit";
 
 export default function Events() {
   usePage("Events", "ready");
@@ -44,28 +55,38 @@ export default function Events() {
         <label>
           <span>Kind</span>
           <select aria-label="Kind" value={kind} onChange={(e) => set({ kind: e.currentTarget.value })}>
-            {kinds.map((k) => (
+            {kinds.map(([k, name]) => (
               <option key={k} value={k}>
-                {k === "" ? "Facts" : k === "audit" ? "Who did what" : k === "supervision" ? "Deaths and restarts of actors" : k === "node" ? "Nodes" : "Faults"}
+                {name}
               </option>
             ))}
           </select>
         </label>
-        {kind === "" && (
+        {isFacts(kind) && (
           <label>
             <span>Experiment</span>
             <ChooseExperiment />
           </label>
         )}
       </div>
-      {kind === "" ? <EventGrid query={experiment ? `experiment=${encodeURIComponent(experiment)}` : ""} command={experiment ? `troupe experiment events ${experiment}` : "troupe events"} /> : <Desk kind={kind} key={kind} />}
+      {isFacts(kind) ? (
+        <EventGrid
+          key={`${kind} ${experiment}`}
+          query={[...(kind === "audit" ? ["kind=audit"] : []), ...(experiment ? [`experiment=${encodeURIComponent(experiment)}`] : [])].join("&")}
+          topics={["experiments", "cluster"]}
+          audit={kind === "audit"}
+          command={kind === "audit" ? `troupe events --kind audit${experiment ? ` --experiment ${quoted(experiment)}` : ""}` : experiment ? `troupe experiment events ${quoted(experiment)}` : "troupe events"}
+        />
+      ) : (
+        <Desk kind={kind} key={kind} />
+      )}
     </>
   );
 }
 
-/** What the desk of the shell keeps: not facts of the journal. */
+/** What the desk of the shell keeps: not facts of the journal. Its word for orders is another one. */
 function Desk(props: { kind: string }) {
-  const { now, again } = useRead(`desk ${props.kind}`, (signal) => get<ShellEvents>("/troupe/v1/shell/events", { kind: props.kind, max: 1000 }, signal));
+  const { now, again } = useRead(`desk ${props.kind}`, (signal) => get<ShellEvents>("/troupe/v1/shell/events", { kind: props.kind === "shell" ? "audit" : props.kind, max: 1000 }, signal));
   useEffect(() => {
     const due = setInterval(() => document.hidden || paused.peek() || again(), 5000);
     return () => clearInterval(due);

@@ -3,16 +3,18 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { get, may, post, type Experiment, type ExperimentExplanation, type Trial } from "../api";
 import { usePage, type PageProps } from "../page";
 import { Curves, MoreCurves } from "../curves";
+import { goals, mainMetric, several, wanted } from "../goals";
 import { Grid } from "../grid";
 import { useChanges } from "../changes";
 import { listen, returns } from "../live";
 import { standing } from "../reasons";
 import { TimeSlider } from "../past";
 import { go, params, pastAt } from "../router";
-import { clean, flat, number, short, span, state } from "../text";
+import { clean, flat, number, short, span, state, worded } from "../text";
 import { namedMetrics, shownHparams, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
 import { CopyCommand, CopyLink, each, Empty, Facts, Failed, isUnknown, Link, Progress, question, refused, say, State, tell, Time, useRead, isId, useAtOnce } from "../ui";
 import { CheckpointGrid } from "../checkpoints";
+import { searched } from "../command";
 import { EventGrid } from "../events";
 import { SearchLog } from "../log";
 import { duration } from "./experiments";
@@ -103,7 +105,7 @@ function One(props: PageProps) {
             <CopyLink />
           </div>
         )}
-        {e && pastAt.value === 0 && <Actions of={e} plain={withGrid.includes(props.tab)} />}
+        {e && pastAt.value === 0 && <Actions of={e} plain={withGrid.includes(props.tab)} command={props.tab === "logs" ? searched(`troupe experiment logs ${id}`, params.value) : `troupe experiment describe ${id}`} />}
       </div>
       <div class="tabs" role="tablist" aria-label={`Experiment ${id}`}>
         {tabs.map(([t, name]) => (
@@ -124,7 +126,7 @@ function One(props: PageProps) {
           {props.tab === "logs" && <Logs of={e} />}
           {props.tab === "code" && <Code of={e} />}
           {props.tab === "config" && <Config of={e} />}
-          {props.tab === "events" && <EventGrid query={`experiment=${id}`} command={`troupe experiment events ${id}`} />}
+          {props.tab === "events" && <EventGrid query={`experiment=${id}`} topics={[`experiment/${id}`]} command={`troupe experiment events ${id}`} />}
           {!known && <p>There is no such page of an experiment.</p>}
         </div>
       )}
@@ -133,7 +135,7 @@ function One(props: PageProps) {
 }
 
 /** `plain`: a grid below has the links of its own. */
-function Actions(props: { of: Experiment; plain: boolean }) {
+function Actions(props: { of: Experiment; plain: boolean; command: string }) {
   const e = props.of;
   const fork = useSignal(false);
   const order = (what: string, done: string) =>
@@ -184,7 +186,7 @@ function Actions(props: { of: Experiment; plain: boolean }) {
       {!props.plain && (
         <>
           <CopyLink />
-          <CopyCommand command={`troupe experiment describe ${e.id}`} />
+          <CopyCommand command={props.command} />
         </>
       )}
     </div>
@@ -227,7 +229,7 @@ function Overview(props: { of: Experiment }) {
           ["Progress", <Progress of={past > 0 ? (o?.progress ?? 0) : e.progress} />],
           ["Trials", String(past > 0 ? (o?.numTrials ?? "") : e.numTrials)],
           ["Owner", e.username],
-          ["Searcher", `${e.searcherType}, ${smallerIsBetter(e) ? "smallest" : "largest"} ${e.searcherMetric}`],
+          ["Searcher", `${e.searcherType}${goals(e).length > 0 ? ", " : ""}${wanted(e)}`],
           ["Started", <Time at={e.startTime} />],
           ...(past > 0 ? [] : ([["Duration", span(duration(e))]] as [string, preact.ComponentChildren][])),
           ...(e.forkedFrom ? ([["Forked from", <Link to={`/experiments/${e.forkedFrom}`}>experiment {e.forkedFrom}</Link>]] as [string, preact.ComponentChildren][]) : []),
@@ -236,13 +238,23 @@ function Overview(props: { of: Experiment }) {
       <section>
         <h2>Best trial</h2>
         {now.value.state === "error" && <Failed why={now.value.why} again={again} />}
-        {o && !o.bestTrialId && <Empty>No validation yet.</Empty>}
+        {o && !o.bestTrialId && (
+          <Empty>
+            {several(e) ? (
+              <>
+                Of several metrics no trial is the best in all: <Link to={then(`/experiments/${e.id}/analysis`)}>those that none beats</Link>.
+              </>
+            ) : (
+              "No validation yet."
+            )}
+          </Empty>
+        )}
         {o?.bestTrialId && (
           <>
             <p>
               <Link to={`/trials/${o.bestTrialId}`}>Trial {o.bestTrialId}</Link>: <bdi>{clean(e.searcherMetric)}</bdi> <strong>{short(number(o.bestMetric), 6)}</strong>
             </p>
-            <Facts rows={Object.entries(flat(o.bestTrial?.hparams ?? {})).map(([k, v]) => [k, typeof v === "number" ? short(v, 6) : JSON.stringify(v)])} />
+            <Facts rows={Object.entries(flat(o.bestTrial?.hparams ?? {})).map(([k, v]) => [k, typeof v === "number" ? short(v, 6) : worded(v)])} />
             {o.bestTrial?.bestValidation && (
               <>
                 <h3>Its metrics</h3>
@@ -267,8 +279,8 @@ function Overview(props: { of: Experiment }) {
       </section>
       {ids.length > 0 && (
         <section>
-          <h2>{ids.length > 1 ? `Curves of the ${ids.length} best` : "Its curve"}</h2>
-          <Curves trials={rows.value} only={ids} experiments={[e.id]} metrics={metrics.value} metric={`validation.${e.searcherMetric}`} height={320} />
+          <h2>{ids.length === 1 ? "Its curve" : several(e) ? `Curves of its first ${ids.length} trials` : `Curves of the ${ids.length} best`}</h2>
+          <Curves trials={rows.value} only={ids} experiments={[e.id]} metrics={metrics.value} metric={mainMetric(e)} height={320} />
         </section>
       )}
       <LastDecisions of={e} at={past} />
@@ -303,7 +315,8 @@ function LastDecisions(props: { of: Experiment; at: number }) {
 function Trials(props: { of: Experiment }) {
   const e = props.of;
   const p = params.value;
-  const asked = [...p.list("cols"), p.text("sort")];
+  const mine = several(e) && p.list("cols").length === 0 ? goals(e).map((m) => `m.validation.${m}`) : []; // columns of several metrics
+  const asked = [...p.list("cols"), ...mine, p.text("sort")];
   const begun = useSignal(false); // rows come before the columns to choose from
   const { metrics, known } = useMetrics(begun.value || p.text("q") !== "" || asked.some((c) => c !== "") ? e.id : 0);
   const { rows, now, again } = useTrials(e.id, namedMetrics(asked, p.text("q"), metrics.value));
@@ -312,7 +325,7 @@ function Trials(props: { of: Experiment }) {
   });
   const hps = useHparams(rows.value);
   const shown = shownHparams(hps, rows.value).join("\n");
-  const columns = useMemo(() => trialColumns(hps, metrics.value, e.searcherMetric, shown.split("\n")), [hps, metrics.value, e.searcherMetric, shown]);
+  const columns = useMemo(() => trialColumns(hps, metrics.value, goals(e), shown.split("\n")), [hps, metrics.value, e.searcherMetric, shown]);
   if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
   return (
     <Grid<Row>
@@ -326,7 +339,7 @@ function Trials(props: { of: Experiment }) {
       hovers
       loading={!known.value}
       bare={["id"]}
-      command={`troupe trial list ${e.id}`}
+      command={`troupe trial list ${e.id}${pastAt.value > 0 ? ` --at ${pastAt.value}` : ""}`}
       empty={rows.value ? <Empty>No trial yet.</Empty> : ""}
       actions={(ids) =>
         ids.length > 0 && (
@@ -350,7 +363,7 @@ function Trials(props: { of: Experiment }) {
                   })
                 }
               >
-                Kill
+                Kill {ids.length === 1 ? `trial ${ids[0]}` : `${ids.length} trials`}
               </button>
             )}
           </>
@@ -377,10 +390,10 @@ function AllCurves(props: { of: Experiment }) {
         {...(sel.length > 0 ? { only: sel } : { experiment: e.id })}
         experiments={[e.id]}
         metrics={metrics.value}
-        metric={`validation.${e.searcherMetric}`}
+        metric={mainMetric(e)}
         height={500}
       />
-      <MoreCurves trials={rows.value} {...(sel.length > 0 ? { only: sel } : { experiment: e.id })} experiments={[e.id]} metrics={metrics.value} metric={`validation.${e.searcherMetric}`} />
+      <MoreCurves trials={rows.value} {...(sel.length > 0 ? { only: sel } : { experiment: e.id })} experiments={[e.id]} metrics={metrics.value} metric={mainMetric(e)} />
     </>
   );
 }

@@ -2,6 +2,7 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { get, may, post, type Experiment } from "../api";
 import { usePage } from "../page";
+import { goals } from "../goals";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
 import { go } from "../router";
@@ -25,7 +26,7 @@ const columns: Column<Experiment>[] = [
   { key: "owner", title: "Owner", value: (e) => e.username, width: 120 },
   { key: "started", title: "Started", value: (e) => e.startTime, show: (e) => <Time at={e.startTime} />, width: 190 },
   { key: "duration", title: "Duration", value: duration, show: (e) => span(duration(e)), width: 110 },
-  { key: "metric", title: "Metric", value: (e) => e.searcherMetric, usual: false, width: 110 },
+  { key: "metric", title: "Metric", value: (e) => goals(e).join(" "), usual: false, width: 110 },
   { key: "searcher", title: "Searcher", value: (e) => e.searcherType, usual: false, width: 130 },
 ];
 

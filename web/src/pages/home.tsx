@@ -1,4 +1,5 @@
 import { get, session, type Experiment, type Explanation, type ExperimentExplanation, type LogLine } from "../api";
+import { several } from "../goals";
 import { usePage } from "../page";
 import { useChanges } from "../changes";
 import { firstErrorLine, standing } from "../reasons";
@@ -108,7 +109,7 @@ function Overview(props: View) {
                       best <bdi>{clean(e.searcherMetric)}</bdi> {short(number(e.bestTrialSearcherMetric))} by <Link to={`/trials/${e.bestTrialId}`}>trial {e.bestTrialId}</Link>
                     </>
                   ) : (
-                    "no validation yet"
+                    several(e) ? "several metrics, of which none alone is the best" : "no validation yet"
                   )}
                 </div>
               </li>

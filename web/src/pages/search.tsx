@@ -1,7 +1,8 @@
 import { get, type Experiment } from "../api";
 import { useChanges } from "../changes";
+import { Files, saveBars } from "../figure";
+import { wanted } from "../goals";
 import { hovered } from "../hover";
-import { saveBars } from "../plots";
 import { clean, number, short, csv } from "../text";
 import { Empty, Failed, Link, save, Time, useRead } from "../ui";
 import { useRef } from "preact/hooks";
@@ -12,19 +13,12 @@ import type { SearchStory as Story } from "../api_types";
 function RungFiles(props: { id: number; units: string; of: Story }) {
   const all = props.of.brackets.flatMap((b, i) => b.rungs.map((r, k) => ({ ...r, bracket: i, rung: k })));
   const most = Math.max(1, ...all.map((r) => r.entered));
-  const head = ["bracket", "rung", props.units, "entered", "stopped", "needed", "trial", "metric", "fate"];
-  const rows = () => all.flatMap((r) => r.trials.map((t) => [r.bracket, r.rung, r.units, r.entered, r.stopped, number(r.needed), t.trial, number(t.metric), t.fate]));
+  const table = {
+    columns: ["bracket", "rung", props.units, "entered", "stopped", "needed", "trial", "metric", "fate"],
+    rows: () => all.flatMap((r) => r.trials.map((t) => [r.bracket, r.rung, r.units, r.entered, r.stopped, number(r.needed), t.trial, number(t.metric), t.fate])),
+  };
   const bars = () => all.map((r) => ({ name: `bracket ${r.bracket}, ${r.units} ${props.units}`, part: r.entered / most, text: `${r.entered} entered, ${r.stopped} stopped` }));
-  return (
-    <p>
-      <button type="button" onClick={() => save(`rungs-${props.id}.csv`, "text/csv", csv([head, ...rows()]))}>
-        Download CSV
-      </button>{" "}
-      <button type="button" onClick={() => saveBars(`rungs-${props.id}`, bars())}>
-        Download PNG
-      </button>
-    </p>
-  );
+  return <Files name={`rungs-${props.id}`} title="Brackets and rungs" table={table} picture={() => saveBars(`rungs-${props.id}`, bars())} />;
 }
 
 export function SearchStory(props: { of: Experiment }) {
@@ -42,43 +36,45 @@ export function SearchStory(props: { of: Experiment }) {
   return (
     <>
       <p>
-        {clean(s.searcher)}: {s.smallerIsBetter ? "smallest" : "largest"} <bdi>{clean(s.metric)}</bdi>
+        {clean(s.searcher)}: <bdi>{clean(wanted(props.of))}</bdi>
       </p>
       {s.brackets.length > 0 && (
         <section>
           <h2>Brackets and rungs</h2>
-          <div data-testid="rungs" class="brackets">
-            {s.brackets.map((b, i) => (
-              <div key={i} class="bracket">
-                <h3>Bracket {i}</h3>
-                <ol>
-                  {b.rungs.map((r, k) => (
-                    <li key={k} class="rung" data-bracket={i} data-rung={k} data-entered={r.entered} data-stopped={r.stopped}>
-                      <div>
-                        <strong>
-                          {r.units} <bdi>{clean(units)}</bdi>
-                        </strong>{" "}
-                        — {r.entered} entered, {r.stopped} stopped
-                        {number(r.needed) !== null && !Number.isNaN(number(r.needed)) && `, last bound ${short(number(r.needed))}`}
-                      </div>
-                      <div class="rungtrials">
-                        {r.trials.map((t) => (
-                          <Link key={t.trial} to={`/trials/${t.trial}`} class={`fate fate-${t.fate.replace(" ", "-")}${hovered.value === String(t.trial) ? " hovered" : ""}`} label={`trial ${t.trial}: ${short(number(t.metric))}, ${t.fate}`} title={`${short(number(t.metric))}, ${t.fate}`} hover={String(t.trial)}>
-                            {t.trial}
-                          </Link>
-                        ))}
-                      </div>
-                    </li>
-                  ))}
-                </ol>
-              </div>
-            ))}
+          <figure data-testid="rungs" class="chart">
+            <div class="brackets">
+              {s.brackets.map((b, i) => (
+                <div key={i} class="bracket">
+                  <h3>Bracket {i}</h3>
+                  <ol>
+                    {b.rungs.map((r, k) => (
+                      <li key={k} class="rung" data-bracket={i} data-rung={k} data-entered={r.entered} data-stopped={r.stopped}>
+                        <div>
+                          <strong>
+                            {r.units} <bdi>{clean(units)}</bdi>
+                          </strong>{" "}
+                          — {r.entered} entered, {r.stopped} stopped
+                          {number(r.needed) !== null && !Number.isNaN(number(r.needed)) && `, last bound ${short(number(r.needed))}`}
+                        </div>
+                        <div class="rungtrials">
+                          {r.trials.map((t) => (
+                            <Link key={t.trial} to={`/trials/${t.trial}`} class={`fate fate-${t.fate.replace(" ", "-")}${hovered.value === String(t.trial) ? " hovered" : ""}`} label={`trial ${t.trial}: ${short(number(t.metric))}, ${t.fate}`} title={`${short(number(t.metric))}, ${t.fate}`} hover={String(t.trial)}>
+                              {t.trial}
+                            </Link>
+                          ))}
+                        </div>
+                      </li>
+                    ))}
+                  </ol>
+                </div>
+              ))}
+            </div>
             <p class="hint">
               <span class="fate fate-went-on">went on</span> <span class="fate fate-runs">runs</span> <span class="fate fate-waits">waits</span> <span class="fate fate-stopped">stopped</span> <span class="fate fate-finished">finished</span>{" "}
               <span class="fate fate-ended">ended</span>
             </p>
             <RungFiles id={id} units={units} of={s} />
-          </div>
+          </figure>
         </section>
       )}
       <section>

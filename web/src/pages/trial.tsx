@@ -6,6 +6,7 @@ import { useChanges } from "../changes";
 import { CheckpointGrid } from "../checkpoints";
 import { Curves, MoreCurves } from "../curves";
 import { EventGrid } from "../events";
+import { mainMetric } from "../goals";
 import { Grid, type Column } from "../grid";
 import { listen, paused, returns } from "../live";
 import { Log } from "../log";
@@ -153,7 +154,7 @@ function One(props: PageProps) {
             </>
           )}
           {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/trials/${id}/checkpoints`} topic={`experiment/${v.trial.experimentId}`} command={`troupe checkpoint list --trial ${id}`} metric={v.experiment.searcherMetric} />}
-          {props.tab === "events" && <EventGrid query={`entity=trial/${id}`} command={`troupe trial events ${id}`} />}
+          {props.tab === "events" && <EventGrid query={`entity=trial/${id}`} topics={[`experiment/${v.trial.experimentId}`]} command={`troupe trial events ${id}`} />}
           {!known && <p>There is no such page of a trial.</p>}
         </div>
       )}
@@ -192,8 +193,8 @@ function Overview(props: View) {
           </>
         )}
       </div>
-      <Curves trials={rows} only={[trial.id]} experiments={[trial.experimentId]} metrics={metrics.value} metric={`validation.${experiment.searcherMetric}`} height={360} marks={marks} />
-      <MoreCurves trials={rows} only={[trial.id]} experiments={[trial.experimentId]} metrics={metrics.value} metric={`validation.${experiment.searcherMetric}`} marks={marks} />
+      <Curves trials={rows} only={[trial.id]} experiments={[trial.experimentId]} metrics={metrics.value} metric={mainMetric(experiment)} height={360} marks={marks} />
+      <MoreCurves trials={rows} only={[trial.id]} experiments={[trial.experimentId]} metrics={metrics.value} metric={mainMetric(experiment)} marks={marks} />
       <section>
         <h2>Hyperparameters</h2>
         <Facts
@@ -375,7 +376,7 @@ function Steps(props: { name: string; reports: Report[] }) {
           />
         </label>
       )}
-      <Structured value={report.metrics[props.name]} />
+      <Structured value={report.metrics[props.name]} name={props.name} />
     </section>
   );
 }

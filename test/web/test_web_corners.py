@@ -1,0 +1,57 @@
+"""Corners of the page that a second reading found wrong, in a real browser against a real cluster."""
+
+import json
+
+import pytest
+
+from test_web import best_trial, cells, rows
+from web_site import Page, wait_for
+
+EVENTS = '[role=grid][aria-label="Events"]'
+
+
+# ---- events
+
+
+def test_ten_tabs_of_events_leave_room_for_others(site, context):
+    """Browsers allow six connections to a host: no tab keeps one of its own."""
+    tabs = [Page(context, site) for _ in range(10)]
+    tabs[0].page.goto(site.link("events"))
+    tabs[0].page.wait_for_selector(f'{EVENTS}:not([data-all="0"])')
+    for tab in tabs[1:]:
+        tab.page.goto(site.url() + "/ui/events")
+    for tab in tabs:
+        tab.page.wait_for_selector(f'{EVENTS}:not([data-all="0"])', timeout=20000)
+    before = int(tabs[9].page.get_attribute(EVENTS, "data-all"))
+    search = site.submit_search(name="told", trials=1)
+    for tab in tabs:
+        tab.page.bring_to_front()
+        wait_for(lambda: int(tab.page.get_attribute(EVENTS, "data-all")) > before, 20)
+        tab.fine()
+    site.wait_ended(search)
+
+
+def test_an_idle_page_of_events_asks_seldom(site, page):
+    page.go("/events")
+    page.page.wait_for_selector(f'{EVENTS}:not([data-all="0"])')
+    page.page.wait_for_timeout(2000)
+    asked = []
+    page.page.on("request", lambda r: asked.append(r.url))
+    page.page.wait_for_timeout(10_000)
+    assert len(asked) <= 3, asked
+
+
+def test_who_did_what_is_told_from_facts(site, page):
+    site.cli("experiment", "set", str(site.search), "--notes", "looked at")
+    page.go("/events?kind=audit")
+    page.page.wait_for_selector(f'{EVENTS}:not([data-all="0"])')
+    facts = site.json("events", "--kind", "audit")
+    wait_for(lambda: int(page.page.get_attribute(EVENTS, "data-all")) == len(facts), 10)
+    assert cells(page.page, "Events", "by")[0] == facts[-1]["fields"]["by"]
+    page.page.get_by_label("Experiment").select_option(str(site.search))
+    mine = site.json("events", "--kind", "audit", "--experiment", str(site.search))
+    wait_for(lambda: int(page.page.get_attribute(EVENTS, "data-all")) == len(mine), 10)
+    for kind in ("shell", "supervision", "node", "fault"):
+        page.go(f"/events?kind={kind}")
+        assert page.page.get_by_label("Kind").input_value() == kind
+    page.fine()

@@ -1,0 +1,39 @@
+// The line of `troupe` that lists what a grid shows, as one pastes it into a shell.
+
+import type { Params } from "./address";
+import { full, type Brush } from "./brush";
+import { condition, type Condition } from "./filter";
+
+/** One word for a POSIX shell, and for that of `troupe shell`. */
+export const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
+/** What a grid is filtered and ordered by; both may be "". */
+export interface Asked {
+  where: string;
+  conditions: readonly Condition[]; // of `where`
+  sort: string; // "-best": descending
+}
+
+/** A verb with what the grid asks for. */
+export function listed(verb: string, asked: Asked): string {
+  return [verb, ...(asked.where.trim() ? ["--where", quoted(asked.where.trim())] : []), ...(asked.sort ? ["--sort", quoted(asked.sort)] : [])].join(" ");
+}
+
+/** A command of the shell, whose rows have keys of their own; a bare word is looked for in the first of them. */
+export function piped(command: string, keys: Readonly<Record<string, string>>, asked: Asked): string {
+  const key = (of: string) => keys[of] ?? of;
+  const where = asked.conditions.map((c) => quoted(`${key(c.key === "" ? "id" : c.key)}${c.op}${c.value}`));
+  const order = asked.sort.startsWith("-") ? `-${key(asked.sort.slice(1))}` : key(asked.sort);
+  return `troupe shell -e ${quoted([command, ...(where.length > 0 ? [`where ${where.join(" ")}`] : []), ...(asked.sort ? [`order ${quoted(order)}`] : [])].join(" | "))}`;
+}
+
+/** Conditions as one types them. */
+export const typed = (all: readonly Condition[]): string => all.map((c) => condition(c.key, c.op, c.value)).join(" ");
+
+/** What brushes keep, as conditions of the filter. */
+export function brushes(all: readonly Brush[]): string {
+  return all.map((b) => (b.from === b.to ? condition(full(b.key), "=", String(b.from)) : `${condition(full(b.key), ">=", String(b.from))} ${condition(full(b.key), "<=", String(b.to))}`)).join(" ");
+}
+
+/** A log, or the lines of it that a search of the address finds. */
+export const searched = (verb: string, p: Params): string => (p.text("q") === "" ? verb : `${verb} --search ${quoted(p.text("q"))}${p.flag("regex") ? " --regex" : ""}`);

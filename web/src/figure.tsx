@@ -1,0 +1,130 @@
+// What every chart has beside its picture: its numbers as a table and as CSV, and the picture as PNG.
+
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { clean, csv, short } from "./text";
+import { refused, save } from "./ui";
+
+/** What a chart shows, as rows: the first column names the trial, or whatever each is about. */
+export interface Table {
+  columns: string[];
+  rows: () => (string | number | null)[][];
+}
+
+const mostShown = 1000;
+
+function Numbers(props: { name: string; table: Table }) {
+  const rows = props.table.rows();
+  return (
+    <div class="tablebox" tabIndex={0} role="group" aria-label={`${props.name} as numbers, scrolls`}>
+      <table data-rows={rows.length}>
+        <thead>
+          <tr>
+            {props.table.columns.map((c) => (
+              <th scope="col" key={c}>
+                {clean(c)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.slice(0, mostShown).map((r, i) => (
+            <tr key={i}>
+              {r.map((x, k) => (
+                <td key={k} class={typeof x === "number" ? "num" : ""}>
+                  {typeof x === "number" ? short(x, 6) : clean(x ?? "")}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length > mostShown && <p class="hint">The first {mostShown} of {rows.length} rows; the CSV has all.</p>}
+    </div>
+  );
+}
+
+/** Below a chart: `name` of the files, `title` of the table; `listed`: what is shown is a table already. */
+export function Files(props: { name: string; title: string; table: Table; picture: () => void; listed?: boolean; children?: ComponentChildren }) {
+  const open = useSignal(false);
+  return (
+    <>
+      <figcaption>
+        {props.children}
+        {!props.listed && (
+          <button type="button" aria-expanded={open.value} onClick={() => (open.value = !open.value)}>
+            Show as table
+          </button>
+        )}
+        <button type="button" onClick={() => save(`${props.name}.csv`, "text/csv", csv([props.table.columns, ...props.table.rows()]))}>
+          Download CSV
+        </button>
+        <button type="button" onClick={props.picture}>
+          Download PNG
+        </button>
+      </figcaption>
+      {open.value && <Numbers name={props.title} table={props.table} />}
+    </>
+  );
+}
+
+export interface Ink {
+  text: string;
+  line: string;
+  faint: string;
+  accent: string;
+  onAccent: string;
+}
+export function ink(): Ink {
+  const s = getComputedStyle(document.documentElement);
+  const of = (name: string) => s.getPropertyValue(name).trim();
+  return { text: of("--text"), line: of("--line"), faint: of("--faint"), accent: of("--accent"), onAccent: of("--on-accent") };
+}
+
+export const font = "12px system-ui, sans-serif";
+
+const mostPixels = 16_000; // of a side: browsers make no larger canvas
+
+/** A picture that is drawn for its file alone. */
+export function savePicture(name: string, width: number, height: number, draw: (c: CanvasRenderingContext2D, ink: Ink) => void): void {
+  const canvas = document.createElement("canvas");
+  const ratio = Math.min(2, mostPixels / width, mostPixels / height);
+  canvas.width = Math.max(1, Math.round(width * ratio));
+  canvas.height = Math.max(1, Math.round(height * ratio));
+  const c = canvas.getContext("2d")!;
+  c.scale(ratio, ratio);
+  c.font = font;
+  c.textBaseline = "middle";
+  draw(c, ink());
+  saveCanvas(name, canvas);
+}
+
+/** What is drawn in the page, on the page's ground: without it, light letters would stand on nothing. */
+export function saveCanvas(name: string, from: HTMLCanvasElement): void {
+  const canvas = document.createElement("canvas");
+  canvas.width = from.width;
+  canvas.height = from.height;
+  const c = canvas.getContext("2d")!;
+  c.fillStyle = getComputedStyle(document.body).backgroundColor;
+  c.fillRect(0, 0, canvas.width, canvas.height);
+  c.drawImage(from, 0, 0);
+  canvas.toBlob((png) => (png ? save(`${name}.png`, "image/png", png) : refused("this picture is too large for the browser")));
+}
+
+/** A picture of what stands in the page as a list: its parts as bars, each with a name and a text. */
+export function saveBars(name: string, bars: readonly { name: string; part: number; text: string }[]): void {
+  const [row, left, wide] = [24, 240, 720];
+  savePicture(name, wide, bars.length * row + 16, (c, k) =>
+    bars.forEach((b, i) => {
+      const y = 8 + (i + 0.5) * row;
+      const long = (wide - left - 200) * Math.min(1, Math.max(0, b.part));
+      c.fillStyle = k.accent;
+      c.fillRect(left, y - 7, long, 14);
+      c.fillStyle = k.text;
+      c.textAlign = "right";
+      c.fillText(clean(b.name), left - 8, y, left - 16);
+      c.textAlign = "left";
+      c.fillText(clean(b.text), left + long + 8, y, 180);
+    }),
+  );
+}

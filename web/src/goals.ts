@@ -1,0 +1,25 @@
+// What a search is about: one metric, or several, of which no trial is the best in all.
+
+import type { Experiment } from "./api_types";
+
+type About = Pick<Experiment, "searcherMetric" | "config">;
+
+export function goals(e: About): string[] {
+  const searcher = e.config["searcher"] as { metrics?: unknown } | null | undefined;
+  if (e.searcherMetric) return [e.searcherMetric];
+  return Array.isArray(searcher?.metrics) ? searcher.metrics.map(String) : [];
+}
+
+export const several = (e: About): boolean => goals(e).length > 1;
+
+/** What charts open with; "" where the search names none. */
+export const mainMetric = (e: About): string => (goals(e).length > 0 ? `validation.${goals(e)[0]}` : "");
+
+/** "smallest loss and largest size". */
+export function wanted(e: About): string {
+  const of = (e.config["searcher"] as { smaller_is_better?: unknown } | null | undefined)?.smaller_is_better;
+  const smaller = (i: number) => (Array.isArray(of) ? of[i] : of) !== false;
+  return goals(e)
+    .map((m, i) => `${smaller(i) ? "smallest" : "largest"} ${m}`)
+    .join(" and ");
+}
