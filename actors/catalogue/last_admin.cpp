@@ -60,7 +60,7 @@ result<void> last_admin::allows(const commands::group_remove& x) const {
 }
 
 result<void> last_admin::allows(const commands::role_assign& x) const {
-  if (!x.taken)
+  if (!x.taken || !by_roles_)
     return {};
   return check([&](const right& one) {
     return std::any_of(x.roles.begin(), x.roles.end(), [&](const commands::role_assign::one& taken) {
