@@ -74,11 +74,12 @@ value merged(const value& below, const value& above) {
 
 result<void> check_url(const std::string& url) {
   const bool web = url.starts_with("http://") || url.starts_with("https://");
-  const auto host = url.find("//");
+  const auto from = url.find("//") + 2;
+  // A path may have an `@`; before it stands who logs in.
+  const auto host = web ? url.substr(from, url.find_first_of("/?#", from) - from) : std::string();
   const bool bad =
     std::any_of(url.begin(), url.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f; });
-  if (!web || url.size() > 2048 || bad || url.size() <= host + 2 || url[host + 2] == '/' ||
-      url.find('@') != url.npos)
+  if (host.empty() || host.find_first_of("@\\") != host.npos || url.size() > 2048 || bad)
     return error{errc::invalid, "valid url required: http or https, with a host"};
   return {};
 }
@@ -116,6 +117,8 @@ result<void> check_constraints(const value& config, const value& constraints) {
   const auto* most = limits ? member(*limits, "max_slots") : nullptr;
   const auto whole = [&](const char* key) -> std::optional<std::int64_t> {
     const auto* x = resources ? member(*resources, key) : nullptr;
+    if (x && x->is_object()) // slots_per_trial {min, max}: a gang may have the most
+      x = member(*x, "max");
     return x && x->is_number_integer() ? std::optional{x->get<std::int64_t>()} : std::nullopt;
   };
   if (most && most->is_number_integer())
@@ -188,13 +191,17 @@ result<void> house_rules::check_change(workspace_id in, const commands::experime
     resources["priority"] = *wanted.priority;
   if (wanted.max_slots && *wanted.max_slots >= 0)
     resources["max_slots"] = *wanted.max_slots;
+  auto wishes = resources;
+  if (wanted.weight)
+    wishes["weight"] = *wanted.weight;
+  if (wanted.pool)
+    wishes["resource_pool"] = *wanted.pool;
   const auto invariant = invariant_of(in);
   if (const auto* fixed = member(invariant, "resources"))
-    for (const char* key : {"priority", "max_slots"})
-      if (const auto* by_policy = member(*fixed, key);
-          by_policy && resources.contains(key) && resources[key] != *by_policy)
-        return error{errc::invalid, std::string(key) + " is set by a config policy to " + by_policy->dump() +
-                                      ": it cannot be changed"};
+    for (const auto& [key, wish] : wishes.items())
+      if (const auto* by_policy = member(*fixed, key.c_str()); by_policy && wish != *by_policy)
+        return error{errc::invalid,
+                     key + " is set by a config policy to " + by_policy->dump() + ": it cannot be changed"};
   const auto constraints = constraints_of(in);
   if (const auto* limits = member(constraints, "resources");
       limits && member(*limits, "max_slots") && wanted.max_slots == -1)

@@ -46,6 +46,14 @@ result<void> people::check_name(const std::string& name, group_id of) const {
   return {};
 }
 
+std::vector<roles_changed> people::given(int role) const {
+  std::vector<roles_changed> out;
+  for (auto at = roles_.lower_bound({role, {}, {}, {}}); at != roles_.end() && at->second.role == role; ++at)
+    if (!at->second.workspace)
+      out.push_back(at->second);
+  return out;
+}
+
 people::decided people::make(const commands::group_create& wanted, const world& known, const std::string& by,
                              time_point now) {
   group_changed x;

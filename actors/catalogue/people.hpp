@@ -42,6 +42,7 @@ public:
   void replay(const cluster_fact& fact);
 
   const std::map<group_id, group_changed>& groups() const { return groups_; }
+  std::vector<roles_changed> given(int role) const; ///< to whom, for all workspaces
   std::string snapshot() const;
   value describe() const; ///< the state, for people
 

@@ -435,7 +435,8 @@ places::decided places::change(const commands::experiment_move& wanted, const st
   if (known->second.deletion == deletion_step::ordered)
     return error{errc::invalid, "experiment " + to_string(wanted.id) + " is being deleted"};
   if (auto fine = takes_experiments(known->second.project); !fine)
-    return error{errc::invalid, "experiment " + to_string(wanted.id) + ": " + fine.error().what};
+    return error{errc::invalid, "experiment " + to_string(wanted.id) +
+                                  " cannot be moved: its project is archived, or is being deleted"};
   if (auto fine = takes_experiments(wanted.project); !fine)
     return fine.error();
   if (known->second.project == wanted.project)

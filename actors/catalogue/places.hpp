@@ -64,6 +64,9 @@ public:
   std::string snapshot() const;
   value describe() const; ///< the state, for people
 
+  /// Whether experiments may be made in the project or go on there, or why not.
+  result<void> takes_experiments(project_id id) const;
+
 private:
   struct placed {
     project_id project;
@@ -79,7 +82,6 @@ private:
   static result<void> check_rest(const commands::workspace_wish& wanted);
   result<std::string> key_for(const std::string& wanted, const std::string& name, project_id of) const;
   result<void> takes_projects(workspace_id id) const;
-  result<void> takes_experiments(project_id id) const;
 
   std::map<workspace_id, workspace_changed> workspaces_;
   std::map<project_id, project_changed> projects_;

@@ -28,11 +28,18 @@ value in_resources(const value& config, const char* key) {
 /// What the configuration of an unmanaged experiment says where its text says nothing: no task runs it.
 constexpr const char* unmanaged_entrypoint = "unmanaged";
 
-/// The pool of the workspace for an experiment that names none; empty where it does, or there is none.
-std::string pool_of_workspace(const value& text, const config_layers& below, const value& cluster) {
+/// The name of a pool in the text, or else in the template; empty where neither has one.
+std::string named_pool(const value& text, const config_layers& below) {
   for (const auto* layer : {&text, &below.template_config})
     if (const auto named = in_resources(*layer, "resource_pool"); named.is_string() && named != "")
-      return {};
+      return named.get<std::string>();
+  return {};
+}
+
+/// The pool of the workspace for an experiment that names none; empty where it does, or there is none.
+std::string pool_of_workspace(const value& text, const config_layers& below, const value& cluster) {
+  if (!named_pool(text, below).empty())
+    return {};
   auto slots = in_resources(text, "slots_per_trial");
   if (slots.is_null())
     slots = in_resources(below.template_config, "slots_per_trial");
@@ -40,8 +47,10 @@ std::string pool_of_workspace(const value& text, const config_layers& below, con
   return config::has_pool(cluster, pool) ? pool : std::string(); // one that a new cluster file has no more
 }
 
-/// What only building the searcher and the tasks' settings can tell.
+/// What only building the searcher, the tasks' settings and the expressions for logs can tell.
 result<void> finish(value& settings, const std::string& checkpoint_dir) {
+  if (auto fine = check_log_policies(settings.value("log_policies", value())); !fine)
+    return fine;
   if (auto works = searchers::make_searcher(settings.value("searcher", value::object()),
                                             settings.value("hyperparameters", value::object()), 0);
       !works)
@@ -55,7 +64,8 @@ result<void> finish(value& settings, const std::string& checkpoint_dir) {
 
 } // namespace
 
-result<value> continued_config(const value& before, const value& text, const std::string& checkpoint_dir) {
+result<value> continued_config(const value& before, const value& text, const std::string& checkpoint_dir,
+                               const value& invariant) {
   constexpr auto file = "override config";
   const std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
   const auto given = config::to_value(config::read_document(source, file).root);
@@ -68,6 +78,11 @@ result<value> continued_config(const value& before, const value& text, const std
     config::merge_as("experiment", source, file, to_json(before), "configuration of the experiment");
   if (!both.ok())
     return error{errc::invalid, config::render(both.faults.front(), source)};
+  if (!invariant.is_null()) {
+    both = config::merge_as("experiment", to_json(invariant), "config policies", to_json(both.config), file);
+    if (!both.ok())
+      return error{errc::invalid, config::render(both.faults.front(), to_json(invariant))};
+  }
   const auto name_in = [](const value& config) {
     return config.value(value::json_pointer("/searcher/name"), value());
   };
@@ -111,7 +126,8 @@ result<accepted_config> accept_config(const value& text, const std::string& file
   if (around.checkpoint_storage.is_null())
     around.checkpoint_storage = {{"type", "directory"}, {"container_path", checkpoint_dir}};
   const auto submitted = config::to_value(config::read_document(source, file).root);
-  auto pool = config::pool_of_experiment(cluster, submitted);
+  auto pool =
+    config::pool_of_experiment(cluster, {{"resources", {{"resource_pool", named_pool(submitted, below)}}}});
   if (const auto usual = pool_of_workspace(submitted, below, cluster); !usual.empty()) {
     pool = usual;
     if (!below.template_config.is_object())
@@ -137,7 +153,9 @@ result<accepted_config> accept_config(const value& text, const std::string& file
   if (!checked.ok()) {
     std::string all;
     for (const auto& fault : checked.faults)
-      all += config::render(fault, source) + "\n";
+      all +=
+        config::render(fault, fault.file != file && around.template_text ? *around.template_text : source) +
+        "\n";
     return error{errc::invalid, all};
   }
   if (!below.invariant.is_null()) { // its values win; what both are is checked anew
@@ -150,8 +168,6 @@ result<accepted_config> accept_config(const value& text, const std::string& file
     if (!checked.ok())
       return error{errc::invalid, config::render(checked.faults.front(), text_of_both)};
   }
-  if (auto fine = check_log_policies(checked.config.value("log_policies", value())); !fine)
-    return fine.error();
   if (auto fine = finish(checked.config, checkpoint_dir); !fine)
     return fine.error();
   return accepted_config{std::move(checked.config), std::move(source)};

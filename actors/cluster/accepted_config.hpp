@@ -33,7 +33,8 @@ result<accepted_config> accept_config(const value& text, const std::string& file
 
 /// `text` over the complete configuration of an experiment that is to be continued. Fails as accept_config
 /// does, and where it names a workspace, a project or another searcher.
-result<value> continued_config(const value& before, const value& text, const std::string& checkpoint_dir);
+result<value> continued_config(const value& before, const value& text, const std::string& checkpoint_dir,
+                               const value& invariant);
 
 /// Hyperparameters of the only trial of a search `single` by a complete configuration; null of other
 /// searches.

@@ -37,6 +37,7 @@ struct cluster_setup {
   std::function<void(std::vector<webhook_delivery>, webhook_ear)> deliver;
   std::string base_url;             ///< address of this cluster's web page, for links; empty: none
   std::shared_ptr<log_watch> lines; ///< what the journal looks for in logs; null: nothing
+  bool roles = false;               ///< rights follow roles (`cluster.authz: rbac`)
   /// Bytes of the ids of tasks that are no trials. Thread-safe; a test that plays histories draws them.
   std::function<std::string(std::size_t)> id_bytes = random_bytes;
 };

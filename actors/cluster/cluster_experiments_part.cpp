@@ -176,18 +176,22 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
   if (!terminal(row->state) || experiments_.contains(x.id))
     return refused({errc::conflict, "experiment in non terminal state '" +
                                       std::string(troupe::name(row->state)) + "', try again later"});
+  if (auto open = machine_.where.takes_experiments(row->project); !open)
+    return refused(
+      {open.error().code, "experiment " + to_string(x.id) + " cannot go on: " + open.error().what});
   const auto trials = peers_.reads->trials(x.id);
   if (!trials)
     return refused(trials.error());
   const auto workspace = machine_.where.workspace_id_of(row->project);
-  auto wanted = to_continue(
-    *row, *trials, x.config,
-    {setup_.checkpoint_dir, machine_.who.configuration(), machine_.rules.constraints_of(workspace),
-     [&](const std::string& pool) {
-       return may_use(machine_.rules, machine_.where, machine_.who.configuration(), pool, workspace);
-     },
-     [this](const std::string& pool) { return machine_.who.slots_in(pool); }},
-    self_->now());
+  auto wanted = to_continue(*row, *trials, x.config,
+                            {setup_.checkpoint_dir, machine_.who.configuration(),
+                             machine_.rules.constraints_of(workspace), machine_.rules.invariant_of(workspace),
+                             [&](const std::string& pool) {
+                               return may_use(machine_.rules, machine_.where, machine_.who.configuration(),
+                                              pool, workspace);
+                             },
+                             [this](const std::string& pool) { return machine_.who.slots_in(pool); }},
+                            self_->now());
   if (!wanted)
     return refused(wanted.error());
   wanted->by = user;
@@ -229,8 +233,12 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
   const auto it = experiments_.find(x.id);
   if (it == experiments_.end())
     return has_ended(x.id);
-  if (auto fine = machine_.rules.check_change(machine_.where.workspace_id_of(x.id), x); !fine)
+  const auto workspace = machine_.where.workspace_id_of(x.id);
+  if (auto fine = machine_.rules.check_change(workspace, x); !fine)
     return refused(fine.error());
+  if (!placed.pool.empty() &&
+      !may_use(machine_.rules, machine_.where, machine_.who.configuration(), placed.pool, workspace))
+    return refused({errc::invalid, "resource pool '" + placed.pool + "' is not available in its workspace"});
   experiment_set order{user, static_cast<int>(x.priority.value_or(0)), x.weight.value_or(-1),
                        static_cast<int>(x.max_slots.value_or(-2)), placed.pool};
   auto promise = self_->make_response_promise<command_result>();

@@ -2,6 +2,7 @@
 
 #include "actors/catalogue/catalogue_commands.hpp"
 #include "actors/catalogue/house_changes.hpp"
+#include "actors/catalogue/last_admin.hpp"
 #include "actors/catalogue/place_changes.hpp"
 #include "actors/catalogue/pool_bindings.hpp"
 #include "actors/cluster/cluster_deletions_part.hpp"
@@ -21,6 +22,8 @@ caf::result<command_result> cluster_records::obey(client_command& x) {
 
 template <class Change>
 caf::result<command_result> cluster_records::on(const std::string& user, const Change& x) {
+  if (auto fine = last_admin(machine_.records, machine_.folk, setup_.roles).allows(x); !fine)
+    return refused(fine.error());
   if constexpr (commands::contains<commands::catalogue_commands, Change>)
     return change_catalogue(user, x);
   else if constexpr (commands::contains<commands::place_commands, Change> ||

@@ -42,6 +42,8 @@ result<experiment_continued> to_continue(const experiment_row& row, const std::v
   const auto searcher = row.config.value(value::json_pointer("/searcher/name"), value());
   const bool single = searcher == "single";
   const bool changes = !says_nothing(overrides);
+  if (row.archived)
+    return error{errc::invalid, "experiment " + to_string(row.id) + " is archived: unarchive it first"};
   if (!single && searcher != "random" && searcher != "grid")
     return error{errc::invalid, "Unsupported searcher type provided"};
   if (!single && changes)
@@ -52,7 +54,7 @@ result<experiment_continued> to_continue(const experiment_row& row, const std::v
   out.at = now;
   out.id = row.id;
   if (changes) {
-    auto config = continued_config(row.config, overrides, terms.checkpoint_dir);
+    auto config = continued_config(row.config, overrides, terms.checkpoint_dir, terms.invariant);
     if (!config)
       return config.error();
     if (auto fine = check_constraints(*config, terms.constraints); !fine)

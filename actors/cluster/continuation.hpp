@@ -13,6 +13,7 @@ struct continuation_terms {
   std::string checkpoint_dir;                           ///< as for accept_config
   value cluster;                                        ///< configuration in force; may be null
   value constraints;                                    ///< policies of its workspace; null: none
+  value invariant;                                      ///< what these policies fix; null: nothing
   std::function<bool(const std::string& pool)> may_use; ///< of its workspace
   std::function<int(const std::string& pool)> slots_in; ///< of the agents that are there
 };

@@ -8,12 +8,27 @@
 namespace troupe::api {
 namespace {
 
-std::shared_ptr<const experiment_texts::face> face_of(const experiment_row& row) {
+std::shared_ptr<const experiment_texts::face> face_of(const experiment_row& row,
+                                                      const std::string& usual_pool) {
   return std::make_shared<const experiment_texts::face>(experiment_texts::face{
-    row.name, row.owner, row.description, pool_of(row), row.labels, row.created, row.parent});
+    row.name, row.owner, row.description, pool_of(row, usual_pool), row.labels, row.created, row.parent});
 }
 
 } // namespace
+
+/// With mutex_ held.
+result<void> experiment_texts::look_at_pool(const storage::reader& storage) {
+  auto now = usual_pool(storage);
+  if (!now)
+    return now.error();
+  if (*now == usual_pool_)
+    return {};
+  usual_pool_ = std::move(*now);
+  known_.clear();
+  bytes_ = 0;
+  of_ = nullptr;
+  return {};
+}
 
 /// With mutex_ held.
 result<experiment_texts::known*> experiment_texts::found(const experiment_standing& now,
@@ -28,8 +43,8 @@ result<experiment_texts::known*> experiment_texts::found(const experiment_standi
     at = known_.emplace(now.id, known{}).first;
   auto& one = at->second;
   one.edits = row->edits;
-  one.lasting = face_of(*row);
-  auto text = to_json(lasting_experiment_shape(*row));
+  one.lasting = face_of(*row, usual_pool_);
+  auto text = to_json(lasting_experiment_shape(*row, usual_pool_));
   text.pop_back();
   if (bytes_ + text.size() > most_bytes) {
     for (auto& [other, forgotten] : known_)
@@ -49,6 +64,8 @@ result<std::vector<experiment_texts::entry>> experiment_texts::all(const storage
   std::vector<entry> out;
   out.reserve(standings->size());
   std::lock_guard lock{mutex_};
+  if (auto fine = look_at_pool(storage); !fine)
+    return fine.error();
   auto at = known_.begin(); // both stand in the order of ids
   for (auto& now : *standings) {
     while (at != known_.end() && at->first < now.id)
@@ -89,6 +106,8 @@ result<experiment_texts::listing> experiment_texts::kept(const storage::reader& 
       order.forget();
   };
   std::lock_guard lock{mutex_};
+  if (auto fine = look_at_pool(everything); !fine)
+    return fine.error();
   if (of_ != &everything) {
     forget_orders();
     entries_ = std::make_shared<std::vector<entry>>();

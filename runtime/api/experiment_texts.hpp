@@ -52,6 +52,8 @@ private:
     std::uint64_t users = 0;
     std::string changing; ///< the rest, for `now` and `users`
   };
+  /// Forgets all where the pool of those that name none has another name now.
+  result<void> look_at_pool(const storage::reader& storage);
   result<known*> found(const experiment_standing& now, const storage::reader& storage, bool with_text);
 
   std::mutex mutex_;
@@ -60,6 +62,7 @@ private:
   const storage::reader* of_ = nullptr;
   std::uint64_t version_ = 0;
   std::map<experiment_id, known> known_;
+  std::string usual_pool_; ///< that all of `known_` and `entries_` were made with
   std::size_t bytes_ = 0;
 };
 

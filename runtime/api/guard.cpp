@@ -382,6 +382,15 @@ void leave_out(value& list, const viewer& by, const storage::reader& seen, bool 
   list = std::move(left);
 }
 
+/// Takes pools out of a list that the viewer may not see.
+void leave_out_pools(value& list, const viewer& by, const storage::reader& all) {
+  value left = value::array();
+  for (auto& pool : list)
+    if (shows_pool(by, all, text_at(pool, "name")))
+      left.push_back(std::move(pool));
+  list = std::move(left);
+}
+
 /// What somebody holds stays busy for all; who may not see the run is told a word in place of its id.
 void hide_runs(value& agents, const storage::reader& seen) {
   const auto hide = [&](value& held, const std::string& word) {
@@ -412,6 +421,31 @@ result<std::vector<demand>> demands_of(const viewer& by, const storage::reader& 
   return reading_of(by, all, command, fields).demands(row->is);
 }
 
+bool shows_pool(const viewer& by, const storage::reader& all, const std::string& pool) {
+  if (by.may(permission::modify_rp_workspace_bindings, workspace_id{}))
+    return true;
+  const auto cluster = all.configuration();
+  const auto bound = storage::records_of<pool_bound>(all, pool);
+  if (!cluster || !bound)
+    return false;
+  const auto names =
+    *cluster ? config::workspaces_of_pool((*cluster)->configuration, pool) : std::vector<std::string>{};
+  bool is_bound = !names.empty();
+  std::set<workspace_id> ids;
+  for (const auto& one : *bound)
+    if (one.pool == pool && !one.workspaces.empty()) {
+      is_bound = true;
+      ids.insert(one.workspaces.begin(), one.workspaces.end());
+    }
+  if (!is_bound)
+    return true;
+  const auto workspaces = storage::records_of<workspace_changed>(all);
+  return workspaces && std::any_of(workspaces->begin(), workspaces->end(), [&](const workspace_changed& one) {
+           return (ids.contains(one.id) || std::find(names.begin(), names.end(), one.name) != names.end()) &&
+                  by.may(permission::view_workspace, one.id);
+         });
+}
+
 result<void> guard::check(const principal& who, const std::string& command, const value& fields) const {
   if (strict_queue_ &&
       (command == commands::experiment_set::is.name || command == commands::task_set::is.name))
@@ -437,10 +471,15 @@ void guard::call(const principal& who, const std::string& command, value fields,
     return done(fine.error());
   if (!by_.book)
     return to_.call(who, command, std::move(fields), std::move(done));
+  if (command == commands::pool_details::is.name && !text_at(fields, "name").empty() &&
+      !shows_pool(by_, *all_, text_at(fields, "name")))
+    return done(error{errc::not_found, "pool '" + text_at(fields, "name") + "' not found"});
   if (command == commands::queue_list::is.name || command == commands::pool_details::is.name ||
-      command == commands::job_list::is.name)
-    done = [by = by_, seen = veiled(all_, by_), done = std::move(done)](result<value> got) {
+      command == commands::pool_list::is.name || command == commands::job_list::is.name)
+    done = [by = by_, all = all_, seen = veiled(all_, by_), done = std::move(done)](result<value> got) {
       if (got && got->is_object()) {
+        if (const auto pools = got->find("pools"); pools != got->end())
+          leave_out_pools(*pools, by, *all);
         for (const char* key : {"waiting", "jobs"})
           if (const auto at = got->find(key); at != got->end())
             leave_out(*at, by, *seen, false);

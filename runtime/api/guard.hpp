@@ -18,6 +18,10 @@ struct demand {
 result<std::vector<demand>> demands_of(const viewer& by, const storage::reader& all,
                                        const std::string& command, const value& fields);
 
+/// Whether the viewer is shown a pool: where it is bound to workspaces, those see it who see one of them, and
+/// who may bind it. `all` sees everything.
+bool shows_pool(const viewer& by, const storage::reader& all, const std::string& pool);
+
 /// `to` outlives it.
 class guard final : public gate, public feed_gate {
 public:

@@ -24,10 +24,13 @@ result<duration> go_duration(const std::string& text) {
 }
 
 result<void> check_sort(const query_list& query, std::initializer_list<const char*> known) {
-  const auto by = query.first("sortBy");
-  if (by.empty() || std::find(known.begin(), known.end(), by) != known.end())
-    return {};
-  return error{errc::invalid, "sortBy: there is no key '" + std::string(by.substr(0, 50)) + "'"};
+  const auto by = query.first("sortBy"), order = query.first("orderBy");
+  if (!by.empty() && std::find(known.begin(), known.end(), by) == known.end())
+    return error{errc::invalid, "sortBy: there is no key '" + std::string(by.substr(0, 50)) + "'"};
+  for (const char* fine : {"", "ORDER_BY_UNSPECIFIED", "ORDER_BY_ASC", "ORDER_BY_DESC", "0", "1", "2"})
+    if (order == fine)
+      return {};
+  return error{errc::invalid, "orderBy: there is no order '" + std::string(order.substr(0, 50)) + "'"};
 }
 
 bool is_descending(const query_list& query) {

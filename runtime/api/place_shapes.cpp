@@ -1,5 +1,6 @@
 #include "runtime/api/place_shapes.hpp"
 
+#include "model/config/cluster_config.hpp"
 #include "model/config/secrets.hpp"
 
 #include <algorithm>
@@ -29,6 +30,13 @@ std::uint64_t number_of(const std::string& owner, const accounts& users) {
   return known ? known->id : 0;
 }
 
+result<std::string> usual_pool(const storage::reader& storage) {
+  auto in_force = storage.configuration();
+  if (!in_force)
+    return in_force.error();
+  return config::default_pool(*in_force ? (*in_force)->configuration : value());
+}
+
 result<place_book> place_book::read(const storage::reader& storage) {
   place_book out;
   auto workspaces = storage.workspaces();
@@ -37,6 +45,10 @@ result<place_book> place_book::read(const storage::reader& storage) {
   auto projects = storage.projects();
   if (!projects)
     return projects.error();
+  auto pool = api::usual_pool(storage);
+  if (!pool)
+    return pool.error();
+  out.usual_pool_ = std::move(*pool);
   out.workspaces_ = std::move(*workspaces);
   out.projects_ = std::move(*projects);
   return out;
@@ -60,6 +72,11 @@ result<place_book> place_book::counted(const storage::reader& storage) {
     if (auto newest = storage.experiment(counts.newest))
       counts.started = newest->created;
   return out;
+}
+
+time_point place_book::last_started(project_id id) const {
+  const auto at = counts_.find(id);
+  return at == counts_.end() ? time_point{} : at->second.started;
 }
 
 const workspace_changed* place_book::find(workspace_id id) const {

@@ -5,6 +5,9 @@
 
 namespace troupe::api {
 
+/// The name of the pool where experiments run that name none.
+result<std::string> usual_pool(const storage::reader& storage);
+
 /// Workspaces and projects as they are at one moment.
 class place_book {
 public:
@@ -16,8 +19,13 @@ public:
   const std::vector<project_changed>& projects() const { return projects_; }
   const workspace_changed* find(workspace_id id) const;
   const project_changed* find(project_id id) const;
+  const std::string& usual_pool() const { return usual_pool_; }
   /// Whether the project, or the workspace that it is in, is archived; true where there is none.
   bool hidden(project_id id) const;
+
+  /// When the newest experiment of the project was created; the epoch where there is none, or none was
+  /// counted.
+  time_point last_started(project_id id) const;
 
   value shape(const workspace_changed& x, const accounts& users, const std::string& caller) const;
   value shape(const project_changed& x, const accounts& users) const;
@@ -32,6 +40,7 @@ private:
   };
   std::vector<workspace_changed> workspaces_;
   std::vector<project_changed> projects_;
+  std::string usual_pool_;
   std::map<project_id, tally> counts_;
 };
 

@@ -286,7 +286,7 @@ void one(const call_ptr& c, const reply& back) {
   };
   if (terminal(row->state) || row->unmanaged)
     return answer(std::move(shape), nullptr);
-  c->parts->cluster.order(c->by.who, commands::pool_details{pool_of(*row)},
+  c->parts->cluster.order(c->by.who, commands::pool_details{shape["resourcePool"].get<std::string>()},
                           [answer, id = row->id, shape = std::move(shape)](result<value> pool) mutable {
                             answer(std::move(shape), pool ? job_summary(id, *pool) : value());
                           });

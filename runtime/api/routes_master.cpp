@@ -155,7 +155,11 @@ sys_days next_period(sys_days at, bool monthly) {
 result<aggregation> aggregated(const call& c) {
   aggregation out;
   const auto period = c.query.first("period");
-  out.monthly = period.find("MONTHLY") != period.npos || period == "monthly";
+  const std::string_view monthly = "RESOURCE_ALLOCATION_AGGREGATION_PERIOD_MONTHLY",
+                         daily = "RESOURCE_ALLOCATION_AGGREGATION_PERIOD_DAILY";
+  out.monthly = period == monthly || period == "monthly";
+  if (!out.monthly && !period.empty() && period != daily && period != "daily")
+    return error{errc::invalid, "period has to be " + std::string(daily) + " or " + std::string(monthly)};
   const auto first = day_in(c.query.first("startDate"), out.monthly),
              last = day_in(c.query.first("endDate"), out.monthly);
   if (!first || !last)

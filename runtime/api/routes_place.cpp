@@ -73,6 +73,8 @@ result<value> page(const call& c, const char* name, std::vector<const Row*> rows
 // ---- workspaces
 
 result<value> list_workspaces(const call& c) {
+  if (auto fine = check_sort(c.query, {"SORT_BY_UNSPECIFIED", "SORT_BY_ID", "SORT_BY_NAME"}); !fine)
+    return fine.error();
   auto book = book_of(c);
   if (!book)
     return book.error();
@@ -213,6 +215,11 @@ void delete_workspace(const call_ptr& c, const reply& back) {
 // ---- projects
 
 result<value> list_projects(const call& c) {
+  if (auto fine =
+        check_sort(c.query, {"SORT_BY_UNSPECIFIED", "SORT_BY_CREATION_TIME", "SORT_BY_ID",
+                             "SORT_BY_LAST_EXPERIMENT_START_TIME", "SORT_BY_NAME", "SORT_BY_DESCRIPTION"});
+      !fine)
+    return fine.error();
   auto book = book_of(c);
   if (!book)
     return book.error();
@@ -224,6 +231,9 @@ result<value> list_projects(const call& c) {
     if ((!in || one.workspace == in) && contains_folded(one.name, c.query.first("name")) &&
         of_wanted_owner(c, one.owner) && flag_fits(c, "archived", book->hidden(one.id)))
       rows.push_back(&one);
+  if (c.query.first("sortBy") == "SORT_BY_LAST_EXPERIMENT_START_TIME")
+    std::stable_sort(rows.begin(), rows.end(),
+                     [&](auto* a, auto* b) { return book->last_started(a->id) < book->last_started(b->id); });
   return page(c, "projects", std::move(rows), [&](const auto& x) { return book->shape(x, *c.parts->users); });
 }
 

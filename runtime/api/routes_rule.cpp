@@ -7,6 +7,7 @@
 #include "model/config/document.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
+#include "runtime/api/guard.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/shapes.hpp"
 #include "storage/keys.hpp"
@@ -146,7 +147,9 @@ result<pool_bound> named_binding(const call& c) {
   auto cluster = cluster_in_force(c);
   if (!cluster)
     return cluster.error();
-  if (!config::has_pool(*cluster, pool))
+  const auto& all = c.parts->all ? *c.parts->all->storage : *c.parts->storage;
+  if (!config::has_pool(*cluster, pool) ||
+      (c.by.roles && !shows_pool({c.parts->roles, {c.by.user_id}, {}, {}}, all, pool)))
     return error{errc::not_found, "resource pool '" + pool.substr(0, 100) + "' not found"};
   return binding_of(c, pool);
 }

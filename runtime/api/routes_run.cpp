@@ -173,7 +173,8 @@ wanted_value names_of_now(const call& c, const place_book& places) {
 /// A row of a list, with what is read only where a condition asks for it.
 class candidate {
 public:
-  candidate(const call& c, experiment_row experiment) : c_(&c), experiment_(std::move(experiment)) {}
+  candidate(const call& c, experiment_row experiment, const place_book& places)
+      : c_(&c), places_(&places), experiment_(std::move(experiment)) {}
   candidate(const call& c, std::shared_ptr<const experiment_row> experiment, trial_row trial,
             const place_book& places)
       : c_(&c), places_(&places), shared_(std::move(experiment)), trial_(std::move(trial)) {}
@@ -230,10 +231,8 @@ private:
       return value(row.metric);
     if (name == "forkedFrom")
       return row.parent ? value(row.parent.value) : value();
-    if (name == "resourcePool") {
-      const auto pool = pool_of(row); // where it was moved to, too
-      return pool.empty() ? value("default") : value(pool);
-    }
+    if (name == "resourcePool")
+      return value(pool_of(row, places_->usual_pool()));
     if (name == "projectId")
       return value(row.project.value);
     if (name == "user")
@@ -313,7 +312,7 @@ private:
   }
 
   const call* c_;
-  const place_book* places_ = nullptr; ///< of a run
+  const place_book* places_;
   experiment_row experiment_;
   std::shared_ptr<const experiment_row> shared_;
   std::optional<trial_row> trial_, best_;
@@ -406,7 +405,7 @@ result<std::vector<found_row<experiment_id>>> find_experiments(const call& c, co
       continue; // deleted since
     if (!row)
       return row.error();
-    candidate one(c, std::move(*row));
+    candidate one(c, std::move(*row), places);
     if (auto done = consider(what, one, standing.id, found); !done)
       return done.error();
   }
@@ -510,7 +509,7 @@ result<value> run_shape(const call& c, trial_id id, const place_book& places) {
                                     : value("")},
                  {"searcherMetric", row->metric},
                  {"description", row->description},
-                 {"resourcePool", pool_of(*row)},
+                 {"resourcePool", pool_of(*row, places.usual_pool())},
                  {"progress", row->progress},
                  {"forkedFrom", row->parent ? value(row->parent.value) : value()},
                  {"isMultitrial", is_search(*row)},

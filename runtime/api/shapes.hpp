@@ -14,8 +14,11 @@ namespace troupe::api {
 class place_book;
 value experiment_shape(const experiment_row& row, const accounts& users, const place_book& places);
 /// The parts of it, besides place_book::place_of: no key is in two of them.
-std::string pool_of(const experiment_row& row); ///< that it was moved to, or names
-value lasting_experiment_shape(const experiment_row& row);
+/// `usual_pool`: where those are that name none.
+value lasting_experiment_shape(const experiment_row& row, const std::string& usual_pool);
+/// The pool that the experiment was moved to, or names, or the usual one; empty of an unmanaged one that
+/// names none.
+std::string pool_of(const experiment_row& row, const std::string& usual_pool);
 value changing_experiment_shape(const experiment_standing& now, const std::string& owner, time_point created,
                                 const accounts& users);
 /// What is answered where nothing was created: every required key, unset.

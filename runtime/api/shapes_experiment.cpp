@@ -38,13 +38,14 @@ bool is_state_of_experiments(std::string_view text) {
   return false;
 }
 
-std::string pool_of(const experiment_row& row) {
-  return !row.resources.empty() && !row.resources.front().pool.empty()
-           ? row.resources.front().pool
-           : config_text(row.config, "resources", "resource_pool", "default");
+std::string pool_of(const experiment_row& row, const std::string& usual_pool) {
+  if (!row.resources.empty() && !row.resources.front().pool.empty())
+    return row.resources.front().pool;
+  const auto named = config_text(row.config, "resources", "resource_pool", "");
+  return named.empty() && !row.unmanaged ? usual_pool : named;
 }
 
-value lasting_experiment_shape(const experiment_row& row) {
+value lasting_experiment_shape(const experiment_row& row, const std::string& usual_pool) {
   value x{{"id", row.id.value},
           {"name", row.name},
           {"description", row.description},
@@ -55,7 +56,7 @@ value lasting_experiment_shape(const experiment_row& row) {
           {"config", row.config.is_null() ? value::object() : config::without_secrets(row.config)},
           {"originalConfig", config::text_without_secrets(row.source)},
           {"jobId", job_name(row.id)},
-          {"resourcePool", pool_of(row)},
+          {"resourcePool", pool_of(row, usual_pool)},
           {"searcherType", config_text(row.config, "searcher", "name", "")},
           {"searcherMetric", row.metric},
           {"startTime", to_rfc3339(row.created)},
@@ -88,7 +89,7 @@ value changing_experiment_shape(const experiment_standing& now, const std::strin
 }
 
 value experiment_shape(const experiment_row& row, const accounts& users, const place_book& places) {
-  auto x = lasting_experiment_shape(row);
+  auto x = lasting_experiment_shape(row, places.usual_pool());
   x.update(changing_experiment_shape(standing_of(row), row.owner, row.created, users));
   x.update(places.place_of(row.project, users));
   return x;

@@ -289,6 +289,7 @@ result<void> master_role::open_cluster(const api::accounts::options& users) {
         base.is_string())
       setup.base_url = base;
   setup.lines = lines_;
+  setup.roles = on_.options.roles;
   configuration_ = std::make_unique<configuration_store>(configuration_store::setup{
     folder, users.loopback, accounts_, in_force->value_or(configuration_changed{}), on_.options.configured});
   for (const auto& order : standing_orders(folder / "audit"))

@@ -13,7 +13,7 @@ public:
     if (at == accounts_.end() || !at->second.active || is_built_in(user))
       return;
     at->second.active = false;
-    steps.push_back(dismiss_user{user});
+    late_.push_back(dismiss_user{user});
   }
 
   void settle(const value& one) {
@@ -28,8 +28,12 @@ public:
     change_user step{user, !text_in(passwords_, user).empty() && !now.password_fits, {}, {}};
     if (!now.active)
       step.active = true;
-    if (now.admin != admin && !is_built_in(user))
-      step.admin = admin;
+    if (now.admin != admin && !is_built_in(user)) {
+      if (admin)
+        step.admin = true;
+      else
+        late_.push_back(change_user{user, false, {}, false});
+    }
     if (step != change_user{user, false, {}, {}})
       steps.push_back(std::move(step));
   }
@@ -45,9 +49,14 @@ public:
       steps.push_back(keep_token{text_in(wanted, "name"), text_in(token, "name"), text_in(token, "expires")});
   }
 
-  std::vector<settling_step> steps;
+  /// Who goes, or is an admin no longer, comes last: there is another admin by then.
+  std::vector<settling_step> in_order() && {
+    steps.insert(steps.end(), late_.begin(), late_.end());
+    return std::move(steps);
+  }
 
 private:
+  std::vector<settling_step> steps, late_;
   std::map<std::string, known_account> accounts_;
   const value& passwords_;
 };
@@ -89,14 +98,15 @@ std::vector<settling_step> settling_steps(const value& before, const value& want
       out.dismiss(user);
     }
   for (const auto& user : prune)
-    out.dismiss(user);
+    if (!named_in(next, user))
+      out.dismiss(user);
   for (const auto& one : next) {
     out.settle(one);
     if (const auto* was = named_in(old, text_in(one, "name")))
       out.drop_tokens(*was, one);
     out.keep_tokens(one);
   }
-  return std::move(out.steps);
+  return std::move(out).in_order();
 }
 
 } // namespace troupe::node

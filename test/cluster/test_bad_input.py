@@ -303,6 +303,7 @@ def work(of):
     yield "a margin of 101", "GET", f"/api/v1/experiments/{of['outside']}/metrics-stream/trials-snapshot?metricName=a&group=b&batchesProcessed=1&batchesMargin=101", None, 400, "margin must be <= 100"
     yield "no metric", "GET", f"/api/v1/experiments/{of['outside']}/metrics-stream/batches", None, 400, ""
     yield "no experiments", "GET", "/api/v1/experiments/metrics-stream/metric-names", None, 400, "must specify at least one experiment id"
+    yield "a period of a week", "GET", "/api/v1/resources/allocation/aggregated?startDate=2026-01-01&endDate=2026-02-01&period=WEEKLY", None, 400, ""
     yield "start after end", "GET", "/api/v1/resources/allocation/aggregated?startDate=2026-02-01&endDate=2026-01-01&period=RESOURCE_ALLOCATION_AGGREGATION_PERIOD_DAILY", None, 400, ""
     yield "the master's other settings", "PATCH", "/api/v1/master/config", {"config": {"security": {}}, "fieldMask": {"paths": ["security"]}}, 400, ""
     yield "a default pool bound", "POST", "/api/v1/resource-pools/default/workspace-bindings", {"resourcePoolName": "default", "workspaceIds": [of["ws"]]}, 400, "cannot be bound"

@@ -90,6 +90,7 @@ def test_what_cannot_be_continued_says_why(cluster, user):
             (single, "project: other", "`project` cannot be changed by continuing"),
             (single, "searcher: {name: random, metric: loss, max_trials: 2}", "searcher.name cannot be changed"),
             (single, "max_restarts: -3", "max_restarts"), (single, "nonsense_key: 1", "nonsense_key"), (single, "{", "override config:"),
+            (single, "log_policies: [{pattern: '(', action: cancel_retries}]", "is not a regular expression"),
             (999, "", "experiment '999' not found")]:
         try:
             b.post_ContinueExperiment(user, body=b.v1ContinueExperimentRequest(id=experiment, overrideConfig=config))
@@ -97,6 +98,10 @@ def test_what_cannot_be_continued_says_why(cluster, user):
         except errors.APIException as no:
             caught = no
         assert text in str(caught) and caught.status_code in (400, 404), (text, str(caught))
+    cluster.det("experiment", "archive", str(single))
+    with pytest.raises(errors.APIException, match=f"experiment {single} is archived") as no:
+        b.post_ContinueExperiment(user, body=b.v1ContinueExperimentRequest(id=single, overrideConfig=""))
+    assert no.value.status_code == 400
     assert state(user, single) == b.experimentv1State.COMPLETED and len(cluster.trials(single)) == 1
     cluster.det("experiment", "kill", str(running))
 

@@ -187,7 +187,8 @@ def test_bulk_actions_stay_in_the_project_of_their_path(cluster, user, ended):
 def test_lists_refuse_what_they_cannot_do(cluster, user, search):
     for path, what in (("experiments?states=STATE_UP", "there is no state"), ("experiments?sortBy=SORT_BY_LUCK", "there is no key"),
                        ("experiments?userIds=me", "userIds has to be a number"), ("users?sortBy=x", "there is no key"),
-                       (f"experiments/{search}/trials?sortBy=x", "there is no key")):
+                       (f"experiments/{search}/trials?sortBy=x", "there is no key"), ("experiments?orderBy=up", "there is no order 'up'"),
+                       *((path + "?sortBy=x", "there is no key") for path in ("models", "templates", "tokens", "workspaces", "workspaces/1/projects"))):
         with pytest.raises(errors.APIException, match=what):
             user.get("/api/v1/" + path)
     best = user.get(f"/api/v1/experiments/{search}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&orderBy=ORDER_BY_DESC").json()["trials"]
@@ -247,6 +248,17 @@ def test_users_are_whole_and_unlike_each_other(cluster, admin):
         b.post_Login(stranger, body=b.v1LoginRequest(username="eve", password="", isHashed=True))
     names = [u["username"] for u in admin.get("/api/v1/users?sortBy=SORT_BY_USER_NAME&orderBy=ORDER_BY_DESC").json()["users"]]
     assert names == sorted(names, reverse=True)
+
+
+def test_the_last_admin_stays(cluster, admin):
+    for change in ({"active": False}, {"admin": False}, {"remote": True}):
+        with pytest.raises(errors.APIException, match="no active admin would be left") as refused:
+            admin.patch("/api/v1/users/1", json=change)
+        assert refused.value.status_code == 400
+    second = admin.post("/api/v1/users", json={"user": {"username": "second", "active": True, "admin": True}, "password": "Secret-123"}).json()["user"]["id"]
+    assert admin.patch("/api/v1/users/1", json={"admin": False}).json()["user"]["admin"] is False
+    session(cluster, "second", "Secret-123").patch("/api/v1/users/1", json={"admin": True})
+    assert admin.patch(f"/api/v1/users/{second}", json={"active": False}).json()["user"]["active"] is False
 
 
 def test_what_is_registered_is_not_deleted(cluster, user, ended):

@@ -40,7 +40,7 @@ class Roles(Stock):
 
     def say(self, authz, more=""):
         file = self.root / "cluster.yaml"
-        file.write_text(f"troupe: 1\ncluster: {{authz: {authz}{more}}}\n")
+        file.write_text(f"troupe: 1\ncluster: {{authz: {authz}{more}}}\npools: {{main: {{default: true}}, hush-pool: {{}}}}\n")
         self.up_words = ["--file", str(file)]
 
     def user(self, name):
@@ -94,6 +94,7 @@ def hidden(cluster):
     cluster.give("Editor", "-u", "ann", "-w", "hush-workspace")
     cluster.give("Viewer", "-g", "hush-group", "-w", "hush-workspace")
     cluster.det("project", "create", "hush-workspace", "hush-project", home="wes")
+    cluster.det("resource-pool", "bindings", "add", "hush-pool", "hush-workspace", home="admin")
     (cluster.root / "hold").touch()
     config, context = cluster.write(name="hush-experiment", script=TRAIN, hparams="{hush_param: 7}",
                                     more="workspace: hush-workspace\nproject: hush-project\nlabels: [hush-label]\n")
@@ -173,6 +174,44 @@ def test_what_one_may_not_see_is_in_no_answer(cluster, hidden):
         assert (found[rows], found["pagination"]["total"]) == ([], 0), found
     listed = json.loads(cluster.ask("zoe", "/api/v1/experiments")[1])
     assert (listed["experiments"], listed["pagination"]["total"]) == ([], 0), listed
+
+
+def test_a_bound_pool_is_seen_from_its_workspaces(cluster, hidden):
+    pools = lambda who: [pool["name"] for pool in json.loads(cluster.ask(who, "/api/v1/resource-pools")[1])["resourcePools"]]
+    assert (pools("zoe"), pools("vic"), pools("admin")) == (["main"], ["hush-pool", "main"], ["hush-pool", "main"])
+    bound = "/api/v1/resource-pools/{}/workspace-bindings"
+    assert cluster.ask("zoe", bound.format("hush-pool"))[1] == cluster.ask("zoe", bound.format("nowhere"))[1].replace("nowhere", "hush-pool")
+    assert json.loads(cluster.ask("vic", bound.format("hush-pool"))[1])["workspaceIds"] == [hidden["workspace"]]
+    assert [cluster.ask(who, "/troupe/v1/pools/hush-pool")[0] for who in ("zoe", "vic")] == [404, 200]
+    made = cluster.ask("admin", "/api/v1/experiments", {"config": "name: else\nentrypoint: 'true'\nsearcher: {name: single, metric: loss}\n", "activate": False})[1]
+    made = json.loads(made)["experiment"]
+    for path, body in (("/api/v1/job-queues", {"updates": [{"jobId": made["jobId"], "resourcePool": "hush-pool"}]}),
+                       (f"/troupe/v1/experiments/{made['id']}/resources", {"pool": "hush-pool"})):
+        status, said = cluster.ask("admin", path, body)
+        assert status == 400 and "resource pool 'hush-pool' is not available in its workspace" in said, (path, status, said)
+    cluster.ask("admin", f"/api/v1/experiments/{made['id']}/kill", None, "POST")
+
+
+def test_the_pool_of_an_experiment_that_names_none_is_the_one_where_it_runs(cluster, hidden):
+    assert json.loads(cluster.ask("ann", f"/api/v1/experiments/{hidden['experiment']}")[1])["experiment"]["resourcePool"] == "main"
+    assert [one["resourcePool"] for one in json.loads(cluster.ask("ann", "/api/v1/experiments")[1])["experiments"]] == ["main"]
+    where = {"kind": "field", "location": "LOCATION_TYPE_EXPERIMENT", "columnName": "resourcePool", "operator": "=", "value": "main", "type": "COLUMN_TYPE_TEXT"}
+    text = json.dumps({"filterGroup": {"kind": "group", "conjunction": "and", "children": [where]}, "showArchived": False})
+    found = json.loads(cluster.ask("ann", "/api/v1/experiments-search", {"projectId": hidden["project"], "filter": text})[1])["experiments"]
+    assert [one["experiment"]["resourcePool"] for one in found] == ["main"]
+
+
+def test_the_last_cluster_admin_stays(cluster, hidden):
+    left = "no active admin would be left"
+    assert left in cluster.det("user", "deactivate", "admin", home="admin", code=1)
+    assert left in cluster.det("rbac", "unassign-role", "ClusterAdmin", "-u", "admin", home="admin", code=1)
+    cluster.give("ClusterAdmin", "-g", "hush-group")
+    cluster.give("ClusterAdmin", "-u", "admin", take=True)
+    for words in (("user-group", "remove-user", "hush-group", "vic"), ("user-group", "delete", "hush-group", "--yes"), ("user", "deactivate", "vic"),
+                  ("rbac", "unassign-role", "ClusterAdmin", "-g", "hush-group")):
+        assert left in cluster.det(*words, home="vic", code=1), words
+    cluster.det("rbac", "assign-role", "ClusterAdmin", "-u", "admin", home="vic")
+    cluster.give("ClusterAdmin", "-g", "hush-group", take=True)
 
 
 def test_an_outsider_changes_nothing(cluster, hidden):

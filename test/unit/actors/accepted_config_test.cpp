@@ -99,6 +99,20 @@ TEST(AcceptConfig, LayersStandInTheirOrder) {
   EXPECT_EQ(other["environment"]["environment_variables"]["cpu"],
             value::array({"A=cluster", "B=cluster", "T=template"}));
   EXPECT_EQ(other["resources"]["shm_size"], 8192);
+  layers.template_config["resources"] = {{"resource_pool", "b"}};
+  EXPECT_EQ(of("")["environment"]["environment_variables"]["cpu"],
+            value::array({"A=cluster", "B=cluster", "T=template"}))
+    << "those of the pool that the template names";
+}
+
+TEST(AcceptConfig, AFaultOfATemplateIsShownInItsText) {
+  config_layers layers;
+  layers.template_config = {{"max_restart", 1}};
+  const auto got = accept_config("entrypoint: x\nhyperparameters: {}\n" + single, "mine.yaml",
+                                 "/data/checkpoints", nullptr, layers);
+  ASSERT_FALSE(got);
+  EXPECT_NE(got.error().what.find("template:1:2: max_restart: "), std::string::npos) << got.error().what;
+  EXPECT_NE(got.error().what.find("  {\"max_restart\":1}\n   ^"), std::string::npos) << got.error().what;
 }
 
 TEST(AcceptConfig, AWorkspaceSaysThePoolOfWhatNamesNone) {

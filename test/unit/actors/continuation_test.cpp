@@ -78,6 +78,14 @@ TEST(Continuation, IsDecidedByTheSearcherAndWhatIsLeft) {
   }
 }
 
+TEST(Continuation, LeavesWhatIsArchived) {
+  auto row = ended(single, experiment_state::completed);
+  row.archived = true;
+  const auto got = to_continue(row, trials, nullptr, terms(), t0);
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().what, "experiment 7 is archived: unarchive it first");
+}
+
 TEST(Continuation, LaysTheOverrideOverTheConfigurationAndLooksAtItAgain) {
   const auto row = ended(single, experiment_state::error);
   const auto with = [&](const value& overrides, const continuation_terms& how) {
@@ -92,6 +100,10 @@ TEST(Continuation, LaysTheOverrideOverTheConfigurationAndLooksAtItAgain) {
     << "another searcher";
   EXPECT_FALSE(with("workspace: w\n", terms()));
   EXPECT_FALSE(with("nothing_known: 1\n", terms()));
+  const auto broken = with("log_policies: [{pattern: \"(\", action: cancel_retries}]\n", terms());
+  ASSERT_FALSE(broken);
+  EXPECT_NE(broken.error().what.find("log_policies[0].pattern: '('"), std::string::npos)
+    << broken.error().what;
 
   auto bound = terms();
   bound.may_use = [](const std::string&) { return false; };
@@ -103,6 +115,10 @@ TEST(Continuation, LaysTheOverrideOverTheConfigurationAndLooksAtItAgain) {
   auto limited = terms();
   limited.constraints = {{"resources", {{"max_slots", 2}}}};
   EXPECT_FALSE(with("resources: {slots_per_trial: 3}\n", limited));
+  limited.invariant = {{"max_restarts", 1}};
+  const auto fixed = with("max_restarts: 3\n", limited);
+  ASSERT_TRUE(fixed) << fixed.error().what;
+  EXPECT_EQ(fixed->config["max_restarts"], 1) << "policies lie over what it is continued with";
 
   auto strict = terms();
   strict.cluster = {{"pools", {{"main", {{"default", true}, {"launch_error", true}}}}}};

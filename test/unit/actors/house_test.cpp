@@ -2,6 +2,7 @@
 // and of the places that hold them.
 
 #include "actors/catalogue/house_changes.hpp"
+#include "actors/catalogue/last_admin.hpp"
 #include "actors/cluster/cluster_machines.hpp"
 #include "actors/retention/globs.hpp"
 #include "test/unit/actors/show.hpp"
@@ -145,6 +146,13 @@ TEST(HouseRules, PoliciesAreCheckedAndLaidOverEachOther) {
   EXPECT_EQ(h.rules.invariant_of({2}), json(R"({"max_restarts": 1, "resources": {"weight": 3}})"));
   EXPECT_EQ(h.rules.constraints_of({2}), json(R"({"resources": {"max_slots": 2}, "priority_limit": 10})"));
   EXPECT_EQ(h.rules.invariant_of({3}), json(R"({"resources": {"weight": 3}})"));
+  commands::experiment_set heavier;
+  heavier.weight = 3;
+  EXPECT_TRUE(h.rules.check_change({2}, heavier)) << "it is so already";
+  heavier.weight = 4;
+  const auto fixed = h.rules.check_change({2}, heavier);
+  ASSERT_FALSE(fixed);
+  EXPECT_EQ(fixed.error().what, "weight is set by a config policy to 3: it cannot be changed");
   EXPECT_TRUE(check_constraints(json(R"({"resources": {"slots_per_trial": 2, "priority": 10}})"),
                                 h.rules.constraints_of({2})));
   const auto too_many =
@@ -153,6 +161,9 @@ TEST(HouseRules, PoliciesAreCheckedAndLaidOverEachOther) {
   EXPECT_EQ(too_many.error().what,
             "requested resources.slots [3] exceeds limit set by admin [2]: submitted workload "
             "failed a resource constraint");
+  EXPECT_FALSE(check_constraints(json(R"({"resources": {"slots_per_trial": {"min": 1, "max": 3}}})"),
+                                 h.rules.constraints_of({2})))
+    << "a gang may grow to its most";
   const auto urgent =
     check_constraints(json(R"({"resources": {"priority": 9}})"), h.rules.constraints_of({2}));
   ASSERT_FALSE(urgent);
@@ -220,6 +231,95 @@ TEST(AccessTokens, AreCountedAndEndWithTheirUser) {
   EXPECT_EQ(show(*c.change_user({1}, off, "ada", t0)),
             "user(1 eve inactive /2 by ada) token(bbb of 1 '' revoked)");
   EXPECT_FALSE(c.make_access_token({{1}, "eee", "", until}, "eve", t0)) << "the user is inactive";
+}
+
+TEST(HouseRules, AWebhookGoesToAnAddressOfTheWebThatNamesNobody) {
+  house h;
+  const auto make = [&](const char* url) {
+    webhook_create x;
+    x.url = url;
+    x.triggers = json(R"([{"type": "EXPERIMENT_STATE_CHANGE", "condition": {"state": "ERROR"}}])");
+    return h.run(x).substr(0, 7);
+  };
+  for (const char* fine :
+       {"http://a", "https://a:8080/b?c#d", "https://chat.example/hook/1@2/in", "http://[::1]/"})
+    EXPECT_EQ(make(fine), "webhook") << fine;
+  for (const char* bad : {"ftp://a", "//a", "http://", "http:///a", "http://?a", "http://u@a",
+                          "http://u:w@a/b", "http://a\\@b/", "http://a b", "http://a/\r\nX: y"})
+    EXPECT_EQ(make(bad), "invalid") << bad;
+}
+
+// ---- the last admin
+
+/// Users 1 (an admin, who has ClusterAdmin), 2 and 3 (no admins); group 1 with user 2.
+struct with_one_admin : house {
+  catalogue users;
+
+  with_one_admin() {
+    for (const char* name : {"root", "ann", "bob"}) {
+      user_wish wish;
+      wish.name = name;
+      wish.admin = name == std::string_view("root");
+      EXPECT_TRUE(users.make_user(wish, "ada", t0));
+    }
+    EXPECT_EQ(make("ops", {{2}}), "group(1 ops 1)");
+    EXPECT_EQ(assign({1, {1}, {}, {}}), "role(1 user 1)");
+  }
+  template <class Command>
+  std::string ask(const Command& x, bool by_roles) {
+    auto fine = last_admin(users, folk, by_roles).allows(x);
+    if (!fine)
+      return std::string(name(fine.error().code)) + ": " + fine.error().what.substr(0, 30);
+    if constexpr (std::is_same_v<Command, user_change>)
+      EXPECT_TRUE(users.change_user(x.id, x, "ada", t0));
+    else
+      EXPECT_NE(run(x).substr(0, 7), "invalid");
+    return "";
+  }
+  std::string set(std::uint64_t id, bool by_roles, std::optional<bool> active, std::optional<bool> admin = {},
+                  std::optional<bool> remote = {}) {
+    user_change x;
+    x.id = {id};
+    x.active = active;
+    x.admin = admin;
+    x.remote = remote;
+    return ask(x, by_roles);
+  }
+};
+constexpr const char* nobody_left = "invalid: no active admin would be left,";
+
+TEST(LastAdmin, StaysActiveAndAnAdmin) {
+  with_one_admin h;
+  EXPECT_EQ(h.set(1, false, false), nobody_left);
+  EXPECT_EQ(h.set(1, false, {}, false), nobody_left);
+  EXPECT_EQ(h.set(1, false, {}, {}, true), nobody_left) << "there is no password to log in with";
+  EXPECT_EQ(h.set(1, false, true, true), "") << "nothing is taken";
+  EXPECT_EQ(h.set(2, false, false, true), "") << "an admin who is not active counts for nothing";
+  EXPECT_EQ(h.set(1, false, false), nobody_left);
+  EXPECT_EQ(h.set(2, false, true), "");
+  EXPECT_EQ(h.set(1, false, false), "") << "another one is left";
+  EXPECT_EQ(h.set(2, false, {}, false), nobody_left);
+}
+
+TEST(LastAdmin, IsWhoHasTheRoleWhereRolesDecide) {
+  with_one_admin h;
+  const role_assign taken{{{1, {1}, {}, {}}}, true};
+  EXPECT_EQ(h.ask(taken, false), "") << "where roles decide nothing, they are free";
+  EXPECT_EQ(h.assign({1, {1}, {}, {}}), "role(1 user 1)");
+  EXPECT_EQ(h.set(1, true, false), nobody_left);
+  EXPECT_EQ(h.set(1, true, {}, false), "") << "the flag decides nothing";
+  EXPECT_EQ(h.ask(taken, true), nobody_left);
+  EXPECT_EQ(h.assign({1, {}, {1}, {}}), "role(1 group 1)");
+  EXPECT_EQ(h.ask(taken, true), "") << "a member of the group has it, too";
+  group_change leave;
+  leave.id = {1};
+  leave.remove = {{2}};
+  EXPECT_EQ(h.set(2, true, false), nobody_left);
+  EXPECT_EQ(h.ask(leave, true), nobody_left);
+  EXPECT_EQ(h.ask(group_remove{{1}}, true), nobody_left);
+  EXPECT_EQ(h.ask(role_assign{{{1, {}, {1}, {}}}, true}, true), nobody_left);
+  leave.add = {{3}};
+  EXPECT_EQ(h.ask(leave, true), "") << "another one comes";
 }
 
 // ---- deletion

@@ -214,6 +214,10 @@ TEST(Places, ExperimentsMoveAndAreDescribed) {
   EXPECT_EQ(w.archive_experiment(7, true), "ok");
   EXPECT_EQ(w.run(experiment_move{{7}, {1}}), "invalid: experiment 7 is archived: it cannot be moved");
   EXPECT_EQ(w.archive_experiment(7, false), "ok");
+  w.archive_project(2, true);
+  EXPECT_EQ(w.run(experiment_move{{7}, {1}}),
+            "invalid: experiment 7 cannot be moved: its project is archived, or is being deleted");
+  w.archive_project(2, false);
   EXPECT_EQ(w.run(experiment_move{{7}, {1}}), "ok");
   EXPECT_EQ(w.run(workspace_remove{{2}}), "ok");
   EXPECT_EQ(w.make_workspace("again"), "id 3") << "numbers do not come again";
