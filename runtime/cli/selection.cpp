@@ -186,7 +186,12 @@ bool holds(const value& row, const condition& c, const grid& of) {
       const auto x = of.columns.at(key)(row);
       return !x.is_null() && contains(x, c.text);
     });
-  const auto x = of.columns.at(c.key)(row);
+  return holds(of.columns.at(c.key)(row), c);
+}
+
+} // namespace
+
+bool holds(const value& x, const condition& c) {
   if (missing(x))
     return false;
   if (c.op == "~")
@@ -199,7 +204,6 @@ bool holds(const value& row, const condition& c, const grid& of) {
   return compared(lower(word_of(x)), lower(c.text), c.op);
 }
 
-/// Whether `a` stands before `b`.
 bool before(const value& a, const value& b, bool descending) {
   if (missing(a) || missing(b))
     return !missing(a) && missing(b);
@@ -210,8 +214,6 @@ bool before(const value& a, const value& b, bool descending) {
     return descending != static_cast<bool>(x); // numbers before texts
   return descending ? word_of(b) < word_of(a) : word_of(a) < word_of(b);
 }
-
-} // namespace
 
 result<std::vector<condition>> conditions_in(const std::string& text, const grid& of) {
   auto all = scan(text);

@@ -34,6 +34,11 @@ struct condition {
   std::string text;
 };
 
+/// Whether a cell is as `c` wants it; its key does not matter here.
+bool holds(const value& cell, const condition& c);
+/// Whether a row with the cell `a` stands before one with `b`.
+bool before(const value& a, const value& b, bool descending);
+
 /// The conditions of `text`, each key one of `of`. Fails with errc::invalid, naming the place.
 result<std::vector<condition>> conditions_in(const std::string& text, const grid& of);
 /// The keys that a filter and a sort name, without looking whether there are such columns.

@@ -1,4 +1,5 @@
 #include "runtime/shell/filters.hpp"
+#include "runtime/cli/selection.hpp"
 #include "runtime/cli/words.hpp"
 
 #include <algorithm>
@@ -8,10 +9,6 @@ namespace troupe::shell {
 namespace {
 
 using cli::part;
-
-std::string text_of(const value& x) {
-  return x.is_string() ? x.get<std::string>() : x.is_null() ? "" : to_json(x);
-}
 
 error wrong(const std::string& what, const std::string& hint) {
   return {errc::invalid, what + "\nhint: " + hint};
@@ -33,15 +30,11 @@ bool has_key(const value& rows, const std::string& key) {
          });
 }
 
-struct condition {
-  std::string key, op, text;
-};
-
-result<condition> condition_of(const std::string& word) {
+result<cli::condition> condition_of(const std::string& word) {
   auto at = word.find_first_of("=!~<>");
   if (at == 0 || at == word.npos)
     return wrong("'" + word + "' is not a condition", "where state=RUNNING 'backlog>10' actor~trial");
-  condition c{word.substr(0, at), word.substr(at, 1), ""};
+  cli::condition c{word.substr(0, at), word.substr(at, 1), ""};
   auto rest = at + 1;
   if (rest < word.size() && word[rest] == '=' && c.op != "=" && c.op != "~")
     c.op += word[rest++];
@@ -49,36 +42,6 @@ result<condition> condition_of(const std::string& word) {
     return wrong("'" + word + "' is not a condition", "where state!=RUNNING");
   c.text = word.substr(rest);
   return c;
-}
-
-std::optional<double> as_number(const std::string& text) {
-  double x = 0;
-  auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), x);
-  return fault == std::errc{} && end == text.data() + text.size() ? std::optional(x) : std::nullopt;
-}
-
-int compared(const value& x, const std::string& text) {
-  auto wanted = as_number(text);
-  auto have = number_in(x);
-  if (wanted && have)
-    return *have < *wanted ? -1 : *have > *wanted;
-  return text_of(x).compare(text);
-}
-
-bool holds(const value& row, const condition& c) {
-  const auto& x = part(row, c.key);
-  if (c.op == "~")
-    return text_of(x).find(c.text) != std::string::npos;
-  if (c.op == "!=")
-    return compared(x, c.text) != 0;
-  if (x.is_null() && c.op != "=")
-    return false;
-  auto order = compared(x, c.text);
-  return c.op == "="    ? order == 0
-         : c.op == "<"  ? order < 0
-         : c.op == "<=" ? order <= 0
-         : c.op == ">"  ? order > 0
-                        : order >= 0;
 }
 
 result<std::size_t> number_after(const std::vector<std::string>& words, std::size_t otherwise) {
@@ -119,7 +82,7 @@ result<answer> filtered(answer a, const std::vector<std::string>& words) {
                                                 : name == "order" ? "order -backlog"
                                                                   : "columns actor,backlog");
   if (name == "where") {
-    std::vector<condition> all;
+    std::vector<cli::condition> all;
     for (std::size_t i = 1; i < words.size(); ++i) {
       auto c = condition_of(words[i]);
       if (!c)
@@ -130,7 +93,8 @@ result<answer> filtered(answer a, const std::vector<std::string>& words) {
     }
     auto kept = value::array();
     for (auto& row : a.what)
-      if (std::all_of(all.begin(), all.end(), [&](const condition& c) { return holds(row, c); }))
+      if (std::all_of(all.begin(), all.end(),
+                      [&](const cli::condition& c) { return cli::holds(part(row, c.key), c); }))
         kept.push_back(std::move(row));
     a.what = std::move(kept);
     return a;
@@ -142,10 +106,7 @@ result<answer> filtered(answer a, const std::vector<std::string>& words) {
     if (!has_key(a.what, key))
       return no_key(key, a.what);
     std::stable_sort(a.what.begin(), a.what.end(), [&](const value& x, const value& y) {
-      const auto& left = part(falls ? y : x, key);
-      const auto& right = part(falls ? x : y, key);
-      auto l = number_in(left), r = number_in(right);
-      return l && r ? *l < *r : text_of(left) < text_of(right);
+      return cli::before(part(x, key), part(y, key), falls);
     });
     return a;
   }
