@@ -316,6 +316,13 @@ struct stored_erased {
   std::vector<task_id> tasks; ///< of a look: one for each experiment of which files will go
   MSGPACK_DEFINE_ARRAY(trials, left, tasks)
 };
+struct removal_work;
+struct remove_stored { ///< asks for the removal of its pieces; never leaves the process
+  std::shared_ptr<removal_work> work;
+};
+struct stored_removed { ///< the same, with what came of each; never leaves the process
+  std::shared_ptr<removal_work> work;
+};
 struct sweep_experiment { ///< tells retention that the experiment has ended, or that less of it is kept
   experiment_id id;
   bool at_once = false; ///< whoever waits for its end has no hour to look at its checkpoints
@@ -549,6 +556,8 @@ using journal_actor = caf::typed_actor<
 
 using fact_reader_actor = caf::typed_actor<caf::replies_to<read_facts>::with<facts_read>>;
 
+using remover_actor = caf::typed_actor<caf::replies_to<remove_stored>::with<stored_removed>>;
+
 using retention_actor =
   caf::typed_actor<caf::reacts_to<sweep_experiment>, caf::replies_to<clean_logs>::with<logs_cleaned>,
                    caf::replies_to<erase_stored>::with<stored_erased>, caf::reacts_to<time_passed>>;
@@ -711,6 +720,8 @@ error from_caf(const caf::error& why);
 MSGPACK_ADD_ENUM(troupe::task_change)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::harness_frames)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::remove_stored)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::stored_removed)
 
 CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
 CAF_ADD_TYPE_ID(troupe, (troupe::append_facts))
@@ -843,6 +854,8 @@ CAF_ADD_TYPE_ID(troupe, (troupe::experiment_set))
 CAF_ADD_TYPE_ID(troupe, (troupe::pool_chosen))
 CAF_ADD_TYPE_ID(troupe, (troupe::erase_stored))
 CAF_ADD_TYPE_ID(troupe, (troupe::stored_erased))
+CAF_ADD_TYPE_ID(troupe, (troupe::remove_stored))
+CAF_ADD_TYPE_ID(troupe, (troupe::stored_removed))
 CAF_ADD_TYPE_ID(troupe, (troupe::fall_back))
 CAF_ADD_TYPE_ID(troupe, (troupe::guest_waits))
 CAF_ADD_TYPE_ID(troupe, (troupe::supply_told))

@@ -12,7 +12,7 @@ constexpr std::size_t most_node_events = 256, most_names = 10'000;
 /// Only the master has these.
 bool of_master(const std::string& kind) {
   constexpr const char* kinds[] = {"journal", "cluster", "experiment", "searcher", "trial", "allocation",
-                                   "pool",    "agent",   "retention",  "desk",     "task"};
+                                   "pool",    "agent",   "retention",  "remover",  "desk",  "task"};
   return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
 }
 

@@ -4,6 +4,7 @@
 #include "actors/retention/collections_part.hpp"
 #include "actors/retention/globs.hpp"
 #include "actors/retention/held_checkpoints.hpp"
+#include "actors/retention/remover_actor.hpp"
 #include "actors/retention/retention.hpp"
 #include "actors/retention/sweeps.hpp"
 #include "actors/shells/driven.hpp"
@@ -14,7 +15,7 @@
 #include "storage/keys.hpp"
 
 #include <algorithm>
-#include <sys/resource.h>
+#include <array>
 
 #include <caf/all.hpp>
 
@@ -26,43 +27,7 @@ using base = actor_base<retention_actor>;
 constexpr std::size_t rows_at_once = 1000;
 constexpr int niceness = 10;               ///< of the thread that removes files: people wait for others
 constexpr std::size_t pieces_at_once = 32; ///< removed between two writes of the log
-
-/// What one step of a collection removes: all that is stored under a key, or some files of it.
-struct removal_piece {
-  std::string checkpoint; ///< UUID; empty: TensorBoard files
-  std::string store, key;
-  std::vector<std::string> paths = {}; ///< none: all
-};
-
-/// Files among them that are no folders.
-std::size_t count_files(const std::map<std::string, std::int64_t>& files) {
-  return static_cast<std::size_t>(
-    std::count_if(files.begin(), files.end(), [](const auto& one) { return !one.first.ends_with('/'); }));
-}
-
-removal remove_piece(const removal_piece& piece) {
-  removal out{piece.checkpoint, 0, {}};
-  auto store = storage::open_checkpoint_store(piece.store);
-  if (!store) {
-    out.why = store.error().what;
-    return out;
-  }
-  if (piece.paths.empty()) {
-    if (const auto erased = (*store)->erase(piece.key, out.files); !erased)
-      out.why = erased.error().what;
-    return out;
-  }
-  const auto before = (*store)->list(piece.key);
-  if (const auto erased = (*store)->erase_files(piece.key, piece.paths)) {
-    out.files = piece.paths.size();
-  } else {
-    out.why = erased.error().what;
-    const auto after = (*store)->list(piece.key);
-    const auto found = before ? count_files(*before) : 0, left = after ? count_files(*after) : found;
-    out.files = found - std::min(found, left);
-  }
-  return out;
-}
+constexpr auto removal_timeout = std::chrono::minutes(10); ///< for so many
 
 /// The searcher's metric of each validation that counts, by steps.
 result<std::map<std::int64_t, double>> validations(const storage::reader& reads, const trial_row& trial,
@@ -94,8 +59,21 @@ public:
 
   retention_actor::behavior_type make_behavior(retention_peers peers) {
     self_->enter("retention");
-    if (!driven_by_test(self_->system()))
-      ::setpriority(PRIO_PROCESS, 0, niceness); // of this thread
+    stand_back(self_->system());
+    for (std::size_t i = 0; i < removers_->size(); ++i)
+      make_remover(i);
+    self_->attach_functor([all = removers_](const caf::error&) {
+      for (const auto& one : *all)
+        caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
+    });
+    self_->set_down_handler([this](const caf::down_msg& x) {
+      for (std::size_t i = 0; i < removers_->size(); ++i)
+        if (x.source == (*removers_)[i].address()) {
+          if (!restarts_.again(i, self_->now()))
+            return self_->quit(x.reason);
+          make_remover(i);
+        }
+    });
     peers_ = std::move(peers);
     machine_.emplace(self_->now(), peers_.look_at_logs);
     collections_.emplace(self_, peers_.journal, peers_.reads, peers_.id_bytes);
@@ -353,7 +331,7 @@ private:
     std::vector<task_id> to_carry_out;
     task_id task; ///< at work
     std::vector<removal_piece> pieces;
-    std::size_t removed = 0; ///< of `pieces`
+    std::size_t removed = 0; ///< of `pieces`, or on its way
     std::string why;         ///< first failure
   };
   using work_ptr = std::shared_ptr<erasing>;
@@ -487,13 +465,42 @@ private:
     return out;
   }
 
+  void make_remover(std::size_t i) {
+    (*removers_)[i] = spawn_remover(self_->system(), i + 1);
+    self_->monitor((*removers_)[i]);
+  }
+
+  /// Experiments are deleted beside each other: their files by several threads.
   void remove_some(const work_ptr& work) {
-    for (std::size_t i = 0; i < pieces_at_once && work->removed < work->pieces.size(); ++i) {
-      const auto one = remove_piece(work->pieces[work->removed++]);
-      if (work->why.empty())
-        work->why = one.why;
-      collections_->note(work->task, one);
-    }
+    auto some = std::make_shared<removal_work>();
+    while (some->pieces.size() < pieces_at_once && work->removed < work->pieces.size())
+      some->pieces.push_back(std::move(work->pieces[work->removed++]));
+    if (some->pieces.empty())
+      return go_on(work);
+    remove(work, some);
+  }
+  void remove(const work_ptr& work, const std::shared_ptr<removal_work>& some) {
+    self_->request((*removers_)[next_remover_++ % removers_->size()], removal_timeout, remove_stored{some})
+      .then(
+        [this, work](const stored_removed& x) {
+          for (const auto& one : x.work->done)
+            note(work, one);
+          go_on(work);
+        },
+        [this, work, some](const caf::error& why) {
+          if (why == caf::sec::request_receiver_down) // what is gone by then is no fault
+            return remove(work, some);
+          note(work, {{}, 0, from_caf(why).what});
+          work->removed = work->pieces.size();
+          go_on(work);
+        });
+  }
+  void note(const work_ptr& work, const removal& one) {
+    if (work->why.empty())
+      work->why = one.why;
+    collections_->note(work->task, one);
+  }
+  void go_on(const work_ptr& work) {
     collections_->write_log(work->task, [this, work] {
       if (work->removed < work->pieces.size())
         remove_some(work);
@@ -708,6 +715,9 @@ private:
   retention_peers peers_;
   std::optional<sweeps> machine_;
   std::optional<collections> collections_;
+  std::shared_ptr<std::array<remover_actor, 2>> removers_ = std::make_shared<std::array<remover_actor, 2>>();
+  child_restarts<std::size_t> restarts_; ///< of them
+  std::size_t next_remover_ = 0;
   std::map<experiment_id, doomed> doomed_; ///< of the sweeps at work
   std::optional<time_point> armed_;
 };

@@ -45,6 +45,8 @@ std::string owner_by_name(const std::string& name) {
     return "cluster";
   if (kind == "searcher")
     return "experiment/" + rest;
+  if (kind == "remover")
+    return "retention";
   if (kind == "allocation")
     return "trial/" + rest.substr(0, rest.find('.'));
   if (kind == "worker")

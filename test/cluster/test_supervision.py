@@ -16,7 +16,7 @@ from cluster_under_test import Cluster, wait_for
 KILLS, TRIALS, SLOTS = 50, 24, 3
 
 # Every kind that somebody makes again.
-KINDS = ["searcher", "experiment", "trial", "allocation", "pool", "agent", "retention", "inspector", "desk",
+KINDS = ["searcher", "experiment", "trial", "allocation", "pool", "agent", "retention", "remover", "inspector", "desk",
          "harness", "log_pump", "worker_runtime"]
 
 # Two searches at once. The first decides by what its trials report, one trial at a time, so that its decisions do not hang on

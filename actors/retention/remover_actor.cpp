@@ -1,0 +1,82 @@
+#include "actors/retention/remover_actor.hpp"
+
+#include "actors/shells/driven.hpp"
+#include "actors/shells/probed.hpp"
+#include "storage/checkpoints/checkpoint_store.hpp"
+
+#include <algorithm>
+#include <sys/resource.h>
+
+#include <caf/all.hpp>
+
+namespace troupe {
+namespace {
+
+using base = actor_base<remover_actor>;
+
+constexpr int niceness = 10;
+
+/// Files among them that are no folders.
+std::size_t count_files(const std::map<std::string, std::int64_t>& files) {
+  return static_cast<std::size_t>(
+    std::count_if(files.begin(), files.end(), [](const auto& one) { return !one.first.ends_with('/'); }));
+}
+
+class remover_state {
+public:
+  static inline const char* name = "remover";
+  explicit remover_state(base* self) : self_(self) {}
+
+  remover_actor::behavior_type make_behavior(std::size_t number) {
+    self_->enter("remover/" + std::to_string(number));
+    stand_back(self_->system());
+    return {
+      [](const remove_stored& x) {
+        x.work->done.clear(); // of one that died over it
+        for (const auto& piece : x.work->pieces)
+          x.work->done.push_back(remove_piece(piece));
+        return stored_removed{x.work};
+      },
+    };
+  }
+
+private:
+  base* self_;
+};
+
+} // namespace
+
+removal remove_piece(const removal_piece& piece) {
+  removal out{piece.checkpoint, 0, {}};
+  auto store = storage::open_checkpoint_store(piece.store);
+  if (!store) {
+    out.why = store.error().what;
+    return out;
+  }
+  if (piece.paths.empty()) {
+    if (const auto erased = (*store)->erase(piece.key, out.files); !erased)
+      out.why = erased.error().what;
+    return out;
+  }
+  const auto before = (*store)->list(piece.key);
+  if (const auto erased = (*store)->erase_files(piece.key, piece.paths)) {
+    out.files = piece.paths.size();
+  } else {
+    out.why = erased.error().what;
+    const auto after = (*store)->list(piece.key);
+    const auto found = before ? count_files(*before) : 0, left = after ? count_files(*after) : found;
+    out.files = found - std::min(found, left);
+  }
+  return out;
+}
+
+void stand_back(const caf::actor_system& sys) {
+  if (!driven_by_test(sys))
+    ::setpriority(PRIO_PROCESS, 0, niceness); // of this thread
+}
+
+remover_actor spawn_remover(caf::actor_system& sys, std::size_t number) {
+  return spawn_with_own_thread<shell<remover_state, remover_actor, std::size_t>>(sys, number);
+}
+
+} // namespace troupe
