@@ -16,6 +16,7 @@ int replay_api_json(const std::uint8_t* data, std::size_t size);
 int replay_api_requests(const std::uint8_t* data, std::size_t size);
 int replay_api_stream(const std::uint8_t* data, std::size_t size);
 int replay_checker(const std::uint8_t* data, std::size_t size);
+int replay_opener(const std::uint8_t* data, std::size_t size);
 int replay_proxy(const std::uint8_t* data, std::size_t size);
 int replay_reader(const std::uint8_t* data, std::size_t size);
 }
@@ -70,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
   testing::Values(corpus{"api_filter", replay_api_filter, 270}, corpus{"api_json", replay_api_json, 648},
                   corpus{"api_requests", replay_api_requests, 830},
                   corpus{"api_stream", replay_api_stream, 220}, corpus{"checker", replay_checker, 104},
-                  corpus{"proxy", replay_proxy, 566}, corpus{"reader", replay_reader, 162}),
+                  corpus{"opener", replay_opener, 232}, corpus{"proxy", replay_proxy, 566},
+                  corpus{"reader", replay_reader, 162}),
   [](const auto& x) { return std::string(x.param.name); });
 
 } // namespace

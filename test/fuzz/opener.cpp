@@ -1,0 +1,19 @@
+// Input: a byte of choices, then what a master says to an agent that brings it a connection to a service,
+// over real sockets. The service hears nothing but what follows an upgrade, both ends close, and the agent
+// goes on.
+
+#include "test/unit/proxy/opener_stage.hpp"
+
+#include <cstdlib>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static troupe::opener_stage on;
+  if (size == 0)
+    return 0;
+  try {
+    troupe::play(on, {reinterpret_cast<const char*>(data), size});
+  } catch (const std::exception&) {
+    std::abort();
+  }
+  return 0;
+}
