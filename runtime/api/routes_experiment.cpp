@@ -286,7 +286,8 @@ void one(const call_ptr& c, const reply& back) {
   };
   if (terminal(row->state) || row->unmanaged)
     return answer(std::move(shape), nullptr);
-  c->parts->cluster.order(c->by.who, commands::pool_details{shape["resourcePool"].get<std::string>()},
+  commands::pool_details of_pool{pool_of(*row, places->usual_pool())};
+  c->parts->cluster.order(c->by.who, std::move(of_pool),
                           [answer, id = row->id, shape = std::move(shape)](result<value> pool) mutable {
                             answer(std::move(shape), pool ? job_summary(id, *pool) : value());
                           });
