@@ -98,7 +98,7 @@ def undisturbed(tmp_path_factory):
 def kill_one(cluster, kind, chance, killed):
     """Kills an actor of this kind, at random; none where all that live died often lately, or none lives now."""
     lately = collections.Counter(actor for at, actor in killed if time.monotonic() - at < 61)
-    names = sorted(name for name in cluster.actors()[kind] if lately[name] < 5 or kind in ("inspector", "desk"))
+    names = sorted(name for name in wait_for(cluster.actors, 20)[kind] if lately[name] < 5 or kind in ("inspector", "desk"))
     if not names:
         return None
     actor = chance.choice(names)

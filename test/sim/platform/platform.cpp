@@ -72,6 +72,7 @@ struct sandbox {
 /// Between an agent and its master, for one registration.
 struct link {
   bool stalled = false;
+  bool broken = false; ///< what is told of its ends later is dead when it arrives
   std::vector<caf::actor> wires;
 };
 
@@ -457,6 +458,8 @@ private:
     });
     line->wires.push_back(made);
     others_.push_back(made);
+    if (line->broken)
+      end(*line);
     return made;
   }
   /// The master as an agent sees it: each registration has a link of its own.
@@ -484,6 +487,7 @@ private:
     return made;
   }
   static void end(link& line) {
+    line.broken = true;
     for (const auto& one : std::exchange(line.wires, {}))
       end_with_fault(one);
   }
