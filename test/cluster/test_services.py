@@ -1,6 +1,7 @@
 """JupyterLab, TensorBoard and sshd as tasks, reached through the master as users reach them: with a kernel that computes, with curves of a
 trial, with plain ssh and with `det shell open`; and as an ordinary user, whose agent has no rights. Needs `./setup tasks` and the wheel `determined` 0.38.1 in the interpreter that runs it."""
 
+import concurrent.futures
 import contextlib
 import hashlib
 import json
@@ -10,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -18,7 +20,7 @@ import uuid
 import pytest
 import websocket
 
-from cluster_under_test import wait_for
+from cluster_under_test import free_port, wait_for
 from test_stock_tasks import Stock, python_for
 
 CURVE = """
@@ -285,6 +287,87 @@ def test_ssh_logs_in_copies_and_forwards(cluster):
     cluster.cli("ssh", "kill", shell)
     wait_for(lambda: row(cluster, shell)["state"] == "CANCELED", 30)
     assert ssh("true").returncode == 255
+
+
+def test_ssh_takes_many_logins_passes_half_closes_and_forwards_to_a_port_of_the_task(cluster):
+    shell = started(cluster, "ssh", "start", "--slots", "0")
+    config = cluster.root / "ssh_config_of_many"
+    config.write_text(cluster.cli("ssh", "config", shell).stdout)
+    words = ["ssh", "-F", str(config), f"troupe-{shell}"]
+    with concurrent.futures.ThreadPoolExecutor(20) as at_once:
+        logins = list(at_once.map(lambda n: subprocess.run([*words, f"echo login {n}"], env=cluster.env, capture_output=True, text=True, timeout=90), range(20)))
+        assert [one.stdout for one in logins] == [f"login {n}\n" for n in range(20)], [one.stderr for one in logins]
+    tree = cluster.root / "tree"
+    tree.mkdir()
+    for n in range(20):
+        (tree / f"{n:02}").write_bytes(os.urandom(50_000))
+    there = f"/tmp/tree-{shell}"  # the end of standard input reaches `tar`, and its words come back behind that
+    packed = subprocess.Popen(["tar", "c", "-C", str(tree), "."], stdout=subprocess.PIPE)
+    done = subprocess.run([*words, f"mkdir {there} && tar x -C {there} && cat {there}/* | sha256sum"], stdin=packed.stdout, env=cluster.env, capture_output=True, text=True, timeout=60)
+    assert packed.wait() == 0 and done.stdout.split()[:1] == [hashlib.sha256(b"".join(x.read_bytes() for x in sorted(tree.iterdir()))).hexdigest()], done
+    port, inside = free_port(), free_port()
+    server = subprocess.Popen([*words, f"cd {there} && exec python3 -m http.server --bind 127.0.0.1 {inside}"], env=cluster.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    forward = subprocess.Popen([*words[:-1], "-N", "-L", f"127.0.0.1:{port}:127.0.0.1:{inside}", words[-1]], env=cluster.env, stderr=subprocess.DEVNULL)
+
+    def fetched():
+        try:
+            return urllib.request.urlopen(f"http://127.0.0.1:{port}/07", timeout=5).read()
+        except OSError:
+            return None
+    try:
+        assert wait_for(fetched, 30, 0.2) == (tree / "07").read_bytes()
+    finally:
+        for one in (forward, server):
+            one.terminate()
+            one.wait()
+    cluster.cli("ssh", "kill", shell)
+    wait_for(lambda: row(cluster, shell)["state"] == "CANCELED", 30)
+    wait_for(lambda: not [words for _, words in cluster.describe_tree() if shell.encode() in words], 30, what=cluster.describe_tree)
+
+
+def test_strangers_reach_sshd_alone_few_at_a_time_and_have_to_speak(cluster):
+    shell = started(cluster, "ssh", "start", "--slots", "0")
+    url = cluster.url().replace("http", "ws", 1) + f"/proxy/{shell}/"
+
+    def knock():
+        try:
+            return websocket.create_connection(url, timeout=30, suppress_origin=True)
+        except websocket.WebSocketBadStatusException as no:
+            return no.status_code
+    silent, began = knock(), time.monotonic()
+    with contextlib.suppress(websocket.WebSocketConnectionClosedException):
+        assert not silent.recv()
+    assert 8 < time.monotonic() - began < 20, "10 s to the first byte"
+    silent.close()
+    speaking = knock()
+    speaking.send_binary(b"SSH-2.0-stranger\r\n")
+    assert speaking.recv().startswith(b"SSH-2.0-OpenSSH")
+    others = [knock() for _ in range(66)]
+    assert [one for one in others if isinstance(one, int)] == [503, 503, 503], "64 at a time"
+    for one in (speaking, *others):
+        if not isinstance(one, int):
+            one.close()
+    cluster.cli("ssh", "kill", shell)
+    wait_for(lambda: row(cluster, shell)["state"] == "CANCELED", 30)
+
+
+def test_an_idle_notebook_ends_and_what_is_open_in_others_keeps_them(cluster):
+    with_kernel = started(cluster, "notebook", "start", "--slots", "0", "--idle", "15s")
+    Kernel(cluster, with_kernel).link.close()
+    with_terminal = started(cluster, "notebook", "start", "--slots", "0", "--idle", "15s")
+    in_a_terminal(cluster, with_terminal, "echo $((6 * 7))-here", "42-here")
+    with_tab = started(cluster, "notebook", "start", "--slots", "0", "--idle", "15s", "--config", "notebook_idle_type=kernel_connections")
+    tab = Kernel(cluster, with_tab)
+    idle = started(cluster, "notebook", "start", "--slots", "0", "--idle", "20s")  # the others have been there for longer when it ends
+    wait_for(lambda: row(cluster, idle)["state"] == "CANCELED", 90, what=lambda: row(cluster, idle))
+    assert "idle for more than 20s" in row(cluster, idle)["why"]
+    assert [row(cluster, one)["state"] for one in (with_kernel, with_terminal, with_tab)] == ["ACTIVE"] * 3
+    tab.link.close()
+    wait_for(lambda: row(cluster, with_tab)["state"] == "CANCELED", 60, what=lambda: row(cluster, with_tab))
+    assert [row(cluster, one)["state"] for one in (with_kernel, with_terminal)] == ["ACTIVE"] * 2
+    for one in (with_kernel, with_terminal):
+        cluster.cli("notebook", "kill", one)
+        wait_for(lambda: row(cluster, one)["state"] == "CANCELED", 30)
 
 
 def test_commands_and_generic_tasks_run_pause_and_leave_nothing(cluster):
