@@ -191,7 +191,7 @@ export function ranked<T extends Trial>(rows: readonly T[], smaller: boolean): T
     const m = number(t.best?.metric);
     return m === null || Number.isNaN(m) ? Infinity : smaller ? m : -m;
   };
-  return rows.slice().sort((a, b) => worth(a) - worth(b) || a.id - b.id);
+  return rows.slice().sort((a, b) => (worth(a) === worth(b) ? Number(b.best !== null) - Number(a.best !== null) || a.id - b.id : worth(a) - worth(b)));
 }
 
 export function smallerIsBetter(e: Experiment): boolean {
