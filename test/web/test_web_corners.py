@@ -80,3 +80,24 @@ def test_the_focus_goes_along_with_a_new_password(site, page):
     page.page.keyboard.press("Escape")
     wait_for(lambda: page.page.evaluate("document.activeElement.textContent") == "New password", 5)
     page.fine()
+
+
+# ---- orders
+
+
+def test_what_an_unmanaged_experiment_refuses_is_not_offered(site, page):
+    """Only its own processes begin and pause."""
+    status, body = site.call("/api/v1/experiments", {"config": "name: outside\nentrypoint: none\nsearcher: {name: custom, metric: loss}\n", "unmanaged": True})
+    assert status == 200, body
+    search = body["experiment"]["id"]
+    page.go(f"/experiments/{search}")
+    page.page.get_by_role("button", name="Cancel").wait_for()
+    assert page.page.get_by_role("button", name="Pause").count() == 0 and page.page.get_by_role("button", name="Resume").count() == 0
+    page.page.keyboard.press("Control+k")
+    page.page.keyboard.type(f"experiment {search}")
+    page.page.locator(f"[role=option]:has-text('Kill experiment {search}')").wait_for()
+    assert page.page.locator("[role=option]:has-text('Resume'), [role=option]:has-text('Pause')").count() == 0
+    page.page.locator(f"[role=option]:has-text('Kill experiment {search}')").click()
+    page.page.get_by_role("alertdialog", name=f"Kill experiment {search}?").get_by_role("button", name="Kill").click()
+    assert "CANCELED" in site.wait_ended(search)
+    page.fine()

@@ -161,8 +161,8 @@ function choices(experiments: Experiment[]): Choice[] {
   const current = experiments.find((e) => String(e.id) === at);
   if (current && pastAt.peek() === 0 && may("change experiment")) {
     const order = (what: string, done: string) => () => void post(`/api/v1/experiments/${current.id}/${what}`).then(() => say(done), refused);
-    if (current.state === "STATE_ACTIVE") all.push({ title: `Pause experiment ${current.id}`, hint: "action", go: order("pause", "pausing") });
-    if (current.state === "STATE_PAUSED") all.push({ title: `Resume experiment ${current.id}`, hint: "action", go: order("activate", "resumed") });
+    if (current.state === "STATE_ACTIVE" && !current.unmanaged) all.push({ title: `Pause experiment ${current.id}`, hint: "action", go: order("pause", "pausing") });
+    if (current.state === "STATE_PAUSED" && !current.unmanaged) all.push({ title: `Resume experiment ${current.id}`, hint: "action", go: order("activate", "resumed") });
     if (/^STATE_(?:ACTIVE|PAUSED)$/.test(current.state)) all.push({ title: `Cancel experiment ${current.id}`, hint: "action", go: order("cancel", "canceled") });
   }
   if (current && pastAt.peek() === 0 && may("kill experiment") && /^STATE_(?:ACTIVE|PAUSED|STOPPING)/.test(current.state))

@@ -145,7 +145,7 @@ function Actions(props: { of: Experiment; plain: boolean; command: string }) {
     <div class="buttons">
       {may("change experiment") && !ended(e) && (
         <>
-          {e.state === "STATE_PAUSED" ? (
+          {e.unmanaged ? null : e.state === "STATE_PAUSED" ? (
             <button type="button" onClick={() => void order("activate", "resumed")}>
               Resume
             </button>
