@@ -1,10 +1,6 @@
 """Corners of the page that a second reading found wrong, in a real browser against a real cluster."""
 
-import json
-
-import pytest
-
-from test_web import best_trial, cells, rows
+from test_web import cells
 from web_site import Page, wait_for
 
 EVENTS = '[role=grid][aria-label="Events"]'
@@ -54,4 +50,54 @@ def test_who_did_what_is_told_from_facts(site, page):
     for kind in ("shell", "supervision", "node", "fault"):
         page.go(f"/events?kind={kind}")
         assert page.page.get_by_label("Kind").input_value() == kind
+    page.fine()
+
+
+# ---- as it was
+
+
+def test_a_tab_that_knows_no_moment_shows_now(site, page):
+    """Of an address with `at` that somebody typed: logs, files and facts are those of now, and say nothing else."""
+    history = page.page.request.get(f"{site.url()}/troupe/v1/experiments/{site.search}/history").json()["history"]
+    at = history[len(history) // 2]["sequence"]
+    for tab in ("checkpoints", "logs", "code", "config", "events"):
+        page.go(f"/experiments/{site.search}/{tab}?at={at}")
+        page.page.get_by_role("button", name="Fork").wait_for()
+        assert page.page.locator(".titleline .state").inner_text() == "COMPLETED", tab
+        assert page.page.locator("[data-testid=as-of], [data-testid=time-slider]").count() == 0, tab
+    page.fine()
+
+
+# ---- settings
+
+
+def test_the_focus_goes_along_with_a_new_password(site, page):
+    page.go("/settings")
+    row = page.page.locator("[data-user=determined]")
+    row.get_by_role("button", name="New password").focus()
+    page.page.keyboard.press("Enter")
+    wait_for(lambda: page.page.evaluate("document.activeElement.type") == "password", 5)
+    page.page.keyboard.press("Escape")
+    wait_for(lambda: page.page.evaluate("document.activeElement.textContent") == "New password", 5)
+    page.fine()
+
+
+# ---- orders
+
+
+def test_what_an_unmanaged_experiment_refuses_is_not_offered(site, page):
+    """Only its own processes begin and pause."""
+    status, body = site.call("/api/v1/experiments", {"config": "name: outside\nentrypoint: none\nsearcher: {name: custom, metric: loss}\n", "unmanaged": True})
+    assert status == 200, body
+    search = body["experiment"]["id"]
+    page.go(f"/experiments/{search}")
+    page.page.get_by_role("button", name="Cancel").wait_for()
+    assert page.page.get_by_role("button", name="Pause").count() == 0 and page.page.get_by_role("button", name="Resume").count() == 0
+    page.page.keyboard.press("Control+k")
+    page.page.keyboard.type(f"experiment {search}")
+    page.page.locator(f"[role=option]:has-text('Kill experiment {search}')").wait_for()
+    assert page.page.locator("[role=option]:has-text('Resume'), [role=option]:has-text('Pause')").count() == 0
+    page.page.locator(f"[role=option]:has-text('Kill experiment {search}')").click()
+    page.page.get_by_role("alertdialog", name=f"Kill experiment {search}?").get_by_role("button", name="Kill").click()
+    assert "CANCELED" in site.wait_ended(search)
     page.fine()

@@ -32,6 +32,7 @@ function numbers(list: (number | string)[]): number[] {
 }
 const curve = (s: SeriesLine): Curve => ({ trial: s.trial, row: s.row, count: s.count, x: numbers(s.x), y: numbers(s.y) });
 
+const mostTrials = 1000; // whose curves the server tells at once
 const most = 2000; // drawn points of a curve before it is thinned out again
 
 /** The curves of one metric, kept up to date. */
@@ -314,6 +315,7 @@ export function Curves(props: CurvesProps) {
   const yRange = useMemo(() => (clip && drawn ? clipped(drawn.flatMap((d) => d.y), logY) : null), [clip, drawn, logY]);
   const options = named.includes(wanted) || !wanted ? named : [wanted, ...named];
   const thin = lines.value?.some((l) => l.x.length < l.count) ?? false;
+  const more = props.only ? 0 : (props.trials?.length ?? 0) - mostTrials;
   const others = props.metrics.filter((m) => m.kind === "number" && m.group === parts(wanted).group && m.name !== parts(wanted).name).map((m) => `metric:${m.name}`);
   const axes = x.startsWith("metric:") && !others.slice(0, 100).includes(x) ? [x, ...others.slice(0, 99)] : others.slice(0, 100);
   const epochs = props.metrics.some((m) => m.name === "epoch" || m.name === "epochs");
@@ -408,7 +410,10 @@ export function Curves(props: CurvesProps) {
               </>
             ) : undefined
           }
-          note={thin ? "thinned out: the first, last, lowest and highest report of each stretch" : ""}
+          note={[
+            ...(more > 0 ? [`the best ${mostTrials} of ${mostTrials + more} trials`] : []),
+            ...(thin ? ["thinned out: the first, last, lowest and highest report of each stretch"] : []),
+          ].join("; ")}
           numbers={lines}
           onCsv={() =>
             save(`${wanted}.csv`, "text/csv", curvesCsv(x, wanted, lines.value ?? []))

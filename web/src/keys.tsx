@@ -8,7 +8,7 @@ import { paused } from "./live";
 import { go, path, params, pastAt } from "./router";
 import { singleKeys, theme } from "./settings";
 import { clean } from "./text";
-import { refused, say, tell } from "./ui";
+import { askToKill, refused, say, tell } from "./ui";
 import type { GetExperimentsResponse } from "./api_types";
 
 const shortcutsOpen = signal(false);
@@ -161,9 +161,12 @@ function choices(experiments: Experiment[]): Choice[] {
   const current = experiments.find((e) => String(e.id) === at);
   if (current && pastAt.peek() === 0 && may("change experiment")) {
     const order = (what: string, done: string) => () => void post(`/api/v1/experiments/${current.id}/${what}`).then(() => say(done), refused);
-    if (current.state === "STATE_ACTIVE") all.push({ title: `Pause experiment ${current.id}`, hint: "action", go: order("pause", "pausing") });
-    if (current.state === "STATE_PAUSED") all.push({ title: `Resume experiment ${current.id}`, hint: "action", go: order("activate", "resumed") });
+    if (current.state === "STATE_ACTIVE" && !current.unmanaged) all.push({ title: `Pause experiment ${current.id}`, hint: "action", go: order("pause", "pausing") });
+    if (current.state === "STATE_PAUSED" && !current.unmanaged) all.push({ title: `Resume experiment ${current.id}`, hint: "action", go: order("activate", "resumed") });
+    if (/^STATE_(?:ACTIVE|PAUSED)$/.test(current.state)) all.push({ title: `Cancel experiment ${current.id}`, hint: "action", go: order("cancel", "canceled") });
   }
+  if (current && pastAt.peek() === 0 && may("kill experiment") && /^STATE_(?:ACTIVE|PAUSED|STOPPING)/.test(current.state))
+    all.push({ title: `Kill experiment ${current.id}`, hint: "action", go: () => askToKill(current) });
   all.push({ title: "Dark theme", hint: "action", go: () => (theme.value = "dark") });
   all.push({ title: "Light theme", hint: "action", go: () => (theme.value = "light") });
   for (const e of experiments) all.push({ title: `${e.id} ${e.name}`, hint: "experiment", go: () => go(`/experiments/${e.id}`) });
@@ -226,6 +229,7 @@ export function Palette() {
               }}
             />
           </label>
+          {found.length === 0 && <p class="hint">Nothing is found.</p>}
           <ul id="palette-list" role="listbox" aria-label="Found">
             {found.map((c, i) => (
               <li key={c.title + c.hint} id={`palette-${i}`} role="option" aria-selected={i === at.value} onClick={() => run(c)}>

@@ -20,8 +20,11 @@ export const place = signal<Place>(here());
 export const path = computed(() => place.value.path);
 export const params = computed<Params>(() => read(place.value.search));
 
+/** Tabs of an experiment that can be seen as they were. */
+export const timed = ["", "trials", "curves", "analysis", "search"];
+
 /** The fact after which an experiment is shown, and not as it is now; 0: now. */
-export const pastAt = computed(() => (place.value.path.startsWith("/experiments/") ? Math.max(0, Math.floor(Number(params.value.text("at")) || 0)) : 0));
+export const pastAt = computed(() => (timed.includes(/^\/experiments\/\d+(?:\/(\w+))?$/.exec(place.value.path)?.slice(1).join("") ?? "-") ? Math.max(0, Math.floor(Number(params.value.text("at")) || 0)) : 0));
 
 window.addEventListener("popstate", () => (place.value = here()));
 

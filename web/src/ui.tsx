@@ -3,7 +3,7 @@
 import { effect, signal, useSignal, type ReadonlySignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { explain, Refused } from "./api";
+import { explain, post, Refused } from "./api";
 import { hovered } from "./hover";
 import { place, prefix } from "./router";
 import { zone } from "./settings";
@@ -233,6 +233,14 @@ export interface Question {
   go: () => void;
 }
 export const question = signal<Question | null>(null);
+
+export const askToKill = (e: { id: number; name: string }): void =>
+  void (question.value = {
+    title: `Kill experiment ${e.id}?`,
+    text: `${e.id} ${clean(e.name)}: its trials end at once, and what was not saved in a checkpoint is lost.`,
+    button: "Kill",
+    go: () => void post(`/api/v1/experiments/${e.id}/kill`).then(() => say(`experiment ${e.id} is killed`), refused),
+  });
 
 /** Asked once before what cannot be undone; Esc leaves it. */
 export function Confirm() {

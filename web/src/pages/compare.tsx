@@ -165,7 +165,7 @@ function Side(props: View) {
       <section>
         <h2>Metrics side by side</h2>
         <div class="tablebox" tabIndex={0} role="group" aria-label="Metrics side by side, scrolls">
-          <table data-testid="metrics-side">
+          <table data-testid="metrics-side" data-rows={metrics.length}>
             <thead>{head}</thead>
             <tbody>
               {metrics.map((m) => {
@@ -192,6 +192,11 @@ function Side(props: View) {
             </tbody>
           </table>
         </div>
+        <p>
+          <button type="button" onClick={() => save("metrics.csv", "text/csv", csv([["metric", ...ids], ...metrics.map((m) => [m, ...trials.map((t) => number(t.metrics?.[m]?.last))])]))}>
+            Download CSV
+          </button>
+        </p>
         {metrics.length < numbers.length && (
           <p class="hint">
             {metrics.length} of {numbers.length} metrics.

@@ -9,10 +9,10 @@ import { useChanges } from "../changes";
 import { listen, returns } from "../live";
 import { standing } from "../reasons";
 import { TimeSlider } from "../past";
-import { go, params, pastAt } from "../router";
+import { go, params, pastAt, timed } from "../router";
 import { clean, flat, number, short, span, state, worded } from "../text";
 import { namedMetrics, shownHparams, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
-import { CopyCommand, CopyLink, each, Empty, Facts, Failed, isUnknown, Link, Progress, question, refused, say, State, tell, Time, useRead, isId, useAtOnce } from "../ui";
+import { askToKill, CopyCommand, CopyLink, each, Empty, Facts, Failed, isUnknown, Link, Progress, question, refused, say, State, tell, Time, useRead, isId, useAtOnce } from "../ui";
 import { CheckpointGrid } from "../checkpoints";
 import { searched } from "../command";
 import { EventGrid } from "../events";
@@ -41,8 +41,6 @@ const withGrid = ["trials", "checkpoints", "events", "analysis"]; // which has t
 
 /** The same at the moment that is shown. */
 const then = (to: string): string => (pastAt.value > 0 ? `${to}${to.includes("?") ? "&" : "?"}at=${pastAt.value}` : to);
-
-const timed = ["", "trials", "curves", "analysis", "search"]; // can be seen as they were
 
 export default function ExperimentPage(props: PageProps) {
   return isId(props.id) ? <One {...props} /> : <Unknown id={props.path.split("/")[2] ?? ""} />;
@@ -147,7 +145,7 @@ function Actions(props: { of: Experiment; plain: boolean; command: string }) {
     <div class="buttons">
       {may("change experiment") && !ended(e) && (
         <>
-          {e.state === "STATE_PAUSED" ? (
+          {e.unmanaged ? null : e.state === "STATE_PAUSED" ? (
             <button type="button" onClick={() => void order("activate", "resumed")}>
               Resume
             </button>
@@ -166,12 +164,7 @@ function Actions(props: { of: Experiment; plain: boolean; command: string }) {
           type="button"
           class="danger"
           onClick={() =>
-            (question.value = {
-              title: `Kill experiment ${e.id}?`,
-              text: `${e.id} ${clean(e.name)}: its trials end at once, and what was not saved in a checkpoint is lost.`,
-              button: "Kill",
-              go: () => void order("kill", "killed"),
-            })
+            askToKill(e)
           }
         >
           Kill
@@ -198,7 +191,7 @@ export function ranked<T extends Trial>(rows: readonly T[], smaller: boolean): T
     const m = number(t.best?.metric);
     return m === null || Number.isNaN(m) ? Infinity : smaller ? m : -m;
   };
-  return rows.slice().sort((a, b) => worth(a) - worth(b) || a.id - b.id);
+  return rows.slice().sort((a, b) => (worth(a) === worth(b) ? Number(b.best !== null) - Number(a.best !== null) || a.id - b.id : worth(a) - worth(b)));
 }
 
 export function smallerIsBetter(e: Experiment): boolean {
@@ -357,7 +350,7 @@ function Trials(props: { of: Experiment }) {
                 onClick={() =>
                   (question.value = {
                     title: `Kill ${ids.length === 1 ? `trial ${ids[0]}` : `${ids.length} trials`}?`,
-                    text: `Trials ${ids.join(", ")}: what was not saved in a checkpoint is lost.`,
+                    text: `Trials ${ids.slice(0, 50).join(", ")}${ids.length > 50 ? ` and ${ids.length - 50} more` : ""}: what was not saved in a checkpoint is lost.`,
                     button: "Kill",
                     go: () => void each(ids, "trial", (t) => post(`/api/v1/trials/${t}/kill`), ids.length === 1 ? `trial ${ids[0]} is killed` : `${ids.length} trials are killed`),
                   })

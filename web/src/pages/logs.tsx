@@ -1,8 +1,9 @@
+import { searched } from "../command";
 import { usePage } from "../page";
 import { ChooseExperiment } from "../experiment_choice";
 import { SearchLog } from "../log";
 import { go, params } from "../router";
-import { CopyLink } from "../ui";
+import { CopyCommand, CopyLink } from "../ui";
 
 export default function Logs() {
   usePage("Logs", "ready");
@@ -13,6 +14,7 @@ export default function Logs() {
         <h1 tabIndex={-1}>Logs</h1>
         <div class="buttons">
           <CopyLink />
+          {/^\d+$/.test(of) && <CopyCommand command={searched(`troupe experiment logs ${of}`, params.value)} />}
         </div>
       </div>
       <label>

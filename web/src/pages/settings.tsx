@@ -1,10 +1,10 @@
 import { useSignal } from "@preact/signals";
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { explain, get, may, post, request, session, signedOut } from "../api";
 import { usePage } from "../page";
 import { density, singleKeys, theme, zone, type Theme } from "../settings";
 import { clean } from "../text";
-import { Failed, question, say, useRead } from "../ui";
+import { Failed, question, refused, say, useRead } from "../ui";
 import type { GetUsersResponse, User } from "../api_types";
 
 export default function Settings() {
@@ -95,14 +95,15 @@ function Users() {
   const admin = useRef<HTMLInputElement>(null);
   const fault = useSignal("");
   const v = now.value;
-  const done = (p: Promise<unknown>, text: string) =>
+  /** A fault of the form stands in it, others over the page. */
+  const done = (p: Promise<unknown>, text: string, form = false) =>
     p.then(
       () => {
         fault.value = "";
         say(text);
         again();
       },
-      (why: unknown) => (fault.value = explain(why)),
+      (why: unknown) => (form ? (fault.value = explain(why)) : refused(why)),
     );
   const patch = (u: User, body: object) => request("PATCH", `/api/v1/users/${u.id}`, body);
   return (
@@ -131,13 +132,13 @@ function Users() {
                       type="button"
                       onClick={() =>
                         u.active
-                          ? (question.value = { title: `Deactivate ${clean(u.username)}?`, text: `${clean(u.username)} can no longer sign in, and all sessions of it end.`, button: "Deactivate", go: () => void done(patch(u, { active: false }), "deactivated") })
-                          : void done(patch(u, { active: true }), "activated")
+                          ? (question.value = { title: `Deactivate ${clean(u.username)}?`, text: `${clean(u.username)} can no longer sign in, and all sessions of it end.`, button: "Deactivate", go: () => void done(patch(u, { active: false }), `${u.username} is deactivated`) })
+                          : void done(patch(u, { active: true }), `${u.username} may sign in again`)
                       }
                     >
                       {u.active ? "Deactivate" : "Activate"}
                     </button>{" "}
-                    <NewPassword of={u} onDone={(p) => void done(post(`/api/v1/users/${u.id}/password`, p), "the password is changed")} />
+                    <NewPassword of={u} onDone={(p) => void done(post(`/api/v1/users/${u.id}/password`, p), `the password of ${u.username} is changed`)} />
                   </td>
                 </tr>
               ))}
@@ -149,7 +150,7 @@ function Users() {
         class="form"
         onSubmit={(e) => {
           e.preventDefault();
-          void done(post("/api/v1/users", { user: { username: name.current!.value, admin: admin.current!.checked, active: true }, password: word.current!.value }), "made").then(() => {
+          void done(post("/api/v1/users", { user: { username: name.current!.value, admin: admin.current!.checked, active: true }, password: word.current!.value }), `user ${name.current!.value} is made`, true).then(() => {
             if (fault.peek() === "") name.current!.value = word.current!.value = "";
           });
         }}
@@ -180,15 +181,26 @@ function Users() {
 function NewPassword(props: { of: User; onDone: (p: string) => void }) {
   const open = useSignal(false);
   const input = useRef<HTMLInputElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
+  const used = useRef(false);
+  // What one pressed goes away: the focus is led on, and back.
+  useEffect(() => {
+    if (open.value) input.current?.focus();
+    else if (used.current) button.current?.focus();
+    used.current = open.value;
+  }, [open.value]);
   if (!open.value)
     return (
-      <button type="button" onClick={() => (open.value = true)}>
+      <button type="button" ref={button} onClick={() => (open.value = true)}>
         New password
       </button>
     );
   return (
     <form
       class="inline"
+      onKeyDown={(e) => {
+        if (e.key === "Escape") open.value = false;
+      }}
       onSubmit={(e) => {
         e.preventDefault();
         props.onDone(input.current!.value);
