@@ -439,7 +439,7 @@ bool shows_pool(const viewer& by, const storage::reader& all, const std::string&
     }
   if (!is_bound)
     return true;
-  const auto workspaces = storage::records_of<workspace_changed>(all);
+  const auto workspaces = all.workspaces();
   return workspaces && std::any_of(workspaces->begin(), workspaces->end(), [&](const workspace_changed& one) {
            return (ids.contains(one.id) || std::find(names.begin(), names.end(), one.name) != names.end()) &&
                   by.may(permission::view_workspace, one.id);

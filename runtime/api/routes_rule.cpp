@@ -115,8 +115,13 @@ result<value> cluster_in_force(const call& c) {
   return *now ? (*now)->configuration : value();
 }
 
+const storage::reader& everything(const call& c) {
+  return c.parts->all ? *c.parts->all->storage : *c.parts->storage;
+}
+
+/// Also to workspaces that the caller may not see.
 result<pool_bound> binding_of(const call& c, const std::string& pool) {
-  auto all = records_of<pool_bound>(*c.parts->storage, pool);
+  auto all = records_of<pool_bound>(everything(c), pool);
   if (!all)
     return all.error();
   for (const auto& one : *all)
@@ -147,9 +152,8 @@ result<pool_bound> named_binding(const call& c) {
   auto cluster = cluster_in_force(c);
   if (!cluster)
     return cluster.error();
-  const auto& all = c.parts->all ? *c.parts->all->storage : *c.parts->storage;
   if (!config::has_pool(*cluster, pool) ||
-      (c.by.roles && !shows_pool({c.parts->roles, {c.by.user_id}, {}, {}}, all, pool)))
+      (c.by.roles && !shows_pool({c.parts->roles, {c.by.user_id}, {}, {}}, everything(c), pool)))
     return error{errc::not_found, "resource pool '" + pool.substr(0, 100) + "' not found"};
   return binding_of(c, pool);
 }

@@ -46,8 +46,11 @@ public:
       return x.user == by_.user || (x.group && by_.book->is_in(x.group, by_.user)) ||
              may(permission::assign_roles, x.workspace) ||
              (x.workspace && may(permission::view_workspace, x.workspace));
-    else if constexpr (std::is_same_v<F, user_changed> || std::is_same_v<F, cluster_message_changed> ||
-                       std::is_same_v<F, pool_bound>)
+    else if constexpr (std::is_same_v<F, pool_bound>) // as shows_pool
+      return x.workspaces.empty() || may(permission::modify_rp_workspace_bindings, workspace_id{}) ||
+             std::any_of(x.workspaces.begin(), x.workspaces.end(),
+                         [this](workspace_id in) { return may(permission::view_workspace, in); });
+    else if constexpr (std::is_same_v<F, user_changed> || std::is_same_v<F, cluster_message_changed>)
       return true;
     else if constexpr (std::is_same_v<F, user_setting_changed> || std::is_same_v<F, project_visited>)
       return x.user == by_.user;

@@ -183,6 +183,10 @@ def test_a_bound_pool_is_seen_from_its_workspaces(cluster, hidden):
     assert cluster.ask("zoe", bound.format("hush-pool"))[1] == cluster.ask("zoe", bound.format("nowhere"))[1].replace("nowhere", "hush-pool")
     assert json.loads(cluster.ask("vic", bound.format("hush-pool"))[1])["workspaceIds"] == [hidden["workspace"]]
     assert [cluster.ask(who, "/troupe/v1/pools/hush-pool")[0] for who in ("zoe", "vic")] == [404, 200]
+    cluster.give("Viewer", "-u", "zoe", "-w", "Uncategorized")
+    usable = json.loads(cluster.ask("zoe", "/api/v1/workspaces/1/available-resource-pools")[1])["resourcePools"]
+    cluster.give("Viewer", "-u", "zoe", "-w", "Uncategorized", take=True)
+    assert usable == ["main"]
     made = cluster.ask("admin", "/api/v1/experiments", {"config": "name: else\nentrypoint: 'true'\nsearcher: {name: single, metric: loss}\n", "activate": False})[1]
     made = json.loads(made)["experiment"]
     for path, body in (("/api/v1/job-queues", {"updates": [{"jobId": made["jobId"], "resourcePool": "hush-pool"}]}),
