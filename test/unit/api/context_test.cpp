@@ -108,8 +108,9 @@ TEST(Context, IsPackedFromTheClientsList) {
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_EQ(names_in(*got), (std::vector<std::string>{"model/", "model/train.py"}));
   for (const char* bad :
-       {R"([{"path":"../x","type":48,"content":""}])", R"([{"path":"","type":48,"content":""}])", R"([{"path":"x","type":50,"content":""}])",
-        R"([{"path":"x","type":48,"content":"%%"}])", R"(["x"])", R"([{"path":"x","type":48,"content":5.5}])",
+       {R"([{"path":"../x","type":48,"content":""}])", R"([{"path":"","type":48,"content":""}])",
+        R"([{"path":"x","type":50,"content":""}])", R"([{"path":"x","type":48,"content":"%%"}])", R"(["x"])",
+        R"([{"path":"x","type":48,"content":5.5}])",
         R"([{"path":"x","type":48,"content":""},{"path":"x","type":48,"content":""}])"})
     EXPECT_FALSE(packed_context(*parse_json(bad))) << bad;
 }
