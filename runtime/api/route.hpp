@@ -110,7 +110,8 @@ struct route {
     false; ///< the answer depends on committed facts alone, so that it may be kept until the next
 };
 
-/// 96 MiB of files in base64, so that a context that is over its limit is told so, and what stands around them.
+/// 96 MiB of files in base64, so that a context that is over its limit is told so, and what stands around
+/// them.
 inline constexpr std::size_t large_body = 129u << 20;
 
 /// The row with what its handler asks again; see there.
