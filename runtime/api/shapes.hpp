@@ -16,8 +16,7 @@ value experiment_shape(const experiment_row& row, const accounts& users, const p
 /// The parts of it, besides place_book::place_of: no key is in two of them.
 /// `usual_pool`: where those are that name none.
 value lasting_experiment_shape(const experiment_row& row, const std::string& usual_pool);
-/// The pool that the experiment was moved to, or names, or the usual one; empty of an unmanaged one that
-/// names none.
+/// The pool that the experiment was moved to, or names, or the usual one.
 std::string pool_of(const experiment_row& row, const std::string& usual_pool);
 value changing_experiment_shape(const experiment_standing& now, const std::string& owner, time_point created,
                                 const accounts& users);

@@ -42,7 +42,7 @@ std::string pool_of(const experiment_row& row, const std::string& usual_pool) {
   if (!row.resources.empty() && !row.resources.front().pool.empty())
     return row.resources.front().pool;
   const auto named = config_text(row.config, "resources", "resource_pool", "");
-  return named.empty() && !row.unmanaged ? usual_pool : named;
+  return named.empty() ? usual_pool : named;
 }
 
 value lasting_experiment_shape(const experiment_row& row, const std::string& usual_pool) {
