@@ -110,6 +110,6 @@ def test_what_the_server_refuses_is_not_asked_for_again(site, page):
     page.page.on("request", lambda r: asked.append(r.url) if "/session" in r.url or "/events?" in r.url else None)
     page.page.wait_for_timeout(5000)
     assert [url for url in asked if "/ui/" not in url] == []
-    page.page.get_by_role("button", name="Try again").click()
-    wait_for(lambda: any("/troupe/v1/events" in url for url in asked), 5)
+    with page.page.expect_request(lambda r: "/troupe/v1/events" in r.url):
+        page.page.get_by_role("button", name="Try again").click()
     page.fine_but(400)
