@@ -101,3 +101,15 @@ def test_what_an_unmanaged_experiment_refuses_is_not_offered(site, page):
     page.page.get_by_role("alertdialog", name=f"Kill experiment {search}?").get_by_role("button", name="Kill").click()
     assert "CANCELED" in site.wait_ended(search)
     page.fine()
+
+
+def test_what_the_server_refuses_is_not_asked_for_again(site, page):
+    page.go("/events?experiment=abc")
+    page.page.locator("[role=alert]:has-text('is not a whole number')").wait_for()
+    asked = []
+    page.page.on("request", lambda r: asked.append(r.url) if "/session" in r.url or "/events?" in r.url else None)
+    page.page.wait_for_timeout(5000)
+    assert [url for url in asked if "/ui/" not in url] == []
+    with page.page.expect_request(lambda r: "/troupe/v1/events" in r.url):
+        page.page.get_by_role("button", name="Try again").click()
+    page.fine_but(400)

@@ -2,7 +2,7 @@
 
 import { mainMetric } from "./goals";
 import { read, type Params } from "./address";
-import { answerTime, asked, lineOf, logQuery, rangeOf, seriesPath, seriesQuery, type Query } from "./queries";
+import { answerTime, asked, lineOf, logQuery, parts, rangeOf, seriesPath, seriesQuery, type Query } from "./queries";
 import type { GetExperimentResponse, Session } from "./api_types";
 
 async function answer<T>(to: string): Promise<T> {
@@ -36,7 +36,8 @@ function curves(id: number, p: Params, at: number): Promise<unknown> {
   const of = sel.length > 0 ? { trials: sel } : { experiment: id };
   const series = (metric: string) => void ask(seriesPath, seriesQuery(metric, of, p.text("x", "step"), rangeOf(p.text("from"), p.text("to")), at));
   const metric = p.text("metric");
-  if (metric.includes(".")) series(metric);
+  const { group, name } = parts(metric);
+  if (group && name) series(metric);
   const one = ask<GetExperimentResponse>(`/api/v1/experiments/${id}`);
   const usual = (x: GetExperimentResponse) => mainMetric(x.experiment) && series(mainMetric(x.experiment));
   if (!metric) one.then(usual, () => undefined);

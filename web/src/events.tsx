@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { explain, request } from "./api";
+import { explain, Refused, request } from "./api";
 import { Grid, type Column } from "./grid";
 import { listen, paused, returns } from "./live";
 import { clean } from "./text";
@@ -60,6 +60,7 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
     let dueAt = Infinity;
     let busy = false;
     let changed = false; // while it was read
+    let refused = false;
     const show = (fresh: Fact[]) => {
       if (fresh.length > 0) rows.value = rows.peek().concat(fresh).slice(-most);
     };
@@ -86,7 +87,7 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
     };
     const look = (after: number) => {
       const at = performance.now() + after;
-      if (at >= dueAt) return;
+      if (at >= dueAt || refused) return;
       dueAt = at;
       clearTimeout(due);
       due = setTimeout(() => {
@@ -100,11 +101,12 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
             () => (fault.value = null),
             (why: unknown) => {
               if (!abort.signal.aborted) fault.value = why;
+              refused = why instanceof Refused && why.status < 500; // it stays so
             },
           )
           .finally(() => {
             busy = false;
-            if (!abort.signal.aborted) look(changed ? pauseAfterChange : untold);
+            if (!abort.signal.aborted && !refused) look(changed ? pauseAfterChange : untold);
           });
       }, after);
     };
