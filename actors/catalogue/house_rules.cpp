@@ -79,6 +79,13 @@ result<void> check_url(const std::string& url) {
   const auto host = web ? url.substr(from, url.find_first_of("/?#", from) - from) : std::string();
   const bool bad =
     std::any_of(url.begin(), url.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f; });
+  if (const auto colon = host.rfind(':'); colon != host.npos && host.find(']', colon) == host.npos) {
+    const auto port = host.substr(colon + 1); // none: the usual one
+    const bool digits = port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
+    const int number = digits && !port.empty() ? std::stoi(port) : 0;
+    if (!digits || (!port.empty() && (number == 0 || number > 65'535)))
+      return error{errc::invalid, "valid url required: '" + port + "' is not a port"};
+  }
   if (host.empty() || host.find_first_of("@\\") != host.npos || url.size() > 2048 || bad)
     return error{errc::invalid, "valid url required: http or https, with a host"};
   return {};

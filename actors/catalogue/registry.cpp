@@ -139,6 +139,8 @@ result<void> registry::check_name(const std::string& name, model_id of) const {
     return error{errc::invalid, "model names cannot have excessive spacing"};
   if (name.find_first_of("/\\") != name.npos)
     return error{errc::invalid, "model names cannot have slashes"};
+  if (name == "." || name == "..") // clients would leave them out of an address
+    return error{errc::invalid, "model names cannot be . or .."};
   if (every(name, std::isdigit))
     return error{errc::invalid, "model names cannot be only numbers"};
   const auto folded = case_folded(name);

@@ -87,7 +87,7 @@ result<void> cluster_creation::resolve_source(value& settings) const {
     const trial_id id{static_cast<std::uint64_t>(trial.get<std::int64_t>())};
     auto row = peers_.reads->trial(id);
     if (!row)
-      return error{errc::invalid, "searcher.source_trial_id: trial " + to_string(id) + " not found"};
+      return error{errc::invalid, "searcher.source_trial_id: trial " + to_json(trial) + " not found"};
     auto saved = peers_.reads->checkpoints(id);
     if (!saved)
       return saved.error();

@@ -328,6 +328,7 @@ TEST(Registry, NamesOfModels) {
   EXPECT_EQ(make("a/b"), "invalid: model names cannot have slashes");
   EXPECT_EQ(make("a\\b"), "invalid: model names cannot have slashes");
   EXPECT_EQ(make("7"), "invalid: model names cannot be only numbers");
+  EXPECT_EQ(make(".."), "invalid: model names cannot be . or ..");
   EXPECT_EQ(make("a b"), "id 2");
   EXPECT_EQ(make("ResNet"), "conflict: avoid names equal to other models (case-insensitive)");
   EXPECT_TRUE(make(std::string(81, 'a')).starts_with("invalid: "));
