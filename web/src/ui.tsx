@@ -135,7 +135,7 @@ export function save(name: string, type: string, text: string | Blob): void {
   a.href = url;
   a.download = name;
   a.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
 export type Loading<T> = { state: "loading" } | { state: "ready"; value: T } | { state: "error"; why: unknown };
