@@ -4,6 +4,7 @@ import base64
 import csv
 import json
 import shlex
+import signal
 from urllib.parse import quote
 
 import pytest
@@ -42,6 +43,18 @@ def two(site):
     search = site.submit("two-metrics", TWO, CONFIG)
     assert "COMPLETED" in site.wait_ended(search)
     return search
+
+
+@pytest.fixture(autouse=True)
+def bounded():
+    """Playwright waits without an end for a file that the browser does not finish."""
+    def late(*_):
+        raise TimeoutError("a file did not arrive")
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(180)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def saved(page, figure, button):
