@@ -121,7 +121,16 @@ grid experiment_grid(time_point now) {
            {"owner", at("username")},
            {"started", at("startTime")},
            {"duration", seconds_of_life(now)},
-           {"metric", at("searcherMetric")},
+           {"metric",
+            [](const value& row) -> value {
+              const auto& one = part(row, "searcherMetric");
+              if (one.is_string() && !one.get_ref<const std::string&>().empty())
+                return one;
+              std::string several;
+              for (const auto& name : part(row, "config.searcher.metrics"))
+                several += (several.empty() ? "" : " ") + shown(name, show_as::plain, {});
+              return several;
+            }},
            {"searcher", at("searcherType")}},
           {"id", "name"}};
 }
@@ -266,6 +275,11 @@ grid fact_grid() {
            {"at", at("at")},
            {"type", at("type")},
            {"entity", at("entity")},
+           {"by",
+            [](const value& row) {
+              const auto& by = part(row, "fields.by");
+              return by.is_string() ? by : value("");
+            }},
            {"experiment", at("experiment")},
            {"fields", [](const value& row) { return value(to_json(part(row, "fields"))); }}},
           {"type", "entity"}};
