@@ -9,7 +9,7 @@
 //           'g' sequence of its last fact   one commit: which facts, in order
 //           'm' task run rank process       high-water mark of one library instance's reports
 //           'l' source                      position up to which a log was stored
-//           'r' trial                       steps of its newest report that is no sample; empty: erased
+//           'r' trial                       steps of its newest report that is no sample
 //   rows    'C' experiment                  what of an experiment never changes     'E' what does
 //           'K' key of the submitter        experiment id
 //           'H' trial                       what of a trial never changes           'T' what does

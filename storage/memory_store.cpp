@@ -69,14 +69,18 @@ struct memory_batch : batch {
   struct change {
     family where;
     std::string key, data; ///< `data` is the end of a range that is erased
-    bool range = false;
+    enum { put, erase, erase_range } how = put;
   };
   void put(family where, std::string_view key, std::string_view data) override {
     changes.push_back({where, std::string(key), std::string(data)});
     size += key.size() + data.size();
   }
+  void erase(family where, std::string_view key) override {
+    changes.push_back({where, std::string(key), {}, change::erase});
+    size += key.size();
+  }
   void erase_range(family where, std::string_view from, std::string_view until) override {
-    changes.push_back({where, std::string(from), std::string(until), true});
+    changes.push_back({where, std::string(from), std::string(until), change::erase_range});
   }
   void clear() override { changes.clear(), size = 0; }
   std::size_t bytes() const override { return size; }
@@ -98,8 +102,10 @@ public:
     std::unique_lock lock(all_->guard);
     for (auto& c : static_cast<memory_batch&>(changes).changes) {
       auto& t = all_->tables[static_cast<std::size_t>(c.where)];
-      if (c.range)
+      if (c.how == memory_batch::change::erase_range)
         t.erase(t.lower_bound(c.key), t.lower_bound(c.data));
+      else if (c.how == memory_batch::change::erase)
+        t.erase(c.key);
       else
         t.insert_or_assign(c.key, c.data);
     }

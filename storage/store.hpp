@@ -50,6 +50,7 @@ class batch {
 public:
   virtual ~batch() = default;
   virtual void put(family where, std::string_view key, std::string_view data) = 0;
+  virtual void erase(family where, std::string_view key) = 0;
   /// `from` has at most 8 bytes: RocksDB 7.8 looks for the place of a range in its own list with the hint of
   /// the keys' list, and corrupts it, where a key is long enough to have a hint (disk_store.cpp, neighbours).
   virtual void erase_range(family where, std::string_view from, std::string_view until) = 0;

@@ -7,6 +7,7 @@
 #include "storage/projections/projections.hpp"
 #include "storage/stored_reader.hpp"
 
+#include <set>
 #include <unordered_map>
 
 #include <sodium.h>
@@ -59,6 +60,7 @@ private:
   result<void> fence(allocation_id id);
   result<void> number_rows(trial_id trial);
   result<void> number_lines(task_id task);
+  result<void> erase_keys(family where, std::string_view from, std::string_view until, bool as_range);
   result<log_source> position_of(const std::string& source) const;
   std::size_t queued_bytes() const { return batch_->bytes() + facts_.bytes(); }
   void write_commit_index();
@@ -81,6 +83,7 @@ private:
 
   std::unordered_map<std::string, std::uint64_t> marks_; ///< highest number by key, pending reports included
   std::vector<std::string> changed_marks_;
+  std::set<task_id> queued_;               ///< tasks with reports or lines in this commit
   std::map<trial_id, std::int64_t> steps_; ///< of the newest report of each trial that has queued ones
   bool awaited_ = false; ///< whether reports are queued that a script waits for; samples of the group
                          ///< "system" alone cause no sync
@@ -386,6 +389,7 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
       receipt.validations.push_back(
         {experiment, x.allocation, x.rank, x.process, x.first_sequence + i, row, r.steps, r.metrics});
   }
+  queued_.insert(x.allocation.task);
   **mark = last;
   changed_marks_.push_back(std::move(mark_key));
   report_bytes_ += bytes;
@@ -440,6 +444,7 @@ result<void> stored_journal::log(const log_batch& x) {
     return room;
   if (auto numbered = number_lines(x.task); !numbered)
     return numbered;
+  queued_.insert(x.task);
   auto& last = cursors_[x.task].last_line;
   write_log_rows(*batch_, x.task, last + 1, x.lines);
   last += x.lines.size();
@@ -451,17 +456,43 @@ result<void> stored_journal::log(const log_batch& x) {
   return {};
 }
 
+/// Few keys one by one: until it is compacted, each range that is erased costs every look at the store.
+result<void> stored_journal::erase_keys(family where, std::string_view from, std::string_view until,
+                                        bool as_range) {
+  constexpr std::size_t few = 256;
+  std::vector<std::string> found;
+  if (!as_range) {
+    const auto now = store_->look();
+    const auto at = now->scan(where, from, until);
+    for (; at->valid() && found.size() <= few; at->next())
+      found.emplace_back(at->key());
+    if (auto ok = at->status(); !ok)
+      return ok;
+  }
+  if (as_range || found.size() > few)
+    batch_->erase_range(where, from, until);
+  for (const auto& key : found)
+    if (found.size() <= few)
+      batch_->erase(where, key);
+  return {};
+}
+
 result<void> stored_journal::erase_log(task_id task, bool reports) {
   if (closed_)
     return *closed_;
   auto from = keys::task(task), until = keys::after_task(task);
   if (auto room = store_->admit(queued_bytes() + from.size() + until.size()); !room)
     return room;
-  batch_->erase_range(family::logs, from, until);
+  const bool queued = queued_.contains(task); // what is not stored yet goes with the range alone
+  if (auto ok = erase_keys(family::logs, from, until, queued); !ok)
+    return ok;
   if (reports && task.is_trial()) {
     steps_.erase(task.trial());
-    batch_->put(family::facts, keys::tagged('r', task.trial().value), {});
-    batch_->erase_range(family::series, keys::one(task.trial().value), keys::one(task.trial().value + 1));
+    batch_->erase(family::facts, keys::tagged('r', task.trial().value));
+    if (auto ok = erase_keys(family::series, keys::one(task.trial().value), keys::one(task.trial().value + 1),
+                             queued);
+        !ok)
+      return ok;
   }
   unsynced_ = true;
   return {};
@@ -553,6 +584,7 @@ void stored_journal::settle() {
   }
   pending_.clear();
   changed_marks_.clear();
+  queued_.clear();
   steps_.clear();
   awaited_ = false;
   changed_sources_.clear();

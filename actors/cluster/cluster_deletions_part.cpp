@@ -14,8 +14,9 @@ namespace troupe {
 namespace {
 
 constexpr auto deletion_timeout = std::chrono::minutes(10); ///< for retention to delete one experiment
-/// Experiments and trials that retention is asked to delete at once.
-constexpr std::size_t most_erasing = 16;
+/// Experiments and trials that retention is asked to delete at once: each waits for several commits, which
+/// they share.
+constexpr std::size_t most_erasing = 64;
 
 } // namespace
 

@@ -201,6 +201,9 @@ public:
   void put(family where, std::string_view key, std::string_view data) override {
     changes.Put(of_->of(where), slice(key), slice(data)).PermitUncheckedError();
   }
+  void erase(family where, std::string_view key) override {
+    changes.Delete(of_->of(where), slice(key)).PermitUncheckedError();
+  }
   void erase_range(family where, std::string_view from, std::string_view until) override {
     // RocksDB 7.8 has one memory of places for entries and for erased ranges, though these lie elsewhere.
     TROUPE_ASSERT(!neighbours{}.InDomain(slice(from)));

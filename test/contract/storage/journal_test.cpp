@@ -496,6 +496,23 @@ TEST_P(Journal, ErasesTheLogOfOneTrial) {
   EXPECT_EQ(r()->logs(trial_id{2}, 0, 100)->size(), 2u);
 }
 
+TEST_P(Journal, ErasesManyReportsFewReportsAndThoseThatAreNotStoredYet) {
+  set_up_trials(3);
+  for (const auto& [trial, count] : std::map<std::uint64_t, int>{{1, 300}, {2, 3}, {3, 4}})
+    ASSERT_TRUE(j().report(reports({trial_id{trial}, {1}}, 1, count)));
+  commit();
+  ASSERT_TRUE(j().report(reports({trial_id{2}, {1}}, 4, 2)));
+  for (std::uint64_t trial : {1, 2})
+    EXPECT_TRUE(j().erase_log(trial_id{trial}, true));
+  ASSERT_TRUE(j().report(reports({trial_id{3}, {1}}, 5, 2)));
+  commit();
+  for (int opened = 0; opened < 2; ++opened, w->reopen()) {
+    EXPECT_TRUE(r()->metrics({1}, 0, 1000)->empty());
+    EXPECT_TRUE(r()->metrics({2}, 0, 1000)->empty());
+    EXPECT_EQ(r()->metrics({3}, 0, 1000)->size(), 6u);
+  }
+}
+
 TEST_P(Journal, ForgetsADeletedExperimentAndKeepsRecords) {
   set_up_trials(2);
   const checkpoint saved{"u", 10, {{"a", 3}}, value{{"m", 1}}, "/p", {}};
