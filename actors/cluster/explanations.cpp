@@ -114,8 +114,11 @@ std::string after(const trial_row& trial, const run_row& run) {
          " ended: " + (before.detail.empty() ? std::string(name(before.why)) : before.detail);
 }
 
-standing of_open_run(const trial_row& trial, const run_row& run, const value& said,
+standing of_open_run(const explained_run& of, const run_row& run, const value& said,
                      const std::string& doing) {
+  const auto& trial = of.trial;
+  if (of.experiment.unmanaged)
+    return {"RUNNING", "running", "it runs outside of the cluster: its own process reports", run.started};
   const auto& reason = said.is_object() ? said.at("reason") : value();
   const auto code = reason.is_object() ? reason.at("code").get<std::string>() : std::string();
   const auto since = run.on.empty() ? run.started : run.placed;
@@ -147,7 +150,7 @@ value explanation_of(const explained_run& of, const value& said, const std::stri
                     : run && !of_newest
                       ? standing{"ENDED", "ended",
                                  run->detail.empty() ? std::string(name(run->why)) : run->detail, run->ended}
-                    : of.open() ? of_open_run(of.trial, *run, said, doing)
+                    : of.open() ? of_open_run(of, *run, said, doing)
                                 : between_runs(of);
   value out{{"allocation", run ? value(to_string(of.allocation())) : value()},
             {"trial", of.trial.id.value},
@@ -206,7 +209,8 @@ trial_place place_of(const trial_row& trial, const experiment_row& experiment) {
   if (terminal(trial.state))
     return trial_place::elsewhere;
   if (!trial.runs.empty() && trial.runs.back().ended == time_point{})
-    return trial.runs.back().on.empty() ? trial_place::waiting : trial_place::running;
+    return trial.runs.back().on.empty() && !experiment.unmanaged ? trial_place::waiting
+                                                                 : trial_place::running;
   return trial.state == trial_state::paused || experiment.state == experiment_state::paused ||
              trial.why.starts_with("paused by the search")
            ? trial_place::paused
@@ -221,7 +225,7 @@ value explanation_of(const experiment_row& row, const std::vector<trial_row>& tr
     const auto place = place_of(trial, row);
     ++counts[place];
     if (place == trial_place::running)
-      oldest_run = std::min(oldest_run, trial.runs.back().placed);
+      oldest_run = std::min(oldest_run, row.unmanaged ? trial.runs.back().started : trial.runs.back().placed);
     newest = std::max({newest, trial.created, trial.runs.empty() ? time_point{} : trial.runs.back().ended});
   }
   const auto count = [&](trial_place place) { return std::to_string(counts[place]); };
@@ -241,7 +245,8 @@ value explanation_of(const experiment_row& row, const std::vector<trial_row>& tr
   };
   if (row.state == experiment_state::completed)
     say("ended",
-        row.why.empty() ? "its search came to its end, with " + std::to_string(trials.size()) + " trials"
+        row.why.empty() ? "its search came to its end, with " + std::to_string(trials.size()) +
+                            (trials.size() == 1 ? " trial" : " trials")
                         : row.why,
         row.ended);
   else if (terminal(row.state))

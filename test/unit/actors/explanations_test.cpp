@@ -65,6 +65,9 @@ TEST(Explanation, NamesTheStateOfATrialByItsRows) {
   x.trial.runs = {run(1, 0s)};
   EXPECT_EQ(place(x, said_by_pool("busy")), "QUEUED busy");
   EXPECT_EQ(place(x), "STARTING starting") << "the pool does not know it yet";
+  x.experiment.unmanaged = true;
+  EXPECT_EQ(place(x), "RUNNING running") << "its own process runs it";
+  x.experiment.unmanaged = false;
   x.trial.runs = {placed(1, 0s, 5s)};
   EXPECT_EQ(place(x, said_by_pool("running"), "RUNNING"), "RUNNING running");
   EXPECT_EQ(place(x, said_by_pool("running"), "STARTING"), "STARTING starting");
@@ -152,6 +155,10 @@ TEST(ExperimentExplanation, SaysWhyInEachState) {
   const auto said = explanation_of(of, said_by_pool("behind"), {}, t0 + 100s);
   EXPECT_EQ(told(row, {waits}, value::array({said})), "behind: trial 31: so it is");
   EXPECT_EQ(explanation_of(row, {waits}, "gpu", value::array({said}))["advice"], "wait");
+  row.unmanaged = true;
+  EXPECT_EQ(told(row, {waits}), "running: 1 running") << "no pool has its slots";
+  EXPECT_EQ(explanation_of(row, {waits}, "gpu", value::array())["since"], to_rfc3339(t0 + 3s));
+  row.unmanaged = false;
   row.state = experiment_state::paused;
   EXPECT_EQ(told(row, {}), "paused: it is paused");
   EXPECT_EQ(explanation_of(row, {}, "gpu", value::array())["advice"], "troupe experiment activate 7");
@@ -167,7 +174,8 @@ TEST(ExperimentExplanation, SaysWhyInEachState) {
   EXPECT_EQ(told(row, {}), "ended: failed: every trial failed");
   row.state = experiment_state::completed;
   row.why.clear();
-  EXPECT_EQ(told(row, {runs}), "ended: its search came to its end, with 1 trials");
+  EXPECT_EQ(told(row, {runs}), "ended: its search came to its end, with 1 trial");
+  EXPECT_EQ(told(row, {runs, waits}), "ended: its search came to its end, with 2 trials");
 }
 
 TEST(Outlook, IsTheMedianOfEndedRunsElseTheProgress) {
