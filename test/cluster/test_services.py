@@ -267,6 +267,19 @@ def test_ssh_logs_in_copies_and_forwards(cluster):
     body = os.urandom(30 << 20)
     done = ssh("cat", input=body)
     assert done.returncode == 0 and done.stdout == body, done.stderr
+    # A GiB each way.
+    blocks = 'for n in range(1024): sys.stdout.buffer.write(n.to_bytes(8, "big") * (1 << 17))'
+    whole = hashlib.sha256()
+    for n in range(1024):
+        whole.update(n.to_bytes(8, "big") * (1 << 17))
+    with subprocess.Popen([sys.executable, "-c", "import sys\n" + blocks], stdout=subprocess.PIPE) as writes:
+        done = subprocess.run(["ssh", "-F", str(config), f"troupe-{shell}", "sha256sum"], env=cluster.env, stdin=writes.stdout, capture_output=True, text=True, timeout=300)
+    assert done.stdout.split()[:1] == [whole.hexdigest()], done
+    got = hashlib.sha256()
+    with subprocess.Popen(["ssh", "-F", str(config), f"troupe-{shell}", f"python3 -c 'import sys\n{blocks}'"], env=cluster.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as reads:
+        while part := reads.stdout.read(1 << 20):
+            got.update(part)
+    assert got.hexdigest() == whole.hexdigest()
     source, back = cluster.root / "sent", cluster.root / "back"
     source.write_bytes(body)
     for words in ([str(source), f"troupe-{shell}:/tmp/{shell}"], [f"troupe-{shell}:/tmp/{shell}", str(back)]):
