@@ -469,11 +469,12 @@ result<void> stored_journal::erase_keys(family where, std::string_view from, std
     if (auto ok = at->status(); !ok)
       return ok;
   }
-  if (as_range || found.size() > few)
+  if (as_range || found.size() > few) {
     batch_->erase_range(where, from, until);
+    return {};
+  }
   for (const auto& key : found)
-    if (found.size() <= few)
-      batch_->erase(where, key);
+    batch_->erase(where, key);
   return {};
 }
 
@@ -483,7 +484,7 @@ result<void> stored_journal::erase_log(task_id task, bool reports) {
   auto from = keys::task(task), until = keys::after_task(task);
   if (auto room = store_->admit(queued_bytes() + from.size() + until.size()); !room)
     return room;
-  const bool queued = queued_.contains(task); // what is not stored yet goes with the range alone
+  const bool queued = queued_.contains(task); // only a range erases what this commit will store
   if (auto ok = erase_keys(family::logs, from, until, queued); !ok)
     return ok;
   if (reports && task.is_trial()) {

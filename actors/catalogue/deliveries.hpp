@@ -90,7 +90,7 @@ private:
 
   std::string base_url_;
   std::unordered_map<std::string, waiting> queue_; ///< events that wait or are being sent, by their ids
-  std::map<std::string, receiver> receivers_;      ///< who has events that wait or are being sent
+  std::map<std::string, receiver> receivers_; ///< those with events that wait or are being sent, by address
   std::set<std::pair<time_point, std::string>> retries_;
   std::size_t all_open_ = 0;
   std::unordered_set<std::string>

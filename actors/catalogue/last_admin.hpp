@@ -1,6 +1,6 @@
 #pragma once
-// Whether somebody is left who can manage users: the last one can be neither deactivated nor lose that right,
-// as nobody could give it back. Pure.
+// Whether an admin would be left after a change. The last one can neither be deactivated nor lose the right
+// to manage users: nobody else could restore it. Pure.
 
 #include "actors/catalogue/catalogue.hpp"
 #include "actors/catalogue/people.hpp"

@@ -14,8 +14,8 @@ namespace troupe {
 namespace {
 
 constexpr auto deletion_timeout = std::chrono::minutes(10); ///< for retention to delete one experiment
-/// Experiments and trials that retention is asked to delete at once: each waits for several commits, which
-/// they share.
+/// Experiments and trials that retention is asked to delete at once. Each waits for several commits; the more
+/// are deleted at once, the more of them one commit serves.
 constexpr std::size_t most_erasing = 64;
 
 } // namespace

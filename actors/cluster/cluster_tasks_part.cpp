@@ -321,8 +321,8 @@ void cluster_tasks::append(std::shared_ptr<creation> x) {
         x->to.deliver(answered(std::move(x->answer)));
       },
       [this, x](const caf::error& why) {
-        // It may be stored later, and then the task has to live. The repeat is answered after the first, by
-        // what is stored.
+        // The journal may store it later, and then the task needs an actor. A repeated append changes nothing
+        // and is answered like the first.
         if (why == caf::sec::request_timeout && !closing_)
           return append(x);
         creating_.erase(key_of(x->made));

@@ -25,8 +25,7 @@ namespace {
 using base = actor_base<retention_actor>;
 
 constexpr std::size_t rows_at_once = 1000;
-constexpr int niceness = 10;               ///< of the thread that removes files: people wait for others
-constexpr std::size_t pieces_at_once = 32; ///< removed between two writes of the log
+constexpr std::size_t pieces_at_once = 32;                 ///< removed between two writes of the log
 constexpr auto removal_timeout = std::chrono::minutes(10); ///< for so many
 
 /// The searcher's metric of each validation that counts, by steps.

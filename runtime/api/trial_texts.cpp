@@ -18,7 +18,8 @@ trial_texts::text trial_texts::text_of(const trial_row& row) {
   auto shape = trial_progress_shape(row);
   shape["totalBatches"] = 0;
   auto whole = to_json(shape);
-  // The keys behind it are texts of ours, or those of users in quotes of their own: the last one is the key.
+  // Names of hyperparameters stand before it, and quotes in texts of users are escaped: the last match is the
+  // trial's own key.
   const auto at = whole.rfind(key) + key.size();
   return {whole.substr(0, at), whole.substr(at + 1), std::max(row.latest.steps, row.best.steps),
           row.reported_steps};
