@@ -34,22 +34,22 @@ value placements(const std::vector<placement>& on) {
 
 value time_or_null(time_point at) { return at == time_point{} ? value(nullptr) : value(to_rfc3339(at)); }
 
-// One `shape` per fact: its fields but `at`, by name. The configuration and source of an experiment stay out:
-// they are large and never change.
-value shape(const experiment_created& x) {
+// One `fact_fields` per fact: its fields but `at`, by name. The configuration and source of an experiment
+// stay out: they are large and never change.
+value fact_fields(const experiment_created& x) {
   return {{"id", x.id.value},     {"name", x.name}, {"owner", x.owner},
           {"context", x.context}, {"key", x.key},   {"parent", x.parent.value}};
 }
-value shape(const experiment_swept& x) { return {{"experiment", x.id.value}}; }
-value shape(const agent_joined& x) {
+value fact_fields(const experiment_swept& x) { return {{"experiment", x.id.value}}; }
+value fact_fields(const agent_joined& x) {
   return {{"agent", x.agent}, {"id", x.id}, {"slots", x.slots}, {"host", x.host}, {"pool", x.pool}};
 }
-value shape(const agent_changed& x) {
+value fact_fields(const agent_changed& x) {
   return {{"agent", x.agent}, {"draining", x.draining}, {"disabled", x.disabled},
           {"by", x.by},       {"ends", x.ends},         {"ended", x.ended}};
 }
-value shape(const agent_left& x) { return {{"agent", x.agent}, {"id", x.id}, {"by", x.by}}; }
-value shape(const user_changed& x) {
+value fact_fields(const agent_left& x) { return {{"agent", x.agent}, {"id", x.id}, {"by", x.by}}; }
+value fact_fields(const user_changed& x) {
   return {{"by", x.by},
           {"id", x.id.value},
           {"name", x.name},
@@ -58,13 +58,13 @@ value shape(const user_changed& x) {
           {"active", x.active},
           {"generation", x.generation}};
 }
-value shape(const token_changed& x) {
+value fact_fields(const token_changed& x) {
   return {{"by", x.by},           {"user", x.user.value}, {"name", x.name}, {"until", time_or_null(x.until)},
           {"revoked", x.revoked}, {"number", x.number}};
 }
-value shape(const configuration_changed& x) { return {{"by", x.by}, {"revision", x.revision}}; }
-value shape(const setting_changed& x) { return {{"by", x.by}, {"key", x.key}, {"to", x.to}}; }
-value shape(const workspace_changed& x) {
+value fact_fields(const configuration_changed& x) { return {{"by", x.by}, {"revision", x.revision}}; }
+value fact_fields(const setting_changed& x) { return {{"by", x.by}, {"key", x.key}, {"to", x.to}}; }
+value fact_fields(const workspace_changed& x) {
   return {{"by", x.by},
           {"id", x.id.value},
           {"name", x.name},
@@ -73,29 +73,29 @@ value shape(const workspace_changed& x) {
           {"deleted", x.deleted},
           {"pinnedBy", x.pinned_by}};
 }
-value shape(const project_changed& x) {
+value fact_fields(const project_changed& x) {
   return {{"by", x.by},   {"id", x.id.value}, {"workspace", x.workspace.value}, {"name", x.name},
           {"key", x.key}, {"owner", x.owner}, {"archived", x.archived},         {"deleted", x.deleted}};
 }
-value shape(const template_changed& x) {
+value fact_fields(const template_changed& x) {
   return {{"by", x.by}, {"name", x.name}, {"workspace", x.workspace.value}, {"deleted", x.deleted}};
 }
-value shape(const model_changed& x) {
+value fact_fields(const model_changed& x) {
   return {
     {"by", x.by},       {"id", x.id.value},       {"name", x.name},      {"workspace", x.workspace.value},
     {"owner", x.owner}, {"archived", x.archived}, {"deleted", x.deleted}};
 }
-value shape(const model_version_changed& x) {
+value fact_fields(const model_version_changed& x) {
   return {{"by", x.by},
           {"model", x.model.value},
           {"version", x.version},
           {"checkpoint", x.checkpoint},
           {"deleted", x.deleted}};
 }
-value shape(const experiment_moved& x) {
+value fact_fields(const experiment_moved& x) {
   return {{"by", x.by}, {"id", x.id.value}, {"project", x.project.value}};
 }
-value shape(const experiment_described& x) {
+value fact_fields(const experiment_described& x) {
   value out{{"by", x.by},         {"id", x.id.value}, {"name", x.name},        {"description", x.description},
             {"labels", x.labels}, {"notes", x.notes}, {"archived", x.archived}};
   for (const auto& [key, number] : {std::pair{"saveExperimentBest", x.save_experiment_best},
@@ -125,16 +125,16 @@ value numbers(const std::vector<Id>& ids) {
     list.push_back(id.value);
   return list;
 }
-value shape(const experiment_continued& x) {
+value fact_fields(const experiment_continued& x) {
   value trials = value::array();
   for (const auto& id : x.trials)
     trials.push_back(id.value);
   return {{"by", x.by}, {"experiment", x.id.value}, {"number", x.number}, {"trials", std::move(trials)}};
 }
-value shape(const experiment_resumed& x) { return {{"number", x.number}, {"trials", x.trials.size()}}; }
-value shape(const trial_continued& x) { return {{"number", x.number}, {"run", x.run.value}}; }
-value shape(const trial_heard&) { return value::object(); }
-value shape(const log_policy_matched& x) {
+value fact_fields(const experiment_resumed& x) { return {{"number", x.number}, {"trials", x.trials.size()}}; }
+value fact_fields(const trial_continued& x) { return {{"number", x.number}, {"run", x.run.value}}; }
+value fact_fields(const trial_heard&) { return value::object(); }
+value fact_fields(const log_policy_matched& x) {
   return {{"run", x.run.value},
           {"policy", x.policy},
           {"pattern", x.pattern},
@@ -142,22 +142,22 @@ value shape(const log_policy_matched& x) {
           {"excludeAgent", x.exclude_agent},
           {"cancelRetries", x.cancel_retries}};
 }
-value shape(const experiment_deleted& x) {
+value fact_fields(const experiment_deleted& x) {
   return {
     {"by", x.by}, {"id", x.id.value}, {"step", name(x.step)}, {"why", x.why}, {"trials", numbers(x.trials)}};
 }
-value shape(const trial_archived& x) {
+value fact_fields(const trial_archived& x) {
   return {
     {"by", x.by}, {"experiment", x.experiment.value}, {"trial", x.trial.value}, {"archived", x.archived}};
 }
-value shape(const trial_deleted& x) {
+value fact_fields(const trial_deleted& x) {
   return {{"by", x.by},
           {"experiment", x.experiment.value},
           {"trial", x.trial.value},
           {"step", name(x.step)},
           {"why", x.why}};
 }
-value shape(const checkpoint_files_removed& x) {
+value fact_fields(const checkpoint_files_removed& x) {
   return {{"by", x.by},
           {"id", to_string(x.id)},
           {"step", name(x.step)},
@@ -170,17 +170,17 @@ value shape(const checkpoint_files_removed& x) {
           {"why", x.why},
           {"trial", x.trial.value}};
 }
-value shape(const log_retention_changed& x) {
+value fact_fields(const log_retention_changed& x) {
   return {{"by", x.by}, {"experiment", x.experiment.value}, {"trial", x.trial.value}, {"days", x.days}};
 }
-value shape(const group_changed& x) {
+value fact_fields(const group_changed& x) {
   return {{"by", x.by},
           {"id", x.id.value},
           {"name", x.name},
           {"members", numbers(x.members)},
           {"deleted", x.deleted}};
 }
-value shape(const roles_changed& x) {
+value fact_fields(const roles_changed& x) {
   return {{"by", x.by},
           {"role", x.role},
           {"user", x.user.value},
@@ -188,14 +188,14 @@ value shape(const roles_changed& x) {
           {"workspace", x.workspace.value},
           {"deleted", x.deleted}};
 }
-value shape(const policy_changed& x) {
+value fact_fields(const policy_changed& x) {
   return {{"by", x.by}, {"workspace", x.workspace.value}, {"kind", x.kind}, {"policies", x.policies}};
 }
-value shape(const pool_bound& x) {
+value fact_fields(const pool_bound& x) {
   return {{"by", x.by}, {"pool", x.pool}, {"workspaces", numbers(x.workspaces)}};
 }
 // The address of a webhook may hold what lets others write to its receiver: it stays out.
-value shape(const webhook_changed& x) {
+value fact_fields(const webhook_changed& x) {
   return {{"by", x.by},
           {"id", x.id.value},
           {"name", x.name},
@@ -203,25 +203,25 @@ value shape(const webhook_changed& x) {
           {"triggers", x.triggers},
           {"deleted", x.deleted}};
 }
-value shape(const webhook_event& x) {
+value fact_fields(const webhook_event& x) {
   return {{"id", x.id}, {"webhook", x.webhook.value}, {"step", name(x.step)}, {"why", x.why}};
 }
-value shape(const cluster_message_changed& x) {
+value fact_fields(const cluster_message_changed& x) {
   return {{"by", x.by}, {"message", x.message}, {"from", x.from}, {"until", x.until}};
 }
-value shape(const user_setting_changed& x) {
+value fact_fields(const user_setting_changed& x) {
   return {{"by", x.by}, {"user", x.user.value}, {"key", x.key}, {"path", x.path}};
 }
-value shape(const project_visited& x) { return {{"user", x.user.value}, {"project", x.project.value}}; }
-value shape(const trial_source_declared& x) {
+value fact_fields(const project_visited& x) { return {{"user", x.user.value}, {"project", x.project.value}}; }
+value fact_fields(const trial_source_declared& x) {
   return {{"by", x.by},     {"trial", x.trial.value}, {"checkpoint", x.checkpoint},
           {"kind", x.kind}, {"model", x.model.value}, {"version", x.version}};
 }
-value shape(const checkpoint_described& x) {
+value fact_fields(const checkpoint_described& x) {
   return {{"by", x.by}, {"uuid", x.uuid}, {"metadata", x.metadata}};
 }
-value shape(const experiment_changed& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}}; }
-value shape(const search_stepped& x) {
+value fact_fields(const experiment_changed& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}}; }
+value fact_fields(const search_stepped& x) {
   value created = value::array(), stopped = value::array();
   for (const auto& t : x.created)
     created.push_back({{"trial", t.trial.value},
@@ -255,22 +255,22 @@ value shape(const search_stepped& x) {
           {"paused", paused},           {"resumed", resumed},     {"perturbed", perturbed},
           {"checkpoint", x.checkpoint}, {"time", x.time}};
 }
-value shape(const trial_activated&) { return value::object(); }
-value shape(const trial_paused&) { return value::object(); }
-value shape(const trial_stop_ordered& x) {
+value fact_fields(const trial_activated&) { return value::object(); }
+value fact_fields(const trial_paused&) { return value::object(); }
+value fact_fields(const trial_stop_ordered& x) {
   return {{"outcome", troupe::name(x.outcome)}, {"kill", x.kill}, {"why", x.why}};
 }
-value shape(const trial_perturbed& x) {
+value fact_fields(const trial_perturbed& x) {
   return {{"number", x.number},
           {"run", x.run.value},
           {"checkpoint", x.checkpoint},
           {"steps", x.steps},
           {"hparams", x.hparams}};
 }
-value shape(const run_started& x) {
+value fact_fields(const run_started& x) {
   return {{"run", x.run.value}, {"fromCheckpoint", x.from_checkpoint}, {"fromSteps", x.from_steps}};
 }
-value shape(const checkpoint_recorded& x) {
+value fact_fields(const checkpoint_recorded& x) {
   return {{"run", x.run.value},
           {"saved",
            {{"uuid", x.saved.uuid},
@@ -280,39 +280,41 @@ value shape(const checkpoint_recorded& x) {
             {"path", x.saved.path},
             {"place", {{"store", x.saved.place.store}, {"key", x.saved.place.key}}}}}};
 }
-value shape(const checkpoint_changed& x) { return {{"uuid", x.uuid}, {"files", x.files}, {"by", x.by}}; }
-value shape(const trial_metadata_set& x) { return {{"metadata", x.metadata}}; }
-value shape(const trial_progressed& x) { return {{"progress", x.progress}}; }
-value shape(const allocation_ready&) { return value::object(); }
-value shape(const allocation_yielded& x) { return {{"outside", x.outside}}; }
-value shape(const allocation_gave_up&) { return value::object(); }
-value shape(const part_made_daemon& x) { return {{"agent", x.agent}}; }
-value shape(const member_lost& x) { return {{"agent", x.agent}, {"rank", x.rank}, {"why", x.why}}; }
-value shape(const experiment_resources_changed& x) {
+value fact_fields(const checkpoint_changed& x) {
+  return {{"uuid", x.uuid}, {"files", x.files}, {"by", x.by}};
+}
+value fact_fields(const trial_metadata_set& x) { return {{"metadata", x.metadata}}; }
+value fact_fields(const trial_progressed& x) { return {{"progress", x.progress}}; }
+value fact_fields(const allocation_ready&) { return value::object(); }
+value fact_fields(const allocation_yielded& x) { return {{"outside", x.outside}}; }
+value fact_fields(const allocation_gave_up&) { return value::object(); }
+value fact_fields(const part_made_daemon& x) { return {{"agent", x.agent}}; }
+value fact_fields(const member_lost& x) { return {{"agent", x.agent}, {"rank", x.rank}, {"why", x.why}}; }
+value fact_fields(const experiment_resources_changed& x) {
   return {{"by", x.by},
           {"priority", x.priority ? value(x.priority) : value()},
           {"weight", x.weight},
           {"max_slots", x.max_slots < 0 ? value() : value(x.max_slots)},
           {"pool", x.pool}};
 }
-value shape(const allocation_preempted& x) {
+value fact_fields(const allocation_preempted& x) {
   return {{"for", x.wanted_by ? value(to_string(x.wanted_by)) : value()}, {"reason", x.reason}};
 }
-value shape(const allocation_resized& x) {
+value fact_fields(const allocation_resized& x) {
   return {{"generation", x.generation},
           {"members", x.members},
           {"ranks", x.ranks},
           {"later", x.later},
           {"why", x.why}};
 }
-value shape(const run_ended& x) {
+value fact_fields(const run_ended& x) {
   return {{"run", x.run.value}, {"why", troupe::name(x.why)}, {"restarts", x.restarts},
           {"losses", x.losses}, {"detail", x.detail},         {"retryAt", time_or_null(x.retry_at)}};
 }
-value shape(const trial_ended& x) {
+value fact_fields(const trial_ended& x) {
   return {{"state", troupe::name(x.state)}, {"why", x.why}, {"exitReason", x.exit_reason}};
 }
-value shape(const task_created& x) {
+value fact_fields(const task_created& x) {
   return {{"id", to_string(x.id)},
           {"kind", troupe::name(x.id.kind())},
           {"name", x.name},
@@ -324,25 +326,25 @@ value shape(const task_created& x) {
           {"forkedFrom", x.forked_from ? value(to_string(x.forked_from)) : value()},
           {"noPause", x.no_pause == 1}};
 }
-value shape(const task_ready& x) { return {{"run", x.run.value}}; }
-value shape(const task_active&) { return value::object(); }
-value shape(const task_paused& x) { return {{"paused", x.paused}, {"by", x.by}}; }
-value shape(const task_stop_ordered& x) { return {{"why", x.why}}; }
-value shape(const task_prioritized& x) { return {{"by", x.by}, {"priority", x.priority}}; }
-value shape(const task_ended& x) {
+value fact_fields(const task_ready& x) { return {{"run", x.run.value}}; }
+value fact_fields(const task_active&) { return value::object(); }
+value fact_fields(const task_paused& x) { return {{"paused", x.paused}, {"by", x.by}}; }
+value fact_fields(const task_stop_ordered& x) { return {{"why", x.why}}; }
+value fact_fields(const task_prioritized& x) { return {{"by", x.by}, {"priority", x.priority}}; }
+value fact_fields(const task_ended& x) {
   return {{"state", troupe::name(x.state)}, {"exitCode", x.exit_code}, {"why", x.why}};
 }
-value shape(const allocation_placed& x) {
+value fact_fields(const allocation_placed& x) {
   return {{"on", placements(x.on)},
           {"pool", x.pool},
           {"backfilled", x.backfilled},
           {"home", x.home.empty() ? value() : value(x.home)}};
 }
-value shape(const instance_changed& x) {
+value fact_fields(const instance_changed& x) {
   return {{"pool", x.pool},   {"what", x.what}, {"order", x.order},
           {"count", x.count}, {"ids", x.ids},   {"why", x.why}};
 }
-value shape(const allocation_closed& x) {
+value fact_fields(const allocation_closed& x) {
   return {{"why", troupe::name(x.why)},
           {"exitCode", x.exit_code},
           {"detail", x.detail},
@@ -358,7 +360,7 @@ result<value> fact_shape(const storage::committed_fact& one) {
     return decoded.error();
   auto x = std::visit(
     [](const auto& fact) {
-      auto named = shape(fact);
+      auto named = fact_fields(fact);
       named["type"] = fact.tag;
       named["at"] = to_rfc3339(fact.at);
       return named;
