@@ -251,6 +251,8 @@ result<void> stored_journal::append(const struct append& x) {
   for (const auto& one : decoded) {
     projections::fold(one, subject, rows_);
     ++subject.number;
+    if (const auto* made = std::get_if<task_created>(&one)) // a new id: nothing was printed by it
+      cursors_.try_emplace(made->id, task_cursor{0, 0, false, true});
   }
   if (auto fault = rows_.fault()) {
     closed_ = with_place(*fault, place_);

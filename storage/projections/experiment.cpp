@@ -136,19 +136,15 @@ void fold_deletion(const fact& x, tables& rows) {
   const auto* gone = std::get_if<experiment_deleted>(&x);
   if (!gone || gone->step != deletion_step::done)
     return;
-  if (auto* row = rows.experiments.change(gone->id))
-    *row = {};
-  if (auto* row = rows.experiment_states.change(gone->id))
-    *row = {}, row->project = {};
-  if (auto* row = rows.described.change(gone->id))
-    *row = {};
+  rows.experiments.replace(gone->id, {});
+  experiment_changing nothing;
+  nothing.project = {};
+  rows.experiment_states.replace(gone->id, nothing);
+  rows.described.replace(gone->id, {});
   for (const auto trial : gone->trials) {
-    if (auto* row = rows.trials.change(trial))
-      *row = {};
-    if (auto* row = rows.trial_states.change(trial))
-      *row = {};
-    if (auto* row = rows.tasks.change(trial))
-      *row = {};
+    rows.trials.replace(trial, {});
+    rows.trial_states.replace(trial, {});
+    rows.tasks.replace(trial, {});
   }
 }
 

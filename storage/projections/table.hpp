@@ -49,6 +49,14 @@ public:
     return touch(id, *entry);
   }
 
+  /// Writes over the row, unread, where there is one.
+  void replace(const Id& id, Row by) {
+    const auto at = rows_.find(id);
+    auto* entry = at == rows_.end() ? look(id) : &at->second;
+    if (entry->exists)
+      touch(id, *entry) = std::move(by);
+  }
+
   /// Puts every changed row, in the order of ids.
   void write(batch& into) {
     std::sort(changed_.begin(), changed_.end());
@@ -83,6 +91,16 @@ private:
     bool exists = false, dirty = false;
   };
 
+  /// Whether it exists; its row stays empty.
+  entry* look(const Id& id) {
+    auto& entry = rows_[id];
+    const auto bytes = (*source_)(row_key(tag_, id));
+    if (!bytes)
+      fault_ = bytes.error();
+    else
+      entry.exists = bytes->has_value();
+    return &entry;
+  }
   entry* load(const Id& id) {
     auto [at, fresh] = rows_.try_emplace(id);
     if (!fresh)

@@ -294,9 +294,10 @@ def test_ssh_logs_in_copies_and_forwards(cluster):
     done = subprocess.run(["ssh", "-F", str(cluster.root / "other_config"), "-o", "BatchMode=yes", f"troupe-{shell}", "true"],
                           env=cluster.env, capture_output=True, timeout=60)
     assert done.returncode == 255 and b"Permission denied" in done.stderr, done.stderr
-    env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": "admin", "DET_PASS": ""}
-    done = subprocess.run([sys.executable, "-m", "determined.cli", "shell", "open", shell, "echo", "stock-client"], env=env, capture_output=True, text=True, timeout=60)
-    assert "stock-client" in done.stdout, (done.stdout, done.stderr)
+    for user in ("admin", "determined"):  # whoever sees a shell may log in
+        env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": user, "DET_PASS": ""}
+        done = subprocess.run([sys.executable, "-m", "determined.cli", "shell", "open", shell, "echo", "stock-client"], env=env, capture_output=True, text=True, timeout=60)
+        assert "stock-client" in done.stdout, (user, done.stdout, done.stderr)
     cluster.cli("ssh", "kill", shell)
     wait_for(lambda: row(cluster, shell)["state"] == "CANCELED", 30)
     assert ssh("true").returncode == 255
