@@ -119,6 +119,24 @@ void fact_walk::read_row() {
     fault_ = facts.error();
 }
 
+result<std::optional<std::string>> fact_at(const view& of, std::string_view entity, std::uint64_t number) {
+  auto row = of.get(family::facts, keys::fact(entity, number));
+  if (!row)
+    return row.error();
+  if (*row) {
+    const auto facts = facts_in(**row);
+    if (!facts)
+      return facts.error();
+    return std::string(facts->front());
+  }
+  fact_walk at(of, entity, number);
+  if (auto ok = at.status(); !ok)
+    return ok.error();
+  if (!at.valid() || at.number() != number)
+    return std::nullopt;
+  return std::string(at.data());
+}
+
 result<std::uint64_t> stream_length(const view& of, std::string_view entity) {
   auto last = of.scan(family::facts, keys::stream(entity), keys::after_stream(entity), direction::backward);
   if (auto ok = last->status(); !ok)

@@ -52,6 +52,9 @@ private:
   std::optional<error> fault_;
 };
 
+/// One fact; none where the stream does not have it. Quicker than a walk where the fact begins its row.
+result<std::optional<std::string>> fact_at(const view& of, std::string_view entity, std::uint64_t number);
+
 /// The number after that of a stream's last fact; 0 where it has none.
 result<std::uint64_t> stream_length(const view& of, std::string_view entity);
 

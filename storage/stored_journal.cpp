@@ -54,7 +54,7 @@ private:
 
   result<std::uint64_t> version(std::string_view key) const;
   result<void> fold_all();
-  result<std::uint64_t*> next_of(const std::string& entity);
+  result<std::uint64_t*> next_of(const std::string& entity, bool may_be_new = false);
   result<std::string> fact_at(const std::string& entity, std::uint64_t number) const;
   result<std::uint64_t*> mark_of(const std::string& key);
   result<void> fence(allocation_id id);
@@ -183,10 +183,15 @@ result<void> stored_journal::fold_all() {
 
 // ---- facts
 
-result<std::uint64_t*> stored_journal::next_of(const std::string& entity) {
+/// `may_be_new`: looks for the stream's beginning first, which is quicker where there is none.
+result<std::uint64_t*> stored_journal::next_of(const std::string& entity, bool may_be_new) {
   auto [at, fresh] = next_.try_emplace(entity, 0);
   if (fresh) {
-    auto length = stream_length(*store_->look(), entity);
+    const auto now = store_->look();
+    if (may_be_new)
+      if (auto begin = now->get(family::facts, keys::fact(entity, 0)); begin && !*begin)
+        return &at->second;
+    auto length = stream_length(*now, entity);
     if (!length) {
       next_.erase(at);
       return length.error();
@@ -200,13 +205,12 @@ result<std::string> stored_journal::fact_at(const std::string& entity, std::uint
   for (auto at = pending_.rbegin(); at != pending_.rend(); ++at)
     if (at->number == number && at->entity == entity)
       return at->bytes;
-  auto now = store_->look();
-  fact_walk at(*now, entity, number);
-  if (auto ok = at.status(); !ok)
-    return ok.error();
-  if (!at.valid() || at.number() != number)
+  auto stored = storage::fact_at(*store_->look(), entity, number);
+  if (stored && !*stored)
     return error{errc::corrupt, "fact " + std::to_string(number) + " of " + entity + " is missing"};
-  return std::string(at.data());
+  if (!stored)
+    return stored.error();
+  return std::move(**stored);
 }
 
 result<void> stored_journal::append(const struct append& x) {
@@ -214,7 +218,7 @@ result<void> stored_journal::append(const struct append& x) {
     return *closed_;
   if (x.entity.empty() || x.entity.size() > 255 || x.entity.find('\0') != std::string::npos)
     return error{errc::invalid, "the name of an entity is 1 to 255 bytes without a zero byte"};
-  auto next = next_of(x.entity);
+  auto next = next_of(x.entity, x.first == 0);
   if (!next)
     return next.error();
   auto expected = **next;

@@ -39,11 +39,11 @@ result<experiment_row> read_experiment(const view& of, experiment_id id) {
   if (!changing)
     return changing.error();
   if (!changing->edits)
-    return projections::join(*constant, *changing, nullptr);
+    return projections::join(std::move(*constant), std::move(*changing), nullptr);
   auto described = row_at<experiment_described>(of, family::rows, keys::tagged('D', id.value), what);
   if (!described)
     return described.error();
-  return projections::join(*constant, *changing, &*described);
+  return projections::join(std::move(*constant), std::move(*changing), &*described);
 }
 
 /// Steps of a trial's newest report; none where it has none.
@@ -69,7 +69,7 @@ result<trial_row> read_trial(const view& of, trial_id id) {
   auto steps = steps_of(of, id);
   if (!steps)
     return steps.error();
-  auto row = projections::join(*constant, *changing);
+  auto row = projections::join(std::move(*constant), std::move(*changing));
   row.reported_steps = steps->value_or(0);
   return row;
 }
@@ -79,12 +79,12 @@ template <class Fact>
 result<Fact> trial_fact_at(const view& of, trial_id trial, std::uint64_t number, const std::string& what) {
   const auto stream = entity(trial);
   const auto place = what + ": fact " + std::to_string(number) + " of " + stream;
-  fact_walk at(of, stream, number);
-  if (auto ok = at.status(); !ok)
-    return error{ok.error().code, place + ": " + ok.error().what};
-  if (!at.valid() || at.number() != number)
+  auto bytes = fact_at(of, stream, number);
+  if (!bytes)
+    return error{bytes.error().code, place + ": " + bytes.error().what};
+  if (!*bytes)
     return error{errc::corrupt, place + " is missing"};
-  auto known = decode(at.data());
+  auto known = decode(**bytes);
   if (!known)
     return error{known.error().code, place + ": " + known.error().what};
   auto* wanted = std::get_if<Fact>(&*known);

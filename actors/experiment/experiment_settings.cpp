@@ -85,6 +85,12 @@ void read_launch(config_reader& config, task_launch& out) {
 
 } // namespace
 
+result<std::string> checkpoint_store_of(const value& config, const std::string& standard) {
+  config_reader reader{config};
+  auto store = checkpoint_store(reader, standard);
+  return reader.fault() ? result<std::string>(*reader.fault()) : store;
+}
+
 result<experiment_settings> experiment_settings_of(experiment_source from) {
   experiment_settings out;
   out.id = from.id;

@@ -43,6 +43,10 @@ struct experiment_settings {
 /// errc::invalid with the key, where its value is of another kind or no task could be started with it.
 result<experiment_settings> experiment_settings_of(experiment_source from);
 
+/// Where checkpoints go, as a store is named (model/checkpoint_place.hpp); `standard` as
+/// experiment_source::checkpoint_dir.
+result<std::string> checkpoint_store_of(const value& config, const std::string& standard);
+
 experiment_spec experiment_spec_of(const experiment_settings& of);
 /// `continued`: number of the continuation that runs the trial again; 0: none.
 trial_spec trial_spec_of(const experiment_settings& of, const trial_created& made,

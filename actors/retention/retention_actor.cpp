@@ -423,9 +423,8 @@ private:
 
   /// They lie beside the checkpoints, as the stock client puts them. `trial`: its own alone; 0: all.
   std::optional<removal_piece> tensorboards_of(const experiment_row& experiment, trial_id trial) const {
-    auto settings = experiment_settings_of(
-      {experiment.id, experiment.config, {}, experiment.owner, peers_.checkpoint_dir, experiment.created});
-    const auto& folder = settings ? settings->launch.checkpoint_dir : peers_.checkpoint_dir;
+    const auto store = checkpoint_store_of(experiment.config, peers_.checkpoint_dir);
+    const auto folder = store ? folder_of_store(*store) : peers_.checkpoint_dir;
     if (folder.empty() || peers_.cluster_id.empty())
       return std::nullopt;
     const auto all = "directory:" + folder + "/" + peers_.cluster_id + "/tensorboard/experiment";

@@ -35,23 +35,22 @@ experiment_standing standing_of(experiment_id id, const experiment_changing& s) 
           s.checkpoint_bytes};
 }
 
-experiment_row join(const experiment_constant& c, const experiment_changing& s,
-                    const experiment_described* described) {
+experiment_row join(experiment_constant c, experiment_changing s, const experiment_described* described) {
   experiment_row row;
   row.id = c.id;
   row.state = s.state;
-  row.name = c.name;
-  row.owner = c.owner;
-  row.context = c.context;
-  row.key = c.key;
-  row.source = c.source;
-  row.why = s.why;
-  row.config = c.config;
+  row.name = std::move(c.name);
+  row.owner = std::move(c.owner);
+  row.context = std::move(c.context);
+  row.key = std::move(c.key);
+  row.source = std::move(c.source);
+  row.why = std::move(s.why);
+  row.config = std::move(c.config);
   row.created = c.created;
   row.ended = s.ended;
   row.progress = s.progress;
   row.num_trials = s.num_trials;
-  row.metric = c.metric;
+  row.metric = std::move(c.metric);
   row.smaller_is_better = c.smaller_is_better;
   row.best_trial = s.best_trial;
   row.best_metric = s.best_metric;
@@ -59,11 +58,11 @@ experiment_row join(const experiment_constant& c, const experiment_changing& s,
   row.project = s.project;
   row.archived = s.archived;
   row.edits = s.edits + s.resource_edits;
-  row.resources = s.resources;
+  row.resources = std::move(s.resources);
   row.continued = s.continued;
-  row.continued_trials = s.continued_trials;
+  row.continued_trials = std::move(s.continued_trials);
   row.unmanaged = c.unmanaged;
-  row.external_id = c.external_id;
+  row.external_id = std::move(c.external_id);
   row.checkpoint_count = s.checkpoint_count;
   row.checkpoint_bytes = s.checkpoint_bytes;
   if (described) {
@@ -78,41 +77,41 @@ experiment_row join(const experiment_constant& c, const experiment_changing& s,
         row.config["checkpoint_storage"][key] = number;
     return row;
   }
-  if (c.config.is_object())
-    if (auto text = c.config.find("description"); text != c.config.end() && text->is_string())
+  if (row.config.is_object())
+    if (auto text = row.config.find("description"); text != row.config.end() && text->is_string())
       row.description = *text;
-  row.labels = labels_in(c.config);
+  row.labels = labels_in(row.config);
   return row;
 }
 
-trial_row join(const trial_constant& c, const trial_changing& s) {
+trial_row join(trial_constant c, trial_changing s) {
   trial_row row;
   row.id = c.id;
   row.experiment = c.experiment;
-  row.key = c.key;
+  row.key = std::move(c.key);
   row.state = s.state;
-  row.hparams = c.hparams;
+  row.hparams = std::move(c.hparams);
   row.seed = c.seed;
   row.restarts = s.restarts;
   row.created = c.created;
   row.ended = s.ended;
-  row.why = s.why;
-  row.runs = s.runs;
-  row.best = s.best;
-  row.latest = s.latest;
-  row.latest_checkpoint = s.latest_checkpoint;
+  row.why = std::move(s.why);
+  row.runs = std::move(s.runs);
+  row.best = std::move(s.best);
+  row.latest = std::move(s.latest);
+  row.latest_checkpoint = std::move(s.latest_checkpoint);
   row.checkpoint_count = s.checkpoint_count;
   row.checkpoint_bytes = s.checkpoint_bytes;
-  row.stopped = s.stopped;
-  row.metadata = s.metadata;
+  row.stopped = std::move(s.stopped);
+  row.metadata = std::move(s.metadata);
   row.progress = s.progress;
-  row.continued = s.continued;
-  row.log_policy = s.log_policy;
+  row.continued = std::move(s.continued);
+  row.log_policy = std::move(s.log_policy);
   row.heard = s.heard;
   row.number = s.number;
   row.archived = s.archived;
   row.deletion = s.deletion;
-  row.stuck = s.stuck;
+  row.stuck = std::move(s.stuck);
   return row;
 }
 

@@ -115,9 +115,9 @@ struct checkpoint_entry {
 };
 
 /// `described`: null where nobody has.
-experiment_row join(const experiment_constant& constant, const experiment_changing& changing,
+experiment_row join(experiment_constant constant, experiment_changing changing,
                     const experiment_described* described);
-trial_row join(const trial_constant& constant, const trial_changing& changing);
+trial_row join(trial_constant constant, trial_changing changing);
 experiment_standing standing_of(experiment_id id, const experiment_changing& changing);
 task_detail join(task_created made, task_changing changing);
 
