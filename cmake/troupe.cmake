@@ -64,7 +64,7 @@ function(troupe_load_late target)
 endfunction()
 
 option(TROUPE_UNITY "compile several sources as one" OFF)
-set(TROUPE_UNITY_LINES 900 CACHE STRING "most lines of such a group in a library: more builds quicker from nothing, less after one changed file")
+set(TROUPE_UNITY_LINES 1600 CACHE STRING "most lines of such a group in a library: more builds quicker from nothing, less after one changed file")
 
 # troupe_unity(TARGET [LINES]): has its sources compiled in groups, once the folder's CMakeLists.txt is read (cmake/unity.py says how).
 function(troupe_unity target)
