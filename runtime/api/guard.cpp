@@ -382,12 +382,18 @@ void leave_out(value& list, const viewer& by, const storage::reader& seen, bool 
   list = std::move(left);
 }
 
-/// Takes pools out of a list that the viewer may not see.
-void leave_out_pools(value& list, const viewer& by, const storage::reader& all) {
+/// Takes out of a list what belongs to pools that the viewer may not see; `key` holds the pool of each.
+void leave_out_pools(value& list, const char* key, const viewer& by, const storage::reader& all) {
   value left = value::array();
-  for (auto& pool : list)
-    if (shows_pool(by, all, text_at(pool, "name")))
-      left.push_back(std::move(pool));
+  std::map<std::string, bool> shown;
+  for (auto& one : list) {
+    const auto pool = text_at(one, key);
+    const auto [at, fresh] = shown.try_emplace(pool, false);
+    if (fresh)
+      at->second = shows_pool(by, all, pool);
+    if (at->second)
+      left.push_back(std::move(one));
+  }
   list = std::move(left);
 }
 
@@ -479,7 +485,7 @@ void guard::call(const principal& who, const std::string& command, value fields,
     done = [by = by_, all = all_, seen = veiled(all_, by_), done = std::move(done)](result<value> got) {
       if (got && got->is_object()) {
         if (const auto pools = got->find("pools"); pools != got->end())
-          leave_out_pools(*pools, by, *all);
+          leave_out_pools(*pools, "name", by, *all);
         for (const char* key : {"waiting", "jobs"})
           if (const auto at = got->find(key); at != got->end())
             leave_out(*at, by, *seen, false);
@@ -491,10 +497,12 @@ void guard::call(const principal& who, const std::string& command, value fields,
       done(std::move(got));
     };
   if (command == commands::agent_list::is.name)
-    done = [seen = veiled(all_, by_), done = std::move(done)](result<value> got) {
+    done = [by = by_, all = all_, seen = veiled(all_, by_), done = std::move(done)](result<value> got) {
       if (got && got->is_object())
-        if (const auto agents = got->find("agents"); agents != got->end())
+        if (const auto agents = got->find("agents"); agents != got->end()) {
+          leave_out_pools(*agents, "pool", by, *all);
           hide_runs(*agents, *seen);
+        }
       done(std::move(got));
     };
   // Who makes a workspace is its admin.

@@ -366,6 +366,27 @@ TEST(Guard, HidesWhoHoldsASlotFromWhoMayNotSeeIt) {
   EXPECT_EQ(held(admin), "1.1 " + own + "  " + own + " 1.2 ");
 }
 
+TEST(Guard, LeavesOutAgentsOfPoolsThatMayNotBeSeen) {
+  house h;
+  h.note(pool_bound{t0, "admin", "gpu", {vision}});
+  fake_gate cluster;
+  cluster.answers["agent.list"] = [](const auto&) {
+    return value{{"agents", {{{"name", "a"}, {"pool", "main"}}, {{"name", "b"}, {"pool", "gpu"}}}}};
+  };
+  const auto listed = [&](user_id who) {
+    guard by(cluster, h.all, h.as(who), false);
+    std::string out;
+    by.order({.user = "x"}, commands::agent_list{}, [&](result<value> x) {
+      for (const auto& agent : (*x)["agents"])
+        out += agent["name"].get<std::string>();
+    });
+    return out;
+  };
+  EXPECT_EQ(listed(vic), "ab");
+  EXPECT_EQ(listed(zoe), "a");
+  EXPECT_EQ(listed(admin), "ab");
+}
+
 TEST(Guard, MakesWhoCreatesAWorkspaceItsAdmin) {
   house h;
   h.give(3, zoe);
