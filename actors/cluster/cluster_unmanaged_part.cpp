@@ -74,6 +74,8 @@ caf::result<command_result> cluster_unmanaged::on(const commands::trial_create& 
   if (x.external_id.size() > most_name)
     return refused({errc::invalid, "the external id has more than 255 bytes"});
   return in_turn(x.experiment, [this, x](const experiment_row& row) -> result<decision> {
+    if (auto open = unmanaged::takes_runs(row); !open)
+      return open.error();
     const auto key = x.external_id.empty() ? random_uuid() : external_key(x.external_id);
     auto known = peers_.reads->trials(row.id);
     if (!known)
@@ -99,7 +101,9 @@ caf::result<command_result> cluster_unmanaged::on(const commands::trial_start& x
   auto row = trial(x.id);
   if (!row)
     return refused(row.error());
-  return in_turn(row->experiment, [this, x](const experiment_row&) -> result<decision> {
+  return in_turn(row->experiment, [this, x](const experiment_row& of) -> result<decision> {
+    if (auto open = unmanaged::takes_runs(of); !open)
+      return open.error();
     auto row = trial(x.id);
     auto newest = row ? newest_checkpoint(x.id) : result<std::optional<checkpoint>>(row.error());
     if (!newest)

@@ -45,6 +45,13 @@ time_point next_look(time_point heard, time_point looked) {
   return looked == time_point{} ? heard + patience : std::max(heard + patience, looked + again);
 }
 
+result<void> takes_runs(const experiment_row& experiment) {
+  if (experiment.archived)
+    return error{errc::invalid,
+                 "experiment " + to_string(experiment.id) + " is archived: unarchive it first"};
+  return {};
+}
+
 result<started> start(const trial_row& trial, bool resume, const std::optional<checkpoint>& newest,
                       time_point now) {
   if (!trial.runs.empty() && !resume)

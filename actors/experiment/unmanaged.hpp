@@ -25,6 +25,9 @@ inline constexpr auto again = std::chrono::seconds(10);     ///< between two loo
 /// never): its end may not be durable yet, or the disk takes nothing.
 time_point next_look(time_point heard, time_point looked);
 
+/// errc::invalid where the experiment is archived: it gets no trials and no runs.
+result<void> takes_runs(const experiment_row& experiment);
+
 /// The next run of a trial.
 struct started {
   std::vector<trial_fact> facts;

@@ -61,6 +61,17 @@ TEST(Unmanaged, ARunBeginsFromTheNewestCheckpointAndEndsTheOneBefore) {
   EXPECT_EQ(again.error().what, "trial has already been started");
 }
 
+TEST(Unmanaged, AnArchivedExperimentTakesNoRuns) {
+  experiment_row row;
+  row.id = {7};
+  EXPECT_TRUE(unmanaged::takes_runs(row));
+  row.archived = true;
+  const auto no = unmanaged::takes_runs(row);
+  ASSERT_FALSE(no);
+  EXPECT_EQ(no.error().code, errc::invalid);
+  EXPECT_EQ(no.error().what, "experiment 7 is archived: unarchive it first");
+}
+
 TEST(Unmanaged, ASignOfLifeIsAFactTwiceAMinuteAndWakesWhatWasSilent) {
   struct {
     trial_row trial;
