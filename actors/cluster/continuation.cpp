@@ -19,6 +19,26 @@ bool says_nothing(const value& overrides) {
   return shown.empty() || shown == "{}";
 }
 
+namespace {
+
+/// The configuration with what a user has set since, as the experiment goes on.
+value as_set(const experiment_row& row) {
+  auto config = row.config;
+  if (row.resources.empty() || !config.is_object())
+    return config;
+  const auto& set = row.resources.front();
+  auto& resources = config["resources"];
+  if (!resources.is_object())
+    resources = value::object();
+  resources["priority"] = set.priority > 0 ? value(set.priority) : value();
+  resources["max_slots"] = set.max_slots >= 0 ? value(set.max_slots) : value();
+  if (!set.pool.empty())
+    resources["resource_pool"] = set.pool;
+  return config;
+}
+
+} // namespace
+
 std::optional<error> too_large(const value& settings, const value& cluster,
                                const std::function<int(const std::string& pool)>& slots_in) {
   const auto pool = config::pool_of_experiment(cluster, settings);
@@ -53,21 +73,21 @@ result<experiment_continued> to_continue(const experiment_row& row, const std::v
   experiment_continued out;
   out.at = now;
   out.id = row.id;
-  if (changes) {
-    auto config = continued_config(row.config, overrides, terms.checkpoint_dir, terms.invariant);
-    if (!config)
-      return config.error();
-    if (auto fine = check_constraints(*config, terms.constraints); !fine)
-      return fine.error();
-    const auto pool = config::pool_of_experiment(terms.cluster, *config);
-    if (!pool)
-      return pool.error();
-    if (!terms.may_use(*pool))
-      return error{errc::invalid, "resource pool '" + *pool + "' is not available in its workspace"};
-    if (auto no = too_large(*config, terms.cluster, terms.slots_in))
-      return *no;
+  auto config = changes ? continued_config(row.config, overrides, terms.checkpoint_dir, terms.invariant)
+                        : result<value>(as_set(row));
+  if (!config)
+    return config.error();
+  if (auto fine = check_constraints(*config, terms.constraints); !fine)
+    return fine.error();
+  const auto pool = config::pool_of_experiment(terms.cluster, *config);
+  if (!pool && changes)
+    return pool.error();
+  if (pool && !terms.may_use(*pool))
+    return error{errc::invalid, "resource pool '" + *pool + "' is not available in its workspace"};
+  if (auto no = too_large(*config, terms.cluster, terms.slots_in))
+    return *no;
+  if (changes)
     out.config = std::move(*config);
-  }
   for (const auto& trial : trials)
     if (single || trial.state != trial_state::completed)
       out.trials.push_back(trial.id);

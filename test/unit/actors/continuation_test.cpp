@@ -110,7 +110,7 @@ TEST(Continuation, LaysTheOverrideOverTheConfigurationAndLooksAtItAgain) {
   const auto no = with("max_restarts: 3\n", bound);
   ASSERT_FALSE(no);
   EXPECT_NE(no.error().what.find("is not available in its workspace"), std::string::npos) << no.error().what;
-  EXPECT_TRUE(with(nullptr, bound)) << "what is not changed is not looked at again";
+  EXPECT_FALSE(with(nullptr, bound)) << "as it stands, too: the pool may have been bound since";
 
   auto limited = terms();
   limited.constraints = {{"resources", {{"max_slots", 2}}}};
@@ -127,6 +127,27 @@ TEST(Continuation, LaysTheOverrideOverTheConfigurationAndLooksAtItAgain) {
   ASSERT_FALSE(large);
   EXPECT_NE(large.error().what.find("5 slots, and pool 'main' has 4"), std::string::npos)
     << large.error().what;
+}
+
+TEST(Continuation, LooksAtWhatAUserHasSetSince) {
+  auto row = ended(random_search, experiment_state::canceled);
+  row.config["resources"]["max_slots"] = 8;
+  auto limited = terms();
+  limited.constraints = {{"priority_limit", 20}, {"resources", {{"max_slots", 4}}}};
+  EXPECT_FALSE(to_continue(row, trials, nullptr, limited, t0)) << "8 slots, and 4 are allowed";
+  row.resources = {{t0, "ann", 30, 1, 4, "other"}};
+  const auto got = to_continue(row, trials, nullptr, limited, t0);
+  ASSERT_TRUE(got) << got.error().what;
+  EXPECT_TRUE(got->config.is_null());
+  row.resources.front().priority = 10;
+  EXPECT_FALSE(to_continue(row, trials, nullptr, limited, t0));
+  row.resources.front().priority = 0; // that of the pool
+
+  limited.cluster = {{"pools", {{"main", {{"default", true}}}, {"other", value::object()}}}};
+  limited.may_use = [](const std::string& pool) { return pool == "main"; };
+  EXPECT_FALSE(to_continue(row, trials, nullptr, limited, t0));
+  row.resources.front().pool = "main";
+  EXPECT_TRUE(to_continue(row, trials, nullptr, limited, t0));
 }
 
 TEST(TooLarge, OnlyWhereThePoolRefusesWhatItDoesNotHave) {
