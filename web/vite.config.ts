@@ -14,12 +14,12 @@ const ahead = {
   transformIndexHtml: {
     order: "post" as const,
     handler(html: string, at: { bundle?: Record<string, unknown> }) {
-      const file = Object.keys(at.bundle ?? {}).find((name) => name.startsWith("assets/ahead-"));
-      if (!file) throw new Error("src/ahead.ts was not built");
+      const [file, plotter] = ["ahead", "uPlot"].map((part) => Object.keys(at.bundle ?? {}).find((name) => name.startsWith(`assets/${part}`) && name.endsWith(".js")));
+      if (!file || !plotter) throw new Error("src/ahead.ts or uPlot was not built");
       const module = '<script type="module"';
       if (html.split(module).length !== 2) throw new Error("index.html has another number of modules than one");
       // A frame without anything in it takes 40 ms from the script that fills it: none is drawn before that script has run.
-      return { html: html.replace(module, module + ' blocking="render"'), tags: [{ tag: "script", attrs: { src: "/ui/" + file }, injectTo: "head-prepend" as const }] };
+      return { html: html.replace(module, module + ' blocking="render"'), tags: [{ tag: "script", attrs: { src: "/ui/" + file, "data-plotter": "/ui/" + plotter }, injectTo: "head-prepend" as const }] };
     },
   },
 };

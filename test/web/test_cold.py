@@ -1,5 +1,8 @@
 """What a page asks for when it is opened: each thing once, and the large things first."""
 
+import csv
+import json
+
 import pytest
 
 from web_site import Page
@@ -66,6 +69,30 @@ def test_a_document_that_is_kept_does_not_say_who_was_signed_in(site, page):
     page.page.wait_for_selector("main[data-page=login]")
     assert page.page.evaluate(says) == ["signed-out"]
     page.fine()
+
+
+def test_the_first_rows_of_a_long_list_do_not_wait_for_the_others(site, page):
+    """They say how many there are, and what one saves meanwhile has all of them."""
+    url = f"{site.url()}/troupe/v1/experiments/{site.search}/trials"
+    rows = page.page.request.get(url).json()["trials"]
+    many = {"trials": [{**rows[i % len(rows)], "id": i + 1} for i in range(2000)]}
+    one = page.page.request.get(f"{site.url()}/api/v1/experiments/{site.search}").json()
+    one["experiment"]["numTrials"] = 2000
+    tab = Page(page.page.context, site)
+    tab.page.route(f"**/troupe/v1/experiments/{site.search}/trials", lambda route: route.fulfill(body=json.dumps(many, separators=(",", ":")), content_type="application/json"))
+    tab.page.route(f"**/api/v1/experiments/{site.search}", lambda route: route.fulfill(json=one))
+    tab.page.add_init_script("""window.seen = [];
+        new MutationObserver(() => { for (const grid of document.querySelectorAll('[role=grid][aria-label=Trials]')) {
+            const one = [grid.dataset.all, grid.dataset.rows, grid.querySelector('[role=row][data-id]')?.dataset.id ?? ''].join();
+            if (window.seen[window.seen.length - 1] === one) continue;
+            if (one.endsWith(',1') && !window.seen.some(x => x.endsWith(',1'))) [...document.querySelectorAll('button')].find(b => b.textContent === 'Download CSV').click();
+            window.seen.push(one);
+        } }).observe(document, {subtree: true, childList: true, attributes: true});""")
+    with tab.page.expect_download() as got:
+        tab.go(f"/experiments/{site.search}/trials")
+    assert [r["id"] for r in csv.DictReader(open(got.value.path(), newline=""))] == [str(i + 1) for i in range(2000)]
+    assert [x for x in tab.page.evaluate("window.seen") if x != "0,0,"] == ["2000,2000,1"]
+    tab.fine()
 
 
 def test_pages_without_a_chart_do_without_what_draws_charts(site, opened):

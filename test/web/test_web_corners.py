@@ -37,6 +37,21 @@ def test_an_idle_page_of_events_asks_seldom(site, page):
     assert len(asked) <= 3, asked
 
 
+def test_an_open_actor_asks_seldom(site, page):
+    """The list and the panel are read in turns."""
+    page.go("/actors?at=cluster")
+    panel = page.page.get_by_role("region", name="Actor cluster")
+    panel.locator("dt:text-is('kind')").wait_for()
+    panel.locator("li:has-text('child')").first.wait_for()
+    asked = []
+    page.page.on("request", lambda r: asked.append(r.url.split("/shell/")[-1].split("?")[0]))
+    page.page.wait_for_timeout(10_000)
+    assert 0 < len(asked) <= 3, asked
+    panel.get_by_role("button", name="Read again").click()
+    wait_for(lambda: asked[-2:] == ["info", "state"], 5)
+    page.fine()
+
+
 def test_who_did_what_is_told_from_facts(site, page):
     site.cli("experiment", "set", str(site.search), "--notes", "looked at")
     page.go("/events?kind=audit")
@@ -113,3 +128,33 @@ def test_what_the_server_refuses_is_not_asked_for_again(site, page):
     with page.page.expect_request(lambda r: "/troupe/v1/events" in r.url):
         page.page.get_by_role("button", name="Try again").click()
     page.fine_but(400)
+
+
+# ---- axes
+
+
+def test_an_axis_that_there_is_not_is_said_once(site, page):
+    for path, usual in [(f"/experiments/{site.search}/curves", "step"), (f"/trials/{site.json('trial', 'list', str(site.search))[0]['id']}/resources", "time")]:
+        page.page.goto(site.url() + f"/ui{path}?x=st%3Cb%3Eep")
+        said = page.page.locator("main .fault")
+        said.wait_for()
+        page.page.wait_for_timeout(1000)
+        assert said.count() == 1 and "There is no X axis 'st<b>ep'." in said.inner_text() and f"shown is {usual}." in said.inner_text()
+        assert page.page.locator("main .failed").count() == 0
+    page.page.goto(site.url() + f"/ui/experiments/{site.search}/curves?x=nothing")
+    page.page.wait_for_selector("[data-testid=chart][data-metric='validation.loss'][data-state=ready]")
+    page.page.get_by_label("X axis").select_option("relative")
+    wait_for(lambda: page.page.locator("main .fault").count() == 0, 5)
+    page.fine()
+
+
+def test_a_heat_map_of_few_whole_numbers_has_no_empty_column(site, page):
+    """Batch sizes are no stretch of an axis: each has a column."""
+    rows = page.page.request.get(f"{site.url()}/troupe/v1/experiments/{site.search}/trials").json()
+    for i, trial in enumerate(rows["trials"]):
+        trial["hparams"] = {"size": [16, 32, 1024][i % 3], "layers": i % 2}
+    page.page.route(f"**/experiments/{site.search}/trials", lambda route: route.fulfill(json=rows))
+    page.go(f"/experiments/{site.search}/analysis?ax=hp.size&ac=hp.layers")
+    map = page.page.locator("[data-testid=heatmap]")
+    wait_for(lambda: [map.get_attribute(f"data-{name}") for name in ("columns", "lines", "cells")] == ["3", "2", "6"], 10)
+    page.fine()

@@ -106,6 +106,16 @@ def test_a_matrix_and_a_table_are_saved_with_their_names(site, page, two):
     page.fine()
 
 
+def test_the_line_of_a_search_is_in_the_files_of_its_grid(site, page, two):
+    page.go("/experiments?cols=id,spark&sort=id")
+    grid = page.page.get_by_role("region", name="Experiments", exact=True)
+    best = page.page.request.get(f"{site.url()}/troupe/v1/experiments/{site.search}/outcome?history=50").json()["bestSoFar"]
+    lines = {row["id"]: row["spark"] for row in csv.DictReader(open(saved(page, grid, "Download CSV").path(), newline=""))}
+    assert [float(x) for x in lines[str(site.search)].split(" ")] == pytest.approx(best) and len(best) > 1
+    assert {row["id"]: row["spark"] for row in json.load(open(saved(page, grid, "Download JSON").path()))}[site.search] == lines[str(site.search)]
+    page.fine()
+
+
 def test_slots_and_actors_are_tables_too(site, page):
     for path, name, rows in [("/cluster", "slots", 4), ("/actors", "topology", None)]:
         page.go(path)

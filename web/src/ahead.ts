@@ -2,21 +2,58 @@
 
 import { mainMetric } from "./goals";
 import { read, type Params } from "./address";
-import { answerTime, asked, lineOf, logQuery, parts, rangeOf, seriesPath, seriesQuery, type Query } from "./queries";
+import { answerTime, asked, axisOf, firstOf, lineOf, logQuery, parts, rangeOf, seriesPath, seriesQuery, withLines, type Query } from "./queries";
 import type { GetExperimentResponse, Session } from "./api_types";
 
-async function answer<T>(to: string): Promise<T> {
+async function fetched(to: string): Promise<Response> {
   const got = await fetch(to, { credentials: "same-origin", cache: "no-store", signal: AbortSignal.timeout(answerTime) });
   if (!got.ok) throw new Error(String(got.status));
-  return got.json() as Promise<T>;
+  return got;
 }
+const answer = <T>(to: string): Promise<T> => fetched(to).then((got) => got.json() as Promise<T>);
 
 const coming = new Map<string, Promise<unknown>>();
 const opened = location.href;
 
-function ask<T>(path: string, query: Query = {}): Promise<T> {
+/** What a page has beside the thing that it is about waits until that stands there, and at most so many ms. */
+let go: () => void;
+const stood = new Promise<void>((done) => (go = done));
+const stand = (): void => void requestAnimationFrame(() => setTimeout(go));
+setTimeout(() => go(), 300);
+
+/** A long list: its first rows are told of while the rest is on its way, which is parsed once they stand there. */
+const screen = 40;
+const long = 100_000; // letters, from which on it is one
+let listed = "";
+let begins: (rows: unknown[] | null) => void;
+const beginning = new Promise<unknown[] | null>((done) => (begins = done));
+/** To the first who wants them, of a list that was asked for ahead; null where it is short, or was not. */
+async function firstRows(to: string): Promise<unknown[] | null> {
+  if (to !== listed || location.href !== opened) return null;
+  listed = "";
+  return beginning;
+}
+async function list<T>(to: string, key: string): Promise<T> {
+  listed = to;
+  const got = await fetched(to);
+  const reader = got.body!.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  let rows: unknown[] | null = null;
+  for (;;) {
+    const { done, value } = await reader.read();
+    text += decoder.decode(value, { stream: !done });
+    if (done) break;
+    if (!rows && text.length > long && (rows = firstOf(text, key, screen))) begins(rows);
+  }
+  if (rows) await stood;
+  else begins(null);
+  return JSON.parse(text) as T;
+}
+
+function ask<T>(path: string, query: Query = {}, how: (to: string) => Promise<T> = answer): Promise<T> {
   const to = asked(path, query);
-  const mine = answer<T>(to);
+  const mine = how(to);
   mine.catch(() => undefined);
   coming.set(to, mine);
   return mine;
@@ -34,7 +71,7 @@ async function early<T>(to: string): Promise<T | undefined> {
 function curves(id: number, p: Params, at: number): Promise<unknown> {
   const sel = p.list("sel").map(Number).filter(Number.isFinite);
   const of = sel.length > 0 ? { trials: sel } : { experiment: id };
-  const series = (metric: string) => void ask(seriesPath, seriesQuery(metric, of, p.text("x", "step"), rangeOf(p.text("from"), p.text("to")), at));
+  const series = (metric: string) => void ask(seriesPath, seriesQuery(metric, of, axisOf(p.text("x")), rangeOf(p.text("from"), p.text("to")), at));
   const metric = p.text("metric");
   const { group, name } = parts(metric);
   if (group && name) series(metric);
@@ -57,10 +94,16 @@ function begin(path: string, p: Params): Promise<unknown> | undefined {
   } else if (kind === "experiments" && fine) {
     const of = `/troupe/v1/experiments/${id}`;
     const one = tab === "curves" ? curves(id, p, at) : ask(`/api/v1/experiments/${id}`);
-    if (["", "trials", "curves"].includes(tab)) {
-      // Metrics beside the trials are asked for where the address names some.
-      if (tab !== "trials" || !/(?:^|[\s,-])m\./.test(`${p.text("cols")} ${p.text("sort")} ${p.text("q")}`)) void ask(`${of}/trials`, { at: at || undefined });
-      if (tab !== "trials") void ask(`${of}/metrics`);
+    // Metrics beside the trials are asked for where the address names some.
+    if (tab === "trials" && !/(?:^|[\s,-])m\./.test(`${p.text("cols")} ${p.text("sort")} ${p.text("q")}`)) {
+      // Neither an order nor a filter puts others before its first rows.
+      const plain = ["q", "sort", "cols", "at"].every((name) => p.text(name) === "");
+      const all = ask(`${of}/trials`, { at: at || undefined }, plain ? (to) => list<unknown>(to, "trials") : answer);
+      return Promise.all([one, plain ? Promise.race([beginning, all]) : all]);
+    }
+    if (tab === "") {
+      void ask(`${of}/trials`, { at: at || undefined });
+      void ask(`${of}/metrics`);
     }
     if (tab === "" || tab === "search") void ask(`${of}/search`, { at: at || undefined });
     if (tab === "") {
@@ -70,11 +113,21 @@ function begin(path: string, p: Params): Promise<unknown> | undefined {
     return one;
   } else if (kind === "trials" && fine) {
     const lines = tab === "logs" ? ask(`/troupe/v1/trials/${id}/log`, logQuery(lineOf(p.text("line")))) : null;
+    if (lines) return lines;
     const one = ask(`/api/v1/trials/${id}`);
     if (tab === "") void ask(`/troupe/v1/trials/${id}/explain`);
-    return lines ?? one;
+    return one;
   }
   return undefined;
+}
+
+/** The file of what draws lines, which only the script that needs it names. */
+const plotter = (document.currentScript as HTMLScriptElement).dataset["plotter"];
+function load(): void {
+  const link = document.createElement("link");
+  link.rel = "modulepreload";
+  link.href = plotter ?? "";
+  document.head.append(link);
 }
 
 /** The first look into the storage of a site takes its time, which is free while answers are waited for: settings.ts reads it. */
@@ -90,7 +143,11 @@ function warm(): void {
 const who: Promise<Session> = answer<Session>("/troupe/v1/session");
 let frame: Promise<unknown> | undefined;
 function start(signedIn: boolean): void {
-  if (signedIn && location.href === opened) frame = begin(location.pathname.slice(3).replace(/\/+$/, "") || "/", read(location.search));
+  const path = location.pathname.slice(3).replace(/\/+$/, "") || "/";
+  if (signedIn && location.href === opened) {
+    frame = begin(path, read(location.search));
+    if (plotter && withLines(path)) load();
+  }
   warm();
 }
 
@@ -108,5 +165,8 @@ export interface Ahead {
   begun: Promise<void>;
   early: <T>(to: string) => Promise<T | undefined>;
   framed: (ms: number) => Promise<unknown>;
+  firstRows: (to: string) => Promise<unknown[] | null>;
+  stood: Promise<void>;
+  stand: () => void;
 }
-(globalThis as unknown as { troupeAhead: Ahead }).troupeAhead = { who, begun, early, framed };
+(globalThis as unknown as { troupeAhead: Ahead }).troupeAhead = { who, begun, early, framed, firstRows, stood, stand };

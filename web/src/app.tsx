@@ -8,6 +8,7 @@ import { askAgain, explain, request, session, sessionIn, signedIn, signedOut, ty
 import { plotter } from "./chart";
 import { Shortcuts, Palette, useKeys } from "./keys";
 import { connection, lastData, newVersion, paused } from "./live";
+import { withLines } from "./queries";
 import { pageState, usePage, type PageProps } from "./page";
 import Experiment from "./pages/experiment";
 import Experiments from "./pages/experiments";
@@ -89,7 +90,7 @@ who.then(
   () => signedOut(),
 );
 found(path.peek());
-if (/^\/(?:experiments\/\d+(?:\/curves)?|trials\/\d+(?:\/resources)?|compare|cluster)$/.test(path.peek())) plotter().catch(() => undefined); // its chart says so
+if (withLines(path.peek())) plotter().catch(() => undefined); // its chart says so
 
 export function App() {
   useKeys();

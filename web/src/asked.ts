@@ -2,7 +2,7 @@
 
 import type { Ahead } from "./ahead";
 
-export const { who, begun, early, framed } = (globalThis as unknown as { troupeAhead: Ahead }).troupeAhead;
+export const { who, begun, early, framed, firstRows, stood, stand } = (globalThis as unknown as { troupeAhead: Ahead }).troupeAhead;
 
 // The rest of the page starts once the first questions are on their way: what starts would hold up the answer that they wait for.
 await Promise.race([begun, new Promise((go) => setTimeout(go, 100))]);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { brushed, dimension, passes, readBrushes, value, withBrushes, writeBrushes, type Row } from "./brush";
+import { brushed, celled, dimension, passes, readBrushes, value, withBrushes, writeBrushes, type Row } from "./brush";
 
 const row = (id: number, hp: Record<string, unknown>, best: number | string = id): Row => ({ id, hp, hparams: {}, totalBatches: id * 1000, best: { metric: best }, latest: null, metrics: { "training.a,b": { last: id, min: 0, max: 9 } } }) as unknown as Row;
 const kept = (rows: Row[], text: string) => rows.filter((t) => passes(t, readBrushes(text))).map((t) => t.id);
@@ -74,5 +74,23 @@ describe("an axis", () => {
     expect(nan.place(row(1, {}, "NaN"))).toBeNull();
     const rows = [row(1, {}, 1e308), row(2, {}, -1e308), row(3, {}, -0)];
     expect(rows.map(dimension(rows, "best").place)).toEqual([1, 0, 0.5]);
+  });
+});
+
+describe("a side of a heat map", () => {
+  const side = (values: unknown[]) => {
+    const rows = values.map((n, i) => row(i + 1, { n }));
+    const d = celled(dimension(rows, "hp.n"), rows, 8);
+    return { cells: d.cells, of: rows.map(d.cell), choices: d.choices };
+  };
+  test("of few whole numbers has one cell for each", () => {
+    expect(side([3, 1, 2, 3])).toEqual({ cells: 3, of: [2, 0, 1, 2], choices: ["1", "2", "3"] });
+    expect(side([16, 32, 1024])).toEqual({ cells: 3, of: [0, 1, 2], choices: ["16", "32", "1024"] });
+    expect(side([7, null])).toEqual({ cells: 1, of: [0, null], choices: ["7"] });
+  });
+  test("of other numbers has equal stretches, of choices one cell for each", () => {
+    expect(side([0, 0.5, 1])).toEqual({ cells: 8, of: [0, 4, 7], choices: null });
+    expect(side([0, 1, 2, 3, 4, 5, 6, 7, 8]).cells).toBe(8);
+    expect(side(["b", "a"])).toEqual({ cells: 2, of: [1, 0], choices: ["a", "b"] });
   });
 });

@@ -63,6 +63,21 @@ export function dimension(rows: readonly Row[], key: string, title = key.replace
   };
 }
 
+/** One side of a heat map: a cell for each choice, or for each of few whole numbers; else equal stretches of the axis. */
+export function celled(d: Dimension, rows: readonly Row[], most: number): Dimension & { cells: number; cell: (t: Row) => number | null } {
+  const all = Array.from(new Set(rows.map((t) => value(t, d.key)).filter((x): x is number => typeof x === "number" && Number.isFinite(x)))).sort((a, b) => a - b);
+  if (!d.choices && all.length > 0 && all.length <= most && all.every(Number.isInteger)) {
+    const at = new Map(all.map((x, i) => [x as unknown, i]));
+    return { ...d, choices: all.map((x) => short(x)), cells: all.length, cell: (t) => at.get(value(t, d.key)) ?? null };
+  }
+  const cells = d.choices ? Math.max(1, d.choices.length) : most;
+  const cell = (t: Row) => {
+    const p = d.place(t);
+    return p === null ? null : d.choices ? Math.round(p * (cells - 1)) : Math.min(cells - 1, Math.floor(p * cells));
+  };
+  return { ...d, cells, cell };
+}
+
 export interface Brush {
   key: string; // as in the address: without "hp." where that can be left out
   from: number | string;

@@ -5,6 +5,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { stand } from "./asked";
 import { Legend, NumbersTable, type Curve } from "./curves";
 import { font, saveCanvas } from "./figure";
 import { hovered } from "./hover";
@@ -105,8 +106,9 @@ export function Chart(props: ChartProps) {
     }
     const points = p.lines.reduce((n, l) => n + l.x.length, 0);
     const last = data[0].length > 0 ? data[0][data[0].length - 1]! : NaN;
-    // After the next frame the pixels are there.
-    requestAnimationFrame(() => {
+    // uPlot draws once this has run: then the pixels are there.
+    queueMicrotask(() => {
+      stand();
       outer.dataset["series"] = String(now.current.lines?.length ?? 0);
       outer.dataset["points"] = String(points);
       outer.dataset["marks"] = (now.current.marks ?? []).map((m) => m.at).join();
@@ -158,6 +160,7 @@ export function Chart(props: ChartProps) {
     const id = hovered.value;
     const mine = plot.current;
     if (!mine) return;
+    if (id === null && !frame.current?.dataset["hovered"]) return;
     const on = id !== null && mine.layers.some((l) => l.line.id === id);
     if (frame.current) frame.current.dataset["hovered"] = on ? id : "";
     mine.u.redraw(false);

@@ -10,7 +10,7 @@ import { listen, returns } from "./live";
 import { drawn as newest, newestFirst } from "./newest";
 import { params, pastAt, set } from "./router";
 import { looks } from "./scales";
-import { parts, rangeOf, seriesPath, seriesQuery } from "./queries";
+import { axisOf, parts, rangeOf, seriesPath, seriesQuery } from "./queries";
 import { isTopic } from "./topics";
 import { appended, band, clipped, smoothed, type Fresh } from "./smooth";
 import { clean, flat, number, short, csv, worded } from "./text";
@@ -95,6 +95,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
       }, 2000);
     };
     const newest = new Map<number, number>(); // steps
+    let heard = false;
     const flush = () => {
       due = 0;
       const now = lines.peek();
@@ -127,9 +128,10 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
         if (e.name !== "points" || e.data.group !== group || e.data.metric !== name) return;
         const trial = e.data.trial;
         if (wanted && !wanted.has(trial)) return;
-        if (range || (x !== "step" && x !== "time")) {
-          return later();
-        }
+        // What came between the first read and the beginning of the stream is in neither: the first that one hears has all read once more.
+        if (!heard || range || (x !== "step" && x !== "time")) later();
+        heard = true;
+        if (range || (x !== "step" && x !== "time")) return;
         const before = newest.get(trial) ?? -Infinity;
         newest.set(trial, e.data.steps[e.data.steps.length - 1] ?? before);
         if (e.data.steps[0]! < before) later();
@@ -259,7 +261,7 @@ function InView(props: { height: number; children: ComponentChildren }) {
 
 function SmallCurves(props: CurvesProps) {
   const p = params.value;
-  const chosen = p.text("x", "step");
+  const chosen = axisOf(p.text("x"));
   // An x that is a metric of the other group is none of these reports.
   const x = chosen.startsWith("metric:") && !props.metrics.some((m) => chosen === `metric:${m.name}` && m.group === parts(props.metric).group) ? "step" : chosen;
   const smooth = p.number("smooth", 0, 0, 0.99);
@@ -285,12 +287,24 @@ function SmallCurves(props: CurvesProps) {
 
 const curvesCsv = (x: string, metric: string, lines: readonly Curve[]): string => csv([["trial", x, metric], ...lines.flatMap((l) => l.x.map((v, i) => [l.trial, v, l.y[i]!] as (string | number | null)[]))]);
 
+/** Says it where the address names an X axis that there is not: what stands below has the usual one. */
+export function UnknownAxis(props: { usual?: string }) {
+  const asked = params.value.text("x");
+  const x = axisOf(asked, props.usual);
+  if (asked === "" || asked === x) return null;
+  return (
+    <p class="fault" role="alert">
+      There is no X axis '<bdi>{clean(asked)}</bdi>'. Known are step, time, relative, epoch and metric:NAME; shown is {x}.
+    </p>
+  );
+}
+
 export function Curves(props: CurvesProps) {
   const p = params.value;
   const named = props.metrics.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
   const usual = props.metric || (named[0] ?? "");
   const wanted = p.text("metric", usual);
-  const x = p.text("x", "step");
+  const x = axisOf(p.text("x"));
   const smooth = p.number("smooth", 0, 0, 0.99);
   const logX = p.flag("logx");
   const logY = p.flag("logy");
@@ -311,7 +325,7 @@ export function Curves(props: CurvesProps) {
     for (const t of props.trials ?? []) Object.keys(flat(t.hparams)).forEach((k) => all.add(k));
     return Array.from(all).sort();
   }, [props.trials]);
-  const drawn: Drawn[] | null = useMemo(() => (lines.value ? dress(lines.value, { smooth, group, byId }) : null), [lines.value, smooth, group, byId]);
+  const drawn: Drawn[] | null = useMemo(() => (lines.value ? dress(lines.value, { smooth, group, byId }) : null), [lines.value, smooth, group, group && byId]);
   const yRange = useMemo(() => (clip && drawn ? clipped(drawn.flatMap((d) => d.y), logY) : null), [clip, drawn, logY]);
   const options = named.includes(wanted) || !wanted ? named : [wanted, ...named];
   const thin = lines.value?.some((l) => l.x.length < l.count) ?? false;
@@ -383,8 +397,9 @@ export function Curves(props: CurvesProps) {
         <label class="check">
           <input type="checkbox" checked={clip} onChange={(e) => set({ clip: e.currentTarget.checked })} /> <span>Clip outliers</span>
         </label>
-        <Ends time={x === "time"} range={range} whole={endsOf((lines.value ?? []).map((l) => l.x))} />
+        <Ends time={x === "time"} range={range} whole={() => endsOf((lines.value ?? []).map((l) => l.x))} />
       </div>
+      <UnknownAxis />
       {fault.value != null && !lines.value ? (
         <Failed why={fault.value} again={again} />
       ) : (

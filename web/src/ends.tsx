@@ -5,9 +5,10 @@ import { zone } from "./settings";
 import { clock, seconds } from "./text";
 
 /** `whole`: the ends of what there is, which stand for the one that is not said. */
-export function Ends(props: { time: boolean; range: [number, number] | null; whole: [number, number] | null }) {
-  const { range, whole, time } = props;
+export function Ends(props: { time: boolean; range: [number, number] | null; whole: () => [number, number] | null }) {
+  const { range, time } = props;
   const change = (i: 0 | 1, text: string) => {
+    const whole = props.whole();
     const to = text === "" ? NaN : time ? seconds(text, zone.peek()) : Number(text);
     const ends = (range ?? whole ?? [0, 0]).slice() as [number, number];
     ends[i] = Number.isFinite(to) ? to : (whole?.[i] ?? ends[i]);

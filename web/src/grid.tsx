@@ -3,19 +3,21 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { stand } from "./asked";
 import { listed, piped, typed } from "./command";
 import { comparator, holds, parse, type Cell, type Condition } from "./filter";
 import { hovered } from "./hover";
 import { go, params, prefix, set } from "./router";
 import { density } from "./settings";
 import { clean, csv, plain, short } from "./text";
-import { CopyCommand, CopyLink, save, tell } from "./ui";
+import { CopyCommand, CopyLink, save, say, tell } from "./ui";
 
 export interface Column<R> {
   key: string;
   title: string;
   value: (row: R) => Cell;
   show?: (row: R) => ComponentChildren;
+  file?: (row: R) => Promise<Cell>; // in a file, where a picture is shown
   width?: number; // pixels
   usual?: boolean; // shown where the address does not name columns
 }
@@ -23,6 +25,7 @@ export interface Column<R> {
 export interface GridProps<R> {
   name: string; // "Experiments"
   rows: readonly R[];
+  coming?: number; // these are the first of so many, and the others are on their way
   id: (row: R) => string;
   columns: Column<R>[];
   link?: (row: R) => string; // address below /ui
@@ -78,6 +81,9 @@ export function Grid<R>(props: GridProps<R>) {
   // How many rows a filter leaves is told to who does not see it; that rows come is not.
   const told = useRef(filterText.value);
   const counts = useRef("");
+  const whole = props.coming === undefined;
+  const count = props.coming ?? rows.length;
+  const all = props.coming ?? props.rows.length;
   counts.current = rows.length === props.rows.length ? `${rows.length} rows` : `${rows.length} of ${props.rows.length} rows`;
   useEffect(() => {
     if (told.current === filterText.value || !parsed.ok) return;
@@ -101,8 +107,8 @@ export function Grid<R>(props: GridProps<R>) {
   const rowHeight = density.value === "compact" ? 28 : 36;
   const beyond = useSignal(atFirst);
   const first = useComputed(() => Math.max(0, Math.floor(top.value / rowHeight) - beyond.value));
-  const count = Math.ceil(room.value / rowHeight) + 2 * beyond.value;
-  const from = Math.min(first.value, Math.max(0, rows.length - count));
+  const drawn = Math.ceil(room.value / rowHeight) + 2 * beyond.value;
+  const from = Math.min(first.value, Math.max(0, count - drawn));
   const active = useSignal<string | null>(null);
   // What one reads stays where it is when rows come above it.
   const anchor = useRef<{ id: string; offset: number } | null>(null);
@@ -131,6 +137,10 @@ export function Grid<R>(props: GridProps<R>) {
     const row = rows[i];
     anchor.current = row ? { id: props.id(row), offset: i * rowHeight - box.scrollTop } : null;
   };
+
+  useLayoutEffect(() => {
+    if (rows.length > 0) stand();
+  }, [rows.length > 0]);
 
   const state = useRef({ rows, toggle });
   state.current = { rows, toggle };
@@ -180,7 +190,21 @@ export function Grid<R>(props: GridProps<R>) {
     const asked = { where, conditions, sort: p.text("sort") !== "" && by.has(sort.replace(/^-/, "")) ? sort : "" };
     return props.piped ? piped(of, props.piped, asked) : listed(of, asked);
   };
-  const table = () => [shown.map((c) => c.key), ...rows.map((r) => shown.map((c) => cellOf(c.value(r))))];
+  const write = useRef<(kind: "csv" | "json") => Promise<void>>(async () => undefined);
+  write.current = async (kind) => {
+    const keys = shown.map((c) => c.key);
+    const cells = await filed(rows, shown);
+    const name = props.name.toLowerCase();
+    if (kind === "csv") save(`${name}.csv`, "text/csv", csv([keys, ...cells]));
+    else save(`${name}.json`, "application/json", JSON.stringify(cells.map((row) => Object.fromEntries(row.map((x, i) => [keys[i], plain(x)]))), null, 1));
+  };
+  const due = useRef<"csv" | "json" | null>(null); // asked for before all rows were there
+  useEffect(() => {
+    if (!whole || !due.current) return;
+    void write.current(due.current);
+    due.current = null;
+  }, [whole]);
+  const file = (kind: "csv" | "json") => void (whole ? write.current(kind) : (due.current = kind));
   const widths = shown.map((c) => `minmax(${c.width ?? 110}px, ${c.width ?? 110}fr)`).join(" ");
   const template = (props.selectable ? "36px " : "") + widths;
   const lead = useRef<HTMLDivElement>(null);
@@ -188,9 +212,9 @@ export function Grid<R>(props: GridProps<R>) {
     lead.current?.style.setProperty("--columns", template);
     lead.current?.style.setProperty("--wide", `${shown.reduce((n, c) => n + (c.width ?? 110), props.selectable ? 36 : 0)}px`);
     lead.current?.style.setProperty("--row", `${rowHeight}px`);
-    lead.current?.style.setProperty("--rows", `${rows.length * rowHeight}px`);
+    lead.current?.style.setProperty("--rows", `${count * rowHeight}px`);
     lead.current?.style.setProperty("--room", `${props.height ?? Math.max(200, Math.min(640, window.innerHeight - 330))}px`);
-  }, [template, rows.length, rowHeight]);
+  }, [template, count, rowHeight]);
 
   return (
     <section class="gridbox" ref={lead} aria-label={props.name}>
@@ -213,23 +237,10 @@ export function Grid<R>(props: GridProps<R>) {
           />
         </label>
         <Chooser columns={props.columns} shown={shown.map((c) => c.key)} />
-        <button type="button" onClick={() => save(`${props.name.toLowerCase()}.csv`, "text/csv", csv(table()))}>
+        <button type="button" onClick={() => file("csv")}>
           Download CSV
         </button>
-        <button
-          type="button"
-          onClick={() =>
-            save(
-              `${props.name.toLowerCase()}.json`,
-              "application/json",
-              JSON.stringify(
-                rows.map((r) => Object.fromEntries(shown.map((c) => [c.key, plain(cellOf(c.value(r)))]))),
-                null,
-                1,
-              ),
-            )
-          }
-        >
+        <button type="button" onClick={() => file("json")}>
           Download JSON
         </button>
         <CopyLink />
@@ -241,7 +252,7 @@ export function Grid<R>(props: GridProps<R>) {
         </p>
       )}
       <div class="selection">
-        {rows.length === props.rows.length ? `${rows.length}` : `${rows.length} of ${props.rows.length}`}
+        {rows.length === props.rows.length ? `${count}` : `${rows.length} of ${props.rows.length}`}
         {selected.length > 0 && (
           <span>
             {" "}
@@ -258,10 +269,10 @@ export function Grid<R>(props: GridProps<R>) {
           class="grid"
           role="grid"
           aria-label={props.name}
-          aria-rowcount={rows.length + 1}
+          aria-rowcount={count + 1}
           aria-multiselectable={props.selectable}
-          data-rows={rows.length}
-          data-all={props.rows.length}
+          data-rows={count}
+          data-all={all}
         >
           <div class="gridhead" role="row" aria-rowindex={1}>
             {props.selectable && (
@@ -283,7 +294,7 @@ export function Grid<R>(props: GridProps<R>) {
             })}
           </div>
           <div class="gridbody" role="rowgroup">
-            {rows.slice(from, from + count).map((row, i) => {
+            {rows.slice(from, from + drawn).map((row, i) => {
               const id = props.id(row);
               return (
                 <div
@@ -327,6 +338,23 @@ export function Grid<R>(props: GridProps<R>) {
 
 const cellOf = (x: Cell): string | number | null => (x === undefined || x === null ? null : typeof x === "number" ? x : String(x));
 const textOf = (x: Cell): string => (x === null || x === undefined ? "" : typeof x === "number" ? short(x) : String(x));
+
+const atOnce = 4; // rows whose cells for a file are read
+
+/** The rows as they stand in a file. */
+async function filed<R>(rows: readonly R[], columns: readonly Column<R>[]): Promise<(string | number | null)[][]> {
+  const cells = rows.map((r) => columns.map((c) => cellOf(c.value(r))));
+  const read = columns.flatMap((c, k) => (c.file ? [[c.file, k] as const] : []));
+  if (read.length > 0 && rows.length > 100) say(`reading ${rows.length} rows for the file`);
+  for (const [of, k] of read) {
+    let next = 0;
+    const some = async () => {
+      for (let i = next++; i < rows.length; i = next++) cells[i]![k] = await of(rows[i]!).then(cellOf, () => null);
+    };
+    await Promise.all(Array.from({ length: atOnce }, some));
+  }
+  return cells;
+}
 
 const mostChoices = 200;
 

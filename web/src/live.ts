@@ -2,6 +2,7 @@
 
 import { effect, signal } from "@preact/signals";
 import sharedUrl from "./live-worker.ts?sharedworker&url";
+import { stood } from "./asked";
 import { askAgain, firstSequence, request, session, sessionIn } from "./api";
 import type { Experiment, LiveCluster, LiveGone, LiveHello, LiveLost, LivePoints, LogLine, TrialProgress } from "./api_types";
 
@@ -144,7 +145,8 @@ let telling = false;
 function soon(): void {
   if (telling) return;
   telling = true;
-  queueMicrotask(() => {
+  // Its worker may be a process of its own: it begins once what the page shows first stands there.
+  void stood.then(() => {
     telling = false;
     tellTopics();
   });

@@ -2,6 +2,7 @@
 
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { stand, stood } from "./asked";
 import { explain, get, lines, type LogLine } from "./api";
 import { searchBoxes } from "./keys";
 import { searched } from "./command";
@@ -17,6 +18,7 @@ import type { LogHit, LogPage, LogSearchEnd } from "./api_types";
 
 const page = 400; // lines that are read at once as one scrolls on
 const most = 500; // in the document
+const lineHeight = 40; // pixels of the window for each line in view: the log has 60 % of it, and a line 24
 
 export function LogLineView(props: { line: LogLine; marked?: boolean }) {
   const l = props.line;
@@ -49,6 +51,8 @@ export function Log(props: { trial: number }) {
   const turn = useRef(0);
   const keep = useRef<{ line: number; y: number } | null>(null);
   const toReveal = useRef(""); // once it is there
+  const begun = useSignal(false); // until then of the last lines those in view alone are in the document
+  useEffect(() => void stood.then(() => (begun.value = true)), []);
 
   const read = async (query: { from?: number; limit: number }): Promise<LogLine[]> => {
     const got = await get<LogPage>(`/troupe/v1/trials/${props.trial}/log`, query);
@@ -72,6 +76,7 @@ export function Log(props: { trial: number }) {
     if (mine !== turn.current) return;
     ready.value = true;
     busy.current = false;
+    stand();
   };
   useLayoutEffect(() => {
     if (at !== "") {
@@ -141,7 +146,7 @@ export function Log(props: { trial: number }) {
       rowOf(toReveal.current)?.scrollIntoView({ block: "center" });
       toReveal.current = "";
     }
-  }, [shown.value]);
+  }, [shown.value, begun.value]);
 
   const more = async (older: boolean) => {
     if (busy.current) return;
@@ -172,6 +177,8 @@ export function Log(props: { trial: number }) {
     else if (el.scrollHeight - el.scrollTop - el.clientHeight < 200) void more(false);
   };
 
+  const all = lastStates(shown.value, at);
+  const drawn = begun.value || !follow.value ? all : all.slice(-Math.ceil(innerHeight / lineHeight));
   return (
     <section class="log">
       <SearchLog where={`trial=${props.trial}`} onHit={(h) => ((follow.value = false), set({ line: h.line }))} />
@@ -204,7 +211,7 @@ export function Log(props: { trial: number }) {
         </div>
       )}
       <div class="logbox" role="log" aria-live="off" aria-label="Log" tabIndex={0} ref={box} onScroll={onScroll} data-lines={ends.value.last} data-state={ready.value ? "ready" : "loading"}>
-        {lastStates(shown.value, at).map((l) => (
+        {drawn.map((l) => (
           <LogLineView key={l.line} line={l} marked={String(l.line) === at} />
         ))}
         {ready.value && shown.value.length === 0 && !fault.value && <p class="empty">No line yet.</p>}

@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { Files, font, ink, saveCanvas, type Ink, type Table } from "./figure";
 import { hovered } from "./hover";
 import { go } from "./router";
-import { brushed, full, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
+import { brushed, celled, full, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
 import { fitting, heat, heatLine, linear, type Scale } from "./scales";
 import { lanes, type Held } from "./timeline";
 import { shownTheme, zone } from "./settings";
@@ -368,20 +368,20 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
   );
 }
 
+const mostCells = 8; // of a side that is no choice
+
 /** The mean of a metric over two hyperparameters. */
 export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimension; of: Dimension }) {
-  const cells = 8;
-  const bins = (d: Dimension) => (d.choices ? Math.max(1, d.choices.length) : cells);
-  const bin = (d: Dimension, p: number) => (d.choices ? Math.round(p * Math.max(0, d.choices.length - 1)) : Math.min(cells - 1, Math.floor(p * cells)));
-  const nx = bins(props.x);
-  const ny = bins(props.y);
+  const x = celled(props.x, props.rows, mostCells);
+  const y = celled(props.y, props.rows, mostCells);
+  const [nx, ny] = [x.cells, y.cells];
   const sums = new Map<number, { sum: number; n: number; ids: string[] }>();
   for (const t of props.rows) {
-    const px = props.x.place(t);
-    const py = props.y.place(t);
+    const i = x.cell(t);
+    const j = y.cell(t);
     const v = props.of.place(t);
-    if (px === null || py === null || v === null) continue;
-    const key = bin(props.y, py) * nx + bin(props.x, px);
+    if (i === null || j === null || v === null) continue;
+    const key = j * nx + i;
     const one = sums.get(key) ?? { sum: 0, n: 0, ids: [] };
     one.sum += v;
     ++one.n;
@@ -395,7 +395,7 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
       height={320}
       depends={[props.rows, props.x, props.y, props.of]}
       table={tableOf(props.rows, [props.x, props.y, props.of])}
-      data={{ cells: sums.size }}
+      data={{ cells: sums.size, columns: nx, lines: ny }}
       draw={(c, w, h, k) => {
         const gw = (w - pad.left - pad.right) / nx;
         const gh = (h - pad.top - pad.bottom) / ny;
@@ -415,11 +415,11 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
             c.lineWidth = 1;
           }
         }
-        axes(c, w, h, { ...k, line: "transparent" }, props.x, props.y, true);
+        axes(c, w, h, { ...k, line: "transparent" }, x, y, true);
       }}
-      at={(x, y, w, h) => {
-        const i = Math.floor((x - pad.left) / ((w - pad.left - pad.right) / nx));
-        const j = ny - 1 - Math.floor((y - pad.top) / ((h - pad.top - pad.bottom) / ny));
+      at={(px, py, w, h) => {
+        const i = Math.floor((px - pad.left) / ((w - pad.left - pad.right) / nx));
+        const j = ny - 1 - Math.floor((py - pad.top) / ((h - pad.top - pad.bottom) / ny));
         return i >= 0 && i < nx && j >= 0 && j < ny ? (sums.get(j * nx + i)?.ids[0] ?? null) : null;
       }}
     />

@@ -7,6 +7,7 @@ import { lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
 import { joined, patched, pieces, read } from "./address";
 import { drawn, newestFirst } from "./newest";
+import { axisOf, firstOf } from "./queries";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
 import { held, lanes } from "./timeline";
@@ -400,4 +401,21 @@ test("a slot in one word", () => {
   expect([slotState(agent, { ...held, enabled: false }), slotState({ ...agent, enabled: false }, slot)]).toEqual(["disabled", "disabled"]);
   // The server says of agents that drain that they are not enabled either.
   expect([slotState({ draining: true, enabled: false }, held), slotState({ draining: true, enabled: false }, slot)]).toEqual(["draining", "draining"]);
+});
+
+describe("what is asked for", () => {
+  test("an X axis that there is not is the usual one", () => {
+    expect(["step", "time", "relative", "epoch", "metric:a b", "", "Step", "metric:", "metric", "steps"].map((x) => axisOf(x))).toEqual(["step", "time", "relative", "epoch", "metric:a b", ...Array(5).fill("step")]);
+    expect(axisOf("", "time")).toBe("time");
+  });
+  test("the first rows of an answer of which a part is there", () => {
+    const rows = [{ id: 1, hparams: { a: '}]"\\', b: [1, [2]] } }, { id: 2, why: "a \"quote\", {" }, { id: 3 }];
+    const text = JSON.stringify({ trials: rows });
+    expect(firstOf(text, "trials", 2)).toEqual(rows.slice(0, 2));
+    const end = text.indexOf(',{"id":3');
+    for (let i = 0; i < text.length; ++i) expect(firstOf(text.slice(0, i), "trials", 2)).toEqual(i < end ? null : rows.slice(0, 2));
+    expect(firstOf(text, "trials", 4)).toBeNull(); // it has fewer
+    expect(firstOf('{"trials":[]}', "trials", 1)).toBeNull();
+    expect(firstOf('{"other":[{}]}', "trials", 1)).toBeNull();
+  });
 });

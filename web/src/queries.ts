@@ -13,6 +13,9 @@ export function asked(path: string, query: Query = {}): string {
   return path + (text ? "?" + text : "");
 }
 
+/** Whether the page at an address begins with lines: what draws them is on its way before. */
+export const withLines = (path: string): boolean => /^\/(?:experiments\/\d+(?:\/curves)?|trials\/\d+(?:\/resources)?|compare|cluster)$/.test(path);
+
 export const seriesPath = "/troupe/v1/series";
 
 /** "validation.loss" -> its group and name. */
@@ -42,6 +45,28 @@ const logFirst = 40;
 /** The line that an address names; "" where it names none. */
 export const lineOf = (text: string): string => (/^[1-9]\d{0,15}$/.test(text) ? text : "");
 export const logQuery = (line: string): { from?: number; limit: number } => ({ ...(line === "" ? {} : { from: Math.max(1, Number(line) - logFirst / 2) }), limit: logFirst });
+
+/** The X axis that an address names; the usual one where there is none of that name. */
+export const axisOf = (name: string, usual = "step"): string => (/^(?:step|time|relative|epoch|metric:.+)$/s.test(name) ? name : usual);
+
+/** The first `most` elements of the list that a JSON text begins with, `{"key":[`; null where they are not whole in what there is of it. */
+export function firstOf(text: string, key: string, most: number): unknown[] | null {
+  const head = `{"${key}":`;
+  if (!text.startsWith(head + "[")) return null;
+  let depth = 0;
+  let found = 0;
+  for (let i = head.length; i < text.length; ++i) {
+    const c = text[i];
+    if (c === '"') {
+      for (++i; i < text.length && text[i] !== '"'; ++i) if (text[i] === "\\") ++i;
+    } else if (c === "[" || c === "{") ++depth;
+    else if (c === "]" || c === "}") {
+      if (--depth === 0) return null; // the list ends before
+      if (depth === 1 && ++found === most) return JSON.parse(text.slice(head.length, i + 1) + "]") as unknown[];
+    }
+  }
+  return null;
+}
 
 /** The part of the x axis that an address names. */
 export function rangeOf(from: string, to: string): [number, number] | null {

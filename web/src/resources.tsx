@@ -2,8 +2,9 @@
 
 import { useMemo } from "preact/hooks";
 import { Chart, type Drawn } from "./chart";
-import { useSeries } from "./curves";
+import { UnknownAxis, useSeries } from "./curves";
 import type { MetricInfo } from "./api";
+import { axisOf } from "./queries";
 import { looks } from "./scales";
 import { clean, csv } from "./text";
 import { Empty, Failed, save } from "./ui";
@@ -20,26 +21,29 @@ export function Resources(props: { trial: number; experiment: number; metrics: r
   const own = new Set(usual.map(([name]) => name));
   const devices = props.metrics.filter((m) => m.group === "system" && m.kind === "number" && !own.has(m.name)).map((m) => [m.name, m.name] as [string, string]);
   return (
-    <div data-testid="resources" class="grid2">
-      {[...usual, ...devices].map(([name, title]) => (
-        <One key={name} name={name} title={title} trial={props.trial} experiment={props.experiment} />
-      ))}
-      <p class="hint">
-        Every agent looks every 5 s.{" "}
-        {params.value.text("from") !== "" && (
-          <button type="button" onClick={() => set({ from: null, to: null })}>
-            Whole range
-          </button>
-        )}
-      </p>
-    </div>
+    <>
+      <UnknownAxis usual="time" />
+      <div data-testid="resources" class="grid2">
+        {[...usual, ...devices].map(([name, title]) => (
+          <One key={name} name={name} title={title} trial={props.trial} experiment={props.experiment} />
+        ))}
+        <p class="hint">
+          Every agent looks every 5 s.{" "}
+          {params.value.text("from") !== "" && (
+            <button type="button" onClick={() => set({ from: null, to: null })}>
+              Whole range
+            </button>
+          )}
+        </p>
+      </div>
+    </>
   );
 }
 
 function One(props: { name: string; title: string; trial: number; experiment: number }) {
   const metric = `system.${props.name}`;
   const p = params.value;
-  const x = p.text("x", "time");
+  const x = axisOf(p.text("x"), "time");
   const [from, to] = [p.text("from"), p.text("to")];
   const range = useMemo<[number, number] | null>(() => (from !== "" && to !== "" && Number(from) <= Number(to) ? [Number(from), Number(to)] : null), [from, to]);
   const { lines, fault, again } = useSeries(metric, { trials: [props.trial] }, x, range, [props.experiment]);

@@ -19,7 +19,8 @@ export function bestSoFar(trials: readonly Trial[], smaller: boolean): { trial: 
     });
 }
 
-function values(e: Experiment): Promise<number[]> {
+/** The best value so far after each trial, at most 50 of them. */
+export function values(e: Experiment): Promise<number[]> {
   const key = `${e.id} ${e.numTrials} ${e.bestTrialSearcherMetric}`;
   let mine = known.get(key);
   if (!mine) {

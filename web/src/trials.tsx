@@ -1,10 +1,12 @@
 // The trials of an experiment, kept up to date; and their grid.
 
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { firstRows, stand } from "./asked";
 import { get, type MetricInfo, type Trial } from "./api";
 import type { Column } from "./grid";
 import { listen, returns } from "./live";
+import { asked } from "./queries";
 import { pastAt } from "./router";
 import type { Row } from "./brush";
 import { asCell, parse } from "./filter";
@@ -18,17 +20,34 @@ export type { Row };
 
 const withHp = (t: Trial): Row => ({ ...t, hp: flat(t.hparams) });
 
-/** `wanted`: metrics whose summaries each trial has beside, as "training.loss". */
-export function useTrials(experiment: number, wanted: string[]) {
+const atOnce = Promise.resolve();
+
+/** `wanted`: metrics whose summaries each trial has beside, as "training.loss"; `when`: after what all is read. */
+export function useTrials(experiment: number, wanted: string[], when: Promise<void> = atOnce) {
   const rows = useSignal<readonly Row[] | null>(null);
+  const first = useSignal<readonly Row[] | null>(null); // of a long list that is on its way
   const at = pastAt.value;
   const key = `${experiment} ${wanted.join(",")} ${at}`;
-  const { now, again } = useRead(key, (signal) =>
-    experiment ? get<TrialProgressList>(`/troupe/v1/experiments/${experiment}/trials`, { metrics: elements(wanted), at: at || undefined }, signal) : Promise.resolve({ trials: [] }),
-  );
+  const path = `/troupe/v1/experiments/${experiment}/trials`;
+  const query = { metrics: elements(wanted), at: at || undefined };
+  const { now, again } = useRead(key, (signal) => (experiment ? when.then(() => get<TrialProgressList>(path, query, signal)) : Promise.resolve({ trials: [] })));
   useAtOnce(() => {
     if (now.value.state === "ready") rows.value = now.value.value.trials.map(withHp);
   });
+  useLayoutEffect(() => {
+    let gone = false;
+    void firstRows(asked(path, query)).then((some) => {
+      if (!some || gone || rows.peek()) return;
+      const few = (some as Trial[]).map(withHp);
+      // Which of many hyperparameters vary, only the whole list tells.
+      if (few.every((t) => Object.keys(t.hp).length <= fewHparams)) first.value = few;
+      else stand();
+    });
+    return () => {
+      gone = true;
+      first.value = null;
+    };
+  }, [key]);
   const reread = useRef(again);
   reread.current = again;
   useEffect(() => {
@@ -65,17 +84,17 @@ export function useTrials(experiment: number, wanted: string[]) {
   useSignalEffect(() => {
     if (returns.value > 0) again();
   });
-  return { rows, now, again };
+  return { rows, first, now, again };
 }
 
 const namesOf = (all: readonly MetricInfo[]): string => all.map((m) => `${m.group}.${m.name} ${m.kind}`).join("\n");
 
 /** `known`: whether the list has been read. */
-export function useMetrics(experiment: number): { metrics: Signal<MetricInfo[]>; known: Signal<boolean>; again: () => void } {
+export function useMetrics(experiment: number, when: Promise<void> = atOnce): { metrics: Signal<MetricInfo[]>; known: Signal<boolean>; again: () => void } {
   const metrics = useSignal<MetricInfo[]>([]);
   const known = useSignal(false);
   const { now, again } = useRead(`metrics ${experiment}`, (signal) =>
-    experiment ? get<MetricList>(`/troupe/v1/experiments/${experiment}/metrics`, {}, signal) : Promise.resolve({ metrics: [] }),
+    experiment ? when.then(() => get<MetricList>(`/troupe/v1/experiments/${experiment}/metrics`, {}, signal)) : Promise.resolve({ metrics: [] }),
   );
   useAtOnce(() => {
     if (now.value.state === "ready" && namesOf(now.value.value.metrics) !== namesOf(metrics.peek())) metrics.value = now.value.value.metrics; // what is drawn does not move because of later reports
@@ -108,10 +127,12 @@ export function useHparams(rows: readonly Row[] | null): string[] {
   }, [rows]);
 }
 
+const fewHparams = 6;
+
 /** Of many hyperparameters the first that vary: these are shown where the address names no columns. */
 export function shownHparams(hparams: string[], rows: readonly Row[] | null): string[] {
-  if (hparams.length <= 6) return hparams;
-  return hparams.filter((h) => new Set((rows ?? []).map((t) => JSON.stringify(t.hp[h]))).size > 1).slice(0, 6);
+  if (hparams.length <= fewHparams) return hparams;
+  return hparams.filter((h) => new Set((rows ?? []).map((t) => JSON.stringify(t.hp[h]))).size > 1).slice(0, fewHparams);
 }
 
 /** `goals`: the metrics of the search; of several each is a column, as none is the best. */

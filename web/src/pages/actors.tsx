@@ -9,9 +9,9 @@ import { Grid, type Column } from "../grid";
 import { paused, returns } from "../live";
 import { patched } from "../address";
 import { params, place, set } from "../router";
-import { clean, short, span } from "../text";
-import { Empty, Failed, question, refused, say, useRead } from "../ui";
-import type { ShellActorRow as Actor, ShellActors, ShellInfo, ShellLinks, ShellNotes, ShellOrders, ShellState, ShellTree as Branch } from "../api_types";
+import { clean, flat, short, span, worded } from "../text";
+import { Empty, Facts, Failed, question, refused, say, useRead } from "../ui";
+import type { ShellActorRow as Actor, ShellActors, ShellInfo, ShellOrders, ShellState, ShellTree as Branch } from "../api_types";
 
 const columns: Column<Actor>[] = [
   { key: "id", title: "Actor", value: (a) => a.actor, width: 200 },
@@ -26,6 +26,8 @@ const columns: Column<Actor>[] = [
   { key: "uptime", title: "Up", value: (a) => a.uptime_s, show: (a) => span(a.uptime_s), width: 100 },
 ];
 
+const pause = 3500; // between two reads, which take turns: an open page makes at most three in 10 s
+
 const shellKeys = { id: "actor", rate: "msg_per_s", run: "run_us_p99", wait: "wait_us_p99", uptime: "uptime_s" };
 
 export default function Actors() {
@@ -34,10 +36,14 @@ export default function Actors() {
   useSignalEffect(() => {
     if (now.value.state === "ready") rows.value = now.value.value.rows;
   });
+  const others = useRef<(() => void)[]>([]); // reads of the one that is open
+  const turn = useRef(0);
   useEffect(() => {
     const due = setInterval(() => {
-      if (!document.hidden && !paused.peek()) again();
-    }, 4000);
+      if (document.hidden || paused.peek()) return;
+      const reads = [again, ...others.current];
+      reads[turn.current++ % reads.length]!();
+    }, pause);
     return () => clearInterval(due);
   }, []);
   useSignalEffect(() => {
@@ -61,7 +67,7 @@ export default function Actors() {
           <Topology rows={all} />
           <div class={at ? "split wide" : ""}>
             <Grid name="Actors" rows={all} columns={columns} id={(a) => `${a.actor}@${a.node}`} link={(a) => patched("/actors", place.value.search, { at: named(a, all) })} usualSort="-backlog" bare={["id"]} command="ps" piped={shellKeys} empty={<Empty>No actor answers.</Empty>} height={420} />
-            {at && <One key={at} name={at} />}
+            {at && <One key={at} name={at} turns={others.current} />}
           </div>
         </>
       )}
@@ -75,7 +81,10 @@ const mostDrawn = 400; // actors of a node
 
 /** Nodes, and in each its actors below their owners: colour is load, the number the backlog. */
 function Topology(props: { rows: readonly Actor[] }) {
-  const who = props.rows.map((a) => a.actor).join();
+  const who = props.rows
+    .map((a) => a.actor)
+    .sort()
+    .join();
   const { now } = useRead(`tree ${who}`, (signal) => get<Branch>("/troupe/v1/shell/tree", {}, signal));
   const kept = useRef<Branch | null>(null);
   if (now.value.state === "ready") kept.current = now.value.value;
@@ -158,22 +167,22 @@ function owned(actors: Actor[], tree: Branch | null): [Actor, number][] {
   return [...out, ...rest.map((a) => [a, 0] as [Actor, number])];
 }
 
-function One(props: { name: string }) {
+/** `turns`: where it leaves its reads, to be read again. */
+function One(props: { name: string; turns: (() => void)[] }) {
   const q = { actor: props.name };
   const info = useRead(`info ${props.name}`, (signal) => get<ShellInfo>("/troupe/v1/shell/info", q, signal));
   const state = useRead(`state ${props.name}`, (signal) => get<ShellState>("/troupe/v1/shell/state", q, signal));
-  const msgs = useRead(`msgs ${props.name}`, (signal) => get<ShellNotes>("/troupe/v1/shell/msgs", { ...q, max: 16 }, signal));
-  const links = useRead(`links ${props.name}`, (signal) => get<ShellLinks>("/troupe/v1/shell/links", q, signal));
+  const both = () => {
+    info.again();
+    state.again();
+  };
   useEffect(() => {
-    const due = setInterval(() => {
-      if (document.hidden || paused.peek()) return;
-      for (const one of [info, state, msgs, links]) one.again();
-    }, 4000);
-    return () => clearInterval(due);
+    props.turns.push(info.again, state.again);
+    return () => void props.turns.splice(0);
   }, [props.name]);
   const order = (path: string, done: string) =>
     post(`/troupe/v1/shell/${path}`, { actor: props.name }).then(
-      () => say(done),
+      () => (say(done), both()),
       refused,
     );
   const ask = (what: "kill" | "restart") =>
@@ -184,6 +193,7 @@ function One(props: { name: string }) {
       go: () => void order(what, what === "kill" ? "killed" : "restarted"),
     });
   const failed = info.now.value;
+  const known = failed.state === "ready" ? failed.value : null;
   const agent = /^agent\/([^@]+)/.exec(props.name)?.[1];
   return (
     <section class="box actor" aria-label={`Actor ${clean(props.name)}`}>
@@ -219,16 +229,26 @@ function One(props: { name: string }) {
             Drain
           </button>
         )}
+        <button type="button" onClick={both}>
+          Read again
+        </button>
         <button type="button" onClick={() => set({ at: null })}>
           Close
         </button>
       </div>
       {may("change actor") && <Send name={props.name} />}
       {failed.state === "error" && <Failed why={failed.why} again={info.again} />}
+      {known && (
+        <Facts
+          rows={Object.entries(flat({ ...known.identity, ...known.work, ...known.memory, ...(known.waits_for.length > 0 ? { waits_for: known.waits_for } : {}) }))
+            .filter(([key]) => !["actor", "id"].includes(key))
+            .map(([key, x]) => [key, typeof x === "number" ? short(x, 6) : worded(x)])}
+        />
+      )}
       <h3>Owner and children</h3>
-      {links.now.value.state === "ready" && (
+      {known && (
         <ul class="columns">
-          {links.now.value.value.rows.slice(0, 60).map((l, i) => (
+          {known.links.slice(0, 60).map((l, i) => (
             <li key={i}>
               {clean(l.how)}{" "}
               <button type="button" class="linklike" onClick={() => set({ at: l.peer })}>
@@ -241,7 +261,7 @@ function One(props: { name: string }) {
       <h3>State</h3>
       <pre tabIndex={0}>{state.now.value.state === "ready" ? clean(JSON.stringify(state.now.value.value.state, null, 2)).slice(0, 20_000) : ""}</pre>
       <h3>Last messages</h3>
-      {msgs.now.value.state === "ready" && (
+      {known && (
         <table>
           <thead>
             <tr>
@@ -252,7 +272,7 @@ function One(props: { name: string }) {
             </tr>
           </thead>
           <tbody>
-            {msgs.now.value.value.rows.map((m, i) => (
+            {known.recent.map((m, i) => (
               <tr key={i}>
                 <td>{clean(m.at).slice(11, 23)}</td>
                 <td>{clean(m.from)}</td>

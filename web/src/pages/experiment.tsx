@@ -1,5 +1,6 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import { stood } from "../asked";
 import { get, may, post, type Experiment, type ExperimentExplanation, type Trial } from "../api";
 import { usePage, type PageProps } from "../page";
 import { Curves, MoreCurves } from "../curves";
@@ -310,20 +311,19 @@ function Trials(props: { of: Experiment }) {
   const p = params.value;
   const mine = several(e) && p.list("cols").length === 0 ? goals(e).map((m) => `m.validation.${m}`) : []; // columns of several metrics
   const asked = [...p.list("cols"), ...mine, p.text("sort")];
-  const begun = useSignal(false); // rows come before the columns to choose from
-  const { metrics, known } = useMetrics(begun.value || p.text("q") !== "" || asked.some((c) => c !== "") ? e.id : 0);
-  const { rows, now, again } = useTrials(e.id, namedMetrics(asked, p.text("q"), metrics.value));
-  useSignalEffect(() => {
-    if (rows.value) begun.value = true;
-  });
-  const hps = useHparams(rows.value);
-  const shown = shownHparams(hps, rows.value).join("\n");
+  const plain = p.text("q") === "" && asked.every((c) => c === "");
+  const { metrics, known } = useMetrics(e.id, plain ? stood : undefined); // rows come before the columns to choose from
+  const { rows, first, now, again } = useTrials(e.id, namedMetrics(asked, p.text("q"), metrics.value));
+  const there = rows.value ?? (plain ? first.value : null);
+  const hps = useHparams(there);
+  const shown = shownHparams(hps, there).join("\n");
   const columns = useMemo(() => trialColumns(hps, metrics.value, goals(e), shown.split("\n")), [hps, metrics.value, e.searcherMetric, shown]);
   if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
   return (
     <Grid<Row>
       name="Trials"
-      rows={rows.value ?? []}
+      rows={there ?? []}
+      {...(there && !rows.value ? { coming: e.numTrials } : {})}
       columns={columns}
       id={(t) => String(t.id)}
       link={(t) => `/trials/${t.id}`}
@@ -368,8 +368,9 @@ function Trials(props: { of: Experiment }) {
 
 function AllCurves(props: { of: Experiment }) {
   const e = props.of;
-  const { rows } = useTrials(e.id, []);
-  const { metrics } = useMetrics(e.id);
+  // What the chart does not need to be drawn comes after it.
+  const { rows } = useTrials(e.id, [], stood);
+  const { metrics } = useMetrics(e.id, stood);
   const sel = params.value.list("sel").map(Number).filter(Number.isFinite);
   return (
     <>

@@ -8,7 +8,7 @@ import { listen, returns } from "../live";
 import { go } from "../router";
 import { clean, number, span, state } from "../text";
 import { each, Empty, Failed, Progress, question, State, Time, useRead, useAtOnce } from "../ui";
-import { Spark } from "../spark";
+import { Spark, values } from "../spark";
 import type { GetExperimentsResponse } from "../api_types";
 
 export function duration(e: { startTime: string; endTime?: string }): number {
@@ -22,7 +22,7 @@ const columns: Column<Experiment>[] = [
   { key: "state", title: "State", value: (e) => state(e.state), show: (e) => <State of={e.state} />, width: 120 },
   { key: "progress", title: "Progress", value: (e) => e.progress, show: (e) => <Progress of={e.progress} />, width: 130 },
   { key: "trials", title: "Trials", value: (e) => e.numTrials, width: 80 },
-  { key: "spark", title: "Best so far", value: (e) => number(e.bestTrialSearcherMetric), show: (e) => <Spark experiment={e} />, width: 130 },
+  { key: "spark", title: "Best so far", value: (e) => number(e.bestTrialSearcherMetric), show: (e) => <Spark experiment={e} />, file: (e) => values(e).then((all) => all.join(" ")), width: 130 },
   { key: "owner", title: "Owner", value: (e) => e.username, width: 120 },
   { key: "started", title: "Started", value: (e) => e.startTime, show: (e) => <Time at={e.startTime} />, width: 190 },
   { key: "duration", title: "Duration", value: duration, show: (e) => span(duration(e)), width: 110 },

@@ -1,5 +1,6 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import { stood } from "../asked";
 import { get, may, post, type Experiment, type Explanation, type Trial } from "../api";
 import { usePage, type PageProps } from "../page";
 import { useChanges } from "../changes";
@@ -56,6 +57,7 @@ function One(props: PageProps) {
   const id = props.id;
   const view = useSignal<View | null>(null);
   const { now, again } = useRead(`trial ${id}`, async (signal) => {
+    if (props.tab === "logs") await stood; // its lines come first
     const { trial } = await get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal);
     const [e, t] = await Promise.all([get<GetExperimentResponse>(`/api/v1/experiments/${trial.experimentId}`, {}, signal), get<GetTaskResponse>(`/api/v1/tasks/${encodeURIComponent(trial.taskId)}`, {}, signal)]);
     return { trial, experiment: e.experiment, task: t.task };
