@@ -219,7 +219,8 @@ private:
   void index_aged(pool_run& run);
   void reserve(actions& out, time_point now);
   bool was_passed(const pool_run& run) const;
-  void note_waited_before();
+  pool_run* passed_by(const pool_run& run, const std::vector<pool_run*>& behind);
+  bool reserve_for(actions& out, pool_run& run, time_point now);
   std::vector<placement> chosen_for(const pool_run& run) const;
   std::vector<placement> chosen_in(const pool_run& run, const std::vector<const pool_agent*>& among) const;
   // Explanations (pool_explain.cpp).
@@ -266,10 +267,10 @@ private:
   std::set<allocation_id> keepers_;      ///< runs that slots are kept for
   std::set<allocation_id> stopping_;     ///< runs that were preempted
   allocation_id reserved_for_;
+  bool unreservable_ = false; ///< no slots could be reserved for one that would be passed, in this pass
   young_runs young_;      ///< runs that wait, not yet for reserve_after
   bool unsorted_ = false; ///< the young, while they are heard after a restart
   ranked_runs aged_;      ///< runs that have, and compete; in a pool of turns those that were passed
-  std::set<allocation_id> waited_before_; ///< runs that waited for reserve_after when the pool was made again
   std::deque<std::pair<std::uint64_t, run_rank>> grants_; ///< by time, the ranks that no later grant exceeds
   std::optional<time_point> ripe_;                        ///< when somebody will have run long enough
   std::set<allocation_id> elastic_;                       ///< runs that hold fewer slots than they would take
