@@ -263,6 +263,7 @@ private:
   std::set<limit_key> eased_;            ///< limits that have more room than before
   std::set<limit_key> strained_;         ///< limits that may be exceeded
   ranked_runs aux_waiting_;              ///< all that wait for an aux unit
+  std::set<allocation_id> aux_holders_;  ///< all that hold one
   ranked_runs running_;                  ///< all that may be preempted, where the pool preempts
   std::set<allocation_id> keepers_;      ///< runs that slots are kept for
   std::set<allocation_id> stopping_;     ///< runs that were preempted

@@ -485,16 +485,11 @@ value pool::details() {
     aux_used += agent.aux_used;
     devices = devices || (agent.present && !agent.traits.device.empty() && agent.traits.device != "cpu");
   }
-  std::map<std::string, std::set<allocation_id>> aux; // those that hold a unit, by agent
-  if (aux_used > 0)
-    for (const auto& [id, run] : runs_)
-      for (const auto& part : run.on)
-        if (part.slots.empty())
-          aux[part.agent].insert(id);
-  value aux_runs = value::object();
-  for (const auto& [agent_name, runs] : aux)
-    for (const auto& id : runs)
-      aux_runs[agent_name].push_back(to_string(id));
+  value aux_runs = value::object(); // by agent
+  for (const auto id : aux_holders_)
+    for (const auto& part : runs_.at(id).on)
+      if (part.slots.empty())
+        aux_runs[part.agent].push_back(to_string(id));
   return {{"scheduler", name(settings_.scheduler)},
           {"fitting", settings_.fitting == fitting_order::best ? "best" : "worst"},
           {"defaultPriority", settings_.default_priority},

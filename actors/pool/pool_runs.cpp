@@ -239,8 +239,10 @@ void pool::hold(pool_run& run, std::vector<placement> on, time_point since) {
       set_bars(agent, slot, s.bars | pool_agent::held);
     }
     end_change(agent);
-    if (part.slots.empty())
+    if (part.slots.empty()) {
       ++agent.aux_used;
+      aux_holders_.insert(run.id);
+    }
   }
   count_held(run, run.held());
   if (may_be_preempted(run))
@@ -279,6 +281,8 @@ void pool::let_go(pool_run& run, const std::string& name) {
       --agent.aux_used;
   }
   std::erase_if(run.on, [&](const auto& part) { return name.empty() || part.agent == name; });
+  if (run.on.empty())
+    aux_holders_.erase(run.id);
   count_held(run, -count);
   if (run.state == pool_run::phase::stopping)
     run.job->stopping -= count;
