@@ -92,15 +92,19 @@ void cluster_members::introduce(const std::string& name, duration patience) {
 }
 
 void cluster_members::run(const supply_pool& x) {
-  if (const auto known = provisioners_.find(x.pool); known != provisioners_.end() && known->second)
+  if (const auto known = provisioners_.find(x.pool); known != provisioners_.end())
     return self_->send(known->second, provider_configured{x.settings});
   const auto pool = pools_.find(x.pool);
   if (pool == pools_.end())
     return;
+  std::set<std::string> agents;
+  for (const auto& [agent, known] : machine_.agents())
+    agents.insert(agent);
   auto& provisioner = provisioners_[x.pool];
-  provisioner = spawn_provisioner(
-    self_->system(), {x.pool, x.settings, with_.journal, pool->second, setup_.make_provider, setup_.say},
-    with_.instances_in_journal(x.pool));
+  provisioner = spawn_provisioner(self_->system(),
+                                  {x.pool, x.settings, with_.journal, pool->second, setup_.make_provider,
+                                   setup_.say, cluster_actor{self_}, std::move(agents)},
+                                  with_.instances_in_journal(x.pool));
   self_->monitor(provisioner);
 }
 
@@ -115,7 +119,7 @@ void cluster_members::run(const end_pool& x) {
     return;
   self_->demonitor(pool.mapped().address());
   self_->send_exit(pool.mapped(), caf::exit_reason::user_shutdown);
-  if (auto provisioner = provisioners_.extract(x.pool); provisioner && provisioner.mapped()) {
+  if (auto provisioner = provisioners_.extract(x.pool)) {
     self_->demonitor(provisioner.mapped().address());
     self_->send_exit(provisioner.mapped(), caf::exit_reason::user_shutdown);
   }
@@ -181,9 +185,11 @@ std::optional<members_event> cluster_members::child_down(const caf::down_msg& do
   for (const auto& [pool, actor] : pools_)
     if (down.source == actor.address())
       return pool_died{pool, from_caf(down.reason).what};
-  for (auto& [pool, actor] : provisioners_)
-    if (actor && down.source == actor.address()) {
-      actor = nullptr;
+  for (auto it = provisioners_.begin(); it != provisioners_.end(); ++it)
+    if (down.source == it->second.address()) {
+      const auto pool = provisioners_.extract(it).key();
+      if (!down.reason || down.reason == caf::exit_reason::normal)
+        return provider_retired{pool};
       return provisioner_died{pool, from_caf(down.reason).what};
     }
   for (auto& [agent, link] : links_) {
@@ -202,8 +208,7 @@ void cluster_members::end_all(const caf::error& why) {
     if (link.twin)
       self_->send_exit(link.twin, why);
   for (const auto& [name, provisioner] : provisioners_)
-    if (provisioner)
-      self_->send_exit(provisioner, why);
+    self_->send_exit(provisioner, why);
   for (const auto& [name, pool] : pools_)
     self_->send_exit(pool, why);
 }

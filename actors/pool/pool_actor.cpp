@@ -23,6 +23,10 @@ public:
     machine_ = pool(begin, pool_settings{});
     self_->enter(name);
     self_->describe_by([this] { return machine_.describe(); });
+    self_->set_down_handler([this](const caf::down_msg& down) {
+      if (provisioner_ && down.source == provisioner_.address())
+        provisioner_ = nullptr; // nobody has to know any more
+    });
     return {
       [this](const agent_up& ev) { step(ev); },
       [this](const agent_down& ev) { step(ev); },
@@ -88,7 +92,10 @@ public:
       },
       [this](const supply_told& ev) { step(ev); },
       [this](provisioner_actor& x) {
+        if (provisioner_)
+          self_->demonitor(provisioner_.address());
         provisioner_ = std::move(x);
+        self_->monitor(provisioner_);
         told_.clear();
         tell_demand();
       },
