@@ -269,9 +269,9 @@ private:
   std::set<allocation_id> stopping_;     ///< runs that were preempted
   allocation_id reserved_for_;
   bool unreservable_ = false; ///< no slots could be reserved for one that would be passed, in this pass
-  young_runs young_;      ///< runs that wait, not yet for reserve_after
-  bool unsorted_ = false; ///< the young, while they are heard after a restart
-  ranked_runs aged_;      ///< runs that have, and compete; in a pool of turns those that were passed
+  young_runs young_;          ///< runs that wait, not yet for reserve_after
+  bool unsorted_ = false;     ///< the young, while they are heard after a restart
+  ranked_runs aged_;          ///< runs that have, and compete; in a pool of turns those that were passed
   std::deque<std::pair<std::uint64_t, run_rank>> grants_; ///< by time, the ranks that no later grant exceeds
   std::optional<time_point> ripe_;                        ///< when somebody will have run long enough
   std::set<allocation_id> elastic_;                       ///< runs that hold fewer slots than they would take
