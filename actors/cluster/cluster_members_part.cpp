@@ -14,14 +14,21 @@
 namespace troupe {
 namespace {
 
-value waiting_in(const std::map<std::string, pool_description>& pools) {
+value queue_of(const std::map<std::string, allocation_explained>& pools) {
   value waiting = value::array();
-  for (const auto& [name, pool] : pools)
-    for (auto one : pool.details.at("waiting")) {
+  for (const auto& [name, rows] : pools)
+    for (auto one : rows.why) {
       one["pool"] = name;
       one["trial"] = parse_allocation(one.at("allocation").get<std::string>()).trial().value;
       waiting.push_back(std::move(one));
     }
+  return {{"waiting", std::move(waiting)}};
+}
+
+int waiting_in(const std::map<std::string, pool_description>& pools) {
+  int waiting = 0;
+  for (const auto& [name, pool] : pools)
+    waiting += pool.details.at("waiting").get<int>();
   return waiting;
 }
 
@@ -272,23 +279,30 @@ caf::result<command_result> cluster_members::on(const std::string&, commands::ag
 
 template <class Question>
 caf::result<command_result> cluster_members::describe(Question what) {
-  return gather([this, what, experiments = with_.count_experiments()](const descriptions& pools) {
-    return description(what, experiments, pools);
-  });
+  if constexpr (std::is_same_v<Question, commands::queue_list>)
+    return gather<allocation_explained>(explain_allocation{}, queue_of);
+  else
+    return gather<pool_description>(
+      describe_pool{}, [this, what, experiments = with_.count_experiments()](const descriptions& pools) {
+        return description(what, experiments, pools);
+      });
 }
 
-caf::result<command_result> cluster_members::gather(std::function<value(const descriptions&)> shape) {
+template <class Answer, class Question>
+caf::result<command_result>
+cluster_members::gather(const Question& what,
+                        std::function<value(const std::map<std::string, Answer>&)> shape) {
   struct gathering {
     std::size_t left = 0;
-    descriptions pools;
+    std::map<std::string, Answer> pools;
   };
   auto all = std::make_shared<gathering>();
   all->left = pools_.size();
   auto promise = self_->make_response_promise<command_result>();
   for (const auto& [name, pool] : pools_)
-    self_->request(pool, std::chrono::seconds(10), describe_pool{})
+    self_->request(pool, std::chrono::seconds(10), what)
       .then(
-        [promise, shape, all, name = name](pool_description& one) mutable {
+        [promise, shape, all, name = name](Answer& one) mutable {
           all->pools[name] = std::move(one);
           if (--all->left == 0)
             promise.deliver(answered(shape(all->pools)));
@@ -306,11 +320,8 @@ value cluster_members::description(commands::status, std::size_t experiments,
   const auto all = sum(pools);
   return {{"slots", {{"total", all.total}, {"used", all.used}}},
           {"agents", all.agents.size()},
-          {"waiting", waiting_in(pools).size()},
+          {"waiting", waiting_in(pools)},
           {"experiments_active", experiments}};
-}
-value cluster_members::description(commands::queue_list, std::size_t, const descriptions& pools) const {
-  return {{"waiting", waiting_in(pools)}};
 }
 value cluster_members::description(commands::pool_list, std::size_t, const descriptions& pools) const {
   value rows = value::array();
@@ -390,15 +401,16 @@ value cluster_members::pool_row(const std::string& name, const pool_description&
     provider.erase("faults");
     provider.erase("maxSlots");
   }
-  return {{"name", name},
-          {"default", name == config::default_pool(machine_.configuration())},
-          {"scheduler", pool.details.at("scheduler")},
-          {"preemption", pool.details.at("preemption")},
-          {"slots", {{"total", pool.total}, {"used", pool.used}, {"reserved", pool.details.at("reserved")}}},
-          {"agents", pool.agents.size()},
-          {"waiting", pool.waiting.size()},
-          {"experiments", machine_.experiments_in(name)},
-          {"provider", std::move(provider)}};
+  return {
+    {"name", name},
+    {"default", name == config::default_pool(machine_.configuration())},
+    {"scheduler", pool.details.at("scheduler")},
+    {"preemption", pool.details.at("preemption")},
+    {"slots", {{"total", pool.total}, {"used", pool.used}, {"reserved", pool.details.at("reserved")}}},
+    {"agents", pool.agents.size()},
+    {"waiting", pool.details.at("waiting").get<int>() + pool.details.at("waitingWithoutSlots").get<int>()},
+    {"experiments", machine_.experiments_in(name)},
+    {"provider", std::move(provider)}};
 }
 
 } // namespace troupe

@@ -755,11 +755,12 @@ void pool::offer_rest(actions& out) {
 
 // ---- for others
 
-std::vector<pool::waiting_entry> pool::waiting() const {
+std::vector<pool::waiting_entry> pool::waiting(std::size_t most) const {
   std::vector<waiting_entry> out;
-  for (const auto& runs : {queued(), aux_waiting_.list()})
+  for (const auto& runs : {queued(most), aux_waiting_.list()})
     for (const auto* run : runs)
-      out.push_back({run->id, run->slots});
+      if (out.size() < most)
+        out.push_back({run->id, run->slots});
   return out;
 }
 

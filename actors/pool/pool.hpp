@@ -8,6 +8,7 @@
 #include "actors/provider/provisioner_events.hpp"
 
 #include <array>
+#include <cstdint>
 #include <deque>
 #include <span>
 #include <unordered_map>
@@ -65,8 +66,9 @@ public:
     allocation_id allocation;
     int slots = 1;
   };
-  std::vector<waiting_entry> waiting() const; ///< in the order of ranks
-  bool has(const std::string& agent) const;   ///< whether it is there
+  /// The first `most` of those that wait, in the order of ranks, those without slots last.
+  std::vector<waiting_entry> waiting(std::size_t most = SIZE_MAX) const;
+  bool has(const std::string& agent) const; ///< whether it is there
   /// The allocation in each slot of an agent; an empty id where it is free.
   std::map<std::string, std::vector<allocation_id>> agents() const;
   /// Why a run waits: {reason: {code, text}, position, agents, wouldFree, reservation}; null: it is not
@@ -77,7 +79,8 @@ public:
   value explain(allocation_id id, const std::vector<run_outlook>& outlooks, time_point now);
   std::string snapshot() const;
   value describe() const; ///< the state, for people
-  value details();        ///< of pool.describe: jobs, quotas, queue
+  value details();        ///< of pool.describe: jobs, quotas, how many wait
+  value waiting_rows();   ///< of queue.list: all that wait for slots, with their reasons
   /// What a provider has to know: all that waits for slots that it may have, and the agents. In the order of
   /// jobs and names.
   pool_demand demand() const;
@@ -122,7 +125,8 @@ private:
   void step_aside(pool_run& run, limit_key bar);
   void leave_queue(pool_run& run);
   std::vector<const ranked_runs*> queues() const;
-  std::vector<pool_run*> queued() const; ///< all that wait for slots, in the order of ranks
+  /// The first `most` of those that wait for slots, in the order of ranks.
+  std::vector<pool_run*> queued(std::size_t most = SIZE_MAX) const;
   void hold(pool_run& run, std::vector<placement> on, time_point since);
   void let_go(pool_run& run, const std::string& agent);
   void count_held(pool_run& run, int slots);

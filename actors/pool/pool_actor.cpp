@@ -11,6 +11,7 @@ using base = actor_base<pool_actor>;
 
 /// An allocation that has not acknowledged a grant by then is told again.
 constexpr auto grant_timeout = std::chrono::seconds(30);
+constexpr std::size_t most_shown = 1000; ///< of those that wait, where a pool is described
 
 class pool_state {
 public:
@@ -67,7 +68,7 @@ public:
       [this](const describe_pool&) {
         pool_description d{
           machine_.total_slots(), machine_.used_slots(), machine_.agents(), {}, machine_.details()};
-        for (const auto& r : machine_.waiting())
+        for (const auto& r : machine_.waiting(most_shown))
           d.waiting.emplace_back(r.allocation, r.slots);
         return d;
       },
@@ -84,6 +85,8 @@ public:
         step(ev);
       },
       [this](const explain_allocation& x) {
+        if (!x.allocation)
+          return allocation_explained{machine_.waiting_rows()};
         return allocation_explained{machine_.explain(x.allocation, x.outlooks, self_->now())};
       },
       [this](const agent_forgotten& ev) {

@@ -169,12 +169,18 @@ std::vector<const ranked_runs*> pool::queues() const {
   return all;
 }
 
-std::vector<pool_run*> pool::queued() const {
+std::vector<pool_run*> pool::queued(std::size_t most) const {
   std::vector<pool_run*> all;
-  for (const auto* runs : queues())
-    for (auto* run : runs->list())
-      all.push_back(run);
+  for (const auto* runs : queues()) {
+    ranked_runs::walk in_order(*runs);
+    for (std::size_t count = 0; count < most; ++count)
+      if (auto* run = in_order.next())
+        all.push_back(run);
+      else
+        break;
+  }
   std::sort(all.begin(), all.end(), by_rank());
+  all.resize(std::min(all.size(), most));
   return all;
 }
 
