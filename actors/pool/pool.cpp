@@ -499,6 +499,8 @@ void pool::pass(actions& out, time_point now) {
       continue;
     }
     if (auto* waits = passed_by(run, behind); waits && !fit_range(run).empty()) {
+      if (!std::exchange(waits->passed, true)) // or as good as that: what it loses is chosen anew
+        index_aged(*waits);
       unreservable_ = !reserve_for(out, *waits, now);
       begin_turns(); // less is free, and what is kept holds fewer up
       continue;

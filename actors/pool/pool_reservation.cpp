@@ -95,7 +95,7 @@ void pool::grows_old(pool_run& run) {
 bool pool::waits_longer(const pool_run& a, const pool_run& b) { return a.since < b.since; }
 
 bool pool::was_passed(const pool_run& run) const {
-  if (!policy_->ranked())
+  if (run.passed || !policy_->ranked())
     return run.passed;
   const auto later = std::upper_bound(grants_.begin(), grants_.end(), run.entered,
                                       [](auto entered, const auto& grant) { return entered < grant.first; });
@@ -135,7 +135,7 @@ void pool::reserve(actions& out, time_point now) {
   bool fresh = false;
   ranked_runs::walk aged(aged_);
   while (auto* run = aged.next()) {
-    if (policy_->ranked() &&
+    if (policy_->ranked() && !run->passed &&
         (grants_.empty() || grants_.front().second < run_rank{run->job->rank, run->rank}))
       break; // nobody behind it was ever served
     if (!run->kept.empty() || !was_passed(*run) || full_limit(*run).of != run_bar::none)

@@ -106,6 +106,8 @@ std::vector<provisioner_action> provisioner::resume(time_point now) {
       leaving_[agent] = now;
   known_agents_.clear();
   resumed_ = true;
+  for (auto& [id, x] : instances_)
+    x.seen = now; // its agent has its time to come back
   list_at_ = now;
   told_ = supply();
   if (is_done()) {

@@ -93,7 +93,7 @@ private:
   };
   struct instance {
     cloud_instance is;
-    time_point seen; ///< first
+    time_point seen; ///< first, by this life of the machine
   };
   struct ending {
     time_point again; ///< when it is ordered to end once more

@@ -338,6 +338,16 @@ TEST_F(Provision, ForgetsNoAgentWhoseNameIsUsedAgain) {
   EXPECT_EQ(tell(time_passed{}, 50s), "");
 }
 
+TEST_F(Provision, GivesAgentsTheirTimeToComeBackAfterARestart) {
+  machine.emplace("gpu", provisioner_settings{.type = "local", .instance_slots = 1, .max_instances = 3});
+  twin.emplace("gpu", provisioner_settings{});
+  past({t0, "gpu", "ordered", 1, 1, {}, "local"});
+  past({t0, "gpu", "launched", 1, 1, {"i1"}, ""});
+  static_cast<void>(machine->resume(t0 + 5h));
+  EXPECT_EQ(tell(list({"i1"}), 5h + 1s), "") << "it was launched long ago";
+  EXPECT_EQ(tell(time_passed{}, 5h + 20min), "ended i1 | end i1 (never came)");
+}
+
 TEST_F(Provision, RemembersWhoIsGoneAfterARestart) {
   const provisioner_settings settings{.type = "local", .instance_slots = 1, .max_instances = 3};
   machine.emplace("gpu", settings, std::set<std::string>{"i1", "i2", "other"});

@@ -112,6 +112,18 @@ TEST_P(ReservationBeforeTheFirstPass, WhatTheReservationDoesNotNeedIsForOthers) 
   EXPECT_EQ(ask(3, 1, now), "reserve(2.1 a:0,1) grant(3.1 b:0)");
 }
 
+TEST_P(ReservationBeforeTheFirstPass, WhatItLosesIsChosenAnew) {
+  tell(agent_up{"c", 2});
+  EXPECT_EQ(tell(slots_released{run(2), ""}), "");
+  ask(4, 2, now);
+  slots_requested gang{run(2), 2};
+  gang.run = terms(2, t0);
+  tell(gang);
+  now += 70s;
+  EXPECT_EQ(ask(3, 1, now), "reserve(2.1 a:0,1)");
+  EXPECT_EQ(tell(agent_down{"a"}), "unreserve(2.1) reserve(2.1 c:0,1)");
+}
+
 INSTANTIATE_TEST_SUITE_P(Schedulers, ReservationBeforeTheFirstPass,
                          ::testing::Values(scheduler_kind::priority, scheduler_kind::fair,
                                            scheduler_kind::round_robin));
