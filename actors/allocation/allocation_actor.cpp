@@ -88,7 +88,7 @@ public:
             self_->send(actor, ev);
       },
       [this](const fall_back& ev) {
-        if (!has_left(peers_.pool_name))
+        if (caf::actor_cast<pool_actor>(self_->current_sender()) == peers_.pool) // not one that it has left
           step(ev);
       },
       [this](const guest_waits& ev) { step(ev); },

@@ -14,14 +14,21 @@
 namespace troupe {
 namespace {
 
-value waiting_in(const std::map<std::string, pool_description>& pools) {
+value queue_of(const std::map<std::string, allocation_explained>& pools) {
   value waiting = value::array();
-  for (const auto& [name, pool] : pools)
-    for (auto one : pool.details.at("waiting")) {
+  for (const auto& [name, rows] : pools)
+    for (auto one : rows.why) {
       one["pool"] = name;
       one["trial"] = parse_allocation(one.at("allocation").get<std::string>()).trial().value;
       waiting.push_back(std::move(one));
     }
+  return {{"waiting", std::move(waiting)}};
+}
+
+int waiting_in(const std::map<std::string, pool_description>& pools) {
+  int waiting = 0;
+  for (const auto& [name, pool] : pools)
+    waiting += pool.details.at("waiting").get<int>();
   return waiting;
 }
 
@@ -92,15 +99,19 @@ void cluster_members::introduce(const std::string& name, duration patience) {
 }
 
 void cluster_members::run(const supply_pool& x) {
-  if (const auto known = provisioners_.find(x.pool); known != provisioners_.end() && known->second)
+  if (const auto known = provisioners_.find(x.pool); known != provisioners_.end())
     return self_->send(known->second, provider_configured{x.settings});
   const auto pool = pools_.find(x.pool);
   if (pool == pools_.end())
     return;
+  std::set<std::string> agents;
+  for (const auto& [agent, known] : machine_.agents())
+    agents.insert(agent);
   auto& provisioner = provisioners_[x.pool];
-  provisioner = spawn_provisioner(
-    self_->system(), {x.pool, x.settings, with_.journal, pool->second, setup_.make_provider, setup_.say},
-    with_.instances_in_journal(x.pool));
+  provisioner = spawn_provisioner(self_->system(),
+                                  {x.pool, x.settings, with_.journal, pool->second, setup_.make_provider,
+                                   setup_.say, cluster_actor{self_}, std::move(agents)},
+                                  with_.instances_in_journal(x.pool));
   self_->monitor(provisioner);
 }
 
@@ -115,7 +126,7 @@ void cluster_members::run(const end_pool& x) {
     return;
   self_->demonitor(pool.mapped().address());
   self_->send_exit(pool.mapped(), caf::exit_reason::user_shutdown);
-  if (auto provisioner = provisioners_.extract(x.pool); provisioner && provisioner.mapped()) {
+  if (auto provisioner = provisioners_.extract(x.pool)) {
     self_->demonitor(provisioner.mapped().address());
     self_->send_exit(provisioner.mapped(), caf::exit_reason::user_shutdown);
   }
@@ -181,9 +192,11 @@ std::optional<members_event> cluster_members::child_down(const caf::down_msg& do
   for (const auto& [pool, actor] : pools_)
     if (down.source == actor.address())
       return pool_died{pool, from_caf(down.reason).what};
-  for (auto& [pool, actor] : provisioners_)
-    if (actor && down.source == actor.address()) {
-      actor = nullptr;
+  for (auto it = provisioners_.begin(); it != provisioners_.end(); ++it)
+    if (down.source == it->second.address()) {
+      const auto pool = provisioners_.extract(it).key();
+      if (!down.reason || down.reason == caf::exit_reason::normal)
+        return provider_retired{pool};
       return provisioner_died{pool, from_caf(down.reason).what};
     }
   for (auto& [agent, link] : links_) {
@@ -202,8 +215,7 @@ void cluster_members::end_all(const caf::error& why) {
     if (link.twin)
       self_->send_exit(link.twin, why);
   for (const auto& [name, provisioner] : provisioners_)
-    if (provisioner)
-      self_->send_exit(provisioner, why);
+    self_->send_exit(provisioner, why);
   for (const auto& [name, pool] : pools_)
     self_->send_exit(pool, why);
 }
@@ -267,23 +279,30 @@ caf::result<command_result> cluster_members::on(const std::string&, commands::ag
 
 template <class Question>
 caf::result<command_result> cluster_members::describe(Question what) {
-  return gather([this, what, experiments = with_.count_experiments()](const descriptions& pools) {
-    return description(what, experiments, pools);
-  });
+  if constexpr (std::is_same_v<Question, commands::queue_list>)
+    return gather<allocation_explained>(explain_allocation{}, queue_of);
+  else
+    return gather<pool_description>(
+      describe_pool{}, [this, what, experiments = with_.count_experiments()](const descriptions& pools) {
+        return description(what, experiments, pools);
+      });
 }
 
-caf::result<command_result> cluster_members::gather(std::function<value(const descriptions&)> shape) {
+template <class Answer, class Question>
+caf::result<command_result>
+cluster_members::gather(const Question& what,
+                        std::function<value(const std::map<std::string, Answer>&)> shape) {
   struct gathering {
     std::size_t left = 0;
-    descriptions pools;
+    std::map<std::string, Answer> pools;
   };
   auto all = std::make_shared<gathering>();
   all->left = pools_.size();
   auto promise = self_->make_response_promise<command_result>();
   for (const auto& [name, pool] : pools_)
-    self_->request(pool, std::chrono::seconds(10), describe_pool{})
+    self_->request(pool, std::chrono::seconds(10), what)
       .then(
-        [promise, shape, all, name = name](pool_description& one) mutable {
+        [promise, shape, all, name = name](Answer& one) mutable {
           all->pools[name] = std::move(one);
           if (--all->left == 0)
             promise.deliver(answered(shape(all->pools)));
@@ -301,11 +320,8 @@ value cluster_members::description(commands::status, std::size_t experiments,
   const auto all = sum(pools);
   return {{"slots", {{"total", all.total}, {"used", all.used}}},
           {"agents", all.agents.size()},
-          {"waiting", waiting_in(pools).size()},
+          {"waiting", waiting_in(pools)},
           {"experiments_active", experiments}};
-}
-value cluster_members::description(commands::queue_list, std::size_t, const descriptions& pools) const {
-  return {{"waiting", waiting_in(pools)}};
 }
 value cluster_members::description(commands::pool_list, std::size_t, const descriptions& pools) const {
   value rows = value::array();
@@ -385,15 +401,16 @@ value cluster_members::pool_row(const std::string& name, const pool_description&
     provider.erase("faults");
     provider.erase("maxSlots");
   }
-  return {{"name", name},
-          {"default", name == config::default_pool(machine_.configuration())},
-          {"scheduler", pool.details.at("scheduler")},
-          {"preemption", pool.details.at("preemption")},
-          {"slots", {{"total", pool.total}, {"used", pool.used}, {"reserved", pool.details.at("reserved")}}},
-          {"agents", pool.agents.size()},
-          {"waiting", pool.waiting.size()},
-          {"experiments", machine_.experiments_in(name)},
-          {"provider", std::move(provider)}};
+  return {
+    {"name", name},
+    {"default", name == config::default_pool(machine_.configuration())},
+    {"scheduler", pool.details.at("scheduler")},
+    {"preemption", pool.details.at("preemption")},
+    {"slots", {{"total", pool.total}, {"used", pool.used}, {"reserved", pool.details.at("reserved")}}},
+    {"agents", pool.agents.size()},
+    {"waiting", pool.details.at("waiting").get<int>() + pool.details.at("waitingWithoutSlots").get<int>()},
+    {"experiments", machine_.experiments_in(name)},
+    {"provider", std::move(provider)}};
 }
 
 } // namespace troupe

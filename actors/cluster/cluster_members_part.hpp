@@ -87,9 +87,11 @@ private:
     value slots = value::array();              ///< what it said of them last: device, brand, uuid, usage
   };
   void introduce(const std::string& pool, duration patience);
-  caf::result<command_result> gather(std::function<value(const descriptions&)> shape);
+  /// Asks all pools, and answers with what `shape` makes of their answers.
+  template <class Answer, class Question>
+  caf::result<command_result> gather(const Question& what,
+                                     std::function<value(const std::map<std::string, Answer>&)> shape);
   value description(commands::status, std::size_t experiments, const descriptions& pools) const;
-  value description(commands::queue_list, std::size_t experiments, const descriptions& pools) const;
   value description(commands::pool_list, std::size_t experiments, const descriptions& pools) const;
   value description(commands::agent_list, std::size_t experiments, const descriptions& pools) const;
   value description(commands::job_list, std::size_t experiments, const descriptions& pools) const;

@@ -7,7 +7,9 @@
 namespace troupe {
 
 members::members(members_setup setup)
-    : give_away_(setup.give_away), start_(setup.start), configuration_(std::move(setup.configuration)) {}
+    : give_away_(setup.give_away), start_(setup.start), configuration_(std::move(setup.configuration)) {
+  remember_providers(configuration_);
+}
 
 std::optional<error> members::refuses(const members_event& ev, time_point now) const {
   return std::visit([&](const auto& x) { return no(x, now); }, ev);
@@ -24,6 +26,9 @@ members_step members::apply(const members_event& ev, time_point now) {
 
 std::vector<members_action> members::resume() {
   std::vector<members_action> out;
+  for (const auto& [pool, all] : providers_)
+    if (!config::has_pool(configuration_, pool) && pools_.insert(pool).second)
+      out.push_back(make_pool{pool}); // instances of it may be left
   make_pools(out);
   for (auto& action : out)
     if (auto* made = std::get_if<make_pool>(&action))
@@ -197,14 +202,39 @@ void members::make_pools(std::vector<members_action>& out) {
   tell_orders(out);
 }
 
-/// A provider that the configuration drops ends what is idle, and launches nothing.
+/// A provider that the configuration drops ends what is idle, and launches nothing. What it had is in the
+/// journal, and so are the settings with which it can be called.
 void members::supply(std::vector<members_action>& out, const std::string& pool) {
   auto settings = config::provider_settings(configuration_, pool);
-  const auto known = supplied_.find(pool);
-  if (known == supplied_.end() ? settings.is_null() : known->second == settings)
+  if (settings.is_null())
+    settings = value::object();
+  if (const auto all = providers_.find(pool); all != providers_.end())
+    for (const auto& one : all->second)
+      if (one.value("type", value()) != settings.value("type", value()))
+        settings["former"].push_back(one);
+  if (settings.empty())
+    return; // it never had one
+  if (!config::has_pool(configuration_, pool))
+    settings["dropped"] = true;
+  if (const auto known = supplied_.find(pool); known != supplied_.end() && known->second == settings)
     return;
+  retired_.erase(pool);
   supplied_[pool] = settings;
   out.push_back(supply_pool{pool, std::move(settings)});
+}
+
+void members::remember_providers(const value& configuration) {
+  for (const auto& pool : config::pool_names(configuration))
+    if (auto settings = config::provider_settings(configuration, pool); settings.is_object()) {
+      auto& all = providers_[pool];
+      std::erase_if(
+        all, [&](const value& one) { return one.value("type", value()) == settings.value("type", value()); });
+      all.insert(all.begin(), std::move(settings));
+    }
+}
+
+bool members::has_provider_left(const std::string& pool) const {
+  return supplied_.contains(pool) && !retired_.contains(pool);
 }
 
 /// A pool that the configuration no longer names keeps what it has until it ends.
@@ -245,6 +275,7 @@ std::optional<error> members::no(const configured& ev, time_point) const {
 
 void members::on(members_step& s, const configured& ev, time_point) {
   configuration_ = ev.configuration;
+  remember_providers(configuration_);
   make_pools(s.actions);
   settle(s.actions);
 }
@@ -289,13 +320,14 @@ void members::settle(std::vector<members_action>& out) {
   }
   for (auto it = pools_.begin(); it != pools_.end();) {
     const bool used =
-      config::has_pool(configuration_, *it) || experiments_in(*it) > 0 ||
+      config::has_pool(configuration_, *it) || experiments_in(*it) > 0 || has_provider_left(*it) ||
       std::any_of(presence_.begin(), presence_.end(), [&](const auto& p) { return p.second.pool == *it; });
     if (!used)
       out.push_back(end_pool{*it});
     if (!used) {
       told_.erase(*it);
       supplied_.erase(*it);
+      retired_.erase(*it);
     }
     it = used ? std::next(it) : pools_.erase(it);
   }
@@ -326,6 +358,19 @@ void members::on(members_step& s, const provisioner_died& ev, time_point now) {
   else
     s.actions.push_back(
       give_up{{errc::internal, "the provider of pool " + ev.pool + " died again and again: " + ev.why}});
+}
+
+/// One that the configuration has named again meanwhile begins again.
+void members::on(members_step& s, const provider_retired& ev, time_point) {
+  const auto known = supplied_.find(ev.pool);
+  if (known == supplied_.end())
+    return;
+  if (known->second.contains("type")) {
+    s.actions.push_back(supply_pool{ev.pool, known->second});
+    return;
+  }
+  retired_.insert(ev.pool);
+  settle(s.actions);
 }
 
 void members::on(members_step& s, const twin_died& ev, time_point now) {
@@ -367,6 +412,7 @@ void members::replay(const cluster_fact& fact) {
                  agents_.erase(f.agent);
                  told_of_.insert(f.agent);
                },
+               [this](const configuration_changed& f) { remember_providers(f.configuration); },
                [](const auto&) {},
              },
              fact);

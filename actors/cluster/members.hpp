@@ -76,9 +76,12 @@ struct twin_died {
 struct provisioner_died {
   std::string pool, why;
 };
+struct provider_retired { ///< nothing of it is left, and it ended by itself
+  std::string pool;
+};
 using members_event =
   std::variant<agent_asked, agent_went_away, agent_ordered, agent_removed, configured, experiment_entered,
-               experiment_gone, pool_died, twin_died, experiment_placed, provisioner_died>;
+               experiment_gone, pool_died, twin_died, experiment_placed, provisioner_died, provider_retired>;
 
 // Actions.
 struct make_pool {
@@ -93,7 +96,8 @@ struct configure_pool { ///< what `pools.NAME` of the configuration says now
 struct end_pool {
   std::string pool;
 };
-/// The provider of an elastic pool, as `pools.NAME.provider` says now; null: it has none any more.
+/// The provider of an elastic pool, as `pools.NAME.provider` says now, with those that the pool had before;
+/// see provisioner_settings_of.
 struct supply_pool {
   std::string pool;
   value settings;
@@ -181,6 +185,7 @@ private:
   void on(members_step& s, const pool_died& ev, time_point now);
   void on(members_step& s, const twin_died& ev, time_point now);
   void on(members_step& s, const provisioner_died& ev, time_point now);
+  void on(members_step& s, const provider_retired& ev, time_point now);
   std::optional<error> no(const agent_asked& ev, time_point now) const;
   std::optional<error> no(const agent_ordered& ev, time_point now) const;
   std::optional<error> no(const agent_removed& ev, time_point now) const;
@@ -192,10 +197,13 @@ private:
   std::optional<error> no(const pool_died&, time_point) const { return std::nullopt; }
   std::optional<error> no(const twin_died&, time_point) const { return std::nullopt; }
   std::optional<error> no(const provisioner_died&, time_point) const { return std::nullopt; }
+  std::optional<error> no(const provider_retired&, time_point) const { return std::nullopt; }
   void note(members_step& s, cluster_fact fact);
   void make_pools(std::vector<members_action>& out);
   void configure(std::vector<members_action>& out, const std::string& pool);
   void supply(std::vector<members_action>& out, const std::string& pool);
+  void remember_providers(const value& configuration);
+  bool has_provider_left(const std::string& pool) const;
   void place_twin(std::vector<members_action>& out, const std::string& agent);
   void settle(std::vector<members_action>& out);
   void tell_orders(std::vector<members_action>& out) const;
@@ -212,6 +220,10 @@ private:
   std::set<std::string> pools_;
   std::map<std::string, value> told_;     ///< settings that a pool has, where they are not the defaults
   std::map<std::string, value> supplied_; ///< settings of the providers that there are
+  std::set<std::string> retired_;         ///< of these, the pools whose provider has ended by itself
+  /// All providers that each pool ever had, by the configurations: of each type its newest settings, the
+  /// newest type first.
+  std::map<std::string, std::vector<value>> providers_;
   std::map<experiment_id, std::string> pool_of_; ///< of those that run
   child_restarts<std::string> restarts_;
 };

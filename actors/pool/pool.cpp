@@ -257,8 +257,6 @@ void pool::stop_waiting(pool_run& run) {
   if (run.young.is_linked())
     run.young.unlink();
   run.aged = run.passed = false;
-  if (!waited_before_.empty())
-    waited_before_.erase(run.id);
   if (run.came_from.of != run_bar::none)
     run.came_from = {};
 }
@@ -316,8 +314,6 @@ void pool::on(actions& out, const slots_held& ev) {
 void pool::on(actions&, const holders_heard&) {
   if (std::exchange(unsorted_, false))
     young_.sort(waits_longer);
-  if (phase_ == phase::recovering)
-    note_waited_before();
   phase_ = phase::placing;
 }
 
@@ -403,8 +399,6 @@ void pool::decide(actions& out, time_point now) {
   for (const auto id : std::set(keepers_)) // what a limit forbids now holds nobody up
     if (auto& run = runs_.at(id); full_limit(run).of != run_bar::none)
       drop_kept(&out, run);
-  if (!waited_before_.empty())
-    reserve(out, now);
   do {
     readmit();
     pass(out, now);
@@ -477,6 +471,8 @@ void pool::refresh_turns() {
 
 void pool::pass(actions& out, time_point now) {
   passing_ = true;
+  unreservable_ = false;
+  age(now);
   bool begun = false;            // where nothing is free it costs nothing
   std::vector<pool_run*> behind; // those who did not fit, in a pool of turns
   std::vector<pool_run*> blocked;
@@ -502,13 +498,20 @@ void pool::pass(actions& out, time_point now) {
       policy_->ended(turn, turn_end::placed);
       continue;
     }
+    if (auto* waits = passed_by(run, behind); waits && !fit_range(run).empty()) {
+      if (!std::exchange(waits->passed, true)) // or as good as that: what it loses is chosen anew
+        index_aged(*waits);
+      unreservable_ = !reserve_for(out, *waits, now);
+      begin_turns(); // less is free, and what is kept holds fewer up
+      continue;
+    }
     if (auto on = place(out, run); !on.empty()) {
       for (auto* passed : behind)
         if (!std::exchange(passed->passed, true))
           index_aged(*passed);
       grant(out, run, std::move(on), turn.backfill, now);
       policy_->ended(turn, turn_end::placed);
-    } else if (run.kept.empty() && make_room(out, run, now)) {
+    } else if ((run.kept.empty() || run.reserved) && make_room(out, run, now)) {
       policy_->ended(turn, turn_end::claimed);
     } else {
       if (!policy_->ranked())
@@ -679,6 +682,7 @@ bool pool::make_room(actions& out, pool_run& run, time_point now) {
       lift(lifted, keeper.kept, pool_agent::kept);
       others.push_back(&keeper);
     }
+  lift(lifted, run.kept, pool_agent::kept); // its reservation
   for (const auto id : stopping_)
     lift(lifted, runs_.at(id).on, pool_agent::held);
   auto on = fit(run, run.need());
@@ -712,6 +716,7 @@ bool pool::make_room(actions& out, pool_run& run, time_point now) {
   lower(lifted);
   if (on.empty())
     return false;
+  drop_kept(&out, run);
   take_from(out, others, on);
   for (auto* victim : victims)
     preempt(out, *victim, run.id, settings_.scheduler == scheduler_kind::fair ? "fair_share" : "priority");
@@ -752,11 +757,12 @@ void pool::offer_rest(actions& out) {
 
 // ---- for others
 
-std::vector<pool::waiting_entry> pool::waiting() const {
+std::vector<pool::waiting_entry> pool::waiting(std::size_t most) const {
   std::vector<waiting_entry> out;
-  for (const auto& runs : {queued(), aux_waiting_.list()})
+  for (const auto& runs : {queued(most), aux_waiting_.list()})
     for (const auto* run : runs)
-      out.push_back({run->id, run->slots});
+      if (out.size() < most)
+        out.push_back({run->id, run->slots});
   return out;
 }
 

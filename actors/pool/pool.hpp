@@ -8,6 +8,7 @@
 #include "actors/provider/provisioner_events.hpp"
 
 #include <array>
+#include <cstdint>
 #include <deque>
 #include <span>
 #include <unordered_map>
@@ -65,8 +66,9 @@ public:
     allocation_id allocation;
     int slots = 1;
   };
-  std::vector<waiting_entry> waiting() const; ///< in the order of ranks
-  bool has(const std::string& agent) const;   ///< whether it is there
+  /// The first `most` of those that wait, in the order of ranks, those without slots last.
+  std::vector<waiting_entry> waiting(std::size_t most = SIZE_MAX) const;
+  bool has(const std::string& agent) const; ///< whether it is there
   /// The allocation in each slot of an agent; an empty id where it is free.
   std::map<std::string, std::vector<allocation_id>> agents() const;
   /// Why a run waits: {reason: {code, text}, position, agents, wouldFree, reservation}; null: it is not
@@ -77,7 +79,8 @@ public:
   value explain(allocation_id id, const std::vector<run_outlook>& outlooks, time_point now);
   std::string snapshot() const;
   value describe() const; ///< the state, for people
-  value details();        ///< of pool.describe: jobs, quotas, queue
+  value details();        ///< of pool.describe: jobs, quotas, how many wait
+  value waiting_rows();   ///< of queue.list: all that wait for slots, with their reasons
   /// What a provider has to know: all that waits for slots that it may have, and the agents. In the order of
   /// jobs and names.
   pool_demand demand() const;
@@ -122,7 +125,8 @@ private:
   void step_aside(pool_run& run, limit_key bar);
   void leave_queue(pool_run& run);
   std::vector<const ranked_runs*> queues() const;
-  std::vector<pool_run*> queued() const; ///< all that wait for slots, in the order of ranks
+  /// The first `most` of those that wait for slots, in the order of ranks.
+  std::vector<pool_run*> queued(std::size_t most = SIZE_MAX) const;
   void hold(pool_run& run, std::vector<placement> on, time_point since);
   void let_go(pool_run& run, const std::string& agent);
   void count_held(pool_run& run, int slots);
@@ -219,7 +223,8 @@ private:
   void index_aged(pool_run& run);
   void reserve(actions& out, time_point now);
   bool was_passed(const pool_run& run) const;
-  void note_waited_before();
+  pool_run* passed_by(const pool_run& run, const std::vector<pool_run*>& behind);
+  bool reserve_for(actions& out, pool_run& run, time_point now);
   std::vector<placement> chosen_for(const pool_run& run) const;
   std::vector<placement> chosen_in(const pool_run& run, const std::vector<const pool_agent*>& among) const;
   // Explanations (pool_explain.cpp).
@@ -262,14 +267,15 @@ private:
   std::set<limit_key> eased_;            ///< limits that have more room than before
   std::set<limit_key> strained_;         ///< limits that may be exceeded
   ranked_runs aux_waiting_;              ///< all that wait for an aux unit
+  std::set<allocation_id> aux_holders_;  ///< all that hold one
   ranked_runs running_;                  ///< all that may be preempted, where the pool preempts
   std::set<allocation_id> keepers_;      ///< runs that slots are kept for
   std::set<allocation_id> stopping_;     ///< runs that were preempted
   allocation_id reserved_for_;
-  young_runs young_;      ///< runs that wait, not yet for reserve_after
-  bool unsorted_ = false; ///< the young, while they are heard after a restart
-  ranked_runs aged_;      ///< runs that have, and compete; in a pool of turns those that were passed
-  std::set<allocation_id> waited_before_; ///< runs that waited for reserve_after when the pool was made again
+  bool unreservable_ = false; ///< no slots could be reserved for one that would be passed, in this pass
+  young_runs young_;          ///< runs that wait, not yet for reserve_after
+  bool unsorted_ = false;     ///< the young, while they are heard after a restart
+  ranked_runs aged_;          ///< runs that have, and compete; in a pool of turns those that were passed
   std::deque<std::pair<std::uint64_t, run_rank>> grants_; ///< by time, the ranks that no later grant exceeds
   std::optional<time_point> ripe_;                        ///< when somebody will have run long enough
   std::set<allocation_id> elastic_;                       ///< runs that hold fewer slots than they would take

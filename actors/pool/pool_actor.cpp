@@ -11,6 +11,7 @@ using base = actor_base<pool_actor>;
 
 /// An allocation that has not acknowledged a grant by then is told again.
 constexpr auto grant_timeout = std::chrono::seconds(30);
+constexpr std::size_t most_shown = 1000; ///< of those that wait, where a pool is described
 
 class pool_state {
 public:
@@ -23,6 +24,10 @@ public:
     machine_ = pool(begin, pool_settings{});
     self_->enter(name);
     self_->describe_by([this] { return machine_.describe(); });
+    self_->set_down_handler([this](const caf::down_msg& down) {
+      if (provisioner_ && down.source == provisioner_.address())
+        provisioner_ = nullptr; // nobody has to know any more
+    });
     return {
       [this](const agent_up& ev) { step(ev); },
       [this](const agent_down& ev) { step(ev); },
@@ -63,7 +68,7 @@ public:
       [this](const describe_pool&) {
         pool_description d{
           machine_.total_slots(), machine_.used_slots(), machine_.agents(), {}, machine_.details()};
-        for (const auto& r : machine_.waiting())
+        for (const auto& r : machine_.waiting(most_shown))
           d.waiting.emplace_back(r.allocation, r.slots);
         return d;
       },
@@ -80,6 +85,8 @@ public:
         step(ev);
       },
       [this](const explain_allocation& x) {
+        if (!x.allocation)
+          return allocation_explained{machine_.waiting_rows()};
         return allocation_explained{machine_.explain(x.allocation, x.outlooks, self_->now())};
       },
       [this](const agent_forgotten& ev) {
@@ -88,7 +95,10 @@ public:
       },
       [this](const supply_told& ev) { step(ev); },
       [this](provisioner_actor& x) {
+        if (provisioner_)
+          self_->demonitor(provisioner_.address());
         provisioner_ = std::move(x);
+        self_->monitor(provisioner_);
         told_.clear();
         tell_demand();
       },

@@ -439,38 +439,24 @@ std::vector<const pool_job*> pool::jobs_in_turn() const {
 
 value pool::details() {
   refresh_turns();
-  value jobs = value::array(), queue = value::array(), quotas = value::array();
-  const auto all_waiting = queued();
-  std::map<const pool_job*, int> waiting; // slots, also of those whom no agent could hold
-  for (const auto* run : all_waiting)
-    waiting[run->job] += run->slots;
+  value jobs = value::array(), quotas = value::array();
+  std::map<const pool_job*, int> impossible; // slots of runs that no agents could hold: they do not count
+  if (const auto it = aside_.find({run_bar::impossible, {}, {}}); it != aside_.end())
+    for (const auto& [shape, runs] : it->second)
+      for (const auto* run : runs.list())
+        impossible[run->job] += run->slots;
+  int waiting = 0;
   for (const auto* one : jobs_in_turn()) {
     const auto& job = *one;
+    const auto more = impossible.find(one);
+    waiting += job.waits;
     jobs.push_back({{"experiment", job.terms.job.value},
                     {"priority", priority_of(job)},
                     {"weight", job.terms.weight},
                     {"maxSlots", job.terms.max_slots < 0 ? value() : value(job.terms.max_slots)},
                     {"share", settings_.scheduler == scheduler_kind::fair ? value(job.share) : value()},
                     {"used", job.held},
-                    {"waiting", waiting[one]}});
-  }
-  std::size_t position = 0;
-  std::map<std::pair<const pool_job*, run_shape>, std::string> told;
-  for (const auto* run : all_waiting) {
-    auto& code = told[{run->job, run->shape()}];
-    // Runs behind the first of a job and shape have its reason; only behind one that is next they wait for
-    // it.
-    if (code.empty() || code == "busy")
-      code = reason(*run).first;
-    queue.push_back({{"position", ++position},
-                     {"allocation", to_string(run->id)},
-                     {"experiment", run->job->terms.job.value},
-                     {"slots", run->slots},
-                     {"priority", priority_of(*run->job)},
-                     {"weight", run->job->terms.weight},
-                     {"user", run->job->terms.user},
-                     {"since", to_rfc3339(run->since)},
-                     {"reason", code}});
+                    {"waiting", job.wanted + (more == impossible.end() ? 0 : more->second)}});
   }
   for (const auto& q : settings_.quotas) {
     const auto used = used_.find(q.user.empty() ? limit_key{run_bar::workspace, q.workspace, {}}
@@ -485,16 +471,11 @@ value pool::details() {
     aux_used += agent.aux_used;
     devices = devices || (agent.present && !agent.traits.device.empty() && agent.traits.device != "cpu");
   }
-  std::map<std::string, std::set<allocation_id>> aux; // those that hold a unit, by agent
-  if (aux_used > 0)
-    for (const auto& [id, run] : runs_)
-      for (const auto& part : run.on)
-        if (part.slots.empty())
-          aux[part.agent].insert(id);
-  value aux_runs = value::object();
-  for (const auto& [agent_name, runs] : aux)
-    for (const auto& id : runs)
-      aux_runs[agent_name].push_back(to_string(id));
+  value aux_runs = value::object(); // by agent
+  for (const auto id : aux_holders_)
+    for (const auto& part : runs_.at(id).on)
+      if (part.slots.empty())
+        aux_runs[part.agent].push_back(to_string(id));
   return {{"scheduler", name(settings_.scheduler)},
           {"fitting", settings_.fitting == fitting_order::best ? "best" : "worst"},
           {"defaultPriority", settings_.default_priority},
@@ -514,7 +495,32 @@ value pool::details() {
                                  {"maxSlots", std::int64_t{supply_.max_instances} * supply_.instance_slots}}},
           {"quotas", quotas},
           {"jobs", jobs},
-          {"waiting", queue}};
+          {"waiting", waiting},
+          {"waitingWithoutSlots", aux_waiting_.size()}};
+}
+
+value pool::waiting_rows() {
+  refresh_turns();
+  value queue = value::array();
+  std::size_t position = 0;
+  std::map<std::pair<const pool_job*, run_shape>, std::string> told;
+  for (const auto* run : queued()) {
+    auto& code = told[{run->job, run->shape()}];
+    // Runs behind the first of a job and shape have its reason; only behind one that is next they wait for
+    // it.
+    if (code.empty() || code == "busy")
+      code = reason(*run).first;
+    queue.push_back({{"position", ++position},
+                     {"allocation", to_string(run->id)},
+                     {"experiment", run->job->terms.job.value},
+                     {"slots", run->slots},
+                     {"priority", priority_of(*run->job)},
+                     {"weight", run->job->terms.weight},
+                     {"user", run->job->terms.user},
+                     {"since", to_rfc3339(run->since)},
+                     {"reason", code}});
+  }
+  return queue;
 }
 
 } // namespace troupe

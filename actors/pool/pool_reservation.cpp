@@ -102,18 +102,29 @@ bool pool::was_passed(const pool_run& run) const {
   return later != grants_.end() && run_rank{run.job->rank, run.rank} < later->second;
 }
 
-/// Who was passed before the pool was made again nobody knows any more. Whoever has waited for so long counts
-/// as passed: a reservation that was lost with the old pool comes back before anybody behind it is served.
-/// Where runs are preempted, it takes its slots from whoever passed it.
-void pool::note_waited_before() {
-  if (!policy_->passes() || settings_.preempts())
-    return;
-  for (auto& run : young_) { // all that wait: nobody has aged yet
-    if (run.since + settings_.reserve_after > now_)
-      break;
-    run.passed = true;
-    waited_before_.insert(run.id);
+/// Whoever has waited for reserve_after is not passed without a reservation: the first of those whom `run`
+/// would pass if it started now, while nobody has one.
+pool_run* pool::passed_by(const pool_run& run, const std::vector<pool_run*>& behind) {
+  if (reserved_for_ || unreservable_ || !policy_->passes())
+    return nullptr;
+  const auto may = [&](const pool_run& one) {
+    return &one != &run && one.aged && one.waits() && one.bar.of == run_bar::none && one.kept.empty() &&
+           full_limit(one).of == run_bar::none;
+  };
+  if (policy_->ranked()) {
+    ranked_runs::walk aged(aged_);
+    while (auto* one = aged.next())
+      if (by_rank()(&run, one))
+        break;
+      else if (may(*one))
+        return one;
+    return nullptr;
   }
+  pool_run* first = nullptr;
+  for (auto* one : behind)
+    if (may(*one) && (!first || policy_->before(*one, *first)))
+      first = one;
+  return first;
 }
 
 void pool::reserve(actions& out, time_point now) {
@@ -124,7 +135,7 @@ void pool::reserve(actions& out, time_point now) {
   bool fresh = false;
   ranked_runs::walk aged(aged_);
   while (auto* run = aged.next()) {
-    if (policy_->ranked() && waited_before_.empty() &&
+    if (policy_->ranked() && !run->passed &&
         (grants_.empty() || grants_.front().second < run_rank{run->job->rank, run->rank}))
       break; // nobody behind it was ever served
     if (!run->kept.empty() || !was_passed(*run) || full_limit(*run).of != run_bar::none)
@@ -136,13 +147,17 @@ void pool::reserve(actions& out, time_point now) {
     if (policy_->ranked())
       break;
   }
-  if (!first)
-    return;
-  auto on = chosen_for(*first);
+  if (first)
+    reserve_for(out, *first, now);
+}
+
+bool pool::reserve_for(actions& out, pool_run& run, time_point now) {
+  auto on = chosen_for(run);
   if (on.empty())
-    return;
-  out.push_back(reserve_slots{first->id, on});
-  keep(*first, std::move(on), true, now);
+    return false;
+  out.push_back(reserve_slots{run.id, on});
+  keep(run, std::move(on), true, now);
+  return true;
 }
 
 std::vector<placement> pool::chosen_for(const pool_run& run) const {

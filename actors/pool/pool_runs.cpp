@@ -169,12 +169,18 @@ std::vector<const ranked_runs*> pool::queues() const {
   return all;
 }
 
-std::vector<pool_run*> pool::queued() const {
+std::vector<pool_run*> pool::queued(std::size_t most) const {
   std::vector<pool_run*> all;
-  for (const auto* runs : queues())
-    for (auto* run : runs->list())
-      all.push_back(run);
+  for (const auto* runs : queues()) {
+    ranked_runs::walk in_order(*runs);
+    for (std::size_t count = 0; count < most; ++count)
+      if (auto* run = in_order.next())
+        all.push_back(run);
+      else
+        break;
+  }
   std::sort(all.begin(), all.end(), by_rank());
+  all.resize(std::min(all.size(), most));
   return all;
 }
 
@@ -239,8 +245,10 @@ void pool::hold(pool_run& run, std::vector<placement> on, time_point since) {
       set_bars(agent, slot, s.bars | pool_agent::held);
     }
     end_change(agent);
-    if (part.slots.empty())
+    if (part.slots.empty()) {
       ++agent.aux_used;
+      aux_holders_.insert(run.id);
+    }
   }
   count_held(run, run.held());
   if (may_be_preempted(run))
@@ -279,6 +287,8 @@ void pool::let_go(pool_run& run, const std::string& name) {
       --agent.aux_used;
   }
   std::erase_if(run.on, [&](const auto& part) { return name.empty() || part.agent == name; });
+  if (run.on.empty())
+    aux_holders_.erase(run.id);
   count_held(run, -count);
   if (run.state == pool_run::phase::stopping)
     run.job->stopping -= count;

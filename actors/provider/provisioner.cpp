@@ -10,6 +10,9 @@ namespace {
 /// One that was launched a moment ago may not be listed yet.
 constexpr duration list_delay = 20s;
 constexpr duration end_again = 60s;
+constexpr duration forget_again = 10s;
+/// Of a former provider that has no known instances: then its commands are gone, too.
+constexpr int most_list_failures = 3;
 
 std::string ids_text(const std::vector<std::string>& ids) {
   std::string text;
@@ -43,7 +46,12 @@ int wanted_instances(const std::vector<waiting_run>& waiting,
 
 provisioner_settings provisioner_settings_of(const value& provider) {
   provisioner_settings out;
-  if (!provider.is_object()) {
+  if (provider.is_object()) {
+    for (const auto& one : provider.value("former", value::array()))
+      out.former.insert(one.value("type", std::string()));
+    out.dropped = provider.value("dropped", false);
+  }
+  if (!provider.is_object() || !provider.contains("type")) {
     out.retiring = true;
     out.max_instances = 0;
     return out;
@@ -77,21 +85,40 @@ provisioner_step provisioner::apply(const provisioner_event& ev, time_point now)
   std::visit([&](const auto& x) { on(s, x, now); }, ev);
   if (listed_) {
     end_some(s, now);
+    drain_some(s);
     launch_some(s, now);
   }
+  finish(s, now);
   list_again(s, now);
+  forget_some(s, now);
   if (auto now_has = supply(); pack(now_has) != pack(told_)) {
     told_ = now_has;
     s.actions.push_back(tell_supply{std::move(now_has)});
   }
+  if (is_done() && !std::exchange(said_done_, true))
+    s.actions.push_back(provider_done{});
   return s;
 }
 
 std::vector<provisioner_action> provisioner::resume(time_point now) {
-  listing_ = true;
+  for (const auto& agent : std::exchange(departed_, {}))
+    if (known_agents_.contains(agent))
+      leaving_[agent] = now;
+  known_agents_.clear();
+  resumed_ = true;
+  for (auto& [id, x] : instances_)
+    x.seen = now; // its agent has its time to come back
   list_at_ = now;
   told_ = supply();
-  return {list_instances{}, tell_supply{told_}};
+  if (is_done()) {
+    said_done_ = true;
+    return {tell_supply{told_}, provider_done{}};
+  }
+  provisioner_step s;
+  list_again(s, now);
+  forget_some(s, now);
+  s.actions.push_back(tell_supply{told_});
+  return std::move(s.actions);
 }
 
 std::optional<time_point> provisioner::deadline() const { return next_; }
@@ -105,6 +132,10 @@ bool provisioner::due(time_point at, time_point now) {
 
 void provisioner::note(out& s, instance_changed fact) {
   fact.pool = pool_;
+  if (fact.what == "gone")
+    for (const auto& id : fact.ids)
+      if (const auto known = instances_.find(id); known != instances_.end())
+        leaving_[agent_name(known->second)] = fact.at + 1s;
   replay(fact);
   s.facts.push_back(std::move(fact));
 }
@@ -114,15 +145,24 @@ void provisioner::replay(const provider_fact& fact) {
   if (f.what == "ordered") {
     ordered_[f.order] = f.count;
     orders_ = std::max(orders_, f.order);
+    last_type_ = f.why;
+    settled_ = false;
   } else if (f.what == "launched" || f.what == "adopted") {
     ordered_.erase(f.order);
-    for (const auto& id : f.ids)
+    settled_ = false;
+    for (const auto& id : f.ids) {
       instances_.insert_or_assign(id, instance{{id, cloud_instance::phase::starting, "", f.at}, f.at});
+      departed_.erase(id);
+    }
   } else if (f.what == "failed") {
     ordered_.erase(f.order);
-  } else { // "ended" or "gone"
-    for (const auto& id : f.ids)
+  } else { // "ended" or "gone"; where no ids are told, all are
+    settled_ = settled_ || f.ids.empty();
+    for (const auto& id : f.ids) {
       instances_.erase(id);
+      if (!resumed_)
+        departed_.insert(id); // most agents are named as their instance
+    }
   }
 }
 
@@ -150,8 +190,10 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
   if (!ev.failed.empty()) {
     list_at_ = now + settings_.first_pause * (errors_.contains("list") ? 4 : 1);
     errors_["list"] = ev.failed;
+    ++list_failures_;
     return;
   }
+  list_failures_ = 0;
   list_at_ = now + settings_.list_every;
   went_well("list");
   listed_ = true;
@@ -223,7 +265,12 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
     failed("launch", "launch: " + unseen + " went before its agent had registered", now);
   if (!gone.empty())
     note(s, {now, {}, "gone", 0, 0, gone, "the provider does not list it"});
-  std::erase_if(ended_, [&](const auto& x) { return !listed.contains(x.first); });
+  std::erase_if(ended_, [&](const auto& x) {
+    if (listed.contains(x.first))
+      return false;
+    leaving_[x.second.agent] = now + 1s;
+    return true;
+  });
   const auto say = [&](const char* kind, const std::string& text, bool is) {
     if (is)
       faults_[kind] = text;
@@ -287,11 +334,12 @@ void provisioner::on(out&, const instances_ended& ev, time_point now) {
   errors_["terminate"] = ev.failed;
   for (const auto& id : ev.ids)
     if (const auto it = ended_.find(id); it != ended_.end())
-      it->second = now + settings_.first_pause * 4;
+      it->second.again = now + settings_.first_pause * 4;
 }
 
 void provisioner::on(out&, const provider_configured& ev, time_point now) {
   settings_ = provisioner_settings_of(ev.settings);
+  said_done_ = false;
   failures_ = 0;
   retry_at_.reset();
   list_at_ = std::min(list_at_, now);
@@ -357,6 +405,13 @@ supply_told provisioner::supply() const {
   for (const char* call : {"launch", "list", "terminate"})
     if (const auto it = errors_.find(call); it != errors_.end() && out.error.empty())
       out.error = it->second;
+  if (is_former()) {
+    std::vector<std::string> ids;
+    for (const auto& [id, x] : instances_)
+      ids.push_back(id);
+    out.error = "the instances of its former provider (" + last_type_ + ") end first" +
+                (ids.empty() ? "" : ": " + ids_text(ids)) + (out.error.empty() ? "" : "; " + out.error);
+  }
   for (const auto& [kind, text] : faults_)
     out.faults.push_back(text);
   out.labels = settings_.labels;
@@ -366,8 +421,10 @@ supply_told provisioner::supply() const {
 void provisioner::end(out& s, const std::set<std::string>& ids, const char* why, time_point now) {
   if (ids.empty())
     return;
-  for (const auto& id : ids)
-    ended_[id] = now + end_again;
+  for (const auto& id : ids) {
+    const auto known = instances_.find(id);
+    ended_[id] = {now + end_again, known == instances_.end() ? id : agent_name(known->second)};
+  }
   note(s, {now, {}, "ended", 0, 0, {ids.begin(), ids.end()}, why});
   s.actions.push_back(terminate_instances{{ids.begin(), ids.end()}, why});
 }
@@ -376,10 +433,10 @@ void provisioner::end(out& s, const std::set<std::string>& ids, const char* why,
 /// these first those that start, then the idle, the disconnected, the newest.
 void provisioner::end_some(out& s, time_point now) {
   std::vector<std::string> again;
-  for (auto& [id, at] : ended_)
-    if (due(at, now)) { // it is still listed
+  for (auto& [id, x] : ended_)
+    if (due(x.again, now)) { // it is still listed
       again.push_back(id);
-      at = now + end_again;
+      x.again = now + end_again;
     }
   if (!again.empty())
     s.actions.push_back(terminate_instances{again, "ordered before"});
@@ -395,17 +452,21 @@ void provisioner::end_some(out& s, time_point now) {
     failed("launch", "launch: the agent of " + *late.begin() + " did not register", now);
   end(s, late, "never came", now);
   end(s, lost, "disconnected", now);
-  const bool work = !settings_.retiring && !work_.runs.empty();
-  const auto max_idle = settings_.retiring ? duration{0} : settings_.max_idle;
-  int spare = static_cast<int>(instances_.size()) - settings_.min_instances;
+  const bool work = !retires() && !work_.runs.empty();
+  const auto max_idle = retires() ? duration{0} : settings_.max_idle;
+  int spare = static_cast<int>(instances_.size()) - (retires() ? 0 : settings_.min_instances);
   for (const auto& [id, x] : instances_)
     if (const auto* agent = agent_of(x);
         agent && agent->connected && agent->idle && !work && spare > 0 && due(agent->since + max_idle, now)) {
       idle.insert(id);
       --spare;
     }
+  if (settings_.retiring && settings_.dropped)
+    for (const auto& [id, x] : instances_)
+      if (const auto* agent = agent_of(x); !agent || !agent->connected)
+        idle.insert(id); // it cannot come any more
   end(s, idle, "idle", now);
-  if (settings_.retiring)
+  if (retires())
     return; // what runs there ends by itself
   std::set<std::string> many;
   std::vector<std::tuple<int, time_point, std::string>> order;
@@ -427,7 +488,7 @@ void provisioner::end_some(out& s, time_point now) {
 }
 
 void provisioner::launch_some(out& s, time_point now) {
-  if (calling_ || settings_.retiring || (retry_at_ && !due(*retry_at_, now)))
+  if (calling_ || retires() || (retry_at_ && !due(*retry_at_, now)))
     return;
   const int have = instances();
   const int wanted =
@@ -439,22 +500,71 @@ void provisioner::launch_some(out& s, time_point now) {
     return;
   calling_ = true;
   const auto order = orders_ + 1;
-  note(s, {now, {}, "ordered", order, count, {}, {}});
+  note(s, {now, {}, "ordered", order, count, {}, settings_.type});
   s.actions.push_back(launch_instances{order, count});
 }
 
 void provisioner::list_again(out& s, time_point now) {
-  if (listing_ || !due(list_at_, now))
+  if (listing_ || (settings_.retiring && settled_) || !due(list_at_, now))
     return;
   listing_ = true;
   s.actions.push_back(list_instances{});
 }
 
+/// Else work that waits would keep what retires busy.
+void provisioner::drain_some(out& s) {
+  for (const auto& [id, x] : instances_) {
+    const auto* agent = agent_of(x);
+    const auto name = agent_name(x);
+    if (retires() ? agent && agent->connected && drained_.insert(name).second : drained_.erase(name) > 0)
+      s.actions.push_back(drain_instance{name, retires()});
+  }
+}
+
+/// An agent whose instance is gone does not come back. The cluster refuses until its runs are given away.
+void provisioner::forget_some(out& s, time_point now) {
+  std::erase_if(leaving_, [&](const auto& x) { return is_own(x.first); }); // a name that is used again
+  for (auto& [agent, at] : leaving_)
+    if (due(at, now)) {
+      at = now + forget_again;
+      s.actions.push_back(forget_instance{agent});
+      static_cast<void>(due(at, now));
+    }
+}
+
+void provisioner::forgotten(const std::string& agent) { leaving_.erase(agent); }
+
+// ---- a provider that is no longer in force
+
+bool provisioner::is_former() const {
+  return !settled_ && last_type_ != settings_.type && settings_.former.contains(last_type_);
+}
+
+std::string provisioner::provider_type() const {
+  return settled_ || settings_.type == last_type_ || (!settings_.retiring && !is_former()) ? settings_.type
+                                                                                           : last_type_;
+}
+
+/// Once nothing is left of it, the next one begins.
+void provisioner::finish(out& s, time_point now) {
+  if (!retires() || settled_ || listing_ || calling_ || !instances_.empty() || !ordered_.empty() ||
+      !ended_.empty() || !(listed_ || list_failures_ >= most_list_failures))
+    return;
+  note(s, {now, {}, "gone", 0, 0, {}, "no instance of the former provider is left"});
+  listed_ = false;
+  list_failures_ = 0;
+  errors_.clear();
+  faults_.clear();
+  list_at_ = now;
+}
+
+bool provisioner::is_done() const { return settings_.retiring && settled_ && leaving_.empty(); }
+
 std::string provisioner::snapshot() const {
   std::vector<std::string> ids;
   for (const auto& [id, x] : instances_)
     ids.push_back(id);
-  return pack(std::tuple{ids, ordered_, orders_});
+  return pack(std::tuple{ids, ordered_, orders_, last_type_, settled_});
 }
 
 value provisioner::describe() const {
@@ -470,8 +580,13 @@ value provisioner::describe() const {
                {"seen", to_rfc3339(x.seen)}};
   }
   const auto now_has = supply();
+  value leaving = value::array();
+  for (const auto& [agent, at] : leaving_)
+    leaving.push_back(agent);
   return {{"pool", pool_},
           {"type", now_has.type},
+          {"called", provider_type()},
+          {"leaving", std::move(leaving)},
           {"instances", all},
           {"starting", now_has.starting},
           {"orders", ordered_.size()},

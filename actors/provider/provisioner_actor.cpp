@@ -2,6 +2,7 @@
 
 #include "actors/shells/driven.hpp"
 #include "actors/shells/durable.hpp"
+#include "model/commands/table.hpp"
 
 #include <caf/all.hpp>
 
@@ -75,10 +76,10 @@ public:
     setup_ = setup;
     name = provider_entity(setup.pool);
     self_->enter(name);
-    machine_.emplace(setup.pool, provisioner_settings_of(setup.settings));
+    machine_.emplace(setup.pool, provisioner_settings_of(setup.settings), setup.agents);
     for (const auto& fact : past)
       machine_->replay(fact);
-    make_calls(setup.settings);
+    make_calls(called());
     self_->set_down_handler([this](const caf::down_msg& down) {
       if (calls_ && down.source == calls_.address())
         leave(to_caf({errc::internal, "the calls of its provider died: " + from_caf(down.reason).what}));
@@ -88,9 +89,10 @@ public:
     return {
       [this](const pool_demand& ev) { step(ev); },
       [this](const provider_configured& ev) {
-        if (!ev.settings.is_null() && ev.settings != setup_.settings)
-          make_calls(ev.settings);
+        if (!ev.settings.is_null())
+          setup_.settings = ev.settings;
         step(ev);
+        choose_calls();
       },
       [this](const time_passed& ev) {
         timer_fired();
@@ -115,12 +117,29 @@ private:
     }
   }
 
+  /// Of the provider whose turn it is: a former one ends what it has before the next begins.
+  value called() const {
+    const auto type = machine_->provider_type();
+    auto settings = setup_.settings.is_object() ? setup_.settings : value::object();
+    const auto former = settings.value("former", value::array());
+    settings.erase("former");
+    settings.erase("dropped");
+    if (settings.value("type", std::string()) != type || !settings.contains("type"))
+      for (const auto& one : former)
+        if (type.empty() || one.value("type", std::string()) == type)
+          return one;
+    return settings;
+  }
+  void choose_calls() {
+    if (auto now = called(); now != calls_settings_)
+      make_calls(now);
+  }
   void make_calls(const value& settings) {
     if (calls_) {
       self_->demonitor(calls_.address());
       self_->send_exit(calls_, caf::exit_reason::normal); // what it launched stays
     }
-    setup_.settings = settings;
+    calls_settings_ = settings;
     using impl = shell<calls_state, provider_calls_actor, std::string, value, provider_factory>;
     calls_ = spawn_with_own_thread<impl>(self_->system(), setup_.pool, settings, setup_.make);
     self_->monitor(calls_);
@@ -129,6 +148,7 @@ private:
   /// `failed` makes the event of a call that has no answer.
   template <class Answer, class Order, class Failed>
   void call(const Order& order, Failed failed) {
+    choose_calls();
     self_->request(calls_, call_timeout, order)
       .then([this](const Answer& ev) { step(ev); },
             [this, failed](const caf::error& why) { step(failed(from_caf(why).what)); });
@@ -155,6 +175,30 @@ private:
         say(text); // once, until it is over
     said_ = std::move(now);
   }
+  void run(const drain_instance& x) {
+    ask_cluster(commands::agent_drain::is.name, {{"agent", x.agent}, {"on", x.on}}, [] {});
+  }
+  void run(const forget_instance& x) { // refused until its runs are given away
+    ask_cluster(commands::agent_remove::is.name, {{"agent", x.agent}}, [this, x] {
+      machine_->forgotten(x.agent);
+      step(time_passed{});
+    });
+  }
+  /// As the platform itself. Where it fails it only takes longer.
+  void ask_cluster(std::string_view command, value fields, std::function<void()> done) {
+    if (!setup_.cluster)
+      return;
+    self_
+      ->request(setup_.cluster, journal_timeout,
+                client_command{"troupe", true, {}, std::string(command), std::move(fields)})
+      .then(
+        [done](const command_result& answer) {
+          if (answer.got || answer.got.error().code == errc::not_found)
+            done();
+        },
+        [](const caf::error&) {});
+  }
+  void run(const provider_done&) { leave(caf::exit_reason::normal); }
   void say(const std::string& text) const {
     if (setup_.say)
       setup_.say("provider of pool " + setup_.pool + ": " + text);
@@ -163,6 +207,7 @@ private:
   provisioner_setup setup_;
   std::optional<provisioner> machine_;
   provider_calls_actor calls_;
+  value calls_settings_; ///< of the provider that `calls_` calls
   std::set<std::string> said_;
 };
 

@@ -17,12 +17,15 @@ struct provisioner_setup {
   /// Called on the provider's own thread, and again where the settings change.
   std::function<std::unique_ptr<instance_provider>(const std::string& pool, const value& settings)> make;
   std::function<void(const std::string&)> say; ///< a line for people; thread-safe; may be empty
+  cluster_actor cluster;                       ///< is told of agents that do not come back
+  std::set<std::string> agents;                ///< that the cluster knows now
 };
 
 /// The stream of its facts.
 std::string provider_entity(const std::string& pool);
 
-/// `past`: the facts of its stream, oldest first. It tells its pool who it is, and what it has.
+/// `past`: the facts of its stream, oldest first. It tells its pool who it is, and what it has. Ends by
+/// itself once it retires and no instance is left.
 provisioner_actor spawn_provisioner(caf::actor_system& sys, provisioner_setup setup,
                                     const std::vector<provider_fact>& past);
 

@@ -214,8 +214,12 @@ private:
     if (number_of(least, 0) > number_of(most, 5))
       out_.fault((least ? least : most)->at, path + (least ? ".min_instances" : ".max_instances"),
                  "min_instances is above max_instances", "lower min_instances, or raise max_instances");
-    if (text_of(x->find("type")) != "command")
+    if (text_of(x->find("type")) != "command") {
+      for (const char* key : {"list", "launch", "terminate"})
+        if (const auto* entry = x->entry_of(key))
+          out_.warn(entry->at, path + "." + key, "has no effect: only a provider of type command calls it");
       return;
+    }
     for (const char* key : {"list", "launch", "terminate"}) {
       const auto* words = x->find(key);
       if (!words || (words->is(kind::list) && words->items.empty()))
@@ -264,6 +268,9 @@ private:
       const auto user = text_of(one.find("user")), workspace = text_of(one.find("workspace"));
       if (user.empty() == workspace.empty())
         out_.fault(one.at, where, "a quota is of a user or of a workspace", "name one of the two");
+      else if (workspace == "*")
+        out_.fault(one.find("workspace")->at, where + ".workspace", "'*' stands for users only",
+                   "name a workspace, or write user: \"*\"");
       else if (!seen.insert({user, workspace}).second)
         out_.fault(one.at, where, "a second quota of '" + user + workspace + "'", "leave one of the two");
     }
@@ -387,8 +394,6 @@ private:
       if (const auto* credentials = e.what.find("credentials"))
         out_.warn(credentials->at, "storage." + e.key + ".credentials",
                   "has no effect yet: tasks take the bucket's credentials from their environment");
-    for (const auto& e : entries_of(root_.find("actors")))
-      out_.warn(e.at, "actors." + e.key, "has no effect yet");
   }
 
   const node& root_;

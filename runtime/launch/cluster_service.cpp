@@ -144,6 +144,13 @@ result<void> cluster_service::read(node::node_options& options) {
   if (const auto key = inside_->read.secrets.value(value::json_pointer("/webhooks/signing_key"), value());
       key.is_string())
     options.webhook_key = key.get<std::string>();
+  if (const auto threads =
+        inside_->read.config.value(value::json_pointer("/actors/scheduler_threads"), value());
+      threads.is_number_integer())
+    options.scheduler_threads = threads.get<int>();
+  if (const auto level = inside_->read.config.value(value::json_pointer("/actors/log_level"), value());
+      level.is_string())
+    options.log_level = level.get<std::string>();
   if (auto tls = cluster.find("tls"); tls != cluster.end() && tls->is_object()) {
     if (options.tls_dir.empty())
       options.tls_dir = tls->value("dir", std::string());

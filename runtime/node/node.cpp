@@ -6,11 +6,21 @@
 
 #include <caf/all.hpp>
 
+#include <algorithm>
 #include <condition_variable>
 #include <future>
 #include <optional>
 
 namespace troupe::node {
+namespace {
+
+/// As commands::log_levels.
+int log_level_of(const std::string& name) {
+  constexpr std::string_view levels[] = {"error", "warning", "info", "debug"};
+  return static_cast<int>(std::find(std::begin(levels), std::end(levels), name) - std::begin(levels));
+}
+
+} // namespace
 
 class node::inside {
 public:
@@ -136,6 +146,9 @@ private:
     config_ = std::make_unique<link_config>(options_.tls_dir, options_.master, host_.link);
     add_shell_messages(*config_);
     config_->probes->allow_faults = options_.allow_faults;
+    config_->probes->log_level = log_level_of(options_.log_level);
+    if (options_.scheduler_threads > 0)
+      config_->set("scheduler.max-threads", static_cast<std::size_t>(options_.scheduler_threads));
     probes_ = config_->probes;
     if (!options_.trace_actors.empty())
       if (auto ok = config_->probes->trace_to(options_.trace_actors.string()); !ok)

@@ -254,6 +254,85 @@ def test_a_provider_that_does_wrong_is_shown_and_starts_no_storm(lab, how):
         assert lab.wait_end(one) == "COMPLETED"
 
 
+# ---- instances that are gone, providers that change
+
+SHORT = "cluster: {leases: {heartbeat: 500ms, freeze: 2s, give_away: 3s}}\n"
+
+
+def agents(lab):
+    return {a["id"]: a["state"] for a in lab.json("agent", "list")}
+
+
+def apply(lab, pools, cluster=""):
+    file = lab.root / "cluster.yaml"
+    file.write_text(f"troupe: 1\n{cluster}pools:\n{textwrap.indent(textwrap.dedent(pools), '  ')}\n")
+    lab.cli("apply", str(file), "--yes")
+
+
+def restart(lab):
+    lab.kill_node()
+    lab.up(slots=1)
+
+
+def test_the_agents_of_instances_that_are_gone_are_forgotten(lab):
+    lab.listen = f"127.0.0.1:{free_port()}"
+    start(lab, ELASTIC, cluster=SHORT)
+    restart(lab)  # the leases count from the next start on
+    assert lab.wait_end(submit(lab, "one", 2, "resource_pool: burst")) == "COMPLETED"
+    assert "burst-1" in agents(lab)
+    wait_for(lambda: "burst-1" not in agents(lab), 60, what=lambda: (agents(lab), pool(lab, "burst")))
+    left = lab.facts("agent_left")
+    assert [(f["agent"], f["by"]) for f in left] == [("burst-1", "troupe")], left
+    assert lab.wait_end(submit(lab, "again", 2, "resource_pool: burst")) == "COMPLETED", "the name is used again"
+    restart(lab)
+    wait_for(lambda: not [a for a in agents(lab) if a.startswith("burst")], 60, what=lambda: (agents(lab), pool(lab, "burst")))
+
+
+def test_the_instances_of_a_former_provider_end_before_the_next_one_begins(lab):
+    cloud = Cloud(lab)
+    lab.listen = f"127.0.0.1:{free_port()}"
+    start(lab, ELASTIC.replace("max_instances: 2", "max_instances: 1").replace("2s", "60s"))
+    one = submit(lab, "one", 2, "resource_pool: burst", epoch_s=0.7)
+    wait_for(lambda: [a for a in lab.acks() if a["kind"] == "start"], 60)
+    apply(lab, cloud.pool().replace("cloud:", "burst:"))
+    two = submit(lab, "two", 1, "resource_pool: burst")
+    why = wait_for(lambda: (r := reason(lab, two))["code"] == "provider_failed" and r, 30, what=lambda: reason(lab, two))
+    assert "former provider (local) end first: burst-1" in why["text"], why
+    restart(lab)
+    assert lab.wait_end(one) == "COMPLETED"
+    assert lab.wait_end(two) == "COMPLETED"
+    placed = {f["on"][0]["agent"] for f in placements(lab)}
+    assert placed == {"burst-1", "i-1"}, placed
+    assert {a["run"] for a in lab.acks()} == {1}
+    assert agents(lab).get("burst-1", "away") == "away"
+
+
+def test_a_provider_that_was_dropped_ends_what_it_had_after_the_master_died_too(lab):
+    cloud = Cloud(lab)
+    lab.listen = f"127.0.0.1:{free_port()}"
+    start(lab, cloud.pool())
+    one = submit(lab, "one", 1, "resource_pool: cloud", epoch_s=0.7)
+    wait_for(lambda: [a for a in lab.acks() if a["kind"] == "start"], 60)
+    apply(lab, "main: {default: true}\ncloud: {}\n")
+    restart(lab)
+    assert lab.wait_end(one) == "COMPLETED"
+    wait_for(lambda: cloud.calls("terminate"), 30, what=lambda: pool(lab, "cloud"))
+    assert cloud.calls("terminate")[0]["words"][1:] == ["i-1"]
+    assert {a["run"] for a in lab.acks()} == {1}
+
+
+def test_a_pool_that_was_dropped_leaves_no_instance(lab):
+    cloud = Cloud(lab)
+    lab.listen = f"127.0.0.1:{free_port()}"
+    start(lab, cloud.pool(", min_instances: 1"), cluster=SHORT)
+    restart(lab)
+    wait_for(lambda: pool(lab, "cloud")["slots"]["total"] == 1, 60)
+    apply(lab, "main: {default: true}\n", SHORT)
+    wait_for(lambda: cloud.calls("terminate"), 30)
+    assert cloud.calls("terminate")[0]["words"][1:] == ["i-1"]
+    wait_for(lambda: [p["name"] for p in lab.json("pool", "list")] == ["main"], 90, what=lambda: lab.json("pool", "list"))
+
+
 # ---- fallback
 
 def test_a_run_that_waits_falls_back_and_its_next_run_begins_at_home(lab):

@@ -167,3 +167,15 @@ def test_restart_in_the_shell_ends_with_0_and_ps_counts_it(cluster):
     assert cluster.wait_end(experiment) == "COMPLETED"
     assert len(cluster.check_books(experiment, 8)) == 8
     assert all(row["restarts"] == 0 for row in cluster.trials(experiment))
+
+
+def test_the_actors_of_the_cluster_file_count_from_the_start(cluster):
+    file = cluster.root / "cluster.yaml"
+    file.write_text("troupe: 1\nactors: {log_level: debug, scheduler_threads: 2}\n")
+    cluster.up_words = ["--file", str(file)]
+    cluster.up(1)
+    assert cluster.cli("shell", "-e", "log").stdout.strip() == "debug"
+    cluster.cli("shell", "-e", ":rw", "-e", "restart pool/default")
+    log = cluster.root / "up.log"
+    wait_for(lambda: "supervision pool/default died" in log.read_text(), 30, what=log.read_text)
+    assert cluster.cli("experiment", "list").returncode == 0

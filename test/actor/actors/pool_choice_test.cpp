@@ -16,13 +16,16 @@ protected:
     };
     a = make_listener(found);
     b = make_listener(found);
+    c = make_listener(found);
     journal = make_listener([](const caf::message&) { return caf::make_message(committed{}); });
     owner = make_listener();
   }
   void start(const std::vector<allocation_fact>& past) {
+    known_pools pools;
+    pools.all = {{"a", a.as<pool_actor>()}, {"b", b.as<pool_actor>()}, {"c", c.as<pool_actor>()}};
     allocation = on_stage(spawn_allocation(
       *system_, {id}, {},
-      {owner.as<allocation_owner>(), journal.as<journal_actor>(), a.as<pool_actor>(), "a"}, past));
+      {owner.as<allocation_owner>(), journal.as<journal_actor>(), a.as<pool_actor>(), "a", pools}, past));
     run();
   }
   void choose(const std::string& name, const listener& pool) {
@@ -47,7 +50,7 @@ protected:
   }
 
   const allocation_id id{{7}, {1}};
-  listener a, b, journal, owner;
+  listener a, b, c, journal, owner;
   allocation_actor allocation;
 };
 
@@ -73,6 +76,17 @@ TEST_F(PoolChoice, OneThatHoldsSlotsIsPreemptedOnce) {
   EXPECT_EQ(noted(), "allocation_preempted pool ");
   EXPECT_TRUE(a.all<slots_released>().empty()) << "it saves first";
   EXPECT_TRUE(b.all<slots_requested>().empty()) << "its next run asks there";
+}
+
+TEST_F(PoolChoice, ThePoolThatItHasLeftLetsItAskNoOther) {
+  start({});
+  choose("b", b);
+  a.send(allocation, fall_back{id, {"c"}}); // it was on its way
+  run();
+  EXPECT_TRUE(c.all<slots_requested>().empty());
+  b.send(allocation, fall_back{id, {"c"}});
+  run();
+  EXPECT_EQ(c.all<slots_requested>().size(), 1u);
 }
 
 TEST_F(PoolChoice, OnlyItsOwnPoolIsMetAgain) {

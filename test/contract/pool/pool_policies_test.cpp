@@ -78,7 +78,8 @@ public:
     if (++events_ % 10 == 0)
       reasons_are_those_of_each();
     if (!failed && ::testing::Test::HasFailure())
-      ADD_FAILURE() << "in " << to_json(machine_.describe(), 1) << to_json(machine_.details(), 1);
+      ADD_FAILURE() << "in " << to_json(machine_.describe(), 1) << to_json(machine_.details(), 1)
+                    << to_json(machine_.waiting_rows(), 1);
     return actions;
   }
 
@@ -359,7 +360,7 @@ private:
   }
 
   void reasons_are_those_of_each() {
-    for (const auto& listed : machine_.details()["waiting"]) {
+    for (const auto& listed : machine_.waiting_rows()) {
       const auto id = parse_allocation(listed["allocation"].get<std::string>());
       EXPECT_EQ(listed["reason"], machine_.explain(id, now)["reason"]["code"]) << to_string(id);
     }

@@ -681,6 +681,12 @@ private:
     answer(name, between(50ms, 1s), instances_ended{x.ids, {}});
   }
   void call(const std::string& name, const tell_supply& x) { tell_pool("provider " + name, name, x.supply); }
+  /// Nobody forgets an agent here.
+  void call(const std::string& name, const forget_instance& x) {
+    m_->provisioners.at(name)->queue.machine.forgotten(x.agent);
+  }
+  void call(const std::string&, const drain_instance&) {}
+  void call(const std::string&, const provider_done&) {} // no pool loses its provider here
   void end_instance(const std::string& pool, const std::string& id) {
     if (auto it = clouds_.at(pool).instances.find(id); it != clouds_.at(pool).instances.end())
       it->second.live = false;

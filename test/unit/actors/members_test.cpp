@@ -2,6 +2,7 @@
 
 #include "actors/cluster/members.hpp"
 
+#include "model/config/cluster_config.hpp"
 #include "test/unit/actors/show.hpp"
 
 #include <gtest/gtest.h>
@@ -168,6 +169,65 @@ TEST(Members, ForgetAnAgentThatIsGoneForGood) {
   static_cast<void>(again.resume());
   EXPECT_TRUE(again.refuses(agent_removed{"a", "eve"}, t0 + 44s));
   EXPECT_FALSE(again.refuses(agent_removed{"a", "eve"}, t0 + 45s));
+}
+
+value with_provider(const char* type, const char* pool = "q") {
+  auto out = with_pools({"p"});
+  if (*pool)
+    out["pools"][pool] = type ? value{{"provider", {{"type", type}}}} : value::object();
+  return out;
+}
+
+/// The settings of the last supply_pool among these, of the pool "q"; null: there is none.
+value supplied(const std::vector<members_action>& actions) {
+  value out;
+  for (const auto& action : actions)
+    if (const auto* x = std::get_if<supply_pool>(&action); x && x->pool == "q")
+      out = x->settings;
+  return out;
+}
+
+bool ends_pool(const std::vector<members_action>& actions) {
+  return std::any_of(actions.begin(), actions.end(),
+                     [](const auto& x) { return std::holds_alternative<end_pool>(x); });
+}
+
+TEST(Members, RememberTheProvidersThatAPoolHad) {
+  auto machine = fresh(with_provider("local"));
+  const value local = config::provider_settings(with_provider("local"), "q");
+  auto command = config::provider_settings(with_provider("command"), "q");
+  command["former"].push_back(local);
+  EXPECT_EQ(supplied(machine.apply(configured{with_provider("command")}, t0).actions), command);
+  members again({45s, t0, with_provider(nullptr)}); // after a restart, without a provider
+  for (const char* type : {"command", "local", static_cast<const char*>(nullptr)})
+    again.replay(configuration_changed{t0, "eve", 1, with_provider(type)});
+  const auto told = supplied(again.resume());
+  ASSERT_EQ(told["former"].size(), 2u);
+  EXPECT_EQ(told["former"][0], local) << "the newest first";
+  EXPECT_FALSE(told.contains("type"));
+}
+
+TEST(Members, APoolThatIsDroppedLivesUntilItsProviderHasNothingLeft) {
+  auto machine = fresh(with_provider("local"));
+  auto step = machine.apply(configured{with_provider(nullptr, "")}, t0);
+  EXPECT_EQ(supplied(step.actions)["dropped"], true);
+  EXPECT_FALSE(ends_pool(step.actions));
+  step = machine.apply(provider_retired{"q"}, t0 + 1s);
+  EXPECT_TRUE(ends_pool(step.actions));
+  members again({45s, t0, with_provider(nullptr, "")}); // it was not done when the master died
+  again.replay(configuration_changed{t0, "eve", 1, with_provider("local")});
+  EXPECT_EQ(supplied(again.resume())["dropped"], true);
+  EXPECT_TRUE(ends_pool(again.apply(provider_retired{"q"}, t0 + 1s).actions));
+}
+
+TEST(Members, AProviderThatIsNamedAgainWhileItEndsBeginsAgain) {
+  auto machine = fresh(with_provider("local"));
+  static_cast<void>(machine.apply(configured{with_provider(nullptr)}, t0));
+  static_cast<void>(machine.apply(configured{with_provider("local")}, t0 + 1s));
+  EXPECT_TRUE(supplied(machine.apply(provider_retired{"q"}, t0 + 2s).actions).contains("type"));
+  static_cast<void>(machine.apply(configured{with_provider(nullptr)}, t0 + 3s));
+  EXPECT_TRUE(machine.apply(provider_retired{"q"}, t0 + 4s).actions.empty());
+  EXPECT_TRUE(supplied(machine.apply(configured{with_provider("local")}, t0 + 5s).actions).contains("type"));
 }
 
 TEST(Members, MoveAnAgentWhenNoExperimentRunsInItsPool) {

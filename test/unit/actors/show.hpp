@@ -398,7 +398,7 @@ inline std::string show(const report_unplaceable& x) { return "unplaceable(" + t
 // ---- members
 inline std::string show(const make_pool& x) { return "pool(" + x.pool + text(x.again, "again") + ")"; }
 inline std::string show(const supply_pool& x) {
-  return "supply(" + x.pool + (x.settings.is_null() ? " none" : "") + ")";
+  return "supply(" + x.pool + (x.settings.contains("type") ? "" : " none") + ")";
 }
 inline std::string show(const end_pool& x) { return "end_pool(" + x.pool + ")"; }
 inline std::string show(const make_twin& x) {

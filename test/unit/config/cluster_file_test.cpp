@@ -218,6 +218,13 @@ TEST(ClusterFile, WarnsOfKeysWithoutEffect) {
   EXPECT_NE(got.warnings[0].message.find("has no effect"), std::string::npos);
 }
 
+TEST(ClusterFile, WarnsOfCommandsThatNoProviderCalls) {
+  const auto got = load("troupe: 1\npools:\n  a: {provider: {type: local, launch: [l]}}\n");
+  ASSERT_TRUE(got.ok());
+  ASSERT_EQ(got.warnings.size(), 1u);
+  EXPECT_EQ(got.warnings[0].path, "pools.a.provider.launch");
+}
+
 TEST(ClusterFile, RefusesWhatAPoolCannotBe) {
   const std::pair<const char*, const char*> rows[] = {
     {"default_priority: 0", "lab.yaml:3:25 pools.a.default_priority: must be at least 1"},
@@ -231,6 +238,8 @@ TEST(ClusterFile, RefusesWhatAPoolCannotBe) {
     {"quotas: [{user: x, max_slots: 1}, {user: x, max_slots: 2}]",
      "pools.a.quotas[1]: a second quota of 'x'"},
     {"quotas: [{user: x, max_slots: -1}]", "pools.a.quotas[0].max_slots: must be at least 0"},
+    {"quotas: [{workspace: \"*\", max_slots: 1}]",
+     "lab.yaml:3:28 pools.a.quotas[0].workspace: '*' stands for users only"},
     {"fallback: [a]", "lab.yaml:3:18 pools.a.fallback[0]: a pool does not fall back to itself"},
     {"fallback: [c]", "lab.yaml:3:18 pools.a.fallback[0]: there is no pool 'c' in this file"},
     {"fallback_after: soon", "pools.a.fallback_after: expected a duration as 30s, 5m"},

@@ -46,9 +46,8 @@ public:
   }
   /// The first of its runs that wait; -1: none does.
   int ahead(std::uint64_t id) {
-    const auto details = machine.details();
     std::set<std::uint64_t> before;
-    for (const auto& one : details["waiting"]) {
+    for (const auto& one : machine.waiting_rows()) {
       if (one["experiment"] == id)
         return static_cast<int>(before.size());
       before.insert(one["experiment"].get<std::uint64_t>());

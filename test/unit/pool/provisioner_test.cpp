@@ -69,6 +69,12 @@ std::string show(const provisioner_step& step) {
         orders += " " + id;
       orders += " (" + x->why + ") ";
     }
+    if (const auto* x = std::get_if<forget_instance>(&action))
+      orders += "forget " + x->agent + " ";
+    if (const auto* x = std::get_if<drain_instance>(&action))
+      orders += (x->on ? "drain " : "undrain ") + x->agent + " ";
+    if (std::holds_alternative<provider_done>(action))
+      orders += "done ";
   }
   if (!orders.empty())
     orders.pop_back();
@@ -171,7 +177,7 @@ TEST_F(Provision, EndsWhatIsIdleOrDisconnectedForLong) {
   EXPECT_EQ(tell(list({"i1", "i2"}), 10min + 70s), "") << "it was ordered to end";
   EXPECT_EQ(tell(list({"i1", "i2"}), 12min + 10s), " | end i2 (ordered before)") << "and again";
   EXPECT_EQ(tell(list({"i1"}), 12min + 20s), "");
-  EXPECT_EQ(tell(time_passed{}, 1s + 20min), "ended i1 | end i1 (idle)");
+  EXPECT_EQ(tell(time_passed{}, 1s + 20min), "ended i1 | end i1 (idle) forget agent-i2");
 }
 
 TEST_F(Provision, KeepsWhatIsIdleWhileWorkWaits) {
@@ -297,10 +303,157 @@ TEST_F(Provision, WithoutAProviderEndsOnlyWhatIsIdle) {
   begin({.type = "local", .instance_slots = 1, .max_instances = 3}, {"i1", "i2"});
   static_cast<void>(tell(list({"i1", "i2"}), 0s));
   static_cast<void>(tell(work(0, {"i1!", "i2"}), 1s));
-  EXPECT_EQ(tell(provider_configured{}, 2s), "ended i2 | end i2 (idle)");
+  EXPECT_EQ(tell(provider_configured{}, 2s), "ended i2 | end i2 (idle) drain agent-i1");
   EXPECT_EQ(tell(work(5, {"i1!"}), 3s), "");
   EXPECT_EQ(machine->supply().type, "");
   EXPECT_EQ(tell(work(5, {"i1"}), 4s), "ended i1 | end i1 (idle)");
+}
+
+// ---- agents of instances that are gone
+
+TEST_F(Provision, HasTheAgentOfAnInstanceThatIsGoneForgotten) {
+  begin({.type = "local", .instance_slots = 1, .max_instances = 3}, {"i1", "i2"});
+  static_cast<void>(tell(list({"i1", "i2"}), 0s));
+  static_cast<void>(tell(work(0, {"i1", "i2!"}), 1s));
+  EXPECT_EQ(tell(time_passed{}, 1h), "ended i1 | end i1 (idle)");
+  EXPECT_EQ(tell(work(0, {"i1?", "i2!"}), 1h + 1s), "") << "it may still end";
+  EXPECT_EQ(tell(list({"i2"}), 1h + 2s), "");
+  EXPECT_EQ(tell(time_passed{}, 1h + 3s), " | forget agent-i1");
+  EXPECT_EQ(tell(time_passed{}, 1h + 12s), "");
+  EXPECT_EQ(tell(time_passed{}, 1h + 13s), " | forget agent-i1") << "its runs are not given away yet";
+  machine->forgotten("agent-i1");
+  EXPECT_EQ(tell(list({}), 1h + 30s), "") << "the agent is connected";
+  EXPECT_EQ(tell(work(0, {"i2?"}), 1h + 31s), "");
+  EXPECT_EQ(tell(list({}), 1h + 32s), "gone i2 | ") << "a spot instance went";
+  EXPECT_EQ(tell(time_passed{}, 1h + 33s), " | forget agent-i2");
+}
+
+TEST_F(Provision, ForgetsNoAgentWhoseNameIsUsedAgain) {
+  static_cast<void>(tell(work(1), 0s));
+  static_cast<void>(tell(list({}), 0s));
+  static_cast<void>(tell(instances_launched{1, {"i1"}, ""}, 1s));
+  static_cast<void>(tell(list({}), 30s));
+  static_cast<void>(tell(time_passed{}, 36s));
+  EXPECT_EQ(tell(instances_launched{2, {"i1"}, ""}, 37s), "launched 2 i1 | ");
+  EXPECT_EQ(tell(time_passed{}, 50s), "");
+}
+
+TEST_F(Provision, GivesAgentsTheirTimeToComeBackAfterARestart) {
+  machine.emplace("gpu", provisioner_settings{.type = "local", .instance_slots = 1, .max_instances = 3});
+  twin.emplace("gpu", provisioner_settings{});
+  past({t0, "gpu", "ordered", 1, 1, {}, "local"});
+  past({t0, "gpu", "launched", 1, 1, {"i1"}, ""});
+  static_cast<void>(machine->resume(t0 + 5h));
+  EXPECT_EQ(tell(list({"i1"}), 5h + 1s), "") << "it was launched long ago";
+  EXPECT_EQ(tell(time_passed{}, 5h + 20min), "ended i1 | end i1 (never came)");
+}
+
+TEST_F(Provision, RemembersWhoIsGoneAfterARestart) {
+  const provisioner_settings settings{.type = "local", .instance_slots = 1, .max_instances = 3};
+  machine.emplace("gpu", settings, std::set<std::string>{"i1", "i2", "other"});
+  for (const instance_changed& fact : {instance_changed{t0, "gpu", "ordered", 1, 3, {}, "local"},
+                                       instance_changed{t0, "gpu", "launched", 1, 3, {"i1", "i2", "i3"}, ""},
+                                       instance_changed{t0, "gpu", "ended", 0, 0, {"i1", "i2", "i3"}, "idle"},
+                                       instance_changed{t0, "gpu", "ordered", 2, 1, {}, "local"},
+                                       instance_changed{t0, "gpu", "launched", 2, 1, {"i2"}, ""}})
+    machine->replay(fact);
+  EXPECT_EQ(show({{}, machine->resume(t0)}), " | forget i1") << "i2 is there again, nobody knows i3";
+}
+
+// ---- another provider, or none
+
+TEST_F(Provision, TheInstancesOfAFormerTypeEndFirst) {
+  begin({.type = "local", .instance_slots = 1, .max_instances = 3});
+  static_cast<void>(tell(work(2), 0s));
+  static_cast<void>(tell(list({}), 0s));
+  static_cast<void>(tell(instances_launched{1, {"i1", "i2"}, ""}, 1s));
+  static_cast<void>(tell(work(0, {"i1!", "i2"}), 2s));
+  static_cast<void>(tell(list({"i1", "i2"}), 3s));
+  const value next{{"type", "command"}, {"max_instances", 5}, {"former", {{{"type", "local"}}}}};
+  EXPECT_EQ(tell(provider_configured{next}, 4s), "ended i2 | end i2 (idle) drain agent-i1");
+  EXPECT_EQ(machine->provider_type(), "local");
+  EXPECT_EQ(machine->supply().type, "command");
+  EXPECT_EQ(machine->supply().error, "the instances of its former provider (local) end first: i1");
+  EXPECT_EQ(tell(work(3, {"i1!"}), 5s), "") << "nothing new of either";
+  EXPECT_EQ(tell(list({"i1"}), 6s), "");
+  EXPECT_EQ(tell(work(3, {"i1"}), 7s), "ended i1 | end i1 (idle) forget agent-i2") << "its run has ended";
+  // The master dies before they have ended, and looks again.
+  const auto facts = machine->snapshot();
+  machine.emplace("gpu", provisioner_settings_of(next));
+  for (const auto& fact : {instance_changed{t0, "gpu", "ordered", 1, 2, {}, "local"},
+                           instance_changed{t0, "gpu", "launched", 1, 2, {"i1", "i2"}, ""},
+                           instance_changed{t0, "gpu", "ended", 0, 0, {"i2", "i1"}, "idle"}})
+    machine->replay(fact);
+  EXPECT_EQ(machine->snapshot(), facts);
+  static_cast<void>(machine->resume(t0 + 8s));
+  EXPECT_EQ(machine->provider_type(), "local");
+  EXPECT_EQ(tell(work(3, {"i1"}), 8s), "");
+  EXPECT_EQ(tell(list({"i1"}), 9s), "ended i1 | end i1 (unknown)");
+  EXPECT_EQ(machine->provider_type(), "local");
+  EXPECT_EQ(tell(list({}), 14s), "gone | ");
+  EXPECT_EQ(machine->provider_type(), "command");
+  EXPECT_EQ(machine->supply().error, "");
+  EXPECT_EQ(tell(list({}), 15s), "ordered 2 | launch 2:3 forget i1");
+}
+
+TEST_F(Provision, AFormerProviderThatCannotBeCalledHoldsNobodyUp) {
+  machine.emplace("gpu", provisioner_settings_of(
+                           {{"type", "local"}, {"max_instances", 1}, {"former", {{{"type", "command"}}}}}));
+  twin.emplace("gpu", provisioner_settings{});
+  past({t0, "gpu", "ordered", 1, 1, {}, "command"});
+  past({t0, "gpu", "launched", 1, 1, {"i1"}, ""});
+  past({t0, "gpu", "ended", 0, 0, {"i1"}, "idle"});
+  static_cast<void>(machine->resume(t0));
+  static_cast<void>(tell(work(1), 0s));
+  EXPECT_EQ(tell(instances_listed{{}, "no such file"}, 1s), "");
+  EXPECT_EQ(tell(time_passed{}, 6s), "");
+  EXPECT_EQ(tell(instances_listed{{}, "no such file"}, 7s), "");
+  EXPECT_EQ(tell(time_passed{}, 27s), "");
+  EXPECT_EQ(machine->provider_type(), "command");
+  EXPECT_EQ(tell(instances_listed{{}, "no such file"}, 28s), "gone | ");
+  EXPECT_EQ(machine->provider_type(), "local");
+  EXPECT_EQ(tell(list({}), 29s), "ordered 2 | launch 2:1");
+}
+
+TEST_F(Provision, OneThatWasDroppedEndsWhatItHasAfterARestartToo) {
+  const value none{{"former", {{{"type", "command"}}}}};
+  machine.emplace("gpu", provisioner_settings_of(none), std::set<std::string>{"agent-i1"});
+  twin.emplace("gpu", provisioner_settings{});
+  past({t0, "gpu", "ordered", 1, 1, {}, "command"});
+  past({t0, "gpu", "launched", 1, 1, {"i1"}, ""});
+  static_cast<void>(machine->resume(t0));
+  EXPECT_EQ(machine->provider_type(), "command");
+  EXPECT_EQ(tell(work(1, {"i1!"}), 0s), "");
+  EXPECT_EQ(tell(list({"i1"}), 1s), " | drain agent-i1");
+  EXPECT_EQ(tell(work(0, {"i1"}), 2s), "ended i1 | end i1 (idle)");
+  EXPECT_EQ(tell(list({}), 7s), "gone | ");
+  EXPECT_EQ(tell(time_passed{}, 8s), " | forget agent-i1");
+  EXPECT_EQ(machine->deadline(), t0 + 18s) << "it does not list any more";
+  machine->forgotten("agent-i1");
+  EXPECT_EQ(tell(time_passed{}, 9s), " | done");
+}
+
+TEST_F(Provision, OneWhosePoolWasDroppedWaitsForNoAgent) {
+  begin({.type = "local", .instance_slots = 1, .max_instances = 3}, {"i1", "i2"});
+  static_cast<void>(tell(list({"i1", "i2"}), 0s));
+  static_cast<void>(tell(work(0, {"i1!"}), 1s));
+  EXPECT_EQ(tell(provider_configured{{{"former", {{{"type", "local"}}}}, {"dropped", true}}}, 2s),
+            "ended i2 | end i2 (idle) drain agent-i1");
+}
+
+TEST_F(Provision, OneThatIsNamedAgainGoesOnWithWhatItHas) {
+  begin({.type = "local", .instance_slots = 1, .max_instances = 3}, {"i1"});
+  static_cast<void>(tell(list({"i1"}), 0s));
+  static_cast<void>(tell(work(0, {"i1!"}), 1s));
+  EXPECT_EQ(tell(provider_configured{{{"former", {{{"type", "local"}}}}}}, 2s), " | drain agent-i1");
+  EXPECT_EQ(tell(provider_configured{{{"type", "local"}}}, 3s), " | undrain agent-i1");
+  EXPECT_EQ(tell(work(0, {"i1"}), 4s), "");
+}
+
+TEST_F(Provision, HasNothingToDoWhereNothingIsLeft) {
+  machine.emplace("gpu", provisioner_settings_of({{"former", {{{"type", "local"}}}}}));
+  EXPECT_EQ(show({{}, machine->resume(t0)}), " | done");
+  EXPECT_EQ(machine->deadline(), std::nullopt);
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// Reservations of a pool that a restarted master has made again.
+// Who has waited for long is not passed: reservations, also of a pool that a restarted master has made again.
 
 #include "actors/pool/pool.hpp"
 #include "test/unit/actors/show.hpp"
@@ -74,27 +74,119 @@ INSTANTIATE_TEST_SUITE_P(Schedulers, ReservationAfterARestart,
                          ::testing::Values(scheduler_kind::priority, scheduler_kind::fair,
                                            scheduler_kind::round_robin));
 
-/// It would wait for the holders to end: whoever may preempt does not.
-TEST(ReservationWithPreemption, TheUrgentRunPreemptsAfterARestartToo) {
-  pool_settings settings;
-  settings.preemption = true;
-  pool machine(pool::phase::recovering, std::move(settings));
-  const auto now = t0 + 10min;
-  const auto terms = [](std::uint64_t trial, int priority) {
+/// Nobody passed it before it had waited for so long: neither does the first one after that.
+class ReservationBeforeTheFirstPass : public ReservationAfterARestart {
+protected:
+  ReservationBeforeTheFirstPass() {
+    pool_settings settings;
+    settings.scheduler = GetParam();
+    machine = pool(pool::phase::placing, std::move(settings));
+    now = t0;
+    tell(agent_up{"a", 2});
+    ask(1, 1, t0);
+    slots_requested gang{run(2), 2};
+    gang.run = terms(2, t0);
+    gang.run.rules.not_agents = {"b"};
+    tell(gang);
+    EXPECT_FALSE(reservation(2).is_object());
+  }
+};
+
+TEST_P(ReservationBeforeTheFirstPass, NobodyPassesOneThatHasWaitedForReserveAfter) {
+  now += 70s;
+  EXPECT_EQ(tell(time_passed{}), "") << "nobody passes it";
+  EXPECT_EQ(ask(3, 1, now), "reserve(2.1 a:0,1)") << "but would now";
+  EXPECT_EQ(tell(slots_released{run(1), ""}), "grant(2.1 a:0,1)");
+}
+
+TEST_P(ReservationBeforeTheFirstPass, WhoeverComesEarlierPassesIt) {
+  now += 59s;
+  EXPECT_EQ(ask(3, 1, now), "grant(3.1 a:1)");
+  now += 1s;
+  EXPECT_NE(tell(time_passed{}).find("reserve(2.1 a:0,1)"), std::string::npos);
+}
+
+TEST_P(ReservationBeforeTheFirstPass, WhatTheReservationDoesNotNeedIsForOthers) {
+  now += 70s;
+  tell(agent_up{"b", 1});
+  EXPECT_EQ(ask(3, 1, now), "reserve(2.1 a:0,1) grant(3.1 b:0)");
+}
+
+TEST_P(ReservationBeforeTheFirstPass, WhatItLosesIsChosenAnew) {
+  tell(agent_up{"c", 2});
+  EXPECT_EQ(tell(slots_released{run(2), ""}), "");
+  ask(4, 2, now);
+  slots_requested gang{run(2), 2};
+  gang.run = terms(2, t0);
+  tell(gang);
+  now += 70s;
+  EXPECT_EQ(ask(3, 1, now), "reserve(2.1 a:0,1)");
+  EXPECT_EQ(tell(agent_down{"a"}), "unreserve(2.1) reserve(2.1 c:0,1)");
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedulers, ReservationBeforeTheFirstPass,
+                         ::testing::Values(scheduler_kind::priority, scheduler_kind::fair,
+                                           scheduler_kind::round_robin));
+
+class ReservationWithPreemption : public ::testing::Test {
+protected:
+  ReservationWithPreemption() {
+    pool_settings settings;
+    settings.preemption = true;
+    settings.min_run = 90s;
+    machine = pool(pool::phase::recovering, std::move(settings));
+  }
+  static run_terms terms(std::uint64_t trial, int priority, bool preemptible = true) {
     run_terms out;
     out.job.job = {trial};
-    out.job.submitted = t0;
+    out.job.submitted = t0 + std::chrono::seconds(trial);
     out.job.priority = priority;
     out.started = t0;
+    out.preemptible = preemptible;
     return out;
-  };
-  slots_held holder{run(1), {{"a", {0}}}, terms(1, 50), 1, 0, t0};
-  slots_requested urgent{run(2), 1};
-  urgent.run = terms(2, 10);
-  static_cast<void>(machine.apply(holder, now));
-  static_cast<void>(machine.apply(urgent, now));
-  static_cast<void>(machine.apply(agent_up{"a", 1}, now));
-  EXPECT_NE(show(machine.apply(holders_heard{}, now)).find("preempt(1.1"), std::string::npos);
+  }
+  std::string tell(const pool_event& ev) { return show(machine.apply(ev, now)); }
+  std::string ask(std::uint64_t trial, int slots, int priority, bool preemptible = true) {
+    slots_requested ev{run(trial), slots};
+    ev.run = terms(trial, priority, preemptible);
+    return tell(ev);
+  }
+  pool machine{pool::phase::recovering, pool_settings{}};
+  time_point now = t0 + 10min;
+};
+
+TEST_F(ReservationWithPreemption, AGangBehindWhatCannotBePreemptedIsNotPassedAfterARestart) {
+  tell(slots_held{run(1), {{"a", {0}}}, terms(1, 42, false), 1, 0, t0});
+  ask(2, 2, 42);
+  ask(3, 1, 42);
+  tell(agent_up{"a", 2});
+  EXPECT_EQ(tell(holders_heard{}), "reserve(2.1 a:0,1)");
+  EXPECT_EQ(tell(slots_released{run(1), ""}), "grant(2.1 a:0,1)");
+}
+
+/// Its reservation would make it wait for the end of runs that it may preempt by now.
+TEST_F(ReservationWithPreemption, WhoHasAReservationPreemptsOnceItMay) {
+  tell(holders_heard{});
+  tell(agent_up{"a", 2});
+  ask(2, 1, 42, false);
+  now += 10s;
+  ask(1, 2, 42); // it comes before the others, and could preempt none of them
+  ask(3, 1, 42);
+  now += 60s;
+  EXPECT_EQ(tell(time_passed{}), "reserve(1.1 a:0,1)");
+  EXPECT_EQ(tell(slots_released{run(2), ""}), "");
+  ASSERT_EQ(machine.deadline(), now + 30s) << "then the other one has run for min_run";
+  now += 30s;
+  EXPECT_EQ(tell(time_passed{}), "unreserve(1.1) preempt(3.1 for 1.1 priority)");
+  EXPECT_EQ(tell(slots_released{run(3), ""}), "grant(1.1 a:0,1)");
+}
+
+/// It would wait for the holders to end: whoever may preempt does not.
+TEST_F(ReservationWithPreemption, TheUrgentRunPreemptsAfterARestartToo) {
+  tell(slots_held{run(1), {{"a", {0}}}, terms(1, 50), 1, 0, t0});
+  ask(2, 1, 10);
+  tell(agent_up{"a", 1});
+  EXPECT_NE(tell(holders_heard{}).find("preempt(1.1"), std::string::npos);
 }
 
 } // namespace
