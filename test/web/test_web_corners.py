@@ -148,6 +148,29 @@ def test_an_axis_that_there_is_not_is_said_once(site, page):
     page.fine()
 
 
+def test_groups_wait_for_the_trials_that_they_are_of(site, page):
+    """What is drawn first is not one curve of all."""
+    opts = {trial["hparams"]["opt"] for trial in page.page.request.get(f"{site.url()}/troupe/v1/experiments/{site.search}/trials").json()["trials"]}
+    tab = Page(page.page.context, site)
+    tab.page.add_init_script("""window.series = new Set();
+        new MutationObserver(() => { const chart = document.querySelector('.curves [data-testid=chart][data-state=ready]'); if (chart) window.series.add(chart.dataset.series); })
+            .observe(document, {subtree: true, childList: true, attributes: true});""")
+    held = []
+    tab.page.route(f"**/troupe/v1/experiments/{site.search}/trials", lambda route: held.append(route))
+    with tab.page.expect_response(lambda r: "/series?" in r.url):
+        tab.page.goto(f"{site.url()}/ui/experiments/{site.search}/curves?group=opt")
+    tab.page.locator("[data-testid=chart]").first.wait_for()
+    tab.page.evaluate("new Promise(go => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(go, 100))))")
+    held[0].continue_()
+    tab.page.wait_for_selector(".curves [data-testid=chart][data-state=ready]")
+    assert tab.page.evaluate("Array.from(window.series)") == [str(len(opts))]
+    tab.fine()
+    page.go(f"/experiments/{site.search}/curves?group=nothing")
+    page.page.wait_for_selector("main .fault:has-text(\"There is no hyperparameter 'nothing' to group by.\")")
+    wait_for(lambda: page.page.locator("[data-testid=chart]").first.get_attribute("data-series") == "8", 5)
+    page.fine()
+
+
 def test_a_heat_map_of_few_whole_numbers_has_no_empty_column(site, page):
     """Batch sizes are no stretch of an axis: each has a column."""
     rows = page.page.request.get(f"{site.url()}/troupe/v1/experiments/{site.search}/trials").json()

@@ -101,10 +101,8 @@ function begin(path: string, p: Params): Promise<unknown> | undefined {
       const all = ask(`${of}/trials`, { at: at || undefined }, plain ? (to) => list<unknown>(to, "trials") : answer);
       return Promise.all([one, plain ? Promise.race([beginning, all]) : all]);
     }
-    if (tab === "") {
-      void ask(`${of}/trials`, { at: at || undefined });
-      void ask(`${of}/metrics`);
-    }
+    if (tab === "" || (tab === "curves" && p.text("group") !== "")) void ask(`${of}/trials`, { at: at || undefined });
+    if (tab === "") void ask(`${of}/metrics`);
     if (tab === "" || tab === "search") void ask(`${of}/search`, { at: at || undefined });
     if (tab === "") {
       void ask(`${of}/outcome`, { at: at || undefined });

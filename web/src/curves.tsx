@@ -309,7 +309,6 @@ export function Curves(props: CurvesProps) {
   const logX = p.flag("logx");
   const logY = p.flag("logy");
   const clip = p.flag("clip");
-  const group = p.text("group");
   const from = p.text("from");
   const to = p.text("to");
   const range = useMemo(() => rangeOf(from, to), [from, to]);
@@ -325,7 +324,10 @@ export function Curves(props: CurvesProps) {
     for (const t of props.trials ?? []) Object.keys(flat(t.hparams)).forEach((k) => all.add(k));
     return Array.from(all).sort();
   }, [props.trials]);
-  const drawn: Drawn[] | null = useMemo(() => (lines.value ? dress(lines.value, { smooth, group, byId }) : null), [lines.value, smooth, group, group && byId]);
+  const by = p.text("group");
+  const group = props.trials && !hparams.includes(by) ? "" : by;
+  // Without the trials nobody knows which curves are of one group.
+  const drawn: Drawn[] | null = useMemo(() => (lines.value && (group === "" || props.trials) ? dress(lines.value, { smooth, group, byId }) : null), [lines.value, smooth, group, group && byId]);
   const yRange = useMemo(() => (clip && drawn ? clipped(drawn.flatMap((d) => d.y), logY) : null), [clip, drawn, logY]);
   const options = named.includes(wanted) || !wanted ? named : [wanted, ...named];
   const thin = lines.value?.some((l) => l.x.length < l.count) ?? false;
@@ -400,6 +402,11 @@ export function Curves(props: CurvesProps) {
         <Ends time={x === "time"} range={range} whole={() => endsOf((lines.value ?? []).map((l) => l.x))} />
       </div>
       <UnknownAxis />
+      {group !== by && (
+        <p class="fault" role="alert">
+          There is no hyperparameter '<bdi>{clean(by)}</bdi>' to group by.
+        </p>
+      )}
       {fault.value != null && !lines.value ? (
         <Failed why={fault.value} again={again} />
       ) : (

@@ -140,8 +140,10 @@ export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], 
   const one = goals.length < 2;
   const many = one ? [] : goals.map((name) => ({ group: "validation", name }));
   const numeric = metrics.filter((m) => m.kind === "number" && !many.some((g) => g.group === m.group && g.name === m.name));
+  const names = new Set(metrics.map((m) => `${m.group}.${m.name}`));
   const of = (m: Pick<MetricInfo, "group" | "name">, usual: boolean): Column<Row>[] =>
-    (["last", "min", "max"] as const).map((how) => ({
+    // A metric that is called as the lowest of another one has that key for itself.
+    (["last", "min", "max"] as const).filter((how) => how === "last" || !names.has(`${m.group}.${m.name}.${how}`)).map((how) => ({
       key: how === "last" ? `m.${m.group}.${m.name}` : `m.${m.group}.${m.name}.${how}`,
       title: `${m.name} (${m.group}, ${how})`,
       value: (t) => number(t.metrics?.[`${m.group}.${m.name}`]?.[how]),

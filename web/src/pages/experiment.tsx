@@ -369,7 +369,7 @@ function Trials(props: { of: Experiment }) {
 function AllCurves(props: { of: Experiment }) {
   const e = props.of;
   // What the chart does not need to be drawn comes after it.
-  const { rows } = useTrials(e.id, [], stood);
+  const { rows } = useTrials(e.id, [], params.value.text("group") === "" ? stood : undefined);
   const { metrics } = useMetrics(e.id, stood);
   const sel = params.value.list("sel").map(Number).filter(Number.isFinite);
   return (
