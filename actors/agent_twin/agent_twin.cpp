@@ -61,7 +61,7 @@ void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
       o.push_back(tell_allocation{it->first, *it->second.said});
       ++it;
     } else {
-      o.push_back(tell_allocation{it->first, task_unknown{it->first, name_}});
+      say_unknown(o, it->first, it->second.placed);
       it = tasks_.erase(it);
     }
   }
@@ -105,18 +105,33 @@ void agent_twin::on(out& o, const task_exited& ev, time_point) {
 }
 
 void agent_twin::tell(out& o, allocation_id id, allocation_event news) {
-  auto& said = tasks_[id].said;
-  if (!said || std::holds_alternative<task_started>(*said))
-    said = std::move(news); // else its end is known; a late word changes nothing
-  o.push_back(tell_allocation{id, *said});
+  auto& known = tasks_[id];
+  known.order.reset();
+  if (!known.said || std::holds_alternative<task_started>(*known.said))
+    known.said = std::move(news); // else its end is known; a late word changes nothing
+  o.push_back(tell_allocation{id, *known.said});
+}
+
+/// Its allocation may have slots elsewhere after that: what was ordered of this placement must not start any
+/// more.
+void agent_twin::say_unknown(out& o, allocation_id id, time_point placed) {
+  constexpr std::size_t most = 4096;
+  unknown_[id] = placed;
+  if (unknown_.size() > most)
+    unknown_.erase(unknown_.begin()); // ids of trials grow: the oldest trial
+  o.push_back(tell_allocation{id, task_unknown{id, name_, placed}});
 }
 
 void agent_twin::on(out& o, const start_ordered& ev, time_point) {
-  if (status_ != status::alive) {
-    o.push_back(tell_allocation{ev.allocation, task_unknown{ev.allocation, name_}});
+  const auto given_up = unknown_.find(ev.allocation);
+  if (status_ != status::alive ||
+      (given_up != unknown_.end() && ev.placed != time_point{} && ev.placed == given_up->second)) {
+    say_unknown(o, ev.allocation, ev.placed);
     return;
   }
-  tasks_.try_emplace(ev.allocation, task{ev.slots, {}});
+  auto& known = tasks_[ev.allocation];
+  if (known.placed != ev.placed || !known.said) // else it is a repeat, and answered
+    known = {ev.slots, {}, ev.placed, ev};
   o.push_back(agent_order{ev});
 }
 
@@ -126,6 +141,8 @@ void agent_twin::on(out& o, const preempt_ordered& ev, time_point) {
 }
 
 void agent_twin::on(out& o, const kill_ordered& ev, time_point) {
+  if (auto it = tasks_.find(ev.allocation); it != tasks_.end())
+    it->second.order.reset(); // its agent says that it is dead, also where it never started
   if (status_ == status::alive)
     o.push_back(agent_order{ev});
 }
@@ -164,14 +181,21 @@ void agent_twin::on(out& o, const forget_ordered& ev, time_point) {
 void agent_twin::on(out& o, const watch_ordered& ev, time_point) {
   auto it = tasks_.find(ev.allocation);
   if (it != tasks_.end()) {
-    if (it->second.said)
-      o.push_back(tell_allocation{ev.allocation, *it->second.said});
+    auto& known = it->second;
+    if (ev.placed > known.placed) {
+      known.placed = ev.placed;
+      known.order.reset();
+    }
+    if (known.said)
+      o.push_back(tell_allocation{ev.allocation, *known.said});
+    else if (known.order && status_ == status::alive)
+      o.push_back(agent_order{*known.order});
   } else if (status_ == status::lost) {
     o.push_back(tell_allocation{ev.allocation, troupe::agent_lost{name_, "its lease is over"}});
   } else if (status_ == status::alive) {
-    o.push_back(tell_allocation{ev.allocation, task_unknown{ev.allocation, name_}});
+    say_unknown(o, ev.allocation, ev.placed);
   } else {
-    tasks_[ev.allocation] = {ev.slots, {}};
+    tasks_[ev.allocation] = {ev.slots, {}, ev.placed, {}};
   }
 }
 

@@ -45,7 +45,8 @@ struct start_ordered {
   allocation_id allocation;
   std::vector<int> slots;
   std::string spec;
-  MSGPACK_DEFINE_ARRAY(allocation, slots, spec)
+  time_point placed; ///< time of the placement; an answer that the task is unknown is about one placement
+  MSGPACK_DEFINE_ARRAY(allocation, slots, spec, placed)
 };
 struct preempt_ordered {
   allocation_id allocation;
@@ -63,7 +64,8 @@ struct forget_ordered {
 struct watch_ordered {
   allocation_id allocation;
   std::vector<int> slots;
-  MSGPACK_DEFINE_ARRAY(allocation, slots)
+  time_point placed; ///< as of start_ordered; zero: as the journal knows it
+  MSGPACK_DEFINE_ARRAY(allocation, slots, placed)
 };
 /// To one rank of a trial in C++, through its stand-in on the agent, which refuses what is not its own.
 struct worker_ordered {
@@ -119,7 +121,7 @@ struct lease_times {
 ///
 /// After recovery its shell applies watch_ordered for every placed part of an open allocation before it lets
 /// the agent register: a task that nobody waits for is killed. Whoever watches is told again what was said
-/// last.
+/// last; where nothing was, the agent gets the order to start once more.
 class agent_twin {
 public:
   enum class status { away, alive, lost };
@@ -145,6 +147,8 @@ private:
   struct task {
     std::vector<int> slots;
     std::optional<allocation_event> said; ///< the last word on it: task_started, task_exited or agent_lost
+    time_point placed;
+    std::optional<start_ordered> order; ///< that the agent has not answered yet
   };
   void on(out& o, const agent_registered& ev, time_point now);
   void on(out& o, const agent_heartbeat& ev, time_point now);
@@ -164,6 +168,7 @@ private:
   void on(out& o, const service_ordered& ev, time_point now);
   void lose(out& o, const std::string& why);
   void tell(out& o, allocation_id id, allocation_event news);
+  void say_unknown(out& o, allocation_id id, time_point placed);
 
   std::string name_;
   lease_times lease_;
@@ -172,7 +177,8 @@ private:
   int slots_ = 0;
   agent_traits traits_;
   time_point lease_until_;
-  std::map<allocation_id, task> tasks_; ///< that an allocation waits for
+  std::map<allocation_id, task> tasks_;         ///< that an allocation waits for
+  std::map<allocation_id, time_point> unknown_; ///< newest placement of which it said so
   /// In the inventory, with their slots, but nobody waits for them: being killed.
   std::map<allocation_id, std::vector<int>> strays_;
   std::vector<std::pair<time_point, service_ordered>> awaited_; ///< since it is away, by when they came

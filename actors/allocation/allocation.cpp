@@ -9,6 +9,8 @@ namespace troupe {
 /// A task that cannot be trained ends by itself, as a rule at once.
 constexpr duration give_up_patience = 10s;
 constexpr duration kill_again = 30s; ///< a kill is ordered again until it is done
+/// A start order, or the word that its task runs, may be lost on the way.
+constexpr duration first_ask = 5s, longest_ask = 60s;
 
 namespace {
 
@@ -70,6 +72,8 @@ void allocation::on(allocation_step& s, const slots_granted& ev, time_point now)
   const bool elsewhere = !ev.pool.empty() && !spec_.home.empty() && ev.pool != spec_.home;
   note(s, allocation_placed{now, ev.on, ev.pool, ev.backfilled, elsewhere ? spec_.home : std::string()});
   phase_ = running{now, {}};
+  ask_pause_ = first_ask;
+  ask_at_ = now + first_ask;
   if (elsewhere)
     s.actions.push_back(leave_pool{spec_.home});
   asked_.erase(ev.pool);
@@ -78,7 +82,7 @@ void allocation::on(allocation_step& s, const slots_granted& ev, time_point now)
   fallback_.clear();
   for (std::size_t i = 0; i < ev.on.size(); ++i) {
     parts_[ev.on[i].agent] = {};
-    s.actions.push_back(start_task{ev.on[i], int(i), int(ev.on.size())});
+    s.actions.push_back(start_task{ev.on[i], int(i), int(ev.on.size()), now});
   }
 }
 
@@ -278,6 +282,8 @@ void allocation::on(allocation_step& s, const task_unknown& ev, time_point now) 
   auto it = parts_.find(ev.agent);
   if (it == parts_.end() || it->second.state == part::over)
     return;
+  if (ev.placed != time_point{} && ev.placed != placed_at_)
+    return; // of an earlier placement: the order of this one is under way
   if (it->second.state == part::running)
     return part_over(s, ev.agent, stop() ? end::stopped : end::lost, -1,
                      "agent " + ev.agent + " lost its task", now);
@@ -324,6 +330,31 @@ void allocation::on(allocation_step& s, const time_passed&, time_point now) {
     kill_rest(s, now);
   if (const auto* run = std::get_if<running>(&phase_); run && run->grow_at && now >= *run->grow_at)
     grow(s, now);
+  if (const auto at = ask_at(); at && now >= *at)
+    ask_again(s, now);
+}
+
+bool allocation::unheard(const std::string& agent) const {
+  const auto it = parts_.find(agent);
+  return it != parts_.end() && (it->second.state == part::ordered || it->second.state == part::watched);
+}
+
+/// None where all have spoken. Also while they are killed: an agent's word on a task that its twin does not
+/// know does not come here.
+std::optional<time_point> allocation::ask_at() const {
+  const auto silent = [this](const auto& p) { return unheard(p.first); };
+  if (closed() || std::none_of(parts_.begin(), parts_.end(), silent))
+    return std::nullopt;
+  return ask_at_;
+}
+
+void allocation::ask_again(allocation_step& s, time_point now) {
+  if (ask_pause_ > duration{0})
+    for (const auto& p : on_)
+      if (unheard(p.agent))
+        s.actions.push_back(watch_task{p.agent, p.slots, placed_at_});
+  ask_pause_ = std::clamp(2 * ask_pause_, first_ask, longest_ask);
+  ask_at_ = now + ask_pause_;
 }
 
 // ---- its ranks
@@ -634,8 +665,9 @@ std::vector<allocation_action> allocation::resume() {
       continue;
     }
     parts_[p.agent] = {part::watched};
-    out.push_back(watch_task{p.agent, p.slots});
+    out.push_back(watch_task{p.agent, p.slots, placed_at_});
   }
+  ask_at_ = placed_at_; // `time_passed` tells what time it is
   return out;
 }
 
@@ -645,18 +677,24 @@ std::vector<allocation_action> allocation::meet_pool() const {
   if (parts_.empty())
     return {request_slots{spec_.slots, spec_.least}};
   hold_slots held;
-  std::vector<allocation_action> out;
   for (const auto& p : on_) {
     const auto state = parts_.find(p.agent);
     if (state == parts_.end() || (given_up_.contains(p.agent) && generation_ > 0))
       continue;
     held.on.push_back(p);
-    if (state->second.state == part::watched)
-      out.push_back(watch_task{p.agent, p.slots});
   }
-  out.insert(out.begin(), std::move(held));
+  std::vector<allocation_action> out{std::move(held)};
   if (spec_.least > 0)
     out.push_back(request_slots{spec_.slots, spec_.least});
+  return out;
+}
+
+std::vector<allocation_action> allocation::ask_agents() const {
+  std::vector<allocation_action> out;
+  for (const auto& p : on_)
+    if (const auto it = parts_.find(p.agent);
+        it != parts_.end() && it->second.state != part::over && !closed())
+      out.push_back(watch_task{p.agent, p.slots, placed_at_});
   return out;
 }
 
@@ -669,7 +707,7 @@ std::vector<allocation_action> allocation::meet_twin(const std::string& agent) c
   } else if (part_of != parts_.end() && part_of->second.state != part::over)
     for (const auto& p : on_)
       if (p.agent == agent)
-        return {watch_task{agent, p.slots}};
+        return {watch_task{agent, p.slots, placed_at_}};
   return {};
 }
 
@@ -678,8 +716,8 @@ std::optional<time_point> allocation::deadline() const {
     return std::nullopt;
   const auto* run = std::get_if<running>(&phase_);
   std::optional<time_point> next;
-  for (const auto& at :
-       {verdict_ ? verdict_->certain_at : std::nullopt, kill_at(), run ? run->grow_at : std::nullopt})
+  for (const auto& at : {verdict_ ? verdict_->certain_at : std::nullopt, kill_at(),
+                         run ? run->grow_at : std::nullopt, ask_at()})
     if (at)
       next = next ? std::min(*next, *at) : at;
   return next;

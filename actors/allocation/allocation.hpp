@@ -58,7 +58,8 @@ struct task_exited {
 struct task_unknown {
   allocation_id allocation;
   std::string agent;
-  MSGPACK_DEFINE_ARRAY(allocation, agent)
+  time_point placed; ///< time of the placement that was asked about; zero: nobody said
+  MSGPACK_DEFINE_ARRAY(allocation, agent, placed)
 };
 /// The agent's lease is certainly over, or its sandboxes confirmed: nothing of it runs any more.
 struct agent_lost {
@@ -128,6 +129,7 @@ struct release_slots {
 struct start_task {
   placement on;
   int node_rank = 0, nodes = 1;
+  time_point placed; ///< time of the placement
 };
 struct preempt_task {
   std::string agent, reason;
@@ -135,12 +137,15 @@ struct preempt_task {
 struct kill_task {
   std::string agent;
 };
-/// After recovery: tell me how this task fares as soon as the agent is known.
+/// To the twin of its agent, after the start order: tell me how this task fares as soon as the agent is
+/// known. An order that the agent has not answered is given again.
 struct watch_task {
   std::string agent;
   std::vector<int> slots;
+  time_point placed; ///< time of the placement
 };
-/// The end of the task is durable: the agent may drop the record.
+/// The end of the task is durable: the agent may drop the record. Until its twin has taken this, it is said
+/// again.
 struct forget_task {
   std::string agent;
 };
@@ -190,8 +195,10 @@ public:
   void replay(const allocation_fact& fact);
   /// A fresh one asks for slots; a placed one asks its agents how it fares; a closed one says so again.
   [[nodiscard]] std::vector<allocation_action> resume();
-  /// What a pool that was made again has to know: what this one holds, or waits for.
+  /// What a pool that was made again has to know: what this one holds, or waits for. It may know twins that
+  /// this one has not heard of, so all agents are asked anew.
   [[nodiscard]] std::vector<allocation_action> meet_pool() const;
+  [[nodiscard]] std::vector<allocation_action> ask_agents() const;
   /// The same for the twin of `agent`: what was ordered of the dead one may not have reached the agent.
   [[nodiscard]] std::vector<allocation_action> meet_twin(const std::string& agent) const;
   /// The same for a pool that it asked beside its own one.
@@ -258,6 +265,9 @@ private:
   void on(allocation_step& s, const guest_waits& ev, time_point now);
   void on(allocation_step& s, const report_unplaceable& ev, time_point now);
   void ask_next(allocation_step& s);
+  bool unheard(const std::string& agent) const;
+  std::optional<time_point> ask_at() const;
+  void ask_again(allocation_step& s, time_point now);
   void on(allocation_step& s, const signal_polled& ev, time_point now);
   void on(allocation_step& s, const stop_agreed& ev, time_point now);
   void on(allocation_step& s, const hyperparameters_refused& ev, time_point now);
@@ -299,6 +309,8 @@ private:
   phase phase_;                    ///< of what is durable only whether it was placed, gave up or is closed
   // Soft state.
   std::map<std::string, part_state> parts_;
+  time_point ask_at_;     ///< time at which agents that have not spoken of their part are asked
+  duration ask_pause_{0}; ///< back-off of that; zero: after a recovery, when they have just been asked
   std::vector<std::string> fallback_; ///< pools that it may ask, in their order
   std::set<std::string> asked_;       ///< names of the pools asked for slots
   std::string answers_next_;          ///< name of the pool that has not answered yet

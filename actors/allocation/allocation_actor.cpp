@@ -2,6 +2,7 @@
 
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
+#include "model/back_off.hpp"
 #include "model/names.hpp"
 #include "system/random.hpp"
 #include "workers/worker_messages.hpp"
@@ -64,6 +65,8 @@ public:
       [this](const agent_lost& ev) { step(ev); },
       [this](const time_passed& ev) {
         answer_polls(false);
+        if (send_at_ && self_->now() >= *send_at_)
+          send_held_back();
         timer_fired();
         step(ev);
       },
@@ -120,6 +123,8 @@ private:
   }
   std::optional<time_point> deadline() const {
     auto next = machine_->deadline();
+    if (send_at_)
+      next = next ? std::min(*next, *send_at_) : *send_at_;
     for (const auto& poll : polls_)
       next = next ? std::min(*next, poll.until) : poll.until;
     return next;
@@ -349,8 +354,8 @@ private:
     meeting_ = self_->make_response_promise<pool_joined>();
     for (const auto& action : actions)
       std::visit([this](const auto& x) { run(x); }, action);
-    for (auto& send : std::exchange(held_back_, {}))
-      send();
+    send_held_back();
+    take({}, machine_->ask_agents()); // behind orders to start that wait for the journal
     if (actions.empty() || !std::holds_alternative<hold_slots>(actions.front()))
       meeting_.deliver(pool_joined{});
     return meeting_;
@@ -425,15 +430,18 @@ private:
     part.ranks = std::max(part.ranks, 1); // a task without slots is one process
     if (x.node_rank != 0)
       part.services.clear();
-    send_to(x.on.agent, start_ordered{id_, x.on.slots, encode(part)});
+    send_to(x.on.agent, start_ordered{id_, x.on.slots, encode(part), x.placed});
   }
   void run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id_, x.reason}); }
   void run(const order_worker& x) {
     send_to(x.agent, worker_ordered{id_, x.member, workers::worker_protocol, x.order});
   }
   void run(const kill_task& x) { send_to(x.agent, kill_ordered{id_}); }
-  void run(const forget_task& x) { send_to(x.agent, forget_ordered{id_}); }
-  void run(const watch_task& x) { self_->send(peers_.pool, watch_by_name{x.agent, {id_, x.slots}}); }
+  void run(const forget_task& x) { forget(x.agent); }
+  /// Behind the start order: actors of one node hear in the order in which they were told.
+  void run(const watch_task& x) {
+    self_->send(peers_.pool, watch_by_name{x.agent, {id_, x.slots, x.placed}});
+  }
   void run(const report_allocation_end& x) {
     self_->send(peers_.owner,
                 allocation_ended{id_.run, x.why, x.detail, x.finished, x.exit_code, x.unplaceable});
@@ -468,35 +476,83 @@ private:
       self_->quit();
   }
 
-  /// After recovery the handle is not known yet: it is asked for, and what is to be sent waits, in order. The
-  /// actor lives until it is sent.
   template <class Message>
   void send_to(const std::string& agent, Message message) {
+    if (auto it = twins_.find(agent); it != twins_.end() && it->second)
+      return self_->send(it->second, std::move(message));
+    with_twin(agent,
+              [this, message = std::move(message)](const twin_actor& twin) { self_->send(twin, message); });
+  }
+
+  /// A twin may die with this in its mailbox, and the next one waits for the task, as the journal had it
+  /// then: so this actor lives until a twin has taken it.
+  void forget(const std::string& agent) {
+    with_twin(agent, [this, agent](const twin_actor& twin) {
+      ++unsent_;
+      self_->request(twin, journal_timeout, forget_ordered{id_})
+        .then([this] { one_sent(); },
+              [this, agent, twin](const caf::error& why) {
+                if (auto it = twins_.find(agent); it != twins_.end() && it->second == twin)
+                  twins_.erase(it); // the pool soon has the next one
+                if (why != caf::sec::request_receiver_down && why != caf::sec::request_timeout)
+                  return one_sent();
+                send_later([this, agent] {
+                  forget(agent);
+                  one_sent();
+                });
+              });
+    });
+  }
+  /// What nobody takes for a minute concerns nobody.
+  void send_later(std::function<void()> send) {
+    constexpr int most = 15;
+    if (++failures_ > most)
+      return one_sent();
+    held_back_.push_back(std::move(send));
+    send_at_ =
+      self_->now() + back_off<duration>(failures_, std::chrono::milliseconds(50), std::chrono::seconds(5));
+    arm(deadline());
+  }
+  void send_held_back() {
+    send_at_.reset();
+    for (auto& send : std::exchange(held_back_, {}))
+      send();
+  }
+  void one_sent() {
+    --unsent_;
+    quit_if_done();
+  }
+
+  /// After recovery the handle is not known yet: it is asked for, and what is to be sent waits, in order. The
+  /// actor lives until it is sent.
+  template <class Use>
+  void with_twin(const std::string& agent, Use use) {
     if (auto it = twins_.find(agent); it != twins_.end()) {
       if (it->second)
-        self_->send(it->second, std::move(message));
+        use(it->second);
       return;
     }
     ++unsent_;
     self_->request(peers_.pool, journal_timeout, locate_agents{{agent}})
       .then(
-        [this, agent, message](const std::vector<twin_actor>& twins) mutable {
-          --unsent_;
+        [this, agent, use](const std::vector<twin_actor>& twins) {
           twins_[agent] = twins.empty() ? twin_actor{} : twins.front();
-          send_to(agent, std::move(message));
-          quit_if_done();
+          with_twin(agent, use);
+          one_sent();
         },
-        [this, agent, message, asked = peers_.pool](const caf::error& why) {
+        [this, agent, use, asked = peers_.pool](const caf::error& why) {
           if (why != caf::sec::request_receiver_down)
             return leave(why);
-          auto again = [this, agent, message] {
-            --unsent_;
-            send_to(agent, message);
-            quit_if_done();
+          auto again = [this, agent, use] {
+            with_twin(agent, use);
+            one_sent();
           };
           if (asked != peers_.pool)
             return again();
-          held_back_.push_back(std::move(again)); // until the pool is made again
+          if (told_) // perhaps its owner is gone, and nobody tells it of the next pool
+            send_later(std::move(again));
+          else
+            held_back_.push_back(std::move(again)); // until the pool is made again
         });
   }
 
@@ -505,10 +561,12 @@ private:
   allocation_peers peers_;
   std::optional<allocation> machine_;
   std::map<std::string, twin_actor> twins_;
-  bool told_ = false;                                ///< whether its owner knows of its end, which is durable
-  int unsent_ = 0;                                   ///< messages that wait for the handle of their twin
+  bool told_ = false; ///< whether its owner knows of its end, which is durable
+  int unsent_ = 0;    ///< messages that wait for the handle of their twin, or that a twin has not taken
+  int failures_ = 0;  ///< how often nobody has taken the end
   caf::typed_response_promise<pool_joined> meeting_; ///< with the newest pool
-  std::vector<std::function<void()>> held_back_;     ///< sends them, once a pool is there to ask
+  std::vector<std::function<void()>> held_back_;     ///< sends them, once a pool or twin is there
+  std::optional<time_point> send_at_;                ///< time at which they are sent in any case
   struct held_poll {
     time_point until;
     call_promise caller;

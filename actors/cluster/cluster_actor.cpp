@@ -62,6 +62,7 @@ public:
         timer_fired();
         webhooks_->send_due();
         unmanaged_->time_passed();
+        tasks_->time_passed();
       },
       [this](const task_finished& x) { tasks_->finished(x.id); },
       [this](const sweep_finished& x) { take(machine_->ids.swept(x.id, self_->now()), {}); },
@@ -78,8 +79,11 @@ private:
   cluster_machines& machine() { return *machine_; }
   members& who() { return machine_->who; }
   std::optional<time_point> deadline() const {
-    const auto post = machine_->post.deadline(), silence = unmanaged_->deadline();
-    return post && silence ? std::min(*post, *silence) : post ? post : silence;
+    std::optional<time_point> next;
+    for (const auto& at : {machine_->post.deadline(), unmanaged_->deadline(), tasks_->deadline()})
+      if (at)
+        next = next ? std::min(*next, *at) : at;
+    return next;
   }
   template <class Action>
   void run(const Action& x) {
@@ -137,8 +141,9 @@ private:
     const auto release = [this](const allocation_id& run, const std::vector<placement>& on) {
       let_go(run, on);
     };
-    tasks_.emplace(self_, setup_, peers_, *machine_,
-                   cluster_tasks::needs{[this] { return members_->pools(); }, tell, release});
+    tasks_.emplace(
+      self_, setup_, peers_, *machine_,
+      cluster_tasks::needs{[this] { return members_->pools(); }, tell, release, [this] { arm(deadline()); }});
     const auto live = [this](experiment_id id) { return experiments_->actor_of(id); };
     const auto take_facts = [this](std::vector<cluster_fact> facts, done_callback done) {
       take(std::move(facts), {}, std::move(done));

@@ -37,6 +37,10 @@ std::vector<Fact> facts_of(const storage::reader& reads, const std::string& stre
 
 tree_member member_of(const task_detail& row) { return {row.made.id, row.made.no_pause, row.state}; }
 
+error being_made_again(task_id id) {
+  return {errc::busy, "task " + to_string(id) + " is being made again\nhint: ask once more"};
+}
+
 command_result gone(const std::string& id) {
   return refused({errc::not_found, "task '" + id.substr(0, 100) + "' not found"});
 }
@@ -60,8 +64,10 @@ void cluster_tasks::recover() {
 
 void cluster_tasks::recover_one(const task_detail& row) {
   auto settings = settings_of(row.made);
-  if (!settings)
+  if (!settings) {
+    finished(row.made.id); // where it was being made again
     return abandon(row, settings.error().what);
+  }
   const auto past = facts_of<task_fact>(*peers_.reads, entity(row.made.id));
   std::vector<allocation_fact> of_run;
   if (!row.runs.empty() && row.runs.back().ended == time_point{})
@@ -71,28 +77,52 @@ void cluster_tasks::recover_one(const task_detail& row) {
 }
 
 /// It alone ends as error, and what runs of it ends; the rest serve.
-void cluster_tasks::abandon(const task_detail& row, const std::string& why, int tries) {
-  const auto id = row.made.id;
+void cluster_tasks::abandon(const task_detail& row, const std::string& why) {
+  ending_[row.made.id] = {why, {}, {}};
+  say_last_words(row.made.id);
+}
+
+/// Until it is durable. What the actor had sent before it died may come in between, and what the journal
+/// answers too late is stored all the same.
+void cluster_tasks::say_last_words(task_id id) {
+  auto& last = ending_.at(id);
   const auto next = peers_.reads->next_of(entity(id));
-  append_facts last{entity(id), next ? *next : 0, {}};
-  const bool open = !row.runs.empty() && row.runs.back().ended == time_point{};
-  if (open)
-    last.facts.push_back(
-      encode(run_ended{self_->now(), row.runs.back().run, end::lost, 0, 0, self_->now(), why}));
-  last.facts.push_back(encode(task_ended{self_->now(), task_state::error, -1, why}));
-  self_->request(peers_.journal, journal_timeout, std::move(last))
-    .then(
-      [this, row, open](const committed&) {
-        if (open)
-          with_.let_go({row.made.id, row.runs.back().run}, row.runs.back().on);
-      },
-      [this, id, why, tries](const caf::error& fault) {
-        if (from_caf(fault).code != errc::gap || tries == 0)
-          return; // the next start does it
-        // What its actor had sent before it died came in between.
-        if (const auto now = peers_.reads->other_task(id); now && !terminal(now->state))
-          abandon(*now, why, tries - 1);
-      });
+  const auto row = peers_.reads->other_task(id);
+  if (row && terminal(row->state))
+    return last_words_are_said(id);
+  append_facts words{entity(id), next ? *next : 0, {}};
+  if (row && !row->runs.empty() && row->runs.back().ended == time_point{}) {
+    last.run = {id, row->runs.back().run};
+    last.on = row->runs.back().on;
+    words.facts.push_back(
+      encode(run_ended{self_->now(), last.run.run, end::lost, 0, 0, self_->now(), last.why}));
+  }
+  words.facts.push_back(encode(task_ended{self_->now(), task_state::error, -1, last.why}));
+  self_->request(peers_.journal, journal_timeout, std::move(words))
+    .then([this, id](const committed&) { last_words_are_said(id); },
+          [this](const caf::error&) {
+            if (closing_ || end_at_)
+              return;
+            end_at_ = self_->now() + std::chrono::seconds(1);
+            with_.arm();
+          });
+}
+
+void cluster_tasks::last_words_are_said(task_id id) {
+  const auto last = ending_.extract(id);
+  if (last && last.mapped().run.run)
+    with_.let_go(last.mapped().run, last.mapped().on);
+}
+
+void cluster_tasks::time_passed() {
+  if (!end_at_ || self_->now() < *end_at_)
+    return;
+  end_at_.reset();
+  std::vector<task_id> left;
+  for (const auto& [id, last] : ending_)
+    left.push_back(id);
+  for (const auto id : left)
+    say_last_words(id);
 }
 
 void cluster_tasks::add_open(std::map<std::string, expect_tasks>& by_agent) const {
@@ -144,15 +174,19 @@ void cluster_tasks::start(task_settings settings, const task_created& made,
   if (setup_.lines)
     setup_.lines->watch_other(made.id,
                               made.config.is_object() ? made.config.value("log_policies", value()) : value());
-  tasks_[made.id] = {actor, made.parent, made.no_pause, made.workspace};
+  const auto killed_by = std::move(tasks_[made.id].killed_by);
+  tasks_[made.id] = {actor, made.parent, made.no_pause, made.workspace, {}};
   by_address_[actor.address()] = made.id;
   self_->monitor(actor);
+  if (!killed_by.empty())
+    stop(made.id, killed_by);
 }
 
 std::vector<task_actor> cluster_tasks::all() const {
   std::vector<task_actor> out;
   for (const auto& [id, one] : tasks_)
-    out.push_back(one.actor);
+    if (one.actor)
+      out.push_back(one.actor);
   return out;
 }
 
@@ -165,7 +199,8 @@ void cluster_tasks::finished(task_id id) {
   const auto it = tasks_.find(id);
   if (it == tasks_.end())
     return;
-  by_address_.erase(it->second.actor.address());
+  if (it->second.actor)
+    by_address_.erase(it->second.actor.address());
   tasks_.erase(it);
   if (setup_.lines)
     setup_.lines->forget_other(id);
@@ -177,23 +212,43 @@ bool cluster_tasks::child_down(const caf::down_msg& down) {
   if (it == by_address_.end())
     return false;
   const auto id = it->second;
-  finished(id);
-  if (closing_)
-    return true;
   auto row = peers_.reads->other_task(id);
-  if (!row || terminal(row->state))
+  const bool over = closing_ || !row || terminal(row->state);
+  if (!over && restarts_.again(id, self_->now())) {
+    by_address_.erase(it);
+    tasks_.at(id).actor = nullptr;
+    make_again(id);
     return true;
-  if (!restarts_.again(id, self_->now()))
+  }
+  finished(id);
+  if (!over)
     abandon(*row, "its actor died again and again: " + from_caf(down.reason).what);
-  else
-    recover_one(*row); // made again from what is durable
   return true;
+}
+
+/// From what is durable, once the journal has taken what its actor had sent before it died: a kill that was
+/// stored behind the back of the next actor would be obeyed by nobody.
+void cluster_tasks::make_again(task_id id) {
+  const auto recover = [this, id] {
+    const auto row = peers_.reads->other_task(id);
+    if (closing_ || !row || terminal(row->state))
+      return finished(id);
+    recover_one(*row);
+  };
+  self_->request(peers_.journal, journal_timeout, append_facts{entity(id), 0, {}})
+    .then([recover](const committed&) { recover(); },
+          [this, id, recover](const caf::error& why) {
+            if (why == caf::sec::request_timeout && !closing_)
+              make_again(id);
+            else
+              recover();
+          });
 }
 
 void cluster_tasks::end_all(const caf::error& why) {
   closing_ = true;
-  for (const auto& [id, one] : tasks_)
-    self_->send_exit(one.actor, why);
+  for (const auto& one : all())
+    self_->send_exit(one, why);
 }
 
 // ---- creation
@@ -314,6 +369,8 @@ void cluster_tasks::append(std::shared_ptr<creation> x) {
         creating_.erase(key_of(x->made));
         auto settings = settings_of(x->made);
         if (!settings) { // accept_task has tried it
+          if (const auto row = peers_.reads->other_task(x->made.id))
+            abandon(*row, settings.error().what);
           x->to.deliver(refused(settings.error()));
           return;
         }
@@ -336,6 +393,8 @@ caf::result<command_result> cluster_tasks::order(task_id id, task_call call) {
   const auto it = tasks_.find(id);
   if (it == tasks_.end())
     return refused({errc::conflict, "task " + to_string(id) + " has ended"});
+  if (!it->second.actor)
+    return refused(being_made_again(id));
   return self_->delegate(it->second.actor, std::move(call));
 }
 
@@ -392,7 +451,9 @@ void cluster_tasks::order_all(const std::vector<task_id>& ids, const std::functi
       to.deliver(all->worst);
   };
   for (const auto id : ids)
-    if (const auto it = tasks_.find(id); it != tasks_.end())
+    if (const auto it = tasks_.find(id); it != tasks_.end() && !it->second.actor)
+      one_done(being_made_again(id));
+    else if (it != tasks_.end())
       self_->request(it->second.actor, journal_timeout, call(id))
         .then(
           [one_done](const command_result& got) mutable {
@@ -483,8 +544,16 @@ caf::result<command_result> cluster_tasks::hand_on(allocation_id from, task_call
 void cluster_tasks::kill_in(workspace_id workspace, const std::string& why) {
   for (const auto& [id, one] : tasks_)
     if (one.workspace == workspace)
-      self_->request(one.actor, journal_timeout, task_call_of({id, {}}, commands::task_stop{why}))
-        .then([](const command_result&) {}, [](const caf::error&) {}); // its end is heard of in any case
+      stop(id, why);
+}
+
+void cluster_tasks::stop(task_id id, const std::string& why) {
+  auto& one = tasks_.at(id);
+  if (!one.actor)
+    one.killed_by = why;
+  else
+    self_->request(one.actor, journal_timeout, task_call_of({id, {}}, commands::task_stop{why}))
+      .then([](const command_result&) {}, [](const caf::error&) {}); // its end is heard of in any case
 }
 
 } // namespace troupe

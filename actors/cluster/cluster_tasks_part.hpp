@@ -23,6 +23,7 @@ public:
     std::function<void(const members_event&)> tell_members;
     /// Of a run that nobody looks after any more: its processes end, and its slots are free.
     std::function<void(const allocation_id&, const std::vector<placement>& on)> let_go;
+    std::function<void()> arm; ///< the deadline may be another one now
   };
   /// `setup`, `peers` and `machine` are the cluster actor's own and outlive this.
   cluster_tasks(actor_base<cluster_actor>* self, const cluster_setup& setup, const cluster_peers& peers,
@@ -37,6 +38,8 @@ public:
   void finished(task_id id);
   /// Whether it was one of these actors: then it is made again from the journal.
   bool child_down(const caf::down_msg& down);
+  std::optional<time_point> deadline() const { return end_at_; }
+  void time_passed();
   void end_all(const caf::error& why);
   /// Those of a workspace that is being deleted end with it.
   void kill_in(workspace_id workspace, const std::string& why);
@@ -57,17 +60,28 @@ private:
 
   using promise = caf::typed_response_promise<command_result>;
   struct live_task {
-    task_actor actor;
+    task_actor actor; ///< null: it is being made again
     task_id parent;
     int no_pause = -1;
     workspace_id workspace;
+    std::string killed_by; ///< reason to kill it as soon as it lives again; empty: none
+  };
+  /// A task that is given up, until that is durable.
+  struct last_words {
+    std::string why;
+    allocation_id run; ///< that is open, or was when it was given up; of run 0: none
+    std::vector<placement> on;
   };
 
   result<task_settings> settings_of(const task_created& made) const;
   void start(task_settings settings, const task_created& made, const std::vector<task_fact>& past,
              std::vector<allocation_fact> of_run = {});
   void recover_one(const task_detail& row);
-  void abandon(const task_detail& row, const std::string& why, int tries = 5);
+  void make_again(task_id id);
+  void stop(task_id id, const std::string& why);
+  void abandon(const task_detail& row, const std::string& why);
+  void say_last_words(task_id id);
+  void last_words_are_said(task_id id);
   struct creation;
   /// Answers when the journal has said whether it is stored, however late.
   void append(task_created made, value answer, promise to);
@@ -92,6 +106,8 @@ private:
   std::optional<task_detail> made_with(task_kind kind, const std::string& user, const std::string& key) const;
   std::set<std::string> creating_; ///< keys of creations that are not durable yet, behind their users
   child_restarts<task_id> restarts_;
+  std::map<task_id, last_words> ending_;
+  std::optional<time_point> end_at_; ///< time at which they are tried to end again
   bool closing_ = false;
 };
 

@@ -470,13 +470,16 @@ searchers::search_event experiment::event_of(const input& x) const {
   return searchers::search_started{};
 }
 
-/// How far the trial was after `steps`, in units of the time metric, as far as its reports tell.
+/// How far the trial was after `steps`, in units of the time metric, as far as its reports tell. A checkpoint
+/// may come before the report of its step: where batches were steps so far, they are so then as well.
 double experiment::time_of(const trial_entry& t, std::int64_t steps) const {
   if (spec_.time_metric.empty())
     return static_cast<double>(t.reports);
   for (auto it = t.times.rbegin(); it != t.times.rend(); ++it)
     if (it->first <= steps)
-      return it->second;
+      return spec_.time_metric == "batches" && it->second == static_cast<double>(it->first)
+               ? static_cast<double>(steps)
+               : it->second;
   return spec_.time_metric == "batches" ? static_cast<double>(steps) : 0;
 }
 

@@ -5,13 +5,15 @@
 namespace troupe::config {
 namespace {
 
-shape_ref strings(schema_table& t, merging rule) {
+shape_ref list_merged_by(schema_table& t, merging rule, shape_ref items) {
   auto& s = t.make();
   s.kinds = list_bit;
-  s.items = text(t);
+  s.items = items;
   s.merge = rule;
   return &s;
 }
+
+shape_ref strings(schema_table& t, merging rule) { return list_merged_by(t, rule, text(t)); }
 
 /// The experiment's shape, but a variable of the higher layer replaces the lower one's.
 shape_ref variables(schema_table& t) {
@@ -23,8 +25,8 @@ shape_ref variables(schema_table& t) {
   map = *t.at("environment-variables-map");
   map.name.clear();
   for (auto& k : map.keys)
-    k.what = strings(t, merging::by_variable);
-  s.alternatives = {&map, strings(t, merging::by_variable)};
+    k.what = list_merged_by(t, merging::by_variable, k.what->items);
+  s.alternatives = {&map, list_merged_by(t, merging::by_variable, map.keys.front().what->items)};
   return &s;
 }
 

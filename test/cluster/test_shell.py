@@ -508,12 +508,13 @@ def test_a_dead_inspector_and_a_dead_desk_are_made_again(shell):
 
 def test_faults_disturb_what_they_say_and_the_work_still_ends(shell):
     shell.ready("a1")
-    experiment = shell.job(epoch_s=0.6, trials=1)
-    # What is dropped has to be said again by itself, as heartbeats are: an order to start, which the master's own actors hand to the agent's
-    # twin, is said again with the next registration only. So the trial runs already, and no other one begins.
-    wait_for(lambda: any(a["kind"] == "validated" for a in shell.acks()), 60)
-    shell.post("fault", actor="agent/a1", fault="drop", n=2)
-    wait_for(lambda: len([r for r in shell.get("events", kind="fault")["rows"] if r["what"].startswith("dropped")]) == 2, 30)
+    # Heartbeats and the first order to start are dropped: both are said again.
+    shell.post("fault", actor="agent/a1", fault="drop", n=6)
+    experiment = shell.job(epoch_s=0.2, trials=3)
+    dropped = lambda: [r["what"] for r in shell.get("events", kind="fault")["rows"] if r["what"].startswith("dropped")]
+    wait_for(lambda: len(dropped()) == 6, 60)
+    assert any("start_ordered" in what for what in dropped()), dropped()
+    shell.a_running_trial()
     shell.post("fault", actor="harness", fault="delay", n=20, delay_ms=200)
     assert "pause" in shell.post("fault", actor="agent/a1", fault="pause", for_s=8)["done"]
     # The link is quiet: no heartbeat of the agent is handled, and the node does not answer.
@@ -521,7 +522,7 @@ def test_faults_disturb_what_they_say_and_the_work_still_ends(shell):
     assert any(m["node"] == "a1" for m in shell.get("ps", window=0)["missing"])
     wait_for(lambda: shell.ps(node="master")["agent/a1"]["messages"] > first + 2, 60)
     assert shell.wait_end(experiment) == "COMPLETED"
-    shell.check_books(experiment, 1)
+    shell.check_books(experiment, 3)
     assert shell.refusal("fault", {"actor": "agent/a1", "fault": "pause", "for_s": 9999})[0] == 400
     assert shell.refusal("fault", {"actor": "pool/default", "fault": "pause"})[0] == 400
 

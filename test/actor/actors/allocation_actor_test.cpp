@@ -81,6 +81,66 @@ TEST_F(AllocationOnStage, LivesUntilItsEndIsToldAlsoWhereATwinIsFoundBefore) {
   EXPECT_FALSE(pool.all<slots_released>().empty());
 }
 
+/// Else the next twin, which the journal told of this run, waits for it for ever, and its record stays.
+TEST_F(AllocationOnStage, SaysItsEndAgainWhereATwinDiesBeforeItTookIt) {
+  auto owner = make_listener(), first = make_listener(), second = make_listener();
+  auto newest = first;
+  auto journal = make_listener([](const caf::message&) { return caf::make_message(committed{}); });
+  auto pool = make_listener([&](const caf::message& asked) -> caf::result<caf::message> {
+    if (asked.match_element<locate_agents>(0))
+      return caf::make_message(std::vector<twin_actor>{newest.as<twin_actor>()});
+    return caf::message{};
+  });
+  const allocation_id id{{7}, {2}};
+  const auto actor = on_stage(spawn_allocation(
+    *system_, {id}, {}, {owner.as<allocation_owner>(), journal.as<journal_actor>(), pool.as<pool_actor>()},
+    {allocation_placed{{}, {{"a1", {0}}}}}));
+  run();
+  first.send(actor, task_started{id, "a1", 7});
+  run();
+  first.die();
+  caf::anon_send(actor, agent_lost{"a1", "died"});
+  run();
+  EXPECT_EQ(owner.all<allocation_ended>().size(), 1u);
+  EXPECT_TRUE(first.all<forget_ordered>().empty());
+  newest = second;
+  pass(std::chrono::seconds(1));
+  EXPECT_EQ(second.all<forget_ordered>().size(), 1u);
+  pass(std::chrono::seconds(60));
+  EXPECT_EQ(second.all<forget_ordered>().size(), 1u);
+}
+
+TEST_F(AllocationOnStage, AsksAfterAStartOrderThatNobodyAnswers) {
+  auto owner = make_listener(), twin = make_listener();
+  auto journal = make_listener([](const caf::message&) { return caf::make_message(committed{}); });
+  const auto locate = [&](const caf::message& asked) -> caf::result<caf::message> {
+    if (asked.match_element<locate_agents>(0))
+      return caf::make_message(std::vector<twin_actor>{twin.as<twin_actor>()});
+    return caf::message{};
+  };
+  auto pool = make_listener(locate), next = make_listener(locate);
+  const allocation_id id{{7}, {2}};
+  const auto actor = on_stage(
+    spawn_allocation(*system_, {id}, {},
+                     {owner.as<allocation_owner>(), journal.as<journal_actor>(), pool.as<pool_actor>()}, {}));
+  pool.send(actor, slots_granted{id, {{"a1", {0}}}});
+  run();
+  const auto orders = twin.all<start_ordered>();
+  ASSERT_EQ(orders.size(), 1u);
+  pass(std::chrono::seconds(5));
+  const auto asked = pool.all<watch_by_name>();
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].watch.placed, orders[0].placed);
+  twin.send(actor, task_started{id, "a1", 7});
+  pass(std::chrono::seconds(60));
+  EXPECT_EQ(pool.all<watch_by_name>().size(), 1u);
+  // A pool that was made again may know a twin that this one has not met.
+  owner.send(actor, pool_renewed{"default", next.as<pool_actor>()});
+  run();
+  EXPECT_EQ(next.all<slots_held>().size(), 1u);
+  EXPECT_EQ(next.all<watch_by_name>().size(), 1u);
+}
+
 TEST_F(AllocationOnStage, ARunThatNoAgentIsLeftForEndsAndSaysSo) {
   auto owner = make_listener(), pool = make_listener(), other = make_listener();
   auto journal = make_listener([](const caf::message&) { return caf::make_message(committed{}); });

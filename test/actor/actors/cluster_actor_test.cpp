@@ -80,11 +80,13 @@ protected:
        {{"name", "search"}, {"entrypoint", "train"}, {"searcher", {{"name", "single"}, {"metric", "loss"}}}}},
       {"key", key}};
   }
+  /// Each once: an order that an agent does not answer is given again.
   static std::vector<std::string> started_on(const listener& agent) {
     std::vector<std::string> ids;
     for (const auto& x : agent.all<link_order>())
       for (const auto& one : x.start)
-        ids.push_back(to_string(one.allocation));
+        if (const auto id = to_string(one.allocation); std::find(ids.begin(), ids.end(), id) == ids.end())
+          ids.push_back(id);
     return ids;
   }
 
@@ -254,6 +256,53 @@ TEST_F(ClusterActor, ATaskThatIsGivenUpLeavesNoProcessAndNoSlotBehind) {
   ASSERT_TRUE(order("task.create", {{"kind", "command"}, {"config", all_slots}}));
   pass(2s);
   EXPECT_EQ(started_on(agent).size(), 2u) << "the slots are free";
+}
+
+/// Its actor ends when the journal is late, and the next one has to know what is stored after that.
+TEST_F(LateJournal, AKillThatIsStoredLateIsObeyed) {
+  auto agent = make_listener();
+  ASSERT_TRUE(admit(agent, host("a", "1")));
+  const auto made = order("task.create", {{"kind", "command"}, {"config", {{"entrypoint", {"sleep", "9"}}}}});
+  ASSERT_TRUE(made) << made.error().what;
+  pass(2s);
+  ASSERT_EQ(started_on(agent).size(), 1u);
+  late = true;
+  EXPECT_FALSE(order("task.kill", {{"id", made->at("id")}})) << "nobody knows yet";
+  pass(2s);
+  const auto meanwhile = order("task.kill", {{"id", made->at("id")}});
+  ASSERT_FALSE(meanwhile);
+  EXPECT_EQ(meanwhile.error().code, errc::busy);
+  catch_up();
+  pass(2s);
+  std::size_t killed = 0;
+  for (const auto& x : agent.all<link_order>())
+    killed += x.kill.size();
+  EXPECT_EQ(killed, 1u);
+}
+
+TEST_F(LateJournal, ATaskThatIsGivenUpEndsWhenTheJournalIsBack) {
+  auto agent = make_listener();
+  ASSERT_TRUE(admit(agent, host("a", "1")));
+  const auto made = order("task.create", {{"kind", "command"}, {"config", {{"entrypoint", {"sleep", "9"}}}}});
+  ASSERT_TRUE(made) << made.error().what;
+  const auto id = parse_task(made->at("id").get<std::string>());
+  pass(1s);
+  ASSERT_EQ(started_on(agent).size(), 1u);
+  for (std::size_t n = 0; n <= child_restarts<task_id>::most; ++n) {
+    late = n == child_restarts<task_id>::most;
+    const auto entry = config_.probes->find(entity(id));
+    ASSERT_TRUE(entry) << n;
+    end_with_fault(caf::actor_cast<caf::actor>(entry->who.lock()), "the test ends it");
+    pass(1s);
+  }
+  pass(31s);
+  catch_up();
+  pass(2s);
+  EXPECT_EQ(stored->reads()->other_task(id)->state, task_state::error);
+  std::size_t forgotten = 0;
+  for (const auto& x : agent.all<link_order>())
+    forgotten += x.forget.size();
+  EXPECT_EQ(forgotten, 1u) << "its process ends, and its slot is free";
 }
 
 TEST_F(ClusterActor, WhatIsBeingContinuedIsNotDeleted) {

@@ -20,6 +20,7 @@ protected:
   void SetUp() override {
     cluster = make_listener();
     pool = make_listener();
+    other = make_listener();
     auto made = storage::make_journal(storage::make_memory_store(), {});
     ASSERT_TRUE(made);
     kept = std::move(*made);
@@ -39,13 +40,14 @@ protected:
     ASSERT_TRUE(settings) << settings.error().what;
     auto past = task::birth(made);
     past.insert(past.end(), more.begin(), more.end());
-    task = on_stage(spawn_task_actor(*system_, std::move(*settings),
-                                     {cluster.as<cluster_actor>(),
-                                      journal.as<journal_actor>(),
-                                      known_pools({{"gpu", pool.as<pool_actor>()}}, "gpu"),
-                                      kept->reads(),
-                                      {}},
-                                     past));
+    task = on_stage(spawn_task_actor(
+      *system_, std::move(*settings),
+      {cluster.as<cluster_actor>(),
+       journal.as<journal_actor>(),
+       known_pools({{"gpu", pool.as<pool_actor>()}, {"other", other.as<pool_actor>()}}, "gpu"),
+       kept->reads(),
+       {}},
+      past));
     run();
   }
   static caf::result<caf::message> commits(const caf::message&) { return caf::make_message(committed{}); }
@@ -78,7 +80,7 @@ protected:
     return tags;
   }
 
-  listener cluster, pool, journal;
+  listener cluster, pool, other, journal;
   std::unique_ptr<storage::journal> kept; ///< what an allocation reads at its recovery: nothing
   task_actor task;
 };
@@ -150,6 +152,19 @@ TEST_F(TaskActor, OtherKindsAreNeverIdle) {
   start(a_command, commits, {task_ready{{}, {1}}});
   pass(300s);
   EXPECT_TRUE(facts(a_command).empty());
+}
+
+/// Else its own pool would not hear that it has got slots elsewhere.
+TEST_F(TaskActor, OneThatFallsBackIsAGuestInTheOtherPool) {
+  start(a_command, commits);
+  const auto run_of = config_.probes->find(entity(allocation_id{a_command, {1}}));
+  ASSERT_TRUE(run_of);
+  const auto allocation = caf::actor_cast<allocation_actor>(run_of->who.lock());
+  caf::anon_send(allocation, fall_back{{a_command, {1}}, {"other"}});
+  run();
+  const auto asked = other.all<slots_requested>();
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].home, "gpu");
 }
 
 TEST_F(TaskActor, OneThatHadBegunToStopEndsAfterARecovery) {

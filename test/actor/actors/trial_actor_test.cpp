@@ -5,6 +5,8 @@
 
 #include "stage.hpp"
 
+#include <thread>
+
 namespace troupe {
 namespace {
 
@@ -91,6 +93,29 @@ TEST_F(TrialActor, OneThatIsKilledBeforeItRanTellsItsExperimentAndEnds) {
   EXPECT_EQ(told[0].trial, trial_id{7});
   EXPECT_EQ(told[0].state, trial_state::canceled);
   EXPECT_TRUE(asked().empty());
+}
+
+/// What the journal holds of a run that has ended is not what the next one begins with.
+TEST_F(TrialActor, AnAllocationThatDiesAfterItsRunHasEndedIsNotMadeAgain) {
+  const allocation_id first{{7}, {1}};
+  ASSERT_TRUE(kept->append({entity(first),
+                            0,
+                            {encode(allocation_placed{{}, {{"a1", {0}}}}),
+                             encode(allocation_closed{{}, end::failed, 1, "exit code 1"})}}));
+  ASSERT_TRUE(kept->commit());
+  start(commits, {trial_activated{}, run_started{{}, {1}, "", 0}});
+  ASSERT_THAT(asked(), ElementsAre("7.1"));
+  const auto entry = config_.probes->find(entity(first));
+  ASSERT_TRUE(entry);
+  caf::anon_send(trial, allocation_ended{{1}, end::failed, "exit code 1", false, 1});
+  run();
+  end_with_fault(caf::actor_cast<caf::actor>(entry->who.lock()), "the test ends it");
+  run();
+  while (system_->detached_actors() > 0) // whoever reads the journal
+    std::this_thread::yield();
+  run();
+  pass(std::chrono::seconds(10));
+  EXPECT_THAT(asked(), ElementsAre("7.1", "7.2"));
 }
 
 } // namespace

@@ -113,6 +113,10 @@ private:
       if (master_)
         master_->kill_actor(f.kind, f.pick);
       return;
+    case fault_kind::start_order_lost:
+      if (master_)
+        ++(f.pick % 2 ? master_->lost_to_twins : master_->lost_to_agents);
+      return;
     }
   }
 
@@ -272,7 +276,8 @@ private:
     return w_.plan.trial_slots == 1 && std::all_of(w_.plan.faults.begin(), w_.plan.faults.end(), [](auto& f) {
              return f.kind == fault_kind::master_crash || f.kind == fault_kind::trial_actor_dies ||
                     f.kind == fault_kind::allocation_actor_dies || f.kind == fault_kind::pool_actor_dies ||
-                    f.kind == fault_kind::twin_actor_dies || f.kind == fault_kind::searcher_actor_dies;
+                    f.kind == fault_kind::twin_actor_dies || f.kind == fault_kind::searcher_actor_dies ||
+                    f.kind == fault_kind::start_order_lost;
            });
   }
 

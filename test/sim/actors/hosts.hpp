@@ -101,6 +101,7 @@ public:
     std::string uuid;
   };
   std::uint64_t newest_epoch = 0; ///< grows over restarts of the master
+  std::map<int, int> newest_life; ///< of its agent that has registered, by host
   std::vector<promise> promised;  ///< what scripts were told is durable
 
 private:

@@ -45,7 +45,9 @@ void twin_shell::run(std::vector<twin_action> actions) {
     std::visit(
       overloaded{
         [&](const agent_order& x) {
-          if (line)
+          if (std::holds_alternative<start_ordered>(x) && m.lost_to_agents > 0)
+            --m.lost_to_agents;
+          else if (line)
             m.machines.send_down(
               line, self,
               [h = &m.machines, host = host, epoch = machine.epoch(), x](agent_process& a) {
@@ -195,6 +197,10 @@ void master::wish(user_wish what, std::function<void()> done) {
 
 void master::agent_registers(link_ptr line, agent_joined who, std::vector<task_report> inventory,
                              time_point sent) {
+  // What a dead agent has sent over its own connection comes before the next one has restarted and dialled.
+  auto& newest = machines.newest_life[line->host];
+  if (line->agent_life < std::exchange(newest, std::max(newest, line->agent_life)))
+    return;
   if (auto no = cluster_->machine.who.refuses(agent_asked{who}, w.now()))
     fail("an agent was refused: " + no->what);
   cluster_->tell_members(agent_asked{who}, [this, line, who, inventory = std::move(inventory), sent] {
@@ -469,37 +475,48 @@ template void master::tell_allocation_actor(address, allocation_id, std::uint64_
 
 template <class Event>
 void master::tell_twin(address from, const std::string& agent, Event ev, std::uint64_t twin,
-                       allocation_id sender, std::uint64_t incarnation) {
+                       allocation_id sender, std::uint64_t incarnation, std::function<void(bool)> heard) {
   if (!twins.contains(agent))
     fail("no twin of agent " + agent);
-  w.send(from, of_twin(agent), [this, agent, ev = std::move(ev), twin, sender, incarnation, life = guard()] {
-    if (!life() || twins.at(agent)->incarnation != twin || twins.at(agent)->dead)
-      return;
-    auto& t = *twins.at(agent);
-    if (sender)
-      t.known[sender] = incarnation;
-    if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
-      t.down(ev);
-    else
-      t.step(ev);
-    if constexpr (std::is_same_v<Event, forget_ordered>)
-      t.known.erase(ev.allocation);
-  });
+  if (std::is_same_v<Event, start_ordered> && lost_to_twins > 0) {
+    --lost_to_twins;
+    return;
+  }
+  w.send(
+    from, of_twin(agent),
+    [this, agent, ev = std::move(ev), twin, sender, incarnation, heard = std::move(heard), life = guard()] {
+      if (!life())
+        return;
+      const bool lives = twins.at(agent)->incarnation == twin && !twins.at(agent)->dead;
+      if (heard)
+        heard(lives);
+      if (!lives)
+        return;
+      auto& t = *twins.at(agent);
+      if (sender)
+        t.known[sender] = incarnation;
+      if constexpr (std::is_same_v<Event, validation_answer> || std::is_same_v<Event, checkpoint_answer>)
+        t.down(ev);
+      else
+        t.step(ev);
+      if constexpr (std::is_same_v<Event, forget_ordered>)
+        t.known.erase(ev.allocation);
+    });
 }
 template void master::tell_twin(address, const std::string&, start_ordered, std::uint64_t, allocation_id,
-                                std::uint64_t);
+                                std::uint64_t, std::function<void(bool)>);
 template void master::tell_twin(address, const std::string&, preempt_ordered, std::uint64_t, allocation_id,
-                                std::uint64_t);
+                                std::uint64_t, std::function<void(bool)>);
 template void master::tell_twin(address, const std::string&, kill_ordered, std::uint64_t, allocation_id,
-                                std::uint64_t);
+                                std::uint64_t, std::function<void(bool)>);
 template void master::tell_twin(address, const std::string&, watch_ordered, std::uint64_t, allocation_id,
-                                std::uint64_t);
+                                std::uint64_t, std::function<void(bool)>);
 template void master::tell_twin(address, const std::string&, forget_ordered, std::uint64_t, allocation_id,
-                                std::uint64_t);
+                                std::uint64_t, std::function<void(bool)>);
 template void master::tell_twin(address, const std::string&, validation_answer, std::uint64_t, allocation_id,
-                                std::uint64_t);
+                                std::uint64_t, std::function<void(bool)>);
 template void master::tell_twin(address, const std::string&, checkpoint_answer, std::uint64_t, allocation_id,
-                                std::uint64_t);
+                                std::uint64_t, std::function<void(bool)>);
 
 void master::kill_actor(fault_kind kind, std::uint64_t pick) {
   if (kind == fault_kind::trial_actor_dies && !trials.empty()) {

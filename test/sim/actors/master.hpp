@@ -102,10 +102,11 @@ public:
   void tell_pool_actor(address from, pool_event ev, std::uint64_t life, std::uint64_t incarnation = 0,
                        std::function<void()> heard = {});
   /// `sender`, where it is an allocation, is remembered as the one to tell of that task.
-  /// `twin` is the incarnation that the sender knows.
+  /// `twin` is the incarnation that the sender knows; `heard` is called with whether it lived.
   template <class Event>
   void tell_twin(address from, const std::string& agent, Event ev, std::uint64_t twin,
-                 allocation_id sender = {}, std::uint64_t incarnation = 0);
+                 allocation_id sender = {}, std::uint64_t incarnation = 0,
+                 std::function<void(bool)> heard = {});
   void make_twin_again(const std::string& agent);
   void introduce_pool();
   std::map<std::string, std::vector<watch_ordered>> tasks_in_journal() const;
@@ -129,6 +130,7 @@ public:
   std::map<trial_id, std::unique_ptr<trial_shell>> trials;
   std::map<allocation_id, std::unique_ptr<allocation_shell>> allocations;
   std::map<trial_id, std::string> keys;
+  int lost_to_twins = 0, lost_to_agents = 0;    ///< orders to start that will be lost
   std::vector<std::function<void()>> graveyard; ///< destroys what has quit, outside its own calls
 
 private:

@@ -1,7 +1,6 @@
 #include "test/sim/actors/plan.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace troupe::sim {
 namespace {
@@ -49,12 +48,9 @@ history_plan draw_plan(std::uint64_t seed) {
   p.tasks_die_with_agent = random.chance(0.5);
   p.search = {seed, 2 + int(random.below(4)), 1 + int(random.below(3)), 2 + int(random.below(4))};
   p.search.asha = random.chance(0.3);
-  // The last three kinds, deaths of actors that the cluster makes again, only where TROUPE_SIM_SUPERVISION is
-  // set: some histories with them do not end yet (docs/NEXT.md).
-  const auto drawn = fault_kinds - (std::getenv("TROUPE_SIM_SUPERVISION") ? 0 : 3);
   auto faults = random.below(5);
   for (std::uint64_t i = 0; i < faults; ++i) {
-    fault f{fault_kind(random.below(drawn)), 5 + int(random.below(p.search.trials * 100)),
+    fault f{fault_kind(random.below(fault_kinds)), 5 + int(random.below(p.search.trials * 100)),
             draw_length(random), random()};
     if (f.kind == fault_kind::host_cut_off && random.chance(0.7))
       f.length = p.lease.give_away + duration{std::int64_t(random.below(20'000'000))};
@@ -78,7 +74,8 @@ std::string describe(const history_plan& p) {
   static constexpr const char* names[] = {
     "master_crash",          "agent_crash",  "host_crash",      "everything_crash", "sandbox_crash",
     "script_killed",         "link_break",   "link_silence",    "link_stall",       "trial_actor_dies",
-    "allocation_actor_dies", "host_cut_off", "pool_actor_dies", "twin_actor_dies",  "searcher_actor_dies"};
+    "allocation_actor_dies", "host_cut_off", "pool_actor_dies", "twin_actor_dies",  "searcher_actor_dies",
+    "start_order_lost"};
   static constexpr const char* wishes[] = {"pause", "activate", "cancel", "kill"};
   auto text = "seed " + std::to_string(p.seed) + ": " + std::to_string(p.hosts) + " hosts of " +
               std::to_string(p.slots) + " slots, " + std::to_string(p.search.trials) + " trials (" +

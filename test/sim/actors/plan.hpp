@@ -22,8 +22,9 @@ enum class fault_kind {
   pool_actor_dies,
   twin_actor_dies,
   searcher_actor_dies,
+  start_order_lost, ///< to a twin or to an agent; nothing else than a fault of an operator does that
 };
-inline constexpr int fault_kinds = 15;
+inline constexpr int fault_kinds = 16;
 
 /// Happens when the `after`-th message is about to be delivered, unless the history is over by then.
 struct fault {

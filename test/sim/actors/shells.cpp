@@ -237,8 +237,10 @@ void trial_shell::run(const report_perturbed& x) {
 void trial_shell::run(const report_trial_end& x) {
   m.tell_experiment(self_, owner, trial_finished{spec.id, x.state, x.exit_reason, x.why});
   m.graveyard.push_back([&m = m, id = spec.id, inc = incarnation] {
-    if (auto it = m.trials.find(id); it != m.trials.end() && it->second->incarnation == inc)
+    if (auto it = m.trials.find(id); it != m.trials.end() && it->second->incarnation == inc) {
+      it->second->run_ = {}; // its allocation ends by itself
       m.trials.erase(it);
+    }
   });
 }
 
@@ -276,6 +278,7 @@ void allocation_shell::meet_pool(std::uint64_t life, std::function<void()> met) 
   met_ = std::move(met);
   for (const auto& action : machine.meet_pool())
     std::visit([this](const auto& x) { run(x); }, action);
+  take({}, machine.ask_agents());
   if (met_)
     std::exchange(met_, {})();
 }
@@ -291,20 +294,59 @@ void allocation_shell::run(const start_task& x) {
   send_to(x.on.agent,
           start_ordered{id, x.on.slots,
                         std::to_string(x.node_rank) + " " + std::to_string(x.nodes) + " " +
-                          std::to_string(from_steps_) + " " + to_string(owner) + " " + m.keys[id.trial()]});
+                          std::to_string(from_steps_) + " " + to_string(owner) + " " + m.keys[id.trial()],
+                        x.placed});
 }
 void allocation_shell::run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id, x.reason}); }
 void allocation_shell::run(const kill_task& x) { send_to(x.agent, kill_ordered{id}); }
-void allocation_shell::run(const watch_task& x) { // through the pool, which has the newest handle
-  m.asked_[id] = std::max(m.asked_[id], incarnation);
-  m.tell_twin(self_, x.agent, watch_ordered{id, x.slots}, m.twins.at(x.agent)->incarnation, id, incarnation);
+/// Through the pool, which has the newest handle, and sends in this one's name: it comes behind what this one
+/// has told the twin already, and what is told it later may come first.
+void allocation_shell::run(const watch_task& x) {
+  w_.send(self_, at(role::pool),
+          [&m = m, x, id = id, self = self_, incarnation = incarnation, life = pool_life, here = m.guard()] {
+            if (!here() || life != m.pool_life)
+              return;
+            m.asked_[id] = std::max(m.asked_[id], incarnation);
+            m.tell_twin(self, x.agent, watch_ordered{id, x.slots, x.placed}, m.twins.at(x.agent)->incarnation,
+                        id, incarnation);
+          });
 }
-void allocation_shell::run(const forget_task& x) { send_to(x.agent, forget_ordered{id}); }
+void allocation_shell::run(const forget_task& x) { forget(x.agent); }
+
+/// As the CAF shell: one that lives has to take it.
+void allocation_shell::forget(const std::string& agent) {
+  auto& twin = twins[agent];
+  if (!twin)
+    twin = m.twins.at(agent)->incarnation;
+  ++unsent_;
+  const auto heard = [this, agent, twin = twin, life = guard(),
+                      once = std::make_shared<bool>(true)](bool taken) {
+    if (!life() || !std::exchange(*once, false))
+      return;
+    w_.clock.at(w_.now() + (taken ? w_.between(20us, 300us) : w_.between(50ms, 5s)), [=, this] {
+      if (!life())
+        return;
+      if (!taken) {
+        if (twins[agent] == twin)
+          twins.erase(agent);
+        forget(agent);
+      }
+      --unsent_;
+      leave_if_done();
+    });
+  };
+  m.tell_twin(self_, agent, forget_ordered{id}, twin, id, incarnation, heard);
+}
 void allocation_shell::run(const report_allocation_end& x) {
   m.tell_trial(self_, id.trial(),
                allocation_ended{id.run, x.why, x.detail, x.finished, x.exit_code, x.unplaceable});
-  // It stays for a while, as its last mails do: what arrives late must change nothing.
-  if (machine.closed() && !std::exchange(leaving_, true))
+  told_ = true;
+  leave_if_done();
+}
+
+/// It stays for a while, as its last mails do: what arrives late must change nothing.
+void allocation_shell::leave_if_done() {
+  if (told_ && unsent_ == 0 && !std::exchange(leaving_, true))
     w_.clock.at(w_.now() + w_.between(0us, 30s), [&m = m, id = id, life = guard()] {
       if (life())
         m.allocations.erase(id);

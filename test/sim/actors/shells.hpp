@@ -137,8 +137,11 @@ public:
 private:
   template <class Order>
   void send_to(const std::string& agent, const Order& x);
+  void forget(const std::string& agent);
+  void leave_if_done();
   std::int64_t from_steps_;
-  bool leaving_ = false;
+  bool told_ = false, leaving_ = false;
+  int unsent_ = 0;            ///< ends that a twin has not taken yet
   std::function<void()> met_; ///< the pool knows what this one holds
 };
 

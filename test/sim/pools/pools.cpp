@@ -541,9 +541,11 @@ private:
         if (name != one.pool_name)
           return answer();
         const auto actions = one.queue.machine.meet_pool();
+        const auto questions = one.queue.machine.ask_agents();
         if (!actions.empty() && std::holds_alternative<hold_slots>(actions.front()))
           one.met = answer;
         act(one, actions);
+        one.queue.take({}, questions);
         if (actions.empty() || !std::holds_alternative<hold_slots>(actions.front()))
           answer();
       });
@@ -1058,14 +1060,14 @@ private:
     tell_pool(name_of(a), x.pool, slots_released{id_of(a), {}});
   }
   void run(allocation_shell& a, const start_task& x) {
-    to_twin_of(a, x.on.agent, start_ordered{id_of(a), x.on.slots, ""});
+    to_twin_of(a, x.on.agent, start_ordered{id_of(a), x.on.slots, "", x.placed});
   }
   void run(allocation_shell& a, const preempt_task& x) {
     to_twin_of(a, x.agent, preempt_ordered{id_of(a), x.reason});
   }
   void run(allocation_shell& a, const kill_task& x) { to_twin_of(a, x.agent, kill_ordered{id_of(a)}); }
   void run(allocation_shell& a, const watch_task& x) {
-    to_twin_of(a, x.agent, watch_ordered{id_of(a), x.slots});
+    to_twin_of(a, x.agent, watch_ordered{id_of(a), x.slots, x.placed});
   }
   void run(allocation_shell& a, const forget_task& x) { to_twin_of(a, x.agent, forget_ordered{id_of(a)}); }
   void run(allocation_shell&, const answer_signals&) {}

@@ -156,6 +156,37 @@ TEST(Twin, TellsAWatcherWhatWasSaidBefore) {
   });
 }
 
+TEST(Twin, OrdersAgainWhatItsAgentHasNotAnswered) {
+  const start_ordered first{x, {0}, "spec", t0}, later{x, {0}, "spec", t0 + 5s};
+  play({
+    up,
+    {first, 1s, "start(1.1)"},
+    {watch_ordered{x, {0}, t0}, 6s, "start(1.1)"},
+    {task_started{x, "a", 7}, 7s, "tell(1.1 up(1.1 a))"},
+    {watch_ordered{x, {0}, t0}, 8s, "tell(1.1 up(1.1 a))"},
+    {watch_ordered{y, {1}, t0}, 9s, "tell(2.1 unknown(2.1 a))"}, // the order to start it never came
+  });
+  play({
+    up,
+    {first, 1s, "start(1.1)"},
+    {kill_ordered{x}, 2s, "kill(1.1)"},
+    {watch_ordered{x, {0}, t0}, 6s, ""}, // it must not start after that
+  });
+  // What it says of a task that is unknown is about one placement.
+  auto t = play({up, {first, 1s, "start(1.1)"}, {link_lost{1, "closed"}, 2s, "pool(agent_down(a))"}});
+  const auto placed = [](const std::vector<twin_action>& told) {
+    return std::get<task_unknown>(std::get<tell_allocation>(told.back()).event).placed;
+  };
+  EXPECT_EQ(placed(t.apply(agent_registered{2, 2, {}}, t0 + 3s)), t0);
+  EXPECT_EQ(placed(t.apply(watch_ordered{x, {0}, t0}, t0 + 4s)), t0);
+  EXPECT_EQ(placed(t.apply(first, t0 + 4s)), t0) << "the run may have slots elsewhere";
+  EXPECT_EQ(show(t.apply(later, t0 + 5s)), "start(1.1)");
+  EXPECT_EQ(show(t.apply(watch_ordered{x, {0}, t0}, t0 + 6s)), "start(1.1)");
+  static_cast<void>(t.apply(link_lost{2, "closed"}, t0 + 7s));
+  EXPECT_EQ(placed(t.apply(start_ordered{y, {0}, "", t0 + 6s}, t0 + 8s)), t0 + 6s);
+  EXPECT_EQ(placed(t.apply(agent_registered{3, 2, {}}, t0 + 9s)), t0 + 5s);
+}
+
 TEST(Twin, NeverGivesAwaySoonerThanALeaseAfterTheMastersStart) {
   play(
     {{watch_ordered{x, {0}}, 0s, ""}, {time_passed{}, 44s, ""}, {time_passed{}, 45s, "tell(1.1 lost(a))"}});

@@ -163,6 +163,7 @@ TEST(Allocation, WhereOnePartCrashesAtAStopTheOthersAreKilledSoon) {
   });
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {task_started{id, "b", 7}, 1s, " | "},
     {allocation_stop{false, "pruned"}, 5s, " | preempt(a pruned) preempt(b pruned)"},
     {exit_of("a", 0), 6s, " | "},
     {time_passed{}, 20s, " | "}, // it saves, perhaps
@@ -217,6 +218,62 @@ TEST(Allocation, IsPlacedAnewWhenItNeverStarted) {
     {task_started{id, "a", 7}, 1s, " | "},
     {task_unknown{id, "a"}, 2s, "closed(lost) | release forget(a) report(lost)"},
   });
+}
+
+TEST(Allocation, AsksAgainWhereNothingIsHeardOfItsTask) {
+  play({
+    {on_a, 0s, "placed(a:0) | start(a:0)"},
+    {time_passed{}, 4s, " | "},
+    {time_passed{}, 5s, " | watch(a)"},
+    {time_passed{}, 14s, " | "},
+    {time_passed{}, 15s, " | watch(a)"}, // the pause grows, to a minute
+    {time_passed{}, 35s, " | watch(a)"},
+    {time_passed{}, 75s, " | watch(a)"},
+    {time_passed{}, 135s, " | watch(a)"},
+    {time_passed{}, 195s, " | watch(a)"},
+    {task_started{id, "a", 7}, 196s, " | "},
+    {time_passed{}, 999s, " | "},
+  });
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {task_started{id, "a", 7}, 1s, " | "},
+    {time_passed{}, 5s, " | watch(b)"},
+    {allocation_stop{false, "pause"}, 6s, " | preempt(a pause) preempt(b pause)"},
+    {time_passed{}, 15s, " | watch(b)"}, // its end is waited for as well
+    {allocation_stop{true, "killed"}, 20s, " | kill(a) kill(b)"},
+    {time_passed{}, 35s, " | watch(b)"}, // an order that never came to its twin is not answered by a kill
+    {exit_of("a", -1, 9), 36s, " | "},
+    {task_unknown{id, "b", t0}, 36s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},
+  });
+  recover(on_a, {{time_passed{}, 3s, " | "}, // its agents have just been asked
+                 {time_passed{}, 8s, " | watch(a)"}});
+  const auto a = play({{on_a, 0s, "placed(a:0) | start(a:0)"}});
+  EXPECT_EQ(a.deadline(), t0 + 5s);
+  EXPECT_FALSE(
+    play({{on_a, 0s, "placed(a:0) | start(a:0)"}, {task_started{id, "a", 7}, 1s, " | "}}).deadline());
+}
+
+/// What is said of an earlier placement may come late, or twice: then the order of this one is under way.
+TEST(Allocation, IsNotPlacedAnewByWhatIsSaidOfAnEarlierPlacement) {
+  play({
+    {on_a, 0s, "placed(a:0) | start(a:0)"},
+    {task_unknown{id, "a", t0}, 1s, " | release request(1)"},
+    {on_a, 2s, "placed(a:0) | start(a:0)"},
+    {task_unknown{id, "a", t0}, 3s, " | "},
+    {task_unknown{id, "a", t0 + 2s}, 4s, " | release request(1)"},
+  });
+}
+
+/// The new pool may know twins that were made again while there was none.
+TEST(Allocation, TellsANewPoolWhatItHoldsAndAsksItsAgents) {
+  auto a = play({{on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+                 {task_started{id, "a", 7}, 1s, " | "},
+                 {exit_of("b", 0), 2s, " | "}});
+  EXPECT_EQ(show(a.meet_pool()), "hold(a:0 b:1)");
+  EXPECT_EQ(show(a.ask_agents()), "watch(a)");
+  static_cast<void>(a.apply(exit_of("a", 0), t0 + 3s));
+  EXPECT_EQ(show(a.meet_pool()), "release");
+  EXPECT_EQ(show(a.ask_agents()), "");
 }
 
 TEST(Allocation, EndsAGangTogether) {
@@ -299,6 +356,8 @@ void play_range(const std::vector<row>& rows) {
 }
 const std::vector<row> four_train{
   {four, 0s, "placed(a:0,1 b:0,1) | start(a:0,1) start(b:0,1)"},
+  {task_started{id, "a", 7}, 1s, " | "},
+  {task_started{id, "b", 7}, 1s, " | "},
   {ready("a", 0), 1s, " | order(a/0 train_until(200 or rebuild))"},
   {ready("a", 1), 1s, " | order(a/1 train_until(200 or rebuild))"},
   {ready("b", 2), 1s, " | order(b/2 train_until(200 or rebuild))"},

@@ -238,6 +238,28 @@ TEST(ExperimentOfASearch, GivesACheckpointTheTimeOfTheReportBeforeIt) {
   EXPECT_EQ(asked(checkpoint_reported{b, "D", 90}), 0); // another trial's
 }
 
+TEST(ExperimentOfASearch, GivesACheckpointThatOvertakesItsReportItsOwnBatches) {
+  experiment_spec spec{{3}, "loss", "batches"};
+  spec.hears_checkpoints = true;
+  experiment e{spec};
+  static_cast<void>(e.resume(t0));
+  static_cast<void>(e.apply(created(), t0));
+  const auto report = [&](std::uint64_t row, std::int64_t steps, const value& metrics) {
+    static_cast<void>(
+      e.apply(validation_recorded{a, {{a, r1}, 0, "p", row}, row, steps, to_msgpack(metrics), r1}, t0));
+    static_cast<void>(e.apply(nothing(), t0));
+  };
+  const auto step_of = [&](const char* uuid, std::int64_t steps) {
+    const auto asked = e.apply(checkpoint_reported{a, uuid, steps}, t0);
+    static_cast<void>(e.apply(nothing(), t0));
+    return std::get<searchers::trial_checkpointed>(std::get<ask_searcher>(asked.actions.at(0)).event).step;
+  };
+  report(1, 10, {{"loss", 1.0}});
+  EXPECT_EQ(step_of("A", 20), 20);
+  report(2, 20, {{"loss", 1.0}, {"batches", 3}}); // its own count
+  EXPECT_EQ(step_of("B", 25), 3);
+}
+
 TEST(ExperimentOfASearch, StartsATrialFromACheckpointOfTheSearchAtItsSteps) {
   auto e = begun(true);
   (void)e.apply(checkpoint_reported{b, "B", 10}, t0);

@@ -404,13 +404,16 @@ TEST(ClusterFile, RefusesTaskDefaultsWithTheirPlaces) {
                 "cluster: {task_container_defaults: {startup_hok: x, work_dir: here}}\n"
                 "pools:\n"
                 "  a: {task_container_defaults: {preemption_timeout: 0, shm_size_bytes: many}}\n"
-                "  b: {startup_hook: x, task_container_defaults: {startup_hook: y}}\n")),
+                "  b: {startup_hook: x, task_container_defaults: {startup_hook: y}}\n"
+                "  c: {task_container_defaults: {environment_variables: [=x]}}\n")),
     "lab.yaml:2:37 cluster.task_container_defaults.startup_hok: unknown key 'startup_hok'\n"
     "lab.yaml:2:63 cluster.task_container_defaults.work_dir: expected an absolute path, got 'here'\n"
     "lab.yaml:4:53 pools.a.task_container_defaults.preemption_timeout: must be at least 1, got 0\n"
     "lab.yaml:4:72 pools.a.task_container_defaults.shm_size_bytes: expected an integer, got a string, "
     "'many'\n"
-    "lab.yaml:5:7 pools.b.startup_hook: task_container_defaults of this pool has it too\n");
+    "lab.yaml:5:7 pools.b.startup_hook: task_container_defaults of this pool has it too\n"
+    "lab.yaml:6:57 pools.c.task_container_defaults.environment_variables[0]: expected NAME=VALUE, or NAME "
+    "alone, got '=x'\n");
   EXPECT_EQ(
     configuration_faults(
       {{"troupe", 1},

@@ -112,6 +112,8 @@ TEST(Checks, AreClearAboutWhatWasMeant) {
     {"resources: {shm_size: 3 potatoes}\n",
      "1:23: resources.shm_size: expected a memory size as 512 MiB or 1.5G, got "
      "'3 potatoes' | "},
+    {"environment: {environment_variables: [A=1, =x]}\n",
+     "1:44: environment.environment_variables[1]: expected NAME=VALUE, or NAME alone, got '=x' | "},
     {"bind_mounts:\n  - host_path: a\n    container_path: /b\n",
      "2:16: bind_mounts[0].host_path: expected an absolute path, got 'a' | "},
     {"hyperparameters: {a: {type: integer, minval: 1}}\n",
