@@ -149,6 +149,7 @@ TEST(Allocation, JudgesHowItsTaskEnded) {
 TEST(Allocation, WhereOnePartCrashesAtAStopTheOthersAreKilledSoon) {
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {task_started{id, "b", 7}, 1s, " | "},
     {allocation_stop{false, "pruned"}, 5s, " | preempt(a pruned) preempt(b pruned)"},
     {exit_of("a", -1, 11), 6s, " | "},
     {time_passed{}, 7s, " | kill(b)"},
@@ -156,6 +157,7 @@ TEST(Allocation, WhereOnePartCrashesAtAStopTheOthersAreKilledSoon) {
   });
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {task_started{id, "b", 7}, 1s, " | "},
     {allocation_stop{false, "pruned"}, 5s, " | preempt(a pruned) preempt(b pruned)"},
     {{task_exited{id, "a", -1, 0, "its host restarted", false}}, 6s, " | "},
     {time_passed{}, 7s, " | kill(b)"},
@@ -284,6 +286,7 @@ TEST(Allocation, EndsAGangTogether) {
   });
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {task_started{id, "b", 7}, 1s, " | "},
     {agent_lost{"a", "died"}, 1s, " | kill(b)"},
     {time_passed{}, 31s, " | kill(b)"},
     {exit_of("b", -1, 9), 32s, "closed(lost) | release forget(a) forget(b) report(lost)"},
