@@ -39,7 +39,7 @@ void spread_variables(value& x) {
 
 bool is_absolute(std::string_view path) { return path.starts_with('/'); }
 bool is_not_dot(std::string_view path) { return path != "."; }
-bool names_a_variable(std::string_view text) { return !text.empty() && text.front() != '='; }
+bool names_a_variable(std::string_view text) { return !text.starts_with('='); }
 
 /// /host:/container or /host:/container:rwm
 bool is_device(std::string_view text) {
@@ -128,7 +128,7 @@ void add_images(schema_table& t) {
   image.doc =
     "The container image, or one by device type (cpu, cuda, rocm). Tasks of the process runtime ignore it.";
 
-  const auto variable = fitting(t, names_a_variable, "^[^=]", "NAME=VALUE, or NAME alone");
+  const auto variable = fitting(t, names_a_variable, "^($|[^=])", "NAME=VALUE, or NAME alone");
   auto strings = list_of(t, variable);
   auto& lists = t.make("environment-variables-map");
   lists.kinds = map_bit;

@@ -160,7 +160,7 @@ TEST_F(TaskActor, OneThatFallsBackIsAGuestInTheOtherPool) {
   const auto run_of = config_.probes->find(entity(allocation_id{a_command, {1}}));
   ASSERT_TRUE(run_of);
   const auto allocation = caf::actor_cast<allocation_actor>(run_of->who.lock());
-  caf::anon_send(allocation, fall_back{{a_command, {1}}, {"other"}});
+  pool.send(allocation, fall_back{{a_command, {1}}, {"other"}});
   run();
   const auto asked = other.all<slots_requested>();
   ASSERT_EQ(asked.size(), 1u);

@@ -101,15 +101,17 @@ TEST_F(TrialActor, AnAllocationThatDiesAfterItsRunHasEndedIsNotMadeAgain) {
   ASSERT_TRUE(kept->append({entity(first),
                             0,
                             {encode(allocation_placed{{}, {{"a1", {0}}}}),
-                             encode(allocation_closed{{}, end::failed, 1, "exit code 1"})}}));
+                             encode(allocation_closed{{}, end::lost, -1, "its agent is gone"})}}));
   ASSERT_TRUE(kept->commit());
   start(commits, {trial_activated{}, run_started{{}, {1}, "", 0}});
   ASSERT_THAT(asked(), ElementsAre("7.1"));
   const auto entry = config_.probes->find(entity(first));
   ASSERT_TRUE(entry);
-  caf::anon_send(trial, allocation_ended{{1}, end::failed, "exit code 1", false, 1});
+  const auto allocation = caf::actor_cast<caf::actor>(entry->who.lock());
+  ASSERT_TRUE(allocation);
+  caf::anon_send(trial, allocation_ended{{1}, end::lost, "its agent is gone", false, -1});
   run();
-  end_with_fault(caf::actor_cast<caf::actor>(entry->who.lock()), "the test ends it");
+  end_with_fault(allocation, "the test ends it");
   run();
   while (system_->detached_actors() > 0) // whoever reads the journal
     std::this_thread::yield();
