@@ -449,6 +449,15 @@ def test_the_page_goes_on_after_kill_9_of_the_master(tmp_path, chromium):
         site.close()
 
 
+def test_a_stream_whose_script_does_not_come_is_tried_again(site, context):
+    context.route("**/live-worker-*.js", lambda route: route.abort())
+    tab = Page(context, site)
+    tab.page.goto(site.link("experiments"))
+    tab.page.wait_for_selector("[data-testid=live][data-state=lost]", timeout=15000)
+    context.unroute("**/live-worker-*.js")
+    tab.page.wait_for_selector("[data-testid=live][data-state=live]", timeout=30000)
+
+
 # ---- by keyboard alone
 
 

@@ -47,13 +47,28 @@ interface Wire {
 let wire: Wire | null = null;
 
 function open(): Wire {
+  let spoken = false;
+  const listen = (e: Parameters<typeof heard>[0]): void => {
+    spoken = true;
+    heard(e);
+  };
+  // The server may be away before the worker's script has come.
+  const failed = (): void => {
+    if (spoken) return;
+    wire = null;
+    lastData.value ??= new Date();
+    connection.value = "lost";
+    setTimeout(tellTopics, 2000);
+  };
   if (typeof SharedWorker !== "undefined") {
     const worker = new SharedWorker(trusted(sharedUrl), { type: "module", name: "troupe-live" });
-    worker.port.onmessage = heard;
+    worker.port.onmessage = listen;
+    worker.onerror = failed;
     return { post: (x) => worker.port.postMessage(x) };
   }
   const worker = new Worker(trusted(sharedUrl), { type: "module" });
-  worker.onmessage = heard;
+  worker.onmessage = listen;
+  worker.onerror = failed;
   return { post: (x) => worker.postMessage(x) };
 }
 
