@@ -3,6 +3,7 @@
 #include "actors/inspector/actor_shapes_part.hpp"
 #include "actors/inspector/mail_inspection_part.hpp"
 #include "actors/inspector/state_path.hpp"
+#include "actors/shells/log_levels.hpp"
 #include "actors/shells/obey.hpp"
 
 #include <caf/all.hpp>
@@ -19,7 +20,6 @@ using base = actor_base<inspector_actor>;
 using promise_of_result = caf::typed_response_promise<command_result>;
 
 constexpr auto patience = std::chrono::seconds(2); ///< with an actor that is asked between two messages
-constexpr const char* levels[] = {"error", "warning", "info", "debug"}; ///< as commands::log_levels
 
 class inspector_state {
 public:
@@ -428,9 +428,8 @@ private:
 
   caf::result<command_result> on(const commands::inspect_log& x) {
     if (!x.level.empty())
-      reg_->log_level.store(
-        static_cast<int>(std::find(std::begin(levels), std::end(levels), x.level) - levels));
-    return answered({{"level", levels[std::clamp(reg_->log_level.load(), 0, 3)]}});
+      reg_->log_level.store(log_level_of(x.level));
+    return answered({{"level", log_level_names[std::clamp(reg_->log_level.load(), 0, 3)]}});
   }
 
   // ---- time, by the actor's clock

@@ -1,6 +1,7 @@
 #include "runtime/node/node.hpp"
 
 #include "actors/shells/borrowed_system.hpp"
+#include "actors/shells/log_levels.hpp"
 #include "runtime/node/agent_role.hpp"
 #include "runtime/node/master_role.hpp"
 
@@ -12,16 +13,6 @@
 #include <optional>
 
 namespace troupe::node {
-namespace {
-
-/// As commands::log_levels.
-int log_level_of(const std::string& name) {
-  constexpr std::string_view levels[] = {"error", "warning", "info", "debug"};
-  return static_cast<int>(std::find(std::begin(levels), std::end(levels), name) - std::begin(levels));
-}
-
-} // namespace
-
 class node::inside {
 public:
   inside(node_options options, data_dir dir) : options_(std::move(options)), dir_(std::move(dir)) {

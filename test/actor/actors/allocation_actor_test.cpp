@@ -59,16 +59,22 @@ TEST(AllocationActor, TellsTheAgentToForgetARunThatEndedBeforeTheRecovery) {
 
 // The twin is found while the end is being stored: then nobody would hear of the end, and its slots stayed
 // held.
-class AllocationOnStage : public Stage {};
+class AllocationOnStage : public Stage {
+protected:
+  /// How a pool answers whose only agent has this twin, or whatever stands in its place then.
+  static listener::answers finds(const listener& twin) {
+    return [&twin](const caf::message& asked) -> caf::result<caf::message> {
+      if (asked.match_element<locate_agents>(0))
+        return caf::make_message(std::vector<twin_actor>{twin.as<twin_actor>()});
+      return caf::message{};
+    };
+  }
+};
 
 TEST_F(AllocationOnStage, LivesUntilItsEndIsToldAlsoWhereATwinIsFoundBefore) {
   auto owner = make_listener(), twin = make_listener();
   auto journal = make_listener([](const caf::message&) { return caf::make_message(committed{}); });
-  auto pool = make_listener([&](const caf::message& asked) -> caf::result<caf::message> {
-    if (asked.match_element<locate_agents>(0))
-      return caf::make_message(std::vector<twin_actor>{twin.as<twin_actor>()});
-    return caf::message{};
-  });
+  auto pool = make_listener(finds(twin));
   const allocation_id id{{7}, {2}};
   const auto actor = on_stage(spawn_allocation(
     *system_, {id}, {}, {owner.as<allocation_owner>(), journal.as<journal_actor>(), pool.as<pool_actor>()},
@@ -86,11 +92,7 @@ TEST_F(AllocationOnStage, SaysItsEndAgainWhereATwinDiesBeforeItTookIt) {
   auto owner = make_listener(), first = make_listener(), second = make_listener();
   auto newest = first;
   auto journal = make_listener([](const caf::message&) { return caf::make_message(committed{}); });
-  auto pool = make_listener([&](const caf::message& asked) -> caf::result<caf::message> {
-    if (asked.match_element<locate_agents>(0))
-      return caf::make_message(std::vector<twin_actor>{newest.as<twin_actor>()});
-    return caf::message{};
-  });
+  auto pool = make_listener(finds(newest));
   const allocation_id id{{7}, {2}};
   const auto actor = on_stage(spawn_allocation(
     *system_, {id}, {}, {owner.as<allocation_owner>(), journal.as<journal_actor>(), pool.as<pool_actor>()},
@@ -113,12 +115,7 @@ TEST_F(AllocationOnStage, SaysItsEndAgainWhereATwinDiesBeforeItTookIt) {
 TEST_F(AllocationOnStage, AsksAfterAStartOrderThatNobodyAnswers) {
   auto owner = make_listener(), twin = make_listener();
   auto journal = make_listener([](const caf::message&) { return caf::make_message(committed{}); });
-  const auto locate = [&](const caf::message& asked) -> caf::result<caf::message> {
-    if (asked.match_element<locate_agents>(0))
-      return caf::make_message(std::vector<twin_actor>{twin.as<twin_actor>()});
-    return caf::message{};
-  };
-  auto pool = make_listener(locate), next = make_listener(locate);
+  auto pool = make_listener(finds(twin)), next = make_listener(finds(twin));
   const allocation_id id{{7}, {2}};
   const auto actor = on_stage(
     spawn_allocation(*system_, {id}, {},
