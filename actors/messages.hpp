@@ -400,12 +400,12 @@ struct twin_renewed;
 struct describe_pool {
   MSGPACK_DEFINE_ARRAY()
 };
-struct explain_allocation { ///< to a pool: why it waits
+struct explain_allocation { ///< to a pool: why it waits; of no allocation (run 0): all that wait for slots
   allocation_id allocation;
   std::vector<run_outlook> outlooks; ///< what is known of those that hold slots
   MSGPACK_DEFINE_ARRAY(allocation, outlooks)
 };
-struct allocation_explained { ///< for people; null: the pool does not know it
+struct allocation_explained { ///< for people, or the rows of queue.list; null: the pool does not know it
   value why;
   MSGPACK_DEFINE_ARRAY(why)
 };

@@ -803,8 +803,8 @@ struct instance_changed {
   std::string what;             ///< "ordered", "launched", "failed", "adopted", "ended" or "gone"
   std::uint64_t order = 0;      ///< number of the launch, counts from 1; 0: it belongs to none
   int count = 0;                ///< instances that are ordered
-  std::vector<std::string> ids; ///< of the instances
-  std::string why;              ///< why it failed or ended; text for people
+  std::vector<std::string> ids; ///< of the instances; "gone" without ids: nothing is left of that provider
+  std::string why; ///< why it failed or ended, text for people; of "ordered" the type of the provider
   MSGPACK_DEFINE_ARRAY(at, pool, what, order, count, ids, why)
 };
 

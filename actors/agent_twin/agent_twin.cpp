@@ -112,8 +112,8 @@ void agent_twin::tell(out& o, allocation_id id, allocation_event news) {
   o.push_back(tell_allocation{id, *known.said});
 }
 
-/// Its allocation may have slots elsewhere after that: what was ordered of this placement must not start any
-/// more.
+/// After that the allocation may get slots elsewhere, so an order to start that belongs to this placement is
+/// refused from now on.
 void agent_twin::say_unknown(out& o, allocation_id id, time_point placed) {
   constexpr std::size_t most = 4096;
   unknown_[id] = placed;

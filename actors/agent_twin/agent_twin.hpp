@@ -64,7 +64,7 @@ struct forget_ordered {
 struct watch_ordered {
   allocation_id allocation;
   std::vector<int> slots;
-  time_point placed; ///< as of start_ordered; zero: as the journal knows it
+  time_point placed; ///< time of the placement, as in start_ordered; zero: it is taken from the journal
   MSGPACK_DEFINE_ARRAY(allocation, slots, placed)
 };
 /// To one rank of a trial in C++, through its stand-in on the agent, which refuses what is not its own.
@@ -148,7 +148,7 @@ private:
     std::vector<int> slots;
     std::optional<allocation_event> said; ///< the last word on it: task_started, task_exited or agent_lost
     time_point placed;
-    std::optional<start_ordered> order; ///< that the agent has not answered yet
+    std::optional<start_ordered> order; ///< the order to start, until the agent has answered it
   };
   void on(out& o, const agent_registered& ev, time_point now);
   void on(out& o, const agent_heartbeat& ev, time_point now);
@@ -177,8 +177,8 @@ private:
   int slots_ = 0;
   agent_traits traits_;
   time_point lease_until_;
-  std::map<allocation_id, task> tasks_;         ///< that an allocation waits for
-  std::map<allocation_id, time_point> unknown_; ///< newest placement of which it said so
+  std::map<allocation_id, task> tasks_;         ///< tasks that an allocation waits for
+  std::map<allocation_id, time_point> unknown_; ///< newest placement of each task that it called unknown
   /// In the inventory, with their slots, but nobody waits for them: being killed.
   std::map<allocation_id, std::vector<int>> strays_;
   std::vector<std::pair<time_point, service_ordered>> awaited_; ///< since it is away, by when they came

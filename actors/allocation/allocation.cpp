@@ -283,7 +283,7 @@ void allocation::on(allocation_step& s, const task_unknown& ev, time_point now) 
   if (it == parts_.end() || it->second.state == part::over)
     return;
   if (ev.placed != time_point{} && ev.placed != placed_at_)
-    return; // of an earlier placement: the order of this one is under way
+    return; // the answer is about an earlier placement; the order for this one is on its way
   if (it->second.state == part::running)
     return part_over(s, ev.agent, stop() ? end::stopped : end::lost, -1,
                      "agent " + ev.agent + " lost its task", now);

@@ -93,7 +93,7 @@ protected:
   /// Whether it is another run than the one before, and not an order that is repeated.
   bool begins(run_id run) { return std::exchange(run_, run) != run; }
 
-  /// `title`: of what runs, for its log; empty: nothing is said of its start.
+  /// `title`: name of what runs, for its log; empty: the log does not tell of its start.
   void start_run(allocation_spec spec, task_launch& launch, const std::vector<std::string>& not_agents,
                  std::string title) {
     const auto past = std::exchange(past_of_run_, {}); // a new run has none

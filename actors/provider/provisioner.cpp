@@ -528,7 +528,7 @@ void provisioner::forget_some(out& s, time_point now) {
     if (due(at, now)) {
       at = now + forget_again;
       s.actions.push_back(forget_instance{agent});
-      static_cast<void>(due(at, now));
+      static_cast<void>(due(at, now)); // for the deadline
     }
 }
 
