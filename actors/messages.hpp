@@ -400,14 +400,21 @@ struct twin_renewed;
 struct describe_pool {
   MSGPACK_DEFINE_ARRAY()
 };
-struct explain_allocation { ///< to a pool: why it waits; of no allocation (run 0): all that wait for slots
+struct explain_allocation { ///< to a pool: why it waits
   allocation_id allocation;
   std::vector<run_outlook> outlooks; ///< what is known of those that hold slots
   MSGPACK_DEFINE_ARRAY(allocation, outlooks)
 };
-struct allocation_explained { ///< for people, or the rows of queue.list; null: the pool does not know it
+struct allocation_explained { ///< for people; null: the pool does not know it
   value why;
   MSGPACK_DEFINE_ARRAY(why)
+};
+struct list_waiting { ///< to a pool: all that wait for slots
+  MSGPACK_DEFINE_ARRAY()
+};
+struct waiting_listed { ///< in their order
+  std::vector<queued_run> runs;
+  MSGPACK_DEFINE_ARRAY(runs)
 };
 struct pool_description { ///< for people: `agents` as of agent.list, `waiting` as of queue.list
                           ///< (model/commands)
@@ -623,7 +630,7 @@ using pool_actor = caf::typed_actor<
   caf::reacts_to<holders_heard>, caf::reacts_to<agent_forgotten>, caf::reacts_to<job_changed>,
   caf::reacts_to<pool_configured>, caf::reacts_to<time_passed>,
   caf::replies_to<explain_allocation>::with<allocation_explained>, caf::reacts_to<supply_told>,
-  caf::reacts_to<provisioner_actor>>;
+  caf::replies_to<list_waiting>::with<waiting_listed>, caf::reacts_to<provisioner_actor>>;
 
 struct pool_renewed {
   std::string name;
@@ -850,6 +857,8 @@ CAF_ADD_TYPE_ID(troupe, (troupe::pool_configured))
 CAF_ADD_TYPE_ID(troupe, (troupe::preempt_allocation))
 CAF_ADD_TYPE_ID(troupe, (troupe::explain_allocation))
 CAF_ADD_TYPE_ID(troupe, (troupe::allocation_explained))
+CAF_ADD_TYPE_ID(troupe, (troupe::list_waiting))
+CAF_ADD_TYPE_ID(troupe, (troupe::waiting_listed))
 CAF_ADD_TYPE_ID(troupe, (troupe::experiment_set))
 CAF_ADD_TYPE_ID(troupe, (troupe::pool_chosen))
 CAF_ADD_TYPE_ID(troupe, (troupe::erase_stored))

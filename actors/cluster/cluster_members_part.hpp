@@ -87,10 +87,13 @@ private:
     value slots = value::array();              ///< what it said of them last: device, brand, uuid, usage
   };
   void introduce(const std::string& pool, duration patience);
-  /// Asks all pools, and answers with what `shape` makes of their answers.
+  using answer_promise = caf::typed_response_promise<command_result>;
+  /// Asks all pools. `then` answers, with what they said.
   template <class Answer, class Question>
-  caf::result<command_result> gather(const Question& what,
-                                     std::function<value(const std::map<std::string, Answer>&)> shape);
+  caf::result<command_result>
+  gather(const Question& what, std::function<void(std::map<std::string, Answer>&, answer_promise&)> then);
+  /// The rows of a long queue are made by a thread of their own.
+  void tell_queue(std::map<std::string, waiting_listed> pools, answer_promise& to);
   value description(commands::status, std::size_t experiments, const descriptions& pools) const;
   value description(commands::pool_list, std::size_t experiments, const descriptions& pools) const;
   value description(commands::agent_list, std::size_t experiments, const descriptions& pools) const;

@@ -78,9 +78,9 @@ public:
   /// `estimate`, `advice`, `slots`, `priority`, `weight`, `user`, `since`.
   value explain(allocation_id id, const std::vector<run_outlook>& outlooks, time_point now);
   std::string snapshot() const;
-  value describe() const; ///< the state, for people
-  value details();        ///< of pool.describe: jobs, quotas, how many wait
-  value waiting_rows();   ///< of queue.list: all that wait for slots, with their reasons
+  value describe() const;                 ///< the state, for people
+  value details();                        ///< of pool.describe: jobs, quotas, how many wait
+  std::vector<queued_run> waiting_runs(); ///< all that wait for slots, in their order, with their reasons
   /// What a provider has to know: all that waits for slots that it may have, and the agents. In the order of
   /// jobs and names.
   pool_demand demand() const;

@@ -85,10 +85,9 @@ public:
         step(ev);
       },
       [this](const explain_allocation& x) {
-        if (!x.allocation)
-          return allocation_explained{machine_.waiting_rows()};
         return allocation_explained{machine_.explain(x.allocation, x.outlooks, self_->now())};
       },
+      [this](const list_waiting&) { return waiting_listed{machine_.waiting_runs()}; },
       [this](const agent_forgotten& ev) {
         twins_.erase(ev.agent);
         step(ev);

@@ -133,6 +133,19 @@ struct run_outlook {
   MSGPACK_DEFINE_ARRAY(allocation, seconds, from, saved)
 };
 
+/// A run that waits for slots, as queue.list tells of it.
+struct queued_run {
+  allocation_id allocation;
+  experiment_id job;
+  int slots = 1;
+  int priority = 0;
+  double weight = 1;
+  std::string user;
+  time_point since;
+  std::string reason; ///< a code, as in an explanation
+  MSGPACK_DEFINE_ARRAY(allocation, job, slots, priority, weight, user, since, reason)
+};
+
 /// What the provider of an elastic pool has and can have; it replaces what was said before.
 struct supply_told {
   std::string type; ///< "local" or "command"; empty: the pool has no provider any more

@@ -499,28 +499,23 @@ value pool::details() {
           {"waitingWithoutSlots", aux_waiting_.size()}};
 }
 
-value pool::waiting_rows() {
+std::vector<queued_run> pool::waiting_runs() {
   refresh_turns();
-  value queue = value::array();
-  std::size_t position = 0;
+  const auto queue = queued();
+  std::vector<queued_run> out;
+  out.reserve(queue.size());
   std::map<std::pair<const pool_job*, run_shape>, std::string> told;
-  for (const auto* run : queued()) {
+  for (const auto* run : queue) {
     auto& code = told[{run->job, run->shape()}];
     // Runs behind the first of a job and shape have its reason; only behind one that is next they wait for
     // it.
     if (code.empty() || code == "busy")
       code = reason(*run).first;
-    queue.push_back({{"position", ++position},
-                     {"allocation", to_string(run->id)},
-                     {"experiment", run->job->terms.job.value},
-                     {"slots", run->slots},
-                     {"priority", priority_of(*run->job)},
-                     {"weight", run->job->terms.weight},
-                     {"user", run->job->terms.user},
-                     {"since", to_rfc3339(run->since)},
-                     {"reason", code}});
+    const auto& job = *run->job;
+    out.push_back({run->id, job.terms.job, run->slots, priority_of(job), job.terms.weight, job.terms.user,
+                   run->since, code});
   }
-  return queue;
+  return out;
 }
 
 } // namespace troupe

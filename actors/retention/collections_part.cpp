@@ -105,31 +105,36 @@ void collections::written(task_id id) {
     then();
 }
 
+void collections::when_log_written(task_id id, std::function<void()> then) {
+  const auto it = open_.find(id);
+  if (it == open_.end() || it->second.unanswered == 0)
+    return then();
+  it->second.when_written.push_back(std::move(then));
+}
+
 void collections::end(task_id id, std::function<void(result<void>)> then) {
   const auto it = open_.find(id);
   if (it == open_.end())
     return then({});
   add_line(id, it->second, it->second.what.last_line());
-  write_log(id, [this, id, then = std::move(then)] {
-    const auto of = open_.find(id);
-    if (of == open_.end())
-      return then({});
-    self_
-      ->request(journal_, journal_timeout,
-                append_facts{entity(id), 1, {encode(of->second.what.end(self_->now()))}})
-      .then(
-        [this, id, then](const committed&) {
-          open_.erase(id);
-          then({});
-        },
-        [this, id, then](const caf::error& why) {
-          auto row = reads_->task(id);
-          if (!row || row->ended == time_point{}) // else an earlier try was durable
-            return then(from_caf(why));
-          open_.erase(id);
-          then({});
-        });
-  });
+  write_log(id, [] {});
+  // Beside its lines, which the journal takes first: one commit serves both.
+  const auto closed = [this, id, then](result<void> done) {
+    when_log_written(id, [this, id, then, done] {
+      if (done)
+        open_.erase(id);
+      then(done);
+    });
+  };
+  self_
+    ->request(journal_, journal_timeout,
+              append_facts{entity(id), 1, {encode(it->second.what.end(self_->now()))}})
+    .then([closed](const committed&) { closed({}); },
+          [this, id, closed](const caf::error& why) {
+            auto row = reads_->task(id);
+            const bool is_durable = row && row->ended != time_point{}; // by an earlier try
+            closed(is_durable ? result<void>() : result<void>(from_caf(why)));
+          });
 }
 
 } // namespace troupe

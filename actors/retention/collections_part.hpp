@@ -30,8 +30,8 @@ public:
   void note(task_id id, const removal& one);
   /// `then` runs when the journal has answered; lines that it refused are lost.
   void write_log(task_id id, std::function<void()> then);
-  /// After the last lines are durable. `then` gets an error where the end could not be noted: the task stays
-  /// open. One that is not open has ended.
+  /// Together with the lines that are not yet written. `then` gets an error where the end could not be noted:
+  /// the task stays open. One that is not open has ended.
   void end(task_id id, std::function<void(result<void>)> then);
 
 private:
@@ -44,6 +44,7 @@ private:
   };
   void add_line(task_id id, entry& to, collection_line line);
   void written(task_id id);
+  void when_log_written(task_id id, std::function<void()> then);
 
   actor_base<retention_actor>* self_;
   journal_actor journal_;

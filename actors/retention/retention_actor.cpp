@@ -332,6 +332,7 @@ private:
     std::vector<removal_piece> pieces;
     std::size_t removed = 0; ///< of `pieces`, or on its way
     std::string why;         ///< first failure
+    int unfinished = 0;      ///< of the end of the last task and the rows
   };
   using work_ptr = std::shared_ptr<erasing>;
 
@@ -367,6 +368,7 @@ private:
           work->left.push_back(trial.id);
     work->done.trials = work->left;
     if (pieces->empty() && !collections_->is_open(order)) {
+      work->unfinished = 1;
       erase_rows(work);
       return {};
     }
@@ -474,7 +476,7 @@ private:
     while (some->pieces.size() < pieces_at_once && work->removed < work->pieces.size())
       some->pieces.push_back(std::move(work->pieces[work->removed++]));
     if (some->pieces.empty())
-      return go_on(work);
+      return end_task(work);
     remove(work, some);
   }
   void remove(const work_ptr& work, const std::shared_ptr<removal_work>& some) {
@@ -499,24 +501,33 @@ private:
     collections_->note(work->task, one);
   }
   void go_on(const work_ptr& work) {
-    collections_->write_log(work->task, [this, work] {
-      if (work->removed < work->pieces.size())
-        remove_some(work);
-      else
-        end_task(work);
-    });
+    if (work->removed == work->pieces.size())
+      return end_task(work);
+    collections_->write_log(work->task, [this, work] { remove_some(work); });
   }
+  /// The rows of trials are erased beside the last facts, as one commit can serve both.
   void end_task(const work_ptr& work) {
-    collections_->end(work->task, [this, work](const result<void>& done) {
+    const bool last = work->to_carry_out.empty();
+    const bool with_rows = last && work->why.empty();
+    work->unfinished = with_rows ? 2 : 1;
+    collections_->end(work->task, [this, work, last](const result<void>& done) {
       if (!done && work->why.empty())
         work->why = done.error().what;
-      if (!work->to_carry_out.empty())
-        carry_out_next(work);
-      else if (!work->why.empty())
-        work->promise.deliver(to_caf({errc::io, work->why}));
+      if (last)
+        finish(work);
       else
-        erase_rows(work);
+        carry_out_next(work);
     });
+    if (with_rows)
+      erase_rows(work);
+  }
+  void finish(const work_ptr& work) {
+    if (--work->unfinished)
+      return;
+    if (work->why.empty())
+      work->promise.deliver(work->done);
+    else
+      work->promise.deliver(to_caf({errc::io, work->why}));
   }
 
   void carry_out_next(const work_ptr& work) {
@@ -629,15 +640,17 @@ private:
 
   /// Lines and reports of the trials, one after the other.
   void erase_rows(const work_ptr& work) {
-    if (work->left.empty()) {
-      work->promise.deliver(work->done);
-      return;
-    }
+    if (work->left.empty())
+      return finish(work);
     const auto trial = work->left.back();
     work->left.pop_back();
     self_->request(peers_.journal, journal_timeout, erase_log{trial, true})
       .then([this, work](const committed&) { erase_rows(work); },
-            [work](const caf::error& why) { work->promise.deliver(why); });
+            [this, work](const caf::error& why) {
+              if (work->why.empty())
+                work->why = from_caf(why).what;
+              finish(work);
+            });
   }
 
   // ---- logs

@@ -79,7 +79,7 @@ public:
       reasons_are_those_of_each();
     if (!failed && ::testing::Test::HasFailure())
       ADD_FAILURE() << "in " << to_json(machine_.describe(), 1) << to_json(machine_.details(), 1)
-                    << to_json(machine_.waiting_rows(), 1);
+                    << machine_.waiting_runs().size() << " wait";
     return actions;
   }
 
@@ -360,10 +360,9 @@ private:
   }
 
   void reasons_are_those_of_each() {
-    for (const auto& listed : machine_.waiting_rows()) {
-      const auto id = parse_allocation(listed["allocation"].get<std::string>());
-      EXPECT_EQ(listed["reason"], machine_.explain(id, now)["reason"]["code"]) << to_string(id);
-    }
+    for (const auto& listed : machine_.waiting_runs())
+      EXPECT_EQ(listed.reason, machine_.explain(listed.allocation, now)["reason"]["code"])
+        << to_string(listed.allocation);
   }
 
   pool_settings settings_;

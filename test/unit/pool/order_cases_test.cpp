@@ -47,10 +47,10 @@ public:
   /// The first of its runs that wait; -1: none does.
   int ahead(std::uint64_t id) {
     std::set<std::uint64_t> before;
-    for (const auto& one : machine.waiting_rows()) {
-      if (one["experiment"] == id)
+    for (const auto& one : machine.waiting_runs()) {
+      if (one.job.value == id)
         return static_cast<int>(before.size());
-      before.insert(one["experiment"].get<std::uint64_t>());
+      before.insert(one.job.value);
     }
     return -1;
   }
