@@ -1,5 +1,6 @@
 #include "actors/provider/provisioner.hpp"
 
+#include "model/back_off.hpp"
 #include "model/config/duration_text.hpp"
 
 #include <algorithm>
@@ -346,13 +347,10 @@ void provisioner::on(out&, const provider_configured& ev, time_point now) {
 }
 
 void provisioner::failed(const char* call, const std::string& why, time_point now) {
-  auto pause = settings_.first_pause;
-  for (int i = 0; i < failures_ && pause < settings_.longest_pause; ++i)
-    pause *= 2;
   if (failures_ == 0)
     failing_since_ = now;
   ++failures_;
-  retry_at_ = now + std::min(pause, settings_.longest_pause);
+  retry_at_ = now + back_off(failures_, settings_.first_pause, settings_.longest_pause);
   if (failures_ > settings_.error_retries && now >= failing_since_ + settings_.error_timeout)
     errors_[call] = why;
 }

@@ -73,15 +73,16 @@ private:
     value node;
     bool running = false;
     time_point begun, due;
-    duration wait = first_wait;
-    bool up = false; ///< its agent over ssh was seen
+    int failures = 0; ///< in a row
+    bool up = false;  ///< its agent over ssh was seen
   };
   using out = std::vector<keeper_action>;
   void on(out& o, const nodes_wanted& ev, time_point now);
   void on(out& o, const start_tried& ev, time_point now);
   void on(out& o, const child_ended& ev, time_point now);
   void on(out& o, const clock_ticked& ev, time_point now);
-  static void back_off(kept& one, time_point now);
+  /// Answers how long it waits before the next start.
+  static duration put_off(kept& one, time_point now);
 
   std::string logs_;
   std::map<std::string, kept> nodes_;
