@@ -19,6 +19,13 @@ struct removal_work {
   std::vector<removal> done; ///< what came of each, in the same order
 };
 
+/// All of a checkpoint.
+removal_piece whole(const checkpoint& saved);
+/// Also where its store cannot be asked: what is in the way is said when it is to be removed.
+bool is_there(const removal_piece& piece);
+/// Why a checkpoint that is not `removable` (retention.hpp) stays.
+error cannot_delete(const checkpoint& saved);
+
 /// For as long as the disk takes.
 removal remove_piece(const removal_piece& piece);
 
