@@ -198,76 +198,13 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
   list_at_ = now + settings_.list_every;
   went_well("list");
   listed_ = true;
-  std::set<std::string> listed, twice, unknown, stopped;
-  std::set<std::string> halted; // a provider keeps them, and their disks, until they are ended
-  std::map<std::string, std::string> by_agent;
-  std::vector<std::string> adopted;
-  std::size_t lost = 0; // launches of an earlier life, whose answer nobody heard
+  const auto found = take_list(ev.all);
   if (!calling_)
-    for (const auto& [order, count] : ordered_)
-      lost += static_cast<std::size_t>(count);
-  const auto live = [](const cloud_instance& x) {
-    return x.state != cloud_instance::phase::stopping && x.state != cloud_instance::phase::stopped;
-  };
-  for (const auto& one : ev.all) {
-    if (!listed.insert(one.id).second)
-      continue; // said twice: one instance
-    if (ended_.contains(one.id))
-      continue;
-    if (!live(one)) {
-      stopped.insert(one.id);
-      if (one.state == cloud_instance::phase::stopped && (!calling_ || instances_.contains(one.id)))
-        halted.insert(one.id);
-      continue;
-    }
-    const auto known = instances_.find(one.id);
-    if (known != instances_.end()) {
-      known->second.is = one;
-    } else if (adopted.size() < lost) {
-      adopted.push_back(one.id);
-    } else if (!calling_) { // else it may be one of those that are launched right now
-      unknown.insert(one.id);
-      continue;
-    }
-    if (!one.agent.empty() && !by_agent.emplace(one.agent, one.id).second)
-      twice.insert(one.id); // two that claim one agent: the first stays
-  }
-  if (!calling_) {
-    auto orders = ordered_;
-    std::size_t next = 0;
-    for (const auto& [order, count] : orders) {
-      std::vector<std::string> ids;
-      for (int i = 0; i < count && next < adopted.size(); ++i)
-        ids.push_back(adopted[next++]);
-      if (ids.empty())
-        note(s, {now, {}, "failed", order, count, {}, "nobody heard what came of it"});
-      else
-        note(s, {now, {}, "adopted", order, count, ids, {}});
-    }
-    for (const auto& one : ev.all)
-      if (const auto known = instances_.find(one.id); known != instances_.end() && live(one))
-        known->second.is = one;
-  }
-  std::vector<std::string> gone, forgotten;
-  std::string unseen;
-  for (const auto& [id, x] : instances_) {
-    if (listed.contains(id) && !stopped.contains(id))
-      continue;
-    const auto* agent = agent_of(x);
-    if (!listed.contains(id) && agent && agent->connected)
-      forgotten.push_back(id);
-    else if (stopped.contains(id) || now >= x.seen + list_delay) {
-      if (!halted.contains(id))
-        gone.push_back(id);
-      unseen = agent ? unseen : id;
-    }
-  }
-  if (!unseen.empty())
-    failed("launch", "launch: " + unseen + " went before its agent had registered", now);
-  if (!gone.empty())
-    note(s, {now, {}, "gone", 0, 0, gone, "the provider does not list it"});
+    settle_orders(s, ev.all, found.adopted, now);
+  const auto forgotten = note_gone(s, found, now);
+  const auto &twice = found.twice, &unknown = found.unknown;
   std::erase_if(ended_, [&](const auto& x) {
-    if (listed.contains(x.first))
+    if (found.listed.contains(x.first))
       return false;
     leaving_[x.second.agent] = now + 1s;
     return true;
@@ -287,9 +224,89 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
       !unknown.empty());
   if (!twice.empty()) // what takes its place would be the same
     failed("launch", "launch: two instances have one agent: " + ids_text({twice.begin(), twice.end()}), now);
-  end(s, halted, "stopped", now);
+  end(s, found.halted, "stopped", now);
   end(s, twice, "reported twice", now);
   end(s, unknown, "unknown", now);
+}
+
+bool provisioner::is_live(const cloud_instance& x) {
+  return x.state != cloud_instance::phase::stopping && x.state != cloud_instance::phase::stopped;
+}
+
+/// What is known is taken from the list at once.
+provisioner::listed_instances provisioner::take_list(const std::vector<cloud_instance>& all) {
+  listed_instances out;
+  std::map<std::string, std::string> by_agent;
+  std::size_t lost = 0; // launches of an earlier life, whose answer nobody heard
+  if (!calling_)
+    for (const auto& [order, count] : ordered_)
+      lost += static_cast<std::size_t>(count);
+  for (const auto& one : all) {
+    if (!out.listed.insert(one.id).second)
+      continue; // said twice: one instance
+    if (ended_.contains(one.id))
+      continue;
+    if (!is_live(one)) {
+      out.stopped.insert(one.id);
+      if (one.state == cloud_instance::phase::stopped && (!calling_ || instances_.contains(one.id)))
+        out.halted.insert(one.id);
+      continue;
+    }
+    const auto known = instances_.find(one.id);
+    if (known != instances_.end()) {
+      known->second.is = one;
+    } else if (out.adopted.size() < lost) {
+      out.adopted.push_back(one.id);
+    } else if (!calling_) { // else it may be one of those that are launched right now
+      out.unknown.insert(one.id);
+      continue;
+    }
+    if (!one.agent.empty() && !by_agent.emplace(one.agent, one.id).second)
+      out.twice.insert(one.id); // two that claim one agent: the first stays
+  }
+  return out;
+}
+
+/// Launches whose answer was lost with the master have what nobody else has launched.
+void provisioner::settle_orders(out& s, const std::vector<cloud_instance>& all,
+                                const std::vector<std::string>& adopted, time_point now) {
+  const auto orders = ordered_;
+  std::size_t next = 0;
+  for (const auto& [order, count] : orders) {
+    std::vector<std::string> ids;
+    for (int i = 0; i < count && next < adopted.size(); ++i)
+      ids.push_back(adopted[next++]);
+    if (ids.empty())
+      note(s, {now, {}, "failed", order, count, {}, "nobody heard what came of it"});
+    else
+      note(s, {now, {}, "adopted", order, count, ids, {}});
+  }
+  for (const auto& one : all)
+    if (const auto known = instances_.find(one.id); known != instances_.end() && is_live(one))
+      known->second.is = one;
+}
+
+/// Answers those that are not listed though their agents are connected.
+std::vector<std::string> provisioner::note_gone(out& s, const listed_instances& found, time_point now) {
+  std::vector<std::string> gone, forgotten;
+  std::string unseen;
+  for (const auto& [id, x] : instances_) {
+    if (found.listed.contains(id) && !found.stopped.contains(id))
+      continue;
+    const auto* agent = agent_of(x);
+    if (!found.listed.contains(id) && agent && agent->connected)
+      forgotten.push_back(id);
+    else if (found.stopped.contains(id) || now >= x.seen + list_delay) {
+      if (!found.halted.contains(id))
+        gone.push_back(id);
+      unseen = agent ? unseen : id;
+    }
+  }
+  if (!unseen.empty())
+    failed("launch", "launch: " + unseen + " went before its agent had registered", now);
+  if (!gone.empty())
+    note(s, {now, {}, "gone", 0, 0, gone, "the provider does not list it"});
+  return forgotten;
 }
 
 void provisioner::on(out& s, const instances_launched& ev, time_point now) {

@@ -106,6 +106,18 @@ private:
   void on(out& s, const instances_ended& ev, time_point now);
   void on(out& s, const provider_configured& ev, time_point now);
   void on(out&, const time_passed&, time_point) {}
+  /// What a list says, by id.
+  struct listed_instances {
+    std::set<std::string> listed; ///< all of them
+    std::set<std::string> twice, unknown, stopped;
+    std::set<std::string> halted; ///< a provider keeps them, and their disks, until they are ended
+    std::vector<std::string> adopted;
+  };
+  listed_instances take_list(const std::vector<cloud_instance>& all);
+  void settle_orders(out& s, const std::vector<cloud_instance>& all, const std::vector<std::string>& adopted,
+                     time_point now);
+  std::vector<std::string> note_gone(out& s, const listed_instances& found, time_point now);
+  static bool is_live(const cloud_instance& x);
   void note(out& s, instance_changed fact);
   void failed(const char* call, const std::string& why, time_point now);
   void went_well(const char* call);
