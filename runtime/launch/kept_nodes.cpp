@@ -2,6 +2,8 @@
 
 #include "model/back_off.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace troupe::launch {
@@ -74,7 +76,7 @@ void kept_nodes::on(out& o, const start_tried& ev, time_point now) {
   if (it == nodes_.end() || ev.fault.empty())
     return;
   it->second.running = false;
-  o.push_back(say_line{"node " + ev.name + ": cannot start it: " + ev.fault});
+  o.push_back(say_line{fmt::format("node {}: cannot start it: {}", ev.name, ev.fault)});
   put_off(it->second, now);
 }
 
@@ -87,7 +89,7 @@ void kept_nodes::on(out& o, const child_ended& ev, time_point now) {
   const bool remote = is_remote(one.node);
   if (remote && ev.exit_code == 0) {
     if (!std::exchange(one.up, true))
-      o.push_back(say_line{"node " + ev.name + ": its agent runs on " + text(one.node, "host")});
+      o.push_back(say_line{fmt::format("node {}: its agent runs on {}", ev.name, text(one.node, "host"))});
     one.failures = 0;
     one.due = now + remote_every;
     return;
@@ -96,12 +98,11 @@ void kept_nodes::on(out& o, const child_ended& ev, time_point now) {
   if (now - one.begun > good_life)
     one.failures = 0;
   const auto wait = put_off(one, now);
-  o.push_back(say_line{"node " + ev.name + ": " + (remote ? "ssh" : "its agent") +
-                       (ev.exit_code >= 0 ? " ended with exit code " + std::to_string(ev.exit_code)
-                                          : " was killed by signal " + std::to_string(ev.signal)) +
-                       "; again in " +
-                       std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(wait).count()) +
-                       " ms; its log is " + logs_ + "/" + ev.name + ".log"});
+  o.push_back(say_line{
+    fmt::format("node {}: {}{}; again in {} ms; its log is {}/{}.log", ev.name, remote ? "ssh" : "its agent",
+                ev.exit_code >= 0 ? " ended with exit code " + std::to_string(ev.exit_code)
+                                  : " was killed by signal " + std::to_string(ev.signal),
+                std::chrono::duration_cast<std::chrono::milliseconds>(wait).count(), logs_, ev.name)});
 }
 
 duration kept_nodes::put_off(kept& one, time_point now) {
