@@ -351,7 +351,7 @@ void add_places(schemas& all) {
                               {"experiments_active", whole()}});
   all["Waiting"] = fields({{"position", or_null(whole()), "in its pool, from 1; null: of the past"},
                            {"allocation", text()},
-                           {"trial", whole(), "0: of a task that is no trial"},
+                           {"trial", whole(), "0: of a task that is not a trial"},
                            {"experiment", whole()},
                            {"pool", or_null(text()), "null: of the past, where no fact says it"},
                            {"slots", whole()},
@@ -369,7 +369,7 @@ void add_places(schemas& all) {
                               {"used", list_of(number())},
                               {"waiting", list_of(number())}})},
             {"by", list_of(fields({{"user", text()},
-                                   {"experiment", or_null(whole()), "null: of tasks that are no trials"},
+                                   {"experiment", or_null(whole()), "null: of tasks that are not trials"},
                                    {"slotHours", number()}}))}});
 }
 
