@@ -109,6 +109,19 @@ def test_instances_outlive_a_master_that_is_killed_and_their_tasks_go_on(lab):
     wait_for(lambda: not lab.tree(), 30, what=lab.describe_tree)
 
 
+def test_a_provider_that_dies_is_made_again_and_its_instances_stay(lab):
+    start(lab, ELASTIC.replace("2s", "60s"))
+    work = submit(lab, "long", 2, "resource_pool: burst", epoch_s=0.5)
+    wait_for(lambda: [a for a in lab.acks() if a["kind"] == "start"], 60)
+    for actor, owner in (("provider/burst", "cluster"), ("provider_calls/burst", "provider/burst")):
+        done = lab.cli("shell", "-e", ":rw", "-e", f"restart {actor}")
+        assert f"{actor} is back, made again by {owner}" in done.stdout, done.stdout
+    assert lab.wait_end(work) == "COMPLETED"
+    assert {a["run"] for a in lab.acks()} == {1}, "it was started twice"
+    provider = pool(lab, "burst")["provider"]
+    assert provider["instances"] == 1 and provider["error"] is None and provider["faults"] == [], provider
+
+
 def test_a_log_policy_that_excludes_an_instance_brings_another_one(lab):
     start(lab, ELASTIC)
     lab.prepare(1, 0.1)

@@ -120,6 +120,22 @@ TEST_F(ProvisionerActor, TellsItsPoolWhatItCanHaveBeforeItsProviderIsCalled) {
   EXPECT_EQ(made, 1);
 }
 
+TEST_F(ProvisionerActor, ItsCallsAreItsOwn) {
+  start(commits);
+  const auto calls = config_.probes->find("provider_calls/gpu");
+  ASSERT_TRUE(calls);
+  EXPECT_EQ(calls->what->owner, "provider/gpu");
+}
+
+TEST_F(ProvisionerActor, OneWhoseCallsDieEndsSoThatItIsMadeAgain) {
+  start(commits);
+  const auto calls = config_.probes->find("provider_calls/gpu");
+  ASSERT_TRUE(calls);
+  end_with_fault(caf::actor_cast<caf::actor>(calls->who.lock()), "a fault");
+  run();
+  EXPECT_FALSE(lives());
+}
+
 TEST_F(ProvisionerActor, LaunchesOnceTheOrderIsDurable) {
   start(commits);
   demand(1);
