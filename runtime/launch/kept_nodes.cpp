@@ -51,7 +51,7 @@ void kept_nodes::on(out& o, const nodes_wanted& ev, time_point now) {
   }
   for (auto& [name, node] : named)
     if (!nodes_.contains(name)) {
-      kept fresh;
+      kept_node fresh;
       fresh.node = node;
       fresh.due = now;
       nodes_.emplace(name, std::move(fresh));
@@ -105,7 +105,7 @@ void kept_nodes::on(out& o, const child_ended& ev, time_point now) {
                 std::chrono::duration_cast<std::chrono::milliseconds>(wait).count(), logs_, ev.name)});
 }
 
-duration kept_nodes::put_off(kept& one, time_point now) {
+duration kept_nodes::put_off(kept_node& one, time_point now) {
   const auto wait = back_off(++one.failures, first_wait, longest_wait);
   one.due = now + wait;
   return wait;

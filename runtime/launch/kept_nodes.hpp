@@ -69,7 +69,7 @@ public:
   [[nodiscard]] std::vector<end_agent> stop();
 
 private:
-  struct kept {
+  struct kept_node {
     value node;
     bool running = false;
     time_point begun, due;
@@ -82,10 +82,10 @@ private:
   void on(out& o, const child_ended& ev, time_point now);
   void on(out& o, const clock_ticked& ev, time_point now);
   /// Answers how long it waits before the next start.
-  static duration put_off(kept& one, time_point now);
+  static duration put_off(kept_node& one, time_point now);
 
   std::string logs_;
-  std::map<std::string, kept> nodes_;
+  std::map<std::string, kept_node> nodes_;
 };
 
 } // namespace troupe::launch
