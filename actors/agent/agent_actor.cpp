@@ -183,7 +183,7 @@ private:
     }
     if (auto ok = replace_file(file, opened->endpoint + "\n", 0644, durability::written); !ok)
       return ok;
-    for (const auto& [id, one] : stand_ins_) // they answer through the dead one
+    for (const auto& [id, one] : stand_ins_) // stand-ins answer through the dead gateway
       self_->send_exit(one, caf::exit_reason::user_shutdown);
     stand_ins_.clear();
     if (journal_)
@@ -514,7 +514,8 @@ private:
     end_reason_ = reason;
     if (!runtime_ || runtime_ended_)
       return self_->quit(reason);
-    self_->send_exit(runtime_, reason); // its end is the agent's: who waits for that finds no process left
+    // The end of the runtime is that of the agent: who waits for the agent finds no process left.
+    self_->send_exit(runtime_, reason);
   }
 
   base* self_;

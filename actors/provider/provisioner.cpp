@@ -108,7 +108,7 @@ std::vector<provisioner_action> provisioner::resume(time_point now) {
   known_agents_.clear();
   resumed_ = true;
   for (auto& [id, x] : instances_)
-    x.seen = now; // its agent has its time to come back
+    x.seen = now; // the agent has its time to reconnect
   list_at_ = now;
   told_ = supply();
   if (is_done()) {
@@ -399,7 +399,7 @@ int provisioner::starting() const {
   return n;
 }
 
-/// Its agent has not come since it was launched.
+/// Whether the agent of the instance has not registered since the launch.
 bool provisioner::starts(const instance& x) const {
   const auto* agent = agent_of(x);
   return !agent || (!agent->connected && agent->since < x.seen);
@@ -449,7 +449,7 @@ void provisioner::end(out& s, const std::set<std::string>& ids, const char* why,
 void provisioner::end_some(out& s, time_point now) {
   std::vector<std::string> again;
   for (auto& [id, x] : ended_)
-    if (due(x.again, now)) { // it is still listed
+    if (due(x.again, now)) { // the provider still lists this instance
       again.push_back(id);
       x.again = now + end_again;
     }
@@ -479,7 +479,7 @@ void provisioner::end_some(out& s, time_point now) {
   if (settings_.retiring && settings_.dropped)
     for (const auto& [id, x] : instances_)
       if (const auto* agent = agent_of(x); !agent || !agent->connected)
-        idle.insert(id); // it cannot come any more
+        idle.insert(id); // no agent can register there any more
   end(s, idle, "idle", now);
   if (retires())
     return; // what runs there ends by itself

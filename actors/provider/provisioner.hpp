@@ -51,7 +51,7 @@ struct drain_instance {
 struct forget_instance {
   std::string agent;
 };
-/// It retires, and no instance is left: nothing is to be done any more.
+/// The pool has no provider any more, and no instance is left: nothing is to be done any more.
 struct provider_done {};
 using provisioner_action = std::variant<list_instances, launch_instances, terminate_instances, tell_supply,
                                         drain_instance, forget_instance, provider_done>;
@@ -89,7 +89,7 @@ private:
   struct agent_state {
     bool connected = false;
     bool idle = true;
-    time_point since; ///< it is idle, or disconnected
+    time_point since; ///< when it became idle or busy, connected or disconnected, as it is now
   };
   struct instance {
     cloud_instance is;
@@ -140,7 +140,7 @@ private:
 
   std::string pool_;
   provisioner_settings settings_;
-  std::map<std::string, instance> instances_; ///< its own, by id, those that are not ordered to end; durable
+  std::map<std::string, instance> instances_; ///< by id, without those that are ordered to end; durable
   std::map<std::uint64_t, int> ordered_;      ///< launches without an answer, by number: how many; durable
   std::uint64_t orders_ = 0;                  ///< durable
   std::string last_type_;                     ///< of the provider of the last launch; durable

@@ -169,7 +169,8 @@ result<std::vector<removal_piece>> erasures::pieces_of(const checkpoint_files_re
   return out;
 }
 
-/// They lie beside the checkpoints, as the stock client puts them. `trial`: its own alone; 0: all.
+/// The TensorBoard files, which lie beside the checkpoints, as the stock client puts them. `trial`: those of
+/// one trial; 0: all.
 std::optional<removal_piece> erasures::tensorboards_of(const experiment_row& experiment,
                                                        trial_id trial) const {
   const auto store = checkpoint_store_of(experiment.config, peers_.checkpoint_dir);
@@ -188,7 +189,7 @@ result<std::vector<removal_piece>> erasures::pieces_asked_for(const checkpoint_f
   for (const auto& uuid : order.checkpoints) {
     auto row = peers_.reads->checkpoint(uuid);
     if (!row && row.error().code == errc::not_found)
-      continue; // its experiment was deleted since
+      continue; // the experiment was deleted since
     if (!row)
       return row.error();
     if (!removable(row->saved))

@@ -32,7 +32,7 @@ removal remove_piece(const removal_piece& piece);
 /// The calling thread, which removes files or looks for them, comes after those that answer people.
 void stand_back(const caf::actor_system& sys);
 
-/// It is `remover/NUMBER`.
+/// The actor is `remover/NUMBER`.
 remover_actor spawn_remover(caf::actor_system& sys, std::size_t number);
 
 } // namespace troupe

@@ -106,7 +106,7 @@ private:
       auto row = peers_.reads->experiment(order.experiment);
       if (row && terminal(row->state))
         caf::anon_send(me, sweep_experiment{order.experiment, true});
-      else // it was deleted or continued
+      else // the experiment was deleted or continued
         collections_->end(order.id, [](const result<void>&) {});
     } else if (order.cause == collected_by::deletion || order.cause == collected_by::trial) {
       if (!is_being_deleted(order))
