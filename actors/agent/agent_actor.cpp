@@ -14,6 +14,7 @@
 
 #include <caf/all.hpp>
 
+#include <algorithm>
 #include <climits>
 #include <fstream>
 #include <mutex>
@@ -323,6 +324,8 @@ private:
       make_again("harness gateway", down.reason, &agent_state::make_harness);
     else if (pump_ && down.source == pump_.address())
       make_again("log pump", down.reason, &agent_state::make_pump);
+    else
+      stand_in_down(down);
   }
 
   // ---- tasks
@@ -397,9 +400,23 @@ private:
     if (it == stand_ins_.end()) {
       auto made =
         spawn_stand_in(self_->system(), {x.allocation, setup_.name, x.member}, agent_actor{self_}, harness_);
+      self_->monitor(made);
       it = stand_ins_.emplace(id, std::move(made)).first;
     }
     self_->send(it->second, std::move(x));
+  }
+  /// The next word of its worker, within a second, makes a new one.
+  void stand_in_down(const caf::down_msg& down) {
+    const auto it = std::find_if(stand_ins_.begin(), stand_ins_.end(),
+                                 [&](const auto& one) { return one.second.address() == down.source; });
+    if (it == stand_ins_.end())
+      return;
+    const auto [id, member] = it->first;
+    stand_ins_.erase(it);
+    if (!restarts_.again("worker/" + to_string(id) + "/" + std::to_string(member), self_->now()))
+      step(member_failed{id, setup_.name, member,
+                         "the stand-in of its worker died again and again: " + from_caf(down.reason).what,
+                         true});
   }
   void end_stand_ins(allocation_id id) {
     for (auto it = stand_ins_.lower_bound({id, INT_MIN}); it != stand_ins_.end() && it->first.first == id;) {

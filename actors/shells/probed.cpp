@@ -54,9 +54,7 @@ std::string owner_by_name(const std::string& name) {
     const auto task = rest.substr(0, rest.find('.'));
     return (task.find('-') == task.npos ? "trial/" : "task/") + task;
   }
-  if (kind == "worker")
-    return "worker_runtime";
-  if (kind == "harness" || kind == "log_pump" || kind == "worker_runtime")
+  if (kind == "harness" || kind == "log_pump" || kind == "worker_runtime" || kind == "worker")
     return "agent_node";
   return "node";
 }
