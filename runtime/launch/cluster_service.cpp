@@ -37,7 +37,7 @@ result<commands::experiment_create> as_command(const client::new_experiment& x) 
 
 } // namespace
 
-struct cluster_service::inside {
+struct cluster_service::impl {
   fs::path file;
   bool determined = false;
   config::cluster_file read; ///< the file as last read without a fault
@@ -102,7 +102,7 @@ struct cluster_service::inside {
   }
 };
 
-cluster_service::cluster_service(fs::path file, bool determined) : inside_(std::make_unique<inside>()) {
+cluster_service::cluster_service(fs::path file, bool determined) : inside_(std::make_unique<impl>()) {
   inside_->file = std::move(file);
   inside_->determined = determined;
 }
