@@ -243,7 +243,7 @@ void progress_view::on_search(const value& event) {
 void progress_view::on_stop(trial_id id, const value& event) {
   auto x = stop_in(event);
   if (!x)
-    return; // it reached its full length: its end gets a line
+    return; // the trial reached its full length: the end gets a line
   trials_[id].stopped = x;
   auto line = trial_name(id) + "  stopped early";
   if (x->rung >= 0 && std::isfinite(x->metric) && std::isfinite(x->needed))
@@ -289,7 +289,7 @@ void progress_view::on_trial_ended(trial_id id, one_trial& t, const value& event
   t.state = shown(part(event, "state"), show_as::state, {});
   auto why = text_in(event, "why");
   if (t.state == "COMPLETED" && t.stopped)
-    return; // its line stands already
+    return; // the line of the trial stands already
   auto line = trial_name(id) + "  " + (t.state == "COMPLETED" ? "completed" : t.state);
   if (t.units > 0)
     line += " at " + units_text(t.units);

@@ -33,7 +33,7 @@ struct start_agent { ///< answered by start_tried
   std::string name;
   value node; ///< as the configuration has it
 };
-struct kill_ssh { ///< it has taken too long; its end follows as child_ended
+struct kill_ssh { ///< the ssh has taken too long; child_ended follows
   std::string name;
 };
 struct end_agent { ///< with its tasks
@@ -74,7 +74,7 @@ private:
     bool running = false;
     time_point begun, due;
     int failures = 0; ///< in a row
-    bool up = false;  ///< its agent over ssh was seen
+    bool up = false;  ///< whether the agent over ssh was seen
   };
   using out = std::vector<keeper_action>;
   void on(out& o, const nodes_wanted& ev, time_point now);

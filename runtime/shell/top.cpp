@@ -186,8 +186,8 @@ outcome top(session& s, const typed_words& g) {
         continue;
       }
       if (const auto actor = v.traced(); !actor.empty()) {
-        screen.reset();      // its messages stay to be read when `top` has ended
-        (*to)->set_idle({}); // keys are not its own meanwhile
+        screen.reset();      // the messages stay to be read when `top` has ended
+        (*to)->set_idle({}); // the trace takes the keys meanwhile
         auto trace_it = typed_words{};
         trace_it.words = {actor};
         trace_it.options = {{"--for", "10s"}, {"--max", "100"}};
