@@ -438,7 +438,10 @@ void add_logs_and_events(schemas& all) {
                            {"spans?", list_of(pair_of(whole())), "of a search: bytes of the text"}});
   all["LogPage"] = fields({{"first", whole()}, {"last", whole()}, {"lines", list_of(a("LogLine"))}});
   all["LogSearchEnd"] =
-    fields({{"scanned", whole()}, {"hits", whole()}, {"after", or_null(text()), "goes on where it ended"}});
+    fields({{"scanned", whole()},
+            {"hits", whole()},
+            {"after", or_null(text()),
+             "from there the next search continues; null: the log was searched to its end"}});
   all["LogHit"] = fields({{"result?", a("LogLine")}, {"end?", a("LogSearchEnd"), "the last one"}});
   all["Event"] = open(fields({{"sequence", whole()},
                               {"entity", text()},

@@ -220,7 +220,8 @@ int print_desk(session& s, client::server& cluster, const std::string& kind, con
 
 int events(session& s, const arguments& given) {
   if (given.has("--sort") && given.has("--follow"))
-    return s.fail({errc::invalid, "--sort orders what there is, and --follow goes on"});
+    return s.fail({errc::invalid,
+                   "--sort orders what there is, and --follow continues without end: leave one of them out"});
   std::string since;
   if (given.has("--since")) {
     auto at = since_in(given.text("--since"), s.io.now());

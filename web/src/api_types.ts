@@ -371,7 +371,7 @@ export interface LogPage {
 }
 
 export interface LogSearchEnd {
-  /** goes on where it ended */
+  /** from there the next search continues; null: the log was searched to its end */
   after: string | null;
   hits: number;
   scanned: number;
