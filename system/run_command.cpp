@@ -116,7 +116,7 @@ result<command_output> run_command(const std::vector<std::string>& words,
                                    const std::map<std::string, std::string>& added,
                                    std::chrono::milliseconds limit) {
   if (words.empty() || words.front().empty())
-    return error{errc::io, "there is no command"};
+    return error{errc::io, "the command is empty: it needs a program at least"};
   const auto name = words.front();
   auto argv = pointers(words);
   const auto variables = environment(added);
@@ -194,7 +194,7 @@ result<command_output> run_command(const std::vector<std::string>& words,
 
 result<int> start_detached(const std::vector<std::string>& words, const std::string& log) {
   if (words.empty())
-    return error{errc::io, "there is no command"};
+    return error{errc::io, "the command is empty: it needs a program at least"};
   auto argv = pointers(words);
   pipe_ends told, fault;
   const int in = ::open("/dev/null", O_RDONLY | O_CLOEXEC);

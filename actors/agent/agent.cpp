@@ -44,7 +44,7 @@ void agent::on(out&, const link_down&, time_point) { linked_ = false; }
 void agent::on(out& o, const order_received& ev, time_point) {
   constexpr std::size_t most_early = 10'000;
   if (ev.epoch > epoch_ && early_.size() < most_early)
-    early_.push_back(ev); // it overtook the acceptance
+    early_.push_back(ev); // the order overtook the acceptance
   if (ev.epoch != epoch_ || !linked_)
     return; // of an earlier registration: the twin has given it up
   std::visit([&](const auto& x) { obey(o, x); }, ev.order);
@@ -217,7 +217,7 @@ void agent::on(out& o, const worker_said& ev, time_point) {
     return;
   if (auto word = workers::decode_worker<workers::worker_word>(ev.word);
       word && tasks_.at(ev.allocation).failure.empty())
-    if (const auto* failure = std::get_if<workers::worker_failure>(&*word)) // its last word
+    if (const auto* failure = std::get_if<workers::worker_failure>(&*word)) // the last word of the worker
       tasks_.at(ev.allocation).failure = failure->why;
   if (linked_) // else it is said again
     o.push_back(report_to_twin{worker_said{ev.allocation, name_, ev.member, ev.word}});

@@ -1,6 +1,7 @@
 #include "actors/agent/agent_actor.hpp"
 
 #include "actors/agent/agent.hpp"
+#include "actors/agent/slot_reports_part.hpp"
 #include "actors/allocation/task_launch.hpp"
 #include "actors/host/log_pump_actor.hpp"
 #include "actors/shells/driven.hpp"
@@ -10,10 +11,10 @@
 #include "model/back_off.hpp"
 #include "system/random.hpp"
 #include "system/whole_file.hpp"
-#include "workers/slot_watch.hpp"
 
 #include <caf/all.hpp>
 
+#include <algorithm>
 #include <climits>
 #include <fstream>
 #include <mutex>
@@ -123,7 +124,6 @@ private:
       if (auto ok = replace_file(setup_.dir / "id", id_ + "\n", 0644); !ok)
         return ok;
     }
-    series_ = "slots-" + std::to_string(boot_time().time_since_epoch().count()) + "-" + id_;
     if (auto ok = make_harness(); !ok)
       return ok;
     if (auto ok = make_pump(); !ok)
@@ -155,7 +155,9 @@ private:
       take_devices(traits_, all);
     }
     if (setup_.look_every.count() > 0)
-      watch_ = std::make_unique<workers::slot_watch>(setup_.devices, setup_.slots, setup_.look_every);
+      slots_.emplace(self_, setup_.name,
+                     "slots-" + std::to_string(boot_time().time_since_epoch().count()) + "-" + id_,
+                     std::make_unique<workers::slot_watch>(setup_.devices, setup_.slots, setup_.look_every));
     return make_runtime();
   }
 
@@ -182,7 +184,7 @@ private:
     }
     if (auto ok = replace_file(file, opened->endpoint + "\n", 0644, durability::written); !ok)
       return ok;
-    for (const auto& [id, one] : stand_ins_) // they answer through the dead one
+    for (const auto& [id, one] : stand_ins_) // stand-ins answer through the dead gateway
       self_->send_exit(one, caf::exit_reason::user_shutdown);
     stand_ins_.clear();
     if (journal_)
@@ -322,6 +324,8 @@ private:
       make_again("harness gateway", down.reason, &agent_state::make_harness);
     else if (pump_ && down.source == pump_.address())
       make_again("log pump", down.reason, &agent_state::make_pump);
+    else
+      stand_in_down(down);
   }
 
   // ---- tasks
@@ -396,9 +400,23 @@ private:
     if (it == stand_ins_.end()) {
       auto made =
         spawn_stand_in(self_->system(), {x.allocation, setup_.name, x.member}, agent_actor{self_}, harness_);
+      self_->monitor(made);
       it = stand_ins_.emplace(id, std::move(made)).first;
     }
     self_->send(it->second, std::move(x));
+  }
+  /// The next word of its worker, within a second, makes a new one.
+  void stand_in_down(const caf::down_msg& down) {
+    const auto it = std::find_if(stand_ins_.begin(), stand_ins_.end(),
+                                 [&](const auto& one) { return one.second.address() == down.source; });
+    if (it == stand_ins_.end())
+      return;
+    const auto [id, member] = it->first;
+    stand_ins_.erase(it);
+    if (!restarts_.again("worker/" + to_string(id) + "/" + std::to_string(member), self_->now()))
+      step(member_failed{id, setup_.name, member,
+                         "the stand-in of its worker died again and again: " + from_caf(down.reason).what,
+                         true});
   }
   void end_stand_ins(allocation_id id) {
     for (auto it = stand_ins_.lower_bound({id, INT_MIN}); it != stand_ins_.end() && it->first.first == id;) {
@@ -479,7 +497,13 @@ private:
   void run(const send_heartbeat& x) {
     if (twin_)
       self_->send(twin_, agent_heartbeat{x.epoch, x.sent});
-    tell_slots();
+    if (!slots_)
+      return;
+    std::set<allocation_id> ending;
+    for (const auto& [id, one] : endings_)
+      ending.insert(id);
+    const slot_reports::master to{master_, journal_, fence_token_};
+    slots_->tell(machine_->inventory(), ending, twin_ && master_ && journal_ ? &to : nullptr);
   }
   void run(const report_to_twin& x) {
     if (!twin_)
@@ -495,109 +519,6 @@ private:
     self_->send(twin_, std::move(mail));
   }
 
-  // ---- slots
-
-  /// Each look at the slots goes to the master once, and into the metrics of the trials that hold them. What
-  /// is lost is lost: the next look comes soon.
-  void tell_slots() {
-    if (!watch_)
-      return;
-    std::vector<workers::slot_watch::held> tasks;
-    const auto running = machine_->inventory();
-    for (const auto& task : running)
-      if (!task.exited && task.pid > 0)
-        tasks.push_back({task.pid, task.slots});
-    watch_->hold(std::move(tasks));
-    const auto looks = watch_->looks();
-    if (!twin_ || !master_ || !journal_ || looks == looks_told_)
-      return;
-    looks_told_ = looks;
-    const auto seen = watch_->newest();
-    const auto used = watch_->newest_of_tasks();
-    value slots = value::array();
-    for (const auto& one : seen)
-      slots.push_back(shape(one));
-    auto news = client_command_of(commands::agent_slots{setup_.name, fence_token_, std::move(slots)});
-    self_->request(master_, std::chrono::seconds(10), std::move(news))
-      .then([](const command_result&) {}, [](const caf::error&) {});
-    for (const auto& task : running)
-      if (!task.exited && task.pid > 0 && !endings_.contains(task.allocation))
-        report_use(task, seen, used);
-    std::erase_if(reported_, [&](const auto& x) { return !machine_->runs(x.first); });
-  }
-
-  static value shape(const workers::slot_look& x) {
-    value out = {{"device", x.kind}, {"brand", x.name}};
-    if (!x.uuid.empty())
-      out["uuid"] = x.uuid;
-    for (const auto& [name, number] : numbers(x))
-      out["usage"][name] = number;
-    if (!x.fault.empty())
-      out["usage"]["fault"] = x.fault;
-    return out;
-  }
-  static std::vector<std::pair<const char*, double>> numbers(const workers::slot_look& x) {
-    std::vector<std::pair<const char*, double>> out;
-    const auto add = [&](const char* name, const auto& number) {
-      if (number)
-        out.emplace_back(name, static_cast<double>(*number));
-    };
-    add("utilization_percent", x.utilization_percent);
-    add("memory_used_bytes", x.memory_used_bytes);
-    add("memory_bytes", x.memory_bytes);
-    add("temperature_celsius", x.temperature_celsius);
-    add("errors", x.errors);
-    return out;
-  }
-
-  struct slot_series { ///< of one allocation, in the metric group "system"
-    std::uint64_t sequence = 0;
-    bool waits = false; ///< for the answer to its last report
-  };
-
-  void report_use(const task_report& task, const std::vector<workers::slot_look>& seen,
-                  const std::vector<workers::task_look>& used) {
-    auto& series = reported_[task.allocation];
-    value metrics = value::object();
-    const auto add = [&](const char* name, const std::optional<double>& number) {
-      if (number)
-        metrics[name] = *number;
-    };
-    for (const auto& look : used)
-      if (look.pid == task.pid) {
-        add("cpu_percent", look.cpu_percent);
-        add("memory_bytes", look.memory_bytes);
-        add("read_bytes_per_s", look.read_bytes_per_s);
-        add("write_bytes_per_s", look.write_bytes_per_s);
-      }
-    for (const int slot : task.slots)
-      if (slot >= 0 && static_cast<std::size_t>(slot) < seen.size())
-        for (const auto& [name, number] : numbers(seen[static_cast<std::size_t>(slot)]))
-          if (name != std::string_view("memory_bytes"))
-            metrics[setup_.name + "/" + std::to_string(slot) + "/" + name] = number;
-    if (series.waits || metrics.empty())
-      return;
-    series.waits = true;
-    storage::report_batch::report row;
-    row.group = "system";
-    row.at = self_->now();
-    row.metrics = to_msgpack(metrics);
-    append_reports mail{task.allocation, 0, series_, series.sequence + 1, {std::move(row)}};
-    self_->request(journal_, std::chrono::seconds(10), std::move(mail))
-      .then(
-        [this, id = task.allocation](const reports_committed& x) {
-          auto it = reported_.find(id);
-          if (it == reported_.end())
-            return;
-          it->second.waits = false;
-          it->second.sequence = std::max(it->second.sequence, x.up_to);
-        },
-        [this, id = task.allocation](const caf::error&) {
-          if (auto it = reported_.find(id); it != reported_.end())
-            it->second.waits = false; // the same number again: where it was stored, a repeat
-        });
-  }
-
   void close(const caf::error& reason) {
     closing_ = true;
     for (const auto& [id, one] : stand_ins_)
@@ -610,7 +531,8 @@ private:
     end_reason_ = reason;
     if (!runtime_ || runtime_ended_)
       return self_->quit(reason);
-    self_->send_exit(runtime_, reason); // its end is the agent's: who waits for that finds no process left
+    // The end of the runtime is that of the agent: who waits for the agent finds no process left.
+    self_->send_exit(runtime_, reason);
   }
 
   base* self_;
@@ -626,10 +548,7 @@ private:
   std::string fence_token_;
   cluster_actor master_;
   journal_actor journal_;
-  std::unique_ptr<workers::slot_watch> watch_;
-  std::uint64_t looks_told_ = 0;
-  std::string series_; ///< names this life of the agent as the sender of system metrics
-  std::map<allocation_id, slot_series> reported_;
+  std::optional<slot_reports> slots_;
   std::map<allocation_id, ending> endings_;
   std::map<std::pair<allocation_id, int>, stand_in_actor> stand_ins_;
   struct shared_text {

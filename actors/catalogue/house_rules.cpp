@@ -95,7 +95,7 @@ result<void> check_trigger(const value& one, bool specific) {
   const auto* type = member(one, "type");
   const auto* condition = member(one, "condition");
   if (!type || !type->is_string())
-    return error{errc::invalid, "a trigger has a type"};
+    return error{errc::invalid, "a trigger needs a type: EXPERIMENT_STATE_CHANGE, TASK_LOG or CUSTOM"};
   if (*type == "CUSTOM")
     return specific ? result<void>{}
                     : error{errc::invalid, "custom triggers need the mode WEBHOOK_MODE_SPECIFIC"};

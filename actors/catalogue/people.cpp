@@ -166,7 +166,8 @@ people::decided people::set(const commands::user_set& wanted, const world& known
     all.push_back({now, by, wanted.user, one.key, one.path, one.text});
   }
   if (wanted.settings.size() > most_settings || room > 1'000'000)
-    return error{errc::invalid, "settings: too many"};
+    return error{errc::invalid, "settings: more than " + std::to_string(most_settings) +
+                                  " at once, or more than a million of all users"};
   std::vector<people_fact> facts;
   for (auto& x : all) {
     const auto at = settings_.find({x.user, x.path, x.key});

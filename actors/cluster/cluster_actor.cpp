@@ -106,11 +106,33 @@ private:
   // ---- recovery
 
   void recover() {
+    const auto read = peers_.reads->experiments();
+    const std::vector<experiment_row> none;
+    const auto& rows = read ? *read : none;
+    const auto stored = replay_facts(rows);
+    epoch_ = static_cast<std::uint64_t>(self_->now().time_since_epoch().count());
+    make_parts();
+    begin(cluster_entity, stored, peers_.journal, who().resume());
+    expect_open_runs();
+    for (const auto& [agent, user] : std::exchange(setup_.drained_before, {}))
+      tell_members(agent_ordered{agent, -1, true, user, true});
+    for (const auto& row : rows)
+      if (row.unmanaged)
+        unmanaged_->recover(row);
+      else if (!terminal(row.state))
+        experiments_->recover(row);
+    tasks_->recover();
+    members_->recovered();
+    webhooks_->watch_triggers();
+    deletions_->begin();
+    webhooks_->send_due();
+  }
+
+  /// Makes the machines from their facts; answers how many facts there are.
+  std::size_t replay_facts(const std::vector<experiment_row>& rows) {
     id_counters ids;
-    auto rows = peers_.reads->experiments();
-    if (rows)
-      for (const auto& row : *rows)
-        ids.newest_experiment = std::max(ids.newest_experiment, row.id);
+    for (const auto& row : rows)
+      ids.newest_experiment = std::max(ids.newest_experiment, row.id);
     ids.newest_trial = peers_.reads->newest_trial();
     machine_.emplace(cluster_machines{
       cluster(ids), members({setup_.lease.give_away, self_->now(), std::move(setup_.configuration)})});
@@ -128,7 +150,11 @@ private:
       }
     if (stored == 0) // nobody holds a lease of an earlier life
       setup_.lease.first_give_away = setup_.lease.give_away;
-    epoch_ = static_cast<std::uint64_t>(self_->now().time_since_epoch().count());
+    return stored;
+  }
+
+  /// The parts, each with what it needs of the others; nothing runs before `begin`.
+  void make_parts() {
     members_.emplace(
       self_, setup_, machine_->who,
       cluster_members::needs{
@@ -187,22 +213,6 @@ private:
                      cluster_records::needs{
                        take_facts, tell, [this](experiment_id id) { return experiments_->has_stopped(id); },
                        *members_, *tasks_, *webhooks_, *deletions_});
-    begin(cluster_entity, stored, peers_.journal, who().resume());
-    expect_open_runs();
-    for (const auto& [agent, user] : std::exchange(setup_.drained_before, {}))
-      tell_members(agent_ordered{agent, -1, true, user, true});
-    if (rows)
-      for (const auto& row : *rows) {
-        if (row.unmanaged)
-          unmanaged_->recover(row);
-        else if (!terminal(row.state))
-          experiments_->recover(row);
-      }
-    tasks_->recover();
-    members_->recovered();
-    webhooks_->watch_triggers();
-    deletions_->begin();
-    webhooks_->send_due();
   }
 
   open_tasks tasks_in_journal() const {

@@ -178,7 +178,7 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
                                       std::string(troupe::name(row->state)) + "', try again later"});
   if (auto open = machine_.where.takes_experiments(row->project); !open)
     return refused(
-      {open.error().code, "experiment " + to_string(x.id) + " cannot go on: " + open.error().what});
+      {open.error().code, "experiment " + to_string(x.id) + " cannot continue: " + open.error().what});
   const auto trials = peers_.reads->trials(x.id);
   if (!trials)
     return refused(trials.error());

@@ -2,6 +2,7 @@
 
 #include "actors/same_secret.hpp"
 #include "model/back_off.hpp"
+#include "model/checkpoint_place.hpp"
 
 #include <algorithm>
 
@@ -210,8 +211,8 @@ void harness::take(out& o, const std::string& peer, const task_checkpoint& x, ti
   auto metadata = parse_msgpack(x.metadata);
   if (!metadata)
     return tell(o, s, unsaved{x.sequence, "metadata: " + metadata.error().what});
-  checkpoint made{
-    x.uuid, x.steps, {}, std::move(*metadata), tasks_.at(id.allocation).checkpoint_dir + "/" + x.uuid};
+  const auto folder = folder_of({"directory:" + tasks_.at(id.allocation).checkpoint_dir, x.uuid});
+  checkpoint made{x.uuid, x.steps, {}, std::move(*metadata), folder};
   for (const auto& [path, bytes] : x.files)
     made.files[path] = static_cast<std::int64_t>(bytes);
   s.checkpoints.push_back({x.sequence, std::move(made), now});

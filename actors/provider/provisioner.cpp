@@ -1,5 +1,6 @@
 #include "actors/provider/provisioner.hpp"
 
+#include "model/back_off.hpp"
 #include "model/config/duration_text.hpp"
 
 #include <algorithm>
@@ -107,7 +108,7 @@ std::vector<provisioner_action> provisioner::resume(time_point now) {
   known_agents_.clear();
   resumed_ = true;
   for (auto& [id, x] : instances_)
-    x.seen = now; // its agent has its time to come back
+    x.seen = now; // the agent has its time to reconnect
   list_at_ = now;
   told_ = supply();
   if (is_done()) {
@@ -197,76 +198,13 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
   list_at_ = now + settings_.list_every;
   went_well("list");
   listed_ = true;
-  std::set<std::string> listed, twice, unknown, stopped;
-  std::set<std::string> halted; // a provider keeps them, and their disks, until they are ended
-  std::map<std::string, std::string> by_agent;
-  std::vector<std::string> adopted;
-  std::size_t lost = 0; // launches of an earlier life, whose answer nobody heard
+  const auto found = take_list(ev.all);
   if (!calling_)
-    for (const auto& [order, count] : ordered_)
-      lost += static_cast<std::size_t>(count);
-  const auto live = [](const cloud_instance& x) {
-    return x.state != cloud_instance::phase::stopping && x.state != cloud_instance::phase::stopped;
-  };
-  for (const auto& one : ev.all) {
-    if (!listed.insert(one.id).second)
-      continue; // said twice: one instance
-    if (ended_.contains(one.id))
-      continue;
-    if (!live(one)) {
-      stopped.insert(one.id);
-      if (one.state == cloud_instance::phase::stopped && (!calling_ || instances_.contains(one.id)))
-        halted.insert(one.id);
-      continue;
-    }
-    const auto known = instances_.find(one.id);
-    if (known != instances_.end()) {
-      known->second.is = one;
-    } else if (adopted.size() < lost) {
-      adopted.push_back(one.id);
-    } else if (!calling_) { // else it may be one of those that are launched right now
-      unknown.insert(one.id);
-      continue;
-    }
-    if (!one.agent.empty() && !by_agent.emplace(one.agent, one.id).second)
-      twice.insert(one.id); // two that claim one agent: the first stays
-  }
-  if (!calling_) {
-    auto orders = ordered_;
-    std::size_t next = 0;
-    for (const auto& [order, count] : orders) {
-      std::vector<std::string> ids;
-      for (int i = 0; i < count && next < adopted.size(); ++i)
-        ids.push_back(adopted[next++]);
-      if (ids.empty())
-        note(s, {now, {}, "failed", order, count, {}, "nobody heard what came of it"});
-      else
-        note(s, {now, {}, "adopted", order, count, ids, {}});
-    }
-    for (const auto& one : ev.all)
-      if (const auto known = instances_.find(one.id); known != instances_.end() && live(one))
-        known->second.is = one;
-  }
-  std::vector<std::string> gone, forgotten;
-  std::string unseen;
-  for (const auto& [id, x] : instances_) {
-    if (listed.contains(id) && !stopped.contains(id))
-      continue;
-    const auto* agent = agent_of(x);
-    if (!listed.contains(id) && agent && agent->connected)
-      forgotten.push_back(id);
-    else if (stopped.contains(id) || now >= x.seen + list_delay) {
-      if (!halted.contains(id))
-        gone.push_back(id);
-      unseen = agent ? unseen : id;
-    }
-  }
-  if (!unseen.empty())
-    failed("launch", "launch: " + unseen + " went before its agent had registered", now);
-  if (!gone.empty())
-    note(s, {now, {}, "gone", 0, 0, gone, "the provider does not list it"});
+    settle_orders(s, ev.all, found.adopted, now);
+  const auto forgotten = note_gone(s, found, now);
+  const auto &twice = found.twice, &unknown = found.unknown;
   std::erase_if(ended_, [&](const auto& x) {
-    if (listed.contains(x.first))
+    if (found.listed.contains(x.first))
       return false;
     leaving_[x.second.agent] = now + 1s;
     return true;
@@ -286,9 +224,89 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
       !unknown.empty());
   if (!twice.empty()) // what takes its place would be the same
     failed("launch", "launch: two instances have one agent: " + ids_text({twice.begin(), twice.end()}), now);
-  end(s, halted, "stopped", now);
+  end(s, found.halted, "stopped", now);
   end(s, twice, "reported twice", now);
   end(s, unknown, "unknown", now);
+}
+
+bool provisioner::is_live(const cloud_instance& x) {
+  return x.state != cloud_instance::phase::stopping && x.state != cloud_instance::phase::stopped;
+}
+
+/// What is known is taken from the list at once.
+provisioner::listed_instances provisioner::take_list(const std::vector<cloud_instance>& all) {
+  listed_instances out;
+  std::map<std::string, std::string> by_agent;
+  std::size_t lost = 0; // launches of an earlier life, whose answer nobody heard
+  if (!calling_)
+    for (const auto& [order, count] : ordered_)
+      lost += static_cast<std::size_t>(count);
+  for (const auto& one : all) {
+    if (!out.listed.insert(one.id).second)
+      continue; // said twice: one instance
+    if (ended_.contains(one.id))
+      continue;
+    if (!is_live(one)) {
+      out.stopped.insert(one.id);
+      if (one.state == cloud_instance::phase::stopped && (!calling_ || instances_.contains(one.id)))
+        out.halted.insert(one.id);
+      continue;
+    }
+    const auto known = instances_.find(one.id);
+    if (known != instances_.end()) {
+      known->second.is = one;
+    } else if (out.adopted.size() < lost) {
+      out.adopted.push_back(one.id);
+    } else if (!calling_) { // else it may be one of those that are launched right now
+      out.unknown.insert(one.id);
+      continue;
+    }
+    if (!one.agent.empty() && !by_agent.emplace(one.agent, one.id).second)
+      out.twice.insert(one.id); // two that claim one agent: the first stays
+  }
+  return out;
+}
+
+/// Launches whose answer was lost with the master have what nobody else has launched.
+void provisioner::settle_orders(out& s, const std::vector<cloud_instance>& all,
+                                const std::vector<std::string>& adopted, time_point now) {
+  const auto orders = ordered_;
+  std::size_t next = 0;
+  for (const auto& [order, count] : orders) {
+    std::vector<std::string> ids;
+    for (int i = 0; i < count && next < adopted.size(); ++i)
+      ids.push_back(adopted[next++]);
+    if (ids.empty())
+      note(s, {now, {}, "failed", order, count, {}, "nobody heard what came of it"});
+    else
+      note(s, {now, {}, "adopted", order, count, ids, {}});
+  }
+  for (const auto& one : all)
+    if (const auto known = instances_.find(one.id); known != instances_.end() && is_live(one))
+      known->second.is = one;
+}
+
+/// Answers those that are not listed though their agents are connected.
+std::vector<std::string> provisioner::note_gone(out& s, const listed_instances& found, time_point now) {
+  std::vector<std::string> gone, forgotten;
+  std::string unseen;
+  for (const auto& [id, x] : instances_) {
+    if (found.listed.contains(id) && !found.stopped.contains(id))
+      continue;
+    const auto* agent = agent_of(x);
+    if (!found.listed.contains(id) && agent && agent->connected)
+      forgotten.push_back(id);
+    else if (found.stopped.contains(id) || now >= x.seen + list_delay) {
+      if (!found.halted.contains(id))
+        gone.push_back(id);
+      unseen = agent ? unseen : id;
+    }
+  }
+  if (!unseen.empty())
+    failed("launch", "launch: " + unseen + " went before its agent had registered", now);
+  if (!gone.empty())
+    note(s, {now, {}, "gone", 0, 0, gone, "the provider does not list it"});
+  return forgotten;
 }
 
 void provisioner::on(out& s, const instances_launched& ev, time_point now) {
@@ -346,13 +364,10 @@ void provisioner::on(out&, const provider_configured& ev, time_point now) {
 }
 
 void provisioner::failed(const char* call, const std::string& why, time_point now) {
-  auto pause = settings_.first_pause;
-  for (int i = 0; i < failures_ && pause < settings_.longest_pause; ++i)
-    pause *= 2;
   if (failures_ == 0)
     failing_since_ = now;
   ++failures_;
-  retry_at_ = now + std::min(pause, settings_.longest_pause);
+  retry_at_ = now + back_off(failures_, settings_.first_pause, settings_.longest_pause);
   if (failures_ > settings_.error_retries && now >= failing_since_ + settings_.error_timeout)
     errors_[call] = why;
 }
@@ -384,7 +399,7 @@ int provisioner::starting() const {
   return n;
 }
 
-/// Its agent has not come since it was launched.
+/// Whether the agent of the instance has not registered since the launch.
 bool provisioner::starts(const instance& x) const {
   const auto* agent = agent_of(x);
   return !agent || (!agent->connected && agent->since < x.seen);
@@ -434,7 +449,7 @@ void provisioner::end(out& s, const std::set<std::string>& ids, const char* why,
 void provisioner::end_some(out& s, time_point now) {
   std::vector<std::string> again;
   for (auto& [id, x] : ended_)
-    if (due(x.again, now)) { // it is still listed
+    if (due(x.again, now)) { // the provider still lists this instance
       again.push_back(id);
       x.again = now + end_again;
     }
@@ -464,7 +479,7 @@ void provisioner::end_some(out& s, time_point now) {
   if (settings_.retiring && settings_.dropped)
     for (const auto& [id, x] : instances_)
       if (const auto* agent = agent_of(x); !agent || !agent->connected)
-        idle.insert(id); // it cannot come any more
+        idle.insert(id); // no agent can register there any more
   end(s, idle, "idle", now);
   if (retires())
     return; // what runs there ends by itself

@@ -51,7 +51,7 @@ struct drain_instance {
 struct forget_instance {
   std::string agent;
 };
-/// It retires, and no instance is left: nothing is to be done any more.
+/// The pool has no provider any more, and no instance is left: nothing is to be done any more.
 struct provider_done {};
 using provisioner_action = std::variant<list_instances, launch_instances, terminate_instances, tell_supply,
                                         drain_instance, forget_instance, provider_done>;
@@ -89,7 +89,7 @@ private:
   struct agent_state {
     bool connected = false;
     bool idle = true;
-    time_point since; ///< it is idle, or disconnected
+    time_point since; ///< when it became idle or busy, connected or disconnected, as it is now
   };
   struct instance {
     cloud_instance is;
@@ -106,6 +106,18 @@ private:
   void on(out& s, const instances_ended& ev, time_point now);
   void on(out& s, const provider_configured& ev, time_point now);
   void on(out&, const time_passed&, time_point) {}
+  /// What a list says, by id.
+  struct listed_instances {
+    std::set<std::string> listed; ///< all of them
+    std::set<std::string> twice, unknown, stopped;
+    std::set<std::string> halted; ///< a provider keeps them, and their disks, until they are ended
+    std::vector<std::string> adopted;
+  };
+  listed_instances take_list(const std::vector<cloud_instance>& all);
+  void settle_orders(out& s, const std::vector<cloud_instance>& all, const std::vector<std::string>& adopted,
+                     time_point now);
+  std::vector<std::string> note_gone(out& s, const listed_instances& found, time_point now);
+  static bool is_live(const cloud_instance& x);
   void note(out& s, instance_changed fact);
   void failed(const char* call, const std::string& why, time_point now);
   void went_well(const char* call);
@@ -128,7 +140,7 @@ private:
 
   std::string pool_;
   provisioner_settings settings_;
-  std::map<std::string, instance> instances_; ///< its own, by id, those that are not ordered to end; durable
+  std::map<std::string, instance> instances_; ///< by id, without those that are ordered to end; durable
   std::map<std::uint64_t, int> ordered_;      ///< launches without an answer, by number: how many; durable
   std::uint64_t orders_ = 0;                  ///< durable
   std::string last_type_;                     ///< of the provider of the last launch; durable

@@ -1,6 +1,7 @@
 #include "actors/retention/collections_part.hpp"
 
 #include "actors/shells/durable.hpp"
+#include "model/config/cluster_config.hpp"
 
 #include <algorithm>
 
@@ -31,6 +32,31 @@ std::vector<checkpoint_files_removed> collections::recover() {
     add_line(task.id, it->second, it->second.what.first_line());
   }
   return out;
+}
+
+checkpoint_files_removed collections::order_of(experiment_id id, const char* cause,
+                                               const std::string& by) const {
+  if (auto row = reads_->experiment(id))
+    return order_of(*row, cause, by);
+  experiment_row gone;
+  gone.id = id;
+  return order_of(gone, cause, by);
+}
+
+checkpoint_files_removed collections::order_of(const experiment_row& row, const char* cause,
+                                               const std::string& by) const {
+  checkpoint_files_removed order;
+  order.by = by;
+  order.experiment = row.id;
+  order.cause = cause;
+  order.owner = row.owner;
+  if (auto projects = reads_->projects())
+    for (const auto& project : *projects)
+      if (project.id == row.project)
+        order.workspace = project.workspace;
+  const auto known = reads_->configuration();
+  order.pool = config::default_pool(known && *known ? (*known)->configuration : value());
+  return order;
 }
 
 std::optional<checkpoint_files_removed> collections::order(task_id id) const {

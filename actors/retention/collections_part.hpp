@@ -18,6 +18,11 @@ public:
   /// Orders of an earlier life that have not ended; to be called once, first.
   std::vector<checkpoint_files_removed> recover();
 
+  /// What begins a collection, but for its id and time: `wanted` below.
+  checkpoint_files_removed order_of(experiment_id id, const char* cause, const std::string& by) const;
+  checkpoint_files_removed order_of(const experiment_row& row, const char* cause,
+                                    const std::string& by) const;
+
   /// None where it is not open.
   std::optional<checkpoint_files_removed> order(task_id id) const;
   /// Whether the same work goes on already.

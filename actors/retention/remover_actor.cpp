@@ -2,6 +2,7 @@
 
 #include "actors/shells/driven.hpp"
 #include "actors/shells/probed.hpp"
+#include "model/checkpoint_place.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 
 #include <algorithm>
@@ -45,6 +46,25 @@ private:
 };
 
 } // namespace
+
+removal_piece whole(const checkpoint& saved) {
+  const auto place = place_of(saved);
+  return {saved.uuid, place.store, place.key};
+}
+
+bool is_there(const removal_piece& piece) {
+  auto store = storage::open_checkpoint_store(piece.store);
+  if (!store)
+    return true;
+  const auto there = (*store)->has(piece.key);
+  return !there || *there;
+}
+
+error cannot_delete(const checkpoint& saved) {
+  const auto place = place_of(saved);
+  return {errc::unsupported, "checkpoint " + saved.uuid + " lies where this cluster cannot delete (" +
+                               (place.store.empty() ? "a bucket" : place.store) + ")"};
+}
 
 removal remove_piece(const removal_piece& piece) {
   removal out{piece.checkpoint, 0, {}};

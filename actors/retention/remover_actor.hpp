@@ -19,13 +19,20 @@ struct removal_work {
   std::vector<removal> done; ///< what came of each, in the same order
 };
 
+/// All of a checkpoint.
+removal_piece whole(const checkpoint& saved);
+/// Also where its store cannot be asked: what is in the way is said when it is to be removed.
+bool is_there(const removal_piece& piece);
+/// Why a checkpoint that is not `removable` (retention.hpp) stays.
+error cannot_delete(const checkpoint& saved);
+
 /// For as long as the disk takes.
 removal remove_piece(const removal_piece& piece);
 
 /// The calling thread, which removes files or looks for them, comes after those that answer people.
 void stand_back(const caf::actor_system& sys);
 
-/// It is `remover/NUMBER`.
+/// The actor is `remover/NUMBER`.
 remover_actor spawn_remover(caf::actor_system& sys, std::size_t number);
 
 } // namespace troupe

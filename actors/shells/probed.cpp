@@ -41,17 +41,20 @@ std::string owner_by_name(const std::string& name) {
   const auto slash = name.find('/');
   const auto kind = name.substr(0, slash);
   const auto rest = slash == name.npos ? std::string() : name.substr(slash + 1);
-  if (kind == "experiment" || kind == "pool" || kind == "agent" || kind == "retention" || kind == "provider")
+  if (kind == "experiment" || kind == "task" || kind == "pool" || kind == "agent" || kind == "retention" ||
+      kind == "provider")
     return "cluster";
+  if (kind == "provider_calls")
+    return "provider/" + rest;
   if (kind == "searcher")
     return "experiment/" + rest;
   if (kind == "remover")
     return "retention";
-  if (kind == "allocation")
-    return "trial/" + rest.substr(0, rest.find('.'));
-  if (kind == "worker")
-    return "worker_runtime";
-  if (kind == "harness" || kind == "log_pump" || kind == "worker_runtime")
+  if (kind == "allocation") { // of a trial its number, of another task its UUID
+    const auto task = rest.substr(0, rest.find('.'));
+    return (task.find('-') == task.npos ? "trial/" : "task/") + task;
+  }
+  if (kind == "harness" || kind == "log_pump" || kind == "worker_runtime" || kind == "worker")
     return "agent_node";
   return "node";
 }

@@ -161,7 +161,7 @@ void add_resources(schema_table& t) {
           "Slots of each trial; 0: no slot. {min: 2, max: 8}: as many as are free in this range.", "slots"),
     unset("max_slots", integer(t), "Limit of the slots that all trials use together.", "slots"),
     given("weight", number(t, {.least = 0}), 1,
-          "Weight of its share of a fair pool; 0: only what is left over."),
+          "Weight of the experiment's share of a fair pool; 0: only what is left over."),
     unset("priority", integer(t, {.least = 1, .most = 99}),
           "Priority; a smaller number comes first (default: as the pool says, or 42)."),
     given("resource_pool", text(t), "", "Name of the pool; empty: the default pool."),

@@ -351,7 +351,7 @@ void add_places(schemas& all) {
                               {"experiments_active", whole()}});
   all["Waiting"] = fields({{"position", or_null(whole()), "in its pool, from 1; null: of the past"},
                            {"allocation", text()},
-                           {"trial", whole(), "0: of a task that is no trial"},
+                           {"trial", whole(), "0: of a task that is not a trial"},
                            {"experiment", whole()},
                            {"pool", or_null(text()), "null: of the past, where no fact says it"},
                            {"slots", whole()},
@@ -369,7 +369,7 @@ void add_places(schemas& all) {
                               {"used", list_of(number())},
                               {"waiting", list_of(number())}})},
             {"by", list_of(fields({{"user", text()},
-                                   {"experiment", or_null(whole()), "null: of tasks that are no trials"},
+                                   {"experiment", or_null(whole()), "null: of tasks that are not trials"},
                                    {"slotHours", number()}}))}});
 }
 
@@ -438,7 +438,10 @@ void add_logs_and_events(schemas& all) {
                            {"spans?", list_of(pair_of(whole())), "of a search: bytes of the text"}});
   all["LogPage"] = fields({{"first", whole()}, {"last", whole()}, {"lines", list_of(a("LogLine"))}});
   all["LogSearchEnd"] =
-    fields({{"scanned", whole()}, {"hits", whole()}, {"after", or_null(text()), "goes on where it ended"}});
+    fields({{"scanned", whole()},
+            {"hits", whole()},
+            {"after", or_null(text()),
+             "from there the next search continues; null: the log was searched to its end"}});
   all["LogHit"] = fields({{"result?", a("LogLine")}, {"end?", a("LogSearchEnd"), "the last one"}});
   all["Event"] = open(fields({{"sequence", whole()},
                               {"entity", text()},

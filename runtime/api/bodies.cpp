@@ -462,7 +462,8 @@ std::map<std::string, value> made() {
   all["v1PutTrialRequest"] = object({{"createTrialRequest", new_trial, "", true},
                                      {"externalTrialId", text(), "its name within the experiment", true}});
   all["v1StartTrialRequest"] =
-    object({{"trialId", whole(), "as in the path"}, {"resume", flag(), "go on from its newest checkpoint"}});
+    object({{"trialId", whole(), "as in the path"},
+            {"resume", flag(), "continue from the newest checkpoint of the trial"}});
   all["v1PatchTrialRequest"] = object(
     {{"trialId", whole(), "as in the path"},
      {"state", text(), "STATE_RUNNING, STATE_COMPLETED, STATE_CANCELED or STATE_ERROR; missing: it lives"}});

@@ -405,7 +405,7 @@ response send_to_page(const services& parts, const std::string& service, const s
     return plain_page(
       421, "This cluster shows no pages of tasks yet: they need an address of their own, so that they "
            "cannot act in your name. Set cluster.proxy_domain or cluster.proxy_listen in the cluster "
-           "file. Clients that are no browser go on working.");
+           "file. Clients other than browsers work as before.");
   const auto code = parts.proxy->make_code(service, token, now);
   return see_other(*origin + path + (path.find('?') == path.npos ? "?" : "&") + code_name + "=" + code);
 }

@@ -275,7 +275,7 @@ struct shown_job {
   std::string state;
 };
 
-/// What the list says of a task that is no trial, in the form of an experiment.
+/// What the list says of a task that is not a trial, in the form of an experiment.
 result<experiment_row> row_of_other(const task_detail& task) {
   experiment_row row;
   row.name = task.made.name;
@@ -471,7 +471,7 @@ void update_jobs(const call_ptr& c, const reply& back) {
         return back(failure({errc::not_found, "job '" + update.text("jobId") + "' not found"}));
       if (!order.priority || order.weight || order.pool)
         return back(
-          failure({errc::invalid, "updates: of a task that is no trial only the priority changes"}));
+          failure({errc::invalid, "updates: of a task that is not a trial only the priority changes"}));
       orders->push_back(commands::task_set{to_string(task), *order.priority, {}});
       continue;
     }

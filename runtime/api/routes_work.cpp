@@ -1,4 +1,4 @@
-// Tasks that are no trials: commands, notebooks, shells, TensorBoards, generic tasks; in Determined's words,
+// Tasks that are not trials: commands, notebooks, shells, TensorBoards, generic tasks; in Determined's words,
 // and in ours.
 
 #include "model/checkpoint_place.hpp"
@@ -785,8 +785,8 @@ std::vector<route> work_routes() {
          held_long({"POST", a + "/notify_container_running", say, container_running(),
                     "v1NotifyContainerRunningRequest", "v1NotifyContainerRunningResponse",
                     "Waits until all ranks have said so; answers what they brought."}),
-         {"GET", own, see, answer_with(own_list), "", "list of Task", "Tasks that are no trials."},
-         large({"POST", own, make, own_create, "CreateTask", "Task", "Starts a task that is no trial."}),
+         {"GET", own, see, answer_with(own_list), "", "list of Task", "Tasks that are not trials."},
+         large({"POST", own, make, own_create, "CreateTask", "Task", "Starts a task that is not a trial."}),
          {"GET", own + "/{taskId}", see, answer_with(own_one), "", "Task",
           "One task with its configuration."},
          {"POST", own + "/{taskId}/kill", kill, own_kill, "", "Empty", "Ends it at once."},

@@ -220,7 +220,8 @@ int print_desk(session& s, client::server& cluster, const std::string& kind, con
 
 int events(session& s, const arguments& given) {
   if (given.has("--sort") && given.has("--follow"))
-    return s.fail({errc::invalid, "--sort orders what there is, and --follow goes on"});
+    return s.fail({errc::invalid,
+                   "--sort orders what there is, and --follow continues without end: leave one of them out"});
   std::string since;
   if (given.has("--since")) {
     auto at = since_in(given.text("--since"), s.io.now());
@@ -247,7 +248,7 @@ int events(session& s, const arguments& given) {
     what.filter.emplace_back("since", since);
   const auto limit = static_cast<std::size_t>(given.number("--limit", 0));
   what.limit = given.has("--where") ? 0 : limit; // the newest of those that match
-  auto now = (*cluster)->get("/api/v1/me");      // its answer says how far the journal has come
+  auto now = (*cluster)->get("/api/v1/me");      // the answer says how far the journal has come
   if (!now)
     return s.fail(now.error());
   const auto last = now->sequence.value_or(0);

@@ -44,7 +44,7 @@ int experiment_create(session& s, const arguments& given) {
   client::submission wanted{given.text("CONFIG"),   given.text("DIR"),   given.all("--config"),
                             !given.has("--paused"), given.text("--key"), given.text("--name")};
   auto cluster = s.server();
-  if (cluster) // its defaults lie below; a cluster that cannot be asked says so when it gets the experiment
+  if (cluster) // the cluster's defaults lie below; one that cannot be asked says so when it is submitted to
     if (auto live = client::live(**cluster))
       wanted.cluster = std::move(live->configuration);
   auto what = client::prepare(wanted, s.io.in);

@@ -2,6 +2,8 @@
 #include "runtime/cli/output.hpp"
 #include "runtime/cli/progress_view.hpp"
 
+#include <fmt/format.h>
+
 namespace troupe::cli {
 namespace {
 
@@ -20,15 +22,15 @@ void add_best(std::vector<std::string>& out, const progress_view& view, const va
   const auto& setup = view.setup();
   const auto& best = part(outcome, "bestTrial");
   auto id = plain(outcome, "bestTrialId");
-  out.push_back(
-    painted("best trial " + id + ": " + setup.metric + " " + plain(outcome, "bestMetric", show_as::number),
-            paint::bold, screen));
+  out.push_back(painted(
+    fmt::format("best trial {}: {} {}", id, setup.metric, plain(outcome, "bestMetric", show_as::number)),
+    paint::bold, screen));
   add_pair(out, "hyperparameters", plain(best, "hparams", show_as::compact), screen);
   const auto& validation = part(best, "bestValidation");
   if (validation.is_object())
     add_pair(out, "metrics",
-             plain(validation, "metrics.avgMetrics", show_as::compact) + "  (step " +
-               plain(validation, "totalBatches") + ")",
+             fmt::format("{}  (step {})", plain(validation, "metrics.avgMetrics", show_as::compact),
+                         plain(validation, "totalBatches")),
              screen);
   const auto& checkpoint = part(outcome, "bestCheckpoint");
   add_pair(out, "checkpoint", checkpoint.is_object() ? plain(checkpoint, "path") : "none was saved", screen);
@@ -38,8 +40,9 @@ void add_best(std::vector<std::string>& out, const progress_view& view, const va
       out.push_back("  " + text.substr(at, end - at));
       at = end + 1;
     }
-  out.push_back("show it again:  troupe trial describe " + id + "   troupe trial metrics " + id +
-                "   troupe web experiments/" + to_string(setup.id));
+  out.push_back(fmt::format(
+    "show it again:  troupe trial describe {}   troupe trial metrics {}   troupe web experiments/{}", id, id,
+    to_string(setup.id)));
 }
 
 } // namespace
@@ -49,7 +52,7 @@ std::vector<std::string> final_report(const progress_view& view, const value& ou
                                       const failed_log& failed, const terminal& screen, time_point now) {
   std::vector<std::string> out;
   auto state = plain(outcome, "state", show_as::state);
-  auto line = "experiment " + to_string(view.setup().id) + " " + state;
+  auto line = fmt::format("experiment {} {}", to_string(view.setup().id), state);
   if (view.setup().started != time_point{})
     line +=
       " in " +
@@ -57,7 +60,7 @@ std::vector<std::string> final_report(const progress_view& view, const value& ou
   auto count = plain(outcome, "numTrials", show_as::number);
   line += ": " + count + (count == "1" ? " trial" : " trials");
   if (auto early = view.stopped_early())
-    line += ", " + std::to_string(early) + " stopped early";
+    line += fmt::format(", {} stopped early", early);
   if (auto why = part(outcome, "why"); why.is_string() && !why.get<std::string>().empty())
     line += "; " + printable(why.get<std::string>());
   out.push_back(painted(line,
@@ -68,10 +71,10 @@ std::vector<std::string> final_report(const progress_view& view, const value& ou
   if (part(outcome, "bestTrial").is_object())
     add_best(out, view, outcome, curve, screen);
   else
-    out.push_back("no trial reported " + view.setup().metric + "   (troupe experiment logs " +
-                  to_string(view.setup().id) + ")");
+    out.push_back(fmt::format("no trial reported {}   (troupe experiment logs {})", view.setup().metric,
+                              to_string(view.setup().id)));
   if (!failed.lines.empty()) {
-    out.push_back("trial " + to_string(failed.trial) + " said last:");
+    out.push_back(fmt::format("trial {} said last:", to_string(failed.trial)));
     for (const auto& text : failed.lines)
       out.push_back("  " + printable(text.substr(0, text.find_last_not_of('\n') + 1)));
   }

@@ -54,7 +54,7 @@ result<void> add_reasons(session& s, client::server& cluster, value& waiting) {
     auto got = cluster.get("/troupe/v1/allocations/" + client::percent_encode(id) + "/explain");
     if (got)
       waiting[i]["explain"] = std::move(got->body);
-    else if (got.error().code != errc::not_found) // it no longer waits
+    else if (got.error().code != errc::not_found) // the run no longer waits
       return got.error();
   }
   return {};

@@ -1,6 +1,8 @@
 #include "runtime/cli/progress_view.hpp"
 #include "runtime/cli/output.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -77,11 +79,11 @@ progress_view::progress_view(progress_setup setup, bool redraws, int line_budget
   // The header, the last lines with the curve, and one line for each trial have their place already.
   constexpr int fixed = 18;
   budget_ = line_budget - fixed - static_cast<int>(std::min<std::uint64_t>(setup_.max_trials, 1000));
-  auto line = "experiment " + to_string(setup_.id) + "  " + setup_.name + ": " + setup_.searcher;
+  auto line = fmt::format("experiment {}  {}: {}", to_string(setup_.id), setup_.name, setup_.searcher);
   if (setup_.max_trials)
     line += ", " + std::to_string(setup_.max_trials) + (setup_.max_trials == 1 ? " trial" : " trials");
   if (setup_.max_units > 0)
-    line += " of up to " + number_text(setup_.max_units) + " " + setup_.unit;
+    line += fmt::format(" of up to {} {}", number_text(setup_.max_units), setup_.unit);
   line += (setup_.smaller_is_better ? ", minimizing " : ", maximizing ") + setup_.metric;
   say(line, paint::bold);
 }
@@ -157,8 +159,9 @@ void progress_view::take_snapshot(const value& experiment, const value& trials) 
     old_ends += t.ended ? 1 : 0;
   }
   if (old_ends > 0)
-    say(std::to_string(old_ends) + " of its trials had ended before" +
-        (best_ ? "; best so far trial " + to_string(best_trial_) + ", " + metric_text(*best_) : ""));
+    say(
+      std::to_string(old_ends) + " of its trials had ended before" +
+      (best_ ? fmt::format("; best so far trial {}, {}", to_string(best_trial_), metric_text(*best_)) : ""));
 }
 
 void progress_view::take(const value& event) {
@@ -175,7 +178,7 @@ void progress_view::take(const value& event) {
       ended_at_ = at;
     auto why = text_in(event, "why");
     if (!ended() && !state.starts_with("STOPPING_COMPLETED"))
-      say("experiment " + to_string(setup_.id) + " " + state + (why.empty() ? "" : ": " + why),
+      say(fmt::format("experiment {} {}{}", to_string(setup_.id), state, why.empty() ? "" : ": " + why),
           paint::yellow);
     return;
   }
@@ -229,7 +232,8 @@ void progress_view::on_search(const value& event) {
     bool soon = best_said_ && at && *at - *best_said_ < std::chrono::seconds(3); // a search begins with many
     if (best_ != best_before && !redraws_ && !soon) {
       best_said_ = at;
-      say_if_room(trial_name(id) + "  " + units_text(t.units) + ": " + metric_text(*best_) + ", best so far");
+      say_if_room(
+        fmt::format("{}  {}: {}, best so far", trial_name(id), units_text(t.units), metric_text(*best_)));
     }
   }
   for (const auto& s : part(event, "stopped"))
@@ -239,12 +243,12 @@ void progress_view::on_search(const value& event) {
 void progress_view::on_stop(trial_id id, const value& event) {
   auto x = stop_in(event);
   if (!x)
-    return; // it reached its full length: its end gets a line
+    return; // the trial reached its full length: the end gets a line
   trials_[id].stopped = x;
   auto line = trial_name(id) + "  stopped early";
   if (x->rung >= 0 && std::isfinite(x->metric) && std::isfinite(x->needed))
-    line += " at " + units_text(x->units) + ": " + metric_text(x->metric) + " at rung " +
-            std::to_string(x->rung) + ", had to beat " + number_text(x->needed, 4);
+    line += fmt::format(" at {}: {} at rung {}, had to beat {}", units_text(x->units), metric_text(x->metric),
+                        x->rung, number_text(x->needed, 4));
   else if (!x->why.empty())
     line += ": " + x->why;
   say(line, paint::yellow);
@@ -272,8 +276,8 @@ void progress_view::on_run_ended(trial_id id, one_trial& t, const value& event) 
           (restarts > t.restarts ? "; restart " + std::to_string(restarts) : ""),
         paint::red);
   else if (why == "lost")
-    say_if_room(trial_name(id) + "  lost its run" + (detail.empty() ? "" : " (" + detail + ")") +
-                  "; it runs again, no restart is counted",
+    say_if_room(fmt::format("{}  lost its run{}; it runs again, no restart is counted", trial_name(id),
+                            detail.empty() ? "" : " (" + detail + ")"),
                 paint::yellow);
   t.restarts = restarts;
   t.state = "QUEUED";
@@ -285,7 +289,7 @@ void progress_view::on_trial_ended(trial_id id, one_trial& t, const value& event
   t.state = shown(part(event, "state"), show_as::state, {});
   auto why = text_in(event, "why");
   if (t.state == "COMPLETED" && t.stopped)
-    return; // its line stands already
+    return; // the line of the trial stands already
   auto line = trial_name(id) + "  " + (t.state == "COMPLETED" ? "completed" : t.state);
   if (t.units > 0)
     line += " at " + units_text(t.units);
@@ -297,13 +301,13 @@ void progress_view::on_trial_ended(trial_id id, one_trial& t, const value& event
   else if (!why.empty())
     line += ": " + why;
   if (t.state == "ERROR")
-    line += "   (troupe trial logs " + to_string(id) + ")";
+    line += fmt::format("   (troupe trial logs {})", to_string(id));
   say(line, t.state == "ERROR" ? paint::red : t.state == "COMPLETED" ? paint::green : paint::yellow);
 }
 
 void progress_view::take_lost(const std::string& why) {
   lost_ = true;
-  say("lost the cluster (" + why + "); dialling it again", paint::yellow);
+  say(fmt::format("lost the cluster ({}); dialling it again", why), paint::yellow);
 }
 
 void progress_view::take_back() {
@@ -343,9 +347,9 @@ std::string progress_view::row(trial_id id, const one_trial& t, const terminal& 
   int cells = screen.width >= 100 ? 20 : screen.width >= 60 ? 12 : 6;
   auto units =
     setup_.max_units > 0 ? number_text(t.units) + "/" + number_text(setup_.max_units) : number_text(t.units);
-  auto line = padded(trial_name(id), 10) + " " +
-              bar(setup_.max_units > 0 ? t.units / setup_.max_units : 0, cells, screen) + " " +
-              padded(units + " " + setup_.unit, 12);
+  auto line = fmt::format("{} {} {}", padded(trial_name(id), 10),
+                          bar(setup_.max_units > 0 ? t.units / setup_.max_units : 0, cells, screen),
+                          padded(units + " " + setup_.unit, 12));
   line += "  " + padded(t.latest ? metric_text(*t.latest) : "-", width_of(setup_.metric) + 8);
   line += "  best " + padded(t.best ? number_text(*t.best, 4) : "-", 8);
   if (t.slots > 0)
@@ -361,16 +365,16 @@ std::string progress_view::summary(const terminal& screen, time_point now) const
   std::size_t done = 0, active = 0, waiting = 0;
   for (const auto& [id, t] : trials_)
     ++(t.ended ? done : t.running ? active : waiting);
-  auto line = "experiment " + to_string(setup_.id) + " " + (lost_ ? "(cluster away)" : state_) + " " +
-              bar(progress_, screen.width >= 80 ? 12 : 6, screen) + " " +
-              number_text(std::floor(progress_ * 100)) + " %  " + std::to_string(done) +
-              (setup_.max_trials ? "/" + std::to_string(setup_.max_trials) : "") + " done, " +
-              std::to_string(active) + " running" +
-              (waiting ? ", " + std::to_string(waiting) + " waiting" : "");
+  auto line =
+    fmt::format("experiment {} {} {} {} %  {}{} done, {} running{}", to_string(setup_.id),
+                lost_ ? "(cluster away)" : state_, bar(progress_, screen.width >= 80 ? 12 : 6, screen),
+                number_text(std::floor(progress_ * 100)), done,
+                setup_.max_trials ? "/" + std::to_string(setup_.max_trials) : "", active,
+                waiting ? ", " + std::to_string(waiting) + " waiting" : "");
   if (setup_.started != time_point{})
     line += "  " + span_text(std::chrono::duration<double>(now - setup_.started).count());
   if (best_)
-    line += "  best " + metric_text(*best_) + " (" + trial_name(best_trial_) + ")";
+    line += fmt::format("  best {} ({})", metric_text(*best_), trial_name(best_trial_));
   return fitted(line, screen.width - 1, screen.utf8);
 }
 
@@ -389,7 +393,7 @@ std::vector<std::string> progress_view::frame(const terminal& screen, time_point
       ++hidden;
   }
   if (hidden > 0)
-    out.push_back("... and " + std::to_string(hidden) + " more running");
+    out.push_back(fmt::format("... and {} more running", hidden));
   out.push_back(painted(summary(screen, now), paint::bold, screen));
   return out;
 }
@@ -403,8 +407,8 @@ std::string progress_view::pause_text(std::chrono::seconds left) const {
   for (std::size_t i = 0; i < ids.size() && i < 8; ++i)
     line += (i ? ", " : " ") + to_string(ids[i]);
   if (ids.size() > 8)
-    line += " and " + std::to_string(ids.size() - 8) + " more";
-  return line + " (at most " + std::to_string(left.count()) + " s; Ctrl-C again ends it at once)";
+    line += fmt::format(" and {} more", ids.size() - 8);
+  return fmt::format("{} (at most {} s; Ctrl-C again ends it at once)", line, left.count());
 }
 
 } // namespace troupe::cli

@@ -49,14 +49,14 @@ result<value> model_named(client::server& cluster, const std::string& word) {
   auto found = thing_at(cluster, model_path(word), "model");
   return found ? found : with_list(found.error(), "model");
 }
-/// Its path by number: a name may change on the way.
+/// The path of a model by number: a name may change on the way.
 std::string path_of(const value& model) { return model_path(id_text(model)); }
 
 result<value> versions_of(client::server& cluster, const value& model) {
   auto rows = cluster.list(path_of(model) + "/versions", "modelVersions");
   if (rows)
     for (auto& one : *rows)
-      one.erase("model"); // it is known
+      one.erase("model"); // the reader named the model
   return rows;
 }
 

@@ -100,7 +100,7 @@ result<resolved> resolve_words(const std::vector<std::string>& given) {
     return out;
   }
   const auto* alone = find_verb(*first);
-  bool raw = alone && !alone->act; // its words belong to another library
+  bool raw = alone && !alone->act; // the words behind it belong to another library
   if (raw && at < given.size() && find_verb(*first + " " + given[at])) { // but `config show` is ours
     out.verb = find_verb(*first + " " + given[at++]);
     out.rest.insert(out.rest.end(), given.begin() + static_cast<std::ptrdiff_t>(at), given.end());

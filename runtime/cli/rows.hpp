@@ -31,7 +31,7 @@ inline constexpr option_spec where{
 inline constexpr option_spec sort{"--sort", "KEY", "Order by this column of the web page; -KEY: descending",
                                   option_kind::text};
 inline constexpr option_spec grid_flags[] = {where, sort};
-inline constexpr argument_spec new_name[] = {{"NAME", "Its name"}};
+inline constexpr argument_spec new_name[] = {{"NAME", "Name that is not in use yet"}};
 inline constexpr option_spec account{"--account", "UID:GID:USER:GROUP",
                                      "Account of the hosts that their tasks run as; by an admin",
                                      option_kind::text};

@@ -30,7 +30,8 @@ constexpr argument_spec one_agent[] = {{"AGENT", "Name of the agent"}};
 constexpr argument_spec one_slot[] = {{"AGENT", "Name of the agent"}, {"SLOT", "Number of the slot"}};
 constexpr argument_spec one_pool[] = {{"POOL", "Name of the pool"}};
 constexpr option_spec disable_flags[] = {
-  {"--drain", "", "Let what runs there end by itself (default: it is killed, and runs elsewhere)", toggle}};
+  {"--drain", "",
+   "Let running work end by itself (default: running work is killed, and runs again elsewhere)", toggle}};
 constexpr option_spec queue_flags[] = {
   {"--pool", "NAME", "List only this pool", text},
   {"--at", "NUMBER", "Who waited after that fact; troupe experiment events has the numbers", number},

@@ -32,7 +32,7 @@ constexpr option_spec trial_list_flags[] = {
    number},
 };
 constexpr option_spec wait_flags[] = {
-  {"--timeout", "SECONDS", "Time limit; exit code 7 when it is over (default: no limit)", number},
+  {"--timeout", "SECONDS", "Time limit; exit code 7 when the time is over (default: no limit)", number},
 };
 constexpr option_spec log_flags[] = {
   follow_flag,
@@ -67,11 +67,11 @@ constexpr argument_spec maybe_experiment[] = {{"EXPERIMENT", "Id of the experime
 constexpr argument_spec trials[] = {{"TRIAL", "Ids of trials", true, true}};
 constexpr option_spec set_flags[] = {
   {"--priority", "N", "Priority from 1 to 99; a smaller number comes first", number},
-  {"--weight", "X", "Weight of its share of a fair pool; 0: only what is left over", text},
-  {"--max-slots", "N", "Slots that its trials hold at once, at most; none: no limit", text},
-  {"--pool", "NAME", "Pool of its runs; those that run in another one are preempted", text},
+  {"--weight", "X", "Weight of the experiment's share of a fair pool; 0: only what is left over", text},
+  {"--max-slots", "N", "Limit of the slots that the trials hold at once; none: no limit", text},
+  {"--pool", "NAME", "Pool of the runs; runs in another pool are preempted", text},
   {"--name", "NAME", "New name", text},
-  {"--description", "TEXT", "What it is for", text},
+  {"--description", "TEXT", "Purpose of the experiment", text},
   {"--notes", "TEXT", "Text of any length", text},
   {"--save-experiment-best", "N", "Checkpoints that are kept: the best of the experiment", number},
   {"--save-trial-best", "N", "Checkpoints that are kept: the best of each trial", number},
@@ -79,7 +79,7 @@ constexpr option_spec set_flags[] = {
 };
 constexpr argument_spec uuid[] = {{"UUID", "UUID of the checkpoint"}};
 constexpr option_spec move_flags[] = {
-  {"--project", "PROJECT", "Where they go: the number of a project, or WORKSPACE/NAME", text},
+  {"--project", "PROJECT", "Number of the new project, or WORKSPACE/NAME", text},
 };
 constexpr option_spec label_flags[] = {
   {"--add", "LABEL", "Label to add; may be given several times", list},
@@ -117,7 +117,7 @@ constexpr verb_spec table[] = {
    "troupe trial list",
    verbs::experiment_describe},
   {"experiment follow",
-   "Show an experiment live until it ends",
+   "Show an experiment live until its end",
    experiment,
    {},
    false,
@@ -126,7 +126,7 @@ constexpr verb_spec table[] = {
    "troupe experiment wait",
    verbs::experiment_follow},
   {"experiment pause",
-   "Pause: trials save a checkpoint and release their slots",
+   "Pause an experiment: trials save a checkpoint and release their slots",
    experiments,
    {},
    false,

@@ -35,7 +35,7 @@ constexpr option_spec trace{"--trace-actors", "FILE", "Write one line for each m
 constexpr option_spec faults{"--allow-faults", "",
                              "Let `troupe shell` drop, delay and pause messages: for tests", toggle};
 constexpr option_spec detach{"-d,--daemon", "",
-                             "Return when the node answers, and leave it in the background", toggle};
+                             "Return when the node answers, and leave the node in the background", toggle};
 constexpr option_spec up_flags[] = {data_dir,     listen,  agent_listen, slots,    agent_name,
                                     cluster_file, tls_dir, plain_http,   web_host, web_dir,
                                     detach,       trace,   faults};
@@ -80,7 +80,7 @@ constexpr option_spec apply_flags[] = {
   {"--prune", "", "Remove also users that no cluster file made", toggle},
 };
 constexpr option_spec service_flags[] = {
-  {"--user", "", "Write it for the service manager of this user, not for that of the system", toggle},
+  {"--user", "", "Write the unit for the service manager of this user, not for that of the system", toggle},
   {"--name", "NAME", "Unit name (default: troupe)", text},
   {"--data-dir", "DIR", "Data directory that the unit gives to `up`", text},
   {"--dir", "DIR", "Folder for the unit (default: the service manager's own folder)", text},
@@ -119,7 +119,7 @@ constexpr argument_spec run_arguments[] = {
    false},
 };
 constexpr argument_spec maybe_page[] = {{"PATH", "Page below /ui/, as experiments/7", false}};
-constexpr option_spec web_flags[] = {{"--open", "", "Open it in the browser of this desktop", toggle}};
+constexpr option_spec web_flags[] = {{"--open", "", "Open the link in the browser of this desktop", toggle}};
 constexpr argument_spec allocation[] = {{"ALLOCATION", "Number of trial and run, as 12.3"}};
 
 constexpr verb_spec table[] = {
@@ -130,8 +130,8 @@ constexpr verb_spec table[] = {
    up_flags, false, false,
    "troupe up lab.yaml\ntroupe up --slots 4\ntroupe up -d --data-dir /var/lib/troupe --listen 127.0.0.1:8080",
    "troupe apply, troupe status, troupe down", verbs::up},
-  {"apply", "Change a running cluster to what its file says: show the plan, ask, apply it", file_or_plan,
-   apply_flags, false, true,
+  {"apply", "Change a running cluster to what its file says: show the plan, ask, apply the plan",
+   file_or_plan, apply_flags, false, true,
    "troupe apply lab.yaml\ntroupe apply lab.yaml --plan plan.json\ntroupe apply plan.json --yes",
    "troupe check, troupe config show", verbs::apply},
   {"check", "Report every fault of a cluster file with its place; changes nothing", one_file, check_flags,

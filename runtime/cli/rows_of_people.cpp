@@ -28,22 +28,22 @@ constexpr argument_spec one_user[] = {{"USER", "Name or number of the user"}};
 constexpr option_spec token_list_flags[] = {{"--all", "", "List also those that are void", toggle}};
 constexpr option_spec token_create_flags[] = {
   {"--expires", "TIME", "Life of the token, as 12h or 30d (default: 30d, the longest)", text},
-  {"--description", "TEXT", "What it is for", text},
-  {"--user", "USER", "Whom it stands for (default: the caller; others: admins only)", text},
+  {"--description", "TEXT", "Purpose of the token", text},
+  {"--user", "USER", "User that the token stands for (default: the caller; others: admins only)", text},
 };
-constexpr option_spec token_set_flags[] = {{"--description", "TEXT", "What it is for", text}};
+constexpr option_spec token_set_flags[] = {{"--description", "TEXT", "Purpose of the token", text}};
 constexpr option_spec group_create_flags[] = {
   {"--user", "USER", "Member of the group; may be given several times", list}};
 constexpr option_spec group_set_flags[] = {
   {"--name", "NAME", "New name", text},
-  {"--add", "USER", "User to take into it; may be given several times", list},
-  {"--remove", "USER", "User to take out of it; may be given several times", list},
+  {"--add", "USER", "User to take into the group; may be given several times", list},
+  {"--remove", "USER", "User to take out of the group; may be given several times", list},
 };
 constexpr option_spec give_flags[] = {
-  {"--user", "USER", "Name or number of the user who gets it", text},
-  {"--group", "GROUP", "Name or number of the group that gets it", text},
-  {"--workspace", "WORKSPACE", "Where it holds (default: everywhere)", text},
-  {"--take", "", "Take it away", toggle},
+  {"--user", "USER", "Name or number of the user who gets the role", text},
+  {"--group", "GROUP", "Name or number of the group that gets the role", text},
+  {"--workspace", "WORKSPACE", "Workspace in which the role holds (default: everywhere)", text},
+  {"--take", "", "Take the role away", toggle},
 };
 constexpr argument_spec one_token[] = {{"TOKEN", "Number of the token"}};
 constexpr argument_spec one_group[] = {{"GROUP", "Name or number of the group"}};

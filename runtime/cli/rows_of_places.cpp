@@ -8,12 +8,12 @@ namespace {
 
 using enum option_kind;
 
-constexpr option_spec archive{"--archive", "", "Hide it, and let nothing in it be changed", toggle};
-constexpr option_spec unarchive{"--unarchive", "", "Show it again", toggle};
+constexpr option_spec archive{"--archive", "", "Hide from lists, and forbid changes", toggle};
+constexpr option_spec unarchive{"--unarchive", "", "Show in lists again, and allow changes", toggle};
 constexpr option_spec new_name_flag{"--name", "NAME", "New name", text};
-constexpr option_spec description{"--description", "TEXT", "What it is for", text};
+constexpr option_spec description{"--description", "TEXT", "Purpose, text for people", text};
 constexpr option_spec notes{"--notes", "TEXT", "Text of any length", text};
-constexpr option_spec comment{"--comment", "TEXT", "What this version is", text};
+constexpr option_spec comment{"--comment", "TEXT", "Comment on the version", text};
 constexpr option_spec label{"--label", "LABEL", "Label; may be given several times", list};
 constexpr option_spec add_label{"--add-label", "LABEL", "Label to add; may be given several times", list};
 constexpr option_spec remove_label{"--remove-label", "LABEL",
@@ -26,12 +26,12 @@ constexpr option_spec remove_metadata{"--remove-metadata", "KEY",
 // ---- workspaces and projects
 
 constexpr option_spec default_pool{"--default-pool", "POOL",
-                                   "Pool of work that names none; none: the cluster's default", text};
+                                   "Pool of work that names no pool; `none`: the cluster's default", text};
 constexpr option_spec aux_pool{
-  "--aux-pool", "POOL", "Pool of tasks without slots that name none; none: the cluster's default", text};
+  "--aux-pool", "POOL", "Pool of tasks without slots that name no pool; `none`: the cluster's default", text};
 constexpr option_spec checkpoint_storage{
   "--checkpoint-storage", "FILE",
-  "Section checkpoint_storage of its experiments, YAML or JSON; none: the cluster's", text};
+  "Section checkpoint_storage of the workspace's experiments, YAML or JSON; `none`: the cluster's", text};
 constexpr option_spec workspace_create_flags[] = {default_pool, aux_pool, account, checkpoint_storage};
 constexpr option_spec workspace_set_flags[] = {
   new_name_flag,
@@ -41,11 +41,11 @@ constexpr option_spec workspace_set_flags[] = {
   checkpoint_storage,
   archive,
   unarchive,
-  {"--pin", "", "Put it among your favourites", toggle},
-  {"--unpin", "", "Take it from your favourites", toggle},
+  {"--pin", "", "Put the workspace among your favourites", toggle},
+  {"--unpin", "", "Take the workspace from your favourites", toggle},
 };
-constexpr option_spec project_key{"--key", "KEY",
-                                  "Letters and digits before the numbers of its runs, 5 at most", text};
+constexpr option_spec project_key{"--key", "KEY", "Letters and digits before the numbers of runs, at most 5",
+                                  text};
 constexpr option_spec project_create_flags[] = {description, project_key};
 constexpr option_spec project_set_flags[] = {
   new_name_flag,
@@ -53,20 +53,20 @@ constexpr option_spec project_set_flags[] = {
   project_key,
   {"--note", "NAME=TEXT", "Note to add; may be given several times", list},
   {"--clear-notes", "", "Take all earlier notes away", toggle},
-  {"--workspace", "WORKSPACE", "Workspace to move it to", text},
+  {"--workspace", "WORKSPACE", "Name or number of the new workspace", text},
   archive,
   unarchive,
 };
 constexpr argument_spec one_workspace[] = {{"WORKSPACE", "Name or number of the workspace"}};
 constexpr argument_spec workspace_and_name[] = {{"WORKSPACE", "Name or number of the workspace"},
-                                                {"NAME", "Its name"}};
+                                                {"NAME", "Name of the project"}};
 constexpr argument_spec one_project[] = {{"PROJECT", "Number of the project, or WORKSPACE/NAME"}};
 
 // ---- models and templates
 
 constexpr option_spec belongs_to{"--workspace", "WORKSPACE",
-                                 "Name or number of its workspace (default: Uncategorized)", text};
-constexpr option_spec moves_to{"--workspace", "WORKSPACE", "Workspace to move it to", text};
+                                 "Name or number of the workspace (default: Uncategorized)", text};
+constexpr option_spec moves_to{"--workspace", "WORKSPACE", "Name or number of the new workspace", text};
 constexpr option_spec model_create_flags[] = {description, notes, label, metadata, belongs_to};
 constexpr option_spec model_set_flags[] = {new_name_flag, description,     notes,    add_label, remove_label,
                                            metadata,      remove_metadata, moves_to, archive,   unarchive};
@@ -81,14 +81,14 @@ constexpr argument_spec model_and_version[] = {{"MODEL", "Name or number of the 
                                                {"VERSION", "Number of the version"}};
 constexpr option_spec template_create_flags[] = {belongs_to};
 constexpr option_spec template_set_flags[] = {
-  {"--config-file", "FILE", "Configuration in place of the one it has, YAML or JSON; - means standard input",
-   text},
+  {"--config-file", "FILE", "New configuration, YAML or JSON; - means standard input", text},
   new_name_flag,
   moves_to,
 };
 constexpr argument_spec one_template[] = {{"TEMPLATE", "Name of the template"}};
 constexpr argument_spec name_and_config[] = {
-  {"NAME", "Its name"}, {"FILE", "Part of a configuration, YAML or JSON; - means standard input"}};
+  {"NAME", "Name of the template"},
+  {"FILE", "Part of a configuration, YAML or JSON; - means standard input"}};
 
 constexpr verb_spec table[] = {
   {"workspace list", "List the workspaces", no_words, no_options, true, true, "troupe workspace list",

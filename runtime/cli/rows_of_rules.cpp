@@ -8,8 +8,9 @@ namespace {
 
 using enum option_kind;
 
-constexpr argument_spec webhook_and_url[] = {{"NAME", "Name by which experiments name it"},
-                                             {"URL", "Address of the receiver, http or https"}};
+constexpr argument_spec webhook_and_url[] = {
+  {"NAME", "Name of the receiver in configurations of experiments"},
+  {"URL", "Address of the receiver, http or https"}};
 constexpr argument_spec one_webhook[] = {{"WEBHOOK", "Name or number of the webhook"}};
 constexpr option_spec webhook_flags[] = {
   in_workspace,
@@ -17,8 +18,9 @@ constexpr option_spec webhook_flags[] = {
    "Tell of experiments that end so: completed, canceled, error; may be given several times", list},
   {"--log", "REGEX", "Tell of the first line of each task's log that matches; may be given several times",
    list},
-  {"--custom", "", "Tell of what scripts say with core_context.alert, where experiments name it", toggle},
-  {"--specific", "", "Only for experiments that name it in integrations.webhooks", toggle},
+  {"--custom", "",
+   "Tell of what scripts say with core_context.alert, where the experiment names the receiver", toggle},
+  {"--specific", "", "Tell only of experiments that name the receiver in integrations.webhooks", toggle},
   {"--slack", "", "Messages have the form that Slack reads", toggle},
 };
 constexpr option_spec webhook_set_flags[] = {
@@ -45,7 +47,7 @@ constexpr verb_spec table[] = {
    "troupe policy delete --workspace vision", "troupe policy set", verbs::policy_delete},
   {"webhook list", "List the receivers of events", no_words, no_options, true, true, "troupe webhook list",
    "troupe webhook describe", verbs::webhook_list},
-  {"webhook describe", "Show one receiver with what it is told of", one_webhook, no_options, true, true,
+  {"webhook describe", "Show one receiver with its triggers", one_webhook, no_options, true, true,
    "troupe webhook describe chat", "troupe webhook list", verbs::webhook_describe},
   {"webhook create", "Add a receiver of events", webhook_and_url, webhook_flags, true, true,
    "troupe webhook create chat https://chat.lab/hook --state completed --state error --slack",
@@ -54,7 +56,7 @@ constexpr verb_spec table[] = {
    "troupe webhook set chat --url https://chat.lab/other", "troupe webhook describe", verbs::webhook_set},
   {"webhook delete", "Delete a receiver of events", one_webhook, no_options, true, true,
    "troupe webhook delete chat", "troupe webhook list", verbs::webhook_delete},
-  {"webhook test", "Send an event for test, and say whether it arrived", one_webhook, no_options, true, true,
+  {"webhook test", "Send a test event, and say whether it arrived", one_webhook, no_options, true, true,
    "troupe webhook test chat", "troupe webhook list", verbs::webhook_test},
 };
 

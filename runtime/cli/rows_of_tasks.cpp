@@ -12,14 +12,15 @@ constexpr option_spec task_slots{"--slots", "N", "Slots of the task; 0: none, a 
                                  number};
 constexpr option_spec task_pool{"--pool", "NAME", "Pool of the task (default: that of the workspace)", text};
 constexpr option_spec task_template{"--template", "NAME", "Template below the configuration", text};
-constexpr option_spec task_idle{"--idle", "TIME", "Time without use after which it ends, as 2h", text};
+constexpr option_spec task_idle{"--idle", "TIME", "Time without use after which the task ends, as 2h", text};
 constexpr option_spec task_context{"-c,--context", "DIR",
                                    "Files of the task: a folder or one file, at most 95 MB", text};
 constexpr option_spec task_config{"--config", "KEY=VALUE",
                                   "One value of the configuration; may be given several times", list};
 constexpr option_spec task_workspace{"-w,--workspace", "WORKSPACE", "Name or number of the workspace", text};
-constexpr option_spec task_detach{"-d,--detach", "", "Return when it is created, and print its id", toggle};
-constexpr option_spec no_open{"--no-open", "", "Print its address, and open no browser", toggle};
+constexpr option_spec task_detach{"-d,--detach", "", "Return when the task is created, and print its id",
+                                  toggle};
+constexpr option_spec no_open{"--no-open", "", "Print the address, and do not open a browser", toggle};
 constexpr option_spec config_file{"--config-file", "FILE", "Configuration, YAML or JSON", text};
 constexpr option_spec command_flags[] = {task_slots,  task_pool,   task_template,  task_context,
                                          task_config, config_file, task_workspace, task_detach};
@@ -42,10 +43,11 @@ constexpr option_spec generic_flags[] = {
   task_config,
   task_workspace,
   task_template,
-  {"--parent", "TASK", "Task above it, with which it is paused and ended", text},
+  {"--parent", "TASK", "UUID of the parent, or its beginning; the task is paused and ended with the parent",
+   text},
   {"--inherit-context", "", "Take the files of the parent", toggle},
-  {"--no-pause", "", "Never pause it", toggle},
-  {"-f,--follow", "", "Print what it prints until it ends; exit with its exit code", toggle}};
+  {"--no-pause", "", "Forbid pauses of the task", toggle},
+  {"-f,--follow", "", "Print the output until the task ends; exit with the exit code of the task", toggle}};
 constexpr option_spec task_list_flags[] = {
   {"--all", "", "List also those that have ended", toggle},
   {"--user", "USER", "List only tasks of this user", text},
@@ -53,7 +55,7 @@ constexpr option_spec task_list_flags[] = {
 constexpr option_spec task_set_flags[] = {
   {"--priority", "N", "Priority from 1 to 99; a smaller number comes first", number}};
 constexpr option_spec task_kill_flags[] = {
-  {"--root", "", "End the whole tree that it is in, from its root", toggle}};
+  {"--root", "", "End the whole tree of the task, from its root", toggle}};
 constexpr option_spec task_log_flags[] = {
   {"-f,--follow", "", "Continue until the task ends", toggle},
   {"--tail", "N", "Show only the last N lines", number},
@@ -69,17 +71,17 @@ constexpr argument_spec task_config_file[] = {
   {"CONFIG", "Configuration, YAML or JSON; - means standard input"}};
 constexpr argument_spec shown_experiments[] = {{"EXPERIMENT", "Ids of experiments", false, true}};
 constexpr argument_spec fork_arguments[] = {
-  {"TASK", "UUID of the task that it is made of"},
+  {"TASK", "UUID of the task whose configuration and files are used"},
   {"CONFIG", "Keys in place of those of that task, YAML or JSON (default: none)", false}};
 
 constexpr verb_spec table[] = {
-  {"command run", "Run one program on the cluster, print what it prints, and exit with its exit code", words,
+  {"command run", "Run one program on the cluster, print its output, and exit with its exit code", words,
    command_flags, false, true,
    "troupe command run -- nvidia-smi\ntroupe command run --slots 0 -- du -sh /data", "troupe command list",
    verbs::command_run},
-  {"notebook start", "Start JupyterLab, and open it", maybe_config, notebook_flags, false, true,
+  {"notebook start", "Start JupyterLab, and open its page", maybe_config, notebook_flags, false, true,
    "troupe notebook start --slots 1 --idle 2h", "troupe notebook open", verbs::notebook_start},
-  {"tensorboard start", "Start TensorBoard for experiments or trials, and open it", shown_experiments,
+  {"tensorboard start", "Start TensorBoard for experiments or trials, and open its page", shown_experiments,
    tensorboard_flags, false, true, "troupe tensorboard start 7 8\ntroupe tensorboard start --trial 12",
    "troupe tensorboard open", verbs::tensorboard_start},
   {"ssh start", "Start a shell on the cluster: a host to log in to", maybe_config, ssh_flags, false, true,
@@ -134,7 +136,7 @@ constexpr verb_spec table[] = {
    "troupe command describe",
    verbs::command_list},
   {"command describe",
-   "Show one of the commands",
+   "Show one command",
    one_task,
    {},
    true,
@@ -142,10 +144,10 @@ constexpr verb_spec table[] = {
    "troupe command describe 2c31",
    "troupe command logs",
    verbs::command_describe},
-  {"command logs", "Show what it printed", one_task, task_log_flags, true, true,
+  {"command logs", "Show what a command printed", one_task, task_log_flags, true, true,
    "troupe command logs 2c31 -f", "troupe command list", verbs::command_logs},
   {"command kill",
-   "End it at once",
+   "End a command at once",
    tasks,
    {},
    false,
@@ -153,7 +155,7 @@ constexpr verb_spec table[] = {
    "troupe command kill 2c31",
    "troupe command list",
    verbs::command_kill},
-  {"command set", "Change its priority", one_task, task_set_flags, false, true,
+  {"command set", "Change the priority of a command", one_task, task_set_flags, false, true,
    "troupe command set 2c31 --priority 10", "troupe command list", verbs::command_set},
   {"notebook list",
    "List the notebooks",
@@ -165,7 +167,7 @@ constexpr verb_spec table[] = {
    "troupe notebook describe",
    verbs::notebook_list},
   {"notebook describe",
-   "Show one of the notebooks",
+   "Show one notebook",
    one_task,
    {},
    true,
@@ -173,10 +175,10 @@ constexpr verb_spec table[] = {
    "troupe notebook describe 2c31",
    "troupe notebook logs",
    verbs::notebook_describe},
-  {"notebook logs", "Show what it printed", one_task, task_log_flags, true, true,
+  {"notebook logs", "Show what a notebook printed", one_task, task_log_flags, true, true,
    "troupe notebook logs 2c31 -f", "troupe notebook list", verbs::notebook_logs},
   {"notebook kill",
-   "End it at once",
+   "End a notebook at once",
    tasks,
    {},
    false,
@@ -184,10 +186,10 @@ constexpr verb_spec table[] = {
    "troupe notebook kill 2c31",
    "troupe notebook list",
    verbs::notebook_kill},
-  {"notebook set", "Change its priority", one_task, task_set_flags, false, true,
+  {"notebook set", "Change the priority of a notebook", one_task, task_set_flags, false, true,
    "troupe notebook set 2c31 --priority 10", "troupe notebook list", verbs::notebook_set},
-  {"notebook open", "Print its address, and open it in the browser of this desktop", one_task, open_flags,
-   false, true, "troupe notebook open 2c31", "troupe notebook list", verbs::notebook_open},
+  {"notebook open", "Print the address of a notebook, and open it in the browser of this desktop", one_task,
+   open_flags, false, true, "troupe notebook open 2c31", "troupe notebook list", verbs::notebook_open},
   {"tensorboard list",
    "List the TensorBoards",
    {},
@@ -198,7 +200,7 @@ constexpr verb_spec table[] = {
    "troupe tensorboard describe",
    verbs::tensorboard_list},
   {"tensorboard describe",
-   "Show one of the TensorBoards",
+   "Show one TensorBoard",
    one_task,
    {},
    true,
@@ -206,10 +208,10 @@ constexpr verb_spec table[] = {
    "troupe tensorboard describe 2c31",
    "troupe tensorboard logs",
    verbs::tensorboard_describe},
-  {"tensorboard logs", "Show what it printed", one_task, task_log_flags, true, true,
+  {"tensorboard logs", "Show what a TensorBoard printed", one_task, task_log_flags, true, true,
    "troupe tensorboard logs 2c31 -f", "troupe tensorboard list", verbs::tensorboard_logs},
   {"tensorboard kill",
-   "End it at once",
+   "End a TensorBoard at once",
    tasks,
    {},
    false,
@@ -217,10 +219,11 @@ constexpr verb_spec table[] = {
    "troupe tensorboard kill 2c31",
    "troupe tensorboard list",
    verbs::tensorboard_kill},
-  {"tensorboard set", "Change its priority", one_task, task_set_flags, false, true,
+  {"tensorboard set", "Change the priority of a TensorBoard", one_task, task_set_flags, false, true,
    "troupe tensorboard set 2c31 --priority 10", "troupe tensorboard list", verbs::tensorboard_set},
-  {"tensorboard open", "Print its address, and open it in the browser of this desktop", one_task, open_flags,
-   false, true, "troupe tensorboard open 2c31", "troupe tensorboard list", verbs::tensorboard_open},
+  {"tensorboard open", "Print the address of a TensorBoard, and open it in the browser of this desktop",
+   one_task, open_flags, false, true, "troupe tensorboard open 2c31", "troupe tensorboard list",
+   verbs::tensorboard_open},
   {"ssh list",
    "List the shells",
    {},
@@ -231,7 +234,7 @@ constexpr verb_spec table[] = {
    "troupe ssh describe",
    verbs::ssh_list},
   {"ssh describe",
-   "Show one of the shells",
+   "Show one shell",
    one_task,
    {},
    true,
@@ -239,10 +242,10 @@ constexpr verb_spec table[] = {
    "troupe ssh describe 2c31",
    "troupe ssh logs",
    verbs::ssh_describe},
-  {"ssh logs", "Show what it printed", one_task, task_log_flags, true, true, "troupe ssh logs 2c31 -f",
+  {"ssh logs", "Show what a shell printed", one_task, task_log_flags, true, true, "troupe ssh logs 2c31 -f",
    "troupe ssh list", verbs::ssh_logs},
   {"ssh kill",
-   "End it at once",
+   "End a shell at once",
    tasks,
    {},
    false,
@@ -250,10 +253,10 @@ constexpr verb_spec table[] = {
    "troupe ssh kill 2c31",
    "troupe ssh list",
    verbs::ssh_kill},
-  {"ssh set", "Change its priority", one_task, task_set_flags, false, true,
+  {"ssh set", "Change the priority of a shell", one_task, task_set_flags, false, true,
    "troupe ssh set 2c31 --priority 10", "troupe ssh list", verbs::ssh_set},
   {"task list",
-   "List the tasks that are no trials",
+   "List the tasks that are not trials",
    {},
    task_list_flags,
    true,
@@ -262,7 +265,7 @@ constexpr verb_spec table[] = {
    "troupe task describe",
    verbs::task_list},
   {"task describe",
-   "Show one of the tasks that are no trials",
+   "Show one task that is not a trial",
    one_task,
    {},
    true,
@@ -270,11 +273,11 @@ constexpr verb_spec table[] = {
    "troupe task describe 2c31",
    "troupe task logs",
    verbs::task_describe},
-  {"task logs", "Show what it printed", one_task, task_log_flags, true, true, "troupe task logs 2c31 -f",
+  {"task logs", "Show what a task printed", one_task, task_log_flags, true, true, "troupe task logs 2c31 -f",
    "troupe task list", verbs::task_logs},
-  {"task kill", "End it at once", tasks, task_kill_flags, false, true, "troupe task kill 2c31",
+  {"task kill", "End a task at once", tasks, task_kill_flags, false, true, "troupe task kill 2c31",
    "troupe task list", verbs::task_kill},
-  {"task set", "Change its priority", one_task, task_set_flags, false, true,
+  {"task set", "Change the priority of a task", one_task, task_set_flags, false, true,
    "troupe task set 2c31 --priority 10", "troupe task list", verbs::task_set},
 };
 

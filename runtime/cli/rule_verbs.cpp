@@ -84,7 +84,7 @@ int policy_describe(session& s, const arguments& given) {
 
 int policy_set(session& s, const arguments& given) {
   return act_on(s, policy_columns, [&](client::server& cluster) -> result<deed> {
-    auto policies = map_in(s, given.text("FILE")); // its faults have places
+    auto policies = map_in(s, given.text("FILE")); // faults of the file have places
     if (!policies)
       return policies.error();
     auto path = policy_path(cluster, given);

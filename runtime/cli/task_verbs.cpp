@@ -179,7 +179,7 @@ int logs(session& s, const std::string& kind) {
   return watch.seen() ? exit_interrupted : exit_done;
 }
 
-/// Its own exit code, once it has ended.
+/// The exit code of the task, once it has ended.
 int exit_of_task(session& s, client::server& cluster, const std::string& id) {
   auto got = cluster.get(std::string(own) + "/" + id);
   if (!got)

@@ -5,6 +5,8 @@
 #include "runtime/api/context.hpp"
 #include "runtime/node/places.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <iostream>
@@ -35,7 +37,7 @@ result<commands::experiment_create> as_command(const client::new_experiment& x) 
 
 } // namespace
 
-struct cluster_service::inside {
+struct cluster_service::impl {
   fs::path file;
   bool determined = false;
   config::cluster_file read; ///< the file as last read without a fault
@@ -83,24 +85,24 @@ struct cluster_service::inside {
       if (warning.is_string())
         print("warning: " + warning.get<std::string>());
     for (const auto& token : done->value("tokens", value::array()))
-      print("token " + token.value("user", std::string()) + "." + token.value("name", std::string()) +
-            " is in " + token.value("file", std::string()));
+      print(fmt::format("token {}.{} is in {}", token.value("user", std::string()),
+                        token.value("name", std::string()), token.value("file", std::string())));
     auto known = running->reads()->experiments();
     for (const auto& [name, one] : *experiments) {
       auto order = as_command(one);
       auto made = order ? running->command(std::move(*order)) : result<value>(order.error());
       if (!made)
-        return error{made.error().code, "experiments." + name + ": " + made.error().what};
+        return error{made.error().code, fmt::format("experiments.{}: {}", name, made.error().what)};
       const auto id = made->value("id", std::uint64_t{0});
       if (!known ||
           std::none_of(known->begin(), known->end(), [&](const auto& row) { return row.id.value == id; }))
-        print("experiment " + std::to_string(id) + " " + name);
+        print(fmt::format("experiment {} {}", id, name));
     }
     return {};
   }
 };
 
-cluster_service::cluster_service(fs::path file, bool determined) : inside_(std::make_unique<inside>()) {
+cluster_service::cluster_service(fs::path file, bool determined) : inside_(std::make_unique<impl>()) {
   inside_->file = std::move(file);
   inside_->determined = determined;
 }
@@ -113,9 +115,9 @@ result<void> cluster_service::read(node::node_options& options) {
   inside_->read = inside_->load();
   std::cerr << inside_->read.rendered() << std::flush;
   if (!inside_->read.ok())
-    return error{errc::invalid, "the file '" + inside_->file.string() +
-                                  "' cannot be used\nhint: troupe check " +
-                                  (inside_->determined ? "--determined " : "") + inside_->file.string()};
+    return error{errc::invalid,
+                 fmt::format("the file '{}' cannot be used\nhint: troupe check {}{}", inside_->file.string(),
+                             inside_->determined ? "--determined " : "", inside_->file.string())};
   inside_->file = fs::absolute(inside_->file, ignored); // a daemon may change its folder
   const auto& cluster = inside_->read.config["cluster"];
   auto text = [&](const char* key) {
@@ -208,9 +210,10 @@ std::string cluster_service::to_do() const {
   if (inside_->in_force.is_object())
     for (const auto& one : inside_->in_force.value("nodes", value::array()))
       if (one.value("manual", false))
-        out += "\nstart the agent of " + one.value("name", std::string()) + " there: " +
-               join_command(one, inside_->running->url().substr(inside_->running->url().find("://") + 3),
-                            inside_->tls_dir);
+        out += fmt::format(
+          "\nstart the agent of {} there: {}", one.value("name", std::string()),
+          join_command(one, inside_->running->url().substr(inside_->running->url().find("://") + 3),
+                       inside_->tls_dir));
   return out;
 }
 
@@ -238,8 +241,8 @@ result<void> cluster_service::wait_for_nodes() {
     if (missing.empty())
       return {};
     if (std::chrono::steady_clock::now() > until)
-      return error{errc::unreachable, "no agent has come from " + missing + "\nhint: see the log in " +
-                                        (inside_->data_dir / "nodes").string()};
+      return error{errc::unreachable, fmt::format("no agent has come from {}\nhint: see the log in {}",
+                                                  missing, (inside_->data_dir / "nodes").string())};
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 }

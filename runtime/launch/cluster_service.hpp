@@ -37,8 +37,8 @@ public:
   bool answers() const; ///< whether the HTTP port of this process answers
 
 private:
-  struct inside;
-  std::unique_ptr<inside> inside_;
+  struct impl;
+  std::unique_ptr<impl> inside_;
 };
 
 } // namespace troupe::launch

@@ -6,6 +6,8 @@
 #include "workers/owned_fd.hpp"
 #include "workers/slot_devices.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -92,17 +94,16 @@ host_finding look_at_folder(const std::string& path, const fs::path& folder) {
   ::unlink(probe.c_str());
   const auto room = fs::space(there, fault);
   if (!fault && room.available < least_room)
-    return bad(path, "only " + std::to_string(room.available >> 20) + " MiB are free in " + there.string(),
+    return bad(path, fmt::format("only {} MiB are free in {}", room.available >> 20, there.string()),
                "free at least 1 GiB");
-  return good(path,
-              folder.string() + " can be written, " + std::to_string(room.available >> 30) + " GiB free");
+  return good(path, fmt::format("{} can be written, {} GiB free", folder.string(), room.available >> 30));
 }
 
 /// A number of slots is of artificial ones, whatever devices there are.
 std::string unused_gpus(const value& node, std::size_t gpus) {
   const auto slots = node.find("slots");
   return gpus != 0 && slots != node.end() && slots->is_number_integer()
-           ? ", which slots: " + slots->dump() + " leaves alone (auto takes them)"
+           ? fmt::format(", which slots: {} leaves alone (auto takes them)", slots->dump())
            : "";
 }
 
@@ -113,9 +114,9 @@ host_finding look_here(const std::string& path, const value& node) {
     workers::find_nvidia_devices(visible ? std::optional<std::string>(visible) : std::nullopt, &why);
   const auto processors = std::to_string(std::thread::hardware_concurrency()) + " processors";
   if (!gpus)
-    return good(path, "this host: no GPU (" + why + "), " + processors);
-  return good(path, "this host: " + std::to_string(gpus->count()) + " GPUs" +
-                      unused_gpus(node, gpus->count()) + ", " + processors);
+    return good(path, fmt::format("this host: no GPU ({}), {}", why, processors));
+  return good(path, fmt::format("this host: {} GPUs{}, {}", gpus->count(), unused_gpus(node, gpus->count()),
+                                processors));
 }
 
 /// Seconds since 1970.
@@ -134,8 +135,8 @@ std::vector<host_finding> look_over_ssh(const std::string& path, const value& no
   const auto mend = "try it by hand: " + command_line(ssh_words(node, "true"));
   const double asked = now();
   // Closing standard input and a limit of time: a host that says nothing must not hold the others up.
-  auto* out =
-    ::popen(("timeout 20 " + command_line(ssh_words(node, look_script)) + " 2>&1 </dev/null").c_str(), "re");
+  auto* out = ::popen(
+    fmt::format("timeout 20 {} 2>&1 </dev/null", command_line(ssh_words(node, look_script))).c_str(), "re");
   if (!out)
     return {bad(path, host + ": cannot start ssh: " + std::strerror(errno), "install openssh-client")};
   std::string said;
@@ -165,25 +166,24 @@ std::vector<host_finding> look_over_ssh(const std::string& path, const value& no
     else if (key == "gpus")
       gpus = rest;
     else if (key == "missing")
-      all.push_back(bad(path, host + ": there is no program '" + rest + "'", "install it there"));
+      all.push_back(bad(path, fmt::format("{}: there is no program '{}'", host, rest), "install it there"));
   }
   // Between the question and the answer is all that is known of when it looked.
   const double skew = clock < asked ? clock - asked : clock > answered ? clock - answered : 0;
   if (std::abs(skew) > most_skew) {
     char text[32];
     std::snprintf(text, sizeof text, "%.1f", std::abs(skew));
-    all.push_back(
-      bad(path, host + ": its clock is " + text + " s " + (skew < 0 ? "behind" : "ahead of") + " this one's",
-          "run a time service, such as chrony, on both"));
+    all.push_back(bad(
+      path, fmt::format("{}: its clock is {} s {} this one's", host, text, skew < 0 ? "behind" : "ahead of"),
+      "run a time service, such as chrony, on both"));
   }
   if (room < least_room)
-    all.push_back(bad(path,
-                      host + ": only " + std::to_string(room >> 20) + " MiB are free in the home folder",
+    all.push_back(bad(path, fmt::format("{}: only {} MiB are free in the home folder", host, room >> 20),
                       "free at least 1 GiB"));
   if (all.empty())
-    all.push_back(good(path, host + " answers over ssh: " + gpus + " GPUs" +
-                               unused_gpus(node, std::strtoul(gpus.c_str(), nullptr, 10)) +
-                               ", clock within " + std::to_string(int(most_skew)) + " s"));
+    all.push_back(
+      good(path, fmt::format("{} answers over ssh: {} GPUs{}, clock within {} s", host, gpus,
+                             unused_gpus(node, std::strtoul(gpus.c_str(), nullptr, 10)), int(most_skew))));
   return all;
 }
 
@@ -205,7 +205,7 @@ std::vector<host_finding> check_hosts(const value& config) {
   if (config.contains("storage"))
     for (const auto& [name, one] : config["storage"].items())
       if (const auto path = word(one, "path"); !path.empty())
-        all.push_back(look_at_folder("storage." + name + ".path", path));
+        all.push_back(look_at_folder(fmt::format("storage.{}.path", name), path));
 
   const auto nodes = config.value("nodes", value::array());
   std::vector<std::vector<host_finding>> of_nodes(nodes.size());

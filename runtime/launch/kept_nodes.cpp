@@ -1,5 +1,9 @@
 #include "runtime/launch/kept_nodes.hpp"
 
+#include "model/back_off.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace troupe::launch {
@@ -47,7 +51,7 @@ void kept_nodes::on(out& o, const nodes_wanted& ev, time_point now) {
   }
   for (auto& [name, node] : named)
     if (!nodes_.contains(name)) {
-      kept fresh;
+      kept_node fresh;
       fresh.node = node;
       fresh.due = now;
       nodes_.emplace(name, std::move(fresh));
@@ -72,8 +76,8 @@ void kept_nodes::on(out& o, const start_tried& ev, time_point now) {
   if (it == nodes_.end() || ev.fault.empty())
     return;
   it->second.running = false;
-  o.push_back(say_line{"node " + ev.name + ": cannot start it: " + ev.fault});
-  back_off(it->second, now);
+  o.push_back(say_line{fmt::format("node {}: cannot start it: {}", ev.name, ev.fault)});
+  put_off(it->second, now);
 }
 
 void kept_nodes::on(out& o, const child_ended& ev, time_point now) {
@@ -85,26 +89,26 @@ void kept_nodes::on(out& o, const child_ended& ev, time_point now) {
   const bool remote = is_remote(one.node);
   if (remote && ev.exit_code == 0) {
     if (!std::exchange(one.up, true))
-      o.push_back(say_line{"node " + ev.name + ": its agent runs on " + text(one.node, "host")});
-    one.wait = first_wait;
+      o.push_back(say_line{fmt::format("node {}: its agent runs on {}", ev.name, text(one.node, "host"))});
+    one.failures = 0;
     one.due = now + remote_every;
     return;
   }
   one.up = false;
   if (now - one.begun > good_life)
-    one.wait = first_wait;
+    one.failures = 0;
+  const auto wait = put_off(one, now);
   o.push_back(say_line{
-    "node " + ev.name + ": " + (remote ? "ssh" : "its agent") +
-    (ev.exit_code >= 0 ? " ended with exit code " + std::to_string(ev.exit_code)
-                       : " was killed by signal " + std::to_string(ev.signal)) +
-    "; again in " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(one.wait).count()) +
-    " ms; its log is " + logs_ + "/" + ev.name + ".log"});
-  back_off(one, now);
+    fmt::format("node {}: {}{}; again in {} ms; its log is {}/{}.log", ev.name, remote ? "ssh" : "its agent",
+                ev.exit_code >= 0 ? " ended with exit code " + std::to_string(ev.exit_code)
+                                  : " was killed by signal " + std::to_string(ev.signal),
+                std::chrono::duration_cast<std::chrono::milliseconds>(wait).count(), logs_, ev.name)});
 }
 
-void kept_nodes::back_off(kept& one, time_point now) {
-  one.due = now + one.wait;
-  one.wait = std::min(one.wait * 2, longest_wait);
+duration kept_nodes::put_off(kept_node& one, time_point now) {
+  const auto wait = back_off(++one.failures, first_wait, longest_wait);
+  one.due = now + wait;
+  return wait;
 }
 
 } // namespace troupe::launch

@@ -33,7 +33,7 @@ struct start_agent { ///< answered by start_tried
   std::string name;
   value node; ///< as the configuration has it
 };
-struct kill_ssh { ///< it has taken too long; its end follows as child_ended
+struct kill_ssh { ///< the ssh has taken too long; child_ended follows
   std::string name;
 };
 struct end_agent { ///< with its tasks
@@ -69,22 +69,23 @@ public:
   [[nodiscard]] std::vector<end_agent> stop();
 
 private:
-  struct kept {
+  struct kept_node {
     value node;
     bool running = false;
     time_point begun, due;
-    duration wait = first_wait;
-    bool up = false; ///< its agent over ssh was seen
+    int failures = 0; ///< in a row
+    bool up = false;  ///< whether the agent over ssh was seen
   };
   using out = std::vector<keeper_action>;
   void on(out& o, const nodes_wanted& ev, time_point now);
   void on(out& o, const start_tried& ev, time_point now);
   void on(out& o, const child_ended& ev, time_point now);
   void on(out& o, const clock_ticked& ev, time_point now);
-  static void back_off(kept& one, time_point now);
+  /// Answers how long it waits before the next start.
+  static duration put_off(kept_node& one, time_point now);
 
   std::string logs_;
-  std::map<std::string, kept> nodes_;
+  std::map<std::string, kept_node> nodes_;
 };
 
 } // namespace troupe::launch

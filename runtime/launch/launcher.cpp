@@ -5,6 +5,8 @@
 #include "runtime/launch/serve.hpp"
 #include "runtime/node/link.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <iostream>
 
@@ -67,7 +69,7 @@ int agent(const cli::agent_options& o, const std::string& version) {
     char line[256] = {};
     if (!in || !std::fgets(line, sizeof line, in))
       return cli::exit_after(
-        {errc::invalid, "cannot read the join token in '" + o.token_file.string() + "'"});
+        {errc::invalid, fmt::format("cannot read the join token in '{}'", o.token_file.string())});
     std::fclose(in);
     n.join_token = line;
     while (!n.join_token.empty() && std::isspace(static_cast<unsigned char>(n.join_token.back())))

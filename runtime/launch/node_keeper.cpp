@@ -3,6 +3,8 @@
 
 #include "workers/owned_fd.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -173,19 +175,20 @@ std::vector<std::string> node_keeper::agent_words(const std::string& name, const
 std::string node_keeper::start_script(const std::string& name, const value& node) const {
   const auto& ssh = node["ssh"];
   const auto dir = text(ssh, "data_dir"), binary = text(ssh, "binary"), master = text(ssh, "master");
-  std::string script = "set -e; umask 077; dir=" +
-                       (dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir)) + "; ";
+  std::string script =
+    fmt::format("set -e; umask 077; dir={}; ",
+                dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir));
   script += "mkdir -p \"$dir\"; ";
   // Alive is who holds the lock; its pid is for the end.
   script += "if [ -e \"$dir/lock\" ] && ! flock -n \"$dir/lock\" true; then exit 0; fi; ";
   if (!setup_.tls_dir.empty())
     script += "[ -e \"$dir/tls/agent.key\" ] || exit 45; ";
-  script += "bin=" + quoted(binary.empty() ? setup_.program.string() : binary) + "; ";
+  script += fmt::format("bin={}; ", quoted(binary.empty() ? setup_.program.string() : binary));
   if (binary.empty())
     script += "[ -x \"$bin\" ] || bin=\"$HOME/.local/share/troupe-program/bin/troupe\"; ";
   script += "[ -x \"$bin\" ] || exit 44; ";
-  script += "exec \"$bin\" agent --daemon --master " + quoted(master.empty() ? setup_.master : master) +
-            " --name " + quoted(name) + " --data-dir \"$dir\"";
+  script += fmt::format("exec \"$bin\" agent --daemon --master {} --name {} --data-dir \"$dir\"",
+                        quoted(master.empty() ? setup_.master : master), quoted(name));
   if (auto slots = slots_words(node); !slots.empty())
     script += " --slots " + slots;
   if (!setup_.tls_dir.empty())
@@ -204,19 +207,20 @@ pid_t node_keeper::start(const std::string& name, const value& node) {
     // 44: the program is missing there, 45: the certificates are. What is missing is copied.
     std::string tar = "tar czf - ";
     for (const auto& path : setup_.copied)
-      tar += "-C " + quoted(path.parent_path().string()) + " " + quoted(path.filename().string()) + " ";
+      tar += fmt::format("-C {} {} ", quoted(path.parent_path().string()), quoted(path.filename().string()));
     const auto unpack = std::string("set -e; d=$HOME/.local/share/troupe-program; rm -rf \"$d.new\"; mkdir "
                                     "-p \"$d.new/bin\" \"$d.new/share/troupe/python\"; "
                                     "tar xzf - -C \"$d.new/bin\"; mv \"$d.new/bin/python\"/* "
                                     "\"$d.new/share/troupe/python/\"; rm -rf \"$d\"; mv \"$d.new\" \"$d\"");
     const auto dir = text(node["ssh"], "data_dir");
     const auto folder = dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir);
-    const auto keys = "set -e; umask 077; mkdir -p " + folder + "/tls; tar xzf - -C " + folder + "/tls";
+    const auto keys = fmt::format("set -e; umask 077; mkdir -p {}/tls; tar xzf - -C {}/tls", folder, folder);
     const auto begin = line(start_script(name, node));
-    std::string all = "for try in 1 2 3; do " + begin + "; code=$?; case $code in ";
-    all += "44) echo 'the program is copied there'; " + tar + "| " + line(unpack) + " || exit 44;; ";
-    all += "45) echo 'the certificates are copied there'; tar czf - -C " + quoted(setup_.tls_dir.string()) +
-           " ca.pem agent.pem agent.key join-token | " + line(keys) + " || exit 45;; ";
+    std::string all = fmt::format("for try in 1 2 3; do {}; code=$?; case $code in ", begin);
+    all += fmt::format("44) echo 'the program is copied there'; {}| {} || exit 44;; ", tar, line(unpack));
+    all += fmt::format("45) echo 'the certificates are copied there'; tar czf - -C {} ca.pem agent.pem "
+                       "agent.key join-token | {} || exit 45;; ",
+                       quoted(setup_.tls_dir.string()), line(keys));
     all += "*) exit $code;; esac; done; exit 44";
     return spawn({"sh", "-c", all}, log, true);
   }
@@ -248,19 +252,21 @@ void node_keeper::end(const std::string& name, const value& node, pid_t child) {
   }
   const auto dir = text(node["ssh"], "data_dir");
   const auto script =
-    "dir=" + (dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir)) +
-    "; [ -e \"$dir/lock\" ] || exit 0; flock -n \"$dir/lock\" true && exit 0; "
-    "kill -USR1 $(sed -n 's/^pid //p' \"$dir/lock\"); flock -w 20 \"$dir/lock\" true";
+    fmt::format("dir={}; [ -e \"$dir/lock\" ] || exit 0; flock -n \"$dir/lock\" true && exit 0; kill -USR1 "
+                "$(sed -n 's/^pid //p' \"$dir/lock\"); flock -w 20 \"$dir/lock\" true",
+                dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir));
   if (auto pid = spawn(ssh_words(node, script), setup_.data_dir / "nodes" / (name + ".log"), false); pid > 0)
     wait_for(pid);
 }
 
 std::string join_command(const value& node, const std::string& master, const std::filesystem::path& tls_dir) {
-  std::string out = "troupe agent --master " + master + " --name " + text(node, "name") + " --data-dir DIR";
+  std::string out =
+    fmt::format("troupe agent --master {} --name {} --data-dir DIR", master, text(node, "name"));
   if (auto slots = slots_words(node); !slots.empty())
     out += " --slots " + slots;
   if (!tls_dir.empty())
-    out += " --tls-dir TLS   (ca.pem, agent.pem, agent.key and join-token of " + tls_dir.string() + ")";
+    out +=
+      fmt::format(" --tls-dir TLS   (ca.pem, agent.pem, agent.key and join-token of {})", tls_dir.string());
   return out;
 }
 

@@ -8,6 +8,8 @@
 #include "runtime/node/node.hpp"
 #include "system/random.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iostream>
 
@@ -101,15 +103,15 @@ public:
 
 private:
   static std::string path(experiment_id id, const char* verb) {
-    return "/api/v1/experiments/" + to_string(id) + "/" + verb;
+    return fmt::format("/api/v1/experiments/{}/{}", to_string(id), verb);
   }
   error no_such() const {
     auto where = " in " + o_.data_dir.string();
     if (o_.resume_id == 0)
-      return {errc::not_found, "no experiment is unfinished" + where + "\nhint: troupe run CONFIG"};
+      return {errc::not_found, fmt::format("no experiment is unfinished{}\nhint: troupe run CONFIG", where)};
     auto row = here_.reads()->experiment({o_.resume_id});
-    return row ? error{errc::conflict, "experiment " + std::to_string(o_.resume_id) + " is " +
-                                         std::string(name(row->state)) + "\nhint: troupe run CONFIG --new"}
+    return row ? error{errc::conflict, fmt::format("experiment {} is {}\nhint: troupe run CONFIG --new",
+                                                   o_.resume_id, std::string(name(row->state)))}
                : error{errc::not_found, "there is no experiment " + std::to_string(o_.resume_id) + where};
   }
 

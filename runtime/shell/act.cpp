@@ -15,7 +15,7 @@ outcome done(const result<value>& got) {
   return answer{shape::text, *got, {}, {}};
 }
 
-outcome about_actor(session& s, const given& g, const std::string& name) {
+outcome about_actor(session& s, const typed_words& g, const std::string& name) {
   return done(s.post(name, {{"actor", g.words[0]}}));
 }
 
@@ -65,7 +65,7 @@ value guessed(const std::string& text) {
 
 } // namespace
 
-outcome send(session& s, const given& g) {
+outcome send(session& s, const typed_words& g) {
   auto table = s.get("messages");
   if (!table)
     return table.error();
@@ -116,7 +116,7 @@ outcome send(session& s, const given& g) {
   return done(s.post("send", {{"actor", g.words[0]}, {"message", name}, {"fields", fields}}));
 }
 
-outcome kill(session& s, const given& g) {
+outcome kill(session& s, const typed_words& g) {
   const auto& actor = g.words[0];
   if (s.confirm && !g.has("--yes")) {
     auto tree = s.get("tree", {{"actor", actor}});
@@ -133,13 +133,13 @@ outcome kill(session& s, const given& g) {
   }
   return about_actor(s, g, "kill");
 }
-outcome restart(session& s, const given& g) { return about_actor(s, g, "restart"); }
+outcome restart(session& s, const typed_words& g) { return about_actor(s, g, "restart"); }
 
-outcome config_set(session& s, const given& g) {
+outcome config_set(session& s, const typed_words& g) {
   return done(s.post("config", {{"key", g.words[0]}, {"value", guessed(g.words[1])}}));
 }
 
-outcome drain(session& s, const given& g) {
+outcome drain(session& s, const typed_words& g) {
   auto how = g.words.size() > 1 ? g.words[1] : "on";
   if (how != "on" && how != "off")
     return error{errc::invalid,
@@ -147,7 +147,7 @@ outcome drain(session& s, const given& g) {
   return done(s.post("drain", {{"node", g.words[0]}, {"on", how == "on"}}));
 }
 
-outcome fault(session& s, const given& g) {
+outcome fault(session& s, const typed_words& g) {
   value body{{"actor", g.words[0]}, {"fault", g.words[1]}};
   for (std::size_t i = 2; i < g.words.size(); ++i) {
     auto pair = pair_of(g.words[i]);

@@ -6,47 +6,47 @@
 namespace troupe::shell::actions {
 
 // look.cpp
-outcome nodes(session&, const given&);
-outcome ps(session&, const given&);
-outcome info(session&, const given&);
-outcome tree(session&, const given&);
-outcome state(session&, const given&);
-outcome msgs(session&, const given&);
-outcome stats(session&, const given&);
-outcome links(session&, const given&);
-outcome who_waits(session&, const given&);
-outcome log(session&, const given&);
+outcome nodes(session&, const typed_words&);
+outcome ps(session&, const typed_words&);
+outcome info(session&, const typed_words&);
+outcome tree(session&, const typed_words&);
+outcome state(session&, const typed_words&);
+outcome msgs(session&, const typed_words&);
+outcome stats(session&, const typed_words&);
+outcome links(session&, const typed_words&);
+outcome who_waits(session&, const typed_words&);
+outcome log(session&, const typed_words&);
 // streams.cpp
-outcome events(session&, const given&);
-outcome trace(session&, const given&);
-outcome follow(session&, const given&);
+outcome events(session&, const typed_words&);
+outcome trace(session&, const typed_words&);
+outcome follow(session&, const typed_words&);
 // top.cpp
-outcome top(session&, const given&);
+outcome top(session&, const typed_words&);
 // act.cpp
-outcome send(session&, const given&);
-outcome kill(session&, const given&);
-outcome restart(session&, const given&);
-outcome config_set(session&, const given&);
-outcome drain(session&, const given&);
-outcome fault(session&, const given&);
+outcome send(session&, const typed_words&);
+outcome kill(session&, const typed_words&);
+outcome restart(session&, const typed_words&);
+outcome config_set(session&, const typed_words&);
+outcome drain(session&, const typed_words&);
+outcome fault(session&, const typed_words&);
 // settings.cpp
-outcome help(session&, const given&);
-outcome quit(session&, const given&);
-outcome cd(session&, const given&);
-outcome source(session&, const given&);
-outcome as_table(session&, const given&);
-outcome as_json(session&, const given&);
-outcome as_csv(session&, const given&);
-outcome as_yaml(session&, const given&);
-outcome read_write(session&, const given&);
-outcome read_only(session&, const given&);
-outcome attach(session&, const given&);
-outcome unreachable_here(session&, const given&); ///< let, watch, repeat: statements, not commands
+outcome help(session&, const typed_words&);
+outcome quit(session&, const typed_words&);
+outcome cd(session&, const typed_words&);
+outcome source(session&, const typed_words&);
+outcome as_table(session&, const typed_words&);
+outcome as_json(session&, const typed_words&);
+outcome as_csv(session&, const typed_words&);
+outcome as_yaml(session&, const typed_words&);
+outcome read_write(session&, const typed_words&);
+outcome read_only(session&, const typed_words&);
+outcome attach(session&, const typed_words&);
+outcome unreachable_here(session&, const typed_words&); ///< let, watch, repeat: statements, not commands
 
 /// The columns of `ps`, also for `top`.
 const std::vector<cli::column>& ps_columns();
 /// The actor that a command names, or the one that `cd` chose; errc::invalid where there is none.
-result<std::string> actor_of(session& s, const given& g, const std::string& command);
+result<std::string> actor_of(session& s, const typed_words& g, const std::string& command);
 /// The rows of an answer {"rows", "missing"}, the missing nodes as notes.
 answer rows_of(const value& body, std::vector<cli::column> columns);
 /// "kind=trial" as key and value.

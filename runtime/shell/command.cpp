@@ -59,19 +59,20 @@ result<void> check(const command& c, const option& o, const std::string& text) {
 
 } // namespace
 
-std::string given::text(const std::string& key, const std::string& otherwise) const {
+std::string typed_words::text(const std::string& key, const std::string& otherwise) const {
   auto at = options.find(key);
   return at == options.end() ? otherwise : at->second;
 }
 
-std::int64_t given::number(const std::string& key, std::int64_t otherwise) const {
+std::int64_t typed_words::number(const std::string& key, std::int64_t otherwise) const {
   auto at = options.find(key);
   if (at != options.end())
     std::from_chars(at->second.data(), at->second.data() + at->second.size(), otherwise);
   return otherwise;
 }
 
-std::chrono::milliseconds given::span(const std::string& key, std::chrono::milliseconds otherwise) const {
+std::chrono::milliseconds typed_words::span(const std::string& key,
+                                            std::chrono::milliseconds otherwise) const {
   auto at = options.find(key);
   if (at == options.end())
     return otherwise;
@@ -94,9 +95,9 @@ const command* find_command(const std::vector<std::string>& words, std::size_t& 
   return found;
 }
 
-result<given> read_given(const command& c, const std::vector<std::string>& words,
-                         const std::vector<bool>& quoted) {
-  given out;
+result<typed_words> read_typed_words(const command& c, const std::vector<std::string>& words,
+                                     const std::vector<bool>& quoted) {
+  typed_words out;
   std::string name(c.name);
   bool only_words = false;
   for (std::size_t i = 0; i < words.size(); ++i) {

@@ -22,7 +22,8 @@ struct option {
 /// What an argument is, for completion.
 enum class what { none, actor, message_of_actor, node, command, level, kind, file, correlation };
 
-struct given {
+/// What was typed behind the name of a command, read by its options.
+struct typed_words {
   std::vector<std::string> words;             ///< words after the command's name
   std::map<std::string, std::string> options; ///< "--max" -> "3"; a switch -> ""
   bool has(const std::string& key) const { return options.count(key) != 0; }
@@ -43,7 +44,7 @@ struct command {
   std::string_view summary, examples; ///< examples: one a line
   what completes = what::none;        ///< completion of the first word
   bool acts = false;                  ///< only after :rw
-  outcome (*act)(session&, const given&) = nullptr;
+  outcome (*act)(session&, const typed_words&) = nullptr;
 };
 
 std::span<const command> all_commands();
@@ -51,8 +52,8 @@ const command* find_command(const std::vector<std::string>& words, std::size_t& 
 
 /// Reads the words after the command's name; `quoted[i]` says that word i is not an option. Fails with
 /// errc::invalid, naming the word and the nearest option.
-result<given> read_given(const command& c, const std::vector<std::string>& words,
-                         const std::vector<bool>& quoted = {});
+result<typed_words> read_typed_words(const command& c, const std::vector<std::string>& words,
+                                     const std::vector<bool>& quoted = {});
 
 /// "90s", "500ms", "2m", "1h", "1h30m", "1.5s", "2" (seconds). Fails with errc::invalid.
 result<std::chrono::milliseconds> parse_span(std::string_view text);

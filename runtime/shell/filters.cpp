@@ -55,6 +55,74 @@ result<std::size_t> number_after(const std::vector<std::string>& words, std::siz
   return n;
 }
 
+result<answer> rows_where(answer a, const std::vector<std::string>& words) {
+  std::vector<cli::condition> all;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    auto c = condition_of(words[i]);
+    if (!c)
+      return c.error();
+    if (!has_key(a.what, c->key))
+      return no_key(c->key, a.what);
+    all.push_back(*std::move(c));
+  }
+  auto kept = value::array();
+  for (auto& row : a.what)
+    if (std::all_of(all.begin(), all.end(),
+                    [&](const cli::condition& c) { return cli::holds(part(row, c.key), c); }))
+      kept.push_back(std::move(row));
+  a.what = std::move(kept);
+  return a;
+}
+
+result<answer> rows_ordered(answer a, std::string key) {
+  const bool falls = key.starts_with('-');
+  key.erase(0, falls);
+  if (!has_key(a.what, key))
+    return no_key(key, a.what);
+  std::stable_sort(a.what.begin(), a.what.end(), [&](const value& x, const value& y) {
+    return cli::before(part(x, key), part(y, key), falls);
+  });
+  return a;
+}
+
+/// Those that stand in `words` behind the first, each a list with commas.
+std::vector<std::string> keys_in(const std::vector<std::string>& words) {
+  std::vector<std::string> keys;
+  for (std::size_t i = 1; i < words.size(); ++i)
+    for (std::size_t at = 0; at < words[i].size();) {
+      auto end = std::min(words[i].find(',', at), words[i].size());
+      if (end > at)
+        keys.push_back(words[i].substr(at, end - at));
+      at = end + 1;
+    }
+  return keys;
+}
+
+result<answer> with_columns(answer a, const std::vector<std::string>& keys) {
+  auto rows = value::array();
+  for (const auto& key : keys)
+    if (!has_key(a.what, key))
+      return no_key(key, a.what);
+  for (const auto& row : a.what) {
+    auto kept = value::object();
+    for (const auto& key : keys)
+      kept[key] = part(row, key);
+    rows.push_back(std::move(kept));
+  }
+  // The titles live in the columns of the command; those of other keys are the keys, whose text must outlive
+  // the answer.
+  std::vector<cli::column> titled;
+  for (const auto& key : keys) {
+    auto at =
+      std::find_if(a.columns.begin(), a.columns.end(), [&](const cli::column& c) { return c.path == key; });
+    if (at != a.columns.end())
+      titled.push_back(*at);
+  }
+  a.columns = titled.size() == keys.size() ? titled : std::vector<cli::column>{};
+  a.what = std::move(rows);
+  return a;
+}
+
 } // namespace
 
 result<answer> filtered(answer a, const std::vector<std::string>& words) {
@@ -81,65 +149,9 @@ result<answer> filtered(answer a, const std::vector<std::string>& words) {
     return wrong("'" + name + "' needs a word", name == "where"   ? "where state=RUNNING"
                                                 : name == "order" ? "order -backlog"
                                                                   : "columns actor,backlog");
-  if (name == "where") {
-    std::vector<cli::condition> all;
-    for (std::size_t i = 1; i < words.size(); ++i) {
-      auto c = condition_of(words[i]);
-      if (!c)
-        return c.error();
-      if (!has_key(a.what, c->key))
-        return no_key(c->key, a.what);
-      all.push_back(*std::move(c));
-    }
-    auto kept = value::array();
-    for (auto& row : a.what)
-      if (std::all_of(all.begin(), all.end(),
-                      [&](const cli::condition& c) { return cli::holds(part(row, c.key), c); }))
-        kept.push_back(std::move(row));
-    a.what = std::move(kept);
-    return a;
-  }
-  if (name == "order") {
-    auto key = words[1];
-    bool falls = key.starts_with('-');
-    key.erase(0, falls);
-    if (!has_key(a.what, key))
-      return no_key(key, a.what);
-    std::stable_sort(a.what.begin(), a.what.end(), [&](const value& x, const value& y) {
-      return cli::before(part(x, key), part(y, key), falls);
-    });
-    return a;
-  }
-  std::vector<std::string> keys; // columns
-  for (std::size_t i = 1; i < words.size(); ++i)
-    for (std::size_t at = 0; at < words[i].size();) {
-      auto end = std::min(words[i].find(',', at), words[i].size());
-      if (end > at)
-        keys.push_back(words[i].substr(at, end - at));
-      at = end + 1;
-    }
-  auto rows = value::array();
-  for (const auto& key : keys)
-    if (!has_key(a.what, key))
-      return no_key(key, a.what);
-  for (const auto& row : a.what) {
-    auto kept = value::object();
-    for (const auto& key : keys)
-      kept[key] = part(row, key);
-    rows.push_back(std::move(kept));
-  }
-  // The titles live in the columns of the command; those of other keys are the keys, whose text must outlive
-  // the answer.
-  std::vector<cli::column> columns;
-  for (const auto& key : keys) {
-    auto at =
-      std::find_if(a.columns.begin(), a.columns.end(), [&](const cli::column& c) { return c.path == key; });
-    if (at != a.columns.end())
-      columns.push_back(*at);
-  }
-  a.columns = columns.size() == keys.size() ? columns : std::vector<cli::column>{};
-  a.what = std::move(rows);
-  return a;
+  if (name == "where")
+    return rows_where(std::move(a), words);
+  return name == "order" ? rows_ordered(std::move(a), words[1]) : with_columns(std::move(a), keys_in(words));
 }
 
 } // namespace troupe::shell

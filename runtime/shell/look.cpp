@@ -18,7 +18,7 @@ outcome rows(session& s, const std::string& name, const client::query& with,
 }
 
 /// The answer about one actor.
-outcome one(session& s, const given& g, const std::string& name, shape how, client::query more = {}) {
+outcome one(session& s, const typed_words& g, const std::string& name, shape how, client::query more = {}) {
   auto actor = actor_of(s, g, name);
   if (!actor)
     return actor.error();
@@ -29,7 +29,7 @@ outcome one(session& s, const given& g, const std::string& name, shape how, clie
   return answer{how, *std::move(got), {}, {}};
 }
 
-outcome rows_about(session& s, const given& g, const std::string& name, client::query more,
+outcome rows_about(session& s, const typed_words& g, const std::string& name, client::query more,
                    std::vector<cli::column> columns) {
   auto actor = actor_of(s, g, name);
   if (!actor)
@@ -56,7 +56,7 @@ const std::vector<cli::column>& ps_columns() {
   return columns;
 }
 
-result<std::string> actor_of(session& s, const given& g, const std::string& command) {
+result<std::string> actor_of(session& s, const typed_words& g, const std::string& command) {
   if (!g.words.empty())
     return g.words.front();
   if (!s.actor_scope().empty())
@@ -85,7 +85,7 @@ std::optional<std::pair<std::string, std::string>> pair_of(const std::string& wo
   return std::pair(word.substr(0, at), word.substr(at + 1));
 }
 
-outcome nodes(session& s, const given&) {
+outcome nodes(session& s, const typed_words&) {
   return rows(s, "nodes", {},
               {{"NODE", "node"},
                {"STATE", "state", show_as::state},
@@ -98,7 +98,7 @@ outcome nodes(session& s, const given&) {
                {"ROLE", "role"}});
 }
 
-outcome ps(session& s, const given& g) {
+outcome ps(session& s, const typed_words& g) {
   client::query with;
   std::vector<std::pair<std::string, std::string>> ours; // conditions that the server does not know
   std::string text;
@@ -143,10 +143,10 @@ outcome ps(session& s, const given& g) {
   return out;
 }
 
-outcome info(session& s, const given& g) { return one(s, g, "info", shape::info); }
-outcome stats(session& s, const given& g) { return one(s, g, "stats", shape::stats); }
+outcome info(session& s, const typed_words& g) { return one(s, g, "info", shape::info); }
+outcome stats(session& s, const typed_words& g) { return one(s, g, "stats", shape::stats); }
 
-outcome tree(session& s, const given& g) {
+outcome tree(session& s, const typed_words& g) {
   client::query with;
   if (auto actor = actor_of(s, g, "tree"))
     with.emplace_back("actor", *actor);
@@ -156,7 +156,7 @@ outcome tree(session& s, const given& g) {
   return answer{shape::tree, *std::move(got), {}, {}};
 }
 
-outcome state(session& s, const given& g) {
+outcome state(session& s, const typed_words& g) {
   client::query more;
   auto words = g;
   bool only_path =
@@ -171,7 +171,7 @@ outcome state(session& s, const given& g) {
   return one(s, words, "state", shape::state, more);
 }
 
-outcome msgs(session& s, const given& g) {
+outcome msgs(session& s, const typed_words& g) {
   client::query more;
   if (g.has("--max"))
     more.emplace_back("max", g.text("--max"));
@@ -185,11 +185,11 @@ outcome msgs(session& s, const given& g) {
                      {"TEXT", "text"}});
 }
 
-outcome links(session& s, const given& g) {
+outcome links(session& s, const typed_words& g) {
   return rows_about(s, g, "links", {}, {{"ACTOR", "actor"}, {"PEER", "peer"}, {"HOW", "how"}});
 }
 
-outcome who_waits(session& s, const given& g) {
+outcome who_waits(session& s, const typed_words& g) {
   auto got = s.get("waits");
   if (!got)
     return got.error();
@@ -207,7 +207,7 @@ outcome who_waits(session& s, const given& g) {
   return out;
 }
 
-outcome log(session& s, const given& g) {
+outcome log(session& s, const typed_words& g) {
   if (g.words.empty()) {
     auto got = s.get("log");
     if (!got)

@@ -36,7 +36,7 @@ bool is_name(const std::string& text) {
 }
 
 /// Takes the words "-n T" and "--max N" from the front of `words`.
-result<given> options_before(const command& c, std::vector<word>& words, const lookup& variables) {
+result<typed_words> options_before(const command& c, std::vector<word>& words, const lookup& variables) {
   std::vector<std::string> flags;
   while (!words.empty()) {
     auto flag = plain(words.front());
@@ -55,7 +55,7 @@ result<given> options_before(const command& c, std::vector<word>& words, const l
   }
   auto open = c;
   open.least = 0;
-  return read_given(open, flags);
+  return read_typed_words(open, flags);
 }
 
 } // namespace
@@ -210,7 +210,7 @@ outcome session::evaluate(std::vector<std::string> words, std::vector<bool> quot
 
 outcome session::run_command(const command& c, const std::vector<std::string>& words,
                              const std::vector<bool>& quoted) {
-  auto g = read_given(c, words, quoted);
+  auto g = read_typed_words(c, words, quoted);
   if (!g)
     return g.error();
   if (g->has("--help"))

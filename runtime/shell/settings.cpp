@@ -46,7 +46,7 @@ std::string messages_help(session& s) {
 
 } // namespace
 
-outcome help(session& s, const given& g) {
+outcome help(session& s, const typed_words& g) {
   auto out = [](std::string x) {
     while (x.ends_with('\n'))
       x.pop_back();
@@ -80,12 +80,12 @@ outcome help(session& s, const given& g) {
                : cli::noun_text(meaning->noun.empty() ? words[0] : meaning->noun));
 }
 
-outcome quit(session& s, const given&) {
+outcome quit(session& s, const typed_words&) {
   s.quit();
   return {};
 }
 
-outcome cd(session& s, const given& g) {
+outcome cd(session& s, const typed_words& g) {
   if (g.words.empty() || g.words[0] == ".." || g.words[0] == "/") {
     s.set_scope("", "");
     return {};
@@ -109,16 +109,16 @@ outcome cd(session& s, const given& g) {
   return error{errc::not_found, "there is no actor and no node '" + name + "'\nhint: ps and nodes list them"};
 }
 
-outcome source(session& s, const given& g) {
+outcome source(session& s, const typed_words& g) {
   return s.run_file(g.words[0] == "-" ? "./-" : g.words[0], false);
 }
 
-outcome as_table(session& s, const given&) { return formatted(s, cli::output_format::table); }
-outcome as_json(session& s, const given&) { return formatted(s, cli::output_format::json); }
-outcome as_csv(session& s, const given&) { return formatted(s, cli::output_format::csv); }
-outcome as_yaml(session& s, const given&) { return formatted(s, cli::output_format::yaml); }
+outcome as_table(session& s, const typed_words&) { return formatted(s, cli::output_format::table); }
+outcome as_json(session& s, const typed_words&) { return formatted(s, cli::output_format::json); }
+outcome as_csv(session& s, const typed_words&) { return formatted(s, cli::output_format::csv); }
+outcome as_yaml(session& s, const typed_words&) { return formatted(s, cli::output_format::yaml); }
 
-outcome read_write(session& s, const given&) {
+outcome read_write(session& s, const typed_words&) {
   auto to = s.cluster();
   if (!to)
     return to.error();
@@ -150,12 +150,12 @@ outcome read_write(session& s, const given&) {
   return {};
 }
 
-outcome read_only(session& s, const given&) {
+outcome read_only(session& s, const typed_words&) {
   s.set_writable(std::chrono::minutes(0));
   return {};
 }
 
-outcome attach(session& s, const given& g) {
+outcome attach(session& s, const typed_words& g) {
   if (g.words.empty()) {
     if (auto to = s.cluster(); !to)
       return to.error();
@@ -173,7 +173,7 @@ outcome attach(session& s, const given& g) {
   return text("attached to " + s.url() + ", read-only");
 }
 
-outcome unreachable_here(session&, const given&) {
+outcome unreachable_here(session&, const typed_words&) {
   return error{errc::invalid, "this word starts a statement and cannot be quoted\nhint: help"};
 }
 

@@ -90,7 +90,7 @@ outcome stream(session& s, const std::string& name, client::query with, const bo
 
 } // namespace
 
-outcome events(session& s, const given& g) {
+outcome events(session& s, const typed_words& g) {
   std::vector<cli::column> columns = {
     {"AT", "at"}, {"KIND", "kind"}, {"ACTOR", "actor"}, {"WHAT", "what"}, {"USER", "user"}};
   client::query with;
@@ -133,7 +133,7 @@ outcome events(session& s, const given& g) {
   return out;
 }
 
-outcome trace(session& s, const given& g) {
+outcome trace(session& s, const typed_words& g) {
   auto actor = actor_of(s, g, "trace");
   if (!actor)
     return actor.error();
@@ -147,7 +147,7 @@ outcome trace(session& s, const given& g) {
   return stream(s, "trace", with, limit, message_columns(), true);
 }
 
-outcome follow(session& s, const given& g) {
+outcome follow(session& s, const typed_words& g) {
   bounds limit{g.number("--max", 100), g.span("--for", std::chrono::seconds(30)), {}};
   client::query with{
     {"correlation", g.words[0]}, {"max", std::to_string(limit.max)}, {"for", span_arg(limit.time)}};

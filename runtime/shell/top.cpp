@@ -131,7 +131,7 @@ std::string portrait(session& s, const result<value>& got, const std::string& ac
 
 } // namespace
 
-outcome top(session& s, const given& g) {
+outcome top(session& s, const typed_words& g) {
   auto sort = g.text("--sort", "msg_per_s");
   auto window = std::max(g.span("--window", std::chrono::seconds(2)), std::chrono::milliseconds(200));
   bool live = s.to_screen() && s.io().screen.interactive && ::isatty(STDIN_FILENO) &&
@@ -186,9 +186,9 @@ outcome top(session& s, const given& g) {
         continue;
       }
       if (const auto actor = v.traced(); !actor.empty()) {
-        screen.reset();      // its messages stay to be read when `top` has ended
-        (*to)->set_idle({}); // keys are not its own meanwhile
-        auto trace_it = given{};
+        screen.reset();      // the messages stay to be read when `top` has ended
+        (*to)->set_idle({}); // the trace takes the keys meanwhile
+        auto trace_it = typed_words{};
         trace_it.words = {actor};
         trace_it.options = {{"--for", "10s"}, {"--max", "100"}};
         if (auto done = trace(s, trace_it); done.fault)

@@ -72,6 +72,14 @@ def wait_for(true, seconds, every=0.05, what=lambda: ""):
         time.sleep(every)
 
 
+def stays(true, seconds, pause=lambda: time.sleep(0.05)):
+    """What must not happen has so many seconds to happen: `true()` holds at each look."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        assert true()
+        pause()
+
+
 def moment(chance, least, most):
     """Lets the cluster go on for a while by chance, in seconds: a fault falls at the end of it. Nothing is waited for."""
     time.sleep(chance.uniform(least, most))

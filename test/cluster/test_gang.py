@@ -281,7 +281,7 @@ def test_a_rank_alone_that_is_stopped_is_noticed_by_its_lease(gang, program):  #
 
 def test_the_shell_shows_what_a_worker_took_in_its_process(gang, program):  # noqa: F811
     gang.start_all("a")
-    experiment, trial = gang.submit_gang({"lr": 0.002, "pause_us": 10000, "batches": 600}, slots="1")
+    experiment, trial = gang.submit_gang({"lr": 0.002, "pause_us": 10000, "batches": 1000}, slots="1")
     worker = f"worker/{trial}.1"
 
     def took():
@@ -292,11 +292,13 @@ def test_the_shell_shows_what_a_worker_took_in_its_process(gang, program):  # no
     rows = wait_for(took, 60)
     order = next(row for row in rows if "train_until" in row["text"])
     assert order["type"] == "order_arrived" and order["from"] == f"allocation/{trial}.1" and order["correlation"] == f"trial/{trial}"
-    assert order["run_us"] > 0 and order["wait_us"] is not None and "600" in order["text"]
+    assert order["run_us"] > 0 and order["wait_us"] is not None and "1000" in order["text"]
     phases = [row["text"] for row in rows if row["type"] == "phase_entered"]
     assert any("training" in text for text in phases) and all(row["type"] != "worker_frame" for row in rows)
     state = json.loads(gang.cli("shell", "-o", "json", "-e", f"state {worker}").stdout)["state"]
-    assert state["phase"] == "training" and state["until"] == 600
+    assert state["phase"] == "training" and state["until"] == 1000
+    done = gang.cli("shell", "-e", ":rw", "-e", f"restart {worker}", check=False)
+    assert f"{worker} is back, made again by agent_node" in done.stdout, (done.stdout, done.stderr)
     assert gang.wait_end(experiment, 90) == "COMPLETED", logs(gang, trial)
 
 

@@ -13,7 +13,7 @@ import uuid
 
 import pytest
 
-from cluster_under_test import BINARY, Cluster, free_port, send_noise, wait_for
+from cluster_under_test import BINARY, Cluster, free_port, send_noise, stays, wait_for
 
 
 class Processes(Cluster):
@@ -259,8 +259,7 @@ def test_a_task_that_is_no_trial_waits_for_an_agent_of_its_host(plain):
             plain.process.send_signal(signal.SIGKILL)
             plain.process.wait()
             plain.master()
-        time.sleep(2)  # ten times `adopt`
-        assert plain.json("task", "describe", task)["state"] == "ACTIVE"
+        stays(lambda: plain.json("task", "describe", task)["state"] == "ACTIVE", 2)  # ten times `adopt`
         plain.agent("a")
         assert wait_for(asked, 60, 0.2) == before, "the same process"
         now = plain.json("task", "describe", task)

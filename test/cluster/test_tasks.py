@@ -1,4 +1,4 @@
-"""Tasks that are no trials, by Determined's unmodified client and by ours: commands, generic tasks, what a task's processes
+"""Tasks that are not trials, by Determined's unmodified client and by ours: commands, generic tasks, what a task's processes
 may, and what becomes of them when the master, the agent or both are killed. Needs the wheel `determined` 0.38.1 in the
 interpreter that runs it, which is also the tasks'."""
 
@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 
@@ -348,11 +347,3 @@ def test_our_own_verb_keeps_the_programs_output_apart(cluster):
     done = cluster.cli("command", "run", "--slots", "0", "--", "echo out; echo err >&2; exit 5", check=False)
     assert (done.returncode, done.stdout) == (5, "out\n"), done
     assert "err\n" in done.stderr and "have started" in done.stderr, done.stderr
-
-
-def test_time_from_submission_to_the_end(cluster):
-    """No promise, printed: what one command costs."""
-    cluster.cli("command", "run", "--", "true")
-    began = time.monotonic()
-    cluster.cli("command", "run", "--", "true")
-    print(f"command run true: {time.monotonic() - began:.2f} s")

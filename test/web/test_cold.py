@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from web_site import Page
+from web_site import Page, wait_for
 
 # The first page, and what it reads before anything else.
 OPENED = {
@@ -33,8 +33,7 @@ def opened(site, page):
         tab.page.set_viewport_size({"width": 1280, "height": height})
         asked = []
         tab.page.on("request", lambda r: asked.append(r.url.removeprefix(site.url())))
-        tab.go(path).page.wait_for_timeout(1500)
-        tab.fine()
+        tab.go(path).stays(lambda: tab.faults == [], 1.5)
         return tab, [a for a in asked if not a.startswith("/ui/")]
 
     return go
@@ -55,8 +54,9 @@ def test_who_is_signed_in_asks_at_once(site, page):
     tab.on("request", lambda r: asked.append(r.url.removeprefix(site.url())))
     tab.route("**/troupe/v1/session", lambda route: None)  # never answered
     tab.goto(site.url() + f"/ui/experiments/{site.search}/trials")
-    tab.wait_for_timeout(500)
-    assert {"/troupe/v1/session", f"/troupe/v1/experiments/{site.search}/trials"} <= set(asked), asked
+    tab.wait_for_load_state()
+    wanted = {"/troupe/v1/session", f"/troupe/v1/experiments/{site.search}/trials"}
+    wait_for(lambda: tab.evaluate("true") and wanted <= set(asked), 10, what=lambda: asked)
 
 
 def test_a_document_that_is_kept_does_not_say_who_was_signed_in(site, page):
@@ -114,5 +114,4 @@ def test_who_is_not_signed_in_asks_for_nothing_that_is_refused(site, context):
     tab = Page(context, site)
     tab.page.goto(site.url() + f"/ui/experiments/{site.search}/curves")
     tab.page.wait_for_selector("main[data-page=login]")
-    tab.page.wait_for_timeout(500)
-    tab.fine()
+    tab.stays(lambda: tab.faults == [], 0.5)

@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from web_site import BROWSER, Site, free_port, wait_for
+from web_site import BROWSER, Site, free_port, stays, wait_for
 
 SERVER = r'''
 import http.server, json, os
@@ -168,8 +168,7 @@ def test_a_hostile_page_reaches_nothing(site, context, viewer):
     child.wait_for_selector("#here")
     assert child.evaluate("window.opener === null || window.opener.closed")
     child.evaluate("window.opener && (() => { try { window.opener.location = 'about:blank' } catch (e) {} })()")
-    viewer.wait_for_timeout(300)
-    assert viewer.url.startswith(site.url() + "/ui")
+    stays(lambda: viewer.url.startswith(site.url() + "/ui"), 0.3, lambda: viewer.wait_for_timeout(50))
     # A worker of its own scope is its own affair, and takes nothing of another address.
     assert page.evaluate(ATTEMPT, ["worker", f"/proxy/{task.id}/sw.js", f"/proxy/{task.id}/"]) == "registered"
     assert viewer.evaluate("fetch('/api/v1/me').then(r => r.text())") != "taken"

@@ -134,9 +134,8 @@ def test_each_page_has_no_error_and_no_barrier(site, page, theme):
         page.page.goto(site.url() + "/ui" + at)
         page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)
         assert page.page.evaluate("document.documentElement.dataset.theme") == theme
-        page.page.wait_for_timeout(250)
+        page.settle()
         if (folder := os.environ.get("TROUPE_WEB_PICTURES")) and theme == "light" and path in PICTURES:
-            page.page.wait_for_timeout(1000)
             page.page.screenshot(path=pathlib.Path(folder) / f"{PICTURES[path]}.png")
         if found := axe(page):
             bad[at] = found
@@ -553,8 +552,7 @@ def test_hostile_names_stay_text(site, page):
     for path in ["/", "/experiments", f"/experiments/{search}", f"/experiments/{search}/trials?cols=id,hp.opt", f"/experiments/{search}/config",
                  f"/trials/{trial}", f"/trials/{trial}/metrics", f"/trials/{trial}/logs", f"/compare?trials={trial}",
                  f"/experiments/{search}/curves?metric=validation.%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E", "/events"]:
-        page.go(path)
-        page.page.wait_for_timeout(200)
+        page.go(path).settle()
         assert page.page.locator("main script, main img, main b:has-text('x')").count() == 0, path
         assert "\u202e" not in page.page.inner_text("body"), path
     page.fine()
@@ -664,10 +662,8 @@ def test_slots_of_an_agent_that_drains_say_so(site, page):
     page.page.get_by_role("button", name="Drain").click()
     page.page.get_by_role("alertdialog").get_by_role("button", name="Drain").click()
     wait_for(lambda: page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4, 10)
-    page.page.wait_for_timeout(100)
-    for _ in range(20):  # what the stream tells is older than what was read after the order
-        assert page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4
-        page.page.wait_for_timeout(100)
+    # What the stream tells is older than what was read after the order.
+    page.stays(lambda: page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4, 2)
     page.page.get_by_role("button", name="Take work again").click()
     page.page.wait_for_selector("[data-testid=slots] [data-state=free]")
     site.cli("experiment", "kill", str(search))
@@ -776,12 +772,10 @@ def test_facts_have_a_command(site, page):
     page.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url())
     for path, words in [(f"/experiments/{site.search}/events", ["experiment", "events", str(site.search)]), (f"/trials/{best_trial(site)}/events", ["trial", "events", str(best_trial(site))])]:
         page.go(path)
-        page.page.wait_for_selector('[role=grid][aria-label="Events"]:not([data-all="0"])')
-        page.page.wait_for_timeout(1000)
+        printed = len(site.json(*words))
+        page.page.wait_for_selector(f'[role=grid][aria-label="Events"][data-all="{printed}"]')
         page.page.get_by_role("button", name="Copy command").click()
         assert page.page.evaluate("navigator.clipboard.readText()") == " ".join(["troupe", *words])
-        count = page.page.locator('[role=grid][aria-label="Events"]').get_attribute("data-all")
-        assert len(site.json(*words)) == int(count)
     page.fine()
 
 

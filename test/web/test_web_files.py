@@ -74,13 +74,13 @@ def test_every_chart_of_every_page_is_saved(site, page, two, theme):
         at = path.format(e=site.search, t=best_trial(site), two=two, odd=trial)
         page.page.goto(site.url() + "/ui" + at)
         page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)
-        page.page.wait_for_timeout(200)
+        page.settle()
         count = page.page.locator("main figure").count()
         for i in range(count):
             if i > 0 and i % 4 == 0:  # Chromium lets a page save ten files in a row
                 page.page.reload()
                 wait_for(lambda: page.page.locator("main figure").count() >= count, 20)
-                page.page.wait_for_timeout(300)
+                page.settle()
             figure = page.page.locator("main figure").nth(i)
             figure.scroll_into_view_if_needed()
             if (name := figure.get_attribute("data-testid")) == "chart":

@@ -56,9 +56,8 @@ def test_follow_goes_to_the_end_and_has_no_gap(site, page, talking):
     assert follow.get_attribute("aria-pressed") == "false"
     marked = page.page.locator(".logline.marked")
     number = int(marked.get_attribute("data-line"))
-    page.page.wait_for_timeout(1500)
-    box, log = marked.bounding_box(), page.page.locator("[role=log]").bounding_box()
-    assert log["y"] <= box["y"] <= log["y"] + log["height"] and f"line={number}" in page.page.url
+    log = page.page.locator("[role=log]").bounding_box()
+    page.stays(lambda: log["y"] <= marked.bounding_box()["y"] <= log["y"] + log["height"] and f"line={number}" in page.page.url, 1.5)
     page.fine()
 
 
@@ -77,11 +76,12 @@ def test_scrolling_reads_on_in_both_directions(site, page, talking):
     page.go(f"/trials/{talking}/logs?line=700")
     page.page.wait_for_selector("[role=log] [data-line='700'].marked")
     page.page.locator("[role=log]").hover()
-    for _ in range(60):
+
+    def at_the_top():
         page.page.mouse.wheel(0, -900)
-        page.page.wait_for_timeout(40)
-        if 1 in shown(page):
-            break
+        return 1 in shown(page)
+
+    wait_for(at_the_top, 20)
     lines = shown(page)
     assert lines[0] == 1 and lines == list(range(1, len(lines) + 1)) and len(lines) <= 500
     page.fine()
@@ -203,8 +203,7 @@ def test_a_cut_while_paused_moves_nothing_and_a_session_that_ended_is_asked_for(
         site.up(slots=2)
         search = site.submit_search(name="unseen", trials=1)
         wait_for(lambda: "connection lost" not in tab.page.inner_text("body"), 30)
-        tab.page.wait_for_timeout(1500)
-        assert tab.page.locator(f'[role=row][data-id="{search}"]').count() == 0
+        tab.stays(lambda: tab.page.locator(f'[role=row][data-id="{search}"]').count() == 0, 1.5)
         tab.page.keyboard.press(".")
         tab.page.wait_for_selector(f'[role=row][data-id="{search}"]', timeout=20000)
         # And now nobody is signed in any more.
@@ -216,8 +215,7 @@ def test_a_cut_while_paused_moves_nothing_and_a_session_that_ended_is_asked_for(
         dialog.wait_for(timeout=30000)
         tab.page.keyboard.press("Escape")
         tab.page.keyboard.press("Escape")
-        tab.page.wait_for_timeout(300)
-        assert dialog.count() == 1  # what waits for it would wait for ever
+        tab.stays(lambda: dialog.count() == 1, 0.3)  # what waits for it would wait for ever
         assert dialog.get_by_label("Username").input_value() == "admin"
         dialog.get_by_role("button", name="Sign in").click()
         tab.page.wait_for_selector("[data-testid=live][data-state=live]", timeout=20000)

@@ -66,8 +66,8 @@ def trial_of(site, search):
 
 
 def live(page):
-    page.page.wait_for_timeout(600)
-    assert page.page.get_attribute("[data-testid=live]", "data-state") == "live"
+    page.page.wait_for_selector("[data-testid=live][data-state=live]")
+    page.stays(lambda: page.page.get_attribute("[data-testid=live]", "data-state") == "live", 0.6)
 
 
 # ---- pages
@@ -79,7 +79,7 @@ def test_each_page_of_hard_names_works(site, page, hard):
         at = path.format(e=hard, t=t)
         page.page.goto(site.url() + "/ui" + at)
         page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)
-        page.page.wait_for_timeout(150)
+        page.settle()
         assert page.faults == [], (at, page.faults)
         assert page.page.locator("[role=alert]:visible p, .fault").all_inner_texts() == [], at
         assert page.page.locator("main i:has-text('x'), main b:has-text('a')").count() == 0, at
@@ -119,7 +119,7 @@ def test_each_page_fits_a_narrow_window(site, page, hard):
         at = path.format(e=hard, t=t)
         page.page.goto(site.url() + "/ui" + at)
         page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)
-        page.page.wait_for_timeout(150)
+        page.settle()
         if (width := page.page.evaluate("document.documentElement.scrollWidth")) > 362:
             wide[at] = (width, page.page.evaluate("""[...document.querySelectorAll('main *')].filter(x => x.getBoundingClientRect().right > 362
                 && !x.closest('.gridscroll, .tablebox, .logbox, pre, .editor')).slice(0, 3).map(x => x.outerHTML.slice(0, 120))"""))
@@ -185,7 +185,7 @@ def test_a_click_on_a_hyperparameter_finds_trials_alike(site, page, hard):
         label = links.nth(i).get_attribute("aria-label")
         links.nth(i).click()
         page.page.wait_for_selector('[role=grid][aria-label="Trials"][data-all="10"]')
-        page.page.wait_for_timeout(300)
+        page.settle()
         assert page.page.locator(".fault").count() == 0, label
         assert page.page.locator(f'[role=row][data-id="{trial}"]').count() == 1, label
     page.fine()
@@ -201,8 +201,7 @@ def test_a_filter_with_only_a_quote_keeps_the_rows(site, page, hard):
     kept = page.page.get_attribute("[role=grid]", "data-rows")
     box.fill("'learning rate'=0.1 m.training.loss<2 '")
     page.page.wait_for_selector(".fault")
-    page.page.wait_for_timeout(500)
-    assert page.page.get_attribute("[role=grid]", "data-rows") == kept
+    page.stays(lambda: page.page.get_attribute("[role=grid]", "data-rows") == kept, 0.5)
     page.fine()
 
 
@@ -289,7 +288,7 @@ def test_a_zoom_over_wall_time_keeps_its_seconds(site, page, hard):
     c = chart(page)
     def zoomed():
         drag(page.page, c.locator(".u-over").bounding_box(), 0.1, 0.9)
-        page.page.wait_for_timeout(100)
+        page.settle()
         return "from=" in page.page.url
 
     wait_for(zoomed, 20, 0.5)  # what comes meanwhile may move the chart
@@ -331,7 +330,7 @@ def test_scatter_over_any_metric_and_one_brush_for_each_axis(site, page, hard):
         before = page.page.url
         box.scroll_into_view_if_needed()
         drag(page.page, box.bounding_box(), x0, 0.99, 0.02, 0.98)
-        page.page.wait_for_timeout(100)
+        page.settle()
         return page.page.url != before
 
     for x0 in (0.3, 0.02):
@@ -346,11 +345,10 @@ def test_scatter_over_any_metric_and_one_brush_for_each_axis(site, page, hard):
     box.scroll_into_view_if_needed()
     size = box.bounding_box()
     axes = 4  # learning rate, layers, mixed, best
-    for i, key in [(1, "layers"), (2, "learning rate")]:
-        del key
+    for i in (1, 2):  # layers, learning rate
         at = (60 + i / (axes - 1) * (size["width"] - 120)) / size["width"]
         drag(page.page, size, at, at, 0.05, 0.45)
-        page.page.wait_for_timeout(300)
+        page.settle()
     text = page.page.evaluate("new URLSearchParams(location.search).get('brush')")
     assert text.count(";") == 1, text
     assert 0 < int(page.page.get_attribute("[data-testid=parallel]", "data-trials")) < 10
@@ -368,7 +366,7 @@ def test_the_timeline_has_no_more_lines_than_slots(site, page):
 def test_j_brings_the_grid_into_sight(site, page, hard):
     page.go(f"/experiments/{hard}/analysis")
     page.page.wait_for_selector('[role=grid][aria-label="Trials"][data-all="10"]')
-    page.page.wait_for_timeout(500)
+    page.settle()
     page.page.keyboard.press("j")
     row = rows(page.page, "Trials").first
     wait_for(lambda: 0 < row.bounding_box()["y"] < page.page.viewport_size["height"] - 20, 5)
@@ -444,8 +442,7 @@ def test_no_key_acts_under_a_dialog(site, page):
     page.page.get_by_role("button", name="Fork").click()
     page.page.get_by_role("dialog", name=f"Fork experiment {site.search}").wait_for()
     page.page.keyboard.press("Control+k")
-    page.page.wait_for_timeout(200)
-    assert page.page.get_by_role("dialog", name="Command palette").count() == 0
+    page.stays(lambda: page.page.get_by_role("dialog", name="Command palette").count() == 0, 0.2)
     page.page.keyboard.press("Escape")
     page.page.keyboard.press("Control+k")
     page.page.get_by_role("dialog", name="Command palette").wait_for()
@@ -477,8 +474,7 @@ def test_every_key_of_two_and_none_while_typing(site, page):
     page.page.get_by_label("Theme").focus()
     page.page.keyboard.press("g")
     page.page.keyboard.press("e")
-    page.page.wait_for_timeout(300)
-    assert page.page.get_attribute("main", "data-page") == "settings"
+    page.stays(lambda: page.page.get_attribute("main", "data-page") == "settings", 0.3)
     page.page.get_by_label("Theme").select_option("dark")
     assert page.page.get_attribute("html", "data-theme") == "dark"
     page.page.get_by_label("Theme").select_option("light")
@@ -486,8 +482,7 @@ def test_every_key_of_two_and_none_while_typing(site, page):
     page.page.locator("h1").click()
     for key in ["?", ".", "g", "e", "j"]:
         page.page.keyboard.press(key)
-    page.page.wait_for_timeout(300)
-    assert page.page.get_attribute("main", "data-page") == "settings" and page.page.get_by_role("dialog").count() == 0
+    page.stays(lambda: page.page.get_attribute("main", "data-page") == "settings" and page.page.get_by_role("dialog").count() == 0, 0.3)
     assert page.page.get_attribute("[data-testid=live]", "data-state") == "live"
     page.page.keyboard.press("Control+k")
     page.page.get_by_role("dialog", name="Command palette").wait_for()

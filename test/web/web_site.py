@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 
-from cluster_under_test import BINARY, Cluster, free_port, wait_for  # noqa: E402,F401
+from cluster_under_test import BINARY, Cluster, free_port, stays, wait_for  # noqa: E402,F401
 from playwright.sync_api import sync_playwright  # noqa: E402
 
 BROWSER = os.environ.get("TROUPE_CHROMIUM", "/usr/bin/chromium")
@@ -116,6 +116,17 @@ class Page:
     def ready(self, state="ready", timeout=20000):
         self.page.wait_for_selector(f"main[data-state={state}]", timeout=timeout)
         return self
+
+    def settle(self):
+        """Waits until nothing is on its way but the live stream, and what came is drawn."""
+        def still():
+            self.page.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+            return not [url for url in self.unanswered if "/troupe/v1/live" not in url]
+        wait_for(still, 20, 0, lambda: self.unanswered)
+        return self
+
+    def stays(self, true, seconds):
+        stays(true, seconds, lambda: self.page.wait_for_timeout(50))
 
     def standing(self):
         """What a failed test left: where the tab is, what it shows, what it waits for."""

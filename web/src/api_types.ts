@@ -371,7 +371,7 @@ export interface LogPage {
 }
 
 export interface LogSearchEnd {
-  /** goes on where it ended */
+  /** from there the next search continues; null: the log was searched to its end */
   after: string | null;
   hits: number;
   scanned: number;
@@ -762,7 +762,7 @@ export interface TrialProgressList {
 
 export interface Usage {
   by: {
-    /** null: of tasks that are no trials */
+    /** null: of tasks that are not trials */
     experiment: number | null;
     slotHours: number;
     user: string;
@@ -807,7 +807,7 @@ export interface Waiting {
   reason: string | null;
   since: string;
   slots: number;
-  /** 0: of a task that is no trial */
+  /** 0: of a task that is not a trial */
   trial: number;
   user: string;
   weight: number;

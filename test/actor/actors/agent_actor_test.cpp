@@ -3,6 +3,7 @@
 
 #include "actors/agent/agent_actor.hpp"
 #include "actors/allocation/task_launch.hpp"
+#include "workers/worker_messages.hpp"
 
 #include "stage.hpp"
 
@@ -208,6 +209,33 @@ TEST_F(AgentActor, ANewGatewayIsToldWhichTasksRun) {
   ASSERT_EQ(gateways[1].all<harness_task>().size(), 1u);
   EXPECT_EQ(gateways[1].all<harness_task>()[0].allocation, id);
   EXPECT_EQ(gateways[1].all<journal_actor>().size(), 1u);
+}
+
+TEST_F(AgentActor, AStandInThatDiesIsMadeAgainWithTheNextWordOfItsWorker) {
+  news(task_change::all_adopted);
+  order_start(id);
+  news(task_change::launched, {id, {0}, false, 7});
+  const auto word = [this] {
+    caf::anon_send(agent,
+                   worker_frame{id, 0, "p", workers::worker_protocol,
+                                workers::encode_worker(workers::worker_word{workers::worker_status{}})});
+    run();
+    return config_.probes->find("worker/1.1");
+  };
+  for (int n = 0; n < 6; ++n) {
+    const auto stand_in = word();
+    ASSERT_TRUE(stand_in) << "after " << n << " deaths";
+    EXPECT_EQ(stand_in->what->owner, "agent_node");
+    end_with_fault(caf::actor_cast<caf::actor>(stand_in->who.lock()), "a fault");
+    run();
+    EXPECT_FALSE(config_.probes->find("worker/1.1"));
+  }
+  std::vector<std::string> failed;
+  for (const auto& x : twin.all<link_report>())
+    for (const auto& one : x.failed)
+      failed.push_back(one.detail);
+  ASSERT_EQ(failed.size(), 1u) << "the sixth time within a minute the rank fails";
+  EXPECT_THAT(failed[0], testing::HasSubstr("died again and again: a fault"));
 }
 
 TEST_F(AgentActor, AChildThatDiesAgainAndAgainIsItsEnd) {

@@ -5,8 +5,7 @@
 #include "actors/shells/durable.hpp"
 #include "storage/stored_journal.hpp"
 
-#include <caf/all.hpp>
-#include <gmock/gmock.h>
+#include "stage.hpp"
 
 #include <condition_variable>
 #include <deque>
@@ -318,6 +317,61 @@ TEST_F(JournalActor, KeepsEveryStepOfAShellThroughAFullDisk) {
     EXPECT_EQ(decode_as<trial_paused>(all[i])->at, t0 + std::chrono::seconds(i));
   self->send_exit(keeper, caf::exit_reason::user_shutdown);
   self->wait_for(keeper);
+}
+
+// ---- on a scheduler that runs only when told
+
+class JournalOnStage : public Stage {
+protected:
+  void SetUp() override {
+    auto made = storage::make_journal(storage::make_memory_store(), {});
+    ASSERT_TRUE(made);
+    reads = (*made)->reads();
+    journal_peers peers;
+    peers.on_commit = [this](const storage::commit_summary&) { ++commits; };
+    journal = on_stage(
+      spawn_journal(*system_, std::shared_ptr<storage::journal>(std::move(*made)), std::move(peers)));
+  }
+  void TearDown() override {
+    Stage::TearDown();
+    journal = nullptr;
+  }
+  auto append(std::uint64_t first) {
+    return self->request(journal, patience, append_facts{"trial/1", first, {encode(trial_paused{t0})}});
+  }
+  template <class Pending>
+  bool stored(Pending pending) {
+    bool out = false;
+    pending.receive([&](const committed&) { out = true; }, [](const caf::error&) {});
+    return out;
+  }
+
+  caf::scoped_actor self{*system_};
+  std::shared_ptr<storage::reader> reads;
+  journal_actor journal;
+  int commits = 0;
+};
+
+TEST_F(JournalOnStage, WhatArrivesTogetherIsOneCommit) {
+  auto first = append(0), second = append(1), third = append(2);
+  EXPECT_EQ(commits, 0);
+  run();
+  EXPECT_EQ(commits, 1);
+  EXPECT_TRUE(stored(std::move(first)) && stored(std::move(second)) && stored(std::move(third)));
+  auto later = append(3);
+  run();
+  EXPECT_EQ(commits, 2);
+  EXPECT_TRUE(stored(std::move(later)));
+  EXPECT_EQ(reads->facts_of("trial/1")->size(), 4u);
+}
+
+TEST_F(JournalOnStage, ARepeatIsAcknowledgedAndAGapRefused) {
+  auto first = append(0), repeat = append(0), gap = append(5);
+  run();
+  EXPECT_TRUE(stored(std::move(first)));
+  EXPECT_TRUE(stored(std::move(repeat)));
+  EXPECT_FALSE(stored(std::move(gap)));
+  EXPECT_EQ(reads->facts_of("trial/1")->size(), 1u);
 }
 
 } // namespace

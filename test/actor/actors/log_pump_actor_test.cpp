@@ -2,16 +2,15 @@
 
 #include "actors/host/log_pump_actor.hpp"
 #include "actors/journal/journal_actor.hpp"
-#include "actors/shells/probed.hpp"
 #include "storage/stored_journal.hpp"
 #include "workers/task_init/task_format.hpp"
 
-#include <caf/all.hpp>
+#include "stage.hpp"
+
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <gmock/gmock.h>
 
 namespace troupe {
 namespace {
@@ -19,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace format = task_format;
 
-class LogPump : public testing::Test {
+class LogPump : public Stage {
 protected:
   void SetUp() override {
     char pattern[] = "/tmp/troupe-pump-XXXXXX";
@@ -27,16 +26,17 @@ protected:
     auto made = storage::make_journal(storage::make_memory_store(), {});
     ASSERT_TRUE(made);
     reads = (*made)->reads();
-    journal = spawn_journal(system, std::shared_ptr<storage::journal>(std::move(*made)), journal_peers{});
-    // This thread is the agent. No look at a running task comes within the test.
-    pump = spawn_log_pump(system, caf::actor_cast<agent_actor>(caf::actor{self.ptr()}), 1h);
-    self->send(pump, journal);
+    journal =
+      on_stage(spawn_journal(*system_, std::shared_ptr<storage::journal>(std::move(*made)), journal_peers{}));
+    agent = make_listener();
+    // No look at a running task comes within the test.
+    pump = on_stage(spawn_log_pump(*system_, agent.as<agent_actor>(), 1h));
+    caf::anon_send(pump, journal);
   }
   void TearDown() override {
-    for (auto& one : {caf::actor_cast<caf::actor>(pump), caf::actor_cast<caf::actor>(journal)}) {
-      self->send_exit(one, caf::exit_reason::user_shutdown);
-      self->wait_for(one);
-    }
+    Stage::TearDown();
+    journal = nullptr;
+    pump = nullptr;
     std::filesystem::remove_all(folder);
   }
 
@@ -57,18 +57,18 @@ protected:
     }
   }
   void end_and_wait() {
-    self->send(pump, pump_spool{id, "a", folder.string()});
-    self->send(pump, pump_end{id});
-    bool told = false;
-    self->receive([&](const pumped& x) { told = x.allocation == id; }, caf::after(60s) >> [] {});
-    EXPECT_TRUE(told);
+    const auto before = agent.all<pumped>().size();
+    caf::anon_send(pump, pump_spool{id, "a", folder.string()});
+    caf::anon_send(pump, pump_end{id});
+    run();
+    const auto told = agent.all<pumped>();
+    ASSERT_EQ(told.size(), before + 1);
+    EXPECT_EQ(told.back().allocation, id);
   }
   std::size_t stored() { return reads->logs(id.trial(), 0, 100'000)->size(); }
 
-  node_config config;
-  caf::actor_system system{config};
-  caf::scoped_actor self{system};
   std::filesystem::path folder;
+  listener agent;
   std::shared_ptr<storage::reader> reads;
   journal_actor journal;
   log_pump_actor pump;
@@ -103,6 +103,7 @@ TEST_F(LogPump, OneThatSaidNothingIsOverAtOnce) {
 TEST_F(LogPump, OneWhoseSpoolIsGoneIsOverAtOnce) {
   std::filesystem::remove_all(folder);
   end_and_wait();
+  EXPECT_EQ(stored(), 0u);
 }
 
 TEST_F(LogPump, WhatTheJournalHoldsIsNotCarriedAgain) {

@@ -1,12 +1,10 @@
-// What a sweep notes before it removes a file, and how a log that is too old goes. Retention has a thread of
-// its own; this one is the journal and the cluster.
+// What a sweep notes before it removes a file, and how a log that is too old goes. The test is the journal
+// and the cluster.
 
 #include "actors/retention/retention_actor.hpp"
-#include "actors/shells/probed.hpp"
 #include "storage/stored_journal.hpp"
 
-#include <caf/all.hpp>
-#include <gmock/gmock.h>
+#include "stage.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -19,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-class RetentionActor : public testing::Test {
+class RetentionActor : public Stage {
 protected:
   void SetUp() override {
     char pattern[] = "/tmp/troupe-retention-XXXXXX";
@@ -46,14 +44,30 @@ protected:
     ASSERT_TRUE(
       journal->log({trial_id{7}, {{1, t0, {trial_id{7}, {1}}, "a", 0, "stdout", "", "a line"}}, "spool", 1}));
     ASSERT_TRUE(journal->commit());
-    const auto me = caf::actor{self.ptr()};
-    retention = spawn_retention(
-      system, {caf::actor_cast<cluster_actor>(me), caf::actor_cast<journal_actor>(me), journal->reads()});
+    scheduler().advance_time(t0.time_since_epoch() + std::chrono::hours(24 * 365));
+    start();
   }
   void TearDown() override {
-    self->send_exit(retention, caf::exit_reason::user_shutdown);
-    self->wait_for(retention);
+    Stage::TearDown();
+    retention = nullptr;
     fs::remove_all(folder);
+  }
+  void start() {
+    const auto me = caf::actor{self.ptr()};
+    retention = on_stage(spawn_retention(
+      *system_, {caf::actor_cast<cluster_actor>(me), caf::actor_cast<journal_actor>(me), journal->reads()}));
+  }
+  /// Lets all run, then takes what it was sent; fails where that is nothing.
+  template <class Take>
+  void hear(Take take, const char* what) {
+    run();
+    self->receive(
+      std::move(take), caf::after(0s) >> [what] { ADD_FAILURE() << what; });
+  }
+  template <class Pending, class Take>
+  void answered(Pending& pending, Take take) {
+    run();
+    pending.receive(std::move(take), [](const caf::error& why) { ADD_FAILURE() << from_caf(why).what; });
   }
   void keep(const std::string& entity, std::vector<std::string> facts) {
     ASSERT_TRUE(journal->append({entity, 0, std::move(facts)}));
@@ -66,7 +80,7 @@ protected:
   /// Waits for an append and answers it.
   append_facts appended(const error* refused = nullptr) {
     append_facts got;
-    self->receive(
+    hear(
       [&](append_facts& x) -> caf::result<committed> {
         got = std::move(x);
         there_then = fs::exists(folder / old);
@@ -74,7 +88,7 @@ protected:
           return to_caf(*refused);
         return committed{};
       },
-      caf::after(60s) >> [] { ADD_FAILURE() << "nothing was noted"; });
+      "nothing was noted");
     return got;
   }
   /// The same of an append that begins or ends a collection.
@@ -94,23 +108,21 @@ protected:
   /// Waits for lines of a log, and answers them.
   std::vector<std::string> written(task_id of) {
     std::vector<std::string> texts;
-    self->receive(
+    hear(
       [&](const append_log& x) {
         EXPECT_EQ(x.task, of);
         for (const auto& line : x.lines)
           texts.push_back(line.text);
         return committed{};
       },
-      caf::after(60s) >> [] { ADD_FAILURE() << "nothing was written"; });
+      "nothing was written");
     return texts;
   }
 
   const time_point t0{1'700'000'000s};
   const std::string old = "0189c0de-0000-7000-8000-000000000001",
                     latest = "0189c0de-0000-7000-8000-000000000002";
-  node_config config;
-  caf::actor_system system{config};
-  caf::scoped_actor self{system};
+  caf::scoped_actor self{*system_};
   fs::path folder;
   std::unique_ptr<storage::journal> journal;
   retention_actor retention;
@@ -141,8 +153,7 @@ TEST_F(RetentionActor, NotesThatACheckpointIsDeletedBeforeItsFilesGo) {
   EXPECT_EQ(ended.step, deletion_step::done);
   EXPECT_EQ(ended.removed, 1u);
   bool finished = false;
-  self->receive([&](const sweep_finished& x) { finished = x.id == experiment_id{1}; },
-                caf::after(60s) >> [] {});
+  hear([&](const sweep_finished& x) { finished = x.id == experiment_id{1}; }, "nothing was finished");
   EXPECT_TRUE(finished);
   EXPECT_FALSE(fs::exists(folder / old));
   EXPECT_TRUE(fs::exists(folder / latest));
@@ -159,13 +170,13 @@ TEST_F(RetentionActor, ExperimentsWithNothingToCollectHaveNoTask) {
   ASSERT_TRUE(journal->commit());
   self->send(retention, sweep_experiment{{2}});
   experiment_id finished;
-  self->receive([&](const sweep_finished& x) { finished = x.id; }, caf::after(60s) >> [] {});
+  hear([&](const sweep_finished& x) { finished = x.id; }, "nothing was finished");
   EXPECT_EQ(finished, experiment_id{2});
 }
 
 TEST_F(RetentionActor, GoesOnWithACollectionOfAnEarlierLife) {
-  self->send_exit(retention, caf::exit_reason::user_shutdown);
-  self->wait_for(retention);
+  caf::anon_send_exit(retention, caf::exit_reason::user_shutdown);
+  run();
   checkpoint_files_removed order;
   order.at = t0;
   order.by = "ann";
@@ -177,9 +188,7 @@ TEST_F(RetentionActor, GoesOnWithACollectionOfAnEarlierLife) {
   ASSERT_TRUE(
     journal->append({"trial/7", 6, {encode(checkpoint_changed{t0, old, {}, "ann"})}})); // noted, and not gone
   ASSERT_TRUE(journal->commit());
-  const auto me = caf::actor{self.ptr()};
-  retention = spawn_retention(
-    system, {caf::actor_cast<cluster_actor>(me), caf::actor_cast<journal_actor>(me), journal->reads()});
+  start();
   EXPECT_EQ(written(order.id),
             (std::vector<std::string>{"The master was restarted; continues to remove all files of 3 "
                                       "checkpoints of experiment 1, as ann asked",
@@ -196,16 +205,15 @@ TEST_F(RetentionActor, GoesOnWithACollectionOfAnEarlierLife) {
 TEST_F(RetentionActor, ErasesTheLogOfATrialWhoseTimeIsOver) {
   auto answer = self->request(retention, 60s, clean_logs{});
   task_id erased;
-  self->receive(
+  hear(
     [&](const erase_log& x) {
       erased = x.task;
       return committed{};
     },
-    caf::after(60s) >> [] { ADD_FAILURE() << "nothing was erased"; });
+    "nothing was erased");
   EXPECT_EQ(erased, task_id{trial_id{7}});
   std::uint64_t trials = 0;
-  answer.receive([&](const logs_cleaned& x) { trials = x.trials; },
-                 [](const caf::error&) { ADD_FAILURE() << "no answer"; });
+  answered(answer, [&](const logs_cleaned& x) { trials = x.trials; });
   EXPECT_EQ(trials, 1u);
 }
 
@@ -230,15 +238,14 @@ TEST_F(RetentionActor, ErasesTheLogsOfOtherTasksAfterTheTimeOfTheCluster) {
   auto answer = self->request(retention, 60s, clean_logs{});
   std::set<task_id> erased;
   for (int i = 0; i < 2; ++i)
-    self->receive(
+    hear(
       [&](const erase_log& x) {
         erased.insert(x.task);
         return committed{};
       },
-      caf::after(60s) >> [] { ADD_FAILURE() << "nothing was erased"; });
+      "nothing was erased");
   EXPECT_EQ(erased, (std::set<task_id>{trial_id{7}, shell}));
-  answer.receive([&](const logs_cleaned& x) { EXPECT_EQ(x.trials, 2u); },
-                 [](const caf::error&) { ADD_FAILURE() << "no answer"; });
+  answered(answer, [&](const logs_cleaned& x) { EXPECT_EQ(x.trials, 2u); });
 }
 
 TEST_F(RetentionActor, ErasesAllThatAnExperimentHas) {
@@ -255,17 +262,16 @@ TEST_F(RetentionActor, ErasesAllThatAnExperimentHas) {
   EXPECT_EQ(ended.id, begun.id);
   EXPECT_EQ(ended.removed, 2u);
   erase_log asked;
-  self->receive(
+  hear(
     [&](const erase_log& x) {
       asked = x;
       return committed{};
     },
-    caf::after(60s) >> [] { ADD_FAILURE() << "nothing was erased"; });
+    "nothing was erased");
   EXPECT_EQ(asked.task, task_id{trial_id{7}});
   EXPECT_TRUE(asked.reports);
   std::vector<trial_id> trials;
-  answer.receive([&](const stored_erased& x) { trials = x.trials; },
-                 [](const caf::error&) { ADD_FAILURE() << "no answer"; });
+  answered(answer, [&](const stored_erased& x) { trials = x.trials; });
   EXPECT_EQ(trials, std::vector<trial_id>{{7}});
   EXPECT_FALSE(fs::exists(folder / old));
   EXPECT_FALSE(fs::exists(folder / latest));
@@ -283,17 +289,16 @@ TEST_F(RetentionActor, ErasesWhatASingleTrialHas) {
       EXPECT_EQ(begun.trial, trial);
       EXPECT_EQ(written(begun.id).size(), 4u) << "the first, one for each checkpoint, the last";
       EXPECT_EQ(collected().removed, 2u);
-      self->receive(
+      hear(
         [&](const erase_log& x) {
           EXPECT_EQ(x.task, task_id{trial_id{7}});
           EXPECT_TRUE(x.reports);
           return committed{};
         },
-        caf::after(60s) >> [] { ADD_FAILURE() << "nothing was erased"; });
+        "nothing was erased");
     }
     std::vector<trial_id> trials;
-    answer.receive([&](const stored_erased& x) { trials = x.trials; },
-                   [](const caf::error&) { ADD_FAILURE() << "no answer"; });
+    answered(answer, [&](const stored_erased& x) { trials = x.trials; });
     const bool its = trial == trial_id{7}; // one that is gone already has nothing
     EXPECT_EQ(trials, its ? std::vector<trial_id>{trial} : std::vector<trial_id>{});
     EXPECT_EQ(fs::exists(folder / old), !its);
@@ -314,8 +319,7 @@ TEST_F(RetentionActor, SaysWhatIsLeftBeforeItErasesFiles) {
   EXPECT_EQ(begun.checkpoints, std::vector<std::string>{latest});
   EXPECT_EQ(begun.globs, std::vector<std::string>{"w*"});
   stored_erased seen;
-  answer.receive([&](const stored_erased& x) { seen = x; },
-                 [](const caf::error&) { ADD_FAILURE() << "no answer"; });
+  answered(answer, [&](const stored_erased& x) { seen = x; });
   ASSERT_TRUE(seen.left.contains(latest));
   EXPECT_TRUE(seen.left.at(latest).empty());
   EXPECT_EQ(seen.tasks, std::vector<task_id>{begun.id});
@@ -328,7 +332,7 @@ TEST_F(RetentionActor, SaysWhatIsLeftBeforeItErasesFiles) {
   auto gone = self->request(retention, 60s, go);
   EXPECT_EQ(written(begun.id).size(), 3u);
   EXPECT_EQ(collected().step, deletion_step::done);
-  gone.receive([](const stored_erased&) {}, [](const caf::error&) { ADD_FAILURE() << "no answer"; });
+  answered(gone, [](const stored_erased&) {});
   EXPECT_FALSE(fs::exists(folder / latest));
 }
 
@@ -338,9 +342,8 @@ TEST_F(RetentionActor, LooksAtFilesWithoutATaskWhereNoneGoes) {
   look.globs = {"no-such-file"};
   look.only_look = true;
   stored_erased seen;
-  self->request(retention, 60s, look)
-    .receive([&](const stored_erased& x) { seen = x; },
-             [](const caf::error&) { ADD_FAILURE() << "no answer"; });
+  auto answer = self->request(retention, 60s, look);
+  answered(answer, [&](const stored_erased& x) { seen = x; });
   EXPECT_TRUE(seen.tasks.empty());
   EXPECT_EQ(seen.left.at(latest).size(), 1u);
 }

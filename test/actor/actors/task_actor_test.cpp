@@ -167,6 +167,16 @@ TEST_F(TaskActor, OneThatFallsBackIsAGuestInTheOtherPool) {
   EXPECT_EQ(asked[0].home, "gpu");
 }
 
+TEST_F(TaskActor, IsTheClustersAndItsRunIsItsOwn) {
+  start(a_command, commits);
+  const auto owner_of = [this](const std::string& name) {
+    const auto entry = config_.probes->find(name);
+    return entry ? entry->what->owner : "nobody";
+  };
+  EXPECT_EQ(owner_of(entity(a_command)), "cluster");
+  EXPECT_EQ(owner_of(entity(allocation_id{a_command, {1}})), entity(a_command));
+}
+
 TEST_F(TaskActor, OneThatHadBegunToStopEndsAfterARecovery) {
   start(a_command, commits, {task_stop_ordered{{}, "killed by eve"}});
   EXPECT_EQ(facts(a_command).back(), "task_ended");

@@ -51,7 +51,7 @@ TEST_P(Platform, KeepsItsPromisesInEveryHistory) {
     runs += got.runs;
     tasks += got.tasks;
   }
-  std::printf("%llu histories: %llu messages, %llu runs, %llu tasks that are no trials\n",
+  std::printf("%llu histories: %llu messages, %llu runs, %llu tasks that are not trials\n",
               (unsigned long long)count, (unsigned long long)messages, (unsigned long long)runs,
               (unsigned long long)tasks);
 }

@@ -1,0 +1,368 @@
+#include "actors/retention/erasures_part.hpp"
+
+#include "actors/experiment/experiment_settings.hpp"
+#include "actors/retention/globs.hpp"
+#include "actors/retention/retention.hpp"
+#include "actors/shells/durable.hpp"
+#include "model/checkpoint_place.hpp"
+#include "storage/checkpoints/checkpoint_store.hpp"
+
+#include <algorithm>
+
+#include <caf/all.hpp>
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t pieces_at_once = 32;                 ///< removed between two writes of the log
+constexpr auto removal_timeout = std::chrono::minutes(10); ///< for so many
+
+bool goes(const std::vector<std::string>& globs, const std::string& path) {
+  bool out = globs.empty();
+  for (const auto& glob : globs)
+    out = out || matches_glob(glob, path);
+  return out && !path.ends_with('/');
+}
+
+/// What of a checkpoint is there now, with the folders that were named. errc::not_found where nothing is.
+result<std::map<std::string, std::int64_t>> refreshed(const checkpoint& saved) {
+  const auto place = place_of(saved);
+  auto store = storage::open_checkpoint_store(place.store);
+  if (!store)
+    return store.error();
+  auto there = (*store)->list(place.key);
+  if (!there)
+    return there.error();
+  if (there->empty() && !saved.files.empty()) // a folder that is not mounted looks so, too
+    return error{errc::not_found, "no file of checkpoint " + saved.uuid +
+                                    " can be seen from the master, so nothing is noted" +
+                                    "\nhint: delete the checkpoint where it is gone indeed"};
+  std::map<std::string, std::int64_t> out;
+  for (const auto& [path, bytes] : *there)
+    out[path] = static_cast<std::int64_t>(bytes);
+  for (const auto& [path, bytes] : saved.files)
+    if (path.ends_with('/'))
+      out.emplace(path, bytes);
+  return out;
+}
+
+/// Whether a file is there that a pattern matches, noted or not.
+bool holds_any(const checkpoint& saved, const std::vector<std::string>& globs) {
+  const auto place = place_of(saved);
+  auto store = storage::open_checkpoint_store(place.store);
+  auto there = store ? (*store)->list(place.key) : result<std::map<std::string, std::int64_t>>(store.error());
+  return there &&
+         std::any_of(there->begin(), there->end(), [&](const auto& one) { return goes(globs, one.first); });
+}
+
+} // namespace
+
+erasures::erasures(actor_base<retention_actor>* self, const retention_peers& peers, collections& tasks)
+    : self_(self), peers_(peers), tasks_(tasks) {
+  for (std::size_t i = 0; i < removers_->size(); ++i)
+    make_remover(i);
+  self_->attach_functor([all = removers_](const caf::error&) {
+    for (const auto& one : *all)
+      caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
+  });
+}
+
+void erasures::make_remover(std::size_t i) {
+  (*removers_)[i] = spawn_remover(self_->system(), i + 1);
+  self_->monitor((*removers_)[i]);
+}
+
+bool erasures::remover_down(const caf::actor_addr& who) {
+  for (std::size_t i = 0; i < removers_->size(); ++i)
+    if (who == (*removers_)[i].address()) {
+      if (!restarts_.again(i, self_->now()))
+        return false;
+      make_remover(i);
+    }
+  return true;
+}
+
+caf::result<stored_erased> erasures::erase(const erase_stored& x) {
+  auto work = std::make_shared<erasing>();
+  work->promise = self_->make_response_promise<stored_erased>();
+  if (!x.tasks.empty()) {
+    work->to_carry_out = x.tasks;
+    carry_out_next(work);
+  } else if (auto fine = x.experiment ? erase_experiment(x, work) : look_at_checkpoints(x, work); !fine)
+    work->promise.deliver(to_caf(fine.error()));
+  return work->promise;
+}
+
+result<void> erasures::erase_experiment(const erase_stored& x, const work_ptr& work) {
+  auto experiment = peers_.reads->experiment(x.experiment);
+  if (!experiment)
+    return experiment.error();
+  auto trials = peers_.reads->trials(x.experiment);
+  if (!trials)
+    return trials.error();
+  const auto* cause = x.tensorboards_only ? collected_by::tensorboards
+                      : x.trial           ? collected_by::trial
+                                          : collected_by::deletion;
+  auto order = tasks_.order_of(*experiment, cause, x.by);
+  order.trial = x.trial;
+  auto pieces = pieces_of(order, *experiment, *trials);
+  if (!pieces)
+    return pieces.error();
+  if (!x.tensorboards_only)
+    for (const auto& trial : *trials)
+      if (!x.trial || trial.id == x.trial)
+        work->left.push_back(trial.id);
+  work->done.trials = work->left;
+  if (pieces->empty() && !tasks_.is_open(order)) {
+    work->unfinished = 1;
+    erase_rows(work);
+    return {};
+  }
+  work->pieces = std::move(*pieces);
+  tasks_.begin(std::move(order), [this, work](result<task_id> task) {
+    if (!task) {
+      work->promise.deliver(to_caf(task.error()));
+      return;
+    }
+    work->task = *task;
+    remove_some(work);
+  });
+  return {};
+}
+
+/// What there is now of what the order names. Fails where it cannot be removed from here.
+result<std::vector<removal_piece>> erasures::pieces_of(const checkpoint_files_removed& order) const {
+  if (order.cause == collected_by::request)
+    return pieces_asked_for(order);
+  auto experiment = peers_.reads->experiment(order.experiment);
+  if (!experiment)
+    return experiment.error();
+  auto trials = peers_.reads->trials(order.experiment);
+  if (!trials)
+    return trials.error();
+  return pieces_of(order, *experiment, *trials);
+}
+
+result<std::vector<removal_piece>> erasures::pieces_of(const checkpoint_files_removed& order,
+                                                       const experiment_row& experiment,
+                                                       const std::vector<trial_row>& trials) const {
+  std::vector<removal_piece> out;
+  if (order.cause == collected_by::deletion || order.cause == collected_by::trial) {
+    const auto policy = retention_of(experiment.config);
+    for (const auto& trial : trials) {
+      if (order.trial && trial.id != order.trial)
+        continue;
+      auto saved = peers_.reads->checkpoints(trial.id);
+      if (!saved)
+        return saved.error();
+      for (const auto& row : *saved) {
+        if (row.state == checkpoint_state::deleted)
+          continue;
+        if (!policy.deletes_here || !removable(row.saved))
+          return cannot_delete(row.saved);
+        if (auto piece = whole(row.saved); is_there(piece))
+          out.push_back(std::move(piece));
+      }
+    }
+  }
+  if (auto boards = tensorboards_of(experiment, order.trial); boards && is_there(*boards))
+    out.push_back(std::move(*boards));
+  return out;
+}
+
+/// The TensorBoard files, which lie beside the checkpoints, as the stock client puts them. `trial`: those of
+/// one trial; 0: all.
+std::optional<removal_piece> erasures::tensorboards_of(const experiment_row& experiment,
+                                                       trial_id trial) const {
+  const auto store = checkpoint_store_of(experiment.config, peers_.checkpoint_dir);
+  const auto folder = store ? folder_of_store(*store) : peers_.checkpoint_dir;
+  if (folder.empty() || peers_.cluster_id.empty())
+    return std::nullopt;
+  const auto all = "directory:" + folder + "/" + peers_.cluster_id + "/tensorboard/experiment";
+  if (trial)
+    return removal_piece{{}, all + "/" + to_string(experiment.id) + "/trial", to_string(trial)};
+  return removal_piece{{}, all, to_string(experiment.id)};
+}
+
+/// What is noted as gone and still there.
+result<std::vector<removal_piece>> erasures::pieces_asked_for(const checkpoint_files_removed& order) const {
+  std::vector<removal_piece> out;
+  for (const auto& uuid : order.checkpoints) {
+    auto row = peers_.reads->checkpoint(uuid);
+    if (!row && row.error().code == errc::not_found)
+      continue; // the experiment was deleted since
+    if (!row)
+      return row.error();
+    if (!removable(row->saved))
+      return cannot_delete(row->saved);
+    auto piece = whole(row->saved);
+    if (!row->saved.files.empty()) {
+      auto store = storage::open_checkpoint_store(piece.store);
+      if (!store)
+        return store.error();
+      auto there = (*store)->list(piece.key);
+      if (!there)
+        return there.error();
+      for (const auto& [path, bytes] : *there)
+        if (goes(order.globs, path) && !row->saved.files.contains(path))
+          piece.paths.push_back(path);
+      if (piece.paths.empty())
+        continue;
+    }
+    out.push_back(std::move(piece));
+  }
+  return out;
+}
+
+/// Experiments are deleted beside each other: their files by several threads.
+void erasures::remove_some(const work_ptr& work) {
+  auto some = std::make_shared<removal_work>();
+  while (some->pieces.size() < pieces_at_once && work->removed < work->pieces.size())
+    some->pieces.push_back(std::move(work->pieces[work->removed++]));
+  if (some->pieces.empty())
+    return end_task(work);
+  remove(work, some);
+}
+
+void erasures::remove(const work_ptr& work, const std::shared_ptr<removal_work>& some) {
+  self_->request((*removers_)[next_remover_++ % removers_->size()], removal_timeout, remove_stored{some})
+    .then(
+      [this, work](const stored_removed& x) {
+        for (const auto& one : x.work->done)
+          note(work, one);
+        go_on(work);
+      },
+      [this, work, some](const caf::error& why) {
+        if (why == caf::sec::request_receiver_down) // what is gone by then is no fault
+          return remove(work, some);
+        note(work, {{}, 0, from_caf(why).what});
+        work->removed = work->pieces.size();
+        go_on(work);
+      });
+}
+
+void erasures::note(const work_ptr& work, const removal& one) {
+  if (work->why.empty())
+    work->why = one.why;
+  tasks_.note(work->task, one);
+}
+
+void erasures::go_on(const work_ptr& work) {
+  if (work->removed == work->pieces.size())
+    return end_task(work);
+  tasks_.write_log(work->task, [this, work] { remove_some(work); });
+}
+
+/// The rows of trials are erased beside the last facts, as one commit can serve both.
+void erasures::end_task(const work_ptr& work) {
+  const bool last = work->to_carry_out.empty();
+  const bool with_rows = last && work->why.empty();
+  work->unfinished = with_rows ? 2 : 1;
+  tasks_.end(work->task, [this, work, last](const result<void>& done) {
+    if (!done && work->why.empty())
+      work->why = done.error().what;
+    if (last)
+      finish(work);
+    else
+      carry_out_next(work);
+  });
+  if (with_rows)
+    erase_rows(work);
+}
+
+void erasures::finish(const work_ptr& work) {
+  if (--work->unfinished)
+    return;
+  if (work->why.empty())
+    work->promise.deliver(work->done);
+  else
+    work->promise.deliver(to_caf({errc::io, work->why}));
+}
+
+void erasures::carry_out_next(const work_ptr& work) {
+  work->task = work->to_carry_out.back();
+  work->to_carry_out.pop_back();
+  work->removed = 0;
+  work->pieces.clear();
+  if (const auto order = tasks_.order(work->task)) {
+    auto pieces = pieces_of(*order);
+    if (pieces)
+      work->pieces = std::move(*pieces);
+    else {
+      if (work->why.empty())
+        work->why = pieces.error().what;
+      tasks_.note(work->task, {{}, 0, pieces.error().what});
+    }
+  }
+  remove_some(work);
+}
+
+/// Looked at first, then noted by the cluster, then erased: what is noted as gone and still there. The
+/// tasks that will erase it are begun here, so that a fall of the master in between leaves nothing half
+/// done.
+result<void> erasures::look_at_checkpoints(const erase_stored& x, const work_ptr& work) {
+  std::map<experiment_id, std::vector<std::string>> going;
+  for (const auto& uuid : x.checkpoints) {
+    auto row = peers_.reads->checkpoint(uuid);
+    if (!row)
+      return row.error();
+    if (!removable(row->saved))
+      return cannot_delete(row->saved);
+    auto& left = work->done.left[uuid];
+    if (x.refresh) {
+      auto there = refreshed(row->saved);
+      if (!there)
+        return there.error();
+      left = std::move(*there);
+      continue;
+    }
+    left = row->saved.files;
+    std::erase_if(left, [&](const auto& one) { return goes(x.globs, one.first); });
+    if (std::all_of(left.begin(), left.end(), [](const auto& one) { return one.first.ends_with('/'); }))
+      left.clear(); // folders alone are no checkpoint
+    if (left != row->saved.files || holds_any(row->saved, x.globs))
+      going[row->experiment].push_back(uuid);
+  }
+  for (auto& [id, uuids] : going) {
+    auto& order = work->to_begin.emplace_back(tasks_.order_of(id, collected_by::request, x.by));
+    order.checkpoints = std::move(uuids);
+    order.globs = x.globs;
+  }
+  begin_next(work);
+  return {};
+}
+
+void erasures::begin_next(const work_ptr& work) {
+  if (work->to_begin.empty()) {
+    work->promise.deliver(work->done);
+    return;
+  }
+  auto order = std::move(work->to_begin.back());
+  work->to_begin.pop_back();
+  tasks_.begin(std::move(order), [this, work](result<task_id> task) {
+    if (task) {
+      work->done.tasks.push_back(*task);
+      return begin_next(work);
+    }
+    for (const auto begun : work->done.tasks) // nothing was noted: they have nothing to do
+      tasks_.end(begun, [](const result<void>&) {});
+    work->promise.deliver(to_caf(task.error()));
+  });
+}
+
+/// Lines and reports of the trials, one after the other.
+void erasures::erase_rows(const work_ptr& work) {
+  if (work->left.empty())
+    return finish(work);
+  const auto trial = work->left.back();
+  work->left.pop_back();
+  self_->request(peers_.journal, journal_timeout, erase_log{trial, true})
+    .then([this, work](const committed&) { erase_rows(work); },
+          [this, work](const caf::error& why) {
+            if (work->why.empty())
+              work->why = from_caf(why).what;
+            finish(work);
+          });
+}
+
+} // namespace troupe

@@ -1,0 +1,66 @@
+#pragma once
+// Erases what somebody wants to be gone: experiments that are deleted, single trials, TensorBoard files,
+// files of checkpoints. A part of the retention actor, which alone calls it.
+
+#include "actors/retention/collections_part.hpp"
+#include "actors/retention/remover_actor.hpp"
+#include "actors/retention/retention_actor.hpp"
+
+#include <array>
+
+namespace troupe {
+
+class erasures {
+public:
+  /// `peers` and `tasks` are the retention actor's own and outlive this. Spawns the removers, which end with
+  /// that actor.
+  erasures(actor_base<retention_actor>* self, const retention_peers& peers, collections& tasks);
+
+  /// As erase_stored says; answers when all of it is gone.
+  caf::result<stored_erased> erase(const erase_stored& x);
+  /// Makes a remover that died again, if it was one; false where it died too often.
+  bool remover_down(const caf::actor_addr& who);
+
+private:
+  struct erasing {
+    std::vector<trial_id> left; ///< whose rows go, when the files are gone
+    stored_erased done;
+    caf::typed_response_promise<stored_erased> promise;
+    std::vector<checkpoint_files_removed> to_begin; ///< of a look
+    std::vector<task_id> to_carry_out;
+    task_id task; ///< at work
+    std::vector<removal_piece> pieces;
+    std::size_t removed = 0; ///< of `pieces`, or on its way
+    std::string why;         ///< first failure
+    int unfinished = 0;      ///< of the end of the last task and the rows
+  };
+  using work_ptr = std::shared_ptr<erasing>;
+
+  result<void> erase_experiment(const erase_stored& x, const work_ptr& work);
+  result<std::vector<removal_piece>> pieces_of(const checkpoint_files_removed& order) const;
+  result<std::vector<removal_piece>> pieces_of(const checkpoint_files_removed& order,
+                                               const experiment_row& experiment,
+                                               const std::vector<trial_row>& trials) const;
+  std::optional<removal_piece> tensorboards_of(const experiment_row& experiment, trial_id trial) const;
+  result<std::vector<removal_piece>> pieces_asked_for(const checkpoint_files_removed& order) const;
+  void make_remover(std::size_t i);
+  void remove_some(const work_ptr& work);
+  void remove(const work_ptr& work, const std::shared_ptr<removal_work>& some);
+  void note(const work_ptr& work, const removal& one);
+  void go_on(const work_ptr& work);
+  void end_task(const work_ptr& work);
+  void finish(const work_ptr& work);
+  void carry_out_next(const work_ptr& work);
+  result<void> look_at_checkpoints(const erase_stored& x, const work_ptr& work);
+  void begin_next(const work_ptr& work);
+  void erase_rows(const work_ptr& work);
+
+  actor_base<retention_actor>* self_;
+  const retention_peers& peers_;
+  collections& tasks_;
+  std::shared_ptr<std::array<remover_actor, 2>> removers_ = std::make_shared<std::array<remover_actor, 2>>();
+  child_restarts<std::size_t> restarts_; ///< of them
+  std::size_t next_remover_ = 0;
+};
+
+} // namespace troupe
