@@ -280,7 +280,8 @@ private:
           self_->send(harness_, x.journal);
           self_->send(pump_, x.journal);
           journal_ = x.journal;
-          looks_told_ = 0;
+          if (slots_)
+            slots_->tell_again();
           leases_ = {{}, x.freeze_us, x.adopt_us};
           self_->send(runtime_, leases_); // before anything is launched
           step(link_up{x.epoch, sent, duration{x.heartbeat_us}});

@@ -28,6 +28,8 @@ public:
   /// Each look is told once. `tasks`: all that the agent knows; `ending`: those of which the last metrics are
   /// told; `to`: null where nobody is connected.
   void tell(const std::vector<task_report>& tasks, const std::set<allocation_id>& ending, const master* to);
+  /// The newest look, too: the master is a new one.
+  void tell_again() { looks_told_ = 0; }
 
 private:
   struct series { ///< of one allocation, in the metric group "system"
