@@ -22,7 +22,7 @@ const command& named(const std::vector<std::string>& words) {
 }
 
 TEST(Commands, ReadOptionsAnywhereAndCheckThem) {
-  auto g = read_given(named({"trace"}), {"--max", "20", "trial/7", "--for=1m"});
+  auto g = read_typed_words(named({"trace"}), {"--max", "20", "trial/7", "--for=1m"});
   ASSERT_TRUE(g);
   EXPECT_THAT(g->words, ElementsAre("trial/7"));
   EXPECT_EQ(g->number("--max", 0), 20);
@@ -40,18 +40,18 @@ TEST(Commands, ReadOptionsAnywhereAndCheckThem) {
     {{"x", "-o", "jason"}, "-o"},
   };
   for (const auto& c : cases) {
-    auto bad = read_given(named({"trace"}), c.words);
+    auto bad = read_typed_words(named({"trace"}), c.words);
     ASSERT_FALSE(bad) << c.fault;
     EXPECT_THAT(bad.error().what, HasSubstr(c.fault));
     EXPECT_EQ(bad.error().code, errc::invalid);
   }
-  auto missing = read_given(named({"send"}), {"trial/7"});
+  auto missing = read_typed_words(named({"send"}), {"trial/7"});
   ASSERT_FALSE(missing);
   EXPECT_THAT(missing.error().what, HasSubstr("'send' needs ACTOR MESSAGE"));
-  auto plain = read_given(named({"send"}), {"a", "m", "x=1", "--", "--odd"});
+  auto plain = read_typed_words(named({"send"}), {"a", "m", "x=1", "--", "--odd"});
   ASSERT_TRUE(plain);
   EXPECT_THAT(plain->words, ElementsAre("a", "m", "x=1", "--odd"));
-  auto quoted = read_given(named({"send"}), {"a", "m", "--odd"}, {false, false, true});
+  auto quoted = read_typed_words(named({"send"}), {"a", "m", "--odd"}, {false, false, true});
   ASSERT_TRUE(quoted);
   EXPECT_EQ(quoted->words.back(), "--odd");
 }
@@ -88,7 +88,7 @@ TEST(Commands, HaveHelpThatTellsAll) {
       const auto* found = find_command(*words, used);
       ASSERT_TRUE(found) << one;
       if (found->name != "let" && found->name != "watch" && found->name != "repeat") {
-        auto g = read_given(*found, {words->begin() + static_cast<std::ptrdiff_t>(used), words->end()});
+        auto g = read_typed_words(*found, {words->begin() + static_cast<std::ptrdiff_t>(used), words->end()});
         EXPECT_TRUE(g) << one << ": " << g.error().what;
       }
     }
