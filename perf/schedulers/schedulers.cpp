@@ -252,6 +252,16 @@ void explanations(int waiting, int agents) {
     }
     std::printf("explain at %zu waiting x %d agents, %s: p50 %.2f ms, p99 %.2f ms\n", queue.size(), agents,
                 name(kind), percentile(all, 0.5) / 1e3, percentile(all, 0.99) / 1e3);
+    all.clear();
+    for (int i = 0; i < 10; ++i) {
+      const auto begin = cpu_us();
+      const auto listed = p.machine.waiting_runs();
+      all.push_back(cpu_us() - begin);
+      if (listed.size() > queue.size())
+        std::abort();
+    }
+    std::printf("a list of all that wait, %s: p50 %.1f ms, most %.1f ms\n", name(kind),
+                percentile(all, 0.5) / 1e3, percentile(all, 1) / 1e3);
   }
 }
 
