@@ -135,7 +135,7 @@ def test_it_survives_the_master(cluster, user):
     process = begin(cluster, steps=60, pause=0.2, experiment="survivor", trial="t")
     wait_for(lambda: newest(user).externalExperimentId == "survivor" and newest(user).numTrials == 1, 30)
     experiment = newest(user).id
-    wait_for(lambda: (only_trial(user, experiment).totalBatchesProcessed or 0) >= 6, 30)
+    wait_for(lambda: (only_trial(user, experiment).totalBatchesProcessed or 0) >= 6, 90)
     cluster.kill_node()
     cluster.up(slots=1)  # the script reports meanwhile: it takes 12 s
     ended(process)

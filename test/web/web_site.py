@@ -121,7 +121,8 @@ class Page:
         """Waits until nothing is on its way but the live stream, and what came is drawn."""
         def still():
             self.page.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
-            return not [url for url in self.unanswered if "/troupe/v1/live" not in url]
+            endless = ("/troupe/v1/live", "/assets/live-worker")  # nobody says of these that they have ended
+            return not [url for url in self.unanswered if not any(part in url for part in endless)]
         wait_for(still, 20, 0, lambda: self.unanswered)
         return self
 

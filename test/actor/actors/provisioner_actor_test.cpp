@@ -208,7 +208,7 @@ TEST_F(ProvisionerActor, APoolThatWasMadeAgainHearsOfIt) {
 TEST_F(ProvisionerActor, OneThatRetiresEndsOnceNothingIsLeft) {
   start(commits);
   demand(1);
-  demand(1, {{"i1", true, false}});
+  demand(0, {{"i1", true, false}});
   auto retired = value::object(); // as where the cluster file names no provider any more
   retired["former"] = value::array({settings});
   pool.send(shell, provider_configured{retired});
