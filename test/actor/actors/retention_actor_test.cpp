@@ -189,11 +189,10 @@ TEST_F(RetentionActor, GoesOnWithACollectionOfAnEarlierLife) {
     journal->append({"trial/7", 6, {encode(checkpoint_changed{t0, old, {}, "ann"})}})); // noted, and not gone
   ASSERT_TRUE(journal->commit());
   start();
-  EXPECT_EQ(written(order.id),
-            (std::vector<std::string>{"The master was restarted; continues to remove all files of 3 "
-                                      "checkpoints of experiment 1, as ann asked",
-                                      "Checkpoint " + old + ": 1 file removed",
-                                      "Files of 1 checkpoint removed"}));
+  EXPECT_EQ(written(order.id), (std::vector<std::string>{
+                                 "The master was restarted; continues to remove all files of 3 "
+                                 "checkpoints of experiment 1, as ann asked",
+                                 "Checkpoint " + old + ": 1 file removed", "Files of 1 checkpoint removed"}));
   const auto ended = collected();
   EXPECT_EQ(ended.id, order.id);
   EXPECT_EQ(ended.step, deletion_step::done);
