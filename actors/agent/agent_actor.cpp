@@ -15,6 +15,7 @@
 #include <caf/all.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <climits>
 #include <fstream>
 #include <mutex>
@@ -112,6 +113,18 @@ public:
   }
 
 private:
+  /// Higher than that of every earlier process, also where the file was lost.
+  result<void> count_life() {
+    const auto file = setup_.dir / "life";
+    const auto last = first_line(file);
+    std::uint64_t before = 0;
+    std::from_chars(last.data(), last.data() + last.size(), before);
+    const auto since_epoch = self_->now().time_since_epoch();
+    const auto clock = std::chrono::duration_cast<std::chrono::microseconds>(since_epoch).count();
+    life_ = std::max<std::uint64_t>(before + 1, static_cast<std::uint64_t>(std::max<std::int64_t>(clock, 1)));
+    return replace_file(file, std::to_string(life_) + "\n", 0644);
+  }
+
   result<void> open() {
     std::error_code fault;
     fs::create_directories(setup_.dir / "tasks", fault);
@@ -124,6 +137,8 @@ private:
       if (auto ok = replace_file(setup_.dir / "id", id_ + "\n", 0644); !ok)
         return ok;
     }
+    if (auto ok = count_life(); !ok)
+      return ok;
     if (auto ok = make_harness(); !ok)
       return ok;
     if (auto ok = make_pump(); !ok)
@@ -267,7 +282,7 @@ private:
       return dial_later();
     master_ = master;
     register_agent mail{link_protocol, setup_.name,           id_,     setup_.join_token, setup_.host,
-                        setup_.slots,  machine_->inventory(), traits_, setup_.pool};
+                        setup_.slots,  machine_->inventory(), traits_, setup_.pool,       life_};
     auto sent = lease_time(self_->system());
     self_->request(master, std::chrono::seconds(20), std::move(mail), agent_actor{self_})
       .then(
@@ -540,7 +555,8 @@ private:
   agent_setup setup_;
   std::function<void(const agent_actor&)> dial_;
   std::string id_;
-  agent_traits traits_; ///< what the pool has to know of this host
+  std::uint64_t life_ = 0; ///< as register_agent says
+  agent_traits traits_;    ///< what the pool has to know of this host
   std::optional<agent> machine_;
   worker_runtime_actor runtime_;
   harness_actor harness_;

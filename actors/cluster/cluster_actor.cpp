@@ -286,7 +286,7 @@ private:
     const std::uint16_t http_port = setup_.http_port ? setup_.http_port() : 0;
     if (setup_.http_port && !http_port)
       return to_caf({errc::busy, "the master still starts"});
-    const agent_asked asked{{self_->now(), x.name, x.id, x.slots, x.host, x.pool}};
+    const agent_asked asked{{self_->now(), x.name, x.id, x.slots, x.host, x.pool}, x.life};
     if (auto labels = config::labels_of_agent(machine_->who.configuration(), x.name))
       x.traits.labels = std::move(*labels);
     if (auto no = machine_->who.refuses(asked, self_->now()))

@@ -49,6 +49,9 @@ std::optional<error> members::no(const agent_asked& ev, time_point now) const {
   if (known != agents_.end() && known->second.id != ev.who.id && taken)
     return error{errc::conflict,
                  "another agent named '" + ev.who.agent + "' is alive; give this one another --name"};
+  if (known != agents_.end() && known->second.id == ev.who.id && there && ev.life != 0 &&
+      ev.life < there->life)
+    return error{errc::conflict, "a later process of agent '" + ev.who.agent + "' has registered"};
   if (!ev.who.pool.empty() && !config::has_pool(configuration_, ev.who.pool)) {
     std::string all;
     for (const auto& name : config::pool_names(configuration_))
@@ -64,7 +67,9 @@ void members::on(members_step& s, const agent_asked& ev, time_point) {
   if (known == agents_.end() || known->second.id != ev.who.id || known->second.slots != ev.who.slots ||
       known->second.host != ev.who.host || known->second.pool != ev.who.pool)
     note(s, ev.who);
-  presence_[ev.who.agent].here = true;
+  auto& there = presence_[ev.who.agent];
+  there.here = true;
+  there.life = ev.life;
   settle(s.actions); // it may ask for another pool than before
   place_twin(s.actions, ev.who.agent);
 }

@@ -35,6 +35,7 @@ struct members_setup {
 // Events.
 struct agent_asked { ///< an agent wants to register
   agent_joined who;
+  std::uint64_t life = 0; ///< as register_agent says
 };
 struct agent_went_away { ///< its connection closed
   std::string agent;
@@ -173,6 +174,7 @@ private:
     bool here = false;
     std::optional<time_point> since; ///< it went away; none: it was not here since the master's start
     std::string pool;                ///< of its twin; empty: it has none
+    std::uint64_t life = 0;          ///< of the process that registered last
   };
   void on(members_step& s, const agent_asked& ev, time_point now);
   void on(members_step& s, const agent_went_away& ev, time_point now);

@@ -124,6 +124,7 @@ TEST_F(AgentActor, CallsItsMasterOnlyOnceItKnowsWhatRunsHere) {
   ASSERT_EQ(calls[0].inventory.size(), 1u);
   EXPECT_EQ(calls[0].inventory[0].allocation, id);
   EXPECT_EQ(calls[0].inventory[0].pid, 7);
+  EXPECT_GT(calls[0].life, 0u);
 }
 
 TEST_F(AgentActor, TheGatewayHearsOfATaskBeforeItIsStarted) {

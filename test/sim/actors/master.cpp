@@ -197,13 +197,15 @@ void master::wish(user_wish what, std::function<void()> done) {
 
 void master::agent_registers(link_ptr line, agent_joined who, std::vector<task_report> inventory,
                              time_point sent) {
-  // What a dead agent has sent over its own connection comes before the next one has restarted and dialled.
+  const agent_asked asked{who, static_cast<std::uint64_t>(line->agent_life) + 1};
   auto& newest = machines.newest_life[line->host];
-  if (line->agent_life < std::exchange(newest, std::max(newest, line->agent_life)))
+  newest = std::max(newest, line->agent_life);
+  if (auto no = cluster_->machine.who.refuses(asked, w.now())) {
+    if (line->agent_life == newest) // else it is dead, and what it sent came late
+      fail("an agent was refused: " + no->what);
     return;
-  if (auto no = cluster_->machine.who.refuses(agent_asked{who}, w.now()))
-    fail("an agent was refused: " + no->what);
-  cluster_->tell_members(agent_asked{who}, [this, line, who, inventory = std::move(inventory), sent] {
+  }
+  cluster_->tell_members(asked, [this, line, who, inventory = std::move(inventory), sent] {
     auto& twin = twins.at(who.agent);
     line->epoch = ++machines.newest_epoch;
     if (twin->line)

@@ -22,8 +22,8 @@ value with_pools(std::initializer_list<const char*> names, const char* pool_of_a
   return {{"pools", pools}, {"nodes", nodes}};
 }
 
-agent_asked asks(std::string name, std::string id, int slots = 2) {
-  return {{t0, std::move(name), std::move(id), slots, "host"}};
+agent_asked asks(std::string name, std::string id, int slots = 2, std::uint64_t life = 0) {
+  return {{t0, std::move(name), std::move(id), slots, "host"}, life};
 }
 
 struct row {
@@ -68,6 +68,18 @@ TEST(Members, GiveANameToOneAgentAtATime) {
          {asks("", "id3"), 60s, "no: an agent's name has 1 to 128 characters"},
          {asks(std::string(129, 'x'), "id3"), 60s, "no: an agent's name has 1 to 128 characters"},
        });
+}
+
+TEST(Members, DoNotBelieveAnEarlierProcessOfAnAgent) {
+  play(fresh(), {
+                  {asks("a", "id1", 2, 5), 0s, "joined(a 2) | twin(a in default)"},
+                  {asks("a", "id1", 2, 5), 1s, " | "}, // its link was cut
+                  {asks("a", "id1", 2, 6), 2s, " | "},
+                  {asks("a", "id1", 2, 5), 3s, "no: a later process of agent 'a' has registered"},
+                  {asks("a", "id1"), 4s, " | "}, // an older build does not say
+                  {agent_went_away{"a"}, 10s, " | "},
+                  {asks("a", "id2", 2, 1), 60s, "joined(a 2) | "}, // another folder counts by itself
+                });
 }
 
 TEST(Members, RememberWhatOperatorsOrdered) {
