@@ -35,7 +35,8 @@ std::optional<time_point> from_rfc3339(std::string_view text) {
   int zh = 0, zm = 0, end = 0;
   char sign = 0;
   if (std::sscanf(zone.c_str(), "%c%2d:%2d%n", &sign, &zh, &zm, &end) != 3 ||
-      static_cast<std::size_t>(end) != zone.size() || (sign != '+' && sign != '-'))
+      static_cast<std::size_t>(end) != zone.size() || (sign != '+' && sign != '-') || zh < 0 || zh > 23 ||
+      zm < 0 || zm > 59)
     return std::nullopt;
   const auto off = hours(zh) + minutes(zm);
   return sign == '+' ? at - off : at + off;

@@ -29,6 +29,9 @@ result<void> catalogue::check_name(const std::string& name, user_id of) const {
   for (const auto& [id, user] : users_)
     if (id != of && (case_folded(user.name) == folded || case_folded(user.display_name) == folded))
       return error{errc::invalid, "user already exists"};
+  if (const auto had = former_.find(folded); had != former_.end() && had->second != of)
+    return error{errc::invalid, "user already exists: user " + to_string(had->second) +
+                                  " had this name, and what that user made still bears it"};
   return {};
 }
 
@@ -221,7 +224,14 @@ catalogue::decided catalogue::set(const std::string& key, const value& to, const
 
 void catalogue::replay(const catalogue_fact& fact) {
   std::visit(overloaded{
-               [this](const user_changed& f) { users_[f.id] = f; },
+               [this](const user_changed& f) {
+                 auto& user = users_[f.id];
+                 const auto before = case_folded(user.name), now = case_folded(f.name);
+                 if (!before.empty() && before != now)
+                   former_[before] = f.id;
+                 former_.erase(now);
+                 user = f;
+               },
                [this](const token_changed& f) {
                  std::erase_if(tokens_, [&](const auto& one) { return one.second.until <= f.at; });
                  tokens_[f.id] = f;
@@ -243,7 +253,7 @@ void catalogue::replay(const cluster_fact& fact) {
 }
 
 std::string catalogue::snapshot() const {
-  return pack(std::tuple{users_, tokens_, settings_, configuration_, newest_access_token_});
+  return pack(std::tuple{users_, tokens_, settings_, configuration_, newest_access_token_, former_});
 }
 
 value catalogue::describe() const {

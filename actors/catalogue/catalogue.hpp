@@ -67,6 +67,7 @@ private:
   std::vector<catalogue_fact> note(catalogue_fact fact);
 
   std::map<user_id, user_changed> users_;
+  std::map<std::string, user_id> former_; ///< names that users had, folded: nobody else may take them
   std::map<std::string, token_changed> tokens_;
   std::map<std::string, setting_changed> settings_;
   configuration_changed configuration_;

@@ -5,6 +5,7 @@
 #include "actors/catalogue/wishes.hpp"
 #include "model/chosen_name.hpp"
 #include "model/config/experiment_config.hpp"
+#include "model/config/secrets.hpp"
 
 #include <algorithm>
 
@@ -61,6 +62,15 @@ result<void> check_document(const std::string& kind, const value& policies) {
     if (!most->is_number_integer() || most->get<std::int64_t>() < 0)
       return error{errc::invalid, where + ": constraints.resources.max_slots: has to be 0 or more"};
   return {};
+}
+
+/// As Determined says it of what it refuses so, too.
+std::string fixed_by_policy(const std::string& key) {
+  if (key == "priority")
+    return "priority set by invariant config: priority cannot be modified";
+  if (key == "max_slots")
+    return "max slots is already set in an invariant config policy";
+  return key + " is set by a config policy: it cannot be changed";
 }
 
 value merged(const value& below, const value& above) {
@@ -155,20 +165,23 @@ const value* house_rules::policies_of(workspace_id in, const std::string& kind) 
   return at == policies_.end() ? nullptr : &at->second.policies;
 }
 
-house_rules::decided house_rules::set(const commands::policy_set& wanted, const std::string& by,
+house_rules::decided house_rules::set(const commands::policy_set& asked, const std::string& by,
                                       time_point now) {
+  auto wanted = asked;
+  const auto* known = policies_of(wanted.workspace, wanted.kind);
   if (!wanted.policies.is_null()) {
     if (wanted.policies.dump().size() > 64 << 10)
       return error{errc::invalid, "config policies have at most 64 KiB"};
     if (auto fine = check_document(wanted.kind, wanted.policies); !fine)
       return fine.error();
     const auto* invariant = member(wanted.policies, "invariant_config");
-    for (const auto* limits : {&wanted.policies, policies_of({}, wanted.kind)})
+    for (const auto* limits : {&asked.policies, policies_of({}, wanted.kind)})
       if (const auto* constraints = limits && invariant ? member(*limits, "constraints") : nullptr)
         if (auto fine = check_constraints(*invariant, *constraints); !fine)
           return fine.error();
   }
-  const auto* known = policies_of(wanted.workspace, wanted.kind);
+  if (known && wanted.policies.contains("invariant_config")) // last: faults show a part of the text
+    config::restore_secrets(wanted.policies["invariant_config"], known->value("invariant_config", value()));
   if (known ? *known == wanted.policies : wanted.policies.is_null())
     return std::vector<rule_fact>{};
   return std::vector{note(policy_changed{now, by, wanted.workspace, wanted.kind, wanted.policies})};
@@ -199,6 +212,8 @@ result<void> house_rules::check_change(workspace_id in, const commands::experime
   if (wanted.max_slots && *wanted.max_slots >= 0)
     resources["max_slots"] = *wanted.max_slots;
   auto wishes = resources;
+  if (wanted.max_slots == -1)
+    wishes["max_slots"] = nullptr; // any number
   if (wanted.weight)
     wishes["weight"] = *wanted.weight;
   if (wanted.pool)
@@ -207,8 +222,7 @@ result<void> house_rules::check_change(workspace_id in, const commands::experime
   if (const auto* fixed = member(invariant, "resources"))
     for (const auto& [key, wish] : wishes.items())
       if (const auto* by_policy = member(*fixed, key.c_str()); by_policy && wish != *by_policy)
-        return error{errc::invalid,
-                     key + " is set by a config policy to " + by_policy->dump() + ": it cannot be changed"};
+        return error{errc::invalid, fixed_by_policy(key) + "\nhint: it is " + by_policy->dump()};
   const auto constraints = constraints_of(in);
   if (const auto* limits = member(constraints, "resources");
       limits && member(*limits, "max_slots") && wanted.max_slots == -1)

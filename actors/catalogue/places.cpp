@@ -391,25 +391,31 @@ std::vector<place_fact> places::settle(time_point now) {
   return facts;
 }
 
+result<void> places::check(const commands::experiment_describe& wanted, const experiment_described& now) {
+  if (wanted.name && is_blank(*wanted.name))
+    return error{errc::invalid, "`name` must not be an empty or whitespace string."};
+  if (wanted.name && *wanted.name != now.name) // a submission may have brought a longer one
+    if (auto fine = check_chosen_name("`name`", *wanted.name); !fine)
+      return fine;
+  if (!wanted.labels)
+    return {};
+  if (wanted.labels->size() > most_labels)
+    return error{errc::invalid, "labels: more than " + std::to_string(most_labels)};
+  for (const auto& label : *wanted.labels)
+    if (std::find(now.labels.begin(), now.labels.end(), label) == now.labels.end())
+      if (auto fine = check_chosen_name("a label", label); !fine)
+        return fine;
+  return {};
+}
+
 places::decided places::change(const commands::experiment_describe& wanted, bool ended, const std::string& by,
                                time_point now) {
   auto known = experiments_.find(wanted.id);
   if (known == experiments_.end())
     return missing("experiment", wanted.id.value);
   const auto& old = known->second.said;
-  if (wanted.name && is_blank(*wanted.name))
-    return error{errc::invalid, "`name` must not be an empty or whitespace string."};
-  if (wanted.name && *wanted.name != old.name) // a submission may have brought a longer one
-    if (auto fine = check_chosen_name("`name`", *wanted.name); !fine)
-      return fine.error();
-  if (wanted.labels) {
-    if (wanted.labels->size() > most_labels)
-      return error{errc::invalid, "labels: more than " + std::to_string(most_labels)};
-    for (const auto& label : *wanted.labels)
-      if (std::find(old.labels.begin(), old.labels.end(), label) == old.labels.end())
-        if (auto fine = check_chosen_name("a label", label); !fine)
-          return fine.error();
-  }
+  if (auto fine = check(wanted, old); !fine)
+    return fine.error();
   if (wanted.archived && *wanted.archived && !ended)
     return error{errc::invalid, "Experiment is not in terminal state."};
   auto x = old;

@@ -29,6 +29,8 @@ public:
   /// `ended`: of the experiment. errc::invalid as Determined refuses.
   [[nodiscard]] decided change(const commands::experiment_describe& wanted, bool ended, const std::string& by,
                                time_point now);
+  /// What `change` would say to these words of an experiment of which `now` is said.
+  static result<void> check(const commands::experiment_describe& wanted, const experiment_described& now);
   [[nodiscard]] decided change(const commands::experiment_move& wanted, const std::string& by,
                                time_point now);
   /// What holds experiments is deleted with them, behind the answer: it is marked, `doomed` says which have

@@ -25,6 +25,9 @@ value in_resources(const value& config, const char* key) {
   return resources.is_object() ? resources.value(key, value()) : value();
 }
 
+/// Of what others wrote, or of all layers together, no line is shown: it may have secrets.
+std::string without_text(const config::diagnostic& fault) { return config::render(fault, ""); }
+
 /// What the configuration of an unmanaged experiment says where its text says nothing: no task runs it.
 constexpr const char* unmanaged_entrypoint = "unmanaged";
 
@@ -72,8 +75,8 @@ result<value> continued_config(const value& before, const value& text, const std
   if (given.is_object())
     for (const auto* fixed : {"workspace", "project"})
       if (given.contains(fixed) && given[fixed] != before.value(fixed, value()))
-        return error{errc::invalid, std::string("override config: `") + fixed +
-                                      "` cannot be changed by continuing\nhint: move the experiment"};
+        return error{errc::invalid, std::string("'") + fixed +
+                                      "' in override config cannot be specified\nhint: move the experiment"};
   auto both =
     config::merge_as("experiment", source, file, to_json(before), "configuration of the experiment");
   if (!both.ok())
@@ -81,17 +84,18 @@ result<value> continued_config(const value& before, const value& text, const std
   if (!invariant.is_null()) {
     both = config::merge_as("experiment", to_json(invariant), "config policies", to_json(both.config), file);
     if (!both.ok())
-      return error{errc::invalid, config::render(both.faults.front(), to_json(invariant))};
+      return error{errc::invalid, without_text(both.faults.front())};
   }
   const auto name_in = [](const value& config) {
     return config.value(value::json_pointer("/searcher/name"), value());
   };
-  if (name_in(both.config) != name_in(before))
-    return error{errc::invalid, "override config: searcher.name cannot be changed by continuing"};
+  if (const auto name = name_in(both.config); name != name_in(before))
+    return error{errc::invalid, "override config must have single searcher type got '" +
+                                  (name.is_string() ? name.get<std::string>() : to_json(name)) + "' instead"};
   const auto text_of_both = to_json(both.config);
   auto checked = config::load_experiment(text_of_both, file, config::level::complete, {});
   if (!checked.ok())
-    return error{errc::invalid, config::render(checked.faults.front(), text_of_both)};
+    return error{errc::invalid, without_text(checked.faults.front())};
   if (auto fine = finish(checked.config, checkpoint_dir); !fine)
     return fine.error();
   return std::move(checked.config);
@@ -143,7 +147,7 @@ result<accepted_config> accept_config(const value& text, const std::string& file
     auto both = config::merge_as("experiment", to_json(below.template_config), "template", to_json(defaults),
                                  "defaults of the cluster");
     if (!both.ok())
-      return error{errc::invalid, config::render(both.faults.front(), to_json(below.template_config))};
+      return error{errc::invalid, without_text(both.faults.front())};
     around.template_text = to_json(both.config);
   } else if (!below.template_config.is_null())
     around.template_text = to_json(below.template_config);
@@ -153,20 +157,18 @@ result<accepted_config> accept_config(const value& text, const std::string& file
   if (!checked.ok()) {
     std::string all;
     for (const auto& fault : checked.faults)
-      all +=
-        config::render(fault, fault.file != file && around.template_text ? *around.template_text : source) +
-        "\n";
+      all += (fault.file == file ? config::render(fault, source) : without_text(fault)) + "\n";
     return error{errc::invalid, all};
   }
   if (!below.invariant.is_null()) { // its values win; what both are is checked anew
     auto both = config::merge_as("experiment", to_json(below.invariant), "config policies",
                                  to_json(checked.config), file);
     if (!both.ok())
-      return error{errc::invalid, config::render(both.faults.front(), to_json(below.invariant))};
+      return error{errc::invalid, without_text(both.faults.front())};
     const auto text_of_both = to_json(both.config);
     checked = config::load_experiment(text_of_both, "config policies", config::level::complete, {});
     if (!checked.ok())
-      return error{errc::invalid, config::render(checked.faults.front(), text_of_both)};
+      return error{errc::invalid, without_text(checked.faults.front())};
   }
   if (auto fine = finish(checked.config, checkpoint_dir); !fine)
     return fine.error();

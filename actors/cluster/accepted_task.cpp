@@ -15,6 +15,7 @@ namespace troupe {
 namespace {
 
 error unfit(const std::string& why) { return {errc::invalid, "failed to prepare launch params: " + why}; }
+/// `text`: empty where it is not the caller's own, and may have secrets.
 error unfit(const config::outcome& checked, const std::string& text) {
   std::string all;
   for (const auto& fault : checked.faults)
@@ -58,7 +59,7 @@ result<value> over(const char* schema, const value& high, const char* high_name,
     return low.is_null() ? high : low;
   const auto text = to_json(high);
   auto both = config::merge_as(schema, text, high_name, to_json(low), low_name);
-  return both.ok() ? result<value>(std::move(both.config)) : unfit(both, text);
+  return both.ok() ? result<value>(std::move(both.config)) : unfit(both, "");
 }
 
 /// What the defaults of a pool say of tasks in general, for one with so many slots.
@@ -163,7 +164,7 @@ result<accepted_task> accept_task(task_id id, const value& text, const std::stri
   if (kind == task_kind::tensorboard)
     submitted["resources"]["slots"] = 0;
   auto low = below.template_config;
-  if (low.is_object() && !resources.is_null())
+  if (low.is_object() && (!generic || !resources.is_null())) // only the request's own count
     low.erase("resources");
   auto merged = over(schema, submitted, file.c_str(), low, "template");
   if (!merged)
@@ -201,7 +202,7 @@ result<accepted_task> accept_task(task_id id, const value& text, const std::stri
   const auto whole = to_json(*merged);
   auto complete = config::complete_as(schema, whole, file, config::level::complete);
   if (!complete.ok())
-    return unfit(complete, whole);
+    return unfit(complete, "");
   out.config = std::move(complete.config);
   auto& settings = out.config;
   settings["resources"]["resource_pool"] = out.pool;

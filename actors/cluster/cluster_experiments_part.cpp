@@ -287,6 +287,9 @@ command_result cluster_experiments::has_ended(experiment_id id) const {
   auto row = peers_.reads->experiment(id);
   if (!row)
     return refused({errc::not_found, "experiment " + to_string(id) + " not found"});
+  if (row->unmanaged && !terminal(row->state))
+    return refused({errc::conflict, "experiment " + to_string(id) +
+                                      " is unmanaged: nothing of it runs here, or waits for slots"});
   return refused(
     {errc::conflict, "experiment " + to_string(id) + " is " + std::string(troupe::name(row->state))});
 }

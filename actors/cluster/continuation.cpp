@@ -64,6 +64,9 @@ result<experiment_continued> to_continue(const experiment_row& row, const std::v
   const bool changes = !says_nothing(overrides);
   if (row.archived)
     return error{errc::invalid, "experiment " + to_string(row.id) + " is archived: unarchive it first"};
+  if (row.unmanaged)
+    return error{errc::invalid, "experiment " + to_string(row.id) +
+                                  " is unmanaged: its own processes start its trials again"};
   if (!single && searcher != "random" && searcher != "grid")
     return error{errc::invalid, "Unsupported searcher type provided"};
   if (!single && changes)

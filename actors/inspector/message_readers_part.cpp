@@ -103,9 +103,26 @@ std::string command_text(const void* content) {
   return x.name + " by " + (x.user.empty() ? x.allocation : x.user);
 }
 
+/// Of facts their tags alone: one may hold a whole configuration, with what opens a bucket.
+std::string facts_text(const void* content) {
+  const auto& x = *static_cast<const append_facts*>(content);
+  auto shown = x.entity + " from " + std::to_string(x.first) + ":";
+  for (const auto& bytes : x.facts) {
+    const auto one = decode(bytes);
+    shown += one ? std::visit([](const auto& f) { return std::string(" ") + f.tag; }, *one) : " unknown";
+    if (shown.size() > most_text)
+      return shown + " ...";
+  }
+  return shown;
+}
+
 template <class T>
 std::size_t brief(const void* content, char* to, std::size_t most) {
   return pack_beginning(*static_cast<const T*>(content), to, most);
+}
+std::size_t facts_brief(const void* content, char* to, std::size_t most) {
+  const auto& x = *static_cast<const append_facts*>(content);
+  return pack_beginning(std::pair<std::string_view, std::uint64_t>(x.entity, x.first), to, most);
 }
 std::size_t command_brief(const void* content, char* to, std::size_t most) {
   const auto& x = *static_cast<const client_command*>(content);
@@ -280,6 +297,10 @@ void add(reader_map& to) {
     reads.about = about_order;
   if constexpr (std::is_same_v<T, link_report>)
     reads.about = about_report;
+  if constexpr (std::is_same_v<T, append_facts>) {
+    reads.text = facts_text;
+    reads.brief = facts_brief;
+  }
   if constexpr (std::is_same_v<T, client_command>) {
     reads.about = about_command;
     reads.text = command_text;

@@ -98,11 +98,13 @@ public:
   bool holds(permission what, workspace_id in) const;
   bool anywhere(permission what) const;
   bool holds_role(int role) const { return everywhere_.contains(role); } ///< given for all workspaces
+  friend bool operator==(const grants&, const grants&) = default;
 
 private:
   struct scope {
     bool all = false;
     std::set<workspace_id> in;
+    friend bool operator==(const scope&, const scope&) = default;
   };
   std::array<scope, most_permissions> may_;
   std::set<int> everywhere_;

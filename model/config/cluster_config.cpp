@@ -4,8 +4,11 @@
 #include "model/config/complete.hpp"
 #include "model/config/duration_text.hpp"
 #include "model/config/merge.hpp"
+#include "model/config/secrets.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
 
 namespace troupe::config {
@@ -305,13 +308,49 @@ std::vector<std::string> configuration_faults(const value& cluster) {
   return out;
 }
 
+namespace {
+
+value* section_in(value& x, const char* key) {
+  auto at = x.is_object() ? x.find(key) : x.end();
+  return x.is_object() && at != x.end() ? &*at : nullptr;
+}
+
+/// Calls `found` with each part of a configuration of experiments in `cluster`, and its place. What tasks
+/// have by default is given in the form of such a part.
+void each_layer(value& cluster, const std::function<void(const std::string& place, value& layer)>& found) {
+  const auto of = [&](value& x, const std::string& place) {
+    if (auto* partial = section_in(x, "defaults"))
+      found(place + "defaults", *partial);
+    auto* tasks = section_in(x, "task_container_defaults");
+    if (auto* registry = tasks ? section_in(*tasks, "registry_auth") : nullptr) {
+      value layer{{"environment", {{"registry_auth", *registry}}}};
+      found(place + "task_container_defaults", layer);
+      *registry = layer["environment"]["registry_auth"];
+    }
+  };
+  of(cluster, "");
+  if (auto* all = section_in(cluster, "cluster"))
+    of(*all, "cluster.");
+  if (auto* pools = section_in(cluster, "pools"); pools && pools->is_object())
+    for (auto& [name, pool] : pools->items())
+      of(pool, "pools." + name + ".");
+}
+
+} // namespace
+
 value printable_cluster(value cluster) {
-  if (auto users = cluster.is_object() ? cluster.find("users") : cluster.end();
-      users != cluster.end() && users->is_array())
+  if (auto* users = section_in(cluster, "users"); users && users->is_array())
     for (auto& one : *users)
       if (one.is_object() && one.contains("password"))
-        one["password"] = "********";
+        one["password"] = secret_mask;
+  each_layer(cluster, [](const std::string&, value& layer) { layer = without_secrets(std::move(layer)); });
   return cluster;
+}
+
+void restore_cluster_secrets(value& cluster, value from) {
+  std::map<std::string, value> known;
+  each_layer(from, [&](const std::string& place, value& layer) { known[place] = layer; });
+  each_layer(cluster, [&](const std::string& place, value& layer) { restore_secrets(layer, known[place]); });
 }
 
 } // namespace troupe::config

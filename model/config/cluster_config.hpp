@@ -75,5 +75,7 @@ std::vector<std::string> configuration_faults(const value& cluster);
 
 /// `cluster` as it may be shown: without secrets.
 value printable_cluster(value cluster);
+/// Puts what `from` has into each place of `cluster` where a shown one has a mask.
+void restore_cluster_secrets(value& cluster, value from);
 
 } // namespace troupe::config

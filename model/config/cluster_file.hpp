@@ -61,8 +61,8 @@ struct cluster_plan {
 /// The only pool of a cluster whose file names none, or that has no file; complete.
 value pool_without_file();
 
-/// From what is in force to what is wanted. `by_hand`: {"users": [...]} that no file made; they go only with
-/// `prune`.
+/// From what is in force to what is wanted; secrets are neither shown nor compared. `by_hand`: {"users":
+/// [...]} that no file made; they go only with `prune`.
 cluster_plan plan_cluster(const value& live, const value& wanted, const value& by_hand, bool prune);
 
 } // namespace troupe::config

@@ -1,5 +1,6 @@
 // From the configuration in force to another one, as people read it.
 
+#include "model/config/cluster_config.hpp"
 #include "model/config/cluster_file.hpp"
 
 #include <algorithm>
@@ -91,10 +92,11 @@ private:
 
 } // namespace
 
-cluster_plan plan_cluster(const value& in_force, const value& wanted, const value& by_hand, bool prune) {
+cluster_plan plan_cluster(const value& in_force, const value& to_be, const value& by_hand, bool prune) {
   cluster_plan out;
-  auto live = in_force;
-  if (live.is_null()) // what a cluster without a file is
+  auto live = printable_cluster(in_force);
+  const auto wanted = printable_cluster(to_be); // secrets are neither shown nor compared
+  if (live.is_null())                           // what a cluster without a file is
     live = {{"cluster", {{"name", "troupe"}}}, {"pools", {{"default", pool_without_file()}}}};
   planner plan(out);
   auto of_live = part(live, "cluster"), of_wanted = part(wanted, "cluster");

@@ -81,7 +81,7 @@ constexpr contradiction contradictions[] = {
 /// The sections that have keys of either kind within them.
 bool is_section(std::string_view path) {
   static const std::set<std::string_view> all = {
-    "resource_manager", "scheduler",        "resource_pools",          "security",
+    "resource_manager", "scheduler",        "resource_pools",          "security",           "security.authz",
     "webhooks",         "retention_policy", "task_container_defaults", "checkpoint_storage",
   };
   return all.contains(path);
@@ -103,6 +103,9 @@ public:
   void note(const node& at, const std::string& path, const std::string& message,
             const std::string& hint = {}) {
     notes.push_back({file_, at.at.line, at.at.column, path, message, hint, true});
+  }
+  void fault(const entry& at, const std::string& path, const std::string& message, const std::string& hint) {
+    faults.push_back({file_, at.at.line, at.at.column, path, message, hint});
   }
 
 private:
@@ -219,6 +222,26 @@ value token_lives_of(const value& lives) {
           {"longest", std::to_string(most) + "d"}};
 }
 
+/// What cannot be meant: a pool of experiments that there is not, a certificate without its key.
+void add_faults(const value& x, const node& root, mover& says) {
+  const auto entry_in = [](const node* in, const char* key) { return in ? in->entry_of(key) : nullptr; };
+  for (const char* key : {"default_compute_resource_pool", "default_gpu_resource_pool"})
+    if (const auto* named = entry_in(root.find("resource_manager"), key);
+        named && named->what.is(kind::string))
+      if (std::none_of(x["resource_pools"].begin(), x["resource_pools"].end(),
+                       [&](const value& pool) { return pool["pool_name"] == named->what.text; }))
+        says.fault(*named, std::string("resource_manager.") + key,
+                   "there is no pool '" + named->what.text + "' in resource_pools",
+                   "name one of them, or add it there");
+  const auto* security = root.find("security");
+  const auto* tls = security ? security->find("tls") : nullptr;
+  for (const auto& [one, other] : {std::pair{"cert", "key"}, {"key", "cert"}})
+    if (const auto* named = entry_in(tls, one); named && named->what.is(kind::string))
+      if (const auto* pair = entry_in(tls, other); !pair || !pair->what.is(kind::string))
+        says.fault(*named, std::string("security.tls.") + one, std::string("has no ") + other + " beside it",
+                   std::string("add security.tls.") + other);
+}
+
 /// Keys of the checked and completed file; `root` tells which of them somebody wrote.
 value cluster_file_of(const value& x, const node& root, mover& says) {
   value cluster = value::object();
@@ -316,6 +339,7 @@ moved_master move_master(std::string_view text, std::string_view file) {
   }
   const auto read = read_document(text, file);
   mover says(read.root, file);
+  add_faults(checked.config, read.root, says);
   out.cluster_file = cluster_file_of(checked.config, read.root, says);
   escape_variables(out.cluster_file);
   append(out.faults, std::move(says.faults));

@@ -89,45 +89,79 @@ shape& pools(schema_table& t, shape_ref scheduler) {
   return list;
 }
 
+shape& security(schema_table& t) {
+  auto word = [&](const char* name, const char* doc) { return quiet(unset(name, text(t), doc)); };
+  auto flag = [&](const char* name, const char* doc) { return quiet(unset(name, boolean(t), doc)); };
+  auto block = [&](const char* name, const char* doc) { return quiet(unset(name, any_map(t), doc)); };
+  auto days = [&](const char* name, const char* doc) {
+    return quiet(unset(name, integer(t, {.least = -1, .most = 36500}), doc, "days"));
+  };
+  auto& tls = map_named(t, "TLS of the master.",
+                        {word("cert", "File with the certificate."), word("key", "File with its key.")});
+  auto& rights =
+    map_named(t, "Who may do what.",
+              {quiet(unset("type", one_of(t, {"basic", "rbac"}), "Whether flags or roles decide.")),
+               quiet(unset("fallback", one_of(t, {"basic"}), "What decides where the first form does not.")),
+               flag("rbac_ui_enabled", "Whether the page shows roles."),
+               block("workspace_creator_assign_role", "Role of who makes a workspace."),
+               ignored(flag("_strict_ntsc_enabled", "Key of older versions.")),
+               flag("strict_job_queue_control", "Whether only admins change the queue.")});
+  auto& tokens = map_named(t, "How long access tokens are valid; -1: for ever.",
+                           {days("default_lifespan_days", "Of one for which nothing was asked."),
+                            days("max_lifespan_days", "At most.")});
+  return map_named(t, "Logins, TLS, permissions.",
+                   {block("default_task", "Account of tasks."), quiet(unset("tls", &tls, tls.doc)),
+                    block("ssh", "Keys of shells."), quiet(unset("authz", &rights, rights.doc)),
+                    quiet(unset("token", &tokens, tokens.doc)),
+                    word("initial_user_password", "Password of the first users.")});
+}
+
 void add_master(schema_table& t) {
   const auto& order = scheduler(t);
   auto& manager = resource_manager(t, &order);
   auto& all = pools(t, &order);
   auto block = [&](const char* name, const char* doc) { return quiet(unset(name, any_map(t), doc)); };
-  map_named(
-    t, "The configuration of a master of Determined.",
-    {quiet(unset("config_file", text(t), "The file that this was read from.")),
-     given("port", integer(t, {.least = 0, .most = 65535}), 8080, "The port of HTTP."),
-     quiet(unset("root", text(t), "Folder of the web page.")),
-     given("cluster_name", text(t), "", "Shown to users."),
-     given("resource_manager", &manager, value::object(), manager.doc),
-     given("resource_pools", &all, value::array({{{"pool_name", "default"}}}), all.doc),
-     quiet(unset("task_container_defaults", t.at("task-container-defaults"),
-                 t.at("task-container-defaults")->doc)),
-     quiet(unset("checkpoint_storage", t.at("checkpoint-storage"), t.at("checkpoint-storage")->doc)),
-     quiet(unset("retention_policy", any_map(t), "Time for which logs are kept, and of the clean-up.")),
-     given("launch_error", boolean(t), true, "Whether a task that can never fit is refused."),
-     given("enable_cors", boolean(t), false, "Whether web pages of other origins may call the API."),
-     quiet(unset("tensorboard_timeout", integer(t), "When an idle TensorBoard ends.", "seconds")),
-     quiet(unset("notebook_timeout", integer(t), "When an idle notebook ends.", "seconds")),
-     quiet(unset("feature_switches", list_of(t, text(t)), "Switches.")),
-     quiet(unset("reserved_ports", list_of(t, integer(t)), "Ports that tasks must not get.")),
-     quiet(unset("additional_resource_managers", list_of(t, any_map(t)), "Of Kubernetes.")),
-     block("cache", "The cache."),
-     block("log", "The master's own log."),
-     block("db", "The database."),
-     block("security", "Logins, TLS, permissions."),
-     block("telemetry", "Reports to the makers of Determined."),
-     block("observability", "Prometheus."),
-     block("logging", "Place of the task logs."),
-     block("webhooks", "Webhooks."),
-     block("ui_customization", "Logos."),
-     block("integrations", "Pachyderm."),
-     block("scim", "Users from outside."),
-     block("oidc", "Single sign-on."),
-     block("saml", "Single sign-on."),
-     block("__internal", "Internal.")},
-    "master-config");
+  auto& logins = security(t);
+  auto& hooks = map_named(t, "Webhooks.",
+                          {quiet(unset("signing_key", text(t), "Key of signatures.")),
+                           quiet(unset("base_url", text(t), "Address of the page in messages."))});
+  auto& kept = map_named(
+    t, "Time for which logs are kept, and of the clean-up.",
+    {quiet(unset("log_retention_days", integer(t, {.least = -1, .most = 32767}), "-1: for ever.", "days")),
+     quiet(unset("schedule", anything(t), "When logs are looked through."))});
+  map_named(t, "The configuration of a master of Determined.",
+            {quiet(unset("config_file", text(t), "The file that this was read from.")),
+             given("port", integer(t, {.least = 0, .most = 65535}), 8080, "The port of HTTP."),
+             quiet(unset("root", text(t), "Folder of the web page.")),
+             given("cluster_name", text(t), "", "Shown to users."),
+             given("resource_manager", &manager, value::object(), manager.doc),
+             given("resource_pools", &all, value::array({{{"pool_name", "default"}}}), all.doc),
+             quiet(unset("task_container_defaults", t.at("task-container-defaults"),
+                         t.at("task-container-defaults")->doc)),
+             quiet(unset("checkpoint_storage", t.at("checkpoint-storage"), t.at("checkpoint-storage")->doc)),
+             quiet(unset("retention_policy", &kept, kept.doc)),
+             given("launch_error", boolean(t), true, "Whether a task that can never fit is refused."),
+             given("enable_cors", boolean(t), false, "Whether web pages of other origins may call the API."),
+             quiet(unset("tensorboard_timeout", integer(t), "When an idle TensorBoard ends.", "seconds")),
+             quiet(unset("notebook_timeout", integer(t), "When an idle notebook ends.", "seconds")),
+             quiet(unset("feature_switches", list_of(t, text(t)), "Switches.")),
+             quiet(unset("reserved_ports", list_of(t, integer(t)), "Ports that tasks must not get.")),
+             quiet(unset("additional_resource_managers", list_of(t, any_map(t)), "Of Kubernetes.")),
+             block("cache", "The cache."),
+             block("log", "The master's own log."),
+             block("db", "The database."),
+             quiet(unset("security", &logins, logins.doc)),
+             block("telemetry", "Reports to the makers of Determined."),
+             block("observability", "Prometheus."),
+             block("logging", "Place of the task logs."),
+             quiet(unset("webhooks", &hooks, hooks.doc)),
+             block("ui_customization", "Logos."),
+             block("integrations", "Pachyderm."),
+             block("scim", "Users from outside."),
+             block("oidc", "Single sign-on."),
+             block("saml", "Single sign-on."),
+             block("__internal", "Internal.")},
+            "master-config");
 }
 
 void add_agent(schema_table& t) {

@@ -81,6 +81,12 @@ value storage_without_secrets(value storage) {
   return storage;
 }
 
+value policies_without_secrets(value policies) {
+  if (auto* fixed = inside(policies, {"invariant_config"}))
+    *fixed = without_secrets(std::move(*fixed));
+  return policies;
+}
+
 std::string text_without_secrets(std::string_view text) {
   constexpr std::size_t mask_size = std::char_traits<char>::length(secret_mask);
   constexpr std::size_t shortest = 6; // a shorter one may stand in other words, too

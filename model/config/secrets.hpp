@@ -15,6 +15,8 @@ constexpr const char* secret_mask = "********";
 value without_secrets(value config);
 /// The same of a section `checkpoint_storage`.
 value storage_without_secrets(value storage);
+/// The same of a document of config policies, whose `invariant_config` is a part of a configuration.
+value policies_without_secrets(value policies);
 /// The same of a submitted text: it keeps its form where each secret stands in it as it is, else it comes as
 /// JSON.
 std::string text_without_secrets(std::string_view text);

@@ -182,8 +182,12 @@ private:
       co_return;
     }
     auto request = http_.take_request();
+    const admission asked = let_in;
     auto answer = co_await handled(let_in, request.body());
-    co_await send(answer);
+    if (answer.stream)
+      co_await send_stream(answer, asked);
+    else
+      co_await send(answer);
   }
 
   task<void> refuse(response& why) {
@@ -253,10 +257,6 @@ private:
   std::string_view target() const { return {http_.head().target().data(), http_.head().target().size()}; }
 
   task<void> send(response& x) {
-    if (x.stream) {
-      co_await send_stream(x);
-      co_return;
-    }
     if (x.taker) {
       taken_ = true;
       wire::response<wire::empty_body> switching;
@@ -279,7 +279,8 @@ private:
     co_await http_.send(m);
   }
 
-  task<void> send_stream(response& x) {
+  /// `asked` may end it: who asks may no longer.
+  task<void> send_stream(response& x, const admission& asked) {
     error_code bad;
     const bool chunked = http_.version() >= 11, head_only = http_.head_only();
     if (!chunked)
@@ -292,7 +293,14 @@ private:
     http_.lowest().expires_after(core_.options.write_time);
     co_await wire::async_write_header(http_.stream(), out, into(bad));
     bool whole = head_only, here = !bad;
+    const duration at_most = core_.options.rights_time;
+    auto looked = std::chrono::steady_clock::now();
     while (here && !whole && !core_.stopping) {
+      if (const auto time = std::chrono::steady_clock::now(); time - looked >= at_most) {
+        if (!core_.api.still_lets_in(asked))
+          break;
+        looked = time;
+      }
       const auto seen = core_.clock.version();
       auto piece = x.stream->next(core_.options.now());
       if (!piece)
@@ -305,7 +313,7 @@ private:
         const auto plain = net::buffer(piece->bytes);
         here = co_await http_.send_piece(plain);
       } else if (!whole) {
-        here = co_await doze(seen, piece->pause);
+        here = co_await doze(seen, std::min(piece->pause.value_or(at_most), at_most));
       }
     }
     if (here && (whole || core_.stopping) && chunked && !head_only) {
@@ -319,7 +327,7 @@ private:
   }
 
   /// Until a commit after `seen`, `pause`, the end of the server (true), or of the client (false).
-  task<bool> doze(std::uint64_t seen, std::optional<duration> pause) {
+  task<bool> doze(std::uint64_t seen, duration pause) {
     auto who = std::make_shared<sleeper>(http_.stream().get_executor());
     if (!core_.clock.enter(who, seen))
       co_return true;
@@ -334,8 +342,7 @@ private:
       if (auto one = sleeping.lock())
         one->timer.cancel();
     });
-    who->timer.expires_at(pause ? std::chrono::steady_clock::now() + *pause
-                                : std::chrono::steady_clock::time_point::max());
+    who->timer.expires_after(pause);
     error_code canceled;
     co_await who->timer.async_wait(into(canceled));
     http_.unwatch();

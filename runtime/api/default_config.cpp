@@ -47,7 +47,7 @@ result<value> default_config(const experiment_row& of, const storage::reader& st
   if (layer.is_object()) {
     auto both = config::merge_as("experiment", to_json(least), "<defaults>", to_json(layer), "<cluster>");
     if (!both.ok())
-      return error{errc::internal, config::render(both.faults.front(), to_json(least))};
+      return error{errc::internal, config::render(both.faults.front(), "")};
     least = std::move(both.config);
   }
   if (const auto tasks = config::task_defaults(cluster, pool ? *pool : config::default_pool(cluster));
@@ -58,7 +58,7 @@ result<value> default_config(const experiment_row& of, const storage::reader& st
     auto both =
       config::merge_as("experiment", to_json(least), "<defaults>", to_json(below), "<task defaults>");
     if (!both.ok())
-      return error{errc::internal, config::render(both.faults.front(), to_json(least))};
+      return error{errc::internal, config::render(both.faults.front(), "")};
     least = std::move(both.config);
   }
   const auto is_left = [](const value& config) {
@@ -72,7 +72,7 @@ result<value> default_config(const experiment_row& of, const storage::reader& st
     least["checkpoint_storage"] = of_workspace->is_object() ? *of_workspace : of_cluster;
   auto made = config::complete_as("experiment", to_json(least), "<defaults>", config::level::sane);
   if (!made.ok())
-    return error{errc::internal, config::render(made.faults.front(), to_json(least))};
+    return error{errc::internal, config::render(made.faults.front(), "")};
   auto& out = made.config;
   for (const char* given : {"/name", "/searcher/name", "/reproducibility/experiment_seed"})
     if (const value::json_pointer at(given); out.contains(at))

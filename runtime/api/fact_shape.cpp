@@ -1,5 +1,7 @@
 #include "runtime/api/fact_shape.hpp"
 
+#include "model/config/secrets.hpp"
+
 namespace troupe::api {
 namespace {
 
@@ -189,7 +191,10 @@ value fact_fields(const roles_changed& x) {
           {"deleted", x.deleted}};
 }
 value fact_fields(const policy_changed& x) {
-  return {{"by", x.by}, {"workspace", x.workspace.value}, {"kind", x.kind}, {"policies", x.policies}};
+  return {{"by", x.by},
+          {"workspace", x.workspace.value},
+          {"kind", x.kind},
+          {"policies", config::policies_without_secrets(x.policies)}};
 }
 value fact_fields(const pool_bound& x) {
   return {{"by", x.by}, {"pool", x.pool}, {"workspaces", numbers(x.workspaces)}};
@@ -203,8 +208,9 @@ value fact_fields(const webhook_changed& x) {
           {"triggers", x.triggers},
           {"deleted", x.deleted}};
 }
-value fact_fields(const webhook_event& x) {
-  return {{"id", x.id}, {"webhook", x.webhook.value}, {"step", name(x.step)}, {"why", x.why}};
+value fact_fields(const webhook_event& x) { // whoever caused it, the master sends it
+  return {
+    {"by", "troupe"}, {"id", x.id}, {"webhook", x.webhook.value}, {"step", name(x.step)}, {"why", x.why}};
 }
 value fact_fields(const cluster_message_changed& x) {
   return {{"by", x.by}, {"message", x.message}, {"from", x.from}, {"until", x.until}};

@@ -66,8 +66,9 @@ public:
   struct piece {
     std::string bytes;
     bool last = false; ///< the body ends after these bytes
-    std::optional<duration>
-      pause; ///< without bytes: asked again after this long, or at the next commit if that is sooner
+    /// Without bytes: asked again after this long, or sooner, at the next commit or when it is looked at
+    /// whether the asker still may.
+    std::optional<duration> pause;
   };
   /// The next bytes; never blocks for long. No bytes and not `last` means: nothing now.
   /// An error ends the connection in the middle of the body, so that the reader cannot take it for whole.

@@ -1,6 +1,7 @@
 // What people say of experiments and where they put them: name, description, notes, labels, archive, project;
 // one or many at once.
 
+#include "actors/catalogue/places.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/experiment_choice.hpp"
 #include "runtime/api/fields.hpp"
@@ -77,14 +78,23 @@ void patch(const call_ptr& c, const reply& back) {
     return back(failure(*f.bad()));
   if (!resources)
     return command(c, back, std::move(with), experiment_after(c, row->id));
+  if (terminal(row->state))
+    return back(failure(
+      {errc::not_found, "experiment '" + to_string(row->id) +
+                          "' has ended: its priority, weight and number of slots are not found any more"}));
   if (!with.name && !with.description && !with.notes && !with.labels && !with.save_experiment_best &&
       !with.save_trial_best && !with.save_trial_latest)
     return command(c, back, std::move(*resources), experiment_after(c, row->id));
-  c->parts->cluster.order(c->by.who, std::move(with),
-                          [c, back, id = row->id, resources = std::move(*resources)](result<value> done) {
-                            done ? command(c, back, resources, experiment_after(c, id))
-                                 : back(failure(done.error()));
-                          });
+  // What policies and pools may refuse comes first: where it is refused, nothing has changed.
+  experiment_described now;
+  now.name = row->name;
+  now.labels = row->labels;
+  if (auto fine = places::check(with, now); !fine)
+    return back(failure(fine.error()));
+  c->parts->cluster.order(
+    c->by.who, std::move(*resources), [c, back, id = row->id, with = std::move(with)](result<value> done) {
+      done ? command(c, back, with, experiment_after(c, id)) : back(failure(done.error()));
+    });
 }
 
 handler label(bool put) {

@@ -436,8 +436,11 @@ void assign_groups(const call_ptr& c, const reply& back) {
   if (f.bad())
     return back(failure(*f.bad()));
   group_orders orders = std::make_shared<std::vector<commands::group_change>>();
-  for (const auto id : add)
+  for (const auto id : add) {
+    if (auto group = group_of(*c, id); !group) // before the first of them is changed
+      return back(failure(group.error()));
     orders->push_back({{{}, users, {}}, id});
+  }
   for (const auto id : remove) {
     auto group = group_of(*c, id);
     if (!group)

@@ -377,13 +377,7 @@ result<value> labels(const call& c) {
 
 // ---- versions
 
-std::uint64_t version_named(const call& c) {
-  auto text = c.named("modelVersionNum");
-  std::uint64_t number = 0;
-  for (char digit : text.substr(0, 18))
-    number = digit >= '0' && digit <= '9' ? number * 10 + static_cast<std::uint64_t>(digit - '0') : 0;
-  return number;
-}
+std::uint64_t version_named(const call& c) { return parse_id<model_id>(c.named("modelVersionNum")).value; }
 
 result<const model_version_changed*> find_version(const registered& all, model_id model, const call& c) {
   const auto number = version_named(c);

@@ -80,7 +80,9 @@ void set_metadata(const call_ptr& c, const reply& back) {
     return back(failure(body.error()));
   const std::string uuid(c->named("checkpointUuid"));
   fields f{*body};
+  f.need("checkpoint");
   fields inside{f.object("checkpoint"), "checkpoint"};
+  inside.need("metadata"); // it replaces what there was
   commands::checkpoint_describe with;
   with.uuid = uuid;
   with.metadata = inside.object("metadata");

@@ -5,6 +5,7 @@
 
 #include "model/config/cluster_config.hpp"
 #include "model/config/document.hpp"
+#include "model/config/secrets.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/guard.hpp"
@@ -57,7 +58,7 @@ result<value> policies_at(const call& c, const policy_place& at) {
     return all.error();
   for (const auto& one : *all)
     if (one.workspace == at.workspace && one.kind == at.kind && one.policies.is_object())
-      return value{{"configPolicies", one.policies}};
+      return value{{"configPolicies", config::policies_without_secrets(one.policies)}};
   return value{{"configPolicies", value::object()}};
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/api/errors.hpp"
 #include "runtime/api/origin.hpp"
 #include "runtime/api/route.hpp"
+#include "runtime/api/service.hpp"
 #include "runtime/api/update_book.hpp"
 #include "runtime/api/websocket.hpp"
 
@@ -21,8 +22,8 @@ constexpr std::chrono::milliseconds look_every{50}, rights_every{5000}, drain_ti
 /// One connection. Its messages come on the connection's thread, and are answered by the hub's.
 class client : public std::enable_shared_from_this<client> {
 public:
-  client(std::shared_ptr<http::byte_link> link, std::string token, identity by)
-      : link_(std::move(link)), token_(std::move(token)), by_(std::move(by)) {}
+  client(std::shared_ptr<http::byte_link> link, std::string token)
+      : link_(std::move(link)), token_(std::move(token)) {}
 
   void read(std::function<void()> news) {
     link_->read([weak = weak_from_this(), news](result<std::string> got) { // the hub owns it
@@ -86,11 +87,11 @@ public:
     link_->close();
   }
   const std::string& token() const { return token_; }
-  const identity& by() const { return by_; }
 
   // Of the hub's thread.
   update_subscription wants;
   std::chrono::steady_clock::time_point looked_at_rights;
+  std::shared_ptr<const authority::grants> rights; ///< those that it has been told by; null without roles
 
 private:
   bool take(const std::string& bytes) {
@@ -185,7 +186,6 @@ private:
 
   const std::shared_ptr<http::byte_link> link_;
   const std::string token_;
-  const identity by_;
   websocket_reader reader_{most_message_bytes};
   std::mutex mutex_;
   std::deque<std::string> messages_, outgoing_;
@@ -292,9 +292,12 @@ private:
     if (messages.empty() && !changed && now - one.looked_at_rights < rights_every)
       return;
     one.looked_at_rights = now;
-    auto holder = parts.users->holder(one.token(), parts.now());
-    if (!holder)
+    const auto by = bearer_of(parts, one.token(), parts.now());
+    if (!by)
       return one.refuse(1008, "the token is no longer valid");
+    if (one.rights && by->roles && *one.rights != *by->roles) // who comes back is told what may be seen now
+      return one.refuse(1008, "the roles of its user have changed: subscribe again");
+    one.rights = by->roles;
     const update_subscription::world in{
       [&](const std::string& owner) {
         auto user = parts.users->find(owner);
@@ -306,9 +309,9 @@ private:
           const auto version = kind == updated::version;
           const auto in = version ? parts.roles->workspace_of(model_id{x.parent}) : x.workspace;
           const auto wanted = authority::needed({action::view, rights});
-          return wanted && parts.roles->of({one.by().user_id})->holds(*wanted, in);
+          return wanted && by->roles->holds(*wanted, in);
         }
-        return bool(authority::may(one.by().asks(), action::view, {rights, std::to_string(x.id), x.owner}));
+        return bool(authority::may(by->asks(), action::view, {rights, std::to_string(x.id), x.owner}));
       }};
     std::vector<std::string> out;
     if (messages.empty()) {
@@ -340,8 +343,7 @@ handler open_stream() {
     response out;
     out.headers = {{"Upgrade", "websocket"}, {"Sec-WebSocket-Accept", accept}};
     out.taker = [c, all, token = std::string(shown.token)](std::shared_ptr<http::byte_link> link) {
-      all->add(c->parts->all ? c->parts->all : c->parts,
-               std::make_shared<client>(std::move(link), token, c->by));
+      all->add(c->parts->all ? c->parts->all : c->parts, std::make_shared<client>(std::move(link), token));
     };
     back(std::move(out));
   };

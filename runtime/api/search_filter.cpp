@@ -226,8 +226,11 @@ result<search_filter> search_filter::read(const std::string& text, const std::ve
   auto whole = parse_json(text);
   if (!whole || !whole->is_object())
     return error{errc::invalid, "invalid filter: it has to be a JSON object"};
-  if (auto archived = whole->find("showArchived"); archived != whole->end() && archived->is_boolean())
+  if (auto archived = whole->find("showArchived"); archived != whole->end() && !archived->is_null()) {
+    if (!archived->is_boolean())
+      return error{errc::invalid, "invalid filter: showArchived has to be true or false"};
     out.show_archived_ = archived->get<bool>();
+  }
   auto group = whole->find("filterGroup");
   if (group == whole->end() || group->is_null())
     return out;

@@ -41,8 +41,9 @@ struct server_options {
   std::chrono::milliseconds write_time{
     30000}; ///< for an answer to be taken, plus a second per `body_rate` bytes; for each piece of a stream
   std::size_t body_rate = 64u << 10;
-  std::function<time_point()> now;     ///< default: the system clock
-  std::vector<route> more_routes;      ///< beside the API's own
+  std::chrono::milliseconds rights_time{5000}; ///< after which it is asked whether a stream may go on
+  std::function<time_point()> now;             ///< default: the system clock
+  std::vector<route> more_routes;              ///< beside the API's own
   browser_rules browsers;              ///< `loopback`, `tls` and `proxy_port` are set by the server itself
   std::optional<listen_address> pages; ///< a further port, that shows tasks' pages and nothing else
   std::function<std::unique_ptr<storage::journal>()> empty_journal; ///< see services

@@ -86,7 +86,56 @@ bool is_open(const route& row) {
   return rule && rule->open;
 }
 
+result<identity> bearer_of(const services& parts, allocation_id id) {
+  const error over{errc::unauthorized, "the allocation of this token has ended"};
+  auto row = parts.storage->task(id.task);
+  if (!row)
+    return row.error().code == errc::not_found ? over : row.error();
+  if (row->run != id.run || !row->open)
+    return over;
+  identity by;
+  by.who = {.user = row->owner, .admin = false, .allocation = to_string(id)};
+  by.experiment = row->experiment;
+  by.allocation = id;
+  if (auto u = parts.users->find(row->owner); u && u->active) // else it has no rights but its own
+    by.user_id = u->id;
+  by.take_roles(parts.roles.get());
+  return by;
+}
+
 } // namespace
+
+result<identity> bearer_of(const services& parts, std::string_view token, time_point now) {
+  if (token.empty())
+    return error{errc::unauthorized, "no token: log in first"};
+  auto holder = parts.users->holder(token, now);
+  if (!holder)
+    return holder.error();
+  if (holder->what == token_holder::kind::allocation)
+    return bearer_of(parts, holder->allocation);
+  if (holder->what == token_holder::kind::view)
+    return error{errc::unauthorized, "this token opens the services of a task, and nothing else"};
+  if (holder->what == token_holder::kind::experiment) {
+    auto row = parts.storage->experiment(holder->experiment);
+    if (!row || terminal(row->state))
+      return error{errc::unauthorized, "the experiment of this token has ended"};
+  }
+  if (holder->what == token_holder::kind::service)
+    return error{errc::unauthorized, "this token opens the service of a task, and nothing of the API"};
+  if (holder->what == token_holder::kind::task) {
+    auto row = parts.storage->task(holder->task);
+    if (!row || row->ended != time_point{} || now - row->created > std::chrono::hours{30 * 24})
+      return error{errc::unauthorized, "the task of this token has ended"};
+  }
+  auto u = parts.users->find(holder->user_id);
+  if (!u)
+    return error{errc::unauthorized, "the user of this token is gone"};
+  identity by;
+  by.who = {.user = u->name, .admin = u->admin, .allocation = {}};
+  by.user_id = u->id;
+  by.take_roles(parts.roles.get());
+  return by;
+}
 
 service::service(services parts, std::vector<route> more)
     : parts_(std::make_shared<const services>(with_memory(std::move(parts)))),
@@ -111,61 +160,12 @@ std::shared_ptr<const services> service::seen_by(const identity& by) const {
   return seen_.emplace(key, made_for(parts_, asks)).first->second;
 }
 
-result<identity> service::task(allocation_id id) const {
-  const error over{errc::unauthorized, "the allocation of this token has ended"};
-  auto row = parts_->storage->task(id.task);
-  if (!row)
-    return row.error().code == errc::not_found ? over : row.error();
-  if (row->run != id.run || !row->open)
-    return over;
-  identity by;
-  by.who = {.user = row->owner, .admin = false, .allocation = to_string(id)};
-  by.experiment = row->experiment;
-  by.allocation = id;
-  if (auto u = parts_->users->find(row->owner); u && u->active) // else it has no rights but its own
-    by.user_id = u->id;
-  by.take_roles(parts_->roles.get());
-  return by;
-}
-
-result<identity> service::who(std::string_view token, time_point now) const {
-  if (token.empty())
-    return error{errc::unauthorized, "no token: log in first"};
-  auto holder = parts_->users->holder(token, now);
-  if (!holder)
-    return holder.error();
-  if (holder->what == token_holder::kind::allocation)
-    return task(holder->allocation);
-  if (holder->what == token_holder::kind::view)
-    return error{errc::unauthorized, "this token opens the services of a task, and nothing else"};
-  if (holder->what == token_holder::kind::experiment) {
-    auto row = parts_->storage->experiment(holder->experiment);
-    if (!row || terminal(row->state))
-      return error{errc::unauthorized, "the experiment of this token has ended"};
-  }
-  if (holder->what == token_holder::kind::service)
-    return error{errc::unauthorized, "this token opens the service of a task, and nothing of the API"};
-  if (holder->what == token_holder::kind::task) {
-    auto row = parts_->storage->task(holder->task);
-    if (!row || row->ended != time_point{} || now - row->created > std::chrono::hours{30 * 24})
-      return error{errc::unauthorized, "the task of this token has ended"};
-  }
-  auto u = parts_->users->find(holder->user_id);
-  if (!u)
-    return error{errc::unauthorized, "the user of this token is gone"};
-  identity by;
-  by.who = {.user = u->name, .admin = u->admin, .allocation = {}};
-  by.user_id = u->id;
-  by.take_roles(parts_->roles.get());
-  return by;
-}
-
 result<identity> service::who_views(std::string_view token, task_id task, time_point now) const {
   auto holder = parts_->users->holder(token, now);
   if (!holder)
     return holder.error();
   if (holder->what != token_holder::kind::view && holder->what != token_holder::kind::service)
-    return who(token, now);
+    return bearer_of(*parts_, token, now);
   if (holder->task != task)
     return error{errc::unauthorized, "this token opens the services of another task"};
   auto u = parts_->users->find(holder->user_id);
@@ -205,12 +205,12 @@ std::variant<admission, response> service::admit(request_head head, const identi
   c.now = parts_->now();
   const auto shown = shown_token(c.headers, parts_->about.cluster_id);
   if (is_open(*in.at)) { // who calls is of interest, and decides nothing
-    if (auto by = known ? result<identity>{*known} : who(shown.token, c.now); by) {
+    if (auto by = known ? result<identity>{*known} : bearer_of(*parts_, shown.token, c.now); by) {
       c.by = std::move(*by);
       c.parts = seen_by(c.by);
     }
   } else {
-    auto by = known ? result<identity>{*known} : who(shown.token, c.now);
+    auto by = known ? result<identity>{*known} : bearer_of(*parts_, shown.token, c.now);
     if (!by && by.error().code == errc::unauthorized && in.at->leads_to_login && asks_for_page(c.headers))
       return send_to_login(c.target.substr(0, c.target.find('?')));
     if (!by)
@@ -226,6 +226,19 @@ std::variant<admission, response> service::admit(request_head head, const identi
   if (auto fine = check_flags(c.query); !fine)
     return failure(fine.error());
   return in;
+}
+
+bool service::still_lets_in(const admission& before) const {
+  if (is_open(*before.at))
+    return true;
+  const auto& then = *before.with;
+  auto by = bearer_of(*parts_, shown_token(then.headers, parts_->about.cluster_id).token, parts_->now());
+  if (!by)
+    return false;
+  call now = then;
+  now.by = std::move(*by);
+  now.parts = seen_by(now.by);
+  return bool(may(*before.at, now));
 }
 
 void service::run(admission let_in, std::string body, const reply& back) const {

@@ -23,6 +23,9 @@ struct admission {
   std::chrono::seconds patience() const { return at->patience; }
 };
 
+/// Who shows this token now. errc::unauthorized: nobody does any more, or never did.
+result<identity> bearer_of(const services& parts, std::string_view token, time_point now);
+
 /// Thread-safe.
 class service {
 public:
@@ -36,14 +39,16 @@ public:
   /// Answers through `back`, from any thread, now or later. Never throws.
   void run(admission let_in, std::string body, const reply& back) const;
 
+  /// Whether who was let in would be let in now, too: an answer that goes on for long ends with the login,
+  /// and with the right.
+  bool still_lets_in(const admission& before) const;
+
   /// Who may look at the services of a task with this token: a user, a task, or the bearer of a view of it.
   result<identity> who_views(std::string_view token, task_id task, time_point now) const;
   const services& parts() const { return *parts_; }
   const std::vector<route>& table() const { return router_.table(); }
 
 private:
-  result<identity> who(std::string_view token, time_point now) const;
-  result<identity> task(allocation_id id) const;
   std::shared_ptr<const services> seen_by(const identity& by) const;
   void run_kept(const admission& let_in, const reply& back) const;
 

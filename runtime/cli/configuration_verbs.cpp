@@ -1,6 +1,7 @@
 // Verbs about the cluster's file and the configuration in force: check, explain, apply, config show.
 
 #include "runtime/cli/configuration_verbs.hpp"
+#include "model/config/cluster_config.hpp"
 #include "model/config/from_determined.hpp"
 #include "runtime/cli/session.hpp"
 #include "runtime/client/cluster_configuration.hpp"
@@ -245,8 +246,11 @@ int apply(session& s, const arguments& given) {
              << given.text("--plan") << " --yes\n";
     return exit_done;
   }
-  if (changes.counted() == 0 && !given.has("--yes"))
+  if (changes.counted() == 0 && !given.has("--yes")) {
+    if (config::printable_cluster(wanted.configuration) != wanted.configuration)
+      s.io.out << "its secrets are not compared: --yes applies them\n";
     return exit_done;
+  }
   if (!given.has("--yes")) {
     if (!::isatty(STDIN_FILENO))
       return s.fail({errc::invalid, "nothing was applied: nobody can be asked, since standard input is not a "

@@ -105,7 +105,8 @@ result<value> configuration_store::ask(C what) {
 }
 
 result<value> configuration_store::on(const commands::configuration_put& order) {
-  const auto& wanted = order.configuration;
+  auto wanted = order.configuration;
+  config::restore_cluster_secrets(wanted, in_force_); // as `troupe config show` has hidden them
   const auto passwords = order.secrets.value("users", value::object());
   if (order.revision != revision_)
     return error{errc::conflict, "the configuration has changed meanwhile; look at the plan again"};

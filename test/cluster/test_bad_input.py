@@ -57,6 +57,11 @@ class House(Cluster):
         ok("PUT", f"/api/v1/config-policies/workspaces/{of['ws']}/EXPERIMENT", {"workloadType": "EXPERIMENT", "workspaceId": of["ws"],
            "configPolicies": json.dumps({"constraints": {"priority_limit": 10, "resources": {"max_slots": 4}}})})
         of["job"] = ok("GET", f"/api/v1/experiments/{of['managed']}")["experiment"]["jobId"]
+        of["over"] = create(unmanaged=True)
+        ended = ok("POST", "/api/v1/trials", {"experimentId": of["over"], "unmanaged": True, "hparams": {}})["trial"]["id"]
+        ok("POST", f"/api/v1/trials/{ended}/start", {"trialId": ended, "resume": False})
+        ok("PATCH", f"/api/v1/trials/{ended}", {"trialId": ended, "state": "STATE_COMPLETED"})
+        wait_for(lambda: ok("GET", f"/api/v1/experiments/{of['over']}")["experiment"]["state"] == "STATE_COMPLETED", 30)
         self.of = of
         wait_for(lambda: ok("GET", f"/api/v1/trials/{of['mtrial']}")["trial"]["state"].endswith("RUNNING"), 30)
 
@@ -171,6 +176,7 @@ def people(of):
     for name in ("DeterminedPersonalGroup", "3DeterminedPersonalGroup"):
         yield f"a group {name}", "POST", "/api/v1/groups", {"name": name}, 400, ""
     yield "a group renamed so", "PUT", f"/api/v1/groups/{of['group']}", {"groupId": of["group"], "name": "1DeterminedPersonalGroup"}, 400, ""
+    yield "groups of which one is not there", "PATCH", "/api/v1/users/assignments", {"userIds": [of["user"]], "addGroups": [of["group"], 77], "removeGroups": []}, 404, "group '77' not found"
     yield "a group of nobody", "POST", "/api/v1/groups", {"name": "Ghosts", "addUsers": [77]}, (400, 404), ""
     give = lambda role, **where: {"userRoleAssignments": [{"userId": of["user"], "roleAssignment": {"role": {"roleId": role}, **where}}]}
     yield "a global role for one workspace", "POST", "/api/v1/roles/add-assignments", give(3, scopeWorkspaceId=of["ws"]), 400, ""
@@ -223,7 +229,8 @@ def messages(of):
     yield "its end in the past", *put(startTime="2000-01-01T00:00:00Z", endTime="2001-01-01T00:00:00Z"), 400, ""
     yield "end and duration", *put(endTime="2127-01-01T00:00:00Z", duration="1h"), 400, ""
     yield "a duration of soon", *put(duration="soon"), 400, ""
-    yield "a start of soon", *put(startTime="soon"), 400, ""
+    for start in ("soon", "2126-01-01T00:00:00+99:00", "2126-01-01T00:00:00-01:60", "2126-02-30T00:00:00Z"):
+        yield f"a start of {start}", *put(startTime=start), 400, ""
 
 
 def filters(of):
@@ -235,7 +242,7 @@ def filters(of):
         deep = group(deep)
     for what, text in (("no JSON", "{"), ("(", "("), ("a list", "[]"), ("100 levels", whole(deep)), ("unknown operator", whole(field(operator="~"))), ("unknown column", whole(field(columnName="moon"))),
                        ("unknown location", whole(field(location="LOCATION_TYPE_MOON"))), ("unknown kind", whole({"kind": "moon"})), ("no conjunction", whole({"kind": "group", "children": []})),
-                       ("an operator that is missing", whole(group({"kind": "field", "columnName": "id", "value": 1}))), ("many", whole(group(*[{"kind": "group", "conjunction": "and", "children": []}] * 600)))):
+                       ("an operator that is missing", whole(group({"kind": "field", "columnName": "id", "value": 1}))), ("showArchived of a text", json.dumps({"filterGroup": group(), "showArchived": "yes"})), ("many", whole(group(*[{"kind": "group", "conjunction": "and", "children": []}] * 600)))):
         for path in ("/api/v1/experiments-search", "/api/v1/runs"):
             yield f"{path} filter: {what}", "POST", path, {"filter": text}, 400, "invalid filter"
         yield f"runs/kill filter: {what}", "POST", "/api/v1/runs/kill", {"filter": text, "projectId": of["project"]}, 400, "invalid filter"
@@ -255,6 +262,9 @@ def numbers(of):
             yield f"{path}/{name}", "GET", f"/api/v1/{path}/{urllib.parse.quote(name, safe='%')}", None, (400, 404), ""
         for method, path in (("POST", f"experiments/{name}/kill"), ("DELETE", f"experiments/{name}"), ("DELETE", f"webhooks/{name}"), ("POST", f"trials/{name}/kill"), ("DELETE", f"projects/{name}"), ("PATCH", f"tokens/{name}")):
             yield f"{method} {path}", method, "/api/v1/" + urllib.parse.quote(path, safe="%/"), {} if method == "PATCH" else None, (400, 404), ""
+    for name in ("x1", "-1", "+1", "1x", "1.0", "0", str(BIG), "１"):
+        for method, body in (("GET", None), ("PATCH", {"comment": "x"}), ("DELETE", None)):
+            yield f"{method} version {name}", method, "/api/v1/models/Net/versions/" + urllib.parse.quote(name), body, 404, ""
     for what, value in (("2^63", BIG), ("a text", "x"), ("a fraction", 1.5), ("-1", -1), ("a list", [1])):
         yield f"destination {what}", "POST", f"/api/v1/experiments/{of['paused']}/move", {"experimentId": of["paused"], "destinationProjectId": value}, (400, 404), ""
         yield f"continue of {what}", "POST", "/api/v1/experiments/continue", {"id": value}, (400, 404), ""
@@ -277,6 +287,13 @@ def work(of):
         deep = {"a": deep}
     for what, metadata in (("1,001 keys", {f"k{n}": 1 for n in range(1001)}), ("depth 11", deep), ("a text of 5,001", {"a": "x" * 5001}), ("a key of 51", {"k" * 51: 1}), ("a list of 101", {"a": [1] * 101}), ("a list", [1])):
         yield f"metadata: {what}", "POST", f"/api/v1/runs/{of['trial']}/metadata", {"runId": of["trial"], "metadata": metadata}, 400, ""
+    yield "a name and a priority above the limit", "PATCH", f"/api/v1/experiments/{of['paused']}", {"name": "other", "resources": {"priority": 3}}, 400, "exceeds limit set by admin"
+    yield "slots and a blank name", "PATCH", f"/api/v1/experiments/{of['paused']}", {"name": " ", "resources": {"priority": 50}}, 400, "must not be an empty"
+    yield "resources of an ended one", "PATCH", f"/api/v1/experiments/{of['over']}", {"name": "other", "resources": {"priority": 50}}, 404, "has ended"
+    yield "resources of an unmanaged one", "PATCH", f"/api/v1/experiments/{of['outside']}", {"resources": {"priority": 50}}, 409, "is unmanaged"
+    yield "no metadata", "POST", f"/api/v1/checkpoints/{of['whole']}/metadata", {}, 400, "is missing"
+    yield "a checkpoint without metadata", "POST", f"/api/v1/checkpoints/{of['whole']}/metadata", {"checkpoint": {"uuid": of["whole"]}}, 400, "is missing"
+    yield "continue of an unmanaged one", "POST", "/api/v1/experiments/continue", {"id": of["over"]}, 400, "is unmanaged"
     yield "continue of a running one", "POST", "/api/v1/experiments/continue", {"id": of["managed"]}, 400, "try again later"
     yield "delete of a running one", "DELETE", f"/api/v1/experiments/{of['managed']}", None, 400, "cannot delete experiment in"
     yield "archive of a running one", "POST", f"/api/v1/experiments/{of['managed']}/archive", None, 400, ""

@@ -86,9 +86,9 @@ def test_what_cannot_be_continued_says_why(cluster, user):
             (done, "", "experiment has been completed, cannot continue this experiment"),
             (done, "max_restarts: 3", "override config is provided and experiment is not single searcher"),
             (running, "", "experiment in non terminal state 'ACTIVE', try again later"),
-            (single, "workspace: other", "`workspace` cannot be changed by continuing"),
-            (single, "project: other", "`project` cannot be changed by continuing"),
-            (single, "searcher: {name: random, metric: loss, max_trials: 2}", "searcher.name cannot be changed"),
+            (single, "workspace: other", "'workspace' in override config cannot be specified"),
+            (single, "project: other", "'project' in override config cannot be specified"),
+            (single, "searcher: {name: random, metric: loss, max_trials: 2}", "override config must have single searcher type got 'random' instead"),
             (single, "max_restarts: -3", "max_restarts"), (single, "nonsense_key: 1", "nonsense_key"), (single, "{", "override config:"),
             (single, "log_policies: [{pattern: '(', action: cancel_retries}]", "is not a regular expression"),
             (999, "", "experiment '999' not found")]:

@@ -10,9 +10,12 @@ import urllib.parse
 import urllib.request
 
 import pytest
+from determined.common import api
+from determined.common.streams import _client, wire
 
 from cluster_under_test import wait_for
 from test_stock_client import Stock
+from test_stock_streams import Heard
 
 HUSH = "hush"  # in the name of everything that an outsider may not know of
 TRAIN = """
@@ -287,6 +290,17 @@ def test_roles_are_shown_and_hold_from_the_next_request_on(cluster, hidden):
     cluster.det("user", "edit", "zoe", "--admin", "True", home="admin")
     assert cluster.ask("zoe", path)[0] == 404
     cluster.det("user", "edit", "zoe", "--admin", "False", home="admin")
+
+
+def test_a_stream_tells_what_its_user_may_see_now(cluster, hidden):
+    heard = Heard(api.Session(cluster.url(), "zoe", cluster.token("zoe"), None), projects=_client.ProjectSpec(project_id=hidden["project"]))
+    wait_for(heard.synced, 10)
+    assert heard.names(wire.ProjectMsg) == []
+    cluster.give("Viewer", "-u", "zoe", "-w", "hush-workspace")
+    wait_for(lambda: heard.names(wire.ProjectMsg) == ["hush-project"], 30)
+    cluster.give("Viewer", "-u", "zoe", "-w", "hush-workspace", take=True)
+    wait_for(lambda: any(isinstance(one, wire.ProjectsDeleted) for one in heard.all), 30)
+    heard.stream._ws.close()  # its reader, a thread, ends with it
 
 
 def test_the_creator_of_a_workspace_is_its_admin(cluster, hidden):

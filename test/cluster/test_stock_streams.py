@@ -1,11 +1,13 @@
 """Streaming updates by `determined.common.streams` of the unmodified wheel, over a restart of the master too."""
 
 import base64
+import http.client
 import os
 import socket
 import struct
 import threading
 import urllib.parse
+import urllib.request
 
 import pytest
 from determined.common import api, streams
@@ -131,6 +133,11 @@ def test_the_end_of_a_login_ends_its_streams(cluster):
     assert status == b"101"
     link.sendall(frame(b'{"sync_id": "a", "subscribe": {"projects": {"project_ids": [1]}}}'))
     assert b"sync_id" in link.recv(65536)
-    b.post_Logout(api.Session(cluster.url(), "determined", login.token, None))
-    link.settimeout(12)
-    assert closing(link) == 1008
+    facts = urllib.request.Request(cluster.url() + "/troupe/v1/events?after=0", headers={"Authorization": "Bearer " + login.token})
+    with urllib.request.urlopen(facts, timeout=30) as followed:
+        assert followed.readline()
+        b.post_Logout(api.Session(cluster.url(), "determined", login.token, None))
+        link.settimeout(12)
+        assert closing(link) == 1008
+        with pytest.raises(http.client.IncompleteRead):
+            followed.read()

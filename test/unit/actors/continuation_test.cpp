@@ -41,6 +41,14 @@ const std::string single = "{name: single, metric: loss}",
                   adaptive =
                     "{name: adaptive_asha, metric: loss, max_trials: 3, time_metric: e, max_time: 4}";
 
+TEST(Continuation, IsNotOfExperimentsThatOthersRun) {
+  auto row = ended(single, experiment_state::error);
+  row.unmanaged = true;
+  const auto got = to_continue(row, {}, nullptr, terms(), t0);
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().what, "experiment 7 is unmanaged: its own processes start its trials again");
+}
+
 TEST(Continuation, IsDecidedByTheSearcherAndWhatIsLeft) {
   const auto done = experiment_state::completed, failed = experiment_state::error;
   struct {

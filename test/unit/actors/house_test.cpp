@@ -113,6 +113,19 @@ TEST(People, SettingsAndVisits) {
 
 value json(const char* text) { return parse_json(text).value(); }
 
+TEST(HouseRules, ASecretOfAPolicyStaysWhereItsMaskComesBack) {
+  house h;
+  const auto set = [&](const std::string& bucket, const char* secret) {
+    const value storage{{"type", "s3"}, {"bucket", bucket}, {"access_key", "a"}, {"secret_key", secret}};
+    return h.run(policy_set{{2}, "EXPERIMENT", {{"invariant_config", {{"checkpoint_storage", storage}}}}});
+  };
+  EXPECT_TRUE(set("one", "opensIt").starts_with("policy(2 EXPERIMENT"));
+  EXPECT_EQ(set("one", "********"), "");
+  EXPECT_TRUE(set("two", "********").starts_with("policy(2 EXPERIMENT"));
+  EXPECT_EQ(h.rules.invariant_of({2})["checkpoint_storage"]["bucket"], "two");
+  EXPECT_EQ(h.rules.invariant_of({2})["checkpoint_storage"]["secret_key"], "opensIt");
+}
+
 TEST(HouseRules, PoliciesAreCheckedAndLaidOverEachOther) {
   house h;
   const auto set = [&](std::uint64_t workspace, const char* kind, const char* text) {
@@ -152,7 +165,22 @@ TEST(HouseRules, PoliciesAreCheckedAndLaidOverEachOther) {
   heavier.weight = 4;
   const auto fixed = h.rules.check_change({2}, heavier);
   ASSERT_FALSE(fixed);
-  EXPECT_EQ(fixed.error().what, "weight is set by a config policy to 3: it cannot be changed");
+  EXPECT_EQ(fixed.error().what, "weight is set by a config policy: it cannot be changed\nhint: it is 3");
+  set(1, "EXPERIMENT", R"({"invariant_config": {"resources": {"priority": 20, "max_slots": 4}}})");
+  for (const auto& [priority, most, said] :
+       {std::tuple{std::optional<std::int64_t>(21), std::optional<std::int64_t>(),
+                   "priority set by invariant config: priority cannot be modified\nhint: it is 20"},
+        {std::optional<std::int64_t>(), std::optional<std::int64_t>(5),
+         "max slots is already set in an invariant config policy\nhint: it is 4"},
+        {std::optional<std::int64_t>(), std::optional<std::int64_t>(-1),
+         "max slots is already set in an invariant config policy\nhint: it is 4"}}) {
+    commands::experiment_set other;
+    other.priority = priority;
+    other.max_slots = most;
+    const auto no = h.rules.check_change({1}, other);
+    ASSERT_FALSE(no) << said;
+    EXPECT_EQ(no.error().what, said);
+  }
   EXPECT_TRUE(check_constraints(json(R"({"resources": {"slots_per_trial": 2, "priority": 10}})"),
                                 h.rules.constraints_of({2})));
   const auto too_many =

@@ -237,6 +237,8 @@ TEST(AcceptedTask, LiesOverItsTemplateWhoseResourcesDoNotCount) {
   EXPECT_EQ(config["resources"]["slots"], 1);
   EXPECT_EQ(config["resources"]["priority"], 7);
   EXPECT_NE(to_json(config["environment"]).find("A=1"), std::string::npos);
+  EXPECT_EQ(config_of(a_notebook, value(), below)["resources"]["slots"], 1);
+  EXPECT_EQ(config_of(generic, "entrypoint: [a]\n", below)["resources"]["slots"], 4);
 }
 
 TEST(AcceptedTask, HasTheDefaultsOfAllTasksOfItsPool) {

@@ -236,6 +236,43 @@ TEST(Server, FollowsALogToTheTrialsEnd) {
   EXPECT_EQ(std::count(got.body.begin(), got.body.end(), '\n'), 4);
 }
 
+TEST(Server, EndsAStreamWithTheLoginThatItWasAskedBy) {
+  server_options how;
+  how.rights_time = std::chrono::milliseconds{20};
+  live x{how};
+  const auto follow = [&](raw_client& by, const std::string& token) {
+    by.send("GET /troupe/v1/events HTTP/1.1\r\nAuthorization: Bearer " + token + "\r\n\r\n");
+    by.read_until([](const std::string& s) { return s.find(": troupe") != s.npos; });
+  };
+  const auto ends = [](raw_client& by) {
+    bool closed = false;
+    const auto got = by.read_until([](const std::string&) { return false; }, &closed);
+    EXPECT_TRUE(closed);
+    EXPECT_FALSE(got.ends_with("0\r\n\r\n")) << "it must not look whole";
+  };
+  const auto kept = x.token("admin"), left = x.token(), over = x.token();
+  raw_client admin{x.http->port()}, logged_out{x.http->port()}, deactivated{x.http->port()};
+  follow(admin, kept), follow(logged_out, left), follow(deactivated, over);
+  const auto session = x.users->session_of(left, x.now);
+  token_changed revoked;
+  revoked.at = t0;
+  revoked.id = session->id;
+  revoked.until = session->until;
+  revoked.revoked = true;
+  x.users->take(revoked);
+  ends(logged_out);
+  user_changed gone;
+  gone.at = t0;
+  gone.id = {session->user_id};
+  gone.name = "determined";
+  gone.active = false;
+  x.users->take(gone);
+  ends(deactivated);
+  x.reader->add("trial/12", trial_paused{t0});
+  x.http->committed({});
+  admin.read_until([](const std::string& s) { return s.find("trial_paused") != s.npos; });
+}
+
 TEST(Server, HoldsALongPollUntilTheClusterAnswers) {
   live x;
   x.cluster.hold = {"allocation.preemption"};

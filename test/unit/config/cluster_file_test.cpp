@@ -503,6 +503,29 @@ TEST(ClusterFile, HasAPageThatIsCurrent) {
   EXPECT_EQ(page, cluster_file_page()) << "copy cluster-file.md of the build folder to docs/";
 }
 
+TEST(ClusterFile, SecretsOfDefaultsAreShownToNobodyAndComeBack) {
+  const auto file =
+    load("troupe: 1\n"
+         "cluster: {task_container_defaults: {registry_auth: {username: u, password: PPP}}}\n"
+         "pools:\n"
+         "  a: {default: true, defaults: {environment: {registry_auth: {password: QQQ}}}}\n"
+         "  b: {task_container_defaults: {registry_auth: {password: RRR}}}\n"
+         "defaults: {checkpoint_storage: {type: s3, bucket: one, access_key: AAA, secret_key: SSS}}\n");
+  ASSERT_TRUE(file.ok()) << file.rendered();
+  auto shown = printable_cluster(file.config);
+  for (const char* secret : {"PPP", "QQQ", "RRR", "AAA", "SSS"}) {
+    EXPECT_NE(file.config.dump().find(secret), std::string::npos) << secret;
+    EXPECT_EQ(shown.dump().find(secret), std::string::npos) << secret;
+  }
+  EXPECT_EQ(shown["defaults"]["checkpoint_storage"]["bucket"], "one");
+  EXPECT_TRUE(configuration_faults(shown).empty());
+  EXPECT_EQ(plan_cluster(file.config, shown, {}, false).text(), "no changes\n");
+  auto again = shown;
+  restore_cluster_secrets(again, file.config);
+  EXPECT_EQ(again, file.config);
+  EXPECT_EQ(printable_cluster(nullptr), value());
+}
+
 TEST(ClusterPlan, NamesWhatChanges) {
   auto a = load("troupe: 1\npools: {main: {default: true}, old: {}}\nnodes: [{name: n1, slots: 1}]\nusers: "
                 "[{name: ada}]\n")

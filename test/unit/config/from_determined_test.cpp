@@ -147,6 +147,15 @@ TEST(FromDetermined, EachKeyWithoutEffectIsNamedOnceWithItsLine) {
     EXPECT_TRUE(one.is_warning) << one.message;
 }
 
+TEST(FromDetermined, KeysOfRightsWithoutEffectAreNamed) {
+  const auto got =
+    move_master("security:\n  authz:\n    type: rbac\n    fallback: basic\n    rbac_ui_enabled: true\n"
+                "    workspace_creator_assign_role: {enabled: false}\n  tls: {cert: a, key: b}\n",
+                "master.yaml");
+  EXPECT_EQ(all(got.notes), "security.authz.fallback 4\nsecurity.authz.rbac_ui_enabled 5\n"
+                            "security.authz.workspace_creator_assign_role 6\n");
+}
+
 TEST(FromDetermined, WhatContradictsIsRefusedWithItsPlace) {
   struct {
     const char *text, *path;
@@ -160,6 +169,15 @@ TEST(FromDetermined, WhatContradictsIsRefusedWithItsPlace) {
      "resource_pools[0].kubernetes_namespace", 3},
     {"prot: 8080\n", "prot", 1},
     {"port: many\n", "port", 1},
+    {"security:\n  authz: {typ: rbac}\n", "security.authz.typ", 2},
+    {"security:\n  authz: {type: RBAC}\n", "security.authz.type", 2},
+    {"security:\n  token: {max_lifespan_days: many}\n", "security.token.max_lifespan_days", 2},
+    {"security:\n  tsl: {cert: a, key: b}\n", "security.tsl", 2},
+    {"security:\n  tls: {cert: a}\n", "security.tls.cert", 2},
+    {"webhooks:\n  base_ulr: http://a\n", "webhooks.base_ulr", 2},
+    {"retention_policy:\n  log_retention_days: -2\n", "retention_policy.log_retention_days", 2},
+    {"resource_pools:\n  - pool_name: gpu\nresource_manager:\n  default_compute_resource_pool: gpus\n",
+     "resource_manager.default_compute_resource_pool", 4},
   };
   for (const auto& row : rows) {
     const auto got = move_master(row.text, "master.yaml");

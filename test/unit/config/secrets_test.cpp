@@ -24,6 +24,16 @@ TEST(Secrets, AreMaskedWhereverAConfigurationHasThem) {
             json(R"({"data": 3, "environment": [], "checkpoint_storage": "x"})"));
 }
 
+TEST(Secrets, OfPoliciesAreMasked) {
+  EXPECT_EQ(
+    policies_without_secrets(json(
+      R"({"invariant_config": {"name": "a", "checkpoint_storage": {"secret_key": "s"}}, "constraints": {"priority_limit": 3}})")),
+    json(
+      R"({"invariant_config": {"name": "a", "checkpoint_storage": {"secret_key": "********"}}, "constraints": {"priority_limit": 3}})"));
+  EXPECT_EQ(policies_without_secrets(json("{}")), json("{}"));
+  EXPECT_EQ(policies_without_secrets(nullptr), value());
+}
+
 TEST(Secrets, OfATextAreMaskedInItsForm) {
   const std::string text = "name: one # mine\ncheckpoint_storage:\n  type: s3\n  bucket: b\n  access_key: "
                            "'AKIA1234'\n  secret_key: \"topsecret\"\n";

@@ -1,0 +1,124 @@
+"""What opens a bucket or a registry of images, and the key of signatures: whoever asks for whatever gets to see none of them, in no answer,
+refusal, event or log; and what was shown with its mask may be sent back."""
+
+import json
+import re
+
+import pytest
+
+from cluster_under_test import Cluster, wait_for
+from people_and_things import Line, bearer
+
+HIDDEN = "opens-7f3a"  # in each secret
+FILE = f"""troupe: 1
+cluster:
+  task_container_defaults: {{registry_auth: {{username: u, password: {HIDDEN}-of-tasks}}}}
+  webhooks: {{signing_key: {HIDDEN}-of-webhooks}}
+pools:
+  main: {{default: true, defaults: {{environment: {{registry_auth: {{username: u, password: {HIDDEN}-of-pool}}}}}}}}
+defaults: {{data: {{url: x, secrets: {{key: {HIDDEN}-of-defaults}}}}}}
+"""
+BUCKET = {"type": "s3", "bucket": "b", "access_key": f"{HIDDEN}-access", "secret_key": f"{HIDDEN}-secret"}
+CONFIG = {"name": "plain", "entrypoint": "sleep 1000", "searcher": {"name": "single", "metric": "loss"}, "data": {"secrets": {"key": f"{HIDDEN}-of-experiment"}}}
+
+
+class House(Cluster):
+    def begin(self):
+        file = self.root / "cluster.yaml"
+        file.write_text(FILE)
+        self.up_words = ["--file", str(file)]
+        self.up(slots=1)
+        self.line = Line(self.url())
+        self.by = {name: bearer(json.loads(self.line.ask("POST", "/api/v1/auth/login", {}, {"username": name, "password": ""})[1])["token"]) for name in ("admin", "determined")}
+        ok = self.ok
+        place = ok("POST", "/api/v1/workspaces", {"name": "place", "checkpointStorageConfig": BUCKET})["workspace"]["id"]
+        project = ok("POST", f"/api/v1/workspaces/{place}/projects", {"name": "project", "key": "PRO"})["project"]["id"]
+        ok("PUT", f"/api/v1/config-policies/workspaces/{place}/EXPERIMENT", {"workloadType": "EXPERIMENT", "workspaceId": place, "configPolicies": json.dumps(
+            {"invariant_config": {"environment": {"registry_auth": {"username": "u", "password": f"{HIDDEN}-of-policy"}}}})})
+        ok("POST", "/api/v1/templates/whole", {"name": "whole", "config": {"checkpoint_storage": BUCKET}})
+        ok("POST", "/api/v1/templates/wrong", {"name": "wrong", "config": {"checkpoint_storage": {**BUCKET, "bukkit": "x"}, "resources": {"slotz": 1}}})
+        experiment = ok("POST", "/api/v1/experiments", {"config": json.dumps(CONFIG), "projectId": project, "template": "whole", "activate": True})["experiment"]["id"]
+        trial = wait_for(lambda: ok("GET", f"/api/v1/experiments/{experiment}/trials")["trials"], 30)[0]
+        command = ok("POST", "/api/v1/commands", {"workspaceId": place, "config": {"entrypoint": ["sleep", "1000"], "resources": {"slots": 0}, "environment": {"registry_auth": {"username": "u", "password": f"{HIDDEN}-of-command"}}}})
+        ok("POST", "/api/v1/models", {"name": "model", "workspaceId": place})
+        self.ids = {"experimentId": experiment, "trialId": trial["id"], "labels_trialId": trial["id"], "taskId": command["command"]["id"], "allocationId": command["command"]["id"] + ".1",
+                    "workspaceId": place, "projectId": project, "id": place, "modelName": "model", "modelVersionNum": 1, "templateName": "whole", "userId": 1, "username": "admin",
+                    "workloadType": "EXPERIMENT", "resourcePoolName": "main", "name": "main", "key": "PRO", "localId": "PRO-1"}
+
+    def ok(self, method, path, body=None, by="admin"):
+        status, said = self.line.ask(method, path, self.by[by], body)
+        assert status == 200, (method, path, status, said)
+        return json.loads(said or "null")
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    house = House(tmp_path_factory.mktemp("hidden"))
+    try:
+        house.begin()
+        yield house
+    finally:
+        house.close()
+
+
+def test_no_answer_has_a_secret(house):
+    table = house.ok("GET", "/troupe/v1/openapi.json")["paths"]
+    more = {"/troupe/v1/live": f"?topics=experiments,experiment/{house.ids['experimentId']},cluster&after=0", "/troupe/v1/events": "?after=0", "/troupe/v1/shell/trace": "?seconds=1"}
+    told, asked = [], 0
+    for path, methods in sorted(table.items()):
+        if "get" not in methods or path in ("/stream", "/troupe/v1/connections/{connectionId}"):
+            continue
+        target = re.sub(r"\{([^}]*)\}", lambda match: str(house.ids.get(match[1].rstrip("*"), "x")), path) + more.get(path, "")
+        for name, by in house.by.items():
+            status, said = house.line.ask("GET", target, by)
+            asked += status == 200
+            if HIDDEN in said:
+                told.append((name, target, status, said[max(0, said.index(HIDDEN) - 200):][:300]))
+    assert asked > 150, asked
+    assert not told, "\n".join(map(str, told))
+    for words in (("config", "show"), ("events", "--kind", "audit", "-o", "json"), ("policy", "describe", "--workspace", "place"), ("template", "describe", "whole"), ("workspace", "describe", "place", "-o", "json")):
+        done = house.cli(*words)
+        assert HIDDEN not in done.stdout + done.stderr, words
+
+
+def test_no_refusal_has_a_secret(house):
+    project, experiment = house.ids["projectId"], house.ids["experimentId"]
+    create = lambda config, **with_: ("POST", "/api/v1/experiments", {"config": json.dumps(config), "projectId": project, "activate": False, **with_})
+    plain = {key: CONFIG[key] for key in ("name", "entrypoint", "searcher")}
+    for method, path, body in [create(plain, template="wrong"), create({**plain, "environment": {"registry_auth": 7}}), create({**plain, "checkpoint_storage": {"type": "s3", "bucket": 7}}, template="whole"),
+                               ("POST", "/api/v1/commands", {"config": {"entrypoint": ["true"]}, "templateName": "wrong"}),
+                               ("POST", "/api/v1/experiments/continue", {"id": experiment, "overrideConfig": "max_restarts: x"})]:
+        status, said = house.line.ask(method, path, house.by["determined"], body)
+        assert 400 <= status < 500 and HIDDEN not in said, (path, body, status, said)
+        assert len(json.loads(said)["message"]) > 20, said
+
+
+def test_what_was_shown_may_be_sent_back(house):
+    place = f"/api/v1/config-policies/workspaces/{house.ids['workspaceId']}/EXPERIMENT"
+    shown = house.ok("GET", place)["configPolicies"]
+    house.ok("PUT", place, {"workloadType": "EXPERIMENT", "workspaceId": house.ids["workspaceId"], "configPolicies": json.dumps({**shown, "constraints": {"priority_limit": 3}})})
+    now = house.ok("GET", "/troupe/v1/configuration")
+    assert now["configuration"]["defaults"]["data"]["secrets"] == {"key": "********"}
+    house.ok("POST", "/troupe/v1/configuration", {"configuration": {**now["configuration"], "actors": {"log_level": "info"}}, "secrets": {}, "revision": now["revision"]})
+    told = told_to_a_task(house, "first")
+    assert told["data"]["secrets"] == {"key": f"{HIDDEN}-of-defaults"}
+    assert told["environment"]["registry_auth"]["password"] == f"{HIDDEN}-of-policy"
+    assert told["checkpoint_storage"]["secret_key"] == f"{HIDDEN}-secret"
+
+
+def told_to_a_task(house, name):
+    """The configuration that a task gets, with its secrets."""
+    seen = house.root / name
+    config = {"name": "teller", "entrypoint": f"printf '%s' \"$DET_EXPERIMENT_CONFIG\" > {seen}", "searcher": {"name": "single", "metric": "loss"}, "max_restarts": 0}
+    house.ok("POST", "/api/v1/experiments", {"config": json.dumps(config), "projectId": house.ids["projectId"], "activate": True, "template": "whole"})
+    wait_for(lambda: seen.exists() and seen.read_text().endswith("}"), 60)
+    return json.loads(seen.read_text())
+
+
+def test_a_new_secret_of_the_file_is_applied(house):
+    file = house.root / "cluster.yaml"
+    file.write_text(FILE.replace("of-defaults", "of-later") + "actors: {log_level: info}\n")
+    said = house.cli("apply", str(file)).stdout
+    assert said == "no changes\nits secrets are not compared: --yes applies them\n"
+    assert HIDDEN not in house.cli("apply", str(file), "--yes").stdout
+    assert told_to_a_task(house, "second")["data"]["secrets"] == {"key": f"{HIDDEN}-of-later"}
