@@ -219,6 +219,13 @@ private:
       writing_->take(gone);
   }
 
+  std::function<bool()> stays() const {
+    return [core = core_.weak_from_this(), right = lasting_right(what_)]() mutable {
+      const auto alive = core.lock();
+      return !alive || right.holds(alive->api, alive->options.now());
+    };
+  }
+
   // ---- tunnels
 
   task<std::optional<response>> tunnel() {
@@ -233,8 +240,8 @@ private:
       answer.set(http::wire::field::sec_websocket_accept, what_.accept);
     taken_ = true;
     co_await http_.lend(answer, [&](proxy::link_ptr viewer) {
-      proxy::bridge_ends ends{std::move(viewer),       link_of(*opened), {},
-                              std::move(opened->held), table_,           what_.first_byte};
+      proxy::bridge_ends ends{std::move(viewer), link_of(*opened), {}, std::move(opened->held), table_,
+                              what_.first_byte,  stays()};
       frames ? proxy::join_frames(std::move(ends)) : proxy::join_bytes(std::move(ends));
     });
     co_return std::nullopt;
@@ -358,8 +365,8 @@ private:
       to.insert(name, text);
     if (what_.sandboxed) // the API's own origin: whatever this is, it is no page of the cluster
       to.set("Content-Security-Policy", "sandbox");
-    if (to.find("Referrer-Policy") == to.end())
-      to.set("Referrer-Policy", "no-referrer");
+    if (to.find("Referrer-Policy") == to.end()) // JupyterLab asks where on its own page one was
+      to.set("Referrer-Policy", what_.sandboxed ? "no-referrer" : "same-origin");
   }
 
   task<outcome> switched(std::optional<response_reader>& reader) {
@@ -377,7 +384,8 @@ private:
     reader.reset();
     what_.head = {};
     co_await http_.lend(answer, [&](proxy::link_ptr viewer) {
-      proxy::join_bytes({std::move(viewer), link_of(up_), std::move(early), std::move(up_.held), table_, {}});
+      proxy::join_bytes(
+        {std::move(viewer), link_of(up_), std::move(early), std::move(up_.held), table_, {}, stays()});
     });
     co_return outcome::done;
   }

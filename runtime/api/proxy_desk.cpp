@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t most_experiments = 1024, most_codes = 1024;
 constexpr duration code_life = std::chrono::minutes{1};
+constexpr duration between_uses = std::chrono::seconds{5}; ///< of one task, of which the cluster hears
 
 } // namespace
 
@@ -82,10 +83,10 @@ result<proxy_desk::found_service> proxy_desk::find(const storage::reader& storag
 bool proxy_desk::is_news(task_id task, time_point now) {
   std::lock_guard lock(mutex_);
   const auto known = used_.find(task);
-  if (known != used_.end() && now - known->second < std::chrono::minutes{1})
+  if (known != used_.end() && now - known->second < between_uses)
     return false;
   if (used_.size() >= most_experiments)
-    std::erase_if(used_, [&](const auto& one) { return now - one.second >= std::chrono::minutes{1}; });
+    std::erase_if(used_, [&](const auto& one) { return now - one.second >= between_uses; });
   if (used_.size() < most_experiments || known != used_.end())
     used_[task] = now;
   return true;

@@ -24,7 +24,7 @@ public:
   /// All of a task, by its row.
   result<std::vector<task_service>> services_of(const storage::reader& storage, const task_row& task);
 
-  /// Whether that somebody uses the task has not been said for a minute; it counts as said now.
+  /// Whether that somebody uses the task has not been said for 5 s; it counts as said now.
   bool is_news(task_id task, time_point now);
 
   /// A code that works once, within a minute, for that service alone; `pass` is what it stands for.

@@ -96,12 +96,39 @@ std::string without_our_tokens(const std::string& query) {
   return ours ? out : query;
 }
 
+/// With the service's name unescaped and a "/" behind it, as the path of the page's cookie has it.
+std::string plain_path(const proxy::service_path& x) {
+  const auto rest = x.path.find('/', std::string_view("/proxy/").size());
+  return "/proxy/" + x.service + (rest == x.path.npos ? "/" : x.path.substr(rest));
+}
+
 /// A credential and whom it stands for.
 struct shown_pass {
   std::string token;
   result<identity> by = error{errc::unauthorized, "no token: log in first"};
   explicit operator bool() const { return !token.empty() && bool(by); }
 };
+
+/// Valid, and with the right to this task.
+shown_pass pass_of(const service& api, std::string token, const task_row& task, time_point now) {
+  shown_pass out;
+  if (token.empty())
+    return out;
+  const auto& parts = api.parts();
+  out.by = api.who_views(token, task.id, now);
+  // Who is inside a notebook acts as its owner.
+  const auto asked = task.id.kind() == task_kind::notebook ? thing::secret : thing::task;
+  if (out.by) {
+    const authority::resource on{asked, to_string(task.id), task.owner};
+    const viewer by{parts.roles, {out.by->user_id}, out.by->experiment, out.by->allocation.task};
+    if (auto fine = authority::may(out.by->asks(), action::view, on); !fine)
+      out.by = fine.error();
+    else if (parts.roles && !veiled(parts.storage, by)->task(task.id))
+      out.by = error{errc::not_found, "task '" + to_string(task.id) + "' not found"};
+  }
+  out.token = std::move(token);
+  return out;
+}
 
 /// One request at the door.
 class visit {
@@ -112,7 +139,9 @@ public:
   std::variant<proxied, response> run() {
     const auto mode = proxy::first_of(all_, "sec-fetch-mode");
     const bool plainly = mode.empty() && by_.upgrade.empty() && asks_for_page(head_.headers);
-    knock_.browser = !mode.empty() || plainly;
+    // Node's fetch says a mode as well, and nothing else of what browsers say.
+    const bool browses = mode == "navigate" || (!mode.empty() && !head_.headers.fetch_site.empty());
+    knock_.browser = browses || plainly;
     knock_.navigates = mode == "navigate" || plainly;
     auto path = proxy::parse_service_path(head_.target);
     if (!path)
@@ -122,6 +151,10 @@ public:
       return refused({errc::invalid, "this request is refused: two Host headers"}, knock_.navigates);
     path_ = std::move(*path);
     knock_.at = whose_origin();
+    knock_.safe = (head_.method == "GET" || head_.method == "HEAD") && by_.upgrade.empty();
+    if (knock_.at == proxy::place::own_page && knock_.navigates && knock_.safe)
+      if (const auto plain = plain_path(path_); plain != path_.path) // a browser shows no cookie here
+        return see_other(path_and_query(plain, path_.query));
     if (knock_.at == proxy::place::api)
       if (auto fine = host_is_ours(head_.headers, parts_.browsers); !fine)
         return failure(fine.error());
@@ -142,6 +175,11 @@ private:
     return proxy::place_of(host_alone(head_.headers.host), proxy::host_label(path_.service), names());
   }
 
+  /// Names below the domain have pages over https alone, also where a proxy in front speaks TLS.
+  bool is_secure() const {
+    return by_.tls || proxy::is_page_host(host_alone(head_.headers.host), {false, names().domain, 0});
+  }
+
   void look_at_credentials() {
     auto headers = head_.headers;
     headers.cookie.clear();
@@ -156,12 +194,11 @@ private:
     if (code.found)
       clean_query_ = code.rest;
     const auto site = head_.headers.fetch_site;
-    const auto own_origin = (by_.tls ? "https://" : "http://") + head_.headers.host;
+    const auto own_origin = (is_secure() ? "https://" : "http://") + head_.headers.host;
     knock_.from_elsewhere = site.empty() ? !head_.headers.origin.empty() && head_.headers.origin != own_origin
                                          : site != "same-origin" && site != "none";
     const auto wanted = proxy::first_of(all_, "sec-fetch-dest");
     knock_.navigates = knock_.navigates && (wanted.empty() || wanted == "document");
-    knock_.safe = (head_.method == "GET" || head_.method == "HEAD") && by_.upgrade.empty();
     knock_.anyone = at_.service.unauthenticated;
     knock_.header = bool(by_header_);
     knock_.query = bool(by_query_);
@@ -188,29 +225,7 @@ private:
            (holder->what == token_holder::kind::view || holder->what == token_holder::kind::service);
   }
 
-  bool seen_by_roles(const identity& by) const {
-    const viewer asks{parts_.roles, {by.user_id}, by.experiment, by.allocation.task};
-    return bool(veiled(parts_.storage, asks)->task(at_.task.id));
-  }
-
-  /// Valid, and with the right to this task.
-  shown_pass pass(std::string token) const {
-    shown_pass out;
-    if (token.empty())
-      return out;
-    out.by = api_.who_views(token, at_.task.id, now_);
-    // Who is inside a notebook acts as its owner.
-    const auto asked = at_.task.id.kind() == task_kind::notebook ? thing::secret : thing::task;
-    if (out.by) {
-      const authority::resource on{asked, to_string(at_.task.id), at_.task.owner};
-      if (auto fine = authority::may(out.by->asks(), action::view, on); !fine)
-        out.by = fine.error();
-      else if (parts_.roles && !seen_by_roles(*out.by))
-        out.by = error{errc::not_found, "task '" + to_string(at_.task.id) + "' not found"};
-    }
-    out.token = std::move(token);
-    return out;
-  }
+  shown_pass pass(std::string token) const { return pass_of(api_, std::move(token), at_.task, now_); }
 
   /// Pages that share an origin can act as who looks at them in each other's services: so they are those of
   /// one person.
@@ -296,10 +311,8 @@ private:
                  ? see_other(clean)
                  : plain_page(200, "One moment.",
                               "<meta http-equiv=refresh content=\"0;url=" + html_escaped(clean) + "\">");
-    out.headers.emplace_back("Set-Cookie",
-                             page_cookie_name(at_.name) + "=" + *view + "; Path=" + scope +
-                               "; HttpOnly; SameSite=Strict" +
-                               (by_.tls || !parts_.browsers.proxy_domain.empty() ? "; Secure" : ""));
+    out.headers.emplace_back("Set-Cookie", page_cookie_name(at_.name) + "=" + *view + "; Path=" + scope +
+                                             "; HttpOnly; SameSite=Strict" + (is_secure() ? "; Secure" : ""));
     return out;
   }
 
@@ -310,11 +323,12 @@ private:
     out.page = knock_.navigates;
     out.sandboxed = knock_.at == proxy::place::api;
     out.most = stranger ? most_strangers : 0;
+    out.pass = by ? by->token : std::string();
     out.first_byte = stranger ? stranger_says : std::chrono::seconds{0};
     if (auto wrong = choose_way(out))
       return std::move(*wrong);
     out.target = path_and_query(path_.path, clean_query_);
-    proxy::viewer viewer{by_.address, by_.tls, passes_on_};
+    proxy::viewer viewer{by_.address, is_secure(), passes_on_};
     out.head = proxy::to_service(all_, viewer);
     if (at_.task.id.kind() == task_kind::notebook && !passes_on_ && is_to_be_logged_in())
       if (const auto owner = parts_.users->find(at_.task.owner))
@@ -335,10 +349,10 @@ private:
            (cookies.starts_with("username-") || cookies.find("; username-") != cookies.npos) == false;
   }
 
-  /// A notebook says itself whether anybody uses it.
+  /// Of a notebook, too, which says besides what of it is open: who only reads and writes files uses it.
   void say_used() const {
     const auto& id = at_.task.id;
-    if (id.is_trial() || id.kind() == task_kind::notebook || !parts_.proxy->is_news(id, now_))
+    if (id.is_trial() || !parts_.proxy->is_news(id, now_))
       return;
     commands::task_use use;
     use.id = to_string(id);
@@ -347,18 +361,16 @@ private:
   }
 
   std::optional<response> choose_way(proxied& out) const {
-    const bool websocket = by_.upgrade == "websocket";
-    if (!at_.service.tcp && by_.upgrade.empty())
+    const bool websocket = by_.upgrade == "websocket", tunnel = by_.upgrade == "troupe-tunnel";
+    if (!at_.service.tcp && !websocket && !tunnel) // another offer, as of HTTP/2, is declined
       return std::nullopt;
     const auto length = proxy::first_of(all_, "content-length");
     if ((!length.empty() && length != "0") || !proxy::first_of(all_, "transfer-encoding").empty())
       return failure({errc::invalid, "a request that opens a connection has no body"});
-    if (by_.upgrade == "troupe-tunnel") {
+    if (tunnel) {
       out.how = proxied::way::bytes;
       return std::nullopt;
     }
-    if (!by_.upgrade.empty() && !websocket)
-      return failure({errc::invalid, "the proxy speaks HTTP, WebSocket and troupe-tunnel"});
     if (!websocket)
       return failure({errc::invalid, "the service " + path_.service +
                                        " speaks TCP: bytes go through a WebSocket (`det shell open`, "
@@ -393,6 +405,24 @@ private:
 std::variant<proxied, response> open_door(const service& api, const request_head& head,
                                           const proxy::header_list& all, const proxy_caller& by) {
   return visit(api, head, all, by).run();
+}
+
+bool lasting_right::holds(const service& api, time_point now) {
+  if (pass_.empty())
+    return true;
+  const auto& storage = *api.parts().storage;
+  if (const auto newest = storage.sequence(); newest != sequence_) {
+    sequence_ = newest;
+    if (const auto facts = storage.next_of(cluster_entity); !facts || *facts != facts_) {
+      facts_ = facts ? *facts : 0;
+      looks_ = 2; // who knows the tokens hears of it a moment later
+    }
+  }
+  if (looks_ == 0 && now - looked_ < std::chrono::minutes{10})
+    return true;
+  looks_ = std::max(0, looks_ - 1);
+  looked_ = now;
+  return bool(pass_of(api, pass_, task_, now));
 }
 
 response send_to_page(const services& parts, const std::string& service, const std::string& host,

@@ -31,6 +31,22 @@ struct proxied {
   std::chrono::seconds first_byte{0}; ///< time for the viewer to say something; 0: all it likes
   bool sandboxed = false;             ///< the answer goes out on the API's own origin
   bool page = false;                  ///< a person looks: faults are shown as a page
+  std::string pass;                   ///< the credential; empty: it is open to strangers
+};
+
+/// Whether a connection that lasts may go on: its login may have ended meanwhile, or the right to the task.
+/// To be asked every few seconds; it looks after a fact about people, places or roles, and every ten minutes.
+class lasting_right {
+public:
+  explicit lasting_right(const proxied& of) : pass_(of.pass), task_(of.at.task) {}
+  bool holds(const service& api, time_point now);
+
+private:
+  std::string pass_;
+  task_row task_;
+  std::uint64_t sequence_ = 0, facts_ = 0;
+  time_point looked_;
+  int looks_ = 0; ///< that are due
 };
 
 /// `head`: with what api::request_head has of it. The answer is a refusal, a page or a redirection.

@@ -27,6 +27,17 @@ std::optional<experiment_id> leaves_rights(const fact& x) {
   return std::nullopt;
 }
 
+/// Of a TensorBoard: the experiments whose curves it shows.
+std::vector<experiment_id> experiments_in(const task_detail& row) {
+  std::vector<experiment_id> out;
+  const auto& details = row.made.details;
+  if (row.made.id.kind() == task_kind::tensorboard && details.is_object())
+    for (const auto& source : details.value("sources", value::array()))
+      out.push_back(experiment_id{
+        static_cast<std::uint64_t>(number_in(source.value("experiment", value())).value_or(0))});
+  return out;
+}
+
 } // namespace
 
 result<given_roles> given_roles::read(const storage::reader& from) {
@@ -153,8 +164,14 @@ workspace_id role_book::workspace_of(experiment_id id) {
 bool viewer::sees(const task_detail& row) const {
   if (row.made.id == task)
     return true;
-  if (row.made.id.kind() != task_kind::checkpoint_gc)
-    return may(authority::permission::view_nsc, row.made.workspace);
+  if (row.made.id.kind() != task_kind::checkpoint_gc) {
+    const auto shown = experiments_in(row); // of one that was deleted nothing is left to see
+    return may(authority::permission::view_nsc, row.made.workspace) &&
+           std::all_of(shown.begin(), shown.end(), [&](experiment_id id) {
+             const auto in = book->workspace_of(id);
+             return !in || owns(id) || may(authority::permission::view_experiment_artifacts, in);
+           });
+  }
   const auto collected = collected_experiment(row);
   if (owns(collected))
     return true;

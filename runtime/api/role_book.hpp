@@ -67,8 +67,8 @@ struct viewer {
   }
   /// Whether the viewer is shown that there is one.
   bool sees(experiment_id id) const { return may(authority::permission::view_experiment_metadata, id); }
-  /// The same of a task that is no trial: a collection of checkpoints is seen with its experiment, and once
-  /// that is gone with the workspace where it was.
+  /// The same of a task that is no trial: a TensorBoard is seen by who sees all that it shows, a collection
+  /// of checkpoints with its experiment, and once that is gone with the workspace where it was.
   bool sees(const task_detail& row) const;
 };
 

@@ -26,6 +26,10 @@ result<value> services_of_task(const call& c) {
   auto all = c.parts->proxy->services_of(*c.parts->storage, *row);
   if (!all)
     return all.error();
+  const auto runs = c.parts->storage->runs(row->id);
+  const bool placed =
+    runs && !runs->empty() && runs->back().placed != time_point{} && runs->back().ended == time_point{};
+  const auto other = c.parts->storage->other_task(row->id);
   value out = value::array();
   for (const auto& one : *all) {
     const auto use = c.parts->proxy->junctions->use_of(one.id);
@@ -34,7 +38,7 @@ result<value> services_of_task(const call& c) {
       {{"service", one.id},
        {"port", one.port == 0 ? value() : value(one.port)},
        {"protocol", one.tcp ? "tcp" : "http"},
-       {"ready", row->open},
+       {"ready", placed && (!one.socket || (other && other->ready))}, // what has a socket says so itself
        {"connections", use.connections},
        {"lastUsed", used ? value(to_rfc3339(std::chrono::time_point_cast<duration>(use.last))) : value()}});
   }

@@ -68,14 +68,20 @@ result<value> context_directory(const call& c) {
     return task.error().code == errc::not_found
              ? error{errc::not_found, "task '" + std::string(c.named("taskId")) + "' not found"}
              : task.error();
-  if (!task->id.is_trial())
+  std::string context;
+  if (task->id.is_trial()) {
+    auto experiment = c.parts->storage->experiment(task->experiment);
+    if (!experiment)
+      return experiment.error();
+    context = experiment->context;
+  } else if (auto other = c.parts->storage->other_task(id)) {
+    context = other->made.context;
+  } else if (other.error().code != errc::not_found) {
+    return other.error();
+  }
+  if (context.empty())
     return value{{"b64Tgz", ""}};
-  auto experiment = c.parts->storage->experiment(task->experiment);
-  if (!experiment)
-    return experiment.error();
-  if (experiment->context.empty())
-    return value{{"b64Tgz", ""}};
-  auto bytes = c.parts->storage->blob(experiment->context);
+  auto bytes = c.parts->storage->blob(context);
   return bytes ? result<value>(value{{"b64Tgz", to_base64(*bytes)}}) : bytes.error();
 }
 
@@ -488,7 +494,7 @@ std::vector<route> task_routes() {
           answer_with(context_directory),
           "",
           "v1GetTaskContextDirectoryResponse",
-          "The experiment's files as a tar.gz."}),
+          "The files of the task, or of its experiment, as a tar.gz."}),
     slow({"GET",
           "/api/v1/experiments/{experimentId}/model_def",
           {action::view, thing::files},

@@ -2,6 +2,7 @@
 // and in ours.
 
 #include "model/checkpoint_place.hpp"
+#include "model/config/document.hpp"
 #include "model/config/secrets.hpp"
 #include "model/names.hpp"
 #include "runtime/api/context.hpp"
@@ -55,10 +56,10 @@ result<task_detail> named_work(const call& c, std::optional<task_kind> kind) {
   return row || row.error().code != errc::not_found ? row : none;
 }
 
-/// Whether the caller, who sees the task, may have what opens it. As in Determined, whoever sees a shell may
-/// log in.
+/// Whether the caller, who sees the task, may have what opens it. A notebook's token acts as its owner. As in
+/// Determined, whoever sees a shell may log in; of the others there is only an address.
 result<void> may_open(const call& c, const task_detail& task) {
-  if (task.made.id.kind() == task_kind::shell)
+  if (task.made.id.kind() != task_kind::notebook)
     return {};
   return allowed(c, action::view, {thing::secret, to_string(task.made.id), task.made.owner});
 }
@@ -243,6 +244,34 @@ value board_source(const experiment_row& row, const std::string& cluster_id, tri
           {"storage", kept}};
 }
 
+/// Image and names of its pull secrets, unless the request says its own; nobody's credentials go along.
+void take_image(const value& newest, value& config) {
+  auto own = config;
+  if (config.is_string()) {
+    const auto read = config::read_document(config.get<std::string>(), "");
+    own = read.faults.empty() ? config::to_value(read.root) : value();
+  }
+  auto environment = own.is_object() ? own.value("environment", value()) : value(false);
+  if (environment.is_null())
+    environment = value::object();
+  if (!environment.is_object() || !newest.is_object())
+    return; // whoever accepts the task refuses it
+  const auto of_newest = [&](const char* at) { return newest.value(value::json_pointer(at), value()); };
+  const auto image = of_newest("/environment/image");
+  auto secrets = value::array();
+  for (const auto& one : of_newest("/environment/pod_spec/spec/imagePullSecrets"))
+    if (one.is_object() && one.contains("name"))
+      secrets.push_back({{"name", one["name"]}});
+  if (!image.is_null() && !environment.contains("image"))
+    environment["image"] = image;
+  if (!secrets.empty() && !environment.contains("pod_spec"))
+    environment["pod_spec"] = {{"spec", {{"imagePullSecrets", secrets}}}};
+  if (environment.empty())
+    return;
+  own["environment"] = std::move(environment);
+  config = std::move(own);
+}
+
 result<value> board_details(const call& c, fields& f, value& config) {
   std::vector<std::pair<experiment_row, trial_id>> shown;
   auto experiments = value::array(), trials = value::array(), sources = value::array();
@@ -289,13 +318,7 @@ result<value> board_details(const call& c, fields& f, value& config) {
                    [](const auto& a, const auto& b) { return a.first.id < b.first.id; });
   for (const auto& [row, trial] : shown)
     sources.push_back(board_source(row, c.parts->about.cluster_id, trial));
-  const auto* newest = &shown.back().first;
-  // The image is that of the newest, unless the request names one; no credentials of anybody go along.
-  if (config.is_object() && newest->config.is_object()) {
-    const auto image = newest->config.value(value::json_pointer("/environment/image"), value());
-    if (!image.is_null() && !config.value("environment", value::object()).contains("image"))
-      config["environment"]["image"] = image;
-  }
+  take_image(shown.back().first.config, config);
   return value{{"experimentIds", experiments}, {"trialIds", trials}, {"sources", sources}};
 }
 

@@ -24,6 +24,8 @@ constexpr option_spec no_open{"--no-open", "", "Print the address, and do not op
 constexpr option_spec config_file{"--config-file", "FILE", "Configuration, YAML or JSON", text};
 constexpr option_spec command_flags[] = {task_slots,  task_pool,   task_template,  task_context,
                                          task_config, config_file, task_workspace, task_detach};
+constexpr option_spec start_flags[] = {task_slots,  task_pool,   task_template, task_context,
+                                       task_config, config_file, task_workspace};
 constexpr option_spec notebook_flags[] = {task_slots,     task_pool,    task_template,
                                           task_idle,      task_context, task_config,
                                           task_workspace, no_open,      task_detach};
@@ -79,6 +81,8 @@ constexpr verb_spec table[] = {
    command_flags, false, true,
    "troupe command run -- nvidia-smi\ntroupe command run --slots 0 -- du -sh /data", "troupe command list",
    verbs::command_run},
+  {"command start", "Start one program on the cluster, and print its id", words, start_flags, false, true,
+   "troupe command start --slots 0 -- du -sh /data", "troupe command logs", verbs::command_start},
   {"notebook start", "Start JupyterLab, and open its page", maybe_config, notebook_flags, false, true,
    "troupe notebook start --slots 1 --idle 2h", "troupe notebook open", verbs::notebook_start},
   {"tensorboard start", "Start TensorBoard for experiments or trials, and open its page", shown_experiments,
@@ -106,6 +110,8 @@ constexpr verb_spec table[] = {
    verbs::ssh_config},
   {"task create", "Start any program as a task", task_config_file, generic_flags, false, true,
    "troupe task create task.yaml -c . -f", "troupe task fork", verbs::task_create},
+  {"task start", "Start any program as a task, as `task create` does", task_config_file, generic_flags, false,
+   true, "troupe task start task.yaml -c . -f", "troupe task create", verbs::task_create},
   {"task fork", "Start a task with the configuration and files of another one", fork_arguments, generic_flags,
    false, true, "troupe task fork 5e20", "troupe task create", verbs::task_fork},
   {"task pause",
@@ -157,6 +163,8 @@ constexpr verb_spec table[] = {
    verbs::command_kill},
   {"command set", "Change the priority of a command", one_task, task_set_flags, false, true,
    "troupe command set 2c31 --priority 10", "troupe command list", verbs::command_set},
+  {"command open", "Print the address of a command's page, and open it in the browser of this desktop",
+   one_task, open_flags, false, true, "troupe command open 2c31", "troupe command list", verbs::command_open},
   {"notebook list",
    "List the notebooks",
    {},
@@ -277,6 +285,8 @@ constexpr verb_spec table[] = {
    "troupe task list", verbs::task_logs},
   {"task kill", "End a task at once", tasks, task_kill_flags, false, true, "troupe task kill 2c31",
    "troupe task list", verbs::task_kill},
+  {"task open", "Print the address of a task's page, and open it in the browser of this desktop", one_task,
+   open_flags, false, true, "troupe task open 2c31", "troupe task list", verbs::task_open},
   {"task set", "Change the priority of a task", one_task, task_set_flags, false, true,
    "troupe task set 2c31 --priority 10", "troupe task list", verbs::task_set},
 };

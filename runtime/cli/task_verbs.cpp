@@ -285,11 +285,18 @@ int open_in_browser(session& s, client::server& cluster, const std::string& id, 
   auto access = cluster.get(std::string(own) + "/" + id + "/access");
   if (!access)
     return s.fail(access.error());
-  const auto address = cluster.where().url + text_of(access->body, "address");
-  s.io.out << address << "\n";
+  const auto page = cluster.page_of(id);
+  auto path = text_of(access->body, "address");
+  if (path.empty() && !page) // it is no kind that has a page in any case
+    return s.fail(page.error());
+  if (path.empty())
+    path = "/proxy/" + id + "/";
+  s.io.out << cluster.where().url << path << "\n";
   s.io.out.flush();
   if (only_print)
     return exit_done;
+  // What a program is started with stands in the list of processes: so the browser gets no token.
+  const auto address = page ? *page : cluster.where().url + "/proxy/" + id + "/";
   if (::fork() == 0) { // the child is nobody's: it outlives this program where the browser does
     ::setsid();
     if (const int none = ::open("/dev/null", O_RDWR); none >= 0)
@@ -413,14 +420,48 @@ std::string own_program() {
   return wrong ? "troupe" : path.string();
 }
 
-std::vector<std::string> ssh_options(client::server& cluster, const login& with) {
+std::vector<std::string> ssh_options(const session& s, client::server& cluster, const login& with) {
+  std::error_code ignored;
+  const auto ca = s.io.env("TROUPE_CA_FILE"); // an editor that runs ssh may not have it
+  const auto trust = ca.empty()
+                       ? std::string()
+                       : "env TROUPE_CA_FILE=" + std::filesystem::absolute(ca, ignored).string() + " ";
   return {"HostName troupe-" + with.id,
           "User " + with.user,
           "IdentityFile " + with.key.string(),
           "IdentitiesOnly yes",
           "UserKnownHostsFile " + with.hosts.string(),
           "StrictHostKeyChecking yes",
-          "ProxyCommand " + own_program() + " tunnel --master " + cluster.where().url + " " + with.id};
+          "ProxyCommand " + trust + own_program() + " tunnel --master " + cluster.where().url + " " +
+            with.id};
+}
+
+/// Its output and exit code are shown unless it is `apart`.
+int start_command(session& s, const arguments& given, bool apart) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto what = prepared(s, **cluster, "command", given.text("--config-file"));
+  if (!what)
+    return s.fail(what.error());
+  if (auto words = given.all("WORDS"); !words.empty()) {
+    auto text = client::with_overrides(what->body["config"].get<std::string>(), "<config>",
+                                       {"entrypoint=" + to_json(words)});
+    if (!text)
+      return s.fail(text.error());
+    what->body["config"] = *text;
+  }
+  auto made = (*cluster)->create_task(what->body, what->context);
+  if (!made)
+    return s.fail(made.error());
+  say_warnings(s, *made);
+  const auto id = text_of(*made, "id");
+  if (apart) {
+    s.io.out << id << "\n";
+    return exit_done;
+  }
+  s.io.err << "started " << id << "\n";
+  return follow(s, **cluster, id);
 }
 
 } // namespace
@@ -452,35 +493,13 @@ int task_kill(session& s, const arguments&) { return kill(s, ""); }
 int task_set(session& s, const arguments&) { return set(s, ""); }
 int task_pause(session& s, const arguments&) { return each_task(s, "pause"); }
 int task_unpause(session& s, const arguments&) { return each_task(s, "unpause"); }
+int command_open(session& s, const arguments&) { return open_task(s, "command"); }
 int notebook_open(session& s, const arguments&) { return open_task(s, "notebook"); }
+int task_open(session& s, const arguments&) { return open_task(s, ""); }
 int tensorboard_open(session& s, const arguments&) { return open_task(s, "tensorboard"); }
 
-int command_run(session& s, const arguments& given) {
-  auto cluster = s.server();
-  if (!cluster)
-    return s.fail(cluster.error());
-  auto what = prepared(s, **cluster, "command", given.text("--config-file"));
-  if (!what)
-    return s.fail(what.error());
-  if (auto words = given.all("WORDS"); !words.empty()) {
-    auto text = client::with_overrides(what->body["config"].get<std::string>(), "<config>",
-                                       {"entrypoint=" + to_json(words)});
-    if (!text)
-      return s.fail(text.error());
-    what->body["config"] = *text;
-  }
-  auto made = (*cluster)->create_task(what->body, what->context);
-  if (!made)
-    return s.fail(made.error());
-  say_warnings(s, *made);
-  const auto id = text_of(*made, "id");
-  if (given.has("--detach")) {
-    s.io.out << id << "\n";
-    return exit_done;
-  }
-  s.io.err << "started " << id << "\n";
-  return follow(s, **cluster, id);
-}
+int command_run(session& s, const arguments& given) { return start_command(s, given, given.has("--detach")); }
+int command_start(session& s, const arguments& given) { return start_command(s, given, true); }
 
 int notebook_start(session& s, const arguments& given) {
   auto cluster = s.server();
@@ -543,7 +562,7 @@ int ssh_open(session& s, const arguments&) {
   if (!with)
     return s.fail(with.error());
   std::vector<std::string> words{"ssh", "-F", "none"};
-  for (const auto& option : ssh_options(**cluster, *with)) {
+  for (const auto& option : ssh_options(s, **cluster, *with)) {
     const auto blank = option.find(' ');
     words.push_back("-o");
     words.push_back(option.substr(0, blank) + "=" + option.substr(blank + 1));
@@ -566,7 +585,7 @@ int ssh_config(session& s, const arguments&) {
   if (!with)
     return s.fail(with.error());
   s.io.out << "Host troupe-" << with->id << "\n";
-  for (const auto& option : ssh_options(**cluster, *with))
+  for (const auto& option : ssh_options(s, **cluster, *with))
     s.io.out << "  " << option << "\n";
   return exit_done;
 }

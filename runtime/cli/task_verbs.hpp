@@ -6,6 +6,7 @@
 namespace troupe::cli::verbs {
 
 int command_run(session&, const arguments&);
+int command_start(session&, const arguments&);
 int notebook_start(session&, const arguments&);
 int tensorboard_start(session&, const arguments&);
 int ssh_start(session&, const arguments&);
@@ -15,6 +16,7 @@ int task_create(session&, const arguments&);
 int task_fork(session&, const arguments&);
 int task_pause(session&, const arguments&);
 int task_unpause(session&, const arguments&);
+int command_open(session&, const arguments&);
 int notebook_open(session&, const arguments&);
 int tensorboard_open(session&, const arguments&);
 int command_list(session&, const arguments&);
@@ -37,6 +39,7 @@ int ssh_describe(session&, const arguments&);
 int ssh_logs(session&, const arguments&);
 int ssh_kill(session&, const arguments&);
 int ssh_set(session&, const arguments&);
+int task_open(session&, const arguments&);
 int task_list(session&, const arguments&);
 int task_describe(session&, const arguments&);
 int task_logs(session&, const arguments&);

@@ -132,7 +132,7 @@ result<reply> server::send(request what, const std::function<bool(std::string_vi
     auto answer = http_.send(now, sink);
     if (!answer)
       return placed(answer.error());
-    if (answer->status == 200)
+    if (answer->status == 200 || answer->status == 303)
       return answer;
     if (answer->status != 401 || again)
       return fault_of(*answer);
@@ -330,18 +330,34 @@ result<std::unique_ptr<http_stream>> server::open(const std::string& path, const
   return std::make_unique<http_stream>(what, transport_, quiet_limit);
 }
 
+/// Services that are open to strangers, as those of shells, need no login: ssh runs where none is set.
 result<std::unique_ptr<http_upgrade>> server::tunnel(const std::string& service) {
-  if (token_.empty())
+  for (bool again = false;; again = true) {
+    auto what = make("GET", "/proxy/" + percent_encode(service) + "/", {});
+    what.url = where_.url + what.url;
+    if (!token_.empty())
+      what.headers.push_back("Authorization: Bearer " + token_);
+    reply refused;
+    auto out = http_upgrade::open(what, transport_, "troupe-tunnel", refused);
+    if (out)
+      return out;
+    if (refused.status == 0)
+      return placed(out.error());
+    if (refused.status != 401 || again)
+      return fault_of(refused);
     if (auto ok = log_in(); !ok)
       return ok.error();
-  auto what = make("GET", "/proxy/" + percent_encode(service) + "/", {});
-  what.url = where_.url + what.url;
-  what.headers.push_back("Authorization: Bearer " + token_);
-  reply refused;
-  auto out = http_upgrade::open(what, transport_, "troupe-tunnel", refused);
-  if (!out && refused.status != 0)
-    return fault_of(refused);
-  return out ? std::move(out) : placed(out.error());
+  }
+}
+
+result<std::string> server::page_of(const std::string& task) {
+  auto answer = send(make("GET", "/det/interactive/" + task, {}));
+  if (!answer)
+    return answer.error();
+  const auto where = answer->headers.find("location");
+  return where != answer->headers.end()
+           ? result<std::string>(where->second)
+           : error{errc::unreachable, where_.url + " does not answer like a Troupe server"};
 }
 
 result<void> server::shut_down() {

@@ -79,6 +79,8 @@ public:
                                             std::chrono::milliseconds quiet_limit);
   /// A connection to a service of a task, as bytes; see docs/tasks.md.
   result<std::unique_ptr<http_upgrade>> tunnel(const std::string& service);
+  /// The address of a task's page that opens it once, within a minute, as who asks.
+  result<std::string> page_of(const std::string& task);
   /// Stops the node; logs in as `admin` where that is asked for.
   result<void> shut_down();
 

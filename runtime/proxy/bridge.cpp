@@ -25,6 +25,8 @@ public:
   }
 
   steady_time last_byte() const override {
+    if (ends_.stays && !ends_.stays())
+      return begun_ - junctions::idle;
     if (awaits_)
       return begun_ - (junctions::idle - ends_.first_byte);
     const auto earlier = hurried_ ? junctions::idle - hurry : std::chrono::seconds{0};

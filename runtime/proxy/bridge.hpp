@@ -4,6 +4,8 @@
 
 #include "runtime/proxy/junctions.hpp"
 
+#include <functional>
+
 namespace troupe::proxy {
 
 struct bridge_ends {
@@ -12,6 +14,7 @@ struct bridge_ends {
   junctions::place held;              ///< goes with the connection
   std::shared_ptr<junctions> table;   ///< ends it when it is idle
   std::chrono::seconds first_byte{0}; ///< so long the viewer may say nothing at first; 0: as later
+  std::function<bool()> stays{}; ///< whether the viewer may still be here; empty: for as long as they like
 };
 
 /// Bytes as they come, until both sides have ended, or one is gone.

@@ -22,7 +22,7 @@ enum class place {
 struct knock {
   place at = place::api;
   bool anyone = false;         ///< the service is open to strangers
-  bool browser = false;        ///< Sec-Fetch-Mode is there
+  bool browser = false;        ///< Sec-Fetch-Mode is there, as browsers send it
   bool navigates = false;      ///< a browser's own page goes there: Sec-Fetch-Mode navigate, Dest document
   bool safe = true;            ///< GET or HEAD, and no upgrade
   bool from_elsewhere = false; ///< a browser says that a page of another origin sent it

@@ -218,7 +218,7 @@ ELSEWHERE = {f"POST /api/v1/experiments/{{experimentId}}/{verb}": {"experimentId
     "POST /api/v1/tasks/{taskId}/pause": {"taskId": "generic"},
     "POST /api/v1/tasks/{taskId}/unpause": {"taskId": "generic"},
     "GET /api/v1/tasks/{taskId}/config": {"taskId": "generic"},
-    "GET /troupe/v1/tasks/{taskId}/access": {"taskId": "command"},
+    "GET /troupe/v1/tasks/{taskId}/access": {"taskId": "notebook"},
     "GET /troupe/v1/tasks/{taskId}/services": {"taskId": "command"},
 }
 SEARCHES = ("POST /api/v1/experiments-search", "POST /api/v1/runs", "POST /api/v1/groups/search")

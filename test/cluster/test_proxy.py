@@ -257,7 +257,7 @@ def test_a_request_reaches_the_service_without_the_viewers_credentials(cluster):
     assert got["Cookie"] == "theirs=1" and got["X-Mine"] == "passes" and got["X-Forwarded-For"] == "127.0.0.1"
     assert got["Host"] == f"127.0.0.1:{cluster.port}" and got["X-Real-IP"] == "127.0.0.1" and got["X-Forwarded-Proto"] == "http"
     assert answered["Set-Cookie"] == "theirs=1; Path=/" and answered["X-Own"] == "kept"
-    assert "Service-Worker-Allowed" not in answered and answered["Content-Security-Policy"] == "sandbox"
+    assert "Service-Worker-Allowed" not in answered and answered["Content-Security-Policy"] == "sandbox" and answered["Referrer-Policy"] == "no-referrer"
     # However often a token stands there: the ones of this cluster are taken out, and the service's own stay.
     for query, rest in ((f"token=&token={cluster.token}", "?token="), (f"a=1&token={cluster.token}&token=theirs&token={cluster.token}", "?a=1&token=theirs"),
                         ("token=theirs&&b=2&", "?token=theirs&&b=2&")):
@@ -336,7 +336,9 @@ def test_each_credential_opens_what_it_may(cluster):
         (cluster.bearer, f"/proxy/{cluster.task}/..%2fx", 400),
         (cluster.bearer, f"/proxy/{cluster.task}//x", 400),
         (cluster.bearer, f"/proxy/{cluster.task}/%00", 400),
-        ({**cluster.bearer, "Sec-Fetch-Mode": "cors"}, own, 403),
+        ({**cluster.bearer, "Sec-Fetch-Mode": "cors"}, own, 200),  # Node's fetch, which says no more of itself
+        ({"Sec-Fetch-Mode": "cors", "Cookie": f"auth={cluster.token}"}, own, 401),
+        ({**cluster.bearer, "Sec-Fetch-Mode": "cors", "Sec-Fetch-Site": "same-origin"}, own, 403),
         ({**cluster.bearer, "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Site": "cross-site"}, own, 403),
     ]:
         before = cluster.seen()
@@ -397,6 +399,15 @@ def test_a_websocket_passes_as_it_is(cluster):
             s = cluster.raw("\n".join(lines) + "\n\n")
             assert s.recv(65536).startswith(b"HTTP/1.1 400"), (body, upgrade)
             s.close()
+
+
+def test_an_offer_of_http2_is_declined(cluster):
+    """As clients of Java make it with each request."""
+    h2 = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAEAAEAAAAIAAAAB"}
+    status, _, body = cluster.ask(f"/proxy/{cluster.task}/x", {**cluster.bearer, **h2})
+    assert status == 200 and not {"Upgrade", "HTTP2-Settings"} & set(json.loads(body)["headers"]), body
+    assert cluster.ask(f"/proxy/{cluster.task}/up", {**cluster.bearer, **h2}, "POST", b"abc")[0] == 200
+    assert cluster.ask(f"/proxy/{cluster.task}:{cluster.ports['tcp']}/", {**cluster.bearer, **h2})[0] == 400
 
 
 def test_bytes_travel_in_binary_frames(cluster):
@@ -462,6 +473,12 @@ def test_our_tunnel_passes_half_closes(cluster):
     for name, code in [(f"{cluster.task}:22", b"service not found"), (f"{cluster.task}:{cluster.ports['dead']}", b"refused")]:
         done = subprocess.run([BINARY, "tunnel", name, "--master", cluster.url()], input=b"", env=cluster.env, capture_output=True, timeout=60)
         assert done.returncode != 0 and code in done.stderr, done.stderr
+    # What is open to strangers asks for no login, as an editor that runs ssh may have none.
+    for name, code, says in (("open", 0, b""), ("tcp", 4, b"not logged in")):
+        done = subprocess.run([BINARY, "tunnel", f"{cluster.task}:{cluster.ports[name]}", "--master", cluster.url()], input=b"in",
+                              env={**cluster.env, "TROUPE_USER": "of-no-account"}, capture_output=True, timeout=60)
+        assert done.returncode == code and says in done.stderr, done
+        assert done.stdout == (b"" if code else b"in[end]")
     tunnel = subprocess.Popen([BINARY, "tunnel", cluster.task, "--listen", "127.0.0.1:0", "--master", cluster.url()], env=cluster.env,
                               stderr=subprocess.PIPE, text=True)
     try:
@@ -494,6 +511,7 @@ def test_a_page_has_an_origin_of_its_own(cluster):
     assert cluster.ask(target, browser, host=own)[0] == 401, "a code works once"
     status, answered, body = cluster.ask(f"/proxy/{cluster.task}/page", {**browser, **pass_}, host=own)
     assert status == 200 and "Cookie" not in json.loads(body)["headers"] and "Content-Security-Policy" not in answered
+    assert answered["Referrer-Policy"] == "same-origin", "a page may know where on it one was: JupyterLab exports notebooks to nobody else"
     fetch = {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
     for headers, target, host, wanted in [
         ({**pass_, **fetch, "Sec-Fetch-Site": "same-origin"}, f"/proxy/{cluster.task}/", own, 200),
@@ -512,6 +530,11 @@ def test_a_page_has_an_origin_of_its_own(cluster):
     ]:
         got = cluster.ask(target, headers, host=host)
         assert got[0] == wanted, (headers, target, host, got)
+    # Where the cookie of the page would not be sent, the address is put right before anything else is looked at.
+    for path in (f"/proxy/{cluster.task}", f"/proxy/{cluster.task.replace('-', '%2D')}/"):
+        status, answered, _ = cluster.ask(path + "?a=1&troupe_code=x", browser, host=own)
+        assert status == 303 and answered["Location"] == f"/proxy/{cluster.task}/?a=1&troupe_code=x", (path, status, answered)
+        assert cluster.ask(path, {**fetch, "Sec-Fetch-Site": "same-origin"}, host=own)[0] == 401
     # A browser with ?token= on the API's origin goes on with a code, and the token is in no address any more.
     status, answered, _ = cluster.ask(f"/proxy/{cluster.task}/lab?token={cluster.token}", browser)
     assert status == 303 and cluster.token not in answered["Location"] and f"http://{own}/proxy/{cluster.task}/lab?troupe_code=" in answered["Location"]
@@ -526,14 +549,23 @@ def test_a_page_has_an_origin_of_its_own(cluster):
     assert status == 303 and cluster.token not in answered["Location"] and f"http://{own}/proxy/{cluster.task}/lab?troupe_code=" in answered["Location"]
     assert cluster.ask(f"/proxy/{cluster.task}/lab", {**plain, **cluster.bearer})[0] == 200, "no browser shows a login in a header"
     # The view ends with the login that it came from.
+    kept = pass_
     token = cluster.log_in()
     answered = cluster.ask(f"/det/interactive/{cluster.task}", {"Authorization": f"Bearer {token}"})[1]
     way = urllib.parse.urlsplit(answered["Location"])
     answered = cluster.ask(f"{way.path}?{way.query}", browser, host=own)[1]
     pass_ = {"Cookie": answered["Set-Cookie"].partition(";")[0]}
     assert cluster.ask(f"/proxy/{cluster.task}/", pass_, host=own)[0] == 200
+    open_ones = [cluster.raw("\n".join(("GET /proxy/%s/ws HTTP/1.1" % cluster.task, f"Host: {own}", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+                                        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Cookie: " + shown, "", "")))
+                 for shown in (pass_["Cookie"], kept["Cookie"])]
+    for one in open_ones:
+        assert one.recv(65536).startswith(b"HTTP/1.1 101")
     assert cluster.ask("/api/v1/auth/logout", {"Authorization": f"Bearer {token}"}, "POST", b"{}")[0] == 200
     assert cluster.ask(f"/proxy/{cluster.task}/", pass_, host=own)[0] == 401
+    assert open_ones[0].recv(1) == b"", "what is open ends with the login as well"
+    open_ones[1].sendall(b"of another login")
+    assert read_exactly(open_ones[1], 16) == b"of another login"[::-1]
     assert cluster.ask("/det/interactive/12345678-0000-4000-8000-000000000000", cluster.bearer)[0] == 404
 
 

@@ -171,6 +171,17 @@ def test_a_notebook_computes_and_outlives_the_node(cluster):
     assert ask(cluster, f"/proxy/{notebook}/api/status", {"Authorization": "token " + token}).status == 200
     assert ask(cluster, f"/proxy/{notebook}/api/status?token={token}").status == 200
     assert ask(cluster, "/api/v1/me", {"Authorization": "Bearer " + token}).status == 401  # opens its notebook and nothing else
+    # The browser of a desktop is started with an address that works once; the token stands in no list of processes.
+    (cluster.root / "desktop").mkdir(exist_ok=True)
+    (cluster.root / "desktop" / "xdg-open").write_text(f'#!/bin/sh\necho "$@" > {cluster.root}/opened.new; mv {cluster.root}/opened.new {cluster.root}/opened\n')
+    (cluster.root / "desktop" / "xdg-open").chmod(0o755)
+    cluster.env["PATH"] = f"{cluster.root / 'desktop'}:{cluster.env['PATH']}"
+    assert cluster.cli("notebook", "open", notebook).stdout.strip() == cluster.url() + address
+    opened = wait_for(lambda: (cluster.root / "opened").exists() and (cluster.root / "opened").read_text().strip(), 10)
+    page = urllib.parse.urlparse(opened)
+    assert page.netloc.startswith(notebook + ".localhost:") and token not in opened, opened
+    assert ask(cluster, f"{page.path}?{page.query}", host=page.netloc).status == 303
+    assert ask(cluster, f"{page.path}?{page.query}", host=page.netloc).status == 401
     kernel = Kernel(cluster, notebook)
     assert kernel.run("import os; x = 6 * 7; print(x, os.environ['DET_TASK_TYPE'])") == "42 NOTEBOOK\n"
     in_a_terminal(cluster, notebook, "tty; echo \"uid $(id -u)\" in a terminal", f"uid {cluster.user} in a terminal")
@@ -235,11 +246,27 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster):
     job = cluster.root / "curve"
     job.mkdir()
     (job / "job.py").write_text(CURVE)
-    (cluster.root / "curve.yaml").write_text("name: curve\nentrypoint: python3 job.py\nsearcher: {name: single, metric: loss}\nmax_restarts: 0\n")
+    (cluster.root / "curve.yaml").write_text("name: curve\nentrypoint: python3 job.py\nsearcher: {name: single, metric: loss}\nmax_restarts: 0\n"
+                                             "environment: {image: 'lab/curves:1', registry_auth: {username: ada, password: hush},\n"
+                                             "  pod_spec: {spec: {imagePullSecrets: [{name: of-the-lab}], hostname: elsewhere}}}\n")
     experiment = cluster.json("experiment", "create", str(cluster.root / "curve.yaml"), str(job))["id"]
     assert cluster.wait_end(experiment) == "COMPLETED"
+    cluster.env["TROUPE_USER"] = "admin"
     board = started(cluster, "tensorboard", "start", str(experiment))
+    del cluster.env["TROUPE_USER"]
+    assert cluster.cli("tensorboard", "open", board, "--no-open").stdout == f"{cluster.url()}/proxy/{board}/\n", "it opens for whoever may see it"
     base, bearer = f"/proxy/{board}/data/plugin/scalars", {"Authorization": login(cluster)}
+    # Image and names of pull secrets are those of the newest experiment; nobody's credentials are taken along.
+    wanted = {"config": {"environment": None}, "experimentIds": [experiment], "preview": True}
+    for config in (cluster.call(f"/api/v1/tensorboards/{board}")[1]["config"], cluster.call("/api/v1/tensorboards", wanted)[1]["config"]):
+        environment = config["environment"]
+        assert set(environment["image"].values()) == {"lab/curves:1"} and environment["pod_spec"]["spec"] == {"imagePullSecrets": [{"name": "of-the-lab"}]}, environment
+        assert not environment.get("registry_auth"), environment
+    own = {"environment": {"image": "own:2", "pod_spec": {"spec": {"hostname": "mine"}}}}
+    environment = cluster.call("/api/v1/tensorboards", {**wanted, "config": own})[1]["config"]["environment"]
+    assert set(environment["image"].values()) == {"own:2"} and environment["pod_spec"]["spec"] == {"hostname": "mine"}, environment
+    refused = cluster.call("/api/v1/tensorboards", {**wanted, "config": {"environment": 5}})
+    assert refused[0] == 400 and "environment" in json.dumps(refused[1]), refused
 
     def tags():
         got = ask(cluster, base + "/tags", bearer)
@@ -264,6 +291,9 @@ def test_ssh_logs_in_copies_and_forwards(cluster):
         return subprocess.run(["ssh", "-F", str(config), f"troupe-{shell}", *words], env=cluster.env, capture_output=True, timeout=60, **how)
     done = ssh("echo $DET_TASK_TYPE-$((40 + 2)); exit 7")
     assert (done.returncode, done.stdout) == (7, b"SHELL-42\n"), done.stderr
+    cluster.env["TROUPE_USER"] = "of-no-account"  # an editor that runs ssh may have no login of the cluster
+    assert ssh("echo in").stdout == b"in\n"
+    del cluster.env["TROUPE_USER"]
     body = os.urandom(30 << 20)
     done = ssh("cat", input=body)
     assert done.returncode == 0 and done.stdout == body, done.stderr
@@ -373,11 +403,14 @@ def test_an_idle_notebook_ends_and_what_is_open_in_others_keeps_them(cluster):
     in_a_terminal(cluster, with_terminal, "echo $((6 * 7))-here", "42-here")
     with_tab = started(cluster, "notebook", "start", "--slots", "0", "--idle", "15s", "--config", "notebook_idle_type=kernel_connections")
     tab = Kernel(cluster, with_tab)
+    asked = started(cluster, "notebook", "start", "--slots", "0", "--idle", "15s")  # somebody reads files in it
     idle = started(cluster, "notebook", "start", "--slots", "0", "--idle", "20s")  # the others have been there for longer when it ends
-    wait_for(lambda: row(cluster, idle)["state"] == "CANCELED", 90, what=lambda: row(cluster, idle))
+    read = lambda: ask(cluster, f"/proxy/{asked}/api/contents/etc", {"Authorization": login(cluster)}).status
+    wait_for(lambda: read() and row(cluster, idle)["state"] == "CANCELED", 90, 0.5, lambda: row(cluster, idle))
     assert "idle for more than 20s" in row(cluster, idle)["why"]
-    assert [row(cluster, one)["state"] for one in (with_kernel, with_terminal, with_tab)] == ["ACTIVE"] * 3
+    assert [row(cluster, one)["state"] for one in (with_kernel, with_terminal, with_tab, asked)] == ["ACTIVE"] * 4 and read() == 200
     tab.link.close()
+    wait_for(lambda: row(cluster, asked)["state"] == "CANCELED", 60, what=lambda: row(cluster, asked))
     wait_for(lambda: row(cluster, with_tab)["state"] == "CANCELED", 60, what=lambda: row(cluster, with_tab))
     assert [row(cluster, one)["state"] for one in (with_kernel, with_terminal)] == ["ACTIVE"] * 2
     for one in (with_kernel, with_terminal):

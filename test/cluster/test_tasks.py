@@ -3,10 +3,12 @@ may, and what becomes of them when the master, the agent or both are killed. Nee
 interpreter that runs it, which is also the tasks'."""
 
 import base64
+import io
 import json
 import re
 import subprocess
 import sys
+import tarfile
 import urllib.error
 import urllib.request
 
@@ -117,6 +119,8 @@ def test_several_words_are_no_shells_and_files_are_there(cluster, tmp_path):
     uuid = UUID.search(done.stdout)[0]
     ended = wait_state(cluster, uuid, "ERROR")
     assert ended["exit"] == 1 and ended["slots"] == 0
+    packed = base64.b64decode(cluster.call(f"/api/v1/tasks/{uuid}/context_directory")[1]["b64Tgz"])
+    assert tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz").extractfile("data.txt").read() == b"forty-two\n"
 
 
 def test_our_client_ends_with_the_programs_exit_code(cluster):
@@ -341,6 +345,23 @@ def test_a_key_creates_once_also_after_kill_9(cluster):
     wait_state(cluster, first, "CANCELED")
     assert cluster.call("/troupe/v1/tasks", body)[1]["id"] == first
     assert cluster.call("/troupe/v1/tasks", {**body, "key": "other"})[1]["id"] != first
+
+
+def test_our_own_verbs_start_and_open_every_kind(cluster, tmp_path):
+    command = cluster.cli("command", "start", "--slots", "2", "--", "sleep 1000").stdout.strip()
+    wait_for(lambda: task(cluster, command)["running"], 20)
+    (tmp_path / "task.yaml").write_text("entrypoint: [sleep, '1000']\nenvironment: {proxy_ports: [{proxy_port: 8123, default_service_id: true}]}\n")
+    generic = cluster.cli("task", "start", str(tmp_path / "task.yaml")).stdout.strip()
+    ready = lambda: [one["ready"] for one in cluster.call(f"/troupe/v1/tasks/{generic}/services")[1]] == [True]
+    assert not ready(), "it waits for a slot"
+    cluster.env["TROUPE_USER"] = "admin"
+    assert cluster.cli("task", "open", generic[:8], "--no-open").stdout == f"{cluster.url()}/proxy/{generic}/\n"
+    refused = cluster.cli("command", "open", command, "--no-open", check=False)
+    assert refused.returncode == 5 and "has no page" in refused.stderr, refused
+    del cluster.env["TROUPE_USER"]
+    cluster.cli("task", "kill", command)
+    wait_for(ready, 20)
+    cluster.cli("task", "kill", generic)
 
 
 def test_our_own_verb_keeps_the_programs_output_apart(cluster):

@@ -1,7 +1,11 @@
 """A task's page that means harm, in a real browser: nothing of the cluster, of its viewer or of another task is in its reach."""
 
+import asyncio
+import contextlib
 import json
 import re
+import ssl
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -11,7 +15,7 @@ import pytest
 from web_site import BROWSER, Site, free_port, stays, wait_for
 
 SERVER = r'''
-import http.server, json, os
+import base64, hashlib, http.server, json, os
 
 class Page(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -19,6 +23,13 @@ class Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         with open(os.environ["SEEN"], "a") as seen:
             seen.write(json.dumps({"method": self.command, "path": self.path, "headers": dict(self.headers.items())}) + "\n")
+        if self.headers.get("Upgrade") == "websocket":
+            key = hashlib.sha1((self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
+            self.close_connection = True
+            self.send_response(101)
+            for name, text in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", base64.b64encode(key).decode())):
+                self.send_header(name, text)
+            return self.end_headers()
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         script = self.path.endswith("sw.js")
         body = b"self.addEventListener('fetch', e => e.respondWith(new Response('taken')));" if script else b"<title>task</title><p id=here>here"
@@ -263,3 +274,68 @@ def test_a_port_of_pages_shows_a_browser_the_tasks_of_its_user_alone(shared, chr
         assert page.evaluate("fetch(location.href).then(r => r.status)") == 401
     finally:
         named.close()
+
+
+@contextlib.contextmanager
+def speaking_tls(port, folder):
+    """A proxy that speaks TLS in front of a port of this host, with the certificate in `folder`; its own port."""
+    secured = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    secured.load_cert_chain(folder / "master.pem", folder / "master.key")
+
+    async def carry(source, to):
+        with contextlib.suppress(OSError):
+            while data := await source.read(65536):
+                to.write(data)
+                await to.drain()
+        to.close()
+
+    async def serve(source, to):
+        inner_source, inner_to = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(carry(source, inner_to), carry(inner_source, to))
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        server = asyncio.run_coroutine_threadsafe(asyncio.start_server(serve, "127.0.0.1", 0, ssl=secured), loop).result(30)
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+def test_names_below_a_domain_have_pages_behind_a_proxy_that_speaks_tls(tmp_path, chromium):
+    one = Site(tmp_path)
+    (tmp_path / "cluster.yaml").write_text("troupe: 1\ncluster: {web_hosts: [head.lab], proxy_domain: tasks.lab}\n")
+    one.up_words = ("-f", str(tmp_path / "cluster.yaml"))
+    one.up(slots=2)
+    one.cli("tls", "init", "--dir", str(tmp_path / "tls"), "--host", "head.lab")
+    try:
+        with speaking_tls(urllib.parse.urlsplit(one.url()).port, tmp_path / "tls") as port:
+            named = chromium.browser_type.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-dev-shm-usage", "--ignore-certificate-errors",
+                                                                               f"--host-resolver-rules=MAP *.lab 127.0.0.1:{port}"])
+            try:
+                own, other = Task(one, "own"), Task(one, "other")
+                context = named.new_context(ignore_https_errors=True)
+                link = urllib.parse.urlsplit(one.link())
+                viewer = context.new_page()
+                viewer.goto(f"https://head.lab{link.path}?{link.query}#{link.fragment}")
+                viewer.wait_for_selector("main[data-page=home]")
+                for task in (other, own):
+                    page = context.new_page()
+                    page.goto(f"https://head.lab/det/interactive/{task.id}/")
+                    page.wait_for_selector("#here")
+                    assert page.url == f"https://{task.id}.tasks.lab/proxy/{task.id}/"
+                # Chromium says nothing of itself where it opens a WebSocket, but for the page's origin.
+                assert page.evaluate(ATTEMPT, ["socket", page.url.replace("http", "ws", 1), None]) == "open"
+                seen = [request["headers"] for request in own.seen() if request["headers"]["Host"].endswith(".tasks.lab")]
+                assert seen and {headers["X-Forwarded-Proto"] for headers in seen} == {"https"}, seen
+                theirs = page.url.replace(own.id, other.id)
+                before = len(other.seen())
+                assert page.evaluate(ATTEMPT, ["socket", theirs.replace("http", "ws", 1), None]) == "refused"
+                assert attack(page, "https://head.lab", own, other, theirs) == []
+                assert len(other.seen()) == before
+                assert shown(viewer)
+            finally:
+                named.close()
+    finally:
+        one.close()

@@ -137,6 +137,28 @@ TEST(Veil, ShowsACollectionToWhoSeesItsExperimentAndThenToWhoSeesTheWorkspace) {
   check("after its deletion");
 }
 
+TEST(Veil, ShowsATensorBoardToWhoSeesAllItsExperiments) {
+  house h;
+  const auto board = [&](std::uint64_t low, std::initializer_list<experiment_id> shown) {
+    task_created made;
+    made.at = t0, made.id = task_id::of(task_kind::tensorboard, 5, low), made.owner = "wes";
+    made.workspace = vision, made.config = value::object(), made.details = value::object();
+    for (const auto id : shown)
+      made.details["sources"].push_back({{"experiment", id.value}, {"trial", value()}, {"place", "/x"}});
+    h.note(made, entity(made.id));
+    return made.id;
+  };
+  const auto own = board(1, {seen}), both = board(2, {seen, other});
+  const auto by_vic = h.seen_by(vic), by_admin = h.seen_by(admin);
+  EXPECT_TRUE(by_vic->other_task(own) && by_vic->task(own));
+  EXPECT_EQ(by_vic->other_task(both).error().code, errc::not_found);
+  EXPECT_EQ(by_vic->task(both).error().code, errc::not_found);
+  EXPECT_EQ(by_vic->other_tasks(task_kind::tensorboard, {})->size(), 1u);
+  EXPECT_EQ(by_admin->other_tasks(task_kind::tensorboard, {})->size(), 2u);
+  h.note(experiment_deleted{t0, "ann", other, deletion_step::done, "", {}});
+  EXPECT_TRUE(by_vic->other_task(both));
+}
+
 TEST(Veil, PassesOverFactsThatMayNotBeSeen) {
   house h;
   const auto by_zoe = h.seen_by(zoe), by_vic = h.seen_by(vic);

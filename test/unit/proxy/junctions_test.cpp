@@ -185,6 +185,21 @@ TEST(Bridge, EndsBothWhereOneBreaksOrNothingPasses) {
   EXPECT_TRUE(idle.viewer->closed && idle.service->aborted);
 }
 
+TEST(Bridge, EndsOnceItsViewerMayNoLongerBeThere) {
+  for (const bool frames : {false, true}) {
+    pair x;
+    auto stays = std::make_shared<bool>(true);
+    auto ends = x.ends();
+    ends.stays = [stays] { return *stays; };
+    frames ? join_frames(std::move(ends)) : join_bytes(std::move(ends));
+    x.table->sweep(std::chrono::steady_clock::now());
+    EXPECT_FALSE(x.viewer->closed);
+    *stays = false;
+    x.table->sweep(std::chrono::steady_clock::now());
+    EXPECT_TRUE(x.viewer->closed && x.service->aborted) << frames;
+  }
+}
+
 std::string masked(int first, const std::string& payload) {
   return std::string{static_cast<char>(first), static_cast<char>(0x80 | payload.size()), 0, 0, 0, 0} +
          payload;
