@@ -365,8 +365,8 @@ private:
       to.insert(name, text);
     if (what_.sandboxed) // the API's own origin: whatever this is, it is no page of the cluster
       to.set("Content-Security-Policy", "sandbox");
-    if (to.find("Referrer-Policy") == to.end()) // JupyterLab asks where on its own page one was
-      to.set("Referrer-Policy", what_.sandboxed ? "no-referrer" : "same-origin");
+    if (to.find("Referrer-Policy") == to.end())
+      to.set("Referrer-Policy", "no-referrer");
   }
 
   task<outcome> switched(std::optional<response_reader>& reader) {

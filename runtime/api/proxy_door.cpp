@@ -180,6 +180,16 @@ private:
     return by_.tls || proxy::is_page_host(host_alone(head_.headers.host), {false, names().domain, 0});
   }
 
+  std::string origin_here() const { return (is_secure() ? "https://" : "http://") + head_.headers.host; }
+
+  /// Pages send no Referer, as their address may tell too much. A browser says itself that its request comes
+  /// from a page of the same service, and JupyterLab exports notebooks for these alone.
+  void say_where_from(proxy::header_list& to) const {
+    if (knock_.at == proxy::place::own_page && head_.headers.fetch_site == "same-origin" &&
+        proxy::first_of(all_, "referer").empty())
+      to.emplace_back("Referer", origin_here() + "/proxy/" + path_.service + "/");
+  }
+
   void look_at_credentials() {
     auto headers = head_.headers;
     headers.cookie.clear();
@@ -194,7 +204,7 @@ private:
     if (code.found)
       clean_query_ = code.rest;
     const auto site = head_.headers.fetch_site;
-    const auto own_origin = (is_secure() ? "https://" : "http://") + head_.headers.host;
+    const auto own_origin = origin_here();
     knock_.from_elsewhere = site.empty() ? !head_.headers.origin.empty() && head_.headers.origin != own_origin
                                          : site != "same-origin" && site != "none";
     const auto wanted = proxy::first_of(all_, "sec-fetch-dest");
@@ -330,6 +340,7 @@ private:
     out.target = path_and_query(path_.path, clean_query_);
     proxy::viewer viewer{by_.address, is_secure(), passes_on_};
     out.head = proxy::to_service(all_, viewer);
+    say_where_from(out.head);
     if (at_.task.id.kind() == task_kind::notebook && !passes_on_ && is_to_be_logged_in())
       if (const auto owner = parts_.users->find(at_.task.owner))
         out.head.emplace_back("Authorization",

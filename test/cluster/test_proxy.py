@@ -511,8 +511,10 @@ def test_a_page_has_an_origin_of_its_own(cluster):
     assert cluster.ask(target, browser, host=own)[0] == 401, "a code works once"
     status, answered, body = cluster.ask(f"/proxy/{cluster.task}/page", {**browser, **pass_}, host=own)
     assert status == 200 and "Cookie" not in json.loads(body)["headers"] and "Content-Security-Policy" not in answered
-    assert answered["Referrer-Policy"] == "same-origin", "a page may know where on it one was: JupyterLab exports notebooks to nobody else"
+    assert answered["Referrer-Policy"] == "no-referrer" and "Referer" not in json.loads(body)["headers"]
     fetch = {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
+    _, _, body = cluster.ask(f"/proxy/{cluster.task}/page", {**pass_, **fetch, "Sec-Fetch-Site": "same-origin"}, host=own)
+    assert json.loads(body)["headers"]["Referer"] == f"http://{own}/proxy/{cluster.task}/", "JupyterLab exports notebooks to its own pages alone"
     for headers, target, host, wanted in [
         ({**pass_, **fetch, "Sec-Fetch-Site": "same-origin"}, f"/proxy/{cluster.task}/", own, 200),
         ({**pass_, **fetch, "Sec-Fetch-Site": "same-site"}, f"/proxy/{cluster.task}/", own, 403),
