@@ -687,7 +687,7 @@ struct register_agent {
   int slots = 0;
   std::vector<task_report> inventory;
   agent_traits traits;
-  std::string pool; ///< that it wants to be in; empty: as the cluster file says, else the default one
+  std::string pool;       ///< that it wants to be in; empty: as the cluster file says, else the default one
   std::uint64_t life = 0; ///< of the agent's process: a later one has a higher number; 0: it does not say
   MSGPACK_DEFINE_ARRAY(protocol, name, id, token, host, slots, inventory, traits, pool, life)
 };

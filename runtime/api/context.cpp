@@ -141,6 +141,12 @@ public:
       return error{errc::invalid, "context: more than 200000 entries"};
     if (auto [there, added] = folders_.try_emplace(*inner, folder); !added && !(folder && there->second))
       return bad_entry(path, "is there twice; leave one of them out");
+    for (auto end = inner->find('/'); end != inner->npos; end = inner->find('/', end + 1))
+      if (const auto above = folders_.find(inner->substr(0, end)); above != folders_.end() && !above->second)
+        return bad_entry(path, "lies below '" + above->first.substr(0, 200) + "', which is not a folder");
+    if (const auto below = folders_.lower_bound(*inner + "/");
+        !folder && below != folders_.end() && below->first.starts_with(*inner + "/"))
+      return bad_entry(path, "is not a folder, and '" + below->first.substr(0, 200) + "' lies below it");
     return std::move(*inner);
   }
   bool has(const std::string& path) const { return folders_.contains(path); }

@@ -6,6 +6,7 @@
 #include "runtime/cli/session.hpp"
 #include "runtime/cli/things.hpp"
 #include "runtime/client/submission.hpp"
+#include "system/sh_word.hpp"
 #include "workers/context_files.hpp"
 
 #include <fcntl.h>
@@ -420,20 +421,30 @@ std::string own_program() {
   return wrong ? "troupe" : path.string();
 }
 
+/// The path, where it has to be, as ssh reads it in its file and behind `-o`.
+std::string in_ssh_config(const std::filesystem::path& path) {
+  const auto text = path.string();
+  return text.find(' ') == text.npos ? text : "\"" + text + "\"";
+}
+/// The text as a word of sh, quoted where it has to be.
+std::string in_command(const std::string& text) {
+  return text.find_first_of(" \t'\"\\$`&|;<>()*?[#") == text.npos ? text : sh_word(text);
+}
+
 std::vector<std::string> ssh_options(const session& s, client::server& cluster, const login& with) {
   std::error_code ignored;
   const auto ca = s.io.env("TROUPE_CA_FILE"); // an editor that runs ssh may not have it
-  const auto trust = ca.empty()
-                       ? std::string()
-                       : "env TROUPE_CA_FILE=" + std::filesystem::absolute(ca, ignored).string() + " ";
+  const auto trust =
+    ca.empty() ? std::string()
+               : "env TROUPE_CA_FILE=" + in_command(std::filesystem::absolute(ca, ignored).string()) + " ";
   return {"HostName troupe-" + with.id,
           "User " + with.user,
-          "IdentityFile " + with.key.string(),
+          "IdentityFile " + in_ssh_config(with.key),
           "IdentitiesOnly yes",
-          "UserKnownHostsFile " + with.hosts.string(),
+          "UserKnownHostsFile " + in_ssh_config(with.hosts),
           "StrictHostKeyChecking yes",
-          "ProxyCommand " + trust + own_program() + " tunnel --master " + cluster.where().url + " " +
-            with.id};
+          "ProxyCommand " + trust + in_command(own_program()) + " tunnel --master " + cluster.where().url +
+            " " + with.id};
 }
 
 /// Its output and exit code are shown unless it is `apart`.

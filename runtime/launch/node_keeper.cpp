@@ -1,5 +1,6 @@
 #include "runtime/launch/node_keeper.hpp"
 #include "runtime/launch/ssh_words.hpp"
+#include "system/sh_word.hpp"
 
 #include "workers/owned_fd.hpp"
 
@@ -177,18 +178,18 @@ std::string node_keeper::start_script(const std::string& name, const value& node
   const auto dir = text(ssh, "data_dir"), binary = text(ssh, "binary"), master = text(ssh, "master");
   std::string script =
     fmt::format("set -e; umask 077; dir={}; ",
-                dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir));
+                dir.empty() ? "$HOME/.local/share/troupe-agent/" + sh_word(name) : sh_word(dir));
   script += "mkdir -p \"$dir\"; ";
   // Alive is who holds the lock; its pid is for the end.
   script += "if [ -e \"$dir/lock\" ] && ! flock -n \"$dir/lock\" true; then exit 0; fi; ";
   if (!setup_.tls_dir.empty())
     script += "[ -e \"$dir/tls/agent.key\" ] || exit 45; ";
-  script += fmt::format("bin={}; ", quoted(binary.empty() ? setup_.program.string() : binary));
+  script += fmt::format("bin={}; ", sh_word(binary.empty() ? setup_.program.string() : binary));
   if (binary.empty())
     script += "[ -x \"$bin\" ] || bin=\"$HOME/.local/share/troupe-program/bin/troupe\"; ";
   script += "[ -x \"$bin\" ] || exit 44; ";
   script += fmt::format("exec \"$bin\" agent --daemon --master {} --name {} --data-dir \"$dir\"",
-                        quoted(master.empty() ? setup_.master : master), quoted(name));
+                        sh_word(master.empty() ? setup_.master : master), sh_word(name));
   if (auto slots = slots_words(node); !slots.empty())
     script += " --slots " + slots;
   if (!setup_.tls_dir.empty())
@@ -207,20 +208,21 @@ pid_t node_keeper::start(const std::string& name, const value& node) {
     // 44: the program is missing there, 45: the certificates are. What is missing is copied.
     std::string tar = "tar czf - ";
     for (const auto& path : setup_.copied)
-      tar += fmt::format("-C {} {} ", quoted(path.parent_path().string()), quoted(path.filename().string()));
+      tar +=
+        fmt::format("-C {} {} ", sh_word(path.parent_path().string()), sh_word(path.filename().string()));
     const auto unpack = std::string("set -e; d=$HOME/.local/share/troupe-program; rm -rf \"$d.new\"; mkdir "
                                     "-p \"$d.new/bin\" \"$d.new/share/troupe/python\"; "
                                     "tar xzf - -C \"$d.new/bin\"; mv \"$d.new/bin/python\"/* "
                                     "\"$d.new/share/troupe/python/\"; rm -rf \"$d\"; mv \"$d.new\" \"$d\"");
     const auto dir = text(node["ssh"], "data_dir");
-    const auto folder = dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir);
+    const auto folder = dir.empty() ? "$HOME/.local/share/troupe-agent/" + sh_word(name) : sh_word(dir);
     const auto keys = fmt::format("set -e; umask 077; mkdir -p {}/tls; tar xzf - -C {}/tls", folder, folder);
     const auto begin = line(start_script(name, node));
     std::string all = fmt::format("for try in 1 2 3; do {}; code=$?; case $code in ", begin);
     all += fmt::format("44) echo 'the program is copied there'; {}| {} || exit 44;; ", tar, line(unpack));
     all += fmt::format("45) echo 'the certificates are copied there'; tar czf - -C {} ca.pem agent.pem "
                        "agent.key join-token | {} || exit 45;; ",
-                       quoted(setup_.tls_dir.string()), line(keys));
+                       sh_word(setup_.tls_dir.string()), line(keys));
     all += "*) exit $code;; esac; done; exit 44";
     return spawn({"sh", "-c", all}, log, true);
   }
@@ -254,7 +256,7 @@ void node_keeper::end(const std::string& name, const value& node, pid_t child) {
   const auto script =
     fmt::format("dir={}; [ -e \"$dir/lock\" ] || exit 0; flock -n \"$dir/lock\" true && exit 0; kill -USR1 "
                 "$(sed -n 's/^pid //p' \"$dir/lock\"); flock -w 20 \"$dir/lock\" true",
-                dir.empty() ? "$HOME/.local/share/troupe-agent/" + quoted(name) : quoted(dir));
+                dir.empty() ? "$HOME/.local/share/troupe-agent/" + sh_word(name) : sh_word(dir));
   if (auto pid = spawn(ssh_words(node, script), setup_.data_dir / "nodes" / (name + ".log"), false); pid > 0)
     wait_for(pid);
 }

@@ -1,13 +1,8 @@
 #include "runtime/launch/ssh_words.hpp"
 
-namespace troupe::launch {
+#include "system/sh_word.hpp"
 
-std::string quoted(const std::string& word) {
-  std::string out = "'";
-  for (char c : word)
-    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
+namespace troupe::launch {
 
 std::vector<std::string> ssh_words(const value& node, const std::string& script) {
   const auto& ssh = node.at("ssh");
@@ -23,14 +18,14 @@ std::vector<std::string> ssh_words(const value& node, const std::string& script)
     words.insert(words.end(), {"-o", "UserKnownHostsFile=" + known});
   if (auto user = ssh.value("user", std::string()); !user.empty())
     words.insert(words.end(), {"-l", user});
-  words.insert(words.end(), {"--", node.value("host", std::string()), "sh -c " + quoted(script)});
+  words.insert(words.end(), {"--", node.value("host", std::string()), "sh -c " + sh_word(script)});
   return words;
 }
 
 std::string command_line(const std::vector<std::string>& words) {
   std::string out;
   for (const auto& word : words)
-    out += (out.empty() ? "" : " ") + quoted(word);
+    out += (out.empty() ? "" : " ") + sh_word(word);
   return out;
 }
 

@@ -8,9 +8,6 @@
 
 namespace troupe::launch {
 
-/// The text as one word of sh.
-std::string quoted(const std::string& word);
-
 /// `node` is an entry of `nodes` with `ssh`; `script` is run by sh on its host.
 std::vector<std::string> ssh_words(const value& node, const std::string& script);
 

@@ -59,6 +59,7 @@ class House(Stock):
         file = self.root / "cluster.yaml"
         file.write_text("troupe: 1\ncluster: {authz: rbac}\npools: {main: {default: true}, side: {}}\n")
         self.up_words = ["--file", str(file)]
+        self.env |= {"TROUPE_USER": "admin", "TROUPE_PASSWORD": ""}  # nobody else has a role yet
 
     def begin(self):
         self.up(slots=2)

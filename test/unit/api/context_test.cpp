@@ -111,7 +111,9 @@ TEST(Context, IsPackedFromTheClientsList) {
        {R"([{"path":"../x","type":48,"content":""}])", R"([{"path":"","type":48,"content":""}])",
         R"([{"path":"x","type":50,"content":""}])", R"([{"path":"x","type":48,"content":"%%"}])", R"(["x"])",
         R"([{"path":"x","type":48,"content":5.5}])",
-        R"([{"path":"x","type":48,"content":""},{"path":"x","type":48,"content":""}])"})
+        R"([{"path":"x","type":48,"content":""},{"path":"x","type":48,"content":""}])",
+        R"([{"path":"x","type":48,"content":""},{"path":"x/y/z","type":48,"content":""}])",
+        R"([{"path":"x/y/z","type":48,"content":""},{"path":"x/y","type":48,"content":""}])"})
     EXPECT_FALSE(packed_context(*parse_json(bad))) << bad;
 }
 
