@@ -27,7 +27,7 @@ class House(Cluster):
         file = self.root / "cluster.yaml"
         file.write_text(FILE)
         self.up_words = ["--file", str(file)]
-        self.up(slots=1)
+        self.up(slots=3)
         self.line = Line(self.url())
         self.by = {name: bearer(json.loads(self.line.ask("POST", "/api/v1/auth/login", {}, {"username": name, "password": ""})[1])["token"]) for name in ("admin", "determined")}
         ok = self.ok
@@ -100,19 +100,23 @@ def test_what_was_shown_may_be_sent_back(house):
     now = house.ok("GET", "/troupe/v1/configuration")
     assert now["configuration"]["defaults"]["data"]["secrets"] == {"key": "********"}
     house.ok("POST", "/troupe/v1/configuration", {"configuration": {**now["configuration"], "actors": {"log_level": "info"}}, "secrets": {}, "revision": now["revision"]})
-    told = told_to_a_task(house, "first")
+    told = told_to_a_task(house)
     assert told["data"]["secrets"] == {"key": f"{HIDDEN}-of-defaults"}
     assert told["environment"]["registry_auth"]["password"] == f"{HIDDEN}-of-policy"
     assert told["checkpoint_storage"]["secret_key"] == f"{HIDDEN}-secret"
 
 
-def told_to_a_task(house, name):
+def told_to_a_task(house):
     """The configuration that a task gets, with its secrets."""
-    seen = house.root / name
-    config = {"name": "teller", "entrypoint": f"printf '%s' \"$DET_EXPERIMENT_CONFIG\" > {seen}", "searcher": {"name": "single", "metric": "loss"}, "max_restarts": 0}
-    house.ok("POST", "/api/v1/experiments", {"config": json.dumps(config), "projectId": house.ids["projectId"], "activate": True, "template": "whole"})
-    wait_for(lambda: seen.exists() and seen.read_text().endswith("}"), 60)
-    return json.loads(seen.read_text())
+    config = {"name": "teller", "entrypoint": "echo \"told $DET_EXPERIMENT_CONFIG\"", "searcher": {"name": "single", "metric": "loss"}, "max_restarts": 0}
+    made = house.ok("POST", "/api/v1/experiments", {"config": json.dumps(config), "projectId": house.ids["projectId"], "activate": True, "template": "whole"})["experiment"]["id"]
+    trial = wait_for(lambda: house.ok("GET", f"/api/v1/experiments/{made}/trials")["trials"], 30)[0]["id"]
+
+    def told():
+        lines = house.line.ask("GET", f"/api/v1/trials/{trial}/logs", house.by["admin"])[1].splitlines()
+        return [text[text.index("told ") + 5:] for text in (json.loads(one)["result"]["log"] for one in lines) if "told {" in text]
+
+    return json.loads(wait_for(told, 60)[0])
 
 
 def test_a_new_secret_of_the_file_is_applied(house):
@@ -121,4 +125,4 @@ def test_a_new_secret_of_the_file_is_applied(house):
     said = house.cli("apply", str(file)).stdout
     assert said == "no changes\nits secrets are not compared: --yes applies them\n"
     assert HIDDEN not in house.cli("apply", str(file), "--yes").stdout
-    assert told_to_a_task(house, "second")["data"]["secrets"] == {"key": f"{HIDDEN}-of-later"}
+    assert told_to_a_task(house)["data"]["secrets"] == {"key": f"{HIDDEN}-of-later"}
