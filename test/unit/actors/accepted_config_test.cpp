@@ -105,14 +105,14 @@ TEST(AcceptConfig, LayersStandInTheirOrder) {
     << "those of the pool that the template names";
 }
 
-TEST(AcceptConfig, AFaultOfATemplateIsShownInItsText) {
+TEST(AcceptConfig, AFaultOfATemplateIsShownWithoutItsText) {
   config_layers layers;
-  layers.template_config = {{"max_restart", 1}};
+  layers.template_config = {{"max_restart", 12345}}; // it may be somebody else's, and have secrets
   const auto got = accept_config("entrypoint: x\nhyperparameters: {}\n" + single, "mine.yaml",
                                  "/data/checkpoints", nullptr, layers);
   ASSERT_FALSE(got);
   EXPECT_NE(got.error().what.find("template:1:2: max_restart: "), std::string::npos) << got.error().what;
-  EXPECT_NE(got.error().what.find("  {\"max_restart\":1}\n   ^"), std::string::npos) << got.error().what;
+  EXPECT_EQ(got.error().what.find("12345"), std::string::npos) << got.error().what;
 }
 
 TEST(AcceptConfig, AWorkspaceSaysThePoolOfWhatNamesNone) {
