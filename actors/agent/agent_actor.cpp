@@ -555,8 +555,8 @@ private:
   agent_setup setup_;
   std::function<void(const agent_actor&)> dial_;
   std::string id_;
-  std::uint64_t life_ = 0; ///< as register_agent says
-  agent_traits traits_;    ///< what the pool has to know of this host
+  std::uint64_t life_ = 0; ///< number of this process: higher than those of all earlier ones
+  agent_traits traits_;    ///< devices, memory and labels of this host, for its pool
   std::optional<agent> machine_;
   worker_runtime_actor runtime_;
   harness_actor harness_;

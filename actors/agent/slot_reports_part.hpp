@@ -32,7 +32,7 @@ public:
   void tell_again() { looks_told_ = 0; }
 
 private:
-  struct series { ///< of one allocation, in the metric group "system"
+  struct series { ///< reports of the metric group "system" that were sent for one allocation
     std::uint64_t sequence = 0;
     bool waits = false; ///< for the answer to its last report
   };

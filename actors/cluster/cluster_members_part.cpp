@@ -17,7 +17,7 @@ namespace {
 
 using waiting_in_pools = std::map<std::string, waiting_listed>;
 
-constexpr std::size_t most_rows_made_here = 1000; ///< of a queue, in the thread of the cluster's actor
+constexpr std::size_t most_rows_made_here = 1000; ///< rows of a longer queue are made by queue_writer
 
 value queue_of(const waiting_in_pools& pools) {
   value waiting = value::array();

@@ -35,7 +35,7 @@ struct members_setup {
 // Events.
 struct agent_asked { ///< an agent wants to register
   agent_joined who;
-  std::uint64_t life = 0; ///< as register_agent says
+  std::uint64_t life = 0; ///< number of the agent's process, see register_agent
 };
 struct agent_went_away { ///< its connection closed
   std::string agent;
