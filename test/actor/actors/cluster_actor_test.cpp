@@ -133,6 +133,32 @@ TEST_F(ClusterActor, WhatIsCreatedRunsOnWhoRegisters) {
   EXPECT_THAT(started_on(agent), testing::ElementsAre("1.1"));
 }
 
+TEST_F(ClusterActor, ALongQueueIsToldAsAShortOneIs) {
+  const auto rows_of = [this](const std::string& key, int trials) {
+    auto wanted = search(key);
+    wanted["config"]["searcher"] = {
+      {"name", "random"}, {"metric", "loss"}, {"max_trials", trials}, {"max_concurrent_trials", trials}};
+    wanted["config"]["hyperparameters"]["x"] = {{"type", "double"}, {"minval", 0}, {"maxval", 1}};
+    const auto made = order("experiment.create", wanted);
+    EXPECT_TRUE(made) << made.error().what;
+    pass(2s);
+    const auto got = order("queue.list", value::object());
+    EXPECT_TRUE(got) << got.error().what;
+    return got ? got->at("waiting") : value::array();
+  };
+  const auto few = rows_of("a", 2);
+  ASSERT_EQ(few.size(), 2u);
+  EXPECT_EQ(few[0].at("allocation"), "1.1");
+  EXPECT_EQ(few[0].at("reason"), "no_agents");
+  const auto many = rows_of("b", 1100);
+  ASSERT_EQ(many.size(), 1102u);
+  EXPECT_EQ(many[0], few[0]);
+  EXPECT_EQ(many[1], few[1]);
+  EXPECT_EQ(many[1101].at("position"), 1102);
+  EXPECT_EQ(many[1101].at("experiment"), 2);
+  EXPECT_EQ(many[1101].at("pool"), few[0].at("pool"));
+}
+
 TEST_F(ClusterActor, ARunThatItsAgentStillHasIsNotStartedAgain) {
   ASSERT_TRUE(order("experiment.create", search("k")));
   auto agent = make_listener();
