@@ -378,9 +378,10 @@ def test_what_is_hidden_looks_like_what_is_not_there(worlds):
     for route in every_route():
         if route in LAST or route in ENDS_A_LOGIN or route in ("GET /troupe/v1/live", "POST /troupe/v1/session/codes"):  # says what happens; makes a word by chance
             continue
-        said = []
-        for of in (real, ghost):
-            method, path, body = request_of(w, route, of, True)
+        asked, said = [request_of(w, route, of, True) for of in (real, ghost)], []
+        if asked[0] == asked[1]:  # names no thing: two answers would tell only what went on between them
+            continue
+        for method, path, body in asked:
             status, text = line.ask(method, path, w.login_of["zoe"], body)
             said.append((status, plain(text)))
         if said[0] != said[1]:
