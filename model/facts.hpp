@@ -92,7 +92,10 @@ struct user_changed {
   std::uint64_t generation = 1; ///< tokens of an earlier one are void
   std::vector<unix_account> runs_as; ///< none or one
   bool remote = false;               ///< is known elsewhere: has no password here
-  MSGPACK_DEFINE_ARRAY(at, by, id, name, display_name, admin, active, password, generation, runs_as, remote)
+  std::vector<std::string>
+    former; ///< names that the user had, case folded: owner of what was made under them
+  MSGPACK_DEFINE_ARRAY(at, by, id, name, display_name, admin, active, password, generation, runs_as, remote,
+                       former)
 };
 enum class deletion_step : int { none = 0, ordered, failed, done };
 

@@ -1,6 +1,7 @@
 #include "actors/catalogue/catalogue.hpp"
 
 #include "actors/catalogue/wishes.hpp"
+#include "model/authority/authority.hpp"
 #include "model/chosen_name.hpp"
 
 #include <cctype>
@@ -92,7 +93,19 @@ catalogue::decided catalogue::change_user(user_id id, const user_wish& wanted, c
   if (auto fine = check_rest(wanted, id); !fine)
     return fine.error();
   auto changed = known->second;
-  changed.name = wanted.name.value_or(changed.name);
+  if (wanted.name && *wanted.name != changed.name) {
+    const auto folded = case_folded(*wanted.name);
+    auto names = known->second.former;
+    for (const auto& [had, whose] : former_)
+      if (whose == id)
+        names.push_back(had); // of an older build, which kept them here alone
+    names.push_back(case_folded(changed.name));
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    std::erase(names, folded);
+    changed.former = std::move(names);
+    changed.name = *wanted.name;
+  }
   changed.display_name = wanted.display_name.value_or(changed.display_name);
   changed.admin = wanted.admin.value_or(changed.admin);
   changed.active = wanted.active.value_or(changed.active);
@@ -220,6 +233,13 @@ catalogue::decided catalogue::set(const std::string& key, const value& to, const
   if (auto known = settings_.find(key); known != settings_.end() && known->second.to == to)
     return std::vector<catalogue_fact>{};
   return note(setting_changed{now, by, key, to});
+}
+
+std::string catalogue::now_named(const std::string& owner) const {
+  for (const auto& [id, user] : users_)
+    if (authority::bears(owner, user.name, user.former))
+      return user.name;
+  return owner;
 }
 
 void catalogue::replay(const catalogue_fact& fact) {

@@ -233,12 +233,20 @@ result<void> house_rules::check_change(workspace_id in, const commands::experime
 
 house_rules::decided house_rules::bind(const commands::pool_bind& wanted, const std::string& by,
                                        time_point now) {
+  auto at = bindings_.find(wanted.pool);
   auto workspaces = wanted.workspaces;
+  if (wanted.how != "all") {
+    workspaces = at == bindings_.end() ? std::vector<workspace_id>{} : at->second.workspaces;
+    for (const auto id : wanted.workspaces) {
+      std::erase(workspaces, id);
+      if (wanted.how == "add")
+        workspaces.push_back(id);
+    }
+  }
   std::sort(workspaces.begin(), workspaces.end());
   workspaces.erase(std::unique(workspaces.begin(), workspaces.end()), workspaces.end());
   if (workspaces.size() > 10'000)
     return error{errc::invalid, "a pool is bound to at most 10000 workspaces"};
-  auto at = bindings_.find(wanted.pool);
   if (at == bindings_.end() ? workspaces.empty() : at->second.workspaces == workspaces)
     return std::vector<rule_fact>{};
   return std::vector{note(pool_bound{now, by, wanted.pool, std::move(workspaces)})};

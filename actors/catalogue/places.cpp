@@ -316,11 +316,12 @@ places::decided places::change(const commands::project_change& wanted, const std
       return key.error();
     x.key = *key;
   }
-  if (wanted.notes) {
+  if (wanted.notes)
     x.notes.clear();
-    for (const auto& one : *wanted.notes)
-      x.notes.push_back({one.name, one.contents});
-  }
+  for (const auto* notes : {&wanted.notes, &wanted.add_notes})
+    if (*notes)
+      for (const auto& one : **notes)
+        x.notes.push_back({one.name, one.contents});
   return differs(x, old, by, now) ? note(std::move(x)) : std::vector<place_fact>{};
 }
 
@@ -391,17 +392,33 @@ std::vector<place_fact> places::settle(time_point now) {
   return facts;
 }
 
+namespace {
+
+std::vector<std::string> labels_after(const commands::experiment_describe& wanted,
+                                      const experiment_described& now) {
+  auto labels = wanted.labels ? *wanted.labels : now.labels;
+  if (wanted.add_labels)
+    labels.insert(labels.end(), wanted.add_labels->begin(), wanted.add_labels->end());
+  if (wanted.remove_labels)
+    std::erase_if(labels, [&](const std::string& one) {
+      const auto& away = *wanted.remove_labels;
+      return std::find(away.begin(), away.end(), one) != away.end();
+    });
+  return wanted.labels || wanted.add_labels || wanted.remove_labels ? once_each(labels) : labels;
+}
+
+} // namespace
+
 result<void> places::check(const commands::experiment_describe& wanted, const experiment_described& now) {
   if (wanted.name && is_blank(*wanted.name))
     return error{errc::invalid, "`name` must not be an empty or whitespace string."};
   if (wanted.name && *wanted.name != now.name) // a submission may have brought a longer one
     if (auto fine = check_chosen_name("`name`", *wanted.name); !fine)
       return fine;
-  if (!wanted.labels)
-    return {};
-  if (wanted.labels->size() > most_labels)
+  const auto labels = labels_after(wanted, now);
+  if (labels.size() > std::max(most_labels, now.labels.size()))
     return error{errc::invalid, "labels: more than " + std::to_string(most_labels)};
-  for (const auto& label : *wanted.labels)
+  for (const auto& label : labels)
     if (std::find(now.labels.begin(), now.labels.end(), label) == now.labels.end())
       if (auto fine = check_chosen_name("a label", label); !fine)
         return fine;
@@ -426,8 +443,7 @@ places::decided places::change(const commands::experiment_describe& wanted, bool
   take(wanted.save_experiment_best, x.save_experiment_best);
   take(wanted.save_trial_best, x.save_trial_best);
   take(wanted.save_trial_latest, x.save_trial_latest);
-  if (wanted.labels)
-    x.labels = once_each(*wanted.labels);
+  x.labels = labels_after(wanted, old);
   return differs(x, old, by, now) ? note(std::move(x)) : std::vector<place_fact>{};
 }
 

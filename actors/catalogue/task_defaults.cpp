@@ -1,5 +1,6 @@
 #include "actors/catalogue/task_defaults.hpp"
 
+#include "model/authority/authority.hpp"
 #include "model/config/cluster_config.hpp"
 
 namespace troupe {
@@ -15,7 +16,7 @@ sandbox_defaults task_defaults(const catalogue& records, const places& where, st
   if (const auto place = where.workspaces().find(workspace); place != where.workspaces().end())
     take(place->second.runs_as);
   for (const auto& [id, user] : records.users())
-    if (user.name == owner)
+    if (authority::bears(owner, user.name, user.former))
       take(user.runs_as);
   return out;
 }

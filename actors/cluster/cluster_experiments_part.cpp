@@ -67,7 +67,8 @@ result<experiment_settings> cluster_experiments::settings_of(experiment_id id, c
                                                              const std::string& context,
                                                              const std::string& owner,
                                                              time_point submitted) const {
-  return experiment_settings_of({id, config, context, owner, setup_.checkpoint_dir, submitted});
+  return experiment_settings_of(
+    {id, config, context, machine_.records.now_named(owner), setup_.checkpoint_dir, submitted});
 }
 
 void cluster_experiments::start(experiment_settings settings, const experiment_past& past, bool paused,

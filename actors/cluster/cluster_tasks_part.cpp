@@ -143,6 +143,7 @@ result<task_settings> cluster_tasks::settings_of(const task_created& made) const
   if (!settings)
     return settings;
   auto& launch = settings->launch;
+  launch.owner = settings->spec.job.user = machine_.records.now_named(made.owner);
   const auto& tokens = setup_.tokens;
   add_defaults(launch.sandbox,
                task_defaults(machine_.records, machine_.where, made.pool, made.workspace, made.owner));

@@ -1,6 +1,7 @@
 #include "model/authority/authority.hpp"
 
 #include "model/authority/need_index.hpp"
+#include "model/chosen_name.hpp"
 
 namespace troupe::authority {
 
@@ -159,7 +160,7 @@ result<void> asked(const principal& who, const rule* rule, const resource* on) {
       fine = who.admin || !on || (!on->id.empty() && on->id == who.id);
       break;
     case users::owner:
-      fine = who.admin || !on || (!on->owner.empty() && on->owner == who.user);
+      fine = who.admin || !on || who.is(on->owner);
       break;
     case users::unmanaged:
       fine = !on || on->unmanaged;
@@ -174,6 +175,12 @@ result<void> asked(const principal& who, const rule* rule, const resource* on) {
 }
 
 } // namespace
+
+bool bears(const std::string& name, const std::string& user, const std::vector<std::string>& former) {
+  return !name.empty() && (name == user || (!former.empty() && std::find(former.begin(), former.end(),
+                                                                         case_folded(name)) != former.end()));
+}
+bool principal::is(const std::string& owner) const { return bears(owner, user, former); }
 
 result<void> may(const principal& who, action what, const resource& on) {
   return asked(who, rule_of({what, on.kind}), &on);

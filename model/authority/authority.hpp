@@ -59,6 +59,10 @@ struct need {
   friend constexpr bool operator==(need, need) = default;
 };
 
+/// Whether an account with the names `user` and, case folded, `former` is the one that `name` means, as
+/// nobody else may take the name of an account, or a former one.
+bool bears(const std::string& name, const std::string& user, const std::vector<std::string>& former);
+
 /// Who asks. A task speaks for its owner, and may less.
 struct principal {
   std::string user; ///< name of the account; empty: not logged in
@@ -66,7 +70,10 @@ struct principal {
   std::string id; ///< of the account
   // Of a task; empty for a user:
   std::string experiment, task, allocation; ///< `task`: a trial's number, or a UUID
+  std::vector<std::string> former = {};     ///< names that the account had, case folded
   bool is_task() const { return !allocation.empty(); }
+  /// Whether the account is the owner of what bears this name as its owner's.
+  bool is(const std::string& owner) const;
 };
 
 /// One thing. `id` is empty where the action is on all things of the kind.

@@ -287,10 +287,13 @@ struct policy_set {
 struct pool_bind {
   std::string pool;
   std::vector<workspace_id> workspaces;
+  std::string how = "all";
   static constexpr auto fields() {
     using t = pool_bind;
     return std::tuple{need("pool", &t::pool, "name of the pool"),
-                      need("workspaces", &t::workspaces, "that alone may use it; none: all may")};
+                      need("workspaces", &t::workspaces, "that alone may use it; none: all may"),
+                      maybe("how", &t::how, "they are all that may, or are added or taken away; missing: all")
+                        .one_of_these("all, add, remove")};
   }
   static constexpr about is{
     "pool.bind", cluster, {action::change, thing::pool}, repeat::safe, "Binds a pool to workspaces."};

@@ -108,10 +108,12 @@ struct project_create : project_wish {
 struct project_change : project_wish {
   project_id id;
   std::optional<workspace_id> workspace;
+  std::optional<std::vector<note>> add_notes;
   static constexpr auto fields() {
     using t = project_change;
     return std::tuple_cat(std::tuple{need("id", &t::id, "number of the project"),
-                                     maybe("workspace", &t::workspace, "where it is to be")},
+                                     maybe("workspace", &t::workspace, "where it is to be"),
+                                     maybe("add_notes", &t::add_notes, "beside those that it has")},
                           project_fields<t>());
   }
   static constexpr about is{"project.change",
@@ -136,7 +138,7 @@ struct project_remove {
 struct experiment_describe {
   experiment_id id;
   std::optional<std::string> name, description, notes;
-  std::optional<std::vector<std::string>> labels;
+  std::optional<std::vector<std::string>> labels, add_labels, remove_labels;
   std::optional<bool> archived;
   std::optional<std::int64_t> save_experiment_best, save_trial_best, save_trial_latest;
   static constexpr auto fields() {
@@ -147,6 +149,8 @@ struct experiment_describe {
       maybe("description", &t::description, "what it is for"),
       maybe("notes", &t::notes, "text of any length"),
       maybe("labels", &t::labels, "all of them; one that comes twice is kept once"),
+      maybe("add_labels", &t::add_labels, "beside those that it has"),
+      maybe("remove_labels", &t::remove_labels, "out of those that it has"),
       maybe("archived", &t::archived, "out of lists; only of one that has ended"),
       maybe("save_experiment_best", &t::save_experiment_best, "checkpoints that are kept: the best of all")
         .between(0, 1e9),

@@ -70,7 +70,8 @@ user to_user(const user_changed& f) {
           .generation = f.generation,
           .modified = f.at,
           .last_login = {},
-          .runs_as = f.runs_as.empty() ? std::nullopt : std::optional{f.runs_as.front()}};
+          .runs_as = f.runs_as.empty() ? std::nullopt : std::optional{f.runs_as.front()},
+          .former = f.former};
 }
 
 user_changed to_fact(const user& u) {
@@ -87,6 +88,7 @@ user_changed to_fact(const user& u) {
   f.generation = u.generation;
   if (u.runs_as)
     f.runs_as = {*u.runs_as};
+  f.former = u.former;
   return f;
 }
 
@@ -138,6 +140,7 @@ result<std::unique_ptr<accounts>> accounts::open(const options& how, time_point 
   for (auto& [id, u] : a->users_)
     if (auto last = a->last_logins_.find(id); last != a->last_logins_.end())
       u.last_login = last->second;
+  a->know_names();
   return a;
 }
 
@@ -304,6 +307,7 @@ void accounts::take(const catalogue_fact& fact) {
     const auto last = known.last_login;
     known = to_user(*changed);
     known.last_login = last;
+    know_names();
     ++version_;
   } else if (const auto* token = std::get_if<token_changed>(&fact); token && token->revoked) {
     std::erase_if(revoked_, [&](const auto& one) { return one.second <= token->at; });
@@ -551,14 +555,45 @@ result<user> accounts::find(std::uint64_t id) const {
 
 result<user> accounts::find(const std::string& name) const {
   std::lock_guard lock{mutex_};
-  for (const auto& [id, u] : users_)
-    if (u.name == name)
-      return u;
-  const auto folded = case_folded(name);
-  for (const auto& [id, u] : users_)
-    if (case_folded(u.name) == folded)
-      return u;
+  if (const auto* u = named(name, false))
+    return *u;
   return error{errc::not_found, "user '" + name.substr(0, 64) + "' not found"};
+}
+
+result<user> accounts::owner(const std::string& name) const {
+  std::lock_guard lock{mutex_};
+  if (const auto* u = named(name, true))
+    return *u;
+  return error{errc::not_found, "user '" + name.substr(0, 64) + "' not found"};
+}
+
+std::string accounts::now_named(const std::string& owner) const {
+  std::lock_guard lock{mutex_};
+  const auto* u = named(owner, true);
+  return u ? u->name : owner;
+}
+
+void accounts::know_names() {
+  names_.clear();
+  folded_.clear();
+  former_.clear();
+  for (const auto& [id, u] : users_) {
+    names_[u.name] = id;
+    folded_[case_folded(u.name)] = id;
+    for (const auto& had : u.former)
+      former_[had] = id;
+  }
+}
+
+const user* accounts::named(const std::string& name, bool formerly) const {
+  if (const auto at = names_.find(name); at != names_.end())
+    return &users_.at(at->second);
+  const auto folded = case_folded(name);
+  for (const auto* in : {&folded_, formerly ? &former_ : nullptr})
+    if (in)
+      if (const auto at = in->find(folded); at != in->end())
+        return &users_.at(at->second);
+  return nullptr;
 }
 
 } // namespace troupe::api

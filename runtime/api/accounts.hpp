@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace troupe::api {
@@ -29,6 +30,7 @@ struct user {
   std::uint64_t generation = 1; ///< tokens of an earlier one are void
   time_point modified, last_login;
   std::optional<unix_account> runs_as;
+  std::vector<std::string> former; ///< names that the user had, case folded
 };
 
 /// Whom a valid token stands for.
@@ -139,6 +141,10 @@ public:
   std::vector<user> users() const;
   result<user> find(std::uint64_t id) const;
   result<user> find(const std::string& name) const; ///< in any case, as no two differ in case alone
+  /// Whose is what bears this name as its owner's: it may be a former one.
+  result<user> owner(const std::string& name) const;
+  /// The name that this owner has now; the same where no user is known by it.
+  std::string now_named(const std::string& owner) const;
 
 private:
   explicit accounts(options how) : how_(std::move(how)) {}
@@ -147,7 +153,9 @@ private:
   result<void> load_older(const std::string& bytes, time_point now);
   result<void> settle(bool initial, time_point now);
   result<std::string> add_hash(const std::string& password);
-  result<void> save() const; // with files_ held, without mutex_
+  result<void> save() const;                                       // with files_ held, without mutex_
+  void know_names();                                               // with mutex_ held
+  const user* named(const std::string& name, bool formerly) const; // with mutex_ held
 
   options how_;
   std::mutex files_; ///< one writer of the file at a time; taken before mutex_
@@ -157,6 +165,7 @@ private:
   std::string secret_;
   std::map<std::string, std::string> hashes_; ///< by name
   std::map<std::uint64_t, user> users_;
+  std::unordered_map<std::string, std::uint64_t> names_, folded_, former_; ///< of users_, made of them
   std::map<std::string, time_point> revoked_; ///< number of the session: when it would have ended anyway
   std::map<std::uint64_t, time_point> last_logins_;
   std::vector<catalogue_fact> first_facts_;

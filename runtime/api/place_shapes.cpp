@@ -26,7 +26,7 @@ const char* deletion_name(deletion_step step) {
 } // namespace
 
 std::uint64_t number_of(const std::string& owner, const accounts& users) {
-  auto known = users.find(owner);
+  auto known = users.owner(owner);
   return known ? known->id : 0;
 }
 
@@ -107,7 +107,7 @@ value place_book::shape(const workspace_changed& x, const accounts& users, const
   value out = {{"id", x.id.value},
                {"name", x.name},
                {"archived", x.archived},
-               {"username", x.owner},
+               {"username", users.now_named(x.owner)},
                {"userId", number_of(x.owner, users)},
                {"immutable", x.id.value == 1},
                {"numProjects", projects},
@@ -144,7 +144,7 @@ value place_book::shape(const project_changed& x, const accounts& users) const {
           {"archived", x.archived || (workspace && workspace->archived)},
           {"workspaceId", x.workspace.value},
           {"workspaceName", workspace ? workspace->name : ""},
-          {"username", x.owner},
+          {"username", users.now_named(x.owner)},
           {"userId", number_of(x.owner, users)},
           {"immutable", x.id.value == 1},
           {"numExperiments", of.experiments},
@@ -182,7 +182,7 @@ value shape(const model_changed& x, std::size_t versions, const accounts& users)
           {"creationTime", to_rfc3339(x.created)},
           {"lastUpdatedTime", to_rfc3339(x.at)},
           {"numVersions", versions},
-          {"username", x.owner},
+          {"username", users.now_named(x.owner)},
           {"userId", number_of(x.owner, users)},
           {"workspaceId", x.workspace.value}};
 }
@@ -199,7 +199,7 @@ value shape(const model_version_changed& x, value model, value checkpoint, const
           {"metadata", x.metadata.is_object() ? x.metadata : value::object()},
           {"creationTime", to_rfc3339(x.created)},
           {"lastUpdatedTime", to_rfc3339(x.at)},
-          {"username", x.owner},
+          {"username", users.now_named(x.owner)},
           {"userId", number_of(x.owner, users)}};
 }
 

@@ -239,9 +239,7 @@ private:
 
   /// Pages that share an origin can act as who looks at them in each other's services: so they are those of
   /// one person.
-  bool opens_here(const shown_pass& by) const {
-    return !by_.at_pages || (by && by.by->who.user == at_.task.owner);
-  }
+  bool opens_here(const shown_pass& by) const { return !by_.at_pages || (by && by.by->is(at_.task.owner)); }
   response of_somebody_else() const {
     return refused(
       {errc::denied,
@@ -342,7 +340,7 @@ private:
     out.head = proxy::to_service(all_, viewer);
     say_where_from(out.head);
     if (at_.task.id.kind() == task_kind::notebook && !passes_on_ && is_to_be_logged_in())
-      if (const auto owner = parts_.users->find(at_.task.owner))
+      if (const auto owner = parts_.users->owner(at_.task.owner))
         out.head.emplace_back("Authorization",
                               "token " + parts_.users->service_token(at_.task.id, owner->id));
     say_used();

@@ -15,6 +15,7 @@ std::string_view call::named(std::string_view name) const {
 authority::principal identity::asks() const {
   authority::principal out;
   out.user = who.user;
+  out.former = former;
   out.admin = who.admin;
   out.id = user_id ? std::to_string(user_id) : std::string();
   if (is_task()) {
@@ -41,7 +42,7 @@ result<void> allowed(const call& c, action what, const authority::resource& on) 
       (rule->of_users == authority::users::unmanaged && !on.unmanaged))
     return authority::may(c.by.asks(), what, on);
   const bool of_other =
-    on.kind == thing::token ? on.id != c.by.asks().id : !on.owner.empty() && on.owner != c.by.who.user;
+    on.kind == thing::token ? on.id != c.by.asks().id : !on.owner.empty() && !c.by.is(on.owner);
   const auto wanted = authority::needed({what, on.kind}, of_other);
   if (!wanted)
     return authority::may(c.by.asks(), what, on);

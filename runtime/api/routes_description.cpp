@@ -104,12 +104,7 @@ handler label(bool put) {
       return back(failure(row.error()));
     commands::experiment_describe with;
     with.id = row->id;
-    auto labels = row->labels;
-    const std::string one(c->named("label"));
-    std::erase(labels, one);
-    if (put)
-      labels.push_back(one);
-    with.labels = std::move(labels);
+    (put ? with.add_labels : with.remove_labels).emplace({std::string(c->named("label"))});
     command(c, back, std::move(with), labels_after(c, row->id));
   };
 }

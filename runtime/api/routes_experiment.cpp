@@ -101,11 +101,14 @@ private:
                        [&](auto wanted) { return wanted == own || wanted == "STATE_UNSPECIFIED"; });
   }
   bool takes_owner(const std::string& name) const {
-    if (!users_.empty() && std::find(users_.begin(), users_.end(), name) == users_.end())
+    if (users_.empty() && user_ids_.empty())
+      return true;
+    const auto owner = call_.parts->users->owner(name);
+    if (!users_.empty() &&
+        std::find(users_.begin(), users_.end(), owner ? owner->name : name) == users_.end())
       return false;
     if (user_ids_.empty())
       return true;
-    const auto owner = call_.parts->users->find(name);
     return owner &&
            std::find(user_ids_.begin(), user_ids_.end(), std::to_string(owner->id)) != user_ids_.end();
   }

@@ -41,7 +41,8 @@ result<void> may_change(const call& c, const project_changed& x, const place_boo
 bool of_wanted_owner(const call& c, const std::string& owner) {
   const auto users = c.query.every("users"), ids = c.query.every("userIds");
   const auto number = std::to_string(number_of(owner, *c.parts->users));
-  return (users.empty() || std::find(users.begin(), users.end(), owner) != users.end()) &&
+  const auto name = c.parts->users->now_named(owner);
+  return (users.empty() || std::find(users.begin(), users.end(), name) != users.end()) &&
          (ids.empty() || std::find(ids.begin(), ids.end(), number) != ids.end());
 }
 
@@ -384,10 +385,7 @@ void add_note(const call_ptr& c, const reply& back) {
         return body.error();
       std::optional<error> bad;
       auto with = change_of(x);
-      auto& all = with.notes.emplace();
-      for (const auto& one : x.notes)
-        all.push_back({one.name, one.contents});
-      all.push_back(note_in(fields{*body}, bad));
+      with.add_notes.emplace({note_in(fields{*body}, bad)});
       if (bad)
         return *bad;
       return with;

@@ -328,7 +328,7 @@ result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts,
     const std::string state = !placed                       ? "STATE_QUEUED"
                               : runs->second.backfilled > 0 ? "STATE_SCHEDULED_BACKFILLED"
                                                             : "STATE_SCHEDULED";
-    const auto owner = parts.users->find(row->owner);
+    const auto owner = parts.users->owner(row->owner);
     const auto* project = places.find(row->project);
     const auto used = job.at("used").get<std::int64_t>();
     const auto task = other == others.end() ? std::string() : to_string(other->second.made.id);
@@ -337,7 +337,7 @@ result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts,
                 {"type", task.empty() ? "TYPE_EXPERIMENT" : type_of_other(other->second.made.id.kind())},
                 {"entityId", task.empty() ? to_string(id) : task},
                 {"name", generic ? "generic-task" : row->name},
-                {"username", row->owner},
+                {"username", owner ? owner->name : row->owner},
                 {"submissionTime", to_rfc3339(row->created)},
                 {"resourcePool", pool.at("name")},
                 {"isPreemptible", task.empty() || generic ? pool.at("preemption") : value(false)},

@@ -190,7 +190,7 @@ result<value> list_models(const call& c) {
     return !contains_folded(one.name, c.query.first("name")) ||
            !contains_folded(one.description, c.query.first("description")) ||
            (c.query.has("archived") && c.query.flag("archived") != one.archived) ||
-           !one_of(c.query.every("users"), one.owner) ||
+           !one_of(c.query.every("users"), c.parts->users->now_named(one.owner)) ||
            !one_of(c.query.every("userIds"), std::to_string(number_of(one.owner, *c.parts->users))) ||
            !one_of(c.query.every("workspaceIds"), to_string(one.workspace)) ||
            !one_of(c.query.every("workspaceNames"), workspace_name(one)) ||
@@ -337,7 +337,7 @@ void move_model(const call_ptr& c, const reply& back) {
 /// owner.
 result<void> may_remove(const call& c, const model_changed& model, const std::string& owner,
                         authority::permission of_others) {
-  if (c.by.roles && owner != c.by.who.user && !c.by.roles->holds(of_others, model.workspace))
+  if (c.by.roles && !c.by.is(owner) && !c.by.roles->holds(of_others, model.workspace))
     return error{errc::denied, std::string("access denied: this needs the permission ") +
                                  authority::permissions()[static_cast<std::size_t>(of_others)].name +
                                  " in workspace " + to_string(model.workspace)};

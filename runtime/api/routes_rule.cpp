@@ -220,14 +220,11 @@ handler bind(binding how) {
           return back(failure({errc::invalid, "workspace '" + book->find(id)->name + "' is bound to pool " +
                                                 now->pool + " by the cluster file: take it out of pools." +
                                                 now->pool + ".workspaces there"}));
-    commands::pool_bind with{now->pool, now->workspaces};
-    if (how == binding::overwrite)
-      with.workspaces = named;
-    else if (how == binding::add)
-      with.workspaces.insert(with.workspaces.end(), named.begin(), named.end());
-    else
-      std::erase_if(with.workspaces, [&](workspace_id id) { return is_in(named, id); });
-    command(c, back, std::move(with));
+    command(c, back,
+            commands::pool_bind{now->pool, std::move(named),
+                                how == binding::add      ? "add"
+                                : how == binding::remove ? "remove"
+                                                         : "all"});
   };
 }
 

@@ -300,7 +300,7 @@ private:
     one.rights = by->roles;
     const update_subscription::world in{
       [&](const std::string& owner) {
-        auto user = parts.users->find(owner);
+        auto user = parts.users->owner(owner);
         return user ? user->id : std::uint64_t(0);
       },
       [&](updated kind, const update_entry& x) {

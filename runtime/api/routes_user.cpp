@@ -43,7 +43,7 @@ void log_out(const call_ptr& c, const reply& back) {
 }
 
 result<value> me(const call& c) {
-  auto u = c.by.is_task() ? c.parts->users->find(c.by.who.user) : c.parts->users->find(c.by.user_id);
+  auto u = c.by.is_task() ? c.parts->users->owner(c.by.who.user) : c.parts->users->find(c.by.user_id);
   if (u)
     return value{{"user", user_shape(*u)}};
   user owner; // of a task whose owner is not a user of this cluster any more

@@ -133,7 +133,7 @@ result<std::vector<task_detail>> listed(const call& c, task_kind kind) {
       wanted.insert(user->name);
   const bool by_user = !users.empty() || !ids.empty();
   std::erase_if(*rows, [&](const task_detail& one) {
-    return (by_user && !wanted.contains(one.made.owner)) ||
+    return (by_user && !wanted.contains(c.parts->users->now_named(one.made.owner))) ||
            (*workspace > 0 && one.made.workspace.value != static_cast<std::uint64_t>(*workspace));
   });
   const auto key = c.query.first("sortBy");
@@ -630,10 +630,10 @@ result<value> own_list(const call& c) {
       if ((state == "live" && !live) ||
           (!state.empty() && state != "live" && folded(state) != folded(name(row.state))))
         continue;
-      if ((!user.empty() && row.made.owner != user) ||
+      if ((!user.empty() && c.parts->users->now_named(row.made.owner) != user) ||
           (*workspace > 0 && row.made.workspace.value != static_cast<std::uint64_t>(*workspace)))
         continue;
-      all.push_back(own_work_shape(row, c.now));
+      all.push_back(own_work_shape(row, *c.parts->users, c.now));
     }
   }
   if (!known)
@@ -647,7 +647,7 @@ result<value> own_one(const call& c) {
   auto row = named_work(c, std::nullopt);
   if (!row)
     return row.error();
-  auto shape = own_work_shape(*row, c.now);
+  auto shape = own_work_shape(*row, *c.parts->users, c.now);
   shape["config"] = config::without_secrets(row->made.config);
   return shape;
 }
@@ -719,7 +719,7 @@ void own_create(const call_ptr& c, const reply& back) {
     auto row = c->parts->storage->other_task(parse_task(got.at("id").get<std::string>()));
     if (!row)
       return row.error();
-    auto shape = own_work_shape(*row, c->now);
+    auto shape = own_work_shape(*row, *c->parts->users, c->now);
     shape["warnings"] = got.at("warnings");
     return shape;
   });

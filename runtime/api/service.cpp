@@ -97,8 +97,11 @@ result<identity> bearer_of(const services& parts, allocation_id id) {
   by.who = {.user = row->owner, .admin = false, .allocation = to_string(id)};
   by.experiment = row->experiment;
   by.allocation = id;
-  if (auto u = parts.users->find(row->owner); u && u->active) // else it has no rights but its own
+  if (auto u = parts.users->owner(row->owner); u && u->active) { // else it has no rights but its own
     by.user_id = u->id;
+    by.who.user = u->name;
+    by.former = u->former;
+  }
   by.take_roles(parts.roles.get());
   return by;
 }
@@ -133,6 +136,7 @@ result<identity> bearer_of(const services& parts, std::string_view token, time_p
   identity by;
   by.who = {.user = u->name, .admin = u->admin, .allocation = {}};
   by.user_id = u->id;
+  by.former = u->former;
   by.take_roles(parts.roles.get());
   return by;
 }
@@ -174,6 +178,7 @@ result<identity> service::who_views(std::string_view token, task_id task, time_p
   identity by;
   by.who = {.user = u->name, .admin = u->admin, .allocation = {}};
   by.user_id = u->id;
+  by.former = u->former;
   by.take_roles(parts_->roles.get());
   return by;
 }

@@ -60,8 +60,7 @@ value lasting_experiment_shape(const experiment_row& row, const std::string& usu
           {"searcherType", config_text(row.config, "searcher", "name", "")},
           {"searcherMetric", row.metric},
           {"startTime", to_rfc3339(row.created)},
-          {"forkedFrom", row.parent ? value(row.parent.value) : value(nullptr)},
-          {"username", row.owner}};
+          {"forkedFrom", row.parent ? value(row.parent.value) : value(nullptr)}};
   if (!row.external_id.empty())
     x["externalExperimentId"] = row.external_id;
   return x;
@@ -69,11 +68,12 @@ value lasting_experiment_shape(const experiment_row& row, const std::string& usu
 
 value changing_experiment_shape(const experiment_standing& now, const std::string& owner_name,
                                 time_point created, const accounts& users) {
-  auto owner = users.find(owner_name);
+  auto owner = users.owner(owner_name);
   value x = {{"numTrials", now.num_trials},
              {"state", now.unmanaged && now.state == experiment_state::active ? "STATE_RUNNING"
                                                                               : state_name(now.state)},
              {"progress", now.progress},
+             {"username", owner ? owner->name : owner_name},
              {"displayName", owner ? owner->display_name : std::string{}}};
   if (owner)
     x["userId"] = owner->id;

@@ -30,7 +30,7 @@ bool has_service(task_kind kind) {
 value account_of(const task_detail& task, const accounts& users) {
   if (auto given = detail(task, "account"); given.is_object())
     return given;
-  if (auto owner = users.find(task.made.owner); owner && owner->runs_as)
+  if (auto owner = users.owner(task.made.owner); owner && owner->runs_as)
     return {{"user", owner->runs_as->user},
             {"uid", owner->runs_as->uid},
             {"group", owner->runs_as->group},
@@ -66,7 +66,7 @@ std::string service_address(const task_detail& task, const accounts& users, bool
     return {};
   auto address = "/proxy/" + to_string(task.made.id) + "/";
   if (kind == task_kind::notebook && with_token)
-    if (auto owner = users.find(task.made.owner))
+    if (auto owner = users.owner(task.made.owner))
       address += "?token=" + users.service_token(task.made.id, owner->id);
   return address;
 }
@@ -81,15 +81,16 @@ std::string agents_of(const task_detail& task) {
 
 value work_shape(const task_detail& task, const accounts& users, bool secrets) {
   const auto& made = task.made;
-  const auto owner = users.find(made.owner);
+  const auto owner = users.owner(made.owner);
   value out{{"id", to_string(made.id)},
             {"description", made.name},
             {"state", work_state(task)},
             {"startTime", to_rfc3339(made.at)},
             {"container", nullptr},
-            {"username", made.owner},
+            {"username", owner ? owner->name : made.owner},
             {"userId", owner ? owner->id : 0},
-            {"displayName", owner && !owner->display_name.empty() ? owner->display_name : made.owner},
+            {"displayName",
+             owner && !owner->display_name.empty() ? owner->display_name : users.now_named(made.owner)},
             {"resourcePool", made.pool},
             {"exitStatus", terminal(task.state) ? exit_of(task) : ""},
             {"jobId", to_string(made.id)},
@@ -122,7 +123,7 @@ value work_shape(const task_detail& task, const accounts& users, bool secrets) {
   return out;
 }
 
-value own_work_shape(const task_detail& task, time_point now) {
+value own_work_shape(const task_detail& task, const accounts& users, time_point now) {
   const auto& made = task.made;
   const auto* run = newest(task);
   int slots = 0;
@@ -139,7 +140,7 @@ value own_work_shape(const task_detail& task, time_point now) {
             {"name", made.name},
             {"state", name(task.state)},
             {"running", is_running(task)},
-            {"owner", made.owner},
+            {"owner", users.now_named(made.owner)},
             {"workspace", made.workspace.value},
             {"pool", made.pool},
             {"slots", run && !run->on.empty() ? value(slots) : wanted},

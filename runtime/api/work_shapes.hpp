@@ -13,7 +13,7 @@ std::string work_state(const task_detail& task);
 std::string service_address(const task_detail& task, const accounts& users, bool with_token);
 /// `secrets`: whether the caller may see what opens it.
 value work_shape(const task_detail& task, const accounts& users, bool secrets);
-value own_work_shape(const task_detail& task, time_point now);
+value own_work_shape(const task_detail& task, const accounts& users, time_point now);
 /// The name of the log policy that matched last, into the shape of any task; nothing where none did.
 void add_log_policy(value& shape, const std::string& matched);
 /// taskState, parentId, config and so on, into a task's shape.

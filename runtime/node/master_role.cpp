@@ -242,15 +242,15 @@ result<void> master_role::open_cluster(const api::accounts::options& users) {
   setup.tokens.master_id = ids_.start;
   setup.tokens.session = [accounts = accounts_](allocation_id id) { return accounts->allocation_token(id); };
   setup.tokens.user = [accounts = accounts_](experiment_id id, const std::string& owner) {
-    auto user = accounts->find(owner);
+    auto user = accounts->owner(owner);
     return user ? accounts->experiment_token(id, user->id) : std::string();
   };
   setup.tokens.of_task = [accounts = accounts_](task_id id, const std::string& owner) {
-    auto user = accounts->find(owner);
+    auto user = accounts->owner(owner);
     return user ? accounts->task_token(id, user->id) : std::string();
   };
   setup.tokens.service = [accounts = accounts_](task_id id, const std::string& owner) {
-    auto user = accounts->find(owner);
+    auto user = accounts->owner(owner);
     return user ? accounts->service_token(id, user->id) : std::string();
   };
   setup.tokens.reveal = [accounts = accounts_](const std::string& concealed) {

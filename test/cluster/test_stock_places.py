@@ -1,12 +1,14 @@
 """Workspaces, projects, templates, labels, archives and the registry of models, by the unmodified `determined` client against a
 real cluster; and what of it is left after `kill -9` of the master."""
 
+import concurrent.futures
 import json
 import re
 import urllib.parse
 
 import pytest
 
+from people_and_things import Line
 from test_stock_client import Stock
 
 
@@ -174,3 +176,48 @@ def test_what_was_acknowledged_outlives_the_master(cluster, ended):
     assert "resnet" in cluster.det("model", "list")
     said = cluster.det("workspace", "create", "Lasting", home="ann", code=1)
     assert "avoid names equal" in said, said
+
+
+def test_who_is_renamed_keeps_what_was_made_before(cluster):
+    """Also over a restart: owner of the workspace and the experiment, by the new name alone; nobody else takes a former one."""
+    cluster.det("user", "create", "Cy", "--password", "Secret-123", home="admin")
+    cluster.det("user", "login", "Cy", home="cy", stdin="Secret-123\n")
+    cluster.det("workspace", "create", "of-cy", home="cy")
+    cluster.det("model", "create", "net-of-cy", home="cy")
+    cluster.det("project", "create", "of-cy", "one", home="cy")
+    before = int(re.search(r"Created experiment (\d+)", cluster.det("experiment", "create", *cluster.write(name="of-cy", hparams="{steps: 5}"), home="cy"))[1])
+    cluster.wait(before)
+    for name, former in (("cyrus", "Cy"), ("cyrano", "cyrus")):
+        cluster.det("user", "rename", former, name, home="admin")
+        assert "Invalid username" in cluster.det("user", "login", former, home="cy", stdin="Secret-123\n", code=1)
+        cluster.det("user", "login", name, home="cy", stdin="Secret-123\n")
+        assert cluster.described(before)["username"] == name
+        listed = json.loads(cluster.det("dev", "curl", f"/api/v1/experiments?users={name}"))["experiments"]
+        assert [one["id"] for one in listed] == [before], listed
+        assert not json.loads(cluster.det("dev", "curl", f"/api/v1/experiments?users={former}"))["experiments"]
+        cluster.det("workspace", "archive", "of-cy", home="cy")
+        cluster.det("workspace", "unarchive", "of-cy", home="cy")
+        assert "already exists" in cluster.det("user", "create", former, "--password", "Secret-123", home="admin", code=1)
+        cluster.listen = urllib.parse.urlsplit(cluster.url()).netloc
+        cluster.kill_node()
+        cluster.up(slots=2)
+    cluster.det("project", "delete", "of-cy", "one", "--yes", home="cy")
+    cluster.det("model", "delete", "net-of-cy", home="cy")
+    cluster.det("experiment", "delete", str(before), "--yes", home="cy")
+
+
+def test_two_changes_at_once_are_both_kept(cluster):
+    """Labels, notes and bindings that are added one by one by many at the same time."""
+    experiment, _ = cluster.create(name="many", hparams="{steps: 1}")
+    cluster.det("workspace", "create", "shared", home="admin")
+    cluster.det("project", "create", "shared", "notes", home="admin")
+    where = project(cluster, "shared", "notes")["id"]
+    admin = {"Authorization": cluster.request("/").get_header("Authorization")}
+    ask = lambda method, path, body: Line(cluster.url()).ask(method, "/api/v1/" + path, admin, body)
+    with concurrent.futures.ThreadPoolExecutor(8) as many:
+        asks = [many.submit(ask, method, path, body) for i in range(8)
+                for method, path, body in (("PUT", f"experiments/{experiment}/labels/l{i}", {}), ("POST", f"projects/{where}/notes", {"name": f"n{i}", "contents": ""}))]
+        assert {ask.result()[0] for ask in asks} == {200}, [ask.result() for ask in asks]
+    assert set(cluster.described(experiment)["labels"]) == {f"l{i}" for i in range(8)}
+    assert {note["name"] for note in project(cluster, "shared", "notes")["notes"]} == {f"n{i}" for i in range(8)}
+    cluster.wait(experiment)

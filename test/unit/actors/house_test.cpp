@@ -215,6 +215,17 @@ TEST(HouseRules, ABoundPoolIsForItsWorkspacesAlone) {
   EXPECT_TRUE(h.rules.may_use("gpu", {1}));
 }
 
+TEST(HouseRules, BindingsAreAddedAndTakenAwayOneByOne) {
+  house h;
+  EXPECT_EQ(h.run(pool_bind{"gpu", {{2}}, "add"}), "bound(gpu 1)");
+  EXPECT_EQ(h.run(pool_bind{"gpu", {{3}}, "add"}), "bound(gpu 2)");
+  EXPECT_EQ(h.run(pool_bind{"gpu", {{3}}, "add"}), "");
+  EXPECT_EQ(h.run(pool_bind{"gpu", {{2}}, "remove"}), "bound(gpu 1)");
+  EXPECT_EQ(h.run(pool_bind{"gpu", {{2}}, "remove"}), "");
+  EXPECT_TRUE(h.rules.may_use("gpu", {3}));
+  EXPECT_FALSE(h.rules.may_use("gpu", {2}));
+}
+
 TEST(HouseRules, TheMessageOfTheCluster) {
   house h;
   const auto past = to_rfc3339(t0 - 10s), soon = to_rfc3339(t0 + 1h), later = to_rfc3339(t0 + 2h);

@@ -207,6 +207,24 @@ TEST(Places, ExperimentsMoveAndAreDescribed) {
   const auto& said = std::get<experiment_described>(w.facts.back());
   EXPECT_EQ(said.labels, (std::vector<std::string>{"b", "c"}));
   EXPECT_EQ(said.name + said.description, "oned") << "what is not named stays";
+  experiment_describe one; // of two who add at once, neither knows what the other does
+  one.id = {7};
+  one.add_labels = {"d"};
+  EXPECT_EQ(w.run(one), "ok");
+  EXPECT_EQ(w.run(one), "nothing new");
+  one.add_labels = {"e"};
+  one.remove_labels = {"b"};
+  EXPECT_EQ(w.run(one), "ok");
+  EXPECT_EQ(std::get<experiment_described>(w.facts.back()).labels, (std::vector<std::string>{"c", "d", "e"}));
+  one.add_labels = {" "};
+  EXPECT_TRUE(w.run(one).starts_with("invalid: a label"));
+  project_change notes;
+  notes.id = {2};
+  notes.add_notes = std::vector<note>{{"first", "a"}};
+  EXPECT_EQ(w.run(notes), "ok");
+  notes.add_notes = std::vector<note>{{"second", "b"}};
+  EXPECT_EQ(w.run(notes), "ok");
+  EXPECT_EQ(w.where.projects().at({2}).notes.size(), 2u);
   x.name = " ";
   EXPECT_TRUE(w.run(x).starts_with("invalid: `name`"));
   EXPECT_EQ(w.archive_experiment(7, true), "invalid: Experiment is not in terminal state.");

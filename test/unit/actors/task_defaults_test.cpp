@@ -48,5 +48,15 @@ TEST(TaskDefaults, TheAccountOfTheWorkspaceComesBeforeThatOfTheUser) {
   EXPECT_EQ(h.account(2, "ada"), "1001:1001 ada:people");
 }
 
+TEST(TaskDefaults, TheAccountOfARenamedUserIsThatOfWhatWasMadeBefore) {
+  house h;
+  h.user(7, "ada", {of_ada});
+  user_wish to;
+  to.name = "countess";
+  ASSERT_TRUE(h.records.change_user({7}, to, "admin", time_point{duration{2}}));
+  EXPECT_EQ(h.account(3, "ada"), "1001:1001 ada:people");
+  EXPECT_EQ(h.account(3, "countess"), "1001:1001 ada:people");
+}
+
 } // namespace
 } // namespace troupe

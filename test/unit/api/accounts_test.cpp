@@ -125,6 +125,29 @@ TEST(Accounts, ANewPasswordOrDeactivationEndsOldSessions) {
   EXPECT_EQ((*accounts::open(open_to_all, t0))->keep_password("", false).error().code, errc::invalid);
 }
 
+TEST(Accounts, OwnersAreKnownByFormerNamesAndLogInByTheirOwn) {
+  auto a = *accounts::open({}, t0);
+  user_changed ada{t0, "admin", {3}, "Ada"};
+  a->take(ada);
+  EXPECT_EQ(a->now_named("Ada"), "Ada");
+  ada.name = "Countess";
+  ada.former = {"ada"};
+  a->take(ada);
+  EXPECT_EQ(a->owner("Ada")->id, 3u);
+  EXPECT_EQ(a->owner("Countess")->id, 3u);
+  EXPECT_EQ(a->now_named("Ada"), "Countess");
+  EXPECT_EQ(a->now_named("nobody"), "nobody");
+  EXPECT_EQ(a->find("Ada").error().code, errc::not_found);
+  EXPECT_EQ(a->find("countess")->id, 3u);
+  EXPECT_EQ(a->log_in("Ada", "", false, t0).error().code, errc::unauthorized);
+  EXPECT_TRUE(a->log_in("Countess", "", false, t0));
+  ada.name = "Ada"; // back again
+  ada.former = {"countess"};
+  a->take(ada);
+  EXPECT_EQ(a->now_named("Countess"), "Ada");
+  EXPECT_EQ(a->find("Countess").error().code, errc::not_found);
+}
+
 TEST(Accounts, ATokenLivesAsLongAsItIsAskedFor) {
   auto a = *accounts::open({}, t0);
   auto token = a->log_in("admin", "", false, t0, std::chrono::hours{24 * 90})->token;
