@@ -1,4 +1,6 @@
 #include "runtime/cli/selection.hpp"
+
+#include "model/chosen_name.hpp"
 #include "runtime/cli/words.hpp"
 
 #include <algorithm>
@@ -21,11 +23,6 @@ std::string_view op_at(std::string_view text, std::size_t at) {
     if (text.substr(at).starts_with(op))
       return op;
   return {};
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
 }
 
 error wrong_at(std::size_t at, const std::string& what) {
@@ -177,7 +174,7 @@ bool compared(const T& a, const T& b, const std::string& op) {
 }
 
 bool contains(const value& x, const std::string& text) {
-  return lower(word_of(x)).find(lower(text)) != std::string::npos;
+  return case_folded(word_of(x)).find(case_folded(text)) != std::string::npos;
 }
 
 bool holds(const value& row, const condition& c, const grid& of) {
@@ -201,7 +198,7 @@ bool holds(const value& x, const condition& c) {
     return compared(*have, *wanted, c.op);
   if (x.is_number())
     return c.op == "!="; // a number and a word have no order
-  return compared(lower(word_of(x)), lower(c.text), c.op);
+  return compared(case_folded(word_of(x)), case_folded(c.text), c.op);
 }
 
 bool before(const value& a, const value& b, bool descending) {
