@@ -1,7 +1,9 @@
 """Corners of the page that a second reading found wrong, in a real browser against a real cluster."""
 
+import subprocess
+
 from test_web import cells
-from web_site import Page, wait_for
+from web_site import BINARY, Page, wait_for
 
 EVENTS = '[role=grid][aria-label="Events"]'
 
@@ -80,6 +82,38 @@ def test_a_tab_that_knows_no_moment_shows_now(site, page):
         assert page.page.locator(".titleline .state").inner_text() == "COMPLETED", tab
         assert page.page.locator("[data-testid=as-of], [data-testid=time-slider]").count() == 0, tab
     page.fine()
+
+
+# ---- what changes while one looks
+
+
+def test_home_hears_of_an_agent_that_comes(site, page, tmp_path):
+    """No experiment changes with it."""
+    slots = lambda: page.page.inner_text("main .strip")
+    page.go("/").settle()
+    assert slots().endswith("of 4 slots used")
+    with open(tmp_path / "log", "w") as log:
+        agent = subprocess.Popen([BINARY, "agent", "--master", site.url().removeprefix("http://"), "--name", "guest", "--slots", "2", "--data-dir", str(tmp_path)], env=site.env, stdout=log, stderr=log)
+    try:
+        wait_for(lambda: slots().endswith("of 6 slots used"), 20)
+    finally:
+        agent.terminate()
+        agent.wait()
+    wait_for(lambda: slots().endswith("of 4 slots used"), 60)
+    page.fine()
+
+
+def test_a_page_of_what_was_deleted_says_so(site, page):
+    search = site.submit_search(name="deleted", trials=1)
+    site.wait_ended(search)
+    trial = site.json("trial", "list", str(search))[0]["id"]
+    tabs = [page, Page(page.page.context, site), Page(page.page.context, site)]
+    for tab, path in zip(tabs, [f"/experiments/{search}", f"/trials/{trial}", f"/trials/{trial}/logs"]):
+        tab.go(path).settle()
+    site.cli("experiment", "delete", str(search), "--yes")
+    for tab, said in zip(tabs, [f"no experiment {search}", f"no trial {trial}", f"no trial {trial}"]):
+        tab.page.bring_to_front()
+        tab.page.wait_for_selector(f"main[data-state=error]:has-text('There is {said}')", timeout=20000)
 
 
 # ---- settings

@@ -62,12 +62,14 @@ function Unknown(props: { id: string }) {
 function One(props: PageProps) {
   const id = props.id;
   const one = useSignal<Experiment | null>(null);
+  const gone = useSignal(false);
   const { now, again } = useRead(`experiment ${id}`, (signal) => get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal));
   useAtOnce(() => {
     if (now.value.state === "ready") one.value = now.value.value.experiment;
   });
   useEffect(() => {
     return listen([`experiment/${id}`], (e) => {
+      if (e.name === "gone" && e.data.experiment === id) gone.value = true;
       if (e.name !== "experiment" || e.data.id !== id) return;
       const fresh = e.data;
       const old = one.peek();
@@ -81,12 +83,11 @@ function One(props: PageProps) {
   const e = one.value;
   const view = now.value;
   const known = tabs.some(([t]) => t === props.tab);
-  const unknown = view.state === "error" && isUnknown(view.why);
-  usePage(e ? `Experiment ${id}: ${clean(e.name)}` : `Experiment ${id}`, view.state === "error" || !known ? "error" : e ? "ready" : "loading");
+  const unknown = gone.value || (view.state === "error" && !e && isUnknown(view.why));
+  usePage(e ? `Experiment ${id}: ${clean(e.name)}` : `Experiment ${id}`, view.state === "error" || unknown || !known ? "error" : e ? "ready" : "loading");
+  if (unknown) return <Unknown id={String(id)} />;
   if (view.state === "error" && !e)
-    return unknown ? (
-      <Unknown id={String(id)} />
-    ) : (
+    return (
       <>
         <h1 tabIndex={-1}>Experiment {id}</h1>
         <Failed why={view.why} again={again} />
