@@ -3,7 +3,7 @@
 import subprocess
 
 from test_web import cells
-from web_site import BINARY, Page, wait_for
+from web_site import BINARY, Page, Site, wait_for
 
 EVENTS = '[role=grid][aria-label="Events"]'
 
@@ -160,6 +160,49 @@ def test_what_the_server_refuses_is_not_asked_for_again(site, page):
     with page.page.expect_request(lambda r: "/troupe/v1/events" in r.url):
         page.page.get_by_role("button", name="Try again").click()
     page.fine_but(400)
+
+
+def test_rights_are_those_of_the_workspace(tmp_path, chromium):
+    """Roles may let one view in one workspace what one changes in another; a fork goes where its parent is."""
+    site = Site(tmp_path)
+    (tmp_path / "cluster.yaml").write_text("troupe: 1\ncluster: {authz: rbac}\n")
+    site.up_words = ("--file", str(tmp_path / "cluster.yaml"))
+    site.env["TROUPE_USER"] = "admin"
+    site.up(slots=1)
+    context = chromium.new_context()
+    try:
+        site.cli("user", "create", "eve")
+        site.cli("workspace", "create", "team")
+        site.cli("project", "create", "team", "hers")
+        for role, place in [("Viewer", "Uncategorized"), ("Editor", "team")]:
+            site.cli("role", "give", role, "--user", "eve", "--workspace", place)
+        config = "name: asleep\nentrypoint: sleep 1000\nsearcher: {name: single, metric: loss}\nresources: {slots_per_trial: 0}\n"
+        others, hers = [site.call("/api/v1/experiments", {"config": config, "projectId": project, "activate": True})[1]["experiment"]["id"] for project in (1, 2)]
+        trials = {e: wait_for(lambda: (site.json("trial", "list", str(e)) or [{}])[0].get("id"), 60) for e in (others, hers)}
+        tab = Page(context, site)
+        tab.page.goto(site.link(user="eve"))
+        tab.page.wait_for_selector("main[data-page=home][data-state=ready]")
+        orders = ["Pause", "Cancel", "Kill", "Fork"]
+        offered = lambda: [name for name in orders if tab.page.get_by_role("button", name=name, exact=True).count() > 0]
+        for search, there in [(others, []), (hers, orders)]:
+            tab.go(f"/experiments/{search}").settle()
+            assert offered() == there
+            tab.go(f"/trials/{trials[search]}").settle()
+            assert offered() == [name for name in there if name == "Kill"]
+        for selected, there in [(f"{others}", []), (f"{others},{hers}", []), (f"{hers}", ["Pause", "Cancel", "Kill"])]:
+            tab.go(f"/experiments?sel={selected}").settle()
+            assert tab.page.get_by_role("button", name="Compare").count() == 1 and offered() == there
+        tab.go(f"/experiments/{hers}")
+        tab.page.get_by_role("button", name="Fork").click()
+        tab.page.get_by_text("The server accepts it.").wait_for()
+        tab.page.get_by_role("button", name="Submit").click()
+        wait_for(lambda: not tab.page.url.endswith(f"/{hers}"), 10)
+        made = tab.page.request.get(f"{site.url()}/api/v1/experiments/{tab.page.url.split('/')[-1]}").json()["experiment"]
+        assert made["projectId"] == 2 and made["forkedFrom"] == hers
+        tab.fine()
+    finally:
+        context.close()
+        site.close()
 
 
 # ---- axes

@@ -145,7 +145,7 @@ function Actions(props: { of: Experiment; plain: boolean; command: string }) {
     );
   return (
     <div class="buttons">
-      {may("change experiment") && !ended(e) && (
+      {may("change experiment", e.workspaceId) && !ended(e) && (
         <>
           {e.unmanaged ? null : e.state === "STATE_PAUSED" ? (
             <button type="button" onClick={() => void order("activate", "resumed")}>
@@ -161,7 +161,7 @@ function Actions(props: { of: Experiment; plain: boolean; command: string }) {
           </button>
         </>
       )}
-      {may("kill experiment") && !ended(e) && (
+      {may("kill experiment", e.workspaceId) && !ended(e) && (
         <button
           type="button"
           class="danger"
@@ -172,7 +172,7 @@ function Actions(props: { of: Experiment; plain: boolean; command: string }) {
           Kill
         </button>
       )}
-      {may("create experiment") && (
+      {may("create experiment", e.workspaceId) && (
         <button type="button" onClick={() => (fork.value = true)}>
           Fork
         </button>
@@ -344,7 +344,7 @@ function Trials(props: { of: Experiment }) {
             <button type="button" onClick={() => go(then(`/experiments/${e.id}/curves?sel=${ids.join(",")}`))}>
               Curves
             </button>
-            {may("kill trial") && pastAt.value === 0 && (
+            {may("kill trial", e.workspaceId) && pastAt.value === 0 && (
               <button
                 type="button"
                 class="danger"

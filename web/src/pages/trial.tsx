@@ -110,7 +110,7 @@ function One(props: PageProps) {
               </Link>
             </span>
             <div class="buttons">
-              {may("kill trial") && !ended(v.trial) && (
+              {may("kill trial", v.experiment.workspaceId) && !ended(v.trial) && (
                 <button
                   type="button"
                   class="danger"
