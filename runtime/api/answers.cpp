@@ -481,12 +481,14 @@ void add_people(schemas& all) {
                           {"modifiedAt", time()},
                           {"lastAuthAt", or_null(time())}});
   all["v1GetUsersResponse"] = fields({{"users", list_of(a("v1User"))}, {"pagination", a("v1Pagination")}});
-  all["Session"] = fields({{"user", or_null(a("v1User")), "null: nobody, and nothing else is there"},
-                           {"rights?", texts(), "as \"kill experiment\""},
-                           {"clusterName?", text()},
-                           {"clusterId?", text()},
-                           {"masterId?", text()},
-                           {"version?", text()}});
+  all["Session"] = fields(
+    {{"user", or_null(a("v1User")), "null: nobody, and nothing else is there"},
+     {"rights?", texts(), "as \"kill experiment\""},
+     {"rightsIn?", map_of(list_of(whole())), "of those that roles give for some workspaces alone: in which"},
+     {"clusterName?", text()},
+     {"clusterId?", text()},
+     {"masterId?", text()},
+     {"version?", text()}});
 }
 
 void add_actors(schemas& all) {

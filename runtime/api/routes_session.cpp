@@ -29,9 +29,29 @@ value rights_of(const identity& by) {
   return list;
 }
 
+/// Of those the ones that roles give for some workspaces alone: in which.
+value rights_in(const call& c, const identity& by) {
+  value out = value::object();
+  const auto all = (c.parts->all ? *c.parts->all : *c.parts).storage->workspaces();
+  if (!by.roles || !all)
+    return out;
+  for (const auto& rule : authority::rules()) {
+    const auto wanted = authority::needed(rule.on);
+    if (!wanted || by.roles->holds(*wanted, {}) || !by.roles->anywhere(*wanted))
+      continue;
+    auto& in = out[std::string(authority::name(rule.on.what)) + " " + authority::name(rule.on.on)];
+    in = value::array();
+    for (const auto& one : *all)
+      if (by.roles->holds(*wanted, one.id))
+        in.push_back(one.id.value);
+  }
+  return out;
+}
+
 value session_shape(const call& c, const identity& by, const user& who) {
   return {{"user", user_shape(who)},
           {"rights", rights_of(by)},
+          {"rightsIn", rights_in(c, by)},
           {"clusterName", c.parts->about.cluster_name},
           {"clusterId", c.parts->about.cluster_id},
           {"masterId", c.parts->about.master_id},

@@ -1,7 +1,9 @@
 """Corners of the page that a second reading found wrong, in a real browser against a real cluster."""
 
+import subprocess
+
 from test_web import cells
-from web_site import Page, wait_for
+from web_site import BINARY, Page, Site, wait_for
 
 EVENTS = '[role=grid][aria-label="Events"]'
 
@@ -82,6 +84,38 @@ def test_a_tab_that_knows_no_moment_shows_now(site, page):
     page.fine()
 
 
+# ---- what changes while one looks
+
+
+def test_home_hears_of_an_agent_that_comes(site, page, tmp_path):
+    """No experiment changes with it."""
+    slots = lambda: page.page.inner_text("main .strip")
+    page.go("/").settle()
+    assert slots().endswith("of 4 slots used")
+    with open(tmp_path / "log", "w") as log:
+        agent = subprocess.Popen([BINARY, "agent", "--master", site.url().removeprefix("http://"), "--name", "guest", "--slots", "2", "--data-dir", str(tmp_path)], env=site.env, stdout=log, stderr=log)
+    try:
+        wait_for(lambda: slots().endswith("of 6 slots used"), 20)
+    finally:
+        agent.terminate()
+        agent.wait()
+    wait_for(lambda: slots().endswith("of 4 slots used"), 60)
+    page.fine()
+
+
+def test_a_page_of_what_was_deleted_says_so(site, page):
+    search = site.submit_search(name="deleted", trials=1)
+    site.wait_ended(search)
+    trial = site.json("trial", "list", str(search))[0]["id"]
+    tabs = [page, Page(page.page.context, site), Page(page.page.context, site)]
+    for tab, path in zip(tabs, [f"/experiments/{search}", f"/trials/{trial}", f"/trials/{trial}/logs"]):
+        tab.go(path).settle()
+    site.cli("experiment", "delete", str(search), "--yes")
+    for tab, said in zip(tabs, [f"no experiment {search}", f"no trial {trial}", f"no trial {trial}"]):
+        tab.page.bring_to_front()
+        tab.page.wait_for_selector(f"main[data-state=error]:has-text('There is {said}')", timeout=20000)
+
+
 # ---- settings
 
 
@@ -126,6 +160,49 @@ def test_what_the_server_refuses_is_not_asked_for_again(site, page):
     with page.page.expect_request(lambda r: "/troupe/v1/events" in r.url):
         page.page.get_by_role("button", name="Try again").click()
     page.fine_but(400)
+
+
+def test_rights_are_those_of_the_workspace(tmp_path, chromium):
+    """Roles may let one view in one workspace what one changes in another; a fork goes where its parent is."""
+    site = Site(tmp_path)
+    (tmp_path / "cluster.yaml").write_text("troupe: 1\ncluster: {authz: rbac}\n")
+    site.up_words = ("--file", str(tmp_path / "cluster.yaml"))
+    site.env["TROUPE_USER"] = "admin"
+    site.up(slots=1)
+    context = chromium.new_context()
+    try:
+        site.cli("user", "create", "eve")
+        site.cli("workspace", "create", "team")
+        site.cli("project", "create", "team", "hers")
+        for role, place in [("Viewer", "Uncategorized"), ("Editor", "team")]:
+            site.cli("role", "give", role, "--user", "eve", "--workspace", place)
+        config = "name: asleep\nentrypoint: sleep 1000\nsearcher: {name: single, metric: loss}\nresources: {slots_per_trial: 0}\n"
+        others, hers = [site.call("/api/v1/experiments", {"config": config, "projectId": project, "activate": True})[1]["experiment"]["id"] for project in (1, 2)]
+        trials = {e: wait_for(lambda: (site.json("trial", "list", str(e)) or [{}])[0].get("id"), 60) for e in (others, hers)}
+        tab = Page(context, site)
+        tab.page.goto(site.link(user="eve"))
+        tab.page.wait_for_selector("main[data-page=home][data-state=ready]")
+        orders = ["Pause", "Cancel", "Kill", "Fork"]
+        offered = lambda: [name for name in orders if tab.page.get_by_role("button", name=name, exact=True).count() > 0]
+        for search, there in [(others, []), (hers, orders)]:
+            tab.go(f"/experiments/{search}").settle()
+            assert offered() == there
+            tab.go(f"/trials/{trials[search]}").settle()
+            assert offered() == [name for name in there if name == "Kill"]
+        for selected, there in [(f"{others}", []), (f"{others},{hers}", []), (f"{hers}", ["Pause", "Cancel", "Kill"])]:
+            tab.go(f"/experiments?sel={selected}").settle()
+            assert tab.page.get_by_role("button", name="Compare").count() == 1 and offered() == there
+        tab.go(f"/experiments/{hers}")
+        tab.page.get_by_role("button", name="Fork").click()
+        tab.page.get_by_text("The server accepts it.").wait_for()
+        tab.page.get_by_role("button", name="Submit").click()
+        wait_for(lambda: not tab.page.url.endswith(f"/{hers}"), 10)
+        made = tab.page.request.get(f"{site.url()}/api/v1/experiments/{tab.page.url.split('/')[-1]}").json()["experiment"]
+        assert made["projectId"] == 2 and made["forkedFrom"] == hers
+        tab.fine()
+    finally:
+        context.close()
+        site.close()
 
 
 # ---- axes

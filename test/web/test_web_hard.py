@@ -115,7 +115,7 @@ def test_each_page_fits_a_narrow_window(site, page, hard):
     page.page.set_viewport_size({"width": 360, "height": 740})
     t = trial_of(site, hard)
     wide = {}
-    for path in PAGES:
+    for path in PAGES + ["/actors?at=cluster"]:
         at = path.format(e=hard, t=t)
         page.page.goto(site.url() + "/ui" + at)
         page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)

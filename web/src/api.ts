@@ -44,8 +44,11 @@ export function signedOut(): void {
   goOn();
 }
 
-export function may(what: string): boolean {
-  return session.value?.rights.includes(what) ?? false;
+/** `workspaces`: where the things are; roles may give a right in some of them alone. */
+export function may(what: string, ...workspaces: readonly (number | undefined)[]): boolean {
+  const me = session.value;
+  const only = me?.rightsIn?.[what];
+  return (me?.rights.includes(what) ?? false) && (!only || workspaces.every((one) => one !== undefined && only.includes(one)));
 }
 
 export function explain(why: unknown): string {

@@ -543,6 +543,8 @@ export interface Session {
   masterId?: string;
   /** as "kill experiment" */
   rights?: string[];
+  /** of those that roles give for some workspaces alone: in which */
+  rightsIn?: Record<string, number[]>;
   /** null: nobody, and nothing else is there */
   user: User | null;
   version?: string;

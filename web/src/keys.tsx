@@ -159,13 +159,13 @@ function choices(experiments: Experiment[]): Choice[] {
   const all: Choice[] = pages.map(([title, to]) => ({ title, hint: "page", go: () => go(to) }));
   const at = /^\/experiments\/(\d+)/.exec(path.peek())?.[1];
   const current = experiments.find((e) => String(e.id) === at);
-  if (current && pastAt.peek() === 0 && may("change experiment")) {
+  if (current && pastAt.peek() === 0 && may("change experiment", current.workspaceId)) {
     const order = (what: string, done: string) => () => void post(`/api/v1/experiments/${current.id}/${what}`).then(() => say(done), refused);
     if (current.state === "STATE_ACTIVE" && !current.unmanaged) all.push({ title: `Pause experiment ${current.id}`, hint: "action", go: order("pause", "pausing") });
     if (current.state === "STATE_PAUSED" && !current.unmanaged) all.push({ title: `Resume experiment ${current.id}`, hint: "action", go: order("activate", "resumed") });
     if (/^STATE_(?:ACTIVE|PAUSED)$/.test(current.state)) all.push({ title: `Cancel experiment ${current.id}`, hint: "action", go: order("cancel", "canceled") });
   }
-  if (current && pastAt.peek() === 0 && may("kill experiment") && /^STATE_(?:ACTIVE|PAUSED|STOPPING)/.test(current.state))
+  if (current && pastAt.peek() === 0 && may("kill experiment", current.workspaceId) && /^STATE_(?:ACTIVE|PAUSED|STOPPING)/.test(current.state))
     all.push({ title: `Kill experiment ${current.id}`, hint: "action", go: () => askToKill(current) });
   all.push({ title: "Dark theme", hint: "action", go: () => (theme.value = "dark") });
   all.push({ title: "Light theme", hint: "action", go: () => (theme.value = "light") });

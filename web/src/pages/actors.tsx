@@ -262,26 +262,28 @@ function One(props: { name: string; turns: (() => void)[] }) {
       <pre tabIndex={0}>{state.now.value.state === "ready" ? clean(JSON.stringify(state.now.value.value.state, null, 2)).slice(0, 20_000) : ""}</pre>
       <h3>Last messages</h3>
       {known && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">At</th>
-              <th scope="col">From</th>
-              <th scope="col">Message</th>
-              <th scope="col">Run, µs</th>
-            </tr>
-          </thead>
-          <tbody>
-            {known.recent.map((m, i) => (
-              <tr key={i}>
-                <td>{clean(m.at).slice(11, 23)}</td>
-                <td>{clean(m.from)}</td>
-                <td title={clean(m.text)}>{clean(m.type)}</td>
-                <td class="num">{m.run_us === null ? "" : short(m.run_us, 3)}</td>
+        <div class="tablebox" tabIndex={0} role="group" aria-label="Last messages, scrolls">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">At</th>
+                <th scope="col">From</th>
+                <th scope="col">Message</th>
+                <th scope="col">Run, µs</th>
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {known.recent.map((m, i) => (
+                <tr key={i}>
+                  <td>{clean(m.at).slice(11, 23)}</td>
+                  <td>{clean(m.from)}</td>
+                  <td title={clean(m.text)}>{clean(m.type)}</td>
+                  <td class="num">{m.run_us === null ? "" : short(m.run_us, 3)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
       )}
       <Trace name={props.name} />
     </section>

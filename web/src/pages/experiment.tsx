@@ -62,12 +62,14 @@ function Unknown(props: { id: string }) {
 function One(props: PageProps) {
   const id = props.id;
   const one = useSignal<Experiment | null>(null);
+  const gone = useSignal(false);
   const { now, again } = useRead(`experiment ${id}`, (signal) => get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal));
   useAtOnce(() => {
     if (now.value.state === "ready") one.value = now.value.value.experiment;
   });
   useEffect(() => {
     return listen([`experiment/${id}`], (e) => {
+      if (e.name === "gone" && e.data.experiment === id) gone.value = true;
       if (e.name !== "experiment" || e.data.id !== id) return;
       const fresh = e.data;
       const old = one.peek();
@@ -81,12 +83,11 @@ function One(props: PageProps) {
   const e = one.value;
   const view = now.value;
   const known = tabs.some(([t]) => t === props.tab);
-  const unknown = view.state === "error" && isUnknown(view.why);
-  usePage(e ? `Experiment ${id}: ${clean(e.name)}` : `Experiment ${id}`, view.state === "error" || !known ? "error" : e ? "ready" : "loading");
+  const unknown = gone.value || (view.state === "error" && !e && isUnknown(view.why));
+  usePage(e ? `Experiment ${id}: ${clean(e.name)}` : `Experiment ${id}`, view.state === "error" || unknown || !known ? "error" : e ? "ready" : "loading");
+  if (unknown) return <Unknown id={String(id)} />;
   if (view.state === "error" && !e)
-    return unknown ? (
-      <Unknown id={String(id)} />
-    ) : (
+    return (
       <>
         <h1 tabIndex={-1}>Experiment {id}</h1>
         <Failed why={view.why} again={again} />
@@ -144,7 +145,7 @@ function Actions(props: { of: Experiment; plain: boolean; command: string }) {
     );
   return (
     <div class="buttons">
-      {may("change experiment") && !ended(e) && (
+      {may("change experiment", e.workspaceId) && !ended(e) && (
         <>
           {e.unmanaged ? null : e.state === "STATE_PAUSED" ? (
             <button type="button" onClick={() => void order("activate", "resumed")}>
@@ -160,7 +161,7 @@ function Actions(props: { of: Experiment; plain: boolean; command: string }) {
           </button>
         </>
       )}
-      {may("kill experiment") && !ended(e) && (
+      {may("kill experiment", e.workspaceId) && !ended(e) && (
         <button
           type="button"
           class="danger"
@@ -171,7 +172,7 @@ function Actions(props: { of: Experiment; plain: boolean; command: string }) {
           Kill
         </button>
       )}
-      {may("create experiment") && (
+      {may("create experiment", e.workspaceId) && (
         <button type="button" onClick={() => (fork.value = true)}>
           Fork
         </button>
@@ -343,7 +344,7 @@ function Trials(props: { of: Experiment }) {
             <button type="button" onClick={() => go(then(`/experiments/${e.id}/curves?sel=${ids.join(",")}`))}>
               Curves
             </button>
-            {may("kill trial") && pastAt.value === 0 && (
+            {may("kill trial", e.workspaceId) && pastAt.value === 0 && (
               <button
                 type="button"
                 class="danger"

@@ -70,6 +70,7 @@ export default function Experiments() {
   const command = useMemo(() => "troupe experiment list", []);
   const order = (ids: string[], what: string, done: string) => each(ids, "experiment", (id) => post(`/api/v1/experiments/${id}/${what}`), ids.length === 1 ? `experiment ${ids[0]} is ${done}` : `${ids.length} experiments are ${done}`);
   const namesOf = (ids: string[]) => ids.map((id) => `${id} ${clean(all.find((e) => String(e.id) === id)?.name ?? "")}`).join(", ");
+  const placesOf = (ids: string[]) => ids.map((id) => all.find((e) => String(e.id) === id)?.workspaceId);
   const several = (ids: string[]) => (ids.length === 1 ? `experiment ${ids[0]}` : `${ids.length} experiments`);
   return (
     <>
@@ -92,7 +93,7 @@ export default function Experiments() {
                 <button type="button" onClick={() => go(`/compare?experiments=${ids.join(",")}`)}>
                   Compare
                 </button>
-                {may("change experiment") && (
+                {may("change experiment", ...placesOf(ids)) && (
                   <>
                     <button type="button" onClick={() => void order(ids, "pause", "paused")}>
                       Pause
@@ -105,7 +106,7 @@ export default function Experiments() {
                     </button>
                   </>
                 )}
-                {may("kill experiment") && (
+                {may("kill experiment", ...placesOf(ids)) && (
                   <button
                     type="button"
                     class="danger"

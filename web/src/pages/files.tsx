@@ -180,6 +180,9 @@ function faultsIn(text: string): FaultAt[] {
     .flatMap((m) => (m ? [{ line: Number(m[1]), text: m[2] ?? "" }] : []));
 }
 
+/** Where it says nothing of a place, it goes where what it is made of is. */
+const placed = (config: string, of: Experiment) => (/^(["']?)(?:workspace|project)\1\s*:/m.test(config) ? { config } : { config, projectId: of.projectId });
+
 export function Fork(props: { of: Experiment; onClose: () => void }) {
   const e = props.of;
   const box = useRef<HTMLDialogElement>(null);
@@ -205,7 +208,7 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
     }
     const mine = text.value;
     const due = setTimeout(() => {
-      post("/api/v1/experiments", { config: mine, validateOnly: true }).then(
+      post("/api/v1/experiments", { ...placed(mine, e), validateOnly: true }).then(
         () => {
           if (text.peek() !== mine) return; // an older text
           faults.value = [];
@@ -224,7 +227,7 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
   const submit = async () => {
     busy.value = true;
     try {
-      const made = await post<{ experiment: { id: number } }>("/api/v1/experiments", { config: text.value, parentId: e.id, activate: true });
+      const made = await post<{ experiment: { id: number } }>("/api/v1/experiments", { ...placed(text.value, e), parentId: e.id, activate: true });
       say(`experiment ${made.experiment.id}`);
       props.onClose();
       go(`/experiments/${made.experiment.id}`);

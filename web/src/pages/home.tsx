@@ -1,5 +1,7 @@
+import { useEffect, useRef } from "preact/hooks";
 import { get, session, type Experiment, type Explanation, type ExperimentExplanation, type LogLine } from "../api";
 import { several } from "../goals";
+import { listen } from "../live";
 import { usePage } from "../page";
 import { useChanges } from "../changes";
 import { firstErrorLine, standing } from "../reasons";
@@ -39,12 +41,18 @@ async function read(signal: AbortSignal): Promise<View> {
 
 export const ended = (e: { state: string }): boolean => /COMPLETED|CANCELED|ERROR|DELETED/.test(e.state);
 
+const counts = (s: Pick<Status, "slots" | "waiting">): string => [s.slots.total, s.slots.used, s.waiting].join();
+
 const commands = ["troupe run configs/experiments/digits-asha.yaml", "troupe experiment create CONFIG.yaml DIR"];
 
 export default function Home() {
   const { now, again } = useRead("home", read);
   useChanges(["experiments"], 300, again);
   const view = now.value;
+  // Agents come and go, and tasks that are no trials hold slots, without a change of an experiment.
+  const shown = useRef("");
+  if (view.state === "ready") shown.current = counts(view.value.status);
+  useEffect(() => listen(["cluster"], (e) => void (e.name === "cluster" && shown.current !== "" && shown.current !== counts(e.data.status) && again())), []);
   usePage("Home", view.state === "loading" ? "loading" : view.state === "error" ? "error" : view.value.all.length === 0 ? "empty" : "ready");
   return (
     <>

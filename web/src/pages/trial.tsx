@@ -56,6 +56,7 @@ function Unknown(props: { id: string }) {
 function One(props: PageProps) {
   const id = props.id;
   const view = useSignal<View | null>(null);
+  const gone = useSignal(false); // with its experiment
   const { now, again } = useRead(`trial ${id}`, async (signal) => {
     if (props.tab === "logs") await stood; // its lines come first
     const { trial } = await get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal);
@@ -70,6 +71,7 @@ function One(props: PageProps) {
     if (!v) return;
     let due: ReturnType<typeof setTimeout> | undefined;
     const stop = listen([`experiment/${v.trial.experimentId}`], (e) => {
+      if (e.name === "gone" && e.data.experiment === v.trial.experimentId) gone.value = true;
       if (e.name !== "trial" || e.data.id !== id) return;
       due ??= setTimeout(() => ((due = undefined), again()), 500);
     });
@@ -83,7 +85,8 @@ function One(props: PageProps) {
   });
   const failed = now.value.state === "error" && !v;
   const known = tabs.some(([t]) => t === props.tab);
-  usePage(`Trial ${id}`, failed || !known ? "error" : v ? "ready" : "loading");
+  usePage(`Trial ${id}`, failed || gone.value || !known ? "error" : v ? "ready" : "loading");
+  if (gone.value) return <Unknown id={String(id)} />;
   if (failed && now.value.state === "error")
     return isUnknown(now.value.why) ? (
       <Unknown id={String(id)} />
@@ -107,7 +110,7 @@ function One(props: PageProps) {
               </Link>
             </span>
             <div class="buttons">
-              {may("kill trial") && !ended(v.trial) && (
+              {may("kill trial", v.experiment.workspaceId) && !ended(v.trial) && (
                 <button
                   type="button"
                   class="danger"
