@@ -131,6 +131,8 @@ public:
     auto inner = inner_path(path);
     if (!inner || path.find('\0') != path.npos)
       return bad_entry(path, "leaves the context");
+    if (("/" + path + "/").find("/../") != path.npos)
+      return bad_entry(path, "has '..' in its path; name it without");
     if (inner->empty() && !folder)
       return bad_entry(path, "is not the name of a file");
     if (bytes < 0 || (total_ += bytes) > max_context_bytes)

@@ -252,7 +252,8 @@ private:
   enum class outcome { done, stale, fault };
   static constexpr std::chrono::hours viewer_time{1}; ///< a viewer may read as slowly as it likes
   static constexpr std::chrono::minutes service_write_time{2};
-  static constexpr std::size_t most_at_once = 16384; ///< of a body
+  static constexpr std::chrono::seconds between_looks{5}; ///< at the viewer's right to an answer that lasts
+  static constexpr std::size_t most_at_once = 16384;      ///< of a body
 
   task<std::optional<response>> forward() {
     const bool repeatable = !has_body() && what_.how == proxied::way::http &&
@@ -303,6 +304,7 @@ private:
       start_upload();
     else
       http_.watch([this] { hang_up(); });
+    look_after();
     auto went = co_await answer();
     http_.unwatch();
     co_await end_upload();
@@ -311,6 +313,22 @@ private:
     else if (!taken_)
       hang_up();
     co_return went;
+  }
+
+  /// An answer may take hours. It ends with the login, or the right, that opened it.
+  void look_after() {
+    looking_.expires_after(between_looks);
+    looking_.async_wait([this, alive = std::weak_ptr<int>(alive_)](const error_code& canceled) {
+      if (canceled || alive.expired() || taken_)
+        return;
+      if (!may_stay_)
+        may_stay_ = stays();
+      if (may_stay_())
+        return look_after();
+      dismissed_ = true;
+      hang_up();
+      http_.close();
+    });
   }
 
   task<outcome> answer() {
@@ -332,7 +350,7 @@ private:
           break;
         bad = {};
         const bool more = co_await read(bad);
-        if (http_.gone() || upload_failed_)
+        if (http_.gone() || upload_failed_ || dismissed_)
           co_return gone();
         if (!more)
           co_return heard ? broken("the service ended the connection within its answer") : outcome::stale;
@@ -608,6 +626,10 @@ private:
   bool reusable_ = false;
   bool uploading_ = false, upload_failed_ = false, dropping_ = false;
   net::steady_timer uploaded_{http_.stream().get_executor()};
+  std::function<bool()> may_stay_;
+  bool dismissed_ = false; ///< the viewer may no longer be here
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  net::steady_timer looking_{http_.stream().get_executor()};
 };
 
 } // namespace troupe::api

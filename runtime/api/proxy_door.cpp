@@ -274,6 +274,9 @@ private:
                             .token,
                           now_, path_and_query(path_.path, clean_query_));
     case opening::send_back:
+      // A code of who may not see it: the cluster's page would lead here again.
+      if (const auto& by = by_code_; !by.token.empty() && by.by.error().code != errc::unauthorized)
+        return seen_from_outside(by.by.error());
       return send_back();
     case opening::log_in:
       // Who is logged in, and may not see it, would be led back here again and again.
@@ -294,8 +297,8 @@ private:
 
   /// A service that one may not see is not there.
   response seen_from_outside(const error& why) const {
-    return refused(why.code == errc::denied ? error{errc::not_found, "service not found: " + path_.service}
-                                            : why,
+    const bool hidden = why.code == errc::denied || why.code == errc::not_found;
+    return refused(hidden ? error{errc::not_found, "service not found: " + path_.service} : why,
                    knock_.navigates);
   }
 

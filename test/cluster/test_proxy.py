@@ -18,7 +18,7 @@ import pytest
 from cluster_under_test import BINARY, Cluster, free_port, wait_for
 
 SERVER = r'''
-import base64, hashlib, http.server, json, os, socket, socketserver, struct, threading
+import base64, contextlib, hashlib, http.server, json, os, socket, socketserver, struct, threading
 
 seen = open(os.environ["SEEN"], "a", buffering=1)
 go_on = threading.Event()
@@ -81,6 +81,17 @@ class Page(http.server.BaseHTTPRequestHandler):
         elif path.endswith("/go-on"):
             go_on.set()
             self.answer(b"")
+        elif path.endswith(("/wait", "/held", "/endless")):  # until the proxy hangs up
+            self.close_connection = True
+            if not path.endswith("/wait"):
+                self.send_response(200)
+                self.send_header("Content-Length", str(1 << 40))
+                self.end_headers()
+                self.wfile.write(b"begun")
+            with contextlib.suppress(OSError):
+                while path.endswith("/endless"):
+                    self.wfile.write(bytes(65536))
+                self.connection.recv(1)
         elif path.endswith("/until-the-end"):
             self.send_response(200)
             self.send_header("Connection", "close")
@@ -569,6 +580,29 @@ def test_a_page_has_an_origin_of_its_own(cluster):
     open_ones[1].sendall(b"of another login")
     assert read_exactly(open_ones[1], 16) == b"of another login"[::-1]
     assert cluster.ask("/det/interactive/12345678-0000-4000-8000-000000000000", cluster.bearer)[0] == 404
+
+
+def test_an_answer_that_lasts_ends_with_the_login_that_opened_it(cluster):
+    token = cluster.log_in()
+
+    def asked(path, by, method="GET", more=""):
+        return cluster.raw(f"{method} /proxy/{cluster.task}/{path} HTTP/1.1\nHost: 127.0.0.1:{cluster.port}\nAuthorization: Bearer {by}\n{more}\n")
+
+    begun = len(cluster.seen())
+    ends = [asked("wait", token), asked("held", token), asked("endless", token), asked("upload", token, "POST", "Content-Length: 2\n")]
+    stays = asked("held", cluster.token)
+    wait_for(lambda: sum("/proxy/" in line for line in cluster.seen()[begun:]) == 5, 20)
+    assert cluster.ask("/api/v1/auth/logout", {"Authorization": f"Bearer {token}"}, "POST", b"{}")[0] == 200
+    for one in ends:
+        try:
+            while one.recv(1 << 20):
+                pass
+        except ConnectionError:
+            pass
+    stays.settimeout(0.5)
+    with pytest.raises(TimeoutError):
+        while stays.recv(65536):
+            pass
 
 
 def test_services_are_listed(cluster):
