@@ -1,6 +1,6 @@
 #include "model/time.hpp"
 
-#include <cmath>
+#include <cstdint>
 #include <cstdio>
 
 namespace troupe {
@@ -17,29 +17,88 @@ std::string to_rfc3339(time_point at) {
   return text;
 }
 
+namespace {
+
+/// Reads a text from its left; one wrong character, and `ok` is false from then on.
+class field_reader {
+public:
+  explicit field_reader(std::string_view text) : rest_(text) {}
+
+  bool ok = true;
+
+  bool at_end() const { return rest_.empty(); }
+  bool next_is_digit() const { return !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; }
+  char one_of(std::string_view wanted) {
+    ok = ok && !rest_.empty() && wanted.find(rest_.front()) != wanted.npos;
+    return ok ? take() : '\0';
+  }
+  /// Exactly so many digits.
+  int number(int digits) {
+    int out = 0;
+    for (int i = 0; i < digits; ++i) {
+      ok = ok && next_is_digit();
+      out = ok ? out * 10 + (take() - '0') : 0;
+    }
+    return out;
+  }
+
+private:
+  char take() {
+    const char c = rest_.front();
+    rest_.remove_prefix(1);
+    return c;
+  }
+  std::string_view rest_;
+};
+
+/// The digits behind the point, rounded; at least one.
+std::chrono::microseconds fraction(field_reader& in) {
+  std::int64_t out = in.number(1), unit = 100'000;
+  out *= unit;
+  bool up = false;
+  while (in.ok && in.next_is_digit()) {
+    const int digit = in.number(1);
+    if (unit == 1)
+      up = digit >= 5;
+    unit /= 10;
+    out += digit * unit;
+  }
+  return std::chrono::microseconds(out + up);
+}
+
+} // namespace
+
 std::optional<time_point> from_rfc3339(std::string_view text) {
-  int y = 0, mo = 0, d = 0, h = 0, mi = 0, used = 0;
-  double s = 0;
-  const std::string whole(text.substr(0, 64));
-  if (std::sscanf(whole.c_str(), "%4d-%2d-%2d%*[Tt ]%2d:%2d:%lf%n", &y, &mo, &d, &h, &mi, &s, &used) != 6)
-    return std::nullopt;
   using namespace std::chrono;
+  field_reader in(text);
+  const int y = in.number(4);
+  in.one_of("-");
+  const int mo = in.number(2);
+  in.one_of("-");
   const year_month_day day{year(y), month(static_cast<unsigned>(mo)),
-                           std::chrono::day(static_cast<unsigned>(d))};
-  if (!day.ok() || h < 0 || h > 23 || mi < 0 || mi > 59 || !(s >= 0 && s < 61))
-    return std::nullopt;
-  const auto at = time_point(sys_days(day)) + hours(h) + minutes(mi) + microseconds(std::llround(s * 1e6));
-  const auto zone = whole.substr(static_cast<std::size_t>(used));
-  if (zone == "Z" || zone == "z")
-    return at;
-  int zh = 0, zm = 0, end = 0;
-  char sign = 0;
-  if (std::sscanf(zone.c_str(), "%c%2d:%2d%n", &sign, &zh, &zm, &end) != 3 ||
-      static_cast<std::size_t>(end) != zone.size() || (sign != '+' && sign != '-') || zh < 0 || zh > 23 ||
-      zm < 0 || zm > 59)
+                           std::chrono::day(static_cast<unsigned>(in.number(2)))};
+  in.one_of("Tt ");
+  const int h = in.number(2);
+  in.one_of(":");
+  const int mi = in.number(2);
+  in.one_of(":");
+  const int s = in.number(2);
+  auto sign = in.one_of(".Zz+-");
+  microseconds part{};
+  if (sign == '.') {
+    part = fraction(in);
+    sign = in.one_of("Zz+-");
+  }
+  const bool utc = sign == 'Z' || sign == 'z';
+  const int zh = utc ? 0 : in.number(2);
+  if (!utc)
+    in.one_of(":");
+  const int zm = utc ? 0 : in.number(2);
+  if (!in.ok || !in.at_end() || !day.ok() || h > 23 || mi > 59 || s > 60 || zh > 23 || zm > 59)
     return std::nullopt;
   const auto off = hours(zh) + minutes(zm);
-  return sign == '+' ? at - off : at + off;
+  const auto at = time_point(sys_days(day)) + hours(h) + minutes(mi) + seconds(s) + part;
+  return sign == '-' ? at + off : at - off;
 }
 
 } // namespace troupe

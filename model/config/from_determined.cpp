@@ -2,8 +2,11 @@
 
 #include "model/config/document.hpp"
 #include "model/config/effects.hpp"
+#include "model/config/master_config.hpp"
+#include "model/config/secrets.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 namespace troupe::config {
@@ -181,8 +184,9 @@ value task_defaults_of(const value& said) {
 /// Settings of a pool by a scheduler; `x` may be null.
 void add_scheduler(value& pool, const value& x) {
   const auto text = [&](const char* key) { return x.is_object() ? x.value(key, value()) : value(); };
-  pool["scheduler"] = text("type") == "fair_share" ? "fair" : "priority";
-  if (text("preemption") == true)
+  const bool fair = text("type") == "fair_share";
+  pool["scheduler"] = fair ? "fair" : "priority";
+  if (fair || text("preemption") == true) // a fair share always preempts there
     pool["preemption"] = true;
   put(pool, "default_priority", text("default_priority"));
   put(pool, "fitting", text("fitting_policy"));
@@ -205,6 +209,19 @@ value storage_of(const value& x) {
     if (!is.empty())
       out[key] = is;
   return out;
+}
+
+/// A name there is any text; here one of letters, digits and . _ - @ +.
+std::string cluster_name_of(std::string_view text) {
+  constexpr std::size_t longest = 64;
+  std::string name;
+  for (const char c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) || std::string_view("._-@+").find(c) != text.npos)
+      name += c;
+    else if (!name.empty() && !name.ends_with('-'))
+      name += '-';
+  name.erase(0, name.find_first_not_of(".-"));
+  return name.substr(0, longest);
 }
 
 /// Days, -1 for ever, become `cluster.tokens`; what is not said fits what is.
@@ -245,8 +262,13 @@ void add_faults(const value& x, const node& root, mover& says) {
 /// Keys of the checked and completed file; `root` tells which of them somebody wrote.
 value cluster_file_of(const value& x, const node& root, mover& says) {
   value cluster = value::object();
-  if (const auto name = x.value("cluster_name", std::string()); !name.empty())
-    cluster["name"] = name;
+  if (const auto said = x.value("cluster_name", std::string()); !said.empty()) {
+    const auto name = cluster_name_of(said);
+    if (name != said)
+      says.note(*root.find("cluster_name"), "cluster_name",
+                "is '" + name + "' here: a name has letters, digits and . _ - @ +");
+    put(cluster, "name", name);
+  }
   const auto security = given(root, "security");
   const auto tls = security.is_object() ? security.value("tls", value()) : value();
   const bool has_tls = tls.is_object() && tls.value("cert", value()).is_string();
@@ -324,6 +346,83 @@ void escape_variables(value& x) {
   x = std::move(text);
 }
 
+/// The path in the master's file of what `path` names in the cluster file that became of it.
+std::string origin_of(const std::string& path, const node& root) {
+  static const std::vector<std::pair<std::string, std::string>> sources = {
+    {"cluster.name", "cluster_name"},
+    {"cluster.listen", "port"},
+    {"cluster.tls", "security.tls"},
+    {"cluster.tokens.default", "security.token.default_lifespan_days"},
+    {"cluster.tokens.longest", "security.token.max_lifespan_days"},
+    {"cluster.log_retention", "retention_policy.log_retention_days"},
+    {"cluster.", ""},
+    {"storage.default.path", "checkpoint_storage.host_path"},
+    {"storage.default", "checkpoint_storage"},
+    {"defaults.", ""},
+  };
+  if (const auto* pools = root.find("resource_pools"); pools && path.starts_with("pools."))
+    for (std::size_t i = 0; i < pools->items.size(); ++i) {
+      const auto* name = pools->items[i].find("pool_name");
+      const auto own = "pools." + (name ? name->text : std::string());
+      const auto here = "resource_pools[" + std::to_string(i) + "]";
+      if (path == own)
+        return here + ".pool_name";
+      if (path.starts_with(own + "."))
+        return here + path.substr(own.size());
+    }
+  for (const auto& [from, to] : sources)
+    if (path.starts_with(from))
+      return to + path.substr(from.size());
+  return path;
+}
+
+/// What the cluster file's own reader finds in what the file became, at its places in that file.
+std::vector<diagnostic> faults_of(const value& cluster_file, const node& root, std::string_view file) {
+  file_world world;
+  world.read = [&](const std::string&) -> result<std::string> { return to_json(cluster_file, 2); };
+  world.exists = [](const std::string&) { return false; };
+  world.folder = "/";
+  world.environment = [](const std::string&) { return std::nullopt; };
+  auto faults = load_cluster_file(std::string(file), world).faults;
+  for (auto& one : faults) {
+    one.path = origin_of(one.path, root);
+    const auto at = place_of(root, one.path);
+    one.line = at.line;
+    one.column = at.column;
+  }
+  return faults;
+}
+
+/// Blanks what stands behind a key of a secret to the end of its line: lines are shown with faults, and what
+/// a master shows is kept in logs.
+void hide_secrets(const node& x, std::vector<std::string>& lines) {
+  for (const auto& item : x.items)
+    hide_secrets(item, lines);
+  for (const auto& e : x.entries) {
+    hide_secrets(e.what, lines);
+    const auto row = static_cast<std::size_t>(e.what.at.line) - 1;
+    if (e.what.is(kind::string) && is_secret(e.key) && row < lines.size())
+      if (const auto at = lines[row].find(e.key); at != std::string::npos)
+        lines[row] = lines[row].substr(0, at + e.key.size()) + ": " + secret_mask;
+      else if (lines[row].find(secret_mask) == std::string::npos)
+        lines[row] = secret_mask; // its key is on a line before
+  }
+}
+
+std::string without_secret_lines(std::string_view text) {
+  std::vector<std::string> lines(1);
+  for (const char c : text)
+    if (c == '\n')
+      lines.emplace_back();
+    else
+      lines.back() += c;
+  hide_secrets(read_document(text, "").root, lines);
+  std::string out;
+  for (const auto& line : lines)
+    out += line + "\n";
+  return out;
+}
+
 void append(std::vector<diagnostic>& to, std::vector<diagnostic> more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
@@ -332,6 +431,8 @@ void append(std::vector<diagnostic>& to, std::vector<diagnostic> more) {
 
 moved_master move_master(std::string_view text, std::string_view file) {
   moved_master out;
+  if (const auto all = read_document(text, file); all.faults.empty() && all.root.is(kind::null))
+    text = "{}"; // every line is a comment, as in the file that Determined's packages bring
   const auto checked = complete_as("master-config", text, file, level::complete);
   if (!checked.ok()) {
     out.faults = checked.faults;
@@ -343,6 +444,8 @@ moved_master move_master(std::string_view text, std::string_view file) {
   out.cluster_file = cluster_file_of(checked.config, read.root, says);
   escape_variables(out.cluster_file);
   append(out.faults, std::move(says.faults));
+  if (out.faults.empty())
+    out.faults = faults_of(out.cluster_file, read.root, file);
   append(out.notes, std::move(says.notes));
   return out;
 }
@@ -393,9 +496,11 @@ moved_agent move_agent(std::string_view text, std::string_view file) {
 std::string rendered(const std::vector<diagnostic>& faults, const std::vector<diagnostic>& notes,
                      std::string_view text) {
   std::string out;
-  for (const auto* list : {&faults, &notes})
-    for (const auto& one : *list)
-      out += render(one, text) + "\n";
+  const auto shown = faults.empty() ? std::string() : without_secret_lines(text);
+  for (const auto& one : faults)
+    out += render(one, shown) + "\n";
+  for (const auto& one : notes)
+    out += render(one, "");
   return out;
 }
 

@@ -23,7 +23,8 @@ struct moved_agent {
 bool is_of_agent(std::string_view text, std::string_view file);
 moved_agent move_agent(std::string_view text, std::string_view file);
 
-/// Faults, then notes, with their lines and carets.
+/// Faults with their lines and carets, then notes, each in a line (and its hint); no secret of `text` is in
+/// it.
 std::string rendered(const std::vector<diagnostic>& faults, const std::vector<diagnostic>& notes,
                      std::string_view text);
 

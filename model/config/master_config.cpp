@@ -17,16 +17,6 @@ const value* pool_named(const value& master, std::string_view name) {
   return nullptr;
 }
 
-bool is_secret(std::string_view key) {
-  for (std::string_view word :
-       {"access_key", "secret_key", "connection_string", "credential", "password", "auth", "identitytoken",
-        "registrytoken", "segment_master_key", "segment_webui_key", "startup_script",
-        "container_startup_script", "client_secret", "signing_key", "jwt_key", "initial_user_password"})
-    if (key == word)
-      return true;
-  return false;
-}
-
 void hide(value& x) {
   if (x.is_array())
     for (auto& part : x)
@@ -41,6 +31,16 @@ void hide(value& x) {
 }
 
 } // namespace
+
+bool is_secret(std::string_view key) {
+  for (std::string_view word :
+       {"access_key", "secret_key", "connection_string", "credential", "password", "auth", "identitytoken",
+        "registrytoken", "segment_master_key", "segment_webui_key", "startup_script",
+        "container_startup_script", "client_secret", "signing_key", "jwt_key", "initial_user_password"})
+    if (key == word)
+      return true;
+  return false;
+}
 
 bool preempts(const value& master, std::string_view pool) {
   if (const auto* own = pool_named(master, pool))

@@ -386,10 +386,14 @@ experiment_id experiment_of(const storage::committed_fact& one, const value& sha
              rest = slash == entity.npos ? std::string_view{} : entity.substr(slash + 1);
   if (kind == "experiment")
     return parse_id<experiment_id>(rest);
-  if (kind == cluster_entity)
-    return shape.value("type", "") == experiment_created::tag
-             ? experiment_id{shape.at("id").get<std::uint64_t>()}
-             : experiment_id{};
+  if (kind == cluster_entity) {
+    const auto type = shape.value("type", std::string());
+    for (const char* own :
+         {experiment_created::tag, experiment_moved::tag, experiment_described::tag, experiment_deleted::tag})
+      if (type == own)
+        return {shape.at("id").get<std::uint64_t>()};
+    return {};
+  }
   const auto task = kind == "allocation" ? parse_allocation(rest).task : parse_task(rest);
   auto found = known.find(task);
   if (found != known.end())

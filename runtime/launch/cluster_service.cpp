@@ -141,6 +141,7 @@ result<void> cluster_service::read(node::node_options& options) {
     options.token_longest = config::parse_duration(tokens->value("longest", "30d")).value_or(duration{});
     options.token_usual = config::parse_duration(tokens->value("default", "30d")).value_or(duration{});
   }
+  options.configuration = inside_->read.config;
   options.strict_queue = cluster.value("strict_job_queue_control", value()) == value(true);
   options.proxy_listen = text("proxy_listen");
   if (const auto key = inside_->read.secrets.value(value::json_pointer("/webhooks/signing_key"), value());

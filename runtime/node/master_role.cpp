@@ -276,16 +276,16 @@ result<void> master_role::open_cluster(const api::accounts::options& users) {
   setup.make_provider = [this](const std::string& pool, const value& settings) {
     return make_provider(pool, settings);
   };
-  const auto leases = config::leases(setup.configuration);
+  const auto& asked = on_.options.configuration.is_null() ? setup.configuration : on_.options.configuration;
+  const auto leases = config::leases(asked);
   setup.lease = {leases.freeze, leases.give_away, leases.heartbeat, leases.adopt, leases.give_away};
-  if (auto ok = open_courier(setup.configuration, users.loopback); !ok)
+  if (auto ok = open_courier(asked, users.loopback); !ok)
     return ok;
   setup.deliver = [courier = courier_](std::vector<webhook_delivery> what, webhook_ear done) {
     courier->send(std::move(what), std::move(done));
   };
-  if (setup.configuration.is_object())
-    if (const auto base =
-          setup.configuration.value(value::json_pointer("/cluster/webhooks/base_url"), value());
+  if (asked.is_object())
+    if (const auto base = asked.value(value::json_pointer("/cluster/webhooks/base_url"), value());
         base.is_string())
       setup.base_url = base;
   setup.lines = lines_;

@@ -68,7 +68,9 @@ struct node_options {
   bool roles = false;                      ///< rights follow roles (`cluster.authz: rbac`)
   bool strict_queue = false;               ///< only admins change what others wait for
   duration token_usual{}, token_longest{}; ///< lives of access tokens; 0: 30 days
-  std::string webhook_key;        ///< key of webhooks' signatures; empty: as the configuration in force says
+  std::string webhook_key; ///< key of webhooks' signatures; empty: as the configuration in force says
+  value configuration; ///< what will be put in force after the start; null: what is in force already. Leases
+                       ///< and webhooks are of it, as a start alone can set them
   std::string proxy_listen;       ///< a further port for tasks' pages alone, "HOST:PORT"; empty: none
   int scheduler_threads = 0;      ///< run actors, in a system of the node's own; 0: 4
   std::string log_level = "info"; ///< least of what actors do that is logged; one of commands::log_levels

@@ -260,7 +260,8 @@ def test_events_say_who_did_it(house, ended):
     assert [row["sequence"] for row in newest] == numbers[-3:]
     assert house.by("admin", "events", "--kind", "audit", "--since", "2100-01-01T00:00:00Z") == []
     assert len(house.by("admin", "events", "--kind", "audit", "--since", "1h")) == len(rows)
-    assert "run_started" in {row["type"] for row in house.by("admin", "events", "--experiment", str(ended))}
+    own = {row["type"] for row in house.by("admin", "events", "--experiment", str(ended))}
+    assert {"run_started", "experiment_moved", "experiment_described"} <= own, own
     assert house.said_by("admin", "events", "--kind", "audit", "--limit", "1", "-o", "csv").stdout.startswith("sequence,at,fields.by,type,entity,fields\n")
     assert isinstance(house.by("admin", "events", "--kind", "shell"), list)
     assert "yesterday" in house.refused(2, "events", "--since", "yesterday")

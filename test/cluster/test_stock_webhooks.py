@@ -385,6 +385,20 @@ def test_a_match_of_a_task_survives_kill_9(cluster, admin):
     b.post_KillCommand(admin, commandId=task)
 
 
+def test_what_the_cluster_file_says_counts_from_its_first_start(tmp_path):
+    (tmp_path / "key").write_text("ours\n")
+    (tmp_path / "cluster.yaml").write_text("troupe: 1\ncluster: {webhooks: {signing_key_file: key}}\n")
+    first = Stock(tmp_path)
+    first.up_words = (str(tmp_path / "cluster.yaml"),)
+    first.up(slots=None)
+    try:
+        admin, receiver = session(first, "admin"), Receiver(lambda: "ours")
+        assert b.post_TestWebhook(admin, id=add(admin, receiver.url + "/first", on_state("ERROR")).id).completed
+        assert len(receiver.events("/first")) == 1, "and it is signed with the key of the file"
+    finally:
+        first.close()
+
+
 def test_our_own_command_line(cluster, receiver):
     cluster.env["TROUPE_USER"] = "admin"
     said = cluster.cli("webhook", "create", "ours", receiver.url + "/ours", "--state", "completed", "--log", "a+b").stdout

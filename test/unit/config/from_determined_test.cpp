@@ -111,7 +111,8 @@ TEST(FromDetermined, AMastersFileBecomesAClusterFile) {
                    {"aux_per_agent", 100},
                    {"task_container_defaults",
                     {{"environment_variables", value::array({"B=2"})}, {"work_dir", "/work"}}}}));
-  EXPECT_EQ(x["pools"]["cpu"], (value{{"scheduler", "fair"}, {"aux_per_agent", 7}}));
+  EXPECT_EQ(x["pools"]["cpu"], (value{{"scheduler", "fair"}, {"preemption", true}, {"aux_per_agent", 7}}))
+    << "a fair share preempts there";
   EXPECT_EQ(x["defaults"], (value{{"checkpoint_storage", {{"save_trial_best", 2}}}}));
   const auto file = loaded(whole);
   ASSERT_TRUE(file.ok()) << file.rendered();
@@ -178,6 +179,14 @@ TEST(FromDetermined, WhatContradictsIsRefusedWithItsPlace) {
     {"retention_policy:\n  log_retention_days: -2\n", "retention_policy.log_retention_days", 2},
     {"resource_pools:\n  - pool_name: gpu\nresource_manager:\n  default_compute_resource_pool: gpus\n",
      "resource_manager.default_compute_resource_pool", 4},
+    {"port: 1\ntask_container_defaults:\n  work_dir: a/b\n", "task_container_defaults.work_dir", 3},
+    {"resource_pools:\n  - pool_name: a\n    task_container_defaults: {work_dir: a/b}\n",
+     "resource_pools[0].task_container_defaults.work_dir", 3},
+    {"resource_pools:\n  - pool_name: b\n  - pool_name: a b\n", "resource_pools[1].pool_name", 3},
+    {"port: 1\nnotebook_timeout: -1\n", "notebook_timeout", 2},
+    {"port: 1\ncheckpoint_storage: {type: s3, bucket: ''}\n", "checkpoint_storage", 2},
+    {"security:\n  token: {default_lifespan_days: 60, max_lifespan_days: 30}\n",
+     "security.token.default_lifespan_days", 2},
   };
   for (const auto& row : rows) {
     const auto got = move_master(row.text, "master.yaml");
@@ -189,7 +198,7 @@ TEST(FromDetermined, WhatContradictsIsRefusedWithItsPlace) {
 }
 
 TEST(FromDetermined, TheSmallestFileIsACluster) {
-  for (const char* text : {"{}\n", "port: 8080\n"}) {
+  for (const char* text : {"{}\n", "port: 8080\n", "# port: 80\n", ""}) {
     const auto file = loaded(text);
     ASSERT_TRUE(file.ok()) << text << file.rendered();
     EXPECT_EQ(file.config["cluster"]["listen"], "0.0.0.0:8080");
@@ -200,6 +209,32 @@ TEST(FromDetermined, TheSmallestFileIsACluster) {
   EXPECT_EQ(tls.cluster_file["cluster"],
             (value{{"listen", "0.0.0.0:8443"}, {"tls", {{"cert", "a.pem"}, {"key", "a.key"}}}}));
   EXPECT_TRUE(tls.notes.empty());
+}
+
+TEST(FromDetermined, ANameOfAnyTextBecomesOneOfLetters) {
+  const std::string text = "port: 1\ncluster_name: \"  My  Cluster! \"\n";
+  const auto got = move_master(text, "m");
+  EXPECT_TRUE(got.faults.empty()) << rendered(got.faults, {}, text);
+  EXPECT_EQ(got.cluster_file["cluster"]["name"], "My-Cluster-");
+  EXPECT_EQ(all(got.notes), "cluster_name 2\nsecurity.tls 1\n");
+}
+
+TEST(FromDetermined, WhatIsSaidOfAFileHasNoSecretOfIt) {
+  const std::string text = "checkpoint_storage: {type: s3, bucket: b, secret_key: hush1, access_key: hush2}\n"
+                           "security:\n  initial_user_password: hush3\n"
+                           "webhooks: {signing_key: hush4, base_ulr: x}\n"
+                           "oidc:\n  client_secret:\n    hush5\n";
+  const auto got = move_master(text, "m");
+  EXPECT_EQ(rendered(got.faults, {}, text),
+            "m:4:32: webhooks.base_ulr: unknown key 'base_ulr'\n  webhooks: {signing_key: ********\n"
+            "                                 ^\nhint: known here: signing_key, base_url\n\n");
+  const auto mended = text.substr(0, text.find("webhooks")) + text.substr(text.find("oidc"));
+  const auto said = rendered({}, move_master(mended, "m").notes, mended);
+  EXPECT_EQ(said.find("hush"), std::string::npos) << said;
+  EXPECT_NE(said.find("m:1:1: warning: security.tls: missing: HTTP is plain, as it was there, also for other "
+                      "hosts\n"),
+            std::string::npos)
+    << said;
 }
 
 TEST(FromDetermined, AnAgentsFile) {
