@@ -363,6 +363,17 @@ void add_places(schemas& all) {
   all["Queue"] = fields({{"waiting", list_of(a("Waiting"))},
                          {"sequence?", whole(), "with `at`: that fact"},
                          {"at?", time(), "with `at`: its time"}});
+  all["Pools"] = fields(
+    {{"pools",
+      list_of(fields({{"name", text()},
+                      {"default", flag()},
+                      {"scheduler", text()},
+                      {"preemption", flag()},
+                      {"slots", fields({{"total", whole()}, {"used", whole()}, {"reserved", whole()}})},
+                      {"agents", whole()},
+                      {"waiting", whole()},
+                      {"experiments", whole()},
+                      {"provider", or_null(any_object())}}))}});
   all["Usage"] =
     fields({{"slots", fields({{"t", list_of(time())},
                               {"total", list_of(number())},

@@ -254,7 +254,7 @@ def test_answers_are_what_the_document_says(lab):
     everything = ask("/api/v1/experiments?limit=-1")["experiments"]
     assert len(everything) == 9
     ask("/api/v1/users"), ask("/api/v1/agents"), ask("/troupe/v1/status"), ask("/troupe/v1/session")
-    ask("/troupe/v1/usage")
+    ask("/troupe/v1/usage"), ask("/troupe/v1/pools")
     for experiment in (one["id"] for one in everything):
         at = f"/troupe/v1/experiments/{experiment}"
         ask(f"/api/v1/experiments/{experiment}"), ask(f"/api/v1/experiments/{experiment}/checkpoints")

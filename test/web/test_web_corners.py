@@ -116,6 +116,41 @@ def test_a_page_of_what_was_deleted_says_so(site, page):
         tab.page.wait_for_selector(f"main[data-state=error]:has-text('There is {said}')", timeout=20000)
 
 
+def test_a_pool_without_an_agent_is_shown(tmp_path, chromium):
+    site = Site(tmp_path)
+    (tmp_path / "cluster.yaml").write_text("troupe: 1\npools: {main: {default: true}, idle: {}}\n")
+    site.up_words += ("--file", str(tmp_path / "cluster.yaml"))
+    site.up(slots=1)
+    context = chromium.new_context()
+    try:
+        tab = Page(context, site)
+        tab.page.goto(site.link("cluster"))
+        shown = tab.page.locator("[data-pool]")
+        wait_for(lambda: shown.all_inner_texts() == ["idle: 0 of 0 slots used", "main: 0 of 1 slots used"], 20, what=shown.all_inner_texts)
+        tab.fine()
+    finally:
+        context.close()
+        site.close()
+
+
+# ---- the search
+
+
+def test_every_decision_can_be_read(site, page):
+    url = f"{site.url()}/troupe/v1/experiments/{site.search}/search"
+    story = page.page.request.get(url).json()
+    story["decisions"] = [{**story["decisions"][0], "sequence": i + 1} for i in range(1200)]
+    page.page.route(url, lambda route: route.fulfill(json=story))
+    page.go(f"/experiments/{site.search}/search")
+    rows = page.page.locator("[data-testid=decisions] li")
+    for count in (500, 1000, 1200):
+        wait_for(lambda: rows.count() == count, 10)
+        if count < 1200:
+            page.page.get_by_role("button", name="Earlier decisions").click()
+    assert page.page.get_by_role("button", name="Earlier decisions").count() == 0
+    page.fine()
+
+
 # ---- settings
 
 
@@ -166,7 +201,7 @@ def test_rights_are_those_of_the_workspace(tmp_path, chromium):
     """Roles may let one view in one workspace what one changes in another; a fork goes where its parent is."""
     site = Site(tmp_path)
     (tmp_path / "cluster.yaml").write_text("troupe: 1\ncluster: {authz: rbac}\n")
-    site.up_words = ("--file", str(tmp_path / "cluster.yaml"))
+    site.up_words += ("--file", str(tmp_path / "cluster.yaml"))
     site.env["TROUPE_USER"] = "admin"
     site.up(slots=1)
     context = chromium.new_context()

@@ -472,6 +472,24 @@ export interface ParetoFront {
   trials: number;
 }
 
+export interface Pools {
+  pools: {
+    agents: number;
+    default: boolean;
+    experiments: number;
+    name: string;
+    preemption: boolean;
+    provider: Record<string, unknown> | null;
+    scheduler: string;
+    slots: {
+      reserved: number;
+      total: number;
+      used: number;
+    };
+    waiting: number;
+  }[];
+}
+
 export interface Queue {
   /** with `at`: its time */
   at?: string;

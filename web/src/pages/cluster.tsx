@@ -9,7 +9,7 @@ import { bytes, clean } from "../text";
 import { Empty, Failed, Link, question, refused, say, State, Time, useRead } from "../ui";
 import { slotState } from "../slots";
 import { UsageOverTime } from "../usage";
-import type { GetAgentsResponse } from "../api_types";
+import type { GetAgentsResponse, Pools } from "../api_types";
 
 const slots = (a: Agent) => Object.values(a.slots).sort((x, y) => Number(x.id) - Number(y.id));
 const busy = (a: Agent) => slots(a).filter((s) => s.container).length;
@@ -86,6 +86,7 @@ export default function Cluster() {
   useSignalEffect(() => {
     if (now.value.state === "ready") agents.value = now.value.value.agents;
   });
+  const known = useRead("pools", (signal) => get<Pools>("/troupe/v1/pools", {}, signal)).now.value; // those without an agent too
   const ordered = useRef(-Infinity); // when one changed something here
   useEffect(
     () =>
@@ -113,7 +114,7 @@ export default function Cluster() {
       },
       refused,
     );
-  const pools = Array.from(new Set(all.flatMap((a) => a.resourcePools))).sort();
+  const pools = Array.from(new Set([...all.flatMap((a) => a.resourcePools), ...(known.state === "ready" ? known.value.pools.map((p) => p.name) : [])])).sort();
   return (
     <>
       <div class="titleline">
@@ -181,13 +182,17 @@ export default function Cluster() {
               <SlotFiles agents={all} owners={owners} />
             </figure>
           </section>
+        </>
+      )}
+      {agents.value && (
+        <>
           <section>
             <h2>Pools</h2>
             <ul class="columns">
               {pools.map((p) => {
                 const mine = all.filter((a) => a.resourcePools.includes(p));
                 return (
-                  <li key={p}>
+                  <li key={p} data-pool={p}>
                     <bdi>{clean(p)}</bdi>: {mine.reduce((n, a) => n + busy(a), 0)} of {mine.reduce((n, a) => n + slots(a).length, 0)} slots used
                   </li>
                 );

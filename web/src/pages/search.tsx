@@ -5,6 +5,7 @@ import { wanted } from "../goals";
 import { hovered } from "../hover";
 import { clean, number, short, csv } from "../text";
 import { Empty, Failed, Link, save, Time, useRead } from "../ui";
+import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { pastAt } from "../router";
 import type { SearchStory as Story } from "../api_types";
@@ -21,11 +22,14 @@ function RungFiles(props: { id: number; units: string; of: Story }) {
   return <Files name={`rungs-${props.id}`} title="Brackets and rungs" table={table} picture={() => saveBars(`rungs-${props.id}`, bars())} />;
 }
 
+const atOnce = 500; // decisions in the document
+
 export function SearchStory(props: { of: Experiment }) {
   const id = props.of.id;
   const at = pastAt.value;
   const { now, again } = useRead(`search ${id} ${at}`, (signal) => get<Story>(`/troupe/v1/experiments/${id}/search`, { at: at || undefined }, signal));
   const kept = useRef<Story | null>(null);
+  const shown = useSignal(atOnce);
   useChanges(at > 0 ? [] : [`experiment/${id}`], 1000, again);
   const v = now.value;
   if (v.state === "error") return <Failed why={v.why} again={again} />;
@@ -96,7 +100,7 @@ export function SearchStory(props: { of: Experiment }) {
         {s.decisions.length === 0 && <Empty>No decision yet.</Empty>}
         <ol class="decisions" data-testid="decisions" data-count={s.decisions.length}>
           {s.decisions
-            .slice(-500)
+            .slice(-shown.value)
             .reverse()
             .map((d, i) => (
               <li key={`${d.sequence}.${i}`}>
@@ -119,7 +123,14 @@ export function SearchStory(props: { of: Experiment }) {
               </li>
             ))}
         </ol>
-        {s.decisions.length > 500 && <p class="hint">The last 500 of {s.decisions.length}; the CSV has all.</p>}
+        {s.decisions.length > shown.value && (
+          <p class="hint">
+            The last {shown.value} of {s.decisions.length}.{" "}
+            <button type="button" onClick={() => (shown.value += atOnce)}>
+              Earlier decisions
+            </button>
+          </p>
+        )}
       </section>
     </>
   );
