@@ -386,6 +386,13 @@ def test_what_is_hidden_looks_like_what_is_not_there(worlds):
             said.append((status, plain(text)))
         if said[0] != said[1]:
             told.append((route, *said))
+    # A service of a task that has not ended, though it waits: all slots are more than are free.
+    config = {"entrypoint": ["true"], "resources": {"slots": 4}, "environment": {"proxy_ports": [{"proxy_port": 8080, "default_service_id": True}]}}
+    task = w.ok("POST", "/api/v1/generic-tasks", {"config": json.dumps(config), "contextDirectory": [], "projectId": real["project"]}, real["owner"])["taskId"]
+    said = [(status, text.replace(one, "ID")) for one in (task, GHOST["generic"]) for status, text in [line.ask("GET", f"/proxy/{one}/", w.login_of["zoe"])]]
+    w.ok("POST", f"/api/v1/tasks/{task}/kill", {"taskId": task}, real["owner"])
+    if said[0] != said[1]:
+        told.append(("GET /proxy/{taskId}", *said))
     assert not told, "\n".join(f"{route}\n    there: {a[0]} {a[1][:300]}\n    never: {b[0]} {b[1][:300]}" for route, a, b in told)
 
 
