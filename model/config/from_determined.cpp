@@ -401,11 +401,12 @@ void hide_secrets(const node& x, std::vector<std::string>& lines) {
   for (const auto& e : x.entries) {
     hide_secrets(e.what, lines);
     const auto row = static_cast<std::size_t>(e.what.at.line) - 1;
-    if (e.what.is(kind::string) && is_secret(e.key) && row < lines.size())
-      if (const auto at = lines[row].find(e.key); at != std::string::npos)
-        lines[row] = lines[row].substr(0, at + e.key.size()) + ": " + secret_mask;
-      else if (lines[row].find(secret_mask) == std::string::npos)
-        lines[row] = secret_mask; // its key is on a line before
+    if (!e.what.is(kind::string) || !is_secret(e.key) || row >= lines.size())
+      continue;
+    if (const auto at = lines[row].find(e.key); at != std::string::npos)
+      lines[row] = lines[row].substr(0, at + e.key.size()) + ": " + secret_mask;
+    else if (lines[row].find(secret_mask) == std::string::npos)
+      lines[row] = secret_mask; // its key is on a line before
   }
 }
 

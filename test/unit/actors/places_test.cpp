@@ -420,6 +420,10 @@ TEST(Registry, AWorkspaceThatOwnsModelsStays) {
   t.workspace = {2};
   w.run(t);
   EXPECT_TRUE(w.run(workspace_remove{{2}}).starts_with("conflict: workspace 2 owns models"));
+  made.name = "n";
+  made.workspace = {1};
+  w.run(made);
+  EXPECT_EQ(w.run(workspace_remove{{1}}), "invalid: cannot delete immutable workspace 'Uncategorized'");
   w.run(model_remove{{1}});
   EXPECT_EQ(w.run(workspace_remove{{2}}), "ok");
   EXPECT_EQ(w.books.find_template("t"), nullptr) << "its templates go with it";

@@ -227,7 +227,7 @@ TEST(FromDetermined, WhatIsSaidOfAFileHasNoSecretOfIt) {
   const auto got = move_master(text, "m");
   EXPECT_EQ(rendered(got.faults, {}, text),
             "m:4:32: webhooks.base_ulr: unknown key 'base_ulr'\n  webhooks: {signing_key: ********\n"
-            "                                 ^\nhint: known here: signing_key, base_url\n\n");
+            "                                 ^\nhint: did you mean 'base_url'?\n\n");
   const auto mended = text.substr(0, text.find("webhooks")) + text.substr(text.find("oidc"));
   const auto said = rendered({}, move_master(mended, "m").notes, mended);
   EXPECT_EQ(said.find("hush"), std::string::npos) << said;
