@@ -89,6 +89,12 @@ const project_changed* place_book::find(project_id id) const {
   return at == projects_.end() ? nullptr : &*at;
 }
 
+result<void> place_book::check(project_id id) const {
+  if (id && !find(id))
+    return error{errc::not_found, "project '" + to_string(id) + "' not found"};
+  return {};
+}
+
 bool place_book::hidden(project_id id) const {
   const auto* project = find(id);
   const auto* workspace = project ? find(project->workspace) : nullptr;

@@ -19,6 +19,8 @@ public:
   const std::vector<project_changed>& projects() const { return projects_; }
   const workspace_changed* find(workspace_id id) const;
   const project_changed* find(project_id id) const;
+  /// errc::not_found where a list is asked for of a project that is not there; 0 asks for all.
+  result<void> check(project_id id) const;
   const std::string& usual_pool() const { return usual_pool_; }
   /// Whether the project, or the workspace that it is in, is archived; true where there is none.
   bool hidden(project_id id) const;

@@ -171,6 +171,11 @@ result<value> labels_in_use(const call& c) {
   if (!all)
     return all.error();
   const auto project = parse_id<project_id>(c.query.first("projectId"));
+  auto places = place_book::read(*c.parts->storage);
+  if (!places)
+    return places.error();
+  if (auto fine = places->check(project); !fine)
+    return fine.error();
   std::map<std::string, std::size_t> used;
   for (const auto& one : *all)
     if (!project || one.now.project == project)

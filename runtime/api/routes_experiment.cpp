@@ -234,6 +234,8 @@ result<response> list(const call& c) {
   auto places = place_book::read(*c.parts->storage);
   if (!places)
     return places.error();
+  if (auto fine = places->check(parse_id<project_id>(c.query.first("projectId"))); !fine)
+    return fine.error();
   listed_entries found;
   const list_filter filter(c);
   const shown_places shown(*c.parts->storage);

@@ -386,6 +386,9 @@ void sort_found(const search_request& what, std::vector<found_row<Id>>& found) {
   });
 }
 
+project_id project_of(const search_request& what) {
+  return {what.project > 0 ? static_cast<std::uint64_t>(what.project) : 0};
+}
 bool in_project(const search_request& what, const experiment_standing& x, const place_book& places) {
   return what.project > 0 ? x.project.value == static_cast<std::uint64_t>(what.project)
                           : what.filter.show_archived() || !places.hidden(x.project);
@@ -420,6 +423,8 @@ result<value> search_experiments(const call& c) {
   auto places = place_book::read(*c.parts->storage);
   if (!places)
     return places.error();
+  if (auto fine = places->check(project_of(*what)); !fine)
+    return fine.error();
   auto found = find_experiments(c, *what, *places);
   if (!found)
     return found.error();
@@ -538,6 +543,8 @@ result<value> search_runs(const call& c) {
   auto what = request_of(c, run_columns, names_of_now(c, *places));
   if (!what)
     return what.error();
+  if (auto fine = places->check(project_of(*what)); !fine)
+    return fine.error();
   auto found = find_runs(c, *what, *places);
   if (!found)
     return found.error();

@@ -114,7 +114,8 @@ def names(of):
 def unknown(of):
     for path in ("experiments/77", "experiments/77/trials", "experiments/77/checkpoints", "trials/77", "trials/77/logs", "tasks/no-such", "checkpoints/00000000-0000-4000-8000-00000000dead", "models/nothing",
                  "models/Net/versions/77", "templates/nothing", "workspaces/77", "projects/77", "projects/key/ZZZZZ", "groups/77", "users/77", "users/nobody/by-username", "agents/nobody", "allocations/77.1",
-                 "commands/no-such", "notebooks/no-such", "shells/no-such", "tensorboards/no-such", "roles/search/by-group/77", "runs/77/metadata"):
+                 "commands/no-such", "notebooks/no-such", "shells/no-such", "tensorboards/no-such", "roles/search/by-group/77", "runs/77/metadata",
+                 "experiments?projectId=77", "experiment/labels?projectId=77"):
         yield f"unknown: {path}", "GET", "/api/v1/" + path, None, 404, ""
     for method, path, body in (("PATCH", "experiments/77", {"notes": "x"}), ("POST", "experiments/77/kill", None), ("POST", "experiments/77/move", {"experimentId": 77, "destinationProjectId": of["other"]}),
                                ("POST", f"experiments/{of['paused']}/move", {"experimentId": of["paused"], "destinationProjectId": 77}), ("DELETE", "experiments/77", None), ("POST", "trials/77/kill", None),
@@ -126,7 +127,8 @@ def unknown(of):
                                ("PUT", "groups/77", {"name": "y"}), ("DELETE", "groups/77", None), ("PATCH", "users/77", {"displayName": "y"}), ("POST", "users/77/password", "x"), ("PATCH", "tokens/77", {"tokenId": 77, "setRevoked": True}),
                                ("POST", "roles/search/by-ids", {"roleIds": [77]}), ("POST", "agents/nobody/disable", {}), ("POST", "experiments/continue", {"id": 77}), ("POST", "runs/77/metadata", {"runId": 77, "metadata": {}}),
                                ("POST", "checkpoints/rm", {"checkpointUuids": ["00000000-0000-4000-8000-00000000dead"], "checkpointGlobs": ["*"]}), ("POST", "trials/77/start", {"trialId": 77, "resume": False}),
-                               ("POST", "commands/no-such/kill", None), ("POST", "tensorboards", {"experimentIds": [77]}), ("POST", "trials", {"experimentId": 77, "unmanaged": True})):
+                               ("POST", "commands/no-such/kill", None), ("POST", "tensorboards", {"experimentIds": [77]}), ("POST", "trials", {"experimentId": 77, "unmanaged": True}),
+                               ("POST", "experiments-search", {"projectId": 77}), ("POST", "runs", {"projectId": 77})):
         yield f"unknown: {method} {path}", method, "/api/v1/" + path, body, 404, ""
 
 
