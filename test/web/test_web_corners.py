@@ -142,6 +142,21 @@ def test_a_pool_without_an_agent_is_shown(tmp_path, chromium):
         site.close()
 
 
+def test_a_run_of_a_search_that_was_deleted_leaves_its_grid(site, page):
+    search = site.submit_search(name="fewer", trials=2)
+    site.wait_ended(search)
+    first, second = [row["id"] for row in site.json("trial", "list", str(search))]
+    other = Page(page.page.context, site)
+    other.go(f"/trials/{first}").settle()
+    page.go(f"/experiments/{search}/trials").settle()
+    page.page.wait_for_selector('[role=grid][aria-label="Trials"][data-all="2"]')
+    assert site.call("/api/v1/runs/delete", {"runIds": [first]})[1]["results"] == [{"error": "", "id": first}]
+    page.page.wait_for_selector('[role=grid][aria-label="Trials"][data-all="1"]', timeout=20000)
+    assert cells(page.page, "Trials", "id") == [str(second)]
+    other.page.bring_to_front()
+    other.page.wait_for_selector(f"main[data-state=error]:has-text('There is no trial {first}')", timeout=20000)
+
+
 # ---- the search
 
 
