@@ -87,20 +87,29 @@ def test_a_tab_that_knows_no_moment_shows_now(site, page):
 # ---- what changes while one looks
 
 
-def test_home_hears_of_an_agent_that_comes(site, page, tmp_path):
+def test_home_hears_of_an_agent_that_comes(tmp_path, chromium):
     """No experiment changes with it."""
-    slots = lambda: page.page.inner_text("main .strip")
-    page.go("/").settle()
-    assert slots().endswith("of 4 slots used")
-    with open(tmp_path / "log", "w") as log:
-        agent = subprocess.Popen([BINARY, "agent", "--master", site.url().removeprefix("http://"), "--name", "guest", "--slots", "2", "--data-dir", str(tmp_path)], env=site.env, stdout=log, stderr=log)
+    site = Site(tmp_path)
+    site.up(slots=4)
+    context = chromium.new_context()
     try:
-        wait_for(lambda: slots().endswith("of 6 slots used"), 20)
-    finally:
+        site.wait_ended(site.submit_search(name="one", trials=1))
+        tab = Page(context, site)
+        tab.page.goto(site.link())
+        tab.page.wait_for_selector("main[data-page=home][data-state=ready]")
+        tab.settle()
+        shown = tab.page.locator("main .strip")
+        wait_for(lambda: shown.inner_text() == "0 of 4 slots used", 10)
+        with open(tmp_path / "log", "w") as log:
+            agent = subprocess.Popen([BINARY, "agent", "--master", site.url().removeprefix("http://"), "--name", "guest", "--slots", "2", "--data-dir", str(tmp_path / "guest")], env=site.env, stdout=log, stderr=log)
+        wait_for(lambda: shown.inner_text() == "0 of 6 slots used", 20)
         agent.terminate()
         agent.wait()
-    wait_for(lambda: slots().endswith("of 4 slots used"), 60)
-    page.fine()
+        wait_for(lambda: shown.inner_text() == "0 of 4 slots used", 60)
+        tab.fine()
+    finally:
+        context.close()
+        site.close()
 
 
 def test_a_page_of_what_was_deleted_says_so(site, page):
@@ -131,6 +140,21 @@ def test_a_pool_without_an_agent_is_shown(tmp_path, chromium):
     finally:
         context.close()
         site.close()
+
+
+def test_a_run_of_a_search_that_was_deleted_leaves_its_grid(site, page):
+    search = site.submit_search(name="fewer", trials=2)
+    site.wait_ended(search)
+    first, second = [row["id"] for row in site.json("trial", "list", str(search))]
+    other = Page(page.page.context, site)
+    other.go(f"/trials/{first}").settle()
+    page.go(f"/experiments/{search}/trials").settle()
+    page.page.wait_for_selector('[role=grid][aria-label="Trials"][data-all="2"]')
+    assert site.call("/api/v1/runs/delete", {"runIds": [first]})[1]["results"] == [{"error": "", "id": first}]
+    page.page.wait_for_selector('[role=grid][aria-label="Trials"][data-all="1"]', timeout=20000)
+    assert cells(page.page, "Trials", "id") == [str(second)]
+    other.page.bring_to_front()
+    other.page.wait_for_selector(f"main[data-state=error]:has-text('There is no trial {first}')", timeout=20000)
 
 
 # ---- the search

@@ -56,6 +56,8 @@ export function useTrials(experiment: number, wanted: string[], when: Promise<vo
     let due = 0;
     let summaries: ReturnType<typeof setTimeout> | undefined;
     const stop = listen([`experiment/${experiment}`], (e) => {
+      // Of a trial that was deleted nothing comes but that there are fewer.
+      if (e.name === "experiment" && e.data.id === experiment && e.data.numTrials < (rows.peek()?.length ?? 0)) reread.current();
       if (e.name !== "trial" || e.data.experimentId !== experiment) return;
       const one = withHp(e.data);
       fresh.set(one.id, one);

@@ -56,7 +56,8 @@ function Unknown(props: { id: string }) {
 function One(props: PageProps) {
   const id = props.id;
   const view = useSignal<View | null>(null);
-  const gone = useSignal(false); // with its experiment
+  const gone = useSignal(false);
+  const trials = useRef(0); // of its experiment
   const { now, again } = useRead(`trial ${id}`, async (signal) => {
     if (props.tab === "logs") await stood; // its lines come first
     const { trial } = await get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal);
@@ -69,9 +70,15 @@ function One(props: PageProps) {
   const v = view.value;
   useEffect(() => {
     if (!v) return;
+    trials.current ||= v.experiment.numTrials;
     let due: ReturnType<typeof setTimeout> | undefined;
     const stop = listen([`experiment/${v.trial.experimentId}`], (e) => {
       if (e.name === "gone" && e.data.experiment === v.trial.experimentId) gone.value = true;
+      if (e.name === "experiment" && e.data.id === v.trial.experimentId) {
+        // One of them was deleted: maybe this one.
+        if (e.data.numTrials < trials.current) get<GetTrialResponse>(`/api/v1/trials/${id}`).catch((why: unknown) => void (isUnknown(why) && (gone.value = true)));
+        trials.current = e.data.numTrials;
+      }
       if (e.name !== "trial" || e.data.id !== id) return;
       due ??= setTimeout(() => ((due = undefined), again()), 500);
     });
