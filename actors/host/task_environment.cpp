@@ -62,7 +62,11 @@ std::map<std::string, std::string> rank_variables(allocation_id id, const task_l
           {"TORCHELASTIC_MAX_RESTARTS", "0"}};
 }
 
-bool ours(std::string_view name) { return name.starts_with("TROUPE_") || name.starts_with("DET_"); }
+/// Variables of the agent that say nothing to a task: our own, and the folders where the agent was started,
+/// which would be shown to all tasks where they lie below /tmp.
+bool of_the_agent(std::string_view name) {
+  return name.starts_with("TROUPE_") || name.starts_with("DET_") || name == "PWD" || name == "OLDPWD";
+}
 
 } // namespace
 
@@ -71,7 +75,8 @@ workers::task_spec task_spec_of(allocation_id id, const task_launch& launch,
   std::map<std::string, std::string> env;
   for (char** one = environ; *one; ++one) {
     std::string_view pair = *one;
-    if (auto equals = pair.find('='); equals != std::string_view::npos && !ours(pair.substr(0, equals)))
+    if (auto equals = pair.find('=');
+        equals != std::string_view::npos && !of_the_agent(pair.substr(0, equals)))
       env[std::string(pair.substr(0, equals))] = pair.substr(equals + 1);
   }
   if (!env.contains("PATH"))

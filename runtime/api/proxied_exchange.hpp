@@ -9,6 +9,8 @@
 #include "runtime/http/splice.hpp"
 #include "runtime/proxy/bridge.hpp"
 
+#include <atomic>
+
 namespace troupe::api {
 
 template <class Stream>
@@ -26,6 +28,7 @@ public:
         method_(viewer.head().method_string()), length_(viewer.content_length()), chunked_(viewer.chunked()),
         expects_(http::beast::iequals(viewer.head()[http::wire::field::expect], "100-continue")),
         is_head_(viewer.head_only()) {}
+  ~proxied_exchange() { unwatch(); }
   proxied_exchange(const proxied_exchange&) = delete;
   proxied_exchange& operator=(const proxied_exchange&) = delete;
 
@@ -53,6 +56,27 @@ private:
     proxy::junctions::place held;
 
     explicit operator bool() const { return socket || link; }
+  };
+  /// How long nothing has passed, either way, and whether the viewer may still be here. The table asks for it
+  /// from its own thread.
+  struct pulse final : proxy::junctions::watched, std::enable_shared_from_this<pulse> {
+    explicit pulse(proxied_exchange& x) : of(&x), on(x.http_.stream().get_executor()) { touch(); }
+    void touch() { last = std::chrono::steady_clock::now(); }
+    proxy::steady_time last_byte() const override {
+      if (!stays)
+        stays = of->stays();
+      return stays() ? last.load() : last.load() - proxy::junctions::idle;
+    }
+    void end_idle() override {
+      net::post(on, [weak = this->weak_from_this()] {
+        if (const auto me = weak.lock(); me && me->of)
+          me->of->end_silent();
+      });
+    }
+    proxied_exchange* of; ///< null once it is over; of its executor
+    const net::any_io_executor on;
+    std::atomic<proxy::steady_time> last;
+    mutable std::function<bool()> stays; ///< made for who lasts
   };
   /// Where the answer of a call on another executor arrives; on the viewer's.
   template <class T>
@@ -132,6 +156,8 @@ private:
     upstream out;
     out.held = std::move(held);
     out.link = std::move(end.link);
+    if (out.link)
+      out.link->be_patient(proxy::junctions::idle);
     if (!out.link) {
       error_code bad;
       out.socket = std::make_unique<http::socket_stream>(
@@ -162,6 +188,7 @@ private:
       const auto got = co_await up_.socket->async_read_some(room, http::into(bad));
       filled_ = got == room.size();
       waiting_.commit(bad ? 0 : got);
+      pulse_->touch();
       const bool over = bad == net::error::eof;
       if (over)
         bad = {};
@@ -176,6 +203,7 @@ private:
       bad = net::error::connection_reset;
     else
       waiting_.commit(net::buffer_copy(waiting_.prepare(got->size()), net::buffer(*got)));
+    pulse_->touch();
     co_return got && !got->empty();
   }
   task<result<void>> write(std::string bytes) {
@@ -183,11 +211,12 @@ private:
       error_code bad;
       const auto sent = sent_at_once(up_.socket->socket().native_handle(), bytes);
       if (sent < bytes.size()) {
-        up_.socket->expires_after(service_write_time);
+        up_.socket->expires_never();
         co_await net::async_write(*up_.socket, net::buffer(bytes) + sent, http::into(bad));
       }
       if (bad)
         co_return error{errc::unreachable, bad.message()};
+      pulse_->touch();
       co_return result<void>();
     }
     auto at = make_box<result<void>>();
@@ -195,6 +224,7 @@ private:
     up_.link->write(std::move(bytes), into_box<result<void>>(at));
     auto done = co_await wait_for<result<void>>(at);
     writing_.reset();
+    pulse_->touch();
     co_return done;
   }
   /// How many bytes the socket takes without waiting: mostly all of what is short, which then needs neither
@@ -217,6 +247,26 @@ private:
       reading_->take(gone);
     if (writing_)
       writing_->take(gone);
+  }
+
+  /// Nothing has passed for too long, or the viewer may no longer be here.
+  void end_silent() {
+    silent_ = true;
+    http_.end_after_answer();
+    http_.close();
+    hang_up();
+  }
+  void watch() {
+    if (pulse_)
+      return;
+    pulse_ = std::make_shared<pulse>(*this);
+    table_->watch(pulse_);
+  }
+  void unwatch() {
+    if (!pulse_)
+      return;
+    table_->unwatch(*pulse_);
+    pulse_->of = nullptr;
   }
 
   std::function<bool()> stays() const {
@@ -250,10 +300,7 @@ private:
   // ---- HTTP
 
   enum class outcome { done, stale, fault };
-  static constexpr std::chrono::hours viewer_time{1}; ///< a viewer may read as slowly as it likes
-  static constexpr std::chrono::minutes service_write_time{2};
-  static constexpr std::chrono::seconds between_looks{5}; ///< at the viewer's right to an answer that lasts
-  static constexpr std::size_t most_at_once = 16384;      ///< of a body
+  static constexpr std::size_t most_at_once = 16384; ///< of a body
 
   task<std::optional<response>> forward() {
     const bool repeatable = !has_body() && what_.how == proxied::way::http &&
@@ -266,7 +313,7 @@ private:
           up_ = std::move(*kept);
           went = co_await exchange();
         }
-        if (went != outcome::stale)
+        if (went != outcome::stale || silent_)
           co_return std::move(fault_);
         hang_up();
         up_ = {};
@@ -297,6 +344,7 @@ private:
 
   /// `stale`: nothing came back. `fault`: fault_ says what to answer, if anything was not sent yet.
   task<outcome> exchange() {
+    watch();
     auto sent = co_await write(head_text());
     if (!sent)
       co_return outcome::stale;
@@ -304,7 +352,6 @@ private:
       start_upload();
     else
       http_.watch([this] { hang_up(); });
-    look_after();
     auto went = co_await answer();
     http_.unwatch();
     co_await end_upload();
@@ -313,22 +360,6 @@ private:
     else if (!taken_)
       hang_up();
     co_return went;
-  }
-
-  /// An answer may take hours. It ends with the login, or the right, that opened it.
-  void look_after() {
-    looking_.expires_after(between_looks);
-    looking_.async_wait([this, alive = std::weak_ptr<int>(alive_)](const error_code& canceled) {
-      if (canceled || alive.expired() || taken_)
-        return;
-      if (!may_stay_)
-        may_stay_ = stays();
-      if (may_stay_())
-        return look_after();
-      dismissed_ = true;
-      hang_up();
-      http_.close();
-    });
   }
 
   task<outcome> answer() {
@@ -350,7 +381,7 @@ private:
           break;
         bad = {};
         const bool more = co_await read(bad);
-        if (http_.gone() || upload_failed_ || dismissed_)
+        if (http_.gone() || upload_failed_ || silent_)
           co_return gone();
         if (!more)
           co_return heard ? broken("the service ended the connection within its answer") : outcome::stale;
@@ -395,6 +426,7 @@ private:
     fill(answer, *reader);
     answer.set(http::wire::field::upgrade, "websocket");
     taken_ = true;
+    unwatch(); // who joins the two watches them
     // A connection may last for days without a byte: only what it needs is kept.
     auto early = http::beast::buffers_to_string(waiting_.data());
     waiting_.clear();
@@ -436,7 +468,7 @@ private:
       co_return relayed(bad);
     }
     http::wire::serializer<false, http::wire::buffer_body, http::wire::fields> writer{out};
-    http_.lowest().expires_after(viewer_time);
+    http_.lowest().expires_never();
     bool whole = bodiless;
     // What is there already goes out together with the head.
     if (bodiless || (waiting_.size() == 0 && !reader.is_done()))
@@ -445,7 +477,8 @@ private:
       bodiless ? 0 : std::clamp<std::size_t>(reader.content_length().value_or(65536), 1, 65536));
     while (!bad && !whole) {
       if (const auto left = spliced(reader)) {
-        http::splicer moves{up_.socket->socket(), http_.lowest().socket(), viewer_time};
+        http::splicer moves{up_.socket->socket(), http_.lowest().socket(), proxy::junctions::idle,
+                            [this] { pulse_->touch(); }};
         if (moves.ready()) {
           up_.socket->expires_never();
           http_.lowest().expires_never();
@@ -461,8 +494,9 @@ private:
         break;
       const auto produced = piece.size() - reader.get().body().size;
       out.body() = {produced ? piece.data() : nullptr, produced, !over};
-      http_.lowest().expires_after(viewer_time);
+      http_.lowest().expires_never();
       co_await http::wire::async_write(http_.stream(), writer, http::into(bad));
+      pulse_->touch();
       if (bad == http::wire::error::need_buffer)
         bad = {};
       whole = over;
@@ -502,7 +536,7 @@ private:
       sent = sent_at_once(http_.lowest().socket().native_handle(), text);
     if (sent == text.size())
       co_return;
-    http_.lowest().expires_after(viewer_time);
+    http_.lowest().expires_never();
     co_await net::async_write(http_.stream(), net::buffer(text) + sent, http::into(bad));
   }
 
@@ -559,10 +593,11 @@ private:
     std::vector<char> piece(65536);
     while (!bad && !reader.is_done()) {
       reader.get().body() = {piece.data(), piece.size(), true};
-      http_.lowest().expires_after(std::chrono::minutes{2});
+      http_.lowest().expires_never();
       co_await http::wire::async_read_some(http_.stream(), http_.unread(), reader, http::into(bad));
       if (bad == http::wire::error::need_buffer)
         bad = {};
+      pulse_->touch();
       const auto produced = piece.size() - reader.get().body().size;
       if (bad || produced == 0 || dropping_)
         continue;
@@ -624,12 +659,9 @@ private:
   bool filled_ = false;              ///< the last read took all the room there was
   std::optional<response> fault_;
   bool reusable_ = false;
-  bool uploading_ = false, upload_failed_ = false, dropping_ = false;
+  bool uploading_ = false, upload_failed_ = false, dropping_ = false, silent_ = false;
+  std::shared_ptr<pulse> pulse_; ///< while a request is on its way
   net::steady_timer uploaded_{http_.stream().get_executor()};
-  std::function<bool()> may_stay_;
-  bool dismissed_ = false; ///< the viewer may no longer be here
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
-  net::steady_timer looking_{http_.stream().get_executor()};
 };
 
 } // namespace troupe::api

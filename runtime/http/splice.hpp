@@ -4,6 +4,7 @@
 #include "runtime/http/session.hpp"
 
 #include <fcntl.h>
+#include <functional>
 #include <signal.h>
 
 namespace troupe::http {
@@ -30,9 +31,11 @@ inline ssize_t splice_quietly(int from, int to, std::size_t most) {
 template <class From, class To>
 class splicer {
 public:
-  /// Both outlive this, on one executor, and are non-blocking. `patience`: for a piece to be taken.
-  splicer(From& from, To& to, milliseconds patience)
-      : from_(from), to_(to), patience_(patience), timer_(to.get_executor()) {
+  /// Both outlive this, on one executor, and are non-blocking. `patience`: for a piece to be taken. `passed`:
+  /// called whenever bytes were.
+  splicer(
+    From& from, To& to, milliseconds patience, std::function<void()> passed = [] {})
+      : from_(from), to_(to), patience_(patience), passed_(std::move(passed)), timer_(to.get_executor()) {
     int ends[2];
     if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
       return;
@@ -69,6 +72,7 @@ public:
       if (put > 0) {
         inside -= static_cast<std::size_t>(put);
         moved += static_cast<std::size_t>(put);
+        passed_();
       } else if (put < 0 && errno == EAGAIN) {
         timer_.expires_after(patience_);
         timer_.async_wait([this, alive = std::weak_ptr<int>(alive_)](const error_code& canceled) {
@@ -95,6 +99,7 @@ private:
   From& from_;
   To& to_;
   const milliseconds patience_;
+  const std::function<void()> passed_;
   net::steady_timer timer_;
   workers::owned_fd out_, in_; ///< ends of the pipe
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);

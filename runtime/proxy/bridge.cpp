@@ -20,7 +20,7 @@ public:
     for (auto* one : {&ends_.viewer, &ends_.service})
       (*one)->be_patient(junctions::idle);
     if (ends_.table)
-      ends_.table->watch(weak_from_this());
+      ends_.table->watch(shared_from_this());
     begin();
   }
 

@@ -132,7 +132,7 @@ void junctions::sweep(steady_time now) {
       it = all.empty() ? resting_.erase(it) : std::next(it);
     }
     for (auto it = watched_.begin(); it != watched_.end();) {
-      auto one = it->lock();
+      auto one = it->second.lock();
       if (one && now - one->last_byte() < idle) {
         ++it;
         continue;
@@ -151,9 +151,14 @@ bool junctions::busy() const {
   return all_ > 0 || !watched_.empty();
 }
 
-void junctions::watch(std::weak_ptr<watched> one) {
+void junctions::watch(const std::shared_ptr<watched>& one) {
   std::lock_guard lock(mutex_);
-  watched_.push_back(std::move(one));
+  watched_[one.get()] = one;
+}
+
+void junctions::unwatch(const watched& one) {
+  std::lock_guard lock(mutex_);
+  watched_.erase(&one);
 }
 
 service_use junctions::use_of(const std::string& service) const {

@@ -73,13 +73,17 @@ public:
   void sweep(steady_time now);
   bool busy() const;
 
-  /// Of a joined connection, for `sweep`: its last byte, and how it is ended.
+  /// Of a joined connection, for `sweep`: its last byte, and how it is ended. `last_byte` is called with the
+  /// table locked.
   struct watched {
     virtual ~watched() = default;
     virtual steady_time last_byte() const = 0;
     virtual void end_idle() = 0;
   };
-  void watch(std::weak_ptr<watched> one);
+  void watch(const std::shared_ptr<watched>& one);
+  /// No sweep looks at it any more, once this returns. Where it is not called, the next sweep sees that it
+  /// has gone.
+  void unwatch(const watched& one);
 
   service_use use_of(const std::string& service) const;
   /// Ends the kept connections of services of this task: it is over, or the right to it.
@@ -106,7 +110,7 @@ private:
   std::map<std::string, std::size_t> open_;
   std::map<std::string, std::chrono::system_clock::time_point> last_;
   std::size_t all_ = 0;
-  std::list<std::weak_ptr<watched>> watched_;
+  std::map<const watched*, std::weak_ptr<watched>> watched_;
   std::shared_ptr<junctions*> self_ = std::make_shared<junctions*>(this); ///< places may outlive the table
   std::shared_ptr<std::mutex> self_mutex_ = std::make_shared<std::mutex>();
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 namespace troupe {
@@ -178,6 +179,25 @@ TEST(StockTask, TheExperimentsVariablesWinOverOursButNotOverTheTaskLinks) {
   }));
   EXPECT_TRUE(
     std::any_of(env.begin(), env.end(), [](const auto& e) { return e.starts_with("PATH=/opt/venv/bin:"); }));
+}
+
+TEST(StockTask, DoesNotSeeTheFoldersWhereTheAgentWasStarted) {
+  namespace fs = std::filesystem;
+  char pattern[] = "/tmp/troupe-started-XXXXXX";
+  const fs::path root = ::mkdtemp(pattern);
+  std::map<std::string, std::string> before;
+  for (const char* name : {"PWD", "OLDPWD"}) {
+    const char* value = ::getenv(name);
+    before[name] = value ? value : "";
+    ::setenv(name, root.c_str(), 1);
+  }
+  const auto spec = task_spec_of({{12}, {3}}, launch_of_trial_12(), around());
+  for (const auto& [name, value] : before)
+    value.empty() ? ::unsetenv(name.c_str()) : ::setenv(name.c_str(), value.c_str(), 1);
+  for (const auto& entry : spec.ranks.at(0).env)
+    EXPECT_EQ(entry.find(root.string()), entry.npos) << entry;
+  EXPECT_EQ(std::find(spec.keep.begin(), spec.keep.end(), root.string()), spec.keep.end());
+  fs::remove_all(root);
 }
 
 TEST(TaskSpec, VariablesAreThoseOfItsDevice) {

@@ -319,6 +319,15 @@ def test_what_is_missing_is_one_line(start, tmp_path):
                     DET_ALLOCATION_ID=f"{TASK}.1", DET_SESSION_TOKEN="t", DET_MASTER="http://127.0.0.1:1", JUPYTER_TOKEN=WORD)
         done = subprocess.run([sys.executable, "-m", f"troupe.services.{kind}"], env=full, capture_output=True, text=True, timeout=60)
         assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and f"pip install {package}" in done.stderr, done.stderr
+    hide = tmp_path / "hide-msgpack"
+    hide.mkdir()
+    (hide / "msgpack.py").write_text("raise ModuleNotFoundError('No module named msgpack', name='msgpack')\n")
+    without = dict(os.environ, PYTHONPATH=f"{hide}:{PACKAGE}")
+    for kind in ("notebook", "tensorboard", "shell"):
+        done = subprocess.run([sys.executable, "-m", f"troupe.services.{kind}"], env=without, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "pip install msgpack" in done.stderr, done.stderr
+    done = subprocess.run([sys.executable, "-c", "import troupe"], env=without, capture_output=True, text=True, timeout=60)
+    assert "ModuleNotFoundError" in done.stderr, done.stderr
     done = subprocess.run([sys.executable, "-m", "troupe.services.notebook"], env={"PYTHONPATH": str(PACKAGE), "PATH": os.environ["PATH"]}, capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr == "troupe: TROUPE_SERVICE_SOCKET is not set: this program is started by the cluster, as a task\n"
 

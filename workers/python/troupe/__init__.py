@@ -19,9 +19,19 @@ what its parent had queued stays the parent's. Under several ranks (environment 
 checkpoints are those of rank 0; the other ranks may call everything and report nothing.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional
 
-from troupe import _session
+try:
+    from troupe import _session
+except ModuleNotFoundError as missing:
+    # While the module of `python3 -m troupe.services.X` is looked for, its name is "-m": the log of such a task gets one line.
+    if missing.name != "msgpack" or sys.argv[:1] != ["-m"]:
+        raise
+    raise SystemExit(
+        f"troupe: msgpack is not installed for {sys.executable}, which is the first python3 that this task's account may run: "
+        f"run './setup tasks' on this host, or '{sys.executable} -m pip install msgpack'"
+    ) from None
 from troupe._errors import Refused, TroupeError
 from troupe._params import Params
 

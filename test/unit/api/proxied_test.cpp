@@ -1,0 +1,124 @@
+// A request that passes through to a service: how long it may be silent.
+
+#include "fakes.hpp"
+
+#include "model/names.hpp"
+#include "runtime/proxy/junctions.hpp"
+
+#include <future>
+#include <sys/socket.h>
+
+namespace troupe::api {
+namespace {
+
+/// Trial 12 has a service on port 8080, which is the test.
+struct with_a_service {
+  with_a_service() : x(options()) {
+    auto& config = x.reader->experiment_rows[7].config;
+    config["environment"]["proxy_ports"] =
+      value::array({value{{"proxy_port", 8080}, {"default_service_id", true}}});
+    x.cluster.answers["allocation.connect"] = [this](const fake_gate::heard& asked) {
+      int ends[2];
+      EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+      service.set_value(ends[0]);
+      table->bring(asked.fields.at("connection"), asked.fields.at("secret"),
+                   proxy::service_end(workers::owned_fd{ends[1]}));
+      return value::object();
+    };
+  }
+  server_options options() {
+    server_options how;
+    how.junctions = table;
+    return how;
+  }
+  /// The head of a request, as a client that is no browser sends it.
+  std::string head(const std::string& method, const std::string& more = {}) {
+    return method + " /proxy/" + task_name({7}, trial_id{12}) +
+           "/there HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + login + "\r\n" + more + "\r\n";
+  }
+  /// The service's end of the connection.
+  workers::owned_fd connection() {
+    auto coming = service.get_future();
+    if (coming.wait_for(std::chrono::seconds{10}) == std::future_status::ready)
+      return workers::owned_fd{coming.get()};
+    ADD_FAILURE() << "no connection to the service was asked for";
+    return {};
+  }
+  void let_pass(std::chrono::minutes time) { table->sweep(std::chrono::steady_clock::now() + time); }
+
+  std::promise<int> service;
+  std::shared_ptr<proxy::junctions> table = std::make_shared<proxy::junctions>();
+  live x;
+  const std::string login = x.token();
+};
+
+/// What the service reads until `enough` is in it.
+std::string read_until(int fd, std::string_view enough) {
+  std::string all;
+  char piece[4096];
+  while (all.find(enough) == all.npos) {
+    pollfd one{fd, POLLIN, 0};
+    const auto got = ::poll(&one, 1, 10'000) > 0 ? ::read(fd, piece, sizeof piece) : 0;
+    if (got <= 0) {
+      ADD_FAILURE() << "the service waited in vain for " << enough << " after " << all;
+      break;
+    }
+    all.append(piece, static_cast<std::size_t>(got));
+  }
+  return all;
+}
+/// The other side ends it.
+bool ends(int fd) {
+  char one = 0;
+  pollfd look{fd, POLLIN, 0};
+  return ::poll(&look, 1, 10'000) > 0 && ::read(fd, &one, 1) <= 0;
+}
+
+TEST(Proxied, AnUploadMayPauseForLessThanAnHour) {
+  with_a_service t;
+  raw_client client(t.x.http->port());
+  client.send(t.head("PUT", "Content-Length: 8\r\n") + "half");
+  const auto service = t.connection();
+  read_until(service.get(), "half");
+  t.let_pass(std::chrono::minutes{59});
+  client.send("rest");
+  read_until(service.get(), "rest");
+  ASSERT_EQ(::send(service.get(), "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone", 42, MSG_NOSIGNAL), 42);
+  EXPECT_EQ(client.answer().body, "done");
+}
+
+TEST(Proxied, WhereNothingPassesForAnHourBothSidesAreEnded) {
+  for (const bool upload : {true, false}) {
+    with_a_service t;
+    raw_client client(t.x.http->port());
+    client.send(upload ? t.head("PUT", "Content-Length: 8\r\n") + "half" : t.head("GET"));
+    const auto service = t.connection();
+    read_until(service.get(), upload ? "half" : "\r\n\r\n");
+    t.let_pass(std::chrono::minutes{61});
+    EXPECT_TRUE(ends(service.get())) << upload;
+    bool closed = false;
+    client.read_until([](const std::string&) { return false; }, &closed);
+    EXPECT_TRUE(closed) << upload;
+  }
+}
+
+TEST(Proxied, AnAnswerThatLastsEndsWithTheLogin) {
+  with_a_service t;
+  raw_client client(t.x.http->port());
+  client.send(t.head("GET"));
+  const auto service = t.connection();
+  read_until(service.get(), "\r\n\r\n");
+  const std::string begin = "HTTP/1.1 200 OK\r\n\r\n";
+  ::send(service.get(), begin.data(), begin.size(), MSG_NOSIGNAL);
+  t.let_pass(std::chrono::minutes{0});
+  ::send(service.get(), "event", 5, MSG_NOSIGNAL);
+  client.read_until([](const std::string& got) { return got.find("event") != got.npos; });
+  raw_client other(t.x.http->port());
+  EXPECT_EQ(other.ask("POST", "/api/v1/auth/logout", t.login).status, 200);
+  t.x.reader->add(std::string(cluster_entity), token_changed{}); // what the real cluster writes
+  t.let_pass(std::chrono::minutes{0});
+  EXPECT_TRUE(ends(service.get()));
+}
+
+} // namespace
+} // namespace troupe::api
