@@ -273,7 +273,8 @@ private:
       gzip_body(x);
     wire::response<wire::string_body> m;
     fill(m, x);
-    m.content_length(x.body.size());
+    if (x.status != 304) // whose length is that of what it stands for
+      m.content_length(x.body.size());
     if (!http_.head_only())
       m.body() = std::move(x.body);
     co_await http_.send(m);

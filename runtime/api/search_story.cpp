@@ -43,6 +43,28 @@ struct walk {
   bool exited = false, paused = false;
 };
 
+/// What the search heard when it decided so.
+std::string occasion(const search_stepped& x) {
+  const auto trial = "trial " + to_string(x.trial);
+  switch (x.input) {
+  case search_input::started:
+    return "the search begins";
+  case search_input::validated:
+    return trial + " has a new validation";
+  case search_input::exited_early:
+    return trial + " ended early";
+  case search_input::exited:
+    return trial + " has ended";
+  case search_input::checkpointed:
+    return trial + " has a new checkpoint";
+  case search_input::ordered:
+    return "its driver ordered it";
+  case search_input::continued:
+    return "the experiment is continued";
+  }
+  return {};
+}
+
 class story {
 public:
   story(const experiment_row& row, const storage::reader& storage) : row_(row), storage_(storage) {
@@ -126,7 +148,8 @@ private:
       order_.push_back(t.trial);
       add({{"what", "created"},
            {"trial", t.trial.value},
-           {"why", t.source_checkpoint.empty() ? "" : "from checkpoint " + t.source_checkpoint}},
+           {"why",
+            occasion(x) + (t.source_checkpoint.empty() ? "" : "; from checkpoint " + t.source_checkpoint)}},
           number, x.at);
     }
     for (const auto& t : x.stopped) {
@@ -161,7 +184,11 @@ private:
            {"why", "took the weights of trial " + to_string(t.source)}},
           number, x.at);
     if (x.shut_down)
-      add({{"what", x.failure ? "failed" : x.cancel ? "canceled" : "finished"}, {"why", ""}}, number, x.at);
+      add({{"what", x.failure  ? "failed"
+                    : x.cancel ? "canceled"
+                               : "finished"},
+           {"why", occasion(x)}},
+          number, x.at);
   }
 
   void place_trials() {

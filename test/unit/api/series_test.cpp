@@ -344,6 +344,18 @@ TEST(Story, RungsSayWhoEnteredWhoStoppedAndByWhat) {
   EXPECT_EQ(last["metric"], 0.75);
   EXPECT_EQ(last["needed"], 0.25);
   EXPECT_EQ(last["sequence"], 3);
+  search_stepped three;
+  three.input = search_input::exited;
+  three.trial = {2};
+  three.created = {{{3}, "3", value{{"n", 2}}, 17, ""}};
+  three.shut_down = true;
+  add(three);
+  x = search_story(e, r);
+  ASSERT_TRUE(x) << x.error().what;
+  const auto& decisions = (*x)["decisions"];
+  EXPECT_EQ(decisions[decisions.size() - 2]["why"], "trial 2 has ended");
+  EXPECT_EQ(decisions.back()["what"], "finished");
+  EXPECT_EQ(decisions.back()["why"], "trial 2 has ended");
 }
 
 // ---- live
