@@ -260,7 +260,8 @@ private:
     auto hint = !near.empty() ? "did you mean '" + near + "'?" : std::string();
     if (!near.empty())
       out_.know(way_.sibling(near)); // else the same slip would be told twice
-    if (auto elsewhere = known_elsewhere(e.key); hint.empty() && !elsewhere.empty())
+    if (auto elsewhere = known_elsewhere(e.key);
+        hint.empty() && !elsewhere.empty() && elsewhere != way_.sibling(e.key)) // of another searcher
       hint = "it belongs at " + elsewhere;
     if (hint.empty() && words.size() <= 16)
       hint = "known here: " + listed(words);

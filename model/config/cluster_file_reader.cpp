@@ -213,10 +213,24 @@ std::string cluster_reader::filled(const node& x) {
   }
 }
 
+namespace {
+
+/// Whether YAML took a bare word for a boolean (on, off, yes, no) where the schema has that very word.
+bool is_meant_as_word(const node& x, const shape& s) {
+  if (!x.is(kind::boolean) || s.takes(kind::boolean) || !s.takes(kind::string))
+    return false;
+  return s.allowed.empty() ? s.fits && s.fits(x.text)
+                           : std::find(s.allowed.begin(), s.allowed.end(), value(x.text)) != s.allowed.end();
+}
+
+} // namespace
+
 void cluster_reader::interpolate(node& x, const shape* s) {
   const auto* whole = s;
   if (s)
     s = &narrowed(*s, x);
+  if (s && is_meant_as_word(x, *s))
+    x.type = kind::string;
   if (x.is(kind::string) && x.text.find("${") != std::string::npos) {
     auto before = faults.size();
     auto made = filled(x);

@@ -273,6 +273,17 @@ TEST(ClusterFile, HintsAtWhatATextHasToBeWhereQuotesDoNotHelp) {
   EXPECT_EQ(got.faults[0].hint, "write a duration as 30s, 5m");
 }
 
+TEST(ClusterFile, TakesABareWordThatYamlReadsAsABooleanWhereThatWordIsMeant) {
+  const auto got = load("troupe: 1\ncluster: {shells: off, notebook_timeout: off, listen: 127.0.0.1:1}\n");
+  ASSERT_TRUE(got.ok()) << got.rendered();
+  EXPECT_EQ(got.config["cluster"]["shells"], "off");
+  EXPECT_EQ(got.config["cluster"]["notebook_timeout"], "off");
+  EXPECT_EQ(load("troupe: 1\npools:\n  a: {preemption: off}\n").config["pools"]["a"]["preemption"], false);
+  const auto wrong = load("troupe: 1\ncluster: {shells: on}\n");
+  ASSERT_EQ(wrong.faults.size(), 1u);
+  EXPECT_EQ(wrong.faults[0].message, "expected a string, got a boolean, on");
+}
+
 TEST(ClusterFile, RefusesPoolsThatFallBackInACircle) {
   const auto said = faults(
     load("troupe: 1\npools:\n  a: {fallback: [b]}\n  b: {fallback: [c]}\n  c: {fallback: [a]}\n  d: {}\n"));

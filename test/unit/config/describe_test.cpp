@@ -102,6 +102,9 @@ TEST(Checks, AreClearAboutWhatWasMeant) {
      "1:15: max_restarts: expected an integer, got a string, '3' | a value in quotes is a "
      "string; remove the quotes where there are some"},
     {"max_time: 3\n", "1:1: max_time: unknown key 'max_time' | it belongs at searcher.max_time"},
+    {"searcher: {name: random, max_time: 3}\n",
+     "1:26: searcher.max_time: unknown key 'max_time' | known here: name, max_concurrent_trials, max_trials, "
+     "max_length, metric, smaller_is_better, source_trial_id, source_checkpoint_uuid, early_stopping"},
     {"checkpoint_policy: bets\n",
      "1:20: checkpoint_policy: expected one of best, all, none; got 'bets' | did you mean "
      "'best'?"},
