@@ -69,7 +69,7 @@ result<void> read_service(std::string_view text, service_path& out) {
   for (unsigned char c : text)
     if (!sound(c))
       return bad("the service's name");
-  if (text.empty() || text.size() > most_service)
+  if (text.empty() || text.size() > most_service || climbs(text))
     return bad("the service's name");
   const auto colon = text.find(':');
   out.service = text;

@@ -1,7 +1,6 @@
 """The unmodified `determined` client against a real cluster: its command line and SDK outside, its Core API and PyTorchTrial
 in the tasks. Needs the wheel 0.38.1, torch and scikit-learn in the interpreter that runs it; tasks run in the same one."""
 
-import concurrent.futures
 import hashlib
 import json
 import os
@@ -335,10 +334,57 @@ def test_an_invalid_configuration_is_explained(cluster):
     assert "max_time" in said, said
 
 
-def test_fifty_calls_at_once(cluster):
-    with concurrent.futures.ThreadPoolExecutor(50) as pool:
-        for said in pool.map(lambda _: cluster.det("experiment", "list", timeout=600), range(50)):
-            assert "core" in said or "ID" in said
+ALL_AT_ONCE = """
+import json, os, sys, traceback
+from determined.cli import cli
+calls, running = json.loads(sys.argv[1]), {}
+for number, words in enumerate(calls):
+    if not (child := os.fork()):
+        out = os.open(f"call-{number}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+        os.dup2(out, 1), os.dup2(out, 2)
+        code = 0
+        try:
+            cli.main(words)
+        except SystemExit as ended:
+            code = ended.code or 0
+        except BaseException:
+            traceback.print_exc()
+            code = 99
+        sys.stdout.flush(), sys.stderr.flush()
+        os._exit(code)
+    running[child] = number
+codes = {}
+while running:
+    child, status = os.wait()
+    codes[running.pop(child)] = os.waitstatus_to_exitcode(status)
+print(json.dumps([codes[number] for number in range(len(calls))]))
+"""
+
+
+def test_two_hundred_calls_of_all_kinds_at_once(cluster):
+    """Each is a process of the client of its own, forked where its modules are loaded already."""
+    experiment, _ = cluster.create(name="asked", hparams="{steps: 3}")
+    cluster.wait(experiment)
+    trial, (config, job) = cluster.trial_of(experiment), cluster.write(name="many", hparams="{steps: 1}")
+    kinds = [f"experiment describe {experiment} --json", "experiment list --all", f"experiment list-trials {experiment}", f"experiment list-checkpoints {experiment}", f"experiment config {experiment}",
+             f"trial describe {trial}", f"trial logs {trial}", "user list", "user whoami", "workspace list", "project list Uncategorized", "template list", "model list", "agent list", "slot list",
+             "task list", "job list", "master info", "shell list", "command list"]
+    made = ["workspace create w{}", "model create m{}", f"template create t{{}} {config}", f"experiment label add {experiment} l{{}}", f"experiment create --paused {config} {job}"]
+    calls = [one.split() for one in kinds * 5] + [one.format(n).split() for one in made for n in range(20)]
+    assert len(calls) == 200
+    ran = subprocess.run([sys.executable, "-c", ALL_AT_ONCE, json.dumps(calls)], env=cluster.stock_env(), cwd=cluster.root, capture_output=True, text=True, timeout=600)
+    assert ran.returncode == 0, ran.stderr
+    said = [(cluster.root / f"call-{n}").read_text() for n in range(200)]
+    assert json.loads(ran.stdout.splitlines()[-1]) == [0] * 200, [(calls[n], said[n]) for n, code in enumerate(json.loads(ran.stdout.splitlines()[-1])) if code]
+    assert not any("Traceback" in one for one in said), [one for one in said if "Traceback" in one][0]
+    for verb, letter in (("workspace list", "w"), ("model list", "m"), ("template list", "t")):
+        shown = re.findall(rf"\b{letter}\d+\b", cluster.det(*verb.split()))
+        assert set(shown) >= {f"{letter}{n}" for n in range(20)}, (verb, shown)
+    assert cluster.described(experiment)["labels"]  # not all: the client reads them, and sends all of them back with its own
+    ids = {int(re.search(r"Created experiment (\d+)", said[n])[1]) for n in range(180, 200)}
+    assert len(ids) == 20
+    for one in ids:
+        cluster.det("experiment", "kill", str(one))
 
 
 def test_killing_the_master_while_a_task_trains(cluster):
