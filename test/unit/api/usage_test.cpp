@@ -82,6 +82,36 @@ TEST(Usage, TablesHaveTasksOfEveryKind) {
               ",0,1.000,gpu\n");
 }
 
+TEST(Usage, DaysAndMonthsEndAtMidnightOfUtc) {
+  table t;
+  storage::usage_record night;
+  night.trial = {12};
+  night.run = {1};
+  night.experiment = {7};
+  night.user = "ada";
+  night.pool = "gpu";
+  night.labels = {"x"};
+  night.slots = 2;
+  night.began = *from_rfc3339("1970-01-31T22:00:00Z");
+  night.ended = *from_rfc3339("1970-02-01T03:30:00+02:00"); // 1:30 of UTC
+  t.reader->record_rows[storage::keys::record(storage::usage_record::tag, storage::keys::two(12, 1))] =
+    pack(night);
+  const auto sums = [&](const std::string& query) {
+    const auto got = t.ask("GET", "/api/v1/resources/allocation/aggregated?" + query, t.user("admin"));
+    std::string out;
+    const auto list = got.status == 200 ? parse_json(got.body)->at("resourceEntries") : value::array();
+    for (const auto& one : list)
+      out += std::string(one.at("periodStart")) + " " + one.at("seconds").dump() + " " +
+             one.at("byUsername").dump() + "\n";
+    return got.status == 200 ? out : got.body;
+  };
+  EXPECT_EQ(sums("startDate=1970-01-31&endDate=1970-02-02"), "1970-01-31 14400.0 {\"ada\":14400.0}\n"
+                                                             "1970-02-01 10800.0 {\"ada\":10800.0}\n"
+                                                             "1970-02-02 0.0 {}\n");
+  EXPECT_EQ(sums("period=RESOURCE_ALLOCATION_AGGREGATION_PERIOD_MONTHLY&startDate=1970-01&endDate=1970-02"),
+            "1970-01 14400.0 {\"ada\":14400.0}\n1970-02 10800.0 {\"ada\":10800.0}\n");
+}
+
 TEST(Usage, ListsAreOfOneLength) {
   table t;
   auto got =
