@@ -98,7 +98,7 @@ catalogue::decided catalogue::change_user(user_id id, const user_wish& wanted, c
     auto names = known->second.former;
     for (const auto& [had, whose] : former_)
       if (whose == id)
-        names.push_back(had); // of an older build, which kept them here alone
+        names.push_back(had); // facts of older builds do not hold former names
     names.push_back(case_folded(changed.name));
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());

@@ -52,7 +52,7 @@ public:
   void replay(const cluster_fact& fact); ///< those of other machines change nothing
 
   const std::map<user_id, user_changed>& users() const { return users_; }
-  /// The name that the owner of what was made under this one has now; the same where no user is known by it.
+  /// The present name of the user that has this name, or had it; `owner` itself where there is none.
   std::string now_named(const std::string& owner) const;
   const std::map<std::string, token_changed>& tokens() const {
     return tokens_;

@@ -46,7 +46,7 @@ result<place_change> decide(places& where, registry& books, const Command& x, bo
   } else if constexpr (std::is_same_v<c, experiment_describe>) {
     return as_change(where.change(x, ended, by, now));
   } else if constexpr (std::is_same_v<c, workspace_remove>) {
-    if (books.holds_models(x.id) && x.id != workspace_id{1}) // of the immutable one there is no way out
+    if (books.holds_models(x.id) && x.id != workspace_id{1}) // it is never deleted, with models or without
       return error{errc::conflict,
                    "workspace " + to_string(x.id) + " owns models\nhint: move or delete them first"};
     auto done = as_change(where.remove(x, by, now));

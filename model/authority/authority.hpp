@@ -59,8 +59,8 @@ struct need {
   friend constexpr bool operator==(need, need) = default;
 };
 
-/// Whether an account with the names `user` and, case folded, `former` is the one that `name` means, as
-/// nobody else may take the name of an account, or a former one.
+/// Whether `name` is that of the account: its present name `user`, or one of its former ones (case folded).
+/// No other account may ever take one of these.
 bool bears(const std::string& name, const std::string& user, const std::vector<std::string>& former);
 
 /// Who asks. A task speaks for its owner, and may less.
@@ -72,7 +72,7 @@ struct principal {
   std::string experiment, task, allocation; ///< `task`: a trial's number, or a UUID
   std::vector<std::string> former = {};     ///< names that the account had, case folded
   bool is_task() const { return !allocation.empty(); }
-  /// Whether the account is the owner of what bears this name as its owner's.
+  /// Whether the owner that a fact names so is this account.
   bool is(const std::string& owner) const;
 };
 

@@ -261,7 +261,8 @@ private:
     if (!near.empty())
       out_.know(way_.sibling(near)); // else the same slip would be told twice
     if (auto elsewhere = known_elsewhere(e.key);
-        hint.empty() && !elsewhere.empty() && elsewhere != way_.sibling(e.key)) // of another searcher
+        hint.empty() && !elsewhere.empty() &&
+        elsewhere != way_.sibling(e.key)) // here it is a key of other searchers
       hint = "it belongs at " + elsewhere;
     if (hint.empty() && words.size() <= 16)
       hint = "known here: " + listed(words);

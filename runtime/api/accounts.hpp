@@ -141,9 +141,9 @@ public:
   std::vector<user> users() const;
   result<user> find(std::uint64_t id) const;
   result<user> find(const std::string& name) const; ///< in any case, as no two differ in case alone
-  /// Whose is what bears this name as its owner's: it may be a former one.
+  /// The user that has this name, or had it: facts name owners as they were called then.
   result<user> owner(const std::string& name) const;
-  /// The name that this owner has now; the same where no user is known by it.
+  /// The present name of that user; `owner` itself where there is none.
   std::string now_named(const std::string& owner) const;
 
 private:
@@ -153,9 +153,9 @@ private:
   result<void> load_older(const std::string& bytes, time_point now);
   result<void> settle(bool initial, time_point now);
   result<std::string> add_hash(const std::string& password);
-  result<void> save() const;                                       // with files_ held, without mutex_
-  void know_names();                                               // with mutex_ held
-  const user* named(const std::string& name, bool formerly) const; // with mutex_ held
+  result<void> save() const;                                       // the caller holds files_, and not mutex_
+  void know_names();                                               // the caller holds mutex_
+  const user* named(const std::string& name, bool formerly) const; // the caller holds mutex_
 
   options how_;
   std::mutex files_; ///< one writer of the file at a time; taken before mutex_

@@ -274,7 +274,7 @@ private:
                             .token,
                           now_, path_and_query(path_.path, clean_query_));
     case opening::send_back:
-      // A code of who may not see it: the cluster's page would lead here again.
+      // Who brought the code may not see the service: to sign in again would lead here once more.
       if (const auto& by = by_code_; !by.token.empty() && by.by.error().code != errc::unauthorized)
         return seen_from_outside(by.by.error());
       return send_back();

@@ -29,7 +29,7 @@ struct identity {
   allocation_id allocation;                            ///< allocation of the calling task; 0: a user calls
   std::shared_ptr<const authority::grants> roles = {}; ///< where roles decide: what the user may now
   bool is_task() const { return bool(allocation); }
-  /// Whether the caller, or the owner of the calling task, is whom this name means.
+  /// Whether the owner that a fact names so is the caller, or the owner of the calling task.
   bool is(const std::string& owner) const { return authority::bears(owner, who.user, former); }
   void take_roles(role_book* book); ///< of the user as they are now; null: roles decide nothing
   /// The caller in the form of the table of rights.

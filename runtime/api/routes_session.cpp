@@ -29,7 +29,7 @@ value rights_of(const identity& by) {
   return list;
 }
 
-/// Of those the ones that roles give for some workspaces alone: in which.
+/// For each right that roles give in some workspaces only: the numbers of these workspaces.
 value rights_in(const call& c, const identity& by) {
   value out = value::object();
   const auto all = (c.parts->all ? *c.parts->all : *c.parts).storage->workspaces();
