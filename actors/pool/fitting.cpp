@@ -33,13 +33,26 @@ void room_index::erase(const agent_room& agent) {
   if (agent.free == 0)
     return;
   const auto it = buckets_.find({agent.free, agent.total, agent.idle});
-  TROUPE_ASSERT(it != buckets_.end() && it->second.erase(&agent) == 1);
+  TROUPE_ASSERT(it != buckets_.end());
+  auto& agents = it->second;
+  if (const auto first = agents.begin(); *first == &agent) // as most that are chosen
+    agents.erase(first);
+  else
+    TROUPE_ASSERT(agents.erase(&agent) == 1);
   if (it->second.empty())
     buckets_.erase(it);
   free_ -= agent.free;
 }
 
 int room_index::most() const { return buckets_.empty() ? 0 : buckets_.rbegin()->first.free; }
+
+std::vector<const agent_room*> room_index::with_room() const {
+  std::vector<const agent_room*> all;
+  for (const auto& [b, agents] : buckets_)
+    all.insert(all.end(), agents.begin(), agents.end());
+  std::sort(all.begin(), all.end(), by_name());
+  return all;
+}
 
 void room_index::take_first(members& to, const members& from, int count) {
   for (auto it = from.begin(); it != from.end() && count > 0; ++it, --count)
@@ -70,7 +83,7 @@ std::vector<const agent_room*> room_index::choose(int count, int least_free, boo
       std::size_t first = heads.size();
       for (std::size_t i = 0; i < heads.size(); ++i)
         if (heads[i] != order[from + i].agents->end() &&
-            (first == heads.size() || (*heads[i])->name < (*heads[first])->name))
+            (first == heads.size() || by_name()(*heads[i], *heads[first])))
           first = i;
       if (first == heads.size())
         break;
@@ -90,7 +103,7 @@ const agent_room* room_index::best(int slots) const {
       break; // from here on the fuller ones are behind
     const auto* agent = *it->second.begin();
     const double score = fitting_score(order_, 1, it->first.total, it->first.total - it->first.free, 0, 0);
-    if (!found || score > found_score || (score == found_score && agent->name < found->name)) {
+    if (!found || score > found_score || (score == found_score && by_name()(agent, found))) {
       found = agent;
       found_score = score;
     }
@@ -98,18 +111,18 @@ const agent_room* room_index::best(int slots) const {
   return found;
 }
 
-std::vector<share_of_agent> room_index::fit(int slots, bool single_node, gang_rule gangs) const {
+agent_shares room_index::fit(int slots, bool single_node, gang_rule gangs) const {
   if (slots > free_)
     return {};
   if (slots <= most())
-    return {{best(slots), slots}};
+    return {share_of_agent{best(slots), slots}};
   if (single_node || slots == 1)
     return {};
   return gangs == gang_rule::any ? spread(slots) : whole(slots, gangs == gang_rule::whole_mixed);
 }
 
 /// As few agents as can be, in equal parts where possible, else those with most free slots first.
-std::vector<share_of_agent> room_index::spread(int slots) const {
+agent_shares room_index::spread(int slots) const {
   int count = 0, left = slots;
   for (auto it = buckets_.rbegin(); it != buckets_.rend() && left > 0; ++it) {
     const int agents = static_cast<int>(it->second.size());
@@ -117,7 +130,7 @@ std::vector<share_of_agent> room_index::spread(int slots) const {
     count += wanted;
     left -= wanted * it->first.free;
   }
-  std::vector<share_of_agent> out;
+  agent_shares out;
   if (slots % count == 0)
     if (const auto equal = choose(count, slots / count, false); static_cast<int>(equal.size()) == count) {
       for (const auto* agent : equal)
@@ -143,12 +156,12 @@ std::vector<share_of_agent> room_index::spread(int slots) const {
 
 /// Idle agents, each with all its slots: of one size, the largest that divides; else, where sizes may mix,
 /// from the largest down.
-std::vector<share_of_agent> room_index::whole(int slots, bool mixed) const {
+agent_shares room_index::whole(int slots, bool mixed) const {
   std::map<int, members, std::greater<>> sizes;
   for (const auto& [b, agents] : buckets_)
     if (b.idle && b.free > 0)
       take_first(sizes[b.free], agents, slots / b.free);
-  std::vector<share_of_agent> out;
+  agent_shares out;
   for (const auto& [size, agents] : sizes)
     if (slots % size == 0 && static_cast<int>(agents.size()) >= slots / size) {
       for (auto it = agents.begin(); static_cast<int>(out.size()) < slots / size; ++it)
@@ -163,7 +176,7 @@ std::vector<share_of_agent> room_index::whole(int slots, bool mixed) const {
         out.push_back({agent, size});
         slots -= size;
       }
-  return slots == 0 ? out : std::vector<share_of_agent>{};
+  return slots == 0 ? out : agent_shares{};
 }
 
 namespace {

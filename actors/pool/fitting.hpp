@@ -2,10 +2,13 @@
 // Which agents hold a run: the only place that decides it, for grants, preemption, reservations, capacity and
 // explanations alike. Pure arithmetic over free slots; who may have them is decided elsewhere.
 
+#include "actors/pool/node_memory.hpp"
 #include "actors/pool/pool_events.hpp"
 
+#include <absl/container/btree_set.h>
+#include <absl/container/inlined_vector.h>
+
 #include <memory>
-#include <set>
 
 namespace troupe {
 
@@ -21,14 +24,16 @@ double fitting_score(fitting_order order, int slots, int agent_slots, int used, 
 /// An agent as far as fitting goes: how many of its slots may be had.
 struct agent_room {
   std::string name;
-  int total = 0;     ///< slots
-  int free = 0;      ///< that may be had
-  bool idle = false; ///< all that are open may be had
+  int total = 0;           ///< slots
+  int free = 0;            ///< that may be had
+  bool idle = false;       ///< all that are open may be had
+  std::uint64_t order = 0; ///< grows with the names, where the rooms have one: numbers are compared sooner
 };
 struct share_of_agent {
   const agent_room* agent = nullptr;
   int slots = 0;
 };
+using agent_shares = absl::InlinedVector<share_of_agent, 1>;
 
 /// Agents by their free slots. It holds pointers: whoever changes an agent takes it out first.
 class room_index {
@@ -37,10 +42,11 @@ public:
   void insert(const agent_room& agent);
   void erase(const agent_room& agent);
   int free() const { return free_; }
-  int most() const; ///< free slots of the agent that has most
+  int most() const;                                 ///< free slots of the agent that has most
+  std::vector<const agent_room*> with_room() const; ///< all that have free slots, by name
 
   /// Where `slots` > 0 go, best agents first; none where they do not fit.
-  std::vector<share_of_agent> fit(int slots, bool single_node, gang_rule gangs) const;
+  agent_shares fit(int slots, bool single_node, gang_rule gangs) const;
 
 private:
   struct bucket {
@@ -49,18 +55,20 @@ private:
     friend auto operator<=>(const bucket&, const bucket&) = default;
   };
   struct by_name {
-    bool operator()(const agent_room* a, const agent_room* b) const { return a->name < b->name; }
+    bool operator()(const agent_room* a, const agent_room* b) const {
+      return a->order != b->order ? a->order < b->order : a->name < b->name;
+    }
   };
-  using members = std::set<const agent_room*, by_name>;
+  using members = absl::btree_set<const agent_room*, by_name>;
 
   const agent_room* best(int slots) const;
   std::vector<const agent_room*> choose(int count, int least_free, bool idle) const;
   static void take_first(members& to, const members& from, int count);
-  std::vector<share_of_agent> spread(int slots) const;
-  std::vector<share_of_agent> whole(int slots, bool mixed) const;
+  agent_shares spread(int slots) const;
+  agent_shares whole(int slots, bool mixed) const;
 
   fitting_order order_;
-  std::map<bucket, members> buckets_;
+  std::map<bucket, members, std::less<bucket>, node_allocator<std::pair<const bucket, members>>> buckets_;
   int free_ = 0;
 };
 

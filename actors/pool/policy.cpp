@@ -229,13 +229,19 @@ public:
       job->notes.changed = false;
     if (fair())
       share(changed, slots);
+    unshut_ = {};
+    marks_open_ = 0;
+    for (auto& [shape, runs] : queue) {
+      if (runs.mark < 0)
+        runs.mark = marks_++ % 64;
+      ++unshut_[static_cast<std::size_t>(runs.mark)];
+      marks_open_ |= std::uint64_t{1} << runs.mark;
+    }
     for (auto* job : changed)
       take_turn(*job);
     at_ = turns_.begin();
     served_ = nullptr;
     ++pass_;
-    shut_ = 0;
-    shapes_ = queue.size();
   }
 
   pool_turn next() override {
@@ -246,14 +252,12 @@ public:
       if (behind != turns_.end() && at_ != behind && behind->first < at_->first)
         at_ = behind;
     }
-    for (; at_ != turns_.end() && shut_ < shapes_; ++at_) {
-      const ranked_runs::entry* first = nullptr;
-      for (const auto& runs : at_->second->queue)
-        if (runs.of->shut != pass_ && (!first || runs.first < *first))
-          first = &runs.first;
-      if (first) {
+    for (; at_ != turns_.end() && marks_open_ != 0; ++at_) {
+      if ((at_->second.shapes & marks_open_) == 0)
+        continue;
+      if (const auto* line = first_line(*at_->second.job)) {
         fetch_ahead();
-        return {first->run, false};
+        return {line->first.run, false};
       }
     }
     return {};
@@ -261,11 +265,15 @@ public:
 
   void ended(const pool_turn& turn, turn_end how) override {
     if (how != turn_end::placed) {
-      shut_ += std::exchange(turn.run->queue->shut, pass_) != pass_; // a claim made a shape of its own
-      if (how == turn_end::claimed)
-        ++shapes_;
+      auto& shape = *turn.run->queue;
+      if (shape.mark < 0) // a claim made a shape of its own
+        shape.mark = marks_++ % 64;
+      else if (shape.shut != pass_)
+        if (const auto mark = static_cast<std::size_t>(shape.mark); --unshut_[mark] == 0)
+          marks_open_ &= ~(std::uint64_t{1} << mark);
+      shape.shut = pass_;
     }
-    served_ = at_->second;
+    served_ = at_->second.job;
   }
 
   bool before(const pool_run& a, const pool_run& b) const override {
@@ -286,21 +294,29 @@ private:
   bool fair() const { return settings_.scheduler == scheduler_kind::fair; }
   /// Each turn is another job's, of which nothing is in a cache. What the next turns will read is asked for
   /// while this one is served: of the job after the next two itself, of the one before it its lines, of the
-  /// next its runs.
+  /// next the run that it will be served with.
   void fetch_ahead() const {
     auto next = at_;
     for (int ahead = 1; ahead <= 3 && ++next != turns_.end(); ++ahead) {
-      const auto& job = *next->second;
+      const auto& job = *next->second.job;
       if (ahead == 3)
-        fetch(&job, served_bytes);
+        fetch(&job, pool_job::served_bytes);
       else if (ahead == 2)
         fetch(job.queue.data(), job.queue.size() * sizeof(shape_line));
-      else
-        for (const auto& runs : job.queue) {
-          fetch(runs.first.run, 64);
-          fetch(runs.runs, sizeof *runs.runs);
-        }
+      else if (const auto* line = first_line(job)) {
+        fetch(line->first.run, pool_run::served_bytes);
+        fetch(line->runs, sizeof *line->runs);
+        fetch(line->at, 240); // the leaf
+      }
     }
+  }
+  /// Of a job the line that its next run is served from; null: none fits.
+  const shape_line* first_line(const pool_job& job) const {
+    const shape_line* first = nullptr;
+    for (const auto& line : job.queue)
+      if (line.of->shut != pass_ && (!first || line.first < first->first))
+        first = &line;
+    return first;
   }
   turn_key key_of(const pool_job& job) const {
     return {tier_of(job), ratio(job, job.effective(), fair()), job.terms.submitted, &job};
@@ -319,12 +335,16 @@ private:
     }
     auto key = key_of(job);
     if (!turn) {
-      turn = turns_.emplace(key, &job).first;
+      turn = turns_.emplace(key, job_turn{&job}).first;
     } else if ((*turn)->first != key) {
       auto moved = turns_.extract(*turn);
       moved.key() = key;
       turn = turns_.insert(std::move(moved)).position;
     }
+    auto& shapes = (*turn)->second.shapes = 0;
+    for (const auto& line : job.queue)
+      if (line.of->mark >= 0)
+        shapes |= std::uint64_t{1} << line.of->mark;
   }
 
   /// Counts shares anew where something that they depend on has changed; jobs that have another one are added
@@ -396,9 +416,11 @@ private:
   std::vector<share_demand> demands_; ///< what each job of `by_age_` demands, in the same order
   share_split split_;                 ///< how `slots_` are shared between these demands
   int slots_ = -1;
-  bool moved_ = false;                ///< places in `by_age_` are others
-  std::uint64_t pass_ = 0;            ///< how many began
-  std::size_t shut_ = 0, shapes_ = 0; ///< in this pass
+  bool moved_ = false;           ///< places in `by_age_` are others
+  std::uint64_t pass_ = 0;       ///< how many began
+  int marks_ = 0;                ///< that shapes have got
+  std::array<int, 64> unshut_{}; ///< shapes of each mark that may fit, in this pass
+  std::uint64_t marks_open_ = 0; ///< of these, the marks that have any
   pool_job* served_ = nullptr;
 };
 
@@ -421,11 +443,30 @@ bool older(const pool_job& a, const pool_job& b) {
   return std::tie(x.submitted, x.label, x.job) < std::tie(y.submitted, y.label, y.job);
 }
 
-int slots_in(const std::vector<placement>& on) {
+namespace {
+
+template <class Parts>
+int count_slots(const Parts& on) {
   int n = 0;
   for (const auto& part : on)
     n += static_cast<int>(part.slots.size());
   return n;
+}
+
+} // namespace
+
+int slots_in(const agent_parts& on) { return count_slots(on); }
+int slots_in(const std::vector<placement>& on) { return count_slots(on); }
+
+std::vector<placement> placements(const agent_parts& on) {
+  std::vector<placement> named;
+  named.reserve(on.size());
+  for (const auto& part : on) {
+    auto& here = named.emplace_back();
+    here.agent = part.agent->now.name;
+    here.slots.assign(part.slots.begin(), part.slots.end());
+  }
+  return named;
 }
 
 int pool_run::held() const { return slots_in(on); }

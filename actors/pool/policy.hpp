@@ -9,7 +9,8 @@
 
 namespace troupe {
 
-using pool_jobs = std::map<experiment_id, pool_job>;
+using pool_jobs = std::map<experiment_id, pool_job, std::less<experiment_id>,
+                           node_allocator<std::pair<const experiment_id, pool_job>>>;
 
 /// What became of the run whose turn it was.
 enum class turn_end {

@@ -22,6 +22,7 @@ std::vector<pool_action> pool::apply(const std::vector<pool_event>& events, time
 
 std::vector<pool_action> pool::decided(std::span<const pool_event> events, time_point now) {
   actions out;
+  out.reserve(11); // as many as a small block of the heap holds
   now_ = now;
   // What was due before these events; who is served or leaves with them needs none.
   const auto leaves = [](const pool_event& ev) { return std::holds_alternative<slots_released>(ev); };
@@ -55,12 +56,13 @@ void pool::on(actions& out, const agent_up& ev) {
   forget_strays(agent, std::max(0, ev.slots));
   agent.present = agent.expected = true;
   agent.traits = ev.traits;
-  agent.slots.resize(static_cast<std::size_t>(std::max(0, ev.slots)), {{}, {}, pool_agent::closed});
+  agent.slots.resize(static_cast<std::size_t>(std::max(0, ev.slots)),
+                     pool_agent::slot{nullptr, nullptr, pool_agent::closed});
   total_ += static_cast<int>(agent.slots.size());
   refresh(agent);
   for (const auto& [text, numbers] : ev.busy) {
     const auto id = parse_allocation(text);
-    std::vector<placement> on{{ev.agent, {}}};
+    agent_parts on{agent_part{&agent, {}}};
     for (const int number : numbers)
       if (number >= 0 && number < ev.slots && !agent.slots[static_cast<std::size_t>(number)].holder)
         on[0].slots.push_back(number);
@@ -72,7 +74,7 @@ void pool::on(actions& out, const agent_up& ev) {
     } else if (auto& run = known->second; run.waits()) { // it has these already
       drop_kept(&out, run);
       stop_waiting(run);
-      out.push_back(grant_slots{run.id, on, false});
+      out.push_back(grant_slots{run.id, placements(on), false});
       hold(run, std::move(on), now_);
     }
   }
@@ -81,22 +83,22 @@ void pool::on(actions& out, const agent_up& ev) {
 
 /// Holders that were not granted their slots, and those of slots that are no longer there.
 void pool::forget_strays(pool_agent& agent, int slots) {
-  std::set<allocation_id> strays;
+  std::map<allocation_id, pool_run*> strays;
   for (const auto& s : agent.slots)
-    if (s.holder && !runs_.at(s.holder).granted)
-      strays.insert(s.holder);
+    if (s.holder && !s.holder->granted)
+      strays.emplace(s.holder->id, s.holder);
   for (std::size_t i = static_cast<std::size_t>(slots); i < agent.slots.size(); ++i)
-    if (agent.slots[i].holder)
-      strays.insert(agent.slots[i].holder);
-  for (const auto id : strays) {
-    auto& run = runs_.at(id);
-    let_go(run, agent.now.name);
+    if (auto* holder = agent.slots[i].holder)
+      strays.emplace(holder->id, holder);
+  for (const auto& [id, stray] : strays) {
+    auto& run = *stray;
+    let_go(run, &agent);
     if (run.on.empty() && !run.granted)
       forget(run);
   }
   for (std::size_t i = static_cast<std::size_t>(slots); i < agent.slots.size(); ++i)
-    if (const auto keeper = agent.slots[i].keeper)
-      drop_kept(nullptr, runs_.at(keeper));
+    if (auto* keeper = agent.slots[i].keeper)
+      drop_kept(nullptr, *keeper);
 }
 
 void pool::on(actions& out, const agent_down& ev) {
@@ -140,10 +142,10 @@ std::vector<pool_run*> pool::holders() {
 /// What holds slots of which an operator has said that nothing runs there is ended, also where it was asked
 /// to save already.
 void pool::end_disabled(actions& out, pool_run& run) {
-  const auto here = [&](const placement& part) {
-    const auto* agent = known_agent(part.agent);
-    return agent && (agent->ends || std::any_of(part.slots.begin(), part.slots.end(),
-                                                [&](int slot) { return agent->ended.contains(slot); }));
+  const auto here = [&](const agent_part& part) {
+    const auto& agent = *part.agent;
+    return agent.ends || std::any_of(part.slots.begin(), part.slots.end(),
+                                     [&](int slot) { return agent.ended.contains(slot); });
   };
   if (run.waits() || std::none_of(run.on.begin(), run.on.end(), here))
     return;
@@ -159,8 +161,8 @@ void pool::on(actions& out, const agent_forgotten& ev) {
     return;
   on(out, agent_down{ev.agent});
   for (auto* run : holders()) // whoever holds aux units there, too
-    if (std::any_of(run->on.begin(), run->on.end(), [&](const auto& x) { return x.agent == ev.agent; }))
-      let_go(*run, ev.agent);
+    if (std::any_of(run->on.begin(), run->on.end(), [&](const auto& x) { return x.agent == &it->second; }))
+      let_go(*run, &it->second);
   by_name_.erase(ev.agent);
   agents_.erase(it);
   unjudged_ = excluding_;
@@ -182,7 +184,7 @@ void pool::on(actions& out, const slots_requested& ev) {
       if (run.least > 0 && run.held() < run.slots)
         elastic_.insert(run.id);
     }
-    out.push_back(grant_slots{run.id, run.on}); // the first answer may not have arrived
+    out.push_back(grant_slots{run.id, placements(run.on)}); // the first answer may not have arrived
     return;
   }
   auto& run = enter(ev.allocation, dated(ev.run), std::max(0, ev.slots), ev.least);
@@ -271,9 +273,12 @@ void pool::on(actions& out, const slots_released& ev) {
       withdraw(out, run);
     return;
   }
-  let_go(run, ev.agent);
-  if (ev.agent.empty())
+  if (ev.agent.empty()) {
+    let_go(run, nullptr);
     forget(run);
+  } else if (const auto* agent = known_agent(ev.agent)) {
+    let_go(run, agent);
+  }
 }
 
 /// The agent's own word may come before or after this one.
@@ -284,18 +289,18 @@ void pool::on(actions& out, const slots_held& ev) {
     } else if (known->second.granted) {
       return;
     } else { // its agent has said so
-      let_go(known->second, {});
+      let_go(known->second, nullptr);
       forget(known->second);
     }
   }
-  std::vector<placement> on;
+  agent_parts on;
   for (const auto& part : ev.on) {
-    placement here{part.agent, {}};
-    const auto* agent = known_agent(part.agent);
+    auto& agent = agent_named(part.agent);
+    agent_part here{&agent, {}};
     for (const int slot : part.slots) {
-      const bool there = agent && slot >= 0 && slot < static_cast<int>(agent->slots.size());
-      const bool taken = there && agent->slots[static_cast<std::size_t>(slot)].holder;
-      const bool none = slot < 0 || (agent && agent->present && !there);
+      const bool there = slot >= 0 && slot < static_cast<int>(agent.slots.size());
+      const bool taken = there && agent.slots[static_cast<std::size_t>(slot)].holder;
+      const bool none = slot < 0 || (agent.present && !there);
       if (!taken && !none)
         here.slots.push_back(slot);
     }
@@ -491,6 +496,10 @@ void pool::pass(actions& out, time_point now) {
       continue;
     }
     auto& run = *turn.run;
+    if (run.young.is_linked()) { // those beside it are changed where it leaves
+      fetch(young_runs::node_traits::get_next(&run.young), 1);
+      fetch(young_runs::node_traits::get_previous(&run.young), 1);
+    }
     if (const auto limit = full_limit(run); limit.of != run_bar::none) {
       drop_kept(&out, run);
       leave_queue(run);
@@ -542,7 +551,7 @@ bool pool::let_aside(actions& out, std::vector<pool_run*>& blocked) {
 
 /// Slots that it can have at once: free ones, then with those that are kept for it or for one that it goes
 /// before, who then has to be served anew.
-std::vector<placement> pool::place(actions& out, pool_run& run) {
+agent_parts pool::place(actions& out, pool_run& run) {
   if (!run.kept.empty() && run.need() == run.slots) {
     bool all = true;
     each_slot(run.kept, [&](pool_agent& agent, int slot) {
@@ -563,7 +572,7 @@ std::vector<placement> pool::place(actions& out, pool_run& run) {
       lift(lifted, keeper.kept, pool_agent::kept);
       others.push_back(&keeper);
     }
-  auto on = lifted.empty() ? std::vector<placement>{} : fit_range(run);
+  auto on = lifted.empty() ? agent_parts{} : fit_range(run);
   lower(lifted);
   if (!on.empty())
     take_from(out, others, on);
@@ -571,19 +580,19 @@ std::vector<placement> pool::place(actions& out, pool_run& run) {
 }
 
 /// Whoever of `keepers` loses one of these slots keeps none.
-void pool::take_from(actions& out, const std::vector<pool_run*>& keepers, const std::vector<placement>& on) {
-  std::set<allocation_id> losers;
+void pool::take_from(actions& out, const std::vector<pool_run*>& keepers, const agent_parts& on) {
+  std::set<const pool_run*> losers; // looked up only
   each_slot(on, [&](pool_agent& agent, int slot) {
     losers.insert(agent.slots[static_cast<std::size_t>(slot)].keeper);
   });
   for (auto* keeper : keepers)
-    if (losers.contains(keeper->id)) {
+    if (losers.contains(keeper)) {
       drop_kept(&out, *keeper);
       taken_ = true;
     }
 }
 
-void pool::grant(actions& out, pool_run& run, std::vector<placement> on, bool backfill, time_point now) {
+void pool::grant(actions& out, pool_run& run, agent_parts on, bool backfill, time_point now) {
   drop_kept(nullptr, run);
   stop_waiting(run);
   run.entered = ++clock_;
@@ -595,7 +604,7 @@ void pool::grant(actions& out, pool_run& run, std::vector<placement> on, bool ba
     if (grants_.size() > 100'000)
       grants_.pop_front();
   }
-  out.push_back(grant_slots{run.id, on, backfill});
+  out.push_back(grant_slots{run.id, placements(on), backfill});
   hold(run, std::move(on), now);
 }
 
@@ -628,8 +637,8 @@ void pool::pass_aux(actions& out, time_point now) {
       continue;
     }
     stop_waiting(run);
-    std::vector<placement> on{{best->now.name, {}}};
-    out.push_back(grant_slots{run.id, on, false});
+    agent_parts on{agent_part{best->now.of, {}}};
+    out.push_back(grant_slots{run.id, placements(on), false});
     hold(run, std::move(on), now);
   }
 }
@@ -640,10 +649,10 @@ void pool::pass_guests(actions& out, time_point now) {
     refresh_turns();
   std::set<run_shape> blocked;
   for (auto* run : guests_.list()) {
-    std::vector<placement> on;
+    agent_parts on;
     if (run->slots == 0) {
       if (const auto* agent = aux_agent_for(*run); agent && aux_waiting_.empty())
-        on.push_back({agent->now.name, {}});
+        on.push_back(agent_part{agent->now.of, {}});
     } else if (!blocked.contains(run->shape()) && full_limit(*run).of == run_bar::none && !is_behind(*run)) {
       on = fit_range(*run);
       if (on.empty())
@@ -777,7 +786,7 @@ std::map<std::string, std::vector<allocation_id>> pool::agents() const {
     if (agent.present) {
       auto& slots = out[name];
       for (const auto& s : agent.slots)
-        slots.push_back(s.holder);
+        slots.push_back(s.holder ? s.holder->id : allocation_id{});
     }
   return out;
 }
@@ -794,7 +803,7 @@ value pool::describe() const {
   for (const auto& [name, agent] : agents_) {
     value held = value::array();
     for (const auto& s : agent.slots)
-      held.push_back(s.holder ? value(to_string(s.holder)) : value());
+      held.push_back(s.holder ? value(to_string(s.holder->id)) : value());
     agents[name] = {
       {"slots", held}, {"away", !agent.present}, {"draining", agent.drained}, {"disabled", agent.disabled}};
   }

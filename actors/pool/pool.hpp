@@ -96,6 +96,8 @@ private:
     }
   };
   using bars = std::vector<std::pair<pool_agent*, int>>; ///< slots of agents
+  using agent_map = std::map<std::string, pool_agent, std::less<std::string>,
+                             node_allocator<std::pair<const std::string, pool_agent>>>;
 
   void on(actions& out, const agent_up& ev);
   void on(actions& out, const agent_down& ev);
@@ -127,8 +129,8 @@ private:
   std::vector<const ranked_runs*> queues() const;
   /// The first `most` of those that wait for slots, in the order of ranks.
   std::vector<pool_run*> queued(std::size_t most = SIZE_MAX) const;
-  void hold(pool_run& run, std::vector<placement> on, time_point since);
-  void let_go(pool_run& run, const std::string& agent);
+  void hold(pool_run& run, agent_parts on, time_point since);
+  void let_go(pool_run& run, const pool_agent* agent); ///< null: of all agents
   void count_held(pool_run& run, int slots);
   void count_used(const pool_run& run, int slots);
   void index_holders();
@@ -154,44 +156,49 @@ private:
 
   // Slots (pool_slots.cpp).
   pool_agent& agent_named(const std::string& name); ///< known or not
+  void number(agent_map::iterator one);
   pool_agent* known_agent(const std::string& name) const;
   void set_bars(pool_agent& agent, int slot, std::uint8_t bars);
+  /// The same between begin_change() and end_change().
+  void set_bars(pool_agent& agent, pool_agent::slot& of, int bars) {
+    kept_free_ += (bars == pool_agent::kept) - (of.bars == pool_agent::kept);
+    agent.now.free += (bars == 0) - (of.bars == 0);
+    of.bars = static_cast<std::uint8_t>(bars);
+  }
   void refresh(pool_agent& agent);
   void index(pool_agent& agent, bool in);
   void join_views(pool_agent& agent);
   void join(pool_agent& agent, agent_view& view);
   void topology_changed(actions& out);
-  std::vector<placement> fit(const pool_run& run, int slots) const;
+  agent_parts fit(const pool_run& run, int slots) const;
   bool could_hold(const pool_run& run) const;
   bool could_ever_hold(const pool_run& run) const;
   int aux_of(const pool_agent& agent) const;
-  std::vector<placement> placed(const std::vector<share_of_agent>& parts) const;
+  agent_parts placed(const agent_shares& parts) const;
   template <class Use>
-  void each_slot(const std::vector<placement>& on, Use use) {
+  void each_slot(const agent_parts& on, Use use) {
     for (const auto& part : on)
-      if (auto* agent = known_agent(part.agent))
-        for (const int slot : part.slots)
-          if (slot >= 0 && slot < static_cast<int>(agent->slots.size()))
-            use(*agent, slot);
+      for (const int slot : part.slots)
+        if (slot >= 0 && slot < static_cast<int>(part.agent->slots.size()))
+          use(*part.agent, slot);
   }
   /// The same, for changes: an agent is indexed once for all its slots.
   template <class Use>
-  void change_slots(const std::vector<placement>& on, Use use) {
-    for (const auto& part : on)
-      if (auto* agent = known_agent(part.agent)) {
-        begin_change(*agent);
-        for (const int slot : part.slots)
-          if (slot >= 0 && slot < static_cast<int>(agent->slots.size()))
-            use(*agent, slot);
-        end_change(*agent);
-      }
+  void change_slots(const agent_parts& on, Use use) {
+    for (const auto& part : on) {
+      begin_change(*part.agent);
+      for (const int slot : part.slots)
+        if (slot >= 0 && slot < static_cast<int>(part.agent->slots.size()))
+          use(*part.agent, slot);
+      end_change(*part.agent);
+    }
   }
   void begin_change(pool_agent& agent);
   void end_change(pool_agent& agent);
   void lift(bars& lifted, pool_agent& agent, int slot, std::uint8_t bar);
-  void lift(bars& lifted, const std::vector<placement>& on, std::uint8_t bar);
+  void lift(bars& lifted, const agent_parts& on, std::uint8_t bar);
   void lower(const bars& lifted);
-  void keep(pool_run& run, std::vector<placement> on, bool reserve, time_point now);
+  void keep(pool_run& run, agent_parts on, bool reserve, time_point now);
   void drop_kept(actions* out, pool_run& run);
 
   // Decisions (pool.cpp).
@@ -207,10 +214,10 @@ private:
   void give_up_excluded(actions& out);
   bool lacks_excluded(const pool_run& run) const;
   bool let_aside(actions& out, std::vector<pool_run*>& blocked);
-  std::vector<placement> place(actions& out, pool_run& run);
-  std::vector<placement> fit_range(const pool_run& run) const;
-  void grant(actions& out, pool_run& run, std::vector<placement> on, bool backfill, time_point now);
-  void take_from(actions& out, const std::vector<pool_run*>& keepers, const std::vector<placement>& on);
+  agent_parts place(actions& out, pool_run& run);
+  agent_parts fit_range(const pool_run& run) const;
+  void grant(actions& out, pool_run& run, agent_parts on, bool backfill, time_point now);
+  void take_from(actions& out, const std::vector<pool_run*>& keepers, const agent_parts& on);
   bool make_room(actions& out, pool_run& run, time_point now);
   void preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason);
   std::vector<pool_run*> holders();
@@ -225,8 +232,12 @@ private:
   bool was_passed(const pool_run& run) const;
   pool_run* passed_by(const pool_run& run, const std::vector<pool_run*>& behind);
   bool reserve_for(actions& out, pool_run& run, time_point now);
-  std::vector<placement> chosen_for(const pool_run& run) const;
-  std::vector<placement> chosen_in(const pool_run& run, const std::vector<const pool_agent*>& among) const;
+  agent_parts chosen_for(const pool_run& run) const;
+  agent_parts chosen_of_all(const pool_run& run) const;
+  void count_promisable(pool_run& run);
+  void set_promisable(pool_run& run, int count);
+  void forget_promisable(pool_run& run);
+  agent_parts chosen_in(const pool_run& run, const std::vector<pool_agent*>& among) const;
   // Explanations (pool_explain.cpp).
   using reason_text = std::pair<std::string, std::string>; ///< code, and words for people
   std::vector<reason_text> reasons(const pool_run& run);
@@ -247,9 +258,11 @@ private:
   pool_settings settings_;
   std::unique_ptr<pool_policy> policy_;
   phase phase_ = phase::placing;
-  std::map<std::string, pool_agent> agents_;
-  std::unordered_map<std::string_view, pool_agent*> by_name_;         ///< the same: a gang asks for many
-  std::unordered_map<allocation_id, pool_run, allocation_hash> runs_; ///< its order says nothing
+  agent_map agents_;
+  std::unordered_map<std::string_view, pool_agent*> by_name_; ///< the same: a gang asks for many
+  std::unordered_map<allocation_id, pool_run, allocation_hash, std::equal_to<allocation_id>,
+                     node_allocator<std::pair<const allocation_id, pool_run>>>
+    runs_; ///< its order says nothing
   pool_jobs jobs_;
   std::map<placement_rules, agent_view> views_;
   std::uint64_t next_view_ = 1;
@@ -269,6 +282,7 @@ private:
   ranked_runs aux_waiting_;              ///< all that wait for an aux unit
   std::set<allocation_id> aux_holders_;  ///< all that hold one
   ranked_runs running_;                  ///< all that may be preempted, where the pool preempts
+  held_runs held_;                       ///< where a run that waits may be passed by others
   std::set<allocation_id> keepers_;      ///< runs that slots are kept for
   std::set<allocation_id> stopping_;     ///< runs that were preempted
   allocation_id reserved_for_;

@@ -34,7 +34,7 @@ pool_demand pool::demand() const {
   }
   for (const auto& [name, agent] : agents_) {
     const bool idle = agent.aux_used == 0 && std::none_of(agent.slots.begin(), agent.slots.end(),
-                                                          [](const auto& s) { return bool(s.holder); });
+                                                          [](const auto& s) { return s.holder != nullptr; });
     if (agent.present || !agent.slots.empty())
       out.agents.push_back({name, agent.present, idle});
   }

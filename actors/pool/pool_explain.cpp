@@ -18,10 +18,11 @@ std::int64_t seconds_between(time_point from, time_point to) {
   return std::chrono::duration_cast<std::chrono::seconds>(to - from).count();
 }
 
-value shown(const std::vector<placement>& on) {
+value shown(const agent_parts& on) {
   value list = value::array();
   for (const auto& part : on)
-    list.push_back({{"agent", part.agent}, {"slots", part.slots}});
+    list.push_back(
+      {{"agent", part.agent->now.name}, {"slots", std::vector<int>(part.slots.begin(), part.slots.end())}});
   return list;
 }
 
@@ -227,7 +228,7 @@ value pool::agents_for(const pool_run& run) const {
     const auto& agent = *one;
     int free = 0, kept = 0;
     for (const auto& s : agent.slots) {
-      const bool own = s.keeper == run.id;
+      const bool own = s.keeper == &run;
       free += s.bars == 0 || (s.bars == pool_agent::kept && own);
       kept += s.bars == pool_agent::kept && !own;
     }
@@ -268,14 +269,16 @@ value pool::would_free(const pool_run& run, time_point now) {
     if (!agent.present || !refusal(run.terms.rules, name, agent.traits).empty())
       continue;
     for (std::size_t i = 0; i < agent.slots.size() && list.size() < most; ++i) {
-      const auto id = agent.slots[i].holder;
-      if (!id || !agent.open(i) || !seen.insert(id).second)
+      if (!agent.slots[i].holder)
         continue;
-      const auto& holder = runs_.at(id);
+      const auto& holder = *agent.slots[i].holder;
+      const auto id = holder.id;
+      if (!agent.open(i) || !seen.insert(id).second)
+        continue;
       const bool preempted = givers.contains(id) || holder.state == pool_run::phase::stopping;
       value agents = value::array();
       for (const auto& part : holder.on)
-        agents.push_back(part.agent);
+        agents.push_back(part.agent->now.name);
       const bool known = holder.since != time_point{};
       const int from = priority_of(*holder.job) - 1; // the least urgent one that preempts it
       const bool by_priority = !preempted && settings_.scheduler == scheduler_kind::priority &&
@@ -475,7 +478,7 @@ value pool::details() {
   for (const auto id : aux_holders_)
     for (const auto& part : runs_.at(id).on)
       if (part.slots.empty())
-        aux_runs[part.agent].push_back(to_string(id));
+        aux_runs[part.agent->now.name].push_back(to_string(id));
   return {{"scheduler", name(settings_.scheduler)},
           {"fitting", settings_.fitting == fitting_order::best ? "best" : "worst"},
           {"defaultPriority", settings_.default_priority},

@@ -7,9 +7,11 @@
 namespace troupe {
 namespace {
 
+using agent_slots = std::vector<std::pair<pool_agent*, int>>;
+
 /// What it takes to free some slots: the fewer holders the better, then the longer they have run.
 struct offer {
-  std::vector<placement> on;
+  agent_parts on;
   std::vector<time_point> holders; ///< since when each runs, ascending
   bool better_than(const offer& b) const {
     if (on.empty() || b.on.empty())
@@ -18,20 +20,33 @@ struct offer {
   }
 };
 
+/// In the order of names and numbers.
+agent_parts grouped(agent_slots slots) {
+  std::sort(slots.begin(), slots.end(), [](const auto& a, const auto& b) {
+    return a.first == b.first ? a.second < b.second : a.first->now.name < b.first->now.name;
+  });
+  agent_parts on;
+  for (const auto& [agent, slot] : slots) {
+    if (on.empty() || on.back().agent != agent)
+      on.push_back({agent, {}});
+    on.back().slots.push_back(slot);
+  }
+  return on;
+}
+
 struct holder_slots {
   allocation_id id;
   time_point since;
-  std::vector<std::pair<const pool_agent*, int>> slots;
+  agent_slots slots;
 };
 
-offer take(int slots, const std::vector<std::pair<const pool_agent*, int>>& free,
-           std::vector<holder_slots> holders) {
-  std::map<std::string, std::vector<int>> chosen;
+offer take(int slots, const agent_slots& free, std::vector<holder_slots> holders) {
+  agent_slots chosen;
   offer out;
   const auto use = [&](const auto& list) {
-    for (const auto& [agent, slot] : list)
+    for (const auto& one : list)
       if (slots > 0) {
-        chosen[agent->now.name].push_back(slot);
+        chosen.push_back(one);
         --slots;
       }
   };
@@ -59,11 +74,79 @@ offer take(int slots, const std::vector<std::pair<const pool_agent*, int>>& free
   }
   if (slots > 0)
     return {};
-  for (auto& [agent, numbers] : chosen) {
-    std::sort(numbers.begin(), numbers.end());
-    out.on.push_back({agent, std::move(numbers)});
-  }
+  out.on = grouped(std::move(chosen));
   return out;
+}
+
+bool usable(const pool_agent& agent, std::size_t slot) {
+  return agent.open(slot) && !agent.slots[slot].keeper;
+}
+
+/// Of the usable slots of these agents those with the fewest holders.
+offer offer_of(const std::vector<pool_agent*>& agents, int slots) {
+  agent_slots free;
+  std::vector<holder_slots> holders;
+  std::unordered_map<const pool_run*, std::size_t> numbers; // of holders
+  const pool_run* last = nullptr;
+  std::size_t number = 0; // of the last one
+  for (auto* agent : agents)
+    for (std::size_t i = 0; i < agent->slots.size(); ++i) {
+      if (!usable(*agent, i))
+        continue;
+      const auto* holder = agent->slots[i].holder;
+      if (!holder) {
+        free.emplace_back(agent, static_cast<int>(i));
+        continue;
+      }
+      if (holder != last) { // most slots are beside others of their holder
+        const auto [known, fresh] = numbers.try_emplace(holder, holders.size());
+        if (fresh)
+          holders.push_back({holder->id, holder->since, {}});
+        number = known->second;
+        last = holder;
+      }
+      holders[number].slots.emplace_back(agent, static_cast<int>(i));
+    }
+  return take(slots, free, std::move(holders));
+}
+
+/// Whom `slots` take that are held, as take() chooses them; none: there are not as many.
+std::vector<const pool_run*> fewest_holders(const held_runs& held, int slots) {
+  struct of_size {
+    int slots;
+    held_line::const_iterator first, end; ///< the longest running that is not passed over
+    std::size_t left;                     ///< that are not chosen
+  };
+  std::vector<of_size> sizes; // the largest first
+  std::size_t count = 0;      // of holders
+  int reach = 0;              // what as many of the largest have
+  for (const auto& [size, runs] : held) {
+    sizes.push_back({size, runs.begin(), runs.end(), runs.size()});
+    for (std::size_t i = 0; i < runs.size() && reach < slots; ++i, ++count)
+      reach += size;
+  }
+  if (reach < slots)
+    return {};
+  std::vector<const pool_run*> chosen;
+  while (slots > 0) {
+    int smallest = 0; // of as many of the largest
+    for (std::size_t i = 0, n = 0; n < count; ++i) {
+      n += sizes[i].left;
+      smallest = sizes[i].slots;
+    }
+    // Whoever is too small now is so from here on.
+    of_size* longest = nullptr;
+    for (auto& one : sizes)
+      if (one.first != one.end && reach - std::max(0, smallest - one.slots) >= slots &&
+          (!longest || *one.first < *longest->first))
+        longest = &one;
+    chosen.push_back(longest->first++->run);
+    --longest->left;
+    --count;
+    reach -= std::max(longest->slots, smallest);
+    slots -= std::min(slots, longest->slots);
+  }
+  return chosen;
 }
 
 } // namespace
@@ -155,73 +238,100 @@ bool pool::reserve_for(actions& out, pool_run& run, time_point now) {
   auto on = chosen_for(run);
   if (on.empty())
     return false;
-  out.push_back(reserve_slots{run.id, on});
+  out.push_back(reserve_slots{run.id, placements(on)});
   keep(run, std::move(on), true, now);
   return true;
 }
 
-std::vector<placement> pool::chosen_for(const pool_run& run) const {
+agent_parts pool::chosen_for(const pool_run& run) const {
   for (const auto* view : {run.preferred, run.view}) {
     if (!view)
       continue;
-    std::vector<placement> best;
-    offer best_offer;
+    const bool one_agent = run.terms.rules.single_node && run.need() > 1;
+    if (view->rules == placement_rules{} && settings_.gangs == gang_rule::any && !one_agent)
+      return chosen_of_all(run);
+    offer best;
     for (const auto& [label, group] : view->groups) {
-      std::vector<const pool_agent*> agents;
+      std::vector<pool_agent*> agents;
       for (const auto& [name, agent] : agents_)
         if (std::find(agent.groups.begin(), agent.groups.end(), &group) != agent.groups.end())
-          agents.push_back(&agent);
+          agents.push_back(agent.now.of);
       offer one{chosen_in(run, agents), {}};
-      std::set<allocation_id> holders;
+      std::set<const pool_run*> holders; // counted only
       for (const auto& part : one.on)
         for (const int slot : part.slots)
-          if (const auto id = known_agent(part.agent)->slots[static_cast<std::size_t>(slot)].holder)
-            holders.insert(id);
-      for (const auto id : holders)
-        one.holders.push_back(runs_.at(id).since);
+          if (const auto* holder = part.agent->slots[static_cast<std::size_t>(slot)].holder;
+              holder && holders.insert(holder).second)
+            one.holders.push_back(holder->since);
       std::sort(one.holders.begin(), one.holders.end());
-      if (one.better_than(best_offer))
-        best_offer = std::move(one);
+      if (one.better_than(best))
+        best = std::move(one);
     }
-    if (!best_offer.on.empty())
-      return best_offer.on;
+    if (!best.on.empty())
+      return best.on;
   }
   return {};
 }
 
-/// Slots of these agents that it fits in, with the fewest holders.
-std::vector<placement> pool::chosen_in(const pool_run& run,
-                                       const std::vector<const pool_agent*>& among) const {
+/// The same as chosen_in(), of all agents, by the index of those who hold slots.
+agent_parts pool::chosen_of_all(const pool_run& run) const {
+  const auto& groups = views_.at({}).groups;
+  if (groups.empty())
+    return {};
+  const auto& now = groups.begin()->second.now;
   const int need = run.need();
-  const auto usable = [&](const pool_agent& agent, std::size_t i) {
-    return agent.open(i) && !agent.slots[i].keeper;
-  };
-  const auto offer_of = [&](const std::vector<const pool_agent*>& agents, int slots) {
-    std::vector<std::pair<const pool_agent*, int>> free;
-    std::vector<holder_slots> holders;
-    std::unordered_map<allocation_id, std::size_t, allocation_hash> numbers; // of holders
-    std::size_t number = 0;
-    for (const auto* agent : agents)
-      for (std::size_t i = 0; i < agent->slots.size(); ++i) {
-        if (!usable(*agent, i))
-          continue;
-        const auto id = agent->slots[i].holder;
-        if (!id) {
-          free.emplace_back(agent, static_cast<int>(i));
-          continue;
-        }
-        if (holders.empty() || holders[number].id != id) { // most slots are beside others of their holder
-          const auto [known, fresh] = numbers.try_emplace(id, holders.size());
-          if (fresh)
-            holders.push_back({id, runs_.at(id).since, {}});
-          number = known->second;
-        }
-        holders[number].slots.emplace_back(agent, static_cast<int>(i));
-      }
-    return take(slots, free, std::move(holders));
-  };
+  if (now.free() >= need) { // one agent may have as many
+    std::vector<pool_agent*> agents;
+    for (const auto* one : now.with_room())
+      agents.push_back(static_cast<const pool_agent::room*>(one)->of);
+    return chosen_in(run, agents);
+  }
+  const auto holders = fewest_holders(held_, need - now.free());
+  if (holders.empty())
+    return {};
+  // One agent before several, where it takes as few who have run as long: then it has one of these.
+  std::vector<time_point> since;
+  for (const auto* holder : holders)
+    since.push_back(holder->since);
+  std::vector<pool_agent*> one_of;
+  const bool may_be_one = groups.begin()->second.empty.most() >= need;
+  for (const auto& [size, runs] : held_)
+    for (auto it = runs.lower_bound(held_entry{since.front(), nullptr});
+         may_be_one && it != runs.end() && it->since == since.front(); ++it)
+      for (const auto& part : it->run->on)
+        if (part.agent->empty.free >= need)
+          one_of.push_back(part.agent);
+  std::sort(one_of.begin(), one_of.end(), [](auto* a, auto* b) { return a->now.name < b->now.name; });
+  one_of.erase(std::unique(one_of.begin(), one_of.end()), one_of.end());
+  for (auto* agent : one_of)
+    if (auto one = offer_of({agent}, need); one.holders == since)
+      return one.on;
+  agent_slots chosen;
+  for (const auto* room : now.with_room()) {
+    auto* agent = static_cast<const pool_agent::room*>(room)->of;
+    for (std::size_t i = 0; i < agent->slots.size(); ++i)
+      if (agent->slots[i].bars == 0)
+        chosen.emplace_back(agent, static_cast<int>(i));
+  }
+  for (const auto* holder : holders) {
+    agent_slots theirs;
+    for (const auto& part : holder->on)
+      for (const int slot : part.slots)
+        if (usable(*part.agent, static_cast<std::size_t>(slot)))
+          theirs.emplace_back(part.agent, slot);
+    for (const auto& part : grouped(std::move(theirs)))
+      for (const int slot : part.slots)
+        if (chosen.size() < static_cast<std::size_t>(need))
+          chosen.emplace_back(part.agent, slot);
+  }
+  return grouped(std::move(chosen));
+}
+
+/// Slots of these agents that it fits in, with the fewest holders.
+agent_parts pool::chosen_in(const pool_run& run, const std::vector<pool_agent*>& among) const {
+  const int need = run.need();
   offer best;
-  for (const auto* agent : among)
+  for (auto* agent : among)
     if (agent->empty.free >= need)
       if (auto one = offer_of({agent}, need); one.better_than(best))
         best = std::move(one);
@@ -236,17 +346,16 @@ std::vector<placement> pool::chosen_in(const pool_run& run,
     return best.on; // one agent before several
   // Whole agents: those with the fewest holders first, of one size, or from the largest down.
   struct whole_agent {
-    const pool_agent* agent;
     int size;
     offer all;
   };
   std::vector<whole_agent> idle;
-  for (const auto* agent : among) {
+  for (auto* agent : among) {
     int size = 0;
     for (std::size_t i = 0; i < agent->slots.size(); ++i)
       size += usable(*agent, i);
     if (size > 0 && size == agent->empty.free)
-      idle.push_back({agent, size, offer_of({agent}, size)});
+      idle.push_back({size, offer_of({agent}, size)});
   }
   std::stable_sort(idle.begin(), idle.end(), [](const auto& a, const auto& b) {
     return a.size != b.size ? a.size > b.size : a.all.better_than(b.all);

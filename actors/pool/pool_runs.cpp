@@ -88,6 +88,12 @@ void pool::forget(pool_run& run) {
 
 namespace {
 
+void find_first(shape_line& line) {
+  const auto& first = *line.runs->begin();
+  line.first = first;
+  line.at = &first;
+}
+
 std::vector<shape_line>::iterator line_in(std::vector<shape_line>& lines, const pool_run& run) {
   return std::find_if(lines.begin(), lines.end(), [&](const auto& x) { return x.of == run.queue; });
 }
@@ -100,10 +106,10 @@ void pool::compete(pool_run& run) {
   auto& lines = run.job->queue;
   if (const auto at = line_in(lines, run); at != lines.end()) {
     ranked_runs::insert(*at->runs, run);
-    at->first = *at->runs->begin();
+    find_first(*at);
   } else {
-    auto& runs = run.queue->insert(run);
-    lines.push_back({run.queue, &runs, *runs.begin()});
+    auto& line = lines.emplace_back(shape_line{run.queue, &run.queue->insert(run), {}});
+    find_first(line);
   }
   policy_->changed(*run.job);
   index_aged(run);
@@ -132,8 +138,8 @@ void pool::leave_queue(pool_run& run) {
     if (last) {
       lines.erase(at);
     } else {
-      at->first = *at->runs->begin();
-      fetch(at->first.run, served_bytes); // often the next one that is served
+      find_first(*at);
+      fetch(at->first.run, pool_run::served_bytes); // often the next one that is served
     }
     if (!passing_ && run.queue->empty())
       queue_.erase(run.shape());
@@ -211,7 +217,10 @@ bool pool::capped() const { return settings_.max_slots >= 0 || !settings_.quotas
 void pool::index_holders() {
   used_.clear();
   running_ = {};
+  held_.clear();
   for (auto& [id, run] : runs_) {
+    run.promisable = 0;
+    count_promisable(run);
     if (capped())
       count_used(run, run.held());
     if (may_be_preempted(run) && !run.on.empty())
@@ -225,24 +234,26 @@ bool pool::may_be_preempted(const pool_run& run) const {
 }
 
 /// The slots are its own from now on; they are free, or kept for it.
-void pool::hold(pool_run& run, std::vector<placement> on, time_point since) {
+void pool::hold(pool_run& run, agent_parts on, time_point since) {
   run.state = pool_run::phase::holding;
   run.since = since;
   run.on = std::move(on);
   run.offered = 0;
+  int promisable = 0;
   for (const auto& part : run.on) {
-    auto& agent = agent_named(part.agent);
+    auto& agent = *part.agent;
     begin_change(agent);
     for (const int slot : part.slots) {
-      const auto n = static_cast<std::size_t>(std::max(0, slot));
+      const auto n = static_cast<std::size_t>(slot);
       if (agent.slots.size() <= n) { // it has not spoken yet
         TROUPE_ASSERT(!agent.present);
-        agent.slots.resize(n + 1, {{}, {}, pool_agent::closed});
+        agent.slots.resize(n + 1, pool_agent::slot{nullptr, nullptr, pool_agent::closed});
       }
       auto& s = agent.slots[n];
       TROUPE_ASSERT(!s.holder);
-      s.holder = run.id;
-      set_bars(agent, slot, s.bars | pool_agent::held);
+      s.holder = &run;
+      promisable += !s.keeper && !(s.bars & pool_agent::closed);
+      set_bars(agent, s, s.bars | pool_agent::held);
     }
     end_change(agent);
     if (part.slots.empty()) {
@@ -251,42 +262,73 @@ void pool::hold(pool_run& run, std::vector<placement> on, time_point since) {
     }
   }
   count_held(run, run.held());
+  set_promisable(run, promisable);
   if (may_be_preempted(run))
     running_.insert(run);
   if (run.least > 0 && run.least < run.slots)
     elastic_.insert(run.id);
 }
 
-/// Of the slots it holds those on `agent`, or all.
-void pool::let_go(pool_run& run, const std::string& name) {
-  if (run.on.size() > 1) { // the agents of a gang lie apart: all are asked for before the first is waited for
-    std::vector<const pool_agent*> agents;
-    for (const auto& part : run.on) {
-      agents.push_back(known_agent(part.agent));
-      fetch(&agents.back()->now, sizeof(pool_agent));
+/// After a change of what it holds, or of what may be promised of that.
+void pool::count_promisable(pool_run& run) {
+  int count = 0;
+  for (const auto& part : run.on)
+    for (const int slot : part.slots) {
+      const auto& s = part.agent->slots[static_cast<std::size_t>(slot)];
+      count += s.holder == &run && !s.keeper && !(s.bars & pool_agent::closed);
     }
-    for (const auto* agent : agents)
-      fetch(agent->slots.data(), agent->slots.size() * sizeof(pool_agent::slot));
+  set_promisable(run, count);
+}
+
+void pool::set_promisable(pool_run& run, int count) {
+  if (!policy_->passes() || count == run.promisable)
+    return;
+  forget_promisable(run);
+  run.promisable = count;
+  if (count > 0) {
+    auto& runs = held_[count];
+    runs.insert(runs.end(), {run.since, &run}); // mostly the newest
   }
+}
+
+void pool::forget_promisable(pool_run& run) {
+  if (const int count = std::exchange(run.promisable, 0); count > 0)
+    if (const auto at = held_.find(count); at->second.erase({run.since, &run}) == 1 && at->second.empty())
+      held_.erase(at);
+}
+
+/// Of the slots it holds those on `one`, or all.
+void pool::let_go(pool_run& run, const pool_agent* one) {
+  if (run.on.size() > 1) { // the agents of a gang lie apart: all are asked for before the first is waited for
+    for (const auto& part : run.on)
+      fetch(part.agent, pool_agent::served_bytes);
+  }
+  forget_promisable(run);
   int count = 0;
   for (const auto& part : run.on) {
-    if (!name.empty() && name != part.agent)
+    auto& agent = *part.agent;
+    if (one && one != &agent)
       continue;
-    auto& agent = *known_agent(part.agent);
     begin_change(agent);
     for (const int slot : part.slots) {
       auto& s = agent.slots[static_cast<std::size_t>(slot)];
-      if (s.holder != run.id)
+      if (s.holder != &run)
         continue;
-      s.holder = {};
-      set_bars(agent, slot, static_cast<std::uint8_t>(s.bars & ~pool_agent::held));
+      s.holder = nullptr;
+      set_bars(agent, s, s.bars & ~pool_agent::held);
     }
     end_change(agent);
     count += static_cast<int>(part.slots.size());
     if (part.slots.empty())
       --agent.aux_used;
   }
-  std::erase_if(run.on, [&](const auto& part) { return name.empty() || part.agent == name; });
+  if (one) {
+    run.on.erase(std::remove_if(run.on.begin(), run.on.end(), [&](const auto& x) { return x.agent == one; }),
+                 run.on.end());
+    count_promisable(run);
+  } else {
+    run.on.clear();
+  }
   if (run.on.empty())
     aux_holders_.erase(run.id);
   count_held(run, -count);

@@ -11,8 +11,26 @@ pool_agent& pool::agent_named(const std::string& name) {
     return *known;
   const auto made = agents_.try_emplace(name).first;
   made->second.now.name = made->second.empty.name = name;
+  made->second.now.of = &made->second;
   by_name_.emplace(made->first, &made->second);
+  number(made);
   return made->second;
+}
+
+/// Gives one that is new a place between those beside it; all of them new places where there is none.
+void pool::number(agent_map::iterator one) {
+  constexpr std::uint64_t step = std::uint64_t{1} << 32;
+  const auto next = std::next(one);
+  const auto before = one == agents_.begin() ? 0 : std::prev(one)->second.now.order;
+  const auto after = next == agents_.end() ? before + 2 * step : next->second.now.order;
+  auto& now = one->second.now;
+  now.order = before + (after - before) / 2;
+  if (now.order == before || after < before) {
+    std::uint64_t order = 0;
+    for (auto& [name, agent] : agents_)
+      agent.now.order = agent.empty.order = order += step;
+  }
+  one->second.empty.order = now.order;
 }
 
 pool_agent* pool::known_agent(const std::string& name) const {
@@ -22,16 +40,11 @@ pool_agent* pool::known_agent(const std::string& name) const {
 
 void pool::set_bars(pool_agent& agent, int slot, std::uint8_t bars) {
   auto& s = agent.slots[static_cast<std::size_t>(slot)];
-  const bool was = s.bars == 0, is = bars == 0;
-  kept_free_ += (bars == pool_agent::kept) - (s.bars == pool_agent::kept);
-  s.bars = bars;
-  if (was == is)
-    return;
-  const bool alone = !agent.changing;
-  if (alone)
+  const bool indexed = !agent.changing && (s.bars == 0) != (bars == 0);
+  if (indexed)
     begin_change(agent);
-  agent.now.free += is ? 1 : -1;
-  if (alone)
+  set_bars(agent, s, bars);
+  if (indexed)
     end_change(agent);
 }
 
@@ -78,6 +91,9 @@ void pool::refresh(pool_agent& agent) {
   open_ += agent.empty.free;
   if (agent.present)
     join_views(agent);
+  for (const auto& s : agent.slots)
+    if (s.holder)
+      count_promisable(*s.holder);
 }
 
 void pool::join_views(pool_agent& agent) {
@@ -133,23 +149,25 @@ void pool::use_views(pool_run& run, bool use) {
     if (view->users > 0 || view->rules == placement_rules{})
       continue;
     for (auto& [name, agent] : agents_)
-      std::erase_if(agent.groups, [&](auto* group) {
-        for (const auto& [label, one] : view->groups)
-          if (group == &one)
-            return true;
-        return false;
-      });
+      agent.groups.erase(std::remove_if(agent.groups.begin(), agent.groups.end(),
+                                        [&](auto* group) {
+                                          for (const auto& [label, one] : view->groups)
+                                            if (group == &one)
+                                              return true;
+                                          return false;
+                                        }),
+                         agent.groups.end());
     views_.erase(placement_rules(view->rules));
   }
   if (!use)
     run.view = run.preferred = nullptr;
 }
 
-std::vector<placement> pool::fit(const pool_run& run, int slots) const {
+agent_parts pool::fit(const pool_run& run, int slots) const {
   for (const auto* view : {run.preferred, run.view}) {
     if (!view)
       continue;
-    std::vector<share_of_agent> best;
+    agent_shares best;
     for (const auto& [label, group] : view->groups)
       if (auto parts = group.now.fit(slots, run.single_node, settings_.gangs);
           !parts.empty() && (best.empty() || parts.size() < best.size()))
@@ -168,13 +186,12 @@ bool pool::could_hold(const pool_run& run) const {
   return false;
 }
 
-std::vector<placement> pool::placed(const std::vector<share_of_agent>& parts) const {
-  std::vector<placement> on;
+agent_parts pool::placed(const agent_shares& parts) const {
+  agent_parts on;
   on.reserve(parts.size());
   for (const auto& part : parts) {
-    const auto& agent = *known_agent(part.agent->name);
-    auto& here = on.emplace_back(placement{part.agent->name, {}});
-    here.slots.reserve(static_cast<std::size_t>(part.slots));
+    auto& agent = *static_cast<const pool_agent::room*>(part.agent)->of;
+    auto& here = on.emplace_back(agent_part{&agent, {}});
     for (std::size_t i = 0; i < agent.slots.size() && static_cast<int>(here.slots.size()) < part.slots; ++i)
       if (agent.slots[i].bars == 0)
         here.slots.push_back(static_cast<int>(i));
@@ -183,7 +200,7 @@ std::vector<placement> pool::placed(const std::vector<share_of_agent>& parts) co
 }
 
 /// The largest number of its range that fits and that no limit forbids.
-std::vector<placement> pool::fit_range(const pool_run& run) const {
+agent_parts pool::fit_range(const pool_run& run) const {
   if (run.need() == run.slots)
     return fit(run, run.slots);
   int most = 0;
@@ -205,7 +222,7 @@ void pool::lift(bars& lifted, pool_agent& agent, int slot, std::uint8_t bar) {
   set_bars(agent, slot, static_cast<std::uint8_t>(bars_now & ~bar));
 }
 
-void pool::lift(bars& lifted, const std::vector<placement>& on, std::uint8_t bar) {
+void pool::lift(bars& lifted, const agent_parts& on, std::uint8_t bar) {
   change_slots(on, [&](pool_agent& agent, int slot) { lift(lifted, agent, slot, bar); });
 }
 
@@ -225,7 +242,7 @@ void pool::lower(const bars& lifted) {
 
 // ---- kept for one run
 
-void pool::keep(pool_run& run, std::vector<placement> on, bool reserve, time_point now) {
+void pool::keep(pool_run& run, agent_parts on, bool reserve, time_point now) {
   TROUPE_ASSERT(run.kept.empty() && !on.empty());
   leave_queue(run);
   run.kept = std::move(on);
@@ -239,8 +256,10 @@ void pool::keep(pool_run& run, std::vector<placement> on, bool reserve, time_poi
   change_slots(run.kept, [&](pool_agent& agent, int slot) {
     auto& s = agent.slots[static_cast<std::size_t>(slot)];
     TROUPE_ASSERT(!s.keeper);
-    s.keeper = run.id;
+    s.keeper = &run;
     set_bars(agent, slot, s.bars | pool_agent::kept);
+    if (s.holder)
+      count_promisable(*s.holder);
   });
   compete(run);
 }
@@ -253,10 +272,12 @@ void pool::drop_kept(actions* out, pool_run& run) {
   leave_queue(run);
   change_slots(run.kept, [&](pool_agent& agent, int slot) {
     auto& s = agent.slots[static_cast<std::size_t>(slot)];
-    if (s.keeper != run.id)
+    if (s.keeper != &run)
       return;
-    s.keeper = {};
+    s.keeper = nullptr;
     set_bars(agent, slot, static_cast<std::uint8_t>(s.bars & ~pool_agent::kept));
+    if (s.holder)
+      count_promisable(*s.holder);
   });
   if (run.reserved) {
     reserved_for_ = {};
@@ -319,7 +340,7 @@ int pool::used_slots() const {
   for (const auto& [name, agent] : agents_)
     if (agent.present)
       for (const auto& s : agent.slots)
-        n += bool(s.holder);
+        n += s.holder != nullptr;
   return n;
 }
 

@@ -4,6 +4,7 @@
 #include "actors/pool/pool_settings.hpp"
 #include "actors/pool/ranked_runs.hpp"
 
+#include <absl/container/inlined_vector.h>
 #include <boost/intrusive/list.hpp>
 
 namespace troupe {
@@ -18,7 +19,9 @@ struct run_shape {
 };
 
 struct shape_queue : ranked_runs {
-  std::uint64_t shut = 0; ///< the latest pass of a pool of turns in which none of them fits
+  // Of a pool of turns:
+  std::uint64_t shut = 0; ///< the latest pass in which none of them fits
+  int mark = -1;          ///< one of 64, which other shapes may have, too; below 0: none yet
 };
 using run_queue = std::map<run_shape, shape_queue>;
 
@@ -32,7 +35,12 @@ struct turn_key {
   friend bool operator==(const turn_key&, const turn_key&) = default;
   friend bool operator<(const turn_key& a, const turn_key& b);
 };
-using job_turns = std::map<turn_key, pool_job*>;
+struct job_turn {
+  pool_job* job = nullptr;
+  std::uint64_t shapes = 0; ///< the marks of those that its runs have
+};
+using job_turns =
+  std::map<turn_key, job_turn, std::less<turn_key>, node_allocator<std::pair<const turn_key, job_turn>>>;
 
 /// What a policy keeps with a job; of another policy it says nothing.
 struct job_notes {
@@ -46,6 +54,7 @@ struct shape_line {
   shape_queue* of = nullptr;
   ranked_runs::line* runs = nullptr; ///< of these, those of the job
   ranked_runs::entry first;
+  const void* at = nullptr; ///< where the first stands, to be fetched
 };
 
 struct pool_job {
@@ -62,6 +71,7 @@ struct pool_job {
   std::vector<shape_line> queue; ///< of all its runs that compete
   job_notes notes;
   job_terms terms;
+  static constexpr std::size_t served_bytes = 192; ///< from the begin on: what a grant reads
   int effective() const { return held - stopping + claimed; }
 };
 /// The older job first.
@@ -77,6 +87,17 @@ struct limit_key {
 };
 
 struct agent_view;
+struct pool_agent;
+/// The part of a run on one agent, as the pool keeps it: a `placement` without a name to look for.
+struct agent_part {
+  pool_agent* agent = nullptr;
+  absl::InlinedVector<int, 8> slots; ///< none: an aux unit
+};
+using agent_parts = absl::InlinedVector<agent_part, 1>;
+int slots_in(const agent_parts& on);
+int slots_in(const std::vector<placement>& on);
+std::vector<placement> placements(const agent_parts& on); ///< the same, for others
+
 using young_hook =
   boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
@@ -95,17 +116,19 @@ struct pool_run {
   bool guest = false;        ///< it waits in another pool as well, and takes here what is left over
   bool fell_back = false;    ///< it was told of the pools that it may fall back to
   int offered = 0;           ///< slots that it was told of last
+  int promisable = 0;        ///< of those it holds, those that could be kept for another when it ends
   time_point since;          ///< it waits or holds; the epoch: long ago
   std::uint64_t entered = 0; ///< counts requests and grants
   agent_view* view = nullptr;
   agent_view* preferred = nullptr;
   shape_queue* queue = nullptr; ///< where it competes; null: it does not
-  std::vector<placement> on;
-  std::vector<placement> kept;        ///< slots that nobody behind it gets
-  std::optional<time_point> reserved; ///< since when `kept` is a reservation; none: others give it back
   allocation_id id;
-  limit_key bar;       ///< why it does not compete
-  limit_key came_from; ///< the limit that it waited for until this pass
+  agent_parts on;
+  agent_parts kept;                   ///< slots that nobody behind it gets
+  std::optional<time_point> reserved; ///< since when `kept` is a reservation; none: others give it back
+  limit_key came_from;                ///< the limit that it waited for until this pass
+  static constexpr std::size_t served_bytes = 272; ///< from the begin on: what a grant reads
+  limit_key bar;                                   ///< why it does not compete
   start_rank rank;
   run_terms terms;
 
@@ -115,15 +138,24 @@ struct pool_run {
   run_shape shape() const;
 };
 
-int slots_in(const std::vector<placement>& on);
-
-constexpr std::size_t served_bytes = 192; ///< of a run or a job, from its begin on: what a grant reads
-
 /// Asks memory for what is read soon: `bytes` from `at` on.
 inline void fetch(const void* at, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += 64)
     __builtin_prefetch(static_cast<const char*>(at) + i);
 }
+
+/// Runs that hold slots which could be kept for another, by the number of these; the longest running first.
+struct held_entry {
+  time_point since;
+  pool_run* run = nullptr; ///< null: before all others
+  friend bool operator<(const held_entry& a, const held_entry& b) {
+    if (a.since != b.since)
+      return a.since < b.since;
+    return a.run && b.run ? a.run->id < b.run->id : !a.run && b.run;
+  }
+};
+using held_line = absl::btree_set<held_entry, std::less<held_entry>, node_allocator<held_entry>>;
+using held_runs = std::map<int, held_line, std::greater<>>;
 
 /// The longest waiting first. A run leaves without a look at others.
 using young_runs =
@@ -146,21 +178,27 @@ struct agent_view {
 struct pool_agent {
   enum bar : std::uint8_t { held = 1, kept = 2, closed = 4 };
   struct slot {
-    allocation_id holder, keeper;
+    pool_run *holder = nullptr, *keeper = nullptr;
     std::uint8_t bars = 0; ///< what keeps it from being had; some are lifted while a question is answered
   };
-  agent_room now, empty;
-  agent_traits traits;
+  struct room : agent_room {
+    pool_agent* of = nullptr;
+  };
+  // What a grant reads stands together.
+  room now;
+  absl::InlinedVector<slot, 8> slots;
+  absl::InlinedVector<agent_view::group*, 1> groups;
+  bool changing = false; ///< several of its slots change at once: it is in no index meanwhile
   bool present = false;
+  int aux_used = 0;
+  agent_room empty;
+  static constexpr std::size_t served_bytes = sizeof now + sizeof slots + sizeof groups + 8 + sizeof empty;
+  agent_traits traits;
   bool expected = false; ///< it is there, or may come back
   bool drained = false;
   std::set<int> disabled;
   bool ends = false;   ///< what is drained here is ended as well
   std::set<int> ended; ///< of the disabled slots, the same
-  std::vector<slot> slots;
-  int aux_used = 0;
-  std::vector<agent_view::group*> groups;
-  bool changing = false; ///< several of its slots change at once: it is in no index meanwhile
 
   bool open(std::size_t slot) const {
     return present && !drained && !disabled.contains(static_cast<int>(slot));

@@ -2,6 +2,7 @@
 // The order of the runs of a pool, and indexes in it.
 
 #include "actors/machine.hpp"
+#include "actors/pool/node_memory.hpp"
 
 #include <absl/container/btree_set.h>
 
@@ -51,8 +52,14 @@ public:
     pool_run* run = nullptr;
     friend bool operator<(const entry& a, const entry& b);
   };
-  using line = absl::btree_set<entry>; ///< of one job; never empty
+  using line = absl::btree_set<entry, std::less<entry>, node_allocator<entry>>; ///< of one job; never empty
 
+private:
+  using line_key = std::pair<job_rank, experiment_id>;
+  using line_map =
+    std::map<line_key, line, std::less<line_key>, node_allocator<std::pair<const line_key, line>>>;
+
+public:
   line& insert(pool_run& run); ///< its line stays where it is until it is empty
   bool erase(pool_run& run);   ///< false: it was not there
   /// The same for whom the line of its job is known.
@@ -78,15 +85,15 @@ public:
     struct rest {
       line::const_iterator from, to;
     };
-    std::map<std::pair<job_rank, experiment_id>, line>::const_iterator at_, end_;
+    line_map::const_iterator at_, end_;
     bool backwards_;
     std::vector<rest> rests_; ///< of jobs of one rank
   };
   std::vector<pool_run*> list() const;
 
 private:
-  std::map<std::pair<job_rank, experiment_id>, line> lines_;
-  std::unordered_map<experiment_id, decltype(lines_)::iterator> by_job_; ///< the same: most looks are for one
+  line_map lines_;
+  std::unordered_map<experiment_id, line_map::iterator> by_job_; ///< the same: most looks are for one
 };
 
 } // namespace troupe

@@ -625,6 +625,83 @@ TEST_P(PoolPolicies, AGangWaitsNoLongerThanItsReservationAndWhatItsHoldersStillR
   }
 }
 
+/// Slots are chosen by an index for runs that any agent may hold, and by a look at each slot for those with
+/// constraints: where all agents meet these, both are the same.
+TEST_P(PoolPolicies, ReserveTheSameSlotsByTheirIndexAndByALookAtEach) {
+  int reservations = 0;
+  for (std::uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    dice d(seed);
+    auto s = settings();
+    s.reserve_after = 5s;
+    s.min_run = 3s;
+    pool indexed(pool::phase::placing, s), looking(pool::phase::placing, s);
+    std::set<allocation_id> there;
+    time_point now = t0;
+    const auto tell = [&](const pool_event& of_indexed, const pool_event& of_looking) {
+      std::string said[2];
+      int of = 0;
+      for (const auto& actions : {indexed.apply(of_indexed, now), looking.apply(of_looking, now)}) {
+        auto& line = said[of++];
+        for (const auto& action : actions)
+          if (const auto* grant = std::get_if<grant_slots>(&action)) {
+            line += to_string(grant->allocation) + text(grant->on) + "; ";
+          } else if (const auto* victim = std::get_if<preempt_allocation>(&action)) {
+            line += "-" + to_string(victim->allocation) + "; ";
+          } else if (const auto* kept = std::get_if<reserve_slots>(&action)) {
+            line += "for " + to_string(kept->allocation) + text(kept->on) + "; ";
+            reservations += of == 1;
+          }
+      }
+      EXPECT_EQ(said[0], said[1]);
+    };
+    const int agents = roll(d, 2, 5);
+    const auto up = [&](int i) {
+      agent_up ev{"a" + std::to_string(i), roll(d, 1, 6), {}, {}};
+      ev.traits.labels["all"] = "yes";
+      tell(ev, ev);
+    };
+    for (int i = 0; i < agents; ++i)
+      up(i);
+    std::vector<job_terms> jobs;
+    for (std::uint64_t id = 1; id <= 4; ++id)
+      jobs.push_back(job_of(id, d));
+    for (std::uint64_t next = 1, step = 0; step < 150 && !HasFailure(); ++step) {
+      now += std::chrono::seconds(roll(d, 0, 1) * roll(d, 0, 4)); // often at one time
+      const int what = roll(d, 0, 19);
+      if (what < 10) {
+        slots_requested ev{{trial_id{next++}, {1}}, roll(d, 0, 2) ? roll(d, 1, 3) : roll(d, 4, 12)};
+        ev.run.job = jobs[static_cast<std::size_t>(roll(d, 0, 3))];
+        ev.run.started = now;
+        auto constrained = ev;
+        constrained.run.rules.labels["all"] = {"yes"};
+        there.insert(ev.allocation);
+        tell(ev, constrained);
+      } else if (what < 17 && !there.empty()) {
+        const auto it = std::next(there.begin(), roll(d, 0, static_cast<int>(there.size()) - 1));
+        const slots_released ev{*it, {}};
+        there.erase(it);
+        tell(ev, ev);
+      } else if (what == 17) {
+        agent_drain ev{"a" + std::to_string(roll(d, 0, agents - 1))};
+        ev.on = roll(d, 0, 1);
+        if (!ev.on && roll(d, 0, 1))
+          ev.disabled = {0};
+        tell(ev, ev);
+      } else if (what == 18 && roll(d, 0, 2) == 0) {
+        const int i = roll(d, 0, agents - 1);
+        const agent_down ev{"a" + std::to_string(i)};
+        tell(ev, ev);
+        up(i);
+      } else {
+        now += std::chrono::seconds(roll(d, 0, 6));
+        tell(time_passed{}, time_passed{});
+      }
+    }
+  }
+  EXPECT_TRUE(reservations > 300 || GetParam().scheduler == scheduler_kind::fifo) << reservations;
+}
+
 INSTANTIATE_TEST_SUITE_P(
   Schedulers, PoolPolicies,
   ::testing::Values(kind{scheduler_kind::fifo, false}, kind{scheduler_kind::round_robin, false},

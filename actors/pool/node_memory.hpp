@@ -1,0 +1,81 @@
+#pragma once
+// Memory for what a pool has many of: runs, jobs, and the nodes of the lines that they stand in. A long queue
+// is larger than any cache, and what lies together in large pages is found sooner. What is given back is used
+// again for the same; a process keeps what it has needed at most.
+
+#include <boost/pool/singleton_pool.hpp>
+
+#include <cstdlib>
+#include <new>
+#include <sys/mman.h>
+
+namespace troupe {
+
+/// Blocks for a pool of Boost: the large ones in huge pages, where the kernel has these.
+struct huge_blocks {
+  using size_type = std::size_t;
+  using difference_type = std::ptrdiff_t;
+  static constexpr size_type page = size_type{2} << 20;
+  static char* malloc(size_type bytes) {
+    if (bytes <= page / 2)
+      return static_cast<char*>(std::malloc(bytes));
+    bytes = (bytes + page - 1) / page * page;
+    auto* const block = static_cast<char*>(std::aligned_alloc(page, bytes));
+    if (block)
+      ::madvise(block, bytes, MADV_HUGEPAGE); // in small pages else
+    return block;
+  }
+  static void free(char* block) { std::free(block); }
+};
+
+/// Nodes of maps, and full leaves of B-trees, from pools of their size, which all threads share; what is
+/// smaller or larger as ever.
+template <class T>
+struct node_allocator {
+  using value_type = T;
+  node_allocator() = default;
+  template <class U>
+  node_allocator(const node_allocator<U>&) {} // containers make one of another
+  friend bool operator==(const node_allocator&, const node_allocator&) { return true; }
+
+  T* allocate(std::size_t count) {
+    void* memory = nullptr;
+    if (is_node(count))
+      memory = node_pool<sizeof(T)>::malloc();
+    else if (is_leaf(count))
+      memory = node_pool<leaf_bytes>::malloc();
+    else
+      return static_cast<T*>(::operator new(count * sizeof(T)));
+    if (!memory)
+      throw std::bad_alloc();
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, std::size_t count) {
+    if (is_node(count))
+      node_pool<sizeof(T)>::free(memory);
+    else if (is_leaf(count))
+      node_pool<leaf_bytes>::free(memory);
+    else
+      ::operator delete(memory);
+  }
+
+private:
+  struct of_this_file {};
+  template <std::size_t Bytes> // from 32 nodes on blocks of twice as many, up to a huge page
+  using node_pool =
+    boost::singleton_pool<of_this_file, Bytes, huge_blocks, boost::details::pool::default_mutex, 32,
+                          unsigned((huge_blocks::page - 4096) / Bytes)>;
+  static constexpr std::size_t leaf_bytes = 256; // what absl's B-trees aim at
+  static_assert(alignof(T) <= alignof(std::max_align_t));
+#ifdef __SANITIZE_ADDRESS__ // which sees only what the heap gives out
+  static constexpr bool pooled = false;
+#else
+  static constexpr bool pooled = true;
+#endif
+  static constexpr bool is_node(std::size_t count) { return pooled && count == 1 && sizeof(T) >= 64; }
+  static constexpr bool is_leaf(std::size_t count) {
+    return pooled && sizeof(T) == 8 && count * 8 > leaf_bytes * 3 / 4 && count * 8 <= leaf_bytes;
+  }
+};
+
+} // namespace troupe
