@@ -24,15 +24,17 @@ result<void> catalogue::check_name(const std::string& name, user_id of) const {
     return error{errc::invalid, "a user name has 2 to 64 letters of ASCII, digits, or one of ._-@+"};
   const auto folded = case_folded(name);
   const auto known = users_.find(of);
+  const auto had = former_.find(folded);
+  if (had != former_.end() && had->second != of)
+    return error{errc::invalid, "user already exists: user " + to_string(had->second) +
+                                  " had this name, and what that user made still bears it"};
   for (const char* always : {"admin", "determined"}) // taken for ever, also after a change of name
-    if (folded == always && (known == users_.end() || case_folded(known->second.name) != always))
+    if (folded == always && had == former_.end() &&
+        (known == users_.end() || case_folded(known->second.name) != always))
       return error{errc::invalid, "user already exists"};
   for (const auto& [id, user] : users_)
     if (id != of && (case_folded(user.name) == folded || case_folded(user.display_name) == folded))
       return error{errc::invalid, "user already exists"};
-  if (const auto had = former_.find(folded); had != former_.end() && had->second != of)
-    return error{errc::invalid, "user already exists: user " + to_string(had->second) +
-                                  " had this name, and what that user made still bears it"};
   return {};
 }
 

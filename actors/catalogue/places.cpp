@@ -320,8 +320,13 @@ places::decided places::change(const commands::project_change& wanted, const std
     x.notes.clear();
   for (const auto* notes : {&wanted.notes, &wanted.add_notes})
     if (*notes)
-      for (const auto& one : **notes)
+      for (const auto& one : **notes) {
+        if (std::find(old.notes.begin(), old.notes.end(), project_note{one.name, one.contents}) ==
+            old.notes.end())
+          if (auto fine = check_chosen_name("a note's name", one.name); !fine)
+            return fine.error();
         x.notes.push_back({one.name, one.contents});
+      }
   return differs(x, old, by, now) ? note(std::move(x)) : std::vector<place_fact>{};
 }
 

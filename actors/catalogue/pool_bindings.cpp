@@ -1,5 +1,6 @@
 #include "actors/catalogue/pool_bindings.hpp"
 
+#include "model/chosen_name.hpp"
 #include "model/config/cluster_config.hpp"
 
 #include <algorithm>
@@ -12,7 +13,9 @@ bool may_use(const house_rules& rules, const places& where, const value& cluster
   if (names.empty())
     return rules.may_use(pool, in);
   if (const auto at = where.workspaces().find(in);
-      at != where.workspaces().end() && std::find(names.begin(), names.end(), at->second.name) != names.end())
+      at != where.workspaces().end() && std::any_of(names.begin(), names.end(), [&](const auto& name) {
+        return case_folded(name) == case_folded(at->second.name);
+      }))
     return true;
   return rules.is_bound(pool) && rules.may_use(pool, in);
 }
@@ -22,7 +25,7 @@ std::vector<std::string> unknown_workspaces(const value& cluster, const places& 
   for (const auto& pool : config::pool_names(cluster))
     for (const auto& name : config::workspaces_of_pool(cluster, pool))
       if (std::none_of(where.workspaces().begin(), where.workspaces().end(),
-                       [&](const auto& one) { return one.second.name == name; }))
+                       [&](const auto& one) { return case_folded(one.second.name) == case_folded(name); }))
         out.push_back("pools." + pool + ".workspaces: there is no workspace '" + name +
                       "' yet; it may use the pool once somebody makes it");
   return out;

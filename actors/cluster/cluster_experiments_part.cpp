@@ -153,7 +153,10 @@ std::vector<experiment_actor> cluster_experiments::all() const {
 
 caf::result<command_result> cluster_experiments::obey(client_command& x) {
   return troupe::obey<commands_here>(x.name, std::move(x.fields), [this, &x](auto order) {
-    if constexpr (commands::contains<commands::task_calls, decltype(order)>)
+    if constexpr (std::is_same_v<decltype(order), commands::task_answers>) { // its owner may say so, too
+      const auto id = parse_allocation(order.allocation);
+      return hand_on(id, std::move(order));
+    } else if constexpr (commands::contains<commands::task_calls, decltype(order)>)
       return hand_on(parse_allocation(x.allocation), std::move(order));
     else
       return on(x.user, std::move(order));

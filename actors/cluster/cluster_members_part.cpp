@@ -27,7 +27,7 @@ value queue_of(const waiting_in_pools& pools) {
       waiting.push_back({{"position", ++position},
                          {"allocation", to_string(run.allocation)},
                          {"trial", run.allocation.trial().value},
-                         {"experiment", run.job.value},
+                         {"experiment", is_task_job(run.job) ? value() : value(run.job.value)},
                          {"pool", name},
                          {"slots", run.slots},
                          {"priority", run.priority},

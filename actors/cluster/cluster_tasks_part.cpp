@@ -4,6 +4,7 @@
 #include "actors/catalogue/task_defaults.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
+#include "model/config/secrets.hpp"
 
 #include <caf/all.hpp>
 
@@ -153,8 +154,13 @@ result<task_settings> cluster_tasks::settings_of(const task_created& made) const
     launch.user_token = tokens.of_task(made.id, made.owner);
   if (auto service = service_config(made, tokens.reveal); !service.is_null())
     launch.env["TROUPE_SERVICE_CONFIG"] = to_json(service);
-  if (made.id.kind() == task_kind::notebook && tokens.service)
-    launch.env["JUPYTER_TOKEN"] = tokens.service(made.id, made.owner);
+  if (made.id.kind() == task_kind::notebook) { // as scripts that were made for Determined look for it
+    launch.env["NOTEBOOK_CONFIG"] = to_json(config::without_secrets(made.config));
+    if (auto type = made.config.find("notebook_idle_type"); type != made.config.end() && type->is_string())
+      launch.env["NOTEBOOK_IDLE_TYPE"] = type->get<std::string>();
+    if (tokens.service)
+      launch.env["JUPYTER_TOKEN"] = launch.env["DET_NOTEBOOK_TOKEN"] = tokens.service(made.id, made.owner);
+  }
   if (made.id.kind() == task_kind::tensorboard)
     launch.env.emplace("TF_CPP_MIN_LOG_LEVEL", "3");
   return settings;

@@ -171,7 +171,11 @@ result<void> asked(const principal& who, const rule* rule, const resource* on) {
     }
   if (fine)
     return {};
-  return error{errc::denied, who.is_task() ? "a task's token does not open this" : "access denied"};
+  return error{errc::denied,
+               who.is_task() ? "a task's token does not open this"
+               : rule && rule->of_users == users::unmanaged
+                 ? "access denied: users report of unmanaged experiments only; of others their tasks do"
+                 : "access denied"};
 }
 
 } // namespace

@@ -215,7 +215,7 @@ value waiting_row(allocation_id id, experiment_id job, const run_row& run, const
   return {{"position", nullptr},
           {"allocation", to_string(id)},
           {"trial", id.task.is_trial() ? id.trial().value : 0},
-          {"experiment", job.value},
+          {"experiment", id.task.is_trial() ? value(job.value) : value()},
           {"pool", with.pool},
           {"slots", slots.is_number_integer() ? std::move(slots) : value(1)},
           {"priority", with.priority},
@@ -453,13 +453,22 @@ result<std::unique_ptr<storage::journal>> past_shelf::open_then(const services& 
   return then;
 }
 
+namespace {
+
+result<void> is_past(const storage::reader& now, std::uint64_t sequence) {
+  if (const auto newest = now.sequence(); sequence > newest)
+    return error{errc::invalid, "there is no fact " + std::to_string(sequence) + " yet; the newest is " +
+                                  std::to_string(newest)};
+  return {};
+}
+
+} // namespace
+
 result<value> past_shelf::queue_after(const services& now, std::uint64_t sequence) {
   if (!make_)
     return error{errc::unsupported, "this server does not show the past"};
-  const auto newest = now.storage->sequence();
-  if (sequence > newest)
-    return error{errc::invalid, "there is no fact " + std::to_string(sequence) + " yet; the newest is " +
-                                  std::to_string(newest)};
+  if (auto there = is_past(*now.storage, sequence); !there)
+    return there.error();
   {
     std::lock_guard all(mutex_);
     for (const auto& [number, made] : queues_)
@@ -508,6 +517,8 @@ handler as_of(handler run) {
     auto row = c->parts->storage->experiment(id);
     if (!row)
       return run(c, back);
+    if (auto there = is_past(*c->parts->storage, static_cast<std::uint64_t>(*sequence)); !there)
+      return back(failure(there.error()));
     auto then = c->parts->past->after(c->parts->all ? c->parts->all : c->parts, *row,
                                       static_cast<std::uint64_t>(*sequence));
     if (!then)

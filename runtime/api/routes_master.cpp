@@ -11,6 +11,7 @@
 #include "runtime/api/route.hpp"
 #include "runtime/api/shapes.hpp"
 #include "runtime/api/slot_usage.hpp"
+#include "runtime/api/work_shapes.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -79,7 +80,9 @@ result<value> task_counts(const call& c) {
   value out = {{"commands", 0}, {"notebooks", 0}, {"shells", 0}, {"tensorboards", 0}};
   for (const auto& task : *open)
     if (auto at = out.find(std::string(name(task.id.kind())) + "s"); at != out.end())
-      *at = at->get<int>() + 1;
+      if (const auto whole = c.parts->storage->other_task(task.id);
+          whole && work_state(*whole) == "STATE_RUNNING")
+        *at = at->get<int>() + 1;
   return out;
 }
 

@@ -173,6 +173,19 @@ struct search_filter::node {
   value wanted;
 };
 
+/// What a column of the row itself is compared with has to be of the kind that the filter says it is.
+result<void> search_filter::check_wanted(const node& x, const std::string& type) {
+  if (x.column.of != column_of::row || x.wanted.is_null() || x.op.size() > 2)
+    return {};
+  const auto* text = x.wanted.get_ptr<const std::string*>();
+  if (type == "COLUMN_TYPE_NUMBER" && !read_number(x.wanted))
+    return error{errc::invalid, "invalid filter: column '" + x.column.name + "' is compared with a number"};
+  if (type == "COLUMN_TYPE_DATE" && !(text && read_time(*text)))
+    return error{errc::invalid, "invalid filter: column '" + x.column.name +
+                                  "' is compared with a time, as \"2026-11-26T12:00:00Z\""};
+  return {};
+}
+
 result<std::shared_ptr<const search_filter::node>>
 search_filter::read_node(const value& x, const std::vector<std::string>& known, const wanted_value& instead,
                          int depth, int& conditions) {
@@ -211,6 +224,8 @@ search_filter::read_node(const value& x, const std::vector<std::string>& known, 
     return error{errc::invalid, "invalid filter: unknown operator '" + made->op.substr(0, 50) + "'"};
   if (auto wanted = x.find("value"); wanted != x.end())
     made->wanted = *wanted;
+  if (auto fine = check_wanted(*made, text_at(x, "type")); !fine)
+    return fine.error();
   if (instead && (made->op == "=" || made->op == "!="))
     made->wanted = instead(made->column, made->wanted);
   return std::shared_ptr<const node>(std::move(made));

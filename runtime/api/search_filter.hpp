@@ -39,6 +39,7 @@ public:
 
 private:
   struct node;
+  static result<void> check_wanted(const node& x, const std::string& type);
   static result<std::shared_ptr<const node>> read_node(const value& x, const std::vector<std::string>& known,
                                                        const wanted_value& wanted, int depth,
                                                        int& conditions);

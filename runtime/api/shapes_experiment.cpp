@@ -73,6 +73,8 @@ value changing_experiment_shape(const experiment_standing& now, const std::strin
              {"state", now.unmanaged && now.state == experiment_state::active ? "STATE_RUNNING"
                                                                               : state_name(now.state)},
              {"progress", now.progress},
+             {"checkpointCount", now.checkpoint_count},
+             {"checkpointSize", std::to_string(now.checkpoint_bytes)},
              {"username", owner ? owner->name : owner_name},
              {"displayName", owner ? owner->display_name : std::string{}}};
   if (owner)

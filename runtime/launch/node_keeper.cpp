@@ -55,6 +55,7 @@ pid_t spawn(const std::vector<std::string>& words, const std::filesystem::path& 
   ::dup2(in.get(), 0);
   ::dup2(out.get(), 1);
   ::dup2(out.get(), 2);
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); // sockets of libraries: the child would keep our port taken
   ::execvp(argv[0], argv.data());
   ::_exit(127);
 }

@@ -379,7 +379,8 @@ def test_the_queue_of_a_moment_is_what_it_was(lab):
     assert known(lab.call(f"/troupe/v1/queue?at={most}")[1]["waiting"]) == known(taken[most]), "after a start of the master"
     printed = lab.json("queue", "list", "--at", str(most))
     assert known(printed) == known(taken[most])
-    assert lab.call(f"/troupe/v1/queue?at={sequence(lab) + 1000}")[0] == 400
+    for later in ("queue", f"experiments/{ids[0]}/trials", f"experiments/{ids[0]}/search", f"experiments/{ids[0]}/outcome"):
+        assert lab.call(f"/troupe/v1/{later}?at={sequence(lab) + 1000}")[0] == 400, later
     assert lab.call("/troupe/v1/queue?at=0")[0] == 400 and lab.call("/troupe/v1/queue?at=x")[0] == 400
 
 

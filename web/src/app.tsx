@@ -9,7 +9,7 @@ import { plotter } from "./chart";
 import { Shortcuts, Palette, useKeys } from "./keys";
 import { connection, lastData, newVersion, paused } from "./live";
 import { withLines } from "./queries";
-import { pageState, usePage, type PageProps } from "./page";
+import { pageState, usePage, wholesFailed, type PageProps } from "./page";
 import Experiment from "./pages/experiment";
 import Experiments from "./pages/experiments";
 import Home from "./pages/home";
@@ -197,7 +197,7 @@ export function App() {
 function Main(props: { name: string; refer: { current: HTMLElement | null }; children: preact.ComponentChildren }) {
   // Written at once: what is rendered is rendered later, and maybe without what has been said meanwhile.
   useAtOnce(() => {
-    props.refer.current!.dataset.state = pageState.value;
+    props.refer.current!.dataset.state = pageState.value === "ready" && wholesFailed.value > 0 ? "error" : pageState.value;
   });
   return (
     <main ref={props.refer} id="main" tabIndex={-1} data-page={props.name} data-shown={shownTheme.value}>

@@ -12,7 +12,8 @@ describe("brushes", () => {
       { key: "opt", from: "adam", to: "sgd" },
       { key: "best", from: -3, to: -1.5 },
     ]);
-    expect(readBrushes("lr:0.5;:1..2;x..y;")).toEqual([]);
+    expect(readBrushes("lr:0.5;x..y;")).toEqual([]);
+    expect(readBrushes(":1..2")).toEqual([{ key: "", from: 1, to: 2 }]); // a name may be empty
   });
   test("are read again whatever stands in names and values", () => {
     const all = [

@@ -90,7 +90,7 @@ const unescaped = (text: string): string => text.replace(/\\([\\:.])/g, "$1");
 
 export function readBrushes(text: string): Brush[] {
   return pieces(text, ";").flatMap((part) => {
-    const m = /^((?:[^\\:]|\\.)+):(.*)$/s.exec(part);
+    const m = /^((?:[^\\:]|\\.)*):(.*)$/s.exec(part);
     if (!m) return [];
     // Numbers have points of their own: two of them part the ends.
     const ends = /^((?:[^\\]|\\.)*?)\.\.((?!\.).*)$/s.exec(m[2]!);

@@ -38,6 +38,6 @@ export function CheckpointGrid(props: { path: string; topic: string; command: st
       width: 110,
     },
   ];
-  if (now.value.state === "error") return <Failed why={now.value.why} again={again} />;
-  return <Grid name="Checkpoints" rows={rows.value} columns={columns} id={(c) => c.uuid} usualSort="-at" bare={["uuid"]} command={props.command} empty={now.value.state === "ready" ? <Empty>No checkpoint yet.</Empty> : ""} />;
+  if (now.value.state === "error") return <Failed whole why={now.value.why} again={again} />;
+  return <Grid name="Checkpoints" rows={rows.value} columns={columns} id={(c) => c.uuid} usualSort="-at" otherOrder bare={["uuid"]} command={props.command} empty={now.value.state === "ready" ? <Empty>No checkpoint yet.</Empty> : ""} />;
 }

@@ -13,7 +13,7 @@ import { looks } from "./scales";
 import { axisOf, parts, rangeOf, seriesPath, seriesQuery } from "./queries";
 import { isTopic } from "./topics";
 import { appended, band, clipped, smoothed, type Fresh } from "./smooth";
-import { clean, flat, number, short, csv, worded } from "./text";
+import { clean, flat, nameOf, number, short, csv, worded } from "./text";
 import { Failed, save } from "./ui";
 import { hovered } from "./hover";
 
@@ -267,7 +267,7 @@ function SmallCurves(props: CurvesProps) {
   const smooth = p.number("smooth", 0, 0, 0.99);
   const { lines, fault, again } = useSeries(props.metric, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, null, props.experiments);
   const drawn = useMemo(() => (lines.value ? dress(lines.value, { smooth, group: "", byId: new Map() }) : null), [lines.value, smooth]);
-  if (fault.value != null && !lines.value) return <Failed why={fault.value} again={again} />;
+  if (fault.value != null && !lines.value) return <Failed whole why={fault.value} again={again} />;
   return (
     <Chart
       name={`Learning curves: ${props.metric}`}
@@ -349,7 +349,7 @@ export function Curves(props: CurvesProps) {
           <select aria-label="Metric" value={wanted} onChange={(e) => choose(e.currentTarget.value)}>
             {options.map((m) => (
               <option key={m} value={m}>
-                {clean(m)}
+                {nameOf(m)}
               </option>
             ))}
           </select>
@@ -385,7 +385,7 @@ export function Curves(props: CurvesProps) {
             <option value="">—</option>
             {hparams.map((h) => (
               <option key={h} value={h}>
-                {clean(h)}
+                {nameOf(h)}
               </option>
             ))}
           </select>

@@ -118,6 +118,6 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
       clearTimeout(due);
     };
   }, [props.query, turn.value, returns.value]);
-  if (fault.value !== null && rows.value.length === 0) return <Failed why={explain(fault.value)} again={() => ++turn.value} />;
-  return <Grid name="Events" rows={rows.value} columns={facts[props.audit ? 1 : 0]} id={(f) => String(f.sequence)} usualSort="-sequence" bare={["type", "entity"]} command={props.command} empty={whole.value ? <Empty>No event yet.</Empty> : ""} />;
+  if (fault.value !== null && rows.value.length === 0) return <Failed whole why={explain(fault.value)} again={() => ++turn.value} />;
+  return <Grid name="Events" rows={rows.value} columns={facts[props.audit ? 1 : 0]} id={(f) => String(f.sequence)} usualSort="-sequence" otherOrder bare={["type", "entity"]} command={props.command} empty={whole.value ? <Empty>No event yet.</Empty> : ""} />;
 }

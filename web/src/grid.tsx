@@ -9,7 +9,7 @@ import { comparator, holds, parse, type Cell, type Condition } from "./filter";
 import { hovered } from "./hover";
 import { go, params, prefix, set } from "./router";
 import { density } from "./settings";
-import { clean, csv, plain, short } from "./text";
+import { clean, csv, nameOf, plain, short } from "./text";
 import { CopyCommand, CopyLink, save, say, tell } from "./ui";
 
 export interface Column<R> {
@@ -33,6 +33,7 @@ export interface GridProps<R> {
   selectable?: boolean;
   actions?: (selected: string[]) => ComponentChildren;
   command?: string; // of `troupe`, with the same rows
+  otherOrder?: boolean; // in which the command lists where no order is asked for
   within?: string; // conditions for it, where `pass` leaves rows out
   piped?: Readonly<Record<string, string>>; // it is one of the shell: its keys in place of the columns'
   bare?: string[]; // columns in which a bare word is looked for
@@ -187,7 +188,7 @@ export function Grid<R>(props: GridProps<R>) {
 
   const command = (of: string): string => {
     const where = [parsed.ok ? filterText.value : typed(conditions), props.within ?? ""].join(" ");
-    const asked = { where, conditions, sort: p.text("sort") !== "" && by.has(sort.replace(/^-/, "")) ? sort : "" };
+    const asked = { where, conditions, sort: (p.text("sort") !== "" || props.otherOrder) && by.has(sort.replace(/^-/, "")) ? sort : "" };
     return props.piped ? piped(of, props.piped, asked) : listed(of, asked);
   };
   const write = useRef<(kind: "csv" | "json") => Promise<void>>(async () => undefined);
@@ -286,7 +287,7 @@ export function Grid<R>(props: GridProps<R>) {
               return (
                 <span role="columnheader" key={c.key} data-col={c.key} aria-sort={up ? "ascending" : down ? "descending" : "none"}>
                   <button type="button" onClick={() => order(up ? "-" + c.key : down && props.usualSort !== "-" + c.key ? (props.usualSort ?? "") : c.key)}>
-                    {clean(c.title)}
+                    {nameOf(c.title)}
                     <span aria-hidden="true">{up ? " ▲" : down ? " ▼" : ""}</span>
                   </button>
                 </span>
@@ -393,7 +394,7 @@ function Chooser<R>(props: { columns: Column<R>[]; shown: string[] }) {
                 .map((c) => (
                   <li key={c.key}>
                     <label>
-                      <input type="checkbox" checked={props.shown.includes(c.key)} onChange={(e) => change(c.key, e.currentTarget.checked)} /> <bdi>{clean(c.title)}</bdi> <code>{clean(c.key)}</code>
+                      <input type="checkbox" checked={props.shown.includes(c.key)} onChange={(e) => change(c.key, e.currentTarget.checked)} /> <bdi>{nameOf(c.title)}</bdi> <code>{clean(c.key)}</code>
                     </label>
                   </li>
                 ))}

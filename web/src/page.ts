@@ -11,6 +11,8 @@ export interface PageProps {
 
 /** Set by each page: what it is called, and whether it has what it shows. */
 export const pageState = signal<"loading" | "ready" | "empty" | "error">("loading");
+/** How many parts that are the whole of what an address shows have failed. */
+export const wholesFailed = signal(0);
 let speaker: object | null = null; // the page that pageState is of: one that goes does not unsay what the next one has said
 export function usePage(title: string, state: "loading" | "ready" | "empty" | "error"): void {
   useEffect(() => {

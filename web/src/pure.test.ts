@@ -176,6 +176,9 @@ describe("colours of values", () => {
 describe("a line of a log", () => {
   test("shows its last state", () => {
     expect(lastState(" 1%|\r 50%|#####\r100%|##########\r")).toBe("100%|##########");
+    expect(lastState("abc\b\b\bX")).toBe("Xbc");
+    expect(lastState("\b1\b\u001b[31m2\u001b[0m")).toBe("\u001b[31m2\u001b[0m");
+    expect(lastState("50 %\b\b\b\b60 %\r70 %\b\b\b\b80 %")).toBe("80 %");
   });
   test("of a progress bar the state that stands is shown, for each rank and stream", () => {
     const line = (text: string, rank = 0, stream = "stderr") => ({ text, rank, stream });

@@ -7,10 +7,37 @@ export interface Segment {
   classes: string; // "", "fg1 bold"
 }
 
-/** After a carriage return only the last state is seen. */
+/** After a carriage return only the last state is seen, and what follows a backspace is written over what stands there. */
 export function lastState(line: string): string {
   const parts = line.replace(/\r+$/, "").split("\r");
-  return parts[parts.length - 1] ?? "";
+  const last = parts[parts.length - 1] ?? "";
+  return last.includes("\b") ? writtenOver(last) : last;
+}
+
+/** Sequences stay before the character that they came before. */
+function writtenOver(line: string): string {
+  const cells: { before: string; char: string }[] = [];
+  let at = 0;
+  let before = "";
+  let rest = line;
+  while (rest !== "") {
+    const found = sequence.exec(rest);
+    if (found && found.index === 0) {
+      before += found[0];
+      rest = rest.slice(found[0].length);
+      continue;
+    }
+    const text = found ? rest.slice(0, found.index) : rest;
+    rest = rest.slice(text.length);
+    for (const char of text) {
+      if (char === "\b") at = Math.max(0, at - 1);
+      else {
+        cells[at++] = { before, char };
+        before = "";
+      }
+    }
+  }
+  return cells.map((c) => c.before + c.char).join("") + before;
 }
 
 /** The lines without those states of a progress bar that a later line of its rank and stream has written over; the line that is pointed at stays. */

@@ -10,6 +10,9 @@ export function clean(text: string): string {
     .replace(bidi, "\ufffd");
 }
 
+/** A name of a user for people: one of blanks alone stands in quotes, so that it is seen. */
+export const nameOf = (name: string): string => (name.trim() === "" ? `'${clean(name)}'` : clean(name));
+
 /** A number as the API writes it: the three that JSON does not have are texts. */
 export function number(x: unknown): number | null {
   if (typeof x === "number") return x;

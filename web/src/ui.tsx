@@ -3,6 +3,7 @@
 import { effect, signal, useSignal, type ReadonlySignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { wholesFailed } from "./page";
 import { explain, post, Refused } from "./api";
 import { hovered } from "./hover";
 import { place, prefix } from "./router";
@@ -192,7 +193,13 @@ export function useAtOnce(run: () => void): void {
   useLayoutEffect(() => effect(() => now.current()), []);
 }
 
-export function Failed(props: { why: unknown; again: () => void }) {
+/** `whole`: there is nothing else that the address names. */
+export function Failed(props: { why: unknown; again: () => void; whole?: boolean }) {
+  useLayoutEffect(() => {
+    if (!props.whole) return;
+    ++wholesFailed.value;
+    return () => void --wholesFailed.value;
+  }, [props.whole]);
   return (
     <div class="failed" role="alert">
       <p>{clean(explain(props.why))}</p>

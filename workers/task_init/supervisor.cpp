@@ -251,7 +251,8 @@ std::int64_t supervisor::fence_deadline() const {
 
 std::int64_t supervisor::next_deadline() const {
   auto first = life_deadline();
-  for (auto other : {fence_deadline(), listen_deadline(), asking() && !frozen_ ? ask_until_ms_ : never})
+  for (auto other :
+       {fence_deadline(), listen_deadline(), state_deadline(), asking() && !frozen_ ? ask_until_ms_ : never})
     first = other < first ? other : first;
   return first;
 }
@@ -306,6 +307,7 @@ void supervisor::on_timer() {
     wait_for_an_agent();
   if (asking() && !frozen_ && boot_ms() >= ask_until_ms_)
     start_cold("the zygote did not answer in time");
+  give_states();
   if (boot_ms() < life_deadline())
     return;
   switch (phase_) {

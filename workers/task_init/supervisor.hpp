@@ -44,7 +44,8 @@ private:
     char* line = nullptr;  ///< the unfinished line, max_payload_bytes
     bool returned = false; ///< a carriage return came last: what comes next is written over the line
     std::int64_t state_ms =
-      0; ///< when a state of the unfinished line was last given or begun to wait; 0: none
+      0;                ///< when a state of the unfinished line was last given or begun to wait; 0: none
+    bool given = false; ///< what stands in `line` was given as a state
   };
   struct connection {
     int fd = -1;
@@ -105,6 +106,9 @@ private:
   void take_bytes(std::size_t rank, bool err, const char* bytes, std::size_t n);
   void take_states(std::size_t rank, bool err, const char* bytes, std::size_t n);
   void write_over(std::size_t rank, bool err);
+  void give_state(std::size_t rank, bool err);
+  void give_states();
+  std::int64_t state_deadline() const;
   void add_line(std::size_t rank, bool err, std::uint8_t flags, const char* bytes, std::size_t size);
   void close_stream(std::size_t rank, bool err);
 

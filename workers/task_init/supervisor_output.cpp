@@ -40,7 +40,7 @@ void supervisor::take_bytes(std::size_t rank, bool err, const char* bytes, std::
       if (newline) {
         add_line(rank, err, 0, s.line, s.used);
         s.used = 0;
-        s.returned = false;
+        s.returned = s.given = false;
         s.state_ms = 0;
       }
     }
@@ -49,7 +49,8 @@ void supervisor::take_bytes(std::size_t rank, bool err, const char* bytes, std::
 }
 
 /// Bytes of one line. After a carriage return the line is written over, as by a progress bar; of one that
-/// goes on, a state is given every ten seconds, with the carriage return that ended it.
+/// goes on, a state is given every ten seconds, with the carriage return that ended it, and so is the last
+/// one where it stands still.
 void supervisor::take_states(std::size_t rank, bool err, const char* bytes, std::size_t n) {
   auto& s = streams_[2 * rank + err];
   while (n > 0) {
@@ -59,6 +60,8 @@ void supervisor::take_states(std::size_t rank, bool err, const char* bytes, std:
       write_over(rank, err);
       s.returned = false;
     }
+    if (part > 0)
+      s.given = false;
     for (std::size_t done = 0; done < part;) {
       const std::size_t room = max_payload_bytes - s.used;
       const std::size_t taken = part - done < room ? part - done : room;
@@ -83,12 +86,36 @@ void supervisor::write_over(std::size_t rank, bool err) {
   const auto now = boot_ms();
   if (s.used > 0 && s.state_ms == 0)
     s.state_ms = now;
-  if (s.used > 0 && s.used < max_payload_bytes && now - s.state_ms >= state_every_ms) {
-    s.line[s.used] = '\r';
-    add_line(rank, err, 0, s.line, s.used + 1);
-    s.state_ms = now;
-  }
+  if (now - s.state_ms >= state_every_ms)
+    give_state(rank, err);
   s.used = 0;
+}
+
+void supervisor::give_state(std::size_t rank, bool err) {
+  auto& s = streams_[2 * rank + err];
+  if (s.used == 0 || s.used >= max_payload_bytes || s.given)
+    return;
+  s.line[s.used] = '\r';
+  add_line(rank, err, 0, s.line, s.used + 1);
+  s.state_ms = boot_ms();
+  s.given = true;
+}
+
+/// When the state of a bar that stands still is to be given.
+std::int64_t supervisor::state_deadline() const {
+  std::int64_t first = INT64_MAX;
+  for (const auto& s : streams_)
+    if (s.fd >= 0 && s.used > 0 && s.used < max_payload_bytes && s.state_ms != 0 && !s.given &&
+        s.state_ms + state_every_ms < first)
+      first = s.state_ms + state_every_ms;
+  return first;
+}
+
+void supervisor::give_states() {
+  for (std::size_t i = 0; i < streams_.size; ++i)
+    if (const auto& s = streams_[i]; s.fd >= 0 && s.state_ms != 0 && s.state_ms + state_every_ms <= boot_ms())
+      give_state(i / 2, i % 2 != 0);
+  spool_.flush();
 }
 
 void supervisor::add_line(std::size_t rank, bool err, std::uint8_t flags, const char* bytes,

@@ -48,6 +48,15 @@ TEST_P(TaskOutput, OfAProgressBarThatGoesOnAStateIsGivenEveryTenSeconds) {
   EXPECT_EQ(s.text(id), "2\r\n4\n");
 }
 
+TEST_P(TaskOutput, OfAProgressBarThatStandsStillTheLastStateIsGivenOnce) {
+  auto id = s.run("printf '\\r1'; printf '\\r2'; sleep 1000");
+  s.await<task_started>(id);
+  ASSERT_TRUE(eventually([&] { return s.text(id) == "2\r\n"; }));
+  ASSERT_TRUE(s.runtime->kill(id));
+  s.await<task_exited>(id);
+  EXPECT_EQ(s.text(id), "2\r\n2");
+}
+
 TEST_P(TaskOutput, SpoolsWhatWasWrittenBeforeAKill) {
   auto id = s.run("echo first; printf partial; kill -9 $$");
   EXPECT_EQ(s.await<task_exited>(id).ranks.at(0).value, SIGKILL);

@@ -16,7 +16,7 @@ PLANTS = [
     ("reservation_for_the_dead", POOL, "  drop_kept(&out, run);\n  stop_waiting(run);\n  forget(run);", "  if (!PLANTED(reservation_for_the_dead) || !run.reserved)\n    drop_kept(&out, run);\n  stop_waiting(run);\n  if (run.kept.empty())\n    forget(run);"),
     ("instance_forgotten", PROVIDER, "  if (f.what == \"ordered\") {\n    ordered_[f.order] = f.count;", "  if (f.what == \"ordered\") {\n    if (!PLANTED(instance_forgotten) || calling_)\n      ordered_[f.order] = f.count;"),
     ("grants_before_all_spoke", POOL, "  if (phase_ == phase::placing)\n    decide(out, now);", "  if (phase_ == phase::placing || PLANTED(grants_before_all_spoke))\n    decide(out, now);"),
-    ("slot_leaks", RUNS, "      if (s.holder != run.id)\n        continue;", "      if (s.holder != run.id || (PLANTED(slot_leaks) && part.slots.size() > 1 && slot == part.slots.back()))\n        continue;"),
+    ("slot_leaks", RUNS, "      if (s.holder != &run)\n        continue;", "      if (s.holder != &run || (PLANTED(slot_leaks) && part.slots.size() > 1 && slot == part.slots.back()))\n        continue;"),
     ("quota_ignored", RUNS, "  auto left = room(key);\n  if (!left)", "  auto left = room(key);\n  if (!left || (PLANTED(quota_ignored) && key.of == run_bar::user))"),
     ("pool_limit_ignored", RUNS, "  auto left = room(key);\n  if (!left", "  auto left = room(key);\n  if (PLANTED(pool_limit_ignored) && key.of == run_bar::pool)\n    return false;\n  if (!left"),
     ("job_limit_ignored", RUNS, "  for (const auto& key : limits_of(run))\n    if (exceeds(run, key))\n      return key;", "  for (const auto& key : limits_of(run))\n    if (exceeds(run, key) && !(PLANTED(job_limit_ignored) && key.of == run_bar::job))\n      return key;"),

@@ -7,7 +7,7 @@ import { goals, several } from "../goals";
 import { Grid } from "../grid";
 import { hovered } from "../hover";
 import { params, pastAt, set } from "../router";
-import { clean, short } from "../text";
+import { clean, nameOf, short } from "../text";
 import { addressed, dimension, full, passes, readBrushes, value, withBrushes, writeBrushes, type Brush } from "../brush";
 import { Front, Heatmap, History as BestSoFar, Parallel, Scatter, Timeline } from "../plots";
 import { bestSoFar } from "../spark";
@@ -53,7 +53,7 @@ export function Analysis(props: { of: Experiment }) {
   const points = useMemo(() => bestSoFar(shown, smallerIsBetter(e)), [shown]);
   const onBrush = (axes: string[], fresh: (Brush | null)[]) => set({ brush: writeBrushes(withBrushes(brushes, axes, fresh)) });
   const columns = useMemo(() => trialColumns(hps, metrics.value, goals(e), hps.length > 6 ? varying.slice(0, 6) : hps), [hps, metrics.value, varying.join("\n")]);
-  if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
+  if (now.value.state === "error" && !rows.value) return <Failed whole why={now.value.why} again={again} />;
   if (rows.value && all.length === 0) return <Empty>No trial yet.</Empty>;
   if (!rows.value) return null;
   const end = (x: number | string) => (typeof x === "number" ? short(x) : clean(x));
@@ -63,7 +63,7 @@ export function Analysis(props: { of: Experiment }) {
       <select aria-label={label} value={at} onChange={(ev) => set({ [name]: ev.currentTarget.value })}>
         {keys.map((k) => (
           <option key={k} value={k}>
-            {clean(title(k))}
+            {nameOf(title(k))}
           </option>
         ))}
       </select>
@@ -77,7 +77,7 @@ export function Analysis(props: { of: Experiment }) {
           {brushes.map((b, i) => (
             <span key={i}>
               {i > 0 && ", "}
-              <bdi>{clean(title(full(b.key)))}</bdi> <bdi>{end(b.from)}</bdi> … <bdi>{end(b.to)}</bdi>
+              <bdi>{nameOf(title(full(b.key)))}</bdi> <bdi>{end(b.from)}</bdi> … <bdi>{end(b.to)}</bdi>
             </span>
           ))}
           .{" "}
@@ -151,7 +151,7 @@ function OnSlots(props: { of: Experiment; rows: readonly Row[] }) {
     const last = all?.findLast((f) => at === 0 || f.sequence <= at);
     return [held(all ?? [], at || Infinity), at > 0 && last ? Date.parse(last.at) : Date.now()];
   }, [all, at]);
-  if (v.state === "error") return <Failed why={v.why} again={again} />;
+  if (v.state === "error") return <Failed whole why={v.why} again={again} />;
   return all && <Timeline rows={props.rows} held={bars} until={until} />;
 }
 
@@ -177,7 +177,7 @@ function BrushFields(props: { keys: string[]; title: (key: string) => string; on
         <select ref={axis}>
           {props.keys.map((k) => (
             <option key={k} value={k}>
-              {clean(props.title(k))}
+              {nameOf(props.title(k))}
             </option>
           ))}
         </select>
@@ -209,7 +209,7 @@ function ImportanceChart(props: { of: Experiment; metric: string; trials: number
         The importance of hyperparameters needs at least {leastTrials} trials with <bdi>{clean(props.metric)}</bdi>; there are {props.trials}.
       </Empty>
     );
-  if (v.state === "error") return <Failed why={v.why} again={again} />;
+  if (v.state === "error") return <Failed whole why={v.why} again={again} />;
   const x = v.state === "ready" ? v.value : null;
   if (!x) return null;
   return (

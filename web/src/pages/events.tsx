@@ -92,7 +92,7 @@ function Desk(props: { kind: string }) {
     return () => clearInterval(due);
   }, []);
   const v = now.value;
-  if (v.state === "error") return <Failed why={v.why} again={again} />;
+  if (v.state === "error") return <Failed whole why={v.why} again={again} />;
   const rows = v.state === "ready" ? withIds(v.value.rows) : [];
   return <Grid name="Events" rows={rows} columns={columns} id={(r) => r.id} usualSort="-at" bare={["actor", "what", "user"]} command={`troupe events --kind ${props.kind}`} empty={v.state === "ready" ? <Empty>No event yet.</Empty> : ""} />;
 }

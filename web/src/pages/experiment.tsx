@@ -10,7 +10,7 @@ import { useChanges } from "../changes";
 import { listen, returns } from "../live";
 import { standing } from "../reasons";
 import { TimeSlider } from "../past";
-import { go, params, pastAt, timed } from "../router";
+import { go, params, pastAt, set, timed } from "../router";
 import { clean, flat, number, short, span, state, worded } from "../text";
 import { namedMetrics, shownHparams, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
 import { askToKill, CopyCommand, CopyLink, each, Empty, Facts, Failed, isUnknown, Link, Progress, question, refused, say, State, tell, Time, useRead, isId, useAtOnce } from "../ui";
@@ -80,6 +80,9 @@ function One(props: PageProps) {
   useSignalEffect(() => {
     if (returns.value > 0) again();
   });
+  useEffect(() => {
+    if (!timed.includes(props.tab) && params.peek().text("at") !== "") set({ at: null }, true); // it is shown as it is now
+  }, [props.tab]);
   const e = one.value;
   const view = now.value;
   const known = tabs.some(([t]) => t === props.tab);
@@ -319,7 +322,7 @@ function Trials(props: { of: Experiment }) {
   const hps = useHparams(there);
   const shown = shownHparams(hps, there).join("\n");
   const columns = useMemo(() => trialColumns(hps, metrics.value, goals(e), shown.split("\n")), [hps, metrics.value, e.searcherMetric, shown]);
-  if (now.value.state === "error" && !rows.value) return <Failed why={now.value.why} again={again} />;
+  if (now.value.state === "error" && !rows.value) return <Failed whole why={now.value.why} again={again} />;
   return (
     <Grid<Row>
       name="Trials"

@@ -14,7 +14,7 @@ export function Code(props: { of: Experiment }) {
   const { now, again } = useRead(`tree ${id}`, (signal) => get<GetModelDefTreeResponse>(`/api/v1/experiments/${id}/file_tree`, {}, signal));
   const file = params.value.text("file");
   const v = now.value;
-  if (v.state === "error") return <Failed why={v.why} again={again} />;
+  if (v.state === "error") return <Failed whole why={v.why} again={again} />;
   if (v.state === "loading") return null;
   if (v.value.files.length === 0) return <Empty>It was submitted without files.</Empty>;
   return (
@@ -137,7 +137,7 @@ function Differences(props: { of: Experiment; to: string }) {
       : get<DefaultConfig>(`/troupe/v1/experiments/${props.of.id}/defaults`, {}, signal).then((x) => x.config),
   );
   const v = now.value;
-  if (v.state === "error") return <Failed why={v.why} again={again} />;
+  if (v.state === "error") return <Failed whole why={v.why} again={again} />;
   if (v.state === "loading") return null;
   const mine = flat(props.of.config);
   const theirs = flat(v.value);

@@ -32,7 +32,7 @@ export function SearchStory(props: { of: Experiment }) {
   const shown = useSignal(atOnce);
   useChanges(at > 0 ? [] : [`experiment/${id}`], 1000, again);
   const v = now.value;
-  if (v.state === "error") return <Failed why={v.why} again={again} />;
+  if (v.state === "error") return <Failed whole why={v.why} again={again} />;
   if (v.state === "ready") kept.current = v.value;
   const s = kept.current; // stays while another moment is read
   if (!s) return null;

@@ -344,7 +344,7 @@ function Reports(props: GetTrialResponse) {
   );
   const structured = Array.from(names).filter(([, numeric]) => !numeric).map(([k]) => k);
   const valid = useMemo(() => rows.filter((r) => !r.archived), [rows]); // of runs that were not given up
-  if (v.state === "error") return <Failed why={v.why} again={again} />;
+  if (v.state === "error") return <Failed whole why={v.why} again={again} />;
   return (
     <>
       {structured.slice(0, mostStructured).map((k) => (
