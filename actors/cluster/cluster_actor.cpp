@@ -326,7 +326,52 @@ private:
     if constexpr (sizeof...(others) > 0)
       return hand_on(x, others...);
     else
-      return obey<commands_here>(x.name, std::move(x.fields), [this](auto order) { return on(order); });
+      return obey<commands_here>(x.name, std::move(x.fields), [this, &x](auto order) {
+        if constexpr (std::is_same_v<decltype(order), commands::orders_together>)
+          return together(x, std::move(order));
+        else
+          return on(order);
+      });
+  }
+
+  /// Each order comes to this actor as any other does; behind the last of them what all have led to is
+  /// committed.
+  caf::result<command_result> together(const client_command& x, commands::orders_together with) {
+    if (with.orders.empty()) { // the end of those before
+      end_together();
+      return answered();
+    }
+    struct answers {
+      caf::typed_response_promise<command_result> to;
+      value list = value::array();
+      std::size_t left = 0;
+      void take(std::size_t i, const result<value>& got) {
+        list[i] = got ? value::object() : value{{"error", got.error().what}};
+        if (--left == 0)
+          to.deliver(answered({{"answers", std::move(list)}}));
+      }
+    };
+    auto all = std::make_shared<answers>();
+    all->to = self_->make_response_promise<command_result>();
+    all->left = with.orders.size();
+    all->list.get_ref<value::array_t&>().resize(with.orders.size());
+    begin_together();
+    const cluster_actor me{self_};
+    for (std::size_t i = 0; i < with.orders.size(); ++i) {
+      auto& one = with.orders[i];
+      if (one.name == commands::orders_together::is.name) {
+        all->take(i, error{errc::unsupported, "no orders within orders"});
+        continue;
+      }
+      self_
+        ->request(
+          me, commands::orders_together::is.patience,
+          client_command{x.user, x.admin, x.allocation, std::move(one.name), std::move(one.parameters)})
+        .then([all, i](const command_result& said) { all->take(i, said.got); },
+              [all, i](const caf::error& why) { all->take(i, from_caf(why)); });
+    }
+    caf::anon_send(me, client_command_of(commands::orders_together{})); // behind them in the mailbox
+    return all->to;
   }
 
   template <class OfWebhooks>

@@ -56,7 +56,24 @@ protected:
     held h{{}, std::move(actions), std::move(done), facts.empty()};
     for (const auto& f : facts)
       h.facts.push_back(encode_as(f));
+    if (gathering_ > 0)
+      return gather(std::move(h));
     queue_.push_back(std::move(h));
+    show();
+    pump();
+  }
+
+  /// Until as many ends as begins: the steps from here on are one, whose facts are committed together.
+  void begin_together() { ++gathering_; }
+  void end_together() {
+    if (gathering_ == 0 || --gathering_ > 0 || !gathered_)
+      return;
+    gathered_->done = [all = std::exchange(gathered_done_, {})](const caf::error& why) {
+      for (const auto& done : all)
+        done(why);
+    };
+    queue_.push_back(std::move(*gathered_));
+    gathered_.reset();
     show();
     pump();
   }
@@ -98,6 +115,19 @@ private:
     done_callback done;
     bool durable = false;
   };
+  void gather(held h) {
+    if (h.done)
+      gathered_done_.push_back(std::move(h.done));
+    if (!gathered_) {
+      gathered_ = std::move(h);
+      return;
+    }
+    auto& all = *gathered_;
+    std::move(h.facts.begin(), h.facts.end(), std::back_inserter(all.facts));
+    std::move(h.actions.begin(), h.actions.end(), std::back_inserter(all.actions));
+    all.durable = all.durable && h.durable;
+  }
+
   void pump() {
     if (pumping_)
       return;
@@ -156,6 +186,9 @@ private:
   }
 
   std::deque<held> queue_;
+  int gathering_ = 0;            ///< begins without an end
+  std::optional<held> gathered_; ///< the steps since
+  std::vector<done_callback> gathered_done_;
   std::uint64_t next_ = 0;
   bool in_flight_ = false, pumping_ = false;
   std::optional<time_point> armed_;

@@ -20,6 +20,32 @@ struct experiment_delete {
     "Deletes an ended experiment with its checkpoints, reports and logs: answered when "
     "the order is durable, done behind it; `conflict` where it has not ended."};
 };
+/// Within the node alone: each order was let through before, and nobody outside may give this one.
+struct orders_together {
+  struct one {
+    std::string name;
+    value parameters = value::object();
+    static constexpr auto fields() {
+      return std::tuple{need("name", &one::name, "of the order"),
+                        need("parameters", &one::parameters, "its fields")};
+    }
+  };
+  std::vector<one> orders;
+  static constexpr auto fields() {
+    return std::tuple{
+      need("orders", &orders_together::orders, "in their turn; none: those before were the last")};
+  }
+  static constexpr about is{
+    "orders.together",
+    cluster,
+    {action::change, thing::experiment},
+    repeat::safe,
+    "Carries out several orders, what they lead to becomes durable in one commit, and "
+    "answers each: within the node alone.",
+    "{answers: [{error?}]}",
+    {},
+    std::chrono::seconds(600)};
+};
 struct experiment_erase_tensorboards {
   experiment_id id;
   static constexpr auto fields() { return fields_of_experiment<experiment_erase_tensorboards>(); }

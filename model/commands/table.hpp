@@ -36,6 +36,7 @@ using webhook_calls = list<webhook_alert, webhook_test>;
 /// Those that end what is stored.
 using removal_commands =
   list<experiment_delete, experiment_erase_tensorboards, checkpoint_remove, checkpoint_describe>;
+using grouped_commands = list<orders_together>; ///< the cluster's actor itself takes it
 /// About one trial of a search, which stays.
 using single_trial_commands = list<trial_delete, trial_archive>;
 using access_commands = list<token_create, token_change>;
@@ -43,9 +44,10 @@ using access_commands = list<token_create, token_change>;
 using work_commands = list<task_create, task_kill, task_pause, task_unpause, task_set, task_use>;
 /// About trials of unmanaged experiments.
 using unmanaged_commands = list<trial_create, trial_start, trial_hear>;
-using cluster_commands = join<node_commands, place_commands, registry_commands, scheduling_commands,
-                              people_commands, rule_commands, webhook_calls, removal_commands,
-                              single_trial_commands, access_commands, work_commands, unmanaged_commands>;
+using cluster_commands =
+  join<node_commands, place_commands, registry_commands, scheduling_commands, people_commands, rule_commands,
+       webhook_calls, removal_commands, single_trial_commands, access_commands, work_commands,
+       unmanaged_commands, grouped_commands>;
 /// Those whose facts the catalogue decides (actors/catalogue/).
 using catalogue_commands = list<configuration_record, setting_change, user_create, user_change, token_name,
                                 token_revoke, token_create, token_change>;

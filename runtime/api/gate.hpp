@@ -18,6 +18,17 @@ struct principal {
 /// Called exactly once, from any thread.
 using answer = std::function<void(result<value>)>;
 
+/// One of several orders, and who hears what became of it.
+struct grouped_order {
+  std::string command;
+  value fields;
+  answer done;
+};
+template <commands::command C>
+grouped_order grouped(C what, answer done = {}) {
+  return {C::is.name, commands::write(std::move(what)), std::move(done)};
+}
+
 class gate {
 public:
   virtual ~gate() = default;
@@ -31,6 +42,13 @@ public:
 
   /// The same by name, as it crosses.
   virtual void call(const principal& who, const std::string& command, value fields, answer done) = 0;
+
+  /// Several for the cluster, each with its own answer; what they lead to becomes durable at once, or none of
+  /// it does.
+  virtual void call_together(const principal& who, std::vector<grouped_order> orders) {
+    for (auto& one : orders)
+      call(who, one.command, std::move(one.fields), std::move(one.done));
+  }
 };
 
 } // namespace troupe::api

@@ -472,6 +472,17 @@ result<void> guard::check(const principal& who, const std::string& command, cons
   return {};
 }
 
+void guard::call_together(const principal& who, std::vector<grouped_order> orders) {
+  std::vector<grouped_order> fine;
+  for (auto& one : orders)
+    if (auto may = check(who, one.command, one.fields); may)
+      fine.push_back(std::move(one));
+    else
+      one.done(may.error());
+  if (!fine.empty())
+    to_.call_together(who, std::move(fine));
+}
+
 void guard::call(const principal& who, const std::string& command, value fields, answer done) {
   if (auto fine = check(who, command, fields); !fine)
     return done(fine.error());

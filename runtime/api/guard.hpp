@@ -30,6 +30,7 @@ public:
   guard(gate& to, std::shared_ptr<storage::reader> all, viewer by, bool strict_queue)
       : to_(to), all_(std::move(all)), by_(std::move(by)), strict_queue_(strict_queue) {}
   void call(const principal& who, const std::string& command, value fields, answer done) override;
+  void call_together(const principal& who, std::vector<grouped_order> orders) override;
   void open(const principal& who, const std::string& command, value fields, std::shared_ptr<feed> to,
             answer done) override;
 

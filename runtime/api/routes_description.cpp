@@ -272,7 +272,7 @@ result<std::vector<experiment_id>> chosen_experiments(const call& c, fields& f, 
 
 namespace {
 
-/// Runs one order for each and gathers what became of them; `make` answers the order, or why not.
+/// One order for each, all together, and what became of them; `make` answers the order, or why not.
 struct bulk {
   std::size_t left = 0;
   std::map<experiment_id, std::string> errors;
@@ -307,6 +307,7 @@ void on_each(const call_ptr& c, const reply& back, const Make& make) {
       results.push_back({{"id", one.value}, {"error", text}});
     back(json({{"results", std::move(results)}}, pretty));
   };
+  std::vector<grouped_order> orders;
   for (const auto id : *ids) {
     auto row = c->parts->storage->experiment(id);
     auto order = row ? make(*row) : decltype(make(*row))(error{errc::not_found, ""});
@@ -315,10 +316,11 @@ void on_each(const call_ptr& c, const reply& back, const Make& make) {
     else if (!order)
       done(id, order.error().what);
     else
-      c->parts->cluster.order(c->by.who, std::move(*order), [done, id](result<value> got) {
+      orders.push_back(grouped(std::move(*order), [done, id](result<value> got) {
         done(id, got ? std::string() : got.error().what);
-      });
+      }));
   }
+  c->parts->cluster.call_together(c->by.who, std::move(orders));
   done({}, "");
 }
 

@@ -50,15 +50,14 @@ result<chosen_runs> runs_in(const call& c, const char* project_key) {
 }
 
 /// Goes to the cluster, once; its answer comes from any thread.
-using errand = std::function<void(answer)>;
+using errand = std::optional<grouped_order>;
 
 template <class Order>
-errand order_of(const call_ptr& c, Order what) {
-  return
-    [c, what = std::move(what)](answer done) { c->parts->cluster.order(c->by.who, what, std::move(done)); };
+errand order_of(Order what) {
+  return grouped(std::move(what));
 }
 
-/// What is to be done about a run: an empty errand where all is as it should be already.
+/// What is to be done about a run: none where all is as it should be already.
 using errand_of_run = std::function<result<errand>(const trial_row&, const experiment_row&)>;
 
 struct run_rules {
@@ -81,7 +80,7 @@ void on_runs(const call_ptr& c, const reply& back, const chosen_runs& chosen, co
     std::map<trial_id, std::string> errors;
   };
   struct planned {
-    errand run;
+    grouped_order order;
     std::vector<trial_id> of;
   };
   auto all = std::make_shared<work>();
@@ -103,7 +102,7 @@ void on_runs(const call_ptr& c, const reply& back, const chosen_runs& chosen, co
       errands[at->second].of.push_back(id);
     else {
       of_experiment[row->id] = errands.size();
-      errands.push_back({std::move(*wanted), {id}});
+      errands.push_back({std::move(**wanted), {id}});
     }
   }
   all->left += errands.size();
@@ -118,10 +117,14 @@ void on_runs(const call_ptr& c, const reply& back, const chosen_runs& chosen, co
       results.push_back({{"id", one.value}, {"error", text}});
     back(json({{"results", std::move(results)}}, c->query.has("pretty")));
   };
-  for (auto& one : errands)
-    one.run([done, of = std::move(one.of), failed = rules.failed](result<value> got) {
+  std::vector<grouped_order> orders;
+  for (auto& one : errands) {
+    one.order.done = [done, of = std::move(one.of), failed = rules.failed](result<value> got) {
       done(of, got ? std::string() : failed + got.error().what);
-    });
+    };
+    orders.push_back(std::move(one.order));
+  }
+  c->parts->cluster.call_together(c->by.who, std::move(orders));
   done({}, "");
 }
 
@@ -135,7 +138,7 @@ void kill_runs(const call_ptr& c, const reply& back) {
     return back(failure(chosen.error()));
   on_runs(c, back, *chosen,
           [c](const trial_row& t, const experiment_row&) -> result<errand> {
-            return terminal(t.state) ? errand{} : order_of(c, commands::trial_kill{t.id});
+            return terminal(t.state) ? errand{} : order_of(commands::trial_kill{t.id});
           },
           {.by_project = false});
 }
@@ -151,7 +154,7 @@ handler pause_or_resume() {
         return error{errc::invalid, "Run is archived."};
       if (has_others(row))
         return error{errc::invalid, "Cannot pause/unpause run " + quoted(t.id) + " (part of multi-trial)."};
-      return order_of(c, Order{row.id});
+      return order_of(Order{row.id});
     });
   };
 }
@@ -162,7 +165,7 @@ handler archive_runs(bool archived) {
     if (!chosen)
       return back(failure(chosen.error()));
     on_runs(c, back, *chosen, [c, archived](const trial_row& t, const experiment_row&) -> result<errand> {
-      return order_of(c, commands::trial_archive{t.id, archived});
+      return order_of(commands::trial_archive{t.id, archived});
     });
   };
 }
@@ -175,10 +178,10 @@ void delete_runs(const call_ptr& c, const reply& back) {
     if (auto fine = allowed(*c, action::remove, {thing::experiment, to_string(row.id), row.owner}); !fine)
       return fine.error();
     if (has_others(row))
-      return order_of(c, commands::trial_delete{t.id});
+      return order_of(commands::trial_delete{t.id});
     if (!terminal(t.state) || !terminal(row.state))
       return error{errc::invalid, "Run is not in a terminal state."};
-    return order_of(c, commands::experiment_delete{row.id}); // nothing would be left of it
+    return order_of(commands::experiment_delete{row.id}); // nothing would be left of it
   });
 }
 
@@ -200,7 +203,7 @@ void move_runs(const call_ptr& c, const reply& back) {
         return error{errc::invalid, "Skipping run " + quoted(t.id) + " (part of multi-trial)."};
       if (auto fine = allowed(*c, action::move, {thing::experiment, to_string(row.id), row.owner}); !fine)
         return fine.error();
-      return order_of(c, commands::experiment_move{row.id, to});
+      return order_of(commands::experiment_move{row.id, to});
     },
     {.by_experiment = true, .failed = "Failed to move associated experiment: "}); // a search goes whole
 }

@@ -1,5 +1,6 @@
 #include "runtime/node/cluster_gate.hpp"
 
+#include "actors/shells/obey.hpp"
 #include "runtime/node/task_records.hpp"
 
 #include <caf/all.hpp>
@@ -85,7 +86,7 @@ void ask(caf::actor_system& sys, Handle to, Message message, duration patience, 
 void cluster_gate::call(const api::principal& who, const std::string& command, value fields,
                         api::answer done) {
   const auto* known = commands::find(command);
-  if (!known)
+  if (!known || command == commands::orders_together::is.name)
     return done(error{errc::unsupported, "no command '" + command.substr(0, 100) + "'"});
   const auto patience = patience_of(*known, fields);
   switch (known->is.by) {
@@ -109,6 +110,28 @@ void cluster_gate::call(const api::principal& who, const std::string& command, v
       sys_, cluster_, client_command{who.user, who.admin, who.allocation, command, std::move(fields)},
       patience, std::move(done));
   }
+}
+
+void cluster_gate::call_together(const api::principal& who, std::vector<api::grouped_order> orders) {
+  if (orders.empty())
+    return;
+  commands::orders_together with;
+  std::vector<api::answer> told;
+  for (auto& one : orders) {
+    with.orders.push_back({std::move(one.command), std::move(one.fields)});
+    told.push_back(std::move(one.done));
+  }
+  ask<command_result>(sys_, cluster_, client_command_of(std::move(with), who.user, who.admin, who.allocation),
+                      commands::orders_together::is.patience, [told = std::move(told)](result<value> got) {
+                        for (std::size_t i = 0; i < told.size(); ++i) {
+                          const auto said = got ? got->at("answers").at(i) : value();
+                          const auto why = said.find("error");
+                          told[i](!got ? result<value>(got.error())
+                                  : why != said.end()
+                                    ? result<value>(error{errc::conflict, why->get<std::string>()})
+                                    : result<value>(said));
+                        }
+                      });
 }
 
 void cluster_gate::record(allocation_id task, const commands::trial_report& x, duration patience,

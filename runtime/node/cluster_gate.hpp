@@ -16,6 +16,7 @@ public:
                const shell_keeper& shell, configuration_store& configuration)
       : sys_(sys), cluster_(std::move(cluster)), journal_(std::move(journal)), shell_(shell),
         configuration_(configuration) {}
+  void call_together(const api::principal& who, std::vector<api::grouped_order> orders) override;
   void call(const api::principal& who, const std::string& command, value fields, api::answer done) override;
   void open(const api::principal& who, const std::string& command, value fields,
             std::shared_ptr<api::feed> to, api::answer done) override;

@@ -184,6 +184,7 @@ def test_a_notebook_computes_and_outlives_the_node(cluster):
     assert ask(cluster, f"{page.path}?{page.query}", host=page.netloc).status == 401
     kernel = Kernel(cluster, notebook)
     assert kernel.run("import os; x = 6 * 7; print(x, os.environ['DET_TASK_TYPE'])") == "42 NOTEBOOK\n"
+    assert kernel.run("import json; print(json.loads(os.environ['NOTEBOOK_CONFIG'])['description'] != '', os.environ['DET_NOTEBOOK_TOKEN'] == os.environ['JUPYTER_TOKEN'])") == "True True\n"
     in_a_terminal(cluster, notebook, "tty; echo \"uid $(id -u)\" in a terminal", f"uid {cluster.user} in a terminal")
     body = os.urandom(20 << 20)
     put = {"type": "file", "format": "base64", "content": __import__("base64").b64encode(body).decode()}

@@ -1,4 +1,4 @@
-"""A thousand experiments at once, and `kill -9` of the master in the middle: what was acknowledged happens, what was not is as before or done."""
+"""A thousand experiments at once, and `kill -9` of the master in the middle: what was acknowledged happens; what was not is done or as before, all of it."""
 
 import collections
 import pathlib
@@ -67,13 +67,13 @@ def test_a_bulk_move(master):
     chance = random.Random(7)
     here = 1
     workspace = master.wire("admin").call("POST", "/api/v1/workspaces", {"name": "bulk"})["workspace"]["id"]
-    for turn in range(4):
+    for turn in range(8):
         to = project(master, workspace, f"turn-{turn}")
         there = len(ids(master))
         answer = interrupted(master, chance, "POST", f"/api/v1/projects/{here}/experiments/move",
                              {"experimentIds": ids(master), "projectId": here, "destinationProjectId": to})
         now = projects(master)
-        assert sum(now.values()) == there and set(now) <= {here, to}, now
+        assert now in ({here: there}, {to: there}), now
         if answer is not None:
             assert [one["error"] for one in answer["results"] if one["error"]] == [] and now == {to: there}
         rest = [row["id"] for row in master.wire("admin").call("GET", f"/api/v1/experiments?limit=-1&projectId={here}")["experiments"]] if now[here] else []
@@ -89,7 +89,8 @@ def test_a_bulk_archive(master):
     of = projects(master).most_common(1)[0][0]
     answer = interrupted(master, chance, "POST", f"/api/v1/projects/{of}/experiments/archive", {"experimentIds": ids(master), "projectId": of})
     rows = master.wire("admin").call("GET", "/api/v1/experiments?limit=-1")["experiments"]
-    assert len(rows) == COUNT and (answer is None or all(row["archived"] for row in rows))
+    archived = {row["archived"] for row in rows}
+    assert len(rows) == COUNT and (archived == {True} if answer is not None else len(archived) == 1)
 
 
 def test_a_bulk_delete(master):
@@ -103,6 +104,7 @@ def test_a_bulk_delete(master):
     answer = interrupted(master, chance, "DELETE", f"/api/v1/projects/{of}/experiments/delete", {"experimentIds": ordered, "projectId": of})
     if answer is None:
         left = [id for id, state in shown().items() if id in ordered and state == "STATE_COMPLETED"]
+        assert sorted(left) in ([], ordered), len(left)
         if left:
             master.wire("admin").call("DELETE", f"/api/v1/projects/{of}/experiments/delete", {"experimentIds": left, "projectId": of})
     for _ in range(3):  # and again while they go

@@ -156,7 +156,11 @@ def test_what_waits_is_a_job_and_its_priority_is_obeyed(cluster):
     assert all((job.get("full") or job)["type"] == "TYPE_COMMAND" for job in jobs)
     assert ids.index(high) < ids.index(low)
     counts = cluster.call("/api/v1/tasks/count")[1]
-    assert counts["commands"] == 3
+    assert counts["commands"] == 1, "those that wait do not run"
+    waiting = cluster.call("/troupe/v1/queue")[1]["waiting"]
+    assert {row["allocation"].split(".")[0] for row in waiting} == {low, high}
+    assert all(row["experiment"] is None and row["trial"] == 0 for row in waiting), waiting
+    assert cluster.call(f"/api/v1/allocations/{first}.1/ready", {})[0] == 200, "whoever may edit it may say so"
     cluster.cli("command", "kill", first)
     wait_for(lambda: task(cluster, high)["running"], 20)
     assert not task(cluster, low)["running"]

@@ -27,6 +27,21 @@ struct told {
   }
 };
 
+TEST(Catalogue, GivesANameThatIsAlwaysTakenBackToWhoHadIt) {
+  told t;
+  user_changed first;
+  first.at = t0;
+  first.id = {1};
+  first.name = "admin";
+  t.machine.replay(catalogue_fact{first});
+  t.twin.replay(catalogue_fact{first});
+  EXPECT_TRUE(t.say("user.change", {{"id", 1}, {"name", "root2"}}).starts_with("user(1 root2 "));
+  EXPECT_EQ(t.say("user.create", {{"name", "admin"}}),
+            "refused: user already exists: user 1 had this name, and what that user made still bears it");
+  EXPECT_EQ(t.say("user.create", {{"name", "determined"}}), "refused: user already exists");
+  EXPECT_TRUE(t.say("user.change", {{"id", 1}, {"name", "admin"}}).starts_with("user(1 admin "));
+}
+
 TEST(Catalogue, DecidesOnUsers) {
   told t;
   const value as{{"uid", 7}, {"gid", 8}, {"user", "u"}, {"group", "g"}};

@@ -100,6 +100,24 @@ TEST(SearchFilter, GroupsAreAndOrOr) {
   EXPECT_TRUE(search_filter::read("", known)->show_archived());
 }
 
+TEST(SearchFilter, RefusesAValueOfAnotherKindThanItsColumn) {
+  const auto typed = [](const std::string& column, const char* op, const char* wanted, const char* type) {
+    auto one = condition(column, op, wanted);
+    one.insert(one.size() - 1, std::string(R"(,"type":"COLUMN_TYPE_)") + type + "\"");
+    return taken(filter_of(one));
+  };
+  EXPECT_EQ(typed("id", "=", "\"7\"", "NUMBER"), "yes");
+  EXPECT_EQ(typed("id", "=", "null", "NUMBER"), "yes");
+  EXPECT_EQ(typed("id", "isEmpty", "\"\"", "NUMBER"), "no");
+  EXPECT_EQ(typed("startTime", "<", "\"2026-04\"", "DATE"), "yes");
+  EXPECT_EQ(typed("startTime", ">=", "\"2026-03-04T05:06:07Z\"", "DATE"), "yes");
+  for (const char* bad : {"\"abc\"", "[1]", "{\"a\":1}", "true"})
+    EXPECT_EQ(typed("id", ">", bad, "NUMBER"), "invalid filter: column 'id' is compared with a number");
+  for (const char* bad : {"\"noon\"", "\"2026-13-01\"", "7"})
+    EXPECT_TRUE(typed("startTime", "<", bad, "DATE").starts_with("invalid filter: column 'startTime' is "))
+      << bad;
+}
+
 TEST(SearchFilter, RefusesWhatIsNone) {
   std::string deep = condition("id", "=", "7");
   for (int i = 0; i < 100; ++i)
