@@ -144,7 +144,10 @@ members::verdict members::judge_sandbox(const std::string& agent, bool dead, boo
   const auto* there = find(agent);
   const bool away = there && !there->here;
   const bool late = away && now >= there->since.value_or(start_) + give_away_;
-  return {away && !dead && (saved || late), away && dead};
+  // `up FILE` starts the agents of its host after the master: until the pools count on all being heard,
+  // an agent that was not here since the master's start may still come and adopt its tasks.
+  const bool may_come = away && !there->since && now < start_ + 5s;
+  return {away && !dead && ((saved && !may_come) || late), away && dead};
 }
 
 /// An agent without a twin gets one, in the pool that the configuration names.

@@ -30,6 +30,8 @@ std::vector<pool_action> pool::decided(std::span<const pool_event> events, time_
     reserve(out, now);
   for (const auto& ev : events)
     std::visit([&](const auto& x) { on(out, x); }, ev);
+  if (!unheld_.empty())
+    report_unheld(out);
   if (phase_ == phase::placing)
     decide(out, now);
   return out;
@@ -216,8 +218,15 @@ void pool::on(actions& out, const slots_requested& ev) {
     return;
   }
   step_aside(run, {run_bar::impossible, {}, {}});
-  if (total_ > 0 && !could_ever_hold(run))
-    out.push_back(report_unplaceable{run.id, run.need(), total_});
+  unheld_.push_back(run.id);
+}
+
+/// Of those that have just asked, whom the pool could not hold is told so.
+void pool::report_unheld(actions& out) {
+  for (const auto id : std::exchange(unheld_, {}))
+    if (const auto it = runs_.find(id); it != runs_.end() && it->second.waits() && total_ > 0 &&
+                                        !could_hold(it->second) && !could_ever_hold(it->second))
+      out.push_back(report_unplaceable{id, it->second.need(), total_});
 }
 
 /// A job that does not say when it was submitted was so with the first of its runs.

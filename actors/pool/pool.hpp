@@ -133,6 +133,7 @@ private:
   void let_go(pool_run& run, const pool_agent* agent); ///< null: of all agents
   void count_held(pool_run& run, int slots);
   void count_used(const pool_run& run, int slots);
+  void count_used(const pool_job& job, int times);
   void index_holders();
   bool may_be_preempted(const pool_run& run) const;
   agent_view* view_of(placement_rules rules);
@@ -210,6 +211,7 @@ private:
   const pool_agent* aux_agent_for(const pool_run& run) const;
   void pass_guests(actions& out, time_point now);
   void let_fall_back(actions& out, time_point now);
+  void report_unheld(actions& out);
   void judge_excluded(allocation_id id);
   void give_up_excluded(actions& out);
   bool lacks_excluded(const pool_run& run) const;
@@ -296,6 +298,7 @@ private:
   std::set<std::pair<time_point, allocation_id>> patient_; ///< runs that wait, not yet for fallback_after
   ranked_runs guests_;                                     ///< all that wait in another pool as well
   std::set<allocation_id> new_guests_;                     ///< of these, those that were not answered yet
+  std::vector<allocation_id> unheld_; ///< runs that asked with these events, and that no agents could hold
   std::set<allocation_id>
     excluding_; ///< runs that wait, with agents that log policies exclude, not yet given up
   std::set<allocation_id> unjudged_; ///< of these, those that something has changed for

@@ -380,7 +380,13 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
   if (code == "constraints")
     return "loosen resources.constraints, or start agents that meet them";
   if (code == "drained")
-    return "troupe agent enable NAME";
+    for (const auto& [name, agent] : agents_)
+      if (agent.present && refusal(run.terms.rules, name, agent.traits).empty()) {
+        if (agent.drained)
+          return "troupe agent enable " + name;
+        if (!agent.disabled.empty())
+          return "troupe slot enable " + name + " " + std::to_string(*agent.disabled.begin());
+      }
   if (code == "provider_failed")
     return "troupe pool describe shows what its provider says";
   if (code == "max_slots")

@@ -43,7 +43,16 @@ void pool::take_terms(pool_job& job, const job_terms& terms) {
   const bool same = ordered(job.terms) == ordered(terms);
   if (job.terms.submitted != terms.submitted || job.terms.label != terms.label)
     policy_->forget(job);
+  const bool another = job.terms.user != terms.user || job.terms.workspace != terms.workspace;
+  if (another && capped()) // what it holds counts for others from here on
+    count_used(job, -1);
+  if (another) {
+    eased_.insert({{run_bar::user, job.terms.user, {}}, {run_bar::workspace, job.terms.workspace, {}}});
+    strained_.insert({{run_bar::user, terms.user, {}}, {run_bar::workspace, terms.workspace, {}}});
+  }
   job.terms = terms;
+  if (another && capped())
+    count_used(job, 1);
   policy_->changed(job);
   if (!same)
     rerank(job);
@@ -208,6 +217,13 @@ void pool::count_used(const pool_run& run, int slots) {
     if (key.of != run_bar::job)
       if (auto& used = used_[key]; (used += slots) == 0)
         used_.erase(key);
+}
+
+/// All that a job holds, `times` over.
+void pool::count_used(const pool_job& job, int times) {
+  for (const auto& [id, run] : runs_)
+    if (run.job == &job && !run.on.empty())
+      count_used(run, times * run.held());
 }
 
 /// Whether anything but jobs has a limit.

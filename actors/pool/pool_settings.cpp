@@ -122,7 +122,7 @@ result<pool_settings> pool_settings_of(const value& keys) {
     else if (key == "default_priority")
       out.default_priority = in.count(key, x, 1, 99);
     else if (key == "max_slots")
-      out.max_slots = x.is_null() ? -1 : in.count(key, x, 0);
+      out.max_slots = x.is_null() ? -1 : in.count(key, x, 1);
     else if (key == "fitting")
       out.fitting = static_cast<fitting_order>(in.word(key, x, fitting_names));
     else if (key == "gangs")

@@ -236,7 +236,8 @@ result<void> cluster_service::wait_for_nodes() {
     std::string missing;
     for (const auto& name : names)
       if (std::none_of(agents.begin(), agents.end(), [&](const value& a) {
-            return a.value("name", value()) == name && a.value("state", value()) == "alive";
+            return a.value("name", value()) == name &&
+                   a.value("state", value()) != "away"; // drained ones come too
           }))
         missing += (missing.empty() ? "" : ", ") + name;
     if (missing.empty())

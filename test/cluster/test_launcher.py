@@ -229,6 +229,48 @@ def test_up_starts_pools_nodes_users_and_experiments_once(lab):
     assert len(lab.json("experiment", "list")) == 2
 
 
+def test_runs_go_on_where_up_is_killed_and_started_again(lab):
+    """The agents come a moment after their master, which may have heard of their tasks by then."""
+    (lab.root / "waits").mkdir()
+    (lab.root / "waits" / "job.py").write_text(f"""import os, time, troupe
+open({str(lab.root)!r} + "/began", "a").write("x\\n")
+while not os.path.exists({str(lab.root)!r} + "/go"):
+    time.sleep(0.1)
+troupe.validate({{"loss": 1.0}}, step=1)
+""")
+    (lab.root / "waits.yaml").write_text(JOB.replace("max_trials: 1", "max_trials: 3"))
+    lab.write("nodes:\n  - {name: n1, slots: {cpu: 2}}\n  - {name: n2, slots: {cpu: 1}}\n")
+    lab.up_file()
+    lab.wait_agents("n1", "n2")
+    one = lab.json("experiment", "create", str(lab.root / "waits.yaml"), str(lab.root / "waits"))["id"]
+    began = lambda: len((lab.root / "began").read_text().split()) if (lab.root / "began").exists() else 0
+    wait_for(lambda: began() == 3, 60, what=began)
+    for _ in range(3):
+        lab.process.kill()
+        lab.process.wait()
+        lab.up_file()
+        lab.wait_agents("n1", "n2")
+    (lab.root / "go").touch()
+    assert lab.wait_end(one) == "COMPLETED"
+    assert began() == 3 and [trial["restarts"] for trial in lab.json("trial", "list", str(one))] == [0, 0, 0]
+
+
+def test_up_in_the_background_takes_a_drained_node_as_there(lab):
+    lab.write("nodes:\n  - {name: n1, slots: {cpu: 1}}\n  - {name: n2, slots: {cpu: 1}}\n")
+    lab.up_file()
+    lab.wait_agents("n1", "n2")
+    lab.cli("agent", "disable", "n1", "--drain")
+    lab.cli("agent", "disable", "n2")
+    lab.down()
+    wait_for(lambda: not lab.tree(), 30, what=lab.describe_tree)
+    done = lab.cli("up", "-d", str(lab.file), "--data-dir", str(lab.data))
+    assert done.returncode == 0, done.stdout + done.stderr
+    states = {agent["id"]: agent["state"] for agent in lab.json("agent", "list")}
+    assert states == {"n1": "draining", "n2": "disabled"}, states
+    lab.cli("down")
+    wait_for(lambda: not lab.tree(), 30, what=lab.describe_tree)
+
+
 def test_a_second_up_and_a_taken_port_are_refused(lab):
     lab.write("nodes: [{name: a, slots: 1}]\n")
     lab.up_file()

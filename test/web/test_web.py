@@ -775,7 +775,10 @@ def test_facts_have_a_command(site, page):
         printed = len(site.json(*words))
         page.page.wait_for_selector(f'[role=grid][aria-label="Events"][data-all="{printed}"]')
         page.page.get_by_role("button", name="Copy command").click()
-        assert page.page.evaluate("navigator.clipboard.readText()") == " ".join(["troupe", *words])
+        newest_first = [*words, "--sort", "-sequence"]  # as the grid has them
+        assert page.page.evaluate("navigator.clipboard.readText()") == " ".join(["troupe", *newest_first])
+        sequences = [fact["sequence"] for fact in site.json(*newest_first)]
+        assert len(sequences) >= printed and sequences == sorted(sequences, reverse=True)
     page.fine()
 
 

@@ -135,6 +135,9 @@ export interface Experiment {
   archived: boolean;
   bestTrialId?: number;
   bestTrialSearcherMetric?: MetricValue;
+  checkpointCount: number;
+  /** bytes */
+  checkpointSize: string;
   /** as it was resolved */
   config: Record<string, unknown>;
   description: string;
@@ -816,7 +819,8 @@ export interface Validation {
 
 export interface Waiting {
   allocation: string;
-  experiment: number;
+  /** null: of a task that is not a trial */
+  experiment: number | null;
   /** null: of the past, where no fact says it */
   pool: string | null;
   /** in its pool, from 1; null: of the past */

@@ -310,7 +310,8 @@ TEST(Members, LetASandboxWhoseWorkIsSavedNowhereWaitForItsAgent) {
   static_cast<void>(later.resume());
   EXPECT_FALSE(later.judge_sandbox("a", false, false, t0 + 44s).kill);
   EXPECT_TRUE(later.judge_sandbox("a", false, false, t0 + 45s).kill);
-  EXPECT_TRUE(later.judge_sandbox("a", false, true, t0).kill) << "a trial begins elsewhere";
+  EXPECT_FALSE(later.judge_sandbox("a", false, true, t0 + 4s).kill) << "its agent may come and adopt it";
+  EXPECT_TRUE(later.judge_sandbox("a", false, true, t0 + 5s).kill) << "a trial begins elsewhere";
 }
 
 } // namespace

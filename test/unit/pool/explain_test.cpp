@@ -228,6 +228,17 @@ TEST(PoolExplain, AdvisesAPriorityWithWhichItWouldStart) {
   EXPECT_EQ(calm.why(3, {})["advice"], "troupe experiment set 3 --priority 39");
 }
 
+TEST(PoolExplain, AdvisesToEnableWhatItNames) {
+  explained_pool p;
+  p.up("a", 1).up("b", 2, "x").ask(1, 1, 42, [](run_terms& r) { r.rules.agents = {"b"}; }).ask(2, 1);
+  p.ask(3, 2, 42, [](run_terms& r) { r.rules.agents = {"b"}; });
+  p.tell(agent_drain{"a"}).tell(agent_drain{"b", false, {1}});
+  EXPECT_EQ(p.code(3), "drained");
+  EXPECT_EQ(p.why(3, {})["advice"], "troupe slot enable b 1");
+  p.tell(agent_drain{"b"});
+  EXPECT_EQ(p.why(3, {})["advice"], "troupe agent enable b");
+}
+
 TEST(PoolExplain, NamesTheOtherReasonsToo) {
   explained_pool p(with([](pool_settings& s) {
     s.max_slots = 1;
@@ -243,6 +254,29 @@ TEST(PoolExplain, NamesTheOtherReasonsToo) {
   EXPECT_EQ(also, "quota pool_max_slots ");
 }
 
+TEST(PoolQuotas, CountWhatAJobHoldsForItsOwnerOfNow) {
+  explained_pool p(with([](pool_settings& s) { s.quotas = {{"*", "", 2}}; }));
+  const auto of = [](std::uint64_t job, const char* user) {
+    return [=](run_terms& r) {
+      r.job.job = {job};
+      r.job.user = user;
+      r.job.submitted = t0 + std::chrono::seconds(job);
+    };
+  };
+  p.up("a", 8).ask(1, 1, 42, of(1, "ada")).ask(2, 1, 42, of(1, "ada"));
+  p.ask(3, 2, 42, of(2, "bob"));
+  EXPECT_EQ(p.code(3), "running");
+  p.ask(4, 1, 42, of(1, "ada"));
+  EXPECT_EQ(p.code(4), "quota");
+  p.ask(5, 1, 42, of(1, "eve")); // ada is named eve from now on
+  EXPECT_EQ(p.code(5), "quota") << "eve holds two";
+  p.ask(6, 1, 42, of(3, "ada"));
+  EXPECT_EQ(p.code(6), "running") << "another ada holds nothing";
+  p.tell(slots_released{run(1)});
+  EXPECT_EQ(p.code(4), "running");
+  EXPECT_EQ(p.code(5), "quota");
+}
+
 TEST(PoolSettings, AreReadFromACompletedFile) {
   const auto got = pool_settings_of({{"scheduler", "fair"},
                                      {"quotas", {{{"user", "*"}, {"workspace", nullptr}, {"max_slots", 1}}}},
@@ -251,6 +285,27 @@ TEST(PoolSettings, AreReadFromACompletedFile) {
   ASSERT_EQ(got->quotas.size(), 1u);
   EXPECT_EQ(got->quotas[0].user, "*");
   EXPECT_TRUE(got->launch_error);
+}
+
+TEST(PoolSettings, RefuseAPoolThatCouldHoldNothing) {
+  EXPECT_FALSE(pool_settings_of({{"max_slots", 0}}));
+  EXPECT_TRUE(pool_settings_of({{"max_slots", 1}}));
+}
+
+TEST(Pool, TellsWhomItCannotHoldWithTheLastOfSeveralEvents) {
+  pool p(pool::phase::placing, pool_settings{});
+  const auto told = [&](std::vector<pool_event> events) {
+    std::string out;
+    for (const auto& action : p.apply(events, t0))
+      if (const auto* no = std::get_if<report_unplaceable>(&action))
+        out += "no " + to_string(no->allocation) + "; ";
+      else if (const auto* grant = std::get_if<grant_slots>(&action))
+        out += to_string(grant->allocation) + "; ";
+    return out;
+  };
+  EXPECT_EQ(told({agent_up{"a", 4, {}, {}}, slots_requested{run(1), 6}, agent_up{"b", 4, {}, {}}}), "1.1; ");
+  EXPECT_EQ(told({slots_requested{run(2), 9}, slots_released{run(2)}}), "");
+  EXPECT_EQ(told({slots_requested{run(3), 9}}), "no 3.1; ");
 }
 
 // ---- agents that are taken out
