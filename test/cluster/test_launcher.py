@@ -239,7 +239,8 @@ while not os.path.exists({str(lab.root)!r} + "/go"):
 troupe.validate({{"loss": 1.0}}, step=1)
 """)
     (lab.root / "waits.yaml").write_text(JOB.replace("max_trials: 1", "max_trials: 3"))
-    lab.write("nodes:\n  - {name: n1, slots: {cpu: 2}}\n  - {name: n2, slots: {cpu: 1}}\n")
+    # At one address, or the tasks would not find the new one.
+    lab.file.write_text(f"troupe: 1\ncluster: {{listen: '127.0.0.1:{free_port()}', leases: {{adopt: 1ms}}}}\nnodes:\n  - {{name: n1, slots: {{cpu: 2}}}}\n  - {{name: n2, slots: {{cpu: 1}}}}\n")
     lab.up_file()
     lab.wait_agents("n1", "n2")
     one = lab.json("experiment", "create", str(lab.root / "waits.yaml"), str(lab.root / "waits"))["id"]
@@ -259,6 +260,7 @@ def test_up_in_the_background_takes_a_drained_node_as_there(lab):
     lab.write("nodes:\n  - {name: n1, slots: {cpu: 1}}\n  - {name: n2, slots: {cpu: 1}}\n")
     lab.up_file()
     lab.wait_agents("n1", "n2")
+    lab.env.update(TROUPE_USER="admin", TROUPE_PASSWORD="")
     lab.cli("agent", "disable", "n1", "--drain")
     lab.cli("agent", "disable", "n2")
     lab.down()
