@@ -364,9 +364,6 @@ void move_project(const call_ptr& c, const reply& back) {
                f.number("projectId"); // the path says it
                if (f.bad())
                  return *f.bad();
-               if (with.workspace == x.workspace)
-                 return error{errc::invalid, "project " + to_string(x.id) + " is in workspace " +
-                                               to_string(x.workspace) + " already"};
                return with;
              },
              {});
