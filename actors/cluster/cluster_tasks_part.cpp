@@ -154,7 +154,7 @@ result<task_settings> cluster_tasks::settings_of(const task_created& made) const
     launch.user_token = tokens.of_task(made.id, made.owner);
   if (auto service = service_config(made, tokens.reveal); !service.is_null())
     launch.env["TROUPE_SERVICE_CONFIG"] = to_json(service);
-  if (made.id.kind() == task_kind::notebook) { // as scripts that were made for Determined look for it
+  if (made.id.kind() == task_kind::notebook) { // scripts made for Determined read these
     launch.env["NOTEBOOK_CONFIG"] = to_json(config::without_secrets(made.config));
     if (auto type = made.config.find("notebook_idle_type"); type != made.config.end() && type->is_string())
       launch.env["NOTEBOOK_IDLE_TYPE"] = type->get<std::string>();

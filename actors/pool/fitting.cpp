@@ -35,7 +35,7 @@ void room_index::erase(const agent_room& agent) {
   const auto it = buckets_.find({agent.free, agent.total, agent.idle});
   TROUPE_ASSERT(it != buckets_.end());
   auto& agents = it->second;
-  if (const auto first = agents.begin(); *first == &agent) // as most that are chosen
+  if (const auto first = agents.begin(); *first == &agent) // the best one, which most runs get
     agents.erase(first);
   else
     TROUPE_ASSERT(agents.erase(&agent) == 1);

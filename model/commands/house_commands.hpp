@@ -20,7 +20,7 @@ struct experiment_delete {
     "Deletes an ended experiment with its checkpoints, reports and logs: answered when "
     "the order is durable, done behind it; `conflict` where it has not ended."};
 };
-/// Within the node alone: each order was let through before, and nobody outside may give this one.
+/// Sent within the node only: the rights of each order were checked before. Nobody outside may send it.
 struct orders_together {
   struct one {
     std::string name;

@@ -43,8 +43,9 @@ public:
   /// The same by name, as it crosses.
   virtual void call(const principal& who, const std::string& command, value fields, answer done) = 0;
 
-  /// Several for the cluster, each with its own answer; what they lead to becomes durable at once, or none of
-  /// it does.
+  /// Several orders for the cluster, each with its own answer. What the cluster itself decides on them
+  /// becomes durable at once, or none of it does; what an experiment's own actor decides (a kill, a pause)
+  /// one by one.
   virtual void call_together(const principal& who, std::vector<grouped_order> orders) {
     for (auto& one : orders)
       call(who, one.command, std::move(one.fields), std::move(one.done));
