@@ -27,6 +27,8 @@ error from_caf(const caf::error& why) {
     return {static_cast<errc>(why.context().get_as<std::uint64_t>(0)), why.context().get_as<std::string>(1)};
   if (why == caf::sec::request_timeout)
     return {errc::timeout, "it did not answer in time"};
+  if (why == caf::sec::connection_timeout) // a slow handshake of the link
+    return {errc::unreachable, "it did not answer in time"};
   if (why == caf::sec::request_receiver_down)
     return {errc::timeout, "it ended before it answered"};
   return {errc::internal, caf::to_string(why.category()) + ":" + std::to_string(why.code()) +

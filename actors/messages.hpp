@@ -357,6 +357,11 @@ struct task_checkpoint { ///< up: a script has written a checkpoint and waits
   checkpoint saved;
   MSGPACK_DEFINE_ARRAY(origin, saved)
 };
+struct progress_heard { ///< up: how far a script says that it is. May be lost: the next one says more
+  allocation_id allocation;
+  double done = 0; ///< 0..1
+  MSGPACK_DEFINE_ARRAY(allocation, done)
+};
 struct checkpoint_answer { ///< down
   allocation_id allocation;
   std::string uuid;
@@ -575,10 +580,11 @@ using searcher_actor = caf::typed_actor<caf::replies_to<search_ask>::with<search
 using agent_actor =
   caf::typed_actor<caf::reacts_to<link_order>, caf::reacts_to<heartbeat_ack>,
                    caf::reacts_to<validation_answer>, caf::reacts_to<checkpoint_answer>,
-                   caf::reacts_to<task_checkpoint>, caf::reacts_to<dial_master>, caf::reacts_to<time_passed>,
-                   caf::reacts_to<task_news>, caf::reacts_to<harness_drained>, caf::reacts_to<pumped>,
-                   caf::reacts_to<master_found>, caf::reacts_to<worker_frame>, caf::reacts_to<worker_said>,
-                   caf::reacts_to<member_failed>, caf::reacts_to<node_joined>>;
+                   caf::reacts_to<task_checkpoint>, caf::reacts_to<progress_heard>,
+                   caf::reacts_to<dial_master>, caf::reacts_to<time_passed>, caf::reacts_to<task_news>,
+                   caf::reacts_to<harness_drained>, caf::reacts_to<pumped>, caf::reacts_to<master_found>,
+                   caf::reacts_to<worker_frame>, caf::reacts_to<worker_said>, caf::reacts_to<member_failed>,
+                   caf::reacts_to<node_joined>>;
 using worker_runtime_actor =
   caf::typed_actor<caf::reacts_to<launch_order>, caf::reacts_to<destroy_order>, caf::reacts_to<drop_order>,
                    caf::reacts_to<renew_order>, caf::reacts_to<adopt_order>, caf::reacts_to<task_news>>;
@@ -593,26 +599,27 @@ using log_pump_actor = caf::typed_actor<caf::reacts_to<pump_spool>, caf::reacts_
                                         caf::reacts_to<journal_actor>, caf::reacts_to<time_passed>>;
 
 /// Who owns an allocation; see actors/allocation/owner.hpp.
-using allocation_owner = caf::typed_actor<caf::reacts_to<allocation_ended>, caf::reacts_to<task_checkpoint>>;
+using allocation_owner = caf::typed_actor<caf::reacts_to<allocation_ended>, caf::reacts_to<task_checkpoint>,
+                                          caf::reacts_to<progress_heard>>;
 
-using allocation_actor =
-  caf::typed_actor<caf::reacts_to<slots_granted>, caf::reacts_to<report_unplaceable>,
-                   caf::reacts_to<allocation_stop>, caf::reacts_to<task_started>, caf::reacts_to<task_exited>,
-                   caf::reacts_to<task_unknown>, caf::reacts_to<agent_lost>, caf::reacts_to<time_passed>,
-                   caf::reacts_to<task_checkpoint>, caf::reacts_to<checkpoint_answer>,
-                   caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>,
-                   caf::reacts_to<member_failed>, caf::reacts_to<worker_said>, caf::reacts_to<slots_spare>,
-                   caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<twin_renewed>,
-                   caf::reacts_to<preempt_allocation>, caf::reacts_to<job_changed>,
-                   caf::reacts_to<pool_chosen>, caf::reacts_to<fall_back>, caf::reacts_to<guest_waits>>;
+using allocation_actor = caf::typed_actor<
+  caf::reacts_to<slots_granted>, caf::reacts_to<report_unplaceable>, caf::reacts_to<allocation_stop>,
+  caf::reacts_to<task_started>, caf::reacts_to<task_exited>, caf::reacts_to<task_unknown>,
+  caf::reacts_to<agent_lost>, caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>,
+  caf::reacts_to<checkpoint_answer>, caf::reacts_to<progress_heard>, caf::reacts_to<validation_answer>,
+  caf::replies_to<task_call>::with<command_result>, caf::reacts_to<member_failed>,
+  caf::reacts_to<worker_said>, caf::reacts_to<slots_spare>, caf::replies_to<pool_renewed>::with<pool_joined>,
+  caf::reacts_to<twin_renewed>, caf::reacts_to<preempt_allocation>, caf::reacts_to<job_changed>,
+  caf::reacts_to<pool_chosen>, caf::reacts_to<fall_back>, caf::reacts_to<guest_waits>>;
 
 using twin_actor = caf::typed_actor<
   caf::reacts_to<agent_registered, agent_actor>, caf::reacts_to<agent_heartbeat>, caf::reacts_to<link_report>,
   caf::reacts_to<start_ordered>, caf::reacts_to<preempt_ordered>, caf::reacts_to<kill_ordered>,
   caf::reacts_to<forget_ordered>, caf::reacts_to<watch_ordered>, caf::reacts_to<expect_tasks>,
   caf::reacts_to<death_confirmed>, caf::reacts_to<time_passed>, caf::reacts_to<task_checkpoint>,
-  caf::reacts_to<checkpoint_answer>, caf::reacts_to<validation_answer>, caf::reacts_to<worker_ordered>,
-  caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<service_ordered>>;
+  caf::reacts_to<progress_heard>, caf::reacts_to<checkpoint_answer>, caf::reacts_to<validation_answer>,
+  caf::reacts_to<worker_ordered>, caf::replies_to<pool_renewed>::with<pool_joined>,
+  caf::reacts_to<service_ordered>>;
 
 /// Calls the provider of an elastic pool, on a thread of its own: a call may take a minute.
 using provider_calls_actor = caf::typed_actor<caf::replies_to<list_instances>::with<instances_listed>,
@@ -657,13 +664,12 @@ typename Inspector::result_type inspect(Inspector& f, twin_renewed& x) {
   return f(caf::meta::type_name("twin_renewed"), x.agent, x.twin);
 }
 
-using trial_actor =
-  caf::typed_actor<caf::reacts_to<trial_activate>, caf::reacts_to<trial_pause>, caf::reacts_to<trial_stop>,
-                   caf::reacts_to<trial_perturb>, caf::reacts_to<task_checkpoint>,
-                   caf::reacts_to<allocation_ended>, caf::reacts_to<time_passed>,
-                   caf::reacts_to<validation_answer>, caf::replies_to<task_call>::with<command_result>,
-                   caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<job_changed>,
-                   caf::reacts_to<pool_chosen>>;
+using trial_actor = caf::typed_actor<
+  caf::reacts_to<trial_activate>, caf::reacts_to<trial_pause>, caf::reacts_to<trial_stop>,
+  caf::reacts_to<trial_perturb>, caf::reacts_to<task_checkpoint>, caf::reacts_to<progress_heard>,
+  caf::reacts_to<allocation_ended>, caf::reacts_to<time_passed>, caf::reacts_to<validation_answer>,
+  caf::replies_to<task_call>::with<command_result>, caf::replies_to<pool_renewed>::with<pool_joined>,
+  caf::reacts_to<job_changed>, caf::reacts_to<pool_chosen>>;
 
 using experiment_actor = caf::typed_actor<
   caf::replies_to<experiment_activate>::with<committed>, caf::replies_to<experiment_pause>::with<committed>,
@@ -676,8 +682,9 @@ using experiment_actor = caf::typed_actor<
 
 /// A task that is no trial; its orders are commands.
 using task_actor =
-  caf::typed_actor<caf::reacts_to<task_checkpoint>, caf::reacts_to<allocation_ended>,
-                   caf::reacts_to<time_passed>, caf::replies_to<task_call>::with<command_result>,
+  caf::typed_actor<caf::reacts_to<task_checkpoint>, caf::reacts_to<progress_heard>,
+                   caf::reacts_to<allocation_ended>, caf::reacts_to<time_passed>,
+                   caf::replies_to<task_call>::with<command_result>,
                    caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<pool_chosen>>;
 
 /// What an agent says at registration, and what it is told.
@@ -884,4 +891,5 @@ CAF_ADD_TYPE_ID(troupe, (troupe::lines_matched))
 CAF_ADD_TYPE_ID(troupe, (troupe::webhooks_told))
 CAF_ADD_TYPE_ID(troupe, (troupe::task_finished))
 CAF_ADD_TYPE_ID(troupe, (troupe::task_actor))
+CAF_ADD_TYPE_ID(troupe, (troupe::progress_heard))
 CAF_END_TYPE_ID_BLOCK(troupe)

@@ -88,6 +88,10 @@ public:
         if (twin_)
           self_->send(twin_, std::move(x)); // else the gateway repeats it
       },
+      [this](const progress_heard& x) {
+        if (twin_)
+          self_->send(twin_, x);
+      },
       [this](const dial_master&) { call_master(); },
       [this](const time_passed&) {
         armed_.reset();

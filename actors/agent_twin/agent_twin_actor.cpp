@@ -69,6 +69,10 @@ public:
         if (auto it = allocations_.find(up.origin.allocation); it != allocations_.end())
           self_->send(it->second, std::move(up));
       },
+      [this](const progress_heard& up) {
+        if (auto it = allocations_.find(up.allocation); it != allocations_.end())
+          self_->send(it->second, up);
+      },
       [this](const checkpoint_answer& down) { to_agent(down); },
       [this](const validation_answer& down) { to_agent(down); },
       [this](const worker_ordered& ev) { from_allocation(ev); },

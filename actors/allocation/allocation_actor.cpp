@@ -71,6 +71,7 @@ public:
         step(ev);
       },
       [this](task_checkpoint& up) { self_->send(peers_.owner, std::move(up)); },
+      [this](const progress_heard& up) { self_->send(peers_.owner, up); },
       [this](checkpoint_answer& down) { to_all(down); },
       [this](validation_answer& down) { to_all(down); },
       [this](task_call& x) {

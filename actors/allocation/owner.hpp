@@ -4,6 +4,7 @@
 //
 //   allocation -> owner   allocation_ended, once; told again after a recovery
 //                         task_checkpoint: a script has written a checkpoint and waits
+//                         progress_heard: how far the script says that it is
 //   owner -> allocation   checkpoint_answer for each task_checkpoint: recorded, or refused with the reason
 //                         allocation_stop, where the task has to end earlier than by itself
 

@@ -89,7 +89,7 @@ void cluster_members::run(const make_pool& x) {
 /// it says later.
 void cluster_members::recovered() {
   for (const auto& [name, pool] : pools_)
-    introduce(name, std::chrono::seconds(5));
+    introduce(name, members::hearing);
 }
 
 /// Everybody who stands on the pool that died is told of the new one and tells it what it knows. It places

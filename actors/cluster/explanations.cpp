@@ -70,7 +70,8 @@ std::string of_end(const trial_row& row) {
   if (row.state == trial_state::completed)
     return row.why.empty() ? "it came to its end" : row.why;
   const auto why = !row.runs.empty() && !row.runs.back().detail.empty() ? row.runs.back().detail : row.why;
-  return (row.state == trial_state::error ? "failed after " + std::to_string(row.restarts) + " restarts: "
+  return (row.state == trial_state::error ? "failed after " + std::to_string(row.restarts) +
+                                              (row.restarts == 1 ? " restart: " : " restarts: ")
                                           : std::string("was ended: ")) +
          (why.empty() ? std::string("no reason was given") : why);
 }
@@ -80,13 +81,14 @@ standing between_runs(const explained_run& of) {
   if (trial.state == trial_state::stopping)
     return {"STOPPING", "stopping", "it is being ended: " + trial.why, trial.created};
   const auto since = trial.runs.empty() ? trial.created : trial.runs.back().ended;
-  if (trial.why.starts_with("paused by the search"))
-    return {"PAUSED", "search", "it is " + trial.why, since};
-  if (trial.state == trial_state::paused || of.experiment.state == experiment_state::paused)
+  const bool by_search = trial.why.starts_with("paused by the search");
+  if (of.experiment.state == experiment_state::paused || (trial.state == trial_state::paused && !by_search))
     return {"PAUSED", "paused",
             "experiment " + to_string(of.experiment.id) + " is paused; troupe experiment activate " +
               to_string(of.experiment.id),
             since};
+  if (by_search)
+    return {"PAUSED", "search", "it is " + trial.why, since};
   if (trial.runs.empty())
     return {"STARTING", "starting", "its first run is about to ask for slots", since};
   const auto& last = trial.runs.back();
@@ -198,8 +200,12 @@ run_outlook outlook_of(const trial_row& trial, const std::vector<trial_row>& sib
     std::nth_element(times.begin(), middle, times.end());
     out.seconds = std::max(0.0, *middle - so_far);
     out.from = "history";
-  } else if (trial.progress > 0) {
-    out.seconds = so_far / trial.progress * (1 - trial.progress);
+  } else if (trial.progress > 0) { // which is that of all its runs
+    double all = so_far;
+    for (const auto& one : trial.runs)
+      if (one.ended != time_point{} && one.placed != time_point{})
+        all += seconds_from(one.placed, one.ended);
+    out.seconds = all / trial.progress * (1 - trial.progress);
     out.from = "progress";
   }
   return out;
@@ -273,7 +279,15 @@ value explanation_of(const experiment_row& row, const std::vector<trial_row>& tr
       out[key] = first.at(key);
   } else if (counts[trial_place::paused] > 0)
     say("search", "its trials wait for what the search decides", newest);
-  else
+  else if (const auto live =
+             std::find_if(trials.begin(), trials.end(), [](const auto& x) { return !terminal(x.state); });
+           live != trials.end()) {
+    explained_run one;
+    one.experiment = row;
+    one.trial = *live;
+    const auto here = between_runs(one);
+    say(here.code, "trial " + to_string(live->id) + ": " + here.text, here.since);
+  } else
     say("starting", "its next trial is about to be created", newest);
   out["waiting"] = std::move(waiting);
   return out;

@@ -146,7 +146,7 @@ members::verdict members::judge_sandbox(const std::string& agent, bool dead, boo
   const bool late = away && now >= there->since.value_or(start_) + give_away_;
   // `up FILE` starts the agents of its host after the master: until the pools count on all being heard,
   // an agent that was not here since the master's start may still come and adopt its tasks.
-  const bool may_come = away && !there->since && now < start_ + 5s;
+  const bool may_come = away && !there->since && now < start_ + hearing;
   return {away && !dead && ((saved && !may_come) || late), away && dead};
 }
 

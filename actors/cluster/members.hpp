@@ -135,6 +135,9 @@ class members {
 public:
   explicit members(members_setup setup);
 
+  /// After a master's start: who has not come by then is counted as heard.
+  static constexpr std::chrono::seconds hearing{5};
+
   /// Why an event makes no sense now, or nothing. One that is refused is not applied.
   std::optional<error> refuses(const members_event& ev, time_point now) const;
   [[nodiscard]] members_step apply(const members_event& ev, time_point now);

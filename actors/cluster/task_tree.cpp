@@ -8,8 +8,8 @@ bool is_paused(task_state state) {
 }
 
 error cannot(const char* what, const tree_member& x, const std::string& name_of_it) {
-  return {errc::invalid, std::string("cannot ") + what + " task " + name_of_it + " as it is in state " +
-                           std::string(name(x.state))};
+  return {errc::conflict, std::string("cannot ") + what + " task " + name_of_it + " as it is in state " +
+                            std::string(name(x.state))};
 }
 
 } // namespace
@@ -40,9 +40,9 @@ std::vector<task_id> below(const task_parents& parents, const std::vector<task_i
 
 std::optional<error> refuses_pause(const tree_member& x, const std::string& name_of_it) {
   if (x.no_pause == 1)
-    return error{errc::invalid, "cannot pause task " + name_of_it + ": it was made with noPause"};
+    return error{errc::conflict, "cannot pause task " + name_of_it + ": it was made with noPause"};
   if (x.id.kind() != task_kind::generic)
-    return error{errc::invalid, "cannot pause task " + name_of_it + ": only generic tasks are paused"};
+    return error{errc::conflict, "cannot pause task " + name_of_it + ": only generic tasks are paused"};
   if (x.state != task_state::active)
     return cannot("pause", x, name_of_it);
   return std::nullopt;

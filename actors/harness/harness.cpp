@@ -5,6 +5,7 @@
 #include "model/checkpoint_place.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace troupe {
 
@@ -158,6 +159,7 @@ harness::entry* harness::enter(const hello& x, time_point now) {
   }
   auto at = streams_.try_emplace(std::move(id)).first;
   at->second.committed = at->second.told = x.acked;
+  at->second.progress_at = now;
   return &*at;
 }
 
@@ -219,9 +221,16 @@ void harness::take(out& o, const std::string& peer, const task_checkpoint& x, ti
   forward(o, id, s.checkpoints.back(), now);
 }
 
-void harness::take(out& o, const std::string& peer, const task_progress& x, time_point) {
-  if (auto* e = find(peer); e && e->first.rank == 0)
-    o.push_back(forward_progress{e->first.allocation, x.done});
+void harness::take(out& o, const std::string& peer, const task_progress& x, time_point now) {
+  auto* e = find(peer);
+  if (!e || e->first.rank != 0)
+    return;
+  auto& s = e->second;
+  if (now < s.progress_at + limits_.progress_every || std::abs(x.done - s.progress) < 0.01)
+    return;
+  s.progress = x.done;
+  s.progress_at = now;
+  o.push_back(forward_progress{e->first.allocation, x.done});
 }
 
 void harness::take(out& o, const std::string& peer, const worker_mail& x, time_point) {

@@ -26,6 +26,7 @@ struct harness_limits {
   duration forget_after = 10s;
   duration decision_wait = 100ms; ///< how long the acknowledgement of a validation waits for the decision
   duration checkpoint_repeat = 2s;
+  duration progress_every = 1s;
 };
 
 /// One library instance in a task: it numbers its reports from 1.
@@ -105,6 +106,7 @@ struct forward_checkpoint {
   task_stream stream;
   checkpoint saved;
 };
+/// To the trial, at most once in `progress_every`, and by a percent at least.
 struct forward_progress {
   allocation_id allocation;
   double done = 0; ///< 0..1
@@ -183,6 +185,8 @@ private:
       refusals; ///< the newest few, for a process that reconnects
     std::deque<waiting_checkpoint> checkpoints;
     std::deque<answered_checkpoint> answered; ///< the newest few, for repeats
+    double progress = 0;                      ///< as it was passed on last, and
+    time_point progress_at;                   ///< when; at first, when the process came
 
     std::uint64_t received() const { return committed + rows.size(); }
     std::uint64_t acknowledgeable() const {

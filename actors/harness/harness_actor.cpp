@@ -127,7 +127,7 @@ private:
     self_->send(
       agent_, task_checkpoint{{x.stream.allocation, x.stream.rank, x.stream.process, 0}, std::move(x.saved)});
   }
-  void run(const forward_progress&) {}
+  void run(const forward_progress& x) { self_->send(agent_, progress_heard{x.allocation, x.done}); }
   void run(forward_worker& x) {
     self_->send(agent_, worker_frame{x.worker.allocation, x.worker.rank, x.worker.process, x.protocol,
                                      std::move(x.word)});

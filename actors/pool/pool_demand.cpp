@@ -36,7 +36,7 @@ pool_demand pool::demand() const {
     const bool idle = agent.aux_used == 0 && std::none_of(agent.slots.begin(), agent.slots.end(),
                                                           [](const auto& s) { return s.holder != nullptr; });
     if (agent.present || !agent.slots.empty())
-      out.agents.push_back({name, agent.present, idle});
+      out.agents.push_back({name, agent.present, idle, agent.drained});
   }
   return out;
 }

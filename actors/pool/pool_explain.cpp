@@ -251,10 +251,17 @@ value pool::agents_for(const pool_run& run) const {
 
 bool pool::is_preemptible(const pool_run& run) const { return settings_.preempts() && run.terms.preemptible; }
 
-/// Who holds slots that it could use, whether it ends or is preempted for it, what it would lose, and where
-/// only a more urgent run preempts it, from which priority on.
+/// Who holds slots that it could use, or of a run that waits for a limit slots that count against it; whether
+/// the holder ends or is preempted for it, what it would lose, and where only a more urgent run preempts it,
+/// from which priority on.
 value pool::would_free(const pool_run& run, time_point now) {
   constexpr std::size_t most = 100;
+  auto limits = full_limits(run);
+  std::erase_if(limits, [&](const limit_key& limit) { return room(limit).value_or(0) >= run.need(); });
+  const auto counts = [&](const pool_run& holder) {
+    const auto of = limits_of(holder);
+    return std::find_first_of(limits.begin(), limits.end(), of.begin(), of.end()) != limits.end();
+  };
   value list = value::array();
   if (!run.waits() || run.slots == 0)
     return list;
@@ -266,14 +273,14 @@ value pool::would_free(const pool_run& run, time_point now) {
   for (const auto& [name, agent] : agents_) {
     if (list.size() >= most)
       break;
-    if (!agent.present || !refusal(run.terms.rules, name, agent.traits).empty())
+    if (!agent.present || (limits.empty() && !refusal(run.terms.rules, name, agent.traits).empty()))
       continue;
     for (std::size_t i = 0; i < agent.slots.size() && list.size() < most; ++i) {
       if (!agent.slots[i].holder)
         continue;
       const auto& holder = *agent.slots[i].holder;
       const auto id = holder.id;
-      if (!agent.open(i) || !seen.insert(id).second)
+      if (!(limits.empty() ? agent.open(i) : counts(holder)) || !seen.insert(id).second)
         continue;
       const bool preempted = givers.contains(id) || holder.state == pool_run::phase::stopping;
       value agents = value::array();
@@ -379,14 +386,18 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
            ", or start larger agents";
   if (code == "constraints")
     return "loosen resources.constraints, or start agents that meet them";
-  if (code == "drained")
+  if (code == "drained") { // what gives most of its slots back
+    const auto gain = [](const pool_agent& x) { return x.drained ? x.slots.size() + 1 : x.disabled.size(); };
+    const pool_agent* most = nullptr;
     for (const auto& [name, agent] : agents_)
-      if (agent.present && refusal(run.terms.rules, name, agent.traits).empty()) {
-        if (agent.drained)
-          return "troupe agent enable " + name;
-        if (!agent.disabled.empty())
-          return "troupe slot enable " + name + " " + std::to_string(*agent.disabled.begin());
-      }
+      if (agent.present && refusal(run.terms.rules, name, agent.traits).empty() &&
+          gain(agent) > (most ? gain(*most) : 0))
+        most = &agent;
+    if (most && most->drained)
+      return "troupe agent enable " + most->now.name;
+    if (most)
+      return "troupe slot enable " + most->now.name + " " + std::to_string(*most->disabled.begin());
+  }
   if (code == "provider_failed")
     return "troupe pool describe shows what its provider says";
   if (code == "max_slots")
@@ -454,9 +465,14 @@ value pool::details() {
     for (const auto& [shape, runs] : it->second)
       for (const auto* run : runs.list())
         impossible[run->job] += run->slots;
+  std::map<const pool_job*, int> guests; // runs of each that wait at home
+  for (const auto* run : guests_.list())
+    ++guests[run->job];
   int waiting = 0;
   for (const auto* one : jobs_in_turn()) {
     const auto& job = *one;
+    if (const auto its = guests.find(one); its != guests.end() && its->second == job.runs)
+      continue; // a job of another pool
     const auto more = impossible.find(one);
     waiting += job.waits;
     jobs.push_back({{"experiment", job.terms.job.value},
@@ -468,11 +484,13 @@ value pool::details() {
                     {"waiting", job.wanted + (more == impossible.end() ? 0 : more->second)}});
   }
   for (const auto& q : settings_.quotas) {
-    const auto used = used_.find(q.user.empty() ? limit_key{run_bar::workspace, q.workspace, {}}
-                                                : limit_key{run_bar::user, q.user, {}});
+    int used = 0; // of "*": by the one of these users who has most
+    for (const auto& [key, slots] : used_)
+      if ((key.of == run_bar::user || key.of == run_bar::workspace) && quota_of(key.of, key.name) == &q)
+        used = std::max(used, slots);
     quotas.push_back({{q.user.empty() ? "workspace" : "user", q.user.empty() ? q.workspace : q.user},
                       {"maxSlots", q.max_slots},
-                      {"used", used == used_.end() ? 0 : used->second}});
+                      {"used", used}});
   }
   int aux_used = 0;
   bool devices = false;

@@ -182,6 +182,7 @@ void provisioner::on(out&, const pool_demand& ev, time_point now) {
     }
     agent.connected = one.connected;
     agent.idle = one.idle;
+    agent.drained = one.drained;
   }
   std::erase_if(agents_, [&](const auto& x) { return !there.contains(x.first); });
 }
@@ -470,12 +471,15 @@ void provisioner::end_some(out& s, time_point now) {
   const bool work = !retires() && !work_.runs.empty();
   const auto max_idle = retires() ? duration{0} : settings_.max_idle;
   int spare = static_cast<int>(instances_.size()) - (retires() ? 0 : settings_.min_instances);
-  for (const auto& [id, x] : instances_)
-    if (const auto* agent = agent_of(x);
-        agent && agent->connected && agent->idle && !work && spare > 0 && due(agent->since + max_idle, now)) {
+  for (const auto& [id, x] : instances_) {
+    const auto* agent = agent_of(x);
+    if (!agent || !agent->connected || !agent->idle || spare <= 0)
+      continue;
+    if ((!work || agent->drained) && due(agent->since + max_idle, now)) {
       idle.insert(id);
       --spare;
     }
+  }
   if (settings_.retiring && settings_.dropped)
     for (const auto& [id, x] : instances_)
       if (const auto* agent = agent_of(x); !agent || !agent->connected)

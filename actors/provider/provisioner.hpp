@@ -89,6 +89,7 @@ private:
   struct agent_state {
     bool connected = false;
     bool idle = true;
+    bool drained = false;
     time_point since; ///< when it became idle or busy, connected or disconnected, as it is now
   };
   struct instance {

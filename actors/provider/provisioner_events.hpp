@@ -26,9 +26,10 @@ struct job_limit {
 struct pool_agent_state {
   std::string agent;
   bool connected = true;
-  bool idle = true; ///< it runs nothing
+  bool idle = true;     ///< it runs nothing
+  bool drained = false; ///< and is to get nothing: what waits does not wait for it
   friend bool operator==(const pool_agent_state&, const pool_agent_state&) = default;
-  MSGPACK_DEFINE_ARRAY(agent, connected, idle)
+  MSGPACK_DEFINE_ARRAY(agent, connected, idle, drained)
 };
 /// What the pool has and what waits in it, all of it; after each change.
 struct pool_demand {

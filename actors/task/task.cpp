@@ -35,12 +35,12 @@ std::vector<task_fact> task::birth(task_created made) {
 
 std::optional<error> task::refuses(const task_event& ev) const {
   const auto no = [&](const char* what) {
-    return error{errc::invalid, std::string("cannot ") + what + " task " + to_string(spec_.id) +
-                                  " as it is in state " + std::string(name(state_))};
+    return error{errc::conflict, std::string("cannot ") + what + " task " + to_string(spec_.id) +
+                                   " as it is in state " + std::string(name(state_))};
   };
   if (std::holds_alternative<task_pause_wanted>(ev)) {
     if (!spec_.preemptible)
-      return error{errc::invalid,
+      return error{errc::conflict,
                    "cannot pause task " + to_string(spec_.id) + ": only generic tasks are paused"};
     return state_ == task_state::active ? std::nullopt : std::optional{no("pause")};
   }
@@ -129,7 +129,7 @@ void task::on(task_step& s, const allocation_ended& ev, time_point now) {
   case end::failed:
     return finish(s, task_state::error, ev.exit_code, ev.detail, now);
   case end::lost:
-    return finish(s, task_state::error, -1, ev.detail, now);
+    return finish(s, task_state::error, -1, "the cluster lost it: " + ev.detail, now);
   case end::stopped:
     if (leaving && state_ == task_state::paused)
       return;

@@ -33,6 +33,7 @@ public:
       [this](const task_checkpoint& x) {
         tell_run(checkpoint_answer{x.origin.allocation, x.saved.uuid, "only trials have checkpoints"});
       },
+      [](const progress_heard&) {}, // nobody waits for the end of such a task
       [this](const allocation_ended& ev) { step(ev); },
       [this](const time_passed& ev) {
         timer_fired();

@@ -39,6 +39,10 @@ public:
       [this](task_checkpoint& x) {
         step(checkpoint_saved{x.origin.allocation.run, placed(std::move(x.saved))});
       },
+      [this](const progress_heard& x) {
+        if (is_open(x.allocation.run))
+          step(progress_told{x.done});
+      },
       [this](const allocation_ended& ev) { step(ev); },
       [this](const time_passed& ev) {
         timer_fired();

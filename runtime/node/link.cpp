@@ -132,7 +132,9 @@ link_config::link_config(const fs::path& tls_dir, bool master, bool link) : tls_
     return;
   load<caf::io::middleman>();
   set("middleman.app-identifiers", std::vector<std::string>{"troupe-" + std::to_string(link_protocol)});
-  set("middleman.heartbeat-interval", caf::timespan{std::chrono::seconds(1)});
+  // CAF 0.17 looks with each heartbeat whether a connection is silent, and takes one that was just made as
+  // silent since ever: a handshake that such a look meets fails, and is tried again.
+  set("middleman.heartbeat-interval", caf::timespan{std::chrono::seconds(3)});
   set("middleman.connection-timeout", caf::timespan{std::chrono::seconds(10)});
   set("middleman.workers", std::size_t{0});
   if (tls_dir.empty())

@@ -463,6 +463,19 @@ def test_facts_are_listed(lab):
     of_trial = lab.json("trial", "events", str(trial))
     assert of_trial and of_trial == [row for row in rows if row["entity"] == f"trial/{trial}"]
     assert "trial_ended" in lab.cli("trial", "events", str(trial)).stdout
+    of_user = lab.json("events", "--where", "entity=user/1")
+    assert {row["type"] for row in of_user} >= {"user_changed"}, of_user
+
+
+def test_a_script_says_how_far_it_is(lab):
+    job = lab.root / "far"
+    job.mkdir()
+    (job / "job.py").write_text("import time, troupe\ntroupe.progress(0.1)\ntime.sleep(1.5)\ntroupe.progress(30, 100)\n"
+                                "while not troupe.should_stop():\n    time.sleep(0.1)\n")
+    (lab.root / "far.yaml").write_text("name: far\nentrypoint: python3 job.py\nhyperparameters: {}\nsearcher: {name: single, metric: loss}\n")
+    far = lab.json("experiment", "create", str(lab.root / "far.yaml"), str(job))["id"]
+    wait_for(lambda: lab.call(f"/api/v1/experiments/{far}")[1]["experiment"]["progress"] == 0.3, 60)
+    lab.cli("experiment", "kill", str(far))
 
 
 def test_defaults_are_what_an_experiment_without_a_word_has(lab):

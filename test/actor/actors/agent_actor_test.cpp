@@ -250,5 +250,11 @@ TEST_F(AgentActor, AChildThatDiesAgainAndAgainIsItsEnd) {
   EXPECT_THAT(fatal[0], testing::HasSubstr("the log pump of agent a died again and again"));
 }
 
+TEST(ErrorOfALink, ASlowHandshakeIsTriedAgainAsAMasterThatIsAway) {
+  EXPECT_EQ(from_caf(caf::make_error(caf::sec::connection_timeout)).code, errc::unreachable);
+  EXPECT_EQ(from_caf(caf::make_error(caf::sec::request_timeout)).code, errc::timeout);
+  EXPECT_EQ(from_caf(to_caf({errc::unsupported, "another version"})).code, errc::unsupported);
+}
+
 } // namespace
 } // namespace troupe

@@ -30,6 +30,7 @@ twin_actor spawn_listening_twin(caf::actor_system& sys,
       [](const death_confirmed&) {},
       [](const time_passed&) {},
       [](const task_checkpoint&) {},
+      [](const progress_heard&) {},
       [](const checkpoint_answer&) {},
       [](const validation_answer&) {},
       [](const worker_ordered&) {},
@@ -184,6 +185,7 @@ twin_actor spawn_twin_of_a_notebook(caf::actor_system& sys, std::shared_ptr<note
       [](const death_confirmed&) {},
       [](const time_passed&) {},
       [](const task_checkpoint&) {},
+      [](const progress_heard&) {},
       [self, run, id](const checkpoint_answer& x) {
         run->refusal.set_value(to_string(x.allocation) + " " + x.uuid + ": " + x.refused);
         self->send(caf::actor_cast<allocation_actor>(self->current_sender()),
@@ -205,6 +207,7 @@ allocation_owner spawn_owner_without_checkpoints(caf::actor_system& sys, std::sh
         self->send(caf::actor_cast<allocation_actor>(self->current_sender()),
                    checkpoint_answer{x.origin.allocation, x.saved.uuid, "a notebook keeps no checkpoints"});
       },
+      [](const progress_heard&) {},
     };
   });
 }

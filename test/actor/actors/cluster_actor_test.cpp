@@ -259,6 +259,36 @@ TEST_F(LateJournal, KeepsNoTaskFromItsActor) {
   EXPECT_TRUE(order("task.kill", {{"id", again->at("id")}})) << "it takes orders";
 }
 
+TEST_F(LateJournal, OrdersThatComeTogetherAreOneCommitWithAnAnswerEach) {
+  ASSERT_TRUE(order("experiment.create", search("a")));
+  ASSERT_TRUE(order("experiment.create", search("b")));
+  auto orders = value::array();
+  for (const int id : {1, 99, 2}) {
+    value labels{{"id", id}};
+    labels["add_labels"] = std::vector<std::string>{"urgent"};
+    orders.push_back({{"name", "experiment.describe"}, {"parameters", std::move(labels)}});
+  }
+  const value all{{"orders", std::move(orders)}};
+  late = true;
+  caf::anon_send(cluster, client_command{"ada", true, "", "orders.together", all});
+  pass(2s);
+  EXPECT_TRUE(stored->reads()->experiment({1})->labels.empty()) << "nothing is durable yet";
+  std::vector<std::size_t> facts; // of each commit that was asked for
+  for (const auto& x : letters)
+    if (x.what.match_element<append_facts>(0) && x.what.get_as<append_facts>(0).entity == cluster_entity)
+      facts.push_back(x.what.get_as<append_facts>(0).facts.size());
+  EXPECT_THAT(facts, testing::ElementsAre(2u));
+  catch_up();
+  for (const std::uint64_t id : {1, 2})
+    EXPECT_THAT(stored->reads()->experiment({id})->labels, testing::ElementsAre("urgent"));
+  const auto again = order("orders.together", all);
+  ASSERT_TRUE(again) << again.error().what;
+  const auto& answers = again->at("answers");
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_FALSE(answers[0].contains("error") || answers[2].contains("error")) << answers.dump();
+  EXPECT_TRUE(answers[1].contains("error")) << answers.dump();
+}
+
 TEST_F(ClusterActor, ATaskThatIsGivenUpLeavesNoProcessAndNoSlotBehind) {
   auto agent = make_listener();
   ASSERT_TRUE(admit(agent, host("a", "1")));

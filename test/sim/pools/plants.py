@@ -28,7 +28,7 @@ PLANTS = [
     ("held_not_told", ALLOCATION, "  hold_slots held;\n", "  if (PLANTED(held_not_told))\n    return {};\n  hold_slots held;\n"),
     ("more_instances_than_allowed", PROVIDER, "    std::min(std::max(settings_.min_instances - have, wanted), settings_.max_instances - have);", "    std::min(std::max(settings_.min_instances - have, wanted), settings_.max_instances - (PLANTED(more_instances_than_allowed) ? 0 : have));"),
     ("idle_instances_stay", PROVIDER, "  end(s, idle, \"idle\", now);", "  if (!PLANTED(idle_instances_stay))\n    end(s, idle, \"idle\", now);"),
-    ("busy_instances_end", PROVIDER, "        agent && agent->connected && agent->idle && !work", "        agent && agent->connected && (agent->idle || PLANTED(busy_instances_end)) && !work"),
+    ("busy_instances_end", PROVIDER, "    if (!agent || !agent->connected || !agent->idle || spare <= 0)", "    if (!agent || !agent->connected || (!agent->idle && !PLANTED(busy_instances_end)) || spare <= 0)"),
     ("no_back_off", PROVIDER, "  retry_at_ = now + back_off(failures_, settings_.first_pause, settings_.longest_pause);", "  if (!PLANTED(no_back_off))\n    retry_at_ = now + back_off(failures_, settings_.first_pause, settings_.longest_pause);"),
     ("late_instances_stay", PROVIDER, "    if (starts(x) && due(x.seen + settings_.max_starting, now))", "    if (!PLANTED(late_instances_stay) && starts(x) && due(x.seen + settings_.max_starting, now))"),
     ("unknown_instances_stay", PROVIDER, "  end(s, unknown, \"unknown\", now);", "  if (!PLANTED(unknown_instances_stay))\n    end(s, unknown, \"unknown\", now);"),

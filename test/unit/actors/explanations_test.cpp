@@ -80,6 +80,9 @@ TEST(Explanation, NamesTheStateOfATrialByItsRows) {
   EXPECT_EQ(place(x), "PAUSED paused");
   x.trial.why = "paused by the search until it is promoted";
   EXPECT_EQ(place(x), "PAUSED search");
+  x.experiment.state = experiment_state::paused;
+  EXPECT_EQ(place(x), "PAUSED paused") << "the first that holds";
+  x.experiment.state = experiment_state::active;
   x.trial.state = trial_state::stopping;
   EXPECT_EQ(place(x), "STOPPING stopping");
   x.trial.state = trial_state::completed;
@@ -149,6 +152,10 @@ TEST(ExperimentExplanation, SaysWhyInEachState) {
   waits.runs = {run(1, 3s)};
   EXPECT_EQ(told(row, {}), "starting: its next trial is about to be created");
   EXPECT_EQ(told(row, {runs, waits}), "running: 1 running, 1 waiting");
+  auto fails = runs;
+  fails.runs[0].ended = t0 + 9s;
+  fails.runs[0].why = end::failed;
+  EXPECT_TRUE(told(row, {fails}).starts_with("back_off: trial 31: run 1 ended")) << told(row, {fails});
   auto of = example();
   of.trial = waits;
   of.run = {1};
@@ -187,6 +194,12 @@ TEST(Outlook, IsTheMedianOfEndedRunsElseTheProgress) {
   const auto by_progress = outlook_of(now, {}, t0 + 40s);
   EXPECT_EQ(by_progress.from, "progress");
   EXPECT_DOUBLE_EQ(by_progress.seconds, 90);
+  auto resumed = now; // its first run took a minute, and its progress is that of both
+  resumed.runs[0].ended = t0 + 70s;
+  resumed.runs[0].why = end::stopped;
+  resumed.runs.push_back(placed(2, 80s, 80s));
+  resumed.progress = 0.8;
+  EXPECT_DOUBLE_EQ(outlook_of(resumed, {}, t0 + 100s).seconds, 20);
   std::vector<trial_row> others(3);
   for (std::size_t i = 0; i < others.size(); ++i) {
     others[i].runs = {placed(1, 0s, 0s)};

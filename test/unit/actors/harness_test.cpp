@@ -313,13 +313,17 @@ TEST(Harness, SaysWhenADeadTasksReportsAreDurable) {
   EXPECT_EQ(h.streams(), 0u);
 }
 
-TEST(Harness, PassesProgressOnFromRank0) {
+TEST(Harness, PassesProgressOnFromRank0NowAndThen) {
   harness h;
   play(h, {expected,
            greeted,
            {from("c2", greeting(0, "q", 1)), 0ms, "c2:welcome(0)"},
-           {from("c1", task_progress{0.5}), 0ms, "progress(0.50)"},
-           {from("c2", task_progress{0.7}), 0ms, ""}});
+           {from("c1", task_progress{0.4}), 999ms, ""},
+           {from("c1", task_progress{0.5}), 1000ms, "progress(0.50)"},
+           {from("c2", task_progress{0.7}), 1500ms, ""},
+           {from("c1", task_progress{0.6}), 1999ms, ""},
+           {from("c1", task_progress{0.61}), 2000ms, "progress(0.61)"},
+           {from("c1", task_progress{0.615}), 9000ms, ""}});
 }
 
 // Tasks that send, lose, repeat and reconnect, against a journal that answers late, loses and fails, and a

@@ -82,7 +82,7 @@ TEST(Task, EndsWithItsProgramAndIsNotBegunAgain) {
   play({.id = a_command}, {{over(r1, end::failed, 3, "exit code 3"), 1s,
                             "ended(1 failed) done(ERROR 3: exit code 3) | report"}});
   play({.id = a_command}, {{over(r1, end::lost, -1, "agent a1: silent"), 1s,
-                            "ended(1 lost) done(ERROR -1: agent a1: silent) | report"}});
+                            "ended(1 lost) done(ERROR -1: the cluster lost it: agent a1: silent) | report"}});
   // An agent that is disabled ends it.
   play({.id = a_command},
        {{over(r1, end::stopped), 1s, "ended(1 stopped) done(ERROR -1: its agent had to end it) | report"}});

@@ -70,7 +70,7 @@ TEST(TaskTree, RefusesWhatMakesNoSenseInDeterminedsWords) {
      "cannot cancel task X as it is in state COMPLETED"},
   };
   const auto text = [](const std::optional<error>& no) {
-    EXPECT_TRUE(!no || no->code == errc::invalid);
+    EXPECT_TRUE(!no || no->code == errc::conflict);
     return no ? no->what : std::string();
   };
   for (const auto& one : cases) {

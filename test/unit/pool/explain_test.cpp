@@ -99,6 +99,40 @@ TEST(PoolExplain, SaysThatWholeAgentsDoNotMakeUpAGang) {
   EXPECT_EQ(p.why(2)["reason"]["text"], "it needs 9 slots, and the pool has 8");
 }
 
+TEST(PoolExplain, NamesThoseWhoHoldWhatALimitLeaves) {
+  explained_pool p(with([](auto& s) { s.quotas.push_back({"ada", "", 2}); }));
+  const auto bob = [](run_terms& r) { r.job.user = "bob"; };
+  const auto on_b = [](run_terms& r) { r.rules.agents = {"b"}; };
+  p.up("a", 2).up("b", 2).ask(1, 1, 42, bob).ask(2, 2).ask(3, 1, 42, on_b);
+  EXPECT_EQ(p.code(3), "quota");
+  const auto frees = p.why(3)["wouldFree"];
+  ASSERT_EQ(frees.size(), 1u) << frees.dump();
+  EXPECT_EQ(frees[0]["allocation"], "2.1") << "not bob's, whose slots are not ada's";
+}
+
+TEST(PoolExplain, TellsWhatAQuotaIsUsedFor) {
+  explained_pool p(with([](auto& s) { s.quotas = {{"*", "", 3}, {"bob", "", 9}}; }));
+  const auto of = [](const char* user) { return [user](run_terms& r) { r.job.user = user; }; };
+  p.up("a", 8).ask(1, 1).ask(2, 2, 42, of("eve")).ask(3, 4, 42, of("bob"));
+  const auto quotas = p.details()["quotas"];
+  EXPECT_EQ(quotas[0]["used"], 2) << "eve's, who has more than ada";
+  EXPECT_EQ(quotas[1]["used"], 4);
+}
+
+TEST(PoolExplain, ListsNoJobsThatWaitAtHome) {
+  explained_pool p;
+  p.up("a", 1).ask(1, 1);
+  slots_requested guest{run(2), 1};
+  guest.run.job.job = {2};
+  guest.home = "home";
+  p.tell(guest);
+  ASSERT_EQ(p.details()["jobs"].size(), 1u);
+  EXPECT_EQ(p.details()["jobs"][0]["experiment"], 1);
+  p.tell(slots_released{run(1), ""});
+  ASSERT_EQ(p.details()["jobs"].size(), 1u) << "it runs here now";
+  EXPECT_EQ(p.details()["jobs"][0]["experiment"], 2);
+}
+
 TEST(PoolExplain, TellsThatVictimsSave) {
   explained_pool p(with([](auto& s) { s.preemption = true; }));
   p.up("a", 2).ask(1, 2, 50).ask(2, 1, 10);

@@ -180,6 +180,17 @@ TEST_F(Provision, EndsWhatIsIdleOrDisconnectedForLong) {
   EXPECT_EQ(tell(time_passed{}, 1s + 20min), "ended i1 | end i1 (idle) forget agent-i2");
 }
 
+TEST_F(Provision, EndsWhatIsDrainedThoughWorkWaits) {
+  begin({.instance_slots = 1, .max_instances = 2}, {"i1", "i2"});
+  EXPECT_EQ(tell(list({"i1", "i2"}), 0s), "");
+  auto waits = work(1, {"i1!", "i2"});
+  waits.agents[1].drained = true;
+  EXPECT_EQ(tell(waits, 1s), "");
+  const auto then = tell(time_passed{}, 1s + 20min);
+  EXPECT_NE(then.find("end i2 (idle)"), then.npos) << then;
+  EXPECT_EQ(then.find("end i1"), then.npos) << then;
+}
+
 TEST_F(Provision, KeepsWhatIsIdleWhileWorkWaits) {
   begin({.instance_slots = 1, .max_instances = 1}, {"i1"});
   EXPECT_EQ(tell(list({"i1"}), 0s), "");

@@ -163,7 +163,8 @@ def should_stop() -> bool:
 
 
 def progress(done: float, total: float = 1.0) -> None:
-    """How far the run is: `progress(0.3)` or `progress(30, 100)`. For display only; never raises."""
+    """How far the run is: `progress(0.3)` or `progress(30, 100)`. For display, and to estimate its end: passed on once a
+    second at most, and by whole percents. Never raises."""
     try:
         _session.current().sink.progress(min(1.0, max(0.0, float(done) / float(total))))
     except Exception as why:
