@@ -57,6 +57,9 @@ http::session_limits limits_of(const server_options& how) {
 }
 
 response over_bound(std::size_t limit) {
+  if (limit == large_body) // only a context can be as large
+    return failure({errc::invalid, "the files are larger than 96 MiB: at most " + std::to_string(limit) +
+                                     " bytes are read of a body with files"});
   return failure(too_large, "the body is over the bound of this path: " + std::to_string(limit) + " bytes");
 }
 

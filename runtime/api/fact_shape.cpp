@@ -358,6 +358,27 @@ value fact_fields(const allocation_closed& x) {
           {"unplaceable", x.unplaceable}};
 }
 
+/// The workspace, model or user that a fact of the stream "cluster" is about, as the name of a stream; empty:
+/// none of these.
+template <class T>
+std::string subject_of(const T& x) {
+  if constexpr (std::is_same_v<T, workspace_changed>)
+    return "workspace/" + to_string(x.id);
+  else if constexpr (std::is_same_v<T, project_changed>)
+    return "workspace/" + to_string(x.workspace);
+  else if constexpr (std::is_same_v<T, model_changed>)
+    return "model/" + to_string(x.id);
+  else if constexpr (std::is_same_v<T, model_version_changed>)
+    return "model/" + to_string(x.model);
+  else if constexpr (std::is_same_v<T, user_changed>)
+    return "user/" + to_string(x.id);
+  else if constexpr (std::is_same_v<T, token_changed> || std::is_same_v<T, user_setting_changed> ||
+                     std::is_same_v<T, project_visited>)
+    return "user/" + to_string(x.user);
+  else
+    return {};
+}
+
 } // namespace
 
 result<value> fact_shape(const storage::committed_fact& one) {
@@ -365,15 +386,16 @@ result<value> fact_shape(const storage::committed_fact& one) {
   if (!decoded)
     return decoded.error();
   auto x = std::visit(
-    [](const auto& fact) {
+    [&](const auto& fact) {
       auto named = fact_fields(fact);
       named["type"] = fact.tag;
       named["at"] = to_rfc3339(fact.at);
+      auto subject = subject_of(fact);
+      named["entity"] = subject.empty() ? one.entity : std::move(subject);
       return named;
     },
     *decoded);
   x["sequence"] = one.sequence;
-  x["entity"] = one.entity;
   x["number"] = one.number;
   return x;
 }

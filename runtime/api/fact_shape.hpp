@@ -7,7 +7,8 @@
 namespace troupe::api {
 
 /// {"sequence", "entity", "number", "type", "at", fields...}; errc::corrupt or unsupported where the bytes do
-/// not decode.
+/// not decode. `entity` is the fact's stream; of those of the stream "cluster" that are about one workspace,
+/// model or user it is "workspace/3", "model/5" or "user/2" (docs/decisions/119).
 result<value> fact_shape(const storage::committed_fact& one);
 
 /// The experiment that a fact belongs to: by its stream, or for experiment_created by what it created; 0 for

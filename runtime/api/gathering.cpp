@@ -22,7 +22,9 @@ void gathering::join(round& in, const std::string& request, value data, const re
 void gathering::add(allocation_id who, const std::string& request, std::size_t peers, value data,
                     time_point now, reply back) {
   if (peers == 0 || peers > most_peers || request.empty())
-    return back(failure({errc::invalid, "all_gather needs a requestUuid and numPeers between 1 and 4096"}));
+    return back(
+      failure({errc::invalid,
+               "a call that waits for all ranks needs a requestUuid and numPeers between 1 and 4096"}));
   std::vector<reply> complete, replaced, forgotten; // answered without the lock
   value all = value::array();
   std::size_t others = 0;

@@ -146,9 +146,12 @@ public:
     auto path = proxy::parse_service_path(head_.target);
     if (!path)
       return refused(path.error(), knock_.navigates);
-    if (std::count_if(all_.begin(), all_.end(), [](const auto& one) { return lower(one.first) == "host"; }) >
-        1)
-      return refused({errc::invalid, "this request is refused: two Host headers"}, knock_.navigates);
+    const auto hosts =
+      std::count_if(all_.begin(), all_.end(), [](const auto& one) { return lower(one.first) == "host"; });
+    if (hosts != 1)
+      return refused(
+        {errc::invalid, std::string("this request is refused: ") + (hosts ? "two" : "no") + " Host headers"},
+        knock_.navigates);
     path_ = std::move(*path);
     knock_.at = whose_origin();
     knock_.safe = (head_.method == "GET" || head_.method == "HEAD") && by_.upgrade.empty();

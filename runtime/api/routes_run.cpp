@@ -73,10 +73,14 @@ const std::vector<fixed_column> run_columns = {
   {"parentArchived", "Parent archived", "TEXT"},
 };
 
-std::vector<std::string> names_of(const std::vector<fixed_column>& columns) {
-  std::vector<std::string> out;
-  for (const auto& one : columns)
-    out.push_back(one.name);
+std::vector<known_column> known_of(const std::vector<fixed_column>& columns) {
+  std::vector<known_column> out;
+  for (const auto& one : columns) {
+    const std::string_view type = one.type;
+    out.push_back({one.name, type == "NUMBER" ? column_kind::number
+                             : type == "DATE" ? column_kind::date
+                                              : column_kind::text});
+  }
   return out;
 }
 
@@ -107,7 +111,7 @@ value at_path(const value& x, std::string_view path) {
   }
 }
 
-/// GROUP.NAME.(min|max|mean|last) of the trial's summary: a name may have dots.
+/// GROUP.NAME.(min|max|mean|last) of the trial's summary: a name may have dots. Of texts there is the last.
 result<value> metric_at(const call& c, const trial_row& trial, const std::string& name) {
   const auto first = name.find('.'), last = name.rfind('.');
   if (first == name.npos || first == last)
@@ -119,26 +123,17 @@ result<value> metric_at(const call& c, const trial_row& trial, const std::string
   if (group == (*known)->end())
     return value(nullptr);
   const auto metric = group->second.find(name.substr(first + 1, last - first - 1));
-  if (metric == group->second.end() || metric->second.kind != metric_kind::number)
+  if (metric == group->second.end())
     return value(nullptr);
   const auto how = name.substr(last + 1);
-  if (how == "mean") {
-    auto points = c.parts->columns->column(trial, group->first, metric->first, *c.parts->storage);
-    if (!points)
-      return points.error();
-    const given_up over(trial.runs);
-    double sum = 0;
-    std::uint64_t count = 0;
-    for (const auto& one : **points)
-      if (!over(one.run, one.steps) && std::isfinite(one.y)) {
-        sum += one.y;
-        ++count;
-      }
-    return count ? value(sum / static_cast<double>(count)) : value();
-  }
-  const double number = how == "min"   ? metric->second.min
-                        : how == "max" ? metric->second.max
-                                       : metric->second.last;
+  if (metric->second.kind == metric_kind::text && how == "last")
+    return value(metric->second.text);
+  if (metric->second.kind != metric_kind::number)
+    return value(nullptr);
+  const double number = how == "min"    ? metric->second.min
+                        : how == "max"  ? metric->second.max
+                        : how == "mean" ? metric->second.mean()
+                                        : metric->second.last;
   return std::isfinite(number) ? value(number) : value();
 }
 
@@ -340,10 +335,11 @@ result<search_request> request_of(const call& c, const std::vector<fixed_column>
   const auto filter = f.text("filter"), sort = f.text("sort");
   if (f.bad())
     return *f.bad();
-  auto read = search_filter::read(filter, names_of(columns), wanted);
+  const auto known = known_of(columns);
+  auto read = search_filter::read(filter, known, wanted);
   if (!read)
     return read.error();
-  auto keys = read_sort(sort, names_of(columns));
+  auto keys = read_sort(sort, known);
   if (!keys)
     return keys.error();
   out.filter = std::move(*read);
@@ -748,7 +744,7 @@ result<std::vector<trial_id>> runs_that_fit(const call& c, project_id project, c
     return places.error();
   search_request what;
   what.project = static_cast<std::int64_t>(project.value);
-  auto read = search_filter::read(filter, names_of(run_columns), names_of_now(c, *places));
+  auto read = search_filter::read(filter, known_of(run_columns), names_of_now(c, *places));
   if (!read)
     return read.error();
   what.filter = std::move(*read);

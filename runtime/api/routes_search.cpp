@@ -130,7 +130,9 @@ std::vector<objective> objectives_of(const experiment_row& row) {
     names = searcher.value("metric", value());
   if (names.is_string())
     names = value::array({names});
-  const auto smaller = searcher.value("smaller_is_better", value(true));
+  auto smaller = searcher.value("smaller_is_better_each", value()); // as the searcher reads them
+  if (!smaller.is_array() || smaller.empty())
+    smaller = searcher.value("smaller_is_better", value(true));
   for (std::size_t i = 0; names.is_array() && i < names.size(); ++i)
     if (names[i].is_string())
       list.push_back(

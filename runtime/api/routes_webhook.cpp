@@ -111,6 +111,8 @@ void create(const call_ptr& c, const reply& back) {
   fields f{*body};
   commands::webhook_create with;
   with.name = f.text("name");
+  if (f.has("name") && with.name.empty())
+    f.fault("name", "has to be a name, or left out");
   with.url = f.text("url");
   const auto type = f.text("webhookType", "WEBHOOK_TYPE_DEFAULT"),
              mode = f.text("mode", "WEBHOOK_MODE_WORKSPACE");

@@ -496,6 +496,11 @@ result<value> generic_config(const call& c) {
   return value{{"config", to_json(config::without_secrets(row->made.config))}}; // the client reads it as JSON
 }
 
+/// 400, as of experiments: the state does not allow it.
+response of_state(const error& why) {
+  return why.code == errc::conflict ? failure(failed_precondition, why.what) : failure(why);
+}
+
 void kill_tree(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
@@ -511,16 +516,18 @@ void kill_tree(const call_ptr& c, const reply& back) {
     return back(failure(row.error()));
   with.id = to_string(row->made.id);
   with.tree = row->made.id.kind() == task_kind::generic;
-  command(c, back, std::move(with));
+  command(c, back, std::move(with), {}, of_state);
 }
 
 void pause(const call_ptr& c, const reply& back) {
   auto row = named_work(*c, std::nullopt);
-  row ? command(c, back, commands::task_pause{to_string(row->made.id)}) : back(failure(row.error()));
+  row ? command(c, back, commands::task_pause{to_string(row->made.id)}, {}, of_state)
+      : back(failure(row.error()));
 }
 void unpause(const call_ptr& c, const reply& back) {
   auto row = named_work(*c, std::nullopt);
-  row ? command(c, back, commands::task_unpause{to_string(row->made.id)}) : back(failure(row.error()));
+  row ? command(c, back, commands::task_unpause{to_string(row->made.id)}, {}, of_state)
+      : back(failure(row.error()));
 }
 
 // ---- what a task's processes say

@@ -15,28 +15,58 @@ constexpr int most_depth = 32, most_conditions = 500;
 
 const char* const operators[] = {"=",  "!=",       "<",           "<=",      ">",
                                  ">=", "contains", "notContains", "isEmpty", "notEmpty"};
+/// As clients say them; what a column holds is known without.
+const char* const types[] = {"COLUMN_TYPE_UNSPECIFIED", "COLUMN_TYPE_TEXT", "COLUMN_TYPE_NUMBER",
+                             "COLUMN_TYPE_DATE", "COLUMN_TYPE_ARRAY"};
 
 std::string text_at(const value& x, const char* key) {
   auto at = x.find(key);
   return at != x.end() && at->is_string() ? at->get<std::string>() : std::string();
 }
 
+/// "validation.loss.last"; a name may have dots.
+bool names_metric(std::string_view name) {
+  const auto first = name.find('.'), last = name.rfind('.');
+  if (first == 0 || first == name.npos || last <= first + 1)
+    return false;
+  const auto how = name.substr(last + 1);
+  return how == "last" || how == "min" || how == "max" || how == "mean";
+}
+
+const known_column* find_column(const std::vector<known_column>& known, const std::string& name) {
+  const auto at = std::find_if(known.begin(), known.end(), [&](const auto& one) { return one.name == name; });
+  return at == known.end() ? nullptr : &*at;
+}
+
+/// Whether texts of the column that can be read as times are compared as such.
+bool holds_times(const column_name& column) {
+  return column.of == column_of::metadata || column.kind == column_kind::date;
+}
+/// Whether "STATE_COMPLETED" and "COMPLETED" are the same there.
+bool holds_states(const column_name& column) { return column.of == column_of::row && column.name == "state"; }
+
 result<column_name> column_in(const std::string& name, const std::string& location,
-                              const std::vector<std::string>& known) {
+                              const std::vector<known_column>& known) {
   const auto is = [&](const char* tail) { return location == std::string("LOCATION_TYPE_") + tail; };
   if (name.empty() || name.size() > 500)
     return error{errc::invalid, "invalid filter: a column has a name of at most 500 characters"};
-  if (is("VALIDATIONS") || is("TRAINING") || is("CUSTOM_METRIC"))
+  if (is("VALIDATIONS") || is("TRAINING") || is("CUSTOM_METRIC")) {
+    if (!names_metric(name))
+      return error{errc::invalid,
+                   "invalid filter: a metric's column is GROUP.NAME.last, min, max or mean: '" +
+                     name.substr(0, 50) + "'"};
     return column_name{column_of::metric, name};
+  }
   if (is("HYPERPARAMETERS") || is("RUN_HYPERPARAMETERS"))
     return column_name{column_of::hyperparameter, name.starts_with("hp.") ? name.substr(3) : name};
   if (is("RUN_METADATA"))
     return column_name{column_of::metadata, name.starts_with("metadata.") ? name.substr(9) : name};
   if (!location.empty() && !is("EXPERIMENT") && !is("RUN") && !is("UNSPECIFIED"))
     return error{errc::invalid, "invalid filter: unknown location '" + location.substr(0, 50) + "'"};
-  if (std::find(known.begin(), known.end(), name) == known.end())
+  const auto* found = find_column(known, name);
+  if (!found)
     return error{errc::invalid, "invalid filter: unknown column '" + name.substr(0, 50) + "'"};
-  return column_name{column_of::row, name};
+  return column_name{column_of::row, name, found->kind};
 }
 
 bool empty(const value& x) { return x.is_null() || x == "" || x == "[]" || (x.is_array() && x.empty()); }
@@ -73,7 +103,7 @@ std::optional<time_point> read_time(const std::string& text) {
 }
 
 /// <0, 0, >0; nullopt where the two cannot be compared.
-std::optional<int> compared(const value& a, const value& b) {
+std::optional<int> compared(const value& a, const value& b, const column_name& of) {
   const bool numbers = a.is_number() || b.is_number(); // two texts are compared as texts
   const auto x = numbers ? read_number(a) : std::nullopt, y = numbers ? read_number(b) : std::nullopt;
   if (x && y)
@@ -83,10 +113,10 @@ std::optional<int> compared(const value& a, const value& b) {
   if (!a.is_string() || !b.is_string())
     return std::nullopt;
   const auto left = a.get<std::string>(), right = b.get<std::string>();
-  const auto t = read_time(left), u = t ? read_time(right) : std::nullopt;
+  const auto t = holds_times(of) ? read_time(left) : std::nullopt, u = t ? read_time(right) : std::nullopt;
   if (t && u)
     return *t < *u ? -1 : *t > *u ? 1 : 0;
-  return without_prefix(left).compare(without_prefix(right));
+  return holds_states(of) ? without_prefix(left).compare(without_prefix(right)) : left.compare(right);
 }
 
 bool is_unset(const value& x) { return x.is_null() || (x.is_number_float() && std::isnan(x.get<double>())); }
@@ -99,12 +129,13 @@ bool contains(const value& x, const value& wanted, bool folded_case) {
   return folded_case ? contains_folded(text, part) : text.find(part) != text.npos;
 }
 
-bool plain_condition(const std::string& op, const value& x, const value& wanted, bool folded_case) {
+bool plain_condition(const std::string& op, const value& x, const value& wanted, const column_name& of) {
+  const bool folded_case = of.of == column_of::row;
   if (op == "contains")
     return !x.is_null() && contains(x, wanted, folded_case);
   if (op == "notContains")
     return x.is_null() || !contains(x, wanted, folded_case);
-  const auto order = x.is_null() ? std::nullopt : compared(x, wanted);
+  const auto order = x.is_null() ? std::nullopt : compared(x, wanted, of);
   if (op == "=")
     return order == 0;
   if (op == "!=")
@@ -116,14 +147,15 @@ bool plain_condition(const std::string& op, const value& x, const value& wanted,
 
 /// Of a search's section: a const compares its value, a list of values holds one, a range compares its
 /// bounds.
-bool searched_condition(const std::string& op, const value& section, const value& wanted) {
+bool searched_condition(const std::string& op, const value& section, const value& wanted,
+                        const column_name& of) {
   const auto type = text_at(section, "type");
   if (type == "const")
-    return plain_condition(op, section.value("val", value()), wanted, false);
+    return plain_condition(op, section.value("val", value()), wanted, of);
   if (type == "categorical") {
     const auto all = section.value("vals", value::array());
     const bool any =
-      std::any_of(all.begin(), all.end(), [&](const value& one) { return compared(one, wanted) == 0; });
+      std::any_of(all.begin(), all.end(), [&](const value& one) { return compared(one, wanted, of) == 0; });
     return op == "contains" || op == "=" ? any : op == "notContains" || op == "!=" ? !any : false;
   }
   const auto least = section.value("minval", value()), most = section.value("maxval", value());
@@ -140,18 +172,18 @@ bool searched_condition(const std::string& op, const value& section, const value
 }
 
 /// Unlike things are sorted apart from each other, or there would be no order among three of them.
-int kind_rank(const value& x) {
-  return x.is_number()                     ? 0
-         : x.is_boolean()                  ? 1
-         : !x.is_string()                  ? 4
-         : read_time(x.get<std::string>()) ? 2
-                                           : 3;
+int kind_rank(const value& x, const column_name& of) {
+  return x.is_number()                                        ? 0
+         : x.is_boolean()                                     ? 1
+         : !x.is_string()                                     ? 4
+         : holds_times(of) && read_time(x.get<std::string>()) ? 2
+                                                              : 3;
 }
 
 /// <0, 0, >0 of any two values that are set.
-int in_order(const value& a, const value& b) {
-  const int x = kind_rank(a), y = kind_rank(b);
-  return x != y ? x - y : compared(a, b).value_or(as_text(a).compare(as_text(b)));
+int in_order(const value& a, const value& b, const column_name& of) {
+  const int x = kind_rank(a, of), y = kind_rank(b, of);
+  return x != y ? x - y : compared(a, b, of).value_or(as_text(a).compare(as_text(b)));
 }
 
 /// What a hyperparameter of a search is sorted by: its value, its values, or the lower end of its range.
@@ -173,21 +205,21 @@ struct search_filter::node {
   value wanted;
 };
 
-/// What a column of the row itself is compared with has to be of the kind that the filter says it is.
-result<void> search_filter::check_wanted(const node& x, const std::string& type) {
-  if (x.column.of != column_of::row || x.wanted.is_null() || x.op.size() > 2)
+/// What a column of the row itself is compared with has to be of its kind.
+result<void> search_filter::check_wanted(const node& x) {
+  if (x.wanted.is_null() || x.op.size() > 2)
     return {};
   const auto* text = x.wanted.get_ptr<const std::string*>();
-  if (type == "COLUMN_TYPE_NUMBER" && !read_number(x.wanted))
+  if (x.column.kind == column_kind::number && !read_number(x.wanted))
     return error{errc::invalid, "invalid filter: column '" + x.column.name + "' is compared with a number"};
-  if (type == "COLUMN_TYPE_DATE" && !(text && read_time(*text)))
+  if (x.column.kind == column_kind::date && !(text && read_time(*text)))
     return error{errc::invalid, "invalid filter: column '" + x.column.name +
                                   "' is compared with a time, as \"2026-11-26T12:00:00Z\""};
   return {};
 }
 
 result<std::shared_ptr<const search_filter::node>>
-search_filter::read_node(const value& x, const std::vector<std::string>& known, const wanted_value& instead,
+search_filter::read_node(const value& x, const std::vector<known_column>& known, const wanted_value& instead,
                          int depth, int& conditions) {
   if (!x.is_object())
     return error{errc::invalid, "invalid filter: a condition has to be an object"};
@@ -224,14 +256,18 @@ search_filter::read_node(const value& x, const std::vector<std::string>& known, 
     return error{errc::invalid, "invalid filter: unknown operator '" + made->op.substr(0, 50) + "'"};
   if (auto wanted = x.find("value"); wanted != x.end())
     made->wanted = *wanted;
-  if (auto fine = check_wanted(*made, text_at(x, "type")); !fine)
+  const auto type = text_at(x, "type");
+  if (!type.empty() &&
+      std::none_of(std::begin(types), std::end(types), [&](const char* one) { return type == one; }))
+    return error{errc::invalid, "invalid filter: unknown type '" + type.substr(0, 50) + "'"};
+  if (auto fine = check_wanted(*made); !fine)
     return fine.error();
   if (instead && (made->op == "=" || made->op == "!="))
     made->wanted = instead(made->column, made->wanted);
   return std::shared_ptr<const node>(std::move(made));
 }
 
-result<search_filter> search_filter::read(const std::string& text, const std::vector<std::string>& known,
+result<search_filter> search_filter::read(const std::string& text, const std::vector<known_column>& known,
                                           const wanted_value& wanted) {
   search_filter out;
   if (text.empty())
@@ -275,15 +311,15 @@ result<bool> search_filter::holds(const node& x, const row_values& of) {
   if (asks_empty)
     return empty(*has) == (x.op == "isEmpty");
   if (x.column.of == column_of::hyperparameter && has->is_object() && has->contains("type"))
-    return searched_condition(x.op, *has, x.wanted);
-  return plain_condition(x.op, *has, x.wanted, x.column.of == column_of::row);
+    return searched_condition(x.op, *has, x.wanted, x.column);
+  return plain_condition(x.op, *has, x.wanted, x.column);
 }
 
 result<bool> search_filter::takes(const row_values& of) const {
   return root_ ? holds(*root_, of) : result<bool>(true);
 }
 
-result<std::vector<sort_key>> read_sort(const std::string& text, const std::vector<std::string>& known) {
+result<std::vector<sort_key>> read_sort(const std::string& text, const std::vector<known_column>& known) {
   std::vector<sort_key> out;
   for (std::size_t from = 0; from < text.size();) {
     auto end = std::min(text.find(',', from), text.size());
@@ -302,9 +338,9 @@ result<std::vector<sort_key>> read_sort(const std::string& text, const std::vect
       key.column = {column_of::hyperparameter, name.substr(3)};
     else if (name.starts_with("metadata."))
       key.column = {column_of::metadata, name.substr(9)};
-    else if (std::find(known.begin(), known.end(), name) != known.end())
-      key.column = {column_of::row, name};
-    else if (std::count(name.begin(), name.end(), '.') >= 2)
+    else if (const auto* found = find_column(known, name))
+      key.column = {column_of::row, name, found->kind};
+    else if (names_metric(name))
       key.column = {column_of::metric, name};
     else
       return error{errc::invalid, "invalid sort col: '" + name.substr(0, 50) + "'"};
@@ -322,7 +358,7 @@ bool sorts_before(const std::vector<sort_key>& by, const std::vector<value>& a, 
         return unset_b;
       continue;
     }
-    if (const auto order = in_order(x, y); order != 0)
+    if (const auto order = in_order(x, y, by[i].column); order != 0)
       return by[i].down ? order > 0 : order < 0;
   }
   return false;

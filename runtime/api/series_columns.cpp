@@ -178,6 +178,20 @@ void add(metric_summary& to, std::optional<double> y, time_point at) {
     return;
   to.min = std::isnan(to.min) ? *y : std::min(to.min, *y);
   to.max = std::isnan(to.max) ? *y : std::max(to.max, *y);
+  to.sum += *y;
+  ++to.finite;
+}
+
+/// At most 4 KiB, and no part of a letter.
+std::string beginning_of(std::string text) {
+  constexpr std::size_t most = 4096;
+  if (text.size() <= most)
+    return text;
+  auto end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
+    --end;
+  text.resize(end);
+  return text;
 }
 
 void add(metric_summaries& to, const metric_row& row) {
@@ -187,12 +201,18 @@ void add(metric_summaries& to, const metric_row& row) {
     auto found = group.find(std::string(key));
     if (found == group.end()) {
       const auto whole = y ? result<value>(value(0)) : parse_msgpack(bytes);
-      found = group
-                .emplace(std::string(key),
-                         metric_summary{whole ? kind_of(*whole) : metric_kind::other, 0, nan, nan, nan, {}})
-                .first;
+      found =
+        group
+          .emplace(std::string(key), metric_summary{.kind = whole ? kind_of(*whole) : metric_kind::other,
+                                                    .last = nan,
+                                                    .min = nan,
+                                                    .max = nan})
+          .first;
     }
     add(found->second, y, row.at);
+    if (found->second.kind == metric_kind::text)
+      if (const auto whole = parse_msgpack(bytes); whole && whole->is_string())
+        found->second.text = beginning_of(whole->get<std::string>());
   });
 }
 
@@ -431,12 +451,20 @@ result<value> summary_metrics(const trial_row& of, series_columns& columns, cons
   value summary = value::object();
   for (const auto& [group, metrics] : **known)
     for (const auto& [name, one] : metrics)
-      if (one.kind == metric_kind::number) {
+      if (one.kind == metric_kind::number || one.kind == metric_kind::text) {
         auto& to = summary[group == "training"     ? "avg_metrics"
                            : group == "validation" ? "validation_metrics"
                                                    : group][name];
+        if (one.kind == metric_kind::text) {
+          to = {{"type", "string"}, {"count", one.reports}, {"last", one.text}};
+          continue;
+        }
         to = {{"type", "number"}, {"count", one.reports}};
-        for (const auto& [key, number] : {std::pair{"min", one.min}, {"max", one.max}, {"last", one.last}})
+        for (const auto& [key, number] : {std::pair{"min", one.min},
+                                          {"max", one.max},
+                                          {"sum", one.finite ? one.sum : nan},
+                                          {"mean", one.mean()},
+                                          {"last", one.last}})
           if (std::isfinite(number))
             to[key] = number;
       }

@@ -33,6 +33,11 @@ struct metric_summary {
   std::uint64_t reports = 0;
   double last = 0, min = 0, max = 0; ///< of numbers: the newest, and the least and largest finite one, or NaN
   time_point newest{};               ///< time of the newest report
+  double sum = 0;                    ///< of the finite ones
+  std::uint64_t finite = 0;          ///< so many
+  std::string text;                  ///< of texts: the newest, its first 4 KiB
+  /// Of the finite ones; NaN where there is none.
+  double mean() const { return sum / static_cast<double>(finite); }
 };
 /// By group, then by name.
 using metric_summaries = std::map<std::string, std::map<std::string, metric_summary>>;
@@ -74,7 +79,8 @@ private:
   std::map<std::uint64_t, std::shared_ptr<summary_entry>> summaries_;
 };
 
-/// All numbers of a trial as Determined's summaryMetrics: {group: {name: {type, count, min, max, last}}}.
+/// All numbers and texts of a trial as Determined's summaryMetrics: {group: {name: {type, count, min, max,
+/// sum, mean, last}}}; of a text `type`, `count` and `last`.
 result<value> summary_metrics(const trial_row& of, series_columns& columns, const storage::reader& from);
 
 /// The step of each run's first report that a later run trains again: reports above it are given up.

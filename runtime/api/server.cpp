@@ -112,21 +112,21 @@ void server_core::keep_watch() {
     return;
   struct round {
     static void next(const std::shared_ptr<server_core>& core,
-                     const std::shared_ptr<net::steady_timer>& timer) {
-      timer->expires_after(std::chrono::seconds{5});
+                     const std::shared_ptr<net::steady_timer>& timer, proxy::steady_time due) {
+      timer->expires_at(std::min(due, std::chrono::steady_clock::now() + std::chrono::seconds{5}));
       timer->async_wait([weak = core->weak_from_this(), timer](const boost::system::error_code& bad) {
         const auto core = weak.lock();
         if (!core || bad)
           return;
         auto& table = *core->api.parts().proxy->junctions;
-        table.sweep(std::chrono::steady_clock::now());
+        const auto due = table.sweep(std::chrono::steady_clock::now());
         core->watches = table.busy();
         if (core->watches)
-          next(core, timer);
+          next(core, timer, due);
       });
     }
   };
-  round::next(shared_from_this(), std::make_shared<net::steady_timer>(first()));
+  round::next(shared_from_this(), std::make_shared<net::steady_timer>(first()), proxy::steady_time::max());
 }
 
 // ---- server

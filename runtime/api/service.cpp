@@ -228,6 +228,9 @@ std::variant<admission, response> service::admit(request_head head, const identi
     if (auto fine = may(*in.at, c); !fine)
       return failure(fine.error());
   }
+  if (!c.headers.websocket_key.empty() && !c.headers.upgrade.empty() &&
+      in.at->answers != std::string_view("WebSocket"))
+    return failure({errc::invalid, "this path speaks HTTP only, no WebSocket: " + place});
   if (auto fine = check_flags(c.query); !fine)
     return failure(fine.error());
   return in;

@@ -60,9 +60,12 @@ public:
 
 private:
   void add(const storage::committed_fact& one, std::string& out) {
-    if (!keep_.entity.empty() && one.entity != keep_.entity)
+    const bool other_stream = !keep_.entity.empty() && one.entity != keep_.entity;
+    if (other_stream && one.entity != cluster_entity)
       return;
     auto shape = fact_shape(one);
+    if (other_stream && (!shape || shape->at("entity") != keep_.entity))
+      return;
     if (!shape) // written by a newer version: its place is shown, not its content
       shape = value{{"sequence", one.sequence},
                     {"entity", one.entity},

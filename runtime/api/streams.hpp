@@ -8,7 +8,7 @@ namespace troupe::api {
 
 struct event_filter {
   experiment_id experiment; ///< 0: all
-  std::string entity;       ///< empty: all
+  std::string entity;       ///< as fact_shape names it, or a stream; empty: all
   bool audit = false;       ///< only facts that say who did it
   time_point since;         ///< only facts of then and later
   std::uint64_t until = 0;  ///< the stream ends behind the fact of this number; 0: never

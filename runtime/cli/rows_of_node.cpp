@@ -212,7 +212,8 @@ constexpr verb_spec table[] = {
    "troupe tunnel 7.00000000-0000-4000-8000-00000000000c:8080 --listen 127.0.0.1:8080",
    "troupe status", verbs::tunnel},
   {"down",
-   "Stop the cluster; running trials resume from their checkpoints when it is up again",
+   "Stop the cluster; running trials resume from their checkpoints when it is up again, tasks that are not "
+   "trials end",
    {},
    down_flags,
    false,

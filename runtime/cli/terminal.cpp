@@ -131,8 +131,12 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     std::size_t bytes = 0;
     auto c = next_letter(text, bytes);
-    bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
-    out += control ? std::string_view(" ") : c == 0xfffd ? std::string_view("?") : text.substr(0, bytes);
+    const bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
+    const bool reorders = c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) ||
+                          (c >= 0x2066 && c <= 0x2069);
+    out += control                   ? std::string_view(" ")
+           : reorders || c == 0xfffd ? std::string_view("?")
+                                     : text.substr(0, bytes);
     text.remove_prefix(bytes);
   }
   return out;

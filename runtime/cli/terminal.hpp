@@ -32,7 +32,8 @@ int width_of(std::string_view text);
 std::string fitted(std::string_view text, int columns, bool utf8);
 /// Pads with blanks to `columns`, at the right or at the left.
 std::string padded(std::string_view text, int columns, bool right_aligned = false);
-/// Replaces control characters, so that text from elsewhere cannot move the cursor; '\n' too.
+/// Replaces control characters, '\n' too, and bidirectional ones, so that text from elsewhere can neither
+/// move the cursor nor reorder what stands beside it.
 std::string printable(std::string_view text);
 
 } // namespace troupe::cli

@@ -51,7 +51,8 @@ struct session_limits {
   milliseconds write_time{
     30'000};                 ///< for each piece of an answer to be taken, and for all of it the same sum
   std::size_t body_rate = 0; ///< bytes a second
-  std::size_t drained_bytes = 256u << 10; ///< so much that nobody wants is read so that an answer arrives
+  std::size_t drained_bytes = 256u << 10;  ///< so much that nobody wants is read so that an answer arrives
+  std::size_t lingered_bytes = 512u << 20; ///< the same after the answer, of who sends it within two seconds
 };
 
 /// What became of reading a head or a body.
@@ -318,7 +319,7 @@ public:
     if constexpr (is_tls)
       co_await stream_.async_shutdown(into(bad));
     lowest().socket().shutdown(net::ip::tcp::socket::shutdown_send, bad);
-    for (std::size_t read = 0; linger && !bad && read < limits_.drained_bytes;) {
+    for (std::size_t read = 0; linger && !bad && read < limits_.lingered_bytes;) {
       buffer_.clear();
       auto room = buffer_.prepare(16384);
       read += co_await lowest().async_read_some(room, into(bad));

@@ -2,6 +2,8 @@
 
 #include "system/random.hpp"
 
+#include <algorithm>
+
 #include <openssl/crypto.h>
 
 namespace troupe::proxy {
@@ -120,7 +122,8 @@ std::optional<junctions::kept> junctions::take(const std::string& service) {
   return out;
 }
 
-void junctions::sweep(steady_time now) {
+steady_time junctions::sweep(steady_time now) {
+  auto next = steady_time::max();
   std::list<resting> dropped;
   std::vector<std::shared_ptr<watched>> over;
   {
@@ -133,7 +136,9 @@ void junctions::sweep(steady_time now) {
     }
     for (auto it = watched_.begin(); it != watched_.end();) {
       auto one = it->second.lock();
-      if (one && now - one->last_byte() < idle) {
+      const auto ends = one ? one->last_byte() + idle : now;
+      if (now < ends) {
+        next = std::min(next, ends);
         ++it;
         continue;
       }
@@ -144,6 +149,7 @@ void junctions::sweep(steady_time now) {
   }
   for (const auto& one : over)
     one->end_idle();
+  return next;
 }
 
 bool junctions::busy() const {

@@ -69,8 +69,8 @@ public:
   std::optional<kept> take(const std::string& service);
 
   /// Ends what has waited for too long, and joined connections on which nothing passed for `idle`. To be
-  /// called now and then while `busy`.
-  void sweep(steady_time now);
+  /// called now and then while `busy`. Returns when the next joined connection is over, if no byte passes.
+  steady_time sweep(steady_time now);
   bool busy() const;
 
   /// Of a joined connection, for `sweep`: its last byte, and how it is ended. `last_byte` is called with the

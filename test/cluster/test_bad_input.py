@@ -105,7 +105,7 @@ def names(of):
             ("experiment", lambda name: ("PATCH", f"/api/v1/experiments/{of['paused']}", {"name": name}), None),
             ("version", lambda name: ("PATCH", "/api/v1/models/Net/versions/1", {"name": name}), None)]:
         for kind, name in (("blank", "  "), ("empty", ""), ("81 characters", LONG), ("a control character", CONTROL)):
-            if kind == "empty" and what in ("display name", "version", "webhook"):  # there it is none
+            if kind == "empty" and what in ("display name", "version"):  # there it is none
                 continue
             yield f"{what}: {kind}", *ask(name), 400, ""
         if taken:

@@ -28,6 +28,7 @@ EXPERIMENT_COLUMNS = {"id": ROW_NUMBER, "name": ROW_TEXT, "description": ROW_TEX
 RUN_COLUMNS = {"id": ROW_NUMBER, "experimentName": ROW_TEXT, "experimentDescription": ROW_TEXT, "tags": "tags", "forkedFrom": ROW_NUMBER, "startTime": ROW_DATE, "endTime": ROW_DATE,
                "state": ROW_TEXT, "searcherType": ROW_TEXT, "searcherMetric": ROW_TEXT, "searcherMetricsVal": ROW_NUMBER, "projectId": ROW_NUMBER, "user": ROW_NUMBER,
                "checkpointCount": ROW_NUMBER, "checkpointSize": ROW_NUMBER, "externalExperimentId": ROW_TEXT, "externalRunId": ROW_TEXT, "experimentId": ROW_NUMBER}
+DATES = ("startTime", "endTime")
 METRICS = [f"{group}.{name}.{how}" for group, name in (("validation", "loss"), ("validation", "acc.top"), ("training", "loss"), ("mine", "x")) for how in ("min", "max", "mean", "last")]
 HYPERPARAMETERS = ["lr", "layers", "opt", "deep.width", "deep.kind", "seed", "nothing", "mixed"]
 METADATA = ["note", "deep.score", "when", "nothing", "mixed"]
@@ -238,16 +239,16 @@ def number(x):
         return None
 
 
-def compare(a, b):
-    """<0, 0, >0, or None where they cannot be compared."""
+def compare(a, b, timed=False, states=False):
+    """<0, 0, >0, or None where they cannot be compared. `timed`: of a column that may hold times; `states`: of the one that holds states."""
     if not isinstance(a, (str, bool)) or not isinstance(b, (str, bool)):
         x, y = number(a), number(b)
         return None if x is None or y is None else (x > y) - (x < y)
     if isinstance(a, bool) or isinstance(b, bool):
         return a - b if isinstance(a, bool) and isinstance(b, bool) else None
-    x, y = moment(a), moment(b)
+    x, y = (moment(a), moment(b)) if timed else (None, None)
     if not (x and y):
-        x, y = a.removeprefix("STATE_").encode(), b.removeprefix("STATE_").encode()
+        x, y = ((one.removeprefix("STATE_") if states else one).encode() for one in (a, b))
     return (x > y) - (x < y)
 
 
@@ -291,7 +292,7 @@ def holds_field(row, what):
         folded = fold if own else (lambda x: x)
         found = has is not None and any(folded(text(wanted)) in folded(text(one)) for one in (has if isinstance(has, list) else [has]))
         return found == (op == "contains")
-    return holds_of(None if has is None else compare(has, wanted), op)
+    return holds_of(None if has is None else compare(has, wanted, location == "LOCATION_TYPE_RUN_METADATA" or (own and column in DATES), own and column == "state"), op)
 
 
 def holds(row, node):
@@ -302,14 +303,15 @@ def holds(row, node):
     return (all if node["conjunction"] == "and" else any)(holds(row, child) for child in node["children"])
 
 
-def rank(x):
+def rank(x, column):
     """Unlike things stand apart: numbers, truths, times, texts, others."""
+    timed = column in DATES or column.startswith("metadata.")
     if isinstance(x, bool):
         return (1, x)
     if isinstance(x, (int, float)):
         return (0, x)
     if isinstance(x, str):
-        return (2, moment(x)) if moment(x) else (3, x.removeprefix("STATE_").encode())
+        return (2, moment(x)) if timed and moment(x) else (3, x.encode())
     return (4, json.dumps(x, separators=(",", ":"), ensure_ascii=False, sort_keys=True).encode())
 
 
@@ -331,7 +333,7 @@ def ordered(rows, sort):
         there = [row for row in rows if key_of(row, column) is not None]
         unset = [row for row in rows if key_of(row, column) is None]
         # sorted() is stable, also with `reverse`
-        rows = sorted(there, key=lambda row: rank(key_of(row, column)), reverse=way == "desc") + unset
+        rows = sorted(there, key=lambda row: rank(key_of(row, column), column), reverse=way == "desc") + unset
     return rows
 
 

@@ -479,7 +479,7 @@ def test_a_host_without_the_program_gets_it(lab, sshd):
     lab.up_file()
     lab.wait_agents("far", seconds=120)
     assert (lab.root / ".local/share/troupe-program/bin/troupe").exists(), lab.said()
-    assert lab.wait_end(1) == "COMPLETED"
+    assert lab.wait_end(1) == "COMPLETED", (lab.cli("explain", "experiment", "1").stdout, lab.cli("trial", "logs", "1").stdout[-2000:], lab.said()[-2000:])
 
 
 def test_a_host_whose_key_is_unknown_is_refused(lab, sshd):

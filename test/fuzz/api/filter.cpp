@@ -16,7 +16,12 @@ void require(bool true_) {
     std::abort();
 }
 
-const std::vector<std::string> columns{"id", "name", "state", "startTime", "tags", "progress"};
+const std::vector<known_column> columns{{"id", column_kind::number},
+                                        {"name", column_kind::text},
+                                        {"state", column_kind::text},
+                                        {"startTime", column_kind::date},
+                                        {"tags"},
+                                        {"progress", column_kind::number}};
 
 /// Something of each kind that a column can have, chosen by the name and the row.
 value of_row(const std::string& name, unsigned row) {

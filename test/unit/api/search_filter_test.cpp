@@ -9,7 +9,9 @@
 namespace troupe::api {
 namespace {
 
-const std::vector<std::string> known = {"id", "name", "tags", "state", "startTime", "forkedFrom"};
+const std::vector<known_column> known = {
+  {"id", column_kind::number},  {"name", column_kind::text},      {"tags", column_kind::text},
+  {"state", column_kind::text}, {"startTime", column_kind::date}, {"forkedFrom", column_kind::number}};
 
 /// One row: numbers, texts, a list, a time, something unset, a search's hyperparameters.
 result<value> row(const column_name& column) {
@@ -106,16 +108,33 @@ TEST(SearchFilter, RefusesAValueOfAnotherKindThanItsColumn) {
     one.insert(one.size() - 1, std::string(R"(,"type":"COLUMN_TYPE_)") + type + "\"");
     return taken(filter_of(one));
   };
+  EXPECT_TRUE(typed("id", "=", "7", "COLOUR").starts_with("invalid filter: unknown type "));
   EXPECT_EQ(typed("id", "=", "\"7\"", "NUMBER"), "yes");
   EXPECT_EQ(typed("id", "=", "null", "NUMBER"), "yes");
   EXPECT_EQ(typed("id", "isEmpty", "\"\"", "NUMBER"), "no");
   EXPECT_EQ(typed("startTime", "<", "\"2026-04\"", "DATE"), "yes");
   EXPECT_EQ(typed("startTime", ">=", "\"2026-03-04T05:06:07Z\"", "DATE"), "yes");
-  for (const char* bad : {"\"abc\"", "[1]", "{\"a\":1}", "true"})
-    EXPECT_EQ(typed("id", ">", bad, "NUMBER"), "invalid filter: column 'id' is compared with a number");
-  for (const char* bad : {"\"noon\"", "\"2026-13-01\"", "7"})
-    EXPECT_TRUE(typed("startTime", "<", bad, "DATE").starts_with("invalid filter: column 'startTime' is "))
-      << bad;
+  for (const char* said : {"NUMBER", "UNSPECIFIED", "TEXT"}) // what a client says of a column decides nothing
+    for (const char* bad : {"\"abc\"", "[1]", "{\"a\":1}", "true"})
+      EXPECT_EQ(typed("id", ">", bad, said), "invalid filter: column 'id' is compared with a number");
+  for (const char* said : {"DATE", "UNSPECIFIED"})
+    for (const char* bad : {"\"noon\"", "\"2026-13-01\"", "7"})
+      EXPECT_TRUE(typed("startTime", "<", bad, said).starts_with("invalid filter: column 'startTime' is "))
+        << bad;
+}
+
+TEST(SearchFilter, ReadsTimesAndStatesWhereAColumnHoldsThem) {
+  const auto takes = [](const std::string& one, const char* has) {
+    auto read = search_filter::read(filter_of(one), known);
+    return read && *read->takes([&](const column_name&) -> result<value> { return value(has); });
+  };
+  EXPECT_FALSE(takes(condition("name", "=", "\"2026-02-01\""), "2026-02")) << "two names";
+  EXPECT_TRUE(takes(condition("startTime", "=", "\"2026-02-01\""), "2026-02"));
+  EXPECT_TRUE(
+    takes(condition("metadata.day", "=", "\"2026-02-01\"", "LOCATION_TYPE_RUN_METADATA"), "2026-02"));
+  EXPECT_FALSE(takes(condition("hp.day", "=", "\"2026-02-01\"", "LOCATION_TYPE_HYPERPARAMETERS"), "2026-02"));
+  EXPECT_FALSE(takes(condition("name", "=", "\"zeta\""), "STATE_zeta"));
+  EXPECT_TRUE(takes(condition("state", "=", "\"STATE_ACTIVE\""), "ACTIVE"));
 }
 
 TEST(SearchFilter, RefusesWhatIsNone) {
@@ -130,7 +149,10 @@ TEST(SearchFilter, RefusesWhatIsNone) {
         filter_of(R"({"kind":"else"})"), filter_of(R"({"kind":"group","children":[]})"),
         filter_of(R"({"kind":"group","conjunction":"xor","children":[]})"),
         filter_of(condition("id", "~", "1")), filter_of(condition("nothing", "=", "1")),
-        filter_of(condition("id", "=", "1", "LOCATION_TYPE_MOON"))})
+        filter_of(condition("id", "=", "1", "LOCATION_TYPE_MOON")),
+        filter_of(condition("loss", "<", "1", "LOCATION_TYPE_VALIDATIONS")),
+        filter_of(condition("validation.loss.median", "<", "1", "LOCATION_TYPE_VALIDATIONS")),
+        filter_of(condition("validation.loss", "<", "1", "LOCATION_TYPE_CUSTOM_METRIC"))})
     EXPECT_TRUE(taken(bad).starts_with("invalid filter: ")) << bad.substr(0, 200) << " " << taken(bad);
 }
 
@@ -139,6 +161,7 @@ TEST(SearchSort, ReadsColumnsAndOrdersRows) {
   EXPECT_TRUE(fault("id").starts_with("invalid sort parameter"));
   EXPECT_TRUE(fault("id=up").starts_with("invalid sort direction"));
   EXPECT_TRUE(fault("nothing=asc").starts_with("invalid sort col"));
+  EXPECT_TRUE(fault("validation.loss.median=asc").starts_with("invalid sort col"));
   const auto by = read_sort("name=desc,validation.loss.min=asc,hp.n=asc", known);
   ASSERT_TRUE(by) << by.error().what;
   ASSERT_EQ(by->size(), 3u);
@@ -179,12 +202,20 @@ TEST(SearchSort, OrdersUnlikeValuesAndSectionsOfASearch) {
                           {{"type", "int"}, {"minval", 9}, {"maxval", 20}},
                           10, // not "10" before "9"
                           false,
-                          "2026-01-01T23:00:00-05:00",
-                          "2026-01-03",
                           "1a", // a text, though it begins with a digit
                           "2",
+                          "2026-01-02",
                           {{"type", "categorical"}, {"vals", {"a", "b"}}},
                           nullptr};
+  for (std::size_t i = 0; i < std::size(rising); ++i)
+    for (std::size_t j = 0; j < std::size(rising); ++j)
+      EXPECT_EQ(sorts_before(*by, {rising[i]}, {rising[j]}), i < j) << rising[i] << " " << rising[j];
+}
+
+TEST(SearchSort, OrdersTimesOfMetadataBeforeTexts) {
+  const auto by = read_sort("metadata.when=asc", known);
+  ASSERT_TRUE(by) << by.error().what;
+  const value rising[] = {7, "2026-01-01T23:00:00-05:00", "2026-01-03", "1a", nullptr};
   for (std::size_t i = 0; i < std::size(rising); ++i)
     for (std::size_t j = 0; j < std::size(rising); ++j)
       EXPECT_EQ(sorts_before(*by, {rising[i]}, {rising[j]}), i < j) << rising[i] << " " << rising[j];

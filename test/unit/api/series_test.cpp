@@ -175,6 +175,22 @@ TEST(Summaries, ARunThatIsGivenUpTakesItsNumbersWithIt) {
   EXPECT_EQ(after["trials"][0]["metrics"]["training.loss"]["min"], 0.5);
 }
 
+TEST(Metrics, ASummaryHasTheMeanOfNumbersAndTheLastOfTexts) {
+  table t;
+  for (int step = 1; step <= 3; ++step)
+    report(*t.reader, 13, "validation", step,
+           {{"acc", step == 2 ? value("NaN") : value(0.5 * step)}, {"note", "word " + std::to_string(step)}});
+  const auto got = asked(t, "/api/v1/trials/13")["trial"]["summaryMetrics"]["validation_metrics"];
+  EXPECT_EQ(got["acc"], (value{{"type", "number"},
+                               {"count", 3},
+                               {"min", 0.5},
+                               {"max", 1.5},
+                               {"sum", 2.0},
+                               {"mean", 1.0},
+                               {"last", 1.5}}));
+  EXPECT_EQ(got["note"], (value{{"type", "string"}, {"count", 3}, {"last", "word 3"}}));
+}
+
 TEST(Metrics, KindsAreToldByTheirForm) {
   table t;
   report(*t.reader, 13, "validation", 1,

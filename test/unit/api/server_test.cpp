@@ -112,7 +112,12 @@ TEST(Server, RefusesWhatIsNotARequest) {
        std::string(0x200000, ' ') + "\r\n0\r\n\r\n",
      413},
     {"a context over the bound",
-     "POST /api/v1/experiments HTTP/1.1\r\n" + authorized + "Content-Length: 135266305\r\n\r\n", 413},
+     "POST /api/v1/experiments HTTP/1.1\r\n" + authorized + "Content-Length: 135266305\r\n\r\n", 400},
+    {"a WebSocket to a path that speaks HTTP only",
+     "GET /api/v1/agents HTTP/1.1\r\n" + authorized +
+       "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+       "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+     400},
     {"a body that is not an object", "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 2\r\n\r\n[]", 400},
     {"a body nested too deep",
      "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 100000\r\n\r\n" + std::string(100000, '['), 400},

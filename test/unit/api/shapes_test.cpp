@@ -4,6 +4,7 @@
 #include "table.hpp"
 
 #include "runtime/api/errors.hpp"
+#include "runtime/api/fact_shape.hpp"
 #include "runtime/api/openapi.hpp"
 #include "runtime/api/router.hpp"
 
@@ -244,6 +245,30 @@ TEST(OpenApi, DocumentIsCurrent) {
     std::ofstream(TROUPE_BINARY_DIR "/openapi.json") << made;
   EXPECT_TRUE(kept.str() == made) << "docs/openapi.json is not current; take " TROUPE_BINARY_DIR
                                      "/openapi.json";
+}
+
+TEST(Shapes, AFactOfTheClusterNamesWhatItIsAbout) {
+  user_setting_changed setting;
+  setting.user = {4};
+  workspace_changed workspace;
+  workspace.id = {3};
+  project_changed project;
+  project.id = {9};
+  project.workspace = {3};
+  model_version_changed version;
+  version.model = {5};
+  user_changed user;
+  user.id = {2};
+  const struct {
+    fact of;
+    const char* entity;
+  } cases[] = {{workspace, "workspace/3"}, {project, "workspace/3"}, {version, "model/5"},
+               {user, "user/2"},           {setting, "user/4"},      {group_changed{}, "cluster"}};
+  for (const auto& one : cases) {
+    const auto shape = fact_shape({7, cluster_entity, 1, encode(one.of)});
+    ASSERT_TRUE(shape);
+    EXPECT_EQ(shape->at("entity"), one.entity);
+  }
 }
 
 } // namespace

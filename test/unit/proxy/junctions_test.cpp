@@ -61,8 +61,11 @@ TEST(Bridge, AStrangerSaysSomethingSoonOrGoes) {
       x.service->say("SSH-2.0-OpenSSH\r\n"); // it is the viewer's first byte that is waited for
       if (speaks)
         x.viewer->say(frames ? std::string("\x82\x81mask", 6) + char('S' ^ 'm') : "S");
-      x.table->sweep(std::chrono::steady_clock::now() + 9s);
+      const auto due =
+        x.table->sweep(std::chrono::steady_clock::now() + 9s) - std::chrono::steady_clock::now();
       EXPECT_FALSE(x.viewer->closed);
+      EXPECT_LE(due, speaks ? 1h : 10s);
+      EXPECT_GT(due, speaks ? 59min : 8s); // when to look again
       x.table->sweep(std::chrono::steady_clock::now() + 11s);
       EXPECT_EQ(x.viewer->closed, !speaks) << frames;
       x.table->sweep(std::chrono::steady_clock::now() + 1h + 1s);
