@@ -86,6 +86,7 @@ class Bench:
     def cold(self, path, selector):
         """A fresh browser profile that is signed in: seconds from the address to the frame that has the selector, by the page's own clock, and
         bytes on the wire. Playwright looks only afterwards: to look it runs a script of 330 kB in the page, which takes 20 to 40 ms."""
+        time.sleep(1)  # the browser still tidies what was closed before, a peer's heavy page too
         context = self.browser.new_context(viewport={"width": 1400, "height": 900}, storage_state=self.state)
         context.add_init_script(SEEN % json.dumps(selector))
         page = context.new_page()

@@ -324,7 +324,8 @@ export function Curves(props: CurvesProps) {
     for (const t of props.trials ?? []) Object.keys(flat(t.hparams)).forEach((k) => all.add(k));
     return Array.from(all).sort();
   }, [props.trials]);
-  const by = p.text("group");
+  const said = p.text("group");
+  const by = !hparams.includes(said) && said.startsWith("hp.") ? said.slice(3) : said;
   const group = props.trials && !hparams.includes(by) ? "" : by;
   // Without the trials nobody knows which curves are of one group.
   const drawn: Drawn[] | null = useMemo(() => (lines.value && (group === "" || props.trials) ? dress(lines.value, { smooth, group, byId }) : null), [lines.value, smooth, group, group && byId]);
@@ -349,7 +350,7 @@ export function Curves(props: CurvesProps) {
           <select aria-label="Metric" value={wanted} onChange={(e) => choose(e.currentTarget.value)}>
             {options.map((m) => (
               <option key={m} value={m}>
-                {nameOf(m)}
+                {m.slice(0, m.indexOf(".") + 1) + nameOf(m.slice(m.indexOf(".") + 1))}
               </option>
             ))}
           </select>

@@ -4,10 +4,13 @@ import type { Experiment } from "./api_types";
 
 type About = Pick<Experiment, "searcherMetric" | "config">;
 
+const given = (x: unknown): unknown[] | null => (Array.isArray(x) && x.length > 0 ? x : null);
+
 export function goals(e: About): string[] {
-  const searcher = e.config["searcher"] as { metrics?: unknown } | null | undefined;
+  const searcher = e.config["searcher"] as { metrics?: unknown; metric?: unknown } | null | undefined;
   if (e.searcherMetric) return [e.searcherMetric];
-  return Array.isArray(searcher?.metrics) ? searcher.metrics.map(String) : [];
+  const list = given(searcher?.metrics) ?? given(searcher?.metric);
+  return list ? list.map(String) : [];
 }
 
 export const several = (e: About): boolean => goals(e).length > 1;
@@ -17,7 +20,8 @@ export const mainMetric = (e: About): string => (goals(e).length > 0 ? `validati
 
 /** "smallest loss and largest size". */
 export function wanted(e: About): string {
-  const of = (e.config["searcher"] as { smaller_is_better?: unknown } | null | undefined)?.smaller_is_better;
+  const said = e.config["searcher"] as { smaller_is_better?: unknown; smaller_is_better_each?: unknown } | null | undefined;
+  const of = given(said?.smaller_is_better_each) ?? said?.smaller_is_better;
   const smaller = (i: number) => (Array.isArray(of) ? of[i] : of) !== false;
   return goals(e)
     .map((m, i) => `${smaller(i) ? "smallest" : "largest"} ${m}`)

@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { get } from "./api";
+import { wholesFailed } from "./page";
 import { pastAt, set } from "./router";
 import { clean } from "./text";
 import { Link, refused, Time } from "./ui";
@@ -56,7 +57,7 @@ export function TimeSlider(props: { experiment: number }) {
     }, 600);
     return () => clearInterval(timer);
   }, [playing.value, all]);
-  const moment = at > 0 ? all[here] : undefined;
+  const moment = at > 0 && wholesFailed.value === 0 ? all[here] : undefined; // else there is no such moment
   return (
     <div class={`past${at > 0 ? " on" : ""}`}>
       <label>

@@ -12,6 +12,7 @@ import { parts } from "./yaml";
 import { restarts } from "./restarts";
 import { held, lanes } from "./timeline";
 import { slotState } from "./slots";
+import { goals, wanted } from "./goals";
 
 const passes = (filter: string, row: Record<string, Cell>): boolean => {
   const p = parse(filter, new Set(Object.keys(row)));
@@ -421,4 +422,14 @@ describe("what is asked for", () => {
     expect(firstOf('{"trials":[]}', "trials", 1)).toBeNull();
     expect(firstOf('{"other":[{}]}', "trials", 1)).toBeNull();
   });
+});
+
+test("the aims of a search are read as the searcher reads them", () => {
+  const of = (searcher: Record<string, unknown>, searcherMetric = "") => ({ searcherMetric, config: { searcher } });
+  expect(goals(of({ metric: "loss" }, "loss"))).toEqual(["loss"]);
+  expect(goals(of({ metrics: ["loss", "acc"] }))).toEqual(["loss", "acc"]);
+  expect(goals(of({ metric: ["loss", "acc"] }))).toEqual(["loss", "acc"]);
+  expect(wanted(of({ metrics: ["loss", "acc"], smaller_is_better_each: [true, false] }))).toBe("smallest loss and largest acc");
+  expect(wanted(of({ metrics: ["loss", "acc"], smaller_is_better: [false, true] }))).toBe("largest loss and smallest acc");
+  expect(wanted(of({ metrics: ["loss", "acc"], smaller_is_better: false }))).toBe("largest loss and largest acc");
 });

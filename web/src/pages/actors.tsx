@@ -236,7 +236,7 @@ function One(props: { name: string; turns: (() => void)[] }) {
           Close
         </button>
       </div>
-      {may("change actor") && <Send name={props.name} />}
+      {may("change actor") && <Send name={props.name} kind={String(known?.identity["kind"] ?? "")} />}
       {failed.state === "error" && <Failed why={failed.why} again={info.again} />}
       {known && (
         <Facts
@@ -291,12 +291,13 @@ function One(props: { name: string; turns: (() => void)[] }) {
 }
 
 /** An operator's message: its word, and its fields as JSON. */
-function Send(props: { name: string }) {
+/** `kind`: of the actor, of which not every message is taken; "" while it is not known. */
+function Send(props: { name: string; kind: string }) {
   const known = useRead(`messages ${props.name}`, (signal) => get<ShellOrders>("/troupe/v1/shell/messages", { actor: props.name }, signal));
   const message = useSignal("");
   const fields = useSignal("");
   const answer = useSignal("");
-  const words = known.now.value.state === "ready" ? known.now.value.value.rows.map((r) => r.name) : [];
+  const words = known.now.value.state === "ready" ? known.now.value.value.rows.filter((r) => props.kind === "" || r.kinds.length === 0 || r.kinds.includes(props.kind)).map((r) => r.name) : [];
   const send = () => {
     let given: unknown = {};
     try {

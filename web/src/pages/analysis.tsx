@@ -123,7 +123,7 @@ export function Analysis(props: { of: Experiment }) {
         <section>
           <h2>Heat map</h2>
           <p class="hint">
-            The mean of <bdi>{clean(goals(e)[0] ?? "")}</bdi> over <bdi>{clean(title(heatX))}</bdi> and <bdi>{clean(title(heatY))}</bdi>; other hyperparameters are chosen above.
+            The mean of <bdi>{clean(goals(e)[0] ?? "")}</bdi> over <bdi>{nameOf(title(heatX))}</bdi> and <bdi>{nameOf(title(heatY))}</bdi>; other hyperparameters are chosen above.
           </p>
           <Heatmap rows={shown} x={dim.get(heatX)!} y={dim.get(heatY)!} of={dim.get(aim)!} />
         </section>

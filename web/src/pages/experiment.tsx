@@ -40,6 +40,8 @@ const tabs: [string, string][] = [
 
 const withGrid = ["trials", "checkpoints", "events", "analysis"]; // which has the links of its own
 
+const thoseTrials = (ids: string[]): string => (ids.length === 1 ? `trial ${ids[0]}` : `${ids.length} trials`);
+
 /** The same at the moment that is shown. */
 const then = (to: string): string => (pastAt.value > 0 ? `${to}${to.includes("?") ? "&" : "?"}at=${pastAt.value}` : to);
 
@@ -235,7 +237,7 @@ function Overview(props: { of: Experiment }) {
       />
       <section>
         <h2>Best trial</h2>
-        {now.value.state === "error" && <Failed why={now.value.why} again={again} />}
+        {now.value.state === "error" && <Failed whole={past > 0} why={now.value.why} again={again} />}
         {o && !o.bestTrialId && (
           <Empty>
             {several(e) ? (
@@ -322,6 +324,7 @@ function Trials(props: { of: Experiment }) {
   const hps = useHparams(there);
   const shown = shownHparams(hps, there).join("\n");
   const columns = useMemo(() => trialColumns(hps, metrics.value, goals(e), shown.split("\n")), [hps, metrics.value, e.searcherMetric, shown]);
+  const alive = (ids: string[]) => (there ?? []).filter((t) => !ended(t) && ids.includes(String(t.id))).map((t) => String(t.id));
   if (now.value.state === "error" && !rows.value) return <Failed whole why={now.value.why} again={again} />;
   return (
     <Grid<Row>
@@ -347,20 +350,21 @@ function Trials(props: { of: Experiment }) {
             <button type="button" onClick={() => go(then(`/experiments/${e.id}/curves?sel=${ids.join(",")}`))}>
               Curves
             </button>
-            {may("kill trial", e.workspaceId) && pastAt.value === 0 && (
+            {may("kill trial", e.workspaceId) && pastAt.value === 0 && alive(ids).length > 0 && (
               <button
                 type="button"
                 class="danger"
-                onClick={() =>
-                  (question.value = {
-                    title: `Kill ${ids.length === 1 ? `trial ${ids[0]}` : `${ids.length} trials`}?`,
-                    text: `Trials ${ids.slice(0, 50).join(", ")}${ids.length > 50 ? ` and ${ids.length - 50} more` : ""}: what was not saved in a checkpoint is lost.`,
+                onClick={() => {
+                  const live = alive(ids);
+                  question.value = {
+                    title: `Kill ${thoseTrials(live)}?`,
+                    text: `Trials ${live.slice(0, 50).join(", ")}${live.length > 50 ? ` and ${live.length - 50} more` : ""}: what was not saved in a checkpoint is lost.`,
                     button: "Kill",
-                    go: () => void each(ids, "trial", (t) => post(`/api/v1/trials/${t}/kill`), ids.length === 1 ? `trial ${ids[0]} is killed` : `${ids.length} trials are killed`),
-                  })
-                }
+                    go: () => void each(live, "trial", (t) => post(`/api/v1/trials/${t}/kill`), `${thoseTrials(live)} ${live.length === 1 ? "is" : "are"} killed`),
+                  };
+                }}
               >
-                Kill {ids.length === 1 ? `trial ${ids[0]}` : `${ids.length} trials`}
+                Kill {thoseTrials(alive(ids))}
               </button>
             )}
           </>
