@@ -736,7 +736,10 @@ def test_time_travel_shows_what_was(site, page):
     page.page.get_by_role("button", name="Fork").wait_for()
     for wrong in ("x", "0", "1" if sequences[0] > 1 else "-3"):
         assert page.page.request.get(site.url() + f"/troupe/v1/experiments/{site.search}/trials?at={wrong}").status == 400, wrong
-    page.fine()
+    page.page.goto(site.url() + f"/ui/experiments/{site.search}?at=99999999")
+    page.page.wait_for_selector("main[data-state=error] [role=alert]")
+    assert page.page.locator("[data-testid=as-of]:has-text('as of 20')").count() == 0, "there is no such moment"
+    page.fine_but(400)
 
 
 def test_the_queue_of_the_past(site, page):
