@@ -343,7 +343,7 @@ def test_matrices_are_drawn(site, page):
     slider = page.page.locator("input[type=range]").first
     slider.focus()
     page.page.keyboard.press("Home")
-    wait_for(lambda: "step.confusion=1" in page.page.url, 5)
+    wait_for(lambda: "step.confusion=1" in page.page.evaluate("location.href"), 5)
     assert page.page.locator("[data-testid=matrix] tbody td").first.inner_text() == "1"
 
 
@@ -360,7 +360,7 @@ def test_a_log_shows_what_a_terminal_would(site, page):
     page.page.keyboard.press("Enter")
     page.page.wait_for_selector('[data-testid=hits][data-hits="1"]')
     page.page.locator("[data-testid=hits] button").first.click()
-    wait_for(lambda: "line=" in page.page.url, 5)
+    wait_for(lambda: "line=" in page.page.evaluate("location.href"), 5)
     assert page.page.locator(".logline.marked").count() == 1
 
 

@@ -241,6 +241,8 @@ def test_rights_are_those_of_the_workspace(tmp_path, chromium):
         tab = Page(context, site)
         tab.page.goto(site.link(user="eve"))
         tab.page.wait_for_selector("main[data-page=home][data-state=ready]")
+        links = tab.page.get_by_role("navigation", name="Main").get_by_role("link")
+        assert links.all_inner_texts() == ["Home", "Experiments", "Cluster", "Queue", "Logs", "Events", "Settings"], "she may not see actors"
         orders = ["Pause", "Cancel", "Kill", "Fork"]
         offered = lambda: [name for name in orders if tab.page.get_by_role("button", name=name, exact=True).count() > 0]
         for search, there in [(others, []), (hers, orders)]:
@@ -255,8 +257,9 @@ def test_rights_are_those_of_the_workspace(tmp_path, chromium):
         tab.page.get_by_role("button", name="Fork").click()
         tab.page.get_by_text("The server accepts it.").wait_for()
         tab.page.get_by_role("button", name="Submit").click()
-        wait_for(lambda: not tab.page.url.endswith(f"/{hers}"), 10)
-        made = tab.page.request.get(f"{site.url()}/api/v1/experiments/{tab.page.url.split('/')[-1]}").json()["experiment"]
+        at = lambda: tab.page.evaluate("location.pathname").split("/")[-1]  # `page.url` alone hears of nothing while one waits
+        wait_for(lambda: at() != str(hers), 10)
+        made = tab.page.request.get(f"{site.url()}/api/v1/experiments/{at()}").json()["experiment"]
         assert made["projectId"] == 2 and made["forkedFrom"] == hers
         tab.fine()
     finally:

@@ -51,6 +51,9 @@ export function may(what: string, ...workspaces: readonly (number | undefined)[]
   return (me?.rights.includes(what) ?? false) && (!only || workspaces.every((one) => one !== undefined && only.includes(one)));
 }
 
+/** The pages that the session may see, of [title, address]: before it is known, all. */
+export const pagesFor = (all: readonly [string, string][]): readonly [string, string][] => all.filter(([, to]) => to !== "/actors" || !session.value || may("view actor"));
+
 export function explain(why: unknown): string {
   if (why instanceof Refused) return why.message;
   if (why instanceof TypeError) return "the server cannot be reached";

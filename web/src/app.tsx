@@ -4,7 +4,7 @@ import { signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { who } from "./asked";
-import { askAgain, explain, request, session, sessionIn, signedIn, signedOut, type Session } from "./api";
+import { askAgain, explain, pagesFor, request, session, sessionIn, signedIn, signedOut, type Session } from "./api";
 import { plotter } from "./chart";
 import { Shortcuts, Palette, useKeys } from "./keys";
 import { connection, lastData, newVersion, paused } from "./live";
@@ -144,7 +144,7 @@ export function App() {
         {me && (
           <nav aria-label="Main">
             <ul>
-              {nav.map(([name, to]) => (
+              {pagesFor(nav).map(([name, to]) => (
                 <li key={to}>
                   <Link to={to} current={to === "/" ? at === "/" : at.startsWith(to)}>
                     {name}

@@ -2,7 +2,7 @@
 
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { get, may, post, session, type Experiment } from "./api";
+import { get, may, pagesFor, post, session, type Experiment } from "./api";
 import { currentGrid } from "./grid";
 import { paused } from "./live";
 import { go, path, params, pastAt } from "./router";
@@ -156,7 +156,7 @@ function choices(experiments: Experiment[]): Choice[] {
     ["Events", "/events"],
     ["Settings", "/settings"],
   ];
-  const all: Choice[] = pages.map(([title, to]) => ({ title, hint: "page", go: () => go(to) }));
+  const all: Choice[] = pagesFor(pages).map(([title, to]) => ({ title, hint: "page", go: () => go(to) }));
   const at = /^\/experiments\/(\d+)/.exec(path.peek())?.[1];
   const current = experiments.find((e) => String(e.id) === at);
   if (current && pastAt.peek() === 0 && may("change experiment", current.workspaceId)) {
