@@ -211,7 +211,7 @@ def test_what_an_unmanaged_experiment_refuses_is_not_offered(site, page):
 
 
 def test_what_the_server_refuses_is_not_asked_for_again(site, page):
-    page.go("/events?experiment=abc")
+    page.go("/events?experiment=abc", state="error")
     page.page.locator("[role=alert]:has-text('is not a whole number')").wait_for()
     asked = []
     page.page.on("request", lambda r: asked.append(r.url) if "/session" in r.url or "/events?" in r.url else None)
