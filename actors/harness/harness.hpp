@@ -185,8 +185,8 @@ private:
       refusals; ///< the newest few, for a process that reconnects
     std::deque<waiting_checkpoint> checkpoints;
     std::deque<answered_checkpoint> answered; ///< the newest few, for repeats
-    double progress = 0;                      ///< as it was passed on last, and
-    time_point progress_at;                   ///< when; at first, when the process came
+    double progress = 0;                      ///< the last one that was passed on
+    time_point progress_at;                   ///< time of that; before the first, when the process came
 
     std::uint64_t received() const { return committed + rows.size(); }
     std::uint64_t acknowledgeable() const {

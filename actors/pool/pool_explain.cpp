@@ -386,7 +386,7 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
            ", or start larger agents";
   if (code == "constraints")
     return "loosen resources.constraints, or start agents that meet them";
-  if (code == "drained") { // what gives most of its slots back
+  if (code == "drained") { // the command that makes most slots usable again
     const auto gain = [](const pool_agent& x) { return x.drained ? x.slots.size() + 1 : x.disabled.size(); };
     const pool_agent* most = nullptr;
     for (const auto& [name, agent] : agents_)
@@ -484,7 +484,7 @@ value pool::details() {
                     {"waiting", job.wanted + (more == impossible.end() ? 0 : more->second)}});
   }
   for (const auto& q : settings_.quotas) {
-    int used = 0; // of "*": by the one of these users who has most
+    int used = 0; // for "*": the largest use by one of these users
     for (const auto& [key, slots] : used_)
       if ((key.of == run_bar::user || key.of == run_bar::workspace) && quota_of(key.of, key.name) == &q)
         used = std::max(used, slots);
