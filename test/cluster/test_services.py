@@ -31,6 +31,19 @@ for step in range(1, 6):
 troupe.validate({"loss": 0.2}, step=5)
 """
 
+# Determined's library puts what it is told into the bucket, at most once a second.
+CURVE_OF_STOCK = """
+import os, pathlib, time
+from determined import core
+with core.init() as ctx:
+    for step in range(1, 9):
+        ctx.train.report_training_metrics(steps_completed=step, metrics={"loss": 1 / step})
+        time.sleep(1.1 if step == 4 else 0)
+        while step == 6 and not pathlib.Path(os.environ["GATE"]).exists():
+            time.sleep(0.05)
+    ctx.train.report_validation_metrics(steps_completed=8, metrics={"loss": 0.1})
+"""
+
 
 @contextlib.contextmanager
 def running_as(user, of_python):
@@ -279,6 +292,66 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster):
             if "loss" in tag:
                 values += [round(v, 4) for _, _, v in ask(cluster, f"{base}/scalars?run={urllib.parse.quote(run)}&tag={urllib.parse.quote(tag)}", bearer).json()]
     assert {1.0, 0.5, 0.25, 0.2} <= set(values), (found, values)
+    cluster.cli("tensorboard", "kill", board)
+    wait_for(lambda: row(cluster, board)["state"] == "CANCELED", 30)
+
+
+@pytest.fixture(scope="module")
+def s3():
+    """The address of a server of S3 (moto), with the bucket `models`."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    url = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+    boto3.client("s3", endpoint_url=url, region_name="us-east-1", aws_access_key_id="ada", aws_secret_access_key="word").create_bucket(Bucket="models")
+    yield url
+    server.stop()
+
+
+def test_a_tensorboard_shows_what_stock_trials_put_into_a_bucket_and_into_a_folder(cluster, s3):
+    job = cluster.root / "curve-of-stock"
+    job.mkdir()
+    (job / "job.py").write_text(CURVE_OF_STOCK)
+    saved = cluster.root / "saved"
+    saved.mkdir()
+    saved.chmod(0o777)
+    gate = cluster.root / "gate-of-curves"
+    storages = {"shared_fs": {"type": "shared_fs", "host_path": str(saved)},
+                "s3": {"type": "s3", "bucket": "models", "prefix": "of/ours/", "endpoint_url": s3, "access_key": "ada", "secret_key": "word"}}
+    made = {}
+    for kind, storage in storages.items():  # the newest experiment's is the configuration of buckets
+        config = cluster.root / f"{kind}.yaml"
+        config.write_text(json.dumps({"name": kind, "entrypoint": "python3 job.py", "searcher": {"name": "single", "metric": "loss"}, "max_restarts": 0, "checkpoint_storage": storage,
+                                      "resources": {"slots_per_trial": 0}, "environment": {"environment_variables": [f"GATE={gate}"]}}))
+        made[kind] = cluster.json("experiment", "create", str(config), str(job))["id"]
+    # No credentials of an experiment go along: a board has its own.
+    env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": "determined", "DET_PASS": ""}
+    done = subprocess.run([sys.executable, "-m", "determined.cli", "tensorboard", "start", *map(str, made.values()), "--no-browser", "--detach",
+                           "--config", 'environment.environment_variables=["AWS_ACCESS_KEY_ID=ada", "AWS_SECRET_ACCESS_KEY=word"]'], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done
+    board = done.stdout.split()[-1]
+    base, bearer = f"/proxy/{board}/data", {"Authorization": login(cluster)}
+
+    def curve(experiment, tag):
+        got = ask(cluster, base + "/runs", bearer)
+        assert got.status in (200, 404, 503), got.body  # 404: its service has not begun
+        values = set()
+        for run in got.json() if got.status == 200 else ():
+            if run.startswith(f"experiment_{experiment}/trial/"):
+                points = ask(cluster, f"{base}/plugin/scalars/scalars?run={urllib.parse.quote(run)}&tag=Determined/{tag}", bearer)
+                values |= {round(value, 4) for _, _, value in points.json()} if points.status == 200 else set()
+        return values
+
+    def said():
+        return [cluster.cli("task", "logs", board).stdout[-3000:], *(cluster.everything_said())]
+    for experiment in made.values():
+        wait_for(lambda: {1.0, 0.5, 0.3333} <= curve(experiment, "loss"), 120, 0.5, said)
+        assert not {0.1429, 0.125} & curve(experiment, "loss")
+    gate.touch()
+    for experiment in made.values():
+        wait_for(lambda: {0.1429, 0.125} <= curve(experiment, "loss") and curve(experiment, "val_loss") == {0.1}, 60, 0.5, said)
+        assert cluster.wait_end(experiment) == "COMPLETED"
     cluster.cli("tensorboard", "kill", board)
     wait_for(lambda: row(cluster, board)["state"] == "CANCELED", 30)
 

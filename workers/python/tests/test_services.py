@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,8 @@ class Service:
         (self.folder / "work").mkdir()
         full = {k: v for k, v in os.environ.items() if not k.startswith(("TROUPE_", "DET_", "JUPYTER"))}
         full.update(PYTHONPATH=str(PACKAGE), TROUPE_SERVICE_SOCKET=self.socket, TROUPE_SERVICE_CONFIG=json.dumps(config), TROUPE_RUN_DIR=str(self.folder / "run"),
-                    TMPDIR=str(self.folder / "tmp"), DET_TASK_ID=TASK, DET_ALLOCATION_ID=f"{TASK}.1", DET_SESSION_TOKEN="session", DET_MASTER=self.master.url, **env)
+                    TMPDIR=str(self.folder / "tmp"), DET_TASK_ID=TASK, DET_ALLOCATION_ID=f"{TASK}.1", DET_SESSION_TOKEN="session", DET_MASTER=self.master.url)
+        full.update(env)
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen([python, "-m", f"troupe.services.{kind}"], env=full, cwd=self.folder / "work", stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, start_new_session=True)
@@ -500,3 +502,140 @@ def test_tensorboard_shows_runs_while_they_grow_and_listens_on_no_port(start, tm
     wait_for(lambda: values("experiment_8/trial_12") == [[1, 3.0]], 60, service.said)
     assert open_ports(service.process.pid) == []
     assert "TensorBoard contains metrics" in service.said()
+
+
+# ---- its buckets
+
+
+class Bucket:
+    """A server of S3 (moto) that knows one user, and looks at keys and signatures."""
+
+    def __init__(self):
+        import boto3
+        from moto.server import ThreadedMotoServer
+
+        self.make, self.port, self.boto3 = ThreadedMotoServer, 0, boto3
+        self.open()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.key, self.secret = "first", "word"
+        iam = self.client("iam")
+        iam.create_user(UserName="ada")
+        iam.put_user_policy(UserName="ada", PolicyName="all", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}))
+        made = iam.create_access_key(UserName="ada")["AccessKey"]
+        self.key, self.secret = made["AccessKeyId"], made["SecretAccessKey"]
+        self.control("reset-auth", b"0")
+        self.s3 = self.client("s3")
+
+    def client(self, service):
+        return self.boto3.client(service, endpoint_url=self.url, region_name="us-east-1", aws_access_key_id=self.key, aws_secret_access_key=self.secret)
+
+    def control(self, what, body):
+        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(urllib.request.Request(f"{self.url}/moto-api/{what}", body, {"Content-Type": "text/plain"}), timeout=30).read()
+
+    def open(self):
+        self.server = self.make(ip_address="127.0.0.1", port=self.port, verbose=False)
+        self.server.start()
+        self.port = self.server.get_host_and_port()[1]
+
+    def close(self):
+        self.server.stop()
+
+    def put(self, bucket, folder, *values):
+        """An event file with `values` as the curve of `loss`."""
+        from tensorboard.summary import Writer
+
+        with tempfile.TemporaryDirectory() as made:
+            writer = Writer(made)
+            for step, value in enumerate(values, 1):
+                writer.add_scalar("loss", value, step=step)
+            writer.close()
+            self.s3.put_object(Bucket=bucket, Key=f"{folder}/events.out.tfevents.1", Body=next(Path(made).iterdir()).read_bytes())
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    pytest.importorskip("determined")
+    pytest.importorskip("moto")
+    it = Bucket()
+    yield it
+    it.control("reset-auth", b"inf")
+    it.close()
+
+
+def curves(service):
+    """What TensorBoard shows: the values of `loss` by run."""
+    status, body, _ = ask(service, "GET", "/data/runs")
+    assert status == 200, body
+    out = {}
+    for run in json.loads(body):
+        status, body, _ = ask(service, "GET", f"/data/plugin/scalars/scalars?tag=loss&run={run}")
+        out[run] = [point[2] for point in json.loads(body)] if status == 200 else []
+    return out
+
+
+def in_bucket(bucket, source, *more, **signed):
+    signed = signed or {"AWS_ACCESS_KEY_ID": bucket.key, "AWS_SECRET_ACCESS_KEY": bucket.secret}
+    return {"sources": [source, *more], "storage": {"type": "s3", "bucket": "models", "endpoint_url": bucket.url, "prefix": None}}, signed
+
+
+def test_tensorboard_shows_the_curves_of_buckets_and_of_a_folder(start, bucket, tmp_path):
+    from tensorboard.summary import Writer
+
+    for name in ("models", "others"):
+        bucket.s3.create_bucket(Bucket=name)
+    at = "c/tensorboard/experiment"
+    bucket.put("models", f"deep/er/{at}/7/trial/1", 0.5)
+    bucket.put("models", f"deep/er/{at}/70/trial/1", 9.0)
+    bucket.put("others", f"{at}/8/trial/12", 0.25)
+    bucket.put("others", f"{at}/8/trial/121", 9.0)
+    bucket.s3.put_object(Bucket="models", Key=f"deep/er/{at}/7/", Body=b"")  # a folder, as pages of S3 servers make it
+    bucket.s3.put_object(Bucket="models", Key=f"deep/er/{at}/7/../../../../../../../../out.tfevents", Body=b"")
+    here = tmp_path / "tensorboard/experiment/9/trial/1"
+    writer = Writer(str(here))
+    writer.add_scalar("loss", 2.0, step=1)
+    writer.close()
+    config, signed = in_bucket(bucket, f"s3://models//deep//er/{'/' + at}/7", f"s3://others/{at}/8/trial/12", str(here.parent.parent))
+    service = start("tensorboard", config, **signed)
+    service.wait_ready()
+    wanted = {"experiment_7/trial/1": [0.5], "experiment_8/trial_12": [0.25], "experiment_9/trial/1": [2.0]}
+    wait_for(lambda: curves(service) == wanted, 60, lambda: (curves(service), service.said()))
+    bucket.put("models", f"deep/er/{at}/7/trial/1", 0.5, 0.75)
+    bucket.put("models", f"deep/er/{at}/7/trial/2", 4.0)
+    wanted.update({"experiment_7/trial/1": [0.5, 0.75], "experiment_7/trial/2": [4.0]})
+    wait_for(lambda: curves(service) == wanted, 60, lambda: (curves(service), service.said()))
+    assert f"TensorBoard reads s3://models at {bucket.url}\n" in service.said() and "troupe: " not in service.said()
+    assert not list(service.folder.rglob("out.tfevents"))
+
+
+def test_tensorboard_says_once_what_keeps_it_from_a_bucket_and_goes_on_when_it_is_back(start, bucket):
+    bucket.s3.create_bucket(Bucket="late")
+    bucket.put("late", "c/tensorboard/experiment/1/trial/1", 0.5)
+    config, signed = in_bucket(bucket, "s3://late/c/tensorboard/experiment/1")
+    right = start("tensorboard", config, **signed)
+    wrong = start("tensorboard", config, AWS_ACCESS_KEY_ID=bucket.key, AWS_SECRET_ACCESS_KEY="not-the-word")
+    for one in (right, wrong):
+        one.wait_ready()
+    wait_for(lambda: curves(right) == {"experiment_1/trial/1": [0.5]}, 60, right.said)
+    wait_for(lambda: "troupe: reading s3://late: " in wrong.said(), 30, wrong.said)
+    bucket.close()
+    wait_for(lambda: "Could not connect" in right.said(), 60, right.said)
+    time.sleep(12)  # two more looks
+    bucket.open()
+    bucket.put("late", "c/tensorboard/experiment/1/trial/1", 0.5, 0.75)
+    wait_for(lambda: curves(right) == {"experiment_1/trial/1": [0.5, 0.75]}, 60, right.said)
+    assert curves(wrong) == {}
+    assert right.said().count("troupe: ") == 1, right.said()
+    assert wrong.said().count("SignatureDoesNotMatch") in (1, 2) and "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in wrong.said(), wrong.said()
+
+
+def test_what_a_bucket_lacks_is_said_and_keeps_no_folder_away(start, bucket, tmp_path):
+    (tmp_path / "hide").mkdir()
+    (tmp_path / "hide" / "boto3.py").write_text("raise ModuleNotFoundError('No module named boto3', name='boto3')\n")
+    lacking = {"PYTHONPATH": f"{tmp_path / 'hide'}:{PACKAGE}"}
+    config, signed = in_bucket(bucket, "s3://models/c/tensorboard/experiment/1")
+    alone = start("tensorboard", config, **signed, **lacking)
+    assert alone.process.wait(60) == 1 and f"{sys.executable} -m pip install determined==" in alone.said() and len(alone.said().splitlines()) == 1, alone.said()
+    config["sources"] = ["azure://models/c/tensorboard/experiment/1", str(tmp_path)]
+    beside = start("tensorboard", config)
+    beside.wait_ready()
+    assert "AZURE_STORAGE_CONNECTION_STRING" in beside.said(), beside.said()

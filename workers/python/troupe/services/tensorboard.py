@@ -10,10 +10,10 @@ import threading
 from pathlib import Path
 from typing import Any, Dict, List
 
-from troupe.services._common import Surroundings, every, give_up, say
+from troupe.services._buckets import copy_buckets
+from troupe.services._common import Surroundings, give_up, say
 
 look_seconds = 5.0
-bucket_types = {"s3": "s3", "gs": "gcs", "azure": "azure"}
 
 
 def name_of(source: str) -> str:
@@ -35,38 +35,6 @@ def place_links(root: Path, sources: List[str]) -> None:
         link.parent.mkdir(parents=True, exist_ok=True)
         if not link.is_symlink():
             link.symlink_to(source)
-
-
-def storage_of(source: str, given: Any) -> Dict[str, Any]:
-    """`checkpoint_storage` as the fetchers want it."""
-    scheme, rest = source.split("://", 1)
-    storage = dict(given) if isinstance(given, dict) else {}
-    storage["type"] = bucket_types.get(scheme, scheme)
-    storage.setdefault("container" if scheme == "azure" else "bucket", rest.split("/", 1)[0])
-    return storage
-
-
-def fetch_buckets(root: Path, sources: List[str], storage: Any) -> None:
-    """Again and again, each bucket's files in one thread."""
-    try:
-        from determined.tensorboard import fetchers
-    except ImportError as fault:
-        give_up(f"event files in a bucket need Determined's client and the packages of that bucket, for {sys.executable}: {fault}")
-    for source in sources:
-        try:
-            fetcher = fetchers.build(storage_of(source, storage), [source], str(root))
-        except Exception as fault:  # noqa: BLE001 - whatever the bucket's library raises
-            give_up(f"the event files at {source} cannot be read: {fault}")
-
-        def fetch(fetcher: Any = fetcher, source: str = source) -> None:
-            try:
-                for path in fetcher.list_all_generator():
-                    fetcher._fetch(path, lambda: None)
-            except Exception as fault:  # noqa: BLE001
-                print(f"troupe: reading {source}: {fault}", file=sys.stderr, flush=True)
-
-        threading.Thread(target=fetch, daemon=True).start()
-        every(look_seconds, fetch)
 
 
 def has_events(root: Path) -> bool:
@@ -127,11 +95,15 @@ def main() -> int:
     if not sources:
         give_up("TROUPE_SERVICE_CONFIG names no sources")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    root = Path(tempfile.mkdtemp(prefix="tensorboard-events-"))
-    place_links(root, [one for one in sources if "://" not in one])
-    buckets = [one for one in sources if "://" in one]
-    if buckets:
-        fetch_buckets(root, buckets, around.config.get("storage"))
+    base = Path(tempfile.mkdtemp(prefix="tensorboard-events-"))
+    root = base / "shown"
+    root.mkdir()
+    folders = [one for one in sources if "://" not in one]
+    if len(folders) < len(sources):
+        folders += copy_buckets(base / "copied", [one for one in sources if "://" in one], around.config.get("storage"))
+    if not folders:
+        return 1  # it was said why
+    place_links(root, folders)
 
     def look() -> None:
         say("TensorBoard is waiting for metrics.")

@@ -1,0 +1,105 @@
+"""Event files in buckets, copied to this host again and again by the fetchers of Determined's client."""
+
+import datetime
+import os
+import posixpath
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+from troupe.services._common import say
+
+look_seconds = 5.0
+kinds = {"s3": "s3", "gs": "gcs", "azure": "azure"}
+signs_in_by = {"s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "gs": "GOOGLE_APPLICATION_CREDENTIALS", "azure": "AZURE_STORAGE_CONNECTION_STRING"}
+
+
+def warn(text: str) -> None:
+    print(f"troupe: {text}", file=sys.stderr, flush=True)
+
+
+def parts_of(source: str) -> Tuple[str, str, str]:
+    """Scheme, bucket and folder, whose name is as Determined's client makes it of a prefix like `/a//b/`."""
+    scheme, rest = source.split("://", 1)
+    bucket, _, folder = rest.partition("/")
+    return scheme, bucket, posixpath.normpath("/" + folder).lstrip("/")
+
+
+def storage_of(scheme: str, bucket: str, given: Any) -> Dict[str, Any]:
+    """`checkpoint_storage` as the fetchers want it. One is given for all sources: that of the newest."""
+    kind = kinds.get(scheme, scheme)
+    storage = dict(given) if isinstance(given, dict) and given.get("type") == kind else {}
+    storage.update({"type": kind, "container" if kind == "azure" else "bucket": bucket})
+    if kind == "azure" and not storage.get("connection_string"):
+        storage["connection_string"] = os.environ.get("AZURE_STORAGE_CONNECTION_STRING")
+    return storage
+
+
+class Copying:
+    def __init__(self, fetcher: Any) -> None:
+        self.fetcher = fetcher
+        self.copied: Dict[str, datetime.datetime] = {}
+
+    def copy_new(self) -> None:
+        """Raises what the last file that could not be read raised; it is read again the next time."""
+        seen = self.fetcher._file_records
+        failed = None
+        recent = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1)
+        for path in self.fetcher.list_all_generator():
+            if path.endswith("/") or ".." in path.split("/"):
+                continue
+            try:
+                self.fetcher._fetch(path, lambda: None)
+            except Exception as fault:  # noqa: BLE001 - whatever the bucket's library raises
+                failed = fault
+                del seen[path]
+                continue
+            # Times of a bucket are whole seconds, and a file may be written twice in one: what is new is read once more.
+            if seen[path] > recent and self.copied.get(path) != seen[path]:
+                self.copied[path] = seen.pop(path)
+        if failed:
+            raise failed
+
+    def follow(self, name: str, hint: str) -> None:
+        said = ""
+        while True:
+            fault = ""
+            try:
+                self.copy_new()
+            except Exception as raised:  # noqa: BLE001
+                fault = str(raised)
+            if fault and fault != said:
+                warn(f"reading {name}: {fault}; {hint}")
+            said = fault
+            threading.Event().wait(look_seconds)
+
+
+def copy_buckets(root: Path, sources: List[str], storage: Any) -> List[str]:
+    """The folders below `root` that will have the files of those sources that can be read, a thread for each bucket."""
+    folders: Dict[Tuple[str, str], List[str]] = {}
+    for source in sources:
+        scheme, bucket, folder = parts_of(source)
+        folders.setdefault((scheme, bucket), []).append(folder)
+    os.environ.setdefault("AWS_MAX_ATTEMPTS", "2")  # each may take a minute, and it is tried again anyhow
+    out = []
+    for (scheme, bucket), its in folders.items():
+        name = f"{scheme}://{bucket}"
+        hint = f"a TensorBoard signs in there by its own environment.environment_variables: {signs_in_by.get(scheme)}"
+        own = root / scheme
+        of_storage = storage_of(scheme, bucket, storage)
+        try:
+            from determined.tensorboard import fetchers
+
+            # Without the slash the files of experiment 70 would be among those of experiment 7.
+            fetcher = fetchers.build(of_storage, [f"{name}/{folder}/" for folder in its], str(own))
+        except ImportError as fault:
+            warn(f"event files in {name} are read by Determined's client: '{sys.executable} -m pip install determined==0.38.1' ({fault})")
+            continue
+        except Exception as fault:  # noqa: BLE001
+            warn(f"the event files in {name} cannot be read: {fault}; {hint}")
+            continue
+        say(f"TensorBoard reads {name}" + (f" at {of_storage['endpoint_url']}" if of_storage.get("endpoint_url") else ""))
+        threading.Thread(target=Copying(fetcher).follow, args=(name, hint), daemon=True).start()
+        out += [str(own / bucket / folder) for folder in its]
+    return out
