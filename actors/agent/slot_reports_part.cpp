@@ -26,6 +26,22 @@ std::vector<std::pair<const char*, double>> numbers_of(const workers::slot_look&
   return out;
 }
 
+/// What of it changes, by the name that it has among the metrics of a task.
+std::vector<std::pair<const char*, double>> samples_of(const workers::slot_look& x) {
+  if (x.kind == "cpu")
+    return numbers_of(x);
+  std::vector<std::pair<const char*, double>> out;
+  const auto add = [&](const char* name, const auto& number) {
+    if (number)
+      out.emplace_back(name, static_cast<double>(*number));
+  };
+  add("gpu_percent", x.utilization_percent);
+  add("gpu_memory_bytes", x.memory_used_bytes);
+  add("gpu_temperature_celsius", x.temperature_celsius);
+  add("gpu_errors", x.errors);
+  return out;
+}
+
 value shape_of(const workers::slot_look& x) {
   value out = {{"device", x.kind}, {"brand", x.name}};
   if (!x.uuid.empty())
@@ -85,9 +101,8 @@ void slot_reports::report_use(const task_report& task, const std::vector<workers
     }
   for (const int slot : task.slots)
     if (slot >= 0 && static_cast<std::size_t>(slot) < seen.size())
-      for (const auto& [name, number] : numbers_of(seen[static_cast<std::size_t>(slot)]))
-        if (name != std::string_view("memory_bytes"))
-          metrics[agent_ + "/" + std::to_string(slot) + "/" + name] = number;
+      for (const auto& [name, number] : samples_of(seen[static_cast<std::size_t>(slot)]))
+        metrics[agent_ + "/" + std::to_string(slot) + "/" + name] = number;
   if (series.waits || metrics.empty())
     return;
   series.waits = true;

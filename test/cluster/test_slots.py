@@ -80,9 +80,10 @@ def test_gpus_are_the_slots_of_an_agent_that_has_them(start, nvml):
     assert sees in ("GPU-0-fake", "GPU-1-fake")
     trial = cluster.trials(experiment)[0]["id"]
     metrics = wait_for(lambda: system_metrics(cluster, trial), 60)[0]
-    (name,) = [x for x in metrics if x.endswith("/utilization_percent")]
+    (name,) = [x for x in metrics if x.endswith("/gpu_percent")]
     slot = name.split("/")[-2]
     assert metrics[name] == 40 + 10 * int(slot) and sees == f"GPU-{slot}-fake"
+    assert metrics[name.replace("percent", "memory_bytes")] == (1 + int(slot)) << 30
     (cluster.root / "go").touch()
     assert cluster.wait_end(experiment) == "COMPLETED"
     assert {row["group"] for row in cluster.json("trial", "metrics", str(trial))} == {"validation"}, "system metrics are shown when asked for"

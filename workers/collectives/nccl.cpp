@@ -21,7 +21,10 @@ result<std::unique_ptr<collective>> join_nccl(std::unique_ptr<collective> host, 
 #include "workers/collectives/operation_mark.hpp"
 #include "workers/collectives/operation_queue.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 
@@ -84,12 +87,15 @@ public:
 
   // The communicator is ended by whoever comes first; the streams after it.
   ~nccl() override {
-    if (comm_ && !broken_ && calls_.nccl_finalize(comm_) != ncclSuccess)
-      (void)settle(clock::now() + 2s);
+    const auto until = clock::now() + 2s;
+    while (comm_ && !broken_ && !idle() && clock::now() < until)
+      std::this_thread::yield();
     closing_ = true;
     watch_->abort("rank " + std::to_string(rank()) + " of " + std::to_string(size()) + " left the group");
     if (watcher_.joinable())
       watcher_.join();
+    if (comm_ && !broken_ && idle())
+      calls_.nccl_finalize(comm_);
     if (comm_)
       calls_.nccl_abort(comm_);
     for (auto event : events_)
@@ -113,13 +119,7 @@ public:
     if (auto ok = host_->broadcast(words, 0); !ok)
       return ok;
     std::memcpy(&id, words.data(), sizeof id);
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    const auto begun = calls_.nccl_init(&comm_, size(), id, rank(), &config);
-    if (begun != ncclSuccess && begun != ncclInProgress)
-      return failed(errc::io, std::string("cannot make the group: ") + calls_.nccl_text(begun) + ": " +
-                                calls_.nccl_last_error(comm_));
-    return settle(clock::now() + group_.join_within);
+    return make_communicator(id);
   }
 
   int rank() const override { return host_->rank(); }
@@ -191,23 +191,55 @@ private:
     return about.type == cudaMemoryTypeDevice || about.type == cudaMemoryTypeManaged;
   }
 
-  // Waits until NCCL has taken what it was told: a communicator that does not block answers later.
-  result<void> settle(clock::time_point until) {
-    for (;;) {
-      ncclResult_t now = ncclSuccess;
-      const auto asked = calls_.nccl_async_error(comm_, &now);
-      if (asked != ncclSuccess || (now != ncclSuccess && now != ncclInProgress))
-        return break_group(
-          failed(errc::io, std::string(calls_.nccl_text(asked != ncclSuccess ? asked : now)) + ": " +
-                             calls_.nccl_last_error(comm_)));
-      if (now == ncclSuccess)
-        return {};
-      if (auto ok = unbroken(); !ok)
+  struct making {
+    std::mutex lock;
+    std::condition_variable changed;
+    bool done = false, abandoned = false;
+    ncclComm_t comm = nullptr;
+    ncclResult_t outcome = ncclSuccess;
+  };
+
+  // The communicator blocks: for one that does not, NCCL starts a thread for each operation, which costs
+  // 50 to 100 us. To make it may take for ever where a rank dies meanwhile, so another thread does that, and
+  // is left behind.
+  result<void> make_communicator(const ncclUniqueId& id) {
+    auto work = std::make_shared<making>();
+    std::thread([work, id, &calls = calls_, device = group_.device, size = size(), rank = rank()] {
+      calls.set_device(device);
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 1;
+      ncclComm_t comm = nullptr;
+      const auto outcome = calls.nccl_init(&comm, size, id, rank, &config);
+      std::lock_guard held(work->lock);
+      if (work->abandoned && comm)
+        calls.nccl_abort(comm);
+      work->comm = comm;
+      work->outcome = outcome;
+      work->done = true;
+      work->changed.notify_all();
+    }).detach();
+    const auto until = clock::now() + group_.join_within;
+    std::unique_lock held(work->lock);
+    while (!work->changed.wait_for(held, 20ms, [&] { return work->done; })) {
+      auto ok = unbroken();
+      if (ok && clock::now() > until)
+        ok = failed(errc::timeout,
+                    "NCCL made no group within " + std::to_string(group_.join_within.count()) + " ms");
+      if (!ok) {
+        work->abandoned = true;
         return break_group(ok.error());
-      if (clock::now() > until)
-        return break_group(failed(errc::timeout, "NCCL did not answer in time"));
-      std::this_thread::yield();
+      }
     }
+    if (work->outcome != ncclSuccess)
+      return failed(errc::io, std::string("cannot make the group: ") + calls_.nccl_text(work->outcome) +
+                                ": " + calls_.nccl_last_error(nullptr));
+    comm_ = work->comm;
+    return {};
+  }
+
+  bool idle() const {
+    return std::none_of(events_.begin(), events_.end(),
+                        [this](cudaEvent_t x) { return calls_.event_query(x) == cudaErrorNotReady; });
   }
 
   result<cudaEvent_t> enqueue(const operation& x) {
@@ -218,7 +250,7 @@ private:
     const auto type = type_of(x.type);
     ncclResult_t told = ncclSuccess;
     const auto note = [&](ncclResult_t why) {
-      if (told == ncclSuccess || told == ncclInProgress)
+      if (told == ncclSuccess)
         told = why;
     };
     const auto one = [&](const operation_buffer& b) {
@@ -236,6 +268,11 @@ private:
         return;
       }
     };
+    telling_since_ = clock::now().time_since_epoch().count();
+    if (auto ok = unbroken(); !ok) { // again: from here on the watch ends it
+      telling_since_ = 0;
+      return ok.error();
+    }
     if (x.more.empty()) {
       one(x.first);
     } else {
@@ -245,13 +282,13 @@ private:
         one(b);
       note(calls_.nccl_group_end());
     }
-    if (told != ncclSuccess && told != ncclInProgress)
+    telling_since_ = 0;
+    if (comm_gone_)
+      return unbroken().error();
+    if (told != ncclSuccess)
       return break_group(
                failed(errc::io, std::string(calls_.nccl_text(told)) + ": " + calls_.nccl_last_error(comm_)))
         .error();
-    if (told == ncclInProgress)
-      if (auto ok = settle(clock::now() + group_.limit); !ok)
-        return ok.error();
     cudaEvent_t event = nullptr;
     if (!free_.empty()) {
       event = free_.back();
@@ -295,13 +332,30 @@ private:
   }
 
   // The ranks meet on a thread of their own, ten times a second: that fails when one has died, or left, or
-  // somebody aborts.
+  // somebody aborts. It also ends a call of NCCL that does not come back, as one may that connects the ranks.
   void watch() {
     while (!closing_) {
-      if (auto all = watch_->barrier(); !all)
-        return closing_ ? void() : note_broken(all.error());
+      if (auto all = watch_->barrier(); !all && !closing_)
+        note_broken(all.error());
+      else if (told_for() > group_.limit)
+        (void)break_group(failed(errc::timeout, "NCCL took no operation for " +
+                                                  std::to_string(group_.limit.count()) + " ms"));
+      if (broken_)
+        break;
       std::this_thread::sleep_for(100ms);
     }
+    const auto until = clock::now() + grace;
+    while (!closing_ && told_for() > 0ns) {
+      if (clock::now() > until)
+        return (void)break_group(unbroken().error());
+      std::this_thread::sleep_for(10ms);
+    }
+  }
+
+  /// How long the newest operation has been with NCCL's call; 0: it came back.
+  clock::duration told_for() const {
+    const auto since = telling_since_.load();
+    return since == 0 ? clock::duration{} : clock::now().time_since_epoch() - clock::duration(since);
   }
 
   void note_broken(const error& why) {
@@ -336,6 +390,7 @@ private:
   cudaStream_t stream_ = nullptr;
   std::vector<cudaEvent_t> events_, free_;
   std::atomic<bool> broken_{false}, closing_{false}, comm_gone_{false};
+  std::atomic<clock::rep> telling_since_{0}; ///< NCCL's call that takes an operation is under way
   mutable std::mutex lock_;
   std::mutex abort_lock_;
   error why_;
@@ -346,15 +401,32 @@ private:
 
 bool has_nccl_member() { return true; }
 
-result<std::unique_ptr<collective>> join_nccl(std::unique_ptr<collective> host, const nccl_group& group) {
-  const auto calls = load_nccl(group.library);
+/// Ranks started by hand may be more than the devices. NCCL lets them share one where that is asked for.
+static result<int> device_of(int devices, int wanted) {
+  const char* shared = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  if (wanted >= devices && (!shared || std::string_view(shared) != "1"))
+    return error{errc::unsupported, "collective nccl: a rank has no GPU of its own: it would be device " +
+                                      std::to_string(wanted) + " of " + std::to_string(devices) +
+                                      "\nhint: fewer ranks, or NCCL_MULTI_RANK_GPU_ENABLE=1"};
+  return wanted % devices;
+}
+
+result<std::unique_ptr<collective>> join_nccl(std::unique_ptr<collective> host, const nccl_group& asked) {
+  auto group = asked;
+  auto calls = load_nccl(group.library);
+  const auto device = calls ? device_of((*calls)->devices, asked.device) : calls.error();
+  if (device)
+    group.device = *device;
+  else
+    calls = device.error();
   std::vector<std::int32_t> ready{calls ? 1 : 0};
   if (auto ok = host->all_reduce(ready, reduce::min); !ok)
     return ok.error();
   if (ready[0] == 0 && !group.needed)
     return host;
   if (ready[0] == 0)
-    return calls ? failed(errc::unsupported, "another rank has no NCCL") : calls.error();
+    return calls ? failed(errc::unsupported, "another rank has no NCCL, or no GPU of its own")
+                 : calls.error();
   std::vector<int> all(std::size_t(host->size()));
   std::iota(all.begin(), all.end(), 0);
   auto watch = host->group(all);

@@ -72,10 +72,8 @@ result<nccl_calls> load(const std::string& library) {
     return lacking("the libraries lack " + missing + ": newer ones have it");
   int version = 0;
   if (x.nccl_version(&version) != ncclSuccess || version < 21400)
-    return lacking("NCCL " + std::to_string(version) +
-                   " has no communicator that does not block: 2.14 or newer is needed");
-  int devices = 0;
-  if (const auto why = x.device_count(&devices); why != cudaSuccess || devices == 0) {
+    return lacking("NCCL " + std::to_string(version) + " is too old: 2.14 or newer is needed");
+  if (const auto why = x.device_count(&x.devices); why != cudaSuccess || x.devices == 0) {
     x.last_error();
     return lacking(why == cudaSuccess ? "CUDA sees no device"
                                       : std::string("CUDA sees no device: ") + x.cuda_text(why));

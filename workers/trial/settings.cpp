@@ -148,7 +148,7 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
     s.member.clear();
   if (!s.member.empty() && s.member != "shm" && s.member != "tcp" && s.member != "nccl")
     return invalid("TROUPE_COLLECTIVE='" + s.member + "': expected auto, shm, tcp or nccl");
-  s.has_gpus = !variable("CUDA_VISIBLE_DEVICES").empty();
+  s.has_gpus = !s.on_cluster() || !variable("CUDA_VISIBLE_DEVICES").empty(); // by hand CUDA says
   if (s.size > 1 && s.member != "shm" &&
       (!s.one_host || s.member == "tcp")) { // where troupe.dist would meet: that is Python's
     auto port = number_of(variable, "TROUPE_DIST_PORT", 0, 1, 65535);

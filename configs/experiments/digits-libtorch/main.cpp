@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 
 namespace {
@@ -33,6 +34,8 @@ public:
         torch::kCUDA,
         static_cast<c10::DeviceIndex>(local ? std::atoi(local) % int(torch::cuda::device_count()) : 0));
     }
+    if (ranks_->rank() == 0)
+      std::cout << "training on " << device_ << ", " << ranks_->size() << " ranks" << std::endl;
     if (auto read = read_digits(); !read)
       return read.error();
 

@@ -136,6 +136,76 @@ TEST(Nccl, AnOperationThatTheOthersDoNotMakeEndsByTheTimeLimit) {
                {.limit = 700ms});
 }
 
+/// An environment variable that is 1 while it lives.
+struct fault {
+  explicit fault(const char* name) : name(name) { setenv(name, "1", 1); }
+  ~fault() { unsetenv(name); }
+  const char* name;
+};
+
+TEST(Nccl, AGroupThatIsNeverMadeEndsByTheTimeLimitAndByAnError) {
+  const auto join = [](std::chrono::milliseconds within) {
+    on_device(1);
+    auto host = host_group("nccl-never-" + std::to_string(getpid()) + std::to_string(within.count()), 0, 1);
+    return join_nccl(std::move(*host), {.join_within = within});
+  };
+  {
+    fault hangs("FAKE_NCCL_INIT_HANGS");
+    const auto outcome = join(300ms);
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().code, errc::timeout);
+    EXPECT_THAT(outcome.error().what, testing::HasSubstr("NCCL made no group within 300 ms"));
+  }
+  fault fails("FAKE_NCCL_FAILS");
+  const auto outcome = join(5s);
+  ASSERT_FALSE(outcome);
+  EXPECT_THAT(outcome.error().what, testing::HasSubstr("cannot make the group: a fake error of NCCL"));
+}
+
+TEST(Nccl, ACallThatDoesNotComeBackIsEndedByTheTimeLimitOrAnAbort) {
+  fault hangs("FAKE_NCCL_CALL_HANGS");
+  for (const bool aborted : {false, true})
+    on_all_ranks(2,
+                 [=](collective& c) {
+                   ASSERT_TRUE(c.barrier());
+                   auto data = on_device(10);
+                   if (c.rank() == 1) { // until rank 0 says why it ends
+                     if (aborted) {
+                       std::this_thread::sleep_for(100ms); // rank 0 is likely in the call by then
+                       c.abort("somebody says so");
+                     }
+                     EXPECT_FALSE(c.barrier());
+                     return;
+                   }
+                   const auto outcome = c.all_reduce(data, reduce::sum);
+                   ASSERT_FALSE(outcome);
+                   EXPECT_THAT(
+                     outcome.error().what,
+                     testing::HasSubstr(aborted ? "somebody says so" : "took no operation for 700 ms"));
+                   EXPECT_FALSE(c.all_reduce(data, reduce::sum)) << "a broken group stays broken";
+                 },
+                 {.limit = aborted ? 60'000ms : 700ms});
+}
+
+TEST(Nccl, MoreRanksThanDevicesReduceOnTheHostOrShareADeviceWhereThatIsAskedFor) {
+  const auto join = [](const std::string& name, const nccl_group& with) {
+    auto host = host_group(name + std::to_string(getpid()), 0, 1);
+    return host ? join_nccl(std::move(*host), with) : std::move(host);
+  };
+  on_device(1);
+  auto c = join("nccl-more-a-", {.device = 1, .needed = false});
+  ASSERT_TRUE(c) << c.error().what;
+  EXPECT_STREQ((*c)->member(), "shm");
+  c = join("nccl-more-b-", {.device = 1});
+  ASSERT_FALSE(c);
+  EXPECT_EQ(c.error().code, errc::unsupported);
+  EXPECT_THAT(c.error().what, testing::HasSubstr("it would be device 1 of 1"));
+  fault shared("NCCL_MULTI_RANK_GPU_ENABLE");
+  c = join("nccl-more-c-", {.device = 1});
+  ASSERT_TRUE(c) << c.error().what;
+  EXPECT_STREQ((*c)->member(), "nccl");
+}
+
 TEST(Nccl, AGroupOfSomeRanksIsOneOfItsOwn) {
   on_all_ranks(3, [](collective& c) {
     if (c.rank() != 1) {
