@@ -343,6 +343,8 @@ private:
     // product costs what it did.
     if (value_of(env, "OPENBLAS_THREAD_TIMEOUT").empty())
       set(env, "OPENBLAS_THREAD_TIMEOUT", "20");
+    if (value_of(env, "JE_ARROW_MALLOC_CONF").empty()) // pyarrow's allocator, which pandas brings in
+      set(env, "JE_ARROW_MALLOC_CONF", "background_thread:false");
     set(env, "PYTORCH_NVML_BASED_CUDA_CHECK", "1");
     auto path = value_of(env, "PYTHONPATH");
     set(env, "PYTHONPATH", options_.hook.string() + (path.empty() ? "" : ":" + path));

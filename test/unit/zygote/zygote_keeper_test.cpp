@@ -176,6 +176,7 @@ TEST_F(ZygoteKeeper, ThreadsOfOpenBlasDoNotSpinForATenthOfASecondUnlessTheTrialS
   ask("a");
   ASSERT_TRUE(soon([&] { return alive("a") == 1; }));
   EXPECT_THAT(lines("a.variables"), Contains("OPENBLAS_THREAD_TIMEOUT=20"));
+  EXPECT_THAT(lines("a.variables"), Contains("JE_ARROW_MALLOC_CONF=background_thread:false"));
   EXPECT_THAT(lines("a.variables"), Contains("OPENBLAS_NUM_THREADS=1")) << "a fork would keep one of them";
   auto own = order("b");
   own.env.push_back("OPENBLAS_THREAD_TIMEOUT=24");
