@@ -152,7 +152,10 @@ result<task_settings> cluster_tasks::settings_of(const task_created& made) const
   launch.master_id = tokens.master_id;
   if (tokens.of_task)
     launch.user_token = tokens.of_task(made.id, made.owner);
-  if (auto service = service_config(made, tokens.reveal); !service.is_null())
+  const auto events = setup_.checkpoint_dir.empty() || tokens.cluster_id.empty()
+                        ? ""
+                        : setup_.checkpoint_dir + "/" + tokens.cluster_id + "/tensorboard";
+  if (auto service = service_config(made, {tokens.reveal, events}); !service.is_null())
     launch.env["TROUPE_SERVICE_CONFIG"] = to_json(service);
   if (made.id.kind() == task_kind::notebook) { // scripts made for Determined read these
     launch.env["NOTEBOOK_CONFIG"] = to_json(config::without_secrets(made.config));

@@ -3,6 +3,7 @@
 #include "actors/allocation/config_reader.hpp"
 #include "actors/allocation/task_services.hpp"
 #include "model/config/duration_text.hpp"
+#include "model/config/secrets.hpp"
 #include "model/names.hpp"
 
 namespace troupe {
@@ -19,6 +20,13 @@ const char* service_module(task_kind kind) {
   default:
     return nullptr;
   }
+}
+
+/// Of a source of a TensorBoard, below the folder `tensorboard`.
+std::string folder_of_events(const value& source) {
+  const auto trial = source.value("trial", value());
+  return "/experiment/" + to_json(source.value("experiment", value())) +
+         (trial.is_null() ? "" : "/trial/" + to_json(trial));
 }
 
 /// One word is a shell's, several are exec'd as they are.
@@ -74,7 +82,7 @@ const char* task_script(task_kind kind) {
   }
 }
 
-value service_config(const task_created& made, const std::function<std::string(const std::string&)>& reveal) {
+value service_config(const task_created& made, const service_surroundings& around) {
   const auto detail = [&](const char* key) {
     const auto at = made.details.is_object() ? made.details.find(key) : made.details.end();
     return made.details.is_object() && at != made.details.end() ? *at : value();
@@ -86,17 +94,25 @@ value service_config(const task_created& made, const std::function<std::string(c
   case task_kind::shell: {
     const auto host = detail("hostKey");
     return {{"authorized_key", detail("publicKey")},
-            {"host_key", host.is_string() && reveal ? value(reveal(host.get<std::string>())) : value()},
+            {"host_key",
+             host.is_string() && around.reveal ? value(around.reveal(host.get<std::string>())) : value()},
             {"host_public_key", detail("hostPublicKey")}};
   }
   case task_kind::tensorboard: {
-    auto sources = value::array(), storage = value();
+    auto sources = value::array();
     for (const auto& one : detail("sources")) {
-      sources.push_back(one.value("place", value()));
-      storage = one.value("storage", value()); // that of the newest, which stands last
+      auto storage = one.value("storage", value());
+      config::each_secret_of_storage(storage, [&](value& secret) {
+        secret =
+          secret.is_string() && around.reveal ? value(around.reveal(secret.get<std::string>())) : value();
+      });
+      if (storage.is_object() &&
+          !around.events.empty()) // what the package `troupe` writes is not in the bucket
+        sources.push_back({{"place", around.events + folder_of_events(one)}});
+      sources.push_back({{"place", one.value("place", value())}, {"storage", std::move(storage)}});
     }
     const auto& args = config.find("tensorboard_args");
-    return {{"sources", sources}, {"storage", storage}, {"args", args.is_array() ? args : value::array()}};
+    return {{"sources", sources}, {"args", args.is_array() ? args : value::array()}};
   }
   default:
     return {};

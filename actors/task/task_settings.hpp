@@ -26,8 +26,13 @@ const char* task_script(task_kind kind);
 /// configuration names.
 std::vector<task_service> services_of(const value& config, task_id id);
 
-/// What its service is told besides (TROUPE_SERVICE_CONFIG); `reveal` opens what is kept sealed. Null where
-/// its kind has no service.
-value service_config(const task_created& made, const std::function<std::string(const std::string&)>& reveal);
+/// What of the cluster a service is told.
+struct service_surroundings {
+  std::function<std::string(const std::string&)> reveal; ///< opens what is kept sealed
+  std::string events; ///< folder `tensorboard` of the cluster's own event files; empty: there is none
+};
+
+/// What its service is told besides (TROUPE_SERVICE_CONFIG). Null where its kind has no service.
+value service_config(const task_created& made, const service_surroundings& around);
 
 } // namespace troupe

@@ -2,7 +2,6 @@
 
 #include "model/config/document.hpp"
 
-#include <functional>
 #include <vector>
 
 namespace troupe::config {
@@ -27,14 +26,6 @@ value* inside(value& x, std::initializer_list<const char*> path) {
 
 bool is_given(const value& x) {
   return !x.is_null() && !(x.is_string() && x.get_ref<const std::string&>().empty());
-}
-
-/// `found` with each secret that is given.
-void each_secret_of_storage(value& storage, const std::function<void(value&)>& found) {
-  if (storage.is_object())
-    for (const char* key : of_storage)
-      if (auto at = storage.find(key); at != storage.end() && is_given(*at))
-        found(*at);
 }
 
 void each_leaf(value& x, const std::function<void(value&)>& found) {
@@ -70,6 +61,13 @@ void mask_all(std::string& in, const std::string& what) {
 }
 
 } // namespace
+
+void each_secret_of_storage(value& storage, const std::function<void(value&)>& found) {
+  if (storage.is_object())
+    for (const char* key : of_storage)
+      if (auto at = storage.find(key); at != storage.end() && is_given(*at))
+        found(*at);
+}
 
 value without_secrets(value config) {
   each_secret(config, [](value& x) { x = secret_mask; });

@@ -3,6 +3,7 @@
 
 #include "model/value.hpp"
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -25,5 +26,7 @@ std::string text_without_secrets(std::string_view text);
 void restore_secrets(value& config, const value& from);
 /// The same of a section `checkpoint_storage`.
 void restore_storage_secrets(value& storage, const value& from);
+/// `found` with each secret that a section `checkpoint_storage` gives.
+void each_secret_of_storage(value& storage, const std::function<void(value&)>& found);
 
 } // namespace troupe::config

@@ -208,8 +208,8 @@ result<value> shell_keys(const call& c, fields& f, const std::string& name) {
 }
 
 /// Where the event files of an experiment are, as the stock client puts them: a folder, or the address of a
-/// bucket. Of a bucket's storage no credentials go along.
-value board_source(const experiment_row& row, const std::string& cluster_id, trial_id trial) {
+/// bucket. Of a bucket's storage the credentials go along, sealed, where they are of who asks.
+value board_source(const call& c, const experiment_row& row, trial_id trial) {
   const auto storage = row.config.is_object() ? row.config.value("checkpoint_storage", value()) : value();
   const auto text = [&](const char* key) {
     return storage.is_object() && storage.contains(key) && storage[key].is_string()
@@ -217,7 +217,7 @@ value board_source(const experiment_row& row, const std::string& cluster_id, tri
              : std::string();
   };
   const auto type = text("type");
-  auto place = cluster_id + "/tensorboard/experiment/" + to_string(row.id);
+  auto place = c.parts->about.cluster_id + "/tensorboard/experiment/" + to_string(row.id);
   if (trial)
     place += "/trial/" + to_string(trial);
   value kept;
@@ -234,9 +234,17 @@ value board_source(const experiment_row& row, const std::string& cluster_id, tri
             text(type == "azure" ? "container" : "bucket") + "/" + (prefix.empty() ? "" : prefix + "/") +
             place;
     kept = value::object();
-    for (const char* key : {"type", "bucket", "container", "prefix", "endpoint_url"})
+    for (const char* key : {"type", "bucket", "container", "prefix", "endpoint_url", "account_url"})
       if (storage.contains(key))
         kept[key] = storage[key];
+    if (c.by.is(row.owner)) {
+      auto own = storage;
+      config::each_secret_of_storage(own, [&](value& secret) {
+        secret = secret.is_string() ? value(c.parts->users->conceal(secret.get<std::string>())) : value();
+      });
+      own.update(kept);
+      kept = std::move(own);
+    }
   }
   return {{"experiment", row.id.value},
           {"trial", trial ? value(trial.value) : value()},
@@ -317,7 +325,7 @@ result<value> board_details(const call& c, fields& f, value& config) {
   std::stable_sort(shown.begin(), shown.end(),
                    [](const auto& a, const auto& b) { return a.first.id < b.first.id; });
   for (const auto& [row, trial] : shown)
-    sources.push_back(board_source(row, c.parts->about.cluster_id, trial));
+    sources.push_back(board_source(c, row, trial));
   take_image(shown.back().first.config, config);
   return value{{"experimentIds", experiments}, {"trialIds", trials}, {"sources", sources}};
 }

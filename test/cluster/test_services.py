@@ -320,15 +320,14 @@ def test_a_tensorboard_shows_what_stock_trials_put_into_a_bucket_and_into_a_fold
     storages = {"shared_fs": {"type": "shared_fs", "host_path": str(saved)},
                 "s3": {"type": "s3", "bucket": "models", "prefix": "of/ours/", "endpoint_url": s3, "access_key": "ada", "secret_key": "word"}}
     made = {}
-    for kind, storage in storages.items():  # the newest experiment's is the configuration of buckets
+    for kind, storage in reversed(storages.items()):
         config = cluster.root / f"{kind}.yaml"
         config.write_text(json.dumps({"name": kind, "entrypoint": "python3 job.py", "searcher": {"name": "single", "metric": "loss"}, "max_restarts": 0, "checkpoint_storage": storage,
                                       "resources": {"slots_per_trial": 0}, "environment": {"environment_variables": [f"GATE={gate}"]}}))
         made[kind] = cluster.json("experiment", "create", str(config), str(job))["id"]
-    # No credentials of an experiment go along: a board has its own.
+    # The owner's own credentials go along.
     env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": "determined", "DET_PASS": ""}
-    done = subprocess.run([sys.executable, "-m", "determined.cli", "tensorboard", "start", *map(str, made.values()), "--no-browser", "--detach",
-                           "--config", 'environment.environment_variables=["AWS_ACCESS_KEY_ID=ada", "AWS_SECRET_ACCESS_KEY=word"]'], env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "determined.cli", "tensorboard", "start", *map(str, made.values()), "--no-browser", "--detach"], env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done
     board = done.stdout.split()[-1]
     base, bearer = f"/proxy/{board}/data", {"Authorization": login(cluster)}

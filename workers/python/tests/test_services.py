@@ -313,7 +313,7 @@ def test_the_master_is_told_again_after_an_error(start):
 
 
 def test_what_is_missing_is_one_line(start, tmp_path):
-    for kind, package, config in (("notebook", "jupyterlab", {}), ("tensorboard", "tensorboard", {"sources": ["/x"]})):
+    for kind, package, config in (("notebook", "jupyterlab", {}), ("tensorboard", "tensorboard", {"sources": [{"place": "/x"}]})):
         hide = tmp_path / f"hide-{package}"
         hide.mkdir()
         (hide / "sitecustomize.py").write_text(f"import importlib.util as u\nold = u.find_spec\nu.find_spec = lambda name, *a: None if name == '{package}' else old(name, *a)\n")
@@ -478,7 +478,7 @@ def test_tensorboard_shows_runs_while_they_grow_and_listens_on_no_port(start, tm
     writer = Writer(str(first))
     writer.add_scalar("loss", 0.5, step=1)
     writer.flush()
-    service = start("tensorboard", {"sources": [str(experiment), str(late)], "args": ["--samples_per_plugin", "scalars=50"]})
+    service = start("tensorboard", {"sources": [{"place": str(experiment)}, {"place": str(late)}], "args": ["--samples_per_plugin", "scalars=50"]})
     service.wait_ready()
     assert os.stat(service.socket).st_mode & 0o777 == 0o600
     assert ask(service, "GET", "/")[0] == 200
@@ -575,7 +575,8 @@ def curves(service):
 
 def in_bucket(bucket, source, *more, **signed):
     signed = signed or {"AWS_ACCESS_KEY_ID": bucket.key, "AWS_SECRET_ACCESS_KEY": bucket.secret}
-    return {"sources": [source, *more], "storage": {"type": "s3", "bucket": "models", "endpoint_url": bucket.url, "prefix": None}}, signed
+    storage = {"type": "s3", "endpoint_url": bucket.url, "prefix": None}
+    return {"sources": [{"place": one, "storage": storage if "://" in one else None} for one in (source, *more)]}, signed
 
 
 def test_tensorboard_shows_the_curves_of_buckets_and_of_a_folder(start, bucket, tmp_path):
@@ -635,7 +636,7 @@ def test_what_a_bucket_lacks_is_said_and_keeps_no_folder_away(start, bucket, tmp
     config, signed = in_bucket(bucket, "s3://models/c/tensorboard/experiment/1")
     alone = start("tensorboard", config, **signed, **lacking)
     assert alone.process.wait(60) == 1 and f"{sys.executable} -m pip install determined==" in alone.said() and len(alone.said().splitlines()) == 1, alone.said()
-    config["sources"] = ["azure://models/c/tensorboard/experiment/1", str(tmp_path)]
+    config["sources"] = [{"place": "azure://models/c/tensorboard/experiment/1", "storage": {"type": "azure"}}, {"place": str(tmp_path)}]
     beside = start("tensorboard", config)
     beside.wait_ready()
     assert "AZURE_STORAGE_CONNECTION_STRING" in beside.said(), beside.said()

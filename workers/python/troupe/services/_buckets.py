@@ -1,6 +1,7 @@
 """Event files in buckets, copied to this host again and again by the fetchers of Determined's client."""
 
 import datetime
+import json
 import os
 import posixpath
 import sys
@@ -27,7 +28,7 @@ def parts_of(source: str) -> Tuple[str, str, str]:
 
 
 def storage_of(scheme: str, bucket: str, given: Any) -> Dict[str, Any]:
-    """`checkpoint_storage` as the fetchers want it. One is given for all sources: that of the newest."""
+    """`checkpoint_storage` as the fetchers want it."""
     kind = kinds.get(scheme, scheme)
     storage = dict(given) if isinstance(given, dict) and given.get("type") == kind else {}
     storage.update({"type": kind, "container" if kind == "azure" else "bucket": bucket})
@@ -75,19 +76,20 @@ class Copying:
             threading.Event().wait(look_seconds)
 
 
-def copy_buckets(root: Path, sources: List[str], storage: Any) -> List[str]:
+def copy_buckets(root: Path, sources: List[Dict[str, Any]]) -> List[str]:
     """The folders below `root` that will have the files of those sources that can be read, a thread for each bucket."""
-    folders: Dict[Tuple[str, str], List[str]] = {}
+    folders: Dict[Tuple[str, str, str], List[str]] = {}
     for source in sources:
-        scheme, bucket, folder = parts_of(source)
-        folders.setdefault((scheme, bucket), []).append(folder)
+        scheme, bucket, folder = parts_of(source["place"])
+        storage = {key: one for key, one in (source.get("storage") or {}).items() if key != "prefix"}
+        folders.setdefault((scheme, bucket, json.dumps(storage, sort_keys=True)), []).append(folder)
     os.environ.setdefault("AWS_MAX_ATTEMPTS", "2")  # each may take a minute, and it is tried again anyhow
     out = []
-    for (scheme, bucket), its in folders.items():
+    for (scheme, bucket, storage_text), its in folders.items():
         name = f"{scheme}://{bucket}"
         hint = f"a TensorBoard signs in there by its own environment.environment_variables: {signs_in_by.get(scheme)}"
-        own = root / scheme
-        of_storage = storage_of(scheme, bucket, storage)
+        own = root / str(len(out))  # two servers may have buckets of one name
+        of_storage = storage_of(scheme, bucket, json.loads(storage_text))
         try:
             from determined.tensorboard import fetchers
 

@@ -90,7 +90,7 @@ def main() -> int:
     for package in ("tensorboard", "werkzeug"):
         if importlib.util.find_spec(package) is None:
             give_up(f"TensorBoard is not installed for {sys.executable}: run './setup tasks' on this host, or '{sys.executable} -m pip install tensorboard'")
-    sources = [str(one) for one in around.config.get("sources") or []]
+    sources: List[Dict[str, Any]] = around.config.get("sources") or []
     arguments = [str(one) for one in around.config.get("args") or []]
     if not sources:
         give_up("TROUPE_SERVICE_CONFIG names no sources")
@@ -98,9 +98,9 @@ def main() -> int:
     base = Path(tempfile.mkdtemp(prefix="tensorboard-events-"))
     root = base / "shown"
     root.mkdir()
-    folders = [one for one in sources if "://" not in one]
+    folders = [one["place"] for one in sources if "://" not in one["place"]]
     if len(folders) < len(sources):
-        folders += copy_buckets(base / "copied", [one for one in sources if "://" in one], around.config.get("storage"))
+        folders += copy_buckets(base / "copied", [one for one in sources if "://" in one["place"]])
     if not folders:
         return 1  # it was said why
     place_links(root, folders)
