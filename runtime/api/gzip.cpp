@@ -1,13 +1,14 @@
 #include "runtime/api/gzip.hpp"
 
 #include <algorithm>
-#include <zlib.h>
+#include <libdeflate.h>
+#include <memory>
 
 namespace troupe::api {
 namespace {
 
 constexpr std::size_t least = 1024;
-constexpr int quick = 1; ///< zlib's level: 5 times as quick as the usual 6, at a fifth more bytes
+constexpr int quick = 1; ///< libdeflate's level: twice as quick as zlib's lowest, and a little smaller
 
 bool is_text(std::string_view type) {
   return type.starts_with("application/json") || type.starts_with("text/");
@@ -35,19 +36,15 @@ void gzip_body(response& x) {
   };
   if (x.body.size() < least || !is_text(x.content_type) || has("Content-Encoding") || has("Set-Cookie"))
     return;
-  z_stream z{};
-  constexpr int gzip_window = 15 + 16;
-  if (deflateInit2(&z, quick, Z_DEFLATED, gzip_window, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+  struct closer {
+    void operator()(libdeflate_compressor* c) const { libdeflate_free_compressor(c); }
+  };
+  const std::unique_ptr<libdeflate_compressor, closer> with(libdeflate_alloc_compressor(quick));
+  if (!with)
     return;
-  std::string out(deflateBound(&z, x.body.size()), '\0');
-  z.next_in = reinterpret_cast<Bytef*>(x.body.data());
-  z.avail_in = static_cast<uInt>(x.body.size());
-  z.next_out = reinterpret_cast<Bytef*>(out.data());
-  z.avail_out = static_cast<uInt>(out.size());
-  const bool whole = deflate(&z, Z_FINISH) == Z_STREAM_END;
-  out.resize(z.total_out);
-  deflateEnd(&z);
-  if (!whole)
+  std::string out(libdeflate_gzip_compress_bound(with.get(), x.body.size()), '\0');
+  out.resize(libdeflate_gzip_compress(with.get(), x.body.data(), x.body.size(), out.data(), out.size()));
+  if (out.empty())
     return;
   x.body = std::move(out);
   x.headers.emplace_back("Content-Encoding", "gzip");

@@ -327,7 +327,7 @@ result<live_topics> live_topics::read(std::string_view text) {
       const auto second = rest.find('/');
       const auto third = second == rest.npos ? rest.npos : rest.find('/', second + 1);
       const auto of = parse_id<experiment_id>(rest.substr(0, second));
-      if (!of || third == rest.npos || third + 1 == rest.size())
+      if (!of || third == rest.npos || third == second + 1)
         return wrong;
       all.curves.push_back(
         {of, std::string(rest.substr(second + 1, third - second - 1)), std::string(rest.substr(third + 1))});

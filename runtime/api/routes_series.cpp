@@ -99,7 +99,7 @@ result<std::optional<double>> bound(const call& c, const char* name) {
 
 result<response> series(const call& c) {
   const auto group = std::string(c.query.first("group")), metric = std::string(c.query.first("metric"));
-  if (group.empty() || metric.empty())
+  if (group.empty() || !c.query.has("metric"))
     return error{errc::invalid, "group and metric have to be given, as group=validation&metric=loss"};
   auto axis = series_axis::read(c.query.has("x") ? c.query.first("x") : "step");
   if (!axis)

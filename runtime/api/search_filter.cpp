@@ -27,7 +27,7 @@ std::string text_at(const value& x, const char* key) {
 /// "validation.loss.last"; a name may have dots.
 bool names_metric(std::string_view name) {
   const auto first = name.find('.'), last = name.rfind('.');
-  if (first == 0 || first == name.npos || last <= first + 1)
+  if (first == 0 || first == name.npos || last == first)
     return false;
   const auto how = name.substr(last + 1);
   return how == "last" || how == "min" || how == "max" || how == "mean";

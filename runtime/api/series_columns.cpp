@@ -421,7 +421,7 @@ result<std::vector<metric_name>> metric_names(std::string_view text) {
   std::vector<metric_name> all;
   for (const auto& one : list_elements(text)) {
     const auto dot = one.find('.');
-    if (dot == one.npos || dot == 0 || dot + 1 == one.size())
+    if (dot == one.npos || dot == 0)
       return error{errc::invalid, "'" + one.substr(0, 100) +
                                     "' does not name a metric; write GROUP.NAME, as validation.loss"};
     all.push_back({one.substr(0, dot), one.substr(dot + 1)});

@@ -260,7 +260,8 @@ test("a time goes into a field and back", () => {
 });
 test("a metric has a group and a name", () => {
   expect(named("validation.val/loss, a.b %2F")).toEqual({ group: "validation", name: "val/loss, a.b %2F" });
-  for (const wrong of ["", "loss", ".loss", "training."]) expect(named(wrong)).toEqual({ group: "", name: "" });
+  expect(named("training.")).toEqual({ group: "training", name: "" });
+  for (const wrong of ["", "loss", ".loss"]) expect(named(wrong)).toEqual({ group: "", name: "" });
 });
 test("what is in a map is its own", () => {
   expect(flat({ a: {}, b: { c: {} }, d: [] })).toEqual({ a: {}, "b.c": {}, d: [] }); // nothing disappears

@@ -92,10 +92,10 @@ export function flat(x: unknown, prefix = "", into: Record<string, unknown> = Ob
 /** A hyperparameter as text: lists and maps as JSON. */
 export const worded = (x: unknown): string => (x === undefined || x === null ? "—" : typeof x === "string" ? x : JSON.stringify(x));
 
-/** "validation.loss" -> its group and name; both empty where it names none. */
+/** "validation.loss" -> its group and name, which may be empty; no group where it names none. */
 export function named(metric: string): { group: string; name: string } {
   const dot = metric.indexOf(".");
-  return dot > 0 && dot + 1 < metric.length ? { group: metric.slice(0, dot), name: metric.slice(dot + 1) } : { group: "", name: "" };
+  return dot > 0 ? { group: metric.slice(0, dot), name: metric.slice(dot + 1) } : { group: "", name: "" };
 }
 
 /** For JSON: the three numbers that it does not have are texts, as in the API. */

@@ -1,6 +1,6 @@
 // What a stream may be asked for: the server refuses all of it where one topic is wrong, or where there are too many.
 
-const shape = /^(?:experiments|cluster|(?:experiment|logs)\/[1-9]\d{0,18}|series\/[1-9]\d{0,18}\/[^/]+\/.+)$/s;
+const shape = /^(?:experiments|cluster|(?:experiment|logs)\/[1-9]\d{0,18}|series\/[1-9]\d{0,18}\/[^/]+\/.*)$/s;
 const most = 100; // of the server
 const longest = 12_000; // bytes in the address: the server reads 16 KiB of headers
 

@@ -133,6 +133,10 @@ TEST(Series, OtherAxes) {
   EXPECT_EQ(line("epoch")["x"], value({1, 2.5}));
   EXPECT_EQ(line("epoch")["y"], value({1, 2}));
   EXPECT_EQ(line("metric:epoch")["x"], value({1, 2.5}));
+  report(*t.reader, 13, "odd", 5, {{"", 7}}, 2);
+  EXPECT_EQ(asked(t, "/troupe/v1/series?trials=13&group=odd&metric=")["series"][0]["y"], value({7.0}));
+  EXPECT_EQ(asked(t, "/troupe/v1/experiments/7/trials?metrics=odd.")["trials"].size(), 1u);
+  EXPECT_TRUE(live_topics::read("series/7/odd/"));
   auto part = asked(t, "/troupe/v1/series?trials=13&group=training&metric=loss&from=6&to=115");
   EXPECT_EQ(part["series"][0]["x"], value({110}));
 }
