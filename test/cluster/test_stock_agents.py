@@ -105,7 +105,7 @@ def test_a_pytorch_trial_on_two_agents(cluster):
 
 
 def test_a_core_api_script_reports_through_its_agent(cluster):
-    experiment, said = cluster.create("--follow", name="core", script=CORE_API, hparams="{steps: 10}")
+    experiment, said = cluster.create("--follow", name="core", script=CORE_API, hparams="{steps: 10}", cold=True)
     assert "saved 10" in said
     cluster.wait(experiment)
     trial = cluster.trial_of(experiment)

@@ -17,39 +17,13 @@ from determined import cli as client_line
 from determined.cli import cli
 from determined.cli.cli import all_args_description, make_parser
 
+import warm_client
 from cluster_under_test import wait_for
 from test_stock_client import Stock
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 FOREVER = "import time\nwhile True: print('still here', flush=True); time.sleep(0.2)\n"
 
-# Imports the client once; each line that it reads is run in a child, as a process of its own would run it.
-DRIVER = """
-import json, os, sys
-from determined.cli import cli
-for line in sys.stdin:
-    order = json.loads(line)
-    child = os.fork()
-    if not child:
-        os.setsid()  # no terminal to ask at
-        for number, (name, how) in enumerate(((order["in"], os.O_RDONLY), (order["out"], os.O_WRONLY), (order["err"], os.O_WRONLY))):
-            os.dup2(os.open(name, how), number)
-        sys.stdin = open(0)
-        sys.argv = ["det", *order["words"]]
-        code = 0
-        try:
-            cli.main(order["words"])
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
-        except BaseException:
-            import traceback
-            traceback.print_exc()
-            code = 99
-        sys.stdout.flush(), sys.stderr.flush()
-        os._exit(code)
-    print(json.dumps({"pid": child}), flush=True)
-    print(json.dumps({"code": os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}), flush=True)
-"""
 RAN = []  # the words of each call
 
 
@@ -63,15 +37,7 @@ class House(Stock):
 
     def begin(self):
         self.up(slots=2)
-        self.driver = subprocess.Popen([sys.executable, "-c", DRIVER], env=self.stock_env("admin", BROWSER="true %s"), cwd=self.root, stdin=subprocess.PIPE,
-                                       stdout=subprocess.PIPE, text=True)
         self.d("user login admin", stdin="\n")
-
-    def close(self):
-        if getattr(self, "driver", None):
-            self.driver.stdin.close()
-            self.driver.wait(timeout=30)
-        super().close()
 
     def d(self, line, code=0, says="", stdin="", until=None, fault=""):
         """Runs `det LINE`; with `until` it is interrupted once it has said that. `fault`: the client itself fails with these words."""
@@ -82,13 +48,16 @@ class House(Stock):
             for name, path in names.items():
                 with open(path, "w") as file:
                     file.write(stdin if name == "in" else "")
-            self.driver.stdin.write(json.dumps({"words": words, **names}) + "\n")
-            self.driver.stdin.flush()
-            pid = json.loads(self.driver.stdout.readline())["pid"]
+            with open(names["in"]) as one, open(names["out"], "w") as two, open(names["err"], "w") as three:
+                env = self.stock_env("admin", BROWSER="true %s", PYTHONUNBUFFERED="1")  # `until` waits for what it says
+                if until:
+                    call = subprocess.Popen([sys.executable, "-m", "determined.cli", *words], env=env, stdin=one, stdout=two, stderr=three, cwd=self.root, start_new_session=True)
+                else:
+                    call = warm_client.Call(words, env, [one.fileno(), two.fileno(), three.fileno()], self.root, start_new_session=True)
             if until:
                 wait_for(lambda: until in open(names["out"]).read(), 60)
-                os.kill(pid, signal.SIGINT)
-            ended = json.loads(self.driver.stdout.readline())["code"]
+                os.kill(call.pid, signal.SIGINT)
+            ended = call.wait(300)
             said, wrong = open(names["out"]).read(), open(names["err"]).read()
         whole = f"det {line}: {ended}\n{said}\n{wrong}"
         if until:

@@ -13,6 +13,7 @@ import urllib.parse
 
 import pytest
 
+import warm_client
 from cluster_under_test import Cluster, wait_for
 
 # A Core API script. What it does beside training comes by hyperparameters; what it has done goes to JOB_DIR/notes.
@@ -84,14 +85,17 @@ with det.core.init(tensorboard_mode=det.core.TensorboardMode.MANUAL) as core:
 """
 
 DIGITS = """
-import sklearn.datasets, torch
+import importlib.util, numpy, torch
 from determined import pytorch
 
 class Digits(pytorch.PyTorchTrial):
     def __init__(self, context):
         self.context = context
-        x, y = sklearn.datasets.load_digits(return_X_y=True)
-        data = torch.utils.data.TensorDataset(torch.tensor(x, dtype=torch.float32) / 16, torch.tensor(y))
+        # What load_digits() gives; the modules of scikit-learn cost more than this training.
+        file = importlib.util.find_spec("sklearn").submodule_search_locations[0] + "/datasets/data/digits.csv.gz"
+        rows = torch.tensor(numpy.loadtxt(file, delimiter=","), dtype=torch.float32)
+        x, y = rows[:, :64] / 16, rows[:, 64].long()
+        data = torch.utils.data.TensorDataset(x, y)
         self.train, self.test = torch.utils.data.random_split(data, [1500, 297], torch.Generator().manual_seed(1))
         self.model = context.wrap_model(torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10)))
         self.optimizer = context.wrap_optimizer(torch.optim.Adam(self.model.parameters(), lr=context.get_hparam("lr")))
@@ -131,9 +135,8 @@ class Stock(Cluster):
         folder.mkdir(exist_ok=True)
         return dict(os.environ, DET_MASTER=self.url(), HOME=str(folder), COLUMNS="400", **more)
 
-    def det(self, *words, code=0, timeout=180, home="home", stdin=None, **env):
-        done = subprocess.run([sys.executable, "-m", "determined.cli", *words], env=self.stock_env(home, **env), capture_output=True,
-                              text=True, timeout=timeout, input=stdin, start_new_session=True) # no terminal to ask at
+    def det(self, *words, code=0, timeout=180, home="home", stdin=None, cold=False, **env):
+        done = warm_client.run(words, self.stock_env(home, **env), stdin, timeout, start_new_session=True, cold=cold)  # no terminal to ask at
         assert done.returncode == code, f"det {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr, done.stderr
         return done.stdout + done.stderr
@@ -151,8 +154,8 @@ class Stock(Cluster):
         config.write_text(CONFIG.format(name=name, root=self.root, hparams=hparams, searcher=searcher, restarts=restarts) + more)
         return str(config), str(job)
 
-    def create(self, *flags, **how):
-        said = self.det("experiment", "create", *self.write(**how), *flags)
+    def create(self, *flags, cold=False, **how):
+        said = self.det("experiment", "create", *self.write(**how), *flags, cold=cold)
         return int(re.search(r"Created experiment (\d+)", said)[1]), said
 
     def wait(self, experiment, code=0):
@@ -185,11 +188,11 @@ def cluster(tmp_path_factory):
 
 
 def test_users_log_in_and_are_known(cluster):
-    assert "determined" in cluster.det("user", "whoami")
-    cluster.det("user", "login", "admin", home="admin", stdin="\n")
+    assert "determined" in cluster.det("user", "whoami", cold=True)
+    cluster.det("user", "login", "admin", home="admin", stdin="\n", cold=True)
     assert "admin" in cluster.det("user", "whoami", home="admin")
     cluster.det("user", "create", "ann", "--password", "Secret-123", home="admin")
-    said = cluster.det("user", "login", "ann", home="ann", stdin="wrong-Pass-1\n", code=1)
+    said = cluster.det("user", "login", "ann", home="ann", stdin="wrong-Pass-1\n", code=1, cold=True)
     assert "Invalid username/password combination" in said
     cluster.det("user", "login", "ann", home="ann", stdin="Secret-123\n")
     assert "ann" in cluster.det("user", "whoami", home="ann")
@@ -205,7 +208,7 @@ def test_an_expired_token_asks_for_a_login(cluster):
 
 
 def test_a_core_api_script_from_creation_to_download(cluster):
-    experiment, said = cluster.create("--follow", name="core", hparams="{steps: 10}")
+    experiment, said = cluster.create("--follow", name="core", hparams="{steps: 10}", cold=True)
     assert "saved 5" in said and "saved 10" in said, said
     cluster.wait(experiment)
     assert "core" in cluster.det("experiment", "list")
@@ -222,7 +225,7 @@ def test_a_core_api_script_from_creation_to_download(cluster):
     assert all(uuid in listed for uuid in saved)
     for mode in ("auto", "master"):
         folder = cluster.root / f"download-{mode}"
-        cluster.det("checkpoint", "download", saved[-1], "-o", str(folder), "--mode", mode)
+        cluster.det("checkpoint", "download", saved[-1], "-o", str(folder), "--mode", mode, cold=True)
         assert json.loads((folder / "state.json").read_text()) == {"steps": 10}
         assert json.loads((folder / "metadata.json").read_text())["mine"] == "x"
 
@@ -334,35 +337,7 @@ def test_an_invalid_configuration_is_explained(cluster):
     assert "max_time" in said, said
 
 
-ALL_AT_ONCE = """
-import json, os, sys, traceback
-from determined.cli import cli
-calls, running = json.loads(sys.argv[1]), {}
-for number, words in enumerate(calls):
-    if not (child := os.fork()):
-        out = os.open(f"call-{number}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-        os.dup2(out, 1), os.dup2(out, 2)
-        code = 0
-        try:
-            cli.main(words)
-        except SystemExit as ended:
-            code = ended.code or 0
-        except BaseException:
-            traceback.print_exc()
-            code = 99
-        sys.stdout.flush(), sys.stderr.flush()
-        os._exit(code)
-    running[child] = number
-codes = {}
-while running:
-    child, status = os.wait()
-    codes[running.pop(child)] = os.waitstatus_to_exitcode(status)
-print(json.dumps([codes[number] for number in range(len(calls))]))
-"""
-
-
 def test_two_hundred_calls_of_all_kinds_at_once(cluster):
-    """Each is a process of the client of its own, forked where its modules are loaded already."""
     experiment, _ = cluster.create(name="asked", hparams="{steps: 3}")
     cluster.wait(experiment)
     trial, (config, job) = cluster.trial_of(experiment), cluster.write(name="many", hparams="{steps: 1}")
@@ -372,10 +347,13 @@ def test_two_hundred_calls_of_all_kinds_at_once(cluster):
     made = ["workspace create w{}", "model create m{}", f"template create t{{}} {config}", f"experiment label add {experiment} l{{}}", f"experiment create --paused {config} {job}"]
     calls = [one.split() for one in kinds * 5] + [one.format(n).split() for one in made for n in range(20)]
     assert len(calls) == 200
-    ran = subprocess.run([sys.executable, "-c", ALL_AT_ONCE, json.dumps(calls)], env=cluster.stock_env(), cwd=cluster.root, capture_output=True, text=True, timeout=600)
-    assert ran.returncode == 0, ran.stderr
+    running = []
+    for n, words in enumerate(calls):
+        with open(cluster.root / f"call-{n}", "w") as out:
+            running.append(warm_client.Call(words, cluster.stock_env(), [0, out.fileno(), out.fileno()]))
+    codes = [one.wait(600) for one in running]
     said = [(cluster.root / f"call-{n}").read_text() for n in range(200)]
-    assert json.loads(ran.stdout.splitlines()[-1]) == [0] * 200, [(calls[n], said[n]) for n, code in enumerate(json.loads(ran.stdout.splitlines()[-1])) if code]
+    assert codes == [0] * 200, [(calls[n], said[n]) for n, code in enumerate(codes) if code]
     assert not any("Traceback" in one for one in said), [one for one in said if "Traceback" in one][0]
     for verb, letter in (("workspace list", "w"), ("model list", "m"), ("template list", "t")):
         shown = re.findall(rf"\b{letter}\d+\b", cluster.det(*verb.split()))
@@ -406,7 +384,7 @@ def test_killing_the_master_while_a_task_trains(cluster):
         assert follow.returncode == 1 and "Traceback" not in said, said
         assert f"To reopen log stream, run: det trial logs -f {trial}" in said, said
         cluster.up(slots=2)
-        said = cluster.det("trial", "logs", "-f", str(trial))
+        said = cluster.det("trial", "logs", "-f", str(trial), cold=True)
         assert all(f"saved {step}\n" in said for step in range(5, 101, 5)), said
         cluster.wait(experiment)
         waited, _ = wait.communicate(timeout=60)

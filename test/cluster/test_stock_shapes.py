@@ -7,6 +7,8 @@ import sys
 import tempfile
 import unittest
 
+import warm_client
+
 
 class StockClient(unittest.TestCase):
     @classmethod
@@ -23,14 +25,18 @@ class StockClient(unittest.TestCase):
         cls.home.cleanup()
 
     def det(self, *args, code=0):
-        env = dict(os.environ, DET_MASTER=self.master, HOME=self.home.name, COLUMNS="400")
-        done = subprocess.run([sys.executable, "-m", "determined.cli", *args], env=env, capture_output=True, text=True, timeout=120)
+        env = dict(os.environ, DET_MASTER=self.master, COLUMNS="400")
+        done = warm_client.run(args, {**env, "HOME": self.home.name + "/cold"}, cold=True)
         self.assertEqual(done.returncode, code, f"det {' '.join(args)}\n{done.stdout}\n{done.stderr}")
         self.assertNotIn("Traceback", done.stderr)
+        forked = warm_client.run(args, {**env, "HOME": self.home.name + "/warm"})  # what the other tests use
+        self.assertEqual((forked.returncode, forked.stdout, forked.stderr), (done.returncode, done.stdout, done.stderr))
         return done.stdout + done.stderr
 
     def test_verbs_that_read(self):
         for args, expected in [
+            (["--help"], "run as the given user"),
+            (["version"], "0.38.1"),
             (["user", "whoami"], "determined"),
             (["user", "list"], "admin"),
             (["experiment", "list", "--all"], "digits"),
@@ -61,6 +67,7 @@ class StockClient(unittest.TestCase):
                 self.assertIn(expected, self.det(*args))
 
     def test_what_is_not_there_is_said(self):
+        self.assertIn("invalid int value: 'x'", self.det("trial", "logs", "x", code=2))
         self.assertIn("experiment '99' not found", self.det("experiment", "describe", "99", code=1))
 
     def test_creates_an_experiment(self):

@@ -6,14 +6,13 @@ import base64
 import io
 import json
 import re
-import subprocess
-import sys
 import tarfile
 import urllib.error
 import urllib.request
 
 import pytest
 
+import warm_client
 from cluster_under_test import Cluster, wait_for
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -27,9 +26,9 @@ def cluster(tmp_path):
     one.close()
 
 
-def det(cluster, *words, check=True, timeout=90, user="determined"):
+def det(cluster, *words, check=True, timeout=90, user="determined", cold=False):
     env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": user, "DET_PASS": ""}
-    done = subprocess.run([sys.executable, "-m", "determined.cli", *words], env=env, capture_output=True, text=True, timeout=timeout)
+    done = warm_client.run(words, env, timeout=timeout, cold=cold)
     assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
@@ -48,7 +47,7 @@ def logs(cluster, uuid):
 
 
 def test_stock_client_runs_a_command_and_prints_its_lines(cluster):
-    done = det(cluster, "cmd", "run", "echo hello-$((40 + 2)); echo to-stderr >&2; env | grep ^DET_TASK_TYPE")
+    done = det(cluster, "cmd", "run", "echo hello-$((40 + 2)); echo to-stderr >&2; env | grep ^DET_TASK_TYPE", cold=True)
     uuid = UUID.search(done.stdout)[0]
     assert "hello-42" in done.stdout and "to-stderr" in done.stdout
     assert "DET_TASK_TYPE=COMMAND" in done.stdout
@@ -56,7 +55,7 @@ def test_stock_client_runs_a_command_and_prints_its_lines(cluster):
     listed = json.loads(det(cluster, "cmd", "list", "--json").stdout)
     row = next(one for one in listed if one["id"] == uuid)
     assert row["state"] in ("TERMINATED", "STATE_TERMINATED") and row["exitStatus"] == "allocation exited successfully", row
-    assert "hello-42" in det(cluster, "cmd", "logs", uuid).stdout
+    assert "hello-42" in det(cluster, "cmd", "logs", uuid, cold=True).stdout
     config = det(cluster, "cmd", "config", uuid).stdout
     assert "/run/determined/command-entrypoint.sh" in config
     status, one = cluster.call(f"/api/v1/commands/{uuid}")
