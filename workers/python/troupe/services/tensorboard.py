@@ -98,9 +98,10 @@ def main() -> int:
     base = Path(tempfile.mkdtemp(prefix="tensorboard-events-"))
     root = base / "shown"
     root.mkdir()
-    folders = [one["place"] for one in sources if "://" not in one["place"]]
-    if len(folders) < len(sources):
-        folders += copy_buckets(base / "copied", [one for one in sources if "://" in one["place"]])
+    in_buckets = [one for one in sources if "://" in one["place"]]
+    # Those of buckets first: where an experiment has both, the folder, which may stay empty, gets the name with a number.
+    folders = copy_buckets(base / "copied", in_buckets) if in_buckets else []
+    folders += [one["place"] for one in sources if "://" not in one["place"]]
     if not folders:
         return 1  # it was said why
     place_links(root, folders)
