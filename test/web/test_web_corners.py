@@ -285,6 +285,17 @@ def test_an_axis_that_there_is_not_is_said_once(site, page):
     page.fine()
 
 
+def test_a_metric_without_a_name_has_a_curve(site, page):
+    script = "import troupe\ntroupe.params(x=1)\nfor step in range(1, 6):\n    troupe.log({'': 1 / step}, step=step)\ntroupe.validate({'loss': 1.0}, step=5)\n"
+    experiment = site.submit("nameless", script, "hyperparameters: {x: 1}\nsearcher: {name: single, metric: loss}")
+    site.wait_ended(experiment)
+    page.page.goto(f"{site.url()}/ui/experiments/{experiment}/curves")
+    page.page.wait_for_selector("[data-testid=chart][data-metric='validation.loss'][data-state=ready]")
+    page.page.get_by_label("Metric", exact=True).select_option("training.")
+    page.page.wait_for_selector("[data-testid=chart][data-metric='training.'][data-state=ready][data-series='1'][data-last-x='5']")
+    page.fine()
+
+
 def test_groups_wait_for_the_trials_that_they_are_of(site, page):
     """What is drawn first is not one curve of all."""
     opts = {trial["hparams"]["opt"] for trial in page.page.request.get(f"{site.url()}/troupe/v1/experiments/{site.search}/trials").json()["trials"]}

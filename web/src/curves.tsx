@@ -48,7 +48,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
   const { points } = query;
   const key = `${metric}|${who}|${x}|${range?.join("..") ?? ""}|${points}|${past}`;
   const read = () => {
-    if (!group || !name || (!of.experiment && !of.trials?.length)) {
+    if (!group || (!of.experiment && !of.trials?.length)) {
       lines.value = [];
       return;
     }
@@ -83,7 +83,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
   });
   // New points come by themselves where x is theirs; another x is read again, at most every two seconds.
   useEffect(() => {
-    if (!group || !name || past > 0) return;
+    if (!group || past > 0) return;
     let pending = new Map<number, { row: number; x: number[]; y: number[] }>();
     let due = 0;
     let reread: ReturnType<typeof setTimeout> | undefined;
@@ -333,7 +333,7 @@ export function Curves(props: CurvesProps) {
   const options = named.includes(wanted) || !wanted ? named : [wanted, ...named];
   const thin = lines.value?.some((l) => l.x.length < l.count) ?? false;
   const more = props.only ? 0 : (props.trials?.length ?? 0) - mostTrials;
-  const others = props.metrics.filter((m) => m.kind === "number" && m.group === parts(wanted).group && m.name !== parts(wanted).name).map((m) => `metric:${m.name}`);
+  const others = props.metrics.filter((m) => m.kind === "number" && m.group === parts(wanted).group && m.name !== "" && m.name !== parts(wanted).name).map((m) => `metric:${m.name}`);
   const axes = x.startsWith("metric:") && !others.slice(0, 100).includes(x) ? [x, ...others.slice(0, 99)] : others.slice(0, 100);
   const epochs = props.metrics.some((m) => m.name === "epoch" || m.name === "epochs");
   /** An x that the reports of the other group do not have is given up. */

@@ -7,7 +7,7 @@ import { lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
 import { joined, patched, pieces, read } from "./address";
 import { drawn, newestFirst } from "./newest";
-import { axisOf, firstOf } from "./queries";
+import { asked, axisOf, firstOf, seriesQuery } from "./queries";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
 import { held, lanes } from "./timeline";
@@ -260,6 +260,7 @@ test("a time goes into a field and back", () => {
 });
 test("a metric has a group and a name", () => {
   expect(named("validation.val/loss, a.b %2F")).toEqual({ group: "validation", name: "val/loss, a.b %2F" });
+  expect(asked("/s", seriesQuery("training.", { experiment: 7 }, "step", null, 0))).toBe("/s?experiment=7&group=training&metric=&x=step&points=500");
   expect(named("training.")).toEqual({ group: "training", name: "" });
   for (const wrong of ["", "loss", ".loss"]) expect(named(wrong)).toEqual({ group: "", name: "" });
 });

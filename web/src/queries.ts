@@ -5,10 +5,10 @@ export type Query = Record<string, string | number | boolean | undefined>;
 /** How long a whole answer may take, in ms: longer than the server's own limits. */
 export const answerTime = 60_000;
 
-/** The address of a read; what is undefined or empty is left out. */
+/** The address of a read; what is undefined or empty is left out, but for the name of a metric. */
 export function asked(path: string, query: Query = {}): string {
   const all = new URLSearchParams();
-  for (const [key, x] of Object.entries(query)) if (x !== undefined && x !== "") all.set(key, String(x));
+  for (const [key, x] of Object.entries(query)) if (x !== undefined && (x !== "" || (key === "metric" && query.group))) all.set(key, String(x));
   const text = all.toString();
   return path + (text ? "?" + text : "");
 }
