@@ -7,7 +7,7 @@ import { lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
 import { joined, patched, pieces, read } from "./address";
 import { drawn, newestFirst } from "./newest";
-import { asked, axisOf, firstOf, seriesQuery } from "./queries";
+import { asked, axisOf, deviceTitle, firstOf, seriesQuery } from "./queries";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
 import { held, lanes } from "./timeline";
@@ -407,6 +407,13 @@ test("a slot in one word", () => {
   expect([slotState(agent, { ...held, enabled: false }), slotState({ ...agent, enabled: false }, slot)]).toEqual(["disabled", "disabled"]);
   // The server says of agents that drain that they are not enabled either.
   expect([slotState({ draining: true, enabled: false }, held), slotState({ draining: true, enabled: false }, slot)]).toEqual(["draining", "draining"]);
+});
+
+test("devices of a slot are named as people do", () => {
+  expect(deviceTitle("gpu01/0/gpu_percent")).toBe("GPU 0 of gpu01, percent");
+  expect(deviceTitle("a/b/12/gpu_memory_bytes")).toBe("GPU 12 of a/b, memory, bytes");
+  expect(deviceTitle("vm/1/utilization_percent")).toBe("Slot 1 of vm, percent");
+  for (const other of ["vm/1/else", "gpu_percent", "vm/x/gpu_percent", "a/1/constructor"]) expect(deviceTitle(other)).toBe(other);
 });
 
 describe("what is asked for", () => {

@@ -72,3 +72,18 @@ export function firstOf(text: string, key: string, most: number): unknown[] | nu
 export function rangeOf(from: string, to: string): [number, number] | null {
   return from !== "" && to !== "" && Number.isFinite(+from) && Number.isFinite(+to) ? [+from, +to] : null;
 }
+
+const ofDevices = new Map<string, [string, string]>([
+  ["gpu_percent", ["GPU", "percent"]],
+  ["gpu_memory_bytes", ["GPU", "memory, bytes"]],
+  ["gpu_temperature_celsius", ["GPU", "°C"]],
+  ["gpu_errors", ["GPU", "memory errors that were not corrected"]],
+  ["utilization_percent", ["Slot", "percent"]],
+]);
+
+/** What a metric `AGENT/SLOT/NAME` of the group `system` is called; one of another name keeps it. */
+export function deviceTitle(metric: string): string {
+  const found = /^(.+)\/(\d+)\/(\w+)$/s.exec(metric);
+  const known = found && ofDevices.get(found[3]!);
+  return known ? `${known[0]} ${found[2]} of ${found[1]}, ${known[1]}` : metric;
+}

@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import { Chart, type Drawn } from "./chart";
 import { UnknownAxis, useSeries } from "./curves";
 import type { MetricInfo } from "./api";
-import { axisOf } from "./queries";
+import { axisOf, deviceTitle } from "./queries";
 import { looks } from "./scales";
 import { clean, csv } from "./text";
 import { Empty, Failed, save } from "./ui";
@@ -19,7 +19,7 @@ const usual: [string, string][] = [
 
 export function Resources(props: { trial: number; experiment: number; metrics: readonly MetricInfo[] }) {
   const own = new Set(usual.map(([name]) => name));
-  const devices = props.metrics.filter((m) => m.group === "system" && m.kind === "number" && !own.has(m.name)).map((m) => [m.name, m.name] as [string, string]);
+  const devices = props.metrics.filter((m) => m.group === "system" && m.kind === "number" && !own.has(m.name)).map((m) => [m.name, deviceTitle(m.name)] as [string, string]);
   return (
     <>
       <UnknownAxis usual="time" />
