@@ -20,10 +20,11 @@ trap 'rm -rf "$mps"' EXIT
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
   for ranks in 1 2 4; do timeout 600 "$check" operations $ranks 2>&1 || echo "FAILED: operations $ranks"; done
   for ranks in 2 4; do timeout 120 "$check" abort $ranks 2>&1 || echo "FAILED: abort $ranks"; done
-  if command -v nvidia-cuda-mps-control >/dev/null; then
-    export CUDA_MPS_PIPE_DIRECTORY=$mps CUDA_MPS_LOG_DIRECTORY=$mps
-    nvidia-cuda-mps-control -d
+  export CUDA_MPS_PIPE_DIRECTORY=$mps CUDA_MPS_LOG_DIRECTORY=$mps
+  if command -v nvidia-cuda-mps-control >/dev/null && nvidia-cuda-mps-control -d; then
     echo "with MPS:"
+  else
+    unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
   fi
   for ranks in 1 2; do timeout 600 "$check" overhead $ranks 2>&1 || echo "FAILED: overhead $ranks"; done
   [ -z "${CUDA_MPS_PIPE_DIRECTORY:-}" ] || echo quit | nvidia-cuda-mps-control
