@@ -286,13 +286,15 @@ def test_an_axis_that_there_is_not_is_said_once(site, page):
 
 
 def test_a_metric_without_a_name_has_a_curve(site, page):
-    script = "import troupe\ntroupe.params(x=1)\nfor step in range(1, 6):\n    troupe.log({'': 1 / step}, step=step)\ntroupe.validate({'loss': 1.0}, step=5)\n"
+    script = "import troupe\ntroupe.params(x=1)\nfor step in range(1, 6):\n    troupe.log({'': 1 / step}, step=step)\ntroupe.validate({'loss': 1.0, '': 0.25}, step=5)\n"
     experiment = site.submit("nameless", script, "hyperparameters: {x: 1}\nsearcher: {name: single, metric: loss}")
     site.wait_ended(experiment)
     page.page.goto(f"{site.url()}/ui/experiments/{experiment}/curves")
     page.page.wait_for_selector("[data-testid=chart][data-metric='validation.loss'][data-state=ready]")
     page.page.get_by_label("Metric", exact=True).select_option("training.")
     page.page.wait_for_selector("[data-testid=chart][data-metric='training.'][data-state=ready][data-series='1'][data-last-x='5']")
+    page.go(f"/experiments/{experiment}")
+    page.page.wait_for_selector("dl.facts dt:text-is(\"''\") + dd:text-is(\"0.25\")")
     page.fine()
 
 

@@ -8,7 +8,7 @@ import { explain, post, Refused } from "./api";
 import { hovered } from "./hover";
 import { place, prefix } from "./router";
 import { zone } from "./settings";
-import { clean, moment, state } from "./text";
+import { clean, moment, nameOf, state } from "./text";
 
 export function Link(props: { to: string; children: ComponentChildren; class?: string; role?: "tab"; current?: boolean; selected?: boolean; label?: string; title?: string; hover?: string }) {
   return (
@@ -225,7 +225,7 @@ export function Facts(props: { rows: [string, ComponentChildren][]; testid?: str
     <dl class="facts" data-testid={props.testid}>
       {props.rows.map(([name, x]) => (
         <div key={name}>
-          <dt>{clean(name)}</dt>
+          <dt>{nameOf(name)}</dt>
           <dd>{typeof x === "string" ? clean(x) : x}</dd>
         </div>
       ))}
