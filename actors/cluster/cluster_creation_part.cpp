@@ -21,14 +21,16 @@ caf::result<command_result> cluster_creation::obey(client_command& x) {
                                      [this, &x](auto order) { return on(x.user, std::move(order)); });
 }
 
-caf::result<command_result> cluster_creation::on(const std::string&, const commands::experiment_validate& x) {
-  auto checked = accepted(x);
+caf::result<command_result> cluster_creation::on(const std::string& user,
+                                                 const commands::experiment_validate& x) {
+  auto checked = accepted(x, user);
   return checked ? answered() : refused(checked.error());
 }
 
 /// Of a creation, or what only checks one.
 template <class Submission>
-result<cluster_creation::placed_config> cluster_creation::accepted(const Submission& x) const {
+result<cluster_creation::placed_config> cluster_creation::accepted(const Submission& x,
+                                                                   const std::string& user) const {
   config_layers below;
   if constexpr (requires { x.unmanaged; })
     below.unmanaged = x.unmanaged;
@@ -38,10 +40,10 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
       return error{errc::not_found, "template '" + x.template_name + "' not found"};
     below.template_config = known->config;
   }
-  const auto accept = [&] {
-    return accept_config(x.config, x.config_name, setup_.checkpoint_dir, machine_.who.configuration(), below);
+  const auto accept = [&](const value& text) {
+    return accept_config(text, x.config_name, setup_.checkpoint_dir, machine_.who.configuration(), below);
   };
-  auto checked = accept();
+  auto checked = accept(x.config);
   if (!checked)
     return checked.error();
   const auto slots_in = [this](const std::string& pool) { return machine_.who.slots_in(pool); };
@@ -58,13 +60,28 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
   below.aux_pool = place.aux_pool;
   if (!below.workspace_checkpoint_storage.is_null() || !below.invariant.is_null() ||
       !(below.compute_pool + below.aux_pool).empty())
-    checked = accept();
+    checked = accept(x.config);
   if (!checked)
     return checked.error();
   auto& settings = checked->settings;
   if constexpr (requires { x.parent.value; })
-    if (auto parent = x.parent ? peers_.reads->experiment(x.parent) : result<experiment_row>(error{}); parent)
-      config::restore_secrets(settings, parent->config);
+    if (auto parent = x.parent ? peers_.reads->experiment(x.parent) : result<experiment_row>(error{});
+        parent) {
+      auto with = settings, given = settings;
+      config::restore_secrets(with, parent->config);
+      const auto owner = machine_.records.now_named(parent->owner);
+      if (owner != machine_.records.now_named(user)) {
+        // What cluster, workspace or template give is not the owner's: it is given to who submits anything.
+        const auto anybody =
+          accept({{"entrypoint", "true"}, {"searcher", {{"name", "single"}, {"metric", "x"}}}});
+        config::restore_secrets(given, anybody ? anybody->settings : value());
+        if (with != given)
+          return error{errc::invalid, "the credentials of experiment " + to_string(x.parent) +
+                                        " are those of " + owner + ": give your own in place of '" +
+                                        config::secret_mask + "'"};
+      }
+      settings = std::move(with);
+    }
   if (auto fine = check_constraints(settings, machine_.rules.constraints_of(workspace)); !fine)
     return fine.error();
   if (auto pool = config::pool_of_experiment(machine_.who.configuration(), settings);
@@ -111,7 +128,7 @@ result<void> cluster_creation::resolve_source(value& settings) const {
 caf::result<command_result> cluster_creation::on(const std::string& user, commands::experiment_create x) {
   if (auto no = with_.unmanaged.refuses(x))
     return refused(*no);
-  auto checked = accepted(x);
+  auto checked = accepted(x, user);
   if (!checked)
     return refused(checked.error());
   auto& [settings, source] = checked->config;

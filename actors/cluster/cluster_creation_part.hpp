@@ -43,7 +43,7 @@ private:
   };
 
   template <class Submission>
-  result<placed_config> accepted(const Submission& x) const;
+  result<placed_config> accepted(const Submission& x, const std::string& user) const;
   result<void> resolve_source(value& settings) const;
   void record(experiment_created wanted, bool activate, promise to);
 

@@ -106,6 +106,21 @@ def test_what_was_shown_may_be_sent_back(house):
     assert told["checkpoint_storage"]["secret_key"] == f"{HIDDEN}-secret"
 
 
+def test_a_fork_has_the_credentials_of_its_owner_alone(house):
+    ok, project = house.ok, house.ids["projectId"]
+    plain = {"name": "own", "entrypoint": "true", "searcher": {"name": "single", "metric": "loss"}}
+    own = {**plain, "checkpoint_storage": {**BUCKET, "secret_key": f"{HIDDEN}-of-determined"}}
+    fork = lambda parent, by, **more: house.line.ask("POST", "/api/v1/experiments", house.by[by], {
+        "config": json.dumps({**ok("GET", f"/api/v1/experiments/{parent}")["config"], **more}), "parentId": parent, "projectId": project, "activate": False})
+    made = lambda config: ok("POST", "/api/v1/experiments", {"config": json.dumps(config), "projectId": project, "activate": False}, by="determined")["experiment"]["id"]
+    mine, of_workspace = made(own), made(plain)
+    assert fork(mine, "determined")[0] == 200
+    status, said = fork(mine, "admin")
+    assert status == 400 and f"the credentials of experiment {mine} are those of determined" in said and HIDDEN not in said, said
+    assert fork(mine, "admin", checkpoint_storage={"type": "s3", "bucket": "b", "access_key": "a", "secret_key": "b"})[0] == 200
+    assert fork(of_workspace, "admin")[0] == 200, "what its workspace gives is nobody's own"
+
+
 def told_to_a_task(house):
     """The configuration that a task gets, with its secrets."""
     config = {"name": "teller", "entrypoint": "echo \"told $DET_EXPERIMENT_CONFIG\"", "searcher": {"name": "single", "metric": "loss"}, "max_restarts": 0}

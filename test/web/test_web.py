@@ -386,6 +386,8 @@ def test_what_a_trial_uses_is_drawn(site, page):
     memory = '[data-testid=resources] [data-testid=chart][data-metric="system.memory_bytes"][data-state=ready]'
     page.page.wait_for_selector(memory, timeout=60000)
     wait_for(lambda: int(page.page.get_attribute(memory, "data-points") or 0) >= 2, 60)
+    slot = page.page.locator("[data-testid=resources] section", has=page.page.get_by_role("heading", name=re.compile(r"Slot \d+ of .+, percent")))
+    slot.locator('[data-testid=chart][data-metric$="/utilization_percent"][data-state=ready]').wait_for(timeout=30000)
     site.cli("experiment", "kill", str(search))
     page.fine()
 

@@ -1,9 +1,10 @@
 // What a trial used of its hosts over time: samples of the group "system", one chart each.
 
-import { useMemo } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
 import { Chart, type Drawn } from "./chart";
 import { UnknownAxis, useSeries } from "./curves";
-import type { MetricInfo } from "./api";
+import { get } from "./api";
 import { axisOf, deviceTitle } from "./queries";
 import { looks } from "./scales";
 import { clean, csv } from "./text";
@@ -17,9 +18,31 @@ const usual: [string, string][] = [
   ["write_bytes_per_s", "Written to disk, bytes a second"],
 ];
 
-export function Resources(props: { trial: number; experiment: number; metrics: readonly MetricInfo[] }) {
-  const own = new Set(usual.map(([name]) => name));
-  const devices = props.metrics.filter((m) => m.group === "system" && m.kind === "number" && !own.has(m.name)).map((m) => [m.name, deviceTitle(m.name)] as [string, string]);
+/** The metrics of its slots, by the first samples of the trial: they are in no list of its metrics. */
+function useDevices(trial: number): readonly [string, string][] {
+  const names = useSignal<readonly string[]>([]);
+  useEffect(() => {
+    const stop = new AbortController();
+    let again: ReturnType<typeof setTimeout> | undefined;
+    const read = (tries: number): void =>
+      void get<{ metrics: Record<string, unknown> }[]>(`/troupe/v1/trials/${trial}/metrics`, { group: "system", limit: 20 }, stop.signal).then(
+        (rows) => {
+          names.value = Array.from(new Set(rows.flatMap((row) => Object.keys(row.metrics)))).filter((name) => !usual.some(([one]) => one === name)).sort();
+          if (names.value.length === 0 && tries > 1) again = setTimeout(() => read(tries - 1), 5000);
+        },
+        () => undefined, // the charts beside it say what is wrong
+      );
+    read(4); // an agent looks every 5 s
+    return () => {
+      stop.abort();
+      clearTimeout(again);
+    };
+  }, [trial]);
+  return names.value.map((name) => [name, deviceTitle(name)]);
+}
+
+export function Resources(props: { trial: number; experiment: number }) {
+  const devices = useDevices(props.trial);
   return (
     <>
       <UnknownAxis usual="time" />

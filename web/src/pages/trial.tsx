@@ -162,7 +162,7 @@ function One(props: PageProps) {
           {props.tab === "resources" && (
             <>
               <CopyLink />
-              <TrialResources {...v} />
+              <Resources trial={v.trial.id} experiment={v.experiment.id} />
             </>
           )}
           {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/trials/${id}/checkpoints`} topic={`experiment/${v.trial.experimentId}`} command={`troupe checkpoint list --trial ${id}`} metric={v.experiment.searcherMetric} />}
@@ -172,11 +172,6 @@ function One(props: PageProps) {
       )}
     </>
   );
-}
-
-function TrialResources(props: View) {
-  const { metrics } = useMetrics(props.experiment.id);
-  return <Resources trial={props.trial.id} experiment={props.experiment.id} metrics={metrics.value} />;
 }
 
 const none: readonly Report[] = [];

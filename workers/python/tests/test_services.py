@@ -589,23 +589,26 @@ def test_tensorboard_shows_the_curves_of_buckets_and_of_a_folder(start, bucket, 
     bucket.put("models", f"deep/er/{at}/70/trial/1", 9.0)
     bucket.put("others", f"{at}/8/trial/12", 0.25)
     bucket.put("others", f"{at}/8/trial/121", 9.0)
+    bucket.put("others", f"#x/{at}/5/trial/1", 7.0)  # its fetcher lists the whole bucket
+    bucket.s3.put_object(Bucket="others", Key=f"{tmp_path}/escaped", Body=b"x")
     bucket.s3.put_object(Bucket="models", Key=f"deep/er/{at}/7/", Body=b"")  # a folder, as pages of S3 servers make it
     bucket.s3.put_object(Bucket="models", Key=f"deep/er/{at}/7/../../../../../../../../out.tfevents", Body=b"")
     here = tmp_path / "tensorboard/experiment/9/trial/1"
     writer = Writer(str(here))
     writer.add_scalar("loss", 2.0, step=1)
     writer.close()
-    config, signed = in_bucket(bucket, f"s3://models//deep//er/{'/' + at}/7", f"s3://others/{at}/8/trial/12", str(here.parent.parent))
+    config, signed = in_bucket(bucket, f"s3://models//deep//er/{'/' + at}/7", f"s3://others/{at}/8/trial/12", f"s3://others/#x/{at}/5", str(here.parent.parent))
     service = start("tensorboard", config, **signed)
     service.wait_ready()
-    wanted = {"experiment_7/trial/1": [0.5], "experiment_8/trial_12": [0.25], "experiment_9/trial/1": [2.0]}
+    wanted = {"experiment_7/trial/1": [0.5], "experiment_8/trial_12": [0.25], "experiment_5/trial/1": [7.0], "experiment_9/trial/1": [2.0]}
     wait_for(lambda: curves(service) == wanted, 60, lambda: (curves(service), service.said()))
     bucket.put("models", f"deep/er/{at}/7/trial/1", 0.5, 0.75)
     bucket.put("models", f"deep/er/{at}/7/trial/2", 4.0)
     wanted.update({"experiment_7/trial/1": [0.5, 0.75], "experiment_7/trial/2": [4.0]})
     wait_for(lambda: curves(service) == wanted, 60, lambda: (curves(service), service.said()))
     assert f"TensorBoard reads s3://models at {bucket.url}\n" in service.said() and "troupe: " not in service.said()
-    assert not list(service.folder.rglob("out.tfevents"))
+    assert not list(service.folder.rglob("out.tfevents")) and not (tmp_path / "escaped").exists()
+    assert not list(service.folder.rglob("121"))
 
 
 def test_tensorboard_says_once_what_keeps_it_from_a_bucket_and_goes_on_when_it_is_back(start, bucket):

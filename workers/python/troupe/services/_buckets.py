@@ -38,8 +38,11 @@ def storage_of(scheme: str, bucket: str, given: Any) -> Dict[str, Any]:
 
 
 class Copying:
-    def __init__(self, fetcher: Any) -> None:
+    """Copies what is new below `folders` of a bucket. A fetcher may list more: where a prefix has `#` or `?`, and what others put there."""
+
+    def __init__(self, fetcher: Any, folders: List[str]) -> None:
         self.fetcher = fetcher
+        self.below = tuple(f"{folder}/" for folder in folders)
         self.copied: Dict[str, datetime.datetime] = {}
 
     def copy_new(self) -> None:
@@ -48,7 +51,7 @@ class Copying:
         failed = None
         recent = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1)
         for path in self.fetcher.list_all_generator():
-            if path.endswith("/") or ".." in path.split("/"):
+            if not path.startswith(self.below) or path.endswith("/") or ".." in path.split("/"):
                 continue
             try:
                 self.fetcher._fetch(path, lambda: None)
@@ -102,6 +105,6 @@ def copy_buckets(root: Path, sources: List[Dict[str, Any]]) -> List[str]:
             warn(f"the event files in {name} cannot be read: {fault}; {hint}")
             continue
         say(f"TensorBoard reads {name}" + (f" at {of_storage['endpoint_url']}" if of_storage.get("endpoint_url") else ""))
-        threading.Thread(target=Copying(fetcher).follow, args=(name, hint), daemon=True).start()
+        threading.Thread(target=Copying(fetcher, its).follow, args=(name, hint), daemon=True).start()
         out += [str(own / bucket / folder) for folder in its]
     return out
