@@ -5,40 +5,33 @@
 
 #include <algorithm>
 
-#include <caf/all.hpp>
-
 namespace troupe {
 namespace {
 
 constexpr auto answer_timeout = std::chrono::seconds(10);
 
-std::vector<std::pair<const char*, double>> numbers_of(const workers::slot_look& x) {
-  std::vector<std::pair<const char*, double>> out;
-  const auto add = [&](const char* name, const auto& number) {
-    if (number)
-      out.emplace_back(name, static_cast<double>(*number));
-  };
-  add("utilization_percent", x.utilization_percent);
-  add("memory_used_bytes", x.memory_used_bytes);
-  add("memory_bytes", x.memory_bytes);
-  add("temperature_celsius", x.temperature_celsius);
-  add("errors", x.errors);
-  return out;
-}
+/// What the numbers of a slot are called; null: left out.
+struct number_names {
+  const char *utilization, *used, *memory, *temperature, *errors;
+};
+constexpr number_names shown{"utilization_percent", "memory_used_bytes", "memory_bytes",
+                             "temperature_celsius", "errors"};
+/// Among the metrics of a task, where what never changes is left out.
+constexpr number_names sample_of_processor{"utilization_percent", nullptr, nullptr, nullptr, nullptr},
+  sample_of_gpu{"gpu_percent", "gpu_memory_bytes", nullptr, "gpu_temperature_celsius", "gpu_errors"};
 
-/// What of it changes, by the name that it has among the metrics of a task.
-std::vector<std::pair<const char*, double>> samples_of(const workers::slot_look& x) {
-  if (x.kind == "cpu")
-    return numbers_of(x);
+std::vector<std::pair<const char*, double>> numbers_of(const workers::slot_look& x,
+                                                       const number_names& names) {
   std::vector<std::pair<const char*, double>> out;
   const auto add = [&](const char* name, const auto& number) {
-    if (number)
+    if (name && number)
       out.emplace_back(name, static_cast<double>(*number));
   };
-  add("gpu_percent", x.utilization_percent);
-  add("gpu_memory_bytes", x.memory_used_bytes);
-  add("gpu_temperature_celsius", x.temperature_celsius);
-  add("gpu_errors", x.errors);
+  add(names.utilization, x.utilization_percent);
+  add(names.used, x.memory_used_bytes);
+  add(names.memory, x.memory_bytes);
+  add(names.temperature, x.temperature_celsius);
+  add(names.errors, x.errors);
   return out;
 }
 
@@ -46,7 +39,7 @@ value shape_of(const workers::slot_look& x) {
   value out = {{"device", x.kind}, {"brand", x.name}};
   if (!x.uuid.empty())
     out["uuid"] = x.uuid;
-  for (const auto& [name, number] : numbers_of(x))
+  for (const auto& [name, number] : numbers_of(x, shown))
     out["usage"][name] = number;
   if (!x.fault.empty())
     out["usage"]["fault"] = x.fault;
@@ -100,9 +93,12 @@ void slot_reports::report_use(const task_report& task, const std::vector<workers
       add("write_bytes_per_s", look.write_bytes_per_s);
     }
   for (const int slot : task.slots)
-    if (slot >= 0 && static_cast<std::size_t>(slot) < seen.size())
-      for (const auto& [name, number] : samples_of(seen[static_cast<std::size_t>(slot)]))
+    if (slot >= 0 && static_cast<std::size_t>(slot) < seen.size()) {
+      const auto& look = seen[static_cast<std::size_t>(slot)];
+      for (const auto& [name, number] :
+           numbers_of(look, look.kind == "cpu" ? sample_of_processor : sample_of_gpu))
         metrics[agent_ + "/" + std::to_string(slot) + "/" + name] = number;
+    }
   if (series.waits || metrics.empty())
     return;
   series.waits = true;

@@ -12,8 +12,6 @@
 
 #include <algorithm>
 
-#include <caf/all.hpp>
-
 namespace troupe {
 
 caf::result<command_result> cluster_creation::obey(client_command& x) {
@@ -67,20 +65,18 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
   if constexpr (requires { x.parent.value; })
     if (auto parent = x.parent ? peers_.reads->experiment(x.parent) : result<experiment_row>(error{});
         parent) {
-      auto with = settings, given = settings;
-      config::restore_secrets(with, parent->config);
       const auto owner = machine_.records.now_named(parent->owner);
-      if (owner != machine_.records.now_named(user)) {
-        // What cluster, workspace or template give is not the owner's: it is given to who submits anything.
+      if (owner == machine_.records.now_named(user)) {
+        config::restore_secrets(settings, parent->config);
+      } else {
+        // What cluster, workspace or template give is given to who submits anything.
         const auto anybody =
           accept({{"entrypoint", "true"}, {"searcher", {{"name", "single"}, {"metric", "x"}}}});
-        config::restore_secrets(given, anybody ? anybody->settings : value());
-        if (with != given)
+        if (!config::restore_open_secrets(settings, parent->config, anybody ? anybody->settings : value()))
           return error{errc::invalid, "the credentials of experiment " + to_string(x.parent) +
                                         " are those of " + owner + ": give your own in place of '" +
                                         config::secret_mask + "'"};
       }
-      settings = std::move(with);
     }
   if (auto fine = check_constraints(settings, machine_.rules.constraints_of(workspace)); !fine)
     return fine.error();

@@ -106,8 +106,8 @@ value service_config(const task_created& made, const service_surroundings& aroun
         secret =
           secret.is_string() && around.reveal ? value(around.reveal(secret.get<std::string>())) : value();
       });
-      if (storage.is_object() &&
-          !around.events.empty()) // what the package `troupe` writes is not in the bucket
+      // The package `troupe` writes its event files here also where the experiment has a bucket.
+      if (storage.is_object() && !around.events.empty())
         sources.push_back({{"place", around.events + folder_of_events(one)}});
       sources.push_back({{"place", one.value("place", value())}, {"storage", std::move(storage)}});
     }

@@ -142,6 +142,16 @@ void restore_secrets(value& config, const value& from) {
   });
 }
 
+bool restore_open_secrets(value& config, const value& from, const value& anybody) {
+  auto closed = config, open = config;
+  restore_secrets(closed, from);
+  restore_secrets(open, anybody);
+  if (closed != open)
+    return false;
+  config = std::move(open);
+  return true;
+}
+
 void restore_storage_secrets(value& storage, const value& from) {
   if (from.is_object())
     each_secret_of_storage(storage, [&, &whole = storage](value& secret) {

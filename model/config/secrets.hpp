@@ -24,7 +24,10 @@ std::string text_without_secrets(std::string_view text);
 /// Puts what `from` has into each place of `config` where the mask stands: a shown configuration may be
 /// submitted again.
 void restore_secrets(value& config, const value& from);
-/// The same of a section `checkpoint_storage`.
+/// The same for a user who may not have the secrets of `from`: only where `anybody`, a configuration that
+/// every user may have, has the same ones. False, with `config` as it was, where it has others.
+bool restore_open_secrets(value& config, const value& from, const value& anybody);
+/// restore_secrets of a section `checkpoint_storage`.
 void restore_storage_secrets(value& storage, const value& from);
 /// `found` with each secret that a section `checkpoint_storage` gives.
 void each_secret_of_storage(value& storage, const std::function<void(value&)>& found);

@@ -316,7 +316,7 @@ int main(int argc, char** argv) {
   }
   int worst = 0;
   if (mode == "abort") {
-    sleep(12); // they join and reduce for some seconds
+    sleep(12); // long enough for all to have joined and to be reducing
     kill(ranks.back(), SIGKILL);
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) {

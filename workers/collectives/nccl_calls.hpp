@@ -36,7 +36,7 @@ struct nccl_calls {
   cudaError_t (*last_error)() = nullptr;
   cudaError_t (*device_count)(int*) = nullptr;
   const char* (*cuda_text)(cudaError_t) = nullptr;
-  int devices = 0; ///< that CUDA shows to this process
+  int devices = 0; ///< number of GPUs that this process may use
 };
 
 /// Loads both, once for the process; what is loaded stays. `unsupported` where one is missing, older, or sees

@@ -77,7 +77,7 @@ ncclResult_t run(ncclComm_t comm, cudaStream_t on, const void* in,
       delete f;
     },
     x);
-  if (std::getenv("FAKE_NCCL_CALL_HANGS")) { // as one that connects to a rank which does not answer
+  if (std::getenv("FAKE_NCCL_CALL_HANGS")) { // like the first operation, when another rank does not answer
     const auto of = comm->of;
     const auto rank = std::size_t(comm->rank);
     std::unique_lock held(of->lock);

@@ -70,5 +70,24 @@ TEST(Secrets, ComeBackWhereTheirMaskIsSubmitted) {
       R"({"name": "********", "checkpoint_storage": {"secret_key": "s", "access_key": "new"}, "data": {"secrets": ["x"]}})"));
 }
 
+TEST(Secrets, OfAnotherUserComeBackOnlyWhereEverybodyHasThem) {
+  const auto from = json(R"({"checkpoint_storage": {"bucket": "b", "secret_key": "s"}})");
+  const auto shown = json(R"({"checkpoint_storage": {"bucket": "b", "secret_key": "********"}})");
+  const auto own = json(R"({"checkpoint_storage": {"bucket": "b", "secret_key": "mine"}})");
+  const struct {
+    value given, anybody;
+    bool fine;
+    value expected;
+  } rows[] = {{shown, value(), false, shown},
+              {shown, json(R"({"checkpoint_storage": {"secret_key": "other"}})"), false, shown},
+              {shown, from, true, from},
+              {own, value(), true, own}};
+  for (const auto& row : rows) {
+    auto config = row.given;
+    EXPECT_EQ(restore_open_secrets(config, from, row.anybody), row.fine) << row.anybody;
+    EXPECT_EQ(config, row.expected);
+  }
+}
+
 } // namespace
 } // namespace troupe::config
