@@ -289,6 +289,16 @@ private:
     const bool chunked = http_.version() >= 11, head_only = http_.head_only();
     if (!chunked)
       http_.end_after_answer();
+    auto seen = core_.clock.version();
+    const auto next = [&] {
+      seen = core_.clock.version();
+      return x.stream->next(core_.options.now());
+    };
+    std::optional<result<body_stream::piece>> first; // tells whether there is something to compress
+    std::optional<gzip_stream> zip;
+    if (std::exchange(zips_, false) && chunked && !head_only && x.status == 200)
+      if (first = next(); *first && worth_gzip(x, (*first)->bytes.size()))
+        zip = gzip_stream::of(x);
     wire::response<wire::empty_body> m;
     fill(m, x);
     if (chunked)
@@ -305,11 +315,12 @@ private:
           break;
         looked = time;
       }
-      const auto seen = core_.clock.version();
-      auto piece = x.stream->next(core_.options.now());
+      auto piece = first ? *std::exchange(first, std::nullopt) : next();
       if (!piece)
         break;
       whole = piece->last;
+      if (zip)
+        piece->bytes = zip->add(piece->bytes, whole);
       if (!piece->bytes.empty() && chunked) {
         auto framed = wire::make_chunk(net::buffer(piece->bytes));
         here = co_await http_.send_piece(framed);
@@ -321,6 +332,11 @@ private:
       }
     }
     if (here && (whole || core_.stopping) && chunked && !head_only) {
+      if (zip && !whole) {
+        const auto rest = zip->add({}, true);
+        auto framed = wire::make_chunk(net::buffer(rest));
+        here = co_await http_.send_piece(framed);
+      }
       auto end = wire::make_chunk_last();
       here = co_await http_.send_piece(end);
     }

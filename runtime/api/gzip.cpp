@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <libdeflate.h>
-#include <memory>
+
+#define ZLIB_CONST
+#include <zlib.h>
 
 namespace troupe::api {
 namespace {
@@ -10,8 +12,16 @@ namespace {
 constexpr std::size_t least = 1024;
 constexpr int quick = 1; ///< libdeflate's level: twice as quick as zlib's lowest, and a little smaller
 
+/// Events are small, and come one by one.
 bool is_text(std::string_view type) {
-  return type.starts_with("application/json") || type.starts_with("text/");
+  return (type.starts_with("application/json") || type == "application/x-ndjson" ||
+          type.starts_with("text/")) &&
+         type != "text/event-stream";
+}
+
+void say_gzip(response& x) {
+  x.headers.emplace_back("Content-Encoding", "gzip");
+  x.headers.emplace_back("Vary", "Accept-Encoding");
 }
 
 } // namespace
@@ -30,11 +40,15 @@ bool takes_gzip(std::string_view text) {
   return false;
 }
 
-void gzip_body(response& x) {
+bool worth_gzip(const response& x, std::size_t bytes) {
   const auto has = [&](const char* name) {
     return std::any_of(x.headers.begin(), x.headers.end(), [&](const auto& h) { return h.first == name; });
   };
-  if (x.body.size() < least || !is_text(x.content_type) || has("Content-Encoding") || has("Set-Cookie"))
+  return bytes >= least && is_text(x.content_type) && !has("Content-Encoding") && !has("Set-Cookie");
+}
+
+void gzip_body(response& x) {
+  if (!worth_gzip(x, x.body.size()))
     return;
   struct closer {
     void operator()(libdeflate_compressor* c) const { libdeflate_free_compressor(c); }
@@ -47,8 +61,45 @@ void gzip_body(response& x) {
   if (out.empty())
     return;
   x.body = std::move(out);
-  x.headers.emplace_back("Content-Encoding", "gzip");
-  x.headers.emplace_back("Vary", "Accept-Encoding");
+  say_gzip(x);
+}
+
+struct gzip_stream::state {
+  z_stream z{};
+};
+
+void gzip_stream::closer::operator()(state* s) const {
+  ::deflateEnd(&s->z);
+  delete s;
+}
+
+std::optional<gzip_stream> gzip_stream::of(response& x) {
+  constexpr int window_of_gzip = 15 + 16, memory = 8;
+  auto fresh = std::make_unique<state>();
+  if (::deflateInit2(&fresh->z, Z_BEST_SPEED, Z_DEFLATED, window_of_gzip, memory, Z_DEFAULT_STRATEGY) != Z_OK)
+    return std::nullopt;
+  gzip_stream out;
+  out.state_.reset(fresh.release());
+  say_gzip(x);
+  return out;
+}
+
+std::string gzip_stream::add(std::string_view bytes, bool last) {
+  auto& z = state_->z;
+  std::string out;
+  if (bytes.empty() && !last)
+    return out;
+  z.next_in = reinterpret_cast<const Bytef*>(bytes.data());
+  z.avail_in = static_cast<uInt>(bytes.size());
+  do {
+    const auto before = out.size();
+    out.resize(before + bytes.size() / 2 + 256);
+    z.next_out = reinterpret_cast<Bytef*>(out.data() + before);
+    z.avail_out = static_cast<uInt>(out.size() - before);
+    ::deflate(&z, last ? Z_FINISH : Z_SYNC_FLUSH);
+    out.resize(out.size() - z.avail_out);
+  } while (z.avail_out == 0);
+  return out;
 }
 
 } // namespace troupe::api

@@ -146,6 +146,14 @@ result<value> metrics(const call& c) {
   auto trials = c.parts->storage->trials(row->id);
   if (!trials)
     return trials.error();
+  if (c.query.has("trial")) {
+    const auto only = parse_id<trial_id>(c.query.first("trial"));
+    std::erase_if(*trials, [&](const trial_row& t) { return t.id != only; });
+    if (trials->empty())
+      return error{errc::not_found, "experiment " + to_string(row->id) + " has no trial '" +
+                                      std::string(c.query.first("trial").substr(0, 100)) + "'"};
+  }
+  const std::string group(c.query.first("group"));
   struct seen {
     metric_kind kind;
     std::uint64_t trials = 0, reports = 0;
@@ -153,7 +161,7 @@ result<value> metrics(const call& c) {
   };
   std::map<std::pair<std::string, std::string>, seen> all;
   for (const auto& trial : *trials) {
-    auto known = c.parts->columns->summaries(trial, *c.parts->storage);
+    auto known = c.parts->columns->summaries(trial, *c.parts->storage, group);
     if (!known)
       return known.error();
     for (const auto& [group, names] : **known)
@@ -192,7 +200,9 @@ std::vector<route> series_routes() {
      answer_with(metrics),
      "",
      "MetricList",
-     "The metrics that its trials have reported, and what kind each is."},
+     "The metrics that its trials, or one `trial`, have reported, and what kind each is. Of the group "
+     "`system`, which "
+     "has what agents have measured, only `group=system` tells."},
   };
   for (auto& row : rows)
     row.slow = true; // the first look at a million reports takes seconds

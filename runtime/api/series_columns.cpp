@@ -347,15 +347,15 @@ void series_columns::forget_old(std::size_t added) {
   }
 }
 
-result<std::shared_ptr<const metric_summaries>> series_columns::summaries(const trial_row& of,
-                                                                          const storage::reader& from) {
+result<std::shared_ptr<const metric_summaries>>
+series_columns::summaries(const trial_row& of, const storage::reader& from, const std::string& group) {
   std::shared_ptr<summary_entry> one;
   {
     std::lock_guard lock{mutex_};
     constexpr std::size_t most_trials = 20'000;
     if (summaries_.size() > most_trials)
       summaries_.clear();
-    auto& place = summaries_[of.id.value];
+    auto& place = summaries_[{of.id.value, group}];
     if (!place)
       place = std::make_shared<summary_entry>();
     one = place;
@@ -369,7 +369,7 @@ result<std::shared_ptr<const metric_summaries>> series_columns::summaries(const 
   }
   std::shared_ptr<metric_summaries> next;
   for (bool more = true; more;) {
-    auto rows = from.metrics(of.id, one->up_to, batch);
+    auto rows = from.metrics(of.id, one->up_to, batch, group);
     if (!rows)
       return rows.error();
     if (!rows->empty() && !next)

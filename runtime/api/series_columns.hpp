@@ -50,7 +50,9 @@ public:
   /// The numbers of one metric, in the order of arrival; reports of runs that were given up are left in.
   result<std::shared_ptr<const series_column>> column(const trial_row& of, const std::string& group,
                                                       const std::string& metric, const storage::reader& from);
-  result<std::shared_ptr<const metric_summaries>> summaries(const trial_row& of, const storage::reader& from);
+  /// `group`: of this one alone; empty: of all but "system", the samples of hosts.
+  result<std::shared_ptr<const metric_summaries>> summaries(const trial_row& of, const storage::reader& from,
+                                                            const std::string& group = {});
 
 private:
   struct key {
@@ -76,7 +78,8 @@ private:
   std::map<key, std::shared_ptr<entry>> columns_;
   std::list<key> recent_; ///< newest use first
   std::size_t points_ = 0;
-  std::map<std::uint64_t, std::shared_ptr<summary_entry>> summaries_;
+  std::map<std::pair<std::uint64_t, std::string>, std::shared_ptr<summary_entry>>
+    summaries_; ///< by trial, group
 };
 
 /// All numbers and texts of a trial as Determined's summaryMetrics: {group: {name: {type, count, min, max,

@@ -72,11 +72,11 @@ def wait_for(true, seconds, every=0.05, what=lambda: ""):
         time.sleep(every)
 
 
-def stays(true, seconds, pause=lambda: time.sleep(0.05)):
+def stays(true, seconds, pause=lambda: time.sleep(0.05), what=lambda: None):
     """What must not happen has so many seconds to happen: `true()` holds at each look."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        assert true()
+        assert true(), what()
         pause()
 
 

@@ -738,6 +738,11 @@ def test_time_travel_shows_what_was(site, page):
     page.page.get_by_role("button", name="Fork").wait_for()
     for wrong in ("x", "0", "1" if sequences[0] > 1 else "-3"):
         assert page.page.request.get(site.url() + f"/troupe/v1/experiments/{site.search}/trials?at={wrong}").status == 400, wrong
+    for wrong in ("x", "-3", "1.5", "0"):
+        for path in (f"experiments/{site.search}", f"experiments/{site.search}/curves", "queue"):
+            page.page.goto(f"{site.url()}/ui/{path}?at={wrong}")
+            page.page.wait_for_selector(f"main .fault:has-text(\"There is no moment '{wrong}'\")")
+            assert page.page.locator("[data-testid=as-of]").count() == 0
     page.page.goto(site.url() + f"/ui/experiments/{site.search}?at=99999999")
     page.page.wait_for_selector("main[data-state=error] [role=alert]")
     assert page.page.locator("[data-testid=as-of]:has-text('as of 20')").count() == 0, "there is no such moment"

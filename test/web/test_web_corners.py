@@ -1,5 +1,7 @@
 """Corners of the page that a second reading found wrong, in a real browser against a real cluster."""
 
+import pathlib
+import re
 import subprocess
 
 from test_web import cells
@@ -35,7 +37,7 @@ def test_an_idle_page_of_events_asks_seldom(site, page):
     page.settle()
     asked = []
     page.page.on("request", lambda r: asked.append(r.url))
-    page.stays(lambda: len(asked) <= 3, 10)
+    page.stays(lambda: len(asked) <= 3, 10, lambda: asked)
 
 
 def test_an_open_actor_asks_seldom(site, page):
@@ -46,7 +48,7 @@ def test_an_open_actor_asks_seldom(site, page):
     panel.locator("li:has-text('child')").first.wait_for()
     asked = []
     page.page.on("request", lambda r: asked.append(r.url.split("/shell/")[-1].split("?")[0]))
-    page.stays(lambda: len(asked) <= 3, 10)
+    page.stays(lambda: len(asked) <= 3, 10, lambda: asked)
     assert asked
     panel.get_by_role("button", name="Read again").click()
     wait_for(lambda: asked[-2:] == ["info", "state"], 5)
@@ -267,6 +269,39 @@ def test_rights_are_those_of_the_workspace(tmp_path, chromium):
         site.close()
 
 
+# ---- devices
+
+
+def test_gpus_have_charts_and_their_load_is_seen(tmp_path, chromium):
+    """Through a library that has the name and the calls of NVIDIA's: two GPUs, one 40 and one 50 percent busy."""
+    source = pathlib.Path(__file__).resolve().parents[1] / "data/fake_nvml/fake_nvml.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "libnvidia-ml.so.1", source], check=True)
+    site = Site(tmp_path)
+    site.env["LD_LIBRARY_PATH"] = str(tmp_path)
+    site.up(slots=None)
+    context = chromium.new_context()
+    try:
+        experiment = site.submit("gpu", "import time, troupe\ntroupe.params(x=1)\ntime.sleep(1000)\n",
+                                 "hyperparameters: {x: 1}\nsearcher: {name: single, metric: loss}\nresources: {slots_per_trial: 2}")
+        trial = wait_for(lambda: (site.json("trial", "list", str(experiment)) or [{}])[0].get("id"), 60)
+        tab = Page(context, site)
+        tab.page.goto(site.link(f"trials/{trial}/resources"))
+        for slot, percent in [(0, 40), (1, 50)]:
+            for title in (r"percent", r"memory, bytes", r"°C"):
+                tab.page.get_by_role("heading", name=re.compile(rf"^GPU {slot} of .+, {title}$")).wait_for(timeout=60000)
+            chart = f'[data-testid=resources] [data-testid=chart][data-metric$="/{slot}/gpu_percent"][data-state=ready]'
+            tab.page.locator(chart.removesuffix("[data-state=ready]")).scroll_into_view_if_needed()  # what is not seen is not drawn
+            tab.page.wait_for_selector(chart, timeout=30000)
+            assert tab.page.request.get(f"{site.url()}/troupe/v1/series?trials={trial}&group=system&metric="
+                                        + tab.page.get_attribute(chart, "data-metric").removeprefix("system.")).json()["series"][0]["y"][0] == percent
+        tab.go("/cluster")
+        tab.page.wait_for_selector(f"[data-slot='1'][title*='slot 1 (Fake GPU B): busy, trial {trial} of '][title*=', 50 %, 2.15 GB, 61 °C']")
+        tab.fine()
+    finally:
+        context.close()
+        site.close()
+
+
 # ---- axes
 
 
@@ -286,13 +321,24 @@ def test_an_axis_that_there_is_not_is_said_once(site, page):
 
 
 def test_a_metric_without_a_name_has_a_curve(site, page):
-    script = "import troupe\ntroupe.params(x=1)\nfor step in range(1, 6):\n    troupe.log({'': 1 / step}, step=step)\ntroupe.validate({'loss': 1.0, '': 0.25}, step=5)\n"
+    script = "import troupe\ntroupe.params(x=1)\nfor step in range(1, 6):\n    troupe.log({'': 1 / step, 'part': step}, step=step)\ntroupe.validate({'loss': 1.0, '': 0.25}, step=5)\n"
     experiment = site.submit("nameless", script, "hyperparameters: {x: 1}\nsearcher: {name: single, metric: loss}")
     site.wait_ended(experiment)
     page.page.goto(f"{site.url()}/ui/experiments/{experiment}/curves")
     page.page.wait_for_selector("[data-testid=chart][data-metric='validation.loss'][data-state=ready]")
     page.page.get_by_label("Metric", exact=True).select_option("training.")
-    page.page.wait_for_selector("[data-testid=chart][data-metric='training.'][data-state=ready][data-series='1'][data-last-x='5']")
+    page.page.wait_for_selector("[data-testid=chart][data-metric='training.'][data-state=ready][data-series='1'][data-last-x='5'] [aria-label*=\"training.''\"]")
+    page.page.get_by_label("Metric", exact=True).select_option("training.part")
+    assert page.page.locator("option[value='metric:']").inner_text() == "''"
+    page.page.get_by_label("X axis").select_option("metric:")
+    page.page.wait_for_selector("[data-testid=chart][data-metric='training.part'][data-state=ready][data-series='1'][data-last-x='1']")
+    assert page.page.locator("main .fault").count() == 0
+    trial = page.page.request.get(f"{site.url()}/troupe/v1/experiments/{experiment}/trials").json()["trials"][0]["id"]
+    for path, shown in [("trials?cols=m.training.", "[role=columnheader]:has-text(\"'' (training, last)\")"), ("analysis", "option[value='m.training.']:text-is(\"training.''\")")]:
+        page.go(f"/experiments/{experiment}/{path}")
+        page.page.wait_for_selector(shown, state="attached")
+    page.go(f"/compare?trials={trial},{site.json('trial', 'list', str(site.search))[0]['id']}")
+    page.page.wait_for_selector("[data-testid=metrics-side] th:has-text(\"training.'' (last)\")")
     page.go(f"/experiments/{experiment}")
     page.page.wait_for_selector("dl.facts dt:text-is(\"''\") + dd:text-is(\"0.25\")")
     page.fine()

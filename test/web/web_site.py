@@ -126,8 +126,8 @@ class Page:
         wait_for(still, 20, 0, lambda: self.unanswered)
         return self
 
-    def stays(self, true, seconds):
-        stays(true, seconds, lambda: self.page.wait_for_timeout(50))
+    def stays(self, true, seconds, what=lambda: None):
+        stays(true, seconds, lambda: self.page.wait_for_timeout(50), what)
 
     def standing(self):
         """What a failed test left: where the tab is, what it shows, what it waits for."""

@@ -2,7 +2,7 @@
 
 import { mainMetric } from "./goals";
 import { read, type Params } from "./address";
-import { answerTime, asked, axisOf, firstOf, lineOf, logQuery, parts, rangeOf, seriesPath, seriesQuery, withLines, type Query } from "./queries";
+import { answerTime, asked, axisOf, factOf, firstOf, lineOf, logQuery, parts, rangeOf, seriesPath, seriesQuery, withLines, type Query } from "./queries";
 import type { GetExperimentResponse, Session } from "./api_types";
 
 async function fetched(to: string): Promise<Response> {
@@ -86,7 +86,7 @@ function begin(path: string, p: Params): Promise<unknown> | undefined {
   const [, kind, number, tab = ""] = path.split("/");
   const id = Number(number);
   const fine = id > 0 && Number.isSafeInteger(id);
-  const at = Math.max(0, Math.floor(Number(p.text("at")) || 0));
+  const at = factOf(p.text("at"));
   if (path === "/") {
     return Promise.all([ask("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }), ask("/troupe/v1/status")]);
   } else if (path === "/experiments") {

@@ -11,7 +11,7 @@ import { font, saveCanvas } from "./figure";
 import { hovered } from "./hover";
 import { bounds } from "./scales";
 import { shownTheme, zone } from "./settings";
-import { clean, short } from "./text";
+import { clean, metricOf, short } from "./text";
 import { at, corners, leftToRight, nearest, placing, trace, type Place } from "./traced";
 import { Failed } from "./ui";
 
@@ -172,7 +172,7 @@ export function Chart(props: ChartProps) {
     <figure class="chart" data-testid="chart" data-metric={props.metric} data-state="loading" ref={frame}>
       <div ref={box} class="plot" role="img" aria-label={clean(label)} />
       {lacking.value !== null && <Failed why={lacking.value} again={() => location.reload()} />}
-      {props.lines && values === 0 && <p class="empty">{props.none ?? <>No report of <bdi>{clean(props.metric)}</bdi> yet.</>}</p>}
+      {props.lines && values === 0 && <p class="empty">{props.none ?? <>No report of <bdi>{metricOf(props.metric)}</bdi> yet.</>}</p>}
       {props.lines && <Legend lines={props.lines} />}
       <figcaption>
         {props.note && <span class="note">{props.note} </span>}

@@ -13,7 +13,7 @@ import { looks } from "./scales";
 import { axisOf, parts, rangeOf, seriesPath, seriesQuery } from "./queries";
 import { isTopic } from "./topics";
 import { appended, band, clipped, smoothed, type Fresh } from "./smooth";
-import { clean, flat, nameOf, number, short, csv, worded } from "./text";
+import { clean, flat, metricOf, nameOf, number, short, csv, worded } from "./text";
 import { Failed, save } from "./ui";
 import { hovered } from "./hover";
 
@@ -223,7 +223,7 @@ export function MoreCurves(props: CurvesProps) {
               <button type="button" aria-pressed={pins.includes(m)} aria-label={`Pin ${clean(m)}`} onClick={() => set({ pin: pins.includes(m) ? pins.filter((x) => x !== m) : [...pins, m] })}>
                 Pin
               </button>
-              <button type="button" aria-label={`Enlarge ${clean(m)}`} onClick={() => set({ metric: m === props.metric ? null : m })}>
+              <button type="button" aria-label={`Enlarge ${metricOf(m)}`} onClick={() => set({ metric: m === props.metric ? null : m })}>
                 Enlarge
               </button>
             </div>
@@ -270,7 +270,7 @@ function SmallCurves(props: CurvesProps) {
   if (fault.value != null && !lines.value) return <Failed whole why={fault.value} again={again} />;
   return (
     <Chart
-      name={`Learning curves: ${props.metric}`}
+      name={`Learning curves: ${metricOf(props.metric)}`}
       metric={props.metric}
       lines={drawn}
       xTitle={x}
@@ -333,7 +333,7 @@ export function Curves(props: CurvesProps) {
   const options = named.includes(wanted) || !wanted ? named : [wanted, ...named];
   const thin = lines.value?.some((l) => l.x.length < l.count) ?? false;
   const more = props.only ? 0 : (props.trials?.length ?? 0) - mostTrials;
-  const others = props.metrics.filter((m) => m.kind === "number" && m.group === parts(wanted).group && m.name !== "" && m.name !== parts(wanted).name).map((m) => `metric:${m.name}`);
+  const others = props.metrics.filter((m) => m.kind === "number" && m.group === parts(wanted).group && m.name !== parts(wanted).name).map((m) => `metric:${m.name}`);
   const axes = x.startsWith("metric:") && !others.slice(0, 100).includes(x) ? [x, ...others.slice(0, 99)] : others.slice(0, 100);
   const epochs = props.metrics.some((m) => m.name === "epoch" || m.name === "epochs");
   /** An x that the reports of the other group do not have is given up. */
@@ -350,7 +350,7 @@ export function Curves(props: CurvesProps) {
           <select aria-label="Metric" value={wanted} onChange={(e) => choose(e.currentTarget.value)}>
             {options.map((m) => (
               <option key={m} value={m}>
-                {m.slice(0, m.indexOf(".") + 1) + nameOf(m.slice(m.indexOf(".") + 1))}
+                {metricOf(m)}
               </option>
             ))}
           </select>
@@ -364,7 +364,7 @@ export function Curves(props: CurvesProps) {
             {(epochs || x === "epoch") && <option value="epoch">Epoch</option>}
             {axes.map((key) => (
               <option key={key} value={key}>
-                {clean(key.slice("metric:".length))}
+                {nameOf(key.slice("metric:".length))}
               </option>
             ))}
           </select>
@@ -412,7 +412,7 @@ export function Curves(props: CurvesProps) {
         <Failed why={fault.value} again={again} />
       ) : (
         <Chart
-          name={`Learning curves: ${wanted}`}
+          name={`Learning curves: ${metricOf(wanted)}`}
           metric={wanted}
           lines={drawn}
           xTitle={x}
@@ -429,7 +429,7 @@ export function Curves(props: CurvesProps) {
               </>
             ) : /^(?:epoch$|metric:)/.test(x) ? (
               <>
-                No report of <bdi>{clean(wanted)}</bdi> has <bdi>{clean(x.replace(/^metric:/, ""))}</bdi> beside it.
+                No report of <bdi>{metricOf(wanted)}</bdi> has <bdi>{nameOf(x.replace(/^metric:/, ""))}</bdi> beside it.
               </>
             ) : undefined
           }

@@ -4,7 +4,8 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { get } from "./api";
 import { wholesFailed } from "./page";
-import { pastAt, set } from "./router";
+import { factOf } from "./queries";
+import { params, pastAt, set } from "./router";
 import { clean } from "./text";
 import { Link, refused, Time } from "./ui";
 import type { History, Moment } from "./api_types";
@@ -100,5 +101,16 @@ export function TimeSlider(props: { experiment: number }) {
         </>
       )}
     </div>
+  );
+}
+
+/** Says it where the address names a moment that no fact can have: what stands below is as it is now. */
+export function UnknownMoment() {
+  const said = params.value.text("at");
+  if (said === "" || factOf(said) > 0) return null;
+  return (
+    <p class="fault" role="alert">
+      There is no moment '<bdi>{clean(said)}</bdi>': `at` has to be the number of a fact. Shown is now.
+    </p>
   );
 }

@@ -9,7 +9,7 @@ import { brushed, celled, full, placeOf, value, type Brush, type Dimension, type
 import { fitting, heat, heatLine, linear, type Scale } from "./scales";
 import { lanes, type Held } from "./timeline";
 import { shownTheme, zone } from "./settings";
-import { clean, moment, short } from "./text";
+import { clean, moment, nameOf, short } from "./text";
 
 /** The values of some dimensions, trial by trial. */
 const tableOf = (rows: readonly Row[], dims: readonly Dimension[]): Table => ({
@@ -231,7 +231,7 @@ export function History(props: { points: { trial: number; value: number; best: n
   return (
     <Drawing
       testid="history"
-      name={`Best ${clean(props.metric)} so far over ${props.points.length} trials: ${short(last?.best ?? null)}`}
+      name={`Best ${nameOf(props.metric)} so far over ${props.points.length} trials: ${short(last?.best ?? null)}`}
       height={280}
       depends={[props.points]}
       table={{ columns: ["trial", props.metric, "best so far"], rows: () => props.points.map((p) => [p.trial, p.value, p.best]) }}
@@ -481,7 +481,7 @@ export function Front(props: { points: { id: string; x: number; y: number }[]; x
   return (
     <Drawing
       testid="pareto"
-      name={`Pareto front of ${props.points.length} trials: ${clean(props.x)} and ${clean(props.y)}`}
+      name={`Pareto front of ${props.points.length} trials: ${nameOf(props.x)} and ${nameOf(props.y)}`}
       height={280}
       depends={[props.points]}
       table={{ columns: ["trial", props.x, props.y], rows: () => props.points.map((p) => [Number(p.id), p.x, p.y]) }}

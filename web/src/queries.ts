@@ -46,8 +46,11 @@ const logFirst = 40;
 export const lineOf = (text: string): string => (/^[1-9]\d{0,15}$/.test(text) ? text : "");
 export const logQuery = (line: string): { from?: number; limit: number } => ({ ...(line === "" ? {} : { from: Math.max(1, Number(line) - logFirst / 2) }), limit: logFirst });
 
+/** The number of the fact after which an address shows an experiment; 0: as it is now, or the text names none. */
+export const factOf = (text: string): number => (/^\d{1,15}$/.test(text) ? Number(text) : 0);
+
 /** The X axis that an address names; the usual one where there is none of that name. */
-export const axisOf = (name: string, usual = "step"): string => (/^(?:step|time|relative|epoch|metric:.+)$/s.test(name) ? name : usual);
+export const axisOf = (name: string, usual = "step"): string => (/^(?:step|time|relative|epoch|metric:.*)$/s.test(name) ? name : usual);
 
 /** The first `most` elements of the list that a JSON text begins with, `{"key":[`; null where they are not whole in what there is of it. */
 export function firstOf(text: string, key: string, most: number): unknown[] | null {

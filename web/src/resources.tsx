@@ -10,6 +10,7 @@ import { looks } from "./scales";
 import { clean, csv } from "./text";
 import { Empty, Failed, save } from "./ui";
 import { params, set } from "./router";
+import type { MetricList } from "./api_types";
 
 const usual: [string, string][] = [
   ["cpu_percent", "Processor, percent of one core"],
@@ -18,17 +19,17 @@ const usual: [string, string][] = [
   ["write_bytes_per_s", "Written to disk, bytes a second"],
 ];
 
-/** The metrics of its slots, by the first samples of the trial: they are in no list of its metrics. */
-function useDevices(trial: number): readonly [string, string][] {
+/** The metrics of the slots that it had in any of its runs. */
+function useDevices(experiment: number, trial: number, runs: number): readonly [string, string][] {
   const names = useSignal<readonly string[]>([]);
   useEffect(() => {
     const stop = new AbortController();
     let again: ReturnType<typeof setTimeout> | undefined;
     const read = (tries: number): void =>
-      void get<{ metrics: Record<string, unknown> }[]>(`/troupe/v1/trials/${trial}/metrics`, { group: "system", limit: 20 }, stop.signal).then(
-        (rows) => {
-          names.value = Array.from(new Set(rows.flatMap((row) => Object.keys(row.metrics)))).filter((name) => !usual.some(([one]) => one === name)).sort();
-          if (names.value.length === 0 && tries > 1) again = setTimeout(() => read(tries - 1), 5000);
+      void get<MetricList>(`/troupe/v1/experiments/${experiment}/metrics`, { group: "system", trial }, stop.signal).then(
+        ({ metrics }) => {
+          names.value = metrics.map((m) => m.name).filter((name) => !usual.some(([one]) => one === name));
+          if (tries > 1) again = setTimeout(() => read(tries - 1), 5000);
         },
         () => undefined, // the charts beside it say what is wrong
       );
@@ -37,12 +38,12 @@ function useDevices(trial: number): readonly [string, string][] {
       stop.abort();
       clearTimeout(again);
     };
-  }, [trial]);
+  }, [experiment, trial, runs]);
   return names.value.map((name) => [name, deviceTitle(name)]);
 }
 
-export function Resources(props: { trial: number; experiment: number }) {
-  const devices = useDevices(props.trial);
+export function Resources(props: { trial: number; experiment: number; runs: number }) {
+  const devices = useDevices(props.experiment, props.trial, props.runs);
   return (
     <>
       <UnknownAxis usual="time" />

@@ -2,6 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import { patched, read, type Params } from "./address";
+import { factOf } from "./queries";
 
 export const prefix = "/ui";
 
@@ -24,7 +25,7 @@ export const params = computed<Params>(() => read(place.value.search));
 export const timed = ["", "trials", "curves", "analysis", "search"];
 
 /** The fact after which an experiment is shown, and not as it is now; 0: now. */
-export const pastAt = computed(() => (timed.includes(/^\/experiments\/\d+(?:\/(\w+))?$/.exec(place.value.path)?.slice(1).join("") ?? "-") ? Math.max(0, Math.floor(Number(params.value.text("at")) || 0)) : 0));
+export const pastAt = computed(() => (timed.includes(/^\/experiments\/\d+(?:\/(\w+))?$/.exec(place.value.path)?.slice(1).join("") ?? "-") ? factOf(params.value.text("at")) : 0));
 
 window.addEventListener("popstate", () => (place.value = here()));
 

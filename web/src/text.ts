@@ -13,6 +13,9 @@ export function clean(text: string): string {
 /** A name of a user for people: one of blanks alone stands in quotes, so that it is seen. */
 export const nameOf = (name: string): string => (name.trim() === "" ? `'${clean(name)}'` : clean(name));
 
+/** "validation.loss" for people. */
+export const metricOf = (key: string): string => key.slice(0, key.indexOf(".") + 1) + nameOf(key.slice(key.indexOf(".") + 1));
+
 /** A number as the API writes it: the three that JSON does not have are texts. */
 export function number(x: unknown): number | null {
   if (typeof x === "number") return x;

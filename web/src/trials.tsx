@@ -10,7 +10,7 @@ import { asked } from "./queries";
 import { pastAt } from "./router";
 import type { Row } from "./brush";
 import { asCell, parse } from "./filter";
-import { clean, flat, named, number, span, state } from "./text";
+import { clean, flat, named, nameOf, number, span, state } from "./text";
 import { duration } from "./pages/experiments";
 import { elements } from "./topics";
 import { State, Time, useAtOnce, useRead } from "./ui";
@@ -147,14 +147,14 @@ export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], 
     // A metric that is called as the lowest of another one has that key for itself.
     (["last", "min", "max"] as const).filter((how) => how === "last" || !names.has(`${m.group}.${m.name}.${how}`)).map((how) => ({
       key: how === "last" ? `m.${m.group}.${m.name}` : `m.${m.group}.${m.name}.${how}`,
-      title: `${m.name} (${m.group}, ${how})`,
+      title: `${nameOf(m.name)} (${m.group}, ${how})`,
       value: (t) => number(t.metrics?.[`${m.group}.${m.name}`]?.[how]),
       usual: usual && how === "last",
       width: 140,
     }));
   return [
     { key: "id", title: "Trial", value: (t) => t.id, width: 84 },
-    { key: "best", title: one && goals[0] ? `Best ${goals[0]}` : "Best", value: (t) => number(t.best?.metric), usual: one, width: 120 },
+    { key: "best", title: one && goals[0] ? `Best ${nameOf(goals[0])}` : "Best", value: (t) => number(t.best?.metric), usual: one, width: 120 },
     ...many.flatMap((m) => of(m, true)),
     { key: "state", title: "State", value: (t) => state(t.state), show: (t) => <State of={t.state} />, width: 120 },
     { key: "latest", title: "Latest", value: (t) => number(t.latest?.metric), usual: one, width: 100 },

@@ -135,10 +135,35 @@ TEST(Series, OtherAxes) {
   EXPECT_EQ(line("metric:epoch")["x"], value({1, 2.5}));
   report(*t.reader, 13, "odd", 5, {{"", 7}}, 2);
   EXPECT_EQ(asked(t, "/troupe/v1/series?trials=13&group=odd&metric=")["series"][0]["y"], value({7.0}));
+  report(*t.reader, 13, "odd", 6, {{"", 8}, {"a", 2}}, 2);
+  EXPECT_EQ(asked(t, "/troupe/v1/series?trials=13&group=odd&metric=a&x=metric:")["series"][0]["x"],
+            value({8.0}));
   EXPECT_EQ(asked(t, "/troupe/v1/experiments/7/trials?metrics=odd.")["trials"].size(), 1u);
   EXPECT_TRUE(live_topics::read("series/7/odd/"));
   auto part = asked(t, "/troupe/v1/series?trials=13&group=training&metric=loss&from=6&to=115");
   EXPECT_EQ(part["series"][0]["x"], value({110}));
+}
+
+TEST(Series, NamesOfSamplesForWhoAsksForTheirGroup) {
+  table t;
+  report(*t.reader, 12, "system", 0, {{"cpu_percent", 1}});
+  report(*t.reader, 12, "system", 0, {{"a/0/gpu_percent", 2}});
+  report(*t.reader, 13, "system", 0, {{"b/0/gpu_percent", 2}});
+  const auto names = [&](const std::string& query, std::uint64_t experiment = 7) {
+    std::string out;
+    const auto got = asked(t, "/troupe/v1/experiments/" + std::to_string(experiment) + "/metrics" + query);
+    for (const auto& one : got["metrics"])
+      out += one["group"].get<std::string>() + "." + one["name"].get<std::string>() + " ";
+    return out;
+  };
+  EXPECT_THAT(names(""), testing::Not(testing::HasSubstr("system")));
+  EXPECT_EQ(names("?group=system"), "system.a/0/gpu_percent system.cpu_percent ");
+  EXPECT_EQ(names("?group=system&trial=12"), "system.a/0/gpu_percent system.cpu_percent ");
+  report(*t.reader, 12, "system", 0, {{"c/1/gpu_percent", 2}}); // of a later run on another agent
+  EXPECT_THAT(names("?group=system&trial=12"), testing::HasSubstr("c/1/gpu_percent"));
+  EXPECT_EQ(names("?group=system", 8), "system.b/0/gpu_percent ");
+  asked(t, "/troupe/v1/experiments/7/metrics?trial=13", 404);
+  asked(t, "/troupe/v1/experiments/7/metrics?trial=x", 404);
 }
 
 TEST(Series, WrongQuestions) {

@@ -7,11 +7,13 @@
 #include "runtime/api/router.hpp"
 
 #include <gmock/gmock.h>
+#include <zlib.h>
 
 namespace troupe::api {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 std::string header(const response& x, const std::string& name) {
   for (const auto& [key, text] : x.headers)
@@ -212,6 +214,61 @@ TEST(Gzip, ForThoseWhoAsk) {
   EXPECT_FALSE(takes_gzip("br"));
   EXPECT_FALSE(takes_gzip("gzip;q=0, br"));
   EXPECT_FALSE(takes_gzip(""));
+}
+
+std::string unzipped(std::string_view bytes) {
+  z_stream z{};
+  EXPECT_EQ(::inflateInit2(&z, 15 + 16), Z_OK);
+  std::string out(1 << 20, '\0');
+  z.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(bytes.data()));
+  z.avail_in = static_cast<uInt>(bytes.size());
+  z.next_out = reinterpret_cast<Bytef*>(out.data());
+  z.avail_out = static_cast<uInt>(out.size());
+  const auto ended = ::inflate(&z, Z_SYNC_FLUSH);
+  EXPECT_TRUE(ended == Z_OK || ended == Z_STREAM_END);
+  out.resize(z.total_out);
+  ::inflateEnd(&z);
+  return out + (ended == Z_STREAM_END ? "." : "");
+}
+
+TEST(Gzip, WhatWasAddedCanBeReadAtOnce) {
+  response x;
+  auto zip = gzip_stream::of(x).value();
+  std::string sent, whole;
+  for (const auto& part :
+       {std::string(3000, 'a'), std::string("b"), std::string(), std::string(70'000, 'c')}) {
+    sent += zip.add(part, false);
+    whole += part;
+    EXPECT_EQ(unzipped(sent), whole);
+  }
+  sent += zip.add("end", true);
+  EXPECT_EQ(unzipped(sent), whole + "end.");
+}
+
+TEST(Gzip, AnswersInChunks) {
+  live l;
+  for (std::uint64_t row = 1; row <= 5000; ++row) {
+    metric_row one;
+    one.row = row + 10;
+    one.run = {1};
+    one.group = "training";
+    one.steps = static_cast<std::int64_t>(row);
+    one.metrics = to_msgpack({{"loss", 0.5}});
+    l.reader->metric_rows[12].push_back(one);
+  }
+  const auto ask = [&](const std::string& path, const char* headers) {
+    return raw_client(l.http->port()).ask("GET", path, l.token(), {}, headers);
+  };
+  const auto path = "/troupe/v1/trials/12/metrics";
+  const auto plain = ask(path, ""), zipped = ask(path, "Accept-Encoding: gzip\r\n");
+  EXPECT_THAT(plain.head, Not(HasSubstr("Content-Encoding")));
+  EXPECT_THAT(zipped.head, HasSubstr("Content-Encoding: gzip"));
+  EXPECT_THAT(zipped.head, HasSubstr("Transfer-Encoding: chunked"));
+  EXPECT_LT(zipped.body.size() * 10, plain.body.size());
+  EXPECT_EQ(unzipped(zipped.body), plain.body + ".");
+  const auto few = ask("/troupe/v1/trials/12/metrics?limit=2", "Accept-Encoding: gzip\r\n");
+  EXPECT_THAT(few.head, Not(HasSubstr("Content-Encoding"))) << "less than 1 KiB";
+  EXPECT_EQ(few.body.front(), '[');
 }
 
 TEST(Gzip, LongAnswersOverTheWire) {

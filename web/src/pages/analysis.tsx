@@ -7,7 +7,7 @@ import { goals, several } from "../goals";
 import { Grid } from "../grid";
 import { hovered } from "../hover";
 import { params, pastAt, set } from "../router";
-import { clean, nameOf, short } from "../text";
+import { clean, metricOf, nameOf, short } from "../text";
 import { addressed, dimension, full, passes, readBrushes, value, withBrushes, writeBrushes, type Brush } from "../brush";
 import { Front, Heatmap, History as BestSoFar, Parallel, Scatter, Timeline } from "../plots";
 import { bestSoFar } from "../spark";
@@ -45,7 +45,7 @@ export function Analysis(props: { of: Experiment }) {
   const xKey = pick(chosen[0]!, keys[0]!);
   const yKey = pick(chosen[1]!, aim);
   const cKey = pick(chosen[2]!, keys[1] ?? aim);
-  const title = (k: string) => (k === "best" ? `best ${e.searcherMetric}` : k.replace(/^(?:hp|m)\./, ""));
+  const title = (k: string) => (k === "best" ? `best ${nameOf(e.searcherMetric)}` : k.startsWith("m.") ? metricOf(k.slice(2)) : nameOf(k.replace(/^hp\./, "")));
   // The heat map is of two hyperparameters: those that are chosen, else the first that vary.
   const [heatX, heatY] = Array.from(new Set([...[xKey, cKey, yKey].filter((k) => k.startsWith("hp.")), ...varying.map((h) => `hp.${h}`)]));
   const drawn = new Set([...varying.map((h) => `hp.${h}`), ...aims, xKey, yKey, cKey, ...[heatX, heatY].flatMap((k) => k ?? [])]);
@@ -63,7 +63,7 @@ export function Analysis(props: { of: Experiment }) {
       <select aria-label={label} value={at} onChange={(ev) => set({ [name]: ev.currentTarget.value })}>
         {keys.map((k) => (
           <option key={k} value={k}>
-            {nameOf(title(k))}
+            {title(k)}
           </option>
         ))}
       </select>
@@ -77,7 +77,7 @@ export function Analysis(props: { of: Experiment }) {
           {brushes.map((b, i) => (
             <span key={i}>
               {i > 0 && ", "}
-              <bdi>{nameOf(title(full(b.key)))}</bdi> <bdi>{end(b.from)}</bdi> … <bdi>{end(b.to)}</bdi>
+              <bdi>{title(full(b.key))}</bdi> <bdi>{end(b.from)}</bdi> … <bdi>{end(b.to)}</bdi>
             </span>
           ))}
           .{" "}
@@ -123,7 +123,7 @@ export function Analysis(props: { of: Experiment }) {
         <section>
           <h2>Heat map</h2>
           <p class="hint">
-            The mean of <bdi>{clean(goals(e)[0] ?? "")}</bdi> over <bdi>{nameOf(title(heatX))}</bdi> and <bdi>{nameOf(title(heatY))}</bdi>; other hyperparameters are chosen above.
+            The mean of <bdi>{nameOf(goals(e)[0] ?? "")}</bdi> over <bdi>{title(heatX)}</bdi> and <bdi>{title(heatY)}</bdi>; other hyperparameters are chosen above.
           </p>
           <Heatmap rows={shown} x={dim.get(heatX)!} y={dim.get(heatY)!} of={dim.get(aim)!} />
         </section>
@@ -177,7 +177,7 @@ function BrushFields(props: { keys: string[]; title: (key: string) => string; on
         <select ref={axis}>
           {props.keys.map((k) => (
             <option key={k} value={k}>
-              {nameOf(props.title(k))}
+              {props.title(k)}
             </option>
           ))}
         </select>
@@ -206,7 +206,7 @@ function ImportanceChart(props: { of: Experiment; metric: string; trials: number
   if (few)
     return (
       <Empty>
-        The importance of hyperparameters needs at least {leastTrials} trials with <bdi>{clean(props.metric)}</bdi>; there are {props.trials}.
+        The importance of hyperparameters needs at least {leastTrials} trials with <bdi>{nameOf(props.metric)}</bdi>; there are {props.trials}.
       </Empty>
     );
   if (v.state === "error") return <Failed whole why={v.why} again={again} />;
@@ -217,8 +217,8 @@ function ImportanceChart(props: { of: Experiment; metric: string; trials: number
       <ul class="bars">
         {x.hparams.map((h) => (
           <li key={h.name} data-hp={h.name} data-value={h.importance}>
-            <span class="name">{clean(h.name)}</span>
-            <meter min={0} max={1} value={h.importance} aria-label={`${clean(h.name)} ${short(h.importance, 3)}`} />
+            <span class="name">{nameOf(h.name)}</span>
+            <meter min={0} max={1} value={h.importance} aria-label={`${nameOf(h.name)} ${short(h.importance, 3)}`} />
             <span class="num">{short(h.importance, 3)}</span>
           </li>
         ))}
@@ -251,7 +251,7 @@ function Pareto(props: { of: Experiment; passing: ReadonlySet<number> }) {
       <div>
         <Front points={points} x={a.name} y={b.name} />
         <p class="hint">
-          {points.length} of {f.trials} trials are beaten by none in {f.metrics.map((m) => clean(m.name)).join(" and ")} at once.
+          {points.length} of {f.trials} trials are beaten by none in {f.metrics.map((m) => nameOf(m.name)).join(" and ")} at once.
         </p>
         <ul class="columns">
           {shown.map((p) => (
@@ -260,7 +260,7 @@ function Pareto(props: { of: Experiment; passing: ReadonlySet<number> }) {
               {f.metrics.map((m, i) => (
                 <span key={m.name}>
                   {i > 0 && ", "}
-                  <bdi>{clean(m.name)}</bdi> {short(p.metrics[m.name] ?? null)}
+                  <bdi>{nameOf(m.name)}</bdi> {short(p.metrics[m.name] ?? null)}
                 </span>
               ))}
             </li>

@@ -51,8 +51,8 @@ const mostBehind = 2000;
 function SlotFiles(props: { agents: readonly Agent[]; owners: ReadonlyMap<string, string> }) {
   const task = (s: Slot) => s.container?.id.split(".")[0] ?? "";
   const table = {
-    columns: ["agent", "slot", "state", "trial", "user", "utilization_percent", "memory_used_bytes"],
-    rows: () => props.agents.flatMap((a) => slots(a).map((s) => [a.id, s.id, slotState(a, s), task(s), props.owners.get(s.container?.id ?? "") ?? "", s.usage?.utilization_percent ?? null, s.usage?.memory_used_bytes ?? null])),
+    columns: ["agent", "slot", "device", "state", "trial", "user", "utilization_percent", "memory_used_bytes", "temperature_celsius"],
+    rows: () => props.agents.flatMap((a) => slots(a).map((s) => [a.id, s.id, s.device?.brand ?? "", slotState(a, s), task(s), props.owners.get(s.container?.id ?? "") ?? "", s.usage?.utilization_percent ?? null, s.usage?.memory_used_bytes ?? null, s.usage?.temperature_celsius ?? null])),
   };
   const picture = () => {
     const [left, wide, tall] = [180, 48, 34];
@@ -141,7 +141,7 @@ export default function Cluster() {
                       const trial = s.container ? s.container.id.split(".")[0] : "";
                       const u = s.usage;
                       const owner = s.container ? (owners.get(s.container.id) ?? "") : "";
-                      const label = `${a.id} slot ${s.id}: ${state}${trial ? `, trial ${trial}` : ""}${owner ? ` of ${owner}` : ""}${u?.utilization_percent !== undefined ? `, ${u.utilization_percent} %` : ""}${u?.memory_used_bytes ? `, ${bytes(u.memory_used_bytes)}` : ""}`;
+                      const label = `${a.id} slot ${s.id}${s.device?.brand ? ` (${s.device.brand})` : ""}: ${state}${trial ? `, trial ${trial}` : ""}${owner ? ` of ${owner}` : ""}${u?.utilization_percent !== undefined ? `, ${u.utilization_percent} %` : ""}${u?.memory_used_bytes ? `, ${bytes(u.memory_used_bytes)}` : ""}${u?.temperature_celsius ? `, ${u.temperature_celsius} °C` : ""}`;
                       return (
                         <li key={s.id} class={`slot slot-${state}`} data-agent={a.id} data-slot={s.id} data-state={state} data-user={owner} title={clean(label)}>
                           {trial && /^\d+$/.test(trial) ? (

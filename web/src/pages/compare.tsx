@@ -8,7 +8,7 @@ import { hovered } from "../hover";
 import { params, set } from "../router";
 import { elements } from "../topics";
 import { askable } from "../trials";
-import { clean, csv, flat, number, short, worded } from "../text";
+import { clean, csv, flat, metricOf, number, short, worded } from "../text";
 import { CopyLink, Empty, Failed, Link, save, useRead, isId } from "../ui";
 import type { GetExperimentResponse, GetTrialResponse, MetricList, TrialProgressList } from "../api_types";
 
@@ -174,7 +174,7 @@ function Side(props: View) {
                 return (
                   <tr key={m} data-key={m}>
                     <th scope="row">
-                      <bdi>{clean(m)}</bdi> (last)
+                      <bdi>{metricOf(m)}</bdi> (last)
                     </th>
                     {trials.map((t) => {
                       const x = at(t);

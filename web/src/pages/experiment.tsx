@@ -9,9 +9,9 @@ import { Grid } from "../grid";
 import { useChanges } from "../changes";
 import { listen, returns } from "../live";
 import { standing } from "../reasons";
-import { TimeSlider } from "../past";
+import { TimeSlider, UnknownMoment } from "../past";
 import { go, params, pastAt, set, timed } from "../router";
-import { clean, flat, number, short, span, state, worded } from "../text";
+import { clean, flat, nameOf, number, short, span, state, worded } from "../text";
 import { namedMetrics, shownHparams, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
 import { askToKill, CopyCommand, CopyLink, each, Empty, Facts, Failed, isUnknown, Link, Progress, question, refused, say, State, tell, Time, useRead, isId, useAtOnce } from "../ui";
 import { CheckpointGrid } from "../checkpoints";
@@ -119,6 +119,7 @@ function One(props: PageProps) {
           </Link>
         ))}
       </div>
+      {e && timed.includes(props.tab) && <UnknownMoment />}
       {e && timed.includes(props.tab) && <TimeSlider experiment={id} />}
       {e && (
         <div role="tabpanel" aria-label={tabs.find(([t]) => t === props.tab)?.[1] ?? ""}>
@@ -252,7 +253,7 @@ function Overview(props: { of: Experiment }) {
         {o?.bestTrialId && (
           <>
             <p>
-              <Link to={`/trials/${o.bestTrialId}`}>Trial {o.bestTrialId}</Link>: <bdi>{clean(e.searcherMetric)}</bdi> <strong>{short(number(o.bestMetric), 6)}</strong>
+              <Link to={`/trials/${o.bestTrialId}`}>Trial {o.bestTrialId}</Link>: <bdi>{nameOf(e.searcherMetric)}</bdi> <strong>{short(number(o.bestMetric), 6)}</strong>
             </p>
             <Facts rows={Object.entries(flat(o.bestTrial?.hparams ?? {})).map(([k, v]) => [k, typeof v === "number" ? short(v, 6) : worded(v)])} />
             {o.bestTrial?.bestValidation && (

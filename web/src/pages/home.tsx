@@ -6,7 +6,7 @@ import { usePage } from "../page";
 import { useChanges } from "../changes";
 import { firstErrorLine, standing } from "../reasons";
 import { segments } from "../terminal";
-import { short, clean, number } from "../text";
+import { short, clean, nameOf, number } from "../text";
 import { Copy, Failed, Link, Progress, State, Time, useRead } from "../ui";
 import type { GetExperimentsResponse, LogPage, Outcome, Status, TrialProgressList } from "../api_types";
 
@@ -114,7 +114,7 @@ function Overview(props: View) {
                 <div>
                   {e.bestTrialId ? (
                     <>
-                      best <bdi>{clean(e.searcherMetric)}</bdi> {short(number(e.bestTrialSearcherMetric))} by <Link to={`/trials/${e.bestTrialId}`}>trial {e.bestTrialId}</Link>
+                      best <bdi>{nameOf(e.searcherMetric)}</bdi> {short(number(e.bestTrialSearcherMetric))} by <Link to={`/trials/${e.bestTrialId}`}>trial {e.bestTrialId}</Link>
                     </>
                   ) : (
                     several(e) ? "several metrics, of which none alone is the best" : "no validation yet"

@@ -2,6 +2,8 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { get, type Explanation, type Waiting } from "../api";
 import { usePage } from "../page";
+import { UnknownMoment } from "../past";
+import { factOf } from "../queries";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
 import { wouldFree } from "../reasons";
@@ -19,7 +21,7 @@ export default function Queue() {
   const rows = useSignal<readonly Row[] | null>(null);
   const known = useRef(new Map<string, { why: Explanation | null; asked: number }>());
   // After this fact; 0: now. Of the past is known who waited for what, and neither turns nor reasons.
-  const at = Math.max(0, Math.floor(Number(params.value.text("at")) || 0));
+  const at = factOf(params.value.text("at"));
   const { now, again } = useRead(`queue ${at}`, (signal) => get<Waits>("/troupe/v1/queue", { at: at || undefined }, signal));
   const show = (list: readonly Waiting[]) => {
     if (at > 0) {
@@ -73,6 +75,7 @@ export default function Queue() {
   return (
     <>
       <h1 tabIndex={-1}>Queue</h1>
+      <UnknownMoment />
       {at > 0 && (
         <p class="past on">
           <span role="status" data-testid="as-of">

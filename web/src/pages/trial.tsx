@@ -162,7 +162,7 @@ function One(props: PageProps) {
           {props.tab === "resources" && (
             <>
               <CopyLink />
-              <Resources trial={v.trial.id} experiment={v.experiment.id} />
+              <Resources trial={v.trial.id} experiment={v.experiment.id} runs={v.task.allocations.length} />
             </>
           )}
           {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/trials/${id}/checkpoints`} topic={`experiment/${v.trial.experimentId}`} command={`troupe checkpoint list --trial ${id}`} metric={v.experiment.searcherMetric} />}

@@ -597,14 +597,16 @@ def test_tensorboard_shows_the_curves_of_buckets_and_of_a_folder(start, bucket, 
     writer = Writer(str(here))
     writer.add_scalar("loss", 2.0, step=1)
     writer.close()
-    config, signed = in_bucket(bucket, f"s3://models//deep//er/{'/' + at}/7", f"s3://others/{at}/8/trial/12", f"s3://others/#x/{at}/5", str(here.parent.parent))
+    config, signed = in_bucket(bucket, f"s3://models//deep//er/{'/' + at}/7", f"s3://others/{at}/8/trial/12", f"s3://others/#x/{at}/5", str(here.parent.parent),
+                               f"s3://others/{at}/9", f"s3://models/deep/er/{at}/7/trial/1")  # still empty, and among those of its experiment
     service = start("tensorboard", config, **signed)
     service.wait_ready()
     wanted = {"experiment_7/trial/1": [0.5], "experiment_8/trial_12": [0.25], "experiment_5/trial/1": [7.0], "experiment_9/trial/1": [2.0]}
     wait_for(lambda: curves(service) == wanted, 60, lambda: (curves(service), service.said()))
     bucket.put("models", f"deep/er/{at}/7/trial/1", 0.5, 0.75)
     bucket.put("models", f"deep/er/{at}/7/trial/2", 4.0)
-    wanted.update({"experiment_7/trial/1": [0.5, 0.75], "experiment_7/trial/2": [4.0]})
+    bucket.put("others", f"{at}/9/trial/2", 5.0)
+    wanted.update({"experiment_7/trial/1": [0.5, 0.75], "experiment_7/trial/2": [4.0], "experiment_9-2/trial/2": [5.0]})
     wait_for(lambda: curves(service) == wanted, 60, lambda: (curves(service), service.said()))
     assert f"TensorBoard reads s3://models at {bucket.url}\n" in service.said() and "troupe: " not in service.said()
     assert not list(service.folder.rglob("out.tfevents")) and not (tmp_path / "escaped").exists()
@@ -620,7 +622,7 @@ def test_tensorboard_says_once_what_keeps_it_from_a_bucket_and_goes_on_when_it_i
     for one in (right, wrong):
         one.wait_ready()
     wait_for(lambda: curves(right) == {"experiment_1/trial/1": [0.5]}, 60, right.said)
-    wait_for(lambda: "troupe: reading s3://late: " in wrong.said(), 30, wrong.said)
+    wait_for(lambda: "troupe: reading s3://late (experiment_1): " in wrong.said(), 30, wrong.said)
     bucket.close()
     wait_for(lambda: "Could not connect" in right.said(), 60, right.said)
     time.sleep(12)  # two more looks

@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import posixpath
+import re
 import sys
 import threading
 from pathlib import Path
@@ -25,6 +26,15 @@ def parts_of(source: str) -> Tuple[str, str, str]:
     scheme, rest = source.split("://", 1)
     bucket, _, folder = rest.partition("/")
     return scheme, bucket, posixpath.normpath("/" + folder).lstrip("/")
+
+
+def name_of(source: str) -> str:
+    """What its curves are called: `experiment_7`, or `experiment_7/trial_12` for one trial."""
+    parts = [part for part in source.rstrip("/").split("/") if part]
+    found = re.search(r"experiment/(\d+)(?:/trial/(\d+))?$", source.rstrip("/"))
+    if found:
+        return f"experiment_{found[1]}" + (f"/trial_{found[2]}" if found[2] else "")
+    return "_".join(parts[-2:]) or "files"
 
 
 def storage_of(scheme: str, bucket: str, given: Any) -> Dict[str, Any]:
@@ -91,6 +101,7 @@ def copy_buckets(root: Path, sources: List[Dict[str, Any]]) -> List[str]:
     for (scheme, bucket, storage_text), its in folders.items():
         name = f"{scheme}://{bucket}"
         hint = f"a TensorBoard signs in there by its own environment.environment_variables: {signs_in_by.get(scheme)}"
+        shown = ", ".join(name_of(folder) for folder in its[:3]) + (f" and {len(its) - 3} more" if len(its) > 3 else "")
         own = root / str(len(out))  # two servers may have buckets of one name
         of_storage = storage_of(scheme, bucket, json.loads(storage_text))
         try:
@@ -102,9 +113,9 @@ def copy_buckets(root: Path, sources: List[Dict[str, Any]]) -> List[str]:
             warn(f"event files in {name} are read by Determined's client: '{sys.executable} -m pip install determined==0.38.1' ({fault})")
             continue
         except Exception as fault:  # noqa: BLE001
-            warn(f"the event files in {name} cannot be read: {fault}; {hint}")
+            warn(f"the event files in {name} ({shown}) cannot be read: {fault}; {hint}")
             continue
         say(f"TensorBoard reads {name}" + (f" at {of_storage['endpoint_url']}" if of_storage.get("endpoint_url") else ""))
-        threading.Thread(target=Copying(fetcher, its).follow, args=(name, hint), daemon=True).start()
+        threading.Thread(target=Copying(fetcher, its).follow, args=(f"{name} ({shown})", hint), daemon=True).start()
         out += [str(own / bucket / folder) for folder in its]
     return out

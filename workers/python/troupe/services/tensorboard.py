@@ -3,42 +3,48 @@ It has no login, so that it listens on a socket that the proxy alone reaches."""
 
 import importlib.util
 import os
-import re
 import sys
 import tempfile
 import threading
 from pathlib import Path
 from typing import Any, Dict, List
 
-from troupe.services._buckets import copy_buckets
+from troupe.services._buckets import copy_buckets, name_of
 from troupe.services._common import Surroundings, give_up, say
 
 look_seconds = 5.0
 
 
-def name_of(source: str) -> str:
-    """What its curves are called: `experiment_7`, or `experiment_7/trial_12` for one trial."""
-    parts = [part for part in source.rstrip("/").split("/") if part]
-    found = re.search(r"experiment/(\d+)(?:/trial/(\d+))?$", source.rstrip("/"))
-    if found:
-        return f"experiment_{found[1]}" + (f"/trial_{found[2]}" if found[2] else "")
-    return "_".join(parts[-2:]) or "files"
-
-
-def place_links(root: Path, sources: List[str]) -> None:
-    """One folder that holds them all; one that is not there yet is seen once it is."""
-    taken: Dict[str, int] = {}
-    for source in sources:
-        name = name_of(source)
-        taken[name] = taken.get(name, 0) + 1
-        link = root / (name if taken[name] == 1 else f"{name}-{taken[name]}")
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if not link.is_symlink():
-            link.symlink_to(source)
-
-
 def has_events(root: Path) -> bool:
     return any("tfevents" in name for _, _, names in os.walk(root, followlinks=True) for name in names)
+
+
+class Links:
+    """One folder that holds all sources. Of several of one name those that have event files get it, in the order in which these are seen."""
+
+    def __init__(self, root: Path, sources: List[str]) -> None:
+        self.root = root
+        self.taken: Dict[str, int] = {}
+        names = [name_of(source) for source in sources]
+        self.waiting = [source for source, name in zip(sources, names) if names.count(name) > 1]
+        # Experiments before trials of theirs, which are in their folder already. A folder that is not there yet is seen once it is.
+        for source in sorted(set(sources) - set(self.waiting), key=lambda one: name_of(one).count("/")):
+            self.place(source)
+        self.look()
+
+    def look(self) -> None:
+        for source in [one for one in self.waiting if has_events(Path(one))]:
+            self.waiting.remove(source)
+            self.place(source)
+
+    def place(self, source: str) -> None:
+        name = name_of(source)
+        self.taken[name] = self.taken.get(name, 0) + 1
+        link = self.root / (name if self.taken[name] == 1 else f"{name}-{self.taken[name]}")
+        if link.parent.is_symlink():
+            return
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(source)
 
 
 def serve(around: Surroundings, root: Path, arguments: List[str]) -> int:
@@ -99,18 +105,21 @@ def main() -> int:
     root = base / "shown"
     root.mkdir()
     in_buckets = [one for one in sources if "://" in one["place"]]
-    # Those of buckets first: where an experiment has both, the folder, which may stay empty, gets the name with a number.
     folders = copy_buckets(base / "copied", in_buckets) if in_buckets else []
     folders += [one["place"] for one in sources if "://" not in one["place"]]
     if not folders:
         return 1  # it was said why
-    place_links(root, folders)
+    links = Links(root, folders)
 
     def look() -> None:
         say("TensorBoard is waiting for metrics.")
-        while not has_events(root):
+        found = False
+        while not found or links.waiting:
+            if not found and has_events(root):
+                found = True
+                say("TensorBoard contains metrics.")
             threading.Event().wait(look_seconds)
-        say("TensorBoard contains metrics.")
+            links.look()
 
     threading.Thread(target=look, daemon=True).start()
     return serve(around, root, arguments)
