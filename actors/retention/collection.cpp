@@ -78,6 +78,11 @@ checkpoint_files_removed collection::end(time_point now) const {
   return out;
 }
 
+bool goes_to_journal(std::size_t waiting, std::size_t open, std::size_t removers_at_work) {
+  constexpr std::size_t many = 16, of_one_commit = 48;
+  return removers_at_work == 0 || open <= many || waiting >= of_one_commit;
+}
+
 bool same_collection(const checkpoint_files_removed& open, const checkpoint_files_removed& wanted) {
   return wanted.cause != collected_by::request && open.cause == wanted.cause &&
          open.experiment == wanted.experiment && open.trial == wanted.trial;

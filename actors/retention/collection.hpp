@@ -55,6 +55,10 @@ private:
   std::string why_;
 };
 
+/// Whether what collections have for the journal goes there now, or waits for more, so that one commit serves
+/// many. It waits only beside a remover that is at work, whose answer leads here again.
+bool goes_to_journal(std::size_t waiting, std::size_t open, std::size_t removers_at_work);
+
 /// Whether a new order is the same work as an open one: then it goes on under its id.
 bool same_collection(const checkpoint_files_removed& open, const checkpoint_files_removed& wanted);
 

@@ -84,13 +84,32 @@ void collections::begin(checkpoint_files_removed wanted, std::function<void(resu
   const auto id = at->first;
   const bool repeats = at->second.what.order().cause != collected_by::request;
   append_facts order{entity(id), 0, {encode(at->second.what.order())}};
-  self_->request(journal_, journal_timeout, std::move(order))
-    .then([id, then](const committed&) { then(id); },
-          [this, id, repeats, then](const caf::error& why) {
-            if (!repeats) // where it is durable all the same, the next start finds it
-              open_.erase(id);
-            then(from_caf(why));
-          });
+  post([this, id, repeats, order = std::move(order), then = std::move(then)] {
+    self_->request(journal_, journal_timeout, order)
+      .then([id, then](const committed&) { then(id); },
+            [this, id, repeats, then](const caf::error& why) {
+              if (!repeats) // where it is durable all the same, the next start finds it
+                open_.erase(id);
+              then(from_caf(why));
+            });
+  });
+}
+
+void collections::post(std::function<void()> mail) {
+  outbox_.push_back(std::move(mail));
+  empty_outbox();
+}
+
+void collections::removed() {
+  --removing_;
+  empty_outbox();
+}
+
+void collections::empty_outbox() {
+  if (!goes_to_journal(outbox_.size(), open_.size(), removing_))
+    return;
+  for (const auto& mail : std::exchange(outbox_, {}))
+    mail();
 }
 
 void collections::add_line(task_id id, entry& to, collection_line line) {
@@ -119,8 +138,10 @@ void collections::write_log(task_id id, std::function<void()> then) {
   if (mail.lines.empty())
     return written(id);
   mail.position = of.position += mail.lines.size();
-  self_->request(journal_, journal_timeout, std::move(mail))
-    .then([this, id](const committed&) { written(id); }, [this, id](const caf::error&) { written(id); });
+  post([this, id, mail = std::move(mail)] {
+    self_->request(journal_, journal_timeout, mail)
+      .then([this, id](const committed&) { written(id); }, [this, id](const caf::error&) { written(id); });
+  });
 }
 
 void collections::written(task_id id) {
@@ -152,15 +173,16 @@ void collections::end(task_id id, std::function<void(result<void>)> then) {
       then(done);
     });
   };
-  self_
-    ->request(journal_, journal_timeout,
-              append_facts{entity(id), 1, {encode(it->second.what.end(self_->now()))}})
-    .then([closed](const committed&) { closed({}); },
-          [this, id, closed](const caf::error& why) {
-            auto row = reads_->task(id);
-            const bool is_durable = row && row->ended != time_point{}; // by an earlier try
-            closed(is_durable ? result<void>() : result<void>(from_caf(why)));
-          });
+  append_facts end{entity(id), 1, {encode(it->second.what.end(self_->now()))}};
+  post([this, id, closed, end = std::move(end)] {
+    self_->request(journal_, journal_timeout, end)
+      .then([closed](const committed&) { closed({}); },
+            [this, id, closed](const caf::error& why) {
+              auto row = reads_->task(id);
+              const bool is_durable = row && row->ended != time_point{}; // by an earlier try
+              closed(is_durable ? result<void>() : result<void>(from_caf(why)));
+            });
+  });
 }
 
 } // namespace troupe

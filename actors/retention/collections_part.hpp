@@ -39,6 +39,12 @@ public:
   /// the task stays open. One that is not open has ended.
   void end(task_id id, std::function<void(result<void>)> then);
 
+  /// Sends something to the journal, as `goes_to_journal` says together with what others have for it.
+  void post(std::function<void()> mail);
+  /// While a remover is at work.
+  void removing() { ++removing_; }
+  void removed();
+
 private:
   struct entry {
     collection what;
@@ -47,6 +53,7 @@ private:
     std::size_t unanswered = 0;  ///< writes of lines
     std::vector<std::function<void()>> when_written;
   };
+  void empty_outbox();
   void add_line(task_id id, entry& to, collection_line line);
   void written(task_id id);
   void when_log_written(task_id id, std::function<void()> then);
@@ -57,6 +64,8 @@ private:
   std::function<std::string(std::size_t)> id_bytes_;
   std::string life_; ///< in the names of logs' sources: positions begin anew
   std::map<task_id, entry> open_;
+  std::vector<std::function<void()>> outbox_;
+  std::size_t removing_ = 0;
 };
 
 } // namespace troupe

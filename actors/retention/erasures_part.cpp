@@ -225,14 +225,17 @@ void erasures::remove_some(const work_ptr& work) {
 }
 
 void erasures::remove(const work_ptr& work, const std::shared_ptr<removal_work>& some) {
+  tasks_.removing();
   self_->request((*removers_)[next_remover_++ % removers_->size()], removal_timeout, remove_stored{some})
     .then(
       [this, work](const stored_removed& x) {
         for (const auto& one : x.work->done)
           note(work, one);
         go_on(work);
+        tasks_.removed();
       },
       [this, work, some](const caf::error& why) {
+        tasks_.removed();
         if (why == caf::sec::request_receiver_down) // what is gone by then is no fault
           return remove(work, some);
         note(work, {{}, 0, from_caf(why).what});
@@ -356,13 +359,15 @@ void erasures::erase_rows(const work_ptr& work) {
     return finish(work);
   const auto trial = work->left.back();
   work->left.pop_back();
-  self_->request(peers_.journal, journal_timeout, erase_log{trial, true})
-    .then([this, work](const committed&) { erase_rows(work); },
-          [this, work](const caf::error& why) {
-            if (work->why.empty())
-              work->why = from_caf(why).what;
-            finish(work);
-          });
+  tasks_.post([this, work, trial] {
+    self_->request(peers_.journal, journal_timeout, erase_log{trial, true})
+      .then([this, work](const committed&) { erase_rows(work); },
+            [this, work](const caf::error& why) {
+              if (work->why.empty())
+                work->why = from_caf(why).what;
+              finish(work);
+            });
+  });
 }
 
 } // namespace troupe

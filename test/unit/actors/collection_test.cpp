@@ -100,6 +100,17 @@ TEST(Collection, FailsAlsoWhereNoCheckpointIsNamed) {
   EXPECT_EQ(what.end(asked_at).failed, 0u);
 }
 
+TEST(Collection, WaitsForOthersOnlyWhereManyAreAtWork) {
+  struct {
+    std::size_t waiting, open, removers;
+    bool goes;
+  } const rows[] = {{1, 1, 0, true},    {1, 1, 1, true},   {1, 16, 2, true}, {1, 17, 2, false},
+                    {47, 64, 1, false}, {48, 64, 1, true}, {1, 64, 0, true}, {0, 64, 2, false}};
+  for (const auto& row : rows)
+    EXPECT_EQ(goes_to_journal(row.waiting, row.open, row.removers), row.goes)
+      << row.waiting << " " << row.open << " " << row.removers;
+}
+
 TEST(Collection, GoesOnAsAnOpenOneForTheSameWork) {
   const auto policy = an_order(collected_by::policy), deletion = an_order(collected_by::deletion);
   auto other = policy;
