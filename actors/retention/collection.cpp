@@ -79,7 +79,7 @@ checkpoint_files_removed collection::end(time_point now) const {
 }
 
 bool goes_to_journal(std::size_t waiting, std::size_t open, std::size_t removers_at_work) {
-  constexpr std::size_t many = 16, of_one_commit = 48;
+  constexpr std::size_t many = 16, of_one_commit = 16;
   return removers_at_work == 0 || open <= many || waiting >= of_one_commit;
 }
 

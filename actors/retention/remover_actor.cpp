@@ -15,7 +15,7 @@ namespace {
 
 using base = actor_base<remover_actor>;
 
-constexpr int niceness = 10;
+constexpr int niceness = 19;
 
 /// Files among them that are no folders.
 std::size_t count_files(const std::map<std::string, std::int64_t>& files) {

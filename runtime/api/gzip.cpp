@@ -1,6 +1,7 @@
 #include "runtime/api/gzip.hpp"
 
 #include <algorithm>
+#include <boost/algorithm/string/predicate.hpp>
 #include <libdeflate.h>
 
 #define ZLIB_CONST
@@ -27,17 +28,21 @@ void say_gzip(response& x) {
 } // namespace
 
 bool takes_gzip(std::string_view text) {
+  std::optional<bool> named, any;
   while (!text.empty()) {
     const auto end = text.find(',');
     auto one = text.substr(0, end);
     text = end == text.npos ? std::string_view{} : text.substr(end + 1);
-    one.remove_prefix(std::min(one.find_first_not_of(' '), one.size()));
-    if (!one.starts_with("gzip"))
-      continue;
+    one.remove_prefix(std::min(one.find_first_not_of(" \t"), one.size()));
+    const auto coding = one.substr(0, one.find_first_of("; \t"));
     const auto q = one.find("q=");
-    return q == one.npos || one.find_first_of("123456789", q) != one.npos;
+    const bool takes = q == one.npos || one.find_first_of("123456789", q) != one.npos;
+    if (boost::algorithm::iequals(coding, "gzip") || boost::algorithm::iequals(coding, "x-gzip"))
+      named = takes;
+    else if (coding == "*")
+      any = takes;
   }
-  return false;
+  return named.value_or(any.value_or(false));
 }
 
 bool worth_gzip(const response& x, std::size_t bytes) {

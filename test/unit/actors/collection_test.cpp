@@ -105,7 +105,7 @@ TEST(Collection, WaitsForOthersOnlyWhereManyAreAtWork) {
     std::size_t waiting, open, removers;
     bool goes;
   } const rows[] = {{1, 1, 0, true},    {1, 1, 1, true},   {1, 16, 2, true}, {1, 17, 2, false},
-                    {47, 64, 1, false}, {48, 64, 1, true}, {1, 64, 0, true}, {0, 64, 2, false}};
+                    {15, 64, 1, false}, {16, 64, 1, true}, {1, 64, 0, true}, {0, 64, 2, false}};
   for (const auto& row : rows)
     EXPECT_EQ(goes_to_journal(row.waiting, row.open, row.removers), row.goes)
       << row.waiting << " " << row.open << " " << row.removers;

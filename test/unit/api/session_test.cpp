@@ -214,6 +214,12 @@ TEST(Gzip, ForThoseWhoAsk) {
   EXPECT_FALSE(takes_gzip("br"));
   EXPECT_FALSE(takes_gzip("gzip;q=0, br"));
   EXPECT_FALSE(takes_gzip(""));
+  EXPECT_TRUE(takes_gzip("br,GZIP"));
+  EXPECT_TRUE(takes_gzip("x-gzip"));
+  EXPECT_TRUE(takes_gzip("*"));
+  EXPECT_FALSE(takes_gzip("*;q=0"));
+  EXPECT_FALSE(takes_gzip("gzip;q=0.0, *"));
+  EXPECT_FALSE(takes_gzip("gzipped, identity"));
 }
 
 std::string unzipped(std::string_view bytes) {
