@@ -8,8 +8,6 @@
 #include "actors/shells/obey.hpp"
 #include "model/names.hpp"
 
-#include <caf/all.hpp>
-
 namespace troupe {
 
 /// `Derived` is a durable shell (actors/shells/durable.hpp), whose machine tells `ended` and `open_run`, and

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <set>
 
-#include <caf/all.hpp>
-
 namespace troupe {
 namespace {
 

@@ -14,8 +14,6 @@
 #include "model/config/cluster_config.hpp"
 #include "model/names.hpp"
 
-#include <caf/all.hpp>
-
 namespace troupe {
 
 // ---- recovery and start

@@ -24,6 +24,7 @@ class gzip_stream {
 public:
   /// Writes the answer's headers. Nothing where memory is short.
   static std::optional<gzip_stream> of(response& x);
+  /// What goes to the other side; with `last` the end as well, after which nothing can be added.
   std::string add(std::string_view bytes, bool last);
 
 private:

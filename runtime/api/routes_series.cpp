@@ -153,7 +153,8 @@ result<value> metrics(const call& c) {
       return error{errc::not_found, "experiment " + to_string(row->id) + " has no trial '" +
                                       std::string(c.query.first("trial").substr(0, 100)) + "'"};
   }
-  const std::string group(c.query.first("group"));
+  const std::string wanted(c.query.first("group"));
+  const std::string kept = wanted == "system" ? wanted : ""; // names of others would fill the memory
   struct seen {
     metric_kind kind;
     std::uint64_t trials = 0, reports = 0;
@@ -161,11 +162,13 @@ result<value> metrics(const call& c) {
   };
   std::map<std::pair<std::string, std::string>, seen> all;
   for (const auto& trial : *trials) {
-    auto known = c.parts->columns->summaries(trial, *c.parts->storage, group);
+    auto known = c.parts->columns->summaries(trial, *c.parts->storage, kept);
     if (!known)
       return known.error();
     for (const auto& [group, names] : **known)
       for (const auto& [name, summary] : names) {
+        if (!wanted.empty() && group != wanted)
+          continue;
         auto& one = all.try_emplace({group, name}, seen{summary.kind, 0, 0, {}}).first->second;
         ++one.trials;
         one.reports += summary.reports;
@@ -200,9 +203,8 @@ std::vector<route> series_routes() {
      answer_with(metrics),
      "",
      "MetricList",
-     "The metrics that its trials, or one `trial`, have reported, and what kind each is. Of the group "
-     "`system`, which "
-     "has what agents have measured, only `group=system` tells."},
+     "The metrics that its trials, or one `trial`, have reported, all or those of one `group`, and what kind "
+     "each is. What agents have measured is in the group `system`, which has to be named."},
   };
   for (auto& row : rows)
     row.slow = true; // the first look at a million reports takes seconds

@@ -50,7 +50,7 @@ public:
   /// The numbers of one metric, in the order of arrival; reports of runs that were given up are left in.
   result<std::shared_ptr<const series_column>> column(const trial_row& of, const std::string& group,
                                                       const std::string& metric, const storage::reader& from);
-  /// `group`: of this one alone; empty: of all but "system", the samples of hosts.
+  /// `group`: "system", the samples of hosts; empty: all other groups.
   result<std::shared_ptr<const metric_summaries>> summaries(const trial_row& of, const storage::reader& from,
                                                             const std::string& group = {});
 

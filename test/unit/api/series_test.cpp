@@ -162,6 +162,8 @@ TEST(Series, NamesOfSamplesForWhoAsksForTheirGroup) {
   report(*t.reader, 12, "system", 0, {{"c/1/gpu_percent", 2}}); // of a later run on another agent
   EXPECT_THAT(names("?group=system&trial=12"), testing::HasSubstr("c/1/gpu_percent"));
   EXPECT_EQ(names("?group=system", 8), "system.b/0/gpu_percent ");
+  EXPECT_EQ(names("?group=training"), "training.loss ");
+  EXPECT_EQ(names("?group=none"), "");
   asked(t, "/troupe/v1/experiments/7/metrics?trial=13", 404);
   asked(t, "/troupe/v1/experiments/7/metrics?trial=x", 404);
 }
