@@ -5,6 +5,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <locale.h>
 
 namespace troupe {
 
@@ -54,5 +55,30 @@ TROUPE_ARCHIVE(archive_write_set_format_pax_restricted);
 TROUPE_ARCHIVE(archive_write_set_format_raw);
 TROUPE_ARCHIVE(archive_write_set_format_zip);
 #undef TROUPE_ARCHIVE
+
+/// While it lives, names in archives are UTF-8 for this thread: libarchive goes by its locale, and can
+/// neither read nor write other letters than ASCII in that of a program that has chosen none. Names that are
+/// no UTF-8 pass as the bytes that they are; libarchive answers ARCHIVE_WARN for these.
+class utf8_names {
+public:
+  utf8_names() {
+    static const locale_t utf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    before_ = ::uselocale(utf8);
+  }
+  ~utf8_names() { ::uselocale(before_); }
+  utf8_names(const utf8_names&) = delete;
+  utf8_names& operator=(const utf8_names&) = delete;
+
+private:
+  locale_t before_;
+};
+
+/// The name of an entry; empty where it has none.
+inline const char* path_of(archive_entry* entry) {
+  const char* path = archive_entry_pathname(entry);
+  if (!path)
+    path = archive_entry_pathname_utf8(entry);
+  return path ? path : "";
+}
 
 } // namespace troupe

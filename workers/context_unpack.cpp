@@ -101,12 +101,7 @@ private:
   }
 
   result<void> unpack(archive_entry* entry) {
-    const char* name = archive_entry_pathname(entry);
-    if (!name)
-      name = archive_entry_pathname_utf8(entry);
-    if (!name)
-      return refuse("", "a name that cannot be read");
-    std::string path = name;
+    const std::string path = path_of(entry);
     auto parts = parts_of(path);
     if (!parts)
       return refuse(path, "a path that leads out of the folder");
@@ -243,6 +238,7 @@ result<void> unpack_archive(std::string_view bytes, const std::filesystem::path&
                             std::uint64_t most_bytes) {
   if (auto loaded = archive_library::load(); !loaded)
     return loaded;
+  const utf8_names names;
   auto r = new_reader();
   if (archive_read_open_memory(r.get(), bytes.data(), bytes.size()) != ARCHIVE_OK)
     return error{errc::invalid, std::string("not a readable tar: ") + archive_error_string(r.get())};
@@ -253,6 +249,7 @@ result<void> unpack_archive_file(const std::filesystem::path& archive, const std
                                  std::uint64_t most_bytes) {
   if (auto loaded = archive_library::load(); !loaded)
     return loaded;
+  const utf8_names names;
   auto r = new_reader();
   if (archive_read_open_filename(r.get(), archive.c_str(), 1 << 16) != ARCHIVE_OK)
     return error{errc::invalid, archive.string() + ": not a readable tar: " + archive_error_string(r.get())};

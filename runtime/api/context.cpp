@@ -168,8 +168,7 @@ private:
 };
 
 result<void> check_entry(archive_entry* e, context_check& check) {
-  const char* raw = archive_entry_pathname(e);
-  const std::string path = raw ? raw : "";
+  const std::string path = path_of(e);
   const char* to = archive_entry_hardlink(e);
   if (const auto target = inner_path(to ? to : ""); to && !(target && check.has(*target)))
     return bad_entry(path, "is a hard link to something that is not in the context");
@@ -191,6 +190,7 @@ result<void> check_entry(archive_entry* e, context_check& check) {
 result<std::string> checked_context(std::string bytes) {
   if (auto loaded = archive_library::load(); !loaded)
     return loaded.error();
+  const utf8_names names;
   archive_in a{archive_read_new()};
   archive_read_support_filter_gzip(a.get());
   archive_read_support_format_tar(a.get());
@@ -202,7 +202,7 @@ result<std::string> checked_context(std::string bytes) {
     int got = archive_read_next_header(a.get(), &e);
     if (got == ARCHIVE_EOF)
       break;
-    if (got != ARCHIVE_OK)
+    if (got < ARCHIVE_WARN)
       return archive_fault(a.get());
     if (auto fine = check_entry(e, check); !fine)
       return fine.error();
@@ -217,6 +217,7 @@ result<std::string> checked_context(std::string bytes) {
 result<std::string> packed_context(const value& files, const std::string& field) {
   if (auto loaded = archive_library::load(); !loaded)
     return loaded.error();
+  const utf8_names names;
   std::string out;
   auto a = gzip_into(out, false);
   context_check check;
@@ -248,7 +249,7 @@ result<std::string> packed_context(const value& files, const std::string& field)
     archive_entry_set_uid(e.get(), uid);
     archive_entry_set_gid(e.get(), gid);
     archive_entry_set_size(e.get(), folder ? 0 : static_cast<la_int64_t>(content->size()));
-    if (archive_write_header(a.get(), e.get()) != ARCHIVE_OK ||
+    if (archive_write_header(a.get(), e.get()) < ARCHIVE_WARN ||
         (!folder && archive_write_data(a.get(), content->data(), content->size()) !=
                       static_cast<la_ssize_t>(content->size())))
       return archive_fault(a.get());

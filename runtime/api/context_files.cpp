@@ -27,6 +27,7 @@ result<void> walk(const std::string& bytes,
     return {};
   if (auto loaded = archive_library::load(); !loaded)
     return loaded.error();
+  const utf8_names names;
   std::unique_ptr<archive, reader_close> a{archive_read_new()};
   archive_read_support_filter_gzip(a.get());
   archive_read_support_format_tar(a.get());
@@ -41,10 +42,9 @@ result<void> walk(const std::string& bytes,
     const int got = archive_read_next_header(a.get(), &e);
     if (got == ARCHIVE_EOF)
       return {};
-    if (got != ARCHIVE_OK)
+    if (got < ARCHIVE_WARN)
       return fault();
-    const char* raw = archive_entry_pathname(e);
-    context_file one{plain(raw ? raw : ""), archive_entry_filetype(e) == AE_IFDIR, archive_entry_size(e), 0};
+    context_file one{plain(path_of(e)), archive_entry_filetype(e) == AE_IFDIR, archive_entry_size(e), 0};
     if (one.path.empty() || one.path == ".")
       continue;
     auto found = each(a.get(), one);

@@ -114,7 +114,8 @@ private:
     auto* entry = archive_entry_new();
     archive_entry_copy_stat(entry, &about);
     archive_entry_set_pathname(entry, path.c_str());
-    const bool fine = archive_write_header(out_, entry) == ARCHIVE_OK;
+    const utf8_names names;
+    const bool fine = archive_write_header(out_, entry) >= ARCHIVE_WARN;
     archive_entry_free(entry);
     if (!fine)
       return fault();

@@ -2,6 +2,7 @@
 in the tasks. Needs the wheel 0.38.1, torch and scikit-learn in the interpreter that runs it; tasks run in the same one."""
 
 import hashlib
+import io
 import json
 import os
 import pathlib
@@ -10,6 +11,8 @@ import subprocess
 import sys
 import time
 import urllib.parse
+import urllib.request
+import zipfile
 
 import pytest
 
@@ -64,6 +67,7 @@ def main(core):
             core.train.report_validation_metrics(steps_completed=step, metrics={"loss": floor + 1.0 / step, "epoch": step // 5})
             with core.checkpoint.store_path({"steps_completed": step, "mine": "x"}) as (path, uuid):
                 (path / "state.json").write_text(json.dumps({"steps": step}))
+                (path / "ü 日本.txt").write_text(pathlib.Path("wéights.txt").read_text())
             note(saved=step, uuid=uuid)
             print("saved", step, flush=True)
             if floor == 0:
@@ -150,6 +154,7 @@ class Stock(Cluster):
         job = self.root / f"job-{name}"
         job.mkdir(exist_ok=True)
         (job / "train.py").write_text(script)
+        (job / "wéights.txt").write_text("other letters")
         config = self.root / f"{name}.yaml"
         config.write_text(CONFIG.format(name=name, root=self.root, hparams=hparams, searcher=searcher, restarts=restarts) + more)
         return str(config), str(job)
@@ -159,7 +164,7 @@ class Stock(Cluster):
         return int(re.search(r"Created experiment (\d+)", said)[1]), said
 
     def wait(self, experiment, code=0):
-        return self.det("experiment", "wait", "--polling-interval", "1", str(experiment), code=code)
+        return self.det("experiment", "wait", "--polling-interval", "1", str(experiment), code=code, timeout=600)
 
     def described(self, experiment):
         return json.loads(self.det("experiment", "describe", str(experiment), "--json"))[0]["experiment"]
@@ -228,6 +233,11 @@ def test_a_core_api_script_from_creation_to_download(cluster):
         cluster.det("checkpoint", "download", saved[-1], "-o", str(folder), "--mode", mode, cold=True)
         assert json.loads((folder / "state.json").read_text()) == {"steps": 10}
         assert json.loads((folder / "metadata.json").read_text())["mine"] == "x"
+        assert (folder / "ü 日本.txt").read_text() == "other letters"
+    asked = cluster.request(f"/checkpoints/{saved[-1]}")
+    asked.add_header("Accept", "application/zip")
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        assert "ü 日本.txt" in zipfile.ZipFile(io.BytesIO(answer.read())).namelist()
 
 
 def test_the_sdk_creates_waits_and_downloads(cluster):

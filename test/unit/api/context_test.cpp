@@ -1,10 +1,12 @@
 #include "runtime/api/context.hpp"
+#include "runtime/api/context_files.hpp"
 #include "runtime/api/folder_archive.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <locale.h>
 
 namespace troupe::api {
 namespace {
@@ -119,6 +121,42 @@ TEST(Context, IsPackedFromTheClientsList) {
     EXPECT_FALSE(packed_context(*parse_json(bad))) << bad;
 }
 
+/// As a reader of UTF-8, which programs of the C library are only where they say so.
+std::vector<std::string> names_in_utf8(const std::string& bytes) {
+  const auto before = ::uselocale(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr));
+  auto names = names_in(bytes);
+  ::freelocale(::uselocale(before));
+  return names;
+}
+
+TEST(Context, NamesMayHaveOtherLettersThanAscii) {
+  const std::vector<std::string> names{"ü wéights.pt", "日本/モデル.py", "\xff.bin"};
+  auto files = value::array();
+  std::vector<member> members;
+  for (const auto& name : names) {
+    files.push_back({{"path", name}, {"type", 48}, {"content", "eA=="}});
+    members.push_back({name, AE_IFREG, "", "x"});
+  }
+  const auto packed = packed_context(files, "files");
+  ASSERT_TRUE(packed) << packed.error().what;
+  const auto sent = checked_context(tar_of(members)); // in "C", so with the bytes as they are
+  ASSERT_TRUE(sent) << sent.error().what;
+  for (const auto& bytes : {*packed, *sent}) {
+    EXPECT_EQ(names_in_utf8(bytes), names);
+    const auto again = checked_context(bytes);
+    EXPECT_TRUE(again) << again.error().what;
+    const auto listed = context_files(bytes);
+    ASSERT_TRUE(listed) << listed.error().what;
+    ASSERT_EQ(listed->size(), 3u);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      EXPECT_EQ((*listed)[i].path, names[i]);
+      const auto file = context_file_bytes(bytes, names[i]);
+      ASSERT_TRUE(file) << file.error().what;
+      EXPECT_EQ(*file, "x");
+    }
+  }
+}
+
 TEST(FolderArchive, SendsFilesAndNeverFollowsLinks) {
   char name[] = "/tmp/troupe_folder_XXXXXX";
   const std::filesystem::path at = ::mkdtemp(name);
@@ -139,6 +177,10 @@ TEST(FolderArchive, SendsFilesAndNeverFollowsLinks) {
   };
   for (auto form : {archive_form::tar, archive_form::tar_gz, archive_form::zip})
     EXPECT_EQ(names_in(all(folder_archive(at, form))), (std::vector<std::string>{"a.txt", "sub/big"}));
+  std::ofstream(at / "ü 日本") << "other letters";
+  for (auto form : {archive_form::tar, archive_form::tar_gz, archive_form::zip})
+    EXPECT_EQ(names_in_utf8(all(folder_archive(at, form))),
+              (std::vector<std::string>{"a.txt", "sub/big", "ü 日本"}));
   EXPECT_EQ(all(folder_file(at, "a.txt")), "hello");
   for (const char* bad : {"link", "etc/passwd", "../etc/passwd", "/etc/passwd", "sub", "missing", ""})
     EXPECT_EQ(folder_file(at, bad).error().code, errc::not_found) << bad;
