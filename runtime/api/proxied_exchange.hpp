@@ -354,7 +354,7 @@ private:
       http_.watch([this] { hang_up(); });
     auto went = co_await answer();
     http_.unwatch();
-    co_await end_upload();
+    co_await end_upload(began_);
     if (went == outcome::done && reusable_ && !http_.gone())
       table_->keep(what_.at.service.id, {rested(up_), std::move(up_.held)});
     else if (!taken_)
@@ -399,6 +399,8 @@ private:
   }
   outcome gone() {
     http_.end_after_answer();
+    if (!upload_fault_.empty())
+      fault_ = service_fault({errc::invalid, std::exchange(upload_fault_, {})}, what_.page);
     return outcome::fault;
   }
 
@@ -425,7 +427,7 @@ private:
     http::wire::response<http::wire::empty_body> answer;
     fill(answer, *reader);
     answer.set(http::wire::field::upgrade, "websocket");
-    taken_ = true;
+    taken_ = began_ = true;
     unwatch(); // who joins the two watches them
     // A connection may last for days without a byte: only what it needs is kept.
     auto early = http::beast::buffers_to_string(waiting_.data());
@@ -464,6 +466,7 @@ private:
     error_code bad;
     if (const auto length = reader.content_length();
         !bodiless && length && *length <= most_at_once && *length <= waiting_.size()) {
+      began_ = true;
       co_await send_whole(out, static_cast<std::size_t>(*length), bad);
       co_return relayed(bad);
     }
@@ -471,7 +474,8 @@ private:
     http_.lowest().expires_never();
     bool whole = bodiless;
     // What is there already goes out together with the head.
-    if (bodiless || (waiting_.size() == 0 && !reader.is_done()))
+    began_ = bodiless || (waiting_.size() == 0 && !reader.is_done());
+    if (began_)
       co_await http::wire::async_write_header(http_.stream(), writer, http::into(bad));
     std::vector<char> piece(
       bodiless ? 0 : std::clamp<std::size_t>(reader.content_length().value_or(65536), 1, 65536));
@@ -490,6 +494,9 @@ private:
       bool over = reader.is_done();
       if (!over)
         over = co_await next_piece(reader, bad);
+      if (bad && !began_ && is_no_http(bad))
+        co_return broken("the service answers what is no HTTP: " + bad.message());
+      began_ = true;
       if (bad)
         break;
       const auto produced = piece.size() - reader.get().body().size;
@@ -613,6 +620,8 @@ private:
     }
     if (bad) {
       upload_failed_ = true;
+      if (is_no_http(bad))
+        upload_fault_ = "the body of the request is no HTTP: " + bad.message();
       http_.end_after_answer();
       hang_up();
     } else if (chunked_ && !dropping_) {
@@ -626,8 +635,16 @@ private:
     return {text, static_cast<std::size_t>(size)};
   }
 
-  /// The answer is out. What is left of the body is read for a moment, so that the client reads the answer.
-  task<void> end_upload() {
+  /// What somebody sent, not how the connection went.
+  static bool is_no_http(const error_code& bad) {
+    using http::wire::error;
+    return bad.category() == http::wire::make_error_code(error::bad_chunk).category() &&
+           bad != error::end_of_stream && bad != error::partial_message;
+  }
+
+  /// Where the answer is out, what is left of the body is read for a moment, so that the client reads it;
+  /// else the session does so once it has answered.
+  task<void> end_upload(bool answered) {
     if (!uploading_)
       co_return;
     http_.end_after_answer();
@@ -635,6 +652,11 @@ private:
     dropping_ = true;
     hang_up();
     error_code canceled;
+    while (uploading_ && !answered) {
+      http_.lowest().cancel();
+      uploaded_.expires_after(std::chrono::milliseconds{10});
+      co_await uploaded_.async_wait(http::into(canceled));
+    }
     uploaded_.expires_after(std::chrono::seconds{2});
     co_await uploaded_.async_wait(http::into(canceled));
     while (uploading_) {
@@ -658,6 +680,8 @@ private:
   http::beast::flat_buffer waiting_; ///< bytes of the service that are not parsed yet
   bool filled_ = false;              ///< the last read took all the room there was
   std::optional<response> fault_;
+  std::string upload_fault_; ///< of what the client sent; empty: none
+  bool began_ = false;       ///< something of the answer is out
   bool reusable_ = false;
   bool uploading_ = false, upload_failed_ = false, dropping_ = false, silent_ = false;
   std::shared_ptr<pulse> pulse_; ///< while a request is on its way

@@ -98,6 +98,9 @@ class Page(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(b"x" * 100000)
             self.close_connection = True
+        elif path.endswith("/no-chunk"):  # head and body in one piece
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+            self.close_connection = True
         elif path.endswith("/die"):
             os._exit(1)
         elif path.endswith("/hang-up"):
@@ -109,6 +112,10 @@ class Page(http.server.BaseHTTPRequestHandler):
     do_HEAD = do_GET
     def do_POST(self):
         seen.write(self.path + "\n")
+        if self.path.endswith("/hang-up"):
+            next(self.body())
+            self.close_connection = True
+            return self.connection.shutdown(socket.SHUT_RDWR)
         digest, size = hashlib.sha256(), 0
         for part in self.body():
             digest.update(part)
@@ -321,8 +328,25 @@ def test_bodies_go_both_ways_in_pieces(cluster):
     there.close()
 
 
+def answer_to_raw(cluster, head, body):
+    """Status and text of what the proxy answers to these bytes, whose body does not end."""
+    with socket.create_connection(("127.0.0.1", cluster.port), timeout=30) as there:
+        there.sendall(f"{head}\r\nHost: 127.0.0.1:{cluster.port}\r\nAuthorization: {cluster.bearer['Authorization']}\r\n\r\n".encode() + body)
+        answer = http.client.HTTPResponse(there)
+        answer.begin()
+        return answer.status, answer.read().decode()
+
+
 def test_a_service_that_ends_is_an_answer_and_one_that_is_not_there_another(cluster):
     assert cluster.ask(f"/proxy/{cluster.task}/hang-up", cluster.bearer)[0] == 502
+    place = f"/proxy/{cluster.task}/hang-up HTTP/1.1\r\n"
+    assert answer_to_raw(cluster, f"POST {place}Content-Length: 1000000", b"x" * 1000)[0] == 502, "while the body still comes"
+    assert answer_to_raw(cluster, f"PUT {place}Transfer-Encoding: chunked", b"3\r\nabc\r\n")[0] == 502
+    status, _, text = cluster.ask(f"/proxy/{cluster.task}/no-chunk", cluster.bearer)
+    assert status == 502 and b"answers what is no HTTP" in text
+    for size in (b"zz", b"-1", b"FFFFFFFFFFFFFFFFF"):
+        status, said = answer_to_raw(cluster, f"POST /proxy/{cluster.task}/up HTTP/1.1\r\nTransfer-Encoding: chunked", size + b"\r\nabc\r\n")
+        assert status == 400 and "the body of the request is no HTTP" in said, size
     status, answered, body = cluster.ask(f"/proxy/{cluster.task}:{cluster.ports['dead']}/", cluster.bearer)
     assert status == 503 and answered["Retry-After"] == "2" and b"the service does not answer: port " in body
     assert cluster.ask(f"/proxy/{cluster.task}/", cluster.bearer)[0] == 200
