@@ -23,6 +23,13 @@ TEST(LinePattern, FindsATextAndAnExpression) {
     {"(?i)ERR", true, "an error", {{3, 6}}},
     {"aa", false, "aaaa", {{0, 2}, {2, 4}}},
     {"\xc3\xa9", true, "caf\xc3\xa9", {{3, 5}}},
+    {"step 4", false, "\x1b[32mstep\x1b[0m 40", {{5, 15}}},
+    {"^red", true, "\x1b[31mred\x1b[0m", {{5, 8}}},
+    {"31m", false, "\x1b[31mred\x1b[0m", {}},
+    {"bold bg", false, "\x1b[1;44mbold\x1b]8;;http://x\a bg\x1b(B!", {{7, 28}}},
+    {"ab", false, "a\x1b", {}},
+    {"ab", false, "\x1b]0;title", {}},
+    {"link", false, "\x1b]8;;u\x1b\\link", {{8, 12}}},
   };
   for (const auto& row : rows) {
     const auto pattern = line_pattern::make(row.pattern, row.regex);
@@ -88,6 +95,33 @@ TEST(LinePattern, OverManyLinesFindsThoseThatItIsIn) {
       }
       EXPECT_EQ(pattern->next(texts, texts.size()), std::string_view::npos);
     }
+  }
+}
+
+TEST(LinePattern, OverManyLinesPassesOverNoneThatItIsIn) {
+  std::mt19937 random(5);
+  const std::string_view pieces[] = {"a", "b", "ab", "a\x1b[1mb", "\x1b[1ma", "\x1b", "axb"};
+  for (const auto& [text, regex] : {std::pair{"ab", false}, {"a.b", true}, {"^a", true}, {"\\Ab", true}}) {
+    const auto pattern = *line_pattern::make(text, regex);
+    std::string texts;
+    std::vector<std::size_t> wanted;
+    while (texts.size() < 100'000) { // several windows
+      std::string line(random() % 200 ? random() % 30 : 20'000, 'c');
+      for (auto some = random() % 8 ? 0 : random() % 6; some > 0; --some)
+        line.insert(random() % 2 ? 0 : random() % (line.size() + 1), pieces[random() % std::size(pieces)]);
+      if (pattern.in(line))
+        wanted.push_back(texts.size());
+      texts += line + '\n';
+    }
+    ASSERT_GT(wanted.size(), 3u) << text;
+    std::vector<std::size_t> found;
+    for (std::size_t at = 0; (at = pattern.next(texts, at)) != texts.npos;) {
+      const auto begin = at ? texts.rfind('\n', at - 1) + 1 : 0; // npos + 1 is 0
+      at = texts.find('\n', at) + 1;
+      if (pattern.in(std::string_view(texts).substr(begin, at - begin - 1)))
+        found.push_back(begin);
+    }
+    EXPECT_EQ(found, wanted) << text;
   }
 }
 
