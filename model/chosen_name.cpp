@@ -88,6 +88,14 @@ result<void> check_chosen_name(const std::string& what, std::string_view name, s
   return {};
 }
 
+result<void> check_name_in_address(const std::string& what, std::string_view name) {
+  if (name.find_first_of("/\\") != name.npos)
+    return error{errc::invalid, what + " cannot have slashes"};
+  if (name == "." || name == "..") // clients leave them out of an address
+    return error{errc::invalid, what + " cannot be . or .."};
+  return {};
+}
+
 std::string case_folded(std::string_view utf8) {
   const auto text = code_points(utf8);
   if (!text)

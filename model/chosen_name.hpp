@@ -20,6 +20,9 @@ bool is_blank(std::string_view utf8);
 /// blank, none that controls a terminal or the direction of text.
 result<void> check_chosen_name(const std::string& what, std::string_view name,
                                std::size_t most = longest_name);
+/// errc::invalid, said of `what` ("model names"), where no client could ask for it by name: with slashes, `.`
+/// and `..`.
+result<void> check_name_in_address(const std::string& what, std::string_view name);
 /// The same for names that differ in case only, in all scripts that have cases. For comparing, never shown.
 std::string case_folded(std::string_view utf8);
 

@@ -22,6 +22,8 @@ result<void> catalogue::check_name(const std::string& name, user_id of) const {
             std::string_view("._-@+").find(c) != std::string_view::npos);
   if (!fine)
     return error{errc::invalid, "a user name has 2 to 64 letters of ASCII, digits, or one of ._-@+"};
+  if (auto usable = check_name_in_address("user names", name); !usable)
+    return usable;
   const auto folded = case_folded(name);
   const auto known = users_.find(of);
   const auto had = former_.find(folded);

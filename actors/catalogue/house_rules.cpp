@@ -8,6 +8,8 @@
 #include "model/config/secrets.hpp"
 
 #include <algorithm>
+#include <arpa/inet.h>
+#include <tuple>
 
 namespace troupe {
 namespace {
@@ -44,6 +46,15 @@ result<void> check_document(const std::string& kind, const value& policies) {
     const auto checked = config::check_as("experiment", text, "invariant_config", config::level::sane);
     if (!checked.ok()) // else each submission would be refused because of it
       return error{errc::invalid, where + ": " + config::render(checked.faults.front(), text)};
+    const auto* resources = member(*invariant, "resources");
+    for (const auto& [key, there, why] :
+         {std::tuple{"workspace", member(*invariant, "workspace"),
+                     "an experiment is where it was submitted to"},
+          {"project", member(*invariant, "project"), "an experiment is where it was submitted to"},
+          {"resources.slots", resources ? member(*resources, "slots") : nullptr,
+           "it is for tasks that are not experiments; use resources.slots_per_trial"}})
+      if (there)
+        return error{errc::invalid, where + ": invariant_config." + key + ": cannot be fixed: " + why};
   }
   const auto* constraints = member(policies, "constraints");
   if (!constraints)
@@ -82,8 +93,17 @@ value merged(const value& below, const value& above) {
   return out;
 }
 
+/// Of an address that is no name: `[::1]`, with a port or without.
+bool is_address_in_brackets(const std::string& host) {
+  const auto end = host.find(']');
+  in6_addr ignored;
+  return host.starts_with('[') && end != host.npos && (end + 1 == host.size() || host[end + 1] == ':') &&
+         ::inet_pton(AF_INET6, host.substr(1, end - 1).c_str(), &ignored) == 1;
+}
+
 result<void> check_url(const std::string& url) {
-  const bool web = url.starts_with("http://") || url.starts_with("https://");
+  const auto scheme = case_folded(url.substr(0, url.find(':')));
+  const bool web = (scheme == "http" || scheme == "https") && url.substr(scheme.size()).starts_with("://");
   const auto from = url.find("//") + 2;
   // A path may have an `@`; before it stands who logs in.
   const auto host = web ? url.substr(from, url.find_first_of("/?#", from) - from) : std::string();
@@ -96,7 +116,9 @@ result<void> check_url(const std::string& url) {
     if (!digits || (!port.empty() && (number == 0 || number > 65'535)))
       return error{errc::invalid, "valid url required: '" + port + "' is not a port"};
   }
-  if (host.empty() || host.find_first_of("@\\") != host.npos || url.size() > 2048 || bad)
+  const bool brackets = host.find_first_of("[]") != host.npos;
+  if (host.empty() || host.find_first_of("@\\") != host.npos || (brackets && !is_address_in_brackets(host)) ||
+      url.size() > 2048 || bad)
     return error{errc::invalid, "valid url required: http or https, with a host"};
   return {};
 }

@@ -123,6 +123,8 @@ bool registry::holds_models(workspace_id id) const {
 result<void> registry::check_template_name(const std::string& name, const std::string& of) const {
   if (auto fine = check_chosen_name("the name of a template", name); !fine)
     return fine;
+  if (auto fine = check_name_in_address("template names", name); !fine)
+    return fine;
   const auto folded = case_folded(name);
   for (const auto& [known, other] : templates_)
     if (known != of && case_folded(known) == folded)
@@ -137,10 +139,8 @@ result<void> registry::check_name(const std::string& name, model_id of) const {
     return fine;
   if (name.find("  ") != name.npos)
     return error{errc::invalid, "model names cannot have excessive spacing"};
-  if (name.find_first_of("/\\") != name.npos)
-    return error{errc::invalid, "model names cannot have slashes"};
-  if (name == "." || name == "..") // clients would leave them out of an address
-    return error{errc::invalid, "model names cannot be . or .."};
+  if (auto fine = check_name_in_address("model names", name); !fine)
+    return fine;
   if (every(name, std::isdigit))
     return error{errc::invalid, "model names cannot be only numbers"};
   const auto folded = case_folded(name);

@@ -2,6 +2,7 @@
 
 #include "actors/experiment/experiment_settings.hpp"
 #include "actors/journal/log_patterns.hpp"
+#include "model/chosen_name.hpp"
 #include "model/config/cluster_config.hpp"
 #include "model/config/document.hpp"
 #include "model/config/experiment_config.hpp"
@@ -28,6 +29,8 @@ value in_resources(const value& config, const char* key) {
 /// Of what others wrote, or of all layers together, no line is shown: it may have secrets.
 std::string without_text(const config::diagnostic& fault) { return config::render(fault, ""); }
 
+/// Characters; longer than a name that is chosen here, as configurations of Determined may hold such.
+constexpr std::size_t longest_submitted_name = 1000;
 /// What the configuration of an unmanaged experiment says where its text says nothing: no task runs it.
 constexpr const char* unmanaged_entrypoint = "unmanaged";
 
@@ -52,6 +55,11 @@ std::string pool_of_workspace(const value& text, const config_layers& below, con
 
 /// What only building the searcher, the tasks' settings and the expressions for logs can tell.
 result<void> finish(value& settings, const std::string& checkpoint_dir) {
+  if (const auto name = settings.value("name", value()); name.is_string())
+    if (auto fine = check_chosen_name("name: the name of an experiment", name.get_ref<const std::string&>(),
+                                      longest_submitted_name);
+        !fine)
+      return fine;
   if (auto fine = check_log_policies(settings.value("log_policies", value())); !fine)
     return fine;
   if (auto works = searchers::make_searcher(settings.value("searcher", value::object()),
@@ -77,8 +85,10 @@ result<value> continued_config(const value& before, const value& text, const std
       if (given.contains(fixed) && given[fixed] != before.value(fixed, value()))
         return error{errc::invalid, std::string("'") + fixed +
                                       "' in override config cannot be specified\nhint: move the experiment"};
-  auto both =
-    config::merge_as("experiment", source, file, to_json(before), "configuration of the experiment");
+  auto kept = before;
+  if (auto at = kept.find("resources"); at != kept.end() && at->is_object())
+    at->erase("slots"); // of a template, where an older build accepted it
+  auto both = config::merge_as("experiment", source, file, to_json(kept), "configuration of the experiment");
   if (!both.ok())
     return error{errc::invalid, config::render(both.faults.front(), source)};
   if (!invariant.is_null()) {

@@ -171,8 +171,12 @@ outcome load_experiment(std::string_view text, std::string_view file, level want
     out.faults.push_back({std::string(file), at.line, at.column, "resources.slots",
                           "resources.slots is for tasks that are not experiments", "use slots_per_trial"});
   }
-  if (below.normal.is_object())
+  if (below.normal.is_object()) {
+    if (auto at = below.normal.find("resources");
+        want == level::complete && at != below.normal.end() && at->is_object())
+      at->erase("slots"); // a template is for tasks, too
     config = merged(std::move(config), std::move(below.normal), experiment);
+  }
   if (want == level::complete) {
     merge_below(config, cluster);
     fill_defaults(config, experiment);

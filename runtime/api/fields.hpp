@@ -23,10 +23,13 @@ public:
   std::int64_t number(const char* name, std::int64_t otherwise = 0);
   std::optional<double> real(const char* name);
   bool flag(const char* name, bool otherwise = false);
-  /// A number that names a thing; none where it is missing, or not above 0.
+  /// A number that names a thing; none where it is missing or 0.
   template <class Id>
   Id id(const char* name) {
-    return {static_cast<std::uint64_t>(std::max<std::int64_t>(number(name), 0))};
+    const auto given = number(name);
+    if (given < 0)
+      fault(name, "has to be a number above 0, or be left out");
+    return {static_cast<std::uint64_t>(std::max<std::int64_t>(given, 0))};
   }
   std::vector<std::string> texts(const char* name); ///< a list of them
   /// The object or list under `name`; an empty one where there is none.

@@ -105,6 +105,39 @@ TEST(AcceptConfig, LayersStandInTheirOrder) {
     << "those of the pool that the template names";
 }
 
+TEST(AcceptConfig, ATemplateMayHoldWhatIsForOtherTasksAlone) {
+  config_layers layers;
+  layers.template_config = {{"resources", {{"slots", 2}, {"weight", 3}}}};
+  const std::string text = "entrypoint: x\nhyperparameters: {}\n" + single;
+  for (const auto& invariant : {value(), value{{"max_restarts", 2}}}) {
+    layers.invariant = invariant;
+    const auto got = accept_config(text, "mine.yaml", "/data/checkpoints", nullptr, layers);
+    ASSERT_TRUE(got) << got.error().what;
+    EXPECT_EQ(got->settings["resources"]["weight"], 3);
+    EXPECT_FALSE(got->settings["resources"].contains("slots"));
+    auto older = got->settings;
+    older["resources"]["slots"] = 2; // as builds before kept it
+    for (const auto& before : {got->settings, older})
+      EXPECT_TRUE(continued_config(before, "max_restarts: 1", "/data/checkpoints", invariant));
+    const auto again = accept_config(got->settings, "fork.yaml", "/data/checkpoints", nullptr, layers);
+    EXPECT_TRUE(again) << again.error().what;
+  }
+  EXPECT_FALSE(accepted(single + "resources: {slots: 2}\n"));
+}
+
+TEST(AcceptConfig, ANameIsOneThatPeopleSee) {
+  const std::string longest(1000, 'n');
+  for (const auto& fine : {std::string("lr 0.1"), std::string(129, 'n'), longest})
+    EXPECT_TRUE(accepted(single + "name: '" + fine + "'\n")) << fine;
+  for (const auto& bad : {std::string(), std::string("  "), std::string("a\\u0007b"), longest + "n"}) {
+    const auto got = accepted(single + "name: \"" + bad + "\"\n");
+    ASSERT_FALSE(got) << bad;
+    EXPECT_TRUE(got.error().what.starts_with("name: the name of an experiment has 1 to 1000 characters"))
+      << got.error().what;
+    EXPECT_FALSE(continued_config(accepted(single)->settings, "name: \"" + bad + "\"", "/c", {})) << bad;
+  }
+}
+
 TEST(AcceptConfig, AFaultOfATemplateIsShownWithoutItsText) {
   config_layers layers;
   layers.template_config = {{"max_restart", 12345}}; // it may be somebody else's, and have secrets

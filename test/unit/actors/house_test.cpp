@@ -136,6 +136,13 @@ TEST(HouseRules, PoliciesAreCheckedAndLaidOverEachOther) {
   EXPECT_EQ(set(0, "NTSC", R"({"invariant_config": {"debug": true}})"),
             "invalid: invalid ntsc config policy: invariant_config of NTSC: not supported");
   EXPECT_TRUE(set(0, "EXPERIMENT", R"({"constraints": {"priority_limit": 0}})").starts_with("invalid: "));
+  for (const auto& [fixed, place] :
+       {std::pair{R"({"workspace": "other"})", "invariant_config.workspace: "},
+        {R"({"project": "other"})", "invariant_config.project: "},
+        {R"({"resources": {"slots": 1}})", "invariant_config.resources.slots: "}}) {
+    const auto said = set(2, "EXPERIMENT", (std::string(R"({"invariant_config": )") + fixed + "}").c_str());
+    EXPECT_TRUE(said.starts_with(std::string("invalid: invalid experiment config policy: ") + place)) << said;
+  }
   EXPECT_TRUE(set(9, "EXPERIMENT", "{}").starts_with("not_found: workspace '9'"));
   EXPECT_EQ(set(3, "EXPERIMENT", "{}"), "invalid: workspace 'c' is archived");
   EXPECT_EQ(set(3, "EXPERIMENT", "null"), "") << "taking away is no change of what is in it";
@@ -280,12 +287,13 @@ TEST(HouseRules, AWebhookGoesToAnAddressOfTheWebThatNamesNobody) {
     x.triggers = json(R"([{"type": "EXPERIMENT_STATE_CHANGE", "condition": {"state": "ERROR"}}])");
     return h.run(x).substr(0, 7);
   };
-  for (const char* fine :
-       {"http://a", "https://a:8080/b?c#d", "https://chat.example/hook/1@2/in", "http://[::1]/"})
+  for (const char* fine : {"http://a", "https://a:8080/b?c#d", "https://chat.example/hook/1@2/in",
+                           "http://[::1]/", "HTTP://a", "https://[fe80::1]:80/x"})
     EXPECT_EQ(make(fine), "webhook") << fine;
   for (const char* bad :
        {"ftp://a", "http://a:99999/", "http://a:0", "https://[::1]:x/y", "//a", "http://", "http:///a",
-        "http://?a", "http://u@a", "http://u:w@a/b", "http://a\\@b/", "http://a b", "http://a/\r\nX: y"})
+        "http://?a", "http://u@a", "http://u:w@a/b", "http://a\\@b/", "http://a b", "http://a/\r\nX: y",
+        "http://[::1", "http://[::1]x", "http://[a]/", "http://a]/", "http:/a", "httpx://a"})
     EXPECT_EQ(make(bad), "invalid") << bad;
 }
 

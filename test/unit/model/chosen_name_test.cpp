@@ -26,6 +26,13 @@ TEST(ChosenName, HasOneToEightyCharactersThatPeopleSee) {
             "a label has 1 to 80 characters, not all blank and none a control character");
 }
 
+TEST(ChosenName, InAnAddressHasNoSlashAndIsNoStep) {
+  for (const char* fine : {"a", "a b", "...", "a.", ".git"})
+    EXPECT_TRUE(check_name_in_address("names", fine)) << fine;
+  for (const char* bad : {".", "..", "a/b", "/", "a\\b"})
+    EXPECT_FALSE(check_name_in_address("names", bad)) << bad;
+}
+
 TEST(ChosenName, IsOneInAnyCaseOfAnyScript) {
   for (const auto& [a, b] :
        {std::pair{"Vision", "vISION"}, {"ПРОЕКТ", "проект"}, {"ΣΑΣ", "σας"}, {"ÄÖ", "äö"}, {"a", "a"}})
