@@ -5,8 +5,8 @@
 
 #include "model/ids.hpp"
 #include "model/result.hpp"
+#include "model/shared_value.hpp"
 #include "model/time.hpp"
-#include "model/value.hpp"
 
 #include <cstring>
 #include <msgpack.hpp>
@@ -177,6 +177,26 @@ MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
                       : x.is_array() ? std::string_view("[..]")
                                      : std::string_view("..")); // it may be long
       auto bytes = troupe::to_msgpack(x);
+      p.pack_bin(static_cast<std::uint32_t>(bytes.size()));
+      return p.pack_bin_body(bytes.data(), static_cast<std::uint32_t>(bytes.size()));
+    }
+  };
+
+  template <>
+  struct convert<troupe::shared_value> { // as a value, whose bytes it keeps
+    const msgpack::object& operator()(const msgpack::object& o, troupe::shared_value& x) const {
+      auto held = troupe::shared_value::of_msgpack(o.as<std::string_view>());
+      if (!held)
+        throw msgpack::type_error();
+      x = std::move(*held);
+      return o;
+    }
+  };
+  template <>
+  struct pack<troupe::shared_value> {
+    template <class Stream>
+    packer<Stream>& operator()(packer<Stream>& p, const troupe::shared_value& x) const {
+      const auto bytes = x.msgpack();
       p.pack_bin(static_cast<std::uint32_t>(bytes.size()));
       return p.pack_bin_body(bytes.data(), static_cast<std::uint32_t>(bytes.size()));
     }

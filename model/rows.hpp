@@ -12,9 +12,9 @@ struct experiment_row {
   experiment_id id;
   experiment_state state = experiment_state::active;
   std::string name, owner, context, key, source, why;
-  value config;
-  time_point created, ended; ///< ended is 0 while it is not
-  double progress = 0;       ///< 0..1
+  shared_value config{value()}; ///< complete; null where none is known
+  time_point created, ended;    ///< ended is 0 while it is not
+  double progress = 0;          ///< 0..1
   std::uint64_t num_trials = 0;
   std::string metric; ///< the searcher's
   bool smaller_is_better = true;
@@ -70,7 +70,8 @@ struct validation_row {  ///< the best or latest validation of a trial
   run_id run;
   double units =
     std::numeric_limits<double>::quiet_NaN(); ///< the searcher's time metric; NaN where it has none
-  MSGPACK_DEFINE_ARRAY(row, steps, metric, at, run, units)
+  bool judged = true; ///< it has the searcher's metric; a search with several has none
+  MSGPACK_DEFINE_ARRAY(row, steps, metric, at, run, units, judged)
 };
 
 struct run_row {

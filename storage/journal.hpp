@@ -146,6 +146,8 @@ public:
   /// one first.
   virtual result<std::vector<workspace_changed>> workspaces() const = 0;
   virtual result<std::vector<project_changed>> projects() const = 0;
+  /// One of those that `projects` gives; errc::not_found for any other.
+  virtual result<project_changed> project(project_id id) const;
   virtual result<std::vector<template_changed>> templates() const = 0;
   virtual result<std::vector<model_changed>> models() const = 0;
   virtual result<std::vector<model_version_changed>> model_versions() const = 0;

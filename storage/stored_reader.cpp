@@ -717,6 +717,26 @@ result<std::vector<project_changed>> stored_reader::projects() const {
     rows->insert(rows->begin(), uncategorized_project());
   return rows;
 }
+result<project_changed> reader::project(project_id id) const {
+  auto all = projects();
+  if (!all)
+    return all.error();
+  for (auto& one : *all)
+    if (one.id == id)
+      return std::move(one);
+  return error{errc::not_found, "project '" + to_string(id) + "' not found"};
+}
+result<project_changed> stored_reader::project(project_id id) const {
+  const auto what = "project '" + to_string(id) + "'";
+  auto row = row_at<project_changed>(*store_->look(), family::rows, keys::tagged('J', id.value), what);
+  if (!row && row.error().code == errc::not_found && id == project_id{1})
+    return uncategorized_project();
+  if (!row && row.error().code != errc::not_found)
+    return row.error();
+  if (!row || row->deleted)
+    return error{errc::not_found, what + " not found"};
+  return row;
+}
 result<std::vector<template_changed>> stored_reader::templates() const {
   return rows_that_are_left<template_changed>(*store_->look(), 'Q');
 }

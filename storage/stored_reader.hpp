@@ -88,6 +88,7 @@ public:
   result<std::optional<configuration_changed>> configuration() const override;
   result<std::vector<workspace_changed>> workspaces() const override;
   result<std::vector<project_changed>> projects() const override;
+  result<project_changed> project(project_id id) const override;
   result<std::vector<template_changed>> templates() const override;
   result<std::vector<model_changed>> models() const override;
   result<std::vector<model_version_changed>> model_versions() const override;

@@ -6,11 +6,10 @@
 #include "actors/allocation/sandbox_terms.hpp"
 #include "model/ids.hpp"
 #include "model/result.hpp"
+#include "model/shared_value.hpp"
 #include "model/task_service.hpp"
-#include "model/value.hpp"
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,18 +19,6 @@ namespace troupe {
 enum class launch_mode : int {
   per_agent = 0, ///< one process on each agent, which starts its own ranks
   per_slot,      ///< one process for each slot
-};
-
-/// A value that all copies share. It is replaced, never changed.
-class shared_value {
-public:
-  shared_value() : shared_value(value::object()) {}
-  shared_value(value x) : held_(std::make_shared<const value>(std::move(x))) {}
-  const value& get() const { return *held_; }
-  operator const value&() const { return *held_; }
-
-private:
-  std::shared_ptr<const value> held_;
 };
 
 struct task_launch {

@@ -23,7 +23,7 @@ webhook_subject cluster_webhooks::subject_of(const experiment_row& row, trial_id
   out.state = troupe::name(row.state);
   out.created = row.created;
   out.ended = row.ended;
-  const auto slots = row.config.value(value::json_pointer("/resources/slots_per_trial"), value(1));
+  const auto slots = row.config->value(value::json_pointer("/resources/slots_per_trial"), value(1));
   out.slots = slots.is_number_integer() ? slots.get<int>() : 1;
   out.trial = trial;
   if (!trial && row.num_trials == 1)

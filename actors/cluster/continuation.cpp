@@ -23,7 +23,7 @@ namespace {
 
 /// The configuration with what a user has set since, as the experiment goes on.
 value as_set(const experiment_row& row) {
-  auto config = row.config;
+  auto config = row.config.get();
   if (row.resources.empty() || !config.is_object())
     return config;
   const auto& set = row.resources.front();
@@ -59,7 +59,7 @@ std::optional<error> too_large(const value& settings, const value& cluster,
 result<experiment_continued> to_continue(const experiment_row& row, const std::vector<trial_row>& trials,
                                          const value& overrides, const continuation_terms& terms,
                                          time_point now) {
-  const auto searcher = row.config.value(value::json_pointer("/searcher/name"), value());
+  const auto searcher = row.config->value(value::json_pointer("/searcher/name"), value());
   const bool single = searcher == "single";
   const bool changes = !says_nothing(overrides);
   if (row.archived)

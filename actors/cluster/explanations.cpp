@@ -22,10 +22,10 @@ const run_row* find_run(const trial_row& trial, run_id run) {
 
 const value& resources_of(const experiment_row& row) {
   static const value none = value::object();
-  if (!row.config.is_object())
+  if (!row.config->is_object())
     return none;
-  const auto at = row.config.find("resources");
-  return at != row.config.end() && at->is_object() ? *at : none;
+  const auto at = row.config->find("resources");
+  return at != row.config->end() && at->is_object() ? *at : none;
 }
 
 int slots_of(const experiment_row& row) {

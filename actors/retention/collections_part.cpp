@@ -50,10 +50,8 @@ checkpoint_files_removed collections::order_of(const experiment_row& row, const 
   order.experiment = row.id;
   order.cause = cause;
   order.owner = row.owner;
-  if (auto projects = reads_->projects())
-    for (const auto& project : *projects)
-      if (project.id == row.project)
-        order.workspace = project.workspace;
+  if (auto project = reads_->project(row.project))
+    order.workspace = project->workspace;
   const auto known = reads_->configuration();
   order.pool = config::default_pool(known && *known ? (*known)->configuration : value());
   return order;

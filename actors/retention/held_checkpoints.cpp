@@ -29,7 +29,7 @@ result<std::set<std::string>> held_checkpoints(const storage::reader& reads,
       continue; // deleted since
     if (!row)
       return row.error();
-    const auto searcher = row->config.is_object() ? row->config.value("searcher", value()) : value();
+    const auto searcher = row->config->is_object() ? row->config->value("searcher", value()) : value();
     const auto source = searcher.is_object() ? searcher.value("source_checkpoint_uuid", value()) : value();
     if (source.is_string())
       hold(source);

@@ -192,7 +192,7 @@ void add_natives(schema_table& t, const searcher_keys& k) {
     if (one.name == "metric") {
       one.needed = need::no;
       one.what = either(t, {text(t), list_of(t, text(t))});
-      one.doc = "List of metrics; the first ranks trials where a single order is needed.";
+      one.doc = "List of metrics; no order of trials is made of them, and there is no best trial.";
     } else if (one.name == "smaller_is_better") {
       one.what = either(t, {boolean(t), list_of(t, boolean(t))});
       one.doc = "Whether smaller is better: of all metrics, or of each.";

@@ -95,7 +95,7 @@ void add_azure(schema_table& t) {
              quiet(unset("credential", text(t), "Secret for account_url."))});
   azure.rules.push_back({"exactly one of connection_string and account_url must be set", one_login, "",
                          need::to_run, nullptr,
-                         "add account_url, and credential where the account is not public"});
+                         "add connection_string, as Determined's client cannot sign in by account_url"});
   azure.rules.push_back({"credential and connection_string must not both be set",
                          not_two_secrets,
                          "credential",

@@ -2,6 +2,7 @@
 
 #include "model/config/document.hpp"
 
+#include <algorithm>
 #include <vector>
 
 namespace troupe::config {
@@ -9,6 +10,7 @@ namespace {
 
 constexpr const char* of_storage[] = {"access_key", "secret_key", "connection_string", "credential",
                                       "session_token"};
+constexpr const char* addresses_of_storage[] = {"endpoint_url", "account_url"};
 constexpr const char* of_registry[] = {"password", "auth", "identitytoken", "registrytoken"};
 
 value* inside(value& x, std::initializer_list<const char*> path) {
@@ -63,10 +65,27 @@ void mask_all(std::string& in, const std::string& what) {
 } // namespace
 
 void each_secret_of_storage(value& storage, const std::function<void(value&)>& found) {
-  if (storage.is_object())
-    for (const char* key : of_storage)
-      if (auto at = storage.find(key); at != storage.end() && is_given(*at))
-        found(*at);
+  if (!storage.is_object())
+    return;
+  for (const char* key : of_storage)
+    if (auto at = storage.find(key); at != storage.end() && is_given(*at))
+      found(*at);
+  for (const char* key : addresses_of_storage)
+    if (auto at = storage.find(key); at != storage.end() && at->is_string() && is_given(*at))
+      if (const auto& address = at->get_ref<const std::string&>();
+          address.find("://") == address.npos || address_without_login(address) != address)
+        found(*at); // or it is masked or sealed already
+}
+
+std::string address_without_login(const std::string& address) {
+  auto out = address.substr(0, address.find_first_of("?#"));
+  const auto host = out.find("://");
+  if (host == out.npos)
+    return out;
+  const auto end = std::min(out.find('/', host + 3), out.size());
+  if (const auto at = out.rfind('@', end); at != out.npos && at > host)
+    out.erase(host + 3, at - host - 2);
+  return out;
 }
 
 value without_secrets(value config) {

@@ -29,7 +29,9 @@ void restore_secrets(value& config, const value& from);
 bool restore_open_secrets(value& config, const value& from, const value& anybody);
 /// restore_secrets of a section `checkpoint_storage`.
 void restore_storage_secrets(value& storage, const value& from);
-/// `found` with each secret that a section `checkpoint_storage` gives.
+/// `found` with each secret that a section `checkpoint_storage` gives; an address that logs in is one.
 void each_secret_of_storage(value& storage, const std::function<void(value&)>& found);
+/// An address of the web without its user, password and query, which may be a signature (Azure's SAS).
+std::string address_without_login(const std::string& address);
 
 } // namespace troupe::config

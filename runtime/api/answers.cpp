@@ -126,7 +126,7 @@ void add_experiments(schemas& all) {
 
 void add_trials(schemas& all) {
   all["Validation"] = fields({{"totalBatches", whole()},
-                              {"metric", metric()},
+                              {"metric", or_null(metric()), "the searcher's; null where it names several"},
                               {"units?", metric(), "the value of the searcher's time metric"}});
   all["Stop"] = fields({{"why", text()},
                         {"rung", whole(), "-1: no rung decided"},

@@ -131,7 +131,7 @@ void create_own(const call_ptr& c, const reply& back) {
       return back(failure(got.error()));
     const auto id = got->value("id", std::uint64_t{0});
     const auto row = c->parts->storage->experiment({id});
-    const auto config = row ? row->config : value();
+    const auto config = row ? row->config.get() : value();
     const auto pool =
       config.is_object() ? config.value(value::json_pointer("/resources/resource_pool"), value()) : value();
     warn_of_size(c, pool.is_string() ? pool.get<std::string>() : std::string(), config,

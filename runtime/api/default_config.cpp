@@ -30,7 +30,7 @@ result<value> storage_of_workspace(const experiment_row& of, const storage::read
 } // namespace
 
 result<value> default_config(const experiment_row& of, const storage::reader& storage) {
-  const auto own = of.config.is_object() ? of.config : value::object();
+  const auto own = of.config->is_object() ? of.config.get() : value::object();
   auto known = storage.configuration();
   if (!known)
     return known.error();

@@ -68,9 +68,11 @@ result<response> importance(const call& c) {
   if (!trials)
     return trials.error();
   const auto metric = c.query.has("metric") ? std::string(c.query.first("metric")) : row->metric;
+  if (!c.query.has("metric") && metric.empty())
+    return failure(failed_precondition, "the search has several metrics: name one by ?metric=");
   std::set<std::string> logs;
-  if (row->config.is_object())
-    logarithmic(row->config.value("hyperparameters", value::object()), "", logs);
+  if (row->config->is_object())
+    logarithmic(row->config->value("hyperparameters", value::object()), "", logs);
   std::vector<double> loss;
   std::vector<std::map<std::string, value>> flat;
   std::set<std::string> names;

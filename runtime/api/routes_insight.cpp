@@ -319,7 +319,7 @@ result<response> sample(const call& c) {
   if (*most < 0 || *most > static_cast<std::int64_t>(most_trials))
     return error{errc::invalid, "maxTrials has to be 0 (25) to 1000"};
   const auto name =
-    what->experiment.config.is_object() ? what->experiment.config.value("searcher", value()) : value();
+    what->experiment.config->is_object() ? what->experiment.config->value("searcher", value()) : value();
   const std::string searcher = name.is_object() ? name.value("name", std::string()) : std::string();
   if (searcher == "single")
     return error{errc::invalid, "a sample of trials needs a search, not a single trial"};

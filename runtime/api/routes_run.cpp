@@ -329,6 +329,8 @@ result<search_request> request_of(const call& c, const std::vector<fixed_column>
   fields f{*body};
   search_request out;
   out.project = f.number("projectId");
+  if (out.project < 0)
+    f.fault("projectId", "has to be a number above 0, or be left out");
   for (const char* key : {"offset", "limit"})
     if (f.has(key))
       out.paging.all.emplace_back(key, std::to_string(f.number(key)));
@@ -638,8 +640,8 @@ result<value> columns(const call& c) {
   const bool runs = c.query.first("tableType") == "TABLE_TYPE_RUN";
   std::map<std::string, std::set<std::string>> hparams, metadata, metrics;
   auto done = each_experiment(c, [&](const experiment_row& row) -> result<void> {
-    if (!runs && row.config.is_object())
-      add_paths(row.config.value("hyperparameters", value()), "", hparams);
+    if (!runs && row.config->is_object())
+      add_paths(row.config->value("hyperparameters", value()), "", hparams);
     auto trials = c.parts->storage->trials(row.id);
     if (!trials)
       return trials.error();

@@ -124,7 +124,7 @@ struct objective {
 std::vector<objective> objectives_of(const experiment_row& row) {
   std::vector<objective> list;
   const auto searcher =
-    row.config.is_object() ? row.config.value("searcher", value::object()) : value::object();
+    row.config->is_object() ? row.config->value("searcher", value::object()) : value::object();
   auto names = searcher.value("metrics", value());
   if (!names.is_array() || names.empty())
     names = searcher.value("metric", value());

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 namespace troupe::api {
 namespace {
@@ -69,6 +70,7 @@ result<std::vector<trial_row>> wanted_trials(const call& c) {
   if (static_cast<std::size_t>(std::count(list.begin(), list.end(), ',')) >= most_trials)
     return error{errc::invalid, "at most 1000 trials at once"};
   std::vector<trial_row> rows;
+  std::set<trial_id> named;
   for (auto text = list; !text.empty();) {
     const auto end = text.find(',');
     const auto one = text.substr(0, end);
@@ -81,7 +83,8 @@ result<std::vector<trial_row>> wanted_trials(const call& c) {
       return row.error().code == errc::not_found
                ? error{errc::not_found, "trial '" + to_string(id) + "' not found"}
                : row.error();
-    rows.push_back(std::move(*row));
+    if (named.insert(id).second)
+      rows.push_back(std::move(*row));
   }
   return rows;
 }

@@ -404,8 +404,8 @@ void fill_progress(const call& c, fields& f, commands::trial_progress& with) {
     f.fault("progress", "is missing");
   double whole = 1;
   if (!f.flag("isRaw"))
-    if (auto row = c.parts->storage->experiment(c.by.experiment); row && row->config.is_object()) {
-      const auto searcher = row->config.value("searcher", value::object());
+    if (auto row = c.parts->storage->experiment(c.by.experiment); row && row->config->is_object()) {
+      const auto searcher = row->config->value("searcher", value::object());
       auto length = searcher.is_object() ? searcher.value("max_length", value()) : value();
       if (length.is_object() && !length.empty())
         length = length.front();

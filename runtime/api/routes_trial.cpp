@@ -154,43 +154,11 @@ result<response> task_logs(const call& c) {
   return streamed(log_stream(c.parts->storage, std::move(*what)));
 }
 
-/// One line with every value that a filter of the logs can take.
 result<response> log_fields(const call& c) {
   auto task = task_of(c);
   if (!task)
     return task.error();
-  std::set<std::string> agents, types, sources;
-  std::set<int> ranks;
-  for (std::uint64_t after = 0;;) {
-    auto lines = c.parts->storage->logs(task->id, after, batch);
-    if (!lines)
-      return lines.error();
-    for (const auto& line : *lines) {
-      after = line.number;
-      agents.insert(line.agent);
-      ranks.insert(line.rank);
-      types.insert(line.stream);
-      sources.insert(line.stream == "troupe" ? "master" : "task");
-    }
-    if (lines->size() < batch)
-      break;
-  }
-  class once : public body_stream {
-  public:
-    explicit once(std::string line) : line_(std::move(line)) {}
-    result<piece> next(time_point) override {
-      return piece{.bytes = std::move(line_), .last = true, .pause = {}};
-    }
-
-  private:
-    std::string line_;
-  };
-  value shape = {{"agentIds", agents},
-                 {"containerIds", value::array()},
-                 {"rankIds", ranks},
-                 {"sources", sources},
-                 {"stdtypes", types}};
-  return streamed(std::make_unique<once>(to_json({{"result", std::move(shape)}}) + "\n"));
+  return streamed(log_field_stream(c.parts->storage, task->id, c.query.flag("follow")));
 }
 
 /// Of each allocation and host what it was placed on: devices are the agents', which tell of them.
@@ -360,8 +328,8 @@ value summary(const task_row& task, const run_row& run, const job_standing& job,
 }
 
 int slots_wanted(const experiment_row& of) {
-  auto slots = of.config.is_object()
-                 ? of.config.value(value::json_pointer("/resources/slots_per_trial"), value(1))
+  auto slots = of.config->is_object()
+                 ? of.config->value(value::json_pointer("/resources/slots_per_trial"), value(1))
                  : value(1);
   if (slots.is_object())
     slots = slots.value("max", value(1));

@@ -210,7 +210,7 @@ result<value> shell_keys(const call& c, fields& f, const std::string& name) {
 /// Where the event files of an experiment are, as the stock client puts them: a folder, or the address of a
 /// bucket. Of a bucket's storage the credentials go along, sealed, where they are of who asks.
 value board_source(const call& c, const experiment_row& row, trial_id trial) {
-  const auto storage = row.config.is_object() ? row.config.value("checkpoint_storage", value()) : value();
+  const auto storage = row.config->is_object() ? row.config->value("checkpoint_storage", value()) : value();
   const auto text = [&](const char* key) {
     return storage.is_object() && storage.contains(key) && storage[key].is_string()
              ? storage[key].get<std::string>()
@@ -233,17 +233,19 @@ value board_source(const call& c, const experiment_row& row, trial_id trial) {
                              : "azure://") +
             text(type == "azure" ? "container" : "bucket") + "/" + (prefix.empty() ? "" : prefix + "/") +
             place;
-    kept = value::object();
-    for (const char* key : {"type", "bucket", "container", "prefix", "endpoint_url", "account_url"})
-      if (storage.contains(key))
-        kept[key] = storage[key];
     if (c.by.is(row.owner)) {
-      auto own = storage;
-      config::each_secret_of_storage(own, [&](value& secret) {
+      kept = storage;
+      config::each_secret_of_storage(kept, [&](value& secret) {
         secret = secret.is_string() ? value(c.parts->users->conceal(secret.get<std::string>())) : value();
       });
-      own.update(kept);
-      kept = std::move(own);
+    } else {
+      kept = value::object();
+      for (const char* key : {"type", "bucket", "container", "prefix"})
+        if (storage.contains(key))
+          kept[key] = storage[key];
+      for (const char* key : {"endpoint_url", "account_url"})
+        if (const auto address = text(key); !address.empty())
+          kept[key] = config::address_without_login(address);
     }
   }
   return {{"experiment", row.id.value},
@@ -477,14 +479,10 @@ void create_generic(const call_ptr& c, const reply& back) {
   if (f.bad())
     return back(failure(*f.bad()));
   if (project) {
-    auto known = c->parts->storage->projects();
+    auto known = c->parts->storage->project(project);
     if (!known)
       return back(failure(known.error()));
-    const auto at =
-      std::find_if(known->begin(), known->end(), [&](const auto& one) { return one.id == project; });
-    if (at == known->end())
-      return back(failure({errc::not_found, "project '" + to_string(project) + "' not found"}));
-    with.workspace = at->workspace;
+    with.workspace = known->workspace;
   }
   if (!files.empty()) {
     auto packed = packed_context(files, "contextDirectory");

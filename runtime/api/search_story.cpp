@@ -68,7 +68,7 @@ std::string occasion(const search_stepped& x) {
 class story {
 public:
   story(const experiment_row& row, const storage::reader& storage) : row_(row), storage_(storage) {
-    const auto config = row.config.is_object() ? row.config : value::object();
+    const auto config = row.config->is_object() ? row.config.get() : value::object();
     section_ = config.value("searcher", value::object());
     const auto seed = config.value("reproducibility", value::object()).value("experiment_seed", value());
     auto made = searchers::make_searcher(section_, config.value("hyperparameters", value::object()),

@@ -248,8 +248,11 @@ metric_kind kind_of(const value& x) {
     return metric_kind::table;
   if (x.is_array() && !x.empty() && all_numbers(x))
     return metric_kind::vector;
-  if (x.is_array() && !x.empty() &&
-      std::all_of(x.begin(), x.end(), [](const value& row) { return row.is_object(); }))
+  if (x.is_array() && !x.empty() && std::all_of(x.begin(), x.end(), [&x](const value& row) {
+        return row.is_object() && row.size() == x.front().size() &&
+               std::all_of(row.items().begin(), row.items().end(),
+                           [&x](const auto& one) { return x.front().contains(one.key()); });
+      }))
     return metric_kind::table;
   return metric_kind::other;
 }

@@ -64,7 +64,7 @@ double wall_seconds(const trial_row& row, time_point now) {
 value progress_validation(const validation_row& v) {
   if (v.row == 0)
     return nullptr;
-  value shape{{"totalBatches", v.steps}, {"metric", v.metric}};
+  value shape{{"totalBatches", v.steps}, {"metric", v.judged ? value(v.metric) : value()}};
   if (!std::isnan(v.units))
     shape["units"] = v.units;
   return shape;
@@ -224,7 +224,7 @@ result<value> trial_shape(const trial_row& row, const storage::reader& storage, 
 
 value trial_progress_shape(const trial_row& row) {
   value agents = value::array();
-  if (!row.runs.empty() && !is_set(row.runs.back().ended))
+  if (!row.runs.empty()) // where it runs, or ran last
     for (const auto& part : row.runs.back().on)
       agents.push_back(part.agent);
   value x = {{"id", row.id.value},

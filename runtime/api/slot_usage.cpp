@@ -19,7 +19,7 @@ std::string experiment_number(experiment_id id) { return id ? to_string(id) : st
 } // namespace
 
 std::int64_t slots_of(const experiment_row& row) {
-  const auto resources = row.config.is_object() ? row.config.value("resources", value()) : value();
+  const auto resources = row.config->is_object() ? row.config->value("resources", value()) : value();
   auto slots = resources.is_object() ? resources.value("slots_per_trial", value(1)) : value(1);
   if (slots.is_object())
     slots = slots.value("max", value(1));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace troupe::api {
 namespace {
@@ -144,6 +145,61 @@ private:
   std::uint64_t at_ = 0, sent_ = 0;
 };
 
+/// The values that filters of a log can take.
+class log_fields : public body_stream {
+public:
+  log_fields(std::shared_ptr<storage::reader> storage, task_id of, bool follow)
+      : storage_(std::move(storage)), of_(of), follow_(follow) {}
+
+  result<piece> next(time_point) override {
+    piece out;
+    auto task = storage_->task(of_); // before the lines, as those of its last moment could be missed
+    if (!task)
+      return task.error();
+    int batches = 0;
+    for (bool more = true; more;) {
+      if (batches++ == batches_at_once) {
+        out.pause = duration{0};
+        return out;
+      }
+      auto lines = storage_->logs(of_, at_, batch);
+      if (!lines)
+        return lines.error();
+      for (const auto& line : *lines)
+        note(line);
+      more = lines->size() == batch;
+    }
+    if (std::exchange(changed_, false))
+      out.bytes = to_json({{"result",
+                            {{"agentIds", agents_},
+                             {"containerIds", value::array()},
+                             {"rankIds", ranks_},
+                             {"sources", sources_},
+                             {"stdtypes", types_}}}}) +
+                  "\n";
+    out.last = !follow_ || task->ended != time_point{};
+    return out;
+  }
+
+private:
+  void note(const log_line& line) {
+    at_ = line.number;
+    const auto added = [&](auto& to, const auto& x) { changed_ |= to.insert(x).second; };
+    added(agents_, line.agent);
+    added(ranks_, line.rank);
+    added(types_, line.stream);
+    added(sources_, line.stream == "troupe" ? "master" : "task");
+  }
+
+  std::shared_ptr<storage::reader> storage_;
+  const task_id of_;
+  const bool follow_;
+  std::uint64_t at_ = 0;
+  bool changed_ = true; ///< since they were told
+  std::set<std::string> agents_, types_, sources_;
+  std::set<int> ranks_;
+};
+
 class metrics : public body_stream {
 public:
   metrics(std::shared_ptr<storage::reader> storage, metric_request what)
@@ -222,6 +278,10 @@ std::unique_ptr<body_stream> event_stream(std::shared_ptr<storage::reader> stora
 }
 std::unique_ptr<body_stream> log_stream(std::shared_ptr<storage::reader> storage, log_request what) {
   return std::make_unique<logs>(std::move(storage), std::move(what));
+}
+std::unique_ptr<body_stream> log_field_stream(std::shared_ptr<storage::reader> storage, task_id of,
+                                              bool follow) {
+  return std::make_unique<log_fields>(std::move(storage), of, follow);
 }
 std::unique_ptr<body_stream> metric_stream(std::shared_ptr<storage::reader> storage, metric_request what) {
   return std::make_unique<metrics>(std::move(storage), std::move(what));

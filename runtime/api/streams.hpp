@@ -31,6 +31,11 @@ result<log_request> log_request_of(const query_list& query);
 /// to come.
 std::unique_ptr<body_stream> log_stream(std::shared_ptr<storage::reader> storage, log_request what);
 
+/// Newline-delimited {"result": ...}: the values that filters of the log can take. With `follow` once more
+/// whenever there are others, until the task has ended.
+std::unique_ptr<body_stream> log_field_stream(std::shared_ptr<storage::reader> storage, task_id of,
+                                              bool follow);
+
 struct metric_request {
   std::vector<trial_id> trials;
   std::string group;                  ///< empty: all

@@ -303,7 +303,9 @@ answer engine::inside::http(const std::string& method, const std::string& target
     return {504, "application/json", R"({"error":{"message":"no answer in time"}})", {}};
   auto& x = **got;
   answer out{x.status, x.content_type, std::move(x.body), std::move(x.headers)};
-  if (!x.stream)
+  if (is(method, "HEAD"))
+    out.body.clear();
+  if (!x.stream || is(method, "HEAD"))
     return out;
   for (;;) {
     const auto seen = observer_->commits();

@@ -25,18 +25,29 @@ void add_progress(experiment_id id, experiment_changing& row, tables& rows) {
   row.progress = std::clamp(row.searched + row.running / most, 0.0, 1.0);
 }
 
-void read_search(experiment_constant& row) {
+/// What of the configuration is asked for alone.
+void read_config(experiment_constant& row) {
   if (const auto* metric = searcher_setting(row, "metric"); metric && metric->is_string())
     row.metric = metric->get<std::string>();
   if (const auto* smaller = searcher_setting(row, "smaller_is_better"); smaller && smaller->is_boolean())
     row.smaller_is_better = smaller->get<bool>();
+  row.description.clear();
+  row.labels.clear();
+  if (!row.config->is_object())
+    return;
+  if (auto text = row.config->find("description"); text != row.config->end() && text->is_string())
+    row.description = *text;
+  if (auto found = row.config->find("labels"); found != row.config->end() && found->is_array())
+    for (const auto& one : *found)
+      if (one.is_string())
+        row.labels.push_back(one);
 }
 
 void on(const experiment_created& x, const subject&, tables& rows) {
   auto& row = rows.experiments.make(x.id);
-  row = {x.id, x.name,   x.owner, x.context, x.key,       x.source,     {},
-         true, x.config, x.at,    x.parent,  x.unmanaged, x.external_id};
-  read_search(row);
+  row = {x.id,     x.name, x.owner,  x.context,   x.key,         x.source, {}, true,
+         x.config, x.at,   x.parent, x.unmanaged, x.external_id, {},       {}};
+  read_config(row);
   auto& state = rows.experiment_states.make(x.id);
   state.project = x.project;
   state.unmanaged = x.unmanaged;
@@ -115,7 +126,7 @@ void on(const experiment_continued& x, const subject&, tables& rows) {
   ++row->resource_edits;
   if (auto* constant = rows.experiments.change(x.id)) {
     constant->config = x.config;
-    read_search(*constant);
+    read_config(*constant);
   }
 }
 

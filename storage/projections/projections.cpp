@@ -5,20 +5,6 @@
 
 namespace troupe::storage::projections {
 
-namespace {
-
-std::vector<std::string> labels_in(const value& config) {
-  std::vector<std::string> out;
-  if (config.is_object())
-    if (auto found = config.find("labels"); found != config.end() && found->is_array())
-      for (const auto& one : *found)
-        if (one.is_string())
-          out.push_back(one);
-  return out;
-}
-
-} // namespace
-
 experiment_standing standing_of(experiment_id id, const experiment_changing& s) {
   return {id,
           s.state,
@@ -73,14 +59,15 @@ experiment_row join(experiment_constant c, experiment_changing s, const experime
     for (const auto& [key, number] : {std::pair{"save_experiment_best", described->save_experiment_best},
                                       {"save_trial_best", described->save_trial_best},
                                       {"save_trial_latest", described->save_trial_latest}})
-      if (number >= 0 && row.config.is_object())
-        row.config["checkpoint_storage"][key] = number;
+      if (number >= 0 && row.config->is_object()) {
+        auto changed = row.config.get();
+        changed["checkpoint_storage"][key] = number;
+        row.config = std::move(changed);
+      }
     return row;
   }
-  if (row.config.is_object())
-    if (auto text = row.config.find("description"); text != row.config.end() && text->is_string())
-      row.description = *text;
-  row.labels = labels_in(row.config);
+  row.description = std::move(c.description);
+  row.labels = std::move(c.labels);
   return row;
 }
 
@@ -132,10 +119,10 @@ task_detail join(task_created made, task_changing changing) {
 }
 
 const value* searcher_setting(const experiment_constant& of, const char* key) {
-  if (!of.config.is_object())
+  if (!of.config->is_object())
     return nullptr;
-  auto searcher = of.config.find("searcher");
-  if (searcher == of.config.end() || !searcher->is_object())
+  auto searcher = of.config->find("searcher");
+  if (searcher == of.config->end() || !searcher->is_object())
     return nullptr;
   auto found = searcher->find(key);
   return found == searcher->end() ? nullptr : &*found;

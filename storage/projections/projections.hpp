@@ -9,19 +9,21 @@ namespace troupe::storage::projections {
 
 /// Counts the meaning of the folds: a database that was folded by another version is folded anew when it is
 /// opened.
-inline constexpr std::uint64_t version = 8;
+inline constexpr std::uint64_t version = 9;
 
 struct experiment_constant {
   experiment_id id;
   std::string name, owner, context, key, source, metric;
   bool smaller_is_better = true;
-  value config;
+  shared_value config{value()};
   time_point created;
   experiment_id parent;
   bool unmanaged = false;
   std::string external_id;
+  std::string description; ///< this and the labels are those of the configuration
+  std::vector<std::string> labels;
   MSGPACK_DEFINE_ARRAY(id, name, owner, context, key, source, metric, smaller_is_better, config, created,
-                       parent, unmanaged, external_id)
+                       parent, unmanaged, external_id, description, labels)
 };
 struct experiment_changing {
   experiment_state state = experiment_state::active;

@@ -47,7 +47,8 @@ void validated(const search_stepped& x, const subject& of, tables& rows) {
                  metric.value_or(none),
                  x.at,
                  row->runs.empty() ? run_id{} : row->runs.back().run,
-                 named_metric(*experiment, "time_metric", x.metrics).value_or(none)};
+                 named_metric(*experiment, "time_metric", x.metrics).value_or(none),
+                 metric.has_value()};
   if (!metric)
     return;
   // The same result of the same steps comes again when a restarted run trains them again; the newer report

@@ -63,14 +63,7 @@ void on(const allocation_placed& x, const subject& of, tables& rows) {
   const auto* workspace = project ? rows.workspaces.find(project->workspace) : nullptr;
   made.workspace = workspace ? workspace->name : "Uncategorized";
   const auto* said = standing->edits ? rows.described.find(trial->experiment) : nullptr;
-  if (said)
-    made.labels = said->labels;
-  else if (experiment->config.is_object())
-    if (auto labels = experiment->config.find("labels");
-        labels != experiment->config.end() && labels->is_array())
-      for (const auto& one : *labels)
-        if (one.is_string())
-          made.labels.push_back(one);
+  made.labels = said ? said->labels : experiment->labels;
   rows.records.make(key_of(made.trial, made.run)) = pack(made);
 }
 

@@ -811,7 +811,8 @@ export interface User {
 }
 
 export interface Validation {
-  metric: MetricValue;
+  /** the searcher's; null where it names several */
+  metric: MetricValue | null;
   totalBatches: number;
   /** the value of the searcher's time metric */
   units?: MetricValue;

@@ -337,13 +337,13 @@ export function Grid<R>(props: GridProps<R>) {
   );
 }
 
-const cellOf = (x: Cell): string | number | null => (x === undefined || x === null ? null : typeof x === "number" ? x : String(x));
+const cellOf = (x: Cell): string | number | boolean | null => (x === undefined || x === null ? null : typeof x === "number" || typeof x === "boolean" ? x : String(x));
 const textOf = (x: Cell): string => (x === null || x === undefined ? "" : typeof x === "number" ? short(x) : String(x));
 
 const atOnce = 4; // rows whose cells for a file are read
 
 /** The rows as they stand in a file. */
-async function filed<R>(rows: readonly R[], columns: readonly Column<R>[]): Promise<(string | number | null)[][]> {
+async function filed<R>(rows: readonly R[], columns: readonly Column<R>[]): Promise<(string | number | boolean | null)[][]> {
   const cells = rows.map((r) => columns.map((c) => cellOf(c.value(r))));
   const read = columns.flatMap((c, k) => (c.file ? [[c.file, k] as const] : []));
   if (read.length > 0 && rows.length > 100) say(`reading ${rows.length} rows for the file`);

@@ -104,6 +104,13 @@ export function TimeSlider(props: { experiment: number }) {
   );
 }
 
+/** Takes the moment out of the address of a page that is shown as it is now. */
+export function useNoMoment(of: unknown[] = [], applies = true) {
+  useEffect(() => {
+    if (applies && params.peek().text("at") !== "") set({ at: null }, true);
+  }, of);
+}
+
 /** Says it where the address names a moment that no fact can have: what stands below is as it is now. */
 export function UnknownMoment() {
   const said = params.value.text("at");

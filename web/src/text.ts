@@ -102,10 +102,10 @@ export function named(metric: string): { group: string; name: string } {
 }
 
 /** For JSON: the three numbers that it does not have are texts, as in the API. */
-export const plain = (x: string | number | null): string | number | null => (typeof x === "number" && !Number.isFinite(x) ? String(x) : x);
+export const plain = (x: string | number | boolean | null): string | number | boolean | null => (typeof x === "number" && !Number.isFinite(x) ? String(x) : x);
 
-export function csv(rows: (string | number | null)[][]): string {
-  const cell = (x: string | number | null) => {
+export function csv(rows: (string | number | boolean | null)[][]): string {
+  const cell = (x: string | number | boolean | null) => {
     let text = x === null || (typeof x === "number" && Number.isNaN(x)) ? (x === null ? "" : "NaN") : String(x);
     if (typeof x === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text; // no formula for a spreadsheet
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

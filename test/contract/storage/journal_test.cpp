@@ -839,7 +839,7 @@ TEST_P(Journal, FoldsFactsIntoRows) {
   EXPECT_DOUBLE_EQ(e->best_metric, 1.0);
   EXPECT_EQ(e->metric, "accuracy");
   EXPECT_FALSE(e->smaller_is_better);
-  EXPECT_EQ(e->config["filler"], std::string(5000, 'c'));
+  EXPECT_EQ(e->config->at("filler"), std::string(5000, 'c'));
   EXPECT_EQ(*r()->experiment_with_key("k"), experiment_id{1});
   EXPECT_EQ(r()->experiment_with_key("none").error().code, errc::not_found);
   EXPECT_EQ(r()->experiments()->size(), 1u);

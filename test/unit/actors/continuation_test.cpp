@@ -139,7 +139,9 @@ TEST(Continuation, LaysTheOverrideOverTheConfigurationAndLooksAtItAgain) {
 
 TEST(Continuation, LooksAtWhatAUserHasSetSince) {
   auto row = ended(random_search, experiment_state::canceled);
-  row.config["resources"]["max_slots"] = 8;
+  auto config = row.config.get();
+  config["resources"]["max_slots"] = 8;
+  row.config = std::move(config);
   auto limited = terms();
   limited.constraints = {{"priority_limit", 20}, {"resources", {{"max_slots", 4}}}};
   EXPECT_FALSE(to_continue(row, trials, nullptr, limited, t0)) << "8 slots, and 4 are allowed";

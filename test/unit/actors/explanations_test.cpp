@@ -13,7 +13,7 @@ explained_run example() {
   explained_run x;
   x.experiment.id = {7};
   x.experiment.owner = "ada";
-  x.experiment.config = {{"resources", {{"slots_per_trial", 2}, {"priority", 10}}}};
+  x.experiment.config = value{{"resources", {{"slots_per_trial", 2}, {"priority", 10}}}};
   x.trial.id = {31};
   x.trial.experiment = {7};
   x.trial.created = t0;

@@ -344,10 +344,10 @@ inline std::shared_ptr<fake_reader> filled_reader() {
   e.owner = "determined";
   e.context = "blob1";
   e.source = "name: digits # as submitted\n";
-  e.config = {{"name", "digits"},
-              {"labels", {"a"}},
-              {"searcher", {{"name", "adaptive_asha"}, {"metric", "accuracy"}}},
-              {"resources", {{"slots_per_trial", 1}}}};
+  e.config = value{{"name", "digits"},
+                   {"labels", {"a"}},
+                   {"searcher", {{"name", "adaptive_asha"}, {"metric", "accuracy"}}},
+                   {"resources", {{"slots_per_trial", 1}}}};
   e.created = t0;
   e.num_trials = 1;
   e.metric = "accuracy";

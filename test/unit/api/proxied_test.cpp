@@ -14,9 +14,11 @@ namespace {
 /// Trial 12 has a service on port 8080, which is the test.
 struct with_a_service {
   with_a_service() : x(options()) {
-    auto& config = x.reader->experiment_rows[7].config;
+    auto& row = x.reader->experiment_rows[7];
+    auto config = row.config.get();
     config["environment"]["proxy_ports"] =
       value::array({value{{"proxy_port", 8080}, {"default_service_id", true}}});
+    row.config = std::move(config);
     x.cluster.answers["allocation.connect"] = [this](const fake_gate::heard& asked) {
       int ends[2];
       EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);

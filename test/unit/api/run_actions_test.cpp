@@ -13,7 +13,9 @@ struct runs_table : table {
     rows[7].state = rows[8].state = experiment_state::completed;
     rows[7].num_trials = 3;
     rows[8].owner = "determined";
-    rows[8].config["searcher"]["name"] = "single";
+    auto config = rows[8].config.get();
+    config["searcher"]["name"] = "single";
+    rows[8].config = std::move(config);
     rows[9] = rows[7];
     rows[9].id = {9};
     rows[9].owner = "admin";

@@ -345,19 +345,19 @@ TEST(Story, RungsSayWhoEnteredWhoStoppedAndByWhat) {
   experiment_row e;
   e.id = {7};
   e.metric = "loss";
-  e.config = {{"searcher",
-               {{"name", "adaptive_asha"},
-                {"metric", "loss"},
-                {"time_metric", "epoch"},
-                {"smaller_is_better", true},
-                {"max_time", 16},
-                {"max_trials", 4},
-                {"max_concurrent_trials", 4},
-                {"divisor", 4},
-                {"num_rungs", 2},
-                {"max_rungs", 2},
-                {"mode", "aggressive"}}},
-              {"hyperparameters", {{"x", {{"type", "double"}, {"minval", 0}, {"maxval", 1}}}}}};
+  e.config = value{{"searcher",
+                    {{"name", "adaptive_asha"},
+                     {"metric", "loss"},
+                     {"time_metric", "epoch"},
+                     {"smaller_is_better", true},
+                     {"max_time", 16},
+                     {"max_trials", 4},
+                     {"max_concurrent_trials", 4},
+                     {"divisor", 4},
+                     {"num_rungs", 2},
+                     {"max_rungs", 2},
+                     {"mode", "aggressive"}}},
+                   {"hyperparameters", {{"x", {{"type", "double"}, {"minval", 0}, {"maxval", 1}}}}}};
   const auto add = [&](search_stepped s) {
     s.at = t0;
     r.stored.push_back(encode(fact{s}));

@@ -70,6 +70,28 @@ TEST(Secrets, ComeBackWhereTheirMaskIsSubmitted) {
       R"({"name": "********", "checkpoint_storage": {"secret_key": "s", "access_key": "new"}, "data": {"secrets": ["x"]}})"));
 }
 
+TEST(Secrets, AnAddressThatLogsInIsOne) {
+  const struct {
+    const char *given, *without;
+  } rows[] = {{"http://a.lab:9000", "http://a.lab:9000"},
+              {"https://a.lab/ada/", "https://a.lab/ada/"},
+              {"https://a.lab/ada?sv=1&sig=x", "https://a.lab/ada"},
+              {"http://u:p@a.lab/b@c", "http://a.lab/b@c"},
+              {"http://u:p@w@a.lab", "http://a.lab"},
+              {"http://a.lab/b@c", "http://a.lab/b@c"}};
+  for (const auto& row : rows) {
+    EXPECT_EQ(address_without_login(row.given), row.without);
+    const bool secret = std::string(row.given) != row.without;
+    for (const char* key : {"endpoint_url", "account_url"}) {
+      const value config{{"checkpoint_storage", {{"type", "s3"}, {key, row.given}}}};
+      auto shown = without_secrets(config);
+      EXPECT_EQ(shown["checkpoint_storage"][key], secret ? secret_mask : row.given);
+      restore_secrets(shown, config);
+      EXPECT_EQ(shown, config);
+    }
+  }
+}
+
 TEST(Secrets, OfAnotherUserComeBackOnlyWhereEverybodyHasThem) {
   const auto from = json(R"({"checkpoint_storage": {"bucket": "b", "secret_key": "s"}})");
   const auto shown = json(R"({"checkpoint_storage": {"bucket": "b", "secret_key": "********"}})");

@@ -1,4 +1,5 @@
 #include "model/ids.hpp"
+#include "model/rows.hpp"
 #include "model/time.hpp"
 #include "model/value.hpp"
 
@@ -6,6 +7,7 @@
 
 #include <bit>
 #include <limits>
+#include <thread>
 
 namespace troupe {
 namespace {
@@ -27,6 +29,34 @@ TEST(Value, KeepsEveryDoubleExactlyThroughMsgpack) {
     else
       EXPECT_EQ(std::bit_cast<std::uint64_t>(d), std::bit_cast<std::uint64_t>(got)) << d;
   }
+}
+
+TEST(SharedValue, ReadsItsBytesWhenItIsLookedAtAndGivesThemBack) {
+  const value config{{"searcher", {{"name", "single"}}}, {"labels", {"a", "b"}}};
+  experiment_row row;
+  EXPECT_TRUE(row.config->is_null());
+  row.config = config;
+  const auto stored = pack(row);
+  const auto back = unpack<experiment_row>(stored);
+  ASSERT_TRUE(back) << back.error().what;
+  EXPECT_EQ(back->config.msgpack(), to_msgpack(config));
+  EXPECT_EQ(pack(*back), stored) << "before it is looked at";
+  const auto copy = back->config;
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 4; ++i)
+    readers.emplace_back([&] { EXPECT_EQ(back->config.get(), config); });
+  for (auto& one : readers)
+    one.join();
+  EXPECT_EQ(&copy.get(), &back->config.get()) << "one value, shared";
+  EXPECT_EQ(pack(*back), stored);
+}
+
+TEST(SharedValue, RefusesBytesThatAreNoValue) {
+  const auto good = to_msgpack(value{{"a", {1, 2, 3}}});
+  EXPECT_TRUE(shared_value::of_msgpack(good));
+  for (const auto& bad : {std::string(), good.substr(0, good.size() - 1), good + good, std::string("\xc1")})
+    EXPECT_FALSE(shared_value::of_msgpack(bad)) << bad.size();
+  EXPECT_TRUE(shared_value()->is_object());
 }
 
 TEST(Value, WritesOddNumbersAsNamesAndReadsThemBack) {

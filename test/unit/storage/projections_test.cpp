@@ -279,7 +279,7 @@ TEST(Deletion, LeavesRowsThatNameNothingAndWhatWasUsed) {
   EXPECT_EQ(f.rows.experiment_states.find({1})->why, "disk");
   f.say("cluster", experiment_deleted{t0, "ada", {1}, deletion_step::done, "", {{7}, {8}}});
   EXPECT_FALSE(f.rows.experiments.find({1})->id);
-  EXPECT_TRUE(f.rows.experiments.find({1})->config.is_null());
+  EXPECT_TRUE(f.rows.experiments.find({1})->config->is_null());
   EXPECT_FALSE(f.rows.trials.find({7})->id);
   EXPECT_TRUE(f.rows.trial_states.find({7})->runs.empty());
   EXPECT_FALSE(f.rows.tasks.find(trial_id{7})->id);

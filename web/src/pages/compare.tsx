@@ -5,6 +5,7 @@ import { useChanges } from "../changes";
 import { Curves } from "../curves";
 import { mainMetric, several } from "../goals";
 import { hovered } from "../hover";
+import { useNoMoment } from "../past";
 import { params, set } from "../router";
 import { elements } from "../topics";
 import { askable } from "../trials";
@@ -70,6 +71,7 @@ export default function Compare() {
   const experiments = ids("experiments");
   const key = `compare ${trials.join()} ${experiments.join()}`;
   const { now, again } = useRead(key, (signal) => read(trials, experiments, signal));
+  useNoMoment();
   const v = now.value;
   const running = v.state === "ready" ? v.value.trials.filter((t) => !t.endTime).map((t) => `experiment/${t.experimentId}`) : [];
   useChanges(Array.from(new Set(running)), 3000, again);

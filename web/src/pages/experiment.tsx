@@ -9,8 +9,8 @@ import { Grid } from "../grid";
 import { useChanges } from "../changes";
 import { listen, returns } from "../live";
 import { standing } from "../reasons";
-import { TimeSlider, UnknownMoment } from "../past";
-import { go, params, pastAt, set, timed } from "../router";
+import { TimeSlider, UnknownMoment, useNoMoment } from "../past";
+import { go, params, pastAt, timed } from "../router";
 import { clean, flat, nameOf, number, short, span, state, worded } from "../text";
 import { namedMetrics, shownHparams, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
 import { askToKill, CopyCommand, CopyLink, each, Empty, Facts, Failed, isUnknown, Link, Progress, question, refused, say, State, tell, Time, useRead, isId, useAtOnce } from "../ui";
@@ -82,9 +82,7 @@ function One(props: PageProps) {
   useSignalEffect(() => {
     if (returns.value > 0) again();
   });
-  useEffect(() => {
-    if (!timed.includes(props.tab) && params.peek().text("at") !== "") set({ at: null }, true); // it is shown as it is now
-  }, [props.tab]);
+  useNoMoment([props.tab], !timed.includes(props.tab));
   const e = one.value;
   const view = now.value;
   const known = tabs.some(([t]) => t === props.tab);

@@ -76,7 +76,7 @@ export default function Queue() {
     <>
       <h1 tabIndex={-1}>Queue</h1>
       <UnknownMoment />
-      {at > 0 && (
+      {at > 0 && now.value.state === "ready" && (
         <p class="past on">
           <span role="status" data-testid="as-of">
             as of <Time at={now.value.state === "ready" ? now.value.value.at : undefined} />, after fact {at}; whose turn it was and why each waited is kept nowhere

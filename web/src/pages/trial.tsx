@@ -13,6 +13,7 @@ import { listen, paused, returns } from "../live";
 import { Log } from "../log";
 import { Resources } from "../resources";
 import { restarts } from "../restarts";
+import { useNoMoment } from "../past";
 import { params, set } from "../router";
 import { Structured } from "../structured";
 import { segments } from "../terminal";
@@ -58,6 +59,7 @@ function One(props: PageProps) {
   const view = useSignal<View | null>(null);
   const gone = useSignal(false);
   const trials = useRef(0); // of its experiment
+  useNoMoment();
   const { now, again } = useRead(`trial ${id}`, async (signal) => {
     if (props.tab === "logs") await stood; // its lines come first
     const { trial } = await get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal);
@@ -373,6 +375,7 @@ function Steps(props: { name: string; reports: Report[] }) {
           </span>
           <input
             type="range"
+            aria-label={`Step ${report.totalBatches} (${at + 1} of ${props.reports.length}) of ${clean(props.name)}`}
             min={0}
             max={props.reports.length - 1}
             value={at}

@@ -634,6 +634,25 @@ def test_tensorboard_says_once_what_keeps_it_from_a_bucket_and_goes_on_when_it_i
     assert wrong.said().count("SignatureDoesNotMatch") in (1, 2) and "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in wrong.said(), wrong.said()
 
 
+def test_a_fault_of_a_bucket_is_one_line_that_stays_the_same(monkeypatch):
+    from troupe.services import _buckets
+
+    class Refused(Exception):
+        error_code = "AuthenticationFailed"
+
+    class Told(Exception):
+        error_code = None
+
+    assert _buckets.words_of(Refused("refused\nRequestId:1\nTime:2026")) == "refused (AuthenticationFailed)"
+    assert _buckets.words_of(Refused("AuthenticationFailed: no")) == "AuthenticationFailed: no"
+    assert _buckets.words_of(Told("")) == "Told"
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "of the environment")
+    for given, used in (({}, "of the environment"), ({"account_url": "http://a"}, "of the environment"), ({"connection_string": "own"}, "own"),
+                        ({"account_url": "http://a", "credential": "k"}, None), ({"account_url": "http://a?sig=x"}, None)):
+        assert _buckets.storage_of("azure", "c", {"type": "azure", **given}).get("connection_string") == used, given
+    assert [_buckets.without_login(one) for one in (None, "http://a/b", "http://u:p@a/b?sig=x")] == ["", "http://a/b", "http://a/b"]
+
+
 def test_what_a_bucket_lacks_is_said_and_keeps_no_folder_away(start, bucket, tmp_path):
     (tmp_path / "hide").mkdir()
     (tmp_path / "hide" / "boto3.py").write_text("raise ModuleNotFoundError('No module named boto3', name='boto3')\n")

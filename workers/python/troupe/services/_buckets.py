@@ -18,7 +18,20 @@ signs_in_by = {"s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "gs": "GOOGL
 
 
 def warn(text: str) -> None:
-    print(f"troupe: {text}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"troupe: {text}\n")  # at once: several threads warn
+    sys.stderr.flush()
+
+
+def words_of(raised: Exception) -> str:
+    """Its first line: Azure's others differ each time."""
+    text = (str(raised).strip() or type(raised).__name__).splitlines()[0]
+    code = getattr(raised, "error_code", None)
+    code = str(getattr(code, "value", code) or "")
+    return text if code in text else f"{text} ({code})"
+
+
+def without_login(address: Any) -> str:
+    return re.sub(r"(?<=://)[^/]*@", "", str(address or "").split("?")[0])
 
 
 def parts_of(source: str) -> Tuple[str, str, str]:
@@ -42,7 +55,8 @@ def storage_of(scheme: str, bucket: str, given: Any) -> Dict[str, Any]:
     kind = kinds.get(scheme, scheme)
     storage = dict(given) if isinstance(given, dict) and given.get("type") == kind else {}
     storage.update({"type": kind, "container" if kind == "azure" else "bucket": bucket})
-    if kind == "azure" and not storage.get("connection_string"):
+    signs_in = storage.get("connection_string") or storage.get("credential") or "?" in (storage.get("account_url") or "")
+    if kind == "azure" and not signs_in:
         storage["connection_string"] = os.environ.get("AZURE_STORAGE_CONNECTION_STRING")
     return storage
 
@@ -82,7 +96,7 @@ class Copying:
             try:
                 self.copy_new()
             except Exception as raised:  # noqa: BLE001
-                fault = str(raised)
+                fault = words_of(raised)
             if fault and fault != said:
                 warn(f"reading {name}: {fault}; {hint}")
             said = fault
@@ -113,9 +127,9 @@ def copy_buckets(root: Path, sources: List[Dict[str, Any]]) -> List[str]:
             warn(f"event files in {name} are read by Determined's client: '{sys.executable} -m pip install determined==0.38.1' ({fault})")
             continue
         except Exception as fault:  # noqa: BLE001
-            warn(f"the event files in {name} ({shown}) cannot be read: {fault}; {hint}")
+            warn(f"the event files in {name} ({shown}) cannot be read: {words_of(fault)}; {hint}")
             continue
-        say(f"TensorBoard reads {name}" + (f" at {of_storage['endpoint_url']}" if of_storage.get("endpoint_url") else ""))
+        say(f"TensorBoard reads {name}" + (f" at {address}" if (address := without_login(of_storage.get("endpoint_url"))) else ""))
         threading.Thread(target=Copying(fetcher, its).follow, args=(f"{name} ({shown})", hint), daemon=True).start()
         out += [str(own / bucket / folder) for folder in its]
     return out

@@ -1,0 +1,32 @@
+#pragma once
+// shared_value: a value that all its copies share, and that a row can hold as the bytes it was stored as.
+
+#include "model/value.hpp"
+
+#include <memory>
+
+namespace troupe {
+
+/// It is replaced, never changed. What was made of bytes is parsed when it is first looked at: most readers
+/// of an experiment's row want its state, and its configuration takes longer to parse than all else. Copies
+/// may be looked at by several threads.
+class shared_value {
+public:
+  shared_value(); ///< an empty object
+  shared_value(value x);
+  /// `bytes` as to_msgpack gives them. Fails where they are no msgpack, or more than one value.
+  static result<shared_value> of_msgpack(std::string_view bytes);
+
+  const value& get() const;
+  operator const value&() const { return get(); }
+  const value* operator->() const { return &get(); }
+  std::string msgpack() const; ///< as to_msgpack gives it
+
+private:
+  struct held;
+  explicit shared_value(std::shared_ptr<held> x) : held_(std::move(x)) {}
+
+  std::shared_ptr<held> held_;
+};
+
+} // namespace troupe
