@@ -400,7 +400,7 @@ private:
   outcome gone() {
     http_.end_after_answer();
     if (!upload_fault_.empty())
-      fault_ = service_fault({errc::invalid, std::exchange(upload_fault_, {})}, what_.page);
+      fault_ = failure({errc::invalid, std::exchange(upload_fault_, {})});
     return outcome::fault;
   }
 
