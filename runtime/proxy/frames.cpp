@@ -1,5 +1,7 @@
 #include "runtime/proxy/frames.hpp"
 
+#include "model/chosen_name.hpp"
+
 #include <algorithm>
 #include <openssl/evp.h>
 #include <openssl/sha.h>
@@ -7,7 +9,7 @@
 namespace troupe::proxy {
 namespace {
 
-constexpr std::uint16_t protocol_error = 1002, unacceptable = 1003, too_big = 1009;
+constexpr std::uint16_t protocol_error = 1002, unacceptable = 1003, no_text = 1007, too_big = 1009;
 
 bool is_control(frame_kind kind) { return static_cast<int>(kind) >= 8; }
 
@@ -15,6 +17,22 @@ std::string base64(const unsigned char* bytes, std::size_t n) {
   std::string out(4 * ((n + 2) / 3), '\0');
   EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()), bytes, static_cast<int>(n));
   return out;
+}
+
+/// What is wrong with the payload of a close frame (RFC 6455, 5.5.1 and 7.4.1).
+std::optional<frame_reader::fault> wrong_goodbye(std::string_view payload) {
+  if (payload.empty())
+    return std::nullopt;
+  if (payload.size() == 1)
+    return frame_reader::fault{protocol_error, "a close frame with half a code"};
+  const int code = static_cast<unsigned char>(payload[0]) << 8 | static_cast<unsigned char>(payload[1]);
+  const bool known =
+    (code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) || (code >= 3000 && code < 5000);
+  if (!known)
+    return frame_reader::fault{protocol_error, "a close frame with a code that none may have"};
+  if (!code_points(payload.substr(2)))
+    return frame_reader::fault{no_text, "a close frame whose reason is no UTF-8"};
+  return std::nullopt;
 }
 
 bool is_key(std::string_view key) {
@@ -133,7 +151,8 @@ frame_reader::found frame_reader::feed(std::string_view came) {
     if (kind_ == frame_kind::ping)
       out.pong = std::move(control_);
     if (kind_ == frame_kind::close) {
-      out.closed = true;
+      out.wrong = wrong_goodbye(control_);
+      out.closed = !out.wrong;
       at_ = at::over;
     }
     if (came.empty())

@@ -57,6 +57,11 @@ TEST(ProxyFrames, RefusesWithACode) {
     {sent(0x09, "x"), 1002, "a control frame in pieces"},
     {sent(0x89, std::string(126, 'x'), std::string("\xfe\x00\x7e", 3)), 1002, "a long control frame"},
     {sent(0x82, "x", std::string("\xfe\x00\x01", 3)), 1002, "a length longer than it has to be"},
+    {sent(0x88, "\x03"), 1002, "half a code"},
+    {sent(0x88, "\x03\xe7"), 1002, "code 999"},
+    {sent(0x88, "\x03\xee"), 1002, "code 1006, which is never sent"},
+    {sent(0x88, "\x13\x88"), 1002, "code 5000"},
+    {sent(0x88, "\x03\xe8\xff"), 1007, "a reason that is no UTF-8"},
   };
   for (const auto& row : table) {
     frame_reader reader;
