@@ -610,3 +610,10 @@ def test_rc_file(server, env, tmp_path):
     assert re.search(r'\{"level":"info"\}', t.line("log"))
     assert '"trial/7"' in t.line("let mine")
     t.leave()
+
+
+def test_no_link_is_made_to_a_page_that_is_not_there(server, env):
+    """A node that is embedded with `web = false` answers so."""
+    done = subprocess.run([BINARY, "web", "--master", server.url], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 5 and done.stdout == "", done
+    assert f"no web page at {server.url}/ui/" in done.stderr, done.stderr
