@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 
 namespace troupe::api {
 namespace {
@@ -161,6 +162,20 @@ bool all_numbers(const value& list) {
   return std::all_of(list.begin(), list.end(), [](const value& x) { return number_in(x).has_value(); });
 }
 
+/// Maps one of which has all the keys that any of them has.
+bool is_of_like_maps(const value& x) {
+  std::set<std::string> keys;
+  std::size_t most = 0;
+  for (const auto& one : x) {
+    if (!one.is_object())
+      return false;
+    most = std::max(most, one.size());
+    for (const auto& [key, ignored] : one.items())
+      keys.insert(key);
+  }
+  return most > 0 && keys.size() == most;
+}
+
 bool is_matrix(const value& x) {
   return x.is_array() && !x.empty() && x[0].is_array() &&
          std::all_of(x.begin(), x.end(), [&](const value& row) {
@@ -248,11 +263,7 @@ metric_kind kind_of(const value& x) {
     return metric_kind::table;
   if (x.is_array() && !x.empty() && all_numbers(x))
     return metric_kind::vector;
-  if (x.is_array() && !x.empty() && std::all_of(x.begin(), x.end(), [&x](const value& row) {
-        return row.is_object() && row.size() == x.front().size() &&
-               std::all_of(row.items().begin(), row.items().end(),
-                           [&x](const auto& one) { return x.front().contains(one.key()); });
-      }))
+  if (x.is_array() && is_of_like_maps(x))
     return metric_kind::table;
   return metric_kind::other;
 }

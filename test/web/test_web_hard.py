@@ -22,7 +22,7 @@ for i in range(1, 6):
                 "inf": float("inf") if i == 2 else i, "loss": 1.0 / (i + trial % 3), "flat": 7}, step=i)
 troupe.validate({"loss": 1.0 / trial, "vector": list(range(5000)), "ragged": [[1, 2], [3]], "matrix": [[i * j for i in range(130)] for j in range(120)],
                  "minus": [[-1, 0], [0.5, 1]], "labelled": {"matrix": [[1, 2], [3, 4]], "labels": ["<b>a</b>", "r\u202e"]},
-                 "table": {"columns": ["k", "k"], "rows": [[1, "x"], [2, None]]}, "maps": [{"a": 1}, {"b": "<b>"}], "text": "r\u202eltr",
+                 "table": {"columns": ["k", "k"], "rows": [[1, "x"], [2, None]]}, "maps": [{"a": 1, "b": 2}, {"b": "<b>"}], "unlike": [{"a": 1}, {"b": 2}], "text": "r\u202eltr",
                  "tree": {"": {"k": []}}, "nothing": [], "none": None}, step=5)
 '''
 

@@ -36,9 +36,8 @@ function matrixOf(v: unknown): { rows: number[][]; labels: string[] | null } | n
 
 function tableOf(v: unknown): { columns: string[]; rows: unknown[][] } | null {
   if (Array.isArray(v) && v.length > 0 && v.every((x) => x !== null && typeof x === "object" && !Array.isArray(x))) {
-    const columns = Object.keys(v[0] as object);
-    const alike = v.every((x) => Object.keys(x as object).length === columns.length && columns.every((c) => Object.hasOwn(x as object, c)));
-    if (!alike) return null;
+    const columns = Array.from(new Set(v.flatMap((x) => Object.keys(x as object))));
+    if (columns.length === 0 || !v.some((x) => Object.keys(x as object).length === columns.length)) return null; // of like maps one has all keys
     return { columns, rows: v.map((x) => columns.map((c) => (x as Record<string, unknown>)[c])) };
   }
   const o = v as { columns?: unknown; rows?: unknown } | null;

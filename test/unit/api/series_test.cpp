@@ -32,6 +32,27 @@ value asked(table& t, const std::string& target, unsigned status = 200) {
   return *parse_json(got.body);
 }
 
+TEST(MetricKind, IsThatOfTheValue) {
+  const struct {
+    const char *reported, *kind;
+  } rows[] = {{"0.5", "number"},
+              {R"("NaN")", "number"},
+              {R"("words")", "text"},
+              {"[[1, 2], [3, 4]]", "matrix"},
+              {R"({"matrix": [[1]], "labels": ["a"]})", "matrix"},
+              {"[1, 2, 3]", "vector"},
+              {R"({"columns": ["a"], "rows": [[1], [2]]})", "table"},
+              {R"([{"a": 1, "b": 2}, {"b": 3, "a": 4}])", "table"},
+              {R"([{"a": 1}, {"b": 2}])", "other"},
+              {R"([{"a": 1}, {"a": 1, "b": 2}])", "table"},
+              {R"([{"a": 1, "b": 2}, {"a": 1, "c": 2}])", "other"},
+              {R"([{"a": 1}, 2])", "other"},
+              {"[]", "other"},
+              {R"({"a": {"b": 1}})", "other"}};
+  for (const auto& row : rows)
+    EXPECT_STREQ(name(kind_of(*parse_json(row.reported))), row.kind) << row.reported;
+}
+
 TEST(Series, ReportsOfARunThatWasGivenUpAreLeftOut) {
   table t;
   auto x = asked(t, "/troupe/v1/series?trials=12&group=training&metric=loss");

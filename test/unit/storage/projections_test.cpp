@@ -43,6 +43,33 @@ const run_started started{t0, {1}, "", 0};
 const allocation_placed placed{t0, {{"a", {0}}}};
 const trial_stop_ordered ordered{t0, trial_state::canceled, false, "cancel"};
 
+TEST(TrialRow, TellsANanThatWasReportedFromAMetricThatIsMissing) {
+  folded f;
+  f.validate({7}, 1, 10, value{{"loss", nan}});
+  EXPECT_TRUE(f.trial().latest.judged && std::isnan(f.trial().latest.metric));
+  f.validate({7}, 2, 20, value{{"accuracy", 0.5}});
+  EXPECT_EQ(f.trial().latest.row, 2u);
+  EXPECT_FALSE(f.trial().latest.judged);
+}
+
+TEST(ExperimentRow, HasWordsOfItsConfigurationUntilSomebodyDescribesIt) {
+  folded f;
+  const value config{
+    {"description", "the first"}, {"labels", {"a", "b", 3}}, {"searcher", {{"metric", "loss"}}}};
+  f.say("cluster", experiment_created{t0, {2}, config, "name", "owner", "c", "text", "other"});
+  const auto row = [&] {
+    return join(*f.rows.experiments.find({2}), *f.rows.experiment_states.find({2}),
+                f.rows.described.find({2}));
+  };
+  EXPECT_EQ(row().description, "the first");
+  EXPECT_EQ(row().labels, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(row().config.get(), config);
+  f.say("experiment/2",
+        experiment_continued{.at = t0, .id = {2}, .number = 1, .config = value{{"description", "again"}}});
+  EXPECT_EQ(row().description, "again");
+  EXPECT_TRUE(row().labels.empty());
+}
+
 TEST(TrialRow, FollowsTheStatesOfTheTrial) {
   struct {
     std::vector<std::pair<const char*, fact>> facts;
