@@ -277,8 +277,9 @@ int web(session& s, const arguments& given) {
     return s.fail(cluster.error());
   // What answers with the page's text, which is no JSON, is fine.
   if (auto page = (*cluster)->get("/ui/"); !page && page.error().code == errc::not_found)
-    return s.fail({errc::not_found, "no web page at " + (*cluster)->where().url +
-                                      "/ui/\nhint: a node that is embedded with node_options.web = false has none"});
+    return s.fail(
+      {errc::not_found, "no web page at " + (*cluster)->where().url +
+                          "/ui/\nhint: a node that is embedded with node_options.web = false has none"});
   auto made = (*cluster)->post("/troupe/v1/session/codes");
   if (!made)
     return s.fail(made.error());
