@@ -29,8 +29,6 @@ value in_resources(const value& config, const char* key) {
 /// Of what others wrote, or of all layers together, no line is shown: it may have secrets.
 std::string without_text(const config::diagnostic& fault) { return config::render(fault, ""); }
 
-/// Characters; longer than a name that is chosen here, as configurations of Determined may hold such.
-constexpr std::size_t longest_submitted_name = 1000;
 /// What the configuration of an unmanaged experiment says where its text says nothing: no task runs it.
 constexpr const char* unmanaged_entrypoint = "unmanaged";
 
@@ -55,11 +53,10 @@ std::string pool_of_workspace(const value& text, const config_layers& below, con
 
 /// What only building the searcher, the tasks' settings and the expressions for logs can tell.
 result<void> finish(value& settings, const std::string& checkpoint_dir) {
-  if (const auto name = settings.value("name", value()); name.is_string())
-    if (auto fine = check_chosen_name("name: the name of an experiment", name.get_ref<const std::string&>(),
-                                      longest_submitted_name);
-        !fine)
-      return fine;
+  // All else is taken, as in a configuration of Determined: what shows a name makes it harmless.
+  if (const auto name = settings.value("name", value());
+      name.is_string() && is_blank(name.get_ref<const std::string&>()))
+    return error{errc::invalid, "name: must not be empty or blank\nhint: leave it out, and one is made"};
   if (auto fine = check_log_policies(settings.value("log_policies", value())); !fine)
     return fine;
   if (auto works = searchers::make_searcher(settings.value("searcher", value::object()),
