@@ -183,7 +183,7 @@ MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
   };
 
   template <>
-  struct convert<troupe::shared_value> { // as a value, whose bytes it keeps
+  struct convert<troupe::shared_value> { // the same bytes as a value; not parsed here
     const msgpack::object& operator()(const msgpack::object& o, troupe::shared_value& x) const {
       auto held = troupe::shared_value::of_msgpack(o.as<std::string_view>());
       if (!held)

@@ -70,7 +70,8 @@ struct validation_row {  ///< the best or latest validation of a trial
   run_id run;
   double units =
     std::numeric_limits<double>::quiet_NaN(); ///< the searcher's time metric; NaN where it has none
-  bool judged = true; ///< it has the searcher's metric; a search with several has none
+  bool judged =
+    true; ///< false where the report lacks the searcher's metric, as where the search names several
   MSGPACK_DEFINE_ARRAY(row, steps, metric, at, run, units, judged)
 };
 

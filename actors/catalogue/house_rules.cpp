@@ -93,7 +93,7 @@ value merged(const value& below, const value& above) {
   return out;
 }
 
-/// Of an address that is no name: `[::1]`, with a port or without.
+/// Whether the host of an address is an IPv6 address in brackets: `[::1]`, or `[::1]:8080`.
 bool is_address_in_brackets(const std::string& host) {
   const auto end = host.find(']');
   in6_addr ignored;

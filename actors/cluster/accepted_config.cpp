@@ -84,7 +84,7 @@ result<value> continued_config(const value& before, const value& text, const std
                                       "' in override config cannot be specified\nhint: move the experiment"};
   auto kept = before;
   if (auto at = kept.find("resources"); at != kept.end() && at->is_object())
-    at->erase("slots"); // of a template, where an older build accepted it
+    at->erase("slots"); // an older build kept those of a template
   auto both = config::merge_as("experiment", source, file, to_json(kept), "configuration of the experiment");
   if (!both.ok())
     return error{errc::invalid, config::render(both.faults.front(), source)};

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 
-#include <caf/all.hpp>
-
 namespace troupe {
 namespace {
 

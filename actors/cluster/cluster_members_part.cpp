@@ -8,8 +8,6 @@
 #include "actors/shells/obey.hpp"
 #include "model/config/cluster_config.hpp"
 
-#include <caf/all.hpp>
-
 #include <algorithm>
 
 namespace troupe {

@@ -11,8 +11,6 @@
 #include "actors/cluster/cluster_webhooks_part.hpp"
 #include "actors/shells/obey.hpp"
 
-#include <caf/all.hpp>
-
 namespace troupe {
 
 caf::result<command_result> cluster_records::obey(client_command& x) {

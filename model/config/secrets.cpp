@@ -30,6 +30,9 @@ bool is_given(const value& x) {
   return !x.is_null() && !(x.is_string() && x.get_ref<const std::string&>().empty());
 }
 
+/// A mask, or what accounts::conceal gives: asterisks or hexadecimal digits alone.
+bool is_no_address(const std::string& text) { return text.find_first_of(".:/") == text.npos; }
+
 void each_leaf(value& x, const std::function<void(value&)>& found) {
   if (x.is_structured())
     for (auto& part : x)
@@ -73,8 +76,8 @@ void each_secret_of_storage(value& storage, const std::function<void(value&)>& f
   for (const char* key : addresses_of_storage)
     if (auto at = storage.find(key); at != storage.end() && at->is_string() && is_given(*at))
       if (const auto& address = at->get_ref<const std::string&>();
-          address.find("://") == address.npos || address_without_login(address) != address)
-        found(*at); // or it is masked or sealed already
+          is_no_address(address) || address_without_login(address) != address)
+        found(*at);
 }
 
 std::string address_without_login(const std::string& address) {

@@ -29,7 +29,7 @@ std::optional<frame_reader::fault> wrong_goodbye(std::string_view payload) {
   const bool known =
     (code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) || (code >= 3000 && code < 5000);
   if (!known)
-    return frame_reader::fault{protocol_error, "a close frame with a code that none may have"};
+    return frame_reader::fault{protocol_error, "a close frame with a code that must not be sent"};
   if (!code_points(payload.substr(2)))
     return frame_reader::fault{no_text, "a close frame whose reason is no UTF-8"};
   return std::nullopt;

@@ -1139,6 +1139,19 @@ TEST_P(Journal, RefusesADatabaseOfANewerBuild) {
   EXPECT_THAT(opened.error().what, HasSubstr(w->options.directory.string()));
 }
 
+TEST_P(Journal, GivesOneProjectOfThoseThatAreLeft) {
+  project_changed vision{.at = t0, .by = "ada", .id = {2}, .workspace = {3}, .name = "vision"};
+  auto gone = vision;
+  gone.id = {4};
+  gone.deleted = true;
+  ASSERT_TRUE(append("workspace/3", 0, {vision, gone}));
+  commit();
+  EXPECT_EQ(r()->project({1})->name, uncategorized_project().name);
+  EXPECT_EQ(r()->project({2})->workspace, workspace_id{3});
+  EXPECT_EQ(r()->project({4}).error().code, errc::not_found);
+  EXPECT_EQ(r()->project({9}).error().code, errc::not_found);
+}
+
 TEST_P(Journal, TellsNothingNewForAnEmptyCommit) {
   auto done = j().commit();
   ASSERT_TRUE(done);
