@@ -105,6 +105,8 @@ public:
   /// The experiment that was created with this key of its submitter; `errc::not_found` where there is none.
   virtual result<experiment_id> experiment_with_key(std::string_view key) const = 0;
   virtual result<std::vector<trial_row>> trials(experiment_id id) const = 0;
+  /// Of those that are not deleted, in their order; reads less than `trials`.
+  virtual result<std::vector<trial_id>> trial_ids(experiment_id id) const = 0;
   virtual result<trial_row> trial(trial_id id) const = 0;
   /// The trial that has or had this name: a move and another key of the project leave the old one leading to
   /// it. `errc::not_found` where there is none, or it was deleted.

@@ -431,6 +431,24 @@ result<std::vector<trial_row>> stored_reader::trials(experiment_id id) const {
   return rows;
 }
 
+result<std::vector<trial_id>> stored_reader::trial_ids(experiment_id id) const {
+  auto now = store_->look();
+  std::vector<trial_id> ids;
+  auto at = now->scan(family::rows, keys::tagged('X', id.value, 0), keys::tagged('X', id.value + 1, 0));
+  for (; at->valid(); at->next()) {
+    const trial_id one{keys::last_number(at->key())};
+    const auto row = row_at<projections::trial_constant>(*now, family::rows, keys::tagged('H', one.value),
+                                                         "trial " + to_string(one));
+    if (!row)
+      return row.error();
+    if (row->id) // else it was deleted
+      ids.push_back(one);
+  }
+  if (auto ok = at->status(); !ok)
+    return ok.error();
+  return ids;
+}
+
 result<trial_row> stored_reader::trial(trial_id id) const { return read_trial(*store_->look(), id); }
 
 result<trial_id> stored_reader::trial_with_name(const local_name& name) const {

@@ -63,6 +63,7 @@ public:
   result<experiment_row> experiment(experiment_id id) const override;
   result<experiment_id> experiment_with_key(std::string_view key) const override;
   result<std::vector<trial_row>> trials(experiment_id id) const override;
+  result<std::vector<trial_id>> trial_ids(experiment_id id) const override;
   result<trial_row> trial(trial_id id) const override;
   result<trial_id> trial_with_name(const local_name& name) const override;
   result<task_row> task(task_id id) const override;

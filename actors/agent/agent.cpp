@@ -22,6 +22,7 @@ void agent::on(out& o, const link_up& ev, time_point now) {
     return;
   epoch_ = ev.epoch;
   linked_ = true;
+  linked_at_ = ev.sent;
   lease_from_ = std::max(lease_from_, ev.sent);
   // Nothing is thawed yet: a run that was given away is killed by an order that comes before the first
   // acknowledgement.
@@ -146,7 +147,13 @@ bool agent::slots_free(const task& wanted) const {
 }
 
 void agent::on(out& o, const heartbeat_acked& ev, time_point) {
-  if (ev.epoch != epoch_ || !linked_)
+  if (!linked_)
+    return;
+  if (ev.epoch == 0 && ev.sent >= linked_at_) { // else it answers a heartbeat of an earlier registration
+    o.push_back(register_again{});
+    return;
+  }
+  if (ev.epoch != epoch_)
     return;
   lease_from_ = std::max(lease_from_, ev.sent);
   o.push_back(renew_leases{lease_from_});

@@ -20,8 +20,8 @@ struct order_received {
   agent_order order;
 };
 struct heartbeat_acked {
-  std::uint64_t epoch = 0;
-  time_point sent; ///< of the heartbeat that is acknowledged
+  std::uint64_t epoch = 0; ///< 0: the master has given this agent up, though the connection lives
+  time_point sent;         ///< of the heartbeat that is acknowledged
 };
 /// Once for each task folder that a worker runtime finds when it starts, which may be made again.
 struct task_adopted {
@@ -68,6 +68,8 @@ struct send_heartbeat {
 struct report_to_twin {
   std::variant<task_started, task_exited, member_failed, worker_said> report;
 };
+/// The master knows it no more: `link_down` follows, then the next registration.
+struct register_again {};
 struct tell_worker { ///< through its stand-in
   worker_ordered order;
 };
@@ -76,7 +78,7 @@ struct open_service { ///< a connection to it, for the master
   bool runs = true; ///< whether the task is here and has not ended; else the master is told that it is not
 };
 using agent_action = std::variant<launch_task, stop_task, destroy_task, drop_task, renew_leases,
-                                  send_heartbeat, report_to_twin, tell_worker, open_service>;
+                                  send_heartbeat, report_to_twin, tell_worker, open_service, register_again>;
 
 /// Not thread-safe: one actor owns it. Its clock is one of the host that never jumps (CLOCK_BOOTTIME): leases
 /// hang on it, no fact does.
@@ -128,6 +130,7 @@ private:
   duration heartbeat_;
   std::uint64_t epoch_ = 0;
   bool linked_ = false;
+  time_point linked_at_; ///< when the registration in force was sent
   time_point next_heartbeat_;
   time_point lease_from_;
   std::map<allocation_id, task> tasks_;

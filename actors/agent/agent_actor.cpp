@@ -285,12 +285,16 @@ private:
     if (!master)
       return dial_later();
     master_ = master;
+    self_->monitor(master); // the answer is lost with the connection
+    const auto number = ++registrations_;
     register_agent mail{link_protocol, setup_.name,           id_,     setup_.join_token, setup_.host,
                         setup_.slots,  machine_->inventory(), traits_, setup_.pool,       life_};
     auto sent = lease_time(self_->system());
     self_->request(master, std::chrono::seconds(20), std::move(mail), agent_actor{self_})
       .then(
-        [this, sent, master](registered& x) {
+        [this, sent, master, number](registered& x) {
+          if (number != registrations_)
+            return;
           dials_ = 0;
           was_registered_ = true;
           twin_ = std::move(x.twin);
@@ -309,7 +313,11 @@ private:
           if (setup_.on_registered)
             setup_.on_registered(x.http_port);
         },
-        [this](const caf::error& why) {
+        [this, number](const caf::error& why) {
+          if (number != registrations_)
+            return;
+          self_->demonitor(master_.address());
+          master_ = nullptr;
           auto fault = from_caf(why);
           bool final = fault.code == errc::unsupported || fault.code == errc::denied ||
                        ((fault.code == errc::conflict || fault.code == errc::invalid) && !was_registered_);
@@ -320,14 +328,22 @@ private:
         });
   }
 
+  void forget_master() {
+    ++registrations_; // what was asked before is of no interest
+    for (const auto& one : {caf::actor_cast<caf::actor>(twin_), caf::actor_cast<caf::actor>(master_)})
+      if (one)
+        self_->demonitor(one.address());
+    twin_ = nullptr;
+    journal_ = nullptr;
+    master_ = nullptr;
+    self_->send(harness_, journal_actor{});
+    self_->send(pump_, journal_actor{});
+    step(link_down{});
+  }
+
   void peer_down(const caf::down_msg& down) {
-    if (twin_ && down.source == twin_.address()) {
-      twin_ = nullptr;
-      journal_ = nullptr;
-      master_ = nullptr;
-      self_->send(harness_, journal_actor{});
-      self_->send(pump_, journal_actor{});
-      step(link_down{});
+    if ((twin_ && down.source == twin_.address()) || (master_ && down.source == master_.address())) {
+      forget_master();
       return dial_later();
     }
     const bool runtime = runtime_ && down.source == runtime_.address();
@@ -525,6 +541,13 @@ private:
     const slot_reports::master to{master_, journal_, fence_token_};
     slots_->tell(machine_->inventory(), ending, twin_ && master_ && journal_ ? &to : nullptr);
   }
+  void run(const register_again&) {
+    if (!twin_ || !master_)
+      return;
+    auto master = master_;
+    forget_master();
+    register_at(std::move(master)); // over this connection: CAF drops both where a node dials another one
+  }
   void run(const report_to_twin& x) {
     if (!twin_)
       return;
@@ -582,8 +605,9 @@ private:
   int runtime_life_ = 0;
   bool called_ = false; ///< whether the master was called for the first time
   child_restarts<std::string> restarts_;
-  int dials_ = 0;      ///< in vain, since the last registration
-  renew_order leases_; ///< the newest, with what the cluster says of leases
+  int dials_ = 0;                   ///< in vain, since the last registration
+  renew_order leases_;              ///< the newest, with what the cluster says of leases
+  std::uint64_t registrations_ = 0; ///< asked for; an answer is of the newest
   bool was_registered_ = false, closing_ = false, runtime_ended_ = false;
   caf::error end_reason_;
   std::optional<time_point> armed_;

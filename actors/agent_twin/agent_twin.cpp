@@ -71,8 +71,12 @@ void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
 }
 
 void agent_twin::on(out& o, const agent_heartbeat& ev, time_point now) {
-  if (status_ != status::alive || ev.epoch != epoch_)
-    return; // its answer is a refused registration, not an acknowledgement
+  if (ev.epoch != epoch_)
+    return;
+  if (status_ != status::alive) { // a cut that the connection outlived: its runs were given away meanwhile
+    o.push_back(acknowledge_heartbeat{0, ev.sent});
+    return;
+  }
   lease_until_ = now + lease_.give_away;
   o.push_back(acknowledge_heartbeat{epoch_, ev.sent});
 }

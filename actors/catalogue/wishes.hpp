@@ -1,6 +1,7 @@
 #pragma once
 // What machines of the catalogue do with a wish: what it names becomes different, the rest stays.
 
+#include "model/account_name.hpp"
 #include "model/chosen_name.hpp"
 #include "model/commands/commands.hpp"
 #include "model/pack.hpp"
@@ -44,8 +45,10 @@ inline result<void> check_account(const commands::host_account& as) {
                                     " is the number of no account: 0 to 4294967293"};
   for (const auto& [key, name] : {std::pair{"agentUser", as.user}, {"agentGroup", as.group}})
     if (auto fine = check_chosen_name(std::string("agentUserGroup: ") + key, name, 256);
-        !fine || name.find(':') != name.npos)
-      return fine ? error{errc::invalid, std::string("agentUserGroup: ") + key + " has a colon"}
+        !fine || !is_account_name(name))
+      return fine ? error{errc::invalid, std::string("agentUserGroup: ") + key + ": '" + name +
+                                           "' is the name of no account: it has no colon, comma, slash or "
+                                           "space, and begins with neither - nor +"}
                   : fine.error();
   return {};
 }

@@ -190,7 +190,7 @@ private:
                                                 }});
     unmanaged_.emplace(
       self_, peers_, *machine_,
-      cluster_unmanaged::needs{[this](experiment_id id) { webhooks_->tell_receivers(id, [] {}); },
+      cluster_unmanaged::needs{[this](experiment_id id) { deletions_->tell_of_unmanaged(id); },
                                [this](const experiment_row& row) {
                                  return experiments_->settings_of(row.id, row.config, row.context, row.owner,
                                                                   row.created);

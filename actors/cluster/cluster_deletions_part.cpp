@@ -15,6 +15,8 @@ constexpr auto deletion_timeout = std::chrono::minutes(10); ///< for retention t
 /// Experiments and trials that retention is asked to delete at once. Each waits for several commits; the more
 /// are deleted at once, the more of them one commit serves.
 constexpr std::size_t most_erasing = 64;
+constexpr auto recent =
+  std::chrono::hours(24); ///< ends of unmanaged experiments that are told again at a start
 
 } // namespace
 
@@ -24,13 +26,24 @@ void cluster_deletions::begin() {
   peers.id_bytes = setup_.id_bytes;
   retention_ = spawn_retention(self_->system(), std::move(peers));
   self_->monitor(retention_);
-  if (auto rows = peers_.reads->experiments())
-    for (const auto& row : *rows)
-      if (terminal(row.state) && !row.unmanaged && machine_.ids.unswept(row.id))
-        with_.tell_receivers(row.id, [this, id = row.id] { sweep(id, false); });
+  auto rows = peers_.reads->experiments();
+  for (const auto& row : rows ? *rows : std::vector<experiment_row>())
+    if (!terminal(row.state))
+      continue;
+    else if (row.unmanaged && (machine_.ids.unswept(row.id) || self_->now() - row.ended < recent))
+      tell_of_unmanaged(row.id); // it may have ended again: a repeat gives no second event
+    else if (!row.unmanaged && machine_.ids.unswept(row.id))
+      with_.tell_receivers(row.id, [this, id = row.id] { sweep(id, false); });
   erasing_.clear();
   delete_next();
   delete_doomed();
+}
+
+void cluster_deletions::tell_of_unmanaged(experiment_id id) {
+  with_.tell_receivers(id, [this, id] {
+    if (auto facts = machine_.ids.swept(id, self_->now()); !facts.empty())
+      with_.take(std::move(facts), {});
+  });
 }
 
 void cluster_deletions::end_all(const caf::error& why) {

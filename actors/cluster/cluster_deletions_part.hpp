@@ -35,6 +35,8 @@ public:
 
   /// Its checkpoints that the configuration does not keep go; `again`: the numbers to be kept have changed.
   void sweep(experiment_id id, bool again);
+  /// One that is unmanaged has ended: its checkpoints are its owner's, so that nothing is swept.
+  void tell_of_unmanaged(experiment_id id);
   /// Experiments in projects that are being deleted: those that run are killed first.
   void delete_doomed();
 

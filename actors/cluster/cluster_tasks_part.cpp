@@ -487,8 +487,6 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, const com
   };
   if (!x.tree)
     return terminal(row->state) ? answered() : order(id, stop(id));
-  if (const auto no = refuses_tree_kill(member_of(*row), x.id))
-    return refused(*no);
   auto to = self_->make_response_promise<command_result>();
   order_all(live_below(id, x.from_root), stop, to);
   return to;

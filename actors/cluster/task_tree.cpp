@@ -52,10 +52,6 @@ std::optional<error> refuses_unpause(const tree_member& x, const std::string& na
   return is_paused(x.state) ? std::nullopt : std::optional{cannot("unpause", x, name_of_it)};
 }
 
-std::optional<error> refuses_tree_kill(const tree_member& x, const std::string& name_of_it) {
-  return terminal(x.state) ? std::optional{cannot("cancel", x, name_of_it)} : std::nullopt;
-}
-
 std::vector<task_id> paused_with(const std::vector<tree_member>& members, task_id root) {
   std::vector<task_id> out;
   for (const auto& one : members)

@@ -27,7 +27,6 @@ struct tree_member {
 /// Why one of these orders to it makes no sense now; nothing where it does. `name`: as the caller named it.
 std::optional<error> refuses_pause(const tree_member& x, const std::string& name);
 std::optional<error> refuses_unpause(const tree_member& x, const std::string& name);
-std::optional<error> refuses_tree_kill(const tree_member& x, const std::string& name);
 
 /// Of `members`, which are `root` and those below it: who is paused with `root`, and who goes on with it.
 /// Those that said that they follow their parent do (no_pause 0), where there is something to be done.

@@ -91,6 +91,7 @@ std::vector<trial_fact> ended(const trial_row& trial, trial_state as, const std:
 }
 
 std::vector<trial_fact> silent(const trial_row& trial, time_point heard, time_point now) {
+  heard = std::max(heard, trial.heard); // it was started again, by somebody who has not spoken since
   if (trial.state != trial_state::running || now - heard < patience)
     return {};
   return {trial_ended{heard, trial_state::error, by_silence}};

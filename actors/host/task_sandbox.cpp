@@ -1,5 +1,7 @@
 #include "actors/host/task_sandbox.hpp"
 
+#include "model/account_name.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -81,11 +83,6 @@ std::string shown(const task_account& x) {
   return x.user + " (uid " + std::to_string(x.uid) + ", gid " + std::to_string(x.gid) + ")";
 }
 
-/// A name that a line of /etc/passwd can hold.
-bool is_plain(const std::string& name) {
-  return !name.empty() && name.find_first_of(":\n\r,/ ") == name.npos && name[0] != '-' && name[0] != '+';
-}
-
 void replace_all(std::string& text, const std::string& what, const std::string& by) {
   for (std::size_t at = 0; (at = text.find(what, at)) != text.npos; at += by.size())
     text.replace(at, what.size(), by);
@@ -134,7 +131,7 @@ result<std::optional<workers::account_spec>> account_of(const task_launch& launc
     return std::optional<workers::account_spec>();
   constexpr std::int64_t most = 0xffff'fffe;
   if (wanted->uid < 0 || wanted->gid < 0 || wanted->uid > most || wanted->gid > most ||
-      !is_plain(wanted->user) || !is_plain(wanted->group))
+      !is_account_name(wanted->user) || !is_account_name(wanted->group))
     return error{errc::invalid, "it is to run as '" + wanted->user + "' (uid " + std::to_string(wanted->uid) +
                                   ", gid " + std::to_string(wanted->gid) + ", group '" + wanted->group +
                                   "'), which no account can be: correct the agentUserGroup of the user or "

@@ -220,7 +220,9 @@ std::vector<task_action> task::resume(time_point now) {
   if (ended())
     return {report_task_end{}};
   if (open_ && ready_run_ == run_) // nobody could say meanwhile that it was used
-    patient_till_ = now + patience_after_start;
+    patient_till_ = std::max(now + patience_after_start,
+                             // a use that was heard, and that no fact tells of, may be as late as this
+                             std::min(now, active_at_ + between_uses) + spec_.idle_limit);
   std::vector<task_action> actions;
   if (!open_)
     return actions;

@@ -97,6 +97,7 @@ void add_experiments(schemas& all) {
                                 {"displayName", text()},
                                 {"userId?", whole()},
                                 {"numTrials", whole()},
+                                {"trialIds?", list_of(whole()), "of one experiment; in lists absent"},
                                 {"checkpointCount", whole()},
                                 {"checkpointSize", text(), "bytes"},
                                 {"state", text()},

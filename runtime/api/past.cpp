@@ -42,6 +42,7 @@ public:
     return now_->experiment_with_key(key);
   }
   result<std::vector<trial_row>> trials(experiment_id id) const override { return then_->trials(id); }
+  result<std::vector<trial_id>> trial_ids(experiment_id id) const override { return then_->trial_ids(id); }
   result<trial_row> trial(trial_id id) const override { return then_->trial(id); }
   result<trial_id> trial_with_name(const local_name& name) const override {
     return now_->trial_with_name(name);

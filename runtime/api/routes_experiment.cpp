@@ -280,7 +280,13 @@ void one(const call_ptr& c, const reply& back) {
   auto places = place_book::read(*c->parts->storage);
   if (!places)
     return back(failure(places.error()));
+  const auto trials = c->parts->storage->trial_ids(row->id);
+  if (!trials)
+    return back(failure(trials.error()));
   auto shape = experiment_shape(*row, *c->parts->users, *places);
+  auto& ids = shape["trialIds"] = value::array();
+  for (const auto id : *trials)
+    ids.push_back(id.value);
   const auto answer = [back, seen, pretty = c->query.has("pretty")](value shape, value summary) {
     auto config = shape["config"];
     auto out = json(

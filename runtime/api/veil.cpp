@@ -97,6 +97,9 @@ public:
   result<std::vector<trial_row>> trials(experiment_id id) const override {
     return by_.sees(id) ? all_->trials(id) : result<std::vector<trial_row>>(std::vector<trial_row>{});
   }
+  result<std::vector<trial_id>> trial_ids(experiment_id id) const override {
+    return by_.sees(id) ? all_->trial_ids(id) : result<std::vector<trial_id>>(std::vector<trial_id>{});
+  }
   result<trial_row> trial(trial_id id) const override {
     auto row = all_->trial(id);
     return !row || by_.sees(row->experiment) ? std::move(row) : unseen("trial", to_string(id));

@@ -271,10 +271,12 @@ def lab(tmp_path):
     chaos.close()
 
 
-def test_faults_by_seed_cost_no_run_and_no_report(lab):
-    seed = int(os.environ.get("TROUPE_TEST_SEED", 7))
-    print("seed", seed)
-    chance = random.Random(seed)
+def all_slots_of(lab):
+    return lambda: lab.json("status")["slots"]["total"] == 32
+
+
+@pytest.fixture
+def started(lab):
     lab.start_master()
     (lab.root / "cluster.yaml").write_text(FILE)
     lab.cli("apply", str(lab.root / "cluster.yaml"), "--yes")
@@ -283,7 +285,23 @@ def test_faults_by_seed_cost_no_run_and_no_report(lab):
     lab.start_master()
     for n in lab.agents:
         lab.start_agent(n)
-    wait_for(lambda: lab.json("status")["slots"]["total"] == 32, 40)
+    wait_for(all_slots_of(lab), 40)
+    return lab
+
+
+def test_an_agent_that_was_given_up_comes_back_over_a_connection_that_outlived_the_cut(started):
+    lab = started
+    lab.net.cut(2, "both")
+    wait_for(lambda: not all_slots_of(lab)(), 20)  # its lease is over; the connection would be dropped after 10 s
+    lab.net.mend(2, "both")
+    wait_for(all_slots_of(lab), 20, 0.2, lambda: lab.cli("agent", "list").stdout)
+
+
+def test_faults_by_seed_cost_no_run_and_no_report(started):
+    lab = started
+    seed = int(os.environ.get("TROUPE_TEST_SEED", 7))
+    print("seed", seed)
+    chance = random.Random(seed)
     _, job = lab.prepare(1, 0.2)
     for name, (searcher, resources) in WORK.items():
         (lab.root / f"{name}.yaml").write_text(CONFIG.format(name=name, searcher=searcher, resources=resources, root=lab.root, epoch_s=0.3))

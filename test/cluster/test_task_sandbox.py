@@ -6,11 +6,12 @@ import os
 import pathlib
 import shutil
 import subprocess
+import threading
 import urllib.request
 
 import pytest
 
-from cluster_under_test import wait_for
+from cluster_under_test import BINARY, wait_for
 from test_stock_tasks import Stock, python_for
 
 CONFIG = """
@@ -122,6 +123,50 @@ troupe.validate({"loss": 0.5}, step=1)
     lab.run_as(0, 0, "root", "root")
     state, said = lab.trial("id -u; stat -c '%u %n' /run/determined /run/determined/* /tmp /tmp/*")
     assert state == "COMPLETED" and "23456" not in said, said
+
+
+class OfItsOwnEtc(Lab):
+    """Its processes see a copy of /etc in place of it, which may be changed."""
+
+    def up(self, slots=1):
+        place = self.root / "etc"
+        shutil.copytree("/etc", place, symlinks=True, ignore_dangling_symlinks=True)
+        self.process = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", f'mount --bind {place} /etc && exec "$@"', "-", BINARY, "up", "--data-dir", str(self.data), "--listen", "127.0.0.1:0",
+             "--slots", str(slots)], env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
+        wait_for(self.answers, 30)
+
+
+def test_an_account_outlives_a_new_account_of_the_host(tmp_path):
+    if os.getuid() != 0:
+        pytest.skip("the agent has to be root")
+    # Not below pytest's own folder: another user could not go there.
+    root = pathlib.Path(subprocess.run(["mktemp", "-d", "-p", "/var/tmp"], capture_output=True, text=True).stdout.strip())
+    root.chmod(0o755)
+    lab = OfItsOwnEtc(root, python_for(os.getuid(), root), os.getuid())
+    try:
+        lab.up()
+        lab.run_as(23456, 23457, "ada-of-the-lab", "the-lab")
+        gate = root / "gate"
+        gate.mkdir()
+        gate.chmod(0o777)
+
+        def replaced():
+            wait_for((gate / "ready").exists, 30)
+            for name in ("passwd", "group"):  # as useradd does
+                with open(root / "etc" / "new", "w") as new:
+                    new.write((root / "etc" / name).read_text() + ("munge:x:777:777::/:/bin/sh\n" if name == "passwd" else "munge:x:777:\n"))
+                os.rename(root / "etc" / "new", root / "etc" / name)
+            (gate / "go").touch()
+
+        changes = threading.Thread(target=replaced)
+        changes.start()
+        state, said = lab.trial(f"id -un; id -gn; touch {gate}/ready; until [ -e {gate}/go ]; do sleep 0.05; done; sleep 0.5; echo now $(id -un) $(id -gn)")
+        changes.join()
+        assert state == "COMPLETED" and "now ada-of-the-lab the-lab" in said, said
+    finally:
+        lab.close()
+        shutil.rmtree(root, ignore_errors=True)
 
 
 @pytest.mark.parametrize("lab", [65534], ids=["nobody"], indirect=True)

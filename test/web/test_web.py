@@ -109,6 +109,8 @@ def test_a_session_that_ends_in_the_middle_asks_over_the_page(site, page):
     page.page.context.clear_cookies()
     page.page.get_by_role("tab", name="Checkpoints").click()
     dialog = page.page.get_by_role("dialog", name="Sign in again")
+    dialog.wait_for()
+    assert page.page.evaluate("document.activeElement.name") == "password", "who types at once types it"
     dialog.get_by_label("Username").fill("admin")
     dialog.get_by_role("button", name="Sign in").click()
     page.page.wait_for_selector('[role=grid][aria-label="Checkpoints"][data-rows]:not([data-rows="0"])')
@@ -442,6 +444,13 @@ def test_the_page_goes_on_after_kill_9_of_the_master(tmp_path, chromium):
         assert "connection lost, trying again" in tab.page.inner_text("body")
         assert tab.page.get_by_label("Filter").input_value() == "name~after"
         site.up(slots=2)
+        tab.page.wait_for_selector("[data-testid=live][data-state=live]", timeout=30000)
+        tab.page.goto(site.url() + "/ui/settings")  # which follows nothing
+        tab.page.wait_for_selector("main[data-page=settings][data-state=ready]")
+        site.kill_node()
+        tab.page.wait_for_selector("[data-testid=live][data-state=lost]", timeout=15000)
+        site.up(slots=2)
+        tab.page.goto(site.url() + "/ui/experiments?q=name~after")
         tab.page.wait_for_selector("[data-testid=live][data-state=live]", timeout=30000)
         search = site.submit_search(name="after", trials=1)
         tab.page.wait_for_selector(f'[role=row][data-id="{search}"]', timeout=20000)

@@ -165,6 +165,8 @@ export interface Experiment {
   searcherType: string;
   startTime: string;
   state: string;
+  /** of one experiment; in lists absent */
+  trialIds?: number[];
   unmanaged: boolean;
   userId?: number;
   username: string;

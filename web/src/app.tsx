@@ -1,6 +1,6 @@
 // The frame of all pages: navigation, who one is, whether the page is live, and which page the address names.
 
-import { signal, useSignal, useSignalEffect } from "@preact/signals";
+import { signal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { who } from "./asked";
@@ -245,18 +245,14 @@ function Standing(props: { who: Session }) {
 /** The password is asked for over the page, which keeps all that was typed. */
 function Again() {
   const box = useRef<HTMLDialogElement>(null);
-  const key = useSignal(0);
   const asked = askAgain.value;
   useEffect(() => {
-    if (asked && !box.current?.open) {
-      ++key.value;
-      box.current?.showModal();
-    }
+    if (asked && !box.current?.open) box.current?.showModal();
     if (!asked && box.current?.open) box.current.close();
   }, [asked]);
   return (
     <dialog ref={box} aria-label="Sign in again" onCancel={(e) => e.preventDefault()} onClose={() => askAgain.peek() && box.current?.showModal()}>
-      {asked && <SignIn over key={key.value} />}
+      {asked && <SignIn over />}
     </dialog>
   );
 }

@@ -3,7 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import sharedUrl from "./live-worker.ts?sharedworker&url";
 import { stood } from "./asked";
-import { askAgain, firstSequence, request, session, sessionIn } from "./api";
+import { askAgain, firstSequence, request, session, sessionIn, signedIn } from "./api";
 import type { Experiment, LiveCluster, LiveGone, LiveHello, LiveLost, LivePoints, LogLine, TrialProgress } from "./api_types";
 
 export type LiveState = "live" | "paused" | "lost";
@@ -87,11 +87,25 @@ function lookWhoOneIs(): void {
     );
 }
 
+/** A stream goes on though this tab asks who one is: another one may have been told. */
+function signedInElsewhere(): void {
+  void request("GET", "/troupe/v1/session")
+    .then((x) => x.json())
+    .then(
+      (answer) => {
+        const now = sessionIn(answer as never);
+        if (now && askAgain.peek() && now.user.id === session.peek()?.user.id) signedIn(now);
+      },
+      () => undefined, // the server is away
+    );
+}
+
 function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle"; name?: string; data?: unknown; after?: boolean }>): void {
   const m = e.data;
   if (m.kind === "state") {
     if (m.state === "lost" && connection.peek() === "live") lastData.value = new Date();
     connection.value = m.state ?? "idle";
+    if (m.state === "live" && askAgain.peek()) signedInElsewhere();
     return;
   }
   if (m.kind === "failed") return lookWhoOneIs();
@@ -152,8 +166,9 @@ function tellTopics(): void {
   if (!session.peek()) return;
   const all = new Set<string>();
   for (const l of listeners) l.topics.forEach((t) => all.add(t));
-  if (all.size > 0) wire ??= open();
-  wire?.post({ kind: "topics", topics: Array.from(all), after: firstSequence.peek() });
+  if (all.size === 0) all.add("cluster"); // a page that follows nothing tells of a cut as well
+  wire ??= open();
+  wire.post({ kind: "topics", topics: Array.from(all), after: firstSequence.peek() });
 }
 
 let telling = false;

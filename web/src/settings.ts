@@ -13,6 +13,11 @@ function kept<T extends string>(key: string, usual: T, allowed: readonly T[]) {
     // a browser that keeps nothing
   }
   const s = signal<T>(first);
+  addEventListener("storage", (e) => {
+    if (e.key !== "troupe." + key && e.key !== null) return;
+    const text = e.newValue as T | null; // another tab's choice
+    s.value = text !== null && allowed.includes(text) ? text : usual;
+  });
   effect(() => {
     const to = s.value;
     try {

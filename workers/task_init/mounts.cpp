@@ -3,6 +3,7 @@
 #include <climits>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -195,6 +196,41 @@ fault make_mounts(const host_view& host, int folder, const task_spec& spec) {
     if (move_mount(trees[n].fd, "", AT_FDCWD, one.at, MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_SYMLINKS) != 0)
       return complain("bind mount of %s at %s: %s", one.from, one.at, strerror(errno));
     close(trees[n].fd);
+  }
+  return {};
+}
+
+void files_over_etc::watch(const task_spec& spec) {
+  bool some = false;
+  for (const auto& one : spec.mounts)
+    some = some || below(one.at, "/etc");
+  if (!some || (fd_ = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) < 0)
+    return;
+  if (inotify_add_watch(fd_, "/etc", IN_MOVED_TO | IN_CREATE | IN_ONLYDIR) < 0) {
+    close(fd_);
+    fd_ = -1;
+  }
+}
+
+fault files_over_etc::on_ready(const host_view& host, const task_spec& spec) {
+  alignas(inotify_event) char events[4096];
+  while (read(fd_, events, sizeof events) > 0) {
+  } // which one changed is seen by what is missing
+  const auto here = private_places::mount_of("/etc");
+  for (const auto& one : spec.mounts) {
+    if (!below(one.at, "/etc") || private_places::mount_of(one.at) != here)
+      continue;
+    int tree = -1;
+    bool is_folder = false;
+    auto f = copy_tree(host, one, tree, is_folder);
+    if (!f)
+      f = set_attributes(one, tree);
+    if (!f && move_mount(tree, "", AT_FDCWD, one.at, MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_SYMLINKS) != 0)
+      f = complain("bind mount of %s at %s again: %s", one.from, one.at, strerror(errno));
+    if (tree >= 0)
+      close(tree);
+    if (f)
+      return f;
   }
   return {};
 }

@@ -12,6 +12,19 @@ namespace troupe::task_init {
 /// that: nothing is made on the host. A mount that is read only is so with all that lies below it.
 fault make_mounts(const host_view& host, int folder, const task_spec& spec);
 
+/// The kernel takes a mount off a file in every namespace when another file is renamed over it, as each
+/// change of /etc/passwd does. What the task has over files of /etc is put back then.
+class files_over_etc {
+public:
+  /// After make_mounts; does nothing where the task has no such file.
+  void watch(const task_spec& spec);
+  int fd() const { return fd_; } ///< to poll for reading; -1: none
+  fault on_ready(const host_view& host, const task_spec& spec);
+
+private:
+  int fd_ = -1;
+};
+
 /// Without namespaces: why the task cannot have what it asks for, if it cannot. What is to be seen where it
 /// is anyway needs no mount.
 fault do_without_mounts(const task_spec& spec);

@@ -91,6 +91,7 @@ void supervisor::start(int spec, int zygote) {
       keep_if_there(box_.host, path);
     if ((f = make_mounts(box_.host, box_.folder, spec_)))
       return fail(f);
+    over_etc_.watch(spec_);
   } else if ((f = do_without_mounts(spec_))) {
     return fail(f);
   } else if (spec_.shm_bytes >= 0) {
@@ -190,6 +191,7 @@ void supervisor::wait_for_news() {
   // A frozen task begins nothing.
   polled.push({asking() && !frozen_ ? zygote_ : -1, POLLIN, 0});
   polled.push({frozen_ ? -1 : gate_, POLLIN, 0});
+  polled.push({over_etc_.fd(), POLLIN, 0});
   for (auto& s : streams_)
     polled.push({s.fd, POLLIN, 0});
   arm_timer();
@@ -197,7 +199,7 @@ void supervisor::wait_for_news() {
     return;
   // Output first: what a rank wrote before it died is spooled before its death is told.
   constexpr std::size_t fence_at = 3 + max_connections, zygote_at = fence_at + 1, gate_at = fence_at + 2,
-                        first_stream = fence_at + 3;
+                        etc_at = fence_at + 3, first_stream = fence_at + 4;
   for (std::size_t i = first_stream; i < polled.size; ++i)
     if (polled[i].revents)
       read_stream((i - first_stream) / 2, (i - first_stream) % 2, false);
@@ -215,6 +217,9 @@ void supervisor::wait_for_news() {
     hear_zygote();
   if (polled[gate_at].revents && asking())
     hear_gate();
+  if (polled[etc_at].revents)
+    if (auto f = over_etc_.on_ready(box_.host, spec_))
+      note(f.text);
   if (polled[0].revents)
     accept_connection();
 }

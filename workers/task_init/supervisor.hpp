@@ -129,6 +129,7 @@ private:
   spool_writer spool_;
   // Without an agent the master is asked whether to go on; fenced: it said no, and is told when all is dead.
   fence fence_;
+  files_over_etc over_etc_;
   bool fenced_ = false, death_told_ = false;
   bool record_synced_ = false;
   std::int64_t next_listen_ms_ = 0;

@@ -536,6 +536,7 @@ TEST_P(Journal, ForgetsADeletedExperimentAndKeepsRecords) {
     EXPECT_TRUE(r()->experiment_standings()->empty());
     EXPECT_EQ(r()->experiment_with_key("key-1").error().code, errc::not_found);
     EXPECT_TRUE(r()->trials({1})->empty());
+    EXPECT_TRUE(r()->trial_ids({1})->empty());
     EXPECT_EQ(r()->trial({1}).error().code, errc::not_found);
     EXPECT_EQ(r()->task(trial_id{1}).error().code, errc::not_found);
     EXPECT_EQ(r()->checkpoint("u").error().code, errc::not_found);
@@ -613,6 +614,7 @@ TEST_P(Journal, ForgetsASingleTrialWhileItsExperimentStays) {
     EXPECT_EQ(trials->front().number, 1u);
     EXPECT_EQ(trials->back().id, trial_id{3});
     EXPECT_EQ(trials->back().number, 2u);
+    EXPECT_EQ(*r()->trial_ids({1}), (std::vector<trial_id>{{1}, {3}}));
     EXPECT_TRUE(trials->back().archived);
     EXPECT_EQ(r()->experiment({1})->num_trials, 2u);
     EXPECT_EQ(r()->trial({2}).error().code, errc::not_found);

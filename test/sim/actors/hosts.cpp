@@ -137,6 +137,13 @@ void hosts::run(agent_process& a, int host, const agent_action& action) {
       [&](const drop_task& x) { hosts_[std::size_t(host)].folders.erase(x.allocation); },
       [](const tell_worker&) {}, // no trial in C++ here
       [](const open_service&) {},
+      [&](const register_again&) {
+        if (a.line)
+          w_.clock.at(w_.now(), [this, &a, host, line = a.line, life = a.alive] {
+            if (life() && a.line == line)
+              close_link(a, host);
+          });
+      },
       [&](const renew_leases& x) {
         const auto tick = planted == planted_bug::lease_one_tick_long ? w_.plan.heartbeat : duration{0};
         for (auto& [id, s] : hosts_[std::size_t(host)].folders)

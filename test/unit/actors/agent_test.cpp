@@ -141,7 +141,20 @@ TEST(Agent, CountsLeasesFromTheSendingTime) {
             t0 + 1s); // the order was long under way
   EXPECT_EQ(lease_of(a.apply(heartbeat_acked{1, t0 + 3s}, t0 + 21s)), t0 + 3s);
   EXPECT_EQ(lease_of(a.apply(heartbeat_acked{1, t0 + 2s}, t0 + 22s)), t0 + 3s); // never shrinks
-  EXPECT_TRUE(a.apply(heartbeat_acked{0, t0 + 9s}, t0 + 23s).empty());
+  EXPECT_TRUE(a.apply(heartbeat_acked{2, t0 + 9s}, t0 + 23s).empty());
+}
+
+TEST(Agent, RegistersAgainWhereItsMasterHasGivenItUp) {
+  play({
+    {link_up{1, t0 + 1s}, 1s, "beat"},
+    {heartbeat_acked{0, t0}, 2s, ""}, // of an earlier registration
+    {heartbeat_acked{0, t0 + 1s}, 2s, "register"},
+    {link_down{}, 2s, ""},
+    {heartbeat_acked{0, t0 + 1s}, 3s, ""},
+    {link_up{2, t0 + 4s}, 4s, "beat"},
+    {heartbeat_acked{0, t0 + 2s}, 4s, ""},
+    {heartbeat_acked{2, t0 + 4s}, 5s, "renew"},
+  });
 }
 
 TEST(Agent, BeatsWhileItIsLinked) {

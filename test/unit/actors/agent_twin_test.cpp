@@ -51,7 +51,8 @@ TEST(Twin, GivesRunsAwayWhenTheLeaseIsOver) {
     {agent_heartbeat{0}, 20s, ""}, // of an older registration
     {time_passed{}, 54s, ""},
     {time_passed{}, 55s, "pool(agent_down(a)) tell(1.1 lost(a))"},
-    {agent_heartbeat{1}, 56s, ""},
+    {agent_heartbeat{1}, 56s, "refuse"}, // the connection has outlived the cut: it registers again
+    {agent_heartbeat{0}, 57s, ""},
     {time_passed{}, 99s, ""},
     {watch_ordered{x, {0}}, 100s, "tell(1.1 lost(a))"},
     {start_ordered{y, {0}, ""}, 100s, "tell(2.1 unknown(2.1 a))"},

@@ -285,6 +285,11 @@ TEST(Places, StorageAndAccountOfAWorkspaceAreWhole) {
   EXPECT_EQ(w.run(x), "invalid: agentUserGroup: agentUid: -1 is the number of no account: 0 to 4294967293");
   x.runs_as = host_account{7, 8, "u", ""};
   EXPECT_TRUE(w.run(x).starts_with("invalid: agentUserGroup: agentGroup has 1 to 256"));
+  for (const char* odd : {"a b;c", "a:b", "-a", "a,b", "a/b"}) {
+    x.runs_as = host_account{7, 8, odd, "g"};
+    EXPECT_TRUE(w.run(x).starts_with("invalid: agentUserGroup: agentUser: '" + std::string(odd) +
+                                     "' is the name of no account"));
+  }
   x.runs_as = host_account{7, 8, "u", "g"};
   EXPECT_EQ(w.run(x), "id 2");
 }

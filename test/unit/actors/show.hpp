@@ -441,7 +441,7 @@ inline std::string show(const tell_allocation& x) {
   return "tell(" + text(x.allocation) + " " + show(x.event) + ")";
 }
 inline std::string show(const tell_pool& x) { return "pool(" + show(x.event) + ")"; }
-inline std::string show(const acknowledge_heartbeat&) { return "ack"; }
+inline std::string show(const acknowledge_heartbeat& x) { return x.epoch ? "ack" : "refuse"; }
 inline std::string show(const link_up& x) { return "link_up(" + std::to_string(x.epoch) + ")"; }
 inline std::string show(const link_down&) { return "link_down"; }
 inline std::string show(const order_received& x) { return "order(" + show(x.order) + ")"; }
@@ -457,6 +457,7 @@ inline std::string show(const destroy_task& x) { return "destroy(" + text(x.allo
 inline std::string show(const drop_task& x) { return "drop(" + text(x.allocation) + ")"; }
 inline std::string show(const renew_leases&) { return "renew"; }
 inline std::string show(const send_heartbeat&) { return "beat"; }
+inline std::string show(const register_again&) { return "register"; }
 inline std::string show(const report_to_twin& x) { return show(x.report); }
 
 // ---- experiment

@@ -51,23 +51,20 @@ TEST(TaskTree, RefusesWhatMakesNoSenseInDeterminedsWords) {
   const auto command = task_id::of(task_kind::command, 1, 1);
   struct {
     tree_member x;
-    std::string pause, unpause, kill; ///< empty: it is done
+    std::string pause, unpause; ///< empty: it is done
   } cases[] = {
-    {{a, -1, task_state::active}, "", "cannot unpause task X as it is in state ACTIVE", ""},
+    {{a, -1, task_state::active}, "", "cannot unpause task X as it is in state ACTIVE"},
     {{a, 1, task_state::active},
      "cannot pause task X: it was made with noPause",
-     "cannot unpause task X as it is in state ACTIVE",
-     ""},
+     "cannot unpause task X as it is in state ACTIVE"},
     {{command, -1, task_state::active},
      "cannot pause task X: only generic tasks are paused",
-     "cannot unpause task X as it is in state ACTIVE",
-     ""},
-    {{a, -1, task_state::paused}, "cannot pause task X as it is in state PAUSED", "", ""},
-    {{a, -1, task_state::stopping_paused}, "cannot pause task X as it is in state STOPPING_PAUSED", "", ""},
+     "cannot unpause task X as it is in state ACTIVE"},
+    {{a, -1, task_state::paused}, "cannot pause task X as it is in state PAUSED", ""},
+    {{a, -1, task_state::stopping_paused}, "cannot pause task X as it is in state STOPPING_PAUSED", ""},
     {{a, -1, task_state::completed},
      "cannot pause task X as it is in state COMPLETED",
-     "cannot unpause task X as it is in state COMPLETED",
-     "cannot cancel task X as it is in state COMPLETED"},
+     "cannot unpause task X as it is in state COMPLETED"},
   };
   const auto text = [](const std::optional<error>& no) {
     EXPECT_TRUE(!no || no->code == errc::conflict);
@@ -76,7 +73,6 @@ TEST(TaskTree, RefusesWhatMakesNoSenseInDeterminedsWords) {
   for (const auto& one : cases) {
     EXPECT_EQ(text(refuses_pause(one.x, "X")), one.pause);
     EXPECT_EQ(text(refuses_unpause(one.x, "X")), one.unpause);
-    EXPECT_EQ(text(refuses_tree_kill(one.x, "X")), one.kill);
   }
 }
 

@@ -109,6 +109,10 @@ TEST(Unmanaged, AnEndCountsOnceAndSilenceLeavesTheRunOpen) {
   EXPECT_EQ(shown(late), std::string("done(ERROR) ") + by_silence);
   EXPECT_EQ(std::get<trial_ended>(late.front()).at, heard);
   EXPECT_EQ(shown(unmanaged::silent(trial_in(completed, {1}), heard, heard + 400s)), "");
+  auto again = trial_in(running, {}, true); // a second process began it, and has not spoken since
+  again.heard = heard + 200s;
+  EXPECT_EQ(shown(unmanaged::silent(again, heard, heard + 499s)), "");
+  EXPECT_EQ(std::get<trial_ended>(unmanaged::silent(again, heard, heard + 500s).front()).at, again.heard);
 }
 
 TEST(Unmanaged, OneThatIsSilentIsLookedAtAgainAfterAWhileAndNotAtOnce) {

@@ -133,6 +133,14 @@ struct fake_reader : storage::reader {
         all.push_back(row);
     return all;
   }
+  result<std::vector<trial_id>> trial_ids(experiment_id id) const override {
+    std::lock_guard lock{mutex};
+    std::vector<trial_id> all;
+    for (const auto& [key, row] : trial_rows)
+      if (row.experiment == id)
+        all.push_back({key});
+    return all;
+  }
   result<trial_row> trial(trial_id id) const override {
     std::lock_guard lock{mutex};
     return found(trial_rows, id.value, "trial");

@@ -9,7 +9,8 @@ import { Grid, type Column } from "../grid";
 import { paused, returns } from "../live";
 import { patched } from "../address";
 import { params, place, set } from "../router";
-import { clean, flat, short, span, worded } from "../text";
+import { zone } from "../settings";
+import { clean, flat, moment, short, span, worded } from "../text";
 import { Empty, Facts, Failed, question, refused, say, useRead } from "../ui";
 import type { ShellActorRow as Actor, ShellActors, ShellInfo, ShellOrders, ShellState, ShellTree as Branch } from "../api_types";
 
@@ -56,7 +57,7 @@ export default function Actors() {
   return (
     <>
       <h1 tabIndex={-1}>Actors</h1>
-      {now.value.state === "error" && !all && <Failed why={now.value.why} again={again} />}
+      {now.value.state === "error" && <Failed why={now.value.why} again={again} />}
       {missing.length > 0 && (
         <p class="fault" role="status">
           {missing.map((m) => `${clean(m.node)} does not answer: ${clean(m.why)}`).join("; ")}
@@ -275,7 +276,10 @@ function One(props: { name: string; turns: (() => void)[] }) {
             <tbody>
               {known.recent.map((m, i) => (
                 <tr key={i}>
-                  <td>{clean(m.at).slice(11, 23)}</td>
+                  <td>
+                    {moment(m.at, zone.value).slice(11, 19)}
+                    {clean(m.at).slice(19, 23)}
+                  </td>
                   <td>{clean(m.from)}</td>
                   <td title={clean(m.text)}>{clean(m.type)}</td>
                   <td class="num">{m.run_us === null ? "" : short(m.run_us, 3)}</td>

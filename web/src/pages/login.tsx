@@ -55,7 +55,7 @@ export function SignIn(props: { over: boolean }) {
       </label>
       <label>
         <span>Password</span>
-        <input ref={word} name="password" type="password" autocomplete="current-password" />
+        <input ref={word} name="password" type="password" autocomplete="current-password" autofocus={props.over} />
       </label>
       {fault.value && (
         <p class="fault" role="alert">

@@ -507,6 +507,18 @@ def test_tensorboard_shows_runs_while_they_grow_and_listens_on_no_port(start, tm
 # ---- its buckets
 
 
+def event_file(*values):
+    """Its bytes, with `values` as the curve of `loss`."""
+    from tensorboard.summary import Writer
+
+    with tempfile.TemporaryDirectory() as made:
+        writer = Writer(made)
+        for step, value in enumerate(values, 1):
+            writer.add_scalar("loss", value, step=step)
+        writer.close()
+        return next(Path(made).iterdir()).read_bytes()
+
+
 class Bucket:
     """A server of S3 (moto) that knows one user, and looks at keys and signatures."""
 
@@ -541,15 +553,7 @@ class Bucket:
         self.server.stop()
 
     def put(self, bucket, folder, *values):
-        """An event file with `values` as the curve of `loss`."""
-        from tensorboard.summary import Writer
-
-        with tempfile.TemporaryDirectory() as made:
-            writer = Writer(made)
-            for step, value in enumerate(values, 1):
-                writer.add_scalar("loss", value, step=step)
-            writer.close()
-            self.s3.put_object(Bucket=bucket, Key=f"{folder}/events.out.tfevents.1", Body=next(Path(made).iterdir()).read_bytes())
+        self.s3.put_object(Bucket=bucket, Key=f"{folder}/events.out.tfevents.1", Body=event_file(*values))
 
 
 @pytest.fixture(scope="module")
@@ -632,6 +636,42 @@ def test_tensorboard_says_once_what_keeps_it_from_a_bucket_and_goes_on_when_it_i
     assert curves(wrong) == {}
     assert right.said().count("troupe: ") == 1, right.said()
     assert wrong.said().count("SignatureDoesNotMatch") in (1, 2) and "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in wrong.said(), wrong.said()
+
+
+def test_tensorboard_shows_the_curves_of_buckets_of_google(start, monkeypatch):
+    pytest.importorskip("determined")
+    emulator = pytest.importorskip("gcp_storage_emulator.server")
+    from google.auth.credentials import AnonymousCredentials
+    from google.cloud import storage
+
+    server = emulator.create_server("127.0.0.1", 0, in_memory=True)
+    server.start()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server._api._httpd.server_address[1]}")
+    client = storage.Client(project="p", credentials=AnonymousCredentials())
+    at = "c/tensorboard/experiment"
+
+    def put(bucket, folder, *values):
+        client.bucket(bucket).blob(f"{folder}/events.out.tfevents.1").upload_from_string(event_file(*values))
+
+    try:
+        for name in ("models", "others"):
+            client.create_bucket(name)
+        put("models", f"deep/er/{at}/7/trial/1", 0.5)
+        put("models", f"deep/er/{at}/70/trial/1", 9.0)
+        put("others", f"{at}/8/trial/12", 0.25)
+        sources = [f"gs://models//deep//er/{'/' + at}/7", f"gs://others/{at}/8/trial/12", f"gs://absent/{at}/9"]
+        service = start("tensorboard", {"sources": [{"place": one, "storage": {"type": "gcs"}} for one in sources]}, STORAGE_EMULATOR_HOST=os.environ["STORAGE_EMULATOR_HOST"])
+        service.wait_ready()
+        wanted = {"experiment_7/trial/1": [0.5], "experiment_8/trial_12": [0.25]}
+        wait_for(lambda: curves(service) == wanted, 60, lambda: (curves(service), service.said()))
+        put("models", f"deep/er/{at}/7/trial/1", 0.5, 0.75)
+        put("models", f"deep/er/{at}/7/trial/2", 4.0)
+        wanted.update({"experiment_7/trial/1": [0.5, 0.75], "experiment_7/trial/2": [4.0]})
+        wait_for(lambda: curves(service) == wanted, 60, lambda: (curves(service), service.said()))
+        wait_for(lambda: "troupe: reading gs://absent (experiment_9): " in service.said(), 30, service.said)
+        assert service.said().count("troupe: ") == 1, service.said()
+    finally:
+        server.stop()
 
 
 def test_a_fault_of_a_bucket_is_one_line_that_stays_the_same(monkeypatch):
