@@ -29,6 +29,10 @@ protected:
     setup.checkpoint_dir = "/checkpoints";
     setup.join_token = "the token";
     setup.fence_token = [](const std::string& agent) { return "fence of " + agent; };
+    setup.deliver = [this](std::vector<webhook_delivery> some, const webhook_ear&) {
+      for (const auto& one : some)
+        sent.push_back(one.id);
+    };
     cluster = spawn_cluster(*system_, std::move(setup), {before(journal), stored->reads()});
     run();
   }
@@ -90,6 +94,7 @@ protected:
     return ids;
   }
 
+  std::vector<std::string> sent; ///< ids of what receivers of webhooks were told
   std::shared_ptr<storage::store> store = storage::make_memory_store();
   std::shared_ptr<storage::journal> stored;
   journal_actor journal;
@@ -157,6 +162,36 @@ TEST_F(ClusterActor, ALongQueueIsToldAsAShortOneIs) {
   EXPECT_EQ(many[1101].at("position"), 1102);
   EXPECT_EQ(many[1101].at("experiment"), 2);
   EXPECT_EQ(many[1101].at("pool"), few[0].at("pool"));
+}
+
+TEST_F(ClusterActor, TellsAtItsNextStartOfAnEndThatItFellOver) {
+  ASSERT_TRUE(
+    order("webhook.create",
+          {{"url", "http://receiver.lab/x"},
+           {"triggers", {{{"type", "EXPERIMENT_STATE_CHANGE"}, {"condition", {{"state", "COMPLETED"}}}}}}}));
+  auto outside = search("k");
+  outside["unmanaged"] = true;
+  ASSERT_TRUE(order("experiment.create", outside));
+  ASSERT_TRUE(order("experiment.create", search("l")));
+  close();
+  {
+    auto fallen = storage::make_journal(store, {});
+    ASSERT_TRUE(fallen);
+    for (const auto id : {experiment_id{1}, experiment_id{2}}) {
+      const auto stream = entity(id);
+      ASSERT_TRUE((*fallen)->append(
+        {stream,
+         *(*fallen)->reads()->next_of(stream),
+         {encode(experiment_changed{time_point{1000000h}, experiment_state::completed, ""})}}));
+    }
+    ASSERT_TRUE((*fallen)->commit());
+  }
+  open();
+  EXPECT_EQ(sent.size(), 2u);
+  close();
+  open(); // nobody has said that it arrived
+  EXPECT_EQ(sent.size(), 4u);
+  EXPECT_EQ((std::set<std::string>{sent.begin(), sent.end()}).size(), 2u) << "each end is one event";
 }
 
 TEST_F(ClusterActor, ARunThatItsAgentStillHasIsNotStartedAgain) {
