@@ -172,6 +172,8 @@ private:
       for (const auto& one : all)
         runtime_setup_.gpu_uuids.push_back(one.uuid);
       take_devices(traits_, all);
+    } else if (const auto name = workers::processor_name(); !name.empty()) {
+      traits_.device = "cpu " + name;
     }
     if (setup_.look_every.count() > 0)
       slots_.emplace(self_, setup_.name,

@@ -188,9 +188,8 @@ std::string lower(std::string text) {
 
 bool is_device(const std::string& device, const std::string& type) {
   const auto name = lower(device), wanted = lower(type);
-  const bool cpu = name.empty() || name == "cpu";
   if (wanted == "cpu" || wanted == "cuda")
-    return cpu == (wanted == "cpu");
+    return is_processor(name) == (wanted == "cpu");
   for (std::size_t from = 0; from < name.size();) { // a word of the name
     auto to = name.find_first_of(" -_/", from);
     to = to == name.npos ? name.size() : to;
@@ -213,6 +212,10 @@ std::string joined(const std::vector<std::string>& list) {
 }
 
 } // namespace
+
+bool is_processor(const std::string& device) {
+  return device.empty() || device == "cpu" || device.starts_with("cpu ");
+}
 
 std::string refusal(const placement_rules& rules, const std::string& agent, const agent_traits& traits) {
   if (!rules.agents.empty() && !among(rules.agents, agent))

@@ -72,6 +72,9 @@ private:
   int free_ = 0;
 };
 
+/// Whether the slots of an agent with this `agent_traits::device` are artificial: "cpu", or "cpu" and the
+/// name of its processor, whose words may be asked for too.
+bool is_processor(const std::string& device);
 /// Why an agent may not hold a run: "" where it may.
 std::string refusal(const placement_rules& rules, const std::string& agent, const agent_traits& traits);
 

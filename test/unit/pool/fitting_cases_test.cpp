@@ -160,6 +160,18 @@ TEST(Fitting, SaysWhatAnAgentLacks) {
   EXPECT_EQ(no([](auto& r) { r.device_types = {"cpu", "A100"}; }), "lacks device cpu|A100, has NVIDIA H200");
   EXPECT_EQ(no([](auto& r) { r.device_types = {"h200"}; }), "");
   EXPECT_EQ(no([](auto& r) { r.device_types = {"cuda"}; }), "");
+  agent_traits host;
+  host.device = "cpu AMD EPYC 9354";
+  for (const char* type : {"cpu", "epyc", "9354"}) {
+    placement_rules r;
+    r.device_types = {type};
+    EXPECT_EQ(refusal(r, "a", host), "") << type;
+  }
+  for (const char* type : {"cuda", "xeon"}) {
+    placement_rules r;
+    r.device_types = {type};
+    EXPECT_EQ(refusal(r, "a", host), std::string("lacks device ") + type + ", has cpu AMD EPYC 9354");
+  }
   EXPECT_NE(no([](auto& r) { r.min_memory_bytes = 200'000'000'000; }), "");
   EXPECT_EQ(no([](auto& r) { r.same_label = "zone"; }), "lacks label zone");
   EXPECT_EQ(no([](auto& r) { r.prefer_labels["rack"] = {"a1"}; }), "");
