@@ -439,9 +439,9 @@ result<std::vector<trial_id>> stored_reader::trial_ids(experiment_id id) const {
     const trial_id one{keys::last_number(at->key())};
     const auto row = row_at<projections::trial_constant>(*now, family::rows, keys::tagged('H', one.value),
                                                          "trial " + to_string(one));
-    if (!row)
+    if (!row && row.error().code != errc::not_found)
       return row.error();
-    if (row->id) // else it was deleted
+    if (row && row->id) // else it was deleted
       ids.push_back(one);
   }
   if (auto ok = at->status(); !ok)

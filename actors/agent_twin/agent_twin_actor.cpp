@@ -28,7 +28,7 @@ public:
     arm();
     return {
       [this](const agent_registered& ev, agent_actor& who) {
-        if (agent_ && agent_ != who)
+        if (agent_) // also the same one again: each monitoring tells of its end
           self_->demonitor(agent_.address());
         agent_ = std::move(who);
         self_->monitor(agent_);

@@ -15,8 +15,9 @@ constexpr auto deletion_timeout = std::chrono::minutes(10); ///< for retention t
 /// Experiments and trials that retention is asked to delete at once. Each waits for several commits; the more
 /// are deleted at once, the more of them one commit serves.
 constexpr std::size_t most_erasing = 64;
-constexpr auto recent =
-  std::chrono::hours(24); ///< ends of unmanaged experiments that are told again at a start
+/// How old an end of an unmanaged experiment may be that is told at a start: where it is known not to have
+/// been told before, and where it may have ended again since.
+constexpr auto unless_told = std::chrono::hours(24 * 30), again = std::chrono::hours(24);
 
 } // namespace
 
@@ -30,8 +31,9 @@ void cluster_deletions::begin() {
   for (const auto& row : rows ? *rows : std::vector<experiment_row>())
     if (!terminal(row.state))
       continue;
-    else if (row.unmanaged && (machine_.ids.unswept(row.id) || self_->now() - row.ended < recent))
-      tell_of_unmanaged(row.id); // it may have ended again: a repeat gives no second event
+    else if (row.unmanaged && row.state < experiment_state::deleting &&
+             self_->now() - row.ended < (machine_.ids.unswept(row.id) ? unless_told : again))
+      tell_of_unmanaged(row.id); // a repeat gives no second event
     else if (!row.unmanaged && machine_.ids.unswept(row.id))
       with_.tell_receivers(row.id, [this, id = row.id] { sweep(id, false); });
   erasing_.clear();

@@ -203,6 +203,8 @@ twin_actor cluster_members::twin_of(const std::string& agent) const {
 void cluster_members::welcome(const std::string& agent, const agent_actor& who, const agent_traits& traits) {
   auto& link = links_[agent];
   link.labels = traits.labels;
+  if (link.actor)
+    self_->demonitor(link.actor.address());
   link.actor = who;
   link.up_since = self_->now();
   self_->monitor(who);

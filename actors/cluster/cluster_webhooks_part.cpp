@@ -53,8 +53,9 @@ std::optional<webhook_subject> cluster_webhooks::subject_of(const task_row& task
 
 void cluster_webhooks::tell_receivers(experiment_id id, std::function<void()> then) {
   std::vector<cluster_fact> facts;
-  if (auto row = peers_.reads->experiment(id); row && !machine_.rules.webhooks().empty())
-    facts = machine_.post.ended(before(row->ended), subject_of(*row), self_->now());
+  if (!machine_.rules.webhooks().empty())
+    if (auto row = peers_.reads->experiment(id))
+      facts = machine_.post.ended(before(row->ended), subject_of(*row), self_->now());
   queue_events(std::move(facts), [then = std::move(then)](const caf::error& why) {
     if (!why)
       then();

@@ -159,10 +159,12 @@ result<void> write_task_files(const fs::path& path, allocation_id id, const task
   }
   std::set<std::string> left(std::begin(stock_names), std::end(stock_names));
   for (const auto& file : stock_files(id, launch, around)) {
-    if (const auto slash = file.path.rfind('/'); slash != file.path.npos)
-      if (auto ok = folder.make_folder("run/" + file.path.substr(0, slash)); !ok)
+    // Lists of accounts stand beside what the task sees and owns: it must not write them.
+    const auto at = file.path.starts_with("etc/") ? file.path : "run/" + file.path;
+    if (const auto slash = at.rfind('/'); slash != at.npos)
+      if (auto ok = folder.make_folder(at.substr(0, slash)); !ok)
         return ok;
-    if (auto ok = folder.write("run/" + file.path, file.text, file.mode); !ok)
+    if (auto ok = folder.write(at, file.text, file.mode); !ok)
       return ok;
     left.erase(file.path);
   }

@@ -51,6 +51,10 @@ result<void> give_to_account(const fs::path& folder, const task_launch& launch,
       return ok;
   if (auto ok = give(folder / "run", account); !ok)
     return ok;
+  const auto secrets = folder / "etc" / "shadow"; // which its own sshd has to read, and nobody else may
+  if (::access(secrets.c_str(), F_OK) == 0)
+    if (auto ok = give(secrets, account); !ok)
+      return ok;
   if (launch.checkpoint_dir.empty())
     return {};
   const fs::path checkpoints = launch.checkpoint_dir;

@@ -230,7 +230,7 @@ void add_terms(workers::task_spec& spec, allocation_id id, const task_launch& la
     if (file.path == "sshd/empty")
       spec.mounts.push_back({"run/sshd", "/run/sshd", false, "private"});
     else
-      spec.mounts.push_back({"run/" + file.path, "/" + file.path, true, "private"});
+      spec.mounts.push_back({file.path, "/" + file.path, true, "private"});
   const auto work_dir = work_dir_of(launch, around);
   for (const auto& one : launch.sandbox.mounts) {
     auto from = host_place(one, around.forbidden);

@@ -191,13 +191,13 @@ bool is_device(const std::string& device, const std::string& type) {
   if (wanted == "cpu" || wanted == "cuda")
     return is_processor(name) == (wanted == "cpu");
   for (std::size_t from = 0; from < name.size();) { // a word of the name
-    auto to = name.find_first_of(" -_/", from);
+    auto to = name.find_first_of(" -_/()@", from);  // "Intel(R) Xeon(R) CPU @ 2.20GHz"
     to = to == name.npos ? name.size() : to;
     if (name.substr(from, to - from) == wanted)
       return true;
     from = to + 1;
   }
-  return name == wanted;
+  return name == wanted || name == "cpu " + wanted;
 }
 
 bool among(const std::vector<std::string>& list, const std::string& x) {

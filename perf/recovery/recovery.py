@@ -320,7 +320,7 @@ def slurm(given, house):
     key.chmod(0o400)
     (root / "slurm.conf").write_text(SLURM.format(host=host, root=root, port=free_port(), other=free_port(), slots=given.trials))
     env = {**os.environ, "SLURM_CONF": str(root / "slurm.conf")}
-    quiet = {"env": env, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet = {"cwd": root, "env": env, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     started = [subprocess.Popen(["munged", "--foreground", "--force", f"--key-file={key}", f"--socket={root}/munge/s", f"--pid-file={root}/munge/pid",
                                  f"--log-file={root}/munge/log", f"--seed-file={root}/munge/seed"], **quiet)]
     wait_for((root / "munge/s").exists, 20)

@@ -159,11 +159,23 @@ def test_an_account_outlives_a_new_account_of_the_host(tmp_path):
                 os.rename(root / "etc" / "new", root / "etc" / name)
             (gate / "go").touch()
 
-        changes = threading.Thread(target=replaced)
+        faults = []
+
+        def replaced_or_said():
+            try:
+                replaced()
+            except Exception as why:
+                faults.append(why)
+                (gate / "go").touch()
+
+        changes = threading.Thread(target=replaced_or_said)
         changes.start()
-        state, said = lab.trial(f"id -un; id -gn; touch {gate}/ready; until [ -e {gate}/go ]; do sleep 0.05; done; sleep 0.5; echo now $(id -un) $(id -gn)")
+        state, said = lab.trial(f"id -un; id -gn; touch {gate}/ready; until [ -e {gate}/go ]; do sleep 0.05; done; sleep 0.5; echo now $(id -un) $(id -gn)"
+                                "; ls -d /run/determined/etc || echo the lists are not the account\\'s; ls -ln /etc/passwd", bind_mounts=[{"host_path": str(gate), "container_path": "/place-of-the-lab"}])
         changes.join()
+        assert not faults, faults
         assert state == "COMPLETED" and "now ada-of-the-lab the-lab" in said, said
+        assert "the lists are not the account's" in said and "-rw-r--r-- 1 0 0 " in said, said
     finally:
         lab.close()
         shutil.rmtree(root, ignore_errors=True)

@@ -193,7 +193,10 @@ export function listen(topics: string[], on: (e: LiveEvent) => void): () => void
   };
 }
 
-document.addEventListener("visibilitychange", release);
+document.addEventListener("visibilitychange", () => {
+  release();
+  if (!document.hidden && askAgain.peek()) signedInElsewhere();
+});
 effect(() => {
   if (session.value) soon();
 });

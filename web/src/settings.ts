@@ -5,18 +5,19 @@ import { effect, signal } from "@preact/signals";
 export type Theme = "system" | "dark" | "light";
 
 function kept<T extends string>(key: string, usual: T, allowed: readonly T[]) {
-  let first = usual;
-  try {
-    const text = localStorage.getItem("troupe." + key) as T | null;
-    if (text !== null && allowed.includes(text)) first = text;
-  } catch {
-    // a browser that keeps nothing
-  }
-  const s = signal<T>(first);
+  const stored = (): T => {
+    try {
+      const text = localStorage.getItem("troupe." + key) as T | null;
+      if (text !== null && allowed.includes(text)) return text;
+    } catch {
+      // a browser that keeps nothing
+    }
+    return usual;
+  };
+  const s = signal<T>(stored());
   addEventListener("storage", (e) => {
     if (e.key !== "troupe." + key && e.key !== null) return;
-    const text = e.newValue as T | null; // another tab's choice
-    s.value = text !== null && allowed.includes(text) ? text : usual;
+    s.value = stored(); // another tab's choice: what stands there now, as the event may be an old one
   });
   effect(() => {
     const to = s.value;

@@ -110,6 +110,8 @@ fault cover(const char* path) {
 
 /// The same for the root itself, which cannot be covered: it becomes another one.
 fault change_root(int folder) {
+  char here[PATH_MAX]; // the folder is a descriptor of the namespace before, from where nothing is mounted
+  const bool known = getcwd(here, sizeof here) != nullptr;
   int old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (old < 0 || (mkdir(root_place, 0755) != 0 && errno != EEXIST))
     return complain("a new root: %s", strerror(errno));
@@ -126,8 +128,9 @@ fault change_root(int folder) {
       syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", MNT_DETACH) != 0)
     return complain("changing to a new root: %s", strerror(errno));
   rmdir(root_place);
-  return chdir("/") != 0 || fchdir(folder) != 0 ? complain("leaving the old root: %s", strerror(errno))
-                                                : fault{};
+  return chdir("/") != 0 || ((!known || chdir(here) != 0) && fchdir(folder) != 0)
+           ? complain("leaving the old root: %s", strerror(errno))
+           : fault{};
 }
 
 /// Where nothing is at `at`, it is made, and nowhere on the host.
@@ -158,6 +161,9 @@ fault make_place(const char* at, bool is_folder, int folder, private_places& own
   const int made = is_folder ? mkdir(path, 0755) : mknod(path, S_IFREG | 0644, 0);
   return made != 0 && errno != EEXIST ? complain("making %s: %s", at, strerror(errno)) : fault{};
 }
+
+/// One of ours, in the task's folder: what a user mounts below /etc is resolved once only.
+bool is_account_file(const mount_spec& x) { return x.from[0] != '/' && below(x.at, "/etc"); }
 
 } // namespace
 
@@ -200,25 +206,35 @@ fault make_mounts(const host_view& host, int folder, const task_spec& spec) {
   return {};
 }
 
-void files_over_etc::watch(const task_spec& spec) {
+fault files_over_etc::watch(const host_view& host, const task_spec& spec) {
   bool some = false;
   for (const auto& one : spec.mounts)
-    some = some || below(one.at, "/etc");
-  if (!some || (fd_ = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) < 0)
-    return;
-  if (inotify_add_watch(fd_, "/etc", IN_MOVED_TO | IN_CREATE | IN_ONLYDIR) < 0) {
-    close(fd_);
+    some = some || is_account_file(one);
+  if (!some)
+    return {};
+  fd_ = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  if (fd_ < 0 || inotify_add_watch(fd_, "/etc", IN_MOVED_TO | IN_CREATE | IN_ONLYDIR) < 0) {
+    auto f = complain("its account's names are lost when the lists of this host change: %s", strerror(errno));
+    if (fd_ >= 0)
+      close(fd_);
     fd_ = -1;
+    return f;
   }
+  return put_back(host, spec); // what has changed since they were made
 }
 
 fault files_over_etc::on_ready(const host_view& host, const task_spec& spec) {
   alignas(inotify_event) char events[4096];
   while (read(fd_, events, sizeof events) > 0) {
   } // which one changed is seen by what is missing
+  return put_back(host, spec);
+}
+
+fault files_over_etc::put_back(const host_view& host, const task_spec& spec) {
+  fault first;
   const auto here = private_places::mount_of("/etc");
   for (const auto& one : spec.mounts) {
-    if (!below(one.at, "/etc") || private_places::mount_of(one.at) != here)
+    if (!is_account_file(one) || private_places::mount_of(one.at) != here)
       continue;
     int tree = -1;
     bool is_folder = false;
@@ -229,10 +245,13 @@ fault files_over_etc::on_ready(const host_view& host, const task_spec& spec) {
       f = complain("bind mount of %s at %s again: %s", one.from, one.at, strerror(errno));
     if (tree >= 0)
       close(tree);
-    if (f)
-      return f;
+    if (f && !first)
+      first = f;
   }
-  return {};
+  if (!first || failed_)
+    return {};
+  failed_ = true; // said once
+  return first;
 }
 
 fault do_without_mounts(const task_spec& spec) {

@@ -13,16 +13,20 @@ namespace troupe::task_init {
 fault make_mounts(const host_view& host, int folder, const task_spec& spec);
 
 /// The kernel takes a mount off a file in every namespace when another file is renamed over it, as each
-/// change of /etc/passwd does. What the task has over files of /etc is put back then.
+/// change of /etc/passwd does. The files of the task's account that stand over those of /etc are put back
+/// then.
 class files_over_etc {
 public:
-  /// After make_mounts; does nothing where the task has no such file.
-  void watch(const task_spec& spec);
+  /// After make_mounts; does nothing where the task has no such file. A fault is no reason to end the task.
+  fault watch(const host_view& host, const task_spec& spec);
   int fd() const { return fd_; } ///< to poll for reading; -1: none
   fault on_ready(const host_view& host, const task_spec& spec);
 
 private:
+  fault put_back(const host_view& host, const task_spec& spec);
+
   int fd_ = -1;
+  bool failed_ = false;
 };
 
 /// Without namespaces: why the task cannot have what it asks for, if it cannot. What is to be seen where it

@@ -91,7 +91,8 @@ void supervisor::start(int spec, int zygote) {
       keep_if_there(box_.host, path);
     if ((f = make_mounts(box_.host, box_.folder, spec_)))
       return fail(f);
-    over_etc_.watch(spec_);
+    if (auto missed = over_etc_.watch(box_.host, spec_))
+      note(missed.text);
   } else if ((f = do_without_mounts(spec_))) {
     return fail(f);
   } else if (spec_.shm_bytes >= 0) {
@@ -191,7 +192,7 @@ void supervisor::wait_for_news() {
   // A frozen task begins nothing.
   polled.push({asking() && !frozen_ ? zygote_ : -1, POLLIN, 0});
   polled.push({frozen_ ? -1 : gate_, POLLIN, 0});
-  polled.push({over_etc_.fd(), POLLIN, 0});
+  polled.push({phase_ == phase::running ? over_etc_.fd() : -1, POLLIN, 0});
   for (auto& s : streams_)
     polled.push({s.fd, POLLIN, 0});
   arm_timer();

@@ -167,6 +167,13 @@ TEST(Fitting, SaysWhatAnAgentLacks) {
     r.device_types = {type};
     EXPECT_EQ(refusal(r, "a", host), "") << type;
   }
+  agent_traits other;
+  other.device = "cpu Intel(R) Xeon(R) Processor @ 2.60GHz";
+  for (const char* type : {"intel", "Xeon", "Intel(R) Xeon(R) Processor @ 2.60GHz"}) {
+    placement_rules r;
+    r.device_types = {type};
+    EXPECT_EQ(refusal(r, "a", other), "") << type;
+  }
   for (const char* type : {"cuda", "xeon"}) {
     placement_rules r;
     r.device_types = {type};
