@@ -110,8 +110,6 @@ fault cover(const char* path) {
 
 /// The same for the root itself, which cannot be covered: it becomes another one.
 fault change_root(int folder) {
-  char here[PATH_MAX]; // the folder is a descriptor of the namespace before, from where nothing is mounted
-  const bool known = getcwd(here, sizeof here) != nullptr;
   int old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (old < 0 || (mkdir(root_place, 0755) != 0 && errno != EEXIST))
     return complain("a new root: %s", strerror(errno));
@@ -128,9 +126,8 @@ fault change_root(int folder) {
       syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", MNT_DETACH) != 0)
     return complain("changing to a new root: %s", strerror(errno));
   rmdir(root_place);
-  return chdir("/") != 0 || ((!known || chdir(here) != 0) && fchdir(folder) != 0)
-           ? complain("leaving the old root: %s", strerror(errno))
-           : fault{};
+  return chdir("/") != 0 || fchdir(folder) != 0 ? complain("leaving the old root: %s", strerror(errno))
+                                                : fault{};
 }
 
 /// Where nothing is at `at`, it is made, and nowhere on the host.
@@ -162,7 +159,12 @@ fault make_place(const char* at, bool is_folder, int folder, private_places& own
   return made != 0 && errno != EEXIST ? complain("making %s: %s", at, strerror(errno)) : fault{};
 }
 
-/// One of ours, in the task's folder: what a user mounts below /etc is resolved once only.
+/// A copy of the mount there, in no place yet; -1 with errno.
+int spare_of(const char* at) {
+  return open_tree(AT_FDCWD, at, OPEN_TREE_CLONE | static_cast<unsigned>(O_CLOEXEC));
+}
+
+/// One of ours, in the task's folder: what a user mounts below /etc is mounted once only.
 bool is_account_file(const mount_spec& x) { return x.from[0] != '/' && below(x.at, "/etc"); }
 
 } // namespace
@@ -206,11 +208,11 @@ fault make_mounts(const host_view& host, int folder, const task_spec& spec) {
   return {};
 }
 
-fault files_over_etc::watch(const host_view& host, const task_spec& spec) {
-  bool some = false;
+fault files_over_etc::watch(const task_spec& spec) {
   for (const auto& one : spec.mounts)
-    some = some || is_account_file(one);
-  if (!some)
+    if (is_account_file(one))
+      spares_.push({one.at, spare_of(one.at)});
+  if (spares_.size == 0)
     return {};
   fd_ = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
   if (fd_ < 0 || inotify_add_watch(fd_, "/etc", IN_MOVED_TO | IN_CREATE | IN_ONLYDIR) < 0) {
@@ -220,33 +222,29 @@ fault files_over_etc::watch(const host_view& host, const task_spec& spec) {
     fd_ = -1;
     return f;
   }
-  return put_back(host, spec); // what has changed since they were made
+  return put_back(); // what has changed since they were made
 }
 
-fault files_over_etc::on_ready(const host_view& host, const task_spec& spec) {
+fault files_over_etc::on_ready() {
   alignas(inotify_event) char events[4096];
   while (read(fd_, events, sizeof events) > 0) {
   } // which one changed is seen by what is missing
-  return put_back(host, spec);
+  return put_back();
 }
 
-fault files_over_etc::put_back(const host_view& host, const task_spec& spec) {
+fault files_over_etc::put_back() {
   fault first;
   const auto here = private_places::mount_of("/etc");
-  for (const auto& one : spec.mounts) {
-    if (!is_account_file(one) || private_places::mount_of(one.at) != here)
+  for (auto& one : spares_) {
+    if (one.tree < 0 || private_places::mount_of(one.at) != here)
       continue;
-    int tree = -1;
-    bool is_folder = false;
-    auto f = copy_tree(host, one, tree, is_folder);
-    if (!f)
-      f = set_attributes(one, tree);
-    if (!f && move_mount(tree, "", AT_FDCWD, one.at, MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_SYMLINKS) != 0)
-      f = complain("bind mount of %s at %s again: %s", one.from, one.at, strerror(errno));
-    if (tree >= 0)
-      close(tree);
-    if (f && !first)
-      first = f;
+    if (move_mount(one.tree, "", AT_FDCWD, one.at, MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_SYMLINKS) != 0) {
+      if (!first)
+        first = complain("mounting the task's %s again: %s", one.at, strerror(errno));
+      continue;
+    }
+    close(one.tree);
+    one.tree = spare_of(one.at);
   }
   if (!first || failed_)
     return {};

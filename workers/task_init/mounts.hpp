@@ -18,13 +18,18 @@ fault make_mounts(const host_view& host, int folder, const task_spec& spec);
 class files_over_etc {
 public:
   /// After make_mounts; does nothing where the task has no such file. A fault is no reason to end the task.
-  fault watch(const host_view& host, const task_spec& spec);
+  fault watch(const task_spec& spec);
   int fd() const { return fd_; } ///< to poll for reading; -1: none
-  fault on_ready(const host_view& host, const task_spec& spec);
+  fault on_ready();
 
 private:
-  fault put_back(const host_view& host, const task_spec& spec);
+  struct spare {
+    const char* at;
+    int tree; ///< the next mount for it, made while it was there; -1: none could be made
+  };
+  fault put_back();
 
+  list<spare> spares_;
   int fd_ = -1;
   bool failed_ = false;
 };

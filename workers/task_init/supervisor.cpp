@@ -91,7 +91,7 @@ void supervisor::start(int spec, int zygote) {
       keep_if_there(box_.host, path);
     if ((f = make_mounts(box_.host, box_.folder, spec_)))
       return fail(f);
-    if (auto missed = over_etc_.watch(box_.host, spec_))
+    if (auto missed = over_etc_.watch(spec_))
       note(missed.text);
   } else if ((f = do_without_mounts(spec_))) {
     return fail(f);
@@ -219,7 +219,7 @@ void supervisor::wait_for_news() {
   if (polled[gate_at].revents && asking())
     hear_gate();
   if (polled[etc_at].revents)
-    if (auto f = over_etc_.on_ready(box_.host, spec_))
+    if (auto f = over_etc_.on_ready())
       note(f.text);
   if (polled[0].revents)
     accept_connection();
