@@ -442,8 +442,8 @@ struct link_order { ///< master to agent: exactly one of the orders is set
   MSGPACK_DEFINE_ARRAY(epoch, start, preempt, kill, forget, worker, services)
 };
 struct heartbeat_ack {
-  std::uint64_t epoch = 0;
-  time_point sent; ///< time of the heartbeat, on the agent's clock
+  std::uint64_t epoch = 0; ///< 0: the agent was given up, and registers again
+  time_point sent;         ///< time of the heartbeat, on the agent's clock
   MSGPACK_DEFINE_ARRAY(epoch, sent)
 };
 struct link_report { ///< agent to master: one of them is set

@@ -21,7 +21,7 @@ struct order_received {
 };
 struct heartbeat_acked {
   std::uint64_t epoch = 0; ///< 0: the master has given this agent up, though the connection lives
-  time_point sent;         ///< of the heartbeat that is acknowledged
+  time_point sent;         ///< when the agent sent the heartbeat, by its own clock
 };
 /// Once for each task folder that a worker runtime finds when it starts, which may be made again.
 struct task_adopted {

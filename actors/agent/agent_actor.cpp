@@ -287,7 +287,7 @@ private:
     if (!master)
       return dial_later();
     master_ = master;
-    self_->monitor(master); // the answer is lost with the connection
+    self_->monitor(master); // with the connection an answer on its way is lost
     const auto number = ++registrations_;
     register_agent mail{link_protocol, setup_.name,           id_,     setup_.join_token, setup_.host,
                         setup_.slots,  machine_->inventory(), traits_, setup_.pool,       life_};
@@ -331,7 +331,7 @@ private:
   }
 
   void forget_master() {
-    ++registrations_; // what was asked before is of no interest
+    ++registrations_; // an answer to an earlier registration is ignored
     for (const auto& one : {caf::actor_cast<caf::actor>(twin_), caf::actor_cast<caf::actor>(master_)})
       if (one)
         self_->demonitor(one.address());

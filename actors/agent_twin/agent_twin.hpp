@@ -103,8 +103,8 @@ struct tell_pool {
   pool_event event;
 };
 struct acknowledge_heartbeat {
-  std::uint64_t epoch = 0;
-  time_point sent; ///< of the heartbeat, unchanged
+  std::uint64_t epoch = 0; ///< 0: refused, as the agent was given up; it registers again
+  time_point sent;         ///< of the heartbeat, unchanged
 };
 using twin_action = std::variant<agent_order, tell_allocation, tell_pool, acknowledge_heartbeat>;
 

@@ -1,6 +1,7 @@
 #include "actors/cluster/cluster_deletions_part.hpp"
 
 #include "actors/cluster/single_trials.hpp"
+#include "actors/experiment/unmanaged.hpp"
 #include "actors/retention/globs.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
@@ -15,9 +16,6 @@ constexpr auto deletion_timeout = std::chrono::minutes(10); ///< for retention t
 /// Experiments and trials that retention is asked to delete at once. Each waits for several commits; the more
 /// are deleted at once, the more of them one commit serves.
 constexpr std::size_t most_erasing = 64;
-/// How old an end of an unmanaged experiment may be that is told at a start: where it is known not to have
-/// been told before, and where it may have ended again since.
-constexpr auto unless_told = std::chrono::hours(24 * 30), again = std::chrono::hours(24);
 
 } // namespace
 
@@ -29,12 +27,9 @@ void cluster_deletions::begin() {
   self_->monitor(retention_);
   auto rows = peers_.reads->experiments();
   for (const auto& row : rows ? *rows : std::vector<experiment_row>())
-    if (!terminal(row.state))
-      continue;
-    else if (row.unmanaged && row.state < experiment_state::deleting &&
-             self_->now() - row.ended < (machine_.ids.unswept(row.id) ? unless_told : again))
-      tell_of_unmanaged(row.id); // a repeat gives no second event
-    else if (!row.unmanaged && machine_.ids.unswept(row.id))
+    if (unmanaged::told_at_start(row, machine_.ids.unswept(row.id), self_->now()))
+      tell_of_unmanaged(row.id);
+    else if (!row.unmanaged && terminal(row.state) && machine_.ids.unswept(row.id))
       with_.tell_receivers(row.id, [this, id = row.id] { sweep(id, false); });
   erasing_.clear();
   delete_next();

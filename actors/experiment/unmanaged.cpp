@@ -91,7 +91,7 @@ std::vector<trial_fact> ended(const trial_row& trial, trial_state as, const std:
 }
 
 std::vector<trial_fact> silent(const trial_row& trial, time_point heard, time_point now) {
-  heard = std::max(heard, trial.heard); // it was started again, by somebody who has not spoken since
+  heard = std::max(heard, trial.heard); // a trial that was started again lives since that start
   if (trial.state != trial_state::running || now - heard < patience)
     return {};
   return {trial_ended{heard, trial_state::error, by_silence}};
@@ -115,6 +115,12 @@ std::vector<experiment_fact> settle(const experiment_row& experiment, const std:
       last = &trial;
   return {experiment_changed{terminal(state) && last ? last->ended : now, state,
                              failed && last ? "trial " + to_string(last->id) + ": " + last->why : ""}};
+}
+
+bool told_at_start(const experiment_row& experiment, bool untold, time_point now) {
+  constexpr auto day = std::chrono::hours(24);
+  return experiment.unmanaged && terminal(experiment.state) &&
+         experiment.state < experiment_state::deleting && now - experiment.ended < (untold ? 30 * day : day);
 }
 
 search_stepped heard_validation(const experiment_spec& of, const validation_recorded& x, time_point now) {

@@ -53,6 +53,11 @@ std::vector<trial_fact> silent(const trial_row& trial, time_point heard, time_po
 std::vector<experiment_fact> settle(const experiment_row& experiment, const std::vector<trial_row>& trials,
                                     time_point now);
 
+/// Whether webhooks are told, at a start of the master, that the experiment has ended; the same end gives no
+/// second event. `untold`: no fact says that they were told of any of its ends. Else it may have ended again
+/// since, which no fact tells, so that ends of the last 24 hours count; where untold, those of 30 days.
+bool told_at_start(const experiment_row& experiment, bool untold, time_point now);
+
 /// A validation, as a search would have heard it: the rows of trial and experiment show the best.
 search_stepped heard_validation(const experiment_spec& of, const validation_recorded& x, time_point now);
 

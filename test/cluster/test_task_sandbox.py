@@ -170,7 +170,7 @@ def test_an_account_outlives_a_new_account_of_the_host(tmp_path):
 
         changes = threading.Thread(target=replaced_or_said)
         changes.start()
-        state, said = lab.trial(f"id -un; id -gn; touch {gate}/ready; until [ -e {gate}/go ]; do sleep 0.05; done; sleep 0.5; echo now $(id -un) $(id -gn)"
+        state, said = lab.trial(f"id -un; id -gn; touch {gate}/ready; until [ -e {gate}/go ]; do sleep 0.05; done; for i in $(seq 200); do id -un && id -gn && break; sleep 0.05; done; echo now $(id -un) $(id -gn)"
                                 "; ls -d /run/determined/etc || echo the lists are not the account\\'s; ls -ln /etc/passwd", bind_mounts=[{"host_path": str(gate), "container_path": "/place-of-the-lab"}])
         changes.join()
         assert not faults, faults

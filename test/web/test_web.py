@@ -116,6 +116,30 @@ def test_a_session_that_ends_in_the_middle_asks_over_the_page(site, page):
     page.page.wait_for_selector('[role=grid][aria-label="Checkpoints"][data-rows]:not([data-rows="0"])')
 
 
+def test_what_one_tab_chooses_or_says_counts_in_the_others(site, context):
+    first, second = Page(context, site), Page(context, site)
+    first.page.goto(site.link("settings"))
+    first.page.wait_for_selector("main[data-page=settings]")
+    second.page.goto(site.url() + f"/ui/experiments/{site.search}/trials")
+    second.page.wait_for_selector("main[data-state=ready]")
+    for theme in ("dark", "light", "dark"):
+        first.page.get_by_label("Theme").select_option(theme)
+    for tab in (first, second):
+        tab.page.wait_for_selector("html[data-theme=dark]")
+    assert [tab.page.evaluate("localStorage.getItem('troupe.theme')") for tab in (first, second)] == ["dark", "dark"]
+    context.clear_cookies()
+    second.page.get_by_role("tab", name="Checkpoints").click()
+    second.page.get_by_role("dialog", name="Sign in again").wait_for()
+    first.page.goto(site.url() + "/ui/")  # which asks who one is
+    first.page.wait_for_selector("main[data-page=login]")
+    first.page.get_by_label("Username").fill("admin")
+    first.page.get_by_role("button", name="Sign in").click()
+    first.page.wait_for_selector("main[data-page=home]")
+    second.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # as when one comes back to it
+    second.page.wait_for_selector('[role=grid][aria-label="Checkpoints"]')
+    second.page.get_by_role("dialog", name="Sign in again").wait_for(state="hidden")
+
+
 # ---- every page
 
 

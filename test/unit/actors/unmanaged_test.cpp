@@ -115,6 +115,28 @@ TEST(Unmanaged, AnEndCountsOnceAndSilenceLeavesTheRunOpen) {
   EXPECT_EQ(std::get<trial_ended>(unmanaged::silent(again, heard, heard + 500s).front()).at, again.heard);
 }
 
+TEST(Unmanaged, ItsEndIsToldAtAStartUnlessItIsOld) {
+  using enum experiment_state;
+  struct {
+    experiment_state state;
+    bool unmanaged, untold;
+    std::chrono::hours age;
+    bool told;
+  } rows[] = {
+    {completed, true, true, 1h, true},    {error, true, false, 23h, true},
+    {completed, true, false, 25h, false}, {completed, true, true, 25h, true},
+    {completed, true, true, 721h, false}, {active, true, true, 1h, false},
+    {deleting, true, true, 1h, false},    {completed, false, true, 1h, false},
+  };
+  for (const auto& one : rows) {
+    experiment_row x;
+    x.state = one.state;
+    x.unmanaged = one.unmanaged;
+    x.ended = t0;
+    EXPECT_EQ(unmanaged::told_at_start(x, one.untold, t0 + one.age), one.told) << one.age.count();
+  }
+}
+
 TEST(Unmanaged, OneThatIsSilentIsLookedAtAgainAfterAWhileAndNotAtOnce) {
   EXPECT_EQ(unmanaged::next_look(t0, {}), t0 + 300s);
   EXPECT_EQ(unmanaged::next_look(t0, t0 + 300s), t0 + 310s) << "its end is not durable yet, or cannot be";
