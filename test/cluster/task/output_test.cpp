@@ -43,9 +43,16 @@ TEST_P(TaskOutput, OfAProgressBarTheLastStateIsALine) {
 }
 
 TEST_P(TaskOutput, OfAProgressBarThatGoesOnAStateIsGivenEveryTenSeconds) {
-  auto id = s.run("printf '\\r1'; sleep 1; printf '\\r2'; sleep 10; printf '\\r3'; printf '\\r4\\n'");
+  const auto begin = std::chrono::steady_clock::now();
+  auto id = s.run("for i in $(seq 25); do printf '\\r%d' $i; sleep 0.5; done; printf '\\r26\\n'");
   s.await<task_exited>(id);
-  EXPECT_EQ(s.text(id), "2\r\n4\n");
+  const auto took = std::chrono::steady_clock::now() - begin;
+  const auto lines = s.log(id);
+  ASSERT_GE(lines.size(), 2u);
+  EXPECT_LE(lines.size(), static_cast<std::size_t>(took / 10s) + 1);
+  for (std::size_t n = 0; n + 1 < lines.size(); ++n)
+    EXPECT_EQ(lines[n].text.find('\r'), lines[n].text.size() - 1) << lines[n].text;
+  EXPECT_EQ(lines.back().text, "26");
 }
 
 TEST_P(TaskOutput, OfAProgressBarThatStandsStillTheLastStateIsGivenOnce) {
