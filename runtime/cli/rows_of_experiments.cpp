@@ -44,8 +44,9 @@ constexpr option_spec log_flags[] = {
 };
 constexpr option_spec metrics_flags[] = {
   {"--group", "GROUP",
-   "Show only reports of this group: training, validation, or system (use of the slots; left out by default)",
-   text, "training validation system"},
+   "Show only reports of this group: training, validation, system (use of the slots; left out by default), "
+   "or one that the trial named itself",
+   text},
   {"--metric", "NAME", "Metric of the curve (default: the searcher's metric)", text},
   where,
   sort,

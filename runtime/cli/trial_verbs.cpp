@@ -202,7 +202,10 @@ int trial_metrics(session& s, const arguments& given) {
     return exit_done;
   auto choice =
     given.has("--metric") ? metric_choice{given.text("--metric"), true} : searcher_metric(**cluster, *id);
-  for (const char* group : {"validation", "training"}) {
+  const std::vector<std::string> shown = given.has("--group")
+                                           ? std::vector{given.text("--group")}
+                                           : std::vector<std::string>{"validation", "training"};
+  for (const auto& group : shown) {
     std::map<double, double> by_step; // of one step the last report counts
     for (const auto& row : rows)
       if (part(row, "group") == group && part(row, "archived") != value(true))

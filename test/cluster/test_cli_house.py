@@ -209,6 +209,29 @@ def test_rules(house):
     assert house.json("webhook", "list") == []
 
 
+REPORTS_OF_ITS_OWN = """
+import determined as det
+with det.core.init() as core:
+    for step in range(1, 4):
+        core.train.report_metrics("inference", step, {"p95": 10.0 - step})
+    core.train.report_validation_metrics(3, {"loss": 1.0})
+"""
+
+
+def test_reports_of_a_group_that_the_trial_named_itself(house):
+    job = house.root / "reports"
+    job.mkdir()
+    (job / "train.py").write_text(REPORTS_OF_ITS_OWN)
+    config = house.file("reports.yaml", "name: r\nentrypoint: python3 train.py\nsearcher: {name: single, metric: loss}\nmax_restarts: 0\n")
+    experiment = house.json("experiment", "create", config, str(job))["id"]
+    assert house.wait_end(experiment) == "COMPLETED"
+    trial = str(house.trials(experiment)[0]["id"])
+    rows = house.json("trial", "metrics", trial, "--group", "inference")
+    assert [(row["group"], row["metrics"]) for row in rows] == [("inference", {"p95": 10.0 - step}) for step in (1, 2, 3)]
+    shown = house.cli("trial", "metrics", trial, "--group", "inference", "--metric", "p95").stdout
+    assert "inference p95" in shown and "validation" not in shown, shown
+
+
 def test_what_is_said_of_experiments(house, ended):
     name = str(ended)
     now = house.json("experiment", "set", name, "--name", "new name", "--description", "of the verbs", "--notes", "long text")
