@@ -3,6 +3,7 @@
 #include "actors/catalogue/house_rules.hpp"
 #include "actors/cluster/accepted_config.hpp"
 #include "model/config/cluster_config.hpp"
+#include "model/config_in_force.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -18,26 +19,6 @@ bool says_nothing(const value& overrides) {
       shown += c;
   return shown.empty() || shown == "{}";
 }
-
-namespace {
-
-/// The configuration with what a user has set since, as the experiment goes on.
-value as_set(const experiment_row& row) {
-  auto config = row.config.get();
-  if (row.resources.empty() || !config.is_object())
-    return config;
-  const auto& set = row.resources.front();
-  auto& resources = config["resources"];
-  if (!resources.is_object())
-    resources = value::object();
-  resources["priority"] = set.priority > 0 ? value(set.priority) : value();
-  resources["max_slots"] = set.max_slots >= 0 ? value(set.max_slots) : value();
-  if (!set.pool.empty())
-    resources["resource_pool"] = set.pool;
-  return config;
-}
-
-} // namespace
 
 std::optional<error> too_large(const value& settings, const value& cluster,
                                const std::function<int(const std::string& pool)>& slots_in) {
@@ -76,8 +57,9 @@ result<experiment_continued> to_continue(const experiment_row& row, const std::v
   experiment_continued out;
   out.at = now;
   out.id = row.id;
-  auto config = changes ? continued_config(row.config, overrides, terms.checkpoint_dir, terms.invariant)
-                        : result<value>(as_set(row));
+  const auto now_set = config_in_force(row);
+  auto config = changes ? continued_config(now_set, overrides, terms.checkpoint_dir, terms.invariant)
+                        : result<value>(now_set);
   if (!config)
     return config.error();
   if (auto fine = check_constraints(*config, terms.constraints); !fine)

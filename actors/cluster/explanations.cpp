@@ -255,6 +255,8 @@ value explanation_of(const experiment_row& row, const std::vector<trial_row>& tr
                             (trials.size() == 1 ? " trial" : " trials")
                         : row.why,
         row.ended);
+  else if (row.state == experiment_state::delete_failed)
+    say("ended", "could not be deleted: " + why, row.ended);
   else if (terminal(row.state))
     say("ended", (row.state == experiment_state::error ? "failed: " : "was ended: ") + why, row.ended);
   else if (row.state != experiment_state::active && row.state != experiment_state::paused)

@@ -95,19 +95,22 @@ value config_at(const value& config, const char* outer, const char* inner) {
   return config_section(config_section(config, outer), inner);
 }
 
-/// By a path with dots; null where there is none.
+/// By a path with dots, of which some may stand in a key; null where there is none.
 value at_path(const value& x, std::string_view path) {
-  const value* at = &x;
-  for (;;) {
-    const auto dot = path.find('.');
-    const std::string key(path.substr(0, dot));
-    auto next = at->is_object() ? at->find(key) : at->end();
-    if (!at->is_object() || next == at->end())
+  if (!x.is_object())
+    return nullptr;
+  for (auto end = path.size();; end = path.rfind('.', end - 1)) { // the longest key first
+    if (end == path.npos)
       return nullptr;
-    at = &*next;
-    if (dot == path.npos)
-      return *at;
-    path.remove_prefix(dot + 1);
+    const auto found = x.find(std::string(path.substr(0, end)));
+    if (found != x.end()) {
+      if (end == path.size())
+        return *found;
+      if (auto inside = at_path(*found, path.substr(end + 1)); !inside.is_null())
+        return inside;
+    }
+    if (end == 0)
+      return nullptr;
   }
 }
 

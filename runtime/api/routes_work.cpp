@@ -4,6 +4,7 @@
 #include "model/checkpoint_place.hpp"
 #include "model/config/document.hpp"
 #include "model/config/secrets.hpp"
+#include "model/config_in_force.hpp"
 #include "model/names.hpp"
 #include "runtime/api/context.hpp"
 #include "runtime/api/errors.hpp"
@@ -171,7 +172,7 @@ handler one_of(const kind_words& words) {
     auto row = named_work(c, words.kind);
     if (!row)
       return row.error();
-    return value{{words.one, shape_for(c, *row)}, {"config", config::without_secrets(row->made.config)}};
+    return value{{words.one, shape_for(c, *row)}, {"config", config::without_secrets(config_in_force(*row))}};
   });
 }
 
@@ -499,7 +500,8 @@ result<value> generic_config(const call& c) {
   auto row = named_work(c, std::nullopt);
   if (!row)
     return row.error();
-  return value{{"config", to_json(config::without_secrets(row->made.config))}}; // the client reads it as JSON
+  return value{
+    {"config", to_json(config::without_secrets(config_in_force(*row)))}}; // the client reads it as JSON
 }
 
 /// 400, as of experiments: the state does not allow it.
@@ -661,7 +663,7 @@ result<value> own_one(const call& c) {
   if (!row)
     return row.error();
   auto shape = own_work_shape(*row, *c.parts->users, c.now);
-  shape["config"] = config::without_secrets(row->made.config);
+  shape["config"] = config::without_secrets(config_in_force(*row));
   return shape;
 }
 

@@ -1,4 +1,5 @@
 #include "model/config/secrets.hpp"
+#include "model/config_in_force.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/shapes.hpp"
 
@@ -53,7 +54,7 @@ value lasting_experiment_shape(const experiment_row& row, const std::string& usu
           {"notes", row.notes},
           {"archived", row.archived},
           {"unmanaged", row.unmanaged},
-          {"config", row.config->is_null() ? value::object() : config::without_secrets(row.config)},
+          {"config", row.config->is_null() ? value::object() : config::without_secrets(config_in_force(row))},
           {"originalConfig", config::text_without_secrets(row.source)},
           {"jobId", job_name(row.id)},
           {"resourcePool", pool_of(row, usual_pool)},

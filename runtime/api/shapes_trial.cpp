@@ -1,5 +1,6 @@
 #include "model/checkpoint_place.hpp"
 #include "model/config/secrets.hpp"
+#include "model/config_in_force.hpp"
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
@@ -269,7 +270,7 @@ result<value> checkpoint_shape(const checkpoint_row& row, const storage::reader&
     return experiment.error();
   value training = {{"trialId", row.trial.value},
                     {"experimentId", row.experiment.value},
-                    {"experimentConfig", config::without_secrets(experiment->config)},
+                    {"experimentConfig", config::without_secrets(config_in_force(*experiment))},
                     {"hparams", trial->hparams.is_null() ? value::object() : trial->hparams}};
   auto validation = validation_at(*trial, row.saved.steps, storage);
   if (!validation)

@@ -3,9 +3,11 @@
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fact_shape.hpp"
 #include "runtime/api/line_pattern.hpp"
+#include "runtime/api/listing.hpp"
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <set>
 
@@ -287,6 +289,26 @@ std::unique_ptr<body_stream> metric_stream(std::shared_ptr<storage::reader> stor
   return std::make_unique<metrics>(std::move(storage), std::move(what));
 }
 
+namespace {
+
+constexpr const char* level_names[] = {"LOG_LEVEL_UNSPECIFIED", "LOG_LEVEL_TRACE",   "LOG_LEVEL_DEBUG",
+                                       "LOG_LEVEL_INFO",        "LOG_LEVEL_WARNING", "LOG_LEVEL_ERROR",
+                                       "LOG_LEVEL_CRITICAL"};
+
+/// Nothing where it was not asked for.
+result<std::optional<time_point>> asked_time(const query_list& query, const char* name) {
+  const auto text = query.first(name);
+  if (text.empty())
+    return std::optional<time_point>();
+  const auto at = from_rfc3339(text);
+  if (!at)
+    return error{errc::invalid,
+                 std::string(name) + " has to be a time as RFC 3339 writes them, as 2026-11-27T14:00:00Z"};
+  return at;
+}
+
+} // namespace
+
 result<log_request> log_request_of(const query_list& query) {
   log_request what;
   what.follow = query.flag("follow");
@@ -301,18 +323,32 @@ result<log_request> log_request_of(const query_list& query) {
   if (!pattern)
     return pattern.error();
   what.limit = static_cast<std::uint64_t>(*limit);
-  const auto order = query.first("orderBy");
-  what.newest_first = order == "ORDER_BY_DESC" || order == "2";
+  if (auto fine = check_sort(query, {}); !fine)
+    return fine.error();
+  what.newest_first = is_descending(query);
   if (what.newest_first && what.follow)
     return error{errc::invalid, "the newest line first and follow exclude each other"};
-  // Times compare as text: both are RFC 3339 in UTC with the same digits up to the second.
-  what.keep = [agents = owned(query.every("agentIds")), ranks = owned(query.every("rankIds")),
-               levels = owned(query.every("levels")), types = owned(query.every("stdtypes")),
-               sources = owned(query.every("sources")), containers = owned(query.every("containerIds")),
+  std::vector<int> ranks;
+  for (const auto rank : query.every("rankIds")) {
+    int number = 0;
+    const auto [end, bad] = std::from_chars(rank.data(), rank.data() + rank.size(), number);
+    if (bad != std::errc() || end != rank.data() + rank.size())
+      return error{errc::invalid, "rankIds: '" + std::string(rank.substr(0, 50)) + "' is not a number"};
+    ranks.push_back(number);
+  }
+  auto levels = owned(query.every("levels"));
+  for (const auto& level : levels)
+    if (std::find(std::begin(level_names), std::end(level_names), level) == std::end(level_names))
+      return error{errc::invalid, "levels: there is no level '" + level.substr(0, 50) + "'"};
+  const auto before = asked_time(query, "timestampBefore"), after = asked_time(query, "timestampAfter");
+  if (!before || !after)
+    return before ? after.error() : before.error();
+  what.keep = [agents = owned(query.every("agentIds")), ranks = std::move(ranks), levels = std::move(levels),
+               types = owned(query.every("stdtypes")), sources = owned(query.every("sources")),
+               containers = owned(query.every("containerIds")),
                allocations = owned(query.every("allocationIds")), pattern = std::move(*pattern),
-               before = std::string(query.first("timestampBefore")),
-               after = std::string(query.first("timestampAfter"))](const log_line& line) {
-    const auto in = [](const std::vector<std::string>& wanted, const std::string& own) {
+               before = *before, after = *after](const log_line& line) {
+    const auto in = [](const auto& wanted, const auto& own) {
       return wanted.empty() || std::find(wanted.begin(), wanted.end(), own) != wanted.end();
     };
     const auto allocation_wanted = [&] {
@@ -320,11 +356,11 @@ result<log_request> log_request_of(const query_list& query) {
                return named_allocation(a) == line.allocation;
              });
     };
-    return in(agents, line.agent) && in(ranks, std::to_string(line.rank)) &&
+    return in(agents, line.agent) && in(ranks, line.rank) &&
            in(levels, "LOG_LEVEL_" + (line.level.empty() ? std::string("UNSPECIFIED") : line.level)) &&
            in(types, line.stream) && in(sources, line.stream == "troupe" ? "master" : "task") &&
            containers.empty() && allocation_wanted() && pattern.in(line.text) &&
-           (before.empty() || to_rfc3339(line.at) < before) && (after.empty() || to_rfc3339(line.at) > after);
+           (!before || line.at < *before) && (!after || line.at > *after);
   };
   return what;
 }

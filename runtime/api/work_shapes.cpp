@@ -1,6 +1,7 @@
 #include "runtime/api/work_shapes.hpp"
 
 #include "model/config/secrets.hpp"
+#include "model/config_in_force.hpp"
 #include "runtime/api/place_shapes.hpp"
 
 #include <pwd.h>
@@ -185,7 +186,7 @@ void add_other(value& shape, const task_detail& task) {
       shape["forkedFrom"] = to_string(made.forked_from);
   }
   add_log_policy(shape, task.log_policy);
-  shape["config"] = to_json(config::without_secrets(made.config));
+  shape["config"] = to_json(config::without_secrets(config_in_force(task)));
   if (has_service(made.id.kind())) // it has to say so
     for (auto& run : shape["allocations"])
       run["isReady"] = run["isReady"] == true && task.ready;

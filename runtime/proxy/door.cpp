@@ -84,10 +84,11 @@ std::optional<std::string> page_origin(std::string_view label, std::string_view 
                                        const page_names& names) {
   if (label.size() > 63)
     return std::nullopt;
-  if (!names.domain.empty())
-    return "https://" + std::string(label) + "." + names.domain;
-  const std::string scheme = tls ? "https://" : "http://";
   const auto [name, port] = split_host(host);
+  // Where something else speaks TLS in front of this server, its port is that of https.
+  if (!names.domain.empty())
+    return "https://" + std::string(label) + "." + names.domain + std::string(tls ? port : "");
+  const std::string scheme = tls ? "https://" : "http://";
   // A server on loopback may be called by another name, which says nothing about names below localhost.
   if (names.loopback && (names.port == 0 || is_of_loopback(name)))
     return scheme + std::string(label) + ".localhost" + std::string(port);

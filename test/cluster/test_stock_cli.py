@@ -220,6 +220,8 @@ def test_what_runs(house):
     number = json.loads(jobs[jobs.index("{"):])["jobs"][0]["jobId"]
     d("job list --yaml"), d("job list --csv"), d("job list --table"), d("job list --pages 1")
     d(f"job update {number} --priority 30"), d(f"job update {number} --resource-pool main"), d(f"job update {number} --weight 3"), d(f"job update-batch {number}.priority=31")
+    for line in ("priority: 31", "weight: 3", "max_slots: 1"):
+        d(f"experiment config {e}", says=line)
     agent = json.loads(d("agent list --json"))[0]["id"]
     d("agent list --csv"), d("slot list --csv"), d("slot list --json"), d(f"slot disable {agent} 1"), d(f"slot enable {agent} 1"), d(f"agent disable {agent} --drain --json"), d(f"agent enable {agent}")
     d("agent disable --all --drain --csv"), d("agent enable --all")

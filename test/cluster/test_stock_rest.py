@@ -458,6 +458,12 @@ def test_experiments_and_runs_are_found_by_filters(cluster, user, ended, search)
     run = runs.runs[0].id
     b.post_PostRunMetadata(user, runId=run, body=b.v1PostRunMetadataRequest(runId=run, metadata={"team": {"name": "blue"}}))
     assert b.get_GetMetadataValues(user, projectId=1, key="team.name").values == ["blue"]
+    b.post_PostRunMetadata(user, runId=run, body=b.v1PostRunMetadataRequest(runId=run, metadata={"team": {"name": "blue", "of.all": 2}, "dot.ted": 3}))
+    for column, asked in (("dot.ted", 3), ("team.of.all", 2), ("team.name", "blue")):
+        found = b.post_SearchRuns(user, body=b.v1SearchRunsRequest(sort=f"metadata.{column}=asc", filter=text(
+            {"kind": "field", "columnName": f"metadata.{column}", "operator": "=", "value": asked, "location": "LOCATION_TYPE_RUN_METADATA",
+             "type": "COLUMN_TYPE_NUMBER" if asked != "blue" else "COLUMN_TYPE_TEXT"})))
+        assert [r.id for r in found.runs] == [run], column
     answer = b.post_PauseRuns(user, body=b.v1PauseRunsRequest(runIds=[run, 9999], projectId=1))
     said = {one.id: one.error for one in answer.results}
     assert "part of multi-trial" in said[run] and "not found in project" in said[9999], said

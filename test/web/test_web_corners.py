@@ -377,3 +377,94 @@ def test_a_heat_map_of_few_whole_numbers_has_no_empty_column(site, page):
     map = page.page.locator("[data-testid=heatmap]")
     wait_for(lambda: [map.get_attribute(f"data-{name}") for name in ("columns", "lines", "cells")] == ["3", "2", "6"], 10)
     page.fine()
+
+
+# ---- what one types stays
+
+
+REPORTS = """
+import time, troupe
+troupe.params(x=1)
+print("log 2999 and more", flush=True)
+for step in range(1, 3000):
+    troupe.log({"loss": 1 / step}, step=step)
+    if step % 3 == 0:
+        troupe.validate({"loss": 1 / step}, step=step)
+    if troupe.should_stop():
+        break
+    time.sleep(0.1)
+"""
+
+
+def test_what_one_types_stays_while_reports_come(site, page):
+    search = site.submit("reports", REPORTS, "hyperparameters: {x: 1}\nsearcher: {name: random, metric: loss, max_trials: 1}\nmax_restarts: 0\n")
+    page.go(f"/experiments/{search}/curves")
+    chart = page.page.get_by_test_id("chart").first
+    shown = lambda: int(chart.get_attribute("data-last-x") or 0)  # noqa: E731
+    wait_for(lambda: shown() > 10, 20)
+    for label, typed in (("From", "15"), ("Smoothing", "0.35")):
+        field = page.page.get_by_label(label)
+        field.click()
+        field.press("Control+a")
+        for n in range(1, len(typed) + 1):
+            field.press(typed[n - 1])
+            before = shown()
+            wait_for(lambda: shown() > before, 10)
+            assert float(field.input_value() or 0) == float(typed[:n].rstrip(".")), (label, typed[:n], field.input_value())
+        field.press("Enter")
+        wait_for(lambda: {"From": "from=15", "Smoothing": "smooth=0.35"}[label] in page.page.url, 5)
+        if label == "From":
+            page.page.get_by_role("button", name="Whole range").click()
+    page.go(f"/experiments/{search}/config?show=differences")
+    field = page.page.get_by_label("To experiment (empty: the defaults)")
+    field.fill("1")
+    page.stays(lambda: field.input_value() == "1", 2, field.input_value)
+    field.press("Enter")
+    wait_for(lambda: "to=1" in page.page.url, 5)
+    site.cli("experiment", "kill", str(search))
+    page.fine()
+
+
+def test_a_choice_beside_a_search_keeps_what_was_typed(site, page):
+    page.go(f"/experiments/{site.search}/logs")
+    box = page.page.get_by_label("Search log")
+    box.fill(r"hello from \w =")
+    page.page.get_by_label("Regular expression").check()
+    wait_for(lambda: int(page.page.get_attribute("[data-testid=hits]", "data-hits") or 0) == 8, 10, what=lambda: page.page.url)
+    assert box.input_value() == r"hello from \w ="
+    box.fill("hello")
+    page.page.get_by_label("Regular expression").uncheck()
+    wait_for(lambda: "q=hello" in page.page.url and "regex" not in page.page.url, 5)
+    page.go("/logs")
+    box.fill("hello from")
+    page.page.get_by_label("Experiment", exact=True).select_option(str(site.search))
+    page.stays(lambda: box.input_value() == "hello from", 0.5, box.input_value)
+    box.press("Enter")
+    wait_for(lambda: int(page.page.get_attribute("[data-testid=hits]", "data-hits") or 0) == 8, 10, what=lambda: page.page.url)
+    page.fine()
+
+
+def test_a_download_of_who_is_signed_in_no_more_asks_first(site, page):
+    page.go(f"/experiments/{site.search}/checkpoints")
+    page.page.evaluate("fetch('/api/v1/auth/logout', {method: 'POST'})")
+    page.page.get_by_role("link", name="Download").first.click()
+    dialog = page.page.get_by_role("dialog", name="Sign in again")
+    dialog.wait_for()
+    with page.page.expect_download() as got:
+        dialog.get_by_role("button", name="Sign in").click()
+    assert got.value.suggested_filename.endswith(".tar") and got.value.path().stat().st_size > 0
+    page.fine_but(401)
+
+
+def test_play_tells_where_it_stopped_and_not_each_place(site, page):
+    moments = page.page.request.get(f"{site.url()}/troupe/v1/experiments/{site.search}/history").json()["history"]
+    page.go(f"/experiments/{site.search}?at={moments[1]['sequence']}")
+    page.page.get_by_role("button", name="Play").click()
+    told = page.page.get_by_test_id("as-of")
+    first = told.inner_text()
+    wait_for(lambda: told.inner_text() != first, 10)
+    assert told.get_attribute("aria-live") == "off"
+    page.page.get_by_role("button", name="Play").click()
+    wait_for(lambda: told.get_attribute("aria-live") == "polite", 5)
+    assert "as of" in page.page.locator("[aria-live=polite]:not([data-testid])").all_inner_texts()[0]
+    page.fine()

@@ -1,6 +1,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { get, type Checkpoint } from "./api";
 import { useChanges } from "./changes";
+import { Download } from "./download";
 import { Grid, type Column } from "./grid";
 import { bytes, clean, number, state } from "./text";
 import { Empty, Failed, Link, State, Time, useRead } from "./ui";
@@ -29,9 +30,7 @@ export function CheckpointGrid(props: { path: string; topic: string; command: st
       value: (c) => Object.keys(c.resources).length,
       show: (c) =>
         c.state === "STATE_COMPLETED" ? (
-          <a href={`/troupe/v1/checkpoints/${c.uuid}/files`} download={`${c.uuid}.tar`}>
-            Download
-          </a>
+          <Download href={`/troupe/v1/checkpoints/${c.uuid}/files`} name={`${c.uuid}.tar`} />
         ) : (
           state(c.state).toLowerCase().replaceAll("_", " ")
         ),

@@ -6,6 +6,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { get, type MetricInfo, type Series, type SeriesLine, type Trial } from "./api";
 import { Chart, type Drawn } from "./chart";
 import { Ends, endsOf } from "./ends";
+import { KeptInput } from "./kept_input";
 import { listen, returns } from "./live";
 import { drawn as newest, newestFirst } from "./newest";
 import { params, pastAt, set } from "./router";
@@ -371,14 +372,7 @@ export function Curves(props: CurvesProps) {
         </label>
         <label>
           <span>Smoothing</span>
-          <input
-            type="number"
-            min={0}
-            max={0.99}
-            step={0.01}
-            value={smooth}
-            onChange={(e) => set({ smooth: Math.min(0.99, Math.max(0, Number(e.currentTarget.value) || 0)) || null })}
-          />
+          <KeptInput type="number" min={0} max={0.99} step={0.01} value={smooth} commit={(text) => set({ smooth: Math.min(0.99, Math.max(0, Number(text) || 0)) || null })} />
         </label>
         <label>
           <span>Group by</span>

@@ -1,5 +1,6 @@
 // The ends of what a chart shows, as fields: beside the drag over it.
 
+import { KeptInput } from "./kept_input";
 import { set } from "./router";
 import { zone } from "./settings";
 import { clock, seconds } from "./text";
@@ -17,11 +18,11 @@ export function Ends(props: { time: boolean; range: [number, number] | null; who
   const field = (i: 0 | 1, label: string) => (
     <label>
       <span>{label}</span>
-      <input
+      <KeptInput
         type={time ? "datetime-local" : "number"}
         step={time ? 1 : "any"}
         value={range ? (time ? clock(range[i], zone.value) : String(range[i])) : ""}
-        onChange={(e) => change(i, e.currentTarget.value)}
+        commit={(text) => change(i, text)}
       />
     </label>
   );

@@ -240,6 +240,8 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; w
   }, []);
   useEffect(() => {
     typed.value = q;
+  }, [q]);
+  useEffect(() => {
     hits.value = [];
     scanned.current = 0;
     seen.value = atOnce;
@@ -296,7 +298,7 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; w
           <input ref={input} type="search" value={typed.value} onInput={(e) => (typed.value = e.currentTarget.value)} spellcheck={false} />
         </label>
         <label class="check">
-          <input type="checkbox" checked={regex} onChange={(e) => set({ regex: e.currentTarget.checked })} /> <span>Regular expression</span>
+          <input type="checkbox" checked={regex} onChange={(e) => set({ regex: e.currentTarget.checked, q: typed.value })} /> <span>Regular expression</span>
         </label>
         <button type="submit">Search</button>
       </form>

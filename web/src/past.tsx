@@ -7,7 +7,7 @@ import { wholesFailed } from "./page";
 import { factOf } from "./queries";
 import { params, pastAt, set } from "./router";
 import { clean } from "./text";
-import { Link, refused, Time } from "./ui";
+import { Link, refused, tell, Time } from "./ui";
 import type { History, Moment } from "./api_types";
 
 const whole = 1000; // places of the slider; the last one is now
@@ -56,7 +56,11 @@ export function TimeSlider(props: { experiment: number }) {
       if (pastAt.peek() === 0 || i >= all.length - 1) playing.value = false;
       else move(i + Math.max(1, Math.round(all.length / 50)), all);
     }, 600);
-    return () => clearInterval(timer);
+    return () => {
+      clearInterval(timer);
+      const at = pastAt.peek(); // where it stopped is said once, not each place on the way
+      tell(at > 0 ? `as of ${all[index(at)]?.at ?? at}` : "now");
+    };
   }, [playing.value, all]);
   const moment = at > 0 && wholesFailed.value === 0 ? all[here] : undefined; // else there is no such moment
   return (
@@ -75,7 +79,7 @@ export function TimeSlider(props: { experiment: number }) {
       </label>
       {at > 0 && (
         <>
-          <span role="status" data-testid="as-of">
+          <span role="status" aria-live={playing.value ? "off" : "polite"} data-testid="as-of">
             as of <Time at={moment?.at} />
             {moment && ` — ${clean(moment.type)}${moment.trial ? ` of trial ${moment.trial}` : ""}`}
           </span>

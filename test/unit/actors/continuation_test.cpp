@@ -160,6 +160,17 @@ TEST(Continuation, LooksAtWhatAUserHasSetSince) {
   EXPECT_TRUE(to_continue(row, trials, nullptr, limited, t0));
 }
 
+TEST(Continuation, KeepsWhatAUserHasSetWhereTheOverrideSaysNothingOfIt) {
+  auto row = ended(single, experiment_state::error);
+  row.resources = {{t0, "ann", 22, 3, 1, ""}};
+  const auto got = to_continue(row, trials, "resources: {max_slots: 2}\n", terms(), t0);
+  ASSERT_TRUE(got) << got.error().what;
+  const auto& resources = got->config["resources"];
+  EXPECT_EQ(resources["priority"], 22);
+  EXPECT_EQ(resources["weight"], 3);
+  EXPECT_EQ(resources["max_slots"], 2);
+}
+
 TEST(TooLarge, OnlyWhereThePoolRefusesWhatItDoesNotHave) {
   const auto pools = [](bool strict) {
     return value{{"pools", {{"main", {{"default", true}, {"launch_error", strict}}}}}};

@@ -143,6 +143,8 @@ TEST(ProxyDoor, ThePageHasAnAddressOfItsOwn) {
     {"[::1]:8080", true, {true, "", 0}, "https://2f0c.localhost:8080"},
     {"head", false, {false, "tasks.example.org", 0}, "https://2f0c.tasks.example.org"},
     {"head:8080", false, {false, "tasks.example.org", 8082}, "https://2f0c.tasks.example.org"},
+    {"head:8443", true, {false, "tasks.example.org", 0}, "https://2f0c.tasks.example.org:8443"},
+    {"head", true, {false, "tasks.example.org", 0}, "https://2f0c.tasks.example.org"},
     {"head:8080", false, {}, nullptr},
     // A port of its own.
     {"head:8080", false, {false, "", 8082}, "http://head:8082"},

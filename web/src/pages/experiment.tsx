@@ -15,6 +15,7 @@ import { clean, flat, nameOf, number, short, span, state, worded } from "../text
 import { namedMetrics, shownHparams, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
 import { askToKill, CopyCommand, CopyLink, each, Empty, Facts, Failed, isUnknown, Link, Progress, question, refused, say, State, tell, Time, useRead, isId, useAtOnce } from "../ui";
 import { CheckpointGrid } from "../checkpoints";
+import { Download } from "../download";
 import { searched } from "../command";
 import { EventGrid } from "../events";
 import { SearchLog } from "../log";
@@ -268,9 +269,7 @@ function Overview(props: { of: Experiment }) {
             {o.bestCheckpoint && (
               <p>
                 Checkpoint <code>{clean(o.bestCheckpoint.uuid)}</code> at step {o.bestCheckpoint.totalBatches}{" "}
-                <a href={`/troupe/v1/checkpoints/${o.bestCheckpoint.uuid}/files`} download={`${o.bestCheckpoint.uuid}.tar`}>
-                  Download
-                </a>
+                <Download href={`/troupe/v1/checkpoints/${o.bestCheckpoint.uuid}/files`} name={`${o.bestCheckpoint.uuid}.tar`} />
               </p>
             )}
           </>

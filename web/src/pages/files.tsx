@@ -3,7 +3,9 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { explain, get, post, type Experiment } from "../api";
+import { Download } from "../download";
 import { Editor, type FaultAt } from "../editor";
+import { KeptInput } from "../kept_input";
 import { go, params, set } from "../router";
 import { bytes, clean, flat } from "../text";
 import { Copy, Empty, Failed, say, useRead } from "../ui";
@@ -64,9 +66,7 @@ function FileView(props: { id: number; path: string }) {
     <div class="file">
       <p>
         <bdi>{clean(props.path)}</bdi>{" "}
-        <a href={`/troupe/v1/experiments/${props.id}/file?path=${encodeURIComponent(props.path)}`} download={props.path.split("/").pop()}>
-          Download
-        </a>
+        <Download href={`/troupe/v1/experiments/${props.id}/file?path=${encodeURIComponent(props.path)}`} name={props.path.split("/").pop() ?? ""} />
       </p>
       {v.state === "error" && <Failed why={v.why} again={again} />}
       {v.state === "ready" && !lines && <Empty>This file is no text that can be shown here.</Empty>}
@@ -113,7 +113,7 @@ export function Config(props: { of: Experiment }) {
         {tab === "differences" && (
           <label>
             <span>To experiment (empty: the defaults)</span>
-            <input type="number" min={1} value={other} onChange={(ev) => set({ to: ev.currentTarget.value || (e.forkedFrom ? "defaults" : null) })} />
+            <KeptInput type="number" min={1} value={other} commit={(text) => set({ to: text || (e.forkedFrom ? "defaults" : null) })} />
           </label>
         )}
         <Copy text={() => (tab === "resolved" ? resolved : source)}>Copy text</Copy>

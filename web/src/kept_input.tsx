@@ -1,0 +1,21 @@
+// A field over something that changes live.
+
+import { useSignal } from "@preact/signals";
+
+/** What one types stays while the field has the focus, whatever comes live. `commit` gets the text on Enter, and where the focus leaves it changed. */
+export function KeptInput(props: { type: "number" | "datetime-local"; value: string | number; commit: (text: string) => void; min?: number; max?: number; step?: number | "any" }) {
+  const { value, commit, ...as } = props;
+  const typed = useSignal<string | null>(null);
+  return (
+    <input
+      {...as}
+      value={typed.value ?? value}
+      onInput={(e) => (typed.value = e.currentTarget.value)}
+      onChange={(e) => {
+        typed.value = null;
+        commit(e.currentTarget.value);
+      }}
+      onBlur={() => (typed.value = null)}
+    />
+  );
+}
