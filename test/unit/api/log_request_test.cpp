@@ -15,7 +15,10 @@ log_line line_at(const char* at) {
   return line;
 }
 
-result<log_request> asked(const std::string& query) { return log_request_of(query_list::parse(query)); }
+result<log_request> asked(const std::string& query) {
+  const auto target = parse_target("/logs?" + query);
+  return target ? log_request_of(target->query) : target.error();
+}
 
 TEST(LogRequest, TimesAreTimesHoweverTheyAreWritten) {
   const auto line = line_at("2026-11-27T15:16:45.158519Z");
