@@ -4,10 +4,10 @@
 #include "actors/shells/probed.hpp"
 #include "model/checkpoint_place.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
+#include "system/background_thread.hpp"
 
 #include <algorithm>
 #include <sched.h>
-#include <sys/resource.h>
 
 #include <caf/all.hpp>
 
@@ -19,9 +19,8 @@ using base = actor_base<remover_actor>;
 constexpr int niceness = 19;
 
 /// This thread runs where no other one wants to. Linux takes a processor that runs it for an idle one, so a
-/// thread that wakes up to answer a request gets it at once: the p99 of requests is 1.6 ms, beside removers
-/// of niceness 19 it is 2.1 (perf/results/stock-2026-11-27.txt). While it removes, it holds no lock of this
-/// process.
+/// thread that wakes up to answer a request gets it at once (perf/results/stock-2026-11-27.txt). While it
+/// removes, it holds no lock of this process.
 void run_when_idle(const caf::actor_system& sys) {
   const sched_param none{};
   if (!driven_by_test(sys) && ::sched_setscheduler(0, SCHED_IDLE, &none) != 0)
@@ -103,7 +102,7 @@ removal remove_piece(const removal_piece& piece) {
 
 void stand_back(const caf::actor_system& sys) {
   if (!driven_by_test(sys))
-    ::setpriority(PRIO_PROCESS, 0, niceness); // of this thread
+    run_in_background(niceness);
 }
 
 remover_actor spawn_remover(caf::actor_system& sys, std::size_t number) {

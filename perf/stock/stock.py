@@ -13,6 +13,7 @@ import argparse
 import calendar
 import ctypes
 import json
+import multiprocessing
 import os
 import pathlib
 import re
@@ -385,25 +386,26 @@ class Bench:
             self.pid("delete", many)
             fill(many, 1)  # one that stays, for the other requests
             stays = many.wire().call("GET", "/api/v1/experiments?limit=1&orderBy=ORDER_BY_DESC")["experiments"][0]["id"]
-            probe = Probe(many, stays)
-            time.sleep(10)
-            quiet = probe.taken()
+            probe, wire = Probe(many, stays), many.wire()
+            left = lambda: wire.call("GET", "/api/v1/experiments?limit=1")["pagination"]["total"] - 1  # noqa: E731
+            looked = time.perf_counter()
+            while time.perf_counter() < looked + 10:  # the same looks as while they are deleted
+                time.sleep(0.2)
+                left()
             before, begun = many.cpu(), time.perf_counter()
             answer = many.wire().call("DELETE", "/api/v1/projects/1/experiments/delete", {"projectId": 1, "filters": {"excludedExperimentIds": [stays]}})
             answered = time.perf_counter() - begun
-            ordering = probe.taken()
             bad = [one for one in answer["results"] if one["error"]]
             assert not bad, bad[:3]
             count = len(answer["results"])
-            left = count
-            while left:
+            while left():
                 time.sleep(0.2)
-                left = many.wire().call("GET", "/api/v1/experiments?limit=1")["pagination"]["total"] - 1
             took = time.perf_counter() - begun
             spent = many.cpu() - before
-            after = probe.taken()
+            times = probe.end()
+            within = lambda since, until: [x for at, x in times if since <= at < until]  # noqa: E731
+            quiet, ordering, after = within(looked, begun), within(begun, begun + answered), within(begun + answered, begun + took)
             busy = ordering + after
-            probe.end()
             rest = sum(1 for _ in checkpoints.iterdir())
             assert rest <= 5, f"{rest} checkpoints are still there"
         p99 = lambda x: statistics.quantiles(x, n=100)[98] * 1e3  # noqa: E731
@@ -544,29 +546,27 @@ def heard_by_all(all, what):
 
 
 class Probe:
-    """Other requests, one after the other, a little apart, as people make them."""
+    """Other requests, one after the other, a little apart, as people make them: from a process of their own, which waits for no other."""
 
     def __init__(self, master, experiment):
-        self.times, self.ending = [], False
-        paths = [f"/api/v1/experiments/{experiment}", f"/api/v1/experiments/{experiment}/trials", "/api/v1/workspaces", "/api/v1/me", "/api/v1/models"]
+        self.paths = [f"/api/v1/experiments/{experiment}", f"/api/v1/experiments/{experiment}/trials", "/api/v1/workspaces", "/api/v1/me", "/api/v1/models"]
+        self.told, said = multiprocessing.Pipe()
+        self.process = multiprocessing.get_context("fork").Process(target=self.run, args=(master, said))
+        self.process.start()
 
-        def run():
-            w, n = Wire(master.port, master.token("determined")), 0
-            while not self.ending:
-                self.times.append(w.timed("GET", paths[n % len(paths)]))
-                n += 1
-                time.sleep(0.002)
-
-        self.thread = threading.Thread(target=run)
-        self.thread.start()
-
-    def taken(self):
-        out, self.times = self.times, []
-        return out
+    def run(self, master, said):
+        w, times = Wire(master.port, master.token("determined")), []
+        while not said.poll():
+            times.append((time.perf_counter(), w.timed("GET", self.paths[len(times) % len(self.paths)])))
+            time.sleep(0.002)
+        said.send(times)
 
     def end(self):
-        self.ending = True
-        self.thread.join()
+        """What each took, with the moment when it began."""
+        self.told.send(None)
+        times = self.told.recv()
+        self.process.join()
+        return times
 
 
 def main():

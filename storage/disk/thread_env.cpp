@@ -1,8 +1,15 @@
 #include "storage/disk/thread_env.hpp"
 
+#include "system/background_thread.hpp"
+
 #include <pthread.h>
 
 namespace troupe::storage {
+namespace {
+
+constexpr int compaction_niceness = 10;
+
+} // namespace
 
 thread_env::thread_env(std::unique_ptr<rocksdb::Env> target, std::shared_ptr<rocksdb::FileSystem> files)
     : EnvWrapper(std::move(target)) {
@@ -38,6 +45,8 @@ void thread_env::Schedule(void (*function)(void*), void* argument, Priority wher
 
 void thread_env::work(pool& on) {
   ::pthread_setname_np(::pthread_self(), "troupe.db");
+  if (&on == &pools_[LOW] || &on == &pools_[BOTTOM])
+    run_in_background(compaction_niceness); // who writes waits for flushes alone
   std::unique_lock lock(guard_);
   for (;;) {
     ++on.idle;

@@ -1,0 +1,31 @@
+#include "system/background_thread.hpp"
+
+#include <cstdint>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace troupe {
+namespace {
+
+/// As sched_setattr(2) says; the kernel's header for it cannot stand beside <sched.h>.
+struct sched_attributes {
+  std::uint32_t size, policy;
+  std::uint64_t flags;
+  std::int32_t nice;
+  std::uint32_t priority;
+  std::uint64_t runtime, deadline, period;
+};
+
+} // namespace
+
+void run_in_background(int niceness) {
+  ::setpriority(PRIO_PROCESS, 0, niceness); // of this thread
+  sched_attributes now{};
+  if (::syscall(SYS_sched_getattr, 0, &now, sizeof now, 0) != 0)
+    return;
+  now.runtime = 100'000; // ns; of a policy without deadlines it is the slice
+  ::syscall(SYS_sched_setattr, 0, &now, 0);
+}
+
+} // namespace troupe
