@@ -337,9 +337,12 @@ result<log_request> log_request_of(const query_list& query) {
     ranks.push_back(number);
   }
   auto levels = owned(query.every("levels"));
-  for (const auto& level : levels)
+  for (auto& level : levels) {
+    if (level.size() == 1 && level[0] >= '0' && level[0] < '0' + static_cast<int>(std::size(level_names)))
+      level = level_names[level[0] - '0']; // enums come by number too
     if (std::find(std::begin(level_names), std::end(level_names), level) == std::end(level_names))
       return error{errc::invalid, "levels: there is no level '" + level.substr(0, 50) + "'"};
+  }
   const auto before = asked_time(query, "timestampBefore"), after = asked_time(query, "timestampAfter");
   if (!before || !after)
     return before ? after.error() : before.error();

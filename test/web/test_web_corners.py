@@ -468,3 +468,51 @@ def test_play_tells_where_it_stopped_and_not_each_place(site, page):
     wait_for(lambda: told.get_attribute("aria-live") == "polite", 5)
     assert "as of" in page.page.locator("[aria-live=polite]:not([data-testid])").all_inner_texts()[0]
     page.fine()
+
+
+def test_who_is_in_a_row_stays_there_while_newer_ones_come(site, page):
+    page.go("/events")
+    page.page.wait_for_selector(f'{EVENTS}:not([data-all="0"])')
+    page.settle()
+    top = lambda: page.page.evaluate("[document.activeElement.dataset.id ?? '', Math.round(document.activeElement.getBoundingClientRect().top)]")  # noqa: E731
+    for _ in range(3):
+        page.page.keyboard.press("j")
+    stood = top()
+    assert stood[0]
+    before = int(page.page.get_attribute(EVENTS, "data-all"))
+    search = site.submit_search(name="newer", trials=4)
+    wait_for(lambda: int(page.page.get_attribute(EVENTS, "data-all")) > before + 40, 40)
+    site.wait_ended(search)
+    assert top() == stood
+    # Text that one selected stays as well; who is in no row sees what is newest.
+    page.page.evaluate("document.activeElement.blur()")
+    again = site.submit_search(name="newest", trials=1)
+    scroller = page.page.get_by_role("group", name="Events, scrolls")
+    wait_for(lambda: scroller.evaluate("box => box.scrollTop") == 0, 20)
+    site.wait_ended(again)
+    page.fine()
+
+
+TWO_GROUPS = """
+import troupe
+troupe.params(x=1)
+for step in range(1, 4):
+    troupe.log({"cm": [[step, 0], [0, 1]]}, step=step)
+    troupe.validate({"cm": [[0, step], [10, 0]], "loss": 1 / step}, step=step)
+"""
+
+
+def test_structured_metrics_of_one_name_have_sliders_of_their_own(site, page):
+    search = site.submit("two-groups", TWO_GROUPS, "hyperparameters: {x: 1}\nsearcher: {name: random, metric: loss, max_trials: 1}\n")
+    assert "COMPLETED" in site.wait_ended(search)
+    page.go(f"/trials/{site.json('trial', 'list', str(search))[0]['id']}/metrics")
+    slider = page.page.get_by_label("Step 3 (3 of 3) of validation.cm")
+    slider.wait_for()
+    assert page.page.get_by_label("Step 3 (3 of 3) of training.cm").count() == 1
+    slider.focus()
+    slider.press("ArrowLeft")
+    page.page.get_by_label("Step 2 (2 of 3) of validation.cm").wait_for()
+    assert "step.validation.cm=2" in page.page.url
+    section = page.page.locator("section:has(> h2:text-is('validation.cm'))")
+    assert section.locator("[data-testid=matrix]").inner_text().split() != [] and "10" in section.inner_text()
+    page.fine()

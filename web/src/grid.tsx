@@ -47,6 +47,23 @@ export interface GridProps<R> {
 const overscan = 8; // rows above and below what is seen
 const atFirst = 1; // of them, until the first rows stand there
 
+/** The row that has the focus, or text that one selected. */
+function rowInUse(box: HTMLElement): string | null {
+  const of = (node: Node | null): string | null => {
+    const element = node instanceof Element ? node : (node?.parentElement ?? null);
+    return (element && box.contains(element) ? element.closest<HTMLElement>("[role=row][data-id]")?.dataset["id"] : null) ?? null;
+  };
+  const text = document.getSelection();
+  return of(document.activeElement) ?? (text && !text.isCollapsed ? of(text.anchorNode) : null);
+}
+
+/** How many rows stand above this one that did not before. */
+function cameAbove<R>(row: string | null, before: readonly R[], now: readonly R[], id: (row: R) => string): number {
+  if (row === null) return 0;
+  const was = before.findIndex((r) => id(r) === row);
+  return was < 0 ? 0 : Math.max(0, now.findIndex((r) => id(r) === row) - was);
+}
+
 export const currentGrid: { move: (by: number) => void; open: () => void; select: () => void; filter: () => void }[] = [];
 
 export function Grid<R>(props: GridProps<R>) {
@@ -109,16 +126,34 @@ export function Grid<R>(props: GridProps<R>) {
   const beyond = useSignal(atFirst);
   const first = useComputed(() => Math.max(0, Math.floor(top.value / rowHeight) - beyond.value));
   const drawn = Math.ceil(room.value / rowHeight) + 2 * beyond.value;
-  const from = Math.min(first.value, Math.max(0, count - drawn));
   const active = useSignal<string | null>(null);
-  // What one reads stays where it is when rows come above it.
+  // What one reads stays where it is when rows come above it. A list at its top shows what is newest, unless one is in one of its rows.
   const anchor = useRef<{ id: string; offset: number } | null>(null);
+  const before = useRef(rows);
+  const left = useRef(false); // the top, for a row that one was in
+  const own = useRef(0); // where this scrolled to last
+  const above = scroller.current?.scrollTop === 0 && before.current !== rows ? cameAbove(rowInUse(scroller.current), before.current, rows, props.id) : 0;
+  const from = Math.min(first.value + above, Math.max(0, count - drawn));
   useLayoutEffect(() => {
+    before.current = rows;
     const box = scroller.current;
+    if (!box) return;
+    const scrollTo = (y: number) => {
+      box.scrollTop = y;
+      own.current = box.scrollTop;
+    };
+    if (above > 0) {
+      left.current = true;
+      return scrollTo(above * rowHeight);
+    }
+    if (left.current && rowInUse(box) === null) {
+      left.current = false;
+      return scrollTo(0);
+    }
     const held = anchor.current;
-    if (!box || !held || box.scrollTop === 0) return;
+    if (!held || box.scrollTop === 0) return;
     const at = rows.findIndex((r) => props.id(r) === held.id);
-    if (at >= 0 && Math.abs(at * rowHeight - held.offset - box.scrollTop) >= 1) box.scrollTop = at * rowHeight - held.offset;
+    if (at >= 0 && Math.abs(at * rowHeight - held.offset - box.scrollTop) >= 1) scrollTo(at * rowHeight - held.offset);
   }, [rows]);
   useEffect(() => {
     const box = scroller.current;
@@ -134,6 +169,7 @@ export function Grid<R>(props: GridProps<R>) {
   const onScroll = () => {
     const box = scroller.current!;
     top.value = box.scrollTop;
+    if (Math.abs(box.scrollTop - own.current) >= 1) left.current = false;
     const i = Math.floor(box.scrollTop / rowHeight);
     const row = rows[i];
     anchor.current = row ? { id: props.id(row), offset: i * rowHeight - box.scrollTop } : null;

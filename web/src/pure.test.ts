@@ -12,6 +12,7 @@ import { parts } from "./yaml";
 import { restarts } from "./restarts";
 import { held, lanes } from "./timeline";
 import { slotState } from "./slots";
+import { stepNames, steps } from "./steps";
 import { goals, wanted } from "./goals";
 
 const passes = (filter: string, row: Record<string, Cell>): boolean => {
@@ -400,13 +401,28 @@ describe("of very many metrics", () => {
 });
 
 test("a slot in one word", () => {
-  const agent = { draining: false, enabled: true };
+  const agent = { draining: false, enabled: true, state: "alive" };
   const slot = { draining: false, enabled: true, container: null };
   const held = { ...slot, container: { id: "3.1" } as never };
   expect([slotState(agent, slot), slotState(agent, held)]).toEqual(["free", "busy"]);
   expect([slotState(agent, { ...held, enabled: false }), slotState({ ...agent, enabled: false }, slot)]).toEqual(["disabled", "disabled"]);
   // The server says of agents that drain that they are not enabled either.
-  expect([slotState({ draining: true, enabled: false }, held), slotState({ draining: true, enabled: false }, slot)]).toEqual(["draining", "draining"]);
+  const draining = { ...agent, draining: true, enabled: false };
+  expect([slotState(draining, held), slotState(draining, slot)]).toEqual(["draining", "draining"]);
+  const away = { ...agent, state: "away" };
+  expect([slotState(away, held), slotState(away, slot)]).toEqual(["busy", "disabled"]);
+});
+
+test("structured metrics stand by name and group, and each report has a name of its own", () => {
+  const report = (row: number, group: string, totalBatches: number, metrics: object) => ({ row, group, totalBatches, metrics: metrics as Record<string, unknown> });
+  const all = [report(1, "training", 1, { cm: [1] }), report(2, "validation", 1, { cm: [2], table: [3] }), report(3, "training", 2, { cm: [4] }), report(4, "training", 2, { cm: [5] }), report(5, "validation", 2, {})];
+  const found = steps(["cm", "table"], all);
+  expect(found.map((x) => [x.name, x.title, x.reports.map((r) => r.row)])).toEqual([
+    ["cm", "training.cm", [1, 3, 4]],
+    ["cm", "validation.cm", [2]],
+    ["table", "table", [2]],
+  ]);
+  expect(stepNames(found[0]!.reports)).toEqual(["1", "2@3", "2@4"]);
 });
 
 test("devices of a slot are named as people do", () => {

@@ -20,6 +20,7 @@ import { segments } from "../terminal";
 import { asCell, condition } from "../filter";
 import { clean, flat, number, short, span, state, worded } from "../text";
 import { useMetrics } from "../trials";
+import { stepNames, steps } from "../steps";
 import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, refused, say, State, Time, useAtOnce, useRead, isId } from "../ui";
 import { duration } from "./experiments";
 import { ended } from "./home";
@@ -297,13 +298,15 @@ function Reports(props: GetTrialResponse) {
   const rows = useMemo(() => (later.value.length > 0 ? [...read, ...later.value.filter((r) => r.row > (read[read.length - 1]?.row ?? 0))] : read), [read, later.value]);
   const newest = useRef(0);
   newest.current = rows[rows.length - 1]?.row ?? 0;
-  // A trial that reports is read on every 5 s: not each report is a fact.
+  // A trial that reports is read on when the stream tells of it, and every 5 s: not each report is told there.
   const alive = !ended(props.trial);
   useEffect(() => {
     if (v.state !== "ready" || !alive) return;
     let busy = false;
+    let soon: ReturnType<typeof setTimeout> | undefined;
     const abort = new AbortController();
-    const due = setInterval(() => {
+    const more = () => {
+      soon = undefined;
       if (busy || document.hidden || paused.peek() || newest.current === 0) return void (newest.current === 0 && !document.hidden && again());
       busy = true;
       get<Report[]>(`/troupe/v1/trials/${id}/metrics`, { after: newest.current, limit: 1000 }, abort.signal)
@@ -314,12 +317,18 @@ function Reports(props: GetTrialResponse) {
           () => undefined,
         )
         .finally(() => (busy = false));
-    }, 5000);
+    };
+    const due = setInterval(more, 5000);
+    const stop = listen([`experiment/${props.trial.experimentId}`], (e) => {
+      if (e.name === "trial" && e.data.id === id) soon ??= setTimeout(more, 500);
+    });
     return () => {
       abort.abort();
+      stop();
       clearInterval(due);
+      clearTimeout(soon);
     };
-  }, [id, v.state, alive]);
+  }, [id, v.state, alive, props.trial.experimentId]);
   const names = useMemo(() => {
     const all = new Map<string, boolean>(); // name: is it a number everywhere?
     for (const r of rows) for (const [k, x] of Object.entries(r.metrics)) all.set(k, (all.get(k) ?? true) && number(x) !== null);
@@ -339,13 +348,12 @@ function Reports(props: GetTrialResponse) {
     ],
     [names],
   );
-  const structured = Array.from(names).filter(([, numeric]) => !numeric).map(([k]) => k);
-  const valid = useMemo(() => rows.filter((r) => !r.archived), [rows]); // of runs that were not given up
+  const structured = useMemo(() => steps(Array.from(names).filter(([, numeric]) => !numeric).map(([k]) => k), rows.filter((r) => !r.archived)), [names, rows]); // of runs that were not given up
   if (v.state === "error") return <Failed whole why={v.why} again={again} />;
   return (
     <>
-      {structured.slice(0, mostStructured).map((k) => (
-        <Steps key={k} name={k} reports={valid.filter((r) => Object.hasOwn(r.metrics, k))} />
+      {structured.slice(0, mostStructured).map((one) => (
+        <Steps key={one.title} {...one} />
       ))}
       {structured.length > mostStructured && (
         <p class="hint">
@@ -358,16 +366,17 @@ function Reports(props: GetTrialResponse) {
   );
 }
 
-/** A structured metric, and a slider through its steps. */
-function Steps(props: { name: string; reports: Report[] }) {
-  const key = `step.${props.name}`;
+/** A structured metric, and a slider through its steps. `title`: with its group, where several have one of this name. */
+function Steps(props: { name: string; title: string; reports: readonly Report[] }) {
+  const key = `step.${props.title}`;
   const chosen = params.value.text(key);
-  const at = chosen === "" ? props.reports.length - 1 : Math.max(0, props.reports.findIndex((r) => String(r.totalBatches) === chosen));
+  const named = stepNames(props.reports);
+  const at = chosen === "" ? props.reports.length - 1 : Math.max(0, named.indexOf(chosen));
   const report = props.reports[at];
   if (!report) return null;
   return (
     <section>
-      <h2>{clean(props.name)}</h2>
+      <h2>{clean(props.title)}</h2>
       {props.reports.length > 1 && (
         <label>
           <span>
@@ -375,13 +384,13 @@ function Steps(props: { name: string; reports: Report[] }) {
           </span>
           <input
             type="range"
-            aria-label={`Step ${report.totalBatches} (${at + 1} of ${props.reports.length}) of ${clean(props.name)}`}
+            aria-label={`Step ${report.totalBatches} (${at + 1} of ${props.reports.length}) of ${clean(props.title)}`}
             min={0}
             max={props.reports.length - 1}
             value={at}
             onInput={(e) => {
-              const r = props.reports[Number(e.currentTarget.value)];
-              set({ [key]: r && r !== props.reports[props.reports.length - 1] ? r.totalBatches : null }, true);
+              const to = Number(e.currentTarget.value);
+              set({ [key]: to < props.reports.length - 1 ? named[to]! : null }, true);
             }}
           />
         </label>
