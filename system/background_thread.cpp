@@ -19,13 +19,17 @@ struct sched_attributes {
 
 } // namespace
 
-void run_in_background(int niceness) {
-  ::setpriority(PRIO_PROCESS, 0, niceness); // of this thread
+void take_short_slices() {
   sched_attributes now{};
   if (::syscall(SYS_sched_getattr, 0, &now, sizeof now, 0) != 0)
     return;
   now.runtime = 100'000; // ns; of a policy without deadlines it is the slice
   ::syscall(SYS_sched_setattr, 0, &now, 0);
+}
+
+void run_in_background(int niceness) {
+  ::setpriority(PRIO_PROCESS, 0, niceness); // of this thread
+  take_short_slices();
 }
 
 } // namespace troupe

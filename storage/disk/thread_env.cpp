@@ -5,12 +5,6 @@
 #include <pthread.h>
 
 namespace troupe::storage {
-namespace {
-
-constexpr int compaction_niceness = 10;
-
-} // namespace
-
 thread_env::thread_env(std::unique_ptr<rocksdb::Env> target, std::shared_ptr<rocksdb::FileSystem> files)
     : EnvWrapper(std::move(target)) {
   file_system_ =
@@ -46,7 +40,7 @@ void thread_env::Schedule(void (*function)(void*), void* argument, Priority wher
 void thread_env::work(pool& on) {
   ::pthread_setname_np(::pthread_self(), "troupe.db");
   if (&on == &pools_[LOW] || &on == &pools_[BOTTOM])
-    run_in_background(compaction_niceness); // who writes waits for flushes alone
+    take_short_slices(); // no niceness: behind a busy host's work writers would wait for compactions
   std::unique_lock lock(guard_);
   for (;;) {
     ++on.idle;

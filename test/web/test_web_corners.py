@@ -516,3 +516,13 @@ def test_structured_metrics_of_one_name_have_sliders_of_their_own(site, page):
     section = page.page.locator("section:has(> h2:text-is('validation.cm'))")
     assert section.locator("[data-testid=matrix]").inner_text().split() != [] and "10" in section.inner_text()
     page.fine()
+
+
+def test_a_page_of_what_is_not_there_yet_hears_that_it_was_made(site, page):
+    made = site.submit_search(name="last so far", trials=1)
+    page.go(f"/experiments/{made + 1}", "error")
+    assert f"no experiment {made + 1}" in page.page.inner_text("main")
+    assert site.submit_search(name="made now", trials=1) == made + 1
+    page.page.wait_for_selector("main[data-state=ready] h1:has-text('made now')", timeout=10000)
+    page.fine_but(404)
+    site.wait_ended(made + 1)

@@ -89,6 +89,10 @@ function One(props: PageProps) {
   const known = tabs.some(([t]) => t === props.tab);
   const unknown = gone.value || (view.state === "error" && !e && isUnknown(view.why));
   usePage(e ? `Experiment ${id}: ${clean(e.name)}` : `Experiment ${id}`, view.state === "error" || unknown || !known ? "error" : e ? "ready" : "loading");
+  useEffect(() => {
+    if (!unknown || gone.value) return;
+    return listen(["experiments"], (x) => void (x.name === "experiment" && x.data.id === id && again())); // it may be made yet
+  }, [id, unknown]);
   if (unknown) return <Unknown id={String(id)} />;
   if (view.state === "error" && !e)
     return (
