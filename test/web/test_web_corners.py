@@ -397,7 +397,7 @@ for step in range(1, 3000):
 
 
 def test_what_one_types_stays_while_reports_come(site, page):
-    search = site.submit("reports", REPORTS, "hyperparameters: {x: 1}\nsearcher: {name: random, metric: loss, max_trials: 1}\nmax_restarts: 0\n")
+    search = site.submit("typed", REPORTS, "hyperparameters: {x: 1}\nsearcher: {name: random, metric: loss, max_trials: 1}\nmax_restarts: 0\n")
     page.go(f"/experiments/{search}/curves")
     chart = page.page.get_by_test_id("chart").first
     shown = lambda: int(chart.get_attribute("data-last-x") or 0)  # noqa: E731
