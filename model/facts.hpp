@@ -74,7 +74,7 @@ struct agent_left { ///< by an operator: the agent is gone for good, and forgott
   MSGPACK_DEFINE_ARRAY(at, agent, id, by)
 };
 
-struct unix_account { ///< the account of a host that a user's tasks run as
+struct unix_account { ///< an account of a host that tasks run as
   std::int64_t uid = 0, gid = 0;
   std::string user, group;
   MSGPACK_DEFINE_ARRAY(uid, gid, user, group)
@@ -655,7 +655,8 @@ struct task_ready { ///< its service answers
   static constexpr const char* tag = "task_ready";
   time_point at;
   run_id run;
-  MSGPACK_DEFINE_ARRAY(at, run)
+  std::vector<unix_account> runs_as; ///< none or one: the account that its service runs as, by its own word
+  MSGPACK_DEFINE_ARRAY(at, run, runs_as)
 };
 struct task_active { ///< somebody uses it; at most one fact a minute
   static constexpr const char* tag = "task_active";

@@ -112,14 +112,15 @@ struct task_row {
 struct task_detail {
   task_created made;
   task_state state = task_state::active;
-  std::string why;           ///< why it ended, or has to
-  time_point ended;          ///< 0 while it has not
-  int exit_code = -1;        ///< of its program, once it has ended; -1: it has none
-  bool ready = false;        ///< whether the service of its newest run has answered
-  time_point active;         ///< when it was used last, as far as somebody said
-  int priority = 0;          ///< that a user has set since; 0: none did
-  std::vector<run_row> runs; ///< oldest first
-  std::string log_policy;    ///< name of the log policy that matched last; empty: none did
+  std::string why;                   ///< why it ended, or has to
+  time_point ended;                  ///< 0 while it has not
+  int exit_code = -1;                ///< of its program, once it has ended; -1: it has none
+  bool ready = false;                ///< whether the service of its newest run has answered
+  time_point active;                 ///< when it was used last, as far as somebody said
+  int priority = 0;                  ///< that a user has set since; 0: none did
+  std::vector<run_row> runs;         ///< oldest first
+  std::string log_policy;            ///< name of the log policy that matched last; empty: none did
+  std::vector<unix_account> runs_as; ///< none or one: the account that its newest service said it runs as
 };
 
 /// "CAT-12": the key of a project and the number of a trial in it.

@@ -1,9 +1,7 @@
 #pragma once
 // What machines of the catalogue do with a wish: what it names becomes different, the rest stays.
 
-#include "model/account_name.hpp"
-#include "model/chosen_name.hpp"
-#include "model/commands/commands.hpp"
+#include "model/commands/check_account.hpp"
 #include "model/pack.hpp"
 #include "model/time.hpp"
 
@@ -33,24 +31,6 @@ bool differs(Fact& x, const Fact& old, const std::string& by, time_point now) {
   x.at = now;
   x.by = by;
   return true;
-}
-
-/// An account of the hosts, whole: errc::invalid for numbers that none has, and names that could not stand in
-/// a file of accounts.
-inline result<void> check_account(const commands::host_account& as) {
-  constexpr std::int64_t most = 0xfffffffe; // the last number says "none"
-  for (const auto& [key, number] : {std::pair{"agentUid", as.uid}, {"agentGid", as.gid}})
-    if (number < 0 || number >= most)
-      return error{errc::invalid, std::string("agentUserGroup: ") + key + ": " + std::to_string(number) +
-                                    " is the number of no account: 0 to 4294967293"};
-  for (const auto& [key, name] : {std::pair{"agentUser", as.user}, {"agentGroup", as.group}})
-    if (auto fine = check_chosen_name(std::string("agentUserGroup: ") + key, name, 256);
-        !fine || !is_account_name(name))
-      return fine ? error{errc::invalid, std::string("agentUserGroup: ") + key + ": '" + name +
-                                           "' is the name of no account: it has no colon, comma, slash or "
-                                           "space, and begins with neither - nor +"}
-                  : fine.error();
-  return {};
 }
 
 } // namespace troupe

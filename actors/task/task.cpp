@@ -1,5 +1,6 @@
 #include "actors/task/task.hpp"
 
+#include "model/commands/check_account.hpp"
 #include "model/time.hpp"
 
 #include <algorithm>
@@ -50,6 +51,10 @@ std::optional<error> task::refuses(const task_event& ev) const {
              : std::optional{no("unpause")};
   if (std::holds_alternative<task_priority_wanted>(ev) && ended())
     return error{errc::conflict, no("change").what};
+  if (const auto* said = std::get_if<task_service_answers>(&ev))
+    for (const auto& as : said->runs_as)
+      if (auto fine = check_account({as.uid, as.gid, as.user, as.group}); !fine)
+        return fine.error();
   return std::nullopt;
 }
 
@@ -101,7 +106,7 @@ void task::on(task_step& s, const task_priority_wanted& ev, time_point now) {
 void task::on(task_step& s, const task_service_answers& ev, time_point now) {
   if (!open_ || ev.run != run_ || ready_run_ == run_)
     return;
-  note(s, task_ready{now, run_});
+  note(s, task_ready{now, run_, ev.runs_as});
   s.actions.push_back(say_task_ready{});
 }
 

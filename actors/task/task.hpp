@@ -39,6 +39,7 @@ struct task_priority_wanted {
 };
 struct task_service_answers { ///< it says so itself
   run_id run;
+  std::vector<unix_account> runs_as = {}; ///< none or one
 };
 struct task_used {}; ///< by somebody, now
 using task_event =

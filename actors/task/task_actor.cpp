@@ -80,8 +80,13 @@ private:
     return durably(log_matched{x.run, std::move(x.agent), std::move(x.policy), std::move(x.pattern),
                                std::move(x.line), x.exclude_agent, x.cancel_retries});
   }
-  caf::result<command_result> on(const allocation_id& run, const commands::task_answers&) {
-    return is_open(run.run) ? durably(task_service_answers{run.run}) : over(run);
+  caf::result<command_result> on(const allocation_id& run, const commands::task_answers& x) {
+    if (!is_open(run.run))
+      return over(run);
+    task_service_answers said{run.run};
+    if (x.runs_as)
+      said.runs_as = {{x.runs_as->uid, x.runs_as->gid, x.runs_as->user, x.runs_as->group}};
+    return durably(said);
   }
   template <class OfAllocation>
   caf::result<command_result> on(const allocation_id& run, OfAllocation x) {

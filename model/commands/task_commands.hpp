@@ -146,7 +146,11 @@ struct task_hold {
 // ---- from tasks
 
 struct task_answers : from_task {
-  static constexpr auto fields() { return task_fields<task_answers>(); }
+  std::optional<host_account> runs_as;
+  static constexpr auto fields() {
+    return task_fields<task_answers>(
+      maybe("runs_as", &task_answers::runs_as, "account that the service runs as"));
+  }
   static constexpr about is{"task.answers",
                             taker::task,
                             {action::change, thing::allocation},

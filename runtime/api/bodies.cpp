@@ -198,8 +198,10 @@ void add_bodies_of_work(std::map<std::string, value>& all) {
             {"noPause", flag()}});
   all["v1KillGenericTaskRequest"] =
     object({{"taskId", text(), "as in the path"}, {"killFromRoot", flag(), "the whole tree that it is in"}});
-  for (const char* one : {"v1AllocationReadyRequest", "v1AllocationWaitingRequest"})
-    all[one] = object({{"allocationId", text(), "as in the path"}});
+  all["v1AllocationWaitingRequest"] = object({{"allocationId", text(), "as in the path"}});
+  all["v1AllocationReadyRequest"] = object(
+    {{"allocationId", text(), "as in the path"},
+     {"agentUserGroup", unix_account(), "the account that the service runs as: logins to a shell name it"}});
   all["v1PostAllocationProxyAddressRequest"] =
     object({{"allocationId", text(), "as in the path"}, {"proxyAddress", text(), "never dialled"}});
   all["v1NotifyContainerRunningRequest"] = object({{"allocationId", text(), "as in the path"},

@@ -332,7 +332,12 @@ value fact_fields(const task_created& x) {
           {"forkedFrom", x.forked_from ? value(to_string(x.forked_from)) : value()},
           {"noPause", x.no_pause == 1}};
 }
-value fact_fields(const task_ready& x) { return {{"run", x.run.value}}; }
+value fact_fields(const task_ready& x) {
+  value out{{"run", x.run.value}};
+  if (!x.runs_as.empty())
+    out["account"] = x.runs_as[0].user;
+  return out;
+}
 value fact_fields(const task_active&) { return value::object(); }
 value fact_fields(const task_paused& x) { return {{"paused", x.paused}, {"by", x.by}}; }
 value fact_fields(const task_stop_ordered& x) { return {{"why", x.why}}; }

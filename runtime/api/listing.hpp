@@ -26,9 +26,6 @@ void sort_unset_last(Rows& rows, bool descending, const Key& key) {
   });
 }
 
-/// errc::invalid unless `sortBy` is absent or one of these, and `orderBy` is an order.
-result<void> check_sort(const query_list& query, std::initializer_list<const char*> known);
-
 /// A duration as Go writes it, "720h" or "1h30m"; errc::invalid for anything else, and for one below 0.
 result<duration> go_duration(const std::string& text);
 

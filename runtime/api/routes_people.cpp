@@ -233,11 +233,6 @@ result<std::vector<token_changed>> access_tokens(const call& c) {
 }
 
 result<value> list_tokens(const call& c) {
-  if (auto fine =
-        check_sort(c.query, {"SORT_BY_UNSPECIFIED", "SORT_BY_USER_ID", "SORT_BY_EXPIRY", "SORT_BY_CREATED_AT",
-                             "SORT_BY_TOKEN_TYPE", "SORT_BY_REVOKED", "SORT_BY_DESCRIPTION"});
-      !fine)
-    return fine.error();
   auto all = access_tokens(c);
   if (!all)
     return all.error();

@@ -74,8 +74,6 @@ result<value> page(const call& c, const char* name, std::vector<const Row*> rows
 // ---- workspaces
 
 result<value> list_workspaces(const call& c) {
-  if (auto fine = check_sort(c.query, {"SORT_BY_UNSPECIFIED", "SORT_BY_ID", "SORT_BY_NAME"}); !fine)
-    return fine.error();
   auto book = book_of(c);
   if (!book)
     return book.error();
@@ -216,11 +214,6 @@ void delete_workspace(const call_ptr& c, const reply& back) {
 // ---- projects
 
 result<value> list_projects(const call& c) {
-  if (auto fine =
-        check_sort(c.query, {"SORT_BY_UNSPECIFIED", "SORT_BY_CREATION_TIME", "SORT_BY_ID",
-                             "SORT_BY_LAST_EXPERIMENT_START_TIME", "SORT_BY_NAME", "SORT_BY_DESCRIPTION"});
-      !fine)
-    return fine.error();
   auto book = book_of(c);
   if (!book)
     return book.error();

@@ -29,8 +29,6 @@ result<template_changed> find_template(const call& c, const std::string& name) {
 }
 
 result<value> list_templates(const call& c) {
-  if (auto fine = check_sort(c.query, {"SORT_BY_UNSPECIFIED", "SORT_BY_NAME"}); !fine)
-    return fine.error();
   auto all = c.parts->storage->templates();
   if (!all)
     return all.error();
@@ -167,11 +165,6 @@ bool one_of(const std::vector<std::string_view>& wanted, std::string_view is) {
 }
 
 result<value> list_models(const call& c) {
-  if (auto fine = check_sort(c.query, {"SORT_BY_UNSPECIFIED", "SORT_BY_NAME", "SORT_BY_DESCRIPTION",
-                                       "SORT_BY_CREATION_TIME", "SORT_BY_LAST_UPDATED_TIME",
-                                       "SORT_BY_NUM_VERSIONS", "SORT_BY_WORKSPACE"});
-      !fine)
-    return fine.error();
   auto all = registered::read(c);
   if (!all)
     return all.error();
@@ -389,9 +382,6 @@ result<const model_version_changed*> find_version(const registered& all, model_i
 }
 
 result<value> list_versions(const call& c) {
-  if (auto fine = check_sort(c.query, {"SORT_BY_UNSPECIFIED", "SORT_BY_VERSION", "SORT_BY_CREATION_TIME"});
-      !fine)
-    return fine.error();
   auto all = registered::read(c);
   if (!all)
     return all.error();

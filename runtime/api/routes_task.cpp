@@ -288,7 +288,7 @@ void checkpoint_report(const call& c, fields& f, commands::checkpoint_report& wi
       named_task(allocation) != c.by.allocation.task) // an unmanaged one has no other name
     f.fault("allocationId", "is not this task's");
   const auto state = f.text("state", "STATE_COMPLETED");
-  if (state != "STATE_COMPLETED" && state != "COMPLETED" && state != "2")
+  if (state != "STATE_COMPLETED" && state != "COMPLETED")
     f.fault("state", "only completed checkpoints are reported");
   const auto uuid = f.text("uuid");
   const bool sound =
@@ -429,8 +429,7 @@ result<value> runner_state(const call& c) {
 
 void fill_exit(const call&, fields& f, commands::trial_early_exit& with) {
   const auto reason = f.text("reason");
-  const bool known = reason == "EXITED_REASON_INVALID_HP" || reason == "EXITED_REASON_INIT_INVALID_HP" ||
-                     reason == "1" || reason == "2";
+  const bool known = reason == "EXITED_REASON_INVALID_HP" || reason == "EXITED_REASON_INIT_INVALID_HP";
   if (!known)
     f.fault("reason", "expected EXITED_REASON_INVALID_HP or EXITED_REASON_INIT_INVALID_HP");
   with.reason = "invalid_hp";

@@ -53,11 +53,6 @@ result<value> me(const call& c) {
 
 /// By id where nothing is asked for.
 result<void> sort_users(const query_list& query, std::vector<user>& all) {
-  if (auto fine = check_sort(query, {"SORT_BY_UNSPECIFIED", "SORT_BY_DISPLAY_NAME", "SORT_BY_USER_NAME",
-                                     "SORT_BY_ADMIN", "SORT_BY_ACTIVE", "SORT_BY_MODIFIED_TIME",
-                                     "SORT_BY_NAME", "SORT_BY_LAST_AUTH_TIME", "SORT_BY_REMOTE"});
-      !fine)
-    return fine;
   const bool down = is_descending(query);
   const auto by = query.first("sortBy");
   const auto seen = [](const user& u) { return u.display_name.empty() ? u.name : u.display_name; };

@@ -15,6 +15,7 @@
 #include "runtime/api/route.hpp"
 #include "runtime/api/shapes.hpp"
 #include "runtime/api/ssh_keys.hpp"
+#include "runtime/api/unix_account_in.hpp"
 #include "runtime/api/work_shapes.hpp"
 
 #include <algorithm>
@@ -114,11 +115,6 @@ result<void> check_workspace(const call& c, std::int64_t id) {
 }
 
 result<std::vector<task_detail>> listed(const call& c, task_kind kind) {
-  if (auto fine =
-        check_sort(c.query, {"SORT_BY_UNSPECIFIED", "SORT_BY_ID", "SORT_BY_DESCRIPTION", "SORT_BY_START_TIME",
-                             "SORT_BY_WORKSPACE_ID", "0", "1", "2", "4", "5"});
-      !fine)
-    return fine.error();
   auto rows = c.parts->storage->other_tasks(kind, c.now - listed_after_end);
   if (!rows)
     return rows;
@@ -139,11 +135,11 @@ result<std::vector<task_detail>> listed(const call& c, task_kind kind) {
   });
   const auto key = c.query.first("sortBy");
   std::stable_sort(rows->begin(), rows->end(), [&](const task_detail& a, const task_detail& b) {
-    if (key == "SORT_BY_DESCRIPTION" || key == "2")
+    if (key == "SORT_BY_DESCRIPTION")
       return a.made.name < b.made.name;
-    if (key == "SORT_BY_START_TIME" || key == "4")
+    if (key == "SORT_BY_START_TIME")
       return a.made.at < b.made.at;
-    if (key == "SORT_BY_WORKSPACE_ID" || key == "5")
+    if (key == "SORT_BY_WORKSPACE_ID")
       return a.made.workspace < b.made.workspace;
     return a.made.id < b.made.id;
   });
@@ -566,16 +562,24 @@ result<allocation_id> open_allocation(const call& c) {
   return fine ? result<allocation_id>(id) : fine.error();
 }
 
-/// Of a trial nothing depends on it.
+/// Of a trial nothing depends on it. A service of ours says also which account it runs as (`agentUserGroup`):
+/// who logs in to a shell has to name it, and only its agent knows it where none is configured.
 void ready(const call_ptr& c, const reply& back) {
   const auto id = open_allocation(*c);
   if (!id)
     return back(failure(id.error()));
-  if (id->task.is_trial())
-    return back(json(value::object()));
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
   commands::task_answers with;
   with.allocation = to_string(*id);
   with.experiment = c->by.experiment;
+  with.runs_as = unix_account_in(f);
+  if (f.bad())
+    return back(failure(*f.bad()));
+  if (id->task.is_trial())
+    return back(json(value::object()));
   command(c, back, std::move(with));
 }
 

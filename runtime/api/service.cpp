@@ -1,6 +1,7 @@
 #include "runtime/api/service.hpp"
 
 #include "model/names.hpp"
+#include "runtime/api/enum_numbers.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/guard.hpp"
 #include "runtime/api/origin.hpp"
@@ -233,6 +234,8 @@ std::variant<admission, response> service::admit(request_head head, const identi
     return failure({errc::invalid, "this path speaks HTTP only, no WebSocket: " + place});
   if (auto fine = check_flags(c.query); !fine)
     return failure(fine.error());
+  if (auto fine = name_enums(c.query, in.at->path); !fine)
+    return failure(fine.error());
   return in;
 }
 
@@ -250,6 +253,7 @@ bool service::still_lets_in(const admission& before) const {
 }
 
 void service::run(admission let_in, std::string body, const reply& back) const {
+  name_enums(body, let_in.at->takes);
   let_in.with->body = std::move(body);
   try {
     if (let_in.at->from_facts)

@@ -291,10 +291,6 @@ std::unique_ptr<body_stream> metric_stream(std::shared_ptr<storage::reader> stor
 
 namespace {
 
-constexpr const char* level_names[] = {"LOG_LEVEL_UNSPECIFIED", "LOG_LEVEL_TRACE",   "LOG_LEVEL_DEBUG",
-                                       "LOG_LEVEL_INFO",        "LOG_LEVEL_WARNING", "LOG_LEVEL_ERROR",
-                                       "LOG_LEVEL_CRITICAL"};
-
 /// Nothing where it was not asked for.
 result<std::optional<time_point>> asked_time(const query_list& query, const char* name) {
   const auto text = query.first(name);
@@ -323,8 +319,6 @@ result<log_request> log_request_of(const query_list& query) {
   if (!pattern)
     return pattern.error();
   what.limit = static_cast<std::uint64_t>(*limit);
-  if (auto fine = check_sort(query, {}); !fine)
-    return fine.error();
   what.newest_first = is_descending(query);
   if (what.newest_first && what.follow)
     return error{errc::invalid, "the newest line first and follow exclude each other"};
@@ -336,19 +330,12 @@ result<log_request> log_request_of(const query_list& query) {
       return error{errc::invalid, "rankIds: '" + std::string(rank.substr(0, 50)) + "' is not a number"};
     ranks.push_back(number);
   }
-  auto levels = owned(query.every("levels"));
-  for (auto& level : levels) {
-    if (level.size() == 1 && level[0] >= '0' && level[0] < '0' + static_cast<int>(std::size(level_names)))
-      level = level_names[level[0] - '0']; // enums come by number too
-    if (std::find(std::begin(level_names), std::end(level_names), level) == std::end(level_names))
-      return error{errc::invalid, "levels: there is no level '" + level.substr(0, 50) + "'"};
-  }
   const auto before = asked_time(query, "timestampBefore"), after = asked_time(query, "timestampAfter");
   if (!before || !after)
     return before ? after.error() : before.error();
-  what.keep = [agents = owned(query.every("agentIds")), ranks = std::move(ranks), levels = std::move(levels),
-               types = owned(query.every("stdtypes")), sources = owned(query.every("sources")),
-               containers = owned(query.every("containerIds")),
+  what.keep = [agents = owned(query.every("agentIds")), ranks = std::move(ranks),
+               levels = owned(query.every("levels")), types = owned(query.every("stdtypes")),
+               sources = owned(query.every("sources")), containers = owned(query.every("containerIds")),
                allocations = owned(query.every("allocationIds")), pattern = std::move(*pattern),
                before = *before, after = *after](const log_line& line) {
     const auto in = [](const auto& wanted, const auto& own) {

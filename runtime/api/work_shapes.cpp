@@ -27,7 +27,8 @@ bool has_service(task_kind kind) {
   return kind == task_kind::notebook || kind == task_kind::shell || kind == task_kind::tensorboard;
 }
 
-/// The account that it runs as, as far as the master knows it: that of its owner, else that of this process.
+/// The account that it runs as: that of the configuration or its owner, else what its service said, else (it
+/// has said nothing yet) that of this process.
 value account_of(const task_detail& task, const accounts& users) {
   if (auto given = detail(task, "account"); given.is_object())
     return given;
@@ -36,6 +37,10 @@ value account_of(const task_detail& task, const accounts& users) {
             {"uid", owner->runs_as->uid},
             {"group", owner->runs_as->group},
             {"gid", owner->runs_as->gid}};
+  if (!task.runs_as.empty()) {
+    const auto& said = task.runs_as[0];
+    return {{"user", said.user}, {"uid", said.uid}, {"group", said.group}, {"gid", said.gid}};
+  }
   passwd entry{}, *found = nullptr;
   char buffer[4096];
   const bool known = ::getpwuid_r(::geteuid(), &entry, buffer, sizeof buffer, &found) == 0 && found;

@@ -27,50 +27,6 @@ value row_of(value fact) {
   return row;
 }
 
-/// The facts of an experiment up to the newest of now, oldest first; of one entity where it is named.
-result<value> facts_of(client::server& cluster, experiment_id id, const std::string& entity) {
-  auto known = cluster.get("/troupe/v1/experiments/" + to_string(id) + "/history");
-  if (!known)
-    return known.error();
-  const auto& history = part(known->body, "history");
-  value rows = value::array();
-  if (!history.is_array() || history.empty())
-    return rows;
-  const auto last = history.back().at("sequence").get<std::uint64_t>();
-  client::event_stream events(cluster, id, history.front().at("sequence").get<std::uint64_t>() - 1);
-  interrupt_watch watch;
-  using clock = std::chrono::steady_clock;
-  for (auto until = clock::now() + patience; events.last() < last;) {
-    auto step = events.poll(std::chrono::milliseconds(500));
-    if (!step)
-      return step.error();
-    if (!step->events.empty())
-      until = clock::now() + patience;
-    if (watch.seen() || clock::now() > until)
-      return error{errc::timeout, "the facts were read up to number " + std::to_string(events.last()) +
-                                    " of " + std::to_string(last) + " only"};
-    for (auto& fact : step->events)
-      if (part(fact, "sequence") <= last && (entity.empty() || part(fact, "entity") == entity))
-        rows.push_back(row_of(std::move(fact)));
-  }
-  return rows;
-}
-
-int print_facts(session& s, client::server& cluster, experiment_id id, const std::string& entity) {
-  auto rows = facts_of(cluster, id, entity);
-  if (rows)
-    rows = s.chosen(*std::move(rows), fact_grid());
-  if (!rows)
-    return s.fail(rows.error());
-  return s.print(show_rows(*rows,
-                           {{"NUMBER", "sequence"},
-                            {"AT", "at"},
-                            {"WHAT", "type"},
-                            {"OF", "entity"},
-                            {"FIELDS", "fields", show_as::compact}},
-                           s.output()));
-}
-
 // ---- of the whole cluster
 
 const std::vector<column> fact_columns = {{"NUMBER", "sequence"}, {"AT", "at"},
@@ -271,6 +227,35 @@ int events(session& s, const arguments& given) {
     return code;
   return follow_facts(s, **cluster, what, last, printer, watch);
 }
+
+namespace {
+
+/// Those of `entity` where it is named.
+int print_facts(session& s, client::server& cluster, experiment_id id, const std::string& entity) {
+  auto now = cluster.get("/api/v1/me"); // the answer says how far the journal has come
+  if (!now)
+    return s.fail(now.error());
+  interrupt_watch watch;
+  auto rows = facts_until(cluster, {.experiment = id}, now->sequence.value_or(0), watch);
+  if (!rows)
+    return watch.seen() ? static_cast<int>(exit_interrupted) : s.fail(rows.error());
+  value own = value::array();
+  for (auto& fact : *rows)
+    if (entity.empty() || part(fact, "entity") == entity)
+      own.push_back(std::move(fact));
+  auto chosen = s.chosen(std::move(own), fact_grid());
+  if (!chosen)
+    return s.fail(chosen.error());
+  return s.print(show_rows(*chosen,
+                           {{"NUMBER", "sequence"},
+                            {"AT", "at"},
+                            {"WHAT", "type"},
+                            {"OF", "entity"},
+                            {"FIELDS", "fields", show_as::compact}},
+                           s.output()));
+}
+
+} // namespace
 
 int experiment_events(session& s, const arguments& given) {
   auto cluster = s.server();

@@ -234,7 +234,8 @@ struct master_link::inside {
         "the master at " + address() + " shows a certificate that '" + (tls_dir / "ca.pem").string() +
           "' does not vouch for: " + first_line(got.error().what) +
           "\nhint: take ca.pem, agent.pem, agent.key and join-token from the master's own `troupe tls"
-          " init`, and dial it by a name given there with --host"};
+          " init`, and dial it by a name given there with --host; where the master shows a certificate of"
+          " another authority (cluster.tls.cert), add that authority's to ca.pem"};
     case client::transport_fault::no_tls:
       return error{errc::denied, "what listens at " + address() +
                                    " speaks no TLS\nhint: for a plain master leave --tls-dir out"};

@@ -115,6 +115,7 @@ task_detail join(task_created made, task_changing changing) {
   row.priority = changing.priority;
   row.runs = std::move(changing.runs);
   row.log_policy = std::move(changing.log_policy);
+  row.runs_as = std::move(changing.runs_as);
   return row;
 }
 

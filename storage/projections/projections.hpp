@@ -98,7 +98,8 @@ struct task_changing {
   int priority = 0;
   std::vector<run_row> runs;
   std::string log_policy;
-  MSGPACK_DEFINE_ARRAY(state, why, ended, exit_code, ready_run, active, priority, runs, log_policy)
+  std::vector<unix_account> runs_as;
+  MSGPACK_DEFINE_ARRAY(state, why, ended, exit_code, ready_run, active, priority, runs, log_policy, runs_as)
 };
 
 /// A checkpoint's row is the fact that recorded it; this tells where it stands. Those of a trial are chained,

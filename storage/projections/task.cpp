@@ -93,6 +93,7 @@ void on(const task_ready& x, const subject& of, tables& rows) {
   if (auto* state = rows.task_states.change(of.task)) {
     state->ready_run = x.run;
     state->active = x.at;
+    state->runs_as = x.runs_as;
   }
 }
 

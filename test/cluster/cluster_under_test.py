@@ -207,7 +207,11 @@ class Cluster:
     def down(self):
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.wait(timeout=30)
+            try:
+                self.process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                threads = [(task / "comm").read_text().strip() + ": " + (task / "wchan").read_text() for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()]
+                raise AssertionError(f"not ended 30 s after SIGTERM; threads {threads}, processes {self.describe_tree()}, log {(self.root / 'up.log').read_text()[-2000:]}") from None
 
     def close(self):
         if self.process and self.process.poll() is None:

@@ -20,7 +20,7 @@ import uuid
 import pytest
 import websocket
 
-from cluster_under_test import free_port, wait_for
+from cluster_under_test import BINARY, free_port, wait_for
 from test_stock_tasks import Stock, python_for
 
 CURVE = """
@@ -46,14 +46,14 @@ with core.init() as ctx:
 
 
 @contextlib.contextmanager
-def running_as(user, of_python):
+def running_as(user, of_python, kind=Stock):
     """A cluster of `user`, whose tasks have a `python3` with the packages that the account `of_python` may run."""
     # Not below pytest's own folder: another user could not go there.
     root = pathlib.Path(subprocess.run(["mktemp", "-d", "-p", "/var/tmp"], capture_output=True, text=True).stdout.strip())
     root.chmod(0o755)
     it = None
     try:
-        it = Stock(root, python_for(of_python, root), user)
+        it = kind(root, python_for(of_python, root), user)
         it.up(slots=1)
         yield it
     finally:
@@ -561,3 +561,35 @@ def test_ssh_logs_in_as_the_account(with_accounts, where, account):
     assert user in done.stdout.split(), (done.stdout, done.stderr)
     cluster.cli("ssh", "kill", shell)
     wait_for(lambda: row(cluster, shell)["state"] == "CANCELED", 30)
+
+
+class Apart(Stock):
+    """A master of this account, and an agent of another one."""
+
+    agent = None
+
+    def up(self, slots=1):
+        port = free_port()
+        self.process = subprocess.Popen([BINARY, "master", "--data-dir", str(self.data), "--listen", f"127.0.0.1:{port}", "--agent-listen", "127.0.0.1:0"],
+                                        env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
+        wait_for(self.answers, 30)
+        self.agent = self.as_user("agent", "--master", f"127.0.0.1:{port}", "--data-dir", f"{self.data}-agent", "--name", "apart", "--slots", str(slots))
+        wait_for(lambda: self.json("status")["slots"]["total"] == slots, 30)
+
+    def close(self):
+        if self.agent:
+            self.agent.kill()
+            self.agent.wait()
+        super().close()
+
+
+def test_a_shell_says_its_agents_account_where_the_master_has_another():
+    if os.getuid() != 0:
+        pytest.skip("another user is needed, and only root may become one")
+    with running_as(65534, 65534, Apart) as cluster:
+        shell = started(cluster, "ssh", "start", "--slots", "0")
+        assert cluster.call(f"/api/v1/shells/{shell}")[1]["shell"]["agentUserGroup"] == {"user": "nobody", "uid": 65534, "group": "nogroup", "gid": 65534}
+        env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": "admin", "DET_PASS": ""}
+        done = subprocess.run([sys.executable, "-m", "determined.cli", "shell", "open", shell, "whoami"], env=env, capture_output=True, text=True, timeout=60)
+        assert "nobody" in done.stdout.split(), (done.stdout, done.stderr, cluster.cli("task", "logs", shell).stdout[-2000:])
+        assert [(fact["run"], fact.get("account")) for fact in cluster.facts("task_ready")] == [(1, "nobody")]

@@ -185,13 +185,15 @@ def test_bulk_actions_stay_in_the_project_of_their_path(cluster, user, ended):
 
 
 def test_lists_refuse_what_they_cannot_do(cluster, user, search):
-    for path, what in (("experiments?states=STATE_UP", "there is no state"), ("experiments?sortBy=SORT_BY_LUCK", "there is no key"),
-                       ("experiments?userIds=me", "userIds has to be a number"), ("users?sortBy=x", "there is no key"),
-                       (f"experiments/{search}/trials?sortBy=x", "there is no key"), ("experiments?orderBy=up", "there is no order 'up'"),
-                       *((path + "?sortBy=x", "there is no key") for path in ("models", "templates", "tokens", "workspaces", "workspaces/1/projects"))):
+    for path, what in (("experiments?states=STATE_UP", "states: there is no 'STATE_UP'"), ("experiments?sortBy=SORT_BY_LUCK", "sortBy: there is no"),
+                       ("experiments?userIds=me", "userIds has to be a number"), ("users?sortBy=x", "sortBy: there is no"),
+                       (f"experiments/{search}/trials?sortBy=x", "sortBy: there is no"), ("experiments?orderBy=up", "orderBy: there is no 'up': it is one of ORDER_BY_UNSPECIFIED, ORDER_BY_ASC, ORDER_BY_DESC"),
+                       (f"experiments/{search}/trials?states=6.5", "states: there is no '6.5'"), ("experiments?states=17", "states: there is no '17'"), ("experiments?sortBy=3", "sortBy: there is no '3'"),
+                       *((path + "?sortBy=x", "sortBy: there is no") for path in ("models", "templates", "tokens", "workspaces", "workspaces/1/projects"))):
         with pytest.raises(errors.APIException, match=what):
             user.get("/api/v1/" + path)
     best = user.get(f"/api/v1/experiments/{search}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&orderBy=ORDER_BY_DESC").json()["trials"]
+    assert user.get(f"/api/v1/experiments/{search}/trials?sortBy=7&orderBy=2&states=8").json()["trials"] == best, "enums come by number too"
     values = [t["bestValidation"]["metrics"]["avgMetrics"]["loss"] for t in best]
     assert values == sorted(values, reverse=True)
     assert [e.id for e in b.get_GetExperiments(user, sortBy=b.v1GetExperimentsRequestSortBy.CHECKPOINT_COUNT).experiments]

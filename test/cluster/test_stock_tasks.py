@@ -143,16 +143,18 @@ class Stock(Cluster):
     def up(self, slots=2):
         if self.user == os.getuid():
             return super().up(slots)
+        self.process = self.as_user("up", "--data-dir", str(self.data), "--listen", "127.0.0.1:0", "--slots", str(slots))
+        wait_for(self.answers, 30)
+
+    def as_user(self, *words):
+        """The program, as a process of the account `user`."""
         place = self.root / "bin"
         if not place.exists():
             place.mkdir()
             for program in (BINARY, os.path.join(os.path.dirname(BINARY), "troupe-task")):
                 shutil.copy(program, place)
-        self.process = subprocess.Popen(
-            ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", str(place / "troupe"), "up", "--data-dir",
-             str(self.data), "--listen", "127.0.0.1:0", "--slots", str(slots)],
-            env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
-        wait_for(self.answers, 30)
+        return subprocess.Popen(["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", str(place / "troupe"), *words],
+                                env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
 
     def submit_files(self, entrypoint, files, slots=1, lr=0.5, length=1, wait_at=0):
         number = len(list((self.root / "jobs").iterdir()))

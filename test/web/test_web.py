@@ -813,6 +813,7 @@ def test_differences_to_the_defaults_go_by_values(site, page):
 
 def test_facts_have_a_command(site, page):
     page.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url())
+    site.cli("experiment", "set", str(site.search), "--notes", "described anew")  # a fact of no trial, and of none of its states
     for path, words in [(f"/experiments/{site.search}/events", ["experiment", "events", str(site.search)]), (f"/trials/{best_trial(site)}/events", ["trial", "events", str(best_trial(site))])]:
         page.go(path)
         printed = len(site.json(*words))

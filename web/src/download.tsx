@@ -1,14 +1,7 @@
 // A file of the server's, to be kept.
 
 import { request } from "./api";
-import { refused } from "./ui";
-
-function fetchFile(href: string, name: string): void {
-  const a = document.createElement("a");
-  a.href = href;
-  a.download = name;
-  a.click();
-}
+import { download, refused } from "./ui";
 
 /** Whoever is no longer signed in is asked first: a browser says nothing of a download that is refused. */
 export function Download(props: { href: string; name: string }) {
@@ -19,7 +12,7 @@ export function Download(props: { href: string; name: string }) {
       onClick={(e) => {
         if (e.ctrlKey || e.metaKey || e.shiftKey || e.altKey) return;
         e.preventDefault();
-        request("GET", "/api/v1/me").then(() => fetchFile(props.href, props.name), refused);
+        request("GET", "/api/v1/me").then(() => download(props.href, props.name), refused);
       }}
     >
       Download

@@ -130,12 +130,17 @@ export function CopyCommand(props: { command: string }) {
   return <Copy text={() => props.command}>Copy command</Copy>;
 }
 
-export function save(name: string, type: string, text: string | Blob): void {
-  const url = URL.createObjectURL(typeof text === "string" ? new Blob([text], { type }) : text);
+/** The browser keeps what lies at `href` as a file. */
+export function download(href: string, name: string): void {
   const a = document.createElement("a");
-  a.href = url;
+  a.href = href;
   a.download = name;
   a.click();
+}
+
+export function save(name: string, type: string, text: string | Blob): void {
+  const url = URL.createObjectURL(typeof text === "string" ? new Blob([text], { type }) : text);
+  download(url, name);
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 

@@ -16,7 +16,9 @@ const task_id a_command = task_id::of(task_kind::command, 1, 2),
               generic = task_id::of(task_kind::generic, 5, 6);
 
 std::string show(const task_created&) { return "created"; }
-std::string show(const task_ready& x) { return "ready(" + text(x.run) + ")"; }
+std::string show(const task_ready& x) {
+  return "ready(" + text(x.run) + (x.runs_as.empty() ? "" : " " + x.runs_as[0].user) + ")";
+}
 std::string show(const task_active&) { return "active"; }
 std::string show(const task_paused& x) { return x.paused ? "paused" : "unpaused"; }
 std::string show(const task_stop_ordered& x) { return "stopping(" + x.why + ")"; }
@@ -123,17 +125,25 @@ TEST(Task, OfAGenericKindIsPausedAndGoesOnAsANewRun) {
 
 TEST(Task, EndsWhenNobodyUsesItForLongEnough) {
   const task_spec spec{.id = a_notebook, .idle_limit = 300s};
-  auto t = play(spec, {{time_passed{}, 4000s, " |"}, // its service has never answered
-                       {task_service_answers{r1}, 4000s, "ready(1) | say_ready"},
-                       {task_service_answers{r1}, 4001s, " |"},
-                       {time_passed{}, 4299s, " |"},
-                       {task_used{}, 4030s, " |"}, // at most one fact a minute
-                       {time_passed{}, 4310s, " |"},
-                       {task_used{}, 4320s, "active |"},
-                       {time_passed{}, 4619s, " |"},
-                       {time_passed{}, 4620s,
-                        "stopping(idle for more than 5m0s: service is inactive) | stop(1 killed kill)"}});
+  auto t = play(
+    spec,
+    {{time_passed{}, 4000s, " |"}, // its service has never answered
+     {task_service_answers{r1, {{1000, 1000, "ann", "users"}}}, 4000s, "ready(1 ann) | say_ready"},
+     {task_service_answers{r1}, 4001s, " |"},
+     {time_passed{}, 4299s, " |"},
+     {task_used{}, 4030s, " |"}, // at most one fact a minute
+     {time_passed{}, 4310s, " |"},
+     {task_used{}, 4320s, "active |"},
+     {time_passed{}, 4619s, " |"},
+     {time_passed{}, 4620s, "stopping(idle for more than 5m0s: service is inactive) | stop(1 killed kill)"}});
   EXPECT_FALSE(t.deadline());
+}
+
+TEST(Task, TakesNoAccountThatCouldStandInNoList) {
+  const task t({.id = a_notebook});
+  EXPECT_FALSE(t.refuses(task_service_answers{r1, {{65534, 65534, "nobody", "nogroup"}}}));
+  EXPECT_TRUE(t.refuses(task_service_answers{r1, {{65534, 65534, "-oProxyCommand=x", "nogroup"}}}));
+  EXPECT_TRUE(t.refuses(task_service_answers{r1, {{-1, 65534, "nobody", "nogroup"}}}));
 }
 
 TEST(Task, OfARestartedMasterKeepsItsIdleTimeAndIsGivenTimeToSpeak) {

@@ -2,6 +2,7 @@
 hears their two calls."""
 
 import base64
+import grp
 import http.client
 import http.server
 import json
@@ -309,7 +310,9 @@ def test_the_master_is_told_again_after_an_error(start):
     service = start("notebook", {}, JUPYTER_TOKEN=WORD)
     service.master.fail = 1
     service.wait_ready()
-    assert len(service.master.ready()) == 1
+    ((_, _, body, _),) = service.master.ready()
+    assert body["agentUserGroup"] == {"agentUid": os.getuid(), "agentGid": os.getgid(), "agentUser": pwd.getpwuid(os.getuid()).pw_name,
+                                      "agentGroup": grp.getgrgid(os.getgid()).gr_name}  # the name that logins use
 
 
 def test_what_is_missing_is_one_line(start, tmp_path):

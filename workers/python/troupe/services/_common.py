@@ -1,7 +1,9 @@
 """What the programs share: their surroundings, and their two calls of the master."""
 
+import grp
 import json
 import os
+import pwd
 import socket
 import sys
 import threading
@@ -68,7 +70,7 @@ class Surroundings:
         def tell() -> None:
             while True:
                 try:
-                    return self.call("POST", f"/api/v1/allocations/{self.allocation}/ready")
+                    return self.call("POST", f"/api/v1/allocations/{self.allocation}/ready", own_account())
                 except urllib.error.HTTPError as fault:
                     if fault.code < 500:
                         print(f"troupe: the master did not take that this service is ready: {fault}", file=sys.stderr, flush=True)
@@ -78,6 +80,19 @@ class Surroundings:
                 threading.Event().wait(again_seconds)
 
         threading.Thread(target=tell, daemon=True).start()
+
+
+def own_account() -> Dict[str, Any]:
+    """As the body of `ready`: who logs in has to name it. Empty where this host has no name for it."""
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return {}
+    try:
+        group = grp.getgrgid(os.getgid()).gr_name
+    except KeyError:
+        group = str(os.getgid())
+    return {"agentUserGroup": {"agentUid": os.getuid(), "agentGid": os.getgid(), "agentUser": user, "agentGroup": group}}
 
 
 def listen(path: str, backlog: int = 128) -> socket.socket:

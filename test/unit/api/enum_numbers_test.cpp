@@ -1,0 +1,73 @@
+// Determined's enums by their numbers.
+
+#include "runtime/api/enum_numbers.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe::api {
+namespace {
+
+TEST(EnumNumbers, OfAQueryBecomeNames) {
+  struct row {
+    const char *path, *key, *text, *name; ///< nullptr: it is refused
+  };
+  for (const auto& [path, key, text, name] : {
+         row{"/api/v1/experiments", "states", "6", "STATE_COMPLETED"},
+         {"/api/v1/experiments", "states", "STATE_COMPLETED", "STATE_COMPLETED"},
+         {"/api/v1/experiments/{experimentId}/trials", "states", "6", "STATE_STOPPING_ERROR"},
+         {"/api/v1/experiments", "states", "0", "STATE_UNSPECIFIED"},
+         {"/api/v1/experiments", "states", "16", "STATE_RUNNING"},
+         {"/api/v1/experiments", "states", "17", nullptr},
+         {"/api/v1/experiments", "states", "STATE_", nullptr},
+         {"/api/v1/experiments", "states", "STATE_ACTIVE PAUSED", nullptr},
+         {"/api/v1/experiments", "states", "-1", nullptr},
+         {"/api/v1/experiments", "states", "18446744073709551615", nullptr},
+         {"/api/v1/experiments", "sortBy", "4", "SORT_BY_START_TIME"},
+         {"/api/v1/experiments", "sortBy", "3", nullptr}, // a gap
+         {"/api/v1/experiments", "sortBy", "SORT_BY_-", nullptr},
+         {"/api/v1/models", "sortBy", "4", "SORT_BY_CREATION_TIME"},
+         {"/api/v1/models", "sortBy", "SORT_BY_START_TIME", nullptr}, // another list's
+         {"/api/v1/tasks/{taskId}/logs", "levels", "3", "LOG_LEVEL_INFO"},
+         {"/api/v1/tasks/{taskId}/logs", "levels", "LOG_LEVEL_NOPE", nullptr},
+         {"/api/v1/users", "orderBy", "2", "ORDER_BY_DESC"},
+         {"/api/v1/users", "orderBy", "", ""},
+         {"/api/v1/users", "limit", "2", "2"},
+         {"/troupe/v1/logs/search", "levels", "INFO", "INFO"}, // of ours
+       }) {
+    query_list query{{{key, text}}};
+    const auto fine = name_enums(query, path);
+    EXPECT_EQ(bool(fine), name != nullptr) << path << " " << key << "=" << text;
+    if (name)
+      EXPECT_EQ(query.first(key), name) << path << " " << key << "=" << text;
+    else
+      EXPECT_NE(fine.error().what.find(std::string(key) + ": there is no '"), std::string::npos);
+  }
+}
+
+TEST(EnumNumbers, OfABodyBecomeNamesWhereverTheyStand) {
+  struct row {
+    const char *takes, *body, *after;
+  };
+  for (const auto& [takes, body, after] : {
+         row{"v1KillExperimentsRequest", R"({"filters": {"states": [1, "STATE_PAUSED", 99]}})",
+             R"({"filters":{"states":["STATE_ACTIVE","STATE_PAUSED",99]}})"},
+         {"v1Webhook",
+          R"({"mode": 1, "webhook_type": 2, "triggers": [{"triggerType": 3}, {"trigger_type":1}]})",
+          R"({"mode":"WEBHOOK_MODE_WORKSPACE","triggers":[{"triggerType":"TRIGGER_TYPE_TASK_LOG"},)"
+          R"({"trigger_type":"TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE"}],"webhook_type":"WEBHOOK_TYPE_SLACK"})"},
+         {"v1TrialEarlyExit", R"({"reason":3})", R"({"reason":"EXITED_REASON_INIT_INVALID_HP"})"},
+         {"v1PatchTrialRequest", R"({"state": 8})", R"({"state":"STATE_COMPLETED"})"},
+         // Untouched to the byte: names, bodies of other types, what is no JSON.
+         {"v1PatchTrialRequest", R"({"state" : "STATE_COMPLETED"})", R"({"state" : "STATE_COMPLETED"})"},
+         {"v1Experiment", R"({ "state": 8})", R"({ "state": 8})"},
+         {"v1PatchTrialRequest", R"({ "state": 8)", R"({ "state": 8)"},
+         {"", R"({ "state": 8})", R"({ "state": 8})"},
+       }) {
+    std::string text = body;
+    name_enums(text, takes);
+    EXPECT_EQ(text, after) << takes << " " << body;
+  }
+}
+
+} // namespace
+} // namespace troupe::api
