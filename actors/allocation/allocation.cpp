@@ -131,7 +131,7 @@ void allocation::on(allocation_step& s, const allocation_stop& ev, time_point no
   if (const auto* before = stop(); before && (before->kill || !ev.kill))
     return;
   if (std::holds_alternative<asking>(phase_))
-    return close(s, end::stopped, 0, "stopped before it was placed", now);
+    return close(s, end::stopped, -1, "stopped before it was placed", now);
   enter_stop(ev, now);
   order_stop(s, now);
 }

@@ -84,11 +84,6 @@ std::string event_id(std::initializer_list<std::string> parts) {
   return text;
 }
 
-std::string receiver_of(const std::string& url) {
-  const auto host = url.find("//");
-  return host == url.npos ? url : url.substr(0, url.find_first_of("/?#", host + 2));
-}
-
 std::string deliveries::link_to(const webhook_subject& what) const {
   if (!what.id)
     return plain(what.name);
@@ -240,10 +235,14 @@ std::vector<cluster_fact> deliveries::note(std::vector<webhook_event> events) {
   for (auto& event : events) {
     if (known_.contains(event.id))
       continue;
-    if (queue_.size() >= most_waiting) {
+    const auto to = receivers_.find(event.url);
+    const bool full = to != receivers_.end() && to->second.ready.size() >= most_waiting_for_receiver;
+    if (full || queue_.size() >= most_waiting) {
       event.step = deletion_step::failed;
       event.body.clear();
-      event.why = "the queue is full: " + std::to_string(most_waiting) + " events wait";
+      event.why = "the queue is full: " +
+                  (full ? std::to_string(most_waiting_for_receiver) + " events wait for this receiver"
+                        : std::to_string(most_waiting) + " events wait");
     }
     facts.emplace_back(std::move(event));
     replay(facts.back());
@@ -255,13 +254,14 @@ std::vector<webhook_delivery> deliveries::due(time_point now) {
   while (!retries_.empty() && retries_.begin()->first <= now) {
     const auto id = retries_.extract(retries_.begin()).value().second;
     if (const auto at = queue_.find(id); at != queue_.end())
-      receivers_[receiver_of(at->second.event.url)].ready.push_front(id);
+      receivers_[at->second.event.url].ready.push_front(id);
   }
   std::vector<webhook_delivery> out;
   for (bool more = true; more && all_open_ < most_open;) { // one of each receiver in turn
     more = false;
     for (auto& [name, to] : receivers_) {
-      if (to.ready.empty() || to.open >= most_open_of_receiver || all_open_ >= most_open)
+      if (to.ready.empty() || to.open >= (to.in_trouble ? 1 : most_open_of_receiver) ||
+          all_open_ >= most_open)
         continue;
       const auto id = std::move(to.ready.front());
       to.ready.pop_front();
@@ -287,9 +287,11 @@ std::vector<cluster_fact> deliveries::told(const std::string& id, bool done, boo
   auto& one = at->second;
   one.open = false;
   --all_open_;
-  const auto to = receivers_.find(receiver_of(one.event.url));
-  if (to != receivers_.end() && --to->second.open == 0 && to->second.ready.empty())
-    receivers_.erase(to);
+  if (const auto to = receivers_.find(one.event.url); to != receivers_.end()) {
+    to->second.in_trouble = !done && !final; // one that says no is there
+    if (--to->second.open == 0 && to->second.ready.empty() && !to->second.in_trouble)
+      receivers_.erase(to);
+  }
   if (!done && !final && one.tries < most_tries) {
     retries_.emplace(now + std::chrono::seconds(1) * (1 << (one.tries - 1)), id);
     return {};
@@ -322,7 +324,7 @@ void deliveries::replay(const cluster_fact& fact) {
   if (event->step != deletion_step::ordered)
     queue_.erase(event->id);
   else if (queue_.emplace(event->id, waiting{*event}).second)
-    receivers_[receiver_of(event->url)].ready.push_back(event->id);
+    receivers_[event->url].ready.push_back(event->id);
 }
 
 std::string deliveries::snapshot() const {

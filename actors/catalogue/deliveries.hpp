@@ -38,7 +38,8 @@ class deliveries {
 public:
   using webhooks = std::map<webhook_id, webhook_changed>;
 
-  static constexpr std::size_t most_waiting = 100'000; ///< of all receivers; more are given up at once
+  /// More are given up at once.
+  static constexpr std::size_t most_waiting = 100'000, most_waiting_for_receiver = 25'000;
   static constexpr std::size_t most_open = 128, most_open_of_receiver = 16;
   static constexpr int most_tries = 3;
 
@@ -79,6 +80,7 @@ private:
   struct receiver {
     std::deque<std::string> ready; ///< ids, the next first
     std::size_t open = 0;
+    bool in_trouble = false; ///< the last attempt failed: until one succeeds there is one at a time
   };
   std::vector<cluster_fact> note(std::vector<webhook_event> events);
   /// What an event says, the same for all who hear of it.
@@ -90,7 +92,9 @@ private:
 
   std::string base_url_;
   std::unordered_map<std::string, waiting> queue_; ///< events that wait or are being sent, by their ids
-  std::map<std::string, receiver> receivers_; ///< those with events that wait or are being sent, by address
+  /// Those with events that wait or are being sent, and those in trouble, by address: paths of one host are
+  /// different receivers, as one gateway may lead to many.
+  std::map<std::string, receiver> receivers_;
   std::set<std::pair<time_point, std::string>> retries_;
   std::size_t all_open_ = 0;
   std::unordered_set<std::string>
@@ -100,7 +104,4 @@ private:
 
 /// "a1b2...": the same for the same parts, in the form of a UUID.
 std::string event_id(std::initializer_list<std::string> parts);
-/// Scheme, host and port of an address: who a receiver is.
-std::string receiver_of(const std::string& url);
-
 } // namespace troupe

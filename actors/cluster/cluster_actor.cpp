@@ -178,16 +178,17 @@ private:
       self_, setup_, peers_, *machine_,
       cluster_webhooks::needs{take_facts, live, [this](task_id id) { return tasks_->actor_of(id); },
                               [this](const experiment_row& row) { return pool_name_of(who(), row); }});
-    deletions_.emplace(self_, setup_, peers_, *machine_,
-                       cluster_deletions::needs{take_facts, live,
-                                                [this](const trial_row& row, task_call call, trial_fact fact,
-                                                       cluster_trials::change_done done) {
-                                                  trials_->change(row, std::move(call), std::move(fact),
-                                                                  std::move(done));
-                                                },
-                                                [this](experiment_id id, std::function<void()> then) {
-                                                  webhooks_->tell_receivers(id, std::move(then));
-                                                }});
+    deletions_.emplace(
+      self_, setup_, peers_, *machine_,
+      cluster_deletions::needs{
+        take_facts, live,
+        [this]() -> const std::map<experiment_id, std::string>& { return experiments_->sources(); },
+        [this](const trial_row& row, task_call call, trial_fact fact, cluster_trials::change_done done) {
+          trials_->change(row, std::move(call), std::move(fact), std::move(done));
+        },
+        [this](experiment_id id, std::function<void()> then) {
+          webhooks_->tell_receivers(id, std::move(then));
+        }});
     unmanaged_.emplace(
       self_, peers_, *machine_,
       cluster_unmanaged::needs{[this](experiment_id id) { deletions_->tell_of_unmanaged(id); },

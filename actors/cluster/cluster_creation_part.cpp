@@ -4,6 +4,7 @@
 #include "actors/cluster/cluster_experiments_part.hpp"
 #include "actors/cluster/cluster_unmanaged_part.hpp"
 #include "actors/cluster/continuation.hpp"
+#include "actors/cluster/warm_start.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
 #include "model/config/cluster_config.hpp"
@@ -84,41 +85,9 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
       pool && !may_use(machine_.rules, machine_.where, machine_.who.configuration(), *pool, workspace))
     return error{errc::invalid,
                  "resource pool '" + *pool + "' is not available in workspace '" + place.name + "'"};
-  if (auto fine = resolve_source(settings); !fine)
+  if (auto fine = resolve_source(*peers_.reads, settings); !fine)
     return fine.error();
   return placed_config{std::move(*checked), *project};
-}
-
-/// The checkpoint that a warm start names becomes certain: that of a trial is the newest it has now.
-result<void> cluster_creation::resolve_source(value& settings) const {
-  auto searcher = settings.find("searcher");
-  if (searcher == settings.end() || !searcher->is_object())
-    return {};
-  auto trial = searcher->value("source_trial_id", value()),
-       uuid = searcher->value("source_checkpoint_uuid", value());
-  if (trial.is_number_integer()) {
-    const trial_id id{static_cast<std::uint64_t>(trial.get<std::int64_t>())};
-    auto row = peers_.reads->trial(id);
-    if (!row)
-      return error{errc::invalid, "searcher.source_trial_id: trial " + to_json(trial) + " not found"};
-    auto saved = peers_.reads->checkpoints(id);
-    if (!saved)
-      return saved.error();
-    std::erase_if(*saved, [](const auto& one) { return one.state != checkpoint_state::completed; });
-    if (saved->empty())
-      return error{errc::invalid, "searcher.source_trial_id: trial " + to_string(id) + " has no checkpoint"};
-    const auto newest = std::max_element(saved->begin(), saved->end(), [](const auto& a, const auto& b) {
-      return a.saved.steps < b.saved.steps;
-    });
-    (*searcher)["source_checkpoint_uuid"] = newest->saved.uuid;
-    (*searcher)["source_trial_id"] = nullptr; // the two exclude each other
-  } else if (uuid.is_string()) {
-    auto row = peers_.reads->checkpoint(uuid.get<std::string>());
-    if (!row || row->state != checkpoint_state::completed)
-      return error{errc::invalid, "searcher.source_checkpoint_uuid: checkpoint '" + uuid.get<std::string>() +
-                                    "' " + (row ? "is deleted" : "not found")};
-  }
-  return {};
 }
 
 caf::result<command_result> cluster_creation::on(const std::string& user, commands::experiment_create x) {

@@ -17,6 +17,10 @@ constexpr auto deletion_timeout = std::chrono::minutes(10); ///< for retention t
 /// are deleted at once, the more of them one commit serves.
 constexpr std::size_t most_erasing = 64;
 
+std::string starts_with_it(const std::string& uuid, experiment_id user) {
+  return "checkpoint " + uuid + " is in use: experiment " + to_string(user) + " begins its trials with it";
+}
+
 } // namespace
 
 void cluster_deletions::begin() {
@@ -135,6 +139,15 @@ bool cluster_deletions::is_being_continued(const experiment_row& row) const {
 }
 
 /// Why its checkpoints, or those of the trial alone, have to stay; empty where they need not.
+std::string cluster_deletions::kept_in(experiment_id id, trial_id trial) const {
+  for (const auto& [user, uuid] : with_.sources())
+    if (auto row =
+          user == id ? result<checkpoint_row>(error{errc::not_found, ""}) : peers_.reads->checkpoint(uuid);
+        row && row->experiment == id && (!trial || row->trial == trial))
+      return starts_with_it(uuid, user);
+  return registered_in(id, trial);
+}
+
 std::string cluster_deletions::registered_in(experiment_id id, trial_id trial) const {
   constexpr auto why = "checkpoints are registered as model versions";
   const auto registered = machine_.books.registered();
@@ -200,7 +213,7 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
       {errc::conflict, "cannot delete experiment in " + std::string(troupe::name(row->state)) + " state"});
   if (is_being_continued(*row))
     return refused({errc::conflict, "experiment " + to_string(x.id) + " is being continued"});
-  if (auto held = registered_in(x.id); !held.empty())
+  if (auto held = kept_in(x.id); !held.empty())
     return refused({errc::invalid, held});
   auto facts = machine_.ids.order_deletion(x.id, user, self_->now());
   pass_on(facts);
@@ -218,7 +231,7 @@ caf::result<command_result> cluster_deletions::on(const std::string& user, const
     return refused({errc::conflict, "experiment " + to_string(of->id) + " is being continued"});
   if (with_.experiment(of->id))
     return refused({errc::conflict, "experiment " + to_string(of->id) + " is ending\nhint: ask once more"});
-  if (auto held = registered_in(of->id, x.id); !held.empty())
+  if (auto held = kept_in(of->id, x.id); !held.empty())
     return refused({errc::invalid, held});
   return once_durable(machine_.ids.order_deletion(of->id, x.id, user, self_->now()));
 }
@@ -279,6 +292,9 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
     return refused({errc::invalid, "this subset of checkpoints provided are in the model registry and "
                                    "cannot be deleted: " +
                                      held});
+  for (const auto& [user, uuid] : with_.sources())
+    if (!x.refresh && std::find(x.uuids.begin(), x.uuids.end(), uuid) != x.uuids.end())
+      return refused({errc::invalid, starts_with_it(uuid, user)});
   auto to = self_->make_response_promise<command_result>();
   self_->request(retention_, deletion_timeout, files)
     .then(

@@ -9,6 +9,7 @@
 #include "actors/cluster/cluster_unmanaged_part.hpp"
 #include "actors/cluster/cluster_webhooks_part.hpp"
 #include "actors/cluster/continuation.hpp"
+#include "actors/cluster/warm_start.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
 #include "model/config/cluster_config.hpp"
@@ -75,6 +76,7 @@ void cluster_experiments::start(experiment_settings settings, const experiment_p
   settings.job.workspace = machine_.where.workspace_of(id); // not only what its text names
   add_defaults(settings.launch.sandbox, sandbox_defaults_of(settings, pool));
   const auto log_policies = settings.launch.config.get().value("log_policies", value());
+  const auto source = settings.source_checkpoint;
   with_.tell_members(experiment_entered{id, settings.launch.config, pool});
   auto experiment = spawn_experiment(self_->system(), {std::move(settings), paused},
                                      {cluster_actor{self_},
@@ -84,6 +86,8 @@ void cluster_experiments::start(experiment_settings settings, const experiment_p
                                       setup_.tokens},
                                      past);
   experiments_[id] = experiment;
+  if (!source.empty())
+    sources_[id] = source;
   if (setup_.lines)
     setup_.lines->watch(id, log_policies);
   by_address_[experiment.address()] = id;
@@ -105,6 +109,7 @@ void cluster_experiments::forget(experiment_id id) {
   if (auto it = experiments_.find(id); it != experiments_.end()) {
     by_address_.erase(it->second.address());
     experiments_.erase(it);
+    sources_.erase(id);
     if (setup_.lines)
       setup_.lines->forget(id);
     with_.tell_members(experiment_gone{id});
@@ -196,6 +201,9 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
                             self_->now());
   if (!wanted)
     return refused(wanted.error());
+  if (auto& config = wanted->config; config.is_object() && starts_elsewhere(row->config.get(), config))
+    if (auto fine = resolve_source(*peers_.reads, config); !fine)
+      return refused(fine.error());
   wanted->by = user;
   auto facts = machine_.ids.go_on(std::move(*wanted), row->continued);
   if (facts.empty())
@@ -331,11 +339,28 @@ caf::result<command_result> cluster_experiments::hand_on(allocation_id from, OfT
 
 // ---- searches that a process outside drives
 
+/// One that was deleted is taken: orders may come again after it went.
+result<void> cluster_experiments::knows_sources(const value& orders) const {
+  const auto actions = orders.value("actions", value());
+  if (!actions.is_array())
+    return {}; // the search says so
+  for (const auto& one : actions) {
+    const auto uuid = one.is_object() ? one.value("source_checkpoint", value()) : value();
+    if (uuid.is_string() && !uuid.get_ref<const std::string&>().empty() &&
+        !peers_.reads->checkpoint(uuid.get<std::string>()))
+      return error{errc::invalid,
+                   "source_checkpoint: checkpoint '" + uuid.get<std::string>() + "' not found"};
+  }
+  return {};
+}
+
 caf::result<command_result> cluster_experiments::on(const std::string&, commands::search_order x) {
   const auto id = x.id;
   auto it = experiments_.find(id);
   if (it == experiments_.end())
     return has_ended(id);
+  if (auto fine = knows_sources(x.orders); !fine)
+    return refused(fine.error());
   auto promise = self_->make_response_promise<command_result>();
   self_->request(it->second, journal_timeout, search_orders{std::move(x.orders)})
     .then(

@@ -178,6 +178,8 @@ value explanation_of(const explained_run& of, const value& said, const std::stri
   for (const char* key : {"reason", "also", "agents", "wouldFree", "position", "reservation", "estimate",
                           "advice", "slots", "priority", "weight"})
     out[key] = said.at(key);
+  if (out["reason"]["code"] == "no_agents") // a pool does not know its own name
+    out["advice"] = "start an agent of this pool: troupe agent --pool " + of.pool;
   out["waitedSeconds"] = static_cast<std::int64_t>(seconds_from(here.since, now));
   return out;
 }

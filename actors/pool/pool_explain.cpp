@@ -379,7 +379,7 @@ std::optional<int> pool::priority_that_starts(const pool_run& run) {
 std::string pool::advice(const pool_run& run, const std::string& code) {
   const auto set = "troupe experiment set " + std::to_string(run.job->terms.job.value);
   if (code == "no_agents")
-    return "start an agent of this pool: troupe agent --pool";
+    return "start an agent of this pool";
   if (code == "too_large" || code == "single_node")
     return std::string("lower ") +
            (run.id.task.is_trial() ? "resources.slots_per_trial" : "resources.slots") +

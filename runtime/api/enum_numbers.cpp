@@ -106,7 +106,6 @@ const place_of_enum in_bodies[] = {
   {"v1Webhook", "webhookType", webhook_types},
   {"v1Webhook", "triggers.triggerType", triggers},
   {"v1PostWebhookEventDataRequest", "data.level", log_levels},
-  {"v1PostTaskLogsRequest", "logs.level", log_levels},
   {"v1PostTrialProfilerMetricsBatchRequest", "batches.labels.metricType", profiler_metrics},
 };
 
@@ -138,38 +137,46 @@ std::string all_names(const known_enum& of) {
   return out;
 }
 
-void name_at(value& x, std::string_view key, const known_enum& of) {
+error not_one_of(const known_enum& of, std::string_view where, const std::string& text) {
+  return {errc::invalid,
+          std::string(where) + ": there is no '" + text.substr(0, 50) + "': it is one of " + all_names(of)};
+}
+
+/// `where`: the whole key, for people. Texts may leave out what all names begin with.
+result<void> name_at(value& x, std::string_view key, const known_enum& of, std::string_view where) {
   if (x.is_array()) {
     for (auto& one : x)
-      name_at(one, key, of);
+      if (auto fine = name_at(one, key, of, where); !fine)
+        return fine;
   } else if (key.empty()) {
-    if (x.is_number_unsigned())
-      if (auto name = name_in(of, x.get<std::uint64_t>()))
-        x = *std::move(name);
+    if (x.is_string() && !x.get_ref<const std::string&>().empty()) {
+      const auto& text = x.get_ref<const std::string&>();
+      if (auto whole = std::string(of.prefix) + text; !has_name(of, text) && has_name(of, whole))
+        x = std::move(whole);
+      else if (!has_name(of, text))
+        return not_one_of(of, where, text);
+    } else if (x.is_number()) {
+      auto name = x.is_number_unsigned() ? name_in(of, x.get<std::uint64_t>()) : std::nullopt;
+      if (!name)
+        return not_one_of(of, where, to_json(x));
+      x = *std::move(name);
+    }
   } else if (x.is_object()) {
     const auto dot = key.find('.');
     const auto first = key.substr(0, dot);
     const auto rest = dot == key.npos ? std::string_view() : key.substr(dot + 1);
     for (const auto& spelled : {std::string(first), to_snake(first)})
-      if (auto found = x.find(spelled); found != x.end()) {
-        name_at(*found, rest, of);
-        break;
-      }
+      if (auto found = x.find(spelled); found != x.end())
+        return name_at(*found, rest, of, where);
   }
+  return {};
 }
 
-/// Whether a number, or a list that begins with one, follows a key of this name somewhere: all else needs no
-/// look at what the text means.
-bool may_have_number(std::string_view text, std::string_view key) {
+/// Whether a key of this name stands anywhere: else nothing needs a look at what the text means.
+bool may_have(std::string_view text, std::string_view key) {
   const auto last = key.substr(key.rfind('.') + 1);
-  for (const auto& spelled : {std::string(last), to_snake(last)})
-    for (auto at = text.find("\"" + spelled + "\""); at != text.npos;
-         at = text.find("\"" + spelled + "\"", at + 1)) {
-      const auto next = text.find_first_not_of(" \t\r\n:[", at + spelled.size() + 2);
-      if (next != text.npos && text[next] >= '0' && text[next] <= '9')
-        return true;
-    }
-  return false;
+  return text.find("\"" + std::string(last) + "\"") != text.npos ||
+         text.find("\"" + to_snake(last) + "\"") != text.npos;
 }
 
 constexpr std::size_t largest = 1 << 20; ///< of bodies that are looked at: those with files have no enums
@@ -188,30 +195,31 @@ result<void> name_enums(query_list& query, std::string_view path) {
       if (bad == std::errc() && end == text.data() + text.size())
         text = name_in(one.of, number).value_or(text);
       if (!has_name(one.of, text))
-        return error{errc::invalid,
-                     key + ": there is no '" + text.substr(0, 50) + "': it is one of " + all_names(one.of)};
+        return not_one_of(one.of, key, text);
       break;
     }
   return {};
 }
 
-void name_enums(std::string& body, std::string_view takes) {
+result<void> name_enums(std::string& body, std::string_view takes) {
   if (takes.empty() || body.size() > largest)
-    return;
+    return {};
   std::optional<value> read;
   for (const auto& one : in_bodies) {
-    if ((one.where != "*" && one.where != takes) || !may_have_number(body, one.key))
+    if ((one.where != "*" && one.where != takes) || !may_have(body, one.key))
       continue;
     if (!read) {
       auto parsed = parse_json(body);
       if (!parsed)
-        return;
+        return {};
       read = *std::move(parsed);
     }
-    name_at(*read, one.key, one.of);
+    if (auto fine = name_at(*read, one.key, one.of, one.key); !fine)
+      return fine;
   }
   if (read)
     body = to_json(*read);
+  return {};
 }
 
 } // namespace troupe::api

@@ -66,6 +66,8 @@ public:
       of_webhook(is.right.what, *p);
       break;
     case thing::policy:
+      if (const auto policies = fields_.value("policies", value()); policies.is_object())
+        warm_start(policies.value("invariant_config", value()));
       if (const workspace_id in{number_at(fields_, "workspace")}; in)
         need(*p, in);
       else
@@ -133,6 +135,10 @@ private:
   void of_experiment(action what, permission p) {
     if (what == action::create)
       return of_submission(p);
+    if (command_ == commands::experiment_continue::is.name)
+      warm_start(config_given());
+    if (command_ == commands::search_order::is.name)
+      warm_starts_of_orders();
     if (const experiment_id id{number_at(fields_, fields_.contains("experiment") ? "experiment" : "id")}; id)
       on_experiment(id, p);
     else if (const trial_id trial{number_at(fields_, "trial")}; trial)
@@ -155,15 +161,12 @@ private:
   void of_submission(permission p) {
     if (const experiment_id parent{number_at(fields_, "parent")}; parent && !by_.sees(parent))
       fail("experiment", to_string(parent));
-    value config;
-    if (const auto at = fields_.find("config"); at != fields_.end())
-      config =
-        at->is_string() ? config::to_value(config::read_document(at->get<std::string>(), "").root) : *at;
-    auto below = template_below();
+    const auto config = config_given();
+    const auto below = template_below();
     warm_start(config), warm_start(below);
     if (const project_id project{number_at(fields_, "project")}; project)
       return into_project(project, p);
-    auto usual = defaults_below(config, below);
+    const auto usual = defaults_below(config, below);
     const auto named = [&](const char* key) {
       for (const auto* layer : {&config, &below, &usual})
         if (layer->is_object())
@@ -193,6 +196,23 @@ private:
         if (const auto resources = layer->find("resources"); resources != layer->end())
           pool = text_at(*resources, "resource_pool");
     return config::experiment_defaults(cluster, pool.empty() ? config::default_pool(cluster) : pool);
+  }
+  value config_given() const {
+    const auto at = fields_.find("config");
+    if (at == fields_.end())
+      return {};
+    return at->is_string() ? config::to_value(config::read_document(at->get<std::string>(), "").root) : *at;
+  }
+  /// Of trials that a custom search creates, or that go on from another one's checkpoint.
+  void warm_starts_of_orders() {
+    const auto orders = fields_.value("orders", value());
+    const auto actions = orders.is_object() ? orders.value("actions", value()) : value();
+    if (!actions.is_array())
+      return;
+    for (const auto& one : actions)
+      for (const char* key : {"source_checkpoint", "checkpoint"})
+        if (const auto uuid = one.is_object() ? text_at(one, key) : ""; !uuid.empty())
+          on_checkpoint(uuid, permission::view_experiment_artifacts);
   }
   void warm_start(const value& config) {
     const auto searcher = config.is_object() ? config.value("searcher", value()) : value();

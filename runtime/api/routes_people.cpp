@@ -142,7 +142,7 @@ void visit(const call_ptr& c, const reply& back) {
   const auto id = f.id<project_id>("entityId");
   if (f.bad())
     return back(failure(*f.bad()));
-  if (type != "ENTITY_TYPE_PROJECT" && type != "1")
+  if (type != "ENTITY_TYPE_PROJECT")
     return back(failure({errc::invalid, "entityType: only visits of projects are kept"}));
   auto book = place_book::read(*c->parts->storage);
   if (!book)
@@ -154,8 +154,8 @@ void visit(const call_ptr& c, const reply& back) {
 
 result<value> visited(const call& c) {
   auto limit = c.query.number("limit", 0);
-  if (!limit)
-    return limit.error();
+  if (!limit || *limit < 0)
+    return limit ? error{errc::invalid, "limit has to be 0 or more"} : limit.error();
   auto all = records_of<project_visited>(*c.parts->storage, storage::keys::one(c.by.user_id));
   if (!all)
     return all.error();

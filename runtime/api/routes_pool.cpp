@@ -8,6 +8,7 @@
 #include "runtime/api/resource_patch.hpp"
 #include "runtime/api/routes_rule.hpp"
 #include "runtime/api/shapes.hpp"
+#include "runtime/api/usable_pools.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -436,54 +437,92 @@ result<value> job_stats(const call& c, const value& pools, const place_book& pla
 
 using job_order = std::variant<commands::experiment_set, commands::task_set>;
 
-/// One after the other; the first that cannot be done ends it, as in Determined.
-void update_jobs(const call_ptr& c, const reply& back) {
-  auto body = parse_object(c->body);
-  if (!body)
-    return back(failure(body.error()));
-  fields f{*body};
-  auto orders = std::make_shared<std::vector<job_order>>();
-  for (const auto& one : f.list("updates")) {
-    if (!one.is_object()) {
-      f.fault("updates", "has to be a list of objects");
-      break;
-    }
+/// What is wrong with any of them is said before one is carried out.
+result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
+  std::vector<job_order> orders;
+  std::vector<error> faults;
+  auto book = place_book::read(*c.parts->storage);
+  if (!book)
+    return book.error();
+  for (const auto& one : updates) {
+    if (!one.is_object())
+      return error{errc::invalid, "updates: has to be a list of objects"};
     fields update{one, "updates"};
+    const auto wrong = [&](errc code, std::string what) { faults.push_back({code, std::move(what)}); };
     update.need("jobId");
-    const auto id = job_experiment(update.text("jobId"));
-    if (update.has("aheadOf") || update.has("behindOf"))
-      update.fault(update.has("aheadOf") ? "aheadOf" : "behindOf",
-                   "is not possible: set a priority or a weight");
+    const auto job = update.text("jobId");
+    const experiment_id id = job_experiment(job);
+    for (const char* place : {"aheadOf", "behindOf"})
+      if (update.has(place))
+        update.fault(place, "is not possible: set a priority or a weight");
     commands::experiment_set order;
     order.id = id;
     if (update.has("priority"))
       order.priority = update.number("priority");
     if (update.has("weight"))
       order.weight = update.real("weight");
-    if (order.weight && !(*order.weight > 0))
-      update.fault("weight", "has to be above 0");
     if (update.has("resourcePool"))
       order.pool = update.text("resourcePool");
-    if (update.bad())
-      return back(failure(*update.bad()));
-    if (const auto task = parse_task(update.text("jobId")); task && !task.is_trial()) {
-      if (!c->parts->storage->other_task(task))
-        return back(failure({errc::not_found, "job '" + update.text("jobId") + "' not found"}));
-      if (!order.priority || order.weight || order.pool)
-        return back(
-          failure({errc::invalid, "updates: of a task that is not a trial only the priority changes"}));
-      orders->push_back(commands::task_set{to_string(task), *order.priority, {}});
+    if (update.bad()) {
+      faults.push_back(*update.bad());
       continue;
     }
-    auto row = c->parts->storage->experiment(id);
-    if (!row)
-      return back(failure({errc::not_found, "job '" + update.text("jobId") + "' not found"}));
-    if (auto fine = allowed(*c, action::change, {thing::experiment, to_string(id), row->owner}); !fine)
-      return back(failure(fine.error()));
-    orders->push_back(std::move(order));
+    if (order.priority && (*order.priority < 1 || *order.priority > 99))
+      wrong(errc::invalid,
+            "updates.priority: priority must be between 1 and 99, not " + std::to_string(*order.priority));
+    if (order.weight && !(*order.weight > 0))
+      wrong(errc::invalid, "updates.weight: has to be above 0");
+    if (const auto task = parse_task(job); task && !task.is_trial()) {
+      if (!c.parts->storage->other_task(task))
+        wrong(errc::not_found, "job '" + job + "' not found");
+      else if (!order.priority || order.weight || order.pool)
+        wrong(errc::invalid, "updates: of a task that is not a trial only the priority changes");
+      else
+        orders.emplace_back(commands::task_set{to_string(task), *order.priority, {}});
+      continue;
+    }
+    auto row = c.parts->storage->experiment(id);
+    if (!row) {
+      wrong(errc::not_found, "job '" + job + "' not found");
+      continue;
+    }
+    if (auto fine = allowed(c, action::change, {thing::experiment, to_string(id), row->owner}); !fine)
+      faults.push_back(fine.error());
+    if (terminal(row->state))
+      wrong(errc::conflict, "experiment " + to_string(id) + " has ended");
+    if (order.pool) {
+      const auto* in = book->find(row->project);
+      auto usable = usable_pools(c, *book, in ? in->workspace : workspace_id{1});
+      if (!usable)
+        return usable.error();
+      if (std::find(usable->begin(), usable->end(), *order.pool) == usable->end())
+        wrong(errc::invalid, "resource pool '" + *order.pool + "' is not available in its workspace");
+    }
+    orders.emplace_back(std::move(order));
   }
+  if (faults.empty())
+    return orders;
+  if (faults.size() == 1)
+    return faults.front();
+  error all{faults.front().code, "encountered the following errors: "};
+  for (const auto& one : faults)
+    all.what += (&one == &faults.front() ? "" : "; ") + one.what;
+  return all;
+}
+
+/// One after the other.
+void update_jobs(const call_ptr& c, const reply& back) {
+  auto body = parse_object(c->body);
+  if (!body)
+    return back(failure(body.error()));
+  fields f{*body};
+  const auto& updates = f.list("updates");
   if (f.bad())
     return back(failure(*f.bad()));
+  auto made = job_orders(*c, updates);
+  if (!made)
+    return back(failure(made.error()));
+  auto orders = std::make_shared<std::vector<job_order>>(std::move(*made));
   struct walk {
     static void go(const call_ptr& c, const reply& back,
                    const std::shared_ptr<std::vector<job_order>>& orders, std::size_t next) {

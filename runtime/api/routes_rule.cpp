@@ -11,6 +11,7 @@
 #include "runtime/api/guard.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/shapes.hpp"
+#include "runtime/api/usable_pools.hpp"
 #include "storage/keys.hpp"
 
 #include <algorithm>
@@ -228,34 +229,42 @@ handler bind(binding how) {
   };
 }
 
-/// Those that are bound to no workspace, and those that are bound to this one.
 result<value> available_pools(const call& c) {
   const auto id = parse_id<workspace_id>(c.named("workspaceId"));
-  auto cluster = cluster_in_force(c);
   auto book = place_book::read(*c.parts->storage);
-  if (!cluster || !book)
-    return cluster ? book.error() : cluster.error();
+  if (!book)
+    return book.error();
   if (!book->find(id))
     return error{errc::not_found, "workspace '" + to_string(id) + "' not found"};
+  auto names = usable_pools(c, *book, id);
+  if (!names)
+    return names.error();
+  auto part = page_of(c.query, names->size());
+  if (!part)
+    return part.error();
+  value list = value::array();
+  for (auto i = part->first; i < part->last; ++i)
+    list.push_back((*names)[i]);
+  return value{{"resourcePools", std::move(list)}, {"pagination", part->pagination}};
+}
+
+} // namespace
+
+result<std::vector<std::string>> usable_pools(const call& c, const place_book& book, workspace_id in) {
+  auto cluster = cluster_in_force(c);
+  if (!cluster)
+    return cluster.error();
   std::vector<std::string> names;
   for (const auto& pool : config::pool_names(*cluster)) {
     auto bound = binding_of(c, pool);
     if (!bound)
       return bound.error();
     const bool unbound = bound->workspaces.empty() && config::workspaces_of_pool(*cluster, pool).empty();
-    if (unbound || is_in(bound->workspaces, id) || is_in(bound_by_file(*cluster, *book, pool), id))
+    if (unbound || is_in(bound->workspaces, in) || is_in(bound_by_file(*cluster, book, pool), in))
       names.push_back(pool);
   }
-  auto part = page_of(c.query, names.size());
-  if (!part)
-    return part.error();
-  value list = value::array();
-  for (auto i = part->first; i < part->last; ++i)
-    list.push_back(names[i]);
-  return value{{"resourcePools", std::move(list)}, {"pagination", part->pagination}};
+  return names;
 }
-
-} // namespace
 
 result<bool> is_bound(const call& c, const std::string& pool) {
   auto cluster = cluster_in_force(c);

@@ -8,6 +8,7 @@
 #include "runtime/api/update_book.hpp"
 #include "runtime/api/websocket.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <thread>
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::size_t most_message_bytes = 1 << 20, most_outgoing_bytes = 8u << 20, most_streams = 10'000,
                       most_drained_bytes = 8u << 20;
+constexpr std::size_t piece_bytes = 512u << 10; ///< of the answer to a subscription, at a time
 constexpr std::chrono::milliseconds look_every{50}, rights_every{5000}, drain_time{3000};
 
 /// One connection. Its messages come on the connection's thread, and are answered by the hub's.
@@ -25,20 +27,25 @@ public:
   client(std::shared_ptr<http::byte_link> link, std::string token)
       : link_(std::move(link)), token_(std::move(token)) {}
 
-  void read(std::function<void()> news) {
-    link_->read([weak = weak_from_this(), news](result<std::string> got) { // the hub owns it
+  /// `news`: it has said something, or has taken what was sent and waits for more.
+  void begin(std::function<void()> news) {
+    news_ = std::move(news);
+    read();
+  }
+  void read() {
+    link_->read([weak = weak_from_this()](result<std::string> got) { // the hub owns it
       const auto self = weak.lock();
       if (!self)
         return;
       if (!got || got->empty())
-        return self->end(), news();
+        return self->end(), self->news_();
       if (self->refused())
-        return self->no_more_is_taken(), news();
+        return self->no_more_is_taken(), self->news_();
       if (self->take(*got))
-        self->read(news);
+        self->read();
       else
         self->no_more_is_taken();
-      news();
+      self->news_();
     });
   }
   void send(std::string bytes) {
@@ -61,6 +68,10 @@ public:
       refused_at_ = std::chrono::steady_clock::now();
     }
     send(websocket_close(code, why));
+  }
+  std::size_t outgoing_bytes() {
+    const std::scoped_lock lock(mutex_);
+    return outgoing_bytes_;
   }
   std::deque<std::string> messages() {
     const std::scoped_lock lock(mutex_);
@@ -87,6 +98,8 @@ public:
     link_->close();
   }
   const std::string& token() const { return token_; }
+
+  std::atomic<bool> waits_for_more = false; ///< the answer to its subscription is not complete
 
   // Of the hub's thread.
   update_subscription wants;
@@ -143,8 +156,12 @@ private:
         self->outgoing_bytes_ -= count;
         over |= self->ends_after_ && self->outgoing_.empty();
       }
-      if (!over)
-        return self->write();
+      if (!over) {
+        self->write();
+        if (self->waits_for_more && self->outgoing_bytes() < piece_bytes)
+          self->news_();
+        return;
+      }
       if (!done || self->ended())
         return self->end();
       {
@@ -187,6 +204,7 @@ private:
   const std::shared_ptr<http::byte_link> link_;
   const std::string token_;
   websocket_reader reader_{most_message_bytes};
+  std::function<void()> news_;
   std::mutex mutex_;
   std::deque<std::string> messages_, outgoing_;
   std::size_t outgoing_bytes_ = 0;
@@ -217,7 +235,7 @@ public:
       if (!thread_.joinable())
         thread_ = std::thread([parts, in = inside_] { run(*parts, *in); });
     }
-    one->read([in = inside_] {
+    one->begin([in = inside_] {
       const std::scoped_lock lock(in->mutex);
       in->news = true;
       in->wake.notify_all();
@@ -289,7 +307,9 @@ private:
     auto messages = one.messages();
     if (one.refused())
       return;
-    if (messages.empty() && !changed && now - one.looked_at_rights < rights_every)
+    const bool takes_more = one.wants.is_answered() || one.outgoing_bytes() < piece_bytes;
+    const bool is_owed = changed || !one.wants.is_answered();
+    if (messages.empty() && !(is_owed && takes_more) && now - one.looked_at_rights < rights_every)
       return;
     one.looked_at_rights = now;
     const auto by = bearer_of(parts, one.token(), parts.now());
@@ -314,11 +334,12 @@ private:
         return bool(authority::may(by->asks(), action::view, {rights, std::to_string(x.id), x.owner}));
       }};
     std::vector<std::string> out;
-    if (messages.empty()) {
-      one.wants.follow(book, in, out);
-    } else if (auto fine = one.wants.subscribe(messages.back(), book, in, out); !fine) {
-      return one.refuse(1008, fine.error().what);
-    }
+    if (!messages.empty())
+      if (auto fine = one.wants.subscribe(messages.back(), book, in, out); !fine)
+        return one.refuse(1008, fine.error().what);
+    if (takes_more)
+      one.wants.follow(book, in, out, piece_bytes);
+    one.waits_for_more = !one.wants.is_answered();
     for (const auto& text : out)
       one.send(websocket_text(text));
   }

@@ -337,22 +337,30 @@ void patch_checkpoints(const call_ptr& c, const reply& back) {
   command(c, back, std::move(with));
 }
 
+/// One of the levels, in whatever case and form it comes; empty for any other text, which is none.
+std::string level_of(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
+  if (text.starts_with("LOG_LEVEL_"))
+    text = text.substr(10);
+  if (text == "WARN" || text == "FATAL")
+    return text == "WARN" ? "WARNING" : "CRITICAL";
+  constexpr std::string_view numbered[] = {"", "TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
+  if (text.size() == 1 && text[0] >= '1' && text[0] <= '6')
+    return std::string(numbered[text[0] - '0']);
+  return std::find(std::begin(numbered), std::end(numbered), text) != std::end(numbered) ? text : "";
+}
+
 /// Never refuses a line for its form: the shipper would send the batch again for minutes and lose it in the
 /// end.
 commands::task_log::line log_line_of(const call& c, const value& one) {
   fields f{one};
-  auto level = f.text("level");
-  if (level.starts_with("LOG_LEVEL_"))
-    level = level.substr(10);
-  if (level == "UNSPECIFIED")
-    level.clear();
   auto text = f.text("log");
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
     text.pop_back();
   return {micros_of(f.text("timestamp"), c.now.time_since_epoch().count()),
           static_cast<int>(std::clamp<std::int64_t>(f.number("rankId"), 0, 1'000'000)),
           f.text("stdtype", "stdout"),
-          level,
+          level_of(f.text("level")),
           f.text("agentId"),
           std::move(text)};
 }

@@ -253,7 +253,8 @@ bool service::still_lets_in(const admission& before) const {
 }
 
 void service::run(admission let_in, std::string body, const reply& back) const {
-  name_enums(body, let_in.at->takes);
+  if (auto fine = name_enums(body, let_in.at->takes); !fine)
+    return back(failure(fine.error()));
   let_in.with->body = std::move(body);
   try {
     if (let_in.at->from_facts)

@@ -56,6 +56,7 @@ value slot_shape(const value& slot, const std::string& agent);
 std::string state_name(experiment_state state);      ///< "STATE_ACTIVE"
 bool is_state_of_experiments(std::string_view text); ///< what state_name gives, or Determined shows beside it
 std::string state_name(trial_state state);
+std::string level_name(const std::string& level); ///< of a line, as "LOG_LEVEL_INFO"
 std::int64_t steps_processed(const trial_row& row);
 
 /// Which part of a list is wanted: {first, last} and the `pagination` of the answer. `usual` is the limit

@@ -83,10 +83,6 @@ const char* state_of(const checkpoint_row& row) {
   return "STATE_COMPLETED";
 }
 
-std::string level_name(const std::string& level) {
-  return "LOG_LEVEL_" + (level.empty() ? "UNSPECIFIED" : level);
-}
-
 value log_common(const log_line& line) {
   return {{"id", std::to_string(line.number)},
           {"timestamp", to_rfc3339(line.at)},
@@ -101,6 +97,13 @@ value log_common(const log_line& line) {
 }
 
 } // namespace
+
+std::string level_name(const std::string& level) { // an older build stored any text as one
+  for (const char* known : {"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"})
+    if (level == known)
+      return "LOG_LEVEL_" + level;
+  return "LOG_LEVEL_UNSPECIFIED";
+}
 
 value reported(const metric_row& report) {
   auto x = parse_msgpack(report.metrics);

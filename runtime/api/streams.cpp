@@ -346,8 +346,7 @@ result<log_request> log_request_of(const query_list& query) {
                return named_allocation(a) == line.allocation;
              });
     };
-    return in(agents, line.agent) && in(ranks, line.rank) &&
-           in(levels, "LOG_LEVEL_" + (line.level.empty() ? std::string("UNSPECIFIED") : line.level)) &&
+    return in(agents, line.agent) && in(ranks, line.rank) && in(levels, level_name(line.level)) &&
            in(types, line.stream) && in(sources, line.stream == "troupe" ? "master" : "task") &&
            containers.empty() && allocation_wanted() && pattern.in(line.text) &&
            (!before || line.at < *before) && (!after || line.at > *after);

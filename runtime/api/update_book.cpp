@@ -274,7 +274,8 @@ result<void> update_subscription::subscribe(const std::string& message, const up
   }
   filters_ = std::move(filters);
   out.push_back(to_json({{"sync_id", sync}, {"complete", false}}));
-  std::map<std::uint64_t, std::vector<std::string>> upserts; // by seq, over all kinds
+  sync_ = sync;
+  due_.clear();
   for (auto& [kind, f] : filters_) {
     std::set<std::uint64_t> gone, has;
     for (const auto id : f.has) {
@@ -291,20 +292,30 @@ result<void> update_subscription::subscribe(const std::string& message, const up
       if (key.first != kind || !matches(kind, x, in))
         continue;
       if (!has.contains(key.second) || x.seq > f.since)
-        upserts[x.seq].push_back(upsert(kind, x, in));
+        due_.emplace_back(x.seq, kind, key.second);
       has.insert(key.second);
     }
     f.has = std::move(has);
   }
-  for (auto& [seq, texts] : upserts)
-    for (auto& text : texts)
-      out.push_back(std::move(text));
-  out.push_back(to_json({{"sync_id", sync}, {"complete", true}}));
+  std::sort(due_.begin(), due_.end()); // by the changes, over all kinds
   seen_ = book.newest();
   return {};
 }
 
-void update_subscription::follow(const update_book& book, const world& in, std::vector<std::string>& out) {
+void update_subscription::follow(const update_book& book, const world& in, std::vector<std::string>& out,
+                                 std::size_t most) {
+  for (std::size_t bytes = 0; !due_.empty() && bytes < most; due_.pop_front()) {
+    const auto& [seq, kind, id] = due_.front();
+    const auto& x = book.all().at({kind, id});
+    if (x.seq != seq || !matches(kind, x, in)) // it has changed since: that comes in its turn
+      continue;
+    out.push_back(upsert(kind, x, in));
+    bytes += out.back().size();
+  }
+  if (!due_.empty())
+    return;
+  if (sync_)
+    out.push_back(to_json({{"sync_id", *std::exchange(sync_, std::nullopt)}, {"complete", true}}));
   for (const auto& [kind, id] : book.after(seen_)) {
     auto& f = filters_[kind];
     const auto& x = book.all().at({kind, id});

@@ -4,8 +4,10 @@
 
 #include "model/facts.hpp"
 
+#include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace troupe::api {
@@ -53,12 +55,14 @@ public:
     std::function<bool(updated, const update_entry&)> sees;
   };
 
-  /// A message of the client replaces what it wanted; appends what it has to hear now. errc::invalid where it
-  /// is no such message.
+  /// A message of the client replaces what it wanted; appends the begin of the answer, whose things come with
+  /// `follow`. errc::invalid where it is no such message.
   result<void> subscribe(const std::string& message, const update_book& book, const world& in,
                          std::vector<std::string>& out);
-  /// What has changed since.
-  void follow(const update_book& book, const world& in, std::vector<std::string>& out);
+  /// What is left of the answer, about `most` bytes of it; once it is complete, what has changed since.
+  void follow(const update_book& book, const world& in, std::vector<std::string>& out,
+              std::size_t most = std::size_t(-1));
+  bool is_answered() const { return !sync_; } ///< whether the answer is complete
 
 private:
   struct filter {
@@ -72,6 +76,9 @@ private:
 
   std::map<updated, filter> filters_;
   std::uint64_t seen_ = 0;
+  std::optional<value> sync_; ///< id of the message whose answer is not complete
+  std::deque<std::tuple<std::uint64_t, updated, std::uint64_t>>
+    due_; ///< what is left of the answer: change, kind and id of each thing, in order
 };
 
 /// "1,3-5" and its ids; at most 100,000. errc::invalid on anything else.

@@ -87,9 +87,8 @@ void on(const trial_activated&, const subject& of, tables& rows) {
   auto* row = rows.trial_states.change(of.trial());
   if (!row || row->state != trial_state::paused)
     return;
-  const auto since = row->continued.empty() ? run_id{} : row->continued.back();
-  bool placed = std::any_of(row->runs.begin(), row->runs.end(),
-                            [&](const run_row& r) { return r.run > since && !r.on.empty(); });
+  const auto* newest = row->runs.empty() ? nullptr : &row->runs.back();
+  const bool placed = newest && newest->ended == time_point{} && !newest->on.empty();
   row->state = placed ? trial_state::running : trial_state::queued;
 }
 
@@ -152,6 +151,8 @@ void on(const run_ended& x, const subject& of, tables& rows) {
   run->why = x.why;
   run->detail = x.detail;
   row->restarts = x.restarts;
+  if (row->state == trial_state::running && !run->on.empty()) // unless it has ended it waits for its next run
+    row->state = trial_state::queued;
 }
 
 void on(const trial_ended& x, const subject& of, tables& rows) {

@@ -177,7 +177,7 @@ def test_bulk_actions_stay_in_the_project_of_their_path(cluster, user, ended):
     filtered = user.post("/api/v1/projects/99/experiments/archive", json={"filters": {"name": ""}}).json()
     assert filtered == {"results": []}
     for wrong, what in (({"experimentIds": ["x"]}, "experimentIds: has to be a list of numbers"), ({"experimentIds": [-1]}, "experimentIds"),
-                        ({"filters": {"states": ["UP"]}}, "there is no state 'UP'"), ({"filters": {"userIds": ["me"]}}, "userIds")):
+                        ({"filters": {"states": ["UP"]}}, "filters.states: there is no 'UP'"), ({"filters": {"userIds": ["me"]}}, "userIds")):
         with pytest.raises(errors.APIException, match=what):
             user.post("/api/v1/projects/1/experiments/archive", json=wrong)
     with pytest.raises(errors.APIException, match="projectId"):
@@ -645,6 +645,27 @@ def test_a_trial_begins_with_another_ones_checkpoint(cluster, user, ended):
     used = b.get_GetTrialMetricsByCheckpoint(user, checkpointUuid=newest, metricGroup="training").metrics
     assert {one.trialId for one in used} == {mine} and [one.totalBatches for one in used] == [11, 12]
     assert len(b.get_GetTrialMetricsByModelVersion(user, modelName="kept", modelVersionNum=1).metrics) >= 2
+
+
+def test_what_a_live_experiment_begins_with_stays(cluster, user):
+    source, _ = cluster.create(name="source", hparams="{steps: 10}")
+    cluster.wait(source)
+    uuid = saved(cluster, source)[-1]
+    paused, _ = cluster.create("--paused", name="begins", hparams="{steps: 12}", searcher=f"{{name: single, metric: loss, source_checkpoint_uuid: {uuid}}}")
+    held = f"checkpoint {uuid} is in use: experiment {paused} begins its trials with it"
+    for order in (lambda: b.delete_DeleteCheckpoints(user, body=b.v1DeleteCheckpointsRequest(checkpointUuids=[uuid])),
+                  lambda: b.post_CheckpointsRemoveFiles(user, body=b.v1CheckpointsRemoveFilesRequest(checkpointUuids=[uuid], checkpointGlobs=["**/*"])),
+                  lambda: b.delete_DeleteExperiment(user, experimentId=source)):
+        with pytest.raises(errors.APIException, match=held):
+            order()
+    # A continuation names no checkpoint that is not there either.
+    override = {"searcher": {"name": "single", "metric": "loss", "source_checkpoint_uuid": str(uuid_of_nobody := "0b6b2ef6-6e3b-4a52-8f0e-0f3a4b2b7c11")}}
+    with pytest.raises(errors.APIException, match=f"checkpoint '{uuid_of_nobody}' not found"):
+        b.post_ContinueExperiment(user, body=b.v1ContinueExperimentRequest(id=source, overrideConfig=json.dumps(override)))
+    b.post_KillExperiment(user, id=paused)
+    wait_for(lambda: cluster.described(paused)["state"] == "STATE_CANCELED", 30)
+    b.delete_DeleteExperiment(user, experimentId=source)
+    wait_for(lambda: gone(user, source), 60)
 
 
 def test_our_own_verbs_do_the_same(cluster, user, admin):

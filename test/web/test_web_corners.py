@@ -522,7 +522,28 @@ def test_a_page_of_what_is_not_there_yet_hears_that_it_was_made(site, page):
     made = site.submit_search(name="last so far", trials=1)
     page.go(f"/experiments/{made + 1}", "error")
     assert f"no experiment {made + 1}" in page.page.inner_text("main")
+    site.wait_ended(made)
+    trial = site.trials(made)[0]["id"] + 1
+    other = Page(page.page.context, site)
+    other.go(f"/trials/{trial}", "error")
+    assert f"no trial {trial}" in other.page.inner_text("main")
     assert site.submit_search(name="made now", trials=1) == made + 1
     page.page.wait_for_selector("main[data-state=ready] h1:has-text('made now')", timeout=10000)
+    other.page.wait_for_selector(f"main[data-state=ready] h1:has-text('Trial {trial}')", timeout=10000)
     page.fine_but(404)
+    other.fine_but(404)
     site.wait_ended(made + 1)
+
+
+def test_a_comparison_hears_of_the_first_validation(site, page):
+    gate = site.root / "gate-of-validation"
+    script = f"import os, time, troupe\ntroupe.params()\nwhile not os.path.exists({str(gate)!r}):\n    time.sleep(0.05)\ntroupe.validate({{'loss': 0.5}}, step=1)\ntime.sleep(5)\n"
+    made = [site.submit(name, script, "searcher: {name: single, metric: loss}\nresources: {slots_per_trial: 0}\nmax_restarts: 0") for name in ("late-one", "late-other")]
+    page.go(f"/compare?experiments={made[0]},{made[1]}", "empty")
+    assert f"experiment {made[1]} has no validation yet" in page.page.inner_text("main")
+    gate.touch()
+    page.page.wait_for_selector("main[data-page=compare][data-state=ready]", timeout=20000)
+    page.page.wait_for_selector("[data-testid=chart][data-series='2']", timeout=20000)
+    page.fine()
+    for one in made:
+        site.wait_ended(one)

@@ -10,7 +10,7 @@ import { KeptInput } from "./kept_input";
 import { listen, returns } from "./live";
 import { drawn as newest, newestFirst } from "./newest";
 import { params, pastAt, set } from "./router";
-import { looks } from "./scales";
+import { looks, looksOf } from "./scales";
 import { axisOf, parts, rangeOf, seriesPath, seriesQuery } from "./queries";
 import { isTopic } from "./topics";
 import { appended, band, clipped, smoothed, type Fresh } from "./smooth";
@@ -456,19 +456,16 @@ function dress(lines: Curve[], how: { smooth: number; group: string; byId: Map<n
         return { id: `${how.group}=${key}`, label: `${how.group}=${key} (${list.length})`, x: b.x, y: b.mean, ...looks(i), band: { low: b.low, high: b.high } };
       });
   }
-  return lines
-    .filter((l) => l.x.length > 0)
-    .map((l) => {
-      const i = l.trial % 32;
-      return {
-        id: String(l.trial),
-        label: `trial ${l.trial}`,
-        x: l.x,
-        y: smoothed(l.y, how.smooth),
-        ...looks(i),
-        ...(how.smooth > 0 ? { raw: l.y } : {}),
-      };
-    });
+  const shown = lines.filter((l) => l.x.length > 0);
+  const look = looksOf(shown.map((l) => l.trial));
+  return shown.map((l) => ({
+    id: String(l.trial),
+    label: `trial ${l.trial}`,
+    x: l.x,
+    y: smoothed(l.y, how.smooth),
+    ...looks(look.get(l.trial)!),
+    ...(how.smooth > 0 ? { raw: l.y } : {}),
+  }));
 }
 
 /** Names of a chart's curves, which are marked in it when pointed at. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { comparator, condition, holds, parse, type Cell } from "./filter";
 import { appended, band, clipped, smoothed } from "./smooth";
-import { bounds, fitting, heatLine, linear, logarithmic, looks, niceTicks } from "./scales";
+import { bounds, fitting, heatLine, linear, logarithmic, looks, looksOf, niceTicks } from "./scales";
 import { firstErrorLine, standing, wouldFree } from "./reasons";
 import { lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
@@ -142,6 +142,17 @@ describe("smoothing", () => {
 });
 
 describe("scales", () => {
+  test("two trials of one chart look alike only where there are more than looks", () => {
+    expect([...looksOf([33, 1, 65])]).toEqual([
+      [1, 1],
+      [33, 2],
+      [65, 3],
+    ]);
+    expect(looksOf([7, 2, 3]).get(7)).toBe(7);
+    expect(new Set(looksOf(Array.from({ length: 32 }, (_, n) => 32 * n)).values()).size).toBe(32);
+    expect(looksOf(Array.from({ length: 40 }, (_, n) => n)).get(35)).toBe(3);
+  });
+
   test("go there and back", () => {
     for (const s of [linear(2, 10), logarithmic(0.001, 10), linear(3, 3)]) for (const p of [0, 0.3, 1]) expect(s.at(s.back(p))).toBeCloseTo(p, 9);
   });

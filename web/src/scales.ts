@@ -83,6 +83,20 @@ export function looks(i: number): { colour: string; dash: number[] } {
   return { colour: colours[i % colours.length]!, dash: dashes[Math.floor(i / colours.length) % dashes.length]! };
 }
 
+/** The look of each trial of one chart: that of its number, or the next that no lower number has while there are any. */
+export function looksOf(trials: number[]): Map<number, number> {
+  const all = colours.length * dashes.length;
+  const out = new Map<number, number>();
+  const taken = new Set<number>();
+  for (const trial of [...new Set(trials)].sort((a, b) => a - b)) {
+    let i = trial % all;
+    for (let left = all; left > 0 && taken.size < all && taken.has(i); --left) i = (i + 1) % all;
+    taken.add(i);
+    out.set(trial, i);
+  }
+  return out;
+}
+
 /** Dark blue to yellow, evenly light for the eye (after viridis). */
 export function heat(p: number): string {
   const stops = [

@@ -82,6 +82,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(bool(parse_json(one)));
   if (fine) { // what it has is told once: a client that knows it hears nothing more
     std::vector<std::string> more;
+    wants.follow(book(), in, out);
+    require(wants.is_answered());
     wants.follow(book(), in, more);
     require(more.empty());
   }

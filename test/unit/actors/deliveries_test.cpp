@@ -165,7 +165,7 @@ TEST(Deliveries, SlackReadsWhatItIsTold) {
 
 TEST(Deliveries, ReceiversThatHangLeaveTheOthersAlone) {
   const deliveries::webhooks all{{{1}, hook(1, on_custom, "http://slow.lab/a")},
-                                 {{2}, hook(2, on_custom, "http://fast.lab/b")}};
+                                 {{2}, hook(2, on_custom, "http://slow.lab/b")}}; // one gateway for both
   post p;
   for (int i = 0; i < 100; ++i)
     p.note(p.queue.alerted(all, experiment_7(), {{"title", "x"}}, std::to_string(i), t0));
@@ -181,6 +181,24 @@ TEST(Deliveries, ReceiversThatHangLeaveTheOthersAlone) {
     }
   EXPECT_EQ(slow, deliveries::most_open_of_receiver);
   EXPECT_EQ(fast, 100u);
+}
+
+TEST(Deliveries, AReceiverInTroubleIsSentOneAtATime) {
+  const deliveries::webhooks all{{{1}, hook(1, on_custom, "http://lab/a")}};
+  post p;
+  for (int i = 0; i < 100; ++i)
+    p.note(p.queue.alerted(all, experiment_7(), {{"title", "x"}}, std::to_string(i), t0));
+  auto open = p.queue.due(t0);
+  ASSERT_EQ(open.size(), deliveries::most_open_of_receiver);
+  for (std::size_t i = 0; i + 1 < open.size(); ++i) {
+    p.note(p.queue.told(open[i].id, false, false, "timeout", t0));
+    EXPECT_TRUE(p.queue.due(t0).empty()) << "as long as others are open";
+  }
+  p.note(p.queue.told(open.back().id, false, false, "timeout", t0));
+  const auto one = p.queue.due(t0);
+  ASSERT_EQ(one.size(), 1u);
+  p.note(p.queue.told(one[0].id, true, false, "", t0));
+  EXPECT_EQ(p.queue.due(t0).size(), deliveries::most_open_of_receiver) << "it is back";
 }
 
 TEST(Deliveries, TriesAgainAndGivesUp) {

@@ -111,6 +111,8 @@ TEST(Explanation, WhoWaitsHasWhatItsPoolSays) {
   EXPECT_EQ(got["priority"], 5) << "as the pool has it, whatever the configuration says";
   EXPECT_EQ(got["waitedSeconds"], 90);
   EXPECT_EQ(got["advice"], "wait");
+  EXPECT_EQ(explanation_of(x, said_by_pool("no_agents"), {}, t0 + 100s)["advice"],
+            "start an agent of this pool: troupe agent --pool gpu");
 }
 
 TEST(Explanation, ASearchsStopSaysByWhichValueAgainstWhich) {

@@ -200,6 +200,25 @@ TEST(StockTask, DoesNotSeeTheFoldersWhereTheAgentWasStarted) {
   fs::remove_all(root);
 }
 
+TEST(StockTask, SeesTheEventFilesBelowTmpThatItIsToShow) {
+  namespace fs = std::filesystem;
+  char pattern[] = "/tmp/troupe-events-XXXXXX";
+  const fs::path root = ::mkdtemp(pattern);
+  fs::create_directories(root / "with blank");
+  auto launch = launch_of_trial_12();
+  launch.env["TROUPE_SERVICE_CONFIG"] =
+    to_json({{"sources",
+              {{{"place", (root / "to/come/experiment/7").string()}, {"storage", nullptr}},
+               {{"place", (root / "with blank").string()}},
+               {{"place", "s3://tmp/x"}},
+               {{"place", "/tmp/nothing-of-this-is-there/x"}}}}});
+  const auto spec = task_spec_of({{12}, {3}}, launch, around());
+  for (const auto& place : {root, root / "with blank"})
+    EXPECT_EQ(std::count(spec.keep.begin(), spec.keep.end(), place.string()), 1) << place;
+  EXPECT_EQ(std::count(spec.keep.begin(), spec.keep.end(), "/tmp"), 0);
+  fs::remove_all(root);
+}
+
 TEST(TaskSpec, VariablesAreThoseOfItsDevice) {
   auto launch = launch_of_trial_12();
   launch.config =

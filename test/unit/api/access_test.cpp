@@ -238,6 +238,10 @@ TEST(Access, TasksCommandsCarryTheCallersAllocation) {
      R"({"logs":[{"timestamp":"2025-03-19T12:34:56.5+00:00","task_id":"7.00000000-0000-4000-8000-00000000000c","log":"hi\n","level":"ERROR","stdtype":"stderr","rank_id":1},{"task_id":"1.x","log":"foreign"}]})",
      "task.log",
      R"({"allocation":"12.2","experiment":7,"lines":[{"at":1742387696500000,"rank":1,"stream":"stderr","level":"ERROR","agent":"","text":"hi"}]})"},
+    {"POST", "/task-logs", // no level that the client's enum could not hold
+     R"([{"timestamp":"1970-01-01T00:00:00Z","log":"a","level":"FOO"},{"timestamp":"1970-01-01T00:00:00Z","log":"b","level":"info"},{"timestamp":"1970-01-01T00:00:00Z","log":"c","level":5},{"timestamp":"1970-01-01T00:00:00Z","log":"d","level":9}])",
+     "task.log",
+     R"({"allocation":"12.2","experiment":7,"lines":[{"at":0,"rank":0,"stream":"stdout","level":"","agent":"","text":"a"},{"at":0,"rank":0,"stream":"stdout","level":"INFO","agent":"","text":"b"},{"at":0,"rank":0,"stream":"stdout","level":"ERROR","agent":"","text":"c"},{"at":0,"rank":0,"stream":"stdout","level":"","agent":"","text":"d"}]})"},
   };
   for (const auto& one : cases) {
     t.cluster.calls.clear();

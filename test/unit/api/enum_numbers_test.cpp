@@ -49,23 +49,48 @@ TEST(EnumNumbers, OfABodyBecomeNamesWhereverTheyStand) {
     const char *takes, *body, *after;
   };
   for (const auto& [takes, body, after] : {
-         row{"v1KillExperimentsRequest", R"({"filters": {"states": [1, "STATE_PAUSED", 99]}})",
-             R"({"filters":{"states":["STATE_ACTIVE","STATE_PAUSED",99]}})"},
+         row{"v1KillExperimentsRequest", R"({"filters": {"states": [1, "STATE_PAUSED", "ERROR"]}})",
+             R"({"filters":{"states":["STATE_ACTIVE","STATE_PAUSED","STATE_ERROR"]}})"},
          {"v1Webhook",
           R"({"mode": 1, "webhook_type": 2, "triggers": [{"triggerType": 3}, {"trigger_type":1}]})",
           R"({"mode":"WEBHOOK_MODE_WORKSPACE","triggers":[{"triggerType":"TRIGGER_TYPE_TASK_LOG"},)"
           R"({"trigger_type":"TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE"}],"webhook_type":"WEBHOOK_TYPE_SLACK"})"},
          {"v1TrialEarlyExit", R"({"reason":3})", R"({"reason":"EXITED_REASON_INIT_INVALID_HP"})"},
          {"v1PatchTrialRequest", R"({"state": 8})", R"({"state":"STATE_COMPLETED"})"},
-         // Untouched to the byte: names, bodies of other types, what is no JSON.
-         {"v1PatchTrialRequest", R"({"state" : "STATE_COMPLETED"})", R"({"state" : "STATE_COMPLETED"})"},
+         {"v1PatchTrialRequest", R"({"state": null})", R"({"state":null})"},
+         {"v1PatchTrialRequest", R"({"state": {"a": 1}})", R"({"state":{"a":1}})"}, // the handler says so
+         // Untouched to the byte: bodies without enums, bodies of other types, what is no JSON.
+         {"v1PatchTrialRequest", R"({"trialId" : 7})", R"({"trialId" : 7})"},
          {"v1Experiment", R"({ "state": 8})", R"({ "state": 8})"},
          {"v1PatchTrialRequest", R"({ "state": 8)", R"({ "state": 8)"},
          {"", R"({ "state": 8})", R"({ "state": 8})"},
        }) {
     std::string text = body;
-    name_enums(text, takes);
+    EXPECT_TRUE(name_enums(text, takes)) << takes << " " << body;
     EXPECT_EQ(text, after) << takes << " " << body;
+  }
+}
+
+TEST(EnumNumbers, OfABodyThatNameNothingAreRefused) {
+  struct row {
+    const char *takes, *body, *why;
+  };
+  for (const auto& [takes, body, why] : {
+         row{"v1KillExperimentsRequest", R"({"filters": {"states": [99]}})",
+             "filters.states: there is no '99': it is one of STATE_UNSPECIFIED, STATE_ACTIVE"},
+         {"v1KillExperimentsRequest", R"({"filters": {"states": ["UP"]}})",
+          "filters.states: there is no 'UP'"},
+         {"v1PostUserActivityRequest", R"({"activityType": 9})",
+          "activityType: there is no '9': it is one of ACTIVITY_TYPE_UNSPECIFIED, ACTIVITY_TYPE_GET"},
+         {"v1Webhook", R"({"mode": -1})", "mode: there is no '-1'"},
+         {"v1Webhook", R"({"mode": 1.5})", "mode: there is no '1.5'"},
+         {"v1PostWebhookEventDataRequest", R"({"data": {"level": "FOO"}})", "data.level: there is no 'FOO'"},
+         {"v1TrialEarlyExit", R"({"reason": 2})", "reason: there is no '2'"}, // a gap
+       }) {
+    std::string text = body;
+    const auto fine = name_enums(text, takes);
+    ASSERT_FALSE(fine) << takes << " " << body;
+    EXPECT_TRUE(fine.error().what.starts_with(why)) << fine.error().what;
   }
 }
 

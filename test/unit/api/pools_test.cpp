@@ -80,7 +80,7 @@ TEST(Jobs, OfFairPoolsHaveAWeightAndNoNumberAhead) {
             "SCHEDULER_TYPE_FAIR_SHARE");
 }
 
-TEST(Jobs, AreChangedOneAfterTheOther) {
+TEST(Jobs, AreChangedOneAfterTheOtherOrNotAtAll) {
   pools_table t;
   const auto job = job_name({7});
   const auto post = [&](const value& update) {
@@ -88,11 +88,24 @@ TEST(Jobs, AreChangedOneAfterTheOther) {
   };
   EXPECT_EQ(post({{"jobId", job}, {"priority", 5}}).status, 200u);
   EXPECT_EQ(t.heard("experiment.set"), (value{{"id", 7}, {"priority", 5}}));
-  EXPECT_EQ(post({{"jobId", job}, {"weight", 1.5}, {"resourcePool", "other"}}).status, 200u);
-  EXPECT_EQ(t.heard("experiment.set")["pool"], "other");
+  EXPECT_EQ(post({{"jobId", job}, {"weight", 1.5}, {"resourcePool", "default"}}).status, 200u);
+  EXPECT_EQ(t.heard("experiment.set")["pool"], "default");
   EXPECT_EQ(post({{"jobId", job}, {"aheadOf", "x"}}).status, 400u);
   EXPECT_EQ(post({{"jobId", job_name({99})}, {"priority", 5}}).status, 404u);
   EXPECT_EQ(post({{"priority", 5}}).status, 400u);
+  t.cluster.calls.clear();
+  const auto several = t.ask("POST", "/api/v1/job-queues", t.user(),
+                             to_json({{"updates",
+                                       {{{"jobId", job}, {"priority", 5}},
+                                        {{"jobId", job}, {"priority", 0}, {"weight", 0}},
+                                        {{"jobId", job}, {"resourcePool", "moon"}}}}}));
+  EXPECT_EQ(several.status, 400u);
+  EXPECT_NE(
+    several.body.find("encountered the following errors: updates.priority: priority must be between 1 and "
+                      "99, not 0; updates.weight: has to be above 0; resource pool 'moon' is not available"),
+    std::string::npos)
+    << several.body;
+  EXPECT_TRUE(t.cluster.calls.empty()) << "the first was right, and is not carried out";
 }
 
 TEST(ResourcePools, HaveAllThatTheClientReads) {

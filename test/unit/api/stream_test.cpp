@@ -65,6 +65,8 @@ struct reader {
   std::string subscribe(const value& message) {
     std::vector<std::string> out;
     auto fine = wants.subscribe(to_json(message), book, in, out);
+    if (fine)
+      wants.follow(book, in, out);
     return fine ? told(out) : std::string(name(fine.error().code));
   }
   std::string follow() {
@@ -139,6 +141,7 @@ TEST(Updates, TheClientsConstructorsTakeTheirKeys) {
   std::vector<std::string> out;
   ASSERT_TRUE(
     r.wants.subscribe(R"({"sync_id":"1","subscribe":{"projects":{"project_ids":[2]}}})", r.book, r.in, out));
+  r.wants.follow(r.book, r.in, out);
   EXPECT_EQ(parse_json(out.at(1)).value()["project"], (value{{"id", 2},
                                                              {"name", "cats"},
                                                              {"description", ""},
@@ -151,6 +154,32 @@ TEST(Updates, TheClientsConstructorsTakeTheirKeys) {
                                                              {"state", "UNSPECIFIED"},
                                                              {"key", ""},
                                                              {"seq", 1}}));
+}
+
+TEST(Updates, ALongAnswerComesInPiecesAndWhatChangesMeanwhileInItsTurn) {
+  reader r;
+  for (std::uint64_t id = 1; id <= 4; ++id)
+    r.write(model(id, 2));
+  std::vector<std::string> out;
+  ASSERT_TRUE(
+    r.wants.subscribe(R"({"sync_id":"1","subscribe":{"models":{"workspace_ids":[2]}}})", r.book, r.in, out));
+  r.wants.follow(r.book, r.in, out, 1);
+  EXPECT_EQ(r.told(out), "begin model1@1 ");
+  EXPECT_FALSE(r.wants.is_answered());
+  r.write(model(2, 2)); // changed before it was told
+  r.write(model(3, 5)); // it is elsewhere now
+  r.write(model(1, 2)); // changed after it was told
+  out.clear();
+  r.wants.follow(r.book, r.in, out, 1);
+  EXPECT_EQ(r.told(out), "model4@4 done model2@5 models_deleted(3) model1@7 ");
+  EXPECT_TRUE(r.wants.is_answered());
+  EXPECT_EQ(r.follow(), "");
+  // A further subscription ends what is left of an answer.
+  out.clear();
+  ASSERT_TRUE(
+    r.wants.subscribe(R"({"sync_id":"2","subscribe":{"models":{"workspace_ids":[2]}}})", r.book, r.in, out));
+  EXPECT_EQ(r.subscribe({{"sync_id", "3"}, {"subscribe", {{"models", {{"model_ids", {4}}}}}}}),
+            "begin model4@4 done ");
 }
 
 TEST(Updates, WhatIsNoMessageIsRefused) {

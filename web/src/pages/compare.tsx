@@ -21,6 +21,7 @@ interface View {
   experiments: Experiment[];
   metrics: MetricInfo[];
   metric: string;
+  open: number[]; // experiments of the address that have not ended: each may have another best trial
   left: string[]; // what of the address is not shown, and why
 }
 
@@ -60,6 +61,7 @@ async function read(trials: number[], experiments: number[], signal: AbortSignal
     experiments: all.map((id) => known.get(id)!),
     metrics,
     metric: all.length > 0 ? mainMetric(known.get(all[0]!)!) : "",
+    open: experiments.filter((e) => !known.get(e)!.endTime),
     left,
   };
 }
@@ -73,8 +75,12 @@ export default function Compare() {
   const { now, again } = useRead(key, (signal) => read(trials, experiments, signal));
   useNoMoment();
   const v = now.value;
-  const running = v.state === "ready" ? v.value.trials.filter((t) => !t.endTime).map((t) => `experiment/${t.experimentId}`) : [];
-  useChanges(Array.from(new Set(running)), 3000, again);
+  const running = v.state === "ready" ? v.value.open.concat(v.value.trials.filter((t) => !t.endTime).map((t) => t.experimentId)) : [];
+  useChanges(
+    Array.from(new Set(running)).map((e) => `experiment/${e}`),
+    3000,
+    again,
+  );
   usePage("Compare", v.state === "error" ? "error" : v.state === "loading" ? "loading" : v.value.trials.length === 0 ? "empty" : "ready");
   return (
     <>

@@ -93,6 +93,20 @@ function One(props: PageProps) {
   useSignalEffect(() => {
     if (returns.value > 0) again();
   });
+  const unknown = now.value.state === "error" && !v && isUnknown(now.value.why);
+  useEffect(() => {
+    if (!unknown || gone.value) return;
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const look = () => {
+      due = undefined;
+      get<GetTrialResponse>(`/api/v1/trials/${id}`).then(again, () => {});
+    };
+    const stop = listen(["experiments"], (e) => void (e.name === "experiment" && (due ??= setTimeout(look, 1000)))); // it may be made yet
+    return () => {
+      stop();
+      clearTimeout(due);
+    };
+  }, [id, unknown]);
   const failed = now.value.state === "error" && !v;
   const known = tabs.some(([t]) => t === props.tab);
   usePage(`Trial ${id}`, failed || gone.value || !known ? "error" : v ? "ready" : "loading");
