@@ -303,17 +303,37 @@ std::string encode(const task_end& end) {
   return text.str();
 }
 
-owned_fd open_helper(int folder) {
-  auto text = read_file(folder, format::helper_file);
-  int pid = 0;
+namespace {
+
+struct noted_helper {
+  int pid = 0; ///< 0: none is noted
   unsigned long long ticks = 0;
-  if (!text || std::sscanf(text->c_str(), "%d %llu", &pid, &ticks) != 2 || pid <= 0)
+};
+
+noted_helper noted_in(int folder) {
+  auto text = read_file(folder, format::helper_file);
+  noted_helper out;
+  if (!text || std::sscanf(text->c_str(), "%d %llu", &out.pid, &out.ticks) != 2 || out.pid <= 0)
+    return {};
+  return out;
+}
+
+} // namespace
+
+owned_fd open_helper(int folder) {
+  const auto noted = noted_in(folder);
+  if (noted.pid == 0)
     return {};
   // The pidfd is taken before the start time is compared, so a reused pid cannot slip in between.
-  owned_fd process{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))};
-  if (process && start_ticks(pid) != ticks)
+  owned_fd process{static_cast<int>(::syscall(SYS_pidfd_open, noted.pid, 0))};
+  if (process && start_ticks(noted.pid) != noted.ticks)
     process.reset();
   return process;
+}
+
+int helper_of(int folder) {
+  const auto noted = noted_in(folder);
+  return noted.pid != 0 && start_ticks(noted.pid) == noted.ticks ? noted.pid : 0;
 }
 
 bool kill_marked(int folder) {

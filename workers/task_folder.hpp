@@ -38,6 +38,8 @@ std::string encode(const task_end& end);
 /// A pidfd of the troupe-task that was started in `folder`, if that process still exists: it becomes readable
 /// when the last process of a sandbox with namespaces is dead.
 owned_fd open_helper(int folder);
+/// Its pid; 0 where it does not exist any more.
+int helper_of(int folder);
 
 /// Kills every process whose environment carries the mark of the sandbox in `folder`, and says whether one
 /// was found. For sandboxes without a pid namespace, whose troupe-task is dead; to repeat until it finds

@@ -84,6 +84,16 @@ std::string fixed_by_policy(const std::string& key) {
   return key + " is set by a config policy: it cannot be changed";
 }
 
+value merged(const value& below, const value& above);
+
+/// The cluster's over the workspace's, as layers of a configuration lie: lists that append have the entries
+/// of both.
+value both_invariants(const value& cluster, const value& workspace) {
+  auto both = config::merge_layers("experiment", to_json(cluster), "config policies of the cluster",
+                                   to_json(workspace), "config policies of the workspace");
+  return both.ok() ? std::move(both.config) : merged(workspace, cluster);
+}
+
 value merged(const value& below, const value& above) {
   if (!below.is_object() || !above.is_object())
     return above;
@@ -214,7 +224,7 @@ value house_rules::invariant_of(workspace_id in, const char* kind) const {
   for (const auto scope : {in, workspace_id{}})
     if (const auto* policies = policies_of(scope, kind))
       if (const auto* invariant = member(*policies, "invariant_config"))
-        out = out.is_null() ? *invariant : merged(out, *invariant);
+        out = out.is_null() ? *invariant : both_invariants(*invariant, out);
   return out;
 }
 

@@ -151,8 +151,8 @@ result<accepted_config> accept_config(const value& text, const std::string& file
   around.task_container_defaults = config::task_defaults(cluster, *pool);
   auto defaults = config::experiment_defaults(cluster, *pool);
   if (!below.template_config.is_null() && !defaults.is_null()) {
-    auto both = config::merge_as("experiment", to_json(below.template_config), "template", to_json(defaults),
-                                 "defaults of the cluster");
+    auto both = config::merge_layers("experiment", to_json(below.template_config), "template",
+                                     to_json(defaults), "defaults of the cluster");
     if (!both.ok())
       return error{errc::invalid, without_text(both.faults.front())};
     around.template_text = to_json(both.config);

@@ -31,6 +31,8 @@ result<std::map<std::string, std::int64_t>> refreshed(const checkpoint& saved) {
   if (!store)
     return store.error();
   auto there = (*store)->list(place.key);
+  if (!there && there.error().code == errc::not_found)
+    there = std::map<std::string, std::int64_t>{};
   if (!there)
     return there.error();
   if (there->empty() && !saved.files.empty()) // a folder that is not mounted looks so, too
@@ -309,6 +311,8 @@ result<void> erasures::look_at_checkpoints(const erase_stored& x, const work_ptr
     auto row = peers_.reads->checkpoint(uuid);
     if (!row)
       return row.error();
+    if (row->state == checkpoint_state::deleted)
+      continue; // nothing of it is there that could go, or come back
     if (!removable(row->saved))
       return cannot_delete(row->saved);
     auto& left = work->done.left[uuid];

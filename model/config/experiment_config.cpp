@@ -279,8 +279,8 @@ outcome complete_as(std::string_view schema, std::string_view text, std::string_
   return out;
 }
 
-outcome merge_as(std::string_view schema, std::string_view high, std::string_view high_file,
-                 std::string_view low, std::string_view low_file) {
+outcome merge_layers(std::string_view schema, std::string_view high, std::string_view high_file,
+                     std::string_view low, std::string_view low_file) {
   const auto& s = *schemas().at(schema);
   auto upper = read_layer(high, high_file, s), lower = read_layer(low, low_file, s);
   outcome out{nullptr, std::move(upper.faults)};
@@ -288,7 +288,14 @@ outcome merge_as(std::string_view schema, std::string_view high, std::string_vie
   if (!out.ok())
     return out;
   out.config = merged(std::move(upper.normal), std::move(lower.normal), s);
-  fill_nulls(out.config, s);
+  return out;
+}
+
+outcome merge_as(std::string_view schema, std::string_view high, std::string_view high_file,
+                 std::string_view low, std::string_view low_file) {
+  auto out = merge_layers(schema, high, high_file, low, low_file);
+  if (out.ok())
+    fill_nulls(out.config, *schemas().at(schema));
   return out;
 }
 

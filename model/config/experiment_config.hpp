@@ -72,6 +72,9 @@ outcome check_as(std::string_view schema, std::string_view text, std::string_vie
 outcome complete_as(std::string_view schema, std::string_view text, std::string_view file, level want);
 outcome merge_as(std::string_view schema, std::string_view high, std::string_view high_file,
                  std::string_view low, std::string_view low_file);
+/// The same of two layers that others lie below: what neither says stays missing.
+outcome merge_layers(std::string_view schema, std::string_view high, std::string_view high_file,
+                     std::string_view low, std::string_view low_file);
 /// The default of a key of the experiment, as `resources.slots_per_trial`; null where it has none.
 value default_of(std::string_view key);
 bool is_schema(std::string_view name);

@@ -252,9 +252,12 @@ void add_faults(const value& x, const node& root, mover& says) {
                    "name one of them, or add it there");
   const auto* security = root.find("security");
   const auto* tls = security ? security->find("tls") : nullptr;
+  const auto names_file = [](const auto* x) {
+    return x && x->what.is(kind::string) && !x->what.text.empty();
+  };
   for (const auto& [one, other] : {std::pair{"cert", "key"}, {"key", "cert"}})
-    if (const auto* named = entry_in(tls, one); named && named->what.is(kind::string))
-      if (const auto* pair = entry_in(tls, other); !pair || !pair->what.is(kind::string))
+    if (const auto* named = entry_in(tls, one); names_file(named))
+      if (!names_file(entry_in(tls, other)))
         says.fault(*named, std::string("security.tls.") + one, std::string("has no ") + other + " beside it",
                    std::string("add security.tls.") + other);
 }
@@ -271,7 +274,8 @@ value cluster_file_of(const value& x, const node& root, mover& says) {
   }
   const auto security = given(root, "security");
   const auto tls = security.is_object() ? security.value("tls", value()) : value();
-  const bool has_tls = tls.is_object() && tls.value("cert", value()).is_string();
+  const auto cert = tls.is_object() ? tls.value("cert", value()) : value();
+  const bool has_tls = cert.is_string() && cert != ""; // an empty one is none, as it was there
   const auto port = root.find("port") ? x.value("port", 8080) : has_tls ? 8443 : 8080;
   cluster["listen"] = "0.0.0.0:" + std::to_string(port);
   if (has_tls) {

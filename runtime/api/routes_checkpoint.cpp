@@ -101,7 +101,7 @@ result<value> of_experiment(const call& c) {
     return trials.error();
   std::vector<checkpoint_row> all;
   for (const auto& trial : *trials) {
-    if (trial.checkpoint_count == 0)
+    if (trial.checkpoint_count == 0 && !c.query.has("states")) // those that are deleted are not counted
       continue;
     auto rows = c.parts->storage->checkpoints(trial.id);
     if (!rows)

@@ -12,6 +12,7 @@
 #include "runtime/api/fields.hpp"
 #include "runtime/api/gathering.hpp"
 #include "runtime/api/listing.hpp"
+#include "runtime/api/place_shapes.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/shapes.hpp"
 #include "runtime/api/ssh_keys.hpp"
@@ -626,12 +627,32 @@ bool is_state_of_tasks(const std::string& text) {
   return false;
 }
 
+/// By its number or its name; 0 where nothing is asked for.
+result<workspace_id> workspace_asked_for(const place_book& book, const std::string& text) {
+  if (text.empty() || text == "0")
+    return workspace_id{};
+  for (const auto& one : book.workspaces())
+    if (one.name == text || to_string(one.id) == text)
+      return one.id;
+  return error{errc::not_found, "workspace '" + text.substr(0, 100) + "' not found"};
+}
+
+value own_shape(const call& c, const task_detail& row, const place_book& book) {
+  auto shape = own_work_shape(row, *c.parts->users, c.now);
+  const auto* in = book.find(row.made.workspace);
+  shape["workspaceName"] = in ? value(in->name) : value();
+  return shape;
+}
+
 result<value> own_list(const call& c) {
   const std::string kind(c.query.first("kind")), state(c.query.first("state")), user(c.query.first("user"));
-  auto workspace = c.query.number("workspace", 0);
+  auto book = place_book::read(*c.parts->storage);
+  if (!book)
+    return book.error();
+  const auto workspace = workspace_asked_for(*book, std::string(c.query.first("workspace")));
   if (!workspace)
     return workspace.error();
-  if (!state.empty() && state != "live" && !is_state_of_tasks(state))
+  if (!state.empty() && state != "live" && folded(state) != "queued" && !is_state_of_tasks(state))
     return error{errc::invalid,
                  "'" + state.substr(0, 40) + "' is not a state of tasks: live, or as their rows say"};
   auto all = value::array();
@@ -647,12 +668,13 @@ result<value> own_list(const call& c) {
     for (const auto& row : *rows) {
       const bool live = !terminal(row.state);
       if ((state == "live" && !live) ||
-          (!state.empty() && state != "live" && folded(state) != folded(name(row.state))))
+          (!user.empty() && c.parts->users->now_named(row.made.owner) != user) ||
+          (*workspace && row.made.workspace != *workspace))
         continue;
-      if ((!user.empty() && c.parts->users->now_named(row.made.owner) != user) ||
-          (*workspace > 0 && row.made.workspace.value != static_cast<std::uint64_t>(*workspace)))
-        continue;
-      all.push_back(own_work_shape(row, *c.parts->users, c.now));
+      auto shape = own_shape(c, row, *book);
+      if (state.empty() || state == "live" ||
+          folded(state) == folded(shape["state"].get_ref<const std::string&>()))
+        all.push_back(std::move(shape));
     }
   }
   if (!known)
@@ -666,7 +688,10 @@ result<value> own_one(const call& c) {
   auto row = named_work(c, std::nullopt);
   if (!row)
     return row.error();
-  auto shape = own_work_shape(*row, *c.parts->users, c.now);
+  auto book = place_book::read(*c.parts->storage);
+  if (!book)
+    return book.error();
+  auto shape = own_shape(c, *row, *book);
   shape["config"] = config::without_secrets(config_in_force(*row));
   return shape;
 }
@@ -738,7 +763,10 @@ void own_create(const call_ptr& c, const reply& back) {
     auto row = c->parts->storage->other_task(parse_task(got.at("id").get<std::string>()));
     if (!row)
       return row.error();
-    auto shape = own_work_shape(*row, *c->parts->users, c->now);
+    auto book = place_book::read(*c->parts->storage);
+    if (!book)
+      return book.error();
+    auto shape = own_shape(*c, *row, *book);
     shape["warnings"] = got.at("warnings");
     return shape;
   });

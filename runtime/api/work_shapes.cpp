@@ -144,8 +144,12 @@ value own_work_shape(const task_detail& task, const accounts& users, time_point 
   value out{{"id", to_string(made.id)},
             {"kind", name(kind)},
             {"name", made.name},
-            {"state", name(task.state)},
+            {"state", task.state == task_state::active && !is_running(task) ? "QUEUED" : name(task.state)},
             {"running", is_running(task)},
+            {"priority", task.priority > 0 ? value(task.priority)
+                         : made.config.is_object()
+                           ? made.config.value(value::json_pointer("/resources/priority"), value())
+                           : value()},
             {"owner", users.now_named(made.owner)},
             {"workspace", made.workspace.value},
             {"pool", made.pool},

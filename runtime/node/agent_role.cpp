@@ -4,12 +4,14 @@
 #include "actors/host/task_files_part.hpp"
 #include "runtime/node/master_role.hpp"
 #include "system/whole_file.hpp"
+#include "workers/port_holder.hpp"
 #include "workers/slot_devices.hpp"
 
 #include <caf/all.hpp>
 
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sched.h>
 
 namespace troupe::node {
@@ -21,6 +23,34 @@ int processors() {
   cpu_set_t set;
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
+
+/// Whose the ports are that tasks name, looked up at most once a second for each. One thread asks.
+class port_owners {
+public:
+  explicit port_owners(fs::path tasks) : tasks_(std::move(tasks)) {}
+
+  /// errc::busy where another task listens there.
+  result<void> check(allocation_id id, int port) {
+    const auto now = std::chrono::steady_clock::now();
+    if (known_.size() > most_known)
+      known_.clear();
+    auto& one = known_[{id, port}];
+    if (now - one.at > std::chrono::seconds(1) || one.at == std::chrono::steady_clock::time_point{})
+      one = {now, workers::holder_of(tasks_, to_string(id), port) == workers::port_holder::other_task};
+    if (one.of_another)
+      return error{errc::busy, "port " + std::to_string(port) + " of this host belongs to another task"};
+    return {};
+  }
+
+private:
+  static constexpr std::size_t most_known = 1000;
+  struct owner {
+    std::chrono::steady_clock::time_point at{};
+    bool of_another = false;
+  };
+  const fs::path tasks_;
+  std::map<std::pair<allocation_id, int>, owner> known_;
+};
 
 } // namespace
 
@@ -148,6 +178,9 @@ void agent_role::make_opener(const fs::path& tasks) {
           return one.socket ? proxy::service_target{0, folder.string(), service_socket_file}
                             : proxy::service_target{one.port, {}, {}};
     return error{errc::not_found, "this task has no such service"};
+  };
+  how.own = [known = std::make_shared<port_owners>(tasks)](allocation_id id, int port) {
+    return known->check(id, port);
   };
   if (!link_)
     how.hand_over = [table = master_->junctions()](const std::string& connection, const std::string& secret,

@@ -75,7 +75,10 @@ struct service_opener::inside {
       fault = target.error().what;
       absent = target.error().code == errc::not_found;
     } else if (target->socket.empty()) {
-      fault = co_await connect(by_port, target->port);
+      if (auto fine = how.own ? how.own(x.allocation, target->port) : result<void>(); !fine)
+        fault = fine.error().what;
+      else
+        fault = co_await connect(by_port, target->port);
     } else {
       fault = co_await connect(by_socket, *target);
     }

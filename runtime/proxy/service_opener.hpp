@@ -26,6 +26,9 @@ struct opener_options {
   std::function<std::optional<http::master_address>()> master;
   /// What the task's own record says; errc::not_found where it names no such service.
   std::function<result<service_target>(allocation_id, const std::string& service)> find;
+  /// Whether the task, or at least no other one, listens at this port of its host; else why it is not joined.
+  /// From the opener's thread, before the port is dialled. Empty: it is not asked.
+  std::function<result<void>(allocation_id, int port)> own;
   /// Where the master is of this process: takes the connected socket, or the fault, without the way over
   /// HTTP; false where nobody waits for it. From the opener's thread; must not block.
   std::function<bool(const std::string& connection, const std::string& secret, result<workers::owned_fd>)>

@@ -13,15 +13,25 @@ std::int64_t sum(const std::map<std::string, std::int64_t>& files) {
   return total;
 }
 
+/// Rows of an older build counted those that are deleted, too, and never fell.
+void count(std::uint64_t& of, int more) {
+  if (more >= 0 || of > 0)
+    of += static_cast<std::uint64_t>(more);
+}
+
 void change(const checkpoint_changed& x, const subject& of, tables& rows) {
   auto* place = rows.checkpoints.change(x.uuid);
   auto* trial = rows.trial_states.change(of.trial());
   if (!place || !trial || place->trial != of.trial())
     return;
   const auto left = sum(x.files);
+  const int more = int(place->deleted) - int(x.files.empty());
   trial->checkpoint_bytes += left - place->bytes;
-  if (auto* experiment = rows.experiment_states.change(place->experiment))
+  count(trial->checkpoint_count, more);
+  if (auto* experiment = rows.experiment_states.change(place->experiment)) {
     experiment->checkpoint_bytes += left - place->bytes;
+    count(experiment->checkpoint_count, more);
+  }
   place->bytes = left;
   place->changed = of.number + 1;
   place->deleted = x.files.empty();
@@ -49,19 +59,18 @@ void fold_checkpoint(const fact& x, const subject& of, tables& rows) {
   const auto* known = rows.checkpoints.find(uuid);
   if (known && known->trial != of.trial())
     return; // another trial's, and stays so
-  const bool fresh = !known;
+  const bool fresh = !known, counts = fresh || known->deleted;
   auto& place = rows.checkpoints.make(uuid);
   trial->checkpoint_bytes += total - place.bytes;
   if (auto* experiment = rows.experiment_states.change(constant->experiment)) {
     experiment->checkpoint_bytes += total - place.bytes;
-    experiment->checkpoint_count += fresh;
+    experiment->checkpoint_count += counts;
   }
   const auto before = fresh ? trial->newest_recorded : place.before;
   place = {of.trial(), constant->experiment, of.number, total, 0, false, before, place.described};
-  if (fresh) {
-    ++trial->checkpoint_count;
+  trial->checkpoint_count += counts;
+  if (fresh)
     trial->newest_recorded = of.number + 1;
-  }
 }
 
 } // namespace troupe::storage::projections

@@ -9,7 +9,7 @@ namespace troupe::storage::projections {
 
 /// Counts the meaning of the folds: a database that was folded by another version is folded anew when it is
 /// opened.
-inline constexpr std::uint64_t version = 9;
+inline constexpr std::uint64_t version = 10;
 
 struct experiment_constant {
   experiment_id id;

@@ -659,6 +659,27 @@ def test_ports_that_cannot_be_are_refused_with_their_place(cluster):
         assert done.returncode != 0 and what in done.stdout + done.stderr, (ports, done.stdout, done.stderr)
 
 
+def test_a_port_that_another_task_has_taken_leads_to_none(cluster):
+    port = cluster.ports["http"]
+    config = cluster.root / "named.yaml"
+    config.write_text(f"name: named\nentrypoint: sleep 1000\nsearcher: {{name: single, metric: loss}}\nresources: {{slots_per_trial: 0}}\n"
+                      f"environment: {{proxy_ports: [{{proxy_port: {port}, default_service_id: true}}]}}\n")
+    cluster.env["TROUPE_USER"] = "admin"
+    try:
+        named = cluster.json("experiment", "create", str(config))["id"]
+        (trial,) = wait_for(lambda: cluster.trials(named), 30)
+        task = f"{named}.00000000-0000-4000-8000-{trial['id']:012x}"
+        bearer = {"Authorization": f"Bearer {cluster.log_in('admin')}"}
+        before = len(cluster.seen())
+        status, _, said = wait_for(lambda: (got := cluster.ask(f"/proxy/{task}/x", bearer)) and b"belongs to another task" in got[2] and got, 30, 0.2,
+                                   lambda: cluster.ask(f"/proxy/{task}/x", bearer))
+        assert status == 503 and f"port {port} of this host".encode() in said, (status, said)
+        assert len(cluster.seen()) == before and cluster.ask(f"/proxy/{cluster.task}/", cluster.bearer)[0] == 200
+    finally:
+        cluster.cli("experiment", "kill", str(named))
+        del cluster.env["TROUPE_USER"]
+
+
 def test_a_service_outlives_the_node(cluster):
     """kill -9 of agent and master with connections open: the task goes on, and the next connection finds it."""
     s, _ = cluster.websocket(f"{cluster.task}:{cluster.ports['tcp']}")

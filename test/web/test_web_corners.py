@@ -245,6 +245,16 @@ def test_rights_are_those_of_the_workspace(tmp_path, chromium):
         tab.page.wait_for_selector("main[data-page=home][data-state=ready]")
         links = tab.page.get_by_role("navigation", name="Main").get_by_role("link")
         assert links.all_inner_texts() == ["Home", "Experiments", "Cluster", "Queue", "Logs", "Events", "Settings"], "she may not see actors"
+        tab.page.keyboard.press("?")
+        keys = tab.page.get_by_role("dialog", name="Keyboard shortcuts")
+        keys.wait_for()
+        assert "g l, g v, g s" in keys.inner_text() and "ctors" not in keys.inner_text()
+        tab.page.keyboard.press("Escape")
+        keys.wait_for(state="hidden")
+        for key in "ga":
+            tab.page.keyboard.press(key)
+        tab.settle()
+        assert tab.page.evaluate("location.pathname") == "/ui/"
         orders = ["Pause", "Cancel", "Kill", "Fork"]
         offered = lambda: [name for name in orders if tab.page.get_by_role("button", name=name, exact=True).count() > 0]
         for search, there in [(others, []), (hers, orders)]:
@@ -466,7 +476,7 @@ def test_play_tells_where_it_stopped_and_not_each_place(site, page):
     assert told.get_attribute("aria-live") == "off"
     page.page.get_by_role("button", name="Play").click()
     wait_for(lambda: told.get_attribute("aria-live") == "polite", 5)
-    assert "as of" in page.page.locator("[aria-live=polite]:not([data-testid])").all_inner_texts()[0]
+    wait_for(lambda: "as of" in page.page.locator("[aria-live=polite]:not([data-testid])").all_inner_texts()[0], 5)
     page.fine()
 
 
@@ -490,6 +500,30 @@ def test_who_is_in_a_row_stays_there_while_newer_ones_come(site, page):
     scroller = page.page.get_by_role("group", name="Events, scrolls")
     wait_for(lambda: scroller.evaluate("box => box.scrollTop") == 0, 20)
     site.wait_ended(again)
+    page.fine()
+
+
+MANY_MATRICES = """
+import troupe
+troupe.params(x=1)
+troupe.validate({**{f"cm{n:02}": [[n, 0], [0, 1]] for n in range(14)}, "tail": [1, float("nan"), float("inf")], "zloss": 0.5, "loss": 0.25}, step=1)
+"""
+
+
+def test_of_many_structured_metrics_the_rest_is_found_by_a_search(site, page):
+    search = site.submit("many-matrices", MANY_MATRICES, "hyperparameters: {x: 1}\nsearcher: {name: random, metric: loss, max_trials: 1}\n")
+    assert "COMPLETED" in site.wait_ended(search)
+    page.go(f"/trials/{site.json('trial', 'list', str(search))[0]['id']}/metrics")
+    matrices = page.page.locator("[data-testid=matrix]")
+    wait_for(lambda: matrices.count() == 12, 10)
+    assert page.page.get_by_text("12 of 15 metrics that are no numbers").count() == 1
+    columns = page.page.locator('[role=grid][aria-label="Reports"] [role=columnheader]').evaluate_all("all => all.map(x => x.dataset.col)")
+    assert {"loss", "zloss"} <= set(columns), "numbers are columns, however many metrics are none"
+    page.page.get_by_label("Search metrics").fill("cm13")
+    wait_for(lambda: matrices.count() == 1, 10)
+    assert "mq=cm13" in page.page.url
+    page.page.get_by_label("Search metrics").fill("tail")
+    page.page.wait_for_selector("[data-testid=bars][data-bars='3']")
     page.fine()
 
 

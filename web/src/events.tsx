@@ -51,6 +51,7 @@ const untold = 4000; // ms after which facts are looked for that no topic tells 
 export function EventGrid(props: { query: string; topics: readonly string[]; command: string; audit?: boolean }) {
   const rows = useSignal<readonly Fact[]>([]);
   const whole = useSignal(false); // what there was has been read
+  const cut = useSignal(false); // older facts are left out
   const fault = useSignal<unknown>(null);
   const turn = useSignal(0);
   useEffect(() => {
@@ -62,12 +63,18 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
     let changed = false; // while it was read
     let refused = false;
     const show = (fresh: Fact[]) => {
-      if (fresh.length > 0) rows.value = rows.peek().concat(fresh).slice(-most);
+      if (fresh.length === 0) return;
+      const all = rows.peek().concat(fresh);
+      cut.value ||= all.length > most;
+      rows.value = all.slice(-most);
     };
     const read = async () => {
       const newest = Number((await request("GET", "/troupe/v1/session", undefined, abort.signal)).headers.get("Troupe-Sequence")) || 0;
       if (newest <= known) return;
-      if (props.query === "") known = Math.max(known, newest - most);
+      if (props.query === "" && known < newest - most) {
+        known = newest - most;
+        cut.value = true;
+      }
       const answer = await request("GET", `/troupe/v1/events?after=${known}&until=${newest}${props.query ? "&" + props.query : ""}`, undefined, abort.signal, true);
       const reader = answer.body!.getReader();
       const decoder = new TextDecoder();
@@ -119,5 +126,14 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
     };
   }, [props.query, turn.value, returns.value]);
   if (fault.value !== null && rows.value.length === 0) return <Failed whole why={explain(fault.value)} again={() => ++turn.value} />;
-  return <Grid name="Events" rows={rows.value} columns={facts[props.audit ? 1 : 0]} id={(f) => String(f.sequence)} usualSort="-sequence" otherOrder bare={["type", "entity"]} command={props.command} empty={whole.value ? <Empty>No event yet.</Empty> : ""} />;
+  return (
+    <>
+      {cut.value && (
+        <p class="hint">
+          The newest {most} events; `{props.command}` has all of them.
+        </p>
+      )}
+      <Grid name="Events" rows={rows.value} columns={facts[props.audit ? 1 : 0]} id={(f) => String(f.sequence)} usualSort="-sequence" otherOrder bare={["type", "entity"]} command={props.command} empty={whole.value ? <Empty>No event yet.</Empty> : ""} />
+    </>
+  );
 }

@@ -42,7 +42,7 @@ export function useKeys(): void {
       if (went && performance.now() - went < 1500) {
         went = 0;
         const to = places[e.key];
-        if (to) {
+        if (to && pagesFor([["", to]]).length > 0) {
           done();
           go(to);
         }
@@ -120,7 +120,7 @@ export function Shortcuts() {
         <form method="dialog">
           <h2>Keyboard shortcuts</h2>
           <dl class="keys">
-            {help.map(([key, what]) => (
+            {help.map(([key, what]) => (pagesFor([["", "/actors"]]).length > 0 ? [key, what] : [key.replace("g a, ", ""), what.replace("Actors, logs", "Logs")])).map(([key, what]) => (
               <div key={key}>
                 <dt>
                   <kbd>{key}</kbd>

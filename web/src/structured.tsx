@@ -184,6 +184,10 @@ function Bars(props: { values: number[]; name: string }) {
           if (Number.isFinite(v)) c.fillRect(i * width + Math.min(1, width / 4), Math.min(y(v), y(0)), Math.max(1, width - Math.min(2, width / 2)), Math.max(1, Math.abs(y(v) - y(0))));
         });
         c.fillStyle = k.text;
+        c.textAlign = "center";
+        values.forEach((v, i) => {
+          if (!Number.isFinite(v)) c.fillText(v === Infinity ? "▲" : v === -Infinity ? "▼" : "×", (i + 0.5) * width, v === Infinity ? 12 : h - 2); // as at the edges of curves
+        });
         c.textAlign = "left";
         c.fillText(short(scale.back(1), 4), 4, 12);
         c.fillText(short(scale.back(0), 4), 4, h - 4);

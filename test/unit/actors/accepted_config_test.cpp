@@ -62,6 +62,30 @@ TEST(AcceptConfig, APolicyLiesOverTheTextAndIsCheckedWithIt) {
   EXPECT_EQ(got.error().code, errc::invalid);
 }
 
+TEST(AcceptConfig, ATemplateLiesOverDefaultsThatNameHalfAStorage) {
+  const value cluster = {
+    // as a master.yaml with save_* keys comes to
+    {"defaults", {{"checkpoint_storage", {{"save_trial_best", 3}}}, {"resources", {{"priority", 7}}}}},
+    {"storage", {{"default", {{"type", "shared_fs"}, {"path", "/ck"}}}}}};
+  const std::string text = "entrypoint: x\nhyperparameters: {}\n" + single;
+  for (const value& of_template :
+       {value{{"labels", {"a"}}}, value{{"checkpoint_storage", {{"type", "s3"}, {"bucket", "b"}}}}}) {
+    config_layers layers;
+    layers.template_config = of_template;
+    const auto got = accept_config(text, "mine.yaml", "/data/checkpoints", cluster, layers);
+    ASSERT_TRUE(got) << to_json(of_template) << ": " << got.error().what;
+    const auto& storage = got->settings["checkpoint_storage"];
+    EXPECT_EQ(storage["save_trial_best"], 3) << to_json(storage);
+    EXPECT_EQ(storage["type"], of_template.contains("labels") ? "shared_fs" : "s3");
+    EXPECT_EQ(got->settings["resources"]["priority"], 7);
+  }
+  config_layers layers;
+  layers.unmanaged = true;
+  EXPECT_TRUE(accept_config("name: x\nsearcher: {name: custom, metric: loss}\n", "mine.yaml",
+                            "/data/checkpoints", cluster, layers) ||
+              accept_config(text, "mine.yaml", "/data/checkpoints", cluster, layers));
+}
+
 TEST(AcceptConfig, LayersStandInTheirOrder) {
   const value cluster = {
     {"cluster",

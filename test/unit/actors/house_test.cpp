@@ -165,6 +165,20 @@ TEST(HouseRules, PoliciesAreCheckedAndLaidOverEachOther) {
       R"({"invariant_config": {"resources": {"weight": 3}}, "constraints": {"priority_limit": 10}})");
   EXPECT_EQ(h.rules.invariant_of({2}), json(R"({"max_restarts": 1, "resources": {"weight": 3}})"));
   EXPECT_EQ(h.rules.constraints_of({2}), json(R"({"resources": {"max_slots": 2}, "priority_limit": 10})"));
+  set(2, "EXPERIMENT",
+      R"({"invariant_config": {"labels": ["of-2"], "environment": {"environment_variables": ["WS=1"]},
+          "bind_mounts": [{"host_path": "/var", "container_path": "/ws"}]}})");
+  set(0, "EXPERIMENT",
+      R"({"invariant_config": {"labels": ["of-all"], "environment": {"environment_variables": ["GL=1"]},
+          "bind_mounts": [{"host_path": "/tmp", "container_path": "/gl"}]}})");
+  const auto both = to_json(h.rules.invariant_of({2})); // lists that append have the entries of both
+  for (const char* one : {"of-2", "of-all", "WS=1", "GL=1", "/ws", "/gl"})
+    EXPECT_NE(both.find(one), both.npos) << one << " in " << both;
+  set(
+    2, "EXPERIMENT",
+    R"({"invariant_config": {"max_restarts": 1, "resources": {"weight": 2}}, "constraints": {"resources": {"max_slots": 2}}})");
+  set(0, "EXPERIMENT",
+      R"({"invariant_config": {"resources": {"weight": 3}}, "constraints": {"priority_limit": 10}})");
   EXPECT_EQ(h.rules.invariant_of({3}), json(R"({"resources": {"weight": 3}})"));
   commands::experiment_set heavier;
   heavier.weight = 3;

@@ -74,6 +74,12 @@ TEST(FromDetermined, RightsAndTokensAreTakenOver) {
   EXPECT_EQ(of("{authz: {type: rbac, strict_job_queue_control: true}}"),
             (value{{"authz", "rbac"}, {"strict_job_queue_control", true}}));
   EXPECT_EQ(of("{authz: {type: basic}}"), value::object());
+  for (const char* none : {"{tls: {cert: '', key: ''}}", "{tls: {cert: ''}}", "{tls: {key: ''}}"}) {
+    const auto got = move_master(std::string("security: ") + none + "\n", "master.yaml");
+    EXPECT_TRUE(got.faults.empty()) << none;
+    EXPECT_EQ(got.cluster_file["cluster"]["plain_http"], true) << none;
+    EXPECT_FALSE(got.cluster_file["cluster"].contains("tls")) << none;
+  }
   EXPECT_EQ(of("{token: {max_lifespan_days: 90}}"),
             (value{{"tokens", {{"default", "30d"}, {"longest", "90d"}}}}));
   EXPECT_EQ(of("{token: {max_lifespan_days: 7}}"),

@@ -202,8 +202,16 @@ TEST(TrialRow, CountsRunsRestartsAndCheckpointsOnce) {
   EXPECT_EQ(f.experiment().checkpoint_count, 3u);
   EXPECT_EQ(f.experiment().checkpoint_bytes, 25);
   f.say("trial/7", checkpoint_changed{t0, "u2", {{"a", 1}}});
-  EXPECT_EQ(f.experiment().checkpoint_count, 3u) << "as its trials count: what was deleted, too";
+  EXPECT_EQ(f.experiment().checkpoint_count, 3u) << "a part of it is there";
   EXPECT_EQ(f.experiment().checkpoint_bytes, 15);
+  f.say("trial/7", checkpoint_changed{t0, "u2", {}});
+  f.say("trial/7", checkpoint_changed{t0, "u2", {}});
+  EXPECT_EQ(f.trial().checkpoint_count, 1u) << "what is deleted counts no more, as its bytes do";
+  EXPECT_EQ(f.experiment().checkpoint_count, 2u);
+  EXPECT_EQ(f.experiment().checkpoint_bytes, 14);
+  f.say("trial/7", checkpoint_changed{t0, "u2", {{"a", 1}}}); // found again
+  EXPECT_EQ(f.trial().checkpoint_count, 2u);
+  EXPECT_EQ(f.experiment().checkpoint_count, 3u);
   EXPECT_EQ(f.rows.checkpoints.find("u1")->experiment, experiment_id{1});
 }
 

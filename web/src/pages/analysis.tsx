@@ -32,6 +32,7 @@ export function Analysis(props: { of: Experiment }) {
   const many = several(e);
   const aims = many ? goals(e).map((m) => `m.validation.${m}`) : ["best"]; // what trials are looked at by
   const aim = aims[0]!;
+  const important = goals(e).find((m) => m === p.text("imp")) ?? goals(e)[0] ?? "";
   const { rows, now, again } = useTrials(e.id, namedMetrics([...chosen, ...aims, ...brushes.map((b) => b.key), ...p.list("cols"), p.text("sort")], p.text("q"), metrics.value));
   const all = rows.value ?? [];
   const hps = useHparams(all);
@@ -94,7 +95,21 @@ export function Analysis(props: { of: Experiment }) {
       )}
       <section>
         <h2>Importance of hyperparameters</h2>
-        {past ? <p class="hint">Known of all its trials alone, as they are now.</p> : <ImportanceChart of={e} metric={goals(e)[0] ?? ""} trials={all.filter((t) => Number.isFinite(value(t, aim))).length} />}
+        {many && !past && (
+          <div class="toolbar">
+            <label>
+              <span>Importance for</span>
+              <select value={important} onChange={(x) => set({ imp: x.currentTarget.value === goals(e)[0] ? null : x.currentTarget.value })}>
+                {goals(e).map((m) => (
+                  <option key={m} value={m}>
+                    {clean(m)}
+                  </option>
+                ))}
+              </select>
+            </label>
+          </div>
+        )}
+        {past ? <p class="hint">Known of all its trials alone, as they are now.</p> : <ImportanceChart of={e} metric={important} trials={all.filter((t) => Number.isFinite(value(t, many ? `m.validation.${important}` : aim))).length} />}
       </section>
       <section>
         <h2>Parallel coordinates</h2>
@@ -199,7 +214,7 @@ function BrushFields(props: { keys: string[]; title: (key: string) => string; on
 function ImportanceChart(props: { of: Experiment; metric: string; trials: number }) {
   const e = props.of;
   const few = props.trials < leastTrials;
-  const { now, again } = useRead(`importance ${e.id} ${props.trials < 10 ? props.trials : Math.floor(props.trials / 5)}`, (signal) =>
+  const { now, again } = useRead(`importance ${e.id} ${props.metric} ${props.trials < 10 ? props.trials : Math.floor(props.trials / 5)}`, (signal) =>
     few ? Promise.resolve(null) : get<Importance>(`/troupe/v1/experiments/${e.id}/importance`, { metric: several(e) ? props.metric : undefined }, signal),
   );
   const v = now.value;

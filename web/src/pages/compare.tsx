@@ -112,7 +112,7 @@ function Side(props: View) {
     [trials],
   );
   const keys = Array.from(new Set(facts.flatMap((f) => Object.keys(f)))).sort();
-  const differs = (k: string) => new Set(facts.map((f) => JSON.stringify(f[k]))).size > 1;
+  const differs = (k: string) => new Set(facts.map((f) => JSON.stringify(f[k] ?? null))).size > 1;
   const shown = [...keys.filter(differs), ...(only ? [] : keys.filter((k) => !differs(k)))];
   const numbers = props.metrics.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
   const metrics = numbers.slice(0, mostMetrics).filter(askable);
@@ -159,7 +159,7 @@ function Side(props: View) {
                 <tr key={k} data-key={k} class={differs(k) ? "differs" : ""}>
                   <th scope="row">{clean(k)}</th>
                   {facts.map((f, i) => (
-                    <td key={i} class={JSON.stringify(f[k]) !== JSON.stringify(facts[trials.indexOf(base)]?.[k]) ? "changed" : ""}>
+                    <td key={i} class={JSON.stringify(f[k] ?? null) !== JSON.stringify(facts[trials.indexOf(base)]?.[k] ?? null) ? "changed" : ""}>
                       {f[k] === undefined ? "—" : typeof f[k] === "number" ? short(f[k] as number, 6) : clean(worded(f[k]))}
                     </td>
                   ))}

@@ -20,6 +20,7 @@ import { segments } from "../terminal";
 import { asCell, condition } from "../filter";
 import { clean, flat, number, short, span, state, worded } from "../text";
 import { useMetrics } from "../trials";
+import { drawn } from "../newest";
 import { stepNames, steps } from "../steps";
 import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, refused, say, State, Time, useAtOnce, useRead, isId } from "../ui";
 import { duration } from "./experiments";
@@ -310,8 +311,8 @@ function Reports(props: GetTrialResponse) {
   const v = now.value;
   const read = v.state === "ready" ? v.value : none;
   const rows = useMemo(() => (later.value.length > 0 ? [...read, ...later.value.filter((r) => r.row > (read[read.length - 1]?.row ?? 0))] : read), [read, later.value]);
-  const newest = useRef(0);
-  newest.current = rows[rows.length - 1]?.row ?? 0;
+  const last = useRef(0);
+  last.current = rows[rows.length - 1]?.row ?? 0;
   // A trial that reports is read on when the stream tells of it, and every 5 s: not each report is told there.
   const alive = !ended(props.trial);
   useEffect(() => {
@@ -321,9 +322,9 @@ function Reports(props: GetTrialResponse) {
     const abort = new AbortController();
     const more = () => {
       soon = undefined;
-      if (busy || document.hidden || paused.peek() || newest.current === 0) return void (newest.current === 0 && !document.hidden && again());
+      if (busy || document.hidden || paused.peek() || last.current === 0) return void (last.current === 0 && !document.hidden && again());
       busy = true;
-      get<Report[]>(`/troupe/v1/trials/${id}/metrics`, { after: newest.current, limit: 1000 }, abort.signal)
+      get<Report[]>(`/troupe/v1/trials/${id}/metrics`, { after: last.current, limit: 1000 }, abort.signal)
         .then(
           (more) => {
             if (more.length > 0) later.value = later.peek().concat(more);
@@ -348,6 +349,7 @@ function Reports(props: GetTrialResponse) {
     for (const r of rows) for (const [k, x] of Object.entries(r.metrics)) all.set(k, (all.get(k) ?? true) && number(x) !== null);
     return all;
   }, [rows]);
+  const usual = useMemo(() => new Set(Array.from(names).filter(([, numeric]) => numeric).slice(0, 12).map(([k]) => k)), [names]);
   const columns = useMemo<Column<Report>[]>(
     () => [
       { key: "row", title: "Report", value: (r) => r.row, width: 100 },
@@ -358,22 +360,29 @@ function Reports(props: GetTrialResponse) {
       { key: "archived", title: "Given up", value: (r) => (r.archived ? "yes" : ""), usual: false, width: 90 },
       ...Array.from(names)
         .slice(0, 1000)
-        .map(([k, numeric], i) => ({ key: fixed.includes(k) ? `m.${k}` : k, title: k, value: (r: Report) => (numeric ? number(r.metrics[k]) : r.metrics[k] === undefined ? null : JSON.stringify(r.metrics[k])), usual: numeric && i < 12, width: 120 })),
+        .map(([k, numeric]) => ({ key: fixed.includes(k) ? `m.${k}` : k, title: k, value: (r: Report) => (numeric ? number(r.metrics[k]) : r.metrics[k] === undefined ? null : JSON.stringify(r.metrics[k])), usual: usual.has(k), width: 120 })),
     ],
     [names],
   );
   const structured = useMemo(() => steps(Array.from(names).filter(([, numeric]) => !numeric).map(([k]) => k), rows.filter((r) => !r.archived)), [names, rows]); // of runs that were not given up
+  const look = params.value.text("mq");
+  const named = structured.map((one) => one.title);
+  const { shown, found } = drawn(named, [], look, mostStructured);
   if (v.state === "error") return <Failed whole why={v.why} again={again} />;
   return (
     <>
-      {structured.slice(0, mostStructured).map((one) => (
+      {structured.length > mostStructured && (
+        <div class="toolbar">
+          <label class="grow">
+            <span>Search metrics</span>
+            <input type="search" spellcheck={false} value={look} onInput={(e) => set({ mq: e.currentTarget.value }, true)} />
+          </label>
+          <span role="status">{found > mostStructured ? `${mostStructured} of ${found} metrics that are no numbers; all of them are columns` : `${found}`}</span>
+        </div>
+      )}
+      {structured.filter((one) => shown.includes(one.title)).map((one) => (
         <Steps key={one.title} {...one} />
       ))}
-      {structured.length > mostStructured && (
-        <p class="hint">
-          The first {mostStructured} of {structured.length} metrics that are no numbers; all of them are columns.
-        </p>
-      )}
       {read.length === mostReports && <p class="hint">The first {mostReports} reports; `troupe trial metrics {id}` has all.</p>}
       <Grid name="Reports" rows={rows} columns={columns} id={(r) => String(r.row)} usualSort="row" bare={["group"]} command={`troupe trial metrics ${id}`} empty={v.state === "ready" ? <Empty>No report yet.</Empty> : ""} />
     </>

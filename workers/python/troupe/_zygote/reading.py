@@ -146,9 +146,13 @@ def top_names(folder, script):
     except OSError:
         return set()
     try:
-        return {name.partition(".")[0] for name in os.listdir(fd)}
+        names = os.listdir(fd)
     finally:
         os.close(fd)
+    from importlib.machinery import all_suffixes
+
+    suffixes = tuple(all_suffixes())
+    return {name.partition(".")[0] for name in names if "." not in name or name.endswith(suffixes)}
 
 
 def is_below(path, folders):

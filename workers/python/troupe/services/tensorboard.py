@@ -101,9 +101,10 @@ def main() -> int:
     if not sources:
         give_up("TROUPE_SERVICE_CONFIG names no sources")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    base = Path(tempfile.mkdtemp(prefix="tensorboard-events-"))
+    base = around.own_folder("tensorboard-events")  # goes with the task, wherever TMPDIR of the agent leads
+    tempfile.tempdir = str(around.own_folder("tmp"))  # of TensorBoard's own notes
     root = base / "shown"
-    root.mkdir()
+    root.mkdir(exist_ok=True)
     in_buckets = [one for one in sources if "://" in one["place"]]
     folders = copy_buckets(base / "copied", in_buckets) if in_buckets else []
     folders += [one["place"] for one in sources if "://" not in one["place"]]
