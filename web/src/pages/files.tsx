@@ -61,7 +61,7 @@ function FileView(props: { id: number; path: string }) {
     return raw.includes(0) || raw.length > 2_000_000 ? null : new TextDecoder().decode(raw);
   });
   const v = now.value;
-  const lines = useMemo(() => (v.state === "ready" && v.value !== null ? v.value.split("\n") : null), [v]);
+  const lines = useMemo(() => (v.state === "ready" && v.value !== null ? v.value.split(/\r?\n/) : null), [v]);
   return (
     <div class="file">
       <p>
