@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <set>
+#include <string_view>
 #include <unistd.h>
 #include <vector>
 
@@ -14,6 +15,12 @@ namespace troupe::workers {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// 127.0.0.1 and every address, as the kernel writes them: what is dialled finds no other.
+bool takes_loopback(std::string_view address) {
+  return address == "0100007F" || address == "00000000" || address == "00000000000000000000000000000000" ||
+         address == "0000000000000000FFFF00000100007F";
+}
 
 /// Of the sockets that listen at the port.
 std::set<unsigned long> inodes_at(int port) {
@@ -25,10 +32,11 @@ std::set<unsigned long> inodes_at(int port) {
     while (std::getline(in, line)) {
       unsigned local = 0, state = 0;
       unsigned long inode = 0;
+      char address[33] = {};
       // number, local address:port, remote address:port, state, queues, timer, retries, uid, timeout, inode
-      if (std::sscanf(line.c_str(), " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x %*s %*s %*s %*d %*d %lu", &local,
-                      &state, &inode) == 3 &&
-          state == 0x0a && local == static_cast<unsigned>(port))
+      if (std::sscanf(line.c_str(), " %*d: %32[0-9A-F]:%x %*[0-9A-F]:%*x %x %*s %*s %*s %*d %*d %lu", address,
+                      &local, &state, &inode) == 4 &&
+          state == 0x0a && local == static_cast<unsigned>(port) && takes_loopback(address))
         out.insert(inode);
     }
   }

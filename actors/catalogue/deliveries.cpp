@@ -251,11 +251,14 @@ std::vector<cluster_fact> deliveries::note(std::vector<webhook_event> events) {
 }
 
 std::vector<webhook_delivery> deliveries::due(time_point now) {
+  std::map<std::uint64_t, std::string, std::greater<>> again; // the oldest stands in front at last
   while (!retries_.empty() && retries_.begin()->first <= now) {
-    const auto id = retries_.extract(retries_.begin()).value().second;
+    auto id = retries_.extract(retries_.begin()).value().second;
     if (const auto at = queue_.find(id); at != queue_.end())
-      receivers_[at->second.event.url].ready.push_front(id);
+      again.emplace(at->second.order, std::move(id));
   }
+  for (auto& [order, id] : again)
+    receivers_[queue_.at(id).event.url].ready.push_front(std::move(id));
   std::vector<webhook_delivery> out;
   for (bool more = true; more && all_open_ < most_open;) { // one of each receiver in turn
     more = false;
@@ -323,7 +326,7 @@ void deliveries::replay(const cluster_fact& fact) {
   }
   if (event->step != deletion_step::ordered)
     queue_.erase(event->id);
-  else if (queue_.emplace(event->id, waiting{*event}).second)
+  else if (queue_.emplace(event->id, waiting{*event, next_order_++}).second)
     receivers_[event->url].ready.push_back(event->id);
 }
 

@@ -74,6 +74,7 @@ public:
 private:
   struct waiting {
     webhook_event event;
+    std::uint64_t order = 0; ///< of the events, by when they came
     int tries = 0;
     bool open = false;
   };
@@ -97,6 +98,7 @@ private:
   std::map<std::string, receiver> receivers_;
   std::set<std::pair<time_point, std::string>> retries_;
   std::size_t all_open_ = 0;
+  std::uint64_t next_order_ = 0;
   std::unordered_set<std::string>
     known_;                        ///< ids of all events, also of those that were delivered or given up
   std::deque<std::string> forget_; ///< the ids in `known_`, the oldest first

@@ -182,7 +182,7 @@ private:
       self_, setup_, peers_, *machine_,
       cluster_deletions::needs{
         take_facts, live,
-        [this]() -> const std::map<experiment_id, std::string>& { return experiments_->sources(); },
+        [this]() -> const std::map<experiment_id, std::set<std::string>>& { return experiments_->sources(); },
         [this](const trial_row& row, task_call call, trial_fact fact, cluster_trials::change_done done) {
           trials_->change(row, std::move(call), std::move(fact), std::move(done));
         },

@@ -112,7 +112,11 @@ void cluster_deletions::pass_on(std::vector<cluster_fact>& facts) {
 
 void cluster_deletions::delete_doomed() {
   std::vector<cluster_fact> facts;
-  for (const auto& [id, by] : machine_.where.doomed()) {
+  const auto doomed = machine_.where.doomed();
+  const auto goes = [&](experiment_id id) {
+    return std::any_of(doomed.begin(), doomed.end(), [&](const auto& one) { return one.first == id; });
+  };
+  for (const auto& [id, by] : doomed) {
     if (const auto live = with_.experiment(id)) {
       self_->request(live, journal_timeout, experiment_stop{true, "killed: its project is deleted"})
         .then([](const committed&) {}, [](const caf::error&) {}); // its end is heard of in any case
@@ -120,8 +124,11 @@ void cluster_deletions::delete_doomed() {
     }
     if (const auto row = peers_.reads->experiment(id); row && is_being_continued(*row))
       continue; // and ended once it is
+    const auto [user, uuid] = beginner_with(id);
+    if (user && goes(user))
+      continue; // once that one has ended
     auto ordered = machine_.ids.order_deletion(id, by, self_->now());
-    if (auto held = registered_in(id); !held.empty())
+    if (auto held = user ? starts_with_it(uuid, user) : registered_in(id); !held.empty())
       for (auto& fact : machine_.ids.deletion_failed(id, held, self_->now()))
         ordered.push_back(std::move(fact));
     for (auto& fact : ordered)
@@ -140,12 +147,19 @@ bool cluster_deletions::is_being_continued(const experiment_row& row) const {
 
 /// Why its checkpoints, or those of the trial alone, have to stay; empty where they need not.
 std::string cluster_deletions::kept_in(experiment_id id, trial_id trial) const {
-  for (const auto& [user, uuid] : with_.sources())
-    if (auto row =
-          user == id ? result<checkpoint_row>(error{errc::not_found, ""}) : peers_.reads->checkpoint(uuid);
-        row && row->experiment == id && (!trial || row->trial == trial))
-      return starts_with_it(uuid, user);
-  return registered_in(id, trial);
+  const auto [user, uuid] = beginner_with(id, trial);
+  return user ? starts_with_it(uuid, user) : registered_in(id, trial);
+}
+
+std::pair<experiment_id, std::string> cluster_deletions::beginner_with(experiment_id id,
+                                                                       trial_id trial) const {
+  for (const auto& [user, all] : with_.sources())
+    if (user != id)
+      for (const auto& uuid : all)
+        if (auto row = peers_.reads->checkpoint(uuid);
+            row && row->experiment == id && (!trial || row->trial == trial))
+          return {user, uuid};
+  return {};
 }
 
 std::string cluster_deletions::registered_in(experiment_id id, trial_id trial) const {
@@ -292,9 +306,10 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
     return refused({errc::invalid, "this subset of checkpoints provided are in the model registry and "
                                    "cannot be deleted: " +
                                      held});
-  for (const auto& [user, uuid] : with_.sources())
-    if (!x.refresh && std::find(x.uuids.begin(), x.uuids.end(), uuid) != x.uuids.end())
-      return refused({errc::invalid, starts_with_it(uuid, user)});
+  for (const auto& [user, all] : with_.sources())
+    for (const auto& uuid : x.uuids)
+      if (!x.refresh && all.contains(uuid))
+        return refused({errc::invalid, starts_with_it(uuid, user)});
   auto to = self_->make_response_promise<command_result>();
   self_->request(retention_, deletion_timeout, files)
     .then(

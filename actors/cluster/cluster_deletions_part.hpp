@@ -20,7 +20,7 @@ public:
     std::function<void(std::vector<cluster_fact>, done_callback)> take; ///< makes decided facts durable
     std::function<experiment_actor(experiment_id)> experiment;          ///< null where it does not live
     /// The checkpoints with which trials of live experiments begin.
-    std::function<const std::map<experiment_id, std::string>&()> sources;
+    std::function<const std::map<experiment_id, std::set<std::string>>&()> sources;
     /// A trial that lives notes the fact, asked by the call; else it is written into its stream.
     std::function<void(const trial_row&, task_call, trial_fact, change_done)> change_trial;
     std::function<void(experiment_id, std::function<void()>)> tell_receivers; ///< of its end
@@ -68,6 +68,8 @@ private:
   void erase(const doomed& what, const std::string& by);
   bool is_being_continued(const experiment_row& row) const;
   std::string kept_in(experiment_id id, trial_id trial = {}) const;
+  /// Who begins its trials with a checkpoint of the experiment, and with which; 0: nobody does.
+  std::pair<experiment_id, std::string> beginner_with(experiment_id id, trial_id trial = {}) const;
   std::string registered_in(experiment_id id, trial_id trial = {}) const;
   result<std::vector<std::string>> checkpoints_of(experiment_id id, trial_id trial) const;
   void note_left(const stored_erased& seen, const std::string& by, change_done done);

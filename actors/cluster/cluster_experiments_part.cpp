@@ -10,6 +10,7 @@
 #include "actors/cluster/cluster_webhooks_part.hpp"
 #include "actors/cluster/continuation.hpp"
 #include "actors/cluster/warm_start.hpp"
+#include "actors/retention/held_checkpoints.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
 #include "model/config/cluster_config.hpp"
@@ -30,6 +31,8 @@ void cluster_experiments::recover(const experiment_row& row) {
   past->again = {row.continued, row.continued_trials, row.resources.empty(),
                  hparams_of_one(row.config, settings->seed)};
   add_trials(*past, *peers_.reads, *settings, self_->now());
+  if (auto sources = sources_of(*peers_.reads, row); sources && !sources->empty())
+    sources_[row.id] = std::move(*sources);
   start(std::move(*settings), *past, false, row.resources.empty() ? "" : row.resources.front().pool);
 }
 
@@ -87,7 +90,7 @@ void cluster_experiments::start(experiment_settings settings, const experiment_p
                                      past);
   experiments_[id] = experiment;
   if (!source.empty())
-    sources_[id] = source;
+    sources_[id].insert(source);
   if (setup_.lines)
     setup_.lines->watch(id, log_policies);
   by_address_[experiment.address()] = id;
@@ -201,9 +204,16 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
                             self_->now());
   if (!wanted)
     return refused(wanted.error());
-  if (auto& config = wanted->config; config.is_object() && starts_elsewhere(row->config.get(), config))
+  const bool anew = std::any_of(trials->begin(), trials->end(), [&](const trial_row& one) {
+    return one.latest_checkpoint.empty() && // it has none of its own to go on from
+           std::find(wanted->trials.begin(), wanted->trials.end(), one.id) != wanted->trials.end();
+  });
+  auto config = wanted->config.is_object() ? wanted->config : row->config.get();
+  if (anew || starts_elsewhere(row->config.get(), config))
     if (auto fine = resolve_source(*peers_.reads, config); !fine)
       return refused(fine.error());
+  if (wanted->config.is_object())
+    wanted->config = std::move(config);
   wanted->by = user;
   auto facts = machine_.ids.go_on(std::move(*wanted), row->continued);
   if (facts.empty())
@@ -340,18 +350,21 @@ caf::result<command_result> cluster_experiments::hand_on(allocation_id from, OfT
 // ---- searches that a process outside drives
 
 /// One that was deleted is taken: orders may come again after it went.
-result<void> cluster_experiments::knows_sources(const value& orders) const {
+result<std::set<std::string>> cluster_experiments::sources_in(const value& orders) const {
+  std::set<std::string> out;
   const auto actions = orders.value("actions", value());
   if (!actions.is_array())
-    return {}; // the search says so
+    return out; // the search says so
   for (const auto& one : actions) {
     const auto uuid = one.is_object() ? one.value("source_checkpoint", value()) : value();
-    if (uuid.is_string() && !uuid.get_ref<const std::string&>().empty() &&
-        !peers_.reads->checkpoint(uuid.get<std::string>()))
+    if (!uuid.is_string() || uuid.get_ref<const std::string&>().empty())
+      continue;
+    if (!peers_.reads->checkpoint(uuid.get<std::string>()))
       return error{errc::invalid,
                    "source_checkpoint: checkpoint '" + uuid.get<std::string>() + "' not found"};
+    out.insert(uuid.get<std::string>());
   }
-  return {};
+  return out;
 }
 
 caf::result<command_result> cluster_experiments::on(const std::string&, commands::search_order x) {
@@ -359,8 +372,10 @@ caf::result<command_result> cluster_experiments::on(const std::string&, commands
   auto it = experiments_.find(id);
   if (it == experiments_.end())
     return has_ended(id);
-  if (auto fine = knows_sources(x.orders); !fine)
-    return refused(fine.error());
+  const auto sources = sources_in(x.orders);
+  if (!sources)
+    return refused(sources.error());
+  sources_[id].insert(sources->begin(), sources->end()); // also where the search refuses them
   auto promise = self_->make_response_promise<command_result>();
   self_->request(it->second, journal_timeout, search_orders{std::move(x.orders)})
     .then(

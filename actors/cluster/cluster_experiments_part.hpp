@@ -57,7 +57,7 @@ public:
   std::vector<experiment_actor> all() const;
   std::size_t size() const { return experiments_.size(); }
   /// The checkpoints with which trials of live experiments begin.
-  const std::map<experiment_id, std::string>& sources() const { return sources_; }
+  const std::map<experiment_id, std::set<std::string>>& sources() const { return sources_; }
   /// Whether nothing of it runs any more.
   bool has_stopped(experiment_id id) const;
 
@@ -83,7 +83,7 @@ private:
   template <class OfTask>
   caf::result<command_result> hand_on(allocation_id from, OfTask x);
 
-  result<void> knows_sources(const value& orders) const;
+  result<std::set<std::string>> sources_in(const value& orders) const;
   void abandon_tasks(experiment_id id);
   sandbox_defaults sandbox_defaults_of(const experiment_settings& settings, const std::string& pool) const;
   template <class Event>
@@ -101,7 +101,7 @@ private:
   cluster_machines& machine_;
   needs with_;
   std::map<experiment_id, experiment_actor> experiments_;
-  std::map<experiment_id, std::string> sources_; ///< of those with a warm start: UUID of its checkpoint
+  std::map<experiment_id, std::set<std::string>> sources_; ///< UUIDs, of those with warm starts
   std::map<caf::actor_addr, experiment_id> by_address_;
   child_restarts<experiment_id> restarts_;
   bool closing_ = false;

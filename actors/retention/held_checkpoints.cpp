@@ -29,12 +29,34 @@ result<std::set<std::string>> held_checkpoints(const storage::reader& reads,
       continue; // deleted since
     if (!row)
       return row.error();
-    const auto searcher = row->config->is_object() ? row->config->value("searcher", value()) : value();
-    const auto source = searcher.is_object() ? searcher.value("source_checkpoint_uuid", value()) : value();
-    if (source.is_string())
-      hold(source);
+    auto sources = sources_of(reads, *row);
+    if (!sources)
+      return sources.error();
+    for (const auto& uuid : *sources)
+      hold(uuid);
   }
   return held;
+}
+
+result<std::set<std::string>> sources_of(const storage::reader& reads, const experiment_row& row) {
+  std::set<std::string> out;
+  const auto searcher = row.config->is_object() ? row.config->value("searcher", value()) : value();
+  if (!searcher.is_object())
+    return out;
+  if (const auto source = searcher.value("source_checkpoint_uuid", value()); source.is_string())
+    out.insert(source.get<std::string>());
+  if (searcher.value("name", value()) != "custom")
+    return out;
+  const auto facts = reads.facts_of(entity(row.id));
+  if (!facts)
+    return facts.error();
+  for (const auto& bytes : *facts)
+    if (const auto fact = decode_as<experiment_fact>(bytes))
+      if (const auto* step = std::get_if<search_stepped>(&*fact))
+        for (const auto& made : step->created)
+          if (!made.source_checkpoint.empty())
+            out.insert(made.source_checkpoint);
+  return out;
 }
 
 } // namespace troupe

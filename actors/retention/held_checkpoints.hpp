@@ -13,4 +13,8 @@ namespace troupe {
 result<std::set<std::string>> held_checkpoints(const storage::reader& reads,
                                                const std::vector<std::string>& uuids);
 
+/// The checkpoints with which trials of the experiment begin: that of its configuration, and those that the
+/// orders of a custom search named.
+result<std::set<std::string>> sources_of(const storage::reader& reads, const experiment_row& row);
+
 } // namespace troupe

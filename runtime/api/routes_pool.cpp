@@ -442,8 +442,13 @@ result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
   std::vector<job_order> orders;
   std::vector<error> faults;
   auto book = place_book::read(*c.parts->storage);
-  if (!book)
-    return book.error();
+  auto rules = rules_in_force(c);
+  auto pools = pools_in_force(c);
+  if (!book || !rules || !pools)
+    return !book ? book.error() : !rules ? rules.error() : pools.error();
+  const auto is_in = [](const std::vector<std::string>& all, const std::string& one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
   for (const auto& one : updates) {
     if (!one.is_object())
       return error{errc::invalid, "updates: has to be a list of objects"};
@@ -473,12 +478,24 @@ result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
     if (order.weight && !(*order.weight > 0))
       wrong(errc::invalid, "updates.weight: has to be above 0");
     if (const auto task = parse_task(job); task && !task.is_trial()) {
-      if (!c.parts->storage->other_task(task))
+      auto row = c.parts->storage->other_task(task);
+      if (!row) {
         wrong(errc::not_found, "job '" + job + "' not found");
-      else if (!order.priority || order.weight || order.pool)
+        continue;
+      }
+      if (auto fine = allowed(c, action::change, {thing::task, to_string(task), row->made.owner}); !fine)
+        faults.push_back(fine.error());
+      if (terminal(row->state))
+        wrong(errc::conflict, "task " + to_string(task) + " has ended");
+      if (!order.priority || order.weight || order.pool) {
         wrong(errc::invalid, "updates: of a task that is not a trial only the priority changes");
-      else
-        orders.emplace_back(commands::task_set{to_string(task), *order.priority, {}});
+        continue;
+      }
+      if (auto fine = check_constraints({{"resources", {{"priority", *order.priority}}}},
+                                        rules->constraints_of(row->made.workspace, "NTSC"));
+          !fine)
+        faults.push_back(fine.error());
+      orders.emplace_back(commands::task_set{to_string(task), *order.priority, {}});
       continue;
     }
     auto row = c.parts->storage->experiment(id);
@@ -490,12 +507,17 @@ result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
       faults.push_back(fine.error());
     if (terminal(row->state))
       wrong(errc::conflict, "experiment " + to_string(id) + " has ended");
+    const auto* in = book->find(row->project);
+    const auto workspace = in ? in->workspace : workspace_id{1};
+    if (auto fine = rules->check_change(workspace, order); !fine)
+      faults.push_back(fine.error());
     if (order.pool) {
-      const auto* in = book->find(row->project);
-      auto usable = usable_pools(c, *book, in ? in->workspace : workspace_id{1});
+      auto usable = usable_pools(c, *book, workspace);
       if (!usable)
         return usable.error();
-      if (std::find(usable->begin(), usable->end(), *order.pool) == usable->end())
+      if (!is_in(*pools, *order.pool))
+        wrong(errc::invalid, "there is no pool '" + *order.pool + "' in this cluster");
+      else if (!is_in(*usable, *order.pool))
         wrong(errc::invalid, "resource pool '" + *order.pool + "' is not available in its workspace");
     }
     orders.emplace_back(std::move(order));

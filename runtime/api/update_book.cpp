@@ -304,7 +304,8 @@ result<void> update_subscription::subscribe(const std::string& message, const up
 
 void update_subscription::follow(const update_book& book, const world& in, std::vector<std::string>& out,
                                  std::size_t most) {
-  for (std::size_t bytes = 0; !due_.empty() && bytes < most; due_.pop_front()) {
+  std::size_t bytes = 0;
+  for (; !due_.empty() && bytes < most; due_.pop_front()) {
     const auto& [seq, kind, id] = due_.front();
     const auto& x = book.all().at({kind, id});
     if (x.seq != seq || !matches(kind, x, in)) // it has changed since: that comes in its turn
@@ -314,19 +315,26 @@ void update_subscription::follow(const update_book& book, const world& in, std::
   }
   if (!due_.empty())
     return;
-  if (sync_)
+  if (sync_) {
     out.push_back(to_json({{"sync_id", *std::exchange(sync_, std::nullopt)}, {"complete", true}}));
+    late_ = true;
+  }
   for (const auto& [kind, id] : book.after(seen_)) {
     auto& f = filters_[kind];
     const auto& x = book.all().at({kind, id});
-    if (matches(kind, x, in)) {
-      f.has.insert(id);
-      out.push_back(upsert(kind, x, in));
-    } else if (f.has.erase(id)) {
+    if (late_ && bytes >= most && x.seq != seen_)
+      return;
+    seen_ = x.seq;
+    if (matches(kind, x, in))
+      f.has.insert(id), out.push_back(upsert(kind, x, in));
+    else if (f.has.erase(id))
       out.push_back(to_json({{std::string(plural(kind)) + "_deleted", std::to_string(id)}}));
-    }
+    else
+      continue;
+    bytes += out.back().size();
   }
   seen_ = book.newest();
+  late_ = false;
 }
 
 bool update_subscription::matches(updated kind, const update_entry& x, const world& in) const {

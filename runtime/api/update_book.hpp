@@ -62,7 +62,8 @@ public:
   /// What is left of the answer, about `most` bytes of it; once it is complete, what has changed since.
   void follow(const update_book& book, const world& in, std::vector<std::string>& out,
               std::size_t most = std::size_t(-1));
-  bool is_answered() const { return !sync_; } ///< whether the answer is complete
+  /// Whether the answer is complete, with what changed while it was told.
+  bool is_answered() const { return !sync_ && !late_; }
 
 private:
   struct filter {
@@ -76,6 +77,7 @@ private:
 
   std::map<updated, filter> filters_;
   std::uint64_t seen_ = 0;
+  bool late_ = false;         ///< what changed during the answer is not told yet
   std::optional<value> sync_; ///< id of the message whose answer is not complete
   std::deque<std::tuple<std::uint64_t, updated, std::uint64_t>>
     due_; ///< what is left of the answer: change, kind and id of each thing, in order

@@ -1,4 +1,5 @@
 #pragma once
+#include "actors/catalogue/house_rules.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/route.hpp"
 
@@ -6,5 +7,10 @@ namespace troupe::api {
 
 /// Names of the pools that are bound to no workspace, and of those that are bound to this one.
 result<std::vector<std::string>> usable_pools(const call& c, const place_book& book, workspace_id in);
+
+/// Names of all pools.
+result<std::vector<std::string>> pools_in_force(const call& c);
+/// The policies in force, of all workspaces.
+result<house_rules> rules_in_force(const call& c);
 
 } // namespace troupe::api

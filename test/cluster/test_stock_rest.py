@@ -662,10 +662,31 @@ def test_what_a_live_experiment_begins_with_stays(cluster, user):
     override = {"searcher": {"name": "single", "metric": "loss", "source_checkpoint_uuid": str(uuid_of_nobody := "0b6b2ef6-6e3b-4a52-8f0e-0f3a4b2b7c11")}}
     with pytest.raises(errors.APIException, match=f"checkpoint '{uuid_of_nobody}' not found"):
         b.post_ContinueExperiment(user, body=b.v1ContinueExperimentRequest(id=source, overrideConfig=json.dumps(override)))
+    # Nor does it go with its project, unless who begins with it goes as well.
+    place = b.post_PostWorkspace(user, body=b.v1PostWorkspaceRequest(name="of-starts")).workspace.id
+    here, there = [b.post_PostProject(user, body=b.v1PostProjectRequest(name=f"of-{name}", workspaceId=place), workspaceId=place).project.id for name in ("sources", "users")]
+    b.post_MoveExperiment(user, experimentId=source, body=b.v1MoveExperimentRequest(destinationProjectId=here, experimentId=source))
+    b.post_MoveExperiment(user, experimentId=paused, body=b.v1MoveExperimentRequest(destinationProjectId=there, experimentId=paused))
+    b.delete_DeleteProject(user, id=here)
+    wait_for(lambda: held in b.get_GetProject(user, id=here).project.errorMessage, 30, what=lambda: b.get_GetProject(user, id=here).project.to_json())
+    assert not gone(user, source)
+    b.delete_DeleteProject(user, id=there)
+    wait_for(lambda: gone(user, paused), 60)
+    b.delete_DeleteProject(user, id=here)
+    wait_for(lambda: gone(user, source), 60)
+
+
+def test_a_continuation_finds_the_checkpoint_that_it_begins_with(cluster, user):
+    source, _ = cluster.create(name="source-again", hparams="{steps: 10}")
+    cluster.wait(source)
+    uuid = saved(cluster, source)[-1]
+    paused, _ = cluster.create("--paused", name="begins-again", hparams="{steps: 12}", searcher=f"{{name: single, metric: loss, source_checkpoint_uuid: {uuid}}}")
     b.post_KillExperiment(user, id=paused)
     wait_for(lambda: cluster.described(paused)["state"] == "STATE_CANCELED", 30)
     b.delete_DeleteExperiment(user, experimentId=source)
     wait_for(lambda: gone(user, source), 60)
+    with pytest.raises(errors.APIException, match=f"checkpoint '{uuid}' "):
+        b.post_ContinueExperiment(user, body=b.v1ContinueExperimentRequest(id=paused, overrideConfig=""))
 
 
 def test_our_own_verbs_do_the_same(cluster, user, admin):

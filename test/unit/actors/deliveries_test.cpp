@@ -183,6 +183,26 @@ TEST(Deliveries, ReceiversThatHangLeaveTheOthersAlone) {
   EXPECT_EQ(fast, 100u);
 }
 
+TEST(Deliveries, WhatIsTriedAgainKeepsItsOrder) {
+  const deliveries::webhooks all{{{1}, hook(1, on_custom, "http://lab/a")}};
+  post p;
+  for (int i = 0; i < 4; ++i)
+    p.note(p.queue.alerted(all, experiment_7(), {{"title", "x"}}, std::to_string(i), t0));
+  const auto first = p.queue.due(t0);
+  ASSERT_EQ(first.size(), 4u);
+  for (const auto& one : first)
+    p.note(p.queue.told(one.id, false, false, "503", t0));
+  std::vector<std::string> order;
+  for (int round = 0; round < 2; ++round) // one, as it is in trouble; and the rest
+    for (const auto& one : p.queue.due(t0 + 1s)) {
+      order.push_back(one.id);
+      p.note(p.queue.told(one.id, true, false, "", t0 + 1s));
+    }
+  ASSERT_EQ(order.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(order[i], first[i].id);
+}
+
 TEST(Deliveries, AReceiverInTroubleIsSentOneAtATime) {
   const deliveries::webhooks all{{{1}, hook(1, on_custom, "http://lab/a")}};
   post p;

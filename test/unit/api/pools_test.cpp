@@ -102,7 +102,7 @@ TEST(Jobs, AreChangedOneAfterTheOtherOrNotAtAll) {
   EXPECT_EQ(several.status, 400u);
   EXPECT_NE(
     several.body.find("encountered the following errors: updates.priority: priority must be between 1 and "
-                      "99, not 0; updates.weight: has to be above 0; resource pool 'moon' is not available"),
+                      "99, not 0; updates.weight: has to be above 0; there is no pool 'moon'"),
     std::string::npos)
     << several.body;
   EXPECT_TRUE(t.cluster.calls.empty()) << "the first was right, and is not carried out";
