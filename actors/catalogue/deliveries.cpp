@@ -290,12 +290,13 @@ std::vector<cluster_fact> deliveries::told(const std::string& id, bool done, boo
   auto& one = at->second;
   one.open = false;
   --all_open_;
+  const bool again = !done && !final && one.tries < most_tries;
   if (const auto to = receivers_.find(one.event.url); to != receivers_.end()) {
-    to->second.in_trouble = !done && !final; // one that says no is there
-    if (--to->second.open == 0 && to->second.ready.empty() && !to->second.in_trouble)
+    to->second.in_trouble = !done && !final; // who refuses an event can be reached
+    if (--to->second.open == 0 && to->second.ready.empty() && !again)
       receivers_.erase(to);
   }
-  if (!done && !final && one.tries < most_tries) {
+  if (again) {
     retries_.emplace(now + std::chrono::seconds(1) * (1 << (one.tries - 1)), id);
     return {};
   }

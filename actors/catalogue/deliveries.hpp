@@ -74,7 +74,7 @@ public:
 private:
   struct waiting {
     webhook_event event;
-    std::uint64_t order = 0; ///< of the events, by when they came
+    std::uint64_t order = 0; ///< its place among all events, in the order of their arrival
     int tries = 0;
     bool open = false;
   };
@@ -93,8 +93,8 @@ private:
 
   std::string base_url_;
   std::unordered_map<std::string, waiting> queue_; ///< events that wait or are being sent, by their ids
-  /// Those with events that wait or are being sent, and those in trouble, by address: paths of one host are
-  /// different receivers, as one gateway may lead to many.
+  /// Those with events that wait or are being sent, by address: two paths of one host are two receivers, as
+  /// one gateway may lead to many.
   std::map<std::string, receiver> receivers_;
   std::set<std::pair<time_point, std::string>> retries_;
   std::size_t all_open_ = 0;

@@ -86,8 +86,8 @@ std::string fixed_by_policy(const std::string& key) {
 
 value merged(const value& below, const value& above);
 
-/// The cluster's over the workspace's, as layers of a configuration lie: lists that append have the entries
-/// of both.
+/// One configuration of the two, as layers are merged: the cluster's values win, and a list that appends
+/// (labels, mounts, variables) has the entries of the cluster and of the workspace.
 value both_invariants(const value& cluster, const value& workspace) {
   auto both = config::merge_layers("experiment", to_json(cluster), "config policies of the cluster",
                                    to_json(workspace), "config policies of the workspace");

@@ -205,7 +205,7 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
   if (!wanted)
     return refused(wanted.error());
   const bool anew = std::any_of(trials->begin(), trials->end(), [&](const trial_row& one) {
-    return one.latest_checkpoint.empty() && // it has none of its own to go on from
+    return one.latest_checkpoint.empty() && // so it begins with that of the configuration
            std::find(wanted->trials.begin(), wanted->trials.end(), one.id) != wanted->trials.end();
   });
   auto config = wanted->config.is_object() ? wanted->config : row->config.get();
@@ -375,7 +375,8 @@ caf::result<command_result> cluster_experiments::on(const std::string&, commands
   const auto sources = sources_in(x.orders);
   if (!sources)
     return refused(sources.error());
-  sources_[id].insert(sources->begin(), sources->end()); // also where the search refuses them
+  if (!sources->empty()) // before the search takes them: none is to be deleted on the way
+    sources_[id].insert(sources->begin(), sources->end());
   auto promise = self_->make_response_promise<command_result>();
   self_->request(it->second, journal_timeout, search_orders{std::move(x.orders)})
     .then(

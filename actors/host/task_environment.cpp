@@ -17,34 +17,38 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A path below the private /tmp that the experiment names is meant as the host's: it stays visible, or,
-/// where it does not exist yet, the nearest folder above it that does.
-void keep_path(std::vector<std::string>& keep, fs::path path) {
-  std::error_code ignored;
-  while (path.has_relative_path() && path != "/tmp" && !fs::exists(path, ignored))
-    path = path.parent_path();
-  if (path.string().starts_with("/tmp/"))
-    keep.push_back(path.string());
-}
-
+/// where it does not exist yet, its folder.
 void keep_named(std::vector<std::string>& keep, std::string_view text) {
   for (std::size_t begin = 0; begin <= text.size();) {
     auto end = std::min(text.find_first_of(": ,", begin), text.size());
     const auto word = text.substr(begin, end - begin);
     begin = end + 1;
-    if (word.starts_with("/tmp/"))
-      keep_path(keep, word);
+    std::error_code ignored;
+    if (!word.starts_with("/tmp/"))
+      continue;
+    fs::path path(word);
+    if (!fs::exists(path, ignored))
+      path = path.parent_path();
+    if (path != "/tmp" && fs::exists(path, ignored))
+      keep.push_back(path.string());
   }
 }
 
-/// Those of the event files that a TensorBoard shows.
+/// The folders of the event files that a TensorBoard shows; of one that is still to be made, the nearest
+/// above it that exists.
 void keep_sources(std::vector<std::string>& keep, const std::string& service_config) {
   const auto config = parse_json(service_config);
   if (!config || !config->is_object())
     return;
   for (const auto& one : config->value("sources", value::array()))
-    if (const auto at = one.find("place"); at != one.end() && at->is_string())
-      if (const auto& place = at->get_ref<const std::string&>(); place.starts_with("/tmp/"))
-        keep_path(keep, place);
+    if (const auto at = one.find("place"); at != one.end() && at->is_string()) {
+      std::error_code ignored;
+      fs::path path(at->get_ref<const std::string&>());
+      while (path.has_relative_path() && !fs::exists(path, ignored))
+        path = path.parent_path();
+      if (path.string().starts_with("/tmp/"))
+        keep.push_back(path.string());
+    }
 }
 
 /// The listener of the agent is on this host: whatever proxy the agent uses, its tasks reach that one

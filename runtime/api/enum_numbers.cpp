@@ -142,24 +142,34 @@ error not_one_of(const known_enum& of, std::string_view where, const std::string
           std::string(where) + ": there is no '" + text.substr(0, 50) + "': it is one of " + all_names(of)};
 }
 
-/// `where`: the whole key, for people. Texts may leave out what all names begin with.
-result<void> name_at(value& x, std::string_view key, const known_enum& of, std::string_view where) {
+/// `where`: the whole key, for people. Texts may leave out what all names begin with. Whether something was
+/// replaced.
+result<bool> name_at(value& x, std::string_view key, const known_enum& of, std::string_view where) {
   if (x.is_array()) {
-    for (auto& one : x)
-      if (auto fine = name_at(one, key, of, where); !fine)
-        return fine;
+    bool some = false;
+    for (auto& one : x) {
+      auto replaced = name_at(one, key, of, where);
+      if (!replaced)
+        return replaced;
+      some = some || *replaced;
+    }
+    return some;
   } else if (key.empty()) {
     if (x.is_string() && !x.get_ref<const std::string&>().empty()) {
       const auto& text = x.get_ref<const std::string&>();
-      if (auto whole = std::string(of.prefix) + text; !has_name(of, text) && has_name(of, whole))
-        x = std::move(whole);
-      else if (!has_name(of, text))
+      if (has_name(of, text))
+        return false;
+      auto whole = std::string(of.prefix) + text;
+      if (!has_name(of, whole))
         return not_one_of(of, where, text);
+      x = std::move(whole);
+      return true;
     } else if (x.is_number()) {
       auto name = x.is_number_unsigned() ? name_in(of, x.get<std::uint64_t>()) : std::nullopt;
       if (!name)
         return not_one_of(of, where, to_json(x));
       x = *std::move(name);
+      return true;
     }
   } else if (x.is_object()) {
     const auto dot = key.find('.');
@@ -169,7 +179,7 @@ result<void> name_at(value& x, std::string_view key, const known_enum& of, std::
       if (auto found = x.find(spelled); found != x.end())
         return name_at(*found, rest, of, where);
   }
-  return {};
+  return false;
 }
 
 /// Whether a key of this name stands anywhere: else nothing needs a look at what the text means.
@@ -205,6 +215,7 @@ result<void> name_enums(std::string& body, std::string_view takes) {
   if (takes.empty() || body.size() > largest)
     return {};
   std::optional<value> read;
+  bool some = false;
   for (const auto& one : in_bodies) {
     if ((one.where != "*" && one.where != takes) || !may_have(body, one.key))
       continue;
@@ -214,10 +225,12 @@ result<void> name_enums(std::string& body, std::string_view takes) {
         return {};
       read = *std::move(parsed);
     }
-    if (auto fine = name_at(*read, one.key, one.of, one.key); !fine)
-      return fine;
+    auto replaced = name_at(*read, one.key, one.of, one.key);
+    if (!replaced)
+      return replaced.error();
+    some = some || *replaced;
   }
-  if (read)
+  if (some) // else it stays as it came, to the byte
     body = to_json(*read);
   return {};
 }

@@ -10,6 +10,7 @@
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <limits>
 #include <map>

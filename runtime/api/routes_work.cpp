@@ -627,12 +627,15 @@ bool is_state_of_tasks(const std::string& text) {
   return false;
 }
 
-/// By its number or its name; 0 where nothing is asked for.
+/// By its number, else by its name; 0 where nothing is asked for.
 result<workspace_id> workspace_asked_for(const place_book& book, const std::string& text) {
   if (text.empty() || text == "0")
     return workspace_id{};
   for (const auto& one : book.workspaces())
-    if (one.name == text || to_string(one.id) == text)
+    if (to_string(one.id) == text)
+      return one.id;
+  for (const auto& one : book.workspaces())
+    if (one.name == text)
       return one.id;
   return error{errc::not_found, "workspace '" + text.substr(0, 100) + "' not found"};
 }

@@ -322,15 +322,17 @@ void update_subscription::follow(const update_book& book, const world& in, std::
   for (const auto& [kind, id] : book.after(seen_)) {
     auto& f = filters_[kind];
     const auto& x = book.all().at({kind, id});
-    if (late_ && bytes >= most && x.seq != seen_)
+    if (late_ && bytes >= most && x.seq != seen_) // versions that move with their model have one number
       return;
     seen_ = x.seq;
-    if (matches(kind, x, in))
-      f.has.insert(id), out.push_back(upsert(kind, x, in));
-    else if (f.has.erase(id))
+    if (matches(kind, x, in)) {
+      f.has.insert(id);
+      out.push_back(upsert(kind, x, in));
+    } else if (f.has.erase(id)) {
       out.push_back(to_json({{std::string(plural(kind)) + "_deleted", std::to_string(id)}}));
-    else
+    } else {
       continue;
+    }
     bytes += out.back().size();
   }
   seen_ = book.newest();

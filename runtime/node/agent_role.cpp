@@ -24,7 +24,8 @@ int processors() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/// Whose the ports are that tasks name, looked up at most once a second for each. One thread asks.
+/// Whose the ports are that tasks name. What is found holds for a second; that nobody listens is not kept, as
+/// another task could begin to. One thread asks.
 class port_owners {
 public:
   explicit port_owners(fs::path tasks) : tasks_(std::move(tasks)) {}
@@ -34,10 +35,17 @@ public:
     const auto now = std::chrono::steady_clock::now();
     if (known_.size() > most_known)
       known_.clear();
-    auto& one = known_[{id, port}];
-    if (now - one.at > std::chrono::seconds(1) || one.at == std::chrono::steady_clock::time_point{})
-      one = {now, workers::holder_of(tasks_, to_string(id), port) == workers::port_holder::other_task};
-    if (one.of_another)
+    const std::pair asked{id, port};
+    auto one = known_.find(asked);
+    if (one == known_.end() || now - one->second.at > std::chrono::seconds(1)) {
+      const auto holder = workers::holder_of(tasks_, to_string(id), port);
+      if (one != known_.end())
+        known_.erase(one);
+      if (holder == workers::port_holder::unknown)
+        return {};
+      one = known_.emplace(asked, owner{now, holder == workers::port_holder::other_task}).first;
+    }
+    if (one->second.of_another)
       return error{errc::busy, "port " + std::to_string(port) + " of this host belongs to another task"};
     return {};
   }

@@ -108,6 +108,12 @@ const help: [string, string][] = [
   ["Esc", "Leave a dialog"],
 ];
 
+/** Without the pages that one may not see. */
+function helpFor(): [string, string][] {
+  if (pagesFor([["Actors", "/actors"]]).length > 0) return help;
+  return help.map(([key, what]) => [key.replace("g a, ", ""), what.replace("Actors, logs", "Logs")]);
+}
+
 export function Shortcuts() {
   const box = useRef<HTMLDialogElement>(null);
   const open = shortcutsOpen.value;
@@ -120,7 +126,7 @@ export function Shortcuts() {
         <form method="dialog">
           <h2>Keyboard shortcuts</h2>
           <dl class="keys">
-            {help.map(([key, what]) => (pagesFor([["", "/actors"]]).length > 0 ? [key, what] : [key.replace("g a, ", ""), what.replace("Actors, logs", "Logs")])).map(([key, what]) => (
+            {helpFor().map(([key, what]) => (
               <div key={key}>
                 <dt>
                   <kbd>{key}</kbd>

@@ -57,8 +57,9 @@ TEST(EnumNumbers, OfABodyBecomeNamesWhereverTheyStand) {
           R"({"trigger_type":"TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE"}],"webhook_type":"WEBHOOK_TYPE_SLACK"})"},
          {"v1TrialEarlyExit", R"({"reason":3})", R"({"reason":"EXITED_REASON_INIT_INVALID_HP"})"},
          {"v1PatchTrialRequest", R"({"state": 8})", R"({"state":"STATE_COMPLETED"})"},
-         {"v1PatchTrialRequest", R"({"state": null})", R"({"state":null})"},
-         {"v1PatchTrialRequest", R"({"state": {"a": 1}})", R"({"state":{"a":1}})"}, // the handler says so
+         {"v1PatchTrialRequest", R"({"state": null})", R"({"state": null})"},
+         {"v1PatchTrialRequest", R"({"state": {"a": 1}})", R"({"state": {"a": 1}})"}, // the handler says so
+         {"v1PatchTrialRequest", R"({"state" : "STATE_COMPLETED"})", R"({"state" : "STATE_COMPLETED"})"},
          // Untouched to the byte: bodies without enums, bodies of other types, what is no JSON.
          {"v1PatchTrialRequest", R"({"trialId" : 7})", R"({"trialId" : 7})"},
          {"v1Experiment", R"({ "state": 8})", R"({ "state": 8})"},
