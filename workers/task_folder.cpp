@@ -3,6 +3,7 @@
 #include "workers/task_init/task_format.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -437,8 +438,24 @@ bool is_named(const std::string& path, const std::vector<std::string>& keep) {
   });
 }
 
-/// Takes the descriptor `folder`.
-bool thin_out(owned_fd folder, const std::string& below, const std::vector<std::string>& keep) {
+/// Overwrites what the file says, so that no token or key outlives its task. Its blocks stay, as one that is
+/// emptied goes to the disk when it is closed.
+bool blank(int folder, const char* name, off_t size) {
+  static constexpr std::array<char, 16384> zeros{};
+  owned_fd file{::openat(folder, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)};
+  while (file && size > 0) {
+    const auto written =
+      ::write(file.get(), zeros.data(), std::min<std::size_t>(zeros.size(), std::size_t(size)));
+    if (written < 0 && errno != EINTR)
+      return false;
+    size -= std::max<ssize_t>(written, 0);
+  }
+  return bool(file);
+}
+
+/// Takes the descriptor `folder`. Files of `keep` stay without their content, those of `own` as they are.
+bool thin_out(owned_fd folder, const std::string& below, const std::vector<std::string>& keep,
+              const std::vector<std::string>& own) {
   std::unique_ptr<DIR, int (*)(DIR*)> entries{folder ? ::fdopendir(folder.get()) : nullptr, ::closedir};
   if (!entries)
     return false;
@@ -451,13 +468,16 @@ bool thin_out(owned_fd folder, const std::string& below, const std::vector<std::
     if (::fstatat(here, name, &about, AT_SYMLINK_NOFOLLOW) != 0)
       return false;
     const auto path = below + name + (S_ISDIR(about.st_mode) ? "/" : S_ISLNK(about.st_mode) ? "@" : "");
-    if (!is_as_made(about) || !is_named(path, keep)) {
+    const bool is_kept = is_named(path, keep);
+    if (!is_as_made(about) || !(is_kept || is_named(path, own))) {
       if (!remove_tree(here, name))
         return false;
     } else if (S_ISDIR(about.st_mode)) {
       owned_fd inner{::openat(here, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-      if (!thin_out(std::move(inner), path, keep))
+      if (!thin_out(std::move(inner), path, keep, own))
         return false;
+    } else if (is_kept && S_ISREG(about.st_mode) && !blank(here, name, about.st_size)) {
+      return false;
     }
   }
   return true;
@@ -469,13 +489,14 @@ bool make_reusable(int folder, const std::vector<std::string>& keep) {
   if (keep.empty() ||
       (::renameat(folder, format::exit_file, folder, format::exit_draft) != 0 && errno != ENOENT))
     return false;
-  auto all = keep;
-  for (const char* own : {format::run_folder, format::tmp_folder, format::log_folder})
-    all.push_back(std::string(own) + "/");
-  for (const char* own : {format::complaint_file, format::helper_file, format::exit_draft, format::spec_file,
-                          format::lock_file})
-    all.emplace_back(own);
-  return thin_out(owned_fd{::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)}, "", all);
+  auto emptied = keep;
+  emptied.emplace_back(format::spec_file);
+  std::vector<std::string> own;
+  for (const char* one : {format::run_folder, format::tmp_folder, format::log_folder})
+    own.push_back(std::string(one) + "/");
+  for (const char* one : {format::complaint_file, format::helper_file, format::exit_draft, format::lock_file})
+    own.emplace_back(one);
+  return thin_out(owned_fd{::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)}, "", emptied, own);
 }
 
 bool remove_remains(int folder) {

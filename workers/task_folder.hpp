@@ -59,7 +59,8 @@ bool remove_tree(int folder, const char* name);
 
 /// Leaves in a dead task's folder what a next one can have: the files of troupe-task, and what `keep` names
 /// (see process_runtime_options::reuse), as far as it is as it was made: a folder, a plain file with one
-/// name, a link. False where something else could not be removed: the folder is of no use.
+/// name, a link. What the task was told, its secrets too, is overwritten with zeros. False where something
+/// else could not be removed: the folder is of no use.
 bool make_reusable(int folder, const std::vector<std::string>& keep);
 
 /// Removes everything in a task's folder but its spool, the exit record last. True if nothing else is left.

@@ -70,7 +70,9 @@ void allocation::on(allocation_step& s, const slots_granted& ev, time_point now)
     return;                                     // else a repeat of the grant that is in use
   }
   const bool elsewhere = !ev.pool.empty() && !spec_.home.empty() && ev.pool != spec_.home;
-  note(s, allocation_placed{now, ev.on, ev.pool, ev.backfilled, elsewhere ? spec_.home : std::string()});
+  // The time names the placement: a clock that stands still, or is set back, must not give an old name again.
+  const auto at = std::max(now, placed_at_ + duration(1));
+  note(s, allocation_placed{at, ev.on, ev.pool, ev.backfilled, elsewhere ? spec_.home : std::string()});
   phase_ = running{now, {}};
   ask_pause_ = first_ask;
   ask_at_ = now + first_ask;

@@ -46,6 +46,14 @@ result<void> check_document(const std::string& kind, const value& policies) {
     const auto checked = config::check_as("experiment", text, "invariant_config", config::level::sane);
     if (!checked.ok()) // else each submission would be refused because of it
       return error{errc::invalid, where + ": " + config::render(checked.faults.front(), text)};
+    // What no submission could mend; a key that is missing may come with one.
+    if (const auto* searcher = member(*invariant, "searcher"))
+      if (member(*searcher, "source_trial_id") && member(*searcher, "source_checkpoint_uuid"))
+        return error{errc::invalid, where + ": invariant_config.searcher: source_trial_id and "
+                                            "source_checkpoint_uuid exclude each other"};
+    if (const auto* policies_for_logs = member(*invariant, "log_policies"))
+      if (auto fine = check_log_policies(*policies_for_logs); !fine)
+        return error{errc::invalid, where + ": invariant_config." + fine.error().what};
     const auto* resources = member(*invariant, "resources");
     for (const auto& [key, there, why] :
          {std::tuple{"workspace", member(*invariant, "workspace"),

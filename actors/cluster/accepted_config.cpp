@@ -83,8 +83,14 @@ result<value> continued_config(const value& before, const value& text, const std
         return error{errc::invalid, std::string("'") + fixed +
                                       "' in override config cannot be specified\nhint: move the experiment"};
   auto kept = before;
-  if (auto at = kept.find("resources"); at != kept.end() && at->is_object())
+  if (auto at = kept.find("resources"); at != kept.end() && at->is_object()) {
     at->erase("slots"); // an older build kept those of a template
+    // What somebody set for a while may be less than a submission may ask for.
+    const auto slots = at->value("slots_per_trial", value(1)), most = at->value("max_slots", value());
+    if (most.is_number_integer() && slots.is_number_integer() &&
+        most.get<std::int64_t>() < slots.get<std::int64_t>())
+      at->erase("max_slots");
+  }
   auto both = config::merge_as("experiment", source, file, to_json(kept), "configuration of the experiment");
   if (!both.ok())
     return error{errc::invalid, config::render(both.faults.front(), source)};

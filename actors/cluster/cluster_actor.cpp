@@ -203,7 +203,7 @@ private:
                                               return it == members_->pools().end() ? pool_actor{}
                                                                                    : it->second;
                                             },
-                                            live});
+                                            live, [this](task_id id) { return tasks_->actor_of(id); }});
     trials_.emplace(self_, peers_, cluster_trials::needs{live});
     experiments_.emplace(self_, setup_, peers_, *machine_,
                          cluster_experiments::needs{take_facts, tell, release, *members_, *tasks_,

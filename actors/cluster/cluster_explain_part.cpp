@@ -15,46 +15,57 @@ constexpr std::size_t most_explained = 20;   ///< trials of an experiment
 
 } // namespace
 
-void cluster_explain::explain(explained_run of, const done_callback& done) {
-  const auto pool = with_.pool(of.pool);
-  if (!of.open() || !pool)
-    return done(explanation_of(of, {}, {}, self_->now()));
-  self_->request(pool, patience, explain_allocation{of.allocation(), {}})
+template <class Of>
+cluster_explain::question cluster_explain::question_of(Of of) const {
+  question x{of.allocation(), of.open(), of.pool, {}};
+  x.answer = [of = std::move(of), self = self_](const value& said, const std::string& doing) {
+    return explanation_of(of, said, doing, self->now());
+  };
+  return x;
+}
+
+void cluster_explain::explain(const question& x, const done_callback& done) {
+  const auto pool = with_.pool(x.pool);
+  if (!x.open || !pool)
+    return done(x.answer({}, {}));
+  self_->request(pool, patience, explain_allocation{x.run, {}})
     .then(
-      [this, of, pool, done](allocation_explained& x) {
+      [this, x, pool, done](allocation_explained& got) {
         const auto code =
-          x.why.is_object() ? x.why.at("reason").at("code").get<std::string>() : std::string();
+          got.why.is_object() ? got.why.at("reason").at("code").get<std::string>() : std::string();
         if (code.empty() || code == "running")
-          return look(of, std::move(x.why), done);
-        ask_again(of, pool, std::move(x.why), done);
+          return look(x, std::move(got.why), done);
+        ask_again(x, pool, std::move(got.why), done);
       },
       [done](const caf::error& why) { done(from_caf(why)); });
 }
 
 /// Once more, with what is known of those who hold the slots.
-void cluster_explain::ask_again(explained_run of, const pool_actor& pool, value said,
+void cluster_explain::ask_again(const question& x, const pool_actor& pool, value said,
                                 const done_callback& done) {
   auto known = outlooks(said.at("wouldFree"));
-  self_->request(pool, patience, explain_allocation{of.allocation(), std::move(known)})
-    .then(
-      [this, of, done, before = std::move(said)](allocation_explained& x) {
-        done(explanation_of(of, x.why.is_object() ? x.why : before, {}, self_->now()));
-      },
-      [done](const caf::error& why) { done(from_caf(why)); });
+  self_->request(pool, patience, explain_allocation{x.run, std::move(known)})
+    .then([x, done, before = std::move(said)](
+            allocation_explained& got) { done(x.answer(got.why.is_object() ? got.why : before, {})); },
+          [done](const caf::error& why) { done(from_caf(why)); });
 }
 
 /// A run that holds slots: what it does with them its allocation knows.
-void cluster_explain::look(explained_run of, value said, const done_callback& done) {
-  const auto experiment = with_.experiment(of.experiment.id);
-  if (!experiment)
-    return done(explanation_of(of, said, {}, self_->now()));
-  self_->request(experiment, patience, task_call_of(of.allocation(), commands::allocation_look{}))
-    .then(
-      [this, of, said, done](const command_result& x) {
-        const auto doing = x.got ? x.got->value("state", std::string()) : std::string();
-        done(explanation_of(of, said, doing, self_->now()));
-      },
-      [this, of, said, done](const caf::error&) { done(explanation_of(of, said, {}, self_->now())); });
+void cluster_explain::look(const question& x, value said, const done_callback& done) {
+  const auto tell = [x, said, done](const command_result& got) {
+    done(x.answer(said, got.got ? got.got->value("state", std::string()) : std::string()));
+  };
+  const auto unknown = [x, said, done](const caf::error&) { done(x.answer(said, {})); };
+  const auto ask = [&](const auto& owner) {
+    if (owner)
+      self_->request(owner, patience, task_call_of(x.run, commands::allocation_look{})).then(tell, unknown);
+    else
+      done(x.answer(said, {}));
+  };
+  if (!x.run.task.is_trial())
+    return ask(with_.task(x.run.task));
+  const auto trial = reads_->trial(x.run.trial());
+  ask(trial ? with_.experiment(trial->experiment) : experiment_actor());
 }
 
 std::vector<run_outlook> cluster_explain::outlooks(const value& would_free) const {
@@ -76,7 +87,7 @@ std::vector<run_outlook> cluster_explain::outlooks(const value& would_free) cons
   return out;
 }
 
-void cluster_explain::explain_all(std::vector<explained_run> waiting, const done_callback& done) {
+void cluster_explain::explain_all(const std::vector<explained_run>& waiting, const done_callback& done) {
   struct gathering {
     std::vector<value> answers;
     std::size_t left = 1;
@@ -94,7 +105,7 @@ void cluster_explain::explain_all(std::vector<explained_run> waiting, const done
     done(std::move(list));
   };
   for (std::size_t i = 0; i < waiting.size(); ++i)
-    explain(std::move(waiting[i]), [all, one_less, i](result<value> got) {
+    explain(question_of(waiting[i]), [all, one_less, i](result<value> got) {
       if (got)
         all->answers[i] = std::move(*got);
       one_less();
@@ -115,16 +126,26 @@ caf::result<command_result> cluster_explain::on(const std::string&, const comman
   return answer(std::move(*row), run);
 }
 
+caf::result<command_result> cluster_explain::on(const std::string&, const commands::task_explain& x) {
+  const auto id = parse_task(x.id);
+  auto row = id && !id.is_trial() ? reads_->other_task(id) : result<task_detail>(error{errc::not_found, ""});
+  if (!row)
+    return refused({errc::not_found, "task " + x.id + " not found"});
+  const auto run = row->runs.empty() ? run_id{} : row->runs.back().run;
+  return answer(std::move(*row), run);
+}
+
 caf::result<command_result> cluster_explain::on(const std::string&, const commands::allocation_explain& x) {
   const auto id = parse_allocation(x.id);
   if (!id)
-    return refused({errc::invalid, "'" + x.id + "' is not an allocation\nhint: trial and run, as 12.3"});
-  auto row = id.task.kind() == task_kind::trial ? reads_->trial(id.trial())
-                                                : result<trial_row>(error{errc::not_found, ""});
-  if (!row ||
-      std::none_of(row->runs.begin(), row->runs.end(), [&](const run_row& one) { return one.run == id.run; }))
-    return refused({errc::not_found, "allocation " + x.id + " not found"});
-  return answer(std::move(*row), id.run);
+    return refused({errc::invalid, "'" + x.id + "' is not an allocation\nhint: task and run, as 12.3"});
+  const auto of_row = [&](auto row) -> caf::result<command_result> {
+    if (!row || std::none_of(row->runs.begin(), row->runs.end(),
+                             [&](const run_row& one) { return one.run == id.run; }))
+      return refused({errc::not_found, "allocation " + x.id + " not found"});
+    return answer(std::move(*row), id.run);
+  };
+  return id.task.is_trial() ? of_row(reads_->trial(id.trial())) : of_row(reads_->other_task(id.task));
 }
 
 caf::result<command_result> cluster_explain::on(const std::string&, const commands::experiment_explain& x) {
@@ -147,14 +168,21 @@ caf::result<command_result> cluster_explain::on(const std::string&, const comman
   return promise;
 }
 
+caf::result<command_result> cluster_explain::answer(const question& x) {
+  auto promise = self_->make_response_promise<command_result>();
+  explain(x, [promise](result<value> got) mutable { promise.deliver(command_result{std::move(got)}); });
+  return promise;
+}
+
 caf::result<command_result> cluster_explain::answer(trial_row row, run_id run) {
   auto of = reads_->experiment(row.experiment);
   if (!of)
     return refused(of.error());
-  auto promise = self_->make_response_promise<command_result>();
-  explain(explained(row, *of, run),
-          [promise](result<value> got) mutable { promise.deliver(command_result{std::move(got)}); });
-  return promise;
+  return answer(question_of(explained(row, *of, run)));
+}
+
+caf::result<command_result> cluster_explain::answer(task_detail row, run_id run) {
+  return answer(question_of(explained(std::move(row), run)));
 }
 
 explained_run cluster_explain::explained(const trial_row& trial, const experiment_row& of, run_id run) const {
@@ -162,10 +190,23 @@ explained_run cluster_explain::explained(const trial_row& trial, const experimen
   for (const auto& one : trial.runs)
     if (one.run == run && !one.pool.empty())
       out.pool = one.pool;
-  const auto settings = config::pool_settings(who_.configuration(), out.pool);
-  if (const auto given = settings.value("default_priority", value()); given.is_number_integer())
-    out.default_priority = given.get<int>();
+  out.default_priority = default_priority_of(out.pool);
   return out;
+}
+
+explained_task cluster_explain::explained(task_detail task, run_id run) const {
+  auto pool = task.made.pool;
+  for (const auto& one : task.runs)
+    if (one.run == run && !one.pool.empty())
+      pool = one.pool;
+  const int usual = default_priority_of(pool);
+  return {std::move(task), run, std::move(pool), usual};
+}
+
+int cluster_explain::default_priority_of(const std::string& pool) const {
+  const auto settings = config::pool_settings(who_.configuration(), pool);
+  const auto given = settings.value("default_priority", value());
+  return given.is_number_integer() ? given.get<int>() : 42;
 }
 
 } // namespace troupe

@@ -1,9 +1,11 @@
 #pragma once
-// Asks pools and allocations why a trial is where it is. A part of the cluster actor, which alone calls it.
+// Asks pools and allocations why a trial or another task is where it is. A part of the cluster actor, which
+// alone calls it.
 
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/cluster/explanations.hpp"
 #include "actors/shells/probed.hpp"
+#include "actors/task/task_actor.hpp"
 #include "model/commands/table.hpp"
 
 namespace troupe {
@@ -14,30 +16,46 @@ public:
   struct needs {
     std::function<pool_actor(const std::string& pool)> pool;
     std::function<experiment_actor(experiment_id)> experiment; ///< null where it has ended
+    std::function<task_actor(task_id)> task;                   ///< as well
   };
   /// `who` is the cluster actor's own and outlives this.
   cluster_explain(actor_base<cluster_actor>* self, std::shared_ptr<storage::reader> reads, const members& who,
                   needs with)
       : self_(self), reads_(std::move(reads)), who_(who), with_(std::move(with)) {}
 
-  using commands_here =
-    commands::list<commands::trial_explain, commands::allocation_explain, commands::experiment_explain>;
+  using commands_here = commands::list<commands::trial_explain, commands::task_explain,
+                                       commands::allocation_explain, commands::experiment_explain>;
   /// One of `commands_here`.
   caf::result<command_result> obey(client_command& x);
 
 private:
   caf::result<command_result> on(const std::string& user, const commands::trial_explain& x);
+  caf::result<command_result> on(const std::string& user, const commands::task_explain& x);
   caf::result<command_result> on(const std::string& user, const commands::allocation_explain& x);
   caf::result<command_result> on(const std::string& user, const commands::experiment_explain& x);
 
+  /// What is asked of the others about one run, and what becomes of what they say.
+  struct question {
+    allocation_id run;
+    bool open = false; ///< its pool knows it
+    std::string pool;
+    std::function<value(const value& said, const std::string& doing)> answer;
+  };
+  template <class Of>
+  question question_of(Of of) const;
+
+  caf::result<command_result> answer(const question& x);
   caf::result<command_result> answer(trial_row row, run_id run);
+  caf::result<command_result> answer(task_detail row, run_id run);
   explained_run explained(const trial_row& trial, const experiment_row& of, run_id run) const;
+  explained_task explained(task_detail task, run_id run) const;
+  int default_priority_of(const std::string& pool) const;
   /// Calls `done` once.
-  void explain(explained_run of, const done_callback& done);
+  void explain(const question& x, const done_callback& done);
   /// A list of them, each explained.
-  void explain_all(std::vector<explained_run> waiting, const done_callback& done);
-  void look(explained_run of, value said, const done_callback& done);
-  void ask_again(explained_run of, const pool_actor& pool, value said, const done_callback& done);
+  void explain_all(const std::vector<explained_run>& waiting, const done_callback& done);
+  void look(const question& x, value said, const done_callback& done);
+  void ask_again(const question& x, const pool_actor& pool, value said, const done_callback& done);
   std::vector<run_outlook> outlooks(const value& would_free) const;
 
   actor_base<cluster_actor>* self_;

@@ -14,10 +14,9 @@ double seconds_from(time_point from, time_point to) {
   return std::chrono::duration<double>(std::max(to - from, duration{0})).count();
 }
 
-const run_row* find_run(const trial_row& trial, run_id run) {
-  const auto at =
-    std::find_if(trial.runs.begin(), trial.runs.end(), [&](const run_row& r) { return r.run == run; });
-  return at == trial.runs.end() ? nullptr : &*at;
+const run_row* find_run(const std::vector<run_row>& runs, run_id run) {
+  const auto at = std::find_if(runs.begin(), runs.end(), [&](const run_row& r) { return r.run == run; });
+  return at == runs.end() ? nullptr : &*at;
 }
 
 const value& resources_of(const experiment_row& row) {
@@ -107,20 +106,17 @@ std::string agents_of(const run_row& run) {
 }
 
 /// How the run before this one ended.
-std::string after(const trial_row& trial, const run_row& run) {
-  const auto n = &run - trial.runs.data();
+std::string after(const std::vector<run_row>& runs, const run_row& run) {
+  const auto n = &run - runs.data();
   if (n == 0)
     return {};
-  const auto& before = trial.runs[static_cast<std::size_t>(n - 1)];
+  const auto& before = runs[static_cast<std::size_t>(n - 1)];
   return "; run " + to_string(before.run) +
          " ended: " + (before.detail.empty() ? std::string(name(before.why)) : before.detail);
 }
 
-standing of_open_run(const explained_run& of, const run_row& run, const value& said,
+standing of_open_run(const std::vector<run_row>& runs, const run_row& run, const value& said,
                      const std::string& doing) {
-  const auto& trial = of.trial;
-  if (of.experiment.unmanaged)
-    return {"RUNNING", "running", "it runs outside of the cluster: its own process reports", run.started};
   const auto& reason = said.is_object() ? said.at("reason") : value();
   const auto code = reason.is_object() ? reason.at("code").get<std::string>() : std::string();
   const auto since = run.on.empty() ? run.started : run.placed;
@@ -132,56 +128,124 @@ standing of_open_run(const explained_run& of, const run_row& run, const value& s
   if (!run.on.empty() && (code.empty() || code == "running"))
     return doing == "STARTING"
              ? standing{"STARTING", "starting", "its task starts on " + agents_of(run), since}
-             : standing{"RUNNING", "running", "it runs on " + agents_of(run) + after(trial, run), since};
+             : standing{"RUNNING", "running", "it runs on " + agents_of(run) + after(runs, run), since};
   if (code.empty() || code == "running") // its placement is on the way to the journal, or it has just asked
     return {"STARTING", "starting", "it is about to be placed", since};
   return {"QUEUED", "", reason.at("text").get<std::string>(), since}; // the code is the pool's
 }
 
-} // namespace
-
-bool explained_run::open() const {
-  const auto* row = find_run(trial, run);
-  return row && row->ended == time_point{} && !terminal(trial.state);
+standing of_ended(const run_row& run) {
+  return {"ENDED", "ended", run.detail.empty() ? std::string(name(run.why)) : run.detail, run.ended};
 }
 
-value explanation_of(const explained_run& of, const value& said, const std::string& doing, time_point now) {
-  const auto* run = find_run(of.trial, of.run);
-  const bool of_newest = !run || run == &of.trial.runs.back();
-  const auto here = terminal(of.trial.state) ? standing{"ENDED", "ended", of_end(of.trial), of.trial.ended}
-                    : run && !of_newest
-                      ? standing{"ENDED", "ended",
-                                 run->detail.empty() ? std::string(name(run->why)) : run->detail, run->ended}
-                    : of.open() ? of_open_run(of, *run, said, doing)
-                                : between_runs(of);
-  value out{{"allocation", run ? value(to_string(of.allocation())) : value()},
-            {"trial", of.trial.id.value},
-            {"experiment", of.experiment.id.value},
-            {"pool", of.pool},
-            {"slots", slots_of(of.experiment)},
-            {"priority", priority_of(of)},
-            {"weight", weight_of(of.experiment)},
-            {"user", of.experiment.owner},
-            {"also", value::array()},
-            {"agents", value::array()},
-            {"wouldFree", value::array()},
-            {"position", nullptr},
-            {"reservation", nullptr},
-            {"estimate", nullptr},
-            {"advice", ""},
-            {"waitedSeconds", nullptr}};
+std::string of_end(const task_detail& task) {
+  if (task.state == task_state::completed)
+    return task.why.empty() ? "it came to its end" : task.why;
+  return (task.state == task_state::error ? "failed: " : "was ended: ") +
+         (task.why.empty() ? std::string("no reason was given") : task.why);
+}
+
+standing between_runs(const task_detail& task) {
+  const auto since = task.runs.empty() ? task.made.at : task.runs.back().ended;
+  if (task.state == task_state::paused)
+    return {"PAUSED", "paused", "it is paused; troupe task unpause " + to_string(task.made.id), since};
+  if (task.state != task_state::active)
+    return {"STOPPING", "stopping", "it is being ended" + (task.why.empty() ? "" : ": " + task.why), since};
+  return {"STARTING", "starting", "its run is about to ask for slots", since};
+}
+
+/// The master itself removes the files, on no agent.
+standing collecting(const task_detail& task) {
+  return {"RUNNING", "running", "the master removes files of checkpoints", task.made.at};
+}
+
+/// `out` with what is said of `here`, and with what the pool says of who waits there.
+value answer(const standing& here, value out, const value& said, time_point now) {
+  out.update({{"also", value::array()},
+              {"agents", value::array()},
+              {"wouldFree", value::array()},
+              {"position", nullptr},
+              {"reservation", nullptr},
+              {"estimate", nullptr},
+              {"advice", ""},
+              {"behind", nullptr},
+              {"waitedSeconds", nullptr}});
   out["state"] = here.state;
   out["since"] = to_rfc3339(here.since);
   out["reason"] = {{"code", here.code}, {"text", here.text}};
   if (!said.is_object() || out["state"] != "QUEUED")
     return out;
   for (const char* key : {"reason", "also", "agents", "wouldFree", "position", "reservation", "estimate",
-                          "advice", "slots", "priority", "weight"})
+                          "advice", "behind", "slots", "priority", "weight"})
     out[key] = said.at(key);
   if (out["reason"]["code"] == "no_agents") // a pool does not know its own name
-    out["advice"] = "start an agent of this pool: troupe agent --pool " + of.pool;
+    out["advice"] = "start an agent of this pool: troupe agent --pool " + out["pool"].get<std::string>();
   out["waitedSeconds"] = static_cast<std::int64_t>(seconds_from(here.since, now));
   return out;
+}
+
+} // namespace
+
+bool explained_run::open() const {
+  const auto* row = find_run(trial.runs, run);
+  return row && row->ended == time_point{} && !terminal(trial.state);
+}
+
+bool explained_task::open() const {
+  const auto* row = find_run(task.runs, run);
+  return row && row->ended == time_point{} && !terminal(task.state);
+}
+
+value explanation_of(const explained_run& of, const value& said, const std::string& doing, time_point now) {
+  const auto* run = find_run(of.trial.runs, of.run);
+  const bool of_newest = !run || run == &of.trial.runs.back();
+  const auto here = terminal(of.trial.state) ? standing{"ENDED", "ended", of_end(of.trial), of.trial.ended}
+                    : run && !of_newest      ? of_ended(*run)
+                    : !of.open()             ? between_runs(of)
+                    : of.experiment.unmanaged
+                      ? standing{"RUNNING", "running",
+                                 "it runs outside of the cluster: its own process reports", run->started}
+                      : of_open_run(of.trial.runs, *run, said, doing);
+  return answer(here,
+                {{"allocation", run ? value(to_string(of.allocation())) : value()},
+                 {"trial", of.trial.id.value},
+                 {"experiment", of.experiment.id.value},
+                 {"pool", of.pool},
+                 {"slots", slots_of(of.experiment)},
+                 {"priority", priority_of(of)},
+                 {"weight", weight_of(of.experiment)},
+                 {"user", of.experiment.owner}},
+                said, now);
+}
+
+value explanation_of(const explained_task& of, const value& said, const std::string& doing, time_point now) {
+  const auto& [task, id, pool, usual] = of;
+  const auto* run = find_run(task.runs, id);
+  const auto here = terminal(task.state)              ? standing{"ENDED", "ended", of_end(task), task.ended}
+                    : run && run != &task.runs.back() ? of_ended(*run)
+                    : collected_experiment(task)      ? collecting(task)
+                    : !of.open()                      ? between_runs(task)
+                                                      : of_open_run(task.runs, *run, said, doing);
+  const auto given = [&](const char* key, value otherwise) {
+    return task.made.config.is_object()
+             ? task.made.config.value(value::json_pointer(key), std::move(otherwise))
+             : otherwise;
+  };
+  const auto priority = given("/resources/priority", value());
+  return answer(here,
+                {{"allocation", run ? value(to_string(of.allocation())) : value()},
+                 {"task", to_string(task.made.id)},
+                 {"kind", name(task.made.id.kind())},
+                 {"trial", nullptr},
+                 {"experiment", nullptr},
+                 {"pool", pool},
+                 {"slots", given("/resources/slots", value(0))},
+                 {"priority", task.priority > 0              ? value(task.priority)
+                              : priority.is_number_integer() ? priority
+                                                             : value(usual)},
+                 {"weight", given("/resources/weight", value(1))},
+                 {"user", task.made.owner}},
+                said, now);
 }
 
 run_outlook outlook_of(const trial_row& trial, const std::vector<trial_row>& siblings, time_point now) {

@@ -1,6 +1,6 @@
 #pragma once
-// Why a trial is where it is: what its rows say, and what its pool says where it waits there. Pure; the pool
-// alone knows why slots are not given (actors/pool/pool_explain.cpp).
+// Why a trial or another task is where it is: what its rows say, and what its pool says where it waits there.
+// Pure; the pool alone knows why slots are not given (actors/pool/pool_explain.cpp).
 
 #include "actors/cluster/members.hpp"
 #include "actors/pool/pool_events.hpp"
@@ -20,9 +20,23 @@ struct explained_run {
   bool open() const; ///< the run has not ended, so that its pool knows it
 };
 
+/// One run of a task that is no trial, or the task between two runs.
+struct explained_task {
+  task_detail task;
+  run_id run;                ///< 0: it never had one
+  std::string pool;          ///< where it is, or will ask
+  int default_priority = 42; ///< of that pool
+
+  allocation_id allocation() const { return {task.made.id, run}; }
+  bool open() const; ///< the run has not ended, so that its pool knows it
+};
+
 /// All keys of `GET /troupe/v1/trials/{id}/explain`. `said`: what the pool answers of a run that is open;
 /// null: it does not know it. `doing`: what its allocation does (allocation::shown), or empty.
 value explanation_of(const explained_run& of, const value& said, const std::string& doing, time_point now);
+/// All keys of `GET /troupe/v1/tasks/{id}/explain`: those of a trial, of which `trial` and `experiment` are
+/// null, and `task` and `kind`.
+value explanation_of(const explained_task& of, const value& said, const std::string& doing, time_point now);
 
 /// How long the open run of `trial` will still take, as far as the ended runs of its experiment, else its own
 /// progress tell. `siblings`: all trials of the experiment.

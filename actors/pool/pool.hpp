@@ -140,7 +140,8 @@ private:
   void use_views(pool_run& run, bool use);
 
   // Limits.
-  std::optional<int> room(const limit_key& key) const; ///< slots below the limit; none: there is no limit
+  std::optional<int> most_of(const limit_key& key) const; ///< none: there is no limit
+  std::optional<int> room(const limit_key& key) const;    ///< slots below the limit; none: there is no limit
   std::array<limit_key, 4> limits_of(const pool_run& run) const;
   std::vector<limit_key> full_limits(const pool_run& run) const;
   limit_key full_limit(const pool_run& run) const;
@@ -254,6 +255,7 @@ private:
   bool fits_bare(const pool_run& run, const placement_rules& rules) const;
   std::size_t position(const pool_run& run) const;
   value agents_for(const pool_run& run) const;
+  bool never_fits(const pool_run& run) const;
   value would_free(const pool_run& run, time_point now);
   bool is_preemptible(const pool_run& run) const;
 

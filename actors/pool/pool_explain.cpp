@@ -49,6 +49,18 @@ bool pool::fits_bare(const pool_run& run, const placement_rules& rules) const {
   return false;
 }
 
+/// Whether no end of another could help: agents that are there, or come, do not hold it when empty, or a
+/// limit is below what it needs.
+bool pool::never_fits(const pool_run& run) const {
+  if (!could_hold(run) && !supply_can_hold(run))
+    return true;
+  const auto limits = limits_of(run);
+  return std::any_of(limits.begin(), limits.end(), [&](const limit_key& limit) {
+    const auto most = most_of(limit);
+    return most && *most < run.need();
+  });
+}
+
 std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
   switch (run.state) {
   case pool_run::phase::holding:
@@ -97,11 +109,15 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
       continue;
     }
     const auto text = [&](const std::string& whose) {
-      return "it needs " + slots_text(run.need()) + ", and " + std::to_string(std::max(0, left)) +
-             " are left of " + whose;
+      const auto needs = "it needs " + slots_text(run.need()) + ", and ";
+      if (const auto most = most_of(limit); most && *most < run.need())
+        return needs + whose + " is " + std::to_string(*most); // it waits as long as that is so
+      return needs + std::to_string(std::max(0, left)) + (left == 1 ? " is left of " : " are left of ") +
+             whose;
     };
     if (limit.of == run_bar::job)
-      all.push_back({"max_slots", text("the max_slots of its experiment")});
+      all.push_back({"max_slots", text(std::string("the max_slots of its ") +
+                                       (run.id.task.is_trial() ? "experiment" : "task"))});
     else if (limit.of == run_bar::pool)
       all.push_back({"pool_max_slots", text("the max_slots of the pool")});
     else
@@ -263,7 +279,7 @@ value pool::would_free(const pool_run& run, time_point now) {
     return std::find_first_of(limits.begin(), limits.end(), of.begin(), of.end()) != limits.end();
   };
   value list = value::array();
-  if (!run.waits() || run.slots == 0)
+  if (!run.waits() || run.slots == 0 || never_fits(run))
     return list;
   std::set<allocation_id> givers;
   if (const auto source = policy_->victims(run, running_, jobs_, now))
@@ -377,7 +393,9 @@ std::optional<int> pool::priority_that_starts(const pool_run& run) {
 }
 
 std::string pool::advice(const pool_run& run, const std::string& code) {
-  const auto set = "troupe experiment set " + std::to_string(run.job->terms.job.value);
+  const auto set = run.id.task.is_trial()
+                     ? "troupe experiment set " + std::to_string(run.job->terms.job.value)
+                     : "troupe task set " + to_string(run.id.task);
   if (code == "no_agents")
     return "start an agent of this pool";
   if (code == "too_large" || code == "single_node")
@@ -398,9 +416,13 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
     if (most)
       return "troupe slot enable " + most->now.name + " " + std::to_string(*most->disabled.begin());
   }
+  if ((code == "quota" || code == "pool_max_slots") && never_fits(run))
+    return std::string("lower ") +
+           (run.id.task.is_trial() ? "resources.slots_per_trial" : "resources.slots") +
+           ", or raise that limit in the cluster file";
   if (code == "provider_failed")
     return "troupe pool describe shows what its provider says";
-  if (code == "max_slots")
+  if (code == "max_slots" && run.id.task.is_trial())
     return set + " --max-slots " + std::to_string(run.job->held + run.need());
   if (code == "behind" || code == "busy" || code == "reserved")
     if (const auto priority = priority_that_starts(run))
@@ -429,6 +451,8 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
   for (std::size_t i = 1; i < all.size(); ++i)
     also.push_back({{"code", all[i].first}, {"text", all[i].second}});
   said["also"] = std::move(also);
+  const auto* ahead = run.waits() && run.slots > 0 ? ahead_of(run) : nullptr;
+  said["behind"] = ahead ? value(to_string(ahead->id)) : value();
   said["estimate"] = estimate(run, outlooks, now);
   said["advice"] = run.waits() ? advice(run, all.front().first) : std::string();
   said["slots"] = run.slots;

@@ -365,22 +365,27 @@ const slot_quota* pool::quota_of(run_bar kind, const std::string& who) const {
   return found;
 }
 
-std::optional<int> pool::room(const limit_key& key) const {
+std::optional<int> pool::most_of(const limit_key& key) const {
   int most = -1;
-  int used = 0;
   if (key.of == run_bar::job) {
     const auto job = jobs_.find(key.job);
     most = job == jobs_.end() ? -1 : job->second.terms.max_slots;
-    used = job == jobs_.end() ? 0 : job->second.held;
-  } else {
-    if (key.of == run_bar::pool)
-      most = settings_.max_slots;
-    else if (const auto* quota = quota_of(key.of, key.name))
-      most = quota->max_slots;
-    const auto it = used_.find(key);
-    used = it == used_.end() ? 0 : it->second;
+  } else if (key.of == run_bar::pool) {
+    most = settings_.max_slots;
+  } else if (const auto* quota = quota_of(key.of, key.name)) {
+    most = quota->max_slots;
   }
-  return most < 0 ? std::optional<int>() : most - used;
+  return most < 0 ? std::optional<int>() : most;
+}
+
+std::optional<int> pool::room(const limit_key& key) const {
+  const auto most = most_of(key);
+  if (!most)
+    return most;
+  if (key.of == run_bar::job)
+    return *most - jobs_.at(key.job).held;
+  const auto it = used_.find(key);
+  return *most - (it == used_.end() ? 0 : it->second);
 }
 
 std::array<limit_key, 4> pool::limits_of(const pool_run& run) const {

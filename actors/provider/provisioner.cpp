@@ -245,8 +245,10 @@ provisioner::listed_instances provisioner::take_list(const std::vector<cloud_ins
   for (const auto& one : all) {
     if (!out.listed.insert(one.id).second)
       continue; // said twice: one instance
-    if (ended_.contains(one.id))
+    if (const auto ends = ended_.find(one.id); ends != ended_.end()) {
+      ends->second.is_live = is_live(one);
       continue;
+    }
     if (!is_live(one)) {
       out.stopped.insert(one.id);
       if (one.state == cloud_instance::phase::stopped && (!calling_ || instances_.contains(one.id)))
@@ -348,8 +350,12 @@ void provisioner::on(out& s, const instances_launched& ev, time_point now) {
 }
 
 void provisioner::on(out&, const instances_ended& ev, time_point now) {
-  if (ev.failed.empty())
+  if (ev.failed.empty()) {
+    for (const auto& id : ev.ids)
+      if (const auto it = ended_.find(id); it != ended_.end())
+        it->second.is_live = false;
     return went_well("terminate");
+  }
   errors_["terminate"] = ev.failed;
   for (const auto& id : ev.ids)
     if (const auto it = ended_.find(id); it != ended_.end())
@@ -439,7 +445,8 @@ void provisioner::end(out& s, const std::set<std::string>& ids, const char* why,
     return;
   for (const auto& id : ids) {
     const auto known = instances_.find(id);
-    ended_[id] = {now + end_again, known == instances_.end() ? id : agent_name(known->second)};
+    ended_[id] = {now + end_again, known == instances_.end() ? id : agent_name(known->second),
+                  why != std::string_view("stopped")};
   }
   note(s, {now, {}, "ended", 0, 0, {ids.begin(), ids.end()}, why});
   s.actions.push_back(terminate_instances{{ids.begin(), ids.end()}, why});
@@ -513,8 +520,10 @@ void provisioner::launch_some(out& s, time_point now) {
   const int wanted =
     wanted_instances(work_.runs, work_.limits, settings_.instance_slots, settings_.aux_per_agent) -
     starting();
-  const int count =
-    std::min(std::max(settings_.min_instances - have, wanted), settings_.max_instances - have);
+  const auto leaving =
+    std::count_if(ended_.begin(), ended_.end(), [](const auto& x) { return x.second.is_live; });
+  const int count = std::min(std::max(settings_.min_instances - have, wanted),
+                             settings_.max_instances - have - static_cast<int>(leaving));
   if (count <= 0)
     return;
   calling_ = true;

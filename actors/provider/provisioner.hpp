@@ -99,6 +99,7 @@ private:
   struct ending {
     time_point again; ///< when it is ordered to end once more
     std::string agent;
+    bool is_live = true; ///< by the newest list; what has not ended counts among those that there may be
   };
 
   void on(out& s, const pool_demand& ev, time_point now);

@@ -82,14 +82,19 @@ time_point sweep_due(std::string_view source, time_point ended) {
   return ended + std::chrono::hours(1);
 }
 
-std::optional<duration> log_life(const retention_policy& policy,
-                                 const std::vector<log_retention_changed>& changes, trial_id trial,
-                                 std::optional<duration> usual) {
+std::optional<int> log_days(const retention_policy& policy, const std::vector<log_retention_changed>& changes,
+                            trial_id trial) {
   const log_retention_changed* last = nullptr;
   for (const auto& one : changes)
     if ((!one.trial || one.trial == trial) && (!last || last->at <= one.at))
       last = &one;
-  const auto days = last ? std::optional<int>(last->days) : policy.log_days;
+  return last ? std::optional<int>(last->days) : policy.log_days;
+}
+
+std::optional<duration> log_life(const retention_policy& policy,
+                                 const std::vector<log_retention_changed>& changes, trial_id trial,
+                                 std::optional<duration> usual) {
+  const auto days = log_days(policy, changes, trial);
   if (!days)
     return usual;
   return *days < 0 ? std::nullopt : std::optional<duration>(std::chrono::hours(24) * *days);

@@ -38,6 +38,11 @@ std::vector<std::string> superfluous(const retention_policy& policy, bool smalle
 /// still finds all of them.
 time_point sweep_due(std::string_view source, time_point ended);
 
+/// Days after its end for which the log of a trial is kept, as somebody said of it, of its experiment, or in
+/// the configuration; -1: for ever; none: nobody did. `changes` as below.
+std::optional<int> log_days(const retention_policy& policy, const std::vector<log_retention_changed>& changes,
+                            trial_id trial);
+
 /// Time after its end for which the log of a trial is kept; none: for ever. `changes`: what was said of its
 /// experiment since; the last one that is about the trial counts. `usual`: of the cluster, where neither
 /// those nor the policy say anything.

@@ -58,13 +58,14 @@ struct job_list : without_fields<job_list> {
 inline constexpr const char* explanation_fields =
   "{allocation, trial, experiment, pool, state, slots, priority, weight, user, since, waitedSeconds, "
   "position, reason: {code, text}, also: [{code, text}], agents: [{agent, free, fits, why}], wouldFree: "
-  "[{allocation, agents, slots, how, costSeconds, fromPriority, expectedSeconds}], reservation, estimate, "
-  "advice}";
+  "[{allocation, agents, slots, how, costSeconds, fromPriority, expectedSeconds}], behind, reservation, "
+  "estimate, advice}";
 
 struct allocation_explain {
   std::string id;
   static constexpr auto fields() {
-    return std::tuple{need("id", &allocation_explain::id, "number of trial and run, as 12.3")};
+    return std::tuple{need("id", &allocation_explain::id,
+                           "task and run: number of a trial or UUID of another task, and number, as 12.3")};
   }
   static constexpr about is{"allocation.explain",
                             cluster,
@@ -82,6 +83,18 @@ struct trial_explain {
                             repeat::question,
                             "As allocation.explain, of the trial's newest run.",
                             explanation_fields};
+};
+struct task_explain {
+  std::string id;
+  static constexpr auto fields() { return std::tuple{need("id", &task_explain::id, "UUID of the task")}; }
+  static constexpr about is{
+    "task.explain",
+    cluster,
+    {action::view, thing::task},
+    repeat::question,
+    "As allocation.explain, of the newest run of a task that is no trial, with its UUID as "
+    "`task` and its `kind`.",
+    explanation_fields};
 };
 struct experiment_explain {
   experiment_id id;

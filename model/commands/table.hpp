@@ -27,7 +27,7 @@ using node_commands =
        fence, logs_cleanup, node_shutdown, configuration_record, setting_change, user_create, user_change,
        token_name, token_revoke>;
 using scheduling_commands = list<experiment_set, experiment_continue, pool_details, job_list,
-                                 allocation_explain, trial_explain, experiment_explain>;
+                                 allocation_explain, trial_explain, task_explain, experiment_explain>;
 /// Those whose facts actors/catalogue/people and house_rules decide.
 using people_commands = list<user_set, project_visit, group_create, group_change, group_remove, role_assign>;
 using rule_commands = list<policy_set, pool_bind, webhook_create, webhook_change, webhook_remove,

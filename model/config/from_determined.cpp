@@ -432,10 +432,35 @@ void append(std::vector<diagnostic>& to, std::vector<diagnostic> more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
+/// Where the file of the other kind was given.
+std::optional<diagnostic> fault_of_kind(const node& root, std::string_view file, bool agent_wanted) {
+  const auto* host = root.find("master_host");
+  if (!agent_wanted && host)
+    return diagnostic{std::string(file),
+                      host->at.line,
+                      host->at.column,
+                      "master_host",
+                      "this is the file of an agent",
+                      "troupe agent --determined " + std::string(file)};
+  for (const char* key : {"db", "resource_manager", "resource_pools", "checkpoint_storage", "cluster_name"})
+    if (const auto* of_master = root.find(key); agent_wanted && !host && of_master)
+      return diagnostic{std::string(file),
+                        of_master->at.line,
+                        of_master->at.column,
+                        key,
+                        "this is the file of a master",
+                        "troupe master --determined " + std::string(file)};
+  return std::nullopt;
+}
+
 } // namespace
 
 moved_master move_master(std::string_view text, std::string_view file) {
   moved_master out;
+  if (auto other = fault_of_kind(read_document(text, file).root, file, false)) {
+    out.faults.push_back(std::move(*other));
+    return out;
+  }
   if (const auto all = read_document(text, file); all.faults.empty() && all.root.is(kind::null))
     text = "{}"; // every line is a comment, as in the file that Determined's packages bring
   const auto checked = complete_as("master-config", text, file, level::complete);
@@ -461,6 +486,10 @@ bool is_of_agent(std::string_view text, std::string_view file) {
 
 moved_agent move_agent(std::string_view text, std::string_view file) {
   moved_agent out;
+  if (auto other = fault_of_kind(read_document(text, file).root, file, true)) {
+    out.faults.push_back(std::move(*other));
+    return out;
+  }
   const auto checked = complete_as("agent-config", text, file, level::complete);
   if (!checked.ok()) {
     out.faults = checked.faults;

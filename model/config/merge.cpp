@@ -48,6 +48,16 @@ value by_variable(value high, value low) {
   return low;
 }
 
+value variables_last(value high, value low) {
+  for (auto& item : high) {
+    const auto last = std::find_if(
+      low.rbegin(), low.rend(), [&](const value& old) { return variable_name(old) == variable_name(item); });
+    if (last == low.rend() || *last != item)
+      low.push_back(std::move(item));
+  }
+  return low;
+}
+
 value by_key(value high, value low, const shape& s) {
   for (auto& [name, part] : low.items()) {
     auto found = high.find(name);
@@ -151,6 +161,15 @@ value appended(value first, value second) {
   return first;
 }
 
+/// A search has one warm start: who names one above takes the place of the other key below.
+void leave_one_warm_start(const value& high, value& low) {
+  constexpr const char* keys[] = {"source_trial_id", "source_checkpoint_uuid"};
+  for (int i = 0; i < 2; ++i)
+    if (const auto at = high.find(keys[i]); at != high.end() && !at->is_null())
+      if (const auto other = low.find(keys[1 - i]); other != low.end())
+        *other = nullptr;
+}
+
 } // namespace
 
 value merged(value high, value low, const shape& s) {
@@ -159,6 +178,8 @@ value merged(value high, value low, const shape& s) {
   if (high.is_null())
     return low;
   if (high.is_object() && low.is_object()) {
+    if (s.name == "searcher")
+      leave_one_warm_start(high, low);
     switch (s.merge) {
     case merging::of_one_kind:
       return of_one_kind(std::move(high), std::move(low), s);
@@ -191,6 +212,8 @@ value merged(value high, value low, const shape& s) {
       return appended(std::move(low), std::move(high));
     case merging::higher_first:
       return appended(std::move(high), std::move(low));
+    case merging::variables_last:
+      return variables_last(std::move(high), std::move(low));
     case merging::by_variable:
       return by_variable(std::move(high), std::move(low));
     case merging::sorted_set:

@@ -59,6 +59,7 @@ enum class merging : std::uint8_t {
   by_name,           ///< log policies: by name, else by pattern
   by_port,           ///< the higher list, then what the lower has at other ports
   lower_first,       ///< the lower list, then the higher one, which so wins at run time
+  variables_last,    ///< the same of NAME=VALUE, without what the lower list says already
   higher_first,      ///< the higher list, then the lower one
   by_variable,       ///< NAME=VALUE: the lower list with the higher one's values, then its new names
   sorted_set,        ///< both lists, sorted, each once

@@ -143,7 +143,7 @@ void add_images(schema_table& t) {
     auto& appended = t.make();
     appended.kinds = list_bit;
     appended.items = variable;
-    appended.merge = merging::lower_first;
+    appended.merge = merging::variables_last;
     k.what = &appended;
   }
   auto& variables = t.make("environment-variables");

@@ -187,6 +187,7 @@ void add_trials(schemas& all) {
                            {"taskId", text()},
                            {"taskIds", texts()},
                            {"logPolicyMatched?", text()},
+                           {"logRetentionDays?", whole(), "-1: for ever"},
                            {"metadata?", any_object()},
                            {"searcherMetricValue?", metric()},
                            {"warmStartCheckpointUuid?", text()}});
@@ -406,8 +407,10 @@ void add_explanations(schemas& all) {
   all["SlotsOn"] = fields({{"agent", text()}, {"slots", list_of(whole())}});
   all["Explanation"] = fields(
     {{"allocation", or_null(text())},
-     {"trial", whole()},
-     {"experiment", whole()},
+     {"trial", or_null(whole()), "null: a task that is not a trial"},
+     {"experiment", or_null(whole())},
+     {"task?", text(), "of a task that is not a trial: its UUID"},
+     {"kind?", text(), "of such a task"},
      {"pool", text()},
      {"state", one_of({"QUEUED", "STARTING", "RUNNING", "STOPPING", "PAUSED", "BACK_OFF", "ENDED"})},
      {"slots", whole()},
@@ -421,6 +424,7 @@ void add_explanations(schemas& all) {
      {"also", list_of(a("Reason")), "further ones"},
      {"agents", list_of(fields({{"agent", text()}, {"free", whole()}, {"fits", flag()}, {"why", text()}}))},
      {"wouldFree", list_of(a("WouldFree"))},
+     {"behind", or_null(text()), "the allocation that it waits behind"},
      {"reservation", or_null(fields({{"since", time()}, {"on", list_of(a("SlotsOn"))}}))},
      {"estimate",
       or_null(fields({{"at", time()}, {"seconds", number()}, {"from", one_of({"history", "progress"})}}))},

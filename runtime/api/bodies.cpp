@@ -153,6 +153,7 @@ void add_bodies_of_searches(std::map<std::string, value>& all) {
             {"offset", whole()},
             {"limit", whole(), "0: 100, -1: all, -2: none"},
             {"sort", text(), "column=asc|desc, several with commas"},
+            {"archived", flag(), "only those that are archived, or are not; missing: as the filter says"},
             {"filter", text(), "JSON: filterGroup, showArchived"}});
   for (const char* verb : {"Kill", "Pause", "Resume", "Archive", "Unarchive", "Delete"})
     all[std::string("v1") + verb + "RunsRequest"] =

@@ -16,11 +16,13 @@ inline std::string csv_cell(const std::string& text) {
   return out + "\"";
 }
 
-inline std::string csv_number(double x) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.3f", x);
+inline std::string csv_number(double x, int digits = 3) {
+  char text[400];
+  std::snprintf(text, sizeof text, "%.*f", digits, x);
   return text;
 }
+/// With digits for runs of less than a second, which a sheet sums up.
+inline std::string csv_hours(double hours) { return csv_number(hours, 6); }
 
 inline response csv_file(const char* name, std::string text) {
   response out;

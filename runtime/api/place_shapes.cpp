@@ -64,7 +64,7 @@ result<place_book> place_book::counted(const storage::reader& storage) {
   for (const auto& one : *experiments) {
     auto& counts = out->counts_[one.project];
     ++counts.experiments;
-    counts.active += terminal(one.state) ? 0 : 1;
+    counts.active += one.state == experiment_state::active ? 1 : 0;
     counts.runs += static_cast<std::int64_t>(one.num_trials);
     counts.newest = std::max(counts.newest, one.id);
   }

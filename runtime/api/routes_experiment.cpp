@@ -45,8 +45,9 @@ public:
   explicit list_filter(const call& c)
       : call_(c), project_(parse_id<project_id>(c.query.first("projectId"))),
         by_archived_(c.query.has("archived")), archived_(c.query.flag("archived")),
-        name_(folded(c.query.first("name"))), states_(c.query.every("states")),
-        users_(c.query.every("users")), user_ids_(c.query.every("userIds")) {
+        name_(folded(c.query.first("name"))), description_(folded(c.query.first("description"))),
+        states_(c.query.every("states")), users_(c.query.every("users")),
+        user_ids_(c.query.every("userIds")) {
     for (const auto label : c.query.every("labels"))
       labels_.emplace_back(std::string(label));
     for (const auto text : c.query.every("experimentIdFilter.incl"))
@@ -77,7 +78,8 @@ public:
     for (const auto& label : labels_)
       if (std::find(face.labels.begin(), face.labels.end(), label) == face.labels.end())
         return false;
-    return takes_owner(face.owner) && (name_.empty() || folded(face.name).find(name_) != std::string::npos);
+    return takes_owner(face.owner) && (name_.empty() || folded(face.name).find(name_) != std::string::npos) &&
+           (description_.empty() || folded(face.description).find(description_) != std::string::npos);
   }
 
 private:
@@ -109,7 +111,7 @@ private:
   const call& call_;
   project_id project_; ///< 0: any
   bool by_archived_, archived_;
-  std::string name_; ///< in lower case
+  std::string name_, description_; ///< in lower case
   std::vector<std::string_view> states_, users_, user_ids_;
   std::vector<value> labels_;
   std::set<experiment_id> only_, without_;
@@ -357,6 +359,8 @@ result<value> trials(const call& c) {
     (*shape)["summaryMetrics"] = std::move(*summary);
     shaped.push_back(std::move(*shape));
   }
+  if (auto added = add_log_retention(shaped, *row, *c.parts->storage); !added)
+    return added.error();
   return value{{"trials", std::move(shaped)}, {"pagination", part->pagination}};
 }
 

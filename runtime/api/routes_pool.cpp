@@ -76,25 +76,67 @@ result<value> with_runs(const call& c, trial_id id, value said) {
   return said;
 }
 
+/// Without what the caller may not see: who it waits behind, and whose slots would be free.
+value veiled_explanation(const call& c, value said) {
+  if (!c.by.roles)
+    return said;
+  const auto hidden = [&](const value& allocation) {
+    return allocation.is_string() &&
+           !c.parts->storage->task(parse_allocation(allocation.get<std::string>()).task);
+  };
+  if (auto& behind = said.at("behind"); hidden(behind)) {
+    behind = nullptr;
+    const auto text = "waits for " + std::to_string(said.value("slots", 0)) + " slots behind others";
+    const auto mask = [&](value& reason) {
+      if (reason.at("code") == "behind")
+        reason["text"] = text;
+    };
+    mask(said.at("reason"));
+    for (auto& one : said.at("also"))
+      mask(one);
+  }
+  for (auto& one : said.at("wouldFree"))
+    if (hidden(one.at("allocation")))
+      one["allocation"] = nullptr;
+  return said;
+}
+
 void explain_trial(const call_ptr& c, const reply& back) {
   const auto id = named_task(c->named("trialId")).trial();
   if (!id)
     return back(failure({errc::invalid, "'" + std::string(c->named("trialId")) + "' is not a trial"}));
   command(c, back, commands::trial_explain{id},
-          [c, id](value said) { return with_runs(*c, id, std::move(said)); });
+          [c, id](value said) { return with_runs(*c, id, veiled_explanation(*c, std::move(said))); });
+}
+void explain_task(const call_ptr& c, const reply& back) {
+  command(c, back, commands::task_explain{std::string(c->named("taskId"))},
+          [c](value said) -> result<value> { return veiled_explanation(*c, std::move(said)); });
 }
 void explain_allocation(const call_ptr& c, const reply& back) {
   const auto id = named_allocation(c->named("allocationId"));
   if (!id)
     return back(
       failure({errc::invalid, "'" + std::string(c->named("allocationId")) + "' is not an allocation"}));
-  command(c, back, commands::allocation_explain{to_string(id)}, as_it_is);
+  command(c, back, commands::allocation_explain{to_string(id)},
+          [c](value said) -> result<value> { return veiled_explanation(*c, std::move(said)); });
 }
 void explain_experiment(const call_ptr& c, const reply& back) {
   auto row = named_experiment(*c);
   if (!row)
     return back(failure(row.error()));
-  command(c, back, commands::experiment_explain{row->id}, as_it_is);
+  command(c, back, commands::experiment_explain{row->id}, [c](value said) -> result<value> {
+    auto& waiting = said.at("waiting");
+    for (auto& one : waiting)
+      one = veiled_explanation(*c, std::move(one));
+    if (c->by.roles && !waiting.empty() &&
+        said.at("reason").at("code") == waiting.front().at("reason").at("code")) {
+      const auto& first = waiting.front();
+      said["reason"]["text"] =
+        "trial " + to_json(first.at("trial")) + ": " + first.at("reason").at("text").get<std::string>();
+      said["wouldFree"] = first.at("wouldFree");
+    }
+    return said;
+  });
 }
 
 void set_resources(const call_ptr& c, const reply& back) {
@@ -613,7 +655,14 @@ std::vector<route> pool_routes() {
      explain_allocation,
      "",
      "Explanation",
-     "The same of one run."},
+     "The same of one run, also of a task that is not a trial."},
+    {"GET",
+     "/troupe/v1/tasks/{taskId}/explain",
+     {action::view, thing::task},
+     explain_task,
+     "",
+     "Explanation",
+     "The same of a task that is not a trial."},
     {"GET",
      "/troupe/v1/experiments/{experimentId}/explain",
      {action::view, thing::search},

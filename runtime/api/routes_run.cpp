@@ -77,9 +77,12 @@ std::vector<known_column> known_of(const std::vector<fixed_column>& columns) {
   std::vector<known_column> out;
   for (const auto& one : columns) {
     const std::string_view type = one.type;
-    out.push_back({one.name, type == "NUMBER" ? column_kind::number
-                             : type == "DATE" ? column_kind::date
-                                              : column_kind::text});
+    const std::string_view name = one.name;
+    const bool flag = name == "isExpMultitrial" || name == "parentArchived" || name == "archived";
+    out.push_back({one.name, flag               ? column_kind::flag
+                             : type == "NUMBER" ? column_kind::number
+                             : type == "DATE"   ? column_kind::date
+                                                : column_kind::text});
   }
   return out;
 }
@@ -318,7 +321,8 @@ private:
 
 /// What the body of a search asks for.
 struct search_request {
-  std::int64_t project = 0; ///< 0: all
+  std::int64_t project = 0;     ///< 0: all
+  std::optional<bool> archived; ///< only those; none: as the filter says
   query_list paging;
   search_filter filter;
   std::vector<sort_key> sort;
@@ -334,6 +338,8 @@ result<search_request> request_of(const call& c, const std::vector<fixed_column>
   out.project = f.number("projectId");
   if (out.project < 0)
     f.fault("projectId", "has to be a number above 0, or be left out");
+  if (f.has("archived"))
+    out.archived = f.flag("archived");
   for (const char* key : {"offset", "limit"})
     if (f.has(key))
       out.paging.all.emplace_back(key, std::to_string(f.number(key)));
@@ -390,9 +396,12 @@ void sort_found(const search_request& what, std::vector<found_row<Id>>& found) {
 project_id project_of(const search_request& what) {
   return {what.project > 0 ? static_cast<std::uint64_t>(what.project) : 0};
 }
+bool shows(const search_request& what, bool archived) {
+  return what.archived ? archived == *what.archived : !archived || what.filter.show_archived();
+}
 bool in_project(const search_request& what, const experiment_standing& x, const place_book& places) {
   return what.project > 0 ? x.project.value == static_cast<std::uint64_t>(what.project)
-                          : what.filter.show_archived() || !places.hidden(x.project);
+                          : what.archived.value_or(what.filter.show_archived()) || !places.hidden(x.project);
 }
 
 result<std::vector<found_row<experiment_id>>> find_experiments(const call& c, const search_request& what,
@@ -402,7 +411,7 @@ result<std::vector<found_row<experiment_id>>> find_experiments(const call& c, co
     return all.error();
   std::vector<found_row<experiment_id>> found;
   for (const auto& standing : *all) {
-    if ((standing.archived && !what.filter.show_archived()) || !in_project(what, standing, places))
+    if (!shows(what, standing.archived) || !in_project(what, standing, places))
       continue;
     auto row = c.parts->storage->experiment(standing.id);
     if (!row && row.error().code == errc::not_found)
@@ -461,7 +470,7 @@ result<std::vector<found_row<trial_id>>> find_runs(const call& c, const search_r
     return all.error();
   std::vector<found_row<trial_id>> found;
   for (const auto& standing : *all) {
-    if ((standing.archived && !what.filter.show_archived()) || !in_project(what, standing, places))
+    if ((standing.archived && !shows(what, true)) || !in_project(what, standing, places))
       continue;
     auto row = c.parts->storage->experiment(standing.id);
     auto trials = c.parts->storage->trials(standing.id);
@@ -471,7 +480,7 @@ result<std::vector<found_row<trial_id>>> find_runs(const call& c, const search_r
       return row ? trials.error() : row.error();
     const auto shared = std::make_shared<const experiment_row>(std::move(*row));
     for (auto& trial : *trials) {
-      if (trial.deletion == deletion_step::ordered || (trial.archived && !what.filter.show_archived()))
+      if (trial.deletion == deletion_step::ordered || !shows(what, trial.archived || standing.archived))
         continue;
       const auto id = trial.id;
       candidate one(c, shared, std::move(trial), places);

@@ -43,7 +43,11 @@ result<value> one(const call& c) {
   (*shape)["summaryMetrics"] = std::move(*summary);
   if (!terminal(row->state))
     (*shape)["runnerState"] = c.parts->runners->of(row->id);
-  return value{{"trial", std::move(*shape)}};
+  auto of = c.parts->storage->experiment(row->experiment);
+  auto all = value::array({std::move(*shape)});
+  if (auto added = of ? add_log_retention(all, *of, *c.parts->storage) : result<void>(of.error()); !added)
+    return added.error();
+  return value{{"trial", std::move(all.front())}};
 }
 
 struct workload {

@@ -98,7 +98,7 @@ result<response> usage(const call& c) {
     std::string text = "user,experiment,slot_hours\n";
     for (const auto& [of, hours] : sums)
       text +=
-        csv_cell(of.first) + "," + (of.second ? to_string(of.second) : "") + "," + csv_number(hours) + "\n";
+        csv_cell(of.first) + "," + (of.second ? to_string(of.second) : "") + "," + csv_hours(hours) + "\n";
     return csv_file("usage.csv", std::move(text));
   }
   if (auto ok = add_waiting(c, waiting); !ok)

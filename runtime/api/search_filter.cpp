@@ -91,6 +91,14 @@ std::optional<double> read_number(const value& x) {
   return fault == std::errc{} && end == text->data() + text->size() ? std::optional{number} : std::nullopt;
 }
 
+/// Also of a text, as columns that hold true or false are announced as texts.
+std::optional<bool> read_flag(const value& x) {
+  if (x.is_boolean())
+    return x.get<bool>();
+  const auto text = x.is_string() ? folded(x.get<std::string>()) : std::string();
+  return text == "true" ? std::optional{true} : text == "false" ? std::optional{false} : std::nullopt;
+}
+
 /// Of an RFC 3339 text, and of a day or a month alone, which is its beginning.
 std::optional<time_point> read_time(const std::string& text) {
   if (const auto whole = from_rfc3339(text))
@@ -212,6 +220,9 @@ result<void> search_filter::check_wanted(const node& x) {
   const auto* text = x.wanted.get_ptr<const std::string*>();
   if (x.column.kind == column_kind::number && !read_number(x.wanted))
     return error{errc::invalid, "invalid filter: column '" + x.column.name + "' is compared with a number"};
+  if (x.column.kind == column_kind::flag && !read_flag(x.wanted))
+    return error{errc::invalid,
+                 "invalid filter: column '" + x.column.name + "' is compared with true or false"};
   if (x.column.kind == column_kind::date && !(text && read_time(*text)))
     return error{errc::invalid, "invalid filter: column '" + x.column.name +
                                   "' is compared with a time, as \"2026-11-26T12:00:00Z\""};
@@ -262,6 +273,8 @@ search_filter::read_node(const value& x, const std::vector<known_column>& known,
     return error{errc::invalid, "invalid filter: unknown type '" + type.substr(0, 50) + "'"};
   if (auto fine = check_wanted(*made); !fine)
     return fine.error();
+  if (const auto flag = made->column.kind == column_kind::flag ? read_flag(made->wanted) : std::nullopt)
+    made->wanted = *flag;
   if (instead && (made->op == "=" || made->op == "!="))
     made->wanted = instead(made->column, made->wanted);
   return std::shared_ptr<const node>(std::move(made));

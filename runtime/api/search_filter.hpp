@@ -16,7 +16,7 @@ namespace troupe::api {
 enum class column_of { row, metric, hyperparameter, metadata };
 
 /// What a column holds: where it is told, a condition's value has to be of it.
-enum class column_kind { any, text, number, date };
+enum class column_kind { any, text, number, date, flag };
 
 struct column_name {
   column_of of = column_of::row;

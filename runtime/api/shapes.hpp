@@ -25,6 +25,9 @@ value empty_experiment_shape();
 
 /// `full` adds what costs reads: the values of the validations, the best checkpoint.
 result<value> trial_shape(const trial_row& row, const storage::reader& storage, time_point now);
+/// logRetentionDays into shapes of trials of one experiment, where somebody says how long their logs are
+/// kept.
+result<void> add_log_retention(value& shapes, const experiment_row& of, const storage::reader& storage);
 /// The row that a progress table needs, from the trial's row alone.
 value trial_progress_shape(const trial_row& row);
 

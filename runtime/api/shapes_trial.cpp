@@ -1,7 +1,9 @@
+#include "actors/retention/retention.hpp"
 #include "model/checkpoint_place.hpp"
 #include "model/config/secrets.hpp"
 #include "model/config_in_force.hpp"
 #include "runtime/api/shapes.hpp"
+#include "storage/keys.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -224,6 +226,17 @@ result<value> trial_shape(const trial_row& row, const storage::reader& storage, 
   if (!row.runs.empty() && !row.runs.front().from_checkpoint.empty())
     x["warmStartCheckpointUuid"] = row.runs.front().from_checkpoint;
   return x;
+}
+
+result<void> add_log_retention(value& shapes, const experiment_row& of, const storage::reader& storage) {
+  auto said = storage::records_of<log_retention_changed>(storage, storage::keys::one(of.id.value));
+  if (!said)
+    return said.error();
+  const auto policy = retention_of(of.config);
+  for (auto& shape : shapes)
+    if (const auto days = log_days(policy, *said, trial_id{shape.at("id").get<std::uint64_t>()}))
+      shape["logRetentionDays"] = *days;
+  return {};
 }
 
 value trial_progress_shape(const trial_row& row) {

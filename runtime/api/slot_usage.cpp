@@ -72,7 +72,7 @@ std::string allocations_table(const std::vector<storage::usage_record>& all) {
     out += allocation_name(one.experiment, {id, one.run}) + "," + type + "," + csv_cell(one.user) + "," +
            csv_cell(one.workspace) + "," + experiment_number(one.experiment) + "," +
            std::to_string(one.slots) + "," + to_rfc3339(one.began) + "," + to_rfc3339(one.ended) + ",0," +
-           csv_number(used) + "," + csv_cell(one.pool) + "\n";
+           csv_hours(used) + "," + csv_cell(one.pool) + "\n";
   }
   return out;
 }

@@ -1,8 +1,10 @@
-// `troupe explain trial | allocation | experiment ID`: why something is where it is, and what would help.
+// `troupe explain trial | allocation | experiment | task ID`: why something is where it is, and what would
+// help.
 
 #include "runtime/cli/experiments.hpp"
 #include "runtime/cli/pool_verbs.hpp"
 #include "runtime/cli/session.hpp"
+#include "runtime/cli/task_verbs.hpp"
 
 #include <ostream>
 
@@ -38,8 +40,10 @@ std::string ordinal(const value& position) {
 /// "trial 31 of experiment 7 (ada) waits 4 min in pool gpu, second in line: ..."
 std::string headline(const value& x) {
   const auto state = text_of(x, "state");
-  std::string out = "trial " + text_of(x, "trial") + " of experiment " + text_of(x, "experiment") + " (" +
-                    text_of(x, "user") + ")";
+  std::string out = part(x, "task").is_string()
+                      ? text_of(x, "kind") + " " + text_of(x, "task")
+                      : "trial " + text_of(x, "trial") + " of experiment " + text_of(x, "experiment");
+  out += " (" + text_of(x, "user") + ")";
   if (state == "QUEUED")
     out += " waits " + span_text(seconds_of(x, "waitedSeconds")) + " in pool " + text_of(x, "pool") +
            ordinal(part(x, "position"));
@@ -58,6 +62,12 @@ std::string agents_line(const value& x) {
   return join(out, "   ");
 }
 
+/// "trial 12", "shell 2c31...", or, where one may not see whose it is, "another's".
+std::string holder(const std::string& allocation) {
+  const auto id = parse_allocation(allocation);
+  return id ? std::string(name(id.task.kind())) + " " + to_string(id.task) : "another's";
+}
+
 std::string frees_line(const value& x) {
   std::vector<std::string> out;
   for (const auto& one : part(x, "wouldFree")) {
@@ -68,10 +78,7 @@ std::string frees_line(const value& x) {
     std::vector<std::string> agents;
     for (const auto& agent : part(one, "agents"))
       agents.push_back(agent.get<std::string>());
-    const auto id = parse_allocation(text_of(one, "allocation"));
-    auto text =
-      (id.task.is_trial() ? "trial " + to_string(id.task) : "allocation " + text_of(one, "allocation")) +
-      " on " + join(agents, ", ");
+    auto text = holder(text_of(one, "allocation")) + " on " + join(agents, ", ");
     const auto losing = ", losing " + number_of(one, "costSeconds") + " slot-seconds";
     std::vector<std::string> ways;
     if (text_of(one, "how") == "preempted")
@@ -111,7 +118,7 @@ void write(std::ostream& out, const value& x, const value& queue) {
   for (const auto& one : queue)
     if (part(x, "position").is_number() && part(one, "pool") == part(x, "pool") &&
         part(one, "position") < part(x, "position") && before.size() < 3)
-      before.push_back("trial " + text_of(one, "trial") + ": " + number_of(one, "slots") +
+      before.push_back(holder(text_of(one, "allocation")) + ": " + number_of(one, "slots") +
                        " slots, priority " + number_of(one, "priority"));
   write_line(out, "before it", join(before, "; "));
   if (text_of(x, "state") == "QUEUED")
@@ -151,8 +158,16 @@ int explain_allocation(session& s, const arguments& given) {
   const auto id = parse_allocation(given.text("ALLOCATION"));
   if (!id)
     return s.fail({errc::invalid,
-                   "'" + given.text("ALLOCATION") + "' is not an allocation\nhint: trial and run, as 12.3"});
+                   "'" + given.text("ALLOCATION") + "' is not an allocation\nhint: task and run, as 12.3"});
   return explain(s, "/troupe/v1/allocations/" + to_string(id) + "/explain");
+}
+
+int explain_task(session& s, const arguments& given) {
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto row = named_task_row(**cluster, given.text("TASK"), "");
+  return row ? explain(s, "/troupe/v1/tasks/" + text_of(*row, "id") + "/explain") : s.fail(row.error());
 }
 
 int explain_experiment(session& s, const arguments& given) {

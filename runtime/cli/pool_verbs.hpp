@@ -17,5 +17,6 @@ int slot_disable(session&, const arguments&);
 int explain_trial(session&, const arguments&);
 int explain_allocation(session&, const arguments&);
 int explain_experiment(session&, const arguments&);
+int explain_task(session&, const arguments&);
 
 } // namespace troupe::cli::verbs

@@ -120,7 +120,9 @@ constexpr argument_spec run_arguments[] = {
 };
 constexpr argument_spec maybe_page[] = {{"PATH", "Page below /ui/, as experiments/7", false}};
 constexpr option_spec web_flags[] = {{"--open", "", "Open the link in the browser of this desktop", toggle}};
-constexpr argument_spec allocation[] = {{"ALLOCATION", "Number of trial and run, as 12.3"}};
+constexpr argument_spec allocation[] = {
+  {"ALLOCATION", "Number of trial and run, as 12.3, or UUID of another task and run"}};
+constexpr argument_spec one_task[] = {{"TASK", "UUID of the task, or its beginning"}};
 
 constexpr verb_spec table[] = {
   {"run", "Train an experiment on this host and show it live; starts what is missing", run_arguments,
@@ -158,7 +160,7 @@ constexpr verb_spec table[] = {
    "troupe queue list, docs/scheduling.md",
    verbs::explain_trial},
   {"explain allocation",
-   "Explain the same of one run of a trial",
+   "Explain the same of one run of a trial or of another task",
    allocation,
    {},
    true,
@@ -175,6 +177,15 @@ constexpr verb_spec table[] = {
    "troupe explain experiment 7",
    "troupe explain trial",
    verbs::explain_experiment},
+  {"explain task",
+   "Explain the same of a task that is not a trial",
+   one_task,
+   {},
+   true,
+   true,
+   "troupe explain task 2c31",
+   "troupe task list, docs/tasks.md",
+   verbs::explain_task},
   {"install-service", "Write a systemd unit that keeps the cluster up", service_file, service_flags, false,
    false, "troupe install-service --user lab.yaml", "troupe up", verbs::install_service},
   {"master",

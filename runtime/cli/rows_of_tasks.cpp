@@ -52,7 +52,9 @@ constexpr option_spec generic_flags[] = {
   {"-f,--follow", "", "Print the output until the task ends; exit with the exit code of the task", toggle}};
 constexpr option_spec task_list_flags[] = {
   {"--all", "", "List also those that have ended", toggle},
+  {"--state", "STATE", "List only tasks in this state, as ACTIVE, QUEUED or ERROR", text},
   {"--user", "USER", "List only tasks of this user", text},
+  {"--workspace", "WORKSPACE", "List only tasks of this workspace, by its name or id", text},
 };
 constexpr option_spec task_set_flags[] = {
   {"--priority", "N", "Priority from 1 to 99; a smaller number comes first", number}};

@@ -46,7 +46,8 @@ error no_such_task(const std::string& text, const std::string& kind) {
   return {errc::not_found, what + " '" + text + "' not found"};
 }
 
-/// The task that a UUID or its beginning names, of this kind (empty: of any).
+} // namespace
+
 result<value> named_task_row(client::server& cluster, const std::string& text, const std::string& kind) {
   if (text.size() == 36) {
     auto got = cluster.get(std::string(own) + "/" + text);
@@ -69,6 +70,8 @@ result<value> named_task_row(client::server& cluster, const std::string& text, c
                                 " ids\nhint: give more of it"};
 }
 
+namespace {
+
 int list(session& s, const std::string& kind) {
   auto cluster = s.server();
   if (!cluster)
@@ -76,10 +79,14 @@ int list(session& s, const std::string& kind) {
   client::query with;
   if (!kind.empty())
     with.emplace_back("kind", kind);
-  if (!s.given.has("--all"))
+  if (s.given.has("--state"))
+    with.emplace_back("state", s.given.text("--state"));
+  else if (!s.given.has("--all"))
     with.emplace_back("state", "live");
   if (s.given.has("--user"))
     with.emplace_back("user", s.given.text("--user"));
+  if (s.given.has("--workspace"))
+    with.emplace_back("workspace", s.given.text("--workspace"));
   auto got = (*cluster)->get(own, with);
   return got ? s.print(show_rows(part(got->body, "tasks"), task_columns, s.output())) : s.fail(got.error());
 }

@@ -2,8 +2,12 @@
 // Verbs about tasks that are no trials: commands, notebooks, TensorBoards, shells (`ssh`), generic tasks.
 
 #include "runtime/cli/arguments.hpp"
+#include "runtime/client/server.hpp"
 
 namespace troupe::cli::verbs {
+
+/// The task that a UUID or its beginning names, of this kind (empty: of any).
+result<value> named_task_row(client::server& cluster, const std::string& text, const std::string& kind);
 
 int command_run(session&, const arguments&);
 int command_start(session&, const arguments&);

@@ -277,6 +277,12 @@ def test_answers_are_what_the_document_says(lab):
     ask(f"/troupe/v1/experiments/{asha}/importance")
     allocation = ask("/troupe/v1/queue")["waiting"][0]["allocation"]
     assert ask(f"/troupe/v1/allocations/{allocation}/explain")["state"] == "QUEUED"
+    command = lab.call("/troupe/v1/tasks", {"kind": "command", "config": {"entrypoint": ["true"], "resources": {"slots": 4}}})[1]["id"]
+    assert ask(f"/troupe/v1/tasks/{command}/explain")["kind"] == "command"
+    retain = lab.request(f"/api/v1/experiments/{asha}/retain_logs", b'{"numDays": 5}')
+    retain.method = "PUT"
+    urllib.request.urlopen(retain, timeout=30).close()
+    assert {row["logRetentionDays"] for row in ask(f"/api/v1/experiments/{asha}/trials")["trials"]} == {5}
     for name in ("logs/search?q=hello", "logs/search?q=h.llo&regex=true&limit=2"):
         for one in lines_of(lab, "/troupe/v1/" + name):
             seen.check("LogHit", one)

@@ -248,6 +248,28 @@ def test_an_outsider_changes_nothing(cluster, hidden):
     assert cluster.ask("ann", f"/api/v1/commands/{hidden['task']}")[0] == 200
 
 
+def test_an_explanation_hides_whom_one_waits_for(cluster, hidden):
+    cluster.give("Editor", "-u", "zoe", "-w", "Uncategorized")
+
+    def command(who, workspace, priority):
+        config = {"entrypoint": ["sleep", "1000"], "resources": {"slots": 2, "priority": priority}}
+        return json.loads(cluster.ask(who, "/api/v1/commands", {"config": config, "workspaceId": workspace})[1])["command"]["id"]
+    theirs, mine = command("ann", hidden["workspace"], 1), command("zoe", 1, 50)
+
+    def why(who):
+        said = json.loads(cluster.ask(who, f"/troupe/v1/tasks/{mine}/explain")[1])
+        return said if said["reason"]["code"] == "behind" else None
+    seen, veiled = wait_for(lambda: why("admin"), 20), wait_for(lambda: why("zoe"), 20)
+    assert seen["behind"] == theirs + ".1" and theirs in seen["reason"]["text"], seen
+    assert any(one["allocation"].startswith(f"{hidden['trial']}.") for one in seen["wouldFree"]), seen
+    assert veiled["behind"] is None and theirs not in json.dumps(veiled) and veiled["reason"]["text"] == "waits for 2 slots behind others", veiled
+    assert veiled["wouldFree"] and all(one["allocation"] is None for one in veiled["wouldFree"]), veiled
+    assert cluster.ask("zoe", f"/troupe/v1/tasks/{theirs}/explain")[0] == 404
+    for uuid in (theirs, mine):
+        cluster.ask("admin", f"/api/v1/commands/{uuid}/kill", None, "POST")
+    cluster.give("Editor", "-u", "zoe", "-w", "Uncategorized", take=True)
+
+
 def test_a_viewer_sees_and_changes_nothing(cluster, hidden):
     experiment = hidden["experiment"]
     assert "hush-experiment" in cluster.det("experiment", "list", "--all", home="vic")

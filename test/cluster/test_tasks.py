@@ -159,6 +159,16 @@ def test_what_waits_is_a_job_and_its_priority_is_obeyed(cluster):
     waiting = cluster.call("/troupe/v1/queue")[1]["waiting"]
     assert {row["allocation"].split(".")[0] for row in waiting} == {low, high}
     assert all(row["experiment"] is None and row["trial"] == 0 for row in waiting), waiting
+    why = cluster.call(f"/troupe/v1/tasks/{low}/explain")[1]
+    assert (why["state"], why["reason"]["code"], why["behind"], why["kind"], why["slots"]) == ("QUEUED", "behind", high + ".1", "command", 2), why
+    assert [one["allocation"] for one in why["wouldFree"]] == [first + ".1"], why
+    assert cluster.call(f"/troupe/v1/allocations/{low}.1/explain")[1]["reason"] == why["reason"]
+    said = cluster.cli("explain", "task", low[:8]).stdout
+    assert said.startswith(f"command {low} (determined) waits ") and f"behind command {high}" in said, said
+    assert f"command {first} on " in said and f"before it   command {high}: 2 slots, priority 5" in said.replace("  before it  ", "before it   "), said
+    assert cluster.call(f"/troupe/v1/tasks/{first}/explain")[1]["state"] == "RUNNING"
+    listed = lambda *more: [row["id"] for row in json.loads(cluster.cli("command", "list", "-o", "json", *more).stdout)]
+    assert set(listed("--state", "queued")) == {low, high} and listed("--workspace", "Uncategorized", "--state", "active") == [first]
     assert cluster.call(f"/api/v1/allocations/{first}.1/ready", {})[0] == 200, "whoever may edit it may say so"
     cluster.cli("command", "kill", first)
     wait_for(lambda: task(cluster, high)["running"], 20)

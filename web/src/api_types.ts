@@ -203,12 +203,16 @@ export interface Explanation {
   allocation: string | null;
   /** further ones */
   also: Reason[];
+  /** the allocation that it waits behind */
+  behind: string | null;
   estimate: {
     at: string;
     from: "history" | "progress";
     seconds: number;
   } | null;
-  experiment: number;
+  experiment: number | null;
+  /** of such a task */
+  kind?: string;
   /** of a trial that failed: the numbers of its last lines */
   log?: number[];
   pool: string;
@@ -225,7 +229,10 @@ export interface Explanation {
   since: string;
   slots: number;
   state: "QUEUED" | "STARTING" | "RUNNING" | "STOPPING" | "PAUSED" | "BACK_OFF" | "ENDED";
-  trial: number;
+  /** of a task that is not a trial: its UUID */
+  task?: string;
+  /** null: a task that is not a trial */
+  trial: number | null;
   user: string;
   waitedSeconds: number | null;
   weight: number;
@@ -743,6 +750,8 @@ export interface Trial {
   id: number;
   latestValidation: MetricsWorkload | null;
   logPolicyMatched?: string;
+  /** -1: for ever */
+  logRetentionDays?: number;
   metadata?: Record<string, unknown>;
   preemptedSlotSeconds: number;
   preemptions: number;

@@ -13,6 +13,7 @@ describe("brushes", () => {
       { key: "best", from: -3, to: -1.5 },
     ]);
     expect(readBrushes("lr:0.5;x..y;")).toEqual([]);
+    expect(readBrushes("lr:0.4..0.2")).toEqual([{ key: "lr", from: 0.2, to: 0.4 }]);
     expect(readBrushes(":1..2")).toEqual([{ key: "", from: 1, to: 2 }]); // a name may be empty
   });
   test("are read again whatever stands in names and values", () => {

@@ -32,10 +32,11 @@ const inOrder = (a: string, b: string): number => a.localeCompare(b, undefined, 
 /** Where the choices of an axis stand, from 0 to 1. */
 export const placeOf = (i: number, choices: number): number => (choices > 1 ? i / (choices - 1) : 0.5);
 
-export function dimension(rows: readonly Row[], key: string, title = key.replace(/^hp\./, "")): Dimension {
+/** `may`: whether its scale may be logarithmic, where the values lie far apart. */
+export function dimension(rows: readonly Row[], key: string, title = key.replace(/^hp\./, ""), may = true): Dimension {
   const all = rows.map((t) => value(t, key)).filter((x) => x !== null);
   if (all.length > 0 && all.every((x) => typeof x === "number")) {
-    const scale = fitting(all as number[]);
+    const scale = fitting(all as number[], may);
     return {
       key,
       title,
@@ -97,7 +98,7 @@ export function readBrushes(text: string): Brush[] {
     if (!ends) return [];
     const [a, b] = [unescaped(ends[1]!), unescaped(ends[2]!)];
     const numeric = a.trim() !== "" && b.trim() !== "" && !Number.isNaN(Number(a)) && !Number.isNaN(Number(b));
-    return [{ key: unescaped(m[1]!), from: numeric ? Number(a) : a, to: numeric ? Number(b) : b }];
+    return [{ key: unescaped(m[1]!), ...(numeric ? { from: Math.min(Number(a), Number(b)), to: Math.max(Number(a), Number(b)) } : { from: a, to: b }) }];
   });
 }
 

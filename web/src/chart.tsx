@@ -188,7 +188,7 @@ export function Chart(props: ChartProps) {
           type="button"
           onClick={() => {
             const canvas = plot.current?.u.ctx.canvas;
-            if (canvas) saveCanvas(props.metric, canvas);
+            if (canvas) saveCanvas(props.metric, canvas, label, props.lines ?? []);
           }}
         >
           Download PNG

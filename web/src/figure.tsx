@@ -96,18 +96,48 @@ export function savePicture(name: string, width: number, height: number, draw: (
   c.font = font;
   c.textBaseline = "middle";
   draw(c, ink());
-  saveCanvas(name, canvas);
+  canvas.style.width = `${width}px`;
+  saveCanvas(name, canvas, name);
 }
 
-/** What is drawn in the page, on the page's ground: without it, light letters would stand on nothing. */
-export function saveCanvas(name: string, from: HTMLCanvasElement): void {
+export interface Named {
+  label: string;
+  colour: string;
+  dash: number[];
+}
+
+/** What is drawn in the page, on the page's ground: without it, light letters would stand on nothing. With a title above it and the names of its curves below, so that it can be read by itself. */
+export function saveCanvas(name: string, from: HTMLCanvasElement, title: string, curves: readonly Named[] = []): void {
   const canvas = document.createElement("canvas");
+  const ratio = from.width / (from.clientWidth || parseFloat(from.style.width) || from.width); // pixels of one of the page
+  const [head, row, each] = [28, 20, 200];
+  const columns = Math.max(1, Math.floor(from.width / ratio / each));
+  const foot = curves.length > 0 ? Math.ceil(curves.length / columns) * row + 12 : 0;
   canvas.width = from.width;
-  canvas.height = from.height;
+  canvas.height = from.height + Math.round((head + foot) * ratio);
   const c = canvas.getContext("2d")!;
+  const k = ink();
   c.fillStyle = getComputedStyle(document.body).backgroundColor;
   c.fillRect(0, 0, canvas.width, canvas.height);
-  c.drawImage(from, 0, 0);
+  c.drawImage(from, 0, Math.round(head * ratio));
+  c.scale(ratio, ratio);
+  c.textBaseline = "middle";
+  c.fillStyle = k.text;
+  c.font = `bold ${font}`;
+  c.fillText(clean(title), 8, head / 2, from.width / ratio - 16);
+  c.font = font;
+  c.lineWidth = 2;
+  curves.forEach((one, i) => {
+    const x = 8 + (i % columns) * each;
+    const y = head + from.height / ratio + 6 + (Math.floor(i / columns) + 0.5) * row;
+    c.strokeStyle = one.colour;
+    c.setLineDash(one.dash);
+    c.beginPath();
+    c.moveTo(x, y);
+    c.lineTo(x + 24, y);
+    c.stroke();
+    c.fillText(clean(one.label), x + 30, y, each - 44);
+  });
   canvas.toBlob((png) => (png ? save(`${name}.png`, "image/png", png) : refused("this picture is too large for the browser")));
 }
 

@@ -27,3 +27,18 @@ export function wanted(e: About): string {
     .map((m, i) => `${smaller(i) ? "smallest" : "largest"} ${m}`)
     .join(" and ");
 }
+
+/** Whether the configuration says that a hyperparameter ("opt.lr") is drawn evenly: its axis is linear however far its values lie apart. */
+export function isEven(e: Pick<Experiment, "config">, name: string): boolean {
+  let at: unknown = e.config["hyperparameters"];
+  let rest = name;
+  while (at !== null && typeof at === "object") {
+    const space = at as Record<string, unknown>;
+    if (rest === "") return space["type"] === "double" || space["type"] === "int";
+    const key = Object.keys(space).find((k) => rest === k || rest.startsWith(k + "."));
+    if (key === undefined) return false;
+    at = space[key];
+    rest = rest.slice(key.length + 1);
+  }
+  return false;
+}

@@ -91,8 +91,17 @@ export function Log(props: { trial: number }) {
     const el = rowOf(line);
     const room = box.current?.getBoundingClientRect();
     const own = el?.getBoundingClientRect();
-    if (el && room && own && (own.top < room.top || own.bottom > room.bottom)) el.scrollIntoView({ block: "center" });
+    if (el && room && own && (own.top < Math.max(0, room.top) || own.bottom > Math.min(innerHeight, room.bottom))) el.scrollIntoView({ block: "center" });
   };
+  // What comes above it, as hits do, moves the line that the address names, until somebody scrolls.
+  const still = useRef(true);
+  useEffect(() => {
+    still.current = at !== "";
+    const end = () => void (still.current = false);
+    const all = ["wheel", "touchstart", "pointerdown", "keydown"];
+    for (const name of all) addEventListener(name, end, { passive: true });
+    return () => all.forEach((name) => removeEventListener(name, end));
+  }, [props.trial, at]);
   const bottom = () => {
     const el = box.current;
     if (el) el.scrollTop = el.scrollHeight;
@@ -181,7 +190,7 @@ export function Log(props: { trial: number }) {
   const drawn = begun.value || !follow.value ? all : all.slice(-Math.ceil(innerHeight / lineHeight));
   return (
     <section class="log">
-      <SearchLog where={`trial=${props.trial}`} onHit={(h) => ((follow.value = false), set({ line: h.line }))} />
+      <SearchLog where={`trial=${props.trial}`} onHit={(h) => ((follow.value = false), set({ line: h.line }))} onGrow={() => still.current && reveal(at)} />
       <div class="toolbar">
         <button
           type="button"
@@ -221,7 +230,7 @@ export function Log(props: { trial: number }) {
 }
 
 /** Full-text search over one log or many; hits come as they are found. */
-export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; wide?: boolean }) {
+export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; onGrow?: () => void; wide?: boolean }) {
   const q = params.value.text("q");
   const regex = params.value.flag("regex");
   const typed = useSignal(q);
@@ -283,6 +292,7 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; w
   const list = hits.value.slice(0, seen.value);
   const count = hits.value.length;
   const further = end.value?.after ?? "";
+  useLayoutEffect(() => props.onGrow?.(), [list.length, end.value]);
   return (
     <section class="search" aria-label="Search">
       <form
@@ -310,7 +320,7 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; w
       {q !== "" && (
         <div data-testid="hits" data-hits={count} data-state={fault.value ? "error" : end.value ? "ready" : "loading"}>
           <p>
-            {end.value ? `${count} ${count === 1 ? "line" : "lines"} of ${scanned.current}${further ? ", and the search goes on" : ""}` : `${count} so far`}
+            {end.value ? `${count} ${count === 1 ? "line" : "lines"} of ${scanned.current}${further ? "; there may be more behind them" : ""}` : `${count} so far`}
             {count > list.length && `; the first ${list.length} are shown`}
           </p>
           <ol class="hits">

@@ -123,7 +123,7 @@ export function Drawing(props: {
           }
         }}
       />
-      <Files name={props.file ?? props.testid} title={props.name} table={props.table} picture={() => canvas.current && saveCanvas(props.file ?? props.testid, canvas.current)} />
+      <Files name={props.file ?? props.testid} title={props.name} table={props.table} picture={() => canvas.current && saveCanvas(props.file ?? props.testid, canvas.current, props.name)} />
     </figure>
   );
 }

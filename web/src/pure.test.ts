@@ -13,7 +13,7 @@ import { restarts } from "./restarts";
 import { held, lanes } from "./timeline";
 import { slotState } from "./slots";
 import { stepNames, steps } from "./steps";
-import { goals, wanted } from "./goals";
+import { goals, isEven, wanted } from "./goals";
 
 const passes = (filter: string, row: Record<string, Cell>): boolean => {
   const p = parse(filter, new Set(Object.keys(row)));
@@ -209,6 +209,13 @@ describe("a line of a log", () => {
   });
 });
 
+describe("an axis of a hyperparameter", () => {
+  const e = { config: { hyperparameters: { x: { type: "double", minval: 0, maxval: 1 }, lr: { type: "log" }, opt: { b1: { type: "int" }, b2: { type: "log" } }, c: { type: "const", val: 3 } } } };
+  test("is linear where its values are drawn evenly", () => {
+    expect(["x", "lr", "opt.b1", "opt.b2", "c", "gone", "opt"].map((name) => isEven(e, name))).toEqual([true, false, true, false, false, false, false]);
+  });
+});
+
 describe("what terminals are told beside colours", () => {
   const seen = (line: string) => segments(line).map((s) => s.text).join("");
   const classes = (line: string) => segments(line).map((s) => s.classes);
@@ -227,7 +234,12 @@ describe("what terminals are told beside colours", () => {
     expect(classes("\u001b[38;2;230;30;200mx")).toEqual(["fg5"]);
     expect(classes("\u001b[38:2::255:0:0mx")).toEqual(["fg1"]);
     expect(classes("\u001b[38;5;245mx")).toEqual([""]); // greys are as the rest
-    expect(classes("\u001b[48;5;196;1mx")).toEqual(["bold"]);
+    expect(classes("\u001b[48;5;196;1mx")).toEqual(["bg1 bold"]);
+  });
+  test("stand behind the text, too", () => {
+    expect(classes("\u001b[41mx\u001b[104my\u001b[49mz")).toEqual(["bg1", "bg4", ""]);
+    expect(classes("\u001b[32;48;2;0;0;255mx\u001b[0my")).toEqual(["fg2 bg4", ""]);
+    expect(classes("\u001b[48;5;245mx")).toEqual([""]);
   });
 });
 

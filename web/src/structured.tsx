@@ -23,6 +23,7 @@ function matrixOf(v: unknown): { rows: number[][]; labels: string[] | null } | n
   const raw = Array.isArray(v) ? v : v !== null && typeof v === "object" && Array.isArray((v as { matrix?: unknown }).matrix) ? (v as { matrix: unknown[] }).matrix : null;
   if (!raw || raw.length === 0 || !Array.isArray(raw[0])) return null;
   const width = (raw[0] as unknown[]).length;
+  if (width === 0) return null;
   const rows: number[][] = [];
   for (const r of raw) {
     if (!Array.isArray(r) || r.length !== width) return null;
@@ -41,7 +42,12 @@ function tableOf(v: unknown): { columns: string[]; rows: unknown[][] } | null {
     return { columns, rows: v.map((x) => columns.map((c) => (x as Record<string, unknown>)[c])) };
   }
   const o = v as { columns?: unknown; rows?: unknown } | null;
-  if (o && typeof o === "object" && Array.isArray(o.columns) && Array.isArray(o.rows)) return { columns: o.columns.map(String), rows: o.rows.map((r) => (Array.isArray(r) ? r : [r])) };
+  if (o && typeof o === "object" && Array.isArray(o.columns) && Array.isArray(o.rows)) {
+    const rows = o.rows.map((r): unknown[] => (Array.isArray(r) ? r : [r]));
+    const names = o.columns.map(String);
+    const wide = rows.reduce((most, r) => Math.max(most, r.length), names.length);
+    return { columns: names.concat(Array<string>(wide - names.length).fill("")), rows }; // cells without a name stay
+  }
   return null;
 }
 

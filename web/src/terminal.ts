@@ -52,18 +52,18 @@ export function lastStates<T extends { line?: number; rank: number; stream: stri
   return out.reverse();
 }
 
-/** The class of the nearest of the eight colours; of greys, which are as the rest of the text, none. */
-function nearest(r: number, g: number, b: number): string {
+/** The number of the nearest of the eight colours; of greys, which are as the rest of the text, null. */
+function nearest(r: number, g: number, b: number): number | null {
   const high = Math.max(r, g, b);
   const low = Math.min(r, g, b);
-  if (high - low < 48) return "";
+  if (high - low < 48) return null;
   const on = (c: number) => (c - low > (high - low) / 2 ? 1 : 0);
-  return `fg${on(r) + 2 * on(g) + 4 * on(b)}`;
+  return on(r) + 2 * on(g) + 4 * on(b);
 }
 
-function of256(n: number): string {
-  if (n < 16) return `fg${n % 8}`;
-  if (n >= 232) return "";
+function of256(n: number): number | null {
+  if (n < 16) return n % 8;
+  if (n >= 232) return null;
   const level = (x: number) => (x === 0 ? 0 : 55 + 40 * x);
   return nearest(level(Math.floor((n - 16) / 36)), level(Math.floor((n - 16) / 6) % 6), level((n - 16) % 6));
 }
@@ -76,13 +76,14 @@ export const withoutSequences = (text: string): string => text.replace(new RegEx
 
 export function segments(line: string): Segment[] {
   const out: Segment[] = [];
-  let fg = "";
+  let fg: number | null = null;
+  let bg: number | null = null;
   let bold = false;
   let dim = false;
   let under = false;
   const push = (text: string) => {
     if (text === "") return;
-    const classes = [fg, bold ? "bold" : "", dim ? "dim" : "", under ? "under" : ""].filter(Boolean).join(" ");
+    const classes = [fg === null ? "" : `fg${fg}`, bg === null ? "" : `bg${bg}`, bold ? "bold" : "", dim ? "dim" : "", under ? "under" : ""].filter(Boolean).join(" ");
     out.push({ text: clean(text), classes });
   };
   let rest = lastState(line);
@@ -97,25 +98,26 @@ export function segments(line: string): Segment[] {
     for (let i = 0; i < codes.length; ++i) {
       const c = codes[i]!;
       if (c === 0) {
-        fg = "";
+        fg = bg = null;
         bold = dim = under = false;
       } else if (c === 1) bold = true;
       else if (c === 2) dim = true;
       else if (c === 4) under = true;
       else if (c === 22) bold = dim = false;
       else if (c === 24) under = false;
-      else if (c >= 30 && c <= 37) fg = `fg${c - 30}`;
-      else if (c >= 90 && c <= 97) fg = `fg${c - 90}`;
-      else if (c === 39) fg = "";
-      else if (c === 38) {
-        if (codes[i + 1] === 5) {
-          fg = of256(codes[i + 2] ?? 7);
-          i += 2;
-        } else if (codes[i + 1] === 2) {
-          fg = nearest(codes[i + 2] ?? 0, codes[i + 3] ?? 0, codes[i + 4] ?? 0);
-          i += 4;
+      else if ((c >= 30 && c <= 37) || (c >= 90 && c <= 97)) fg = c % 10;
+      else if ((c >= 40 && c <= 47) || (c >= 100 && c <= 107)) bg = c % 10;
+      else if (c === 39) fg = null;
+      else if (c === 49) bg = null;
+      else if (c === 38 || c === 48) {
+        const short = codes[i + 1] === 5;
+        const colour = short ? of256(codes[i + 2] ?? 7) : nearest(codes[i + 2] ?? 0, codes[i + 3] ?? 0, codes[i + 4] ?? 0);
+        if (short || codes[i + 1] === 2) {
+          if (c === 38) fg = colour;
+          else bg = colour;
+          i += short ? 2 : 4;
         }
-      } else if (c === 48) i += codes[i + 1] === 5 ? 2 : 4;
+      }
     }
   }
   push(rest);

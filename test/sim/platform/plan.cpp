@@ -7,14 +7,14 @@
 namespace troupe::sim {
 namespace {
 
-constexpr const char* kind_names[] = {"an actor dies",  "the master dies",    "an agent dies",
-                                      "a sandbox dies", "a host dies",        "a user pauses",
-                                      "a user kills",   "a link breaks",      "a link stalls",
-                                      "a host is lost", "a task is abandoned"};
+constexpr const char* kind_names[] = {
+  "an actor dies",  "the master dies", "an agent dies",      "a sandbox dies", "a host dies",
+  "a user pauses",  "a user kills",    "a link breaks",      "a link stalls",  "an agent is disabled",
+  "a pool changes", "a host is lost",  "a task is abandoned"};
 constexpr const char* task_wishes[] = {"kill", "kill with its tree", "pause", "unpause",
                                        "use",  "set priority"};
-constexpr const char* search_wishes[] = {"kill",      "cancel", "continue", "archive",
-                                         "unarchive", "move",   "delete"};
+constexpr const char* search_wishes[] = {"kill", "cancel", "continue",     "archive",       "unarchive",
+                                         "move", "delete", "set priority", "set max_slots", "set pool"};
 
 /// Short ones, and one in ten so long that leases end.
 duration draw_away(rng& random) {
@@ -28,13 +28,14 @@ duration draw_wait(rng& random) {
   return std::chrono::milliseconds(random.below(static_cast<std::uint64_t>(most)));
 }
 
-task_plan draw_task(rng& random, const platform_plan& plan, int hosts) {
+task_plan draw_task(rng& random, const platform_plan& plan) {
   task_plan one;
   one.kind = task_kind(1 + random.below(5));
   const bool generic = one.kind == task_kind::generic;
   const bool program = generic || one.kind == task_kind::command;
   if (one.kind != task_kind::tensorboard && random.chance(0.6))
-    one.slots = 1 + int(random.below(std::uint64_t(generic ? hosts * plan.slots : plan.slots)));
+    one.slots = 1 + int(random.below(std::uint64_t(generic ? plan.most_slots(0)
+                                                           : std::min(plan.slots, plan.most_slots(0)))));
   if (program && random.chance(0.8))
     one.steps = 1 + int(random.below(6));
   one.exit_code = program && random.chance(0.3) ? 3 : 0;
@@ -64,11 +65,32 @@ task_plan draw_task(rng& random, const platform_plan& plan, int hosts) {
 }
 
 /// An end comes more often than what waits for one, or all would be seen after the search alone.
-wish<search_wish> draw_search_wish(rng& random) {
-  constexpr search_wish often[] = {search_wish::kill,  search_wish::cancel,  search_wish::go_on,
-                                   search_wish::go_on, search_wish::archive, search_wish::unarchive,
-                                   search_wish::move,  search_wish::move,    search_wish::remove};
-  return {draw_wait(random), often[random.below(std::size(often))], int(random.below(2))};
+wish<search_wish> draw_search_wish(rng& random, const platform_plan& plan, const platform_plan::search& of) {
+  constexpr search_wish often[] = {
+    search_wish::kill,    search_wish::cancel,       search_wish::go_on,         search_wish::go_on,
+    search_wish::archive, search_wish::unarchive,    search_wish::move,          search_wish::move,
+    search_wish::remove,  search_wish::set_priority, search_wish::set_max_slots, search_wish::set_pool,
+    search_wish::set_pool};
+  wish<search_wish> out{draw_wait(random), often[random.below(std::size(often))], int(random.below(2))};
+  if (out.what == search_wish::set_priority)
+    out.number = 1 + int(random.below(99));
+  if (out.what == search_wish::set_max_slots)
+    out.number = random.chance(0.3) ? -1 : of.slots_per_trial + int(random.below(2));
+  if (out.what == search_wish::set_pool) {
+    out.number = int(random.below(plan.pools.size()));
+    if (plan.most_slots(out.number) < of.slots_per_trial)
+      out.number = of.pool;
+  }
+  return out;
+}
+
+pool_plan draw_pool(rng& random, int hosts) {
+  constexpr const char* schedulers[] = {"priority", "priority", "fair", "fifo", "round_robin"};
+  pool_plan one;
+  one.hosts = hosts;
+  one.scheduler = schedulers[random.below(std::size(schedulers))];
+  one.preemption = random.chance(0.5);
+  return one;
 }
 
 template <class What, std::size_t N>
@@ -81,44 +103,73 @@ void describe_wishes(std::string& text, const std::vector<wish<What>>& wishes,
 
 } // namespace
 
+std::string name_of_pool(int pool) { return pool == 0 ? "default" : "pool" + std::to_string(pool); }
+
+bool platform_plan::loses_host() const {
+  return std::any_of(faults.begin(), faults.end(),
+                     [](const auto& x) { return x.kind == platform_fault_kind::host_is_lost; });
+}
+int platform_plan::most_slots(int pool) const {
+  const auto& of = pools[std::size_t(pool)];
+  int most = (of.hosts - (pool == 0 && loses_host() ? 1 : 0)) * slots;
+  for (const int limit : {of.max_slots, of.quota})
+    if (limit >= 0)
+      most = std::min(most, limit);
+  return most;
+}
+
 platform_plan draw_platform_plan(std::uint64_t seed) {
   rng random(mix64(seed) ^ 0x77);
   platform_plan plan;
   plan.seed = seed;
-  plan.hosts = 1 + int(random.below(3));
+  const int hosts = 1 + int(random.below(3)), pools = hosts > 1 && random.chance(0.5) ? 2 : 1;
   plan.slots = 1 + int(random.below(2));
+  for (int n = 0; n < pools; ++n)
+    plan.pools.push_back(draw_pool(random, n == 0 ? hosts - (pools - 1) : 1));
+  if (pools > 1) {
+    plan.pools[1].elastic = random.chance(0.5);
+    plan.pools[0].fallback = random.chance(0.4) ? 1 : -1;
+  }
+
+  const auto faults = random.below(6);
+  for (std::uint64_t n = 0; n < faults; ++n)
+    plan.faults.push_back({platform_fault_kind(random.below(platform_fault_kinds)),
+                           20 + int(random.below(900)), draw_away(random), random()});
+  if (plan.pools[0].hosts > 1 && random.chance(0.15))
+    plan.faults.push_back(
+      {platform_fault_kind::host_is_lost, 20 + int(random.below(900)), duration{0}, random()});
+  for (std::size_t n = 0; n < plan.pools.size(); ++n) {
+    const auto all = std::uint64_t(plan.most_slots(int(n)));
+    auto& pool = plan.pools[n];
+    if (random.chance(0.3))
+      pool.max_slots = 1 + int(random.below(all));
+    if (random.chance(0.3))
+      pool.quota = 1 + int(random.below(all));
+  }
+
   const auto searches = 1 + random.below(2);
   for (std::uint64_t n = 0; n < searches; ++n) {
     platform_plan::search one{random.chance(0.5)   ? "random"
                               : random.chance(0.5) ? "grid"
                                                    : "async_halving",
                               2 + int(random.below(4))};
+    one.pool = int(random.below(plan.pools.size()));
     if (random.chance(0.3))
-      one.slots_per_trial = std::min(2, plan.hosts * plan.slots);
-    plan.searches.push_back(one);
-  }
-  const auto faults = random.below(6);
-  for (std::uint64_t n = 0; n < faults; ++n)
-    plan.faults.push_back({platform_fault_kind(random.below(platform_fault_kinds)),
-                           20 + int(random.below(900)), draw_away(random), random()});
-
-  const bool loses_host = plan.hosts > 1 && random.chance(0.15);
-  const int hosts_left = plan.hosts - (loses_host ? 1 : 0);
-  if (loses_host)
-    plan.faults.push_back(
-      {platform_fault_kind::host_is_lost, 20 + int(random.below(900)), duration{0}, random()});
-  plan.preemption = random.chance(0.4);
-  for (auto& one : plan.searches) {
+      one.slots_per_trial = std::min(2, plan.most_slots(one.pool));
     if (one.searcher == "grid" && random.chance(0.3))
-      one = {"single", 1, one.slots_per_trial};
-    one.slots_per_trial = std::min(one.slots_per_trial, hosts_left * plan.slots);
+      one.searcher = "single", one.trials = 1;
+    one.priority = random.chance(0.5) ? 0 : 1 + int(random.below(99));
+    one.weight = random.chance(0.7) ? 1 : 0.5 + double(random.below(4));
+    if (random.chance(0.3))
+      one.max_slots = one.slots_per_trial + int(random.below(2));
     const auto wishes = random.chance(0.5) ? random.below(5) : 0;
-    for (std::uint64_t n = 0; n < wishes; ++n)
-      one.wishes.push_back(draw_search_wish(random));
+    for (std::uint64_t m = 0; m < wishes; ++m)
+      one.wishes.push_back(draw_search_wish(random, plan, one));
+    plan.searches.push_back(one);
   }
   const auto tasks = random.chance(0.7) ? 1 + random.below(5) : 0;
   for (std::uint64_t n = 0; n < tasks; ++n)
-    plan.tasks.push_back(draw_task(random, plan, hosts_left));
+    plan.tasks.push_back(draw_task(random, plan));
 
   if (tasks > 0 && random.chance(0.15))
     plan.faults.push_back(
@@ -129,11 +180,19 @@ platform_plan draw_platform_plan(std::uint64_t seed) {
 }
 
 std::string describe(const platform_plan& plan) {
-  auto text = "seed " + std::to_string(plan.seed) + ": " + std::to_string(plan.hosts) + " hosts with " +
-              std::to_string(plan.slots) + " slots" + (plan.preemption ? ", with preemption" : "");
+  auto text = "seed " + std::to_string(plan.seed) + ": hosts with " + std::to_string(plan.slots) + " slots";
+  for (std::size_t n = 0; n < plan.pools.size(); ++n) {
+    const auto& x = plan.pools[n];
+    text += "\n  pool " + name_of_pool(int(n)) + " of " + std::to_string(x.hosts) +
+            (x.elastic ? " instances, " : " hosts, ") + x.scheduler +
+            (x.preemption ? " with preemption" : "") + ", max_slots " + std::to_string(x.max_slots) +
+            ", quota " + std::to_string(x.quota) +
+            (x.fallback < 0 ? "" : ", falls back to " + name_of_pool(x.fallback));
+  }
   for (const auto& x : plan.searches) {
-    text += "\n  " + x.searcher + ", " + std::to_string(x.trials) + " trials of " +
-            std::to_string(x.slots_per_trial);
+    text += "\n  " + x.searcher + " in " + name_of_pool(x.pool) + ", " + std::to_string(x.trials) +
+            " trials of " + std::to_string(x.slots_per_trial) + ", priority " + std::to_string(x.priority) +
+            ", max_slots " + std::to_string(x.max_slots);
     describe_wishes(text, x.wishes, search_wishes);
   }
   for (const auto& x : plan.tasks) {

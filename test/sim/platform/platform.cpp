@@ -4,6 +4,7 @@
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/journal/journal_actor.hpp"
 #include "model/rng.hpp"
+#include "searchers/searcher.hpp"
 #include "storage/stored_journal.hpp"
 #include "test/sim/platform/lying_journal.hpp"
 #include "test/sim/platform/search_users.hpp"
@@ -15,6 +16,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -47,7 +49,7 @@ void end_with_fault(const Handle& who) {
 struct sandbox {
   allocation_id id;
   std::uint64_t serial = 0; ///< also its process id
-  int host = 0, node_rank = 0;
+  int host = 0, node_rank = 0, nodes = 1;
   std::vector<int> slots;
   std::string token, checkpoint_dir;
   value hparams;
@@ -78,8 +80,10 @@ struct link {
 
 struct host {
   std::string name;
+  int pool = 0;
   fs::path folder;
-  bool lost = false; ///< for good
+  bool lost = false;       ///< for good
+  bool is_cleared = false; ///< an operator has disabled it once, and ended what ran there
   agent_actor agent;
   bool agent_lives = false;
   int runtime_life = 0;
@@ -92,6 +96,24 @@ struct host {
   log_pump_actor pump;
   std::shared_ptr<link> line = std::make_shared<link>();
 };
+
+/// What a searcher by itself draws for its trials, in the order of their creation.
+std::vector<double> drawn_alone(const value& config, std::uint64_t seed) {
+  auto searcher = searchers::make_searcher(config.at("searcher"), config.at("hyperparameters"), seed);
+  std::vector<double> drawn;
+  std::deque<searchers::trial_key> open;
+  const auto tell = [&](const searchers::search_event& event) {
+    const auto actions = searcher.value()->apply(event).value();
+    for (const auto& action : actions)
+      if (const auto* made = std::get_if<searchers::create_trial>(&action)) {
+        drawn.push_back(made->hparams.at("x").get<double>());
+        open.push_back(made->trial);
+      }
+  };
+  for (tell(searchers::search_started{}); !open.empty(); open.pop_front())
+    tell(searchers::trial_exited{open.front()});
+  return drawn;
+}
 
 class platform {
 public:
@@ -115,10 +137,9 @@ public:
     settle();
     began_ = now();
     start_master();
-    for (int n = 0; n < plan.hosts; ++n) {
-      hosts_.push_back({"h" + std::to_string(n), folder_ / ("h" + std::to_string(n))});
-      start_agent(n);
-    }
+    for (std::size_t pool = 0; pool < plan.pools.size(); ++pool)
+      for (int n = 0; n < plan.pools[pool].hosts && !plan.pools[pool].elastic; ++n)
+        start_agent(add_host("h" + std::to_string(hosts_.size()), int(pool)));
   }
 
   ~platform() {
@@ -144,37 +165,50 @@ public:
     tasks_.begin();
     for (std::size_t n = 0; n < plan_.searches.size(); ++n) {
       const auto& one = plan_.searches[n];
-      submitted_.push_back(submit(one.searcher, one.trials, one.slots_per_trial));
+      submitted_.push_back(submit(one));
       searches_->begin(n, submitted_.back());
     }
     until([this] { return searches_->done() && ended(submitted_) && tasks_.done(); });
-    // Nothing leaked: hosts keep nothing, a trial that needs every slot there is runs, and as many tasks
-    // without slots as fit.
+    // Nothing leaked: hosts keep nothing, a trial that needs every slot that it may have of a pool runs, and
+    // as many tasks without slots as fit.
     until([this] { return nothing_is_left(); });
-    const auto last = submit("random", 1, hosts_that_stay() * plan_.slots);
-    until([&] { return ended({last}); });
-    submitted_.push_back(last);
+    for (std::size_t n = 0; n < plan_.pools.size(); ++n) {
+      platform_plan::search all{"random", 1, plan_.most_slots(int(n)), int(n)};
+      submitted_.push_back(submit(all));
+      until([&] { return ended({submitted_.back()}); });
+    }
     fill_aux_units();
+    until([this] {
+      return std::all_of(instances_.begin(), instances_.end(), [](const auto& x) { return x.gone; });
+    });
     check();
+    if (const auto strange = strange_draws(); !strange.empty())
+      fail(strange);
   }
   platform_outcome outcome() {
-    for (const auto id : submitted_) {
-      auto& all = outcome_.drawn.emplace_back();
-      const auto row =
-        journal_ ? journal_->reads()->experiment(id) : result<experiment_row>(error{errc::io, ""});
-      if (!row || !hears_nothing_.contains(id) ||
-          (searches_->is_stopped(id) && row->state != experiment_state::completed))
-        continue;
-      const auto trials = journal_->reads()->trials(id);
-      for (const auto& x : trials ? *trials : std::vector<trial_row>())
-        all.push_back(x.hparams.at("x").get<double>());
-    }
     outcome_.tasks = plan_.tasks.size();
     return std::move(outcome_);
   }
 
 private:
   time_point now() const { return wall_time(scheduler_->clock()); }
+  /// Searches that hear of no metrics have created what their searcher alone creates, whatever has happened
+  /// to them; those that a user has ended for good, or deleted, are not looked at.
+  std::string strange_draws() const {
+    for (const auto id : submitted_) {
+      const auto row = journal_ && hears_nothing_.contains(id) ? journal_->reads()->experiment(id)
+                                                               : result<experiment_row>(error{errc::io, ""});
+      if (!row || (searches_->is_stopped(id) && row->state != experiment_state::completed))
+        continue;
+      const auto trials = journal_->reads()->trials(id);
+      std::vector<double> drawn;
+      for (const auto& x : trials ? *trials : std::vector<trial_row>())
+        drawn.push_back(x.hparams.at("x").get<double>());
+      if (drawn != drawn_alone(row->config, plan_.seed % 1000))
+        return "search " + to_string(id) + " drew other trials than its searcher draws alone";
+    }
+    return {};
+  }
   std::shared_ptr<storage::reader> reads() const { return journal_ ? journal_->reads() : nullptr; }
   scene scene_of_users() {
     return {[this] { return reads(); },
@@ -208,6 +242,11 @@ private:
     ++outcome_.messages;
     if (!wrong_.empty())
       fail(wrong_);
+    while (!afterwards_.empty()) {
+      auto next = std::move(afterwards_.front());
+      afterwards_.pop_front();
+      next();
+    }
     while (next_fault_ < plan_.faults.size() &&
            outcome_.messages >= std::uint64_t(plan_.faults[next_fault_].after))
       strike(plan_.faults[next_fault_++]);
@@ -248,12 +287,13 @@ private:
         bytes += char(ids_());
       return bytes;
     };
-    setup.configuration = {{"pools",
-                            {{"default",
-                              {{"default", true},
-                               {"scheduler", "priority"},
-                               {"preemption", plan_.preemption},
-                               {"aux_per_agent", plan_.aux}}}}}};
+    setup.configuration = configuration();
+    if (planted_ == planted_fault::limits_forgotten && masters_++ > 0)
+      for (auto& pool : setup.configuration["pools"])
+        pool.erase("max_slots"), pool.erase("quotas");
+    setup.make_provider = [this](const std::string& pool, const value&) {
+      return std::make_unique<cloud>(*this, pool == name_of_pool(1) ? 1 : 0);
+    };
     tasks_.check_acknowledged();
     if (searches_)
       searches_->check_acknowledged();
@@ -271,6 +311,54 @@ private:
     journal_actor_ = nullptr;
     settle();
     journal_.reset();
+  }
+
+  // ---- the cluster file
+
+  value settings_of(const pool_plan& of) const {
+    value out = {{"scheduler", of.scheduler},
+                 {"preemption", of.preemption},
+                 {"aux_per_agent", plan_.aux},
+                 {"reserve_after", "10s"},
+                 {"min_run", "1s"},
+                 {"fallback_after", "5s"}};
+    if (of.max_slots >= 0)
+      out["max_slots"] = of.max_slots;
+    if (of.quota >= 0)
+      out["quotas"] = {{{"user", "*"}, {"max_slots", of.quota}}};
+    if (of.fallback >= 0)
+      out["fallback"] = {name_of_pool(of.fallback)};
+    if (of.elastic)
+      out["provider"] = {{"type", "local"},
+                         {"instance_slots", plan_.slots},
+                         {"max_instances", of.hosts},
+                         {"max_idle_agent_period", "20s"},
+                         {"max_agent_starting_period", "60s"}};
+    return out;
+  }
+  /// As the journal knows it, else the first one.
+  value configuration() const {
+    if (journal_)
+      if (const auto known = journal_->reads()->configuration(); known && *known)
+        return (*known)->configuration;
+    value pools = value::object();
+    for (std::size_t n = 0; n < plan_.pools.size(); ++n)
+      pools[name_of_pool(int(n))] = settings_of(plan_.pools[n]);
+    pools[name_of_pool(0)]["default"] = true;
+    return {{"pools", std::move(pools)}};
+  }
+  void change_pool(std::uint64_t pick) {
+    constexpr const char* schedulers[] = {"priority", "fair", "fifo", "round_robin"};
+    if (!journal_)
+      return later(std::chrono::seconds(1), [this, pick] { change_pool(pick); });
+    const auto now = journal_->reads()->configuration();
+    auto wanted = configuration();
+    auto& pool = wanted["pools"][name_of_pool(int(pick % plan_.pools.size()))];
+    pool["scheduler"] = schedulers[pick / 8 % std::size(schedulers)];
+    pool["preemption"] = pick / 64 % 2 == 0;
+    insist("configuration.record",
+           {{"configuration", std::move(wanted)}, {"revision", now && *now ? (*now)->revision : 0}},
+           [](const auto&) {}); // where another change came first it stays away
   }
 
   // ---- users
@@ -318,11 +406,20 @@ private:
     return project_id{project()};
   }
 
-  experiment_id submit(const std::string& searcher, int trials, int slots) {
+  experiment_id submit(const platform_plan::search& of) {
+    const auto& searcher = of.searcher;
+    const auto trials = of.trials;
+    value resources = {{"slots_per_trial", of.slots_per_trial},
+                       {"resource_pool", name_of_pool(of.pool)},
+                       {"weight", of.weight}};
+    if (of.priority > 0)
+      resources["priority"] = of.priority;
+    if (of.max_slots >= 0)
+      resources["max_slots"] = of.max_slots;
     value config = {{"name", "search"},
                     {"entrypoint", "train"},
                     {"max_restarts", 0},
-                    {"resources", {{"slots_per_trial", slots}}},
+                    {"resources", std::move(resources)},
                     {"reproducibility", {{"experiment_seed", plan_.seed % 1000}}},
                     {"searcher", {{"name", searcher}, {"metric", "loss"}}},
                     {"hyperparameters", {{"x", {{"type", "double"}, {"minval", 0.0}, {"maxval", 1.0}}}}}};
@@ -339,6 +436,12 @@ private:
     const experiment_id id{order("experiment.create", std::move(wish)).at("id").get<std::uint64_t>()};
     if (searcher != "async_halving")
       hears_nothing_.insert(id);
+    auto most = of.max_slots;
+    for (const auto& one : of.wishes)
+      if (one.what == search_wish::set_max_slots && most >= 0)
+        most = one.number < 0 ? -1 : std::max(most, one.number);
+    if (most >= 0)
+      most_slots_[id] = most;
     return id;
   }
 
@@ -355,12 +458,8 @@ private:
 
   // ---- after the end of all
 
-  /// A host that is to be lost later counts as lost.
-  int hosts_that_stay() const {
-    return plan_.hosts - int(std::count_if(plan_.faults.begin(), plan_.faults.end(), [](const auto& x) {
-             return x.kind == platform_fault_kind::host_is_lost;
-           }));
-  }
+  /// Of the first pool. One that is to be lost later counts as lost.
+  int hosts_that_stay() const { return plan_.pools[0].hosts - (plan_.loses_host() ? 1 : 0); }
   bool nothing_is_left() const {
     for (const auto& on : hosts_)
       if (!on.lost && !on.records.empty())
@@ -391,8 +490,103 @@ private:
     until([this] { return nothing_is_left(); });
   }
 
+  // ---- instances
+
+  struct instance {
+    std::string id; ///< and name of its agent
+    int pool = 0;
+    int host = -1; ///< once it has come
+    time_point launched;
+    bool known = false;              ///< its provider has told who asked for it
+    bool ends = false, gone = false; ///< it is to end; there is none any more
+  };
+  /// What a pool's provider calls. It fails now and then, also where it has done what it was asked for.
+  class cloud final : public instance_provider {
+  public:
+    cloud(platform& of, int pool) : of_(of), pool_(pool) {}
+    result<std::vector<cloud_instance>> list() override {
+      if (of_.random_.chance(0.1))
+        return error{errc::unreachable, "list: no answer"};
+      std::vector<cloud_instance> all;
+      for (const auto& x : of_.instances_)
+        if (x.pool == pool_ && !x.gone)
+          all.push_back({x.id,
+                         x.ends       ? cloud_instance::phase::stopping
+                         : x.host < 0 ? cloud_instance::phase::starting
+                                      : cloud_instance::phase::running,
+                         "", x.launched});
+      return all;
+    }
+    result<std::vector<std::string>> launch(int count) override {
+      if (of_.random_.chance(0.15))
+        return error{errc::unreachable, "launch: no answer"};
+      of_.check_launch(pool_, count);
+      const bool told = !of_.random_.chance(0.1);
+      std::vector<std::string> ids;
+      for (int n = 0; n < count; ++n)
+        ids.push_back(of_.launch_instance(pool_, told));
+      return told ? result<std::vector<std::string>>(std::move(ids))
+                  : error{errc::unreachable, "launch: the answer is lost"};
+    }
+    result<void> terminate(const std::vector<std::string>& ids) override {
+      if (of_.random_.chance(0.1))
+        return error{errc::unreachable, "terminate: no answer"};
+      for (const auto& id : ids)
+        if (of_.planted_ != planted_fault::instances_stay)
+          of_.end_instance(id);
+      return {};
+    }
+
+  private:
+    platform& of_;
+    int pool_;
+  };
+
+  void check_launch(int pool, int count) {
+    for (const auto& x : instances_)
+      count += x.pool == pool && x.known && !x.ends && !x.gone;
+    if (const int most = plan_.pools[std::size_t(pool)].hosts; count > most)
+      note("the provider of " + name_of_pool(pool) + " is asked for an instance above " +
+           std::to_string(most));
+  }
+  std::string launch_instance(int pool, bool told) {
+    const auto n = instances_.size();
+    instances_.push_back({"i" + std::to_string(n), pool, -1, now(), told});
+    const bool comes = !random_.chance(0.1);
+    if (comes)
+      later(std::chrono::milliseconds(10 + random_.below(15'000)), [this, n] {
+        auto& x = instances_[n];
+        if (x.ends || x.gone || over_)
+          return;
+        x.host = add_host(x.id, x.pool);
+        start_agent(x.host);
+      });
+    return instances_[n].id;
+  }
+  void end_instance(const std::string& id) {
+    const auto x =
+      std::find_if(instances_.begin(), instances_.end(), [&](const auto& one) { return one.id == id; });
+    if (x == instances_.end() || std::exchange(x->ends, true))
+      return;
+    afterwards_.push_back([this, n = std::size_t(x - instances_.begin())] {
+      auto& one = instances_[n];
+      one.gone = true;
+      if (one.host < 0)
+        return;
+      hosts_.at(std::size_t(one.host)).lost = true;
+      kill_host(one.host, duration{0});
+    });
+  }
+
   // ---- hosts
 
+  int add_host(const std::string& name, int pool) {
+    auto& on = hosts_.emplace_back();
+    on.name = name;
+    on.pool = pool;
+    on.folder = folder_ / name;
+    return int(hosts_.size()) - 1;
+  }
   void start_agent(int n) {
     auto& on = hosts_.at(std::size_t(n));
     if (over_ || on.agent_lives || on.lost)
@@ -401,6 +595,7 @@ private:
     agent_setup setup;
     setup.name = on.name;
     setup.slots = plan_.slots;
+    setup.pool = name_of_pool(on.pool);
     setup.dir = on.folder;
     setup.freeze = freeze;
     setup.look_every = std::chrono::milliseconds(0); // by a thread of its own
@@ -571,6 +766,8 @@ private:
                        [this, n](const destroy_order& x) {
                          if (auto* box = find(n, x.allocation); box && !box->dead) {
                            box->ordered = true;
+                           if (hosts_.at(std::size_t(n)).is_cleared)
+                             tasks_.hit(x.allocation.task);
                            kill(*box);
                          }
                        },
@@ -646,6 +843,7 @@ private:
     box->serial = ++serials_;
     box->host = n;
     box->node_rank = launch->node_rank;
+    box->nodes = launch->nodes;
     box->slots = x.slots;
     box->token = launch->token;
     box->checkpoint_dir = launch->checkpoint_dir;
@@ -663,7 +861,35 @@ private:
     ++outcome_.runs;
     caf::anon_send(agent, news_of(*box, task_change::launched));
     wake(*box, std::chrono::milliseconds(10));
-    sandboxes_[box->serial] = std::move(box);
+    const auto& started = *(sandboxes_[box->serial] = std::move(box));
+    check_limits(started);
+  }
+  /// What has just begun is within the limits of its pool and of its search: not counted is what is frozen,
+  /// as it may be given away.
+  void check_limits(const sandbox& x) {
+    const int pool = hosts_.at(std::size_t(x.host)).pool;
+    const auto& of = plan_.pools[std::size_t(pool)];
+    const auto search_of = [this](const sandbox& one) {
+      const auto row = journal_ && one.id.task.is_trial() ? journal_->reads()->trial(one.id.trial())
+                                                          : result<trial_row>(error{errc::not_found, ""});
+      return row ? row->experiment : experiment_id{};
+    };
+    const auto search = search_of(x);
+    int in_pool = 0, of_search = 0;
+    for (const auto& [serial, one] : sandboxes_) {
+      if (one->dead || hosts_.at(std::size_t(one->host)).pool != pool || frozen(*one))
+        continue;
+      in_pool += int(one->slots.size());
+      if (search && search_of(*one) == search)
+        of_search += int(one->slots.size());
+    }
+    for (const int most : {of.max_slots, of.quota})
+      if (most >= 0 && in_pool > most)
+        note("run " + to_string(x.id) + " makes " + std::to_string(in_pool) + " slots in pool " +
+             name_of_pool(pool) + ", which may give " + std::to_string(most));
+    if (const auto most = most_slots_.find(search); most != most_slots_.end() && of_search > most->second)
+      note("run " + to_string(x.id) + " makes " + std::to_string(of_search) + " slots of search " +
+           to_string(search) + ", which may have " + std::to_string(most->second));
   }
   void wake(const sandbox& x, duration after) { caf::delayed_anon_send(ticker_, after, x.serial); }
 
@@ -686,6 +912,10 @@ private:
       return;
     if (!x.id.task.is_trial())
       return work(x);
+    const auto met = std::count_if(sandboxes_.begin(), sandboxes_.end(),
+                                   [&](const auto& other) { return other.second->id == x.id; });
+    if (met < x.nodes) // it trains with all of its gang
+      return wake(x, std::chrono::milliseconds(100));
     if (x.waiting == sandbox::waits::report)
       return report(x);
     if (x.waiting == sandbox::waits::checkpoint)
@@ -838,23 +1068,27 @@ private:
       stop_master();
       return caf::delayed_anon_send(ticker_, x.away, true);
     case platform_fault_kind::agent_dies:
-      return kill_agent(int(x.pick % std::uint64_t(plan_.hosts)), x.away);
+      return kill_agent(int(x.pick % hosts_.size()), x.away);
     case platform_fault_kind::sandbox_dies:
       return kill_some_sandbox(x.pick);
     case platform_fault_kind::host_dies:
-      return kill_host(int(x.pick % std::uint64_t(plan_.hosts)), x.away);
+      return kill_host_or_instance(int(x.pick % hosts_.size()), x.away, x.pick / 64 % 2 == 0);
     case platform_fault_kind::user_pauses:
       return pause(x.pick, x.away);
     case platform_fault_kind::user_kills:
       return kill_some_trial(x.pick);
     case platform_fault_kind::link_breaks:
-      return break_link(int(x.pick % std::uint64_t(plan_.hosts)));
+      return break_link(int(x.pick % hosts_.size()));
     case platform_fault_kind::link_stalls:
-      return stall_link(int(x.pick % std::uint64_t(plan_.hosts)), x.away);
+      return stall_link(int(x.pick % hosts_.size()), x.away);
     case platform_fault_kind::task_is_abandoned:
       return abandon_some_task(x.pick);
     case platform_fault_kind::host_is_lost:
-      return lose_host(int(x.pick % std::uint64_t(plan_.hosts)));
+      return lose_host(int(x.pick % std::uint64_t(plan_.pools[0].hosts)));
+    case platform_fault_kind::agent_is_disabled:
+      return disable(int(x.pick % hosts_.size()), x.pick / 64, x.away);
+    case platform_fault_kind::pool_changes:
+      return change_pool(x.pick);
     }
   }
   void kill_some_actor(std::uint64_t pick) {
@@ -881,16 +1115,25 @@ private:
     if (who)
       end_with_fault(who);
   }
+  /// An instance may be gone for good, as one of the spot market.
+  void kill_host_or_instance(int n, duration away, bool for_good) {
+    for (auto& x : instances_)
+      if (x.host == n && for_good) {
+        x.gone = true;
+        hosts_.at(std::size_t(n)).lost = true;
+      }
+    kill_host(n, away);
+  }
   void kill_host(int n, duration away) {
     auto& on = hosts_.at(std::size_t(n));
+    if (on.agent_lives)
+      kill_agent(n, away); // first: what it is just told to start dies with the host
     for (const auto& [id, box] : on.records)
       if (!box->dead) {
         box->dead = true;
         box->seen = false;
         tasks_.hit(id.task);
       }
-    if (on.agent_lives)
-      kill_agent(n, away);
   }
   void abandon_some_task(std::uint64_t pick) {
     std::vector<std::string> some;
@@ -924,6 +1167,19 @@ private:
     kill_host(n, duration{0});
     later(std::chrono::seconds(20), [this, n] {
       insist("agent.remove", {{"agent", hosts_.at(std::size_t(n)).name}}, [](const auto&) {});
+    });
+  }
+  void disable(int n, std::uint64_t how, duration away) {
+    auto& on = hosts_.at(std::size_t(n));
+    const bool ends = how % 2 == 0;
+    value which{{"agent", on.name}, {"on", true}, {"ends", ends}};
+    if (how % 3 == 0)
+      which["slot"] = how / 8 % std::uint64_t(plan_.slots);
+    on.is_cleared |= ends;
+    insist("agent.drain", which, [this, which, away](const auto&) {
+      auto back = which;
+      back["on"] = false;
+      later(away, [this, back] { insist("agent.drain", back, [](const auto&) {}); });
     });
   }
   void pause(std::uint64_t pick, duration away) {
@@ -1025,8 +1281,11 @@ private:
     if (!wrong_.empty())
       fail(wrong_);
   }
-  /// Leases end when the times away add up; before that no task is given away.
+  /// Leases end when the times away add up; before that no task is given away, but with a host that is gone
+  /// for good.
   bool may_have_lost() const {
+    if (plan_.loses_host() || !instances_.empty())
+      return true;
     duration all{0};
     for (const auto& x : plan_.faults)
       all += x.away;
@@ -1057,8 +1316,10 @@ private:
   std::shared_ptr<storage::store> store_ = storage::make_memory_store();
   std::shared_ptr<storage::journal> journal_;
   journal_actor journal_actor_;
-  cluster_actor cluster_; ///< null while the master is away
-  std::vector<host> hosts_;
+  cluster_actor cluster_;  ///< null while the master is away
+  std::deque<host> hosts_; ///< those of instances come later; a place stays valid
+  std::deque<instance> instances_;
+  std::deque<std::function<void()>> afterwards_; ///< done between two messages, by no actor
   std::map<std::uint64_t, std::unique_ptr<sandbox>> sandboxes_;
   std::set<std::pair<int, allocation_id>> started_;
   std::vector<std::pair<trial_id, std::int64_t>> promised_; ///< validations that scripts were told are stored
@@ -1071,10 +1332,12 @@ private:
   task_users tasks_;
   std::optional<search_users> searches_; ///< none before the project is there that they move to
   int keys_ = 0;
+  int masters_ = 0;    ///< that were started
   int aux_wanted_ = 0; ///< tasks without slots that wait until so many of them run
   std::size_t next_fault_ = 0;
   bool over_ = false;
-  std::set<experiment_id> hears_nothing_; ///< searches whose draws do not depend on time
+  std::map<experiment_id, int> most_slots_; ///< that a search ever may have; none: any number
+  std::set<experiment_id> hears_nothing_;   ///< searches whose draws do not depend on time
   platform_outcome outcome_;
 };
 

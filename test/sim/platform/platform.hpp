@@ -19,20 +19,23 @@ namespace troupe::sim {
 
 /// Also what users do at an odd moment.
 enum class platform_fault_kind {
-  actor_dies,   ///< any that is supervised
-  master_dies,  ///< with its journal; what is stored stays
-  agent_dies,   ///< its sandboxes go on
-  sandbox_dies, ///< of a signal that nobody sent
-  host_dies,    ///< agent and sandboxes; nobody sees how those end
-  user_pauses,  ///< an experiment, and activates it after the time away
-  user_kills,   ///< a trial
-  link_breaks,  ///< of an agent: what is on its way is lost, both sides notice
-  link_stalls,  ///< what is sent arrives after the time away, in its order
+  actor_dies,        ///< any that is supervised
+  master_dies,       ///< with its journal; what is stored stays
+  agent_dies,        ///< its sandboxes go on
+  sandbox_dies,      ///< of a signal that nobody sent
+  host_dies,         ///< agent and sandboxes; nobody sees how those end
+  user_pauses,       ///< an experiment, and activates it after the time away
+  user_kills,        ///< a trial
+  link_breaks,       ///< of an agent: what is on its way is lost, both sides notice
+  link_stalls,       ///< what is sent arrives after the time away, in its order
+  agent_is_disabled, ///< or drained, whole or one slot of it, by an operator who takes it back after the time
+                     ///< away
+  pool_changes,      ///< the cluster file has another scheduler for a pool
   // Drawn apart, at most once each:
   host_is_lost,      ///< for good; not the only one
   task_is_abandoned, ///< the actor of a task that is no trial dies again and again, until it is given up
 };
-inline constexpr int platform_fault_kinds = 9;
+inline constexpr int platform_fault_kinds = 11;
 struct platform_fault {
   platform_fault_kind kind = platform_fault_kind::actor_dies;
   int after = 0; ///< messages
@@ -48,7 +51,18 @@ struct wish {
   int number = 0;
 };
 enum class task_wish { kill, kill_tree, pause, unpause, use, set_priority };
-enum class search_wish { kill, cancel, go_on, archive, unarchive, move, remove };
+enum class search_wish {
+  kill,
+  cancel,
+  go_on,
+  archive,
+  unarchive,
+  move,
+  remove,
+  set_priority,
+  set_max_slots, ///< -1: any number
+  set_pool       ///< number of a pool that could hold its trials
+};
 
 /// A task that is no trial.
 struct task_plan {
@@ -64,20 +78,38 @@ struct task_plan {
   std::vector<wish<task_wish>> wishes;
 };
 
+/// The first pool of a plan is the default one, where tasks that are no trials go.
+struct pool_plan {
+  int hosts = 1;         ///< of an elastic pool: instances that its provider may have at once
+  bool elastic = false;  ///< its provider fails now and then, and some of its instances never come
+  std::string scheduler; ///< of the cluster file
+  bool preemption = false;
+  int max_slots = -1, quota = -1; ///< slots of the pool, and of each user in it; -1: any number
+  int fallback = -1;              ///< number of a later pool; -1: none
+};
+
 struct platform_plan {
   std::uint64_t seed = 0;
-  int hosts = 2, slots = 2; ///< slots of each host
-  int aux = 2;              ///< tasks without slots on each host, at most
-  bool preemption = false;  ///< whether its pool takes slots from runs that are less urgent
+  std::vector<pool_plan> pools;
+  int slots = 2; ///< of each host
+  int aux = 2;   ///< tasks without slots on each host, at most
   struct search {
     std::string searcher; ///< "random", "grid" or "async_halving"
     int trials = 4, slots_per_trial = 1;
+    int pool = 0, priority = 0; ///< 0: its pool's
+    double weight = 1;
+    int max_slots = -1; ///< -1: any number
     std::vector<wish<search_wish>> wishes = {};
   };
   std::vector<search> searches;
   std::vector<task_plan> tasks;
   std::vector<platform_fault> faults;
+
+  bool loses_host() const; ///< of the first pool, for good
+  /// Slots that a run in the pool can hold at most, without a host that is lost.
+  int most_slots(int pool) const;
 };
+std::string name_of_pool(int pool);
 platform_plan draw_platform_plan(std::uint64_t seed);
 std::string describe(const platform_plan& plan);
 
@@ -93,17 +125,25 @@ enum class planted_fault {
   held_after_its_end,        ///< a pool hears once more that a task which is over holds something
   reports_stay,              ///< of trials that were deleted
   continuation_loses_trials, ///< those that are to run again
+  limits_forgotten,          ///< a master that starts again knows no max_slots and quotas of its pools
+  instances_stay,            ///< a provider says that an instance ends, and it goes on
 };
-inline constexpr const char* planted_names[] = {
-  "None",         "AdoptionForgets", "ToldBeforeStored", "KillIgnored", "RecordsStay",
-  "CreatedTwice", "OrdersForgotten", "HeldAfterItsEnd",  "ReportsStay", "ContinuationLosesTrials"};
+inline constexpr const char* planted_names[] = {"None",
+                                                "AdoptionForgets",
+                                                "ToldBeforeStored",
+                                                "KillIgnored",
+                                                "RecordsStay",
+                                                "CreatedTwice",
+                                                "OrdersForgotten",
+                                                "HeldAfterItsEnd",
+                                                "ReportsStay",
+                                                "ContinuationLosesTrials",
+                                                "LimitsForgotten",
+                                                "InstancesStay"};
 
 struct platform_outcome {
   std::optional<std::string> wrong; ///< what should not be; none: nothing
   std::uint64_t messages = 0, runs = 0, tasks = 0;
-  /// What each search drew for its trials, in the order of their creation; nothing of searches that hear of
-  /// metrics, that a user has ended for good, or deleted.
-  std::vector<std::vector<double>> drawn;
 };
 
 /// Plays the history to its end.

@@ -15,15 +15,6 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-/// Of the searches whose draws are known in both.
-bool differs(const std::vector<std::vector<double>>& drawn,
-             const std::vector<std::vector<double>>& undisturbed) {
-  for (std::size_t n = 0; n < drawn.size(); ++n)
-    if (!drawn[n].empty() && (n >= undisturbed.size() || drawn[n] != undisturbed[n]))
-      return true;
-  return false;
-}
-
 class Platform : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Platform, KeepsItsPromisesInEveryHistory) {
@@ -34,15 +25,7 @@ TEST_P(Platform, KeepsItsPromisesInEveryHistory) {
   int failures = 0;
   for (auto n = first; n < first + count; ++n) {
     const auto plan = draw_platform_plan(n);
-    auto undisturbed = plan;
-    undisturbed.faults.clear();
-    undisturbed.tasks.clear();
-    for (auto& one : undisturbed.searches)
-      one.wishes.clear();
-    auto got = play(plan);
-    ::unsetenv("TROUPE_PLATFORM_TRACE"); // it is of this one
-    if (!got.wrong && differs(got.drawn, play(undisturbed).drawn))
-      got.wrong = "a search drew other trials than without the faults";
+    const auto got = play(plan);
     EXPECT_FALSE(got.wrong) << *got.wrong << "\n(TROUPE_PLATFORM_SEED=" << n << " plays it again)\n"
                             << describe(plan);
     if (got.wrong && ++failures > 5)
@@ -73,7 +56,8 @@ INSTANTIATE_TEST_SUITE_P(Faults, PlantedInThePlatform,
                                          planted_fault::kill_ignored, planted_fault::records_stay,
                                          planted_fault::created_twice, planted_fault::orders_forgotten,
                                          planted_fault::held_after_its_end, planted_fault::reports_stay,
-                                         planted_fault::continuation_loses_trials),
+                                         planted_fault::continuation_loses_trials,
+                                         planted_fault::limits_forgotten, planted_fault::instances_stay),
                          [](const auto& x) { return std::string(planted_names[int(x.param)]); });
 
 } // namespace

@@ -74,6 +74,21 @@ void search_users::perform(std::size_t n, std::size_t wish, int tries) {
     fields["project"] = wanted.number == 0 ? 1 : other_project_.value;
     one.project.reset();
     break;
+  case search_wish::set_priority:
+    order = "experiment.set";
+    fields["priority"] = wanted.number;
+    one.priority.reset();
+    break;
+  case search_wish::set_max_slots:
+    order = "experiment.set";
+    fields["max_slots"] = wanted.number;
+    one.max_slots.reset();
+    break;
+  case search_wish::set_pool:
+    order = "experiment.set";
+    fields["pool"] = name_of_pool(wanted.number);
+    one.pool.reset();
+    break;
   case search_wish::remove:
     if (!with_.reads())
       return with_.later(500ms, [this, n, wish, tries] { perform(n, wish, tries); });
@@ -109,6 +124,15 @@ void search_users::perform(std::size_t n, std::size_t wish, int tries) {
         break;
       case search_wish::move:
         asked.project = project_id{fields.at("project").get<std::uint64_t>()};
+        break;
+      case search_wish::set_priority:
+        asked.priority = plan_.searches[n].wishes[wish].number;
+        break;
+      case search_wish::set_max_slots:
+        asked.max_slots = plan_.searches[n].wishes[wish].number;
+        break;
+      case search_wish::set_pool:
+        asked.pool = plan_.searches[n].wishes[wish].number;
         break;
       case search_wish::remove:
         asked.deleted = true;
@@ -195,6 +219,11 @@ void search_users::check_acknowledged() const {
     if (one.project && row->project != *one.project)
       with_.note(it + " is in project " + to_string(row->project) + ", and its move to " +
                  to_string(*one.project) + " was acknowledged");
+    const auto set = row->resources.empty() ? experiment_resources_changed() : row->resources.front();
+    if ((one.priority && set.priority != *one.priority) ||
+        (one.max_slots && set.max_slots != *one.max_slots) ||
+        (one.pool && set.pool != name_of_pool(*one.pool)))
+      with_.note("what " + it + " was told of its priority, max_slots or pool is not stored");
     if (row->continued < one.continued)
       with_.note(it + " was continued " + std::to_string(row->continued) + " times, and " +
                  std::to_string(one.continued) + " were acknowledged");

@@ -26,11 +26,12 @@ private:
     bool waits = false;
     bool stopped = false, stop_acknowledged = false; ///< since its newest continuation
     bool delete_sent = false, deleted = false;
-    std::uint32_t continued = 0;       ///< acknowledged
-    std::optional<bool> archived;      ///< acknowledged; none: nobody knows
-    std::optional<project_id> project; ///< the same
-    std::vector<trial_id> trials;      ///< when its deletion was ordered
-    std::vector<std::string> folders;  ///< of its checkpoints, then
+    std::uint32_t continued = 0;                  ///< acknowledged
+    std::optional<bool> archived;                 ///< acknowledged; none: nobody knows
+    std::optional<project_id> project;            ///< the same
+    std::optional<int> priority, max_slots, pool; ///< the same; of what was ever asked for
+    std::vector<trial_id> trials;                 ///< when its deletion was ordered
+    std::vector<std::string> folders;             ///< of its checkpoints, then
   };
   user* user_of(experiment_id id);
   const user* user_of(experiment_id id) const;

@@ -26,7 +26,7 @@ PLANTS = [
     ("guest_before_home", POOL, "full_limit(*run).of == run_bar::none && !is_behind(*run)) {", "full_limit(*run).of == run_bar::none &&\n               (PLANTED(guest_before_home) || !is_behind(*run))) {"),
     ("aux_leaks", RUNS, "    if (part.slots.empty())\n      --agent.aux_used;", "    if (part.slots.empty() && !PLANTED(aux_leaks))\n      --agent.aux_used;"),
     ("held_not_told", ALLOCATION, "  hold_slots held;\n", "  if (PLANTED(held_not_told))\n    return {};\n  hold_slots held;\n"),
-    ("more_instances_than_allowed", PROVIDER, "    std::min(std::max(settings_.min_instances - have, wanted), settings_.max_instances - have);", "    std::min(std::max(settings_.min_instances - have, wanted), settings_.max_instances - (PLANTED(more_instances_than_allowed) ? 0 : have));"),
+    ("more_instances_than_allowed", PROVIDER, "                             settings_.max_instances - have - static_cast<int>(leaving));", "                             settings_.max_instances - (PLANTED(more_instances_than_allowed) ? 0 : have) - static_cast<int>(leaving));"),
     ("idle_instances_stay", PROVIDER, "  end(s, idle, \"idle\", now);", "  if (!PLANTED(idle_instances_stay))\n    end(s, idle, \"idle\", now);"),
     ("busy_instances_end", PROVIDER, "    if (!agent || !agent->connected || !agent->idle || spare <= 0)", "    if (!agent || !agent->connected || (!agent->idle && !PLANTED(busy_instances_end)) || spare <= 0)"),
     ("no_back_off", PROVIDER, "  retry_at_ = now + back_off(failures_, settings_.first_pause, settings_.longest_pause);", "  if (!PLANTED(no_back_off))\n    retry_at_ = now + back_off(failures_, settings_.first_pause, settings_.longest_pause);"),

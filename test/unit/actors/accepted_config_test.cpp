@@ -149,6 +149,27 @@ TEST(AcceptConfig, ATemplateMayHoldWhatIsForOtherTasksAlone) {
   EXPECT_FALSE(accepted(single + "resources: {slots: 2}\n"));
 }
 
+TEST(AcceptConfig, AContinuationMayRaiseWhatWasSetBelowOneTrial) {
+  auto before = accepted(single + "resources: {slots_per_trial: 2}\n")->settings;
+  before["resources"]["max_slots"] = 1; // by a user, while it ran
+  const auto raised = continued_config(before, "resources: {max_slots: 4}", "/c", {});
+  ASSERT_TRUE(raised) << raised.error().what;
+  EXPECT_EQ((*raised)["resources"]["max_slots"], 4);
+  EXPECT_TRUE(continued_config(before, "description: again", "/c", {}));
+  EXPECT_FALSE(continued_config(before, "resources: {max_slots: 1}", "/c", {}));
+}
+
+TEST(AcceptConfig, AContinuationHasTheVariablesOfAPolicyOnce) {
+  config_layers layers;
+  layers.invariant = {{"environment", {{"environment_variables", {"PV=1"}}}}};
+  const auto before = accept_config(single, "a.yaml", "/c", nullptr, layers);
+  ASSERT_TRUE(before) << before.error().what;
+  const auto again = continued_config(before->settings, "description: again", "/c", layers.invariant);
+  ASSERT_TRUE(again) << again.error().what;
+  EXPECT_EQ((*again)["environment"]["environment_variables"],
+            before->settings["environment"]["environment_variables"]);
+}
+
 TEST(AcceptConfig, ANameIsNotBlank) {
   for (const auto& fine : {std::string("lr 0.1"), std::string(1000, 'n'), std::string("a\\u202eb")})
     EXPECT_TRUE(accepted(single + "name: \"" + fine + "\"\n")) << fine;

@@ -266,6 +266,20 @@ TEST(Allocation, IsNotPlacedAnewByWhatIsSaidOfAnEarlierPlacement) {
   });
 }
 
+/// The time of a placement is its name.
+TEST(Allocation, EachPlacementHasANameOfItsOwnThoughTheClockStandsStillOrIsSetBack) {
+  play({
+    {on_a, 5s, "placed(a:0) | start(a:0)"},
+    {task_unknown{id, "a", t0 + 5s}, 5s, " | release request(1)"},
+    {on_a, 5s, "placed(a:0) | start(a:0)"},
+    {task_unknown{id, "a", t0 + 5s}, 5s, " | "}, // said of the first
+    {task_unknown{id, "a", t0 + 5s + 1us}, 5s, " | release request(1)"},
+    {on_a, 1s, "placed(a:0) | start(a:0)"},
+    {task_unknown{id, "a", t0 + 1s}, 5s, " | "},
+    {task_unknown{id, "a", t0 + 5s + 2us}, 5s, " | release request(1)"},
+  });
+}
+
 /// The new pool may know twins that were made again while there was none.
 TEST(Allocation, TellsANewPoolWhatItHoldsAndAsksItsAgents) {
   auto a = play({{on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},

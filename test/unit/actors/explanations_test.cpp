@@ -54,6 +54,7 @@ value said_by_pool(const char* code) {
           {"reservation", nullptr},
           {"estimate", nullptr},
           {"advice", "wait"},
+          {"behind", "30.1"},
           {"slots", 2},
           {"priority", 5},
           {"weight", 1.0}};
@@ -217,6 +218,67 @@ TEST(Outlook, IsTheMedianOfEndedRunsElseTheProgress) {
   now.runs[0].saved = t0 + 35s;
   EXPECT_EQ(outlook_of(now, others, t0 + 40s).saved, t0 + 35s);
   EXPECT_DOUBLE_EQ(outlook_of(now, others, t0 + 400s).seconds, 0) << "longer than the others";
+}
+
+/// A shell that was made at `t0`.
+explained_task shell() {
+  explained_task x;
+  x.task.made.id = task_id::of(task_kind::shell, 1, 2);
+  x.task.made.at = t0;
+  x.task.made.owner = "ada";
+  x.task.made.config = value{{"resources", {{"slots", 2}, {"priority", 10}}}};
+  x.pool = "gpu";
+  return x;
+}
+
+TEST(ExplainedTask, IsWhereItsRowsAndItsPoolSay) {
+  const auto place = [](explained_task x, const value& said = {}, const std::string& doing = {}) {
+    x.run = x.task.runs.empty() ? run_id{} : x.task.runs.back().run;
+    const auto got = explanation_of(x, said, doing, t0 + 100s);
+    EXPECT_EQ(got["task"], to_string(x.task.made.id));
+    EXPECT_EQ(got["kind"], "shell");
+    EXPECT_TRUE(got["trial"].is_null() && got["experiment"].is_null());
+    EXPECT_EQ(got["user"], "ada");
+    return got["state"].get<std::string>() + " " + got["reason"]["code"].get<std::string>() + " " +
+           got["reason"]["text"].get<std::string>();
+  };
+  auto x = shell();
+  EXPECT_EQ(place(x), "STARTING starting its run is about to ask for slots");
+  x.task.runs = {run(1, 1s)};
+  EXPECT_EQ(place(x, said_by_pool("behind")), "QUEUED behind so it is");
+  x.run = {1};
+  const auto waits = explanation_of(x, said_by_pool("behind"), {}, t0 + 31s);
+  EXPECT_EQ(waits["behind"], "30.1");
+  EXPECT_EQ(waits["waitedSeconds"], 30);
+  EXPECT_EQ(waits["allocation"], to_string(x.task.made.id) + ".1");
+  x.task.runs = {placed(1, 1s, 2s)};
+  EXPECT_EQ(place(x, said_by_pool("running")), "RUNNING running it runs on a1");
+  EXPECT_EQ(place(x, said_by_pool("running"), "STARTING"), "STARTING starting its task starts on a1");
+  EXPECT_EQ(place(x, said_by_pool("stopping")), "STOPPING stopping it was asked to save and end");
+  x.task.runs[0].ended = t0 + 9s;
+  x.task.state = task_state::paused;
+  EXPECT_EQ(place(x), "PAUSED paused it is paused; troupe task unpause " + to_string(x.task.made.id));
+  x.task.state = task_state::canceled;
+  x.task.why = "killed by eve";
+  EXPECT_EQ(place(x), "ENDED ended was ended: killed by eve");
+  x.task.state = task_state::error;
+  x.task.why = "exit code 3";
+  EXPECT_EQ(place(x), "ENDED ended failed: exit code 3");
+}
+
+TEST(ExplainedTask, HasWhatItAskedFor) {
+  auto x = shell();
+  auto got = explanation_of(x, {}, {}, t0);
+  EXPECT_EQ(got["slots"], 2);
+  EXPECT_EQ(got["priority"], 10);
+  EXPECT_EQ(got["weight"], 1);
+  x.task.priority = 7;
+  EXPECT_EQ(explanation_of(x, {}, {}, t0)["priority"], 7) << "a user has set it";
+  x.task.made.config = value::object();
+  x.task.priority = 0;
+  got = explanation_of(x, {}, {}, t0);
+  EXPECT_EQ(got["slots"], 0);
+  EXPECT_EQ(got["priority"], 42);
 }
 
 TEST(PreemptedSlotSeconds, CountFromTheLastCheckpointElseThePlacement) {

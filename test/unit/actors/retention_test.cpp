@@ -123,21 +123,23 @@ TEST(Retention, OfLogsIsThatOfTheTrialThenOfTheExperimentThenOfTheCluster) {
     std::optional<int> policy;
     std::vector<log_retention_changed> changes;
     std::optional<duration> usual, life;
+    std::optional<int> days; ///< that somebody said
   } const cases[] = {
-    {{}, {}, {}, {}},
-    {{}, {}, 12h, 12h},
-    {3, {}, 12h, 72h},
-    {-1, {}, 12h, {}},
-    {3, {said(0, 5, 1)}, 12h, 120h},
-    {3, {said(7, 5, 1), said(0, -1, 2)}, 12h, {}},
-    {3, {said(7, 5, 2), said(0, -1, 1)}, 12h, 120h},
-    {{}, {said(8, 5, 1)}, 12h, 12h},
-    {0, {}, {}, 0h},
+    {{}, {}, {}, {}, {}},
+    {{}, {}, 12h, 12h, {}},
+    {3, {}, 12h, 72h, 3},
+    {-1, {}, 12h, {}, -1},
+    {3, {said(0, 5, 1)}, 12h, 120h, 5},
+    {3, {said(7, 5, 1), said(0, -1, 2)}, 12h, {}, -1},
+    {3, {said(7, 5, 2), said(0, -1, 1)}, 12h, 120h, 5},
+    {{}, {said(8, 5, 1)}, 12h, 12h, {}},
+    {0, {}, {}, 0h, 0},
   };
   for (const auto& one : cases) {
     retention_policy policy;
     policy.log_days = one.policy;
     EXPECT_EQ(log_life(policy, one.changes, {7}, one.usual), one.life) << &one - cases;
+    EXPECT_EQ(log_days(policy, one.changes, {7}), one.days) << &one - cases;
   }
 }
 

@@ -10,8 +10,9 @@ namespace troupe::api {
 namespace {
 
 const std::vector<known_column> known = {
-  {"id", column_kind::number},  {"name", column_kind::text},      {"tags", column_kind::text},
-  {"state", column_kind::text}, {"startTime", column_kind::date}, {"forkedFrom", column_kind::number}};
+  {"id", column_kind::number},          {"name", column_kind::text},      {"tags", column_kind::text},
+  {"state", column_kind::text},         {"startTime", column_kind::date}, {"forkedFrom", column_kind::number},
+  {"parentArchived", column_kind::flag}};
 
 /// One row: numbers, texts, a list, a time, something unset, a search's hyperparameters.
 result<value> row(const column_name& column) {
@@ -19,6 +20,7 @@ result<value> row(const column_name& column) {
                                {"name", "Digits of Ada"},
                                {"tags", {"good", "old"}},
                                {"state", "COMPLETED"},
+                               {"parentArchived", false},
                                {"startTime", "2026-03-04T05:06:07.000000Z"}};
   static const value hparams = {{"lr", {{"type", "log"}, {"minval", -4}, {"maxval", -1}}},
                                 {"n", {{"type", "const"}, {"val", 64}}},
@@ -121,6 +123,18 @@ TEST(SearchFilter, RefusesAValueOfAnotherKindThanItsColumn) {
     for (const char* bad : {"\"noon\"", "\"2026-13-01\"", "7"})
       EXPECT_TRUE(typed("startTime", "<", bad, said).starts_with("invalid filter: column 'startTime' is "))
         << bad;
+}
+
+TEST(SearchFilter, ReadsTextsOfTrueAndFalseWhereAColumnHoldsThem) {
+  for (const char* is : {"false", "\"false\"", "\"False\""}) {
+    EXPECT_EQ(taken(filter_of(condition("parentArchived", "=", is))), "yes") << is;
+    EXPECT_EQ(taken(filter_of(condition("parentArchived", "!=", is))), "no") << is;
+  }
+  EXPECT_EQ(taken(filter_of(condition("parentArchived", "=", "\"true\""))), "no");
+  for (const char* bad : {"0", "\"no\"", "\"\""})
+    EXPECT_EQ(taken(filter_of(condition("parentArchived", "=", bad))),
+              "invalid filter: column 'parentArchived' is compared with true or false")
+      << bad;
 }
 
 TEST(SearchFilter, ReadsTimesAndStatesWhereAColumnHoldsThem) {

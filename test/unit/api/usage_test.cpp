@@ -78,8 +78,8 @@ TEST(Usage, TablesHaveTasksOfEveryKind) {
             "allocation_id,task_type,username,workspace_name,experiment_id,slots,start_time,end_time,"
             "imagepulling_time,slot_hours,resource_pool\n"
             "7.00000000-0000-4000-8000-00000000000c.3,TRIAL,ada,\"a, b\",7,2," +
-              times + ",0,1.000,gpu\n" + to_string(shell.task) + ".1,SHELL,ada,\"a, b\",,2," + times +
-              ",0,1.000,gpu\n");
+              times + ",0,1.000000,gpu\n" + to_string(shell.task) + ".1,SHELL,ada,\"a, b\",,2," + times +
+              ",0,1.000000,gpu\n");
 }
 
 TEST(Usage, DaysAndMonthsEndAtMidnightOfUtc) {

@@ -203,6 +203,18 @@ TEST(FromDetermined, WhatContradictsIsRefusedWithItsPlace) {
   }
 }
 
+TEST(FromDetermined, TheFileOfTheOtherKindIsNamedAsSuch) {
+  const auto agent = move_master("agent_id: a\nmaster_host: m\nfluent: {port: 1}\n", "a.yaml");
+  ASSERT_EQ(agent.faults.size(), 1u) << rendered(agent.faults, {}, "");
+  EXPECT_EQ(agent.faults[0].message, "this is the file of an agent");
+  EXPECT_EQ(agent.faults[0].hint, "troupe agent --determined a.yaml");
+  EXPECT_EQ(agent.faults[0].line, 2);
+  const auto master = move_agent("port: 8080\nresource_pools: []\n", "m.yaml");
+  ASSERT_EQ(master.faults.size(), 1u) << rendered(master.faults, {}, "");
+  EXPECT_EQ(master.faults[0].message, "this is the file of a master");
+  EXPECT_EQ(master.faults[0].hint, "troupe master --determined m.yaml");
+}
+
 TEST(FromDetermined, TheSmallestFileIsACluster) {
   for (const char* text : {"{}\n", "port: 8080\n", "# port: 80\n", ""}) {
     const auto file = loaded(text);

@@ -46,6 +46,14 @@ TEST(Merge, KeepsTheRulesOfEachType) {
      "{name: random, metric: l, max_trials: 3, source_trial_id: 7, max_length: {batches: 3}}",
      "{name: single, metric: h, source_trial_id: 7, smaller_is_better: null, source_checkpoint_uuid: null, "
      "max_length: null}"},
+    {"a search has one warm start", "searcher", "{name: single, metric: h, source_trial_id: 7}",
+     "{name: single, metric: l, source_checkpoint_uuid: c}",
+     "{name: single, metric: h, source_trial_id: 7, smaller_is_better: null, source_checkpoint_uuid: null, "
+     "max_length: null}"},
+    {"also of another kind", "searcher", "{name: single, metric: h, source_checkpoint_uuid: c}",
+     "{name: random, metric: l, max_trials: 3, source_trial_id: 7}",
+     "{name: single, metric: h, source_trial_id: null, smaller_is_better: null, source_checkpoint_uuid: c, "
+     "max_length: null}"},
     {"a hyperparameter is one value", "hyperparameters", "{a: {type: int, minval: 1, maxval: 2}}",
      "{a: {type: int, minval: 3, maxval: 9, count: 4}}", "{a: {type: int, minval: 1, maxval: 2}}"},
     {"nested hyperparameters merge", "hyperparameters", "{n: {a: 1}}", "{n: {a: 2, b: 3}, c: 4}",

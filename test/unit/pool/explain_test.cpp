@@ -110,6 +110,23 @@ TEST(PoolExplain, NamesThoseWhoHoldWhatALimitLeaves) {
   EXPECT_EQ(frees[0]["allocation"], "2.1") << "not bob's, whose slots are not ada's";
 }
 
+TEST(PoolExplain, NamesNobodyWhereNoEndCouldHelp) {
+  explained_pool p(with([](auto& s) {
+    s.quotas = {{"ada", "", 2}};
+    s.max_slots = 3;
+  }));
+  const auto of = [](const char* user) { return [user](run_terms& r) { r.job.user = user; }; };
+  p.up("a", 4).ask(1, 1, 42, of("bob")).ask(2, 9, 42, of("bob")).ask(3, 3).ask(4, 4, 42, of("bob"));
+  EXPECT_EQ(p.code(2), "too_large");
+  EXPECT_TRUE(p.why(2)["wouldFree"].empty()) << p.why(2).dump();
+  const auto quota = p.why(3);
+  EXPECT_EQ(quota["reason"]["text"], "it needs 3 slots, and the quota of user ada is 2");
+  EXPECT_TRUE(quota["wouldFree"].empty()) << quota.dump();
+  const auto all = p.why(4);
+  EXPECT_EQ(all["reason"]["text"], "it needs 4 slots, and the max_slots of the pool is 3");
+  EXPECT_TRUE(all["wouldFree"].empty()) << all.dump();
+}
+
 TEST(PoolExplain, TellsWhatAQuotaIsUsedFor) {
   explained_pool p(with([](auto& s) { s.quotas = {{"*", "", 3}, {"bob", "", 9}}; }));
   const auto of = [](const char* user) { return [user](run_terms& r) { r.job.user = user; }; };

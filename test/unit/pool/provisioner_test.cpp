@@ -284,6 +284,17 @@ TEST_F(Provision, EndsWhatHasStoppedAndTakesAnother) {
   EXPECT_EQ(tell(all, 6s), "") << "it is being ended";
 }
 
+TEST_F(Provision, WhatDoesNotEndCountsAmongThoseThatThereMayBe) {
+  begin({.instance_slots = 1, .max_instances = 1}, {"i1"});
+  EXPECT_EQ(tell(work(1), 0s), "");
+  EXPECT_EQ(tell(list({"i1"}), 0s), "");
+  EXPECT_EQ(tell(time_passed{}, 20min), "ended i1 | end i1 (never came)");
+  EXPECT_EQ(tell(instances_ended{{"i1"}, "no answer"}, 20min), "");
+  EXPECT_EQ(tell(list({"i1"}), 21min), " | end i1 (ordered before)")
+    << "a second one would be above the limit";
+  EXPECT_EQ(tell(instances_ended{{"i1"}, ""}, 21min), "ordered 1 | launch 1:1") << "it ends";
+}
+
 TEST_F(Provision, EndsWhatNobodyKnowsByItsTag) {
   EXPECT_EQ(tell(list({"x1"}), 0s), "ended x1 | end x1 (unknown)");
 }

@@ -63,7 +63,7 @@ TEST_F(TaskFolder, LeavesForTheNextTaskOnlyWhatIsAsItWasMade) {
   namespace fs = std::filesystem;
   auto put = [&](const char* name) {
     fs::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << "x";
+    std::ofstream(path_ / name) << std::string(20'000, 'x');
   };
   for (const char* name : {"spec", "exit", "lock", "helper", "sock", "log/00000001", "tmp/left",
                            "run/info/trial.json", "run/workdir/model.pt", "run/info/own"})
@@ -93,6 +93,10 @@ TEST_F(TaskFolder, LeavesForTheNextTaskOnlyWhatIsAsItWasMade) {
                                           "run/info/trial.json",
                                           "run/workdir"};
   EXPECT_EQ(left, expected);
+  for (const char* name : {"spec", "run/info/trial.json"}) {
+    std::ifstream file(path_ / name);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), std::string(20'000, '\0')) << name;
+  }
   EXPECT_TRUE(fs::exists(outside / "kept"));
   EXPECT_FALSE(make_reusable(folder_.get(), {})) << "nobody said what may stay";
   fs::remove_all(outside);

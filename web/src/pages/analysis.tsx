@@ -3,7 +3,7 @@ import { get, type Experiment } from "../api";
 import { useChanges } from "../changes";
 import { brushes as kept } from "../command";
 import { Files, saveBars } from "../figure";
-import { goals, several } from "../goals";
+import { goals, isEven, several } from "../goals";
 import { Grid } from "../grid";
 import { hovered } from "../hover";
 import { params, pastAt, set } from "../router";
@@ -50,7 +50,7 @@ export function Analysis(props: { of: Experiment }) {
   // The heat map is of two hyperparameters: those that are chosen, else the first that vary.
   const [heatX, heatY] = Array.from(new Set([...[xKey, cKey, yKey].filter((k) => k.startsWith("hp.")), ...varying.map((h) => `hp.${h}`)]));
   const drawn = new Set([...varying.map((h) => `hp.${h}`), ...aims, xKey, yKey, cKey, ...[heatX, heatY].flatMap((k) => k ?? [])]);
-  const dim = useMemo(() => new Map(Array.from(drawn).map((k) => [k, dimension(all, k, title(k))])), [all, Array.from(drawn).join("\n")]);
+  const dim = useMemo(() => new Map(Array.from(drawn).map((k) => [k, dimension(all, k, title(k), !k.startsWith("hp.") || !isEven(e, k.slice(3)))])), [all, Array.from(drawn).join("\n")]);
   const points = useMemo(() => bestSoFar(shown, smallerIsBetter(e)), [shown]);
   const onBrush = (axes: string[], fresh: (Brush | null)[]) => set({ brush: writeBrushes(withBrushes(brushes, axes, fresh)) });
   const columns = useMemo(() => trialColumns(hps, metrics.value, goals(e), hps.length > 6 ? varying.slice(0, 6) : hps), [hps, metrics.value, varying.join("\n")]);

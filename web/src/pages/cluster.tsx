@@ -31,7 +31,7 @@ function useOwners(all: readonly Agent[]): ReadonlyMap<string, string> {
   const known = useSignal<ReadonlyMap<string, string>>(new Map());
   const asked = useRef(new Set<string>());
   const held = all.flatMap((a) => slots(a).flatMap((s) => (s.container ? [s.container.id] : [])));
-  const missing = Array.from(new Set(held)).filter((id) => /^\d/.test(id) && !asked.current.has(id)).slice(0, 100);
+  const missing = Array.from(new Set(held)).filter((id) => !asked.current.has(id)).slice(0, 100);
   useEffect(() => {
     for (const id of missing) {
       asked.current.add(id);

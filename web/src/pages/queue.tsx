@@ -13,7 +13,6 @@ import { Empty, Failed, Link, Time, useRead } from "../ui";
 import type { Queue as Waits } from "../api_types";
 
 interface Row extends Waiting {
-  order: number | null;
   why: Explanation | null;
 }
 
@@ -25,10 +24,10 @@ export default function Queue() {
   const { now, again } = useRead(`queue ${at}`, (signal) => get<Waits>("/troupe/v1/queue", { at: at || undefined }, signal));
   const show = (list: readonly Waiting[]) => {
     if (at > 0) {
-      rows.value = list.map((w) => ({ ...w, order: null, why: null }));
+      rows.value = list.map((w) => ({ ...w, why: null }));
       return;
     }
-    rows.value = list.map((w, i) => ({ ...w, order: i + 1, why: known.current.get(w.allocation)?.why ?? null }));
+    rows.value = list.map((w) => ({ ...w, why: known.current.get(w.allocation)?.why ?? null }));
     // Reasons of the first hundred, again as the queue changes; those further back read the same.
     const now = performance.now();
     const waits = new Set(list.map((w) => w.allocation));
@@ -60,7 +59,7 @@ export default function Queue() {
     if (returns.value > 0) again();
   });
   const columns: Column<Row>[] = [
-    { key: "order", title: "Place", value: (r) => r.order, width: 70 },
+    { key: "order", title: "Place", value: (r) => r.position, width: 70 },
     { key: "id", title: "Trial", value: (r) => (r.trial > 0 ? r.trial : r.allocation), show: (r) => (r.trial > 0 ? <Link to={`/trials/${r.trial}`}>{r.trial}</Link> : clean(r.allocation)), width: 110 },
     { key: "slots", title: "Slots", value: (r) => r.slots, width: 70 },
     { key: "pool", title: "Pool", value: (r) => r.pool, width: 110 },
@@ -87,7 +86,7 @@ export default function Queue() {
         </p>
       )}
       {now.value.state === "error" && !all && <Failed why={now.value.why} again={again} />}
-      {all && <Grid name="Queue" rows={all} columns={columns} id={(r) => r.allocation} usualSort={at > 0 ? "since" : "order"} bare={["id", "pool"]} command={at > 0 ? `troupe queue list --at ${at}` : "troupe queue list"} empty={<Empty>{at > 0 ? "Nothing waited for slots." : "Nothing waits for slots."}</Empty>} />}
+      {all && <Grid name="Queue" rows={all} columns={columns} id={(r) => r.allocation} usualSort={at > 0 ? "since" : "pool"} bare={["id", "pool"]} command={at > 0 ? `troupe queue list --at ${at}` : "troupe queue list"} empty={<Empty>{at > 0 ? "Nothing waited for slots." : "Nothing waits for slots."}</Empty>} />}
     </>
   );
 }

@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { explain, get, may, post, request, session, signedOut } from "../api";
 import { usePage } from "../page";
 import { density, singleKeys, theme, zone, type Theme } from "../settings";
@@ -184,7 +184,8 @@ function NewPassword(props: { of: User; onDone: (p: string) => void }) {
   const button = useRef<HTMLButtonElement>(null);
   const used = useRef(false);
   // What one pressed goes away: the focus is led on, and back.
-  useEffect(() => {
+  // Before the page is drawn anew: who types at once types there.
+  useLayoutEffect(() => {
     if (open.value) input.current?.focus();
     else if (used.current) button.current?.focus();
     used.current = open.value;

@@ -22,7 +22,7 @@ import { clean, flat, number, short, span, state, worded } from "../text";
 import { useMetrics } from "../trials";
 import { drawn } from "../newest";
 import { stepNames, steps } from "../steps";
-import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, refused, say, State, Time, useAtOnce, useRead, isId } from "../ui";
+import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, refused, say, State, tell, Time, useAtOnce, useRead, isId } from "../ui";
 import { duration } from "./experiments";
 import { ended } from "./home";
 import type { GetExperimentResponse, GetTaskResponse, GetTrialResponse, LogPage, MetricReport as Report, Task, Trial as Full } from "../api_types";
@@ -69,7 +69,10 @@ function One(props: PageProps) {
     return { trial, experiment: e.experiment, task: t.task };
   });
   useAtOnce(() => {
-    if (now.value.state === "ready") view.value = now.value.value;
+    if (now.value.state !== "ready") return;
+    const [old, fresh] = [view.peek()?.trial, now.value.value.trial];
+    if (old && old.id === fresh.id && old.state !== fresh.state) tell(`trial ${id} is ${state(fresh.state).toLowerCase()}`);
+    view.value = now.value.value;
   });
   const v = view.value;
   useEffect(() => {
