@@ -414,6 +414,14 @@ struct allocation_explained { ///< for people; null: the pool does not know it
   value why;
   MSGPACK_DEFINE_ARRAY(why)
 };
+struct look_at_agent { ///< to a pool
+  std::string agent;
+  MSGPACK_DEFINE_ARRAY(agent)
+};
+struct agent_looked_at {
+  bool is_idle = false; ///< the pool has nothing on it
+  MSGPACK_DEFINE_ARRAY(is_idle)
+};
 struct list_waiting { ///< to a pool: all that wait for slots
   MSGPACK_DEFINE_ARRAY()
 };
@@ -636,7 +644,8 @@ using pool_actor = caf::typed_actor<
   caf::replies_to<describe_pool>::with<pool_description>, caf::replies_to<slots_held>::with<pool_joined>,
   caf::reacts_to<holders_heard>, caf::reacts_to<agent_forgotten>, caf::reacts_to<job_changed>,
   caf::reacts_to<pool_configured>, caf::reacts_to<time_passed>,
-  caf::replies_to<explain_allocation>::with<allocation_explained>, caf::reacts_to<supply_told>,
+  caf::replies_to<explain_allocation>::with<allocation_explained>,
+  caf::replies_to<look_at_agent>::with<agent_looked_at>, caf::reacts_to<supply_told>,
   caf::replies_to<list_waiting>::with<waiting_listed>, caf::reacts_to<provisioner_actor>>;
 
 struct pool_renewed {
@@ -864,6 +873,8 @@ CAF_ADD_TYPE_ID(troupe, (troupe::job_changed))
 CAF_ADD_TYPE_ID(troupe, (troupe::pool_configured))
 CAF_ADD_TYPE_ID(troupe, (troupe::preempt_allocation))
 CAF_ADD_TYPE_ID(troupe, (troupe::explain_allocation))
+CAF_ADD_TYPE_ID(troupe, (troupe::look_at_agent))
+CAF_ADD_TYPE_ID(troupe, (troupe::agent_looked_at))
 CAF_ADD_TYPE_ID(troupe, (troupe::allocation_explained))
 CAF_ADD_TYPE_ID(troupe, (troupe::list_waiting))
 CAF_ADD_TYPE_ID(troupe, (troupe::waiting_listed))

@@ -114,7 +114,7 @@ std::string last_line(std::string text) {
 
 result<command_output> run_command(const std::vector<std::string>& words,
                                    const std::map<std::string, std::string>& added,
-                                   std::chrono::milliseconds limit) {
+                                   std::chrono::milliseconds limit, const std::atomic<bool>* stop) {
   if (words.empty() || words.front().empty())
     return error{errc::io, "the command is empty: it needs a program at least"};
   const auto name = words.front();
@@ -164,6 +164,10 @@ result<command_output> run_command(const std::vector<std::string>& words,
     if (!ended && ::waitpid(child, &status, WNOHANG) == child)
       ended = true;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now());
+    if (!ended && stop && stop->load()) {
+      end_it();
+      return error{errc::unreachable, name + " was killed, as this process ends"};
+    }
     if (!ended && left.count() <= 0) {
       end_it();
       return error{errc::timeout, name + " took longer than " + std::to_string((limit.count() + 999) / 1000) +

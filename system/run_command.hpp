@@ -3,6 +3,7 @@
 
 #include "model/result.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <string>
@@ -18,11 +19,11 @@ struct command_output {
 
 /// Waits for its end, at most `limit`. `words`: the program, found in PATH, and its arguments; `added` is put
 /// into its environment. errc::timeout where it takes longer, errc::io where it could not be started or
-/// prints too much: its process group is dead then. What it leaves in the background does not keep the caller
-/// waiting.
+/// prints too much, errc::unreachable once `stop` is true: its process group is dead then. What it leaves in
+/// the background does not keep the caller waiting.
 result<command_output> run_command(const std::vector<std::string>& words,
                                    const std::map<std::string, std::string>& added,
-                                   std::chrono::milliseconds limit);
+                                   std::chrono::milliseconds limit, const std::atomic<bool>* stop = nullptr);
 
 /// Starts a process that outlives this one, in a session of its own, with its output appended to `log`.
 /// Answers its pid. The caller reaps nothing.

@@ -63,6 +63,7 @@ public:
         webhooks_->send_due();
         unmanaged_->time_passed();
         tasks_->time_passed();
+        members_->time_passed();
       },
       [this](const task_finished& x) { tasks_->finished(x.id); },
       [this](const sweep_finished& x) { take(machine_->ids.swept(x.id, self_->now()), {}); },
@@ -80,7 +81,8 @@ private:
   members& who() { return machine_->who; }
   std::optional<time_point> deadline() const {
     std::optional<time_point> next;
-    for (const auto& at : {machine_->post.deadline(), unmanaged_->deadline(), tasks_->deadline()})
+    for (const auto& at :
+         {machine_->post.deadline(), unmanaged_->deadline(), tasks_->deadline(), members_->deadline()})
       if (at)
         next = next ? std::min(*next, *at) : at;
     return next;
@@ -162,7 +164,7 @@ private:
         [this] { return tasks_->all(); }, [this](const std::string& pool) { return instances_of(pool); },
         peers_.journal, [this](const caf::error& why) { leave(why); },
         [this](const members_event& ev, done_callback done) { tell_members(ev, std::move(done)); },
-        [this] { return experiments_->size(); }});
+        [this] { return experiments_->size(); }, [this] { arm(deadline()); }});
     const auto tell = [this](const members_event& ev) { tell_members(ev); };
     const auto release = [this](const allocation_id& run, const std::vector<placement>& on) {
       let_go(run, on);

@@ -20,9 +20,9 @@ constexpr std::size_t most_rows_made_here = 1000; ///< rows of a longer queue ar
 value queue_of(const waiting_in_pools& pools) {
   value waiting = value::array();
   for (const auto& [name, listed] : pools) {
-    std::size_t position = 0;
+    std::size_t with_slots = 0, without = 0; // two lines
     for (const auto& run : listed.runs)
-      waiting.push_back({{"position", ++position},
+      waiting.push_back({{"position", run.slots > 0 ? ++with_slots : ++without},
                          {"allocation", to_string(run.allocation)},
                          {"trial", run.allocation.trial().value},
                          {"experiment", is_task_job(run.job) ? value() : value(run.job.value)},
@@ -86,6 +86,7 @@ void cluster_members::run(const make_pool& x) {
 /// Whoever is late by more than this is counted as heard: what it holds its agent says, and what it waits for
 /// it says later.
 void cluster_members::recovered() {
+  recovered_ = true;
   for (const auto& [name, pool] : pools_)
     introduce(name, members::hearing);
 }
@@ -182,6 +183,42 @@ void cluster_members::run(const end_twin& x) {
   self_->demonitor(link->second.twin.address());
   self_->send_exit(link->second.twin, caf::exit_reason::user_shutdown);
   link->second.twin = nullptr;
+}
+
+void cluster_members::run(const watch_agent& x) {
+  watched_[x.agent] = x.pool;
+  look(x.agent, x.pool);
+}
+
+/// Asks again after a second while something is held there, for as long as the agent is to leave.
+void cluster_members::look(const std::string& agent, const std::string& pool) {
+  const auto again = [this] {
+    look_at_ = self_->now() + std::chrono::seconds(1);
+    with_.arm();
+  };
+  const auto known = pools_.find(pool);
+  if (!recovered_ || known == pools_.end())
+    return again();
+  self_->request(known->second, std::chrono::seconds(10), look_at_agent{agent})
+    .then(
+      [this, agent, pool, again](const agent_looked_at& seen) {
+        if (!seen.is_idle)
+          return again();
+        watched_.erase(agent);
+        with_.tell(agent_is_idle{agent, pool}, {});
+      },
+      [again](const caf::error&) { again(); });
+}
+
+void cluster_members::time_passed() {
+  if (!look_at_ || *look_at_ > self_->now())
+    return;
+  look_at_.reset();
+  std::erase_if(watched_, [this](const auto& x) {
+    return !machine_.is_leaving(x.first) || machine_.pool_of(x.first) != x.second;
+  });
+  for (const auto& [agent, pool] : std::map(watched_))
+    look(agent, pool);
 }
 
 void cluster_members::run(const order_agent& x) {

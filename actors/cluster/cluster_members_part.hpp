@@ -29,6 +29,7 @@ public:
     std::function<void(const caf::error&)> leave;                  ///< the cluster cannot go on
     std::function<void(const members_event&, done_callback)> tell; ///< the machine
     std::function<std::size_t()> count_experiments;                ///< those with a live actor
+    std::function<void()> arm;                                     ///< the deadline may be another one now
   };
 
   /// `setup` and `machine` are the cluster actor's own and outlive this.
@@ -43,6 +44,7 @@ public:
   void run(const make_twin& x);
   void run(const end_twin& x);
   void run(const order_agent& x);
+  void run(const watch_agent& x);
   void run(const forget_agent& x);
   void run(const give_up& x) { with_.leave(to_caf(x.why)); }
 
@@ -56,6 +58,8 @@ public:
   /// What the machine has to hear of a death, or nothing: it was of somebody else.
   std::optional<members_event> child_down(const caf::down_msg& down);
   void end_all(const caf::error& why);
+  std::optional<time_point> deadline() const { return look_at_; }
+  void time_passed();
 
   using questions = commands::list<commands::agent_list, commands::status, commands::queue_list,
                                    commands::pool_list, commands::job_list>;
@@ -86,6 +90,7 @@ private:
     std::map<std::string, std::string> labels; ///< as of its newest registration
     value slots = value::array();              ///< what it said of them last: device, brand, uuid, usage
   };
+  void look(const std::string& agent, const std::string& pool);
   void introduce(const std::string& pool, duration patience);
   using answer_promise = caf::typed_response_promise<command_result>;
   /// Asks all pools. `then` answers, with what they said.
@@ -110,6 +115,9 @@ private:
   std::map<std::string, pool_actor> pools_;
   std::map<std::string, provisioner_actor> provisioners_; ///< of elastic pools
   std::map<std::string, agent_link> links_;
+  std::map<std::string, std::string> watched_; ///< agents that leave their pools: the pools
+  std::optional<time_point> look_at_;          ///< when these pools are asked again
+  bool recovered_ = false;                     ///< before that, pools do not know what is held
 };
 
 } // namespace troupe

@@ -3,6 +3,8 @@
 #include "model/config/cluster_config.hpp"
 #include "model/states.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -55,17 +57,26 @@ struct standing {
   time_point since;
 };
 
+/// Most searches say of a rung "rung 1 (4 epochs): 0.8417, needed 0.9123".
+std::string of_stop(const trial_stop_decided& stop) {
+  if (stop.rung < 0)
+    return "the search stopped it: " + stop.why;
+  const bool told = stop.why.starts_with("rung ") && stop.why.find(": ") != stop.why.npos;
+  const auto place = told ? stop.why.substr(0, stop.why.find(": "))
+                          : fmt::format("rung {} (after {:.6g})", stop.rung, stop.units);
+  if (stop.why.ends_with("full length reached"))
+    return fmt::format("it reached its full length, {}, with {:.6g}", place, stop.metric);
+  if (told && (std::isnan(stop.needed) || !std::isfinite(stop.metric)))
+    return "stopped at " + stop.why;
+  auto text = fmt::format("stopped at {}: {:.6g}", place, stop.metric);
+  if (!std::isnan(stop.needed))
+    text += fmt::format(" against {:.6g} that it had to beat", stop.needed);
+  return told ? text : text + ". " + stop.why;
+}
+
 std::string of_end(const trial_row& row) {
-  if (row.stop()) {
-    const auto stop = *row.stop();
-    if (stop.rung < 0)
-      return "the search stopped it: " + stop.why;
-    auto text = "stopped at rung " + std::to_string(stop.rung) + " (after " + to_json(stop.units) +
-                "): " + to_json(stop.metric);
-    if (!std::isnan(stop.needed))
-      text += " against " + to_json(stop.needed) + " that it had to beat";
-    return text + ". " + stop.why;
-  }
+  if (row.stop())
+    return of_stop(*row.stop());
   if (row.state == trial_state::completed)
     return row.why.empty() ? "it came to its end" : row.why;
   const auto why = !row.runs.empty() && !row.runs.back().detail.empty() ? row.runs.back().detail : row.why;

@@ -109,7 +109,7 @@ void members::on(members_step& s, const agent_ordered& ev, time_point now) {
       fact.ended == known.ended)
     return; // a repeat
   note(s, fact);
-  s.actions.push_back(order_agent{ev.agent, fact.draining, fact.disabled, fact.ends, fact.ended});
+  s.actions.push_back(order_of(ev.agent));
 }
 
 std::optional<error> members::no(const agent_removed& ev, time_point now) const {
@@ -197,6 +197,11 @@ bool members::is_here(const std::string& agent) const {
   return there && there->here;
 }
 
+bool members::is_leaving(const std::string& agent) const {
+  const auto* there = find(agent);
+  return there && there->leaves;
+}
+
 // ---- pools
 
 void members::make_pools(std::vector<members_action>& out) {
@@ -259,12 +264,37 @@ void members::configure(std::vector<members_action>& out, const std::string& poo
 
 void members::tell_orders(std::vector<members_action>& out) const {
   for (const auto& [agent, known] : agents_)
-    if (known.draining || !known.disabled.empty())
-      out.push_back(order_agent{agent, known.draining, known.disabled, known.ends, known.ended});
+    if (const auto* there = find(agent);
+        known.draining || !known.disabled.empty() || (there && there->leaves))
+      out.push_back(order_of(agent));
+}
+
+/// What an operator ordered; one that leaves its pool gets nothing new, too.
+order_agent members::order_of(const std::string& agent) const {
+  const auto known = agents_.find(agent);
+  const auto* there = find(agent);
+  const auto& as = known == agents_.end() ? known_agent() : known->second;
+  return {agent, as.draining || (there && there->leaves), as.disabled, as.ends, as.ended};
+}
+
+std::ptrdiff_t members::jobs_in(const std::string& pool) const {
+  return std::count_if(pool_of_.begin(), pool_of_.end(), [&](const auto& one) { return one.second == pool; });
 }
 
 std::ptrdiff_t members::experiments_in(const std::string& pool) const {
-  return std::count_if(pool_of_.begin(), pool_of_.end(), [&](const auto& one) { return one.second == pool; });
+  return std::count_if(pool_of_.begin(), pool_of_.end(),
+                       [&](const auto& one) { return one.second == pool && !is_task_job(one.first); });
+}
+
+/// "2 experiments and 1 other task are".
+std::string members::jobs_text(const std::string& pool) const {
+  const auto experiments = experiments_in(pool), tasks = jobs_in(pool) - experiments;
+  const auto some = [](std::ptrdiff_t n, const char* what) {
+    return n == 0 ? std::string() : std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+  };
+  const auto one = some(experiments, "experiment"), other = some(tasks, experiments ? "other task" : "task");
+  return one + (one.empty() || other.empty() ? "" : " and ") + other +
+         (experiments + tasks == 1 ? " is" : " are");
 }
 
 std::string members::pool_of(experiment_id id) const {
@@ -275,9 +305,9 @@ std::string members::pool_of(experiment_id id) const {
 std::optional<error> members::no(const configured& ev, time_point) const {
   for (const auto& pool : pools_)
     if (!config::has_pool(ev.configuration, pool) && config::has_pool(configuration_, pool) &&
-        !configuration_.is_null() && experiments_in(pool) > 0)
-      return error{errc::conflict, "pools." + pool + ": " + std::to_string(experiments_in(pool)) +
-                                     " experiments run in it; end them before the pool goes"};
+        !configuration_.is_null() && jobs_in(pool) > 0)
+      return error{errc::conflict, "pools." + pool + ": " + jobs_text(pool) +
+                                     " in it; end or move them before the pool goes"};
   return std::nullopt;
 }
 
@@ -317,18 +347,33 @@ void members::on(members_step& s, const experiment_gone& ev, time_point) {
     settle(s.actions);
 }
 
-/// An agent changes its pool when no experiment runs in the old one, so that nobody waits for the twin that
-/// ends. A pool that the configuration no longer names lives as long as something is in it.
+void members::on(members_step& s, const agent_is_idle& ev, time_point) {
+  const auto at = presence_.find(ev.agent);
+  if (at == presence_.end() || !at->second.leaves || at->second.pool != ev.pool)
+    return;
+  at->second.leaves = false;
+  at->second.pool.clear();
+  s.actions.push_back(end_twin{ev.agent, ev.pool});
+  s.actions.push_back(order_of(ev.agent));
+  settle(s.actions);
+}
+
+/// An agent changes its pool when nothing is held on it in the old one, by whatever job, so that nobody waits
+/// for the twin that ends; until then it gets nothing new. A pool that the configuration no longer names
+/// lives as long as something is in it.
 void members::settle(std::vector<members_action>& out) {
   for (auto& [agent, there] : presence_) {
-    if (there.pool.empty() || there.pool == wanted_pool(agent) || experiments_in(there.pool) > 0)
+    const bool leaves = !there.pool.empty() && there.pool != wanted_pool(agent);
+    if (leaves == there.leaves)
       continue;
-    out.push_back(end_twin{agent, there.pool});
-    there.pool.clear();
+    there.leaves = leaves;
+    out.push_back(order_of(agent));
+    if (leaves)
+      out.push_back(watch_agent{agent, there.pool});
   }
   for (auto it = pools_.begin(); it != pools_.end();) {
     const bool used =
-      config::has_pool(configuration_, *it) || experiments_in(*it) > 0 || has_provider_left(*it) ||
+      config::has_pool(configuration_, *it) || jobs_in(*it) > 0 || has_provider_left(*it) ||
       std::any_of(presence_.begin(), presence_.end(), [&](const auto& p) { return p.second.pool == *it; });
     if (!used)
       out.push_back(end_pool{*it});

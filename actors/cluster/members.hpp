@@ -53,6 +53,9 @@ struct agent_ordered { ///< by an operator
 struct agent_removed { ///< by an operator: it is gone for good
   std::string agent, by;
 };
+struct agent_is_idle { ///< answers watch_agent: its pool has nothing on it any more
+  std::string agent, pool;
+};
 struct configured {
   value configuration; ///< in force from now on
 };
@@ -80,9 +83,9 @@ struct provisioner_died {
 struct provider_retired { ///< nothing of it is left, and it ended by itself
   std::string pool;
 };
-using members_event =
-  std::variant<agent_asked, agent_went_away, agent_ordered, agent_removed, configured, experiment_entered,
-               experiment_gone, pool_died, twin_died, experiment_placed, provisioner_died, provider_retired>;
+using members_event = std::variant<agent_asked, agent_went_away, agent_ordered, agent_removed, configured,
+                                   experiment_entered, experiment_gone, pool_died, twin_died,
+                                   experiment_placed, provisioner_died, provider_retired, agent_is_idle>;
 
 // Actions.
 struct make_pool {
@@ -117,6 +120,9 @@ struct order_agent { ///< to every pool: the agent may change its pool
   bool ends = false;
   std::vector<int> ended;
 };
+struct watch_agent { ///< it is to leave the pool: to be told once nothing is held on it there
+  std::string agent, pool;
+};
 struct forget_agent {
   std::string agent, pool;
 };
@@ -124,7 +130,7 @@ struct give_up { ///< the cluster cannot go on
   error why;
 };
 using members_action = std::variant<make_pool, configure_pool, end_pool, make_twin, end_twin, order_agent,
-                                    forget_agent, give_up, supply_pool>;
+                                    forget_agent, give_up, supply_pool, watch_agent>;
 using members_step = step_of<cluster_fact, members_action>;
 
 /// Not thread-safe: one actor owns it. An agent, where `away` lasts until the agent registers or an operator
@@ -152,8 +158,10 @@ public:
   std::string pool_of(const std::string& agent) const;
   /// Of one that has entered and is not gone.
   std::string pool_of(experiment_id id) const;
-  std::ptrdiff_t experiments_in(const std::string& pool) const;
+  std::ptrdiff_t jobs_in(const std::string& pool) const;        ///< experiments and other tasks
+  std::ptrdiff_t experiments_in(const std::string& pool) const; ///< without these tasks
   bool is_here(const std::string& agent) const;
+  bool is_leaving(const std::string& agent) const; ///< its pool, for the one that it belongs to now
   /// Slots of the agents that are here, in this pool; of an elastic one, of all that there may be.
   int slots_in(const std::string& pool) const;
   /// Slots of the largest agent that the pool has or had before it went away; -1: it never had one.
@@ -177,6 +185,7 @@ private:
     bool here = false;
     std::optional<time_point> since; ///< it went away; none: it was not here since the master's start
     std::string pool;                ///< of its twin; empty: it has none
+    bool leaves = false;             ///< that pool, once nothing is held there; it gets nothing new
     std::uint64_t life = 0;          ///< of the process that registered last
   };
   void on(members_step& s, const agent_asked& ev, time_point now);
@@ -187,6 +196,7 @@ private:
   void on(members_step& s, const experiment_entered& ev, time_point now);
   void on(members_step& s, const experiment_gone& ev, time_point now);
   void on(members_step& s, const experiment_placed& ev, time_point now);
+  void on(members_step& s, const agent_is_idle& ev, time_point now);
   void on(members_step& s, const pool_died& ev, time_point now);
   void on(members_step& s, const twin_died& ev, time_point now);
   void on(members_step& s, const provisioner_died& ev, time_point now);
@@ -199,6 +209,7 @@ private:
   std::optional<error> no(const experiment_entered&, time_point) const { return std::nullopt; }
   std::optional<error> no(const experiment_gone&, time_point) const { return std::nullopt; }
   std::optional<error> no(const agent_went_away&, time_point) const { return std::nullopt; }
+  std::optional<error> no(const agent_is_idle&, time_point) const { return std::nullopt; }
   std::optional<error> no(const pool_died&, time_point) const { return std::nullopt; }
   std::optional<error> no(const twin_died&, time_point) const { return std::nullopt; }
   std::optional<error> no(const provisioner_died&, time_point) const { return std::nullopt; }
@@ -212,7 +223,9 @@ private:
   void place_twin(std::vector<members_action>& out, const std::string& agent);
   void settle(std::vector<members_action>& out);
   void tell_orders(std::vector<members_action>& out) const;
+  order_agent order_of(const std::string& agent) const;
   std::string wanted_pool(const std::string& agent) const;
+  std::string jobs_text(const std::string& pool) const;
   const presence* find(const std::string& agent) const;
 
   duration give_away_;

@@ -800,6 +800,15 @@ std::map<std::string, std::vector<allocation_id>> pool::agents() const {
   return out;
 }
 
+bool pool::is_idle(const std::string& agent) const {
+  const auto it = agents_.find(agent);
+  return it == agents_.end() || is_idle(it->second);
+}
+bool pool::is_idle(const pool_agent& agent) {
+  return agent.aux_used == 0 && std::none_of(agent.slots.begin(), agent.slots.end(),
+                                             [](const auto& slot) { return slot.holder != nullptr; });
+}
+
 std::string pool::snapshot() const {
   std::vector<std::pair<allocation_id, int>> queue;
   for (const auto& r : waiting())

@@ -71,6 +71,7 @@ public:
   bool has(const std::string& agent) const; ///< whether it is there
   /// The allocation in each slot of an agent; an empty id where it is free.
   std::map<std::string, std::vector<allocation_id>> agents() const;
+  bool is_idle(const std::string& agent) const; ///< nothing is held on it, also where it is away or unknown
   /// Why a run waits: {reason: {code, text}, position, agents, wouldFree, reservation}; null: it is not
   /// known.
   value explain(allocation_id id, time_point now);
@@ -255,6 +256,7 @@ private:
   bool fits_bare(const pool_run& run, const placement_rules& rules) const;
   std::size_t position(const pool_run& run) const;
   value agents_for(const pool_run& run) const;
+  static bool is_idle(const pool_agent& agent);
   bool never_fits(const pool_run& run) const;
   value would_free(const pool_run& run, time_point now);
   bool is_preemptible(const pool_run& run) const;

@@ -87,6 +87,7 @@ public:
       [this](const explain_allocation& x) {
         return allocation_explained{machine_.explain(x.allocation, x.outlooks, self_->now())};
       },
+      [this](const look_at_agent& x) { return agent_looked_at{machine_.is_idle(x.agent)}; },
       [this](const list_waiting&) { return waiting_listed{machine_.waiting_runs()}; },
       [this](const agent_forgotten& ev) {
         twins_.erase(ev.agent);

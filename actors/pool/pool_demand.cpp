@@ -32,12 +32,9 @@ pool_demand pool::demand() const {
     if (const auto& job = jobs_.at(experiment_id{key.first}); job.terms.max_slots >= 0)
       out.limits[key.first] = {job.terms.max_slots, job.held};
   }
-  for (const auto& [name, agent] : agents_) {
-    const bool idle = agent.aux_used == 0 && std::none_of(agent.slots.begin(), agent.slots.end(),
-                                                          [](const auto& s) { return s.holder != nullptr; });
+  for (const auto& [name, agent] : agents_)
     if (agent.present || !agent.slots.empty())
-      out.agents.push_back({name, agent.present, idle, agent.drained});
-  }
+      out.agents.push_back({name, agent.present, is_idle(agent), agent.drained});
   return out;
 }
 

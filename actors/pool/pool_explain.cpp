@@ -155,8 +155,10 @@ std::optional<pool::reason_text> pool::supply_reason(const pool_run&) const {
   if (!supply_.error.empty())
     return reason_text{"provider_failed", "the provider of the pool failed: " + supply_.error};
   if (supply_.starting > 0)
-    return reason_text{"scaling", std::to_string(supply_.starting) + " instances of " +
-                                    slots_text(supply_.instance_slots) + " start"};
+    return reason_text{"scaling", std::to_string(supply_.starting) +
+                                    (supply_.starting == 1 ? " instance of " : " instances of ") +
+                                    slots_text(supply_.instance_slots) +
+                                    (supply_.starting == 1 ? " starts" : " start")};
   if (supply_.instances < supply_.max_instances)
     return reason_text{"scaling", "the provider is asked for instances"};
   return std::nullopt;
@@ -281,8 +283,8 @@ value pool::would_free(const pool_run& run, time_point now) {
   value list = value::array();
   if (!run.waits() || run.slots == 0 || never_fits(run))
     return list;
-  std::set<allocation_id> givers;
-  if (const auto source = policy_->victims(run, running_, jobs_, now))
+  std::set<allocation_id> givers; // nobody is preempted for who waits for a limit
+  if (const auto source = limits.empty() ? policy_->victims(run, running_, jobs_, now) : nullptr)
     for (auto* victim = source->next(); victim && givers.size() < most; victim = source->next())
       givers.insert(victim->id);
   std::set<allocation_id> seen;
@@ -304,8 +306,9 @@ value pool::would_free(const pool_run& run, time_point now) {
         agents.push_back(part.agent->now.name);
       const bool known = holder.since != time_point{};
       const int from = priority_of(*holder.job) - 1; // the least urgent one that preempts it
-      const bool by_priority = !preempted && settings_.scheduler == scheduler_kind::priority &&
-                               is_preemptible(holder) && from >= 1 && from < priority_of(*run.job);
+      const bool by_priority = !preempted && limits.empty() &&
+                               settings_.scheduler == scheduler_kind::priority && is_preemptible(holder) &&
+                               from >= 1 && from < priority_of(*run.job);
       list.push_back({{"allocation", to_string(id)},
                       {"agents", std::move(agents)},
                       {"slots", holder.held()},
@@ -493,13 +496,19 @@ value pool::details() {
   for (const auto* run : guests_.list())
     ++guests[run->job];
   int waiting = 0;
+  std::map<const pool_job*, task_id> tasks; // jobs that are tasks, not experiments
+  for (const auto& [id, run] : runs_)
+    if (!id.task.is_trial())
+      tasks.emplace(run.job, id.task);
   for (const auto* one : jobs_in_turn()) {
     const auto& job = *one;
+    const auto task = tasks.find(one);
     if (const auto its = guests.find(one); its != guests.end() && its->second == job.runs)
       continue; // a job of another pool
     const auto more = impossible.find(one);
     waiting += job.waits;
     jobs.push_back({{"experiment", job.terms.job.value},
+                    {"task", task == tasks.end() ? value() : value(to_string(task->second))},
                     {"priority", priority_of(job)},
                     {"weight", job.terms.weight},
                     {"maxSlots", job.terms.max_slots < 0 ? value() : value(job.terms.max_slots)},
@@ -552,7 +561,9 @@ value pool::details() {
 
 std::vector<queued_run> pool::waiting_runs() {
   refresh_turns();
-  const auto queue = queued();
+  auto queue = queued();
+  const auto without_slots = aux_waiting_.list(); // a line of their own
+  queue.insert(queue.end(), without_slots.begin(), without_slots.end());
   std::vector<queued_run> out;
   out.reserve(queue.size());
   std::map<std::pair<const pool_job*, run_shape>, std::string> told;

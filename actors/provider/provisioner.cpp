@@ -332,8 +332,9 @@ void provisioner::on(out& s, const instances_launched& ev, time_point now) {
   note(s, {now, {}, "launched", ev.order, static_cast<int>(count), ids, {}});
   for (const auto& id : ids)
     ended_.erase(id); // a name that is used again
-  const auto said = "it launched " + std::to_string(ids.size()) + " instances where " +
-                    std::to_string(count) + " were ordered";
+  const auto said = "it launched " + std::to_string(ids.size()) +
+                    (ids.size() == 1 ? " instance where " : " instances where ") + std::to_string(count) +
+                    (count == 1 ? " was ordered" : " were ordered");
   if (ids.size() == count)
     faults_.erase("launch");
   else

@@ -391,7 +391,7 @@ void add_places(schemas& all) {
 void add_explanations(schemas& all) {
   all["Reason"] = fields({{"code", text()}, {"text", text()}});
   all["WouldFree"] =
-    fields({{"allocation", text()},
+    fields({{"allocation", or_null(text()), "null: one that the caller may not see"},
             {"agents", texts()},
             {"slots", whole()},
             {"how", one_of({"ends", "preempted"})},

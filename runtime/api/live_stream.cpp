@@ -200,7 +200,7 @@ private:
       if (!points)
         return points.error();
       auto& row = c.rows[t.id];
-      const given_up gone(t.runs);
+      const given_up gone(t.runs, **points);
       value steps = value::array(), at = value::array(), y = value::array();
       auto first = std::upper_bound((*points)->begin(), (*points)->end(), row,
                                     [](std::uint64_t r, const series_point& p) { return r < p.row; });

@@ -41,7 +41,7 @@ result<value> validation_history(const call& c) {
     auto points = c.parts->columns->column(trial, "validation", row->metric, *c.parts->storage);
     if (!points)
       return points.error();
-    const given_up over(trial.runs);
+    const given_up over(trial.runs, **points);
     for (const auto& one : **points)
       if (!over(one.run, one.steps) && !std::isnan(one.y))
         all.push_back({one.at, trial.id, one.y});
@@ -245,7 +245,7 @@ result<response> snapshot(const call& c) {
                       auto points = parts->columns->column(trial, what.group, what.name, *parts->storage);
                       if (!points)
                         return points.error();
-                      const given_up over(trial.runs);
+                      const given_up over(trial.runs, **points);
                       const series_point* last = nullptr;
                       for (const auto& one : **points)
                         if (!over(one.run, one.steps) && one.steps >= at - margin && one.steps <= at + margin)
@@ -291,7 +291,7 @@ result<std::vector<series_point>> thinned(const parts_ptr& parts, const trial_ro
   auto points = parts->columns->column(trial, group, name, *parts->storage);
   if (!points)
     return points.error();
-  const given_up over(trial.runs);
+  const given_up over(trial.runs, **points);
   std::vector<series_point> kept;
   std::vector<double> y;
   for (const auto& one : **points)

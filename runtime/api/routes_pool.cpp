@@ -18,8 +18,33 @@ namespace {
 
 // ---- ours
 
+/// Without quotas of workspaces that the caller may not see; jobs that are tasks are named as such.
+result<value> shown_pool(const call& c, value pool) {
+  if (auto jobs = pool.find("jobs"); jobs != pool.end())
+    for (auto& job : *jobs)
+      if (is_task_job(experiment_id{job.at("experiment").get<std::uint64_t>()}))
+        job["experiment"] = nullptr;
+  auto quotas = pool.find("quotas");
+  if (!c.by.roles || quotas == pool.end())
+    return pool;
+  const auto book = place_book::read(*c.parts->storage);
+  if (!book)
+    return book.error();
+  value kept = value::array();
+  for (auto& one : *quotas) {
+    const auto places = book->workspaces();
+    if (!one.contains("workspace") || std::any_of(places.begin(), places.end(), [&](const auto& place) {
+          return place.name == one.at("workspace");
+        }))
+      kept.push_back(std::move(one));
+  }
+  *quotas = std::move(kept);
+  return pool;
+}
+
 void one_pool(const call_ptr& c, const reply& back) {
-  command(c, back, commands::pool_details{std::string(c->named("name"))}, as_it_is);
+  command(c, back, commands::pool_details{std::string(c->named("name"))},
+          [c](value pool) { return shown_pool(*c, std::move(pool)); });
 }
 void all_pools(const call_ptr& c, const reply& back) { command(c, back, commands::pool_list{}, as_it_is); }
 /// With `at=SEQUENCE` who waited after that fact.
@@ -58,7 +83,7 @@ result<value> with_runs(const call& c, trial_id id, value said) {
                     {"agents", std::move(agents)},
                     {"fromSteps", run.from_steps},
                     {"fromCheckpoint", run.from_checkpoint},
-                    {"startTime", to_rfc3339(run.started)},
+                    {"startTime", to_rfc3339(run.placed == time_point{} ? run.started : run.placed)},
                     {"endTime", run.ended == time_point{} ? value() : value(to_rfc3339(run.ended))}});
   }
   said["runs"] = std::move(runs);
@@ -86,7 +111,9 @@ value veiled_explanation(const call& c, value said) {
   };
   if (auto& behind = said.at("behind"); hidden(behind)) {
     behind = nullptr;
-    const auto text = "waits for " + std::to_string(said.value("slots", 0)) + " slots behind others";
+    const auto slots = said.value("slots", 0);
+    const auto text =
+      "waits for " + std::to_string(slots) + (slots == 1 ? " slot" : " slots") + " behind others";
     const auto mask = [&](value& reason) {
       if (reason.at("code") == "behind")
         reason["text"] = text;

@@ -152,6 +152,10 @@ private:
             occasion(x) + (t.source_checkpoint.empty() ? "" : "; from checkpoint " + t.source_checkpoint)}},
           number, x.at);
     }
+    for (auto id : x.paused) {
+      walks_[id].paused = true;
+      add({{"what", "paused"}, {"trial", id.value}, {"why", "waits at its rung"}}, number, x.at);
+    }
     for (const auto& t : x.stopped) {
       walks_[t.trial].stop = t;
       value one = {{"what", "stopped"}, {"trial", t.trial.value}, {"why", t.why}};
@@ -162,10 +166,6 @@ private:
         one["needed"] = t.needed;
       }
       add(std::move(one), number, x.at);
-    }
-    for (auto id : x.paused) {
-      walks_[id].paused = true;
-      add({{"what", "paused"}, {"trial", id.value}, {"why", "waits at its rung"}}, number, x.at);
     }
     for (const auto& t : x.resumed) {
       walks_[t.trial].paused = false;

@@ -7,15 +7,19 @@ namespace {
 
 constexpr double micro = 1e6;
 
-/// Seconds that a trial had run at a time: the pauses between its runs are left out.
+/// Seconds that a trial had run at a time: the pauses between its runs are left out, and what they waited for
+/// slots. Runs of processes outside of the cluster are never placed.
 class running_time {
 public:
   explicit running_time(const std::vector<run_row>& runs) {
+    const bool placed =
+      std::any_of(runs.begin(), runs.end(), [](const run_row& run) { return run.placed != time_point{}; });
     double before = 0;
     for (const auto& run : runs) {
-      const auto started = static_cast<double>(run.started.time_since_epoch().count());
+      const auto begun = placed ? run.placed : run.started;
+      const auto started = static_cast<double>(begun.time_since_epoch().count());
       starts_.push_back({static_cast<std::uint32_t>(run.run.value), started, before});
-      if (run.ended != time_point{})
+      if (run.ended != time_point{} && begun != time_point{})
         before += std::max(0.0, static_cast<double>(run.ended.time_since_epoch().count()) - started);
     }
   }
@@ -83,7 +87,7 @@ result<series_line> series_axis::line(const trial_row& of, const std::string& gr
     if (!other || other->empty())
       other = *got;
   }
-  const given_up gone(of.runs);
+  const given_up gone(of.runs, **points);
   const running_time running(of.runs);
   series_line out;
   auto beside = other ? other->begin() : series_column::const_iterator{};

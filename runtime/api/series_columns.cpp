@@ -301,6 +301,22 @@ given_up::given_up(const std::vector<run_row>& runs) {
   std::reverse(limits_.begin(), limits_.end());
 }
 
+given_up::given_up(const std::vector<run_row>& runs, const series_column& points) {
+  std::map<std::uint32_t, std::int64_t> first; // steps of each run's lowest report
+  for (const auto& p : points)
+    if (auto [at, fresh] = first.try_emplace(p.run, p.steps); !fresh)
+      at->second = std::min(at->second, p.steps);
+  auto least = std::numeric_limits<std::int64_t>::max();
+  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+    const auto number = static_cast<std::uint32_t>(run->run.value);
+    limits_.emplace_back(number, least);
+    least = std::min(least, run->from_steps);
+    if (const auto at = first.find(number); at != first.end())
+      least = std::min(least, at->second - 1);
+  }
+  std::reverse(limits_.begin(), limits_.end());
+}
+
 bool given_up::operator()(std::uint32_t run, std::int64_t steps) const {
   auto found = std::lower_bound(limits_.begin(), limits_.end(), run,
                                 [](const auto& one, std::uint32_t wanted) { return one.first < wanted; });

@@ -90,6 +90,9 @@ result<value> summary_metrics(const trial_row& of, series_columns& columns, cons
 class given_up {
 public:
   explicit given_up(const std::vector<run_row>& runs);
+  /// Also what a later run has reported again of this metric, as one whose script began anew though there was
+  /// a checkpoint.
+  given_up(const std::vector<run_row>& runs, const series_column& points);
   bool operator()(std::uint32_t run, std::int64_t steps) const;
 
 private:

@@ -367,7 +367,7 @@ value allocation_shape(const task_row& row, const run_row& run) {
                                          : "STATE_QUEUED"},
              {"isReady", placed && !is_set(run.ended)},
              {"slots", slots},
-             {"startTime", to_rfc3339(run.started)}};
+             {"startTime", to_rfc3339(is_set(run.placed) ? run.placed : run.started)}}; // since it has slots
   if (is_set(run.ended)) {
     x["endTime"] = to_rfc3339(run.ended);
     x["exitReason"] = run.detail.empty() ? std::string(name(run.why)) : run.detail;

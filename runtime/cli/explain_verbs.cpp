@@ -55,12 +55,17 @@ std::string headline(const value& x) {
 std::string agents_line(const value& x) {
   std::vector<std::string> out;
   for (const auto& one : part(x, "agents")) {
-    const bool short_of_slots = text_of(one, "why").starts_with("has ") || part(one, "fits") == true;
+    const bool short_of_slots =
+      part(x, "slots") != 0 && (text_of(one, "why").starts_with("has ") || part(one, "fits") == true);
     out.push_back(text_of(one, "agent") + " " +
-                  (short_of_slots ? number_of(one, "free") + " free" : text_of(one, "why")));
+                  (short_of_slots                ? number_of(one, "free") + " free"
+                   : text_of(one, "why").empty() ? std::string("has room")
+                                                 : text_of(one, "why")));
   }
   return join(out, "   ");
 }
+
+std::string slots_text(const value& slots) { return to_json(slots) + (slots == 1 ? " slot" : " slots"); }
 
 /// "trial 12", "shell 2c31...", or, where one may not see whose it is, "another's".
 std::string holder(const std::string& allocation) {
@@ -117,9 +122,10 @@ void write(std::ostream& out, const value& x, const value& queue) {
   std::vector<std::string> before;
   for (const auto& one : queue)
     if (part(x, "position").is_number() && part(one, "pool") == part(x, "pool") &&
-        part(one, "position") < part(x, "position") && before.size() < 3)
-      before.push_back(holder(text_of(one, "allocation")) + ": " + number_of(one, "slots") +
-                       " slots, priority " + number_of(one, "priority"));
+        part(one, "position") < part(x, "position") && (part(one, "slots") == 0) == (part(x, "slots") == 0) &&
+        before.size() < 3)
+      before.push_back(holder(text_of(one, "allocation")) + ": " + slots_text(part(one, "slots")) +
+                       ", priority " + number_of(one, "priority"));
   write_line(out, "before it", join(before, "; "));
   if (text_of(x, "state") == "QUEUED")
     write_line(out, "agents", agents_line(x));

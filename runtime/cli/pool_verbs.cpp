@@ -106,6 +106,7 @@ int pool_describe(session& s, const arguments& given) {
   s.io.out << "\n";
   return s.print(show_rows(part(got->body, "jobs"),
                            {{"EXPERIMENT", "experiment"},
+                            {"TASK", "task"},
                             {"PRIORITY", "priority", show_as::number},
                             {"WEIGHT", "weight", show_as::number},
                             {"MAX SLOTS", "maxSlots", show_as::number},

@@ -229,6 +229,7 @@ std::unique_ptr<instance_provider> master_role::make_provider(const std::string&
   where.program = fs::read_symlink("/proc/self/exe", ignored);
   where.folder = on_.dir.path() / "instances" / pool;
   where.tls_dir = on_.options.tls_dir;
+  where.ends = ends_;
   if (const auto token = on_.options.tls_dir / "join-token";
       !on_.options.tls_dir.empty() && fs::exists(token))
     where.join_token_file = token;
@@ -436,6 +437,7 @@ void master_role::close_port() {
 }
 
 void master_role::end_actors() {
+  *ends_ = true; // a provider's command that hangs is not waited for
   if (link_port_)
     unpublish(on_.system, link_port_);
   on_.shell.stop_desk();

@@ -83,6 +83,7 @@ private:
   std::unique_ptr<api::server> server_;
   std::atomic<api::server*> listening_{nullptr};
   std::atomic<std::uint16_t> http_port_{0};
+  std::shared_ptr<std::atomic<bool>> ends_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<api::login_codes> codes_ = std::make_shared<api::login_codes>();
   std::shared_ptr<proxy::junctions> junctions_ = std::make_shared<proxy::junctions>();
   std::string url_, address_;

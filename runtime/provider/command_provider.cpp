@@ -100,7 +100,7 @@ result<std::vector<std::string>> read_ids(std::string_view text) {
   return out;
 }
 
-command_provider::command_provider(const value& settings, world where) {
+command_provider::command_provider(const value& settings, world where) : ends_(where.ends) {
   for (const char* which : {"list", "launch", "terminate"})
     if (const auto words = settings.value(which, value()); words.is_array())
       for (const auto& word : words)
@@ -128,7 +128,7 @@ result<std::string> command_provider::call(const char* which, std::vector<std::s
   words.insert(words.end(), arguments.begin(), arguments.end());
   auto environment = environment_;
   environment["TROUPE_COUNT"] = std::to_string(count);
-  auto said = run_command(words, environment, limit);
+  auto said = run_command(words, environment, limit, ends_.get());
   if (!said)
     return error{said.error().code, std::string(which) + ": " + said.error().what};
   if (said->exit_code != 0)

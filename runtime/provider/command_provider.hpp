@@ -21,6 +21,7 @@ private:
 
   std::map<std::string, std::vector<std::string>> commands_;
   std::map<std::string, std::string> environment_;
+  std::shared_ptr<const std::atomic<bool>> ends_;
 };
 
 } // namespace troupe::provider

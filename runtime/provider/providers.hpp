@@ -3,6 +3,7 @@
 
 #include "actors/provider/instance_provider.hpp"
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 
@@ -10,11 +11,12 @@ namespace troupe::provider {
 
 struct world {
   std::string pool;
-  std::string master;                    ///< "HOST:PORT" that agents dial
-  std::filesystem::path program;         ///< this program
-  std::filesystem::path folder;          ///< of the pool's local agents; made where it is missing
-  std::filesystem::path tls_dir;         ///< empty: plain
-  std::filesystem::path join_token_file; ///< empty: agents need none
+  std::string master;                            ///< "HOST:PORT" that agents dial
+  std::filesystem::path program;                 ///< this program
+  std::filesystem::path folder;                  ///< of the pool's local agents; made where it is missing
+  std::filesystem::path tls_dir;                 ///< empty: plain
+  std::filesystem::path join_token_file;         ///< empty: agents need none
+  std::shared_ptr<const std::atomic<bool>> ends; ///< true: this process ends, and no command is waited for
 };
 
 /// `settings`: `pools.NAME.provider` of a cluster file, complete. Null where its type is not known.

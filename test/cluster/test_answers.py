@@ -282,7 +282,8 @@ def test_answers_are_what_the_document_says(lab):
     retain = lab.request(f"/api/v1/experiments/{asha}/retain_logs", b'{"numDays": 5}')
     retain.method = "PUT"
     urllib.request.urlopen(retain, timeout=30).close()
-    assert {row["logRetentionDays"] for row in ask(f"/api/v1/experiments/{asha}/trials")["trials"]} == {5}
+    of_asha = lab.call(f"/api/v1/experiments/{asha}/trials")[1]["trials"]
+    assert {row["logRetentionDays"] for row in of_asha} == {5} == {ask(f"/api/v1/trials/{of_asha[0]['id']}")["trial"]["logRetentionDays"]}
     for name in ("logs/search?q=hello", "logs/search?q=h.llo&regex=true&limit=2"):
         for one in lines_of(lab, "/troupe/v1/" + name):
             seen.check("LogHit", one)

@@ -851,7 +851,8 @@ export interface Waiting {
 
 export interface WouldFree {
   agents: string[];
-  allocation: string;
+  /** null: one that the caller may not see */
+  allocation: string | null;
   /** slot-seconds that would be lost; 0: it is never preempted */
   costSeconds: number;
   /** until it ends */

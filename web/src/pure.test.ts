@@ -321,7 +321,7 @@ describe("lists in the address", () => {
 describe("why something waits", () => {
   const waits = {
     allocation: "4.1", trial: 4, experiment: 3, pool: "default", state: "QUEUED" as const, slots: 2, priority: 42, weight: 1, user: "ada", since: "", waitedSeconds: 3, position: 1,
-    also: [], agents: [], reservation: null, estimate: null, reason: { code: "busy", text: "it is next, and waits for 1 slot, which others hold" }, advice: "",
+    also: [], agents: [], behind: null, reservation: null, estimate: null, reason: { code: "busy", text: "it is next, and waits for 1 slot, which others hold" }, advice: "",
     wouldFree: [
       { allocation: "1.1", agents: ["a", "b"], slots: 8, how: "ends" as const, costSeconds: 0, fromPriority: null, expectedSeconds: 360 },
       { allocation: "2.1", agents: ["c"], slots: 1, how: "preempted" as const, costSeconds: 41, fromPriority: null, expectedSeconds: null },
@@ -370,14 +370,20 @@ describe("restarts", () => {
     const t = (s: number) => new Date(1_700_000_000_000 + s * 1000).toISOString();
     expect(
       restarts([
-        { run: 1, fromSteps: 0, startTime: t(0), endTime: t(10) },
-        { run: 2, fromSteps: 400, startTime: t(60), endTime: t(65) },
+        { run: 1, agents: ["a"], fromSteps: 0, startTime: t(0), endTime: t(10) },
+        { run: 2, agents: ["a"], fromSteps: 400, startTime: t(60), endTime: t(65) },
       ]),
     ).toEqual([
       { x: "step", at: 400, label: "run 2" },
       { x: "time", at: 1_700_000_060, label: "run 2" },
       { x: "relative", at: 10, label: "run 2" },
     ]);
+    const waited = restarts([
+      { run: 1, agents: ["a"], fromSteps: 0, startTime: t(0), endTime: t(10) },
+      { run: 2, agents: [], fromSteps: 0, startTime: t(20), endTime: t(90) },
+      { run: 3, agents: ["a"], fromSteps: 400, startTime: t(95), endTime: null },
+    ]);
+    expect(waited.filter((m) => m.x === "relative").map((m) => m.at)).toEqual([10, 10]);
   });
 });
 

@@ -16,7 +16,7 @@ export function standing(x: ExperimentExplanation): string {
 export function wouldFree(x: Explanation): string {
   return x.wouldFree
     .map((f) => {
-      const what = `${f.allocation} (${f.slots} ${f.slots === 1 ? "slot" : "slots"} on ${f.agents.join(", ")}) `;
+      const what = `${f.allocation ?? "another run"} (${f.slots} ${f.slots === 1 ? "slot" : "slots"} on ${f.agents.join(", ")}) `;
       if (f.how === "preempted") return what + "could be preempted";
       return what + (f.expectedSeconds === null ? "ends" : `ends in about ${span(f.expectedSeconds)}`);
     })

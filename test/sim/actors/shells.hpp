@@ -44,6 +44,7 @@ public:
   void run(const make_twin& x);
   void run(const end_twin&) {}
   void run(const order_agent&) {}
+  void run(const watch_agent&) {}
   void run(const forget_agent&) {}
   void run(const give_up& x) { fail("the cluster gave up: " + x.why.what); }
   std::optional<time_point> deadline() const { return std::nullopt; }

@@ -8,9 +8,9 @@ namespace troupe::sim {
 namespace {
 
 constexpr const char* kind_names[] = {
-  "an actor dies",  "the master dies", "an agent dies",      "a sandbox dies", "a host dies",
-  "a user pauses",  "a user kills",    "a link breaks",      "a link stalls",  "an agent is disabled",
-  "a pool changes", "a host is lost",  "a task is abandoned"};
+  "an actor dies",  "the master dies", "an agent dies",  "a sandbox dies",     "a host dies",
+  "a user pauses",  "a user kills",    "a link breaks",  "a link stalls",      "an agent is disabled",
+  "a pool changes", "an agent moves",  "a host is lost", "a task is abandoned"};
 constexpr const char* task_wishes[] = {"kill", "kill with its tree", "pause", "unpause",
                                        "use",  "set priority"};
 constexpr const char* search_wishes[] = {"kill", "cancel", "continue",     "archive",       "unarchive",

@@ -347,18 +347,45 @@ private:
     pools[name_of_pool(0)]["default"] = true;
     return {{"pools", std::move(pools)}};
   }
-  void change_pool(std::uint64_t pick) {
-    constexpr const char* schedulers[] = {"priority", "fair", "fifo", "round_robin"};
+  /// `change` is made to the configuration in force, once more where another change came first.
+  void configure(std::function<void(value&)> change, std::function<void()> then = {}) {
     if (!journal_)
-      return later(std::chrono::seconds(1), [this, pick] { change_pool(pick); });
+      return later(std::chrono::seconds(1), [this, change, then] { configure(change, then); });
     const auto now = journal_->reads()->configuration();
     auto wanted = configuration();
-    auto& pool = wanted["pools"][name_of_pool(int(pick % plan_.pools.size()))];
-    pool["scheduler"] = schedulers[pick / 8 % std::size(schedulers)];
-    pool["preemption"] = pick / 64 % 2 == 0;
+    change(wanted);
     insist("configuration.record",
            {{"configuration", std::move(wanted)}, {"revision", now && *now ? (*now)->revision : 0}},
-           [](const auto&) {}); // where another change came first it stays away
+           [this, change, then](const result<value>& got) {
+             if (!got && got.error().code == errc::conflict)
+               return later(std::chrono::milliseconds(100),
+                            [this, change, then] { configure(change, then); });
+             if (then)
+               then();
+           });
+  }
+  void change_pool(std::uint64_t pick) {
+    configure([this, pick](value& all) {
+      constexpr const char* schedulers[] = {"priority", "fair", "fifo", "round_robin"};
+      auto& pool = all["pools"][name_of_pool(int(pick % plan_.pools.size()))];
+      pool["scheduler"] = schedulers[pick / 8 % std::size(schedulers)];
+      pool["preemption"] = pick / 64 % 2 == 0;
+    });
+  }
+  /// Into another pool, and back. What runs on it ends where it is.
+  void move_agent(std::uint64_t pick, duration away) {
+    const auto name = hosts_.at(pick % hosts_.size()).name;
+    const auto pool = name_of_pool(int(pick / 64 % plan_.pools.size()));
+    const auto put = [name](value& all, const std::string& into) {
+      auto& nodes = all["nodes"];
+      nodes = nodes.is_array() ? nodes : value::array();
+      std::erase_if(nodes.get_ref<value::array_t&>(), [&](const value& x) { return x.at("name") == name; });
+      if (!into.empty())
+        nodes.push_back({{"name", name}, {"pool", into}});
+    };
+    configure(
+      [put, pool](value& all) { put(all, pool); },
+      [this, put, away] { later(away, [this, put] { configure([put](value& all) { put(all, ""); }); }); });
   }
 
   // ---- users
@@ -867,7 +894,26 @@ private:
   /// What has just begun is within the limits of its pool and of its search: not counted is what is frozen,
   /// as it may be given away.
   void check_limits(const sandbox& x) {
-    const int pool = hosts_.at(std::size_t(x.host)).pool;
+    const auto pool_of = [this](const sandbox& one) { // as its placement says: its host may have moved since
+      std::vector<run_row> runs;
+      if (const auto reads = this->reads(); reads && one.id.task.is_trial()) {
+        if (const auto row = reads->trial(one.id.trial()))
+          runs = row->runs;
+      } else if (reads) {
+        if (const auto row = reads->other_task(one.id.task))
+          runs = row->runs;
+      }
+      for (const auto& run : runs)
+        if (run.run == one.id.run)
+          return run.pool;
+      return std::string();
+    };
+    const auto pool_name = pool_of(x);
+    int pool = 0;
+    while (pool < int(plan_.pools.size()) && name_of_pool(pool) != pool_name)
+      ++pool;
+    if (pool == int(plan_.pools.size()))
+      return; // its master is away
     const auto& of = plan_.pools[std::size_t(pool)];
     const auto search_of = [this](const sandbox& one) {
       const auto row = journal_ && one.id.task.is_trial() ? journal_->reads()->trial(one.id.trial())
@@ -877,7 +923,7 @@ private:
     const auto search = search_of(x);
     int in_pool = 0, of_search = 0;
     for (const auto& [serial, one] : sandboxes_) {
-      if (one->dead || hosts_.at(std::size_t(one->host)).pool != pool || frozen(*one))
+      if (one->dead || frozen(*one) || pool_of(*one) != pool_name)
         continue;
       in_pool += int(one->slots.size());
       if (search && search_of(*one) == search)
@@ -1089,6 +1135,8 @@ private:
       return disable(int(x.pick % hosts_.size()), x.pick / 64, x.away);
     case platform_fault_kind::pool_changes:
       return change_pool(x.pick);
+    case platform_fault_kind::agent_moves:
+      return move_agent(x.pick, x.away);
     }
   }
   void kill_some_actor(std::uint64_t pick) {
@@ -1126,6 +1174,7 @@ private:
   }
   void kill_host(int n, duration away) {
     auto& on = hosts_.at(std::size_t(n));
+    deaths_.push_back({on.name, now(), now() + away});
     if (on.agent_lives)
       kill_agent(n, away); // first: what it is just told to start dies with the host
     for (const auto& [id, box] : on.records)
@@ -1277,9 +1326,24 @@ private:
       if (!x->dead)
         fail("run " + to_string(x->id) + " still runs");
     searches_->check_ends();
+    hit_what_was_placed_on_the_dead();
     tasks_.check_ends(may_have_lost());
     if (!wrong_.empty())
       fail(wrong_);
+  }
+  /// A task that was placed on a host while that was dying may be lost, though it never began there.
+  void hit_what_was_placed_on_the_dead() {
+    for (const auto kind : {task_kind::command, task_kind::notebook, task_kind::shell, task_kind::tensorboard,
+                            task_kind::generic}) {
+      const auto rows = journal_->reads()->other_tasks(kind);
+      for (const auto& row : rows ? *rows : std::vector<task_detail>())
+        for (const auto& run : row.runs)
+          for (const auto& part : run.on)
+            for (const auto& [name, from, until] : deaths_)
+              if (part.agent == name && run.placed >= from - std::chrono::seconds(1) &&
+                  run.placed <= until + std::chrono::seconds(1))
+                tasks_.hit(row.made.id);
+    }
   }
   /// Leases end when the times away add up; before that no task is given away, but with a host that is gone
   /// for good.
@@ -1319,6 +1383,11 @@ private:
   cluster_actor cluster_;  ///< null while the master is away
   std::deque<host> hosts_; ///< those of instances come later; a place stays valid
   std::deque<instance> instances_;
+  struct death {
+    std::string name;
+    time_point from, until;
+  };
+  std::vector<death> deaths_;                    ///< of hosts
   std::deque<std::function<void()>> afterwards_; ///< done between two messages, by no actor
   std::map<std::uint64_t, std::unique_ptr<sandbox>> sandboxes_;
   std::set<std::pair<int, allocation_id>> started_;

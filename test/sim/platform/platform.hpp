@@ -31,11 +31,12 @@ enum class platform_fault_kind {
   agent_is_disabled, ///< or drained, whole or one slot of it, by an operator who takes it back after the time
                      ///< away
   pool_changes,      ///< the cluster file has another scheduler for a pool
+  agent_moves,       ///< the cluster file has it in another pool, for the time away
   // Drawn apart, at most once each:
   host_is_lost,      ///< for good; not the only one
   task_is_abandoned, ///< the actor of a task that is no trial dies again and again, until it is given up
 };
-inline constexpr int platform_fault_kinds = 11;
+inline constexpr int platform_fault_kinds = 12;
 struct platform_fault {
   platform_fault_kind kind = platform_fault_kind::actor_dies;
   int after = 0; ///< messages

@@ -374,6 +374,7 @@ private:
     arm_twin(x.agent);
   }
   void run(const end_twin&) { fail("an agent changed its pool"); }
+  void run(const watch_agent&) { fail("an agent is to change its pool"); }
   void run(const order_agent& x) {
     for (const auto& [name, p] : m_->pools)
       tell_pool("cluster", name, agent_drain{x.agent, x.draining, x.disabled, x.ends, x.ended});

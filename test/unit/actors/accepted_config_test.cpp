@@ -162,7 +162,7 @@ TEST(AcceptConfig, AContinuationMayRaiseWhatWasSetBelowOneTrial) {
 TEST(AcceptConfig, AContinuationHasTheVariablesOfAPolicyOnce) {
   config_layers layers;
   layers.invariant = {{"environment", {{"environment_variables", {"PV=1"}}}}};
-  const auto before = accept_config(single, "a.yaml", "/c", nullptr, layers);
+  const auto before = accept_config("entrypoint: train\n" + single, "a.yaml", "/c", nullptr, layers);
   ASSERT_TRUE(before) << before.error().what;
   const auto again = continued_config(before->settings, "description: again", "/c", layers.invariant);
   ASSERT_TRUE(again) << again.error().what;

@@ -121,8 +121,24 @@ TEST(Explanation, ASearchsStopSaysByWhichValueAgainstWhich) {
   x.trial.state = trial_state::completed;
   x.trial.stopped = {{{31}, "worse than the best quarter", 1, 4, 0.52, 0.71}};
   const auto text = explanation_of(x, {}, {}, t0)["reason"]["text"].get<std::string>();
-  for (const char* part : {"rung 1", "0.52", "0.71"})
-    EXPECT_NE(text.find(part), text.npos) << text;
+  EXPECT_EQ(
+    text, "stopped at rung 1 (after 4): 0.52 against 0.71 that it had to beat. worse than the best quarter");
+  const auto said = [&](trial_stop_decided stop) {
+    x.trial.stopped = {std::move(stop)};
+    return explanation_of(x, {}, {}, t0)["reason"]["text"].get<std::string>();
+  };
+  const auto nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(said({{31}, "rung 0 (4 epochs): 0.344703, needed 0.250111", 0, 4, 0.34470275, 0.2501113644}),
+            "stopped at rung 0 (4 epochs): 0.344703 against 0.250111 that it had to beat");
+  EXPECT_EQ(said({{31}, "rung 1 (16 epochs): full length reached", 1, 16, 0.5123456789, nan}),
+            "it reached its full length, rung 1 (16 epochs), with 0.512346");
+  EXPECT_EQ(said({{31},
+                  "rung 0 (4 epochs): no usable metric (NaN, infinite or missing), so it ranks last",
+                  0,
+                  4,
+                  nan,
+                  0.3}),
+            "stopped at rung 0 (4 epochs): no usable metric (NaN, infinite or missing), so it ranks last");
 }
 
 TEST(Explanation, APriorityThatAUserSetCounts) {

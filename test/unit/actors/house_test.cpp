@@ -148,89 +148,91 @@ TEST(HouseRules, PoliciesAreCheckedAndLaidOverEachOther) {
         R"({"invariant_config": {"searcher": {"source_trial_id": 1, "source_checkpoint_uuid": "x"}}})"),
     "invalid: invalid experiment config policy: invariant_config.searcher: source_trial_id and "
     "source_checkpoint_uuid exclude each other");
-  const auto pattern = set(2, "EXPERIMENT", R"({"invariant_config": {"log_policies": [{"name": "q", "pattern": "(?=x)"
-}]
-}
-})");
-  EXPECT_TRUE(pattern.starts_with("invalid: invalid experiment config policy: invariant_config.log_policies[0].pattern: "))
+  const auto pattern =
+    set(2, "EXPERIMENT",
+        "{\"invariant_config\": {\"log_policies\": [{\"name\": \"q\", \"pattern\": \"(?=x)\"}]}}");
+  EXPECT_TRUE(pattern.starts_with(
+    "invalid: invalid experiment config policy: invariant_config.log_policies[0].pattern: "))
     << pattern;
-EXPECT_TRUE(set(9, "EXPERIMENT", "{}").starts_with("not_found: workspace '9'"));
-EXPECT_EQ(set(3, "EXPERIMENT", "{}"), "invalid: workspace 'c' is archived");
-EXPECT_EQ(set(3, "EXPERIMENT", "null"), "") << "taking away is no change of what is in it";
-const auto unknown = set(2, "EXPERIMENT", R"({"invariant_config": {"max_restart": 1}})");
-EXPECT_TRUE(unknown.starts_with("invalid: invalid experiment config policy: invariant_config:1:2: "))
-  << unknown;
-EXPECT_NE(unknown.find("max_restarts"), unknown.npos) << "the mend: " << unknown;
-EXPECT_TRUE(set(0, "EXPERIMENT", R"({"constraints": {"resources": {"max_slots": 4}, "priority_limit": 10}})")
-              .starts_with("policy(0 EXPERIMENT"));
-EXPECT_EQ(
-  set(2, "EXPERIMENT", R"({"invariant_config": {"resources": {"max_slots": 5}}})"),
-  "invalid: requested resources.max_slots [5] exceeds limit set by admin [4]: submitted workload failed "
-  "a resource constraint")
-  << "the cluster's limits hold for a workspace's policy";
-set(2, "EXPERIMENT",
-    R"({"invariant_config": {"max_restarts": 1, "resources": {"weight": 2}},
+  EXPECT_TRUE(set(9, "EXPERIMENT", "{}").starts_with("not_found: workspace '9'"));
+  EXPECT_EQ(set(3, "EXPERIMENT", "{}"), "invalid: workspace 'c' is archived");
+  EXPECT_EQ(set(3, "EXPERIMENT", "null"), "") << "taking away is no change of what is in it";
+  const auto unknown = set(2, "EXPERIMENT", R"({"invariant_config": {"max_restart": 1}})");
+  EXPECT_TRUE(unknown.starts_with("invalid: invalid experiment config policy: invariant_config:1:2: "))
+    << unknown;
+  EXPECT_NE(unknown.find("max_restarts"), unknown.npos) << "the mend: " << unknown;
+  EXPECT_TRUE(
+    set(0, "EXPERIMENT", R"({"constraints": {"resources": {"max_slots": 4}, "priority_limit": 10}})")
+      .starts_with("policy(0 EXPERIMENT"));
+  EXPECT_EQ(
+    set(2, "EXPERIMENT", R"({"invariant_config": {"resources": {"max_slots": 5}}})"),
+    "invalid: requested resources.max_slots [5] exceeds limit set by admin [4]: submitted workload failed "
+    "a resource constraint")
+    << "the cluster's limits hold for a workspace's policy";
+  set(2, "EXPERIMENT",
+      R"({"invariant_config": {"max_restarts": 1, "resources": {"weight": 2}},
           "constraints": {"resources": {"max_slots": 2}}})");
-set(0, "EXPERIMENT",
-    R"({"invariant_config": {"resources": {"weight": 3}}, "constraints": {"priority_limit": 10}})");
-EXPECT_EQ(h.rules.invariant_of({2}), json(R"({"max_restarts": 1, "resources": {"weight": 3}})"));
-EXPECT_EQ(h.rules.constraints_of({2}), json(R"({"resources": {"max_slots": 2}, "priority_limit": 10})"));
-set(2, "EXPERIMENT",
-    R"({"invariant_config": {"labels": ["of-2"], "environment": {"environment_variables": ["WS=1"]},
+  set(0, "EXPERIMENT",
+      R"({"invariant_config": {"resources": {"weight": 3}}, "constraints": {"priority_limit": 10}})");
+  EXPECT_EQ(h.rules.invariant_of({2}), json(R"({"max_restarts": 1, "resources": {"weight": 3}})"));
+  EXPECT_EQ(h.rules.constraints_of({2}), json(R"({"resources": {"max_slots": 2}, "priority_limit": 10})"));
+  set(2, "EXPERIMENT",
+      R"({"invariant_config": {"labels": ["of-2"], "environment": {"environment_variables": ["WS=1"]},
           "bind_mounts": [{"host_path": "/var", "container_path": "/ws"}]}})");
-set(0, "EXPERIMENT",
-    R"({"invariant_config": {"labels": ["of-all"], "environment": {"environment_variables": ["GL=1"]},
+  set(0, "EXPERIMENT",
+      R"({"invariant_config": {"labels": ["of-all"], "environment": {"environment_variables": ["GL=1"]},
           "bind_mounts": [{"host_path": "/tmp", "container_path": "/gl"}]}})");
-const auto both = to_json(h.rules.invariant_of({2})); // lists that append have the entries of both
-for (const char* one : {"of-2", "of-all", "WS=1", "GL=1", "/ws", "/gl"})
-  EXPECT_NE(both.find(one), both.npos) << one << " in " << both;
-set(
-  2, "EXPERIMENT",
-  R"({"invariant_config": {"max_restarts": 1, "resources": {"weight": 2}}, "constraints": {"resources": {"max_slots": 2}}})");
-set(0, "EXPERIMENT",
-    R"({"invariant_config": {"resources": {"weight": 3}}, "constraints": {"priority_limit": 10}})");
-EXPECT_EQ(h.rules.invariant_of({3}), json(R"({"resources": {"weight": 3}})"));
-commands::experiment_set heavier;
-heavier.weight = 3;
-EXPECT_TRUE(h.rules.check_change({2}, heavier)) << "it is so already";
-heavier.weight = 4;
-const auto fixed = h.rules.check_change({2}, heavier);
-ASSERT_FALSE(fixed);
-EXPECT_EQ(fixed.error().what, "weight is set by a config policy: it cannot be changed\nhint: it is 3");
-set(1, "EXPERIMENT", R"({"invariant_config": {"resources": {"priority": 20, "max_slots": 4}}})");
-for (const auto& [priority, most, said] :
-     {std::tuple{std::optional<std::int64_t>(21), std::optional<std::int64_t>(),
-                 "priority set by invariant config: priority cannot be modified\nhint: it is 20"},
-      {std::optional<std::int64_t>(), std::optional<std::int64_t>(5),
-       "max slots is already set in an invariant config policy\nhint: it is 4"},
-      {std::optional<std::int64_t>(), std::optional<std::int64_t>(-1),
-       "max slots is already set in an invariant config policy\nhint: it is 4"}}) {
-  commands::experiment_set other;
-  other.priority = priority;
-  other.max_slots = most;
-  const auto no = h.rules.check_change({1}, other);
-  ASSERT_FALSE(no) << said;
-  EXPECT_EQ(no.error().what, said);
-}
-EXPECT_TRUE(check_constraints(json(R"({"resources": {"slots_per_trial": 2, "priority": 10}})"),
-                              h.rules.constraints_of({2})));
-const auto too_many =
-  check_constraints(json(R"({"resources": {"slots_per_trial": 3}})"), h.rules.constraints_of({2}));
-ASSERT_FALSE(too_many);
-EXPECT_EQ(too_many.error().what,
-          "requested resources.slots [3] exceeds limit set by admin [2]: submitted workload "
-          "failed a resource constraint");
-EXPECT_FALSE(check_constraints(json(R"({"resources": {"slots_per_trial": {"min": 1, "max": 3}}})"),
-                               h.rules.constraints_of({2})))
-  << "a gang may grow to its most";
-const auto urgent = check_constraints(json(R"({"resources": {"priority": 9}})"), h.rules.constraints_of({2}));
-ASSERT_FALSE(urgent);
-EXPECT_EQ(urgent.error().what,
-          "requested priority [9] exceeds limit set by admin [10]: submitted workload failed "
-          "priority constraint");
-EXPECT_EQ(h.run(policy_set{{2}, "EXPERIMENT", nullptr}), "policy(2 EXPERIMENT null)");
-EXPECT_EQ(h.run(policy_set{{2}, "EXPERIMENT", nullptr}), "");
-EXPECT_EQ(h.rules.constraints_of({2}), json(R"({"priority_limit": 10})"));
+  const auto both = to_json(h.rules.invariant_of({2})); // lists that append have the entries of both
+  for (const char* one : {"of-2", "of-all", "WS=1", "GL=1", "/ws", "/gl"})
+    EXPECT_NE(both.find(one), both.npos) << one << " in " << both;
+  set(
+    2, "EXPERIMENT",
+    R"({"invariant_config": {"max_restarts": 1, "resources": {"weight": 2}}, "constraints": {"resources": {"max_slots": 2}}})");
+  set(0, "EXPERIMENT",
+      R"({"invariant_config": {"resources": {"weight": 3}}, "constraints": {"priority_limit": 10}})");
+  EXPECT_EQ(h.rules.invariant_of({3}), json(R"({"resources": {"weight": 3}})"));
+  commands::experiment_set heavier;
+  heavier.weight = 3;
+  EXPECT_TRUE(h.rules.check_change({2}, heavier)) << "it is so already";
+  heavier.weight = 4;
+  const auto fixed = h.rules.check_change({2}, heavier);
+  ASSERT_FALSE(fixed);
+  EXPECT_EQ(fixed.error().what, "weight is set by a config policy: it cannot be changed\nhint: it is 3");
+  set(1, "EXPERIMENT", R"({"invariant_config": {"resources": {"priority": 20, "max_slots": 4}}})");
+  for (const auto& [priority, most, said] :
+       {std::tuple{std::optional<std::int64_t>(21), std::optional<std::int64_t>(),
+                   "priority set by invariant config: priority cannot be modified\nhint: it is 20"},
+        {std::optional<std::int64_t>(), std::optional<std::int64_t>(5),
+         "max slots is already set in an invariant config policy\nhint: it is 4"},
+        {std::optional<std::int64_t>(), std::optional<std::int64_t>(-1),
+         "max slots is already set in an invariant config policy\nhint: it is 4"}}) {
+    commands::experiment_set other;
+    other.priority = priority;
+    other.max_slots = most;
+    const auto no = h.rules.check_change({1}, other);
+    ASSERT_FALSE(no) << said;
+    EXPECT_EQ(no.error().what, said);
+  }
+  EXPECT_TRUE(check_constraints(json(R"({"resources": {"slots_per_trial": 2, "priority": 10}})"),
+                                h.rules.constraints_of({2})));
+  const auto too_many =
+    check_constraints(json(R"({"resources": {"slots_per_trial": 3}})"), h.rules.constraints_of({2}));
+  ASSERT_FALSE(too_many);
+  EXPECT_EQ(too_many.error().what,
+            "requested resources.slots [3] exceeds limit set by admin [2]: submitted workload "
+            "failed a resource constraint");
+  EXPECT_FALSE(check_constraints(json(R"({"resources": {"slots_per_trial": {"min": 1, "max": 3}}})"),
+                                 h.rules.constraints_of({2})))
+    << "a gang may grow to its most";
+  const auto urgent =
+    check_constraints(json(R"({"resources": {"priority": 9}})"), h.rules.constraints_of({2}));
+  ASSERT_FALSE(urgent);
+  EXPECT_EQ(urgent.error().what,
+            "requested priority [9] exceeds limit set by admin [10]: submitted workload failed "
+            "priority constraint");
+  EXPECT_EQ(h.run(policy_set{{2}, "EXPERIMENT", nullptr}), "policy(2 EXPERIMENT null)");
+  EXPECT_EQ(h.run(policy_set{{2}, "EXPERIMENT", nullptr}), "");
+  EXPECT_EQ(h.rules.constraints_of({2}), json(R"({"priority_limit": 10})"));
 }
 
 TEST(HouseRules, ABoundPoolIsForItsWorkspacesAlone) {

@@ -134,7 +134,9 @@ TEST(Members, PutAnAgentIntoThePoolThatItAsksForWhereTheFileSaysNothing) {
     play(fresh(with_pools({"p", "q"}, "q")),
          {
            {wants("b", "q"), 0s, "joined(b 2 for q) | twin(b in q)"},
-           {wants("b", "p"), 1s, "joined(b 2 for p) | end_twin(b in q) twin(b in p)"}, // started anew
+           {wants("b", "p"), 1s, "joined(b 2 for p) | drain(b) watch(b in q)"}, // started anew
+           {agent_is_idle{"b", "q"}, 1s, " | end_twin(b in q) undrain(b)"},
+           {wants("b", "p"), 1s, " | twin(b in p)"},
            {wants("c", "r"), 2s, "no: agent 'c': there is no pool 'r' in this cluster"},
            {wants("a", "p"), 3s, "joined(a 2 for p) | twin(a in q)"}, // the file knows better
            {wants("d", ""), 4s, "joined(d 2) | twin(d in p)"},
@@ -242,21 +244,51 @@ TEST(Members, AProviderThatIsNamedAgainWhileItEndsBeginsAgain) {
   EXPECT_TRUE(supplied(machine.apply(configured{with_provider("local")}, t0 + 5s).actions).contains("type"));
 }
 
-TEST(Members, MoveAnAgentWhenNoExperimentRunsInItsPool) {
+TEST(Members, MoveAnAgentWhenNothingIsHeldOnIt) {
   const auto before = with_pools({"p", "q"}), after = with_pools({"p", "q"}, "q"),
              without = with_pools({"q"});
-  play(fresh(before),
-       {
-         {asks("a", "id1"), 0s, "joined(a 2) | twin(a in p)"},
-         {experiment_entered{{1}, value::object()}, 1s, " | "},
-         {configured{after}, 2s, " | "}, // its trials wait for the twin there
-         {configured{without}, 3s, "no: pools.p: 1 experiments run in it; end them before the pool goes"},
-         {experiment_gone{{1}}, 4s, " | end_twin(a in p)"},
-         {asks("a", "id1"), 5s, " | twin(a in q)"},
-         {configured{without}, 6s, " | end_pool(p)"},
-         {experiment_gone{{1}}, 7s, " | "},
-       },
-       before);
+  play(
+    fresh(before),
+    {
+      {asks("a", "id1"), 0s, "joined(a 2) | twin(a in p)"},
+      {experiment_entered{{1}, value::object()}, 1s, " | "},
+      {configured{after}, 2s, " | drain(a) watch(a in p)"},
+      {configured{without}, 3s, "no: pools.p: 1 experiment is in it; end or move them before the pool goes"},
+      {agent_is_idle{"a", "q"}, 3s, " | "}, // said of another pool
+      {agent_is_idle{"a", "p"}, 4s, " | end_twin(a in p) undrain(a)"},
+      {agent_is_idle{"a", "p"}, 4s, " | "},
+      {asks("a", "id1"), 5s, " | twin(a in q)"},
+      {experiment_gone{{1}}, 6s, " | "},
+      {configured{without}, 7s, " | end_pool(p)"},
+    },
+    before);
+}
+
+TEST(Members, AnAgentThatIsToLeaveAndThenToStayGetsWorkAgain) {
+  const auto before = with_pools({"p", "q"}), after = with_pools({"p", "q"}, "q");
+  const auto machine = play(fresh(before),
+                            {
+                              {asks("a", "id1"), 0s, "joined(a 2) | twin(a in p)"},
+                              {configured{after}, 1s, " | drain(a) watch(a in p)"},
+                              {configured{before}, 2s, " | drain(a) undrain(a)"},
+                              {agent_is_idle{"a", "p"}, 3s, " | "},
+                            },
+                            before);
+  EXPECT_EQ(machine.pool_of("a"), "p");
+}
+
+TEST(Members, APoolThatIsDroppedLivesWhileAGuestRunsOnItsAgent) {
+  const auto before = with_pools({"p", "q"}, "q"), without = with_pools({"p"});
+  play(
+    fresh(before),
+    {
+      {asks("a", "id1"), 0s, "joined(a 2) | twin(a in q)"},
+      {experiment_entered{{1}, {{"resources", {{"resource_pool", "p"}}}}}, 1s, " | "}, // and falls back to q
+      {configured{without}, 2s, " | drain(a) watch(a in q)"},
+      {agent_is_idle{"a", "q"}, 60s, " | end_twin(a in q) undrain(a) end_pool(q)"},
+      {asks("a", "id1"), 61s, " | twin(a in p)"},
+    },
+    before);
 }
 
 TEST(Members, MakeAPoolAndATwinAgainFiveTimesAMinute) {

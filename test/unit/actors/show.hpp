@@ -409,6 +409,7 @@ inline std::string show(const configure_pool& x) { return "configure(" + x.pool 
 inline std::string show(const order_agent& x) {
   return show(agent_drain{x.agent, x.draining, x.disabled, x.ends, x.ended});
 }
+inline std::string show(const watch_agent& x) { return "watch(" + x.agent + " in " + x.pool + ")"; }
 inline std::string show(const forget_agent& x) { return "forget(" + x.agent + " in " + x.pool + ")"; }
 inline std::string show(const give_up& x) { return "give_up: " + x.why.what; }
 

@@ -63,6 +63,34 @@ TEST(Series, ReportsOfARunThatWasGivenUpAreLeftOut) {
   EXPECT_EQ(x["series"][0]["row"], 1);
 }
 
+TEST(Series, AScriptThatBeginsAnewInALaterRunDrawsItsStepsOnce) {
+  table t;
+  t.reader->trial_rows[13].runs = {{.run = {1}, .started = t0, .ended = t0 + 10s},
+                                   {.run = {2}, .started = t0 + 100s, .from_steps = 8}};
+  for (int step = 1; step <= 9; ++step)
+    report(*t.reader, 13, "training", step, {{"loss", step}}, 1);
+  const auto line = [&] {
+    return asked(t, "/troupe/v1/series?trials=13&group=training&metric=loss")["series"][0];
+  };
+  EXPECT_EQ(line()["x"], value({1, 2, 3, 4, 5, 6, 7, 8})) << "up to its checkpoint";
+  report(*t.reader, 13, "training", 3, {{"loss", 30}}, 2); // it did not load that
+  report(*t.reader, 13, "training", 4, {{"loss", 40}}, 2);
+  EXPECT_EQ(line()["x"], value({1, 2, 3, 4}));
+  EXPECT_EQ(line()["y"], value({1, 2, 30, 40}));
+}
+
+TEST(Series, TimeThatATrialWaitedForSlotsIsNoTimeThatItRan) {
+  table t;
+  t.reader->trial_rows[13].runs = {
+    {.run = {1}, .started = t0 - 50s, .ended = t0 + 10s, .on = {{"a", {0}}}, .placed = t0},
+    {.run = {2}, .started = t0 + 10s, .ended = t0 + 90s, .from_steps = 5}, // it never got slots
+    {.run = {3}, .started = t0 + 90s, .from_steps = 5, .on = {{"a", {0}}}, .placed = t0 + 100s}};
+  report(*t.reader, 13, "training", 5, {{"loss", 1}}, 1);
+  report(*t.reader, 13, "training", 110, {{"loss", 2}}, 3);
+  EXPECT_EQ(asked(t, "/troupe/v1/series?trials=13&group=training&metric=loss&x=relative")["series"][0]["x"],
+            value({5, 20}));
+}
+
 TEST(Series, WhatComesLaterIsReadOnceAndShownAtOnce) {
   table t;
   asked(t, "/troupe/v1/series?trials=12&group=training&metric=loss");

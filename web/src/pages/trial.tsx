@@ -197,6 +197,9 @@ function One(props: PageProps) {
 
 const none: readonly Report[] = [];
 
+/** It has no slots yet: what is called its start is when it began to wait. */
+const queued = (run: { state: string }): boolean => state(run.state) === "QUEUED";
+
 function Overview(props: View) {
   const { trial, experiment, task } = props;
   const why = useRead(`explain trial ${trial.id} ${trial.state} ${trial.restarts} ${task.allocations.length}`, (signal) => get<Explanation>(`/troupe/v1/trials/${trial.id}/explain`, {}, signal));
@@ -261,15 +264,15 @@ function Overview(props: View) {
                 <tr key={r.allocationId}>
                   <td>{i + 1}</td>
                   <td>{state(r.state)}</td>
-                  <td>{r.slots}</td>
+                  <td>{queued(r) ? "" : r.slots}</td>
                   <td data-col="agents">
                     <bdi>{clean(places.get(i + 1)?.agents.join(", ") ?? "")}</bdi>
                   </td>
                   <td class="num">{places.get(i + 1)?.fromSteps ?? ""}</td>
                   <td>
-                    <Time at={r.startTime} />
+                    {queued(r) ? "waits for slots" : <Time at={r.startTime} />}
                   </td>
-                  <td>{span(duration(r))}</td>
+                  <td>{queued(r) ? "" : span(duration(r))}</td>
                   <td>{clean(r.exitReason ?? "")}</td>
                 </tr>
               ))}
