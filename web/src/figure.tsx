@@ -83,6 +83,21 @@ export function ink(): Ink {
 
 export const font = "12px system-ui, sans-serif";
 
+const widths = new Map<string, number>(); // of texts in that font: charts are drawn at each move of the pointer
+let ruler: CanvasRenderingContext2D | null = null;
+export function measure(text: string): number {
+  const known = widths.get(text);
+  if (known !== undefined) return known;
+  if (widths.size > 5000) widths.clear();
+  if (!ruler) {
+    ruler = document.createElement("canvas").getContext("2d")!;
+    ruler.font = font;
+  }
+  const wide = ruler.measureText(text).width;
+  widths.set(text, wide);
+  return wide;
+}
+
 const mostPixels = 16_000; // of a side: browsers make no larger canvas
 
 /** A picture that is drawn for its file alone. */

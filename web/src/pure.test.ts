@@ -322,6 +322,7 @@ describe("why something waits", () => {
   const waits = {
     allocation: "4.1", trial: 4, experiment: 3, pool: "default", state: "QUEUED" as const, slots: 2, priority: 42, weight: 1, user: "ada", since: "", waitedSeconds: 3, position: 1,
     also: [], agents: [], reservation: null, estimate: null, reason: { code: "busy", text: "it is next, and waits for 1 slot, which others hold" }, advice: "",
+    behind: null,
     wouldFree: [
       { allocation: "1.1", agents: ["a", "b"], slots: 8, how: "ends" as const, costSeconds: 0, fromPriority: null, expectedSeconds: 360 },
       { allocation: "2.1", agents: ["c"], slots: 1, how: "preempted" as const, costSeconds: 41, fromPriority: null, expectedSeconds: null },
