@@ -11,7 +11,7 @@ import { asked, axisOf, deviceTitle, firstOf, seriesQuery } from "./queries";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
 import { held, lanes } from "./timeline";
-import { slotState } from "./slots";
+import { heldBy, holderOf, slotState, slotWord } from "./slots";
 import { stepNames, steps } from "./steps";
 import { goals, isEven, wanted } from "./goals";
 
@@ -448,6 +448,19 @@ test("a slot in one word", () => {
   expect([slotState(draining, held), slotState(draining, slot)]).toEqual(["draining", "draining"]);
   const away = { ...agent, state: "away" };
   expect([slotState(away, held), slotState(away, slot)]).toEqual(["busy", "disabled"]);
+});
+
+test("what holds a slot is told as far as one may see it", () => {
+  const slot = (id: string) => ({ container: id === "" ? null : ({ id } as never) });
+  expect(["", "7.2", "hidden-0", "hidden-aux-1", "cmd-3.1"].map((id) => holderOf(slot(id)))).toEqual([
+    { kind: "none", id: "" },
+    { kind: "trial", id: "7" },
+    { kind: "hidden", id: "" },
+    { kind: "hidden", id: "" },
+    { kind: "task", id: "cmd-3" },
+  ]);
+  expect([heldBy(slot("7.2"), "ada"), heldBy(slot("7.2"), ""), heldBy(slot("hidden-0"), ""), heldBy(slot(""), "")]).toEqual(["trial 7 of ada", "trial 7", "of another", ""]);
+  expect((["free", "busy", "draining", "disabled"] as const).map(slotWord)).toEqual(["", "busy", "drain", "off"]);
 });
 
 test("structured metrics stand by name and group, and each report has a name of its own", () => {
