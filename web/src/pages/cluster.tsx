@@ -56,7 +56,7 @@ function SlotFiles(props: { agents: readonly Agent[]; owners: ReadonlyMap<string
   };
   const picture = () => {
     const [left, wide, tall] = [180, 48, 34];
-    savePicture("slots", left + wide * Math.max(1, ...props.agents.map((a) => slots(a).length)) + 8, tall * props.agents.length + 16, (c, k) =>
+    savePicture("slots", `Slots of ${props.agents.length} ${props.agents.length === 1 ? "agent" : "agents"}: what each does, or the trial that holds it`, left + wide * Math.max(1, ...props.agents.map((a) => slots(a).length)) + 8, tall * props.agents.length + 16, (c, k) =>
       props.agents.forEach((a, i) => {
         const y = 8 + i * tall;
         c.fillStyle = k.text;
