@@ -93,7 +93,7 @@ def test_hits_are_as_a_terminal_shows_them(site, page, talking):
     last = page.page.locator("[data-testid=hits] li").last
     assert last.locator(".what").inner_text() == "red needle" and last.locator("mark").inner_text() == "needle"
     page.go(f"/trials/{talking}/logs?q=line")
-    page.page.wait_for_selector("[data-testid=hits][data-state=ready][data-hits='1000']:has-text('the search goes on')")
+    page.page.wait_for_selector("[data-testid=hits][data-state=ready][data-hits='1000']:has-text('there may be more behind them')")
     more = page.page.get_by_role("button", name="More hits")
     for _ in range(10):
         more.click()

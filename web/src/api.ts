@@ -61,6 +61,9 @@ export function explain(why: unknown): string {
   return why instanceof Error ? why.message : String(why);
 }
 
+/** Whether the server could not be asked, or could not answer: the same may be well a moment later. */
+export const isAway = (why: unknown): boolean => !(why instanceof Refused) || why.status >= 500;
+
 async function refusal(answer: Response): Promise<Refused> {
   let text = `${answer.status} ${answer.statusText}`;
   try {

@@ -2,7 +2,7 @@
 
 import { signal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { who } from "./asked";
 import { askAgain, explain, pagesFor, request, session, sessionIn, signedIn, signedOut, type Session } from "./api";
 import { plotter } from "./chart";
@@ -19,6 +19,7 @@ import { follow, go, path, place } from "./router";
 import { shownTheme, zone } from "./settings";
 import { Confirm, Link, Note, said, useAtOnce } from "./ui";
 import { clean, moment } from "./text";
+import { fieldOf, goesBack, typesNow } from "./typed";
 
 type Page = ComponentType<PageProps>;
 type Load = () => Promise<{ default: Page }>;
@@ -246,13 +247,23 @@ function Standing(props: { who: Session }) {
 function Again() {
   const box = useRef<HTMLDialogElement>(null);
   const asked = askAgain.value;
+  const interrupted = useMemo(() => {
+    const field = asked ? fieldOf(document.activeElement) : null;
+    return { field, typing: field !== null || typesNow() };
+  }, [asked]);
+  const last = useRef(interrupted);
+  if (asked) last.current = interrupted;
   useEffect(() => {
     if (asked && !box.current?.open) box.current?.showModal();
-    if (!asked && box.current?.open) box.current.close();
+    if (asked || !box.current?.open) return;
+    const { field } = last.current;
+    const back = field && goesBack(field);
+    box.current.close();
+    back?.();
   }, [asked]);
   return (
     <dialog ref={box} aria-label="Sign in again" onCancel={(e) => e.preventDefault()} onClose={() => askAgain.peek() && box.current?.showModal()}>
-      {asked && <SignIn over />}
+      {asked && <SignIn over interrupted={interrupted} />}
     </dialog>
   );
 }

@@ -7,11 +7,12 @@ import type uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { stand } from "./asked";
 import { Legend, NumbersTable, type Curve } from "./curves";
-import { font, saveCanvas } from "./figure";
+import { font, measure, saveCanvas } from "./figure";
 import { hovered } from "./hover";
+import { tickTexts } from "./labels";
 import { bounds } from "./scales";
 import { shownTheme, zone } from "./settings";
-import { clean, metricOf, short } from "./text";
+import { clean, metricOf } from "./text";
 import { at, corners, leftToRight, nearest, placing, trace, type Place } from "./traced";
 import { Failed } from "./ui";
 
@@ -234,8 +235,8 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
       y: { distr: p.logY ? 3 : 1, ...(p.yRange ? { range: () => p.yRange! } : {}) },
     },
     axes: [
-      { ...axis, label: wall ? "" : p.xTitle, labelSize: 20, size: 36, ...(wall ? {} : { values: (_u, ticks) => ticks.map((t) => short(t, 6)) }) },
-      { ...axis, size: 68, values: (_u, ticks) => ticks.map((t) => short(t, 4)) },
+      { ...axis, label: wall ? "" : p.xTitle, labelSize: 20, size: 36, ...(wall ? {} : { values: (_u, ticks) => tickTexts(ticks, 6) }) },
+      { ...axis, size: (_u, texts) => Math.max(68, ...(texts ?? []).map((t) => 20 + measure(t))), values: (_u, ticks) => tickTexts(ticks, 4) },
     ],
     series: [{}, edge, edge],
     cursor: {

@@ -83,10 +83,25 @@ export function ink(): Ink {
 
 export const font = "12px system-ui, sans-serif";
 
+const widths = new Map<string, number>(); // of texts in that font: charts are drawn at each move of the pointer
+let ruler: CanvasRenderingContext2D | null = null;
+export function measure(text: string): number {
+  const known = widths.get(text);
+  if (known !== undefined) return known;
+  if (widths.size > 5000) widths.clear();
+  if (!ruler) {
+    ruler = document.createElement("canvas").getContext("2d")!;
+    ruler.font = font;
+  }
+  const wide = ruler.measureText(text).width;
+  widths.set(text, wide);
+  return wide;
+}
+
 const mostPixels = 16_000; // of a side: browsers make no larger canvas
 
-/** A picture that is drawn for its file alone. */
-export function savePicture(name: string, width: number, height: number, draw: (c: CanvasRenderingContext2D, ink: Ink) => void): void {
+/** A picture that is drawn for its file alone, with a title above it. */
+export function savePicture(name: string, title: string, width: number, height: number, draw: (c: CanvasRenderingContext2D, ink: Ink) => void): void {
   const canvas = document.createElement("canvas");
   const ratio = Math.min(2, mostPixels / width, mostPixels / height);
   canvas.width = Math.max(1, Math.round(width * ratio));
@@ -97,7 +112,7 @@ export function savePicture(name: string, width: number, height: number, draw: (
   c.textBaseline = "middle";
   draw(c, ink());
   canvas.style.width = `${width}px`;
-  saveCanvas(name, canvas, name);
+  saveCanvas(name, canvas, title);
 }
 
 export interface Named {
@@ -142,9 +157,9 @@ export function saveCanvas(name: string, from: HTMLCanvasElement, title: string,
 }
 
 /** A picture of what stands in the page as a list: its parts as bars, each with a name and a text. */
-export function saveBars(name: string, bars: readonly { name: string; part: number; text: string }[]): void {
+export function saveBars(name: string, title: string, bars: readonly { name: string; part: number; text: string }[]): void {
   const [row, left, wide] = [24, 240, 720];
-  savePicture(name, wide, bars.length * row + 16, (c, k) =>
+  savePicture(name, title, wide, bars.length * row + 16, (c, k) =>
     bars.forEach((b, i) => {
       const y = 8 + (i + 0.5) * row;
       const long = (wide - left - 200) * Math.min(1, Math.max(0, b.part));

@@ -2,10 +2,12 @@
 
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { Files, font, ink, saveCanvas, type Ink, type Table } from "./figure";
+import { drawAxes, fitted, frame, keyOf, marks, type Frame, type Key } from "./axes";
+import { Files, font, ink, measure, saveCanvas, type Ink, type Table } from "./figure";
 import { hovered } from "./hover";
 import { go } from "./router";
 import { brushed, celled, full, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
+import { shortened } from "./labels";
 import { fitting, heat, heatLine, linear, type Scale } from "./scales";
 import { lanes, type Held } from "./timeline";
 import { shownTheme, zone } from "./settings";
@@ -128,44 +130,6 @@ export function Drawing(props: {
   );
 }
 
-const pad = { left: 64, right: 16, top: 16, bottom: 36 };
-
-/** `cells`: choices stand in the middle of theirs. */
-function axes(c: CanvasRenderingContext2D, w: number, h: number, k: Ink, x: Dimension, y: Dimension, cells = false): void {
-  c.strokeStyle = k.line;
-  c.fillStyle = k.text;
-  c.textAlign = "center";
-  const gw = w - pad.left - pad.right;
-  const gh = h - pad.top - pad.bottom;
-  const marks = (d: Dimension) => (d.choices ? d.choices.map((t, i) => [cells ? (i + 0.5) / d.choices!.length : placeOf(i, d.choices!.length), clean(t)] as const) : d.scale.ticks.map((t) => [d.scale.at(t), short(t, 3)] as const));
-  for (const [p, text] of marks(x)) {
-    if (p < -0.001 || p > 1.001) continue;
-    const at = pad.left + p * gw;
-    c.beginPath();
-    c.moveTo(at, pad.top);
-    c.lineTo(at, pad.top + gh);
-    c.stroke();
-    c.fillText(text.slice(0, 14), at, h - 20);
-  }
-  c.textAlign = "right";
-  for (const [p, text] of marks(y)) {
-    if (p < -0.001 || p > 1.001) continue;
-    const at = pad.top + (1 - p) * gh;
-    c.beginPath();
-    c.moveTo(pad.left, at);
-    c.lineTo(pad.left + gw, at);
-    c.stroke();
-    c.fillText(text.slice(0, 9), pad.left - 6, at + 4);
-  }
-  c.textAlign = "center";
-  c.fillText(clean(x.title), pad.left + gw / 2, h - 5);
-  c.save();
-  c.translate(11, pad.top + gh / 2);
-  c.rotate(-Math.PI / 2);
-  c.fillText(clean(y.title), 0, 0);
-  c.restore();
-}
-
 function nearest(points: { id: string; x: number; y: number }[], x: number, y: number, within = 12): string | null {
   let best: string | null = null;
   let least = within * within;
@@ -179,13 +143,32 @@ function nearest(points: { id: string; x: number; y: number }[], x: number, y: n
   return best;
 }
 
+/** What a size gave last: a chart is asked where its points lie at each move of the pointer. */
+function lastOf<T>(make: (w: number, h: number) => T): (w: number, h: number) => T {
+  let last: { w: number; h: number; made: T } | null = null;
+  return (w, h) => {
+    if (last?.w !== w || last.h !== h) last = { w, h, made: make(w, h) };
+    return last.made;
+  };
+}
+
+const noKey: Key = { tall: 0, draw: () => undefined };
+
+/** An axis that is no hyperparameter. */
+const axisOf = (title: string, scale: Scale): Dimension => ({ key: "", title, scale, choices: null, place: () => null, label: () => "" });
+
 export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimension; colour: Dimension | null; onBrush?: (axes: string[], b: (Brush | null)[]) => void; testid?: string; height?: number }) {
-  const places = (w: number, h: number) =>
-    props.rows.flatMap((t) => {
-      const px = props.x.place(t);
-      const py = props.y.place(t);
-      return px === null || py === null ? [] : [{ id: String(t.id), x: pad.left + px * (w - pad.left - pad.right), y: pad.top + (1 - py) * (h - pad.top - pad.bottom), c: props.colour?.place(t) ?? null }];
-    });
+  const { x, y, colour } = props;
+  const points = props.rows.flatMap((t) => {
+    const [px, py] = [x.place(t), y.place(t)];
+    return px === null || py === null ? [] : [{ id: String(t.id), px, py, c: colour?.place(t) ?? null }];
+  });
+  const keyed = lastOf((w) => (colour ? keyOf(colour, w, points.some((p) => p.c === null), measure) : noKey));
+  const framed = lastOf((w, h) => frame(w, h, x, y, false, keyed(w, 0).tall, measure));
+  const places = (w: number, h: number) => {
+    const f = framed(w, h);
+    return points.map((p) => ({ id: p.id, x: f.left + p.px * f.width, y: f.top + (1 - p.py) * f.height, c: p.c }));
+  };
   return (
     <Drawing
       testid={props.testid ?? "scatter"}
@@ -195,10 +178,12 @@ export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
       table={tableOf(props.rows, props.colour ? [props.x, props.y, props.colour] : [props.x, props.y])}
       data={{ trials: props.rows.length }}
       draw={(c, w, h, k) => {
-        axes(c, w, h, k, props.x, props.y);
+        const of = (p: number) => heatLine(p, shownTheme.peek() === "dark");
+        keyed(w, 0).draw(c, k, of);
+        drawAxes(c, framed(w, h), k, x, y, measure);
         for (const p of places(w, h)) {
           const on = hovered.peek() === p.id;
-          c.fillStyle = p.c === null ? k.accent : heatLine(p.c, shownTheme.peek() === "dark");
+          c.fillStyle = p.c === null ? k.accent : of(p.c);
           c.strokeStyle = k.text;
           c.beginPath();
           c.arc(p.x, p.y, on ? 7 : 4, 0, 2 * Math.PI);
@@ -206,14 +191,13 @@ export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
           if (on) c.stroke();
         }
       }}
-      at={(x, y, w, h) => nearest(places(w, h), x, y)}
+      at={(px, py, w, h) => nearest(places(w, h), px, py)}
       onDrag={(x0, y0, x1, y1, w, h) => {
-        const gw = w - pad.left - pad.right;
-        const gh = h - pad.top - pad.bottom;
+        const f = framed(w, h);
         // Two that show the same axis are one.
         const over = new Map([
-          [props.y.key, brushed(props.y, 1 - (y0 - pad.top) / gh, 1 - (y1 - pad.top) / gh)],
-          [props.x.key, brushed(props.x, (x0 - pad.left) / gw, (x1 - pad.left) / gw)],
+          [y.key, brushed(y, 1 - (y0 - f.top) / f.height, 1 - (y1 - f.top) / f.height)],
+          [x.key, brushed(x, (x0 - f.left) / f.width, (x1 - f.left) / f.width)],
         ]);
         props.onBrush?.(Array.from(over.keys()), Array.from(over.values()));
       }}
@@ -225,8 +209,10 @@ export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
 export function History(props: { points: { trial: number; value: number; best: number }[]; metric: string }) {
   const all = props.points.flatMap((p) => [p.value, p.best]);
   const y = fitting(all);
-  const at = (i: number, w: number) => pad.left + (props.points.length > 1 ? i / (props.points.length - 1) : 0.5) * (w - pad.left - pad.right);
-  const up = (v: number, h: number) => pad.top + (1 - y.at(v)) * (h - pad.top - pad.bottom);
+  const dims = [axisOf("trials ended", linear(0, Math.max(1, props.points.length - 1))), axisOf(props.metric, y)] as const;
+  const framed = lastOf((w, h) => frame(w, h, ...dims, false, 0, measure));
+  const at = (i: number, f: Frame) => f.left + (props.points.length > 1 ? i / (props.points.length - 1) : 0.5) * f.width;
+  const up = (v: number, f: Frame) => f.top + (1 - y.at(v)) * f.height;
   const last = props.points[props.points.length - 1];
   return (
     <Drawing
@@ -237,14 +223,14 @@ export function History(props: { points: { trial: number; value: number; best: n
       table={{ columns: ["trial", props.metric, "best so far"], rows: () => props.points.map((p) => [p.trial, p.value, p.best]) }}
       data={{ trials: props.points.length, best: last ? last.best : "" }}
       draw={(c, w, h, k) => {
-        const dim = (title: string, scale: Scale): Dimension => ({ key: "", title, scale, choices: null, place: () => null, label: () => "" });
-        axes(c, w, h, k, dim("trials ended", linear(0, Math.max(1, props.points.length - 1))), dim(props.metric, y));
+        const f = framed(w, h);
+        drawAxes(c, f, k, ...dims, measure);
         props.points.forEach((p, i) => {
           const on = hovered.peek() === String(p.trial);
           c.fillStyle = on ? k.text : k.accent;
           c.globalAlpha = on ? 1 : 0.5;
           c.beginPath();
-          c.arc(at(i, w), up(p.value, h), on ? 6 : 3, 0, 2 * Math.PI);
+          c.arc(at(i, f), up(p.value, f), on ? 6 : 3, 0, 2 * Math.PI);
           c.fill();
         });
         c.globalAlpha = 1;
@@ -252,15 +238,15 @@ export function History(props: { points: { trial: number; value: number; best: n
         c.lineWidth = 2;
         c.beginPath();
         props.points.forEach((p, i) => {
-          if (i > 0) c.lineTo(at(i, w), up(props.points[i - 1]!.best, h));
-          c[i > 0 ? "lineTo" : "moveTo"](at(i, w), up(p.best, h));
+          if (i > 0) c.lineTo(at(i, f), up(props.points[i - 1]!.best, f));
+          c[i > 0 ? "lineTo" : "moveTo"](at(i, f), up(p.best, f));
         });
         c.stroke();
         c.lineWidth = 1;
       }}
       at={(x, y_, w, h) =>
         nearest(
-          props.points.map((p, i) => ({ id: String(p.trial), x: at(i, w), y: up(p.value, h) })),
+          props.points.map((p, i) => ({ id: String(p.trial), x: at(i, framed(w, h)), y: up(p.value, framed(w, h)) })),
           x,
           y_,
         )
@@ -271,7 +257,13 @@ export function History(props: { points: { trial: number; value: number; best: n
 
 export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<number>; dims: Dimension[]; brushes: Brush[]; onBrush: (key: string, b: Brush | null) => void }) {
   const { dims } = props;
-  const x = (i: number, w: number) => 60 + (dims.length > 1 ? i / (dims.length - 1) : 0.5) * (w - 120);
+  const words = dims.map((d) => marks(d));
+  const apart = lastOf((w) => {
+    const widest = Math.max(0, ...(words[dims.length - 1] ?? []).map((m) => measure(m.text)));
+    const right = Math.max(60, Math.min(widest + 12, 200, w / 4)); // behind the last axis stand its words
+    return { right, between: dims.length > 1 ? (w - 60 - right) / (dims.length - 1) : w / 2 };
+  });
+  const x = (i: number, w: number) => (dims.length > 1 ? 60 + i * apart(w, 0).between : w / 2);
   const top = 34;
   const y = (p: number, h: number) => top + (1 - p) * (h - top - 24);
   const colour = dims[dims.length - 1];
@@ -312,6 +304,7 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
         }
         c.lineWidth = 1;
         c.fillStyle = k.text;
+        const { right, between } = apart(w, 0);
         dims.forEach((d, i) => {
           const a = x(i, w);
           c.strokeStyle = k.text;
@@ -319,11 +312,19 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
           c.moveTo(a, y(0, h));
           c.lineTo(a, y(1, h));
           c.stroke();
+          if (d === colour) {
+            // What the lines have their colours from.
+            const [low, high] = [y(0, h), y(1, h)];
+            for (let at = high; at < low; at += 2) {
+              c.fillStyle = heatLine((low - at) / (low - high), shownTheme.peek() === "dark");
+              c.fillRect(a - 5, at, 5, 2);
+            }
+            c.fillStyle = k.text;
+          }
           c.textAlign = "center";
-          c.fillText(clean(d.title).slice(0, 18), a, 14);
+          c.fillText(shortened(clean(d.title), Math.min(between - 8, 2 * Math.min(a, w - a) - 4), measure), a, 14);
           c.textAlign = "left";
-          const marks = d.choices ? d.choices.map((t, j) => [placeOf(j, d.choices!.length), clean(t)] as const) : d.scale.ticks.map((t) => [d.scale.at(t), short(t, 3)] as const);
-          for (const [p, text] of marks) if (p >= -0.001 && p <= 1.001) c.fillText(text.slice(0, 10), a + 4, y(p, h) + 4);
+          for (const m of fitted(words[i]!, (i < dims.length - 1 ? between : right) - 12, measure)) c.fillText(m.text, a + 4, y(m.at, h) + 4);
           const b = props.brushes.find((br) => full(br.key) === d.key);
           const end = (x: number | string) => (d.choices ? placeOf(d.choices.indexOf(String(x)), d.choices.length) : typeof x === "number" ? Math.min(1, Math.max(0, d.scale.at(x))) : NaN);
           if (b && end(b.from) >= 0 && end(b.to) >= 0) {
@@ -388,6 +389,8 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
     one.ids.push(String(t.id));
     sums.set(key, one);
   }
+  const keyed = lastOf((w) => keyOf(props.of, w, false, measure));
+  const framed = lastOf((w, h) => frame(w, h, x, y, true, keyed(w, 0).tall, measure));
   return (
     <Drawing
       testid="heatmap"
@@ -397,29 +400,32 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
       table={tableOf(props.rows, [props.x, props.y, props.of])}
       data={{ cells: sums.size, columns: nx, lines: ny }}
       draw={(c, w, h, k) => {
-        const gw = (w - pad.left - pad.right) / nx;
-        const gh = (h - pad.top - pad.bottom) / ny;
+        const f = framed(w, h);
+        const gw = f.width / nx;
+        const gh = f.height / ny;
         for (const [key, one] of sums) {
           const i = key % nx;
           const j = Math.floor(key / nx);
           c.fillStyle = heat(one.sum / one.n);
-          c.fillRect(pad.left + i * gw + 1, pad.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
+          c.fillRect(f.left + i * gw + 1, f.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
           c.strokeStyle = k.text; // the darkest and the lightest are near the ground of a theme
           c.globalAlpha = 0.5;
-          c.strokeRect(pad.left + i * gw + 1, pad.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
+          c.strokeRect(f.left + i * gw + 1, f.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
           c.globalAlpha = 1;
           if (hovered.peek() !== null && one.ids.includes(hovered.peek()!)) {
             c.strokeStyle = k.text;
             c.lineWidth = 3;
-            c.strokeRect(pad.left + i * gw + 1, pad.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
+            c.strokeRect(f.left + i * gw + 1, f.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
             c.lineWidth = 1;
           }
         }
-        axes(c, w, h, { ...k, line: "transparent" }, x, y, true);
+        keyed(w, 0).draw(c, k, heat);
+        drawAxes(c, f, k, x, y, measure, false);
       }}
       at={(px, py, w, h) => {
-        const i = Math.floor((px - pad.left) / ((w - pad.left - pad.right) / nx));
-        const j = ny - 1 - Math.floor((py - pad.top) / ((h - pad.top - pad.bottom) / ny));
+        const f = framed(w, h);
+        const i = Math.floor((px - f.left) / (f.width / nx));
+        const j = ny - 1 - Math.floor((py - f.top) / (f.height / ny));
         return i >= 0 && i < nx && j >= 0 && j < ny ? (sums.get(j * nx + i)?.ids[0] ?? null) : null;
       }}
     />
@@ -474,10 +480,13 @@ export function Timeline(props: { rows: readonly Row[]; held: readonly Held[]; u
 /** The trials that no other one beats in every metric. */
 export function Front(props: { points: { id: string; x: number; y: number }[]; x: string; y: string }) {
   const finite = props.points.filter((p) => Number.isFinite(p.x) && Number.isFinite(p.y));
-  const dim = (title: string, values: number[]): Dimension => ({ key: "", title, scale: fitting(values), choices: null, place: () => null, label: () => "" });
-  const x = dim(props.x, finite.map((p) => p.x));
-  const y = dim(props.y, finite.map((p) => p.y));
-  const places = (w: number, h: number) => finite.map((p) => ({ id: p.id, x: pad.left + x.scale.at(p.x) * (w - pad.left - pad.right), y: pad.top + (1 - y.scale.at(p.y)) * (h - pad.top - pad.bottom) }));
+  const x = axisOf(props.x, fitting(finite.map((p) => p.x)));
+  const y = axisOf(props.y, fitting(finite.map((p) => p.y)));
+  const framed = lastOf((w, h) => frame(w, h, x, y, false, 0, measure));
+  const places = (w: number, h: number) => {
+    const f = framed(w, h);
+    return finite.map((p) => ({ id: p.id, x: f.left + x.scale.at(p.x) * f.width, y: f.top + (1 - y.scale.at(p.y)) * f.height }));
+  };
   return (
     <Drawing
       testid="pareto"
@@ -487,7 +496,7 @@ export function Front(props: { points: { id: string; x: number; y: number }[]; x
       table={{ columns: ["trial", props.x, props.y], rows: () => props.points.map((p) => [Number(p.id), p.x, p.y]) }}
       data={{ front: props.points.length }}
       draw={(c, w, h, k) => {
-        axes(c, w, h, k, x, y);
+        drawAxes(c, framed(w, h), k, x, y, measure);
         for (const p of places(w, h)) {
           const on = hovered.peek() === p.id;
           c.fillStyle = k.accent;

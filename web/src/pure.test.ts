@@ -11,7 +11,7 @@ import { asked, axisOf, deviceTitle, firstOf, seriesQuery } from "./queries";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
 import { held, lanes } from "./timeline";
-import { slotState } from "./slots";
+import { heldBy, holderOf, slotState, slotWord } from "./slots";
 import { stepNames, steps } from "./steps";
 import { goals, isEven, wanted } from "./goals";
 
@@ -233,13 +233,26 @@ describe("what terminals are told beside colours", () => {
     expect(classes("\u001b[38;5;21mx")).toEqual(["fg4"]); // a blue
     expect(classes("\u001b[38;2;230;30;200mx")).toEqual(["fg5"]);
     expect(classes("\u001b[38:2::255:0:0mx")).toEqual(["fg1"]);
+    expect(classes("\u001b[38:2::0:255:0mx\u001b[38:2:0:0:255my\u001b[38:5:46mz")).toEqual(["fg2", "fg4", "fg2"]);
     expect(classes("\u001b[38;5;245mx")).toEqual([""]); // greys are as the rest
     expect(classes("\u001b[48;5;196;1mx")).toEqual(["bg1 bold"]);
   });
   test("stand behind the text, too", () => {
     expect(classes("\u001b[41mx\u001b[104my\u001b[49mz")).toEqual(["bg1", "bg4", ""]);
     expect(classes("\u001b[32;48;2;0;0;255mx\u001b[0my")).toEqual(["fg2 bg4", ""]);
-    expect(classes("\u001b[48;5;245mx")).toEqual([""]);
+    expect(classes("\u001b[31;1;48;5;245mx")).toEqual(["fg1 grey2 bold"]);
+  });
+  test("greys behind the text are what they are", () => {
+    expect(classes("\u001b[40ma\u001b[100mb\u001b[47mc\u001b[107md")).toEqual(["grey0", "grey1", "grey2", "grey3"]);
+    expect(classes("\u001b[48;2;10;10;10mx\u001b[48:2::250:250:250my\u001b[48;5;0mz")).toEqual(["grey0", "grey3", "grey0"]);
+    const all = Array.from({ length: 24 }, (_, i) => classes(`\u001b[48;5;${232 + i}mx`)[0]!);
+    expect(Array.from(new Set(all))).toEqual(["grey0", "grey1", "grey2", "grey3"]);
+    expect(classes("\u001b[30;47mx\u001b[97;40my\u001b[38;5;232my")).toEqual(["grey2", "grey0", "grey0"]);
+  });
+  test("reverse video changes letters and ground for one another", () => {
+    expect(classes("a\u001b[7mb\u001b[27mc\u001b[7;1md\u001b[0me")).toEqual(["", "reverse", "", "reverse bold", ""]);
+    expect(classes("\u001b[7;31ma\u001b[44mb\u001b[39mc\u001b[49md")).toEqual(["bg1", "fg4 bg1", "fg4 reverse", "reverse"]);
+    expect(classes("\u001b[7;30ma\u001b[37;41mb\u001b[0;7;40mc")).toEqual(["grey0", "fg1 grey2", "reverse"]);
   });
 });
 
@@ -440,6 +453,19 @@ test("a slot in one word", () => {
   expect([slotState(draining, held), slotState(draining, slot)]).toEqual(["draining", "draining"]);
   const away = { ...agent, state: "away" };
   expect([slotState(away, held), slotState(away, slot)]).toEqual(["busy", "disabled"]);
+});
+
+test("what holds a slot is told as far as one may see it", () => {
+  const slot = (id: string) => ({ container: id === "" ? null : ({ id } as never) });
+  expect(["", "7.2", "hidden-0", "hidden-aux-1", "cmd-3.1"].map((id) => holderOf(slot(id)))).toEqual([
+    { kind: "none", id: "" },
+    { kind: "trial", id: "7" },
+    { kind: "hidden", id: "" },
+    { kind: "hidden", id: "" },
+    { kind: "task", id: "cmd-3" },
+  ]);
+  expect([heldBy(slot("7.2"), "ada"), heldBy(slot("7.2"), ""), heldBy(slot("hidden-0"), ""), heldBy(slot(""), "")]).toEqual(["trial 7 of ada", "trial 7", "of another", ""]);
+  expect((["free", "busy", "draining", "disabled"] as const).map(slotWord)).toEqual(["", "busy", "drain", "off"]);
 });
 
 test("structured metrics stand by name and group, and each report has a name of its own", () => {

@@ -38,7 +38,7 @@ export function logarithmic(low: number, high: number): Scale {
   const a = Math.log10(low);
   const b = Math.log10(high);
   const ticks: number[] = [];
-  for (let e = Math.ceil(a - 1e-9); e <= b + 1e-9; ++e) ticks.push(Math.pow(10, e));
+  for (let e = Math.ceil(a - 1e-9); e <= b + 1e-9; ++e) ticks.push(Number(`1e${e}`)); // `pow` may be a little beside it
   return {
     at: (x) => (Math.log10(x) - a) / (b - a),
     back: (p) => Math.pow(10, a + p * (b - a)),

@@ -71,7 +71,7 @@ function Matrix(props: { rows: number[][]; labels: string[] | null; name: string
   const name = (i: number) => clean(props.labels?.[i] ?? String(i));
   const picture = () => {
     const [cw, ch] = [64, 24];
-    savePicture(props.name, cw * (wide + 1), ch * (props.rows.length + 1), (c, k) => {
+    savePicture(props.name, props.name, cw * (wide + 1), ch * (props.rows.length + 1), (c, k) => {
       c.textAlign = "center";
       const cell = (i: number, j: number, text: string) => c.fillText(text, (j + 1.5) * cw, (i + 1.5) * ch, cw - 6);
       c.fillStyle = k.text;

@@ -4,8 +4,11 @@ import { clean } from "./text";
 
 export interface Segment {
   text: string;
-  classes: string; // "", "fg1 bold"
+  classes: string; // "", "fg1 bold", "bg4", "grey0" (the ground), "reverse" (the ground is what letters usually are)
 }
+
+/** One of the six colours, or one of four greys from black to white; null is what the page has. */
+type Colour = { hue: number } | { grey: number } | null;
 
 /** After a carriage return only the last state is seen, and what follows a backspace is written over what stands there. */
 export function lastState(line: string): string {
@@ -52,18 +55,23 @@ export function lastStates<T extends { line?: number; rank: number; stream: stri
   return out.reverse();
 }
 
-/** The number of the nearest of the eight colours; of greys, which are as the rest of the text, null. */
-function nearest(r: number, g: number, b: number): number | null {
+/** Only so dark or so light that letters can be read on it. */
+const greyOf = (level: number): Colour => ({ grey: level < 40 ? 0 : level < 128 ? 1 : level < 220 ? 2 : 3 });
+
+/** The nearest of the colours of a terminal. */
+function nearest(r: number, g: number, b: number): Colour {
   const high = Math.max(r, g, b);
   const low = Math.min(r, g, b);
-  if (high - low < 48) return null;
+  if (high - low < 48) return greyOf(high);
   const on = (c: number) => (c - low > (high - low) / 2 ? 1 : 0);
-  return on(r) + 2 * on(g) + 4 * on(b);
+  return { hue: on(r) + 2 * on(g) + 4 * on(b) };
 }
 
-function of256(n: number): number | null {
-  if (n < 16) return n % 8;
-  if (n >= 232) return null;
+const ofEight = (n: number, bright: boolean): Colour => (n === 0 ? { grey: bright ? 1 : 0 } : n === 7 ? { grey: bright ? 3 : 2 } : { hue: n });
+
+function of256(n: number): Colour {
+  if (n < 16) return ofEight(n % 8, n >= 8);
+  if (n >= 232) return greyOf(8 + 10 * (n - 232));
   const level = (x: number) => (x === 0 ? 0 : 55 + 40 * x);
   return nearest(level(Math.floor((n - 16) / 36)), level(Math.floor((n - 16) / 6) % 6), level((n - 16) % 6));
 }
@@ -76,14 +84,17 @@ export const withoutSequences = (text: string): string => text.replace(new RegEx
 
 export function segments(line: string): Segment[] {
   const out: Segment[] = [];
-  let fg: number | null = null;
-  let bg: number | null = null;
+  let fg: Colour = null;
+  let bg: Colour = null;
   let bold = false;
   let dim = false;
   let under = false;
+  let reverse = false;
   const push = (text: string) => {
     if (text === "") return;
-    const classes = [fg === null ? "" : `fg${fg}`, bg === null ? "" : `bg${bg}`, bold ? "bold" : "", dim ? "dim" : "", under ? "under" : ""].filter(Boolean).join(" ");
+    // Letters that are grey are as the rest of the text.
+    const [letters, ground] = reverse ? [bg, fg] : [fg, bg];
+    const classes = [letters && "hue" in letters ? `fg${letters.hue}` : "", ground === null ? (reverse ? "reverse" : "") : "hue" in ground ? `bg${ground.hue}` : `grey${ground.grey}`, bold ? "bold" : "", dim ? "dim" : "", under ? "under" : ""].filter(Boolean).join(" ");
     out.push({ text: clean(text), classes });
   };
   let rest = lastState(line);
@@ -94,19 +105,21 @@ export function segments(line: string): Segment[] {
     rest = rest.slice(found.index + found[0].length);
     if (found[2] !== "m" || /[<=>?]/.test(found[1] ?? "")) continue;
     // Between colons stand the parts of one colour, with an empty one for the space of colours.
-    const codes = (found[1] || "0").replace(/([34]8):2:[0-9]*:(?=[0-9]+:[0-9]+:[0-9]+)/g, "$1;2;").replace(/[34]8:[0-9:]*/g, (x) => x.replaceAll(":", ";")).replace(/:[0-9]*/g, "").split(";").map(Number);
+    const codes = (found[1] || "0").replace(/([34]8):2:[0-9]*:(?=[0-9]+:[0-9]+:[0-9]+)/g, "$1:2:").replace(/[34]8:[0-9:]*/g, (x) => x.replaceAll(":", ";")).replace(/:[0-9]*/g, "").split(";").map(Number);
     for (let i = 0; i < codes.length; ++i) {
       const c = codes[i]!;
       if (c === 0) {
         fg = bg = null;
-        bold = dim = under = false;
+        bold = dim = under = reverse = false;
       } else if (c === 1) bold = true;
       else if (c === 2) dim = true;
       else if (c === 4) under = true;
+      else if (c === 7) reverse = true;
+      else if (c === 27) reverse = false;
       else if (c === 22) bold = dim = false;
       else if (c === 24) under = false;
-      else if ((c >= 30 && c <= 37) || (c >= 90 && c <= 97)) fg = c % 10;
-      else if ((c >= 40 && c <= 47) || (c >= 100 && c <= 107)) bg = c % 10;
+      else if ((c >= 30 && c <= 37) || (c >= 90 && c <= 97)) fg = ofEight(c % 10, c >= 90);
+      else if ((c >= 40 && c <= 47) || (c >= 100 && c <= 107)) bg = ofEight(c % 10, c >= 100);
       else if (c === 39) fg = null;
       else if (c === 49) bg = null;
       else if (c === 38 || c === 48) {

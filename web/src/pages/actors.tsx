@@ -103,7 +103,7 @@ function Topology(props: { rows: readonly Actor[] }) {
   const picture = () => {
     const [wide, tall] = [360, 22];
     const shown = nodes.map(([node, actors]) => [node, owned(actors, tree).slice(0, mostDrawn)] as const);
-    savePicture("topology", wide * shown.length, tall * (2 + Math.max(0, ...shown.map(([, all]) => all.length))), (c, k) =>
+    savePicture("topology", `Actors of ${shown.length} ${shown.length === 1 ? "node" : "nodes"} below their owners, with their backlog`, wide * shown.length, tall * (2 + Math.max(0, ...shown.map(([, all]) => all.length))), (c, k) =>
       shown.forEach(([node, all], i) => {
         c.fillStyle = k.text;
         c.fillText(clean(node), i * wide + 8, tall, wide - 16);

@@ -242,7 +242,7 @@ function ImportanceChart(props: { of: Experiment; metric: string; trials: number
         name={`importance-${e.id}`}
         title="Importance of hyperparameters"
         table={{ columns: ["hyperparameter", "importance"], rows: () => x.hparams.map((h) => [h.name, h.importance]) }}
-        picture={() => saveBars(`importance-${e.id}`, x.hparams.map((h) => ({ name: h.name, part: h.importance, text: short(h.importance, 3) })))}
+        picture={() => saveBars(`importance-${e.id}`, `Importance of hyperparameters for ${nameOf(props.metric)} in experiment ${e.id}: ${x.method} over ${x.trials} trials`, x.hparams.map((h) => ({ name: h.name, part: h.importance, text: short(h.importance, 3) })))}
       >
         <span class="note">
           {x.method} over {x.trials} trials.

@@ -7,7 +7,7 @@ import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
 import { bytes, clean } from "../text";
 import { Empty, Failed, Link, question, refused, say, State, Time, useRead } from "../ui";
-import { slotState } from "../slots";
+import { heldBy, holderOf, slotState, slotWord } from "../slots";
 import { UsageOverTime } from "../usage";
 import type { GetAgentsResponse, Pools } from "../api_types";
 
@@ -30,7 +30,7 @@ const columns: Column<Agent>[] = [
 function useOwners(all: readonly Agent[]): ReadonlyMap<string, string> {
   const known = useSignal<ReadonlyMap<string, string>>(new Map());
   const asked = useRef(new Set<string>());
-  const held = all.flatMap((a) => slots(a).flatMap((s) => (s.container ? [s.container.id] : [])));
+  const held = all.flatMap((a) => slots(a).flatMap((s) => (s.container && holderOf(s).kind !== "hidden" ? [s.container.id] : [])));
   const missing = Array.from(new Set(held)).filter((id) => !asked.current.has(id)).slice(0, 100);
   useEffect(() => {
     for (const id of missing) {
@@ -49,14 +49,14 @@ const mostBehind = 2000;
 
 /** The slots as numbers and as a picture. */
 function SlotFiles(props: { agents: readonly Agent[]; owners: ReadonlyMap<string, string> }) {
-  const task = (s: Slot) => s.container?.id.split(".")[0] ?? "";
+  const task = (s: Slot) => holderOf(s).id;
   const table = {
     columns: ["agent", "slot", "device", "state", "trial", "user", "utilization_percent", "memory_used_bytes", "temperature_celsius"],
     rows: () => props.agents.flatMap((a) => slots(a).map((s) => [a.id, s.id, s.device?.brand ?? "", slotState(a, s), task(s), props.owners.get(s.container?.id ?? "") ?? "", s.usage?.utilization_percent ?? null, s.usage?.memory_used_bytes ?? null, s.usage?.temperature_celsius ?? null])),
   };
   const picture = () => {
     const [left, wide, tall] = [180, 48, 34];
-    savePicture("slots", left + wide * Math.max(1, ...props.agents.map((a) => slots(a).length)) + 8, tall * props.agents.length + 16, (c, k) =>
+    savePicture("slots", `Slots of ${props.agents.length} ${props.agents.length === 1 ? "agent" : "agents"}: what each does, or the trial that holds it`, left + wide * Math.max(1, ...props.agents.map((a) => slots(a).length)) + 8, tall * props.agents.length + 16, (c, k) =>
       props.agents.forEach((a, i) => {
         const y = 8 + i * tall;
         c.fillStyle = k.text;
@@ -72,7 +72,7 @@ function SlotFiles(props: { agents: readonly Agent[]; owners: ReadonlyMap<string
           c.setLineDash(of === "draining" ? [4, 3] : []);
           c.strokeRect(x, y + 2, wide - 6, tall - 6);
           c.fillStyle = of === "busy" ? k.onAccent : k.text;
-          c.fillText(task(s) || (of === "free" ? "" : of.slice(0, 3)), x + (wide - 6) / 2, y + tall / 2, wide - 10);
+          c.fillText(task(s) || slotWord(of), x + (wide - 6) / 2, y + tall / 2, wide - 10);
         });
       }),
     );
@@ -138,19 +138,19 @@ export default function Cluster() {
                   <ul>
                     {slots(a).map((s) => {
                       const state = slotState(a, s);
-                      const trial = s.container ? s.container.id.split(".")[0] : "";
+                      const holder = holderOf(s);
                       const u = s.usage;
                       const owner = s.container ? (owners.get(s.container.id) ?? "") : "";
-                      const label = `${a.id} slot ${s.id}${s.device?.brand ? ` (${s.device.brand})` : ""}: ${state}${trial ? `, trial ${trial}` : ""}${owner ? ` of ${owner}` : ""}${u?.utilization_percent !== undefined ? `, ${u.utilization_percent} %` : ""}${u?.memory_used_bytes ? `, ${bytes(u.memory_used_bytes)}` : ""}${u?.temperature_celsius ? `, ${u.temperature_celsius} °C` : ""}`;
+                      const label = `${a.id} slot ${s.id}${s.device?.brand ? ` (${s.device.brand})` : ""}: ${state}${holder.kind === "none" ? "" : `, ${heldBy(s, owner)}`}${u?.utilization_percent !== undefined ? `, ${u.utilization_percent} %` : ""}${u?.memory_used_bytes ? `, ${bytes(u.memory_used_bytes)}` : ""}${u?.temperature_celsius ? `, ${u.temperature_celsius} °C` : ""}`;
                       return (
                         <li key={s.id} class={`slot slot-${state}`} data-agent={a.id} data-slot={s.id} data-state={state} data-user={owner} title={clean(label)}>
-                          {trial && /^\d+$/.test(trial) ? (
-                            <Link to={`/trials/${trial}`} label={clean(label)}>
-                              {trial}
+                          {holder.kind === "trial" ? (
+                            <Link to={`/trials/${holder.id}`} label={clean(label)}>
+                              {holder.id}
                             </Link>
                           ) : (
                             <span aria-label={clean(label)} role="img">
-                              {state === "free" ? "" : state.slice(0, 3)}
+                              {slotWord(state)}
                             </span>
                           )}
                         </li>

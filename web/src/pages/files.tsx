@@ -1,11 +1,12 @@
 // The files of an experiment, its configuration, and a new experiment made of both.
 
-import { useSignal } from "@preact/signals";
+import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { explain, get, post, type Experiment } from "../api";
+import { explain, get, isAway, post, type Experiment } from "../api";
 import { Download } from "../download";
 import { Editor, type FaultAt } from "../editor";
 import { KeptInput } from "../kept_input";
+import { connection, returns } from "../live";
 import { go, params, set } from "../router";
 import { bytes, clean, flat } from "../text";
 import { Copy, Empty, Failed, say, useRead } from "../ui";
@@ -190,40 +191,64 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
   const faults = useSignal<FaultAt[]>([]);
   const fault = useSignal("");
   const checked = useSignal(false);
+  const away = useSignal(false); // the server, when it was asked last: the fault is none of the text
+  const turn = useSignal(0); // counts how often one tried again
+  const loaded = useRef(false);
   const busy = useSignal(false);
   const area = useRef<HTMLTextAreaElement>(null);
+  const failed = (why: unknown) => {
+    fault.value = explain(why);
+    faults.value = faultsIn(fault.value);
+    away.value = isAway(why);
+  };
+  useEffect(() => box.current?.showModal(), []);
   useEffect(() => {
-    box.current?.showModal();
+    if (loaded.current) return;
+    let over = false;
     void get<GetExperimentResponse>(`/api/v1/experiments/${e.id}`).then(
-      (x) => (text.value = x.experiment.originalConfig ?? ""),
-      (why: unknown) => (fault.value = explain(why)),
+      (x) => {
+        if (over || loaded.current) return;
+        loaded.current = true;
+        away.value = false;
+        if (text.peek() === "") text.value = x.experiment.originalConfig ?? "";
+      },
+      (why: unknown) => void (over || failed(why)),
     );
-  }, []);
+    return () => void (over = true);
+  }, [turn.value]);
   useEffect(() => {
     checked.value = false;
     if (text.value === "") {
+      if (away.peek() && !loaded.current) return; // it is empty because nothing came
+      away.value = false;
       faults.value = []; // they are of a text that is gone
       fault.value = "";
       return;
     }
     const mine = text.value;
+    let over = false; // for a later text or try
     const due = setTimeout(() => {
       post("/api/v1/experiments", { ...placed(mine, e), validateOnly: true }).then(
         () => {
-          if (text.peek() !== mine) return; // an older text
+          if (over) return;
           faults.value = [];
           fault.value = "";
+          away.value = false;
           checked.value = true;
         },
-        (why: unknown) => {
-          if (text.peek() !== mine) return;
-          fault.value = explain(why);
-          faults.value = faultsIn(fault.value);
-        },
+        (why: unknown) => void (over || failed(why)),
       );
     }, 300);
-    return () => clearTimeout(due);
-  }, [text.value]);
+    return () => {
+      over = true;
+      clearTimeout(due);
+    };
+  }, [text.value, turn.value]);
+  // Once the server is there again it is asked again, whether what is live is paused or not.
+  useSignalEffect(() => {
+    returns.value;
+    if (connection.value === "live" && away.peek()) turn.value = turn.peek() + 1;
+  });
   const submit = async () => {
     busy.value = true;
     try {
@@ -232,8 +257,7 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
       props.onClose();
       go(`/experiments/${made.experiment.id}`);
     } catch (why) {
-      fault.value = explain(why);
-      faults.value = faultsIn(fault.value);
+      failed(why);
     }
     busy.value = false;
   };
@@ -272,6 +296,11 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
           clean(fault.value)
         )}
       </div>
+      {away.value && (
+        <button type="button" onClick={() => (++turn.value, area.current?.focus())}>
+          Try again
+        </button>
+      )}
       <div class="buttons">
         <button type="button" onClick={() => box.current?.close()}>
           Leave it

@@ -4,6 +4,7 @@ import { explain, request, session, signedIn, sessionIn } from "../api";
 import { usePage } from "../page";
 import { go, params, place } from "../router";
 import { clean } from "../text";
+import { typeInto } from "../typed";
 
 /** Only below /ui/ of this server. */
 function next(): string {
@@ -13,7 +14,15 @@ function next(): string {
   return url.origin === location.origin && url.pathname.startsWith("/ui") ? url.pathname.slice(3).replace(/^\/?/, "/") + url.search : "/";
 }
 
-export function SignIn(props: { over: boolean }) {
+/** What one did as the password was asked for over a page: what was typed, and into which field. */
+export interface Interrupted {
+  typing: boolean;
+  field: HTMLInputElement | HTMLTextAreaElement | null;
+}
+
+/** `over`: over a page. Of who typed the heading gets the focus, and keys go on into the field, until one goes to the password. */
+export function SignIn(props: { over: boolean; interrupted?: Interrupted }) {
+  const { typing, field } = props.interrupted ?? { typing: false, field: null };
   if (!props.over) usePage("Sign in", "ready");
   const fault = useSignal("");
   const busy = useSignal(false);
@@ -47,15 +56,29 @@ export function SignIn(props: { over: boolean }) {
         void enter({ username: name.current!.value, password: word.current!.value });
       }}
     >
-      {props.over ? <h2>Sign in again</h2> : <h1 tabIndex={-1}>Sign in</h1>}
-      {props.over && <p>The server asks who you are. What you typed stays as it is.</p>}
+      {props.over ? (
+        <h2
+          tabIndex={-1}
+          autofocus={typing}
+          onKeyDown={(e) => {
+            const on = e.key === "Tab" && !e.shiftKey;
+            if (on) word.current?.focus();
+            if (on || (field && typeInto(field, e))) e.preventDefault();
+          }}
+        >
+          Sign in again
+        </h2>
+      ) : (
+        <h1 tabIndex={-1}>Sign in</h1>
+      )}
+      {props.over && <p>The server asks who you are. What you typed stays as it is{field ? ", and what you type goes on there until you press Tab or click into a field here" : typing ? "; Tab goes to the password" : ""}.</p>}
       <label>
         <span>Username</span>
         <input ref={name} name="username" autocomplete="username" spellcheck={false} autocapitalize="none" defaultValue={session.peek()?.user.username ?? ""} />
       </label>
       <label>
         <span>Password</span>
-        <input ref={word} name="password" type="password" autocomplete="current-password" autofocus={props.over} />
+        <input ref={word} name="password" type="password" autocomplete="current-password" autofocus={props.over && !typing} />
       </label>
       {fault.value && (
         <p class="fault" role="alert">

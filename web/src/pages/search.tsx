@@ -19,7 +19,7 @@ function RungFiles(props: { id: number; units: string; of: Story }) {
     rows: () => all.flatMap((r) => r.trials.map((t) => [r.bracket, r.rung, r.units, r.entered, r.stopped, number(r.needed), t.trial, number(t.metric), t.fate])),
   };
   const bars = () => all.map((r) => ({ name: `bracket ${r.bracket}, ${r.units} ${props.units}`, part: r.entered / most, text: `${r.entered} entered, ${r.stopped} stopped` }));
-  return <Files name={`rungs-${props.id}`} title="Brackets and rungs" table={table} picture={() => saveBars(`rungs-${props.id}`, bars())} />;
+  return <Files name={`rungs-${props.id}`} title="Brackets and rungs" table={table} picture={() => saveBars(`rungs-${props.id}`, `Brackets and rungs of experiment ${props.id}`, bars())} />;
 }
 
 const atOnce = 500; // decisions in the document

@@ -1,0 +1,67 @@
+// Words beside the axes of charts: as wide as there is room, and so that no two of them look alike.
+
+import { short } from "./text";
+
+/** The width of a text in pixels. */
+export type Measure = (text: string) => number;
+
+/** The largest count from `least` to `most` of which `fits` is true; `least` where none is. */
+function largest(least: number, most: number, fits: (count: number) => boolean): number {
+  while (least < most) {
+    const middle = Math.ceil((least + most) / 2);
+    if (fits(middle)) least = middle;
+    else most = middle - 1;
+  }
+  return least;
+}
+
+/** A text without its middle where it is wider than `room`. */
+export function shortened(text: string, room: number, measure: Measure): string {
+  if (measure(text) <= room) return text;
+  const chars = Array.from(text);
+  const of = (count: number) => chars.slice(0, Math.ceil(count / 2)).join("") + "…" + chars.slice(chars.length - Math.floor(count / 2)).join("");
+  return of(largest(0, Math.max(0, chars.length - 1), (count) => measure(of(count)) <= room));
+}
+
+/** A text that is shown from `from` on: with as much of its beginning as there is room for, else without its end. */
+function shownFrom(chars: readonly string[], from: number, room: number, measure: Measure): string {
+  const tail = chars.slice(from).join("");
+  if (measure("…" + tail) > room) {
+    const of = (count: number) => "…" + chars.slice(from, from + count).join("") + "…";
+    return of(largest(1, Math.max(1, chars.length - from - 1), (count) => measure(of(count)) <= room));
+  }
+  const of = (count: number) => chars.slice(0, count).join("") + "…" + tail;
+  return of(largest(0, Math.max(0, from - 1), (count) => measure(of(count)) <= room));
+}
+
+/** Texts in `room` each: without their middle, or without that part in which those that would look alike are the same. */
+export function labels(texts: readonly string[], room: number, measure: Measure): string[] {
+  const out = texts.map((t) => shortened(t, room, measure));
+  const part = (among: readonly number[], before: number): void => {
+    const groups = new Map<string, number[]>();
+    for (const i of among) groups.set(out[i]!, [...(groups.get(out[i]!) ?? []), i]);
+    for (const group of groups.values()) {
+      const chars = group.map((i) => Array.from(texts[i]!));
+      if (new Set(group.map((i) => texts[i]!)).size < 2) continue;
+      let same = 0;
+      while (chars.every((c) => c.length > same && c[same] === chars[0]![same])) ++same;
+      if (same <= before) continue; // there is no room for what they differ in
+      group.forEach((i, n) => (out[i] = shownFrom(chars[n]!, same, room, measure)));
+      part(group, same);
+    }
+  };
+  part(Array.from(texts.keys()), -1);
+  return out;
+}
+
+/** Ticks of one axis as texts, in their order, with as many digits as the step between them needs: `least` at least. What is null stays empty. */
+export function tickTexts(ticks: readonly (number | null)[], least = 3): string[] {
+  const there = ticks.filter((t): t is number => t !== null && Number.isFinite(t)).sort((a, b) => a - b);
+  let step = Infinity;
+  there.forEach((t, i) => {
+    if (i > 0 && t > there[i - 1]!) step = Math.min(step, t - there[i - 1]!);
+  });
+  let digits = least;
+  while (digits < 17 && step < Infinity && there.some((t) => Math.abs(Number(short(t, digits)) - t) > step / 100)) ++digits;
+  return ticks.map((t) => short(t, digits));
+}

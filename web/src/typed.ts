@@ -1,0 +1,58 @@
+// Whoever types while a dialog comes up goes on in the field: no key goes into the dialog, and none is lost.
+
+type Field = HTMLInputElement | HTMLTextAreaElement;
+
+/** The field that one types into, if one does. */
+export function fieldOf(el: Element | null): Field | null {
+  if (el instanceof HTMLTextAreaElement) return el;
+  return el instanceof HTMLInputElement && /^(text|search|number|email|url|tel|password)$/.test(el.type) ? el : null;
+}
+
+let pressed = -Infinity; // when a key was pressed last
+globalThis.addEventListener?.("keydown", () => (pressed = performance.now()), true);
+/** Whether keys were pressed just now, wherever they went. */
+export const typesNow = (): boolean => performance.now() - pressed < 1000;
+
+export interface Text {
+  value: string;
+  from: number; // the selection
+  to: number;
+}
+
+/** A text after a key, as a field does it; null of a key that writes nothing. */
+export function after(key: string, now: Text, multiline: boolean): Text | null {
+  const put = (text: string, from = now.from, to = now.to): Text => ({ value: now.value.slice(0, from) + text + now.value.slice(to), from: from + text.length, to: from + text.length });
+  const selected = now.to > now.from;
+  const before = Array.from(now.value.slice(0, now.from)).pop()?.length ?? 0;
+  const behind = Array.from(now.value.slice(now.to))[0]?.length ?? 0;
+  if (key === "Enter") return multiline ? put("\n") : null;
+  if (key === "Backspace") return put("", selected ? now.from : now.from - before);
+  if (key === "Delete") return put("", now.from, selected ? now.to : now.to + behind);
+  return Array.from(key).length === 1 ? put(key) : null;
+}
+
+/** What gives a field the focus again once a dialog over it has closed, with its cursor where it is now. The dialog gives it back itself, but of a
+ *  field that could not have it a moment before Chromium then loses the cursor, and the keys with it. */
+export function goesBack(field: Field): () => void {
+  const [from, to] = [field.selectionStart, field.selectionEnd];
+  return () => {
+    field.blur();
+    void field.offsetWidth; // now it can have it
+    field.focus({ preventScroll: true });
+    if (from !== null) field.setSelectionRange(from, to);
+  };
+}
+
+/** Writes a key into a field that has not the focus. Whether it wrote anything. */
+export function typeInto(field: Field, e: KeyboardEvent): boolean {
+  const altGr = e.getModifierState("AltGraph");
+  if (((e.ctrlKey || e.altKey) && !altGr) || e.metaKey || e.isComposing || field.disabled || field.readOnly) return false;
+  const value = field.value;
+  const to = after(e.key, { value, from: field.selectionStart ?? value.length, to: field.selectionEnd ?? value.length }, field instanceof HTMLTextAreaElement);
+  if (!to) return false;
+  if (field.type === "number" && Number.isNaN(Number(to.value))) return true; // it would lose all that stands there
+  field.value = to.value;
+  if (field.selectionStart !== null) field.setSelectionRange(to.from, to.to);
+  field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+  return true;
+}
