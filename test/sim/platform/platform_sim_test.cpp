@@ -19,7 +19,7 @@ class Platform : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Platform, KeepsItsPromisesInEveryHistory) {
   const auto seed = number_from("TROUPE_PLATFORM_SEED", 0);
-  const auto count = seed ? 1 : number_from("TROUPE_PLATFORM_HISTORIES", 60);
+  const auto count = seed ? 1 : number_from("TROUPE_PLATFORM_HISTORIES", 500);
   const auto first = seed ? seed : 1 + GetParam() * count;
   std::uint64_t messages = 0, runs = 0, tasks = 0;
   int failures = 0;
