@@ -378,3 +378,25 @@ def test_a_run_that_waits_falls_back_and_its_next_run_begins_at_home(lab):
     finally:
         agent.kill()
         agent.wait()
+
+
+def test_a_pool_that_goes_lives_until_its_guest_has_ended(lab):
+    lab.listen = f"127.0.0.1:{free_port()}"
+    start(lab, "home: {default: true, fallback: [other], fallback_after: 1s}\nother: {}\n", slots=1)
+    agent = subprocess.Popen([BINARY, "agent", "--master", lab.url().split("://")[1], "--name", "there", "--slots", "1", "--pool", "other",
+                              "--data-dir", str(lab.data / "there")], env=lab.env, stdout=lab.log, stderr=lab.log, start_new_session=True)
+    try:
+        wait_for(lambda: pool(lab, "other")["slots"]["total"] == 1, 30)
+        first = submit(lab, "first", epoch_s=0.5)
+        wait_for(lambda: [a for a in lab.acks() if a["kind"] == "start"], 30)
+        second = submit(lab, "second", epoch_s=0.5)
+        wait_for(lambda: [f for f in placements(lab) if f["pool"] == "other"], 30)
+        apply(lab, "home: {default: true}\n")  # nobody lives in the other pool, but for the guest
+        third = submit(lab, "third", epoch_s=0.1)
+        assert [lab.wait_end(one) for one in (first, second, third)] == ["COMPLETED"] * 3
+        assert {a["run"] for a in lab.acks()} == {1}, "the guest went on where it was"
+        assert not [f for f in placements(lab) if f["pool"] == "other"][1:], "and nothing new came there"
+        wait_for(lambda: [p["name"] for p in lab.json("pool", "list")] == ["home"], 60, what=lambda: lab.json("pool", "list"))
+    finally:
+        agent.kill()
+        agent.wait()
