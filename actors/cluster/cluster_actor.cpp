@@ -114,8 +114,13 @@ private:
     const auto stored = replay_facts(rows);
     epoch_ = static_cast<std::uint64_t>(self_->now().time_since_epoch().count());
     make_parts();
+    std::map<std::string, std::string> pools;
+    auto open = tasks_in_journal(&pools);
+    machine_->who.stay_in(std::move(pools));
     begin(cluster_entity, stored, peers_.journal, who().resume());
-    expect_open_runs();
+    for (auto& [agent, tasks] : open)
+      if (auto twin = members_->twin_of(agent))
+        self_->send(twin, std::move(tasks));
     for (const auto& [agent, user] : std::exchange(setup_.drained_before, {}))
       tell_members(agent_ordered{agent, -1, true, user, true});
     for (const auto& row : rows)
@@ -218,8 +223,16 @@ private:
                        *members_, *tasks_, *webhooks_, *deletions_});
   }
 
-  open_tasks tasks_in_journal() const {
+  /// `pools`: where these tasks are, by agent.
+  open_tasks tasks_in_journal(std::map<std::string, std::string>* pools = nullptr) const {
     open_tasks by_agent;
+    const auto add = [&](task_id id, const run_row& run) {
+      for (const auto& part : run.on) {
+        by_agent[part.agent].tasks.push_back({{id, run.run}, part.slots});
+        if (pools && !run.pool.empty())
+          (*pools)[part.agent] = run.pool;
+      }
+    };
     auto rows = peers_.reads->experiments();
     for (const auto& row : rows ? *rows : std::vector<experiment_row>()) {
       auto trials = terminal(row.state) ? result<std::vector<trial_row>>(std::vector<trial_row>())
@@ -228,17 +241,10 @@ private:
         continue;
       for (const auto& trial : *trials)
         if (!trial.runs.empty() && trial.runs.back().ended == time_point{})
-          for (const auto& part : trial.runs.back().on)
-            by_agent[part.agent].tasks.push_back({{trial.id, trial.runs.back().run}, part.slots});
+          add(trial.id, trial.runs.back());
     }
-    tasks_->add_open(by_agent);
+    tasks_->each_open(add);
     return by_agent;
-  }
-
-  void expect_open_runs() {
-    for (auto& [agent, tasks] : tasks_in_journal())
-      if (auto twin = members_->twin_of(agent))
-        self_->send(twin, std::move(tasks));
   }
 
   /// Of a run that nobody looks after any more: its processes end, and its slots are free.

@@ -126,15 +126,14 @@ void cluster_tasks::time_passed() {
     say_last_words(id);
 }
 
-void cluster_tasks::add_open(std::map<std::string, expect_tasks>& by_agent) const {
+void cluster_tasks::each_open(const std::function<void(task_id, const run_row&)>& each) const {
   auto open = peers_.reads->open_tasks();
   for (const auto& task : open ? *open : std::vector<task_row>()) {
     if (task.id.is_trial())
       continue;
     auto runs = peers_.reads->runs(task.id);
     if (runs && !runs->empty())
-      for (const auto& part : runs->back().on)
-        by_agent[part.agent].tasks.push_back({{task.id, runs->back().run}, part.slots});
+      each(task.id, runs->back());
   }
 }
 

@@ -31,8 +31,8 @@ public:
 
   /// Every one that has not ended, as the journal knows it.
   void recover();
-  /// Runs that are open, by agent; for the twins.
-  void add_open(std::map<std::string, expect_tasks>& by_agent) const;
+  /// Those whose newest run may be open, with that run.
+  void each_open(const std::function<void(task_id, const run_row&)>& each) const;
   std::vector<task_actor> all() const;
   task_actor actor_of(task_id id) const; ///< null where it does not live
   void finished(task_id id);

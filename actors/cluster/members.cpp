@@ -30,11 +30,13 @@ std::vector<members_action> members::resume() {
     if (!config::has_pool(configuration_, pool) && pools_.insert(pool).second)
       out.push_back(make_pool{pool}); // instances of it may be left
   make_pools(out);
+  for (const auto& [agent, known] : agents_)
+    place_twin(out, agent);
   for (auto& action : out)
     if (auto* made = std::get_if<make_pool>(&action))
       made->after_restart = true;
-  for (const auto& [agent, known] : agents_)
-    place_twin(out, agent);
+  stay_in_.clear();
+  settle(out);
   return out;
 }
 
@@ -155,7 +157,10 @@ void members::place_twin(std::vector<members_action>& out, const std::string& ag
   auto& there = presence_[agent];
   if (!there.pool.empty())
     return;
-  there.pool = wanted_pool(agent);
+  const auto stays = stay_in_.find(agent);
+  there.pool = stays == stay_in_.end() ? wanted_pool(agent) : stays->second;
+  if (pools_.insert(there.pool).second)
+    out.push_back(make_pool{there.pool}); // one that the configuration no longer names
   out.push_back(make_twin{agent, there.pool});
 }
 

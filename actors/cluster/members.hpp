@@ -149,6 +149,9 @@ public:
   [[nodiscard]] members_step apply(const members_event& ev, time_point now);
   /// Takes the facts of the stream "cluster", oldest first; those of other machines change nothing.
   void replay(const cluster_fact& fact);
+  /// Before resume(): in which pools something is open on these agents, as the journal knows. They stay there
+  /// until nothing is held there, also where the configuration says otherwise.
+  void stay_in(std::map<std::string, std::string> pools) { stay_in_ = std::move(pools); }
   /// Once, after replay: makes pools and twins, and tells the pools what was ordered.
   [[nodiscard]] std::vector<members_action> resume();
 
@@ -236,9 +239,10 @@ private:
   // Soft state.
   std::map<std::string, presence> presence_;
   std::set<std::string> pools_;
-  std::map<std::string, value> told_;     ///< settings that a pool has, where they are not the defaults
-  std::map<std::string, value> supplied_; ///< settings of the providers that there are
-  std::set<std::string> retired_;         ///< of these, the pools whose provider has ended by itself
+  std::map<std::string, value> told_;          ///< settings that a pool has, where they are not the defaults
+  std::map<std::string, std::string> stay_in_; ///< by agent, until it has a twin again
+  std::map<std::string, value> supplied_;      ///< settings of the providers that there are
+  std::set<std::string> retired_;              ///< of these, the pools whose provider has ended by itself
   /// All providers that each pool ever had, by the configurations: of each type its newest settings, the
   /// newest type first.
   std::map<std::string, std::vector<value>> providers_;

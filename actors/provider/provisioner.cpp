@@ -160,7 +160,10 @@ void provisioner::replay(const provider_fact& fact) {
   } else { // "ended" or "gone"; where no ids are told, all are
     settled_ = settled_ || f.ids.empty();
     for (const auto& id : f.ids) {
-      instances_.erase(id);
+      if (const auto known = instances_.find(id); known != instances_.end()) {
+        condemned_.insert(agent_name(known->second));
+        instances_.erase(known);
+      }
       if (!resumed_)
         departed_.insert(id); // most agents are named as their instance
     }
@@ -200,6 +203,9 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
   went_well("list");
   listed_ = true;
   const auto found = take_list(ev.all);
+  for (const auto& [id, x] : instances_)
+    if (condemned_.erase(agent_name(x))) // a name that is used again
+      s.actions.push_back(drain_instance{agent_name(x), false});
   if (!calling_)
     settle_orders(s, ev.all, found.adopted, now);
   const auto forgotten = note_gone(s, found, now);
@@ -446,6 +452,10 @@ void provisioner::end(out& s, const std::set<std::string>& ids, const char* why,
     return;
   for (const auto& id : ids) {
     const auto known = instances_.find(id);
+    // Until it is gone, nothing new may be placed there.
+    if (const auto* agent = known == instances_.end() ? nullptr : agent_of(known->second);
+        agent && agent->connected)
+      s.actions.push_back(drain_instance{agent_name(known->second), true});
     ended_[id] = {now + end_again, known == instances_.end() ? id : agent_name(known->second),
                   why != std::string_view("stopped")};
   }
@@ -561,7 +571,10 @@ void provisioner::forget_some(out& s, time_point now) {
     }
 }
 
-void provisioner::forgotten(const std::string& agent) { leaving_.erase(agent); }
+void provisioner::forgotten(const std::string& agent) {
+  leaving_.erase(agent);
+  condemned_.erase(agent);
+}
 
 // ---- a provider that is no longer in force
 

@@ -151,6 +151,7 @@ private:
   bool listed_ = false, listing_ = false, calling_ = false;
   pool_demand work_;
   std::map<std::string, ending> ended_;       ///< ordered to end, until a list no longer has them
+  std::set<std::string> condemned_;           ///< agents of instances that were ended, and so drained
   std::map<std::string, time_point> leaving_; ///< agents of instances that are gone, and when to forget them
   std::set<std::string> known_agents_, departed_; ///< before resume(); departed: of instances that are gone
   std::set<std::string> drained_;                 ///< agents, because it retires

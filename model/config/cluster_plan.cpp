@@ -46,7 +46,9 @@ public:
       if (!live.is_object() || !live.contains(name))
         say('+', what + "." + name, meaning(what, one));
       else
-        fields(what + "." + name, live[name], one, changes_are);
+        fields(what + "." + name, live[name], one,
+               what == "nodes" && part(one, "manual") == true ? "counts when its agent registers"
+                                                              : changes_are);
     }
     if (live.is_object())
       for (const auto& [name, one] : live.items())
@@ -60,9 +62,11 @@ public:
   void fields(const std::string& at, const value& live, const value& wanted, const std::string& changes_are) {
     if (live == wanted)
       return;
+    const bool moves = at.starts_with("nodes.") && at.ends_with(".pool");
+    const auto note = moves ? std::string("its agent moves once nothing is held on it") : changes_are;
     if (!live.is_object() || !wanted.is_object())
-      return say(changes_are.starts_with("needs") ? '!' : '~', at,
-                 shown(live) + " -> " + shown(wanted) + (changes_are.empty() ? "" : "   " + changes_are));
+      return say(note.starts_with("needs") ? '!' : '~', at,
+                 shown(live) + " -> " + shown(wanted) + (note.empty() ? "" : "   " + note));
     std::set<std::string> keys;
     for (const auto* x : {&live, &wanted})
       for (const auto& [key, one] : x->items())

@@ -42,7 +42,8 @@ std::optional<double> sort_key(const call& c, const value& shape) {
   return 0;
 }
 
-result<value> listed(const call& c, const std::vector<checkpoint_row>& rows) {
+/// Without an order, checkpoints by the searcher's metric stand from the better to the worse one.
+result<value> listed(const call& c, const std::vector<checkpoint_row>& rows, bool smaller_is_better) {
   std::vector<std::pair<std::optional<double>, value>> all;
   const auto states = c.query.every("states");
   for (const auto& row : rows) {
@@ -57,8 +58,10 @@ result<value> listed(const call& c, const std::vector<checkpoint_row>& rows) {
     auto key = sort_key(c, *shape);
     all.emplace_back(key, std::move(*shape));
   }
-  const bool down = c.query.first("orderBy") == "ORDER_BY_DESC";
-  const auto by = c.query.first("sortByAttr");
+  const auto by = c.query.first("sortByAttr"), order = c.query.first("orderBy");
+  const bool best_first =
+    by == "SORT_BY_SEARCHER_METRIC" && (order.empty() || order == "ORDER_BY_UNSPECIFIED");
+  const bool down = best_first ? !smaller_is_better : order == "ORDER_BY_DESC";
   const auto text = [&](const value& x) {
     return by == "SORT_BY_UUID"       ? x["uuid"].get<std::string>()
            : by == "SORT_BY_END_TIME" ? x["reportTime"].get<std::string>()
@@ -87,7 +90,10 @@ result<value> of_trial(const call& c) {
              ? error{errc::not_found, "trial '" + std::string(c.named("trialId")) + "' not found"}
              : trial.error();
   auto rows = c.parts->storage->checkpoints(trial->id);
-  return rows ? listed(c, *rows) : rows.error();
+  auto of = c.parts->storage->experiment(trial->experiment);
+  if (!rows || !of)
+    return rows ? of.error() : rows.error();
+  return listed(c, *rows, of->smaller_is_better);
 }
 
 result<value> of_experiment(const call& c) {
@@ -108,7 +114,7 @@ result<value> of_experiment(const call& c) {
       return rows.error();
     std::move(rows->begin(), rows->end(), std::back_inserter(all));
   }
-  return listed(c, all);
+  return listed(c, all, experiment->smaller_is_better);
 }
 
 /// A task reads the checkpoints of its own experiment, and of the one that this was forked from.

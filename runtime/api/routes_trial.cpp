@@ -9,6 +9,7 @@
 #include "runtime/api/work_shapes.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace troupe::api {
@@ -58,21 +59,36 @@ struct workload {
 
 result<void> add_reports(const call& c, const trial_row& trial, const std::string& group,
                          std::vector<workload>& all) {
+  std::map<std::string, metric_row> newest; // by group
+  const auto add = [&](const metric_row& row) {
+    const bool validation = row.group == "validation";
+    all.push_back(
+      {row.steps, validation ? 1 : 0, {{validation ? "validation" : "training", training_workload(row)}}});
+  };
   for (std::uint64_t after = 0;;) {
     auto rows = c.parts->storage->metrics(trial.id, after, batch, group);
     if (!rows)
       return rows.error();
-    for (const auto& row : *rows) {
+    for (auto& row : *rows) {
       after = row.row;
-      const bool validation = row.group == "validation";
-      if (!archived(row, trial.runs) && (validation || row.group == "training"))
-        all.push_back({row.steps,
-                       validation ? 1 : 0,
-                       {{validation ? "validation" : "training", training_workload(row)}}});
+      if (archived(row, trial.runs) || (row.group != "validation" && row.group != "training"))
+        continue;
+      auto [last, fresh] = newest.try_emplace(row.group, row);
+      if (fresh)
+        continue;
+      if (of_one_step(last->second, row)) {
+        join_step(last->second, row);
+        continue;
+      }
+      add(last->second);
+      last->second = std::move(row);
     }
     if (rows->size() < batch)
-      return {};
+      break;
   }
+  for (const auto& [name, row] : newest)
+    add(row);
+  return {};
 }
 
 /// Of a report's metric; none of a checkpoint, and of what is not a number.
@@ -238,6 +254,13 @@ void kill(const call_ptr& c, const reply& back) {
   command(c, back, commands::trial_kill{row->id});
 }
 
+/// Whether it is a trial whose processes are outside of the cluster.
+bool is_outside(const call& c, const task_row& row) {
+  const auto of = row.id.is_trial() ? c.parts->storage->experiment(row.experiment)
+                                    : result<experiment_row>(error{errc::not_found, ""});
+  return of && of->unmanaged;
+}
+
 result<value> task(const call& c) {
   auto row = task_of(c);
   if (!row)
@@ -245,7 +268,7 @@ result<value> task(const call& c) {
   auto runs = c.parts->storage->runs(row->id);
   if (!runs)
     return runs.error();
-  auto shape = task_shape(*row, *runs, named_continuation(c.named("taskId")));
+  auto shape = task_shape(*row, *runs, named_continuation(c.named("taskId")), is_outside(c, *row));
   if (row->id.is_trial()) {
     if (auto trial = c.parts->storage->trial(row->id.trial()))
       add_log_policy(shape, trial->log_policy);
@@ -266,7 +289,7 @@ result<value> allocation(const call& c) {
     return runs.error();
   for (const auto& run : *runs)
     if (run.run == id.run)
-      return value{{"allocation", allocation_shape(*row, run)}};
+      return value{{"allocation", allocation_shape(*row, run, is_outside(c, *row))}};
   return none;
 }
 

@@ -37,6 +37,10 @@ result<std::optional<checkpoint_row>> best_checkpoint(const trial_row& row, cons
 value checkpoint_files_shape(const checkpoint_row& row);
 
 /// `wrapped`: under avg_metrics or validation_metrics, as the client reads them.
+/// Several reports of a run in one group at one step are one to its readers.
+bool of_one_step(const metric_row& a, const metric_row& b);
+/// The metrics of `more`, too; its values win. Both are of one step.
+void join_step(metric_row& to, const metric_row& more);
 value metric_report_shape(const metric_row& report, const trial_row& of, bool wrapped);
 value training_workload(const metric_row& report);
 value checkpoint_workload(const checkpoint_row& row);
@@ -49,8 +53,10 @@ value task_log_shape(const log_line& line, const task_row& of);
 std::string rendered(const log_line& line);
 
 /// `continued`: number of the continuation whose task it is; 0: the first task of a trial.
-value task_shape(const task_row& row, const std::vector<run_row>& runs, std::uint32_t continued = 0);
-value allocation_shape(const task_row& row, const run_row& run);
+/// `outside`: it is an unmanaged trial, which needs no slots.
+value task_shape(const task_row& row, const std::vector<run_row>& runs, std::uint32_t continued,
+                 bool outside);
+value allocation_shape(const task_row& row, const run_row& run, bool outside);
 
 /// `one` is an element of `agents` that the command agent.list answers.
 value agent_shape(const value& one);

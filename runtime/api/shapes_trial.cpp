@@ -27,13 +27,27 @@ value metadata_of(const checkpoint& saved) {
   return x;
 }
 
+/// With what the run reported at the same step right before and after it.
+result<metric_row> whole_step(metric_row report, const trial_row& of, const storage::reader& storage) {
+  constexpr std::uint64_t around = 8; // reports of one step come together
+  auto some = storage.metrics(of.id, report.row > around ? report.row - around : 0, 2 * around, report.group);
+  if (!some)
+    return some.error();
+  std::optional<metric_row> all;
+  for (const auto& one : *some)
+    if (of_one_step(one, report))
+      all ? join_step(*all, one) : void(all = one);
+  return all ? std::move(*all) : std::move(report);
+}
+
 /// The validation at `steps` that is not archived; nullopt where there is none.
 result<std::optional<metric_row>> validation_at(const trial_row& of, std::int64_t steps,
                                                 const storage::reader& storage) {
   for (const auto& known : {of.best, of.latest})
     if (known.row != 0 && known.steps == steps) {
       auto report = storage.metric(of.id, known.row);
-      return report ? result<std::optional<metric_row>>(std::move(*report)) : report.error();
+      auto whole = report ? whole_step(std::move(*report), of, storage) : report;
+      return whole ? result<std::optional<metric_row>>(std::move(*whole)) : whole.error();
     }
   std::optional<metric_row> found;
   for (std::uint64_t after = 0;;) {
@@ -41,8 +55,12 @@ result<std::optional<metric_row>> validation_at(const trial_row& of, std::int64_
     if (!some)
       return some.error();
     for (auto& report : *some)
-      if (report.steps == steps && !archived(report, of.runs))
-        found = report;
+      if (report.steps == steps && !archived(report, of.runs)) {
+        if (found && of_one_step(*found, report))
+          join_step(*found, report);
+        else
+          found = report;
+      }
     if (some->size() < 1000)
       return found;
     after = some->back().row;
@@ -54,7 +72,8 @@ result<value> validation_shape(const validation_row& known, const trial_row& of,
   if (known.row == 0)
     return value(nullptr);
   auto report = storage.metric(of.id, known.row);
-  return report ? result<value>(training_workload(*report)) : report.error();
+  auto whole = report ? whole_step(std::move(*report), of, storage) : report;
+  return whole ? result<value>(training_workload(*whole)) : whole.error();
 }
 
 double wall_seconds(const trial_row& row, time_point now) {
@@ -86,16 +105,18 @@ const char* state_of(const checkpoint_row& row) {
 }
 
 value log_common(const log_line& line) {
-  return {{"id", std::to_string(line.number)},
+  value x{{"id", std::to_string(line.number)},
           {"timestamp", to_rfc3339(line.at)},
           {"level", level_name(line.level)},
           {"message", rendered(line)},
           {"log", line.text + "\n"},
           {"agentId", line.agent},
           {"containerId", ""},
-          {"rankId", line.rank},
           {"source", line.stream == "troupe" ? "master" : "task"},
           {"stdtype", line.stream}};
+  if (line.stream != "troupe") // the platform's own lines are of no rank
+    x["rankId"] = line.rank;
+  return x;
 }
 
 } // namespace
@@ -110,6 +131,20 @@ std::string level_name(const std::string& level) { // an older build stored any 
 value reported(const metric_row& report) {
   auto x = parse_msgpack(report.metrics);
   return x && x->is_object() ? std::move(*x) : value::object();
+}
+
+bool of_one_step(const metric_row& a, const metric_row& b) {
+  return a.steps == b.steps && a.run == b.run && a.group == b.group;
+}
+
+void join_step(metric_row& to, const metric_row& more) {
+  auto all = reported(to);
+  all.update(reported(more));
+  to.metrics = to_msgpack(all);
+  if (!more.batches.empty())
+    to.batches = more.batches;
+  to.row = std::max(to.row, more.row);
+  to.at = std::max(to.at, more.at);
 }
 
 value reported_batches(const metric_row& report) {
@@ -355,11 +390,12 @@ static const char* task_type(task_kind kind) {
   return "TASK_TYPE_UNSPECIFIED";
 }
 
-value allocation_shape(const task_row& row, const run_row& run) {
+value allocation_shape(const task_row& row, const run_row& run, bool outside) {
   int slots = 0;
   for (const auto& part : run.on)
     slots += static_cast<int>(part.slots.size());
-  const bool placed = !run.on.empty() || row.id.kind() == task_kind::checkpoint_gc; // the master runs that
+  // The master runs a collection itself, and what is outside of the cluster needs no slots.
+  const bool placed = !run.on.empty() || outside || row.id.kind() == task_kind::checkpoint_gc;
   value x = {{"allocationId", allocation_name(row.experiment, {row.id, run.run})},
              {"taskId", task_name(row.experiment, row.id, continuation_of(row.continued, run.run))},
              {"state", is_set(run.ended) ? "STATE_TERMINATED"
@@ -375,7 +411,8 @@ value allocation_shape(const task_row& row, const run_row& run) {
   return x;
 }
 
-value task_shape(const task_row& row, const std::vector<run_row>& runs, std::uint32_t continued) {
+value task_shape(const task_row& row, const std::vector<run_row>& runs, std::uint32_t continued,
+                 bool outside) {
   value x = {{"taskId", task_name(row.experiment, row.id, continued)},
              {"taskType", task_type(row.id.kind())},
              {"startTime", to_rfc3339(row.created)},
@@ -384,7 +421,7 @@ value task_shape(const task_row& row, const std::vector<run_row>& runs, std::uin
   for (const auto& run : runs) {
     if (continuation_of(row.continued, run.run) != continued)
       continue;
-    x["allocations"].push_back(allocation_shape(row, run));
+    x["allocations"].push_back(allocation_shape(row, run, outside));
     begun = is_set(begun) ? begun : run.started;
     if (continued < row.continued.size())
       ended = run.ended;

@@ -188,7 +188,8 @@ private:
     at_ = line.number;
     const auto added = [&](auto& to, const auto& x) { changed_ |= to.insert(x).second; };
     added(agents_, line.agent);
-    added(ranks_, line.rank);
+    if (line.stream != "troupe")
+      added(ranks_, line.rank);
     added(types_, line.stream);
     added(sources_, line.stream == "troupe" ? "master" : "task");
   }
@@ -246,9 +247,16 @@ private:
 
   void add(const std::vector<metric_row>& rows, const trial_row& trial, std::string& out) {
     value list = value::array();
+    std::vector<metric_row> steps;
     for (const auto& row : rows) {
       after_ = row.row;
       ++sent_;
+      if (!steps.empty() && of_one_step(steps.back(), row))
+        join_step(steps.back(), row);
+      else
+        steps.push_back(row);
+    }
+    for (const auto& row : steps) {
       auto shape = metric_report_shape(row, trial, what_.as == metric_request::form::lines_of_batches);
       if (what_.as == metric_request::form::lines_of_batches)
         list.push_back(std::move(shape));
@@ -346,10 +354,11 @@ result<log_request> log_request_of(const query_list& query) {
                return named_allocation(a) == line.allocation;
              });
     };
-    return in(agents, line.agent) && in(ranks, line.rank) && in(levels, level_name(line.level)) &&
+    const int rank = line.stream == "troupe" ? -1 : line.rank; // the platform's own lines are of none
+    return in(agents, line.agent) && in(ranks, rank) && in(levels, level_name(line.level)) &&
            in(types, line.stream) && in(sources, line.stream == "troupe" ? "master" : "task") &&
            containers.empty() && allocation_wanted() && pattern.in(line.text) &&
-           (!before || line.at < *before) && (!after || line.at > *after);
+           (!before || line.at <= *before) && (!after || line.at > *after);
   };
   return what;
 }

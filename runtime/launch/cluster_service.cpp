@@ -3,6 +3,7 @@
 #include "model/config/duration_text.hpp"
 #include "model/config/from_determined.hpp"
 #include "runtime/api/context.hpp"
+#include "runtime/node/configuration_store.hpp"
 #include "runtime/node/places.hpp"
 
 #include <fmt/format.h>
@@ -108,18 +109,11 @@ cluster_service::cluster_service(fs::path file, bool determined) : inside_(std::
 }
 cluster_service::~cluster_service() { stop(); }
 
-result<void> cluster_service::read(node::node_options& options) {
-  if (inside_->file.empty())
-    return {};
-  std::error_code ignored;
-  inside_->read = inside_->load();
-  std::cerr << inside_->read.rendered() << std::flush;
-  if (!inside_->read.ok())
-    return error{errc::invalid,
-                 fmt::format("the file '{}' cannot be used\nhint: troupe check {}{}", inside_->file.string(),
-                             inside_->determined ? "--determined " : "", inside_->file.string())};
-  inside_->file = fs::absolute(inside_->file, ignored); // a daemon may change its folder
-  const auto& cluster = inside_->read.config["cluster"];
+namespace {
+
+/// What the process needs of a cluster file before it starts; what is said already stays.
+void take(node::node_options& options, const value& config, const value& secrets) {
+  const auto cluster = config.value("cluster", value::object());
   auto text = [&](const char* key) {
     return cluster.contains(key) && cluster[key].is_string() ? cluster[key].get<std::string>()
                                                              : std::string();
@@ -141,18 +135,15 @@ result<void> cluster_service::read(node::node_options& options) {
     options.token_longest = config::parse_duration(tokens->value("longest", "30d")).value_or(duration{});
     options.token_usual = config::parse_duration(tokens->value("default", "30d")).value_or(duration{});
   }
-  options.configuration = inside_->read.config;
+  options.configuration = config;
   options.strict_queue = cluster.value("strict_job_queue_control", value()) == value(true);
   options.proxy_listen = text("proxy_listen");
-  if (const auto key = inside_->read.secrets.value(value::json_pointer("/webhooks/signing_key"), value());
-      key.is_string())
+  if (const auto key = secrets.value(value::json_pointer("/webhooks/signing_key"), value()); key.is_string())
     options.webhook_key = key.get<std::string>();
-  if (const auto threads =
-        inside_->read.config.value(value::json_pointer("/actors/scheduler_threads"), value());
+  if (const auto threads = config.value(value::json_pointer("/actors/scheduler_threads"), value());
       threads.is_number_integer())
     options.scheduler_threads = threads.get<int>();
-  if (const auto level = inside_->read.config.value(value::json_pointer("/actors/log_level"), value());
-      level.is_string())
+  if (const auto level = config.value(value::json_pointer("/actors/log_level"), value()); level.is_string())
     options.log_level = level.get<std::string>();
   if (auto tls = cluster.find("tls"); tls != cluster.end() && tls->is_object()) {
     if (options.tls_dir.empty())
@@ -160,6 +151,36 @@ result<void> cluster_service::read(node::node_options& options) {
     options.tls_cert = tls->value("cert", std::string());
     options.tls_key = tls->value("key", std::string());
   }
+}
+
+/// Of the configuration in force that an earlier start left in the data directory; null where there is none.
+value left_configuration(const fs::path& data_dir) {
+  const auto text =
+    client::host_files(client::process_environment).read(node::configuration_copy(data_dir).string());
+  auto config = text ? parse_json(*text) : result<value>(text.error());
+  return config && config->is_object() ? std::move(*config) : value();
+}
+
+} // namespace
+
+result<void> cluster_service::read(node::node_options& options) {
+  if (inside_->file.empty()) {
+    if (options.data_dir.empty())
+      options.data_dir = client::default_data_dir(client::process_environment);
+    if (auto config = left_configuration(options.data_dir); config.is_object())
+      take(options, config, value::object());
+    options.configuration = {}; // the journal has it
+    return {};
+  }
+  std::error_code ignored;
+  inside_->read = inside_->load();
+  std::cerr << inside_->read.rendered() << std::flush;
+  if (!inside_->read.ok())
+    return error{errc::invalid,
+                 fmt::format("the file '{}' cannot be used\nhint: troupe check {}{}", inside_->file.string(),
+                             inside_->determined ? "--determined " : "", inside_->file.string())};
+  inside_->file = fs::absolute(inside_->file, ignored); // a daemon may change its folder
+  take(options, inside_->read.config, inside_->read.secrets);
   return {};
 }
 

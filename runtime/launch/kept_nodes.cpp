@@ -14,6 +14,12 @@ std::string text(const value& x, const char* key) {
   return x.is_object() && it != x.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
+value without_pool(value node) {
+  if (node.is_object())
+    node.erase("pool");
+  return node;
+}
+
 } // namespace
 
 bool is_remote(const value& node) { return node.contains("ssh") && node["ssh"].is_object(); }
@@ -32,7 +38,7 @@ std::vector<end_agent> kept_nodes::stop() {
   return all;
 }
 
-/// A node of which something has changed is ended and started again.
+/// A node of which something but its pool has changed is ended and started again.
 void kept_nodes::on(out& o, const nodes_wanted& ev, time_point now) {
   std::map<std::string, value> named;
   for (const auto& one : ev.nodes)
@@ -40,7 +46,8 @@ void kept_nodes::on(out& o, const nodes_wanted& ev, time_point now) {
       named[text(one, "name")] = one;
   for (auto it = nodes_.begin(); it != nodes_.end();) {
     const auto same = named.find(it->first);
-    if (same != named.end() && same->second == it->second.node) {
+    if (same != named.end() && without_pool(same->second) == without_pool(it->second.node)) {
+      it->second.node = same->second; // the master moves the agent into another pool by itself
       ++it;
       continue;
     }

@@ -13,6 +13,12 @@
 
 namespace troupe::node {
 
+/// The configuration in force, beside the journal: what a start without a cluster file reads before it opens
+/// that.
+inline std::filesystem::path configuration_copy(const std::filesystem::path& data_dir) {
+  return data_dir / "master" / "configuration.json";
+}
+
 class configuration_store {
 public:
   struct setup {

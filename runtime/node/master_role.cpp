@@ -291,8 +291,17 @@ result<void> master_role::open_cluster(const api::accounts::options& users) {
       setup.base_url = base;
   setup.lines = lines_;
   setup.roles = on_.options.roles;
+  // A later start without a cluster file reads this before there is a journal.
+  const auto keep_copy = [this, copy = host_.in_memory ? fs::path() : configuration_copy(on_.dir.path()),
+                          next = on_.options.configured](const value& now) {
+    if (!copy.empty() && !now.is_null())
+      if (auto kept = replace_file(copy, to_json(now)); !kept)
+        on_.say(copy.string() + " cannot be written: " + kept.error().what);
+    if (next)
+      next(now);
+  };
   configuration_ = std::make_unique<configuration_store>(configuration_store::setup{
-    folder, users.loopback, accounts_, in_force->value_or(configuration_changed{}), on_.options.configured});
+    folder, users.loopback, accounts_, in_force->value_or(configuration_changed{}), keep_copy});
   for (const auto& order : standing_orders(folder / "audit"))
     if (const auto& fields = order["fields"]; order["name"] == "drain" && fields.value("on", true))
       setup.drained_before.emplace_back(fields.value("node", std::string()),

@@ -326,6 +326,17 @@ def test_a_cluster_without_a_file_takes_one(lab):
     assert agent["resourcePools"] == ["main"]
 
 
+def test_a_start_without_a_file_goes_by_the_configuration_in_force(lab):
+    lab.file.write_text("troupe: 1\ncluster: {listen: '127.0.0.1:0', name: lab, authz: rbac, strict_job_queue_control: true}\npools: {main: {default: true}}\n")
+    lab.up_file(None, "--slots", "1")
+    said = lambda: (lambda x: (x["rbacEnabled"], x["clusterName"], x["strictJobQueueControl"]))(lab.call("/api/v1/master")[1])
+    assert said() == (True, "lab", True)
+    lab.down()
+    lab.process = subprocess.Popen([BINARY, "up", "--data-dir", str(lab.data), "--slots", "1"], env=lab.env, stdout=lab.log, stderr=lab.log, start_new_session=True)
+    wait_for(lab.answers, 60)
+    assert said() == (True, "lab", True)
+
+
 def test_users_made_by_hand_stay_unless_pruned(lab):
     import urllib.request
 

@@ -2,7 +2,7 @@
 
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { listen, returns } from "./live";
+import { listen, returns, whenSeen } from "./live";
 
 /** Calls `again` when something of the topics has changed, at most once in `pause` ms, and when a lost connection is back. */
 export function useChanges(topics: readonly string[], pause: number, again: () => void): void {
@@ -11,13 +11,18 @@ export function useChanges(topics: readonly string[], pause: number, again: () =
   useEffect(() => {
     if (topics.length === 0) return;
     let due: ReturnType<typeof setTimeout> | undefined;
+    let gone = false;
+    const call = () => {
+      if (!gone) newest.current();
+    };
     const stop = listen([...topics], () => {
       due ??= setTimeout(() => {
         due = undefined;
-        newest.current();
+        whenSeen(call);
       }, pause);
     });
     return () => {
+      gone = true;
       stop();
       clearTimeout(due);
     };

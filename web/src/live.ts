@@ -32,6 +32,13 @@ let held: { l: Listener; e: LiveEvent }[] = []; // while paused or hidden
 let missed = false; // more than is held, or a cut: all is read again
 const mostHeld = 20_000;
 const waits = (): boolean => paused.peek() || document.hidden;
+let owed: (() => void)[] = []; // what is to be done once nothing waits
+
+/** Calls it now, or, where the tab is hidden or its live changes are paused, once it is not. */
+export function whenSeen(call: () => void): void {
+  if (!waits()) call();
+  else if (!owed.includes(call)) owed.push(call);
+}
 
 const policy = (window as unknown as { trustedTypes?: { createPolicy(n: string, r: object): { createScriptURL(u: string): string } } }).trustedTypes?.createPolicy("troupe", {
   createScriptURL: (url: string) => {
@@ -151,6 +158,9 @@ function concerns(topics: string[], e: LiveEvent): boolean {
 
 function release(): void {
   if (waits()) return;
+  const calls = owed;
+  owed = [];
+  for (const call of calls) call();
   const all = held;
   held = [];
   if (missed) {

@@ -277,6 +277,20 @@ TEST(Members, AnAgentThatIsToLeaveAndThenToStayGetsWorkAgain) {
   EXPECT_EQ(machine.pool_of("a"), "p");
 }
 
+TEST(Members, AnAgentThatHoldsSomethingStaysWhereItWasOverARestart) {
+  members machine({45s, t0, with_pools({"p", "q"}, "q")});
+  machine.replay(agent_joined{t0, "a", "id1", 2, "host"});
+  machine.replay(agent_joined{t0, "b", "id2", 2, "host"});
+  machine.stay_in({{"a", "p"}, {"b", "gone"}});
+  EXPECT_EQ(show(machine.resume()),
+            "pool(p) pool(q) twin(a in p) pool(gone) twin(b in gone) drain(a) watch(a in p) "
+            "drain(b) watch(b in gone)");
+  EXPECT_EQ(show(machine.apply(agent_is_idle{"a", "p"}, t0 + 1s)), " | end_twin(a in p) undrain(a)");
+  EXPECT_EQ(show(machine.apply(agent_is_idle{"b", "gone"}, t0 + 1s)),
+            " | end_twin(b in gone) undrain(b) end_pool(gone)");
+  EXPECT_EQ(show(machine.apply(asks("a", "id1"), t0 + 2s)), " | twin(a in q)");
+}
+
 TEST(Members, APoolThatIsDroppedLivesWhileAGuestRunsOnItsAgent) {
   const auto before = with_pools({"p", "q"}, "q"), without = with_pools({"p"});
   play(

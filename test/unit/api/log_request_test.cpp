@@ -33,7 +33,7 @@ TEST(LogRequest, TimesAreTimesHoweverTheyAreWritten) {
     {"timestampBefore=2026-11-27T10:16:46-05:00", true},
     {"timestampAfter=2026-11-27t15:16:45z", true},
     {"timestampAfter=2026-11-27T15:16:45.158519Z", false},
-    {"timestampBefore=2026-11-27T15:16:45.158519Z", false},
+    {"timestampBefore=2026-11-27T15:16:45.158519Z", true},
     {"timestampAfter=2026-11-27T15:16:45.1Z&timestampBefore=2026-11-27T15:16:45.2Z", true},
     {"", true},
   };

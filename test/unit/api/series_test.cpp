@@ -79,6 +79,24 @@ TEST(Series, AScriptThatBeginsAnewInALaterRunDrawsItsStepsOnce) {
   EXPECT_EQ(line()["y"], value({1, 2, 30, 40}));
 }
 
+TEST(Workloads, ReportsOfOneStepAreOneToTheirReaders) {
+  table t;
+  t.reader->trial_rows[13].runs = {{.run = {1}, .started = t0}};
+  report(*t.reader, 13, "validation", 1, {{"acc", 1}});
+  report(*t.reader, 13, "training", 1, {{"a", 2}});
+  report(*t.reader, 13, "validation", 1, {{"f1", 5}});
+  report(*t.reader, 13, "training", 1, {{"b", 3}});
+  report(*t.reader, 13, "validation", 2, {{"acc", 7}});
+  const auto all = asked(t, "/api/v1/trials/13/workloads")["workloads"];
+  ASSERT_EQ(all.size(), 3u) << all.dump();
+  EXPECT_EQ(all[0]["training"]["metrics"]["avgMetrics"], value({{"a", 2}, {"b", 3}}));
+  EXPECT_EQ(all[1]["validation"]["metrics"]["avgMetrics"], value({{"acc", 1}, {"f1", 5}}));
+  EXPECT_EQ(all[2]["validation"]["metrics"]["avgMetrics"], value({{"acc", 7}}));
+  t.reader->trial_rows[13].latest = {.row = 3, .steps = 1, .at = t0, .run = {1}};
+  EXPECT_EQ(asked(t, "/api/v1/trials/13")["trial"]["latestValidation"]["metrics"]["avgMetrics"],
+            value({{"acc", 1}, {"f1", 5}}));
+}
+
 TEST(Series, TimeThatATrialWaitedForSlotsIsNoTimeThatItRan) {
   table t;
   t.reader->trial_rows[13].runs = {

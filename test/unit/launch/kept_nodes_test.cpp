@@ -49,6 +49,19 @@ TEST(KeptNodes, StartWhatIsWantedAndEndWhatIsNot) {
   });
 }
 
+TEST(KeptNodes, ANodeInAnotherPoolRunsOn) {
+  auto moved = here("a");
+  moved["pool"] = "gpu";
+  auto larger = here("a", 2);
+  larger["pool"] = "gpu";
+  play({
+    {want({here("a")}), 0s, "start(a)"},
+    {start_tried{"a", ""}, 0s, ""},
+    {want({moved}), 1s, ""},
+    {want({larger}), 2s, "say(node a: its agent is started again) end(a) start(a)"},
+  });
+}
+
 TEST(KeptNodes, StartAgainLaterEachTime) {
   std::vector<row> rows{{want({here("a")}), 0s, "start(a)"}};
   duration at = 0s;

@@ -177,7 +177,7 @@ TEST_F(Provision, EndsWhatIsIdleOrDisconnectedForLong) {
   EXPECT_EQ(tell(list({"i1", "i2"}), 10min + 70s), "") << "it was ordered to end";
   EXPECT_EQ(tell(list({"i1", "i2"}), 12min + 10s), " | end i2 (ordered before)") << "and again";
   EXPECT_EQ(tell(list({"i1"}), 12min + 20s), "");
-  EXPECT_EQ(tell(time_passed{}, 1s + 20min), "ended i1 | end i1 (idle) forget agent-i2");
+  EXPECT_EQ(tell(time_passed{}, 1s + 20min), "ended i1 | drain agent-i1 end i1 (idle) forget agent-i2");
 }
 
 TEST_F(Provision, EndsWhatIsDrainedThoughWorkWaits) {
@@ -206,13 +206,13 @@ TEST_F(Provision, KeepsTheLeastNumberAndEndsWhatIsTooMany) {
   EXPECT_EQ(tell(list({"i1"}), 59min), "") << "one stays";
   EXPECT_EQ(tell(work(0, {"i1!"}), 60min), "");
   EXPECT_EQ(tell(provider_configured{{{"type", "local"}, {"max_instances", 0}}}, 61min),
-            "ended i1 | end i1 (too many)");
+            "ended i1 | drain agent-i1 end i1 (too many)");
 }
 
 TEST_F(Provision, EndsTheIdleBeforeTheBusyWhereThereAreTooMany) {
   begin({.instance_slots = 1, .max_instances = 1}, {"i1", "i2", "i3"});
   EXPECT_EQ(tell(work(0, {"i1!", "i2"}), 0s), "");
-  EXPECT_EQ(tell(list({"i1", "i2", "i3"}), 1s), "ended i2 i3 | end i2 i3 (too many)");
+  EXPECT_EQ(tell(list({"i1", "i2", "i3"}), 1s), "ended i2 i3 | drain agent-i2 end i2 i3 (too many)");
 }
 
 TEST_F(Provision, BacksOffAfterFailuresAndLaunchesNoStorm) {
@@ -278,7 +278,7 @@ TEST_F(Provision, EndsWhatHasStoppedAndTakesAnother) {
   auto all = list({"i1", "x1"});
   for (auto& one : all.all)
     one.state = cloud_instance::phase::stopped;
-  EXPECT_EQ(tell(all, 1s), "ended i1 x1 | end i1 x1 (stopped)");
+  EXPECT_EQ(tell(all, 1s), "ended i1 x1 | drain agent-i1 end i1 x1 (stopped)");
   EXPECT_EQ(machine->supply().faults.size(), 0u);
   EXPECT_EQ(tell(work(1), 2s), "ordered 1 | launch 1:1");
   EXPECT_EQ(tell(all, 6s), "") << "it is being ended";
@@ -325,10 +325,10 @@ TEST_F(Provision, WithoutAProviderEndsOnlyWhatIsIdle) {
   begin({.type = "local", .instance_slots = 1, .max_instances = 3}, {"i1", "i2"});
   static_cast<void>(tell(list({"i1", "i2"}), 0s));
   static_cast<void>(tell(work(0, {"i1!", "i2"}), 1s));
-  EXPECT_EQ(tell(provider_configured{}, 2s), "ended i2 | end i2 (idle) drain agent-i1");
+  EXPECT_EQ(tell(provider_configured{}, 2s), "ended i2 | drain agent-i2 end i2 (idle) drain agent-i1");
   EXPECT_EQ(tell(work(5, {"i1!"}), 3s), "");
   EXPECT_EQ(machine->supply().type, "");
-  EXPECT_EQ(tell(work(5, {"i1"}), 4s), "ended i1 | end i1 (idle)");
+  EXPECT_EQ(tell(work(5, {"i1"}), 4s), "ended i1 | drain agent-i1 end i1 (idle)");
 }
 
 // ---- agents of instances that are gone
@@ -337,7 +337,7 @@ TEST_F(Provision, HasTheAgentOfAnInstanceThatIsGoneForgotten) {
   begin({.type = "local", .instance_slots = 1, .max_instances = 3}, {"i1", "i2"});
   static_cast<void>(tell(list({"i1", "i2"}), 0s));
   static_cast<void>(tell(work(0, {"i1", "i2!"}), 1s));
-  EXPECT_EQ(tell(time_passed{}, 1h), "ended i1 | end i1 (idle)");
+  EXPECT_EQ(tell(time_passed{}, 1h), "ended i1 | drain agent-i1 end i1 (idle)");
   EXPECT_EQ(tell(work(0, {"i1?", "i2!"}), 1h + 1s), "") << "it may still end";
   EXPECT_EQ(tell(list({"i2"}), 1h + 2s), "");
   EXPECT_EQ(tell(time_passed{}, 1h + 3s), " | forget agent-i1");
@@ -392,13 +392,14 @@ TEST_F(Provision, TheInstancesOfAFormerTypeEndFirst) {
   static_cast<void>(tell(work(0, {"i1!", "i2"}), 2s));
   static_cast<void>(tell(list({"i1", "i2"}), 3s));
   const value next{{"type", "command"}, {"max_instances", 5}, {"former", {{{"type", "local"}}}}};
-  EXPECT_EQ(tell(provider_configured{next}, 4s), "ended i2 | end i2 (idle) drain agent-i1");
+  EXPECT_EQ(tell(provider_configured{next}, 4s), "ended i2 | drain agent-i2 end i2 (idle) drain agent-i1");
   EXPECT_EQ(machine->provider_type(), "local");
   EXPECT_EQ(machine->supply().type, "command");
   EXPECT_EQ(machine->supply().error, "the instances of its former provider (local) end first: i1");
   EXPECT_EQ(tell(work(3, {"i1!"}), 5s), "") << "nothing new of either";
   EXPECT_EQ(tell(list({"i1"}), 6s), "");
-  EXPECT_EQ(tell(work(3, {"i1"}), 7s), "ended i1 | end i1 (idle) forget agent-i2") << "its run has ended";
+  EXPECT_EQ(tell(work(3, {"i1"}), 7s), "ended i1 | drain agent-i1 end i1 (idle) forget agent-i2")
+    << "its run has ended";
   // The master dies before they have ended, and looks again.
   const auto facts = machine->snapshot();
   machine.emplace("gpu", provisioner_settings_of(next));
@@ -447,7 +448,7 @@ TEST_F(Provision, OneThatWasDroppedEndsWhatItHasAfterARestartToo) {
   EXPECT_EQ(machine->provider_type(), "command");
   EXPECT_EQ(tell(work(1, {"i1!"}), 0s), "");
   EXPECT_EQ(tell(list({"i1"}), 1s), " | drain agent-i1");
-  EXPECT_EQ(tell(work(0, {"i1"}), 2s), "ended i1 | end i1 (idle)");
+  EXPECT_EQ(tell(work(0, {"i1"}), 2s), "ended i1 | drain agent-i1 end i1 (idle)");
   EXPECT_EQ(tell(list({}), 7s), "gone | ");
   EXPECT_EQ(tell(time_passed{}, 8s), " | forget agent-i1");
   EXPECT_EQ(machine->deadline(), t0 + 18s) << "it does not list any more";

@@ -167,6 +167,7 @@ function OnSlots(props: { of: Experiment; rows: readonly Row[] }) {
     return [held(all ?? [], at || Infinity), at > 0 && last ? Date.parse(last.at) : Date.now()];
   }, [all, at]);
   if (v.state === "error") return <Failed whole why={v.why} again={again} />;
+  if (all && bars.length === 0) return <p class="empty">No trial of it held a slot.</p>;
   return all && <Timeline rows={props.rows} held={bars} until={until} />;
 }
 

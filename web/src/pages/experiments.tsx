@@ -9,6 +9,7 @@ import { go } from "../router";
 import { clean, number, span, state } from "../text";
 import { each, Empty, Failed, Progress, question, State, Time, useRead, useAtOnce } from "../ui";
 import { Spark, values } from "../spark";
+import { ended } from "./home";
 import type { GetExperimentsResponse } from "../api_types";
 
 export function duration(e: { startTime: string; endTime?: string }): number {
@@ -69,7 +70,9 @@ export default function Experiments() {
   usePage("Experiments", view.state === "error" ? "error" : view.state === "loading" ? "loading" : all.length === 0 ? "empty" : "ready");
   const command = useMemo(() => "troupe experiment list", []);
   const order = (ids: string[], what: string, done: string) => each(ids, "experiment", (id) => post(`/api/v1/experiments/${id}/${what}`), ids.length === 1 ? `experiment ${ids[0]} is ${done}` : `${ids.length} experiments are ${done}`);
-  const namesOf = (ids: string[]) => ids.map((id) => `${id} ${clean(all.find((e) => String(e.id) === id)?.name ?? "")}`).join(", ");
+  const named = 10; // of many, the question names the first
+  const namesOf = (ids: string[]) => ids.slice(0, named).map((id) => `${id} ${clean(all.find((e) => String(e.id) === id)?.name ?? "")}`).join(", ") + (ids.length > named ? ` and ${ids.length - named} more` : "");
+  const open = (ids: string[]) => ids.some((id) => all.some((e) => String(e.id) === id && !ended(e)));
   const placesOf = (ids: string[]) => ids.map((id) => all.find((e) => String(e.id) === id)?.workspaceId);
   const several = (ids: string[]) => (ids.length === 1 ? `experiment ${ids[0]}` : `${ids.length} experiments`);
   return (
@@ -93,7 +96,7 @@ export default function Experiments() {
                 <button type="button" onClick={() => go(`/compare?experiments=${ids.join(",")}`)}>
                   Compare
                 </button>
-                {may("change experiment", ...placesOf(ids)) && (
+                {open(ids) && may("change experiment", ...placesOf(ids)) && (
                   <>
                     <button type="button" onClick={() => void order(ids, "pause", "paused")}>
                       Pause
@@ -106,7 +109,7 @@ export default function Experiments() {
                     </button>
                   </>
                 )}
-                {may("kill experiment", ...placesOf(ids)) && (
+                {open(ids) && may("kill experiment", ...placesOf(ids)) && (
                   <button
                     type="button"
                     class="danger"

@@ -12,28 +12,42 @@ import type { GetExperimentsResponse, LogPage, Outcome, Status, TrialProgressLis
 
 interface View {
   all: Experiment[];
+  failed: Experiment[]; // the last ones
+  others: number; // of others, that run
   status: Status;
   waiting: { id: number; name: string; why: ExperimentExplanation }[];
 }
 
 const newest = 200;
+const live = ["ACTIVE", "STOPPING_CANCELED", "STOPPING_KILLED", "STOPPING_COMPLETED", "STOPPING_ERROR"] as const;
 
 async function read(signal: AbortSignal): Promise<View> {
   const [list, status] = await Promise.all([
     get<GetExperimentsResponse>("/api/v1/experiments", { limit: newest, orderBy: "ORDER_BY_DESC" }, signal),
     get<Status>("/troupe/v1/status", {}, signal),
   ]);
-  // What runs may be older than the newest.
+  const me = session.peek()?.user.username ?? "";
+  let failed = list.experiments.filter((e) => e.state === "STATE_ERROR");
+  let others = list.experiments.filter((e) => !ended(e) && e.username !== me).length;
+  // What runs, waits or has failed may be older than the newest.
   if (list.experiments.length === newest) {
+    const of = (states: readonly string[], limit: number, more = "") => get<GetExperimentsResponse>(`/api/v1/experiments?limit=${limit}&orderBy=ORDER_BY_DESC&${states.map((s) => `states=STATE_${s}`).join("&")}${more}`, {}, signal);
+    const mine = `&users=${encodeURIComponent(me)}`;
+    const [run, own, held, bad] = await Promise.all([of(live, 50), of(live, newest, mine), of(["PAUSED"], 50, mine), of(["ERROR"], 5, "&sortBy=SORT_BY_END_TIME")]);
     const known = new Set(list.experiments.map((e) => e.id));
-    const states = ["ACTIVE", "PAUSED", "STOPPING_CANCELED", "STOPPING_KILLED", "STOPPING_COMPLETED", "STOPPING_ERROR"].map((s) => `states=STATE_${s}`).join("&");
-    const open = await get<GetExperimentsResponse>(`/api/v1/experiments?limit=${newest}&orderBy=ORDER_BY_DESC&${states}`, {}, signal);
-    list.experiments.push(...open.experiments.filter((e) => !known.has(e.id)));
+    for (const e of [own, held, run].flatMap((x) => x.experiments)) if (!known.has(e.id) && known.add(e.id)) list.experiments.push(e);
+    failed = bad.experiments;
+    others = Math.max(0, (run.pagination.total ?? 0) - (own.pagination.total ?? 0));
   }
-  const open = list.experiments.filter((e) => !ended(e)).slice(0, 20);
+  failed = failed.toSorted((x, y) => Date.parse(y.endTime ?? "") - Date.parse(x.endTime ?? "")).slice(0, 5);
+  // Of those that may wait, what is not paused comes first, and of these what is mine.
+  const place = (e: Experiment) => (e.state === "STATE_PAUSED" ? 2 : 0) + (e.username === me ? 0 : 1);
+  const open = list.experiments.filter((e) => !ended(e)).toSorted((x, y) => place(x) - place(y)).slice(0, 20);
   const why = await Promise.all(open.map((e) => get<ExperimentExplanation>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal).catch(() => null)));
   return {
     all: list.experiments,
+    failed,
+    others,
     status,
     waiting: open.flatMap((e, i) => (why[i] && (why[i].trials.waiting > 0 || why[i].trials.running === 0) ? [{ id: e.id, name: e.name, why: why[i] }] : [])),
   };
@@ -83,7 +97,7 @@ function Overview(props: View) {
   const me = session.value?.user.username;
   const running = props.all.filter((e) => !ended(e));
   const mine = running.filter((e) => e.username === me);
-  const failed = props.all.filter((e) => e.state === "STATE_ERROR").slice(0, 5);
+  const failed = props.failed;
   const { total, used } = props.status.slots;
   return (
     <>
@@ -97,9 +111,9 @@ function Overview(props: View) {
         {mine.length === 0 ? (
           <p>
             Nothing of yours runs.{" "}
-            {running.length > 0 && (
+            {props.others > 0 && (
               <Link to="/experiments?q=state%3DACTIVE">
-                {running.length} {running.length === 1 ? "experiment" : "experiments"} of others
+                {props.others} {props.others === 1 ? "experiment" : "experiments"} of others
               </Link>
             )}
           </p>

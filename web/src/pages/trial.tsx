@@ -217,7 +217,7 @@ function Overview(props: View) {
         {x && (
           <>
             <p>
-              <bdi>{clean(x.reason.text)}</bdi> <small>since</small> <Time at={x.since} />
+              <bdi>{clean(x.reason.text)}</bdi> <small>{x.state === "ENDED" ? "at" : "since"}</small> <Time at={x.since} />
             </p>
             {x.advice && <p class="hint">{clean(x.advice)}</p>}
             {x.log && x.log.length > 0 && <LastLines trial={trial.id} of={x.log} />}
