@@ -1,5 +1,6 @@
 #include "runtime/api/work_shapes.hpp"
 
+#include "actors/task/task_settings.hpp"
 #include "model/config/secrets.hpp"
 #include "model/config_in_force.hpp"
 #include "runtime/api/place_shapes.hpp"
@@ -141,6 +142,10 @@ value own_work_shape(const task_detail& task, const accounts& users, time_point 
   const bool live = !terminal(task.state);
   const auto kind = made.id.kind();
   const bool serves = has_service(kind);
+  const auto services = services_of(made.config, made.id);
+  const auto main_one = std::find_if(services.begin(), services.end(),
+                                     [id = to_string(made.id)](const task_service& x) { return x.id == id; });
+  const auto address = main_one != services.end() ? main_one : services.begin();
   value out{{"id", to_string(made.id)},
             {"kind", name(kind)},
             {"name", made.name},
@@ -166,7 +171,7 @@ value own_work_shape(const task_detail& task, const accounts& users, time_point 
             {"why", task.why},
             {"runs", task.runs.size()},
             {"parent", made.parent ? value(to_string(made.parent)) : value()},
-            {"address", serves ? value("/proxy/" + to_string(made.id) + "/") : value()}};
+            {"address", services.empty() ? value() : value("/proxy/" + address->id + "/")}};
   add_log_policy(out, task.log_policy);
   return out;
 }

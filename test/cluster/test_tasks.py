@@ -367,6 +367,7 @@ def test_our_own_verbs_start_and_open_every_kind(cluster, tmp_path):
     generic = cluster.cli("task", "start", str(tmp_path / "task.yaml")).stdout.strip()
     ready = lambda: [one["ready"] for one in cluster.call(f"/troupe/v1/tasks/{generic}/services")[1]] == [True]
     assert not ready(), "it waits for a slot"
+    assert [cluster.call(f"/troupe/v1/tasks/{one}")[1]["address"] for one in (generic, command)] == [f"/proxy/{generic}/", None]
     cluster.env["TROUPE_USER"] = "admin"
     assert cluster.cli("task", "open", generic[:8], "--no-open").stdout == f"{cluster.url()}/proxy/{generic}/\n"
     refused = cluster.cli("command", "open", command, "--no-open", check=False)
