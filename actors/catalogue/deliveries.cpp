@@ -292,7 +292,7 @@ std::vector<cluster_fact> deliveries::told(const std::string& id, bool done, boo
   --all_open_;
   const bool again = !done && !final && one.tries < most_tries;
   if (const auto to = receivers_.find(one.event.url); to != receivers_.end()) {
-    to->second.in_trouble = !done && !final; // who refuses an event can be reached
+    to->second.in_trouble = !done && !final; // a receiver that refuses an event can be reached
     if (--to->second.open == 0 && to->second.ready.empty() && !again)
       receivers_.erase(to);
   }

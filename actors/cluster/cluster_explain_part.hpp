@@ -16,7 +16,7 @@ public:
   struct needs {
     std::function<pool_actor(const std::string& pool)> pool;
     std::function<experiment_actor(experiment_id)> experiment; ///< null where it has ended
-    std::function<task_actor(task_id)> task;                   ///< as well
+    std::function<task_actor(task_id)> task;                   ///< null where it has ended
   };
   /// `who` is the cluster actor's own and outlives this.
   cluster_explain(actor_base<cluster_actor>* self, std::shared_ptr<storage::reader> reads, const members& who,

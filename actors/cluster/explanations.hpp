@@ -14,18 +14,18 @@ struct explained_run {
   experiment_row experiment;
   run_id run;                ///< 0: it never had one
   std::string pool;          ///< where it is, or will ask
-  int default_priority = 42; ///< of that pool
+  int default_priority = 42; ///< the priority of who names none in that pool
 
   allocation_id allocation() const { return {trial.id, run}; }
   bool open() const; ///< the run has not ended, so that its pool knows it
 };
 
-/// One run of a task that is no trial, or the task between two runs.
+/// One run of a task of another kind (notebook, command, ...), or that task between two runs.
 struct explained_task {
   task_detail task;
   run_id run;                ///< 0: it never had one
   std::string pool;          ///< where it is, or will ask
-  int default_priority = 42; ///< of that pool
+  int default_priority = 42; ///< the priority of who names none in that pool
 
   allocation_id allocation() const { return {task.made.id, run}; }
   bool open() const; ///< the run has not ended, so that its pool knows it

@@ -226,17 +226,10 @@ def test_what_the_server_refuses_is_not_asked_for_again(site, page):
 def test_rights_are_those_of_the_workspace(tmp_path, chromium):
     """Roles may let one view in one workspace what one changes in another; a fork goes where its parent is."""
     site = Site(tmp_path)
-    (tmp_path / "cluster.yaml").write_text("troupe: 1\ncluster: {authz: rbac}\n")
-    site.up_words += ("--file", str(tmp_path / "cluster.yaml"))
-    site.env["TROUPE_USER"] = "admin"
-    site.up(slots=1)
     context = chromium.new_context()
     try:
-        site.cli("user", "create", "eve")
-        site.cli("workspace", "create", "team")
+        site.up_with_roles(("Viewer", "Uncategorized"), ("Editor", "team"))
         site.cli("project", "create", "team", "hers")
-        for role, place in [("Viewer", "Uncategorized"), ("Editor", "team")]:
-            site.cli("role", "give", role, "--user", "eve", "--workspace", place)
         config = "name: asleep\nentrypoint: sleep 1000\nsearcher: {name: single, metric: loss}\nresources: {slots_per_trial: 0}\n"
         others, hers = [site.call("/api/v1/experiments", {"config": config, "projectId": project, "activate": True})[1]["experiment"]["id"] for project in (1, 2)]
         trials = {e: wait_for(lambda: (site.json("trial", "list", str(e)) or [{}])[0].get("id"), 60) for e in (others, hers)}

@@ -141,15 +141,9 @@ def test_grounds_of_a_log_are_seen_and_its_letters_can_be_read(site, page, theme
 
 def test_a_slot_of_a_run_that_one_may_not_see_is_of_another(tmp_path, chromium):
     site = Site(tmp_path)
-    (tmp_path / "cluster.yaml").write_text("troupe: 1\ncluster: {authz: rbac}\n")
-    site.up_words += ("--file", str(tmp_path / "cluster.yaml"))
-    site.env["TROUPE_USER"] = "admin"
-    site.up(slots=1)
     context = chromium.new_context()
     try:
-        site.cli("user", "create", "eve")
-        site.cli("workspace", "create", "team")
-        site.cli("role", "give", "Viewer", "--user", "eve", "--workspace", "team")
+        site.up_with_roles(("Viewer", "team"))
         config = "name: asleep\nentrypoint: sleep 1000\nsearcher: {name: single, metric: loss}\n"
         site.call("/api/v1/experiments", {"config": config, "projectId": 1, "activate": True})
         tab = Page(context, site)

@@ -55,6 +55,17 @@ class Site(Cluster):
         if folder := os.environ.get("TROUPE_WEB_DIR"):  # a built page to try instead of the binary's
             self.up_words = ("--web-dir", folder)
 
+    def up_with_roles(self, *roles):
+        """Up with one slot, a workspace `team`, and a user `eve` with these roles: (role, workspace); who asks is admin."""
+        (self.root / "cluster.yaml").write_text("troupe: 1\ncluster: {authz: rbac}\n")
+        self.up_words += ("--file", str(self.root / "cluster.yaml"))
+        self.env["TROUPE_USER"] = "admin"
+        self.up(slots=1)
+        self.cli("user", "create", "eve")
+        self.cli("workspace", "create", "team")
+        for role, place in roles:
+            self.cli("role", "give", role, "--user", "eve", "--workspace", place)
+
     def submit_search(self, name="digits", trials=8, epoch_s=0.02, script=TRIAL):
         job = self.root / "job"
         job.mkdir(exist_ok=True)
