@@ -801,6 +801,8 @@ std::map<std::string, std::vector<allocation_id>> pool::agents() const {
 }
 
 bool pool::is_idle(const std::string& agent) const {
+  if (phase_ == phase::recovering)
+    return false; // who holds something there may not have been heard yet
   const auto it = agents_.find(agent);
   return it == agents_.end() || is_idle(it->second);
 }

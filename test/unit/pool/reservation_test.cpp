@@ -62,6 +62,14 @@ TEST_P(ReservationAfterARestart, AlsoWhereTheAgentSpeaksLater) {
   EXPECT_TRUE(reservation(2).is_object());
 }
 
+TEST_P(ReservationAfterARestart, NoAgentIsIdleBeforeAllWereHeard) {
+  EXPECT_FALSE(machine.is_idle("a")) << "what runs there may not have spoken yet";
+  tell(agent_up{"a", 2});
+  EXPECT_FALSE(machine.is_idle("a"));
+  tell(holders_heard{});
+  EXPECT_TRUE(machine.is_idle("a"));
+}
+
 TEST_P(ReservationAfterARestart, WhoHasNotWaitedForSoLongIsPassed) {
   hold(1, {0});
   ask(2, 2, now - 59s);
