@@ -6,6 +6,7 @@
 
 #include "storage/journal.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -48,10 +49,11 @@ int main(int count, char** words) {
     std::size_t rows = 0, trials = 0;
     const auto [rows_ms, rows_cpu] = cost([&] {
       auto all = reads->experiments();
-      if (all)
-        rows = all->size();
-      else
+      if (!all)
         fault = all.error();
+      else // a row parses its configuration when somebody looks at it
+        rows = std::count_if(all->begin(), all->end(),
+                             [](const auto& row) { return row.config.get().is_object(); });
     });
     const auto [all_ms, all_cpu] = cost([&] {
       auto all = reads->experiments();
