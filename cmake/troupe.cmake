@@ -7,9 +7,9 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG -ffunction-sections -fdata-section
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
 set(TROUPE_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
 
-add_link_options($<$<CONFIG:Release>:-Wl,--gc-sections>) # libtroupe.so maps what a host uses, not whole object files
+add_link_options($<$<CONFIG:Release>:-Wl,--gc-sections>) # libtroupe.so then maps what a host uses, not whole object files
 add_compile_options(-Wall -Wextra -Wno-missing-field-initializers)
-if(CMAKE_CXX_COMPILER_ID STREQUAL GNU) # what the optimiser of GCC 12 guesses of std::optional, std::variant and short strings, wrongly each time so far
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU) # GCC 12 warns of std::optional, std::variant and short strings, each time wrongly so far
   add_compile_options(-Wno-maybe-uninitialized -Wno-array-bounds -Wno-free-nonheap-object -Wno-stringop-overflow -Wno-stringop-overread
                       -Wno-restrict -Wno-dangling-pointer)
 endif()
@@ -25,9 +25,10 @@ endif()
 
 find_program(TROUPE_CCACHE ccache)
 if(TROUPE_CCACHE)
-  # Precompiled headers are cached only with these flags and allowances; relative paths let worktrees share hits. Whether a warning is an
-  # error changes no object. CCACHE_DEPEND: keys are of the headers' bytes. Preprocessed text has no comments, and a precompiled header whose
-  # headers differ from today's by a comment declares everything twice, as `#pragma once` compares bytes.
+  # Precompiled headers are cached only with these flags and allowances; relative paths let worktrees share hits. Whether a
+  # warning is an error changes no object. CCACHE_DEPEND makes keys of the headers' bytes: preprocessed text has no comments, and
+  # a precompiled header whose headers differ from today's by a comment declares everything twice, because `#pragma once` compares
+  # bytes.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess> $<$<COMPILE_LANGUAGE:CXX>:-fno-working-directory>)
   set(ccache ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
     "CCACHE_IGNOREOPTIONS=-Werror* -Wno-error*" CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${TROUPE_CCACHE})
@@ -36,16 +37,17 @@ if(TROUPE_CCACHE)
 endif()
 find_program(TROUPE_MOLD mold)
 if(TROUPE_MOLD)
-  add_link_options(-fuse-ld=mold -Wl,-z,keep-text-section-prefix) # cold code away from the rest, as other linkers do
+  add_link_options(-fuse-ld=mold -Wl,-z,keep-text-section-prefix) # cold code lies apart from the rest, as with other linkers
 endif()
 
-# For the glue around what is hot (actors' shells, routes, start-up): about six tenths of the code of -O2, which every host of libtroupe.so maps.
+# For the code around what is hot (actors' shells, routes, start-up). It takes about six tenths of the code of -O2, and every host
+# of libtroupe.so maps it.
 function(troupe_small target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
 endfunction()
 
-# troupe_load_late(TARGET LIBRARIES ... CALLED_BY ARCHIVE...): a shared library among these (targets) is loaded when the archives first call one of
-# its functions, where we have the assembly for that (runtime/embed/lazy_calls.cpp); elsewhere it is linked as ever.
+# troupe_load_late(TARGET LIBRARIES ... CALLED_BY ARCHIVE...): loads a shared library among these targets when the archives first
+# call one of its functions, where there is assembly for that (runtime/embed/lazy_calls.cpp); elsewhere links it as usual.
 function(troupe_load_late target)
   cmake_parse_arguments(late "" "" "LIBRARIES;CALLED_BY" ${ARGN})
   if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
@@ -66,7 +68,8 @@ endfunction()
 option(TROUPE_UNITY "compile several sources as one" OFF)
 set(TROUPE_UNITY_LINES 1600 CACHE STRING "most lines of such a group in a library: more builds quicker from nothing, less after one changed file")
 
-# troupe_unity(TARGET [LINES]): has its sources compiled in groups, once the folder's CMakeLists.txt is read (cmake/unity.py says how).
+# troupe_unity(TARGET [LINES]): compiles the target's sources in groups, once the folder's CMakeLists.txt is read (cmake/unity.py
+# says how).
 function(troupe_unity target)
   if(TROUPE_UNITY)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL troupe_unity_now ${target} ${ARGN} ${TROUPE_UNITY_LINES})")
@@ -75,7 +78,7 @@ endfunction()
 function(troupe_unity_now target lines)
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cpp$")
-  foreach(source ${sources}) # what has flags of its own, or does not go with others, stays alone
+  foreach(source ${sources}) # a source with its own flags, or one that does not go with others, stays alone
     foreach(property COMPILE_OPTIONS INCLUDE_DIRECTORIES COMPILE_DEFINITIONS SKIP_UNITY_BUILD_INCLUSION)
       get_source_file_property(own ${source} ${property})
       get_filename_component(path ${source} ABSOLUTE)
@@ -96,7 +99,7 @@ function(troupe_unity_now target lines)
   get_target_property(all ${target} SOURCES)
   list(FILTER all EXCLUDE REGEX "\\.cpp$")
   set_target_properties(${target} PROPERTIES SOURCES "${all};${alone};${grouped}")
-  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU) # a file's own types are in no header, though GCC takes the group for one that includes it
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU) # types of one source are in no header, but GCC takes the group for a file that includes it
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
 endfunction()

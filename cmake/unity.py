@@ -20,7 +20,7 @@ OWN_TYPE = re.compile(r"^(?:struct|class|enum class|enum|union|concept)\s+(\w+)|
 PASSED = ("TEST", "INSTANTIATE_", "static_assert", "namespace", "using ", "template", "public:", "private:", "protected:")
 HIDDEN = re.compile(r"^namespace \{$(.*?)^\} // namespace$|^(static [^\n]*)$", re.M | re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
-headers = {}  # of the project: their names, and the headers that they include
+headers = {}  # the project's headers: their names, and the headers that they include
 
 
 def read_header(path):
@@ -61,13 +61,13 @@ class Source:
                     self.own.update(x for x in found.groups() if x)
                 elif not line.startswith(PASSED) and (found := DECLARED.search(re.sub(r"<[^<>]*>", "", line))):
                     self.own.add(found[1])
-                    if line.startswith("const"):  # several in one declaration
+                    if line.startswith("const"):  # one declaration may hold several
                         self.own.update(re.findall(r", (\w+) =", line))
         self.headers = all_below(included_by(self.path, raw))
         self.includes = []
         for line in raw.splitlines():
             if re.match(r"#\s*(define|if)", line):
-                break  # what comes now may depend on that
+                break  # the rest may depend on that
             if found := re.match(r'#\s*include\s+([<"])([^>"]+)[>"]', line):
                 beside = self.path.parent / found[2]
                 self.includes.append(f'"{beside.resolve()}"' if found[1] == '"' and beside.exists() else line.split(None, 1)[1])

@@ -3,7 +3,7 @@
 
 namespace troupe {
 
-/// Whether a line of /etc/passwd or /etc/group can hold it.
+/// Whether a line of /etc/passwd or /etc/group can hold the name.
 inline bool is_account_name(std::string_view name) {
   return !name.empty() && name.find_first_of(":\n\r,/ ") == name.npos && name[0] != '-' && name[0] != '+';
 }

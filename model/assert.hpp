@@ -1,11 +1,11 @@
 #pragma once
-// TROUPE_ASSERT: what only a bug can make false. On in release too; never used on input.
+// TROUPE_ASSERT checks what only a bug can make false. It is on in release too, and never used on input.
 
 namespace troupe {
 
-/// Where a failed assertion goes. The default prints to stderr and aborts the process.
-/// A test or the recovery quarantine may install its own, which must not return (it may throw
-/// `assertion_failed`, the only exception of this code base).
+/// Is called when an assertion fails. The default prints to stderr and aborts the process. A test or the
+/// recovery quarantine may install its own handler, which must not return (it may throw `assertion_failed`,
+/// the only exception of this code base).
 struct assertion_failed {
   const char* expression;
   const char* file;

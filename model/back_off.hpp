@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-/// After `failures` in a row: nothing after none, `first` after one, then twice as long each time, at most
-/// `longest`.
+/// The wait after `failures` failures in a row: nothing after none, `first` after one, then twice as long
+/// each time, at most `longest`.
 template <class Duration>
 constexpr Duration back_off(int failures, Duration first, Duration longest) {
   if (failures <= 0)

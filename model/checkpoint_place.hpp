@@ -1,30 +1,30 @@
 #pragma once
-// Where a checkpoint lies, as facts name it: a store, written KIND:PLACE, and a key within it.
+// Where a checkpoint lies, as facts name it: a store, written KIND:PLACE, and a key within the store.
 
 #include "model/facts.hpp"
 
 namespace troupe {
 
 struct store_name {
-  std::string kind, place; ///< "shared_fs", "/mnt/ck"
+  std::string kind, place; ///< such as "shared_fs" and "/mnt/ck"
 };
-/// errc::invalid where `store` is not KIND:PLACE.
+/// Fails with errc::invalid where `store` is not KIND:PLACE.
 result<store_name> parse_store(const std::string& store);
 
-/// The folder of a store, absolute; empty where it is not a folder of the hosts ("directory", "shared_fs").
+/// The absolute folder of a store; empty where it is not a folder of the hosts ("directory", "shared_fs").
 std::string folder_of_store(const std::string& store);
 
-/// The folder of a checkpoint, absolute; empty where its store is not a folder of the hosts, or its key
+/// The absolute folder of a checkpoint. Empty where its store is not a folder of the hosts, or where its key
 /// cannot be the name of a folder there: 1 to 64 letters, digits and `-`.
 std::string folder_of(const checkpoint_place& place);
 
-/// The place of a checkpoint; of one that an older build recorded, by its path. Empty where neither is known.
+/// The place of a checkpoint; one that an older build recorded has only a path. Empty where neither is known.
 checkpoint_place place_of(const checkpoint& saved);
 
-/// The folder of a checkpoint, of whichever build recorded it; empty as above.
+/// The folder of a checkpoint, whichever build recorded it; empty in the same cases as above.
 std::string folder_of(const checkpoint& saved);
 
-/// No key leads out of its store's folder.
+/// Whether the key has a form that cannot lead out of its store's folder.
 bool is_checkpoint_key(const std::string& key);
 
 } // namespace troupe

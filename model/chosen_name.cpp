@@ -8,7 +8,8 @@
 namespace troupe {
 namespace {
 
-/// Of the C library, whose C.UTF-8 knows the cases of all scripts; never freed. Without it: of ASCII.
+/// The C library's locale C.UTF-8, which knows the cases of all scripts; never freed. Where it is missing,
+/// only ASCII has cases.
 locale_t cases() {
   static const locale_t made = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
   return made;
@@ -91,7 +92,7 @@ result<void> check_chosen_name(const std::string& what, std::string_view name, s
 result<void> check_name_in_address(const std::string& what, std::string_view name) {
   if (name.find_first_of("/\\") != name.npos)
     return error{errc::invalid, what + " cannot have slashes"};
-  if (name == "." || name == "..") // clients leave them out of an address
+  if (name == "." || name == "..") // clients drop them from an address
     return error{errc::invalid, what + " cannot be . or .."};
   return {};
 }
@@ -101,7 +102,7 @@ std::string case_folded(std::string_view utf8) {
   if (!text)
     return std::string(utf8);
   std::string out;
-  for (const auto c : *text) // up and down again: letters with two small forms, as the two sigmas, become one
+  for (const auto c : *text) // up and down again: letters with two small forms, as sigma, become one
     append(out, cases()
                   ? static_cast<char32_t>(towlower_l(towupper_l(static_cast<wint_t>(c), cases()), cases()))
                 : c < 0x80 ? static_cast<char32_t>(std::tolower(static_cast<int>(c)))

@@ -1,6 +1,6 @@
 #pragma once
-// Names that people choose for what they make: workspaces, projects, templates, models, groups, webhooks,
-// experiments, labels.
+// Names that people choose for workspaces, projects, templates, models, groups, webhooks, experiments and
+// labels.
 
 #include "model/result.hpp"
 
@@ -10,20 +10,20 @@
 
 namespace troupe {
 
-constexpr std::size_t longest_name = 80; ///< characters
+constexpr std::size_t longest_name = 80; ///< in characters
 
-/// Code points of UTF-8; nothing where it is none.
+/// The code points of UTF-8 text; nothing where the text is not UTF-8.
 std::optional<std::u32string> code_points(std::string_view utf8);
-/// Nothing but white space, of any script.
+/// Whether it has nothing but white space, of any script.
 bool is_blank(std::string_view utf8);
-/// errc::invalid, said of `what` ("the name of a group"), unless it has 1 to `most` characters, not all
-/// blank, none that controls a terminal or the direction of text.
+/// Checks that a name has 1 to `most` characters, not all blank, and none that controls a terminal or the
+/// direction of text. Fails with errc::invalid; the text calls the name `what` ("the name of a group").
 result<void> check_chosen_name(const std::string& what, std::string_view name,
                                std::size_t most = longest_name);
-/// errc::invalid, said of `what` ("model names"), where no client could ask for it by name: with slashes, `.`
-/// and `..`.
+/// Checks that a client can ask for a thing by this name: no slashes, `.` or `..`. Fails with errc::invalid;
+/// the text speaks of `what` ("model names").
 result<void> check_name_in_address(const std::string& what, std::string_view name);
-/// The same for names that differ in case only, in all scripts that have cases. For comparing, never shown.
+/// Equal for names that differ only in case, in all scripts that have cases. To be compared, never shown.
 std::string case_folded(std::string_view utf8);
 
 } // namespace troupe

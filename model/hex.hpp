@@ -8,10 +8,10 @@
 
 namespace troupe {
 
-/// Two lower-case digits a byte.
+/// Two lower-case digits for each byte.
 std::string hex(std::string_view bytes);
 
-/// Version 4 (RFC 9562) of random bytes; the bits of version and variant are replaced.
+/// A UUID of version 4 (RFC 9562) from random bytes; the bits of version and variant are replaced.
 std::string uuid_of(std::array<std::uint8_t, 16> random);
 
 } // namespace troupe

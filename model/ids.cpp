@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t uuid_length = 36;
 
-/// 128 bits of "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"; false where `text` is anything else.
+/// Reads 128 bits from "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"; false where `text` is anything else.
 bool read_uuid(std::string_view text, std::uint64_t& high, std::uint64_t& low) {
   if (text.size() != uuid_length)
     return false;

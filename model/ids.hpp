@@ -47,16 +47,16 @@ struct group_tag {
 struct webhook_tag {
   static constexpr const char* name = "webhook";
 };
-using workspace_id = strong_id<workspace_tag>; ///< 1: "Uncategorized", which is always there
-using project_id = strong_id<project_tag>;     ///< unique in the cluster; 1: that of workspace 1
+using workspace_id = strong_id<workspace_tag>; ///< 1: "Uncategorized", which always exists
+using project_id = strong_id<project_tag>;     ///< unique in the cluster; 1: the project of workspace 1
 using model_id = strong_id<model_tag>;
-using group_id = strong_id<group_tag>; ///< of users
+using group_id = strong_id<group_tag>; ///< a group of users
 using webhook_id = strong_id<webhook_tag>;
 using run_id = strong_id<run_tag>; ///< counts from 1 within one trial
 using user_id = strong_id<user_tag>;
 
-/// What a task runs. The numbers stand in the first hex digit of its UUID: never renumber.
-/// checkpoint_gc alone holds no slots and is in no queue: the master itself removes files of checkpoints.
+/// What a task runs. The number is the first hex digit of the task's UUID: never renumber. Only checkpoint_gc
+/// holds no slots and is in no queue: the master itself removes files of checkpoints.
 enum class task_kind : std::uint8_t {
   trial = 0,
   command,
@@ -69,21 +69,22 @@ enum class task_kind : std::uint8_t {
 inline constexpr task_kind newest_task_kind = task_kind::checkpoint_gc;
 
 /// What runs on slots: a trial, which its number names, or a task of another kind, which a random UUID names.
-/// The first hex digit of the UUID is the kind's number, so that the text and the bytes alone say what is
-/// named. The numbers of trials stay below 2^60, so the two never meet. Trials come first in the order of
-/// ids, by number.
+/// The first hex digit of the UUID is the kind's number, so that the text or the bytes show what is named.
+/// The numbers of trials stay below 2^60, so the two never meet. In the order of ids trials come first, by
+/// number.
 class task_id {
 public:
   constexpr task_id() = default;                           ///< names nothing
   constexpr task_id(trial_id trial) : low_(trial.value) {} // a trial is a task
-  /// A task of another kind than trial: 122 random bits in two halves; of these 4 give way to the kind.
+  /// Makes the id of a task that is not a trial from 122 random bits in two halves; the kind replaces 4 of
+  /// them.
   static constexpr task_id of(task_kind kind, std::uint64_t high, std::uint64_t low) {
     task_id id;
     id.high_ = (high & 0x0fff'ffff'ffff'0fffULL) | std::uint64_t(kind) << 60 | 0x4000; // version 4
     id.low_ = (low & 0x3fff'ffff'ffff'ffffULL) | 0x8000'0000'0000'0000ULL;             // variant 1
     return id;
   }
-  /// The bits of an id; an empty id where they name nothing. `high` is 0 for trials.
+  /// The id of these bits; empty where they name nothing. `high` is 0 for trials.
   static constexpr task_id of_bits(std::uint64_t high, std::uint64_t low) {
     if (high == 0)
       return trial_id{low};
@@ -105,8 +106,8 @@ private:
   std::uint64_t high_ = 0, low_ = 0;
 };
 
-/// One try of one task on the slots it was granted. Written "12.3": run 3 of trial 12; "UUID.1" for other
-/// kinds.
+/// One try of a task on the slots that it was granted. Written "12.3" for run 3 of trial 12, "UUID.1" for
+/// tasks of other kinds.
 struct allocation_id {
   task_id task;
   run_id run;
@@ -118,8 +119,8 @@ struct allocation_id {
   friend auto operator<=>(const allocation_id&, const allocation_id&) = default;
 };
 
-/// The number under which a task that is no trial is a job of its own in a pool, where a trial has its
-/// experiment's. No experiment has such a number.
+/// The number of the job that a task which is not a trial is in its pool; a trial's job has its experiment's
+/// number. No experiment has such a number.
 constexpr experiment_id job_of(task_id task) {
   return {std::uint64_t{1} << 63 | (task.high() * 0x9e37'79b9'7f4a'7c15ULL ^ task.low()) >> 1};
 }
@@ -129,7 +130,7 @@ template <class Tag>
 std::string to_string(strong_id<Tag> id) {
   return std::to_string(id.value);
 }
-std::string to_string(task_id id); ///< "12" for trial 12, else the UUID
+std::string to_string(task_id id); ///< "12" for trial 12, the UUID of other tasks
 std::string to_string(allocation_id id);
 
 /// Reads a positive decimal number; 0 where `text` is anything else.
@@ -146,7 +147,7 @@ task_id parse_task(std::string_view text);
 /// Reads "12.3", "UUID.1"; an empty id where `text` is anything else.
 allocation_id parse_allocation(std::string_view text);
 
-/// "command", "notebook"; "trial".
+/// "command", "notebook"; "trial" for trials.
 const char* name(task_kind kind);
 
 } // namespace troupe

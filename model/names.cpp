@@ -23,7 +23,7 @@ std::uint64_t number_of(std::string_view prefix, std::string_view text) {
   return fault == std::errc{} && end == digits.data() + digits.size() ? number : 0;
 }
 
-/// "…-2" without "-2", and 2: what follows the 36 characters of a UUID behind the first dot.
+/// Splits "…-2" into "…" and 2: the number follows the 36 characters of a UUID behind the first dot.
 std::pair<std::string_view, std::uint32_t> without_continuation(std::string_view text) {
   const auto dash = text.find('.') + 1 + 36;
   std::uint32_t number = 0;

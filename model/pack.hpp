@@ -1,7 +1,7 @@
 #pragma once
-// msgpack for typed values: adaptors for our vocabulary, and pack/unpack that do not throw.
-// A packed struct is an array; a reader ignores extra trailing fields and keeps the default of missing ones,
-// so fields are only ever added at the end.
+// msgpack for typed values: adaptors for our own types, and pack/unpack that do not throw. A packed struct is
+// an array. A reader ignores extra trailing fields and keeps the default of missing ones, so fields are only
+// ever added at the end.
 
 #include "model/ids.hpp"
 #include "model/result.hpp"
@@ -14,11 +14,11 @@
 namespace troupe {
 
 namespace packing {
-struct appending { ///< msgpack's writer into a string
+struct appending { ///< msgpack writes into a string
   std::string& to;
   void write(const char* bytes, std::size_t count) { to.append(bytes, count); }
 };
-/// msgpack's writer of the first bytes alone. What comes long after the end is given up by throwing `beyond`.
+/// Lets msgpack write only the first bytes. Bytes long after the end are given up by throwing `beyond`.
 struct beginning {
   struct beyond {};
   char* to;
@@ -45,7 +45,7 @@ std::string pack(const T& x) {
   return bytes;
 }
 
-/// The first bytes of what `pack` gives, at most `most`, without making the rest; how many.
+/// Writes the first bytes of what `pack` gives, at most `most`, without making the rest; returns how many.
 template <class T>
 std::size_t pack_beginning(const T& x, char* to, std::size_t most) {
   packing::beginning out{to, most};
@@ -92,7 +92,7 @@ MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
   };
 
   template <>
-  struct convert<troupe::task_id> { // the number of a trial; the 16 bytes of another task's UUID
+  struct convert<troupe::task_id> { // the number of a trial, or the 16 bytes of another task's UUID
     const msgpack::object& operator()(const msgpack::object& o, troupe::task_id& x) const {
       if (o.type != msgpack::type::BIN) {
         x = o.as<troupe::trial_id>();
@@ -175,7 +175,7 @@ MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
       if constexpr (std::is_same_v<Stream, troupe::packing::beginning>)
         return p.pack(x.is_object()  ? std::string_view("{..}")
                       : x.is_array() ? std::string_view("[..]")
-                                     : std::string_view("..")); // it may be long
+                                     : std::string_view("..")); // the text may be long
       auto bytes = troupe::to_msgpack(x);
       p.pack_bin(static_cast<std::uint32_t>(bytes.size()));
       return p.pack_bin_body(bytes.data(), static_cast<std::uint32_t>(bytes.size()));
@@ -183,7 +183,7 @@ MSGPACK_API_VERSION_NAMESPACE(MSGPACK_DEFAULT_API_NS) {
   };
 
   template <>
-  struct convert<troupe::shared_value> { // the same bytes as a value; not parsed here
+  struct convert<troupe::shared_value> { // holds the bytes of a value, and does not parse them
     const msgpack::object& operator()(const msgpack::object& o, troupe::shared_value& x) const {
       auto held = troupe::shared_value::of_msgpack(o.as<std::string_view>());
       if (!held)

@@ -1,5 +1,5 @@
 #pragma once
-// result<T>: a value, or an error with a code that callers branch on and a text for people.
+// result<T> is a value, or an error with a code that callers branch on and a text for people.
 
 #include "model/assert.hpp"
 
@@ -13,8 +13,8 @@ namespace troupe {
 /// A code exists only where a caller reacts differently.
 enum class errc {
   invalid,      ///< the input is wrong; the same call fails again
-  not_found,    ///< no such thing
-  conflict,     ///< the thing changed meanwhile, or its state does not allow it
+  not_found,    ///< there is no such thing
+  conflict,     ///< the thing changed meanwhile, or its state forbids the call
   gap,          ///< an append that leaves a gap in its stream or overlaps it
   denied,       ///< not allowed
   unauthorized, ///< not logged in
@@ -22,9 +22,9 @@ enum class errc {
   no_space,     ///< the disk is below its reserve
   io,           ///< the operating system refused a read or write
   unreachable,  ///< the peer cannot be reached
-  timeout,      ///< no answer in time: the outcome is unknown
-  corrupt,      ///< stored bytes do not decode
-  unsupported,  ///< known, but not built
+  timeout,      ///< no answer came in time: the outcome is unknown
+  corrupt,      ///< stored bytes cannot be decoded
+  unsupported,  ///< this build cannot do it
   internal,     ///< a bug
 };
 
@@ -36,7 +36,7 @@ struct error {
   friend bool operator==(const error&, const error&) = default;
 };
 
-/// Holds a `T` or an `error`. Access to the wrong side is an assertion.
+/// Holds a `T` or an `error`. Access to the wrong one is an assertion.
 template <class T>
 class [[nodiscard]] result {
 public:

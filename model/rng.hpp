@@ -26,7 +26,7 @@ constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream, st
 /// The upper 53 bits as a double in [0, 1).
 constexpr double unit(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1.0p-53; }
 
-/// A small sequential generator over the same mixing; satisfies UniformRandomBitGenerator. For simulations.
+/// A small sequential generator over the same mixing, for simulations; satisfies UniformRandomBitGenerator.
 class rng {
 public:
   using result_type = std::uint64_t;
@@ -34,7 +34,7 @@ public:
   static constexpr result_type min() { return 0; }
   static constexpr result_type max() { return ~result_type{0}; }
   constexpr result_type operator()() { return mix64(state_++); }
-  /// Uniform in [0, n); n > 0. The bias is below n / 2^64.
+  /// A uniform number in [0, n), for n > 0. The bias is below n / 2^64.
   constexpr std::uint64_t below(std::uint64_t n) {
     return static_cast<std::uint64_t>((static_cast<unsigned __int128>((*this)()) * n) >> 64);
   }

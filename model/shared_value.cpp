@@ -7,7 +7,7 @@ namespace troupe {
 
 struct shared_value::held {
   value parsed;
-  std::string bytes; ///< empty: it was made of a value
+  std::string bytes; ///< empty: it was made from a value
   std::once_flag once;
 };
 

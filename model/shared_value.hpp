@@ -1,5 +1,5 @@
 #pragma once
-// shared_value: a value that all its copies share, and that a row can hold as the bytes it was stored as.
+// shared_value: a value that all its copies share. A row can hold it as its stored bytes.
 
 #include "model/value.hpp"
 
@@ -7,14 +7,14 @@
 
 namespace troupe {
 
-/// It is replaced, never changed. What was made of bytes is parsed when it is first looked at: most readers
-/// of an experiment's row want its state, and its configuration takes longer to parse than all else. Copies
-/// may be looked at by several threads.
+/// It is replaced, never changed. One that was made from bytes is parsed when it is first looked at: most
+/// readers of an experiment's row want only its state, and its configuration takes longer to parse than all
+/// else. Several threads may look at copies.
 class shared_value {
 public:
-  shared_value(); ///< an empty object
+  shared_value(); ///< makes an empty object
   shared_value(value x);
-  /// `bytes` as to_msgpack gives them. Fails where they are no msgpack, or more than one value.
+  /// `bytes` are as to_msgpack gives them. Fails where they are not msgpack, or more than one value.
   static result<shared_value> of_msgpack(std::string_view bytes);
 
   const value& get() const;

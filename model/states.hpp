@@ -7,8 +7,9 @@
 
 namespace troupe {
 
-/// paused -> active -> ... -> completed, canceled or error; the stopping states say which end is being
-/// reached. What has ended may be deleted: deleting -> gone, or delete_failed, from where it is tried again.
+/// paused -> active -> ... -> completed, canceled or error; a stopping state says which end will be reached.
+/// An ended experiment may be deleted: deleting -> gone, or delete_failed, from which deletion is tried
+/// again.
 enum class experiment_state : int {
   active = 0,
   paused,
@@ -19,13 +20,13 @@ enum class experiment_state : int {
   completed,
   canceled,
   error,
-  deleting,     ///< its files, reports and logs go
-  delete_failed ///< something of it could not be deleted; `why` says what
+  deleting,     ///< its files, reports and logs are being removed
+  delete_failed ///< a part of it could not be deleted; `why` says which
 };
-/// Running covers everything from the first placed run to the end, pauses excepted.
+/// Running lasts from the first placed run to the end, without pauses.
 enum class trial_state : int { queued = 0, running, paused, stopping, completed, canceled, error };
 
-/// Of a task that is no trial:
+/// The states of a task that is not a trial:
 ///
 ///   active --pause--> stopping_paused --its run is over--> paused --unpause--> active
 ///   active --exit code 0--> completed, another--> error; killed: stopping_canceled --> canceled

@@ -1,5 +1,5 @@
 #pragma once
-// A service of a task: what listens inside it and is reached through the master under /proxy/ID.
+// A service of a task: it listens inside the task, and the master's /proxy/ID leads to it.
 
 #include <msgpack.hpp>
 
@@ -8,10 +8,10 @@
 namespace troupe {
 
 struct task_service {
-  std::string id;   ///< its name in /proxy/ID: the task's own name, or that and the port as TASK:8080
-  int port = 0;     ///< on the loopback address of the task's host; 0: it has none
-  bool tcp = false; ///< bytes as they come; else HTTP
-  bool unauthenticated = false; ///< open to whoever reaches the master: the service asks who comes
+  std::string id;   ///< its ID in /proxy/ID: the task's own name, or the name and the port as TASK:8080
+  int port = 0;     ///< on the loopback address of the task's host; 0: none
+  bool tcp = false; ///< true: plain bytes; false: HTTP
+  bool unauthenticated = false; ///< open to whoever reaches the master: the service itself asks who comes
   bool socket = false; ///< listens on the Unix socket that TROUPE_SERVICE_SOCKET names, not on a port
   MSGPACK_DEFINE_ARRAY(id, port, tcp, unauthenticated, socket)
   friend bool operator==(const task_service&, const task_service&) = default;

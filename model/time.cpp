@@ -19,7 +19,7 @@ std::string to_rfc3339(time_point at) {
 
 namespace {
 
-/// Reads a text from its left; one wrong character, and `ok` is false from then on.
+/// Reads a text from its left. After one wrong character `ok` stays false.
 class field_reader {
 public:
   explicit field_reader(std::string_view text) : rest_(text) {}
@@ -32,7 +32,7 @@ public:
     ok = ok && !rest_.empty() && wanted.find(rest_.front()) != wanted.npos;
     return ok ? take() : '\0';
   }
-  /// Exactly so many digits.
+  /// Reads exactly this many digits.
   int number(int digits) {
     int out = 0;
     for (int i = 0; i < digits; ++i) {
@@ -51,7 +51,7 @@ private:
   std::string_view rest_;
 };
 
-/// The digits behind the point, rounded; at least one.
+/// Reads the digits behind the point, at least one, and rounds them.
 std::chrono::microseconds fraction(field_reader& in) {
   std::int64_t out = in.number(1), unit = 100'000;
   out *= unit;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int max_depth = 512;
 
-/// A copy with NaN and infinities as strings; only made where there is one.
+/// Whether a copy is needed, in which NaN and infinities are strings.
 bool has_odd_number(const value& x) {
   if (x.is_number_float())
     return !std::isfinite(x.get_ref<const double&>());
@@ -68,7 +68,7 @@ result<value> parse_json(std::string_view text) {
       return error{errc::invalid, "JSON nested deeper than 512 levels"};
     return x;
   } catch (const value::exception& fault) {
-    const std::string_view what = fault.what(); // after the library's name of the fault, in brackets
+    const std::string_view what = fault.what(); // after the fault's name, in brackets
     return error{errc::invalid,
                  std::string(what.substr(what.find(']') == what.npos ? 0 : what.find(']') + 2))};
   }

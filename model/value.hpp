@@ -1,6 +1,6 @@
 #pragma once
-// value: any JSON with exact doubles, NaN and infinities included. In text these three are the strings
-// "NaN", "Infinity" and "-Infinity"; in msgpack they are plain float64.
+// value: any JSON, with exact doubles that may be NaN or infinite. In text these three are the strings "NaN",
+// "Infinity" and "-Infinity"; in msgpack they are plain float64.
 
 #include "model/result.hpp"
 
@@ -13,11 +13,11 @@ namespace troupe {
 
 using value = nlohmann::json;
 
-/// One line of JSON, doubles with up to 17 digits so that they read back exactly; `indent` >= 0 spreads it
-/// over lines. Strings that are not UTF-8 get replacement characters.
+/// One line of JSON. Doubles have up to 17 digits, so that they read back exactly; `indent` >= 0 spreads the
+/// JSON over lines. Strings that are not UTF-8 get replacement characters.
 std::string to_json(const value& x, int indent = -1);
 
-/// Reads one JSON value. Fails with the byte offset; nesting deeper than 512 is refused.
+/// Reads one JSON value. The error gives the byte offset; nesting deeper than 512 is refused.
 result<value> parse_json(std::string_view text);
 
 /// msgpack bytes and back; exact for every double. Fails on truncated or trailing bytes and on nesting deeper

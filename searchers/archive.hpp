@@ -1,6 +1,6 @@
 #pragma once
-// The bytes of a snapshot: one `persist` per type both writes and reads, so the two cannot disagree.
-// Little-endian and length-prefixed; a reader that meets a wrong length goes to `failed` and leaves
+// The bytes of a snapshot. One `persist` for each type both writes and reads, so the two cannot disagree.
+// Little-endian and length-prefixed. A reader that meets a wrong length becomes `failed` and leaves
 // everything after it empty.
 
 #include "model/result.hpp"
@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "snapshots are written
 
 class archive {
 public:
-  archive() = default; ///< a writer
+  archive() = default; ///< makes a writer
   explicit archive(std::string_view bytes) : reading_(true), left_(bytes) {}
 
   bool reading() const { return reading_; }
@@ -44,13 +44,13 @@ private:
       sequence(x);
   }
 
-  /// A string, or a vector of anything above.
+  /// A string, or a vector of any type that this class reads and writes.
   template <class T>
   void sequence(T& xs) {
     using element = typename T::value_type;
     std::uint64_t n = xs.size();
     raw(&n, sizeof n);
-    // Every element takes at least one byte, so a wrong length cannot ask for more memory than there are
+    // Every element takes at least one byte, so a wrong length cannot ask for more elements than there are
     // bytes.
     constexpr std::size_t least = std::is_trivially_copyable_v<element> ? sizeof(element) : 1;
     if (reading_ && (failed_ || n > left_.size() / least)) {
@@ -86,7 +86,7 @@ private:
   std::string_view left_;
 };
 
-/// `payload` with its check sum behind it; and back, `errc::corrupt` where the sum does not fit.
+/// `sealed` appends a checksum to `payload`; `unsealed` checks and removes it, or fails with `errc::corrupt`.
 std::string sealed(std::string payload);
 result<std::string_view> unsealed(std::string_view bytes);
 

@@ -25,7 +25,7 @@ struct waiting_trial {
 struct promotion_rung {
   ranking results;
   std::uint32_t arrivals = 0;
-  std::set<waiting_trial> waiting; ///< paused here and not promoted
+  std::set<waiting_trial> waiting; ///< trials that are paused here and not promoted
 
   std::size_t insert(double worth, ordinal trial) { return results.insert(worth, trial, false, arrivals++); }
   void persist(archive& ar) {
@@ -96,7 +96,7 @@ public:
   void left(ordinal trial, ending how) override {
     source_->left(trial, how);
     auto k = rung_of_[trial];
-    if (std::exchange(waits_[trial], 0)) // killed while it was paused
+    if (std::exchange(waits_[trial], 0)) // the trial was killed while it was paused
       std::erase_if(rungs_[k - 1u].waiting, [&](const waiting_trial& w) { return w.trial == trial; });
     if (how == ending::invalid) {
       for (std::size_t i = 0; i < k; ++i)
@@ -118,12 +118,13 @@ public:
 private:
   const std::vector<std::int64_t>& units() const { return plan_.brackets[0].units; }
 
-  /// A result at this rank or behind can never be promoted, however many trials still come: ranks only rise.
+  /// A result at this rank or behind it can never be promoted, however many trials still come: ranks only
+  /// rise.
   std::size_t most_promoted() const {
     return static_cast<std::size_t>(static_cast<double>(plan_.brackets[0].max_trials) / plan_.divisor);
   }
 
-  /// The newcomer pushed one paused trial behind that rank; its checkpoint need not be kept.
+  /// A new result has pushed one paused trial behind that rank, so its checkpoint need not be kept.
   void drop_hopeless(std::size_t k, orders& out) {
     auto& rung = rungs_[k];
     auto most = most_promoted();
@@ -144,8 +145,8 @@ private:
   std::shared_ptr<const space> domain_;
   std::unique_ptr<sampler> source_;
   std::vector<promotion_rung> rungs_;
-  std::vector<std::uint8_t> rung_of_; ///< by trial: the next rung to reach
-  std::vector<std::uint8_t> waits_;   ///< by trial: 1 while the trial is in a `waiting`
+  std::vector<std::uint8_t> rung_of_; ///< by trial: the next rung that it reaches
+  std::vector<std::uint8_t> waits_;   ///< by trial: 1 while it is in a `waiting`
 };
 
 } // namespace

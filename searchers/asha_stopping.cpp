@@ -50,7 +50,7 @@ public:
     auto& state = state_[bracket_of_[r.trial]];
     const auto& units = plan_.brackets[bracket_of_[r.trial]].units;
     for (auto& k = rung_of_[r.trial]; k < units.size();) {
-      // Without its time metric a report counts as arrived at the rung ahead, and last there.
+      // A report without its time metric counts as arrived at the next rung, and as the last one there.
       bool timeless = std::isnan(r.step);
       if (!timeless && r.step < static_cast<double>(units[k]))
         return;
@@ -81,7 +81,7 @@ public:
       for (std::size_t i = 0; i < k; ++i)
         state.rungs[i].erase_trial(trial);
     } else if (how != ending::stopped && how != ending::completed && k < state.rungs.size()) {
-      state.rungs[k].insert(worst, trial); // a failure counts among those that got there
+      state.rungs[k].insert(worst, trial); // a failed trial counts among those that reached the rung
     }
   }
 
@@ -105,8 +105,8 @@ public:
   }
 
 private:
-  /// The first bracket below its share; where all have theirs or are used up, slots are lent to the bracket
-  /// that is furthest behind with its budget.
+  /// The first bracket below its share. Where all have their share or are used up, slots are lent to the
+  /// bracket that is furthest behind with its budget.
   std::size_t bracket_for_next() const {
     auto chosen = state_.size();
     double least = std::numeric_limits<double>::infinity();
@@ -130,7 +130,7 @@ private:
   std::unique_ptr<sampler> source_;
   std::vector<bracket_state> state_;
   std::vector<std::uint8_t> bracket_of_,
-    rung_of_; ///< bracket of each trial, and the next rung that it reaches
+    rung_of_; ///< bracket of each trial, and the next rung that the trial reaches
 };
 
 } // namespace

@@ -11,15 +11,15 @@ namespace troupe::searchers {
 namespace {
 
 constexpr double least_width = 1e-3;
-constexpr std::size_t most_points = 1024; ///< per density; the best of the good, the first of the others
+constexpr std::size_t most_points = 1024; ///< of each density: the best of the good, the first of the others
 
 struct budget_results {
   std::vector<double> worth;
-  std::vector<ordinal> trials; ///< sorted by worth, ties by arrival
+  std::vector<ordinal> trials; ///< sorted by worth, then by arrival
   void persist(archive& ar) { ar(worth, trials); }
 };
 
-/// Kernel densities of HpBandSter: normal-reference widths, Aitchison-Aitken on categoricals.
+/// The kernel densities of HpBandSter: normal-reference widths, and Aitchison-Aitken on categoricals.
 class kernel_density {
 public:
   kernel_density(const std::vector<dimension>& dimensions, std::vector<const double*> points)
@@ -97,7 +97,7 @@ public:
 
   void left(ordinal trial, ending how) override {
     history_.settle(trial, how);
-    // A crash is a result of the worst kind at the length it was on its way to.
+    // A crash counts as the worst result at the length that the trial was on its way to.
     if ((how == ending::errored || how == ending::invalid) && reached_[trial] < budgets_.size())
       insert(results_[reached_[trial]++], std::numeric_limits<double>::infinity(), trial);
   }
@@ -117,7 +117,7 @@ private:
   std::size_t least_points() const {
     return std::max<std::size_t>(domain_->size() + 1, static_cast<std::size_t>(s_.startup_trials));
   }
-  /// Both densities need more points than dimensions.
+  /// Whether both densities get more points than there are dimensions.
   bool enough(const budget_results& r) const { return r.trials.size() >= least_points() + 2; }
 
   static void insert(budget_results& r, double worth, ordinal trial) {
@@ -158,7 +158,7 @@ private:
     const auto& d = domain_->dimensions()[j];
     if (d.categorical())
       return random.unit() < 1 - width ? from : domain_->sample_dimension(j, random());
-    for (int i = 0; i < 100; ++i) { // a normal cut to [0, 1]
+    for (int i = 0; i < 100; ++i) { // draws from a normal distribution that is cut to [0, 1]
       double z = std::sqrt(-2 * std::log(1 - random.unit())) * std::cos(2 * M_PI * random.unit());
       double x = from + s_.bandwidth_factor * width * z;
       if (x >= 0 && x <= 1)
@@ -172,7 +172,7 @@ private:
   std::shared_ptr<const space> domain_;
   trial_history history_;
   std::vector<budget_results> results_;
-  std::vector<std::uint8_t> reached_; ///< by trial: number of the next budget
+  std::vector<std::uint8_t> reached_; ///< by trial: number of its next budget
 };
 
 } // namespace

@@ -162,7 +162,7 @@ private:
     }
   }
 
-  /// A generation is any lambda results: late ones of an older generation enter with their step bounded.
+  /// A generation is any lambda results: late results of an older generation enter with a bounded step.
   void update() {
     std::stable_sort(pool_.begin(), pool_.end(),
                      [this](ordinal a, ordinal b) { return history_.worth(a) < history_.worth(b); });
@@ -251,10 +251,10 @@ private:
   cma_settings s_;
   std::shared_ptr<const space> domain_;
   trial_history history_;
-  std::vector<std::size_t> numbers_, choices_; ///< dimensions
+  std::vector<std::size_t> numbers_, choices_; ///< indexes of numeric and of categorical dimensions
   std::vector<double> mean_, path_sigma_, path_c_, covariance_;
   std::vector<std::vector<double>> shares_; ///< probability of each choice
-  std::vector<ordinal> pool_;               ///< results of the generation at hand
+  std::vector<ordinal> pool_;               ///< results of the current generation
   std::vector<double> recent_best_;
   double sigma_ = 0;
   std::uint64_t lambda_ = 0, generation_ = 0, restarts_ = 0;

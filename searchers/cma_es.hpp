@@ -1,5 +1,5 @@
 #pragma once
-// CMA-ES with restarts for the numbers of a space; categoricals follow the choices of the better half.
+// CMA-ES with restarts for the numbers of a space. Categoricals follow the choices of the better half.
 
 #include "searchers/sampler.hpp"
 #include "searchers/settings.hpp"

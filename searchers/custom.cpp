@@ -9,7 +9,7 @@ namespace troupe::searchers {
 namespace {
 
 constexpr std::uint32_t snapshot_magic = 0x43535254; // "TRSC"
-constexpr std::uint32_t snapshot_version = 2;        // 1 had no driver
+constexpr std::uint32_t snapshot_version = 2;        // version 1 had no driver
 constexpr std::uint64_t trial_seed_stream = 2;
 constexpr std::size_t longest_key = 256;
 
@@ -177,7 +177,7 @@ result<void> custom_search::obey_one(draft& d, const value& action) const {
   if (!at)
     return error{errc::not_found, "trial `" + key + "` was never created by this search"};
   if (*at == stage::closed)
-    return {}; // it ended while the orders were on their way
+    return {}; // the trial ended while the orders were on their way
   if (kind == "stop") {
     stop_trial reason;
     reason.trial = key;

@@ -1,7 +1,7 @@
 #pragma once
 // A search that a process outside drives: it hears the events over the API, and its orders are the actions.
-// Here is kept what makes them safe: known trials, a repeat that changes nothing, orders that are taken whole
-// or not at all.
+// This class keeps what makes orders safe: it knows the trials, a repeat changes nothing, and orders are
+// taken whole or not at all.
 //
 // Orders: `{"actions": [...], "upto": N, "driver": NAME, "take_over": true}`. An action is one of
 //   {"create": KEY, "hparams": {...}, "trial_seed"?: int, "source_checkpoint"?: UUID}   KEY: a string, the
@@ -9,11 +9,11 @@
 //   {"stop": KEY, "why"?: text}   {"pause": KEY}   {"resume": KEY, "until"?: number}
 //   {"perturb": KEY, "source": KEY, "checkpoint": UUID, "hparams": {...}}
 //   {"progress": 0..1}   {"shutdown": true, "cancel"?: bool, "failure"?: bool}
-// `upto` (optional) is the number of the newest event these orders answer: orders with the same or a lower
-// one than was taken before are a repeat and change nothing. A `create` of a known key changes nothing
-// either; nor does an action on a trial that has ended. `driver` (optional) names the process that decides.
-// From the first orders with one on, all others are refused, so that two processes never drive one search
-// without knowing; `take_over` makes a new one the driver and shuts the former out.
+// `upto` (optional) is the number of the newest event that these orders answer. Orders whose number is not
+// above that of earlier orders are a repeat and change nothing. A `create` of a known key and an action on an
+// ended trial change nothing either. `driver` (optional) names the process that decides. Once orders have
+// named a driver, all others are refused, so that two processes never drive one search without knowing;
+// `take_over` makes a new process the driver and shuts the former one out.
 
 #include "searchers/archive.hpp"
 #include "searchers/settings.hpp"
@@ -35,10 +35,10 @@ public:
 
 private:
   enum class stage : std::uint8_t { running, paused, closed };
-  /// What one batch of orders changes: kept apart until all of it is known to make sense.
+  /// What one batch of orders changes. It is kept apart until the whole batch is known to make sense.
   struct draft;
   result<std::vector<search_action>> obey(const value& orders);
-  /// The driver after these orders, or why they are refused.
+  /// Returns the driver after these orders, or why they are refused.
   result<std::string> driver_of(const value& orders) const;
   result<void> obey_one(draft& d, const value& action) const;
   void persist(archive& ar, std::uint32_t version);
@@ -49,7 +49,7 @@ private:
   std::uint64_t taken_upto_ = 0;
   double progress_ = 0;
   bool over_ = false;
-  std::string driver_; ///< empty: nobody has named itself
+  std::string driver_; ///< empty: no orders have named one
 };
 
 } // namespace troupe::searchers

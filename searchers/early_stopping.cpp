@@ -24,7 +24,8 @@ stop_trial because(std::string why, const report& r, double needed = nan) {
 
 bool in_warmup(const report& r, double warmup) { return !std::isnan(r.step) && r.step < warmup; }
 
-/// Stops where the last `reports` did not improve on the best before them by more than `min_delta`.
+/// Stops a trial whose last `reports` reports did not improve on the best before them by more than
+/// `min_delta`.
 class patience final : public early_stopping {
 public:
   patience(std::int64_t reports, double min_delta) : reports_(reports), min_delta_(min_delta) {}
@@ -47,7 +48,7 @@ private:
   struct state {
     double best = 0;
     std::uint64_t count = 0;
-  }; ///< reports since the best, itself included
+  }; ///< reports since the best one, which counts itself
   std::int64_t reports_;
   double min_delta_;
   std::vector<state> state_;
@@ -92,8 +93,8 @@ private:
   std::string unit_;
 };
 
-/// Vizier's rule: the best of a trial so far against the median, over the completed trials, of their running
-/// averages up to the same step. Steps fall into buckets of `interval`.
+/// Vizier's rule compares the best of a trial so far with the median over the completed trials of their
+/// running averages up to the same step. Steps fall into buckets of `interval`.
 class median_rule final : public early_stopping {
 public:
   median_rule(double warmup, std::int64_t min_trials, double interval)
@@ -135,7 +136,7 @@ public:
     if (how == ending::completed) {
       std::int64_t last = std::numeric_limits<std::int64_t>::min();
       for (auto p = it->second.curve.rbegin(); p != it->second.curve.rend();
-           ++p) // one entry per bucket, the latest
+           ++p) // one entry for each bucket: the latest
         if (std::exchange(last, p->bucket) != p->bucket)
           buckets_[p->bucket].insert(p->average, trial);
     }

@@ -1,6 +1,6 @@
 #pragma once
-// Early stopping policies, evaluated after the method for any searcher: patience, threshold, median, maximum
-// time.
+// Early stopping policies: patience, threshold, median, maximum time. They work with any searcher, and are
+// asked after its method.
 
 #include "searchers/method.hpp"
 #include "searchers/settings.hpp"
@@ -19,9 +19,10 @@ public:
   virtual void persist(archive& ar) = 0;
 };
 
-/// Reads `searcher.early_stopping`: any of
-///   patience: {reports, min_delta}, threshold: {lower, upper, warmup}, median: {warmup, min_trials,
-///   interval}, max_time: NUMBER; lengths in units of the time metric. Null where there is none.
+/// Reads `searcher.early_stopping`, which may hold
+///   patience: {reports, min_delta}, threshold: {lower, upper, warmup},
+///   median: {warmup, min_trials, interval}, max_time: NUMBER
+/// with lengths in units of the time metric. Null where the section is missing.
 std::unique_ptr<early_stopping> make_early_stopping(section& in, const settings& common);
 std::unique_ptr<early_stopping> make_median_stopping(double warmup, std::int64_t min_trials, double interval);
 

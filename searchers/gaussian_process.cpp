@@ -12,7 +12,7 @@ using vec = Eigen::VectorXd;
 
 constexpr double least_noise = 1e-6;
 
-/// k and dk/dq of Matern 5/2 in q, the squared scaled distance.
+/// The Matern 5/2 kernel k and its slope dk/dq, as functions of q, the squared scaled distance.
 inline double matern(double q) {
   double r = std::sqrt(5 * q);
   return (1 + r + 5.0 / 3 * q) * std::exp(-r);
@@ -22,7 +22,7 @@ inline double matern_slope(double q) {
   return -5.0 / 6 * (1 + r) * std::exp(-r);
 }
 
-/// Squared distance per dimension, or 0 and 1 for a match and a mismatch.
+/// Squared distance in one dimension; for a categorical 0 for a match, 1 for a mismatch.
 inline double distance(double a, double b, bool categorical) {
   return categorical ? (a == b ? 0.0 : 1.0) : (a - b) * (a - b);
 }

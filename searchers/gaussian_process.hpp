@@ -1,5 +1,6 @@
 #pragma once
-// Gaussian process regression: Matern 5/2 with one length per dimension, categoricals by match or mismatch.
+// Gaussian process regression: a Matern 5/2 kernel with one length for each dimension; categoricals match or
+// not.
 
 #include <Eigen/Dense>
 
@@ -8,7 +9,7 @@
 
 namespace troupe::searchers {
 
-/// Logarithms of inverse squared lengths, of the scale, and of the noise above its floor.
+/// Logarithms of the inverse squared lengths, of the scale, and of the noise above its lower limit.
 struct kernel_parameters {
   std::vector<double> log_weights;
   double log_scale = 0, log_noise = -6;
@@ -17,12 +18,13 @@ struct kernel_parameters {
 
 class gaussian_process {
 public:
-  /// One row of `x` per point; `categorical` one flag per column; `y` about zero and one in size.
+  /// `x` has one row for each point, `categorical` one flag for each column; `y` has about mean 0 and
+  /// variance 1.
   gaussian_process(Eigen::MatrixXd x, Eigen::VectorXd y, std::vector<char> categorical);
 
   /// Maximises the posterior of the parameters from `start`; keeps `start` where that fails.
   kernel_parameters fit(const kernel_parameters& start, int most_steps) const;
-  /// Makes predictions possible; false where the matrix cannot be factored.
+  /// Prepares predictions; false where the matrix cannot be factored.
   bool use(const kernel_parameters& p);
   /// Appends a point as if it had been observed at its predicted mean.
   void believe(const Eigen::VectorXd& at);
@@ -31,11 +33,11 @@ public:
     double mean = 0, deviation = 0;
   };
   prediction at(const Eigen::VectorXd& x) const;
-  /// And the derivatives by the coordinates of the numeric columns (zero for the others).
+  /// Also gives the derivatives by the coordinates of the numeric columns; those of other columns are zero.
   prediction at(const Eigen::VectorXd& x, Eigen::VectorXd& mean_slope,
                 Eigen::VectorXd& deviation_slope) const;
   void at(const Eigen::MatrixXd& rows, Eigen::VectorXd& mean, Eigen::VectorXd& deviation) const;
-  /// Each point predicted from all others.
+  /// Predicts each point from all others.
   Eigen::VectorXd left_out() const;
 
 private:
@@ -49,8 +51,8 @@ private:
   Eigen::VectorXd alpha_;
 };
 
-/// Minimises `f`, which returns the value and fills the gradient, from `start` within the box where there is
-/// one.
+/// Minimises `f`, which returns the value and fills the gradient. Starts at `start` and stays within the box,
+/// where there is one.
 struct box {
   Eigen::VectorXd low, high;
 };

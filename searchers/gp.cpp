@@ -18,16 +18,16 @@ using matrix = Eigen::MatrixXd;
 constexpr std::size_t most_points =
   400; ///< limit of the model's points: the best, the newest, and every k-th of the others
 
-/// Up to so many results the parameters are fitted anew at each proposal, and more places are tried; beyond
-/// it the cost of one proposal, which grows with the square and the cube of the results, is held down.
+/// Up to this number of results the parameters are fitted anew at each proposal, and more places are tried.
+/// Beyond it the cost of one proposal, which grows with the square and the cube of the results, is limited.
 constexpr std::size_t few_results = 120;
 
-/// Correlation of the results with their predictions from all others. Below it the model is not used, as
-/// where a landscape is rough on a finer scale than the trials can see, and its improvement is the same
-/// everywhere.
+/// Least correlation of the results with their predictions from all other results. Below it the model is not
+/// used: the landscape may be rough on a finer scale than the trials can see, and the expected improvement is
+/// then the same everywhere.
 constexpr double least_correlation = 0.65;
 
-/// log of the expected improvement over a standard normal that must fall below z, and its slope.
+/// The logarithm of the expected improvement where a standard normal must fall below z, and its slope.
 double log_improvement(double z, double& slope) {
   if (z > -25) {
     double density = std::exp(-0.5 * z * z) * 0.3989422804014327,
@@ -97,7 +97,7 @@ private:
     return Eigen::Map<const vec>(history_.at(trial), static_cast<Eigen::Index>(domain_->size()));
   }
 
-  /// Best first; failed trials have no result of their own and stand at the worst.
+  /// Trials, best first. A failed trial has no result and counts as the worst.
   std::vector<ordinal> by_worth() const {
     auto sorted = finished_;
     std::stable_sort(sorted.begin(), sorted.end(),
@@ -183,8 +183,8 @@ private:
         {-(log_improvement((best - mean[i]) / deviation[i], slope) + std::log(deviation[i])), i});
     }
     std::sort(ranked.begin(), ranked.end());
-    // The best start, and others drawn by their improvement without repeats (Gumbel noise on its logarithm):
-    // the best few alone would all lie on one hill.
+    // Takes the best start, and draws others by their improvement without repeats (Gumbel noise on its
+    // logarithm): the best few alone would all lie on one hill.
     for (std::size_t i = 1; i < ranked.size(); ++i)
       ranked[i].first += std::log(-std::log(1 - random.unit()));
     std::sort(ranked.begin() + 1, ranked.end());
@@ -210,7 +210,8 @@ private:
     return std::any_of(data.begin(), data.end(), same) || std::any_of(running_.begin(), running_.end(), same);
   }
 
-  /// Half anywhere, half around the best trials: a few dimensions moved, near or far.
+  /// Half of the candidates lie anywhere, half around the best trials: a few dimensions are moved, near or
+  /// far.
   matrix candidates(const std::vector<ordinal>& data, rng& random) const {
     const auto& dimensions = domain_->dimensions();
     auto d = dimensions.size();
@@ -235,7 +236,7 @@ private:
     return rows;
   }
 
-  /// Gradient steps on the real numbers, then each discrete dimension tried out, twice.
+  /// Makes gradient steps on the real numbers, then tries each discrete dimension; twice.
   vec refined(const gaussian_process& model, double best, vec at) const {
     const auto& dimensions = domain_->dimensions();
     auto d = at.size();
@@ -270,7 +271,7 @@ private:
         vec other = at;
         for (std::uint64_t k = 0; k < tries; ++k) {
           double share = (static_cast<double>(k) + 0.5) / static_cast<double>(tries);
-          // Many integers: both neighbours first, then an even spread.
+          // A long integer dimension tries both neighbours first, then an even spread.
           double x = dim.categorical()    ? static_cast<double>(k)
                      : n > tries && k < 2 ? dim.settle(at[j] + (k == 0 ? 1 : -1) / static_cast<double>(n))
                                           : dim.settle(share);
@@ -294,10 +295,10 @@ private:
   std::shared_ptr<const space> domain_;
   trial_history history_;
   std::vector<char> categorical_;
-  std::vector<ordinal> finished_, running_; ///< trials in the order of their ends, and of their starts
+  std::vector<ordinal> finished_, running_; ///< in the order of their ends, and of their starts
   std::unique_ptr<sampler> fallback_;       ///< asked while the model predicts nothing
   kernel_parameters fitted_;
-  std::uint64_t fitted_at_ = 0; ///< finished trials when the parameters were fitted; 0: never
+  std::uint64_t fitted_at_ = 0; ///< number of finished trials when the parameters were fitted; 0: never
 };
 
 } // namespace

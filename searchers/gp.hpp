@@ -1,6 +1,6 @@
 #pragma once
-// Bayesian optimisation: a Gaussian process over all finished trials and expected improvement; running trials
-// count as if they had come out at their predicted mean.
+// Bayesian optimisation by expected improvement over a Gaussian process of all finished trials. A running
+// trial counts as if it had ended at its predicted mean.
 
 #include "searchers/sampler.hpp"
 #include "searchers/settings.hpp"

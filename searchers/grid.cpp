@@ -8,7 +8,7 @@ public:
   explicit grid(std::shared_ptr<const space> domain)
       : domain_(std::move(domain)), size_(domain_->grid_size()) {}
 
-  /// Trial i is point i: nothing to remember, and an invalid point is not replaced.
+  /// Trial i is point i, so nothing need be remembered; an invalid point is not replaced.
   proposal next(ordinal fresh, bool may_create) override {
     if (!may_create || fresh >= size_)
       return {};

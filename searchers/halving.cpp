@@ -88,7 +88,7 @@ std::vector<bracket> adaptive_brackets(const settings& common, const halving_set
       rungs.push_back(r);
   }
   std::sort(rungs.rbegin(), rungs.rend());
-  // More brackets than trials would exceed the budget: natively the least stopping ones go.
+  // More brackets than trials would exceed the budget: native mode drops those that stop least.
   if (how == rung_count::exact && static_cast<std::int64_t>(rungs.size()) > common.max_trials)
     rungs.resize(static_cast<std::size_t>(common.max_trials));
   auto trials = bracket_trials(common.max_trials, h.divisor, rungs);
@@ -114,14 +114,14 @@ int rungs_of(const halving_settings& h) {
                          : std::min(h.max_rungs, whole_log(h.max_time, h.divisor, rung_count::exact) + 1);
 }
 
-/// Equal lengths would decide twice; the shortest rungs go.
+/// Equal lengths would decide twice; the shortest rungs are dropped.
 bracket tidy(bracket b) {
   b.units.erase(std::unique(b.units.begin(), b.units.end()), b.units.end());
   b.rungs = static_cast<int>(b.units.size());
   return b;
 }
 
-/// Brackets in order until the budget is used.
+/// Takes brackets in order until the budget is used.
 std::vector<bracket> cut(std::vector<bracket> round, std::int64_t budget) {
   std::vector<bracket> kept;
   for (auto& b : round) {

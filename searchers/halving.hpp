@@ -1,5 +1,5 @@
 #pragma once
-// What all halving searchers share: rungs and brackets.
+// Rungs and brackets, which all halving searchers share.
 
 #include "searchers/sampler.hpp"
 #include "searchers/settings.hpp"
@@ -9,17 +9,17 @@
 namespace troupe::searchers {
 
 struct halving_plan {
-  std::vector<bracket> brackets; ///< most stopping first
+  std::vector<bracket> brackets; ///< the bracket that stops most comes first
   double divisor = 4;
   std::string time_metric;
   double sign = 1;
-  std::uint64_t capacity = 0; ///< slots over all brackets; they lend slots to each other
+  std::uint64_t capacity = 0; ///< slots of all brackets together; brackets lend slots to each other
 };
 
 /// How `floor(log)` is taken: Determined's floating-point logarithms lose a rung at exact powers.
 enum class rung_count { exact, as_determined };
 
-/// Lengths of the rungs, in units of the time metric, rising.
+/// Lengths of the rungs in units of the time metric, rising.
 std::vector<std::int64_t> rung_units(int rungs, double max_time, double divisor);
 
 /// Splits a budget so that every bracket gets about the same total of units.
@@ -31,7 +31,7 @@ std::vector<std::int64_t> bracket_slots(std::int64_t max_concurrent, double divi
 struct halving_settings {
   double divisor = 4;
   double max_time = 1;
-  int num_rungs = 5; ///< 0 where not given to a search that can do without
+  int num_rungs = 5; ///< 0: not given, and the search does without
   int max_rungs = 5;
   std::string mode = "standard";
   std::vector<std::int64_t> bracket_rungs;
@@ -43,12 +43,12 @@ std::vector<bracket> single_bracket(const settings& common, const halving_settin
 
 std::unique_ptr<method> make_asha_stopping(halving_plan plan, std::shared_ptr<const space> domain,
                                            std::unique_ptr<sampler> source);
-/// Pauses at every rung; a free slot continues the best paused trial of the highest rung that is among the
-/// best 1/divisor there, else starts a new one.
+/// Pauses trials at every rung. A free slot continues the best paused trial of the highest rung that is among
+/// the best 1/divisor there, or otherwise starts a new trial.
 std::unique_ptr<method> make_asha_promotion(halving_plan plan, std::shared_ptr<const space> domain,
                                             std::unique_ptr<sampler> source);
 
-/// Rungs fill up before the best of them go on. `plan.brackets` is one round; rounds repeat until the budget
+/// Fills each rung before its best trials go on. `plan.brackets` is one round; rounds repeat until the budget
 /// is used, and a slot that would wait starts the next bracket.
 std::unique_ptr<method> make_sync_halving(halving_plan plan, std::int64_t max_trials,
                                           std::shared_ptr<const space> domain,

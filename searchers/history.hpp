@@ -1,5 +1,5 @@
 #pragma once
-// What a model-based sampler remembers of the trials: their points and how they did.
+// What a model-based sampler remembers of the trials: their points and their results.
 
 #include "searchers/sampler.hpp"
 
@@ -18,12 +18,12 @@ public:
   const double* at(ordinal trial) const { return coordinates_.data() + trial * dimensions_; }
   double worth(ordinal trial) const {
     return results_[trial].worth;
-  } ///< the best so far; +infinity without one
+  } ///< the best so far; +infinity where there is none
   double step(ordinal trial) const { return results_[trial].step; }
   trial_fate fate(ordinal trial) const { return results_[trial].fate; }
 
   void add(ordinal trial, const point& p) {
-    // A trial that another sampler proposed in between keeps its place, unknown.
+    // A trial that another sampler proposed in between keeps its place, as unknown.
     results_.resize(trial + 1u);
     coordinates_.resize(results_.size() * dimensions_);
     std::copy(p.begin(), p.end(), coordinates_.begin() + static_cast<std::ptrdiff_t>(trial * dimensions_));

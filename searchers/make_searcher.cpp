@@ -1,4 +1,4 @@
-// Reads the configuration and puts a search together: settings, space, method, sampler, policies, core.
+// Reads the configuration and builds a search from settings, space, method, sampler, policies and core.
 
 #include "searchers/bohb.hpp"
 #include "searchers/cma_es.hpp"
@@ -25,7 +25,7 @@ struct assembly {
   std::unique_ptr<early_stopping> policies;
 };
 
-/// The number of points; 0 with a fault where the space makes no grid.
+/// The number of points; 0, with a fault, where the space has no grid.
 std::uint64_t grid_points(assembly& a) {
   for (const auto& d : a.domain->dimensions())
     if (d.grid_count() == 0)
@@ -215,7 +215,7 @@ result<parts> assemble(const value& config, const value& hyperparameters, std::u
   return made;
 }
 
-/// Builds the search; `prepare` may fill it with a snapshot before anyone sees it.
+/// Builds the search; `prepare` may restore a snapshot before anyone sees it.
 template <class Prepare>
 result<std::unique_ptr<searcher>> build(result<parts> made, Prepare&& prepare) {
   if (!made)

@@ -22,7 +22,8 @@ bool dominates(const std::vector<double>& a, const std::vector<double>& b) {
   return better;
 }
 
-/// Sum over the objectives of the gap between the neighbours, in parts of the range; the ends are infinite.
+/// For each row, the sum over the objectives of the gap between its neighbours, as a part of the range. The
+/// rows at the ends get infinity.
 std::vector<double> crowding(const std::vector<std::vector<double>>& rows,
                              const std::vector<std::size_t>& front) {
   std::vector<double> distance(front.size(), 0);
@@ -91,7 +92,7 @@ public:
       auto x = m == r.metrics->end() ? std::nullopt : number_in(*m);
       worth.push_back(x && std::isfinite(*x) ? (o.smaller_is_better ? *x : -*x) : infinite);
     }
-    // The last report speaks for the trial: objectives of different reports do not go together.
+    // The last report speaks for the trial: objectives of different reports do not belong together.
     it->worth = std::move(worth);
     it->reported = 1;
   }

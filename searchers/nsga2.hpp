@@ -1,6 +1,6 @@
 #pragma once
-// NSGA-II: several metrics at once. Elites by non-dominated sorting and crowding; children by uniform
-// crossover of two tournament winners and mutation of single values.
+// NSGA-II, for several metrics at once. Elites are chosen by non-dominated sorting and crowding; children
+// come from uniform crossover of two tournament winners and mutation of single values.
 
 #include "searchers/sampler.hpp"
 #include "searchers/settings.hpp"
@@ -22,9 +22,10 @@ struct nsga2_settings {
 nsga2_settings read_nsga2(section& in, const settings& common);
 std::unique_ptr<sampler> make_nsga2(nsga2_settings s, std::shared_ptr<const space> domain);
 
-/// Indexes of the rows (one value per objective, smaller is better) that no other row dominates, in order.
+/// Indexes, in order, of the rows that no other row dominates. A row has one value for each objective;
+/// smaller is better.
 std::vector<std::size_t> pareto_front(const std::vector<std::vector<double>>& rows);
-/// The front of each row, from 0.
+/// The number of each row's front, from 0.
 std::vector<std::size_t> non_dominated_ranks(const std::vector<std::vector<double>>& rows);
 
 } // namespace troupe::searchers

@@ -8,8 +8,8 @@
 namespace troupe::searchers {
 namespace {
 
-/// The normal distribution function from a table; its error stays below 1e-10, which the prior kernel's share
-/// of any density makes irrelevant.
+/// The normal distribution function from a table. Its error stays below 1e-10, which does not matter beside
+/// the prior kernel's share of any density.
 class normal_table {
 public:
   normal_table() {
@@ -42,7 +42,7 @@ double normal_cdf(double z) {
   return table(z);
 }
 
-/// Inverse of the standard normal distribution (Acklam), one Newton step from the table's precision.
+/// The inverse of the standard normal distribution (Acklam); one Newton step reaches the table's precision.
 double normal_quantile(double p) {
   constexpr double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,
                           1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00};
@@ -84,7 +84,8 @@ parzen::parzen(const std::vector<dimension>& dimensions, const std::vector<const
       fit_number(j, points, shape);
 }
 
-/// A kernel reaches to the farther of its two neighbours; the outermost ones only to their inner neighbour.
+/// A kernel reaches to the farther of its two neighbours; the outermost kernels reach to their inner
+/// neighbour.
 void parzen::fit_number(std::size_t j, const std::vector<const double*>& points, const parzen_shape& shape) {
   auto& axis = axes_[j];
   auto m = points.size();
@@ -195,7 +196,7 @@ std::vector<double> parzen::log_density(std::span<const double> points) const {
     double top = *std::max_element(exponent.begin(), exponent.end());
     double total = 0;
     for (std::size_t i = 0; i < kernels; ++i)
-      if (exponent[i] > top - 40) // what is below adds nothing a double could hold
+      if (exponent[i] > top - 40) // smaller terms add nothing that a double could hold
         total += std::exp(exponent[i] - top) * (factored ? factor[i] : 1.0);
     result.push_back(top + std::log(std::max(total, 1e-300)));
   }

@@ -1,5 +1,5 @@
 #pragma once
-// A mixture of one product kernel per point and one broad prior kernel: truncated normals on numbers,
+// A mixture of one product kernel for each point and one broad prior kernel: truncated normals on numbers,
 // weighted choices on categoricals. Coordinates are those of `point`.
 
 #include "model/rng.hpp"
@@ -17,27 +17,29 @@ struct parzen_shape {
 
 class parzen {
 public:
-  /// `points` in the order of their trials; `weights` one for each.
+  /// `points` are in the order of their trials; `weights` has one entry for each.
   parzen(const std::vector<dimension>& dimensions, const std::vector<const double*>& points,
          std::vector<double> weights, const parzen_shape& shape);
 
-  /// One draw: a kernel by weight; about `moved` dimensions are drawn from it, the others keep its own point.
+  /// Draws once: a kernel by weight, then about `moved` dimensions from it. The others keep the kernel's
+  /// point.
   void sample(rng& random, double moved, double* into) const;
-  /// log density of each of `n` points, one after another.
+  /// The log density of each of `n` points that lie one after another.
   std::vector<double> log_density(std::span<const double> points) const;
 
 private:
   struct axis_kernels {
-    std::vector<double> center, inverse_width; ///< numbers
-    std::vector<double> log_scale; ///< log of the scale of the truncated normal; for a categorical, of a miss
-    std::vector<double> hit;       ///< categoricals: log probability of the kernel's own choice
-    double cell = 0;               ///< integers: the width of one value
+    std::vector<double> center, inverse_width; ///< of numbers
+    std::vector<double>
+      log_scale;             ///< numbers: log of the normal's scale; categoricals: log probability of a miss
+    std::vector<double> hit; ///< categoricals: log probability of the kernel's own choice
+    double cell = 0;         ///< integers: the width of one value
   };
   void fit_number(std::size_t axis, const std::vector<const double*>& points, const parzen_shape& shape);
   void fit_categorical(std::size_t axis, const std::vector<const double*>& points, const parzen_shape& shape);
 
   const std::vector<dimension>& dimensions_;
-  std::vector<double> weights_, log_weights_; ///< the last is the prior's
+  std::vector<double> weights_, log_weights_; ///< the last entry belongs to the prior
   std::vector<axis_kernels> axes_;
 };
 

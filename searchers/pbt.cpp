@@ -20,8 +20,8 @@ struct member {
   double score = 0;
   double last_ready = 0, last_step = 0;
   double checkpoint_step = 0;
-  std::string checkpoint; ///< committed; empty where there is none of its present weights
-  point checkpoint_at;    ///< the hyperparameters that checkpoint was trained with
+  std::string checkpoint; ///< a committed checkpoint of its present weights; empty: it has none
+  point checkpoint_at;    ///< the hyperparameters with which that checkpoint was trained
   std::uint64_t scored = 0;
   void persist(archive& ar) {
     ar(trial, at, score, last_ready, last_step, checkpoint_step, checkpoint, checkpoint_at, scored);
@@ -39,7 +39,7 @@ public:
     member m;
     m.trial = fresh;
     std::string inherited;
-    if (heirs_ > 0) { // a failed member is replaced by a child of the best, where one has saved its weights
+    if (heirs_ > 0) { // a child of the best, where one has saved its weights, replaces a failed member
       --heirs_;
       auto parents = best_with_checkpoint(0);
       if (!parents.empty()) {
@@ -113,7 +113,7 @@ private:
     return std::find_if(members_.begin(), members_.end(), [&](const auto& m) { return m.trial == trial; });
   }
 
-  /// Members with a score, best first; ties by trial.
+  /// Members with a score, best first, then by trial.
   std::vector<const member*> ranked_members() const {
     std::vector<const member*> ranked;
     for (const auto& m : members_)
@@ -130,7 +130,7 @@ private:
     return std::min(m, n / 2);
   }
 
-  /// Members whose weights can be copied, of the best `share` (0: as the quantile says).
+  /// Members among the best `share` whose weights can be copied (0: as the quantile says).
   std::vector<const member*> best_with_checkpoint(std::size_t share) const {
     auto ranked = ranked_members();
     if (share == 0)
@@ -146,7 +146,7 @@ private:
     mine.at = explore(parent.checkpoint_at, mine.trial, exploits_);
     mine.score = parent.score;
     mine.last_ready = mine.last_step = step;
-    mine.checkpoint.clear(); // its own weights are gone
+    mine.checkpoint.clear(); // the member lost its own weights
     out.perturb(mine.trial, parent.trial, std::move(checkpoint), step, domain_->assemble(mine.at));
   }
 
@@ -164,7 +164,7 @@ private:
     return at;
   }
 
-  /// Multiplies the value; adds a step on the axis where a factor could never leave 0 or change the sign.
+  /// Multiplies the value. Where a factor could never leave 0 or change the sign, adds a step on the axis.
   double moved(const dimension& d, double u, bool up) const {
     double by = up ? 1 + s_.perturb_factor : 1 - s_.perturb_factor;
     double low = d.kind == axis::integer ? static_cast<double>(d.least) : d.low;
@@ -183,7 +183,7 @@ private:
   pbt_settings s_;
   std::shared_ptr<const space> domain_;
   std::unique_ptr<sampler> source_;
-  std::vector<member> members_; ///< the living, in order of creation
+  std::vector<member> members_; ///< living members in order of creation
   std::uint64_t heirs_ = 0, exploits_ = 0;
 };
 

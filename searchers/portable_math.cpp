@@ -6,7 +6,8 @@
 namespace troupe::searchers {
 namespace {
 
-/// exp by Shibata's method (ISC 2010): halve the argument four times, Taylor, square back. |x| is small here.
+/// exp by Shibata's method (ISC 2010): halve the argument four times, take the Taylor series, square back.
+/// |x| is small here.
 double portable_exp(double x) {
   constexpr double log2_of_e = 1.4426950408889634073599246810018920;
   constexpr double ln2_upper = 0.69314718055966295651160180568695068359375;
@@ -33,7 +34,7 @@ double portable_exp(double x) {
 
 } // namespace
 
-/// FreeBSD's e_log.c: x = 2^k (1 + f), log(1 + f) by its minimax polynomial in s = f / (2 + f).
+/// The method of FreeBSD's e_log.c: x = 2^k (1 + f), log(1 + f) by its minimax polynomial in s = f / (2 + f).
 double portable_log(double x) {
   constexpr double ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
   constexpr double l1 = 6.666666666666735130e-01, l2 = 3.999999999940941908e-01,
@@ -54,7 +55,7 @@ double portable_log(double x) {
   return k * ln2_high - ((half_square - (s * (half_square + (odd + even)) + k * ln2_low)) - f);
 }
 
-/// The fraction of y by exp and log, the whole part by repeated squaring on mantissa and exponent.
+/// Takes the fraction of y by exp and log, the whole part by repeated squaring on mantissa and exponent.
 double portable_pow(double x, double y) {
   if (y == 0 || x == 1)
     return 1;
@@ -81,7 +82,7 @@ double portable_pow(double x, double y) {
   double step = std::frexp(x, &step_exponent);
   std::int64_t step_power = step_exponent;
   for (auto left = static_cast<std::int64_t>(whole); left != 0; left >>= 1) {
-    if (step_power < -4096 || step_power > 4096) { // an overflow or underflow whatever follows
+    if (step_power < -4096 || step_power > 4096) { // overflows or underflows, whatever follows
       exponent += step_power;
       break;
     }

@@ -1,6 +1,6 @@
 #pragma once
 // Logarithm and power with the same bits on every machine and C library, so that a search replays anywhere.
-// They are also the bits of the Go runtime on x86-64, which made Determined's samples and tables.
+// They have the bits of the Go runtime on x86-64, which made Determined's samples and tables.
 
 namespace troupe::searchers {
 

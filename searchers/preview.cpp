@@ -17,7 +17,7 @@ std::vector<std::int64_t> survivors(const bracket& b, double divisor) {
 
 namespace {
 
-/// A search of rounds repeats its brackets until the budget is used.
+/// All brackets of a search of rounds, which repeats one round until the budget is used.
 std::vector<bracket> all_brackets(const std::vector<bracket>& round, std::int64_t budget) {
   std::vector<bracket> all = round;
   for (const auto& b : round)

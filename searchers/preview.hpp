@@ -1,5 +1,5 @@
 #pragma once
-// What a search would run if nothing went wrong: how many trials end at which length.
+// What a search would run if nothing failed: how many trials end at which length.
 
 #include "searchers/searcher.hpp"
 
@@ -13,19 +13,19 @@ struct preview_row {
 struct search_preview {
   std::string name;
   std::string time_metric;
-  std::int64_t max_trials = 0, max_concurrent = 0; ///< 0 concurrent: no limit
+  std::int64_t max_trials = 0, max_concurrent = 0; ///< max_concurrent 0: no limit
   std::vector<bracket> brackets;
-  std::vector<preview_row> rows; ///< rising units, full length last
-  double total_units = 0;        ///< over all trials; 0 where lengths are not known
+  std::vector<preview_row> rows; ///< by rising units; full length is last
+  double total_units = 0;        ///< of all trials; 0 where lengths are not known
 };
 
 /// Fails as `make_searcher` does.
 result<search_preview> preview_search(const value& config, const value& hyperparameters);
 
-/// One bracket: how many of its trials reach each rung.
+/// How many trials of one bracket reach each rung.
 std::vector<std::int64_t> survivors(const bracket& b, double divisor);
 
-/// The answer of Determined's `preview-hp-search`: `{"trials": [{"count", "unit": {"name", "value",
+/// The preview as Determined's `preview-hp-search` answers: `{"trials": [{"count", "unit": {"name", "value",
 /// "maxLength"}}]}`.
 value to_determined(const search_preview& p);
 

@@ -3,7 +3,7 @@
 namespace troupe::searchers {
 namespace {
 
-/// The configuration of trial i depends on the seed and i alone, never on the order of events.
+/// The configuration of trial i depends only on the seed and i, never on the order of events.
 class uniform final : public sampler {
 public:
   uniform(std::shared_ptr<const space> domain, std::uint64_t seed)

@@ -1,5 +1,6 @@
 #pragma once
-// Where a new trial's hyperparameters come from. A method (how long trials run) is combined with any sampler.
+// Where a new trial's hyperparameters come from. Any sampler goes with any method, which says how long trials
+// run.
 
 #include "searchers/method.hpp"
 #include "searchers/space.hpp"
@@ -14,9 +15,9 @@ enum stream : std::uint64_t { sample_stream = 1, seed_stream = 2, model_stream =
 class sampler {
 public:
   virtual ~sampler() = default;
-  /// A point for trial `fresh`.
+  /// Proposes a point for trial `fresh`.
   virtual point propose(ordinal fresh) = 0;
-  /// Trial `fresh` starts at `p`, whoever proposed it; once per trial, in order.
+  /// Says that trial `fresh` starts at `p`, whoever proposed it; called once for each trial, in order.
   virtual void started(ordinal, const point&) {}
   point begin(ordinal fresh) {
     auto p = propose(fresh);
@@ -25,17 +26,17 @@ public:
   }
   virtual void observe(const report&) {}
   virtual void left(ordinal, ending) {}
-  /// Whether a point depends on nothing that other trials report.
+  /// Whether points depend on nothing that other trials report.
   virtual bool independent() const { return false; }
   virtual void persist(archive&) {}
 };
 
 std::unique_ptr<sampler> make_uniform(std::shared_ptr<const space> domain, std::uint64_t seed);
 
-/// Every trial runs to its own end; budget and slots are all there is to it.
+/// Every trial runs to its own end; only budget and slots limit the search.
 std::unique_ptr<method> make_plain(std::shared_ptr<const space> domain, std::unique_ptr<sampler> source);
 
-/// The points of the grid in order, none of them held in memory.
+/// Runs the points of the grid in order, and holds none of them in memory.
 std::unique_ptr<method> make_grid(std::shared_ptr<const space> domain);
 
 } // namespace troupe::searchers

@@ -100,7 +100,7 @@ result<void> search_core::on(const search_continued& event) {
     record.left_early = 0;
     record.again = 1;
   }
-  // Whether the search failed is a matter of how its trials end from now on.
+  // From now on the ends of its trials decide whether the search failed.
   book.failed = book.canceled = 0;
   fill();
   finish();
@@ -151,7 +151,7 @@ void search_core::on(const trial_exited_early& event, ordinal trial) {
   auto& record = book_->trials[trial];
   if (record.at == stage::closed || std::exchange(record.left_early, 1))
     return;
-  bool ordered = record.at == stage::stopping; // how a trial ends that was told to stop does not matter
+  bool ordered = record.at == stage::stopping; // told to stop: how it ends does not matter
   auto how = ending::completed;
   switch (event.reason) {
   case exit_reason::errored:
@@ -211,7 +211,7 @@ void search_core::set_progress(trial_record& r, double progress) {
   r.progress = progress;
 }
 
-/// Moves a trial to `next`; the method hears of its end once, when it stops to hold a slot for good.
+/// Moves a trial to `next`. The method hears of its end once, when the trial gives up its slot for good.
 void search_core::give_up_slot(ordinal trial, stage next, ending how) {
   auto& record = book_->trials[trial];
   auto before = std::exchange(record.at, next);
@@ -234,7 +234,7 @@ void search_core::stop(ordinal trial, stop_trial reason) {
     return;
   reason.trial = key_of(trial);
   actions_.push_back(std::move(reason));
-  // Nothing of a paused trial runs, so its exit is not waited for.
+  // A paused trial has no process, so its exit is not waited for.
   give_up_slot(trial, at == stage::running ? stage::stopping : stage::closed, ending::stopped);
   if (at == stage::paused)
     set_progress(book_->trials[trial], 1);
@@ -293,7 +293,7 @@ void search_core::fill() {
       ++book.live;
       ++book.open;
       auto key = key_of(paused->trial);
-      // Paused and continued by the same event: it just goes on.
+      // The same event paused the trial and continued it: the trial goes on without a pause.
       auto just_paused = std::find_if(actions_.begin(), actions_.end(), [&](const search_action& a) {
         auto* x = std::get_if<pause_trial>(&a);
         return x && x->trial == key;
@@ -313,7 +313,7 @@ void search_core::finish() {
   if (book.over || !book.started || book.live > 0 || book.open > 0)
     return;
   for (ordinal t = 0; t < book.trials.size();
-       ++t) // paused for good: nothing runs there, so nobody waits for it
+       ++t) // it stays paused: no process runs, so no exit is waited for
     if (book.trials[t].at == stage::paused) {
       book.trials[t].at = stage::closed;
       stop_trial reason;

@@ -1,6 +1,6 @@
 #pragma once
 // The core of every native search: numbers trials, filters events that cannot count, holds slots and budget,
-// refills a slot however it became free, and ends the search. What to run is the method's business.
+// refills a slot however it became free, and ends the search. The method decides what to run.
 //
 //   trial:  running --stop--> stopping --exited--> closed
 //              |  \--pause--> paused --resume--> running; paused --stop--> closed
@@ -21,7 +21,7 @@ struct core_limits {
   std::string metric;
   std::string time_metric;
   double sign = 1;                  ///< -1 where larger is better
-  std::uint64_t max_trials = 1;     ///< limit; trials replaced for invalid hyperparameters do not count
+  std::uint64_t max_trials = 1;     ///< limit; trials that replace invalid ones do not count
   std::uint64_t max_concurrent = 0; ///< 0: no limit
   bool replaces_invalid = true;
   std::uint64_t seed = 0;
@@ -38,11 +38,11 @@ public:
   result<std::vector<search_action>> apply(const search_event& event) override;
   double progress() const override;
   std::vector<bracket> brackets() const override { return inner_->brackets(); }
-  /// Bracket of each trial, in the order of creation; empty where the method does not deal them out.
+  /// Bracket of each trial, in the order of creation; empty where the method does not assign them.
   std::vector<std::size_t> trial_brackets() const { return inner_->trial_brackets(); }
   std::int64_t max_trials() const override { return static_cast<std::int64_t>(limits_.max_trials); }
   std::string snapshot() const override;
-  /// Takes the state from `bytes`; only before the first event.
+  /// Takes the state from `bytes`; only allowed before the first event.
   result<void> restore(std::string_view bytes);
 
 private:
@@ -53,12 +53,12 @@ private:
     std::uint32_t reports = 0;
     stage at = stage::running;
     std::uint8_t left_early = 0, invalid = 0;
-    std::uint8_t again = 0; ///< 1: continued, and waits for a slot; such a record is paused
+    std::uint8_t again = 0; ///< 1: was continued and waits for a slot; such a record is paused
   };
   struct ledger {
     std::vector<trial_record> trials;
-    std::uint64_t live = 0; ///< hold a slot
-    std::uint64_t open = 0; ///< not closed and not paused
+    std::uint64_t live = 0; ///< trials that hold a slot
+    std::uint64_t open = 0; ///< trials that are neither closed nor paused
     std::uint64_t invalid = 0, failed = 0, canceled = 0;
     double progress_sum = 0; ///< sum over the trials that are not invalid
     std::uint8_t started = 0, over = 0;
@@ -93,7 +93,7 @@ private:
   std::vector<search_action> actions_; ///< actions of the event that is being applied
 };
 
-/// "1" is ordinal 0.
+/// Key "1" is ordinal 0.
 std::string key_of(ordinal trial);
 std::optional<ordinal> ordinal_of(const trial_key& key);
 

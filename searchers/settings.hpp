@@ -1,5 +1,5 @@
 #pragma once
-// The `searcher` section of an experiment configuration, read once; and a reader that collects every fault.
+// The `searcher` section of an experiment configuration, read once, and a reader that collects every fault.
 
 #include "searchers/searcher.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace troupe::searchers {
 
-/// Reads members of one object; a missing or null member gives the fallback, a wrong one a fault.
+/// Reads members of one object. A missing or null member gives the fallback; a wrong one adds a fault.
 class section {
 public:
   section(const value& object, std::string where, std::vector<std::string>& faults);
@@ -24,7 +24,7 @@ public:
   std::int64_t integer(const char* key, std::int64_t fallback, std::int64_t least,
                        std::int64_t most = std::numeric_limits<std::int64_t>::max());
   std::vector<std::int64_t> integers(const char* key, std::int64_t least);
-  std::vector<std::string> texts(const char* key); ///< a string or a list of strings
+  std::vector<std::string> texts(const char* key); ///< reads a string or a list of strings
   const value& member(const char* key) const;      ///< null where there is none
   void fault(const std::string& key, const std::string& what);
   std::vector<std::string>& faults() { return faults_; }
@@ -36,12 +36,12 @@ private:
   std::vector<std::string>& faults_;
 };
 
-/// What every search has, whatever its algorithm.
+/// Settings of every search, whatever its algorithm.
 struct settings {
   std::string name;
   std::string metric;
   bool smaller_is_better = true;
-  std::string time_metric; ///< may be empty; then reports are counted
+  std::string time_metric; ///< empty: reports are counted instead
   std::int64_t max_trials = 1;
   std::int64_t max_concurrent = 16; ///< 0: no limit
   std::uint64_t seed = 0;

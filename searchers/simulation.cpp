@@ -19,8 +19,8 @@ namespace {
 
 double bump(double z) { return 1 - std::exp(-z * z / 2); }
 
-/// The lowest loss at full length over all configurations. Decay and dropout act alone, at their best -4 and
-/// 0.2; rate and width are searched on a grid that closes in.
+/// The lowest loss at full length over all configurations. Decay and dropout act independently, and are best
+/// at -4 and 0.2; rate and width are searched on a grid that closes in.
 double best_possible(curve_family family, double full) {
   double rate = -2.5, width = 7.5, best = 1;
   for (double reach = 3.5; reach > 1e-7; reach /= 8) {
@@ -44,13 +44,13 @@ struct paper_trial {
   curve shape;
   double epochs = 0;
   std::uint64_t number = 0;
-  std::uint64_t clones = 0; ///< a restart of the clock does not repeat the noise
+  std::uint64_t clones = 0; ///< keeps the noise from repeating when the clock restarts
 };
 
 struct finished_work {
   double time = 0;
   std::size_t worker = 0;
-  std::uint64_t plan = 0; ///< void where the worker has a newer one
+  std::uint64_t plan = 0; ///< an event of an older plan is void
   friend bool operator<(const finished_work& a, const finished_work& b) {
     return a.time != b.time ? a.time > b.time : a.worker > b.worker;
   }
@@ -89,7 +89,7 @@ public:
         continue;
       trial->epochs = next_length(trial->epochs);
       report(*trial);
-      // Stopped or paused trials gave their worker back in `take`; the others go on or end.
+      // `take` has freed the worker of a stopped or paused trial; other trials go on or end.
       if (running_[worker] == trial && !over_) {
         if (trial->epochs >= o_.full_length) {
           ++result_.full_length;
@@ -162,7 +162,7 @@ private:
     idle_.insert(worker);
   }
 
-  /// The idle worker with the lowest index first.
+  /// Takes the idle worker with the lowest index first.
   void place() {
     while (!waiting_.empty() && !idle_.empty()) {
       auto key = waiting_.front();
@@ -178,7 +178,7 @@ private:
     }
   }
 
-  /// Frees the worker of a trial; the work it had planned there is void.
+  /// Frees the worker of a trial; the work that it had planned is void.
   void leave_worker(const std::string& key) {
     auto it = where_.find(key);
     if (it == where_.end())

@@ -12,7 +12,7 @@
 namespace troupe::searchers {
 namespace {
 
-/// The part of [0, n) that `unit` falls in.
+/// Which of the n equal parts of [0, 1) `unit` falls in.
 std::uint64_t cell(double unit, std::uint64_t n) {
   auto index = static_cast<std::uint64_t>(std::max(0.0, unit) * static_cast<double>(n));
   return std::min(index, n - 1);
@@ -25,7 +25,7 @@ std::string joined(const std::vector<std::string>& path) {
   return text;
 }
 
-/// Reads one hyperparameter object `{type: ...}`; all its faults are named with its path.
+/// Reads one hyperparameter object `{type: ...}`; each fault is named with its path.
 class spec_reader {
 public:
   spec_reader(const value& spec, const std::vector<std::string>& path, std::vector<std::string>& faults)
@@ -185,7 +185,7 @@ void space::add(const value& spec, std::vector<std::string>& path, value& skelet
     skeleton = spec;
     return;
   }
-  // An object whose `type` is itself a hyperparameter object is a nested space with a member of that name.
+  // An object whose `type` is itself a hyperparameter object is a nested space with a member `type`.
   if (!spec.contains("type") || spec["type"].is_object()) {
     skeleton = value::object();
     for (const auto& [name, inner] : spec.items()) {

@@ -1,9 +1,9 @@
 #pragma once
 // The hyperparameter space of a search: the `hyperparameters` section, compiled once into dimensions.
 //
-// A point has one double per dimension: for numbers a coordinate in [0, 1] along the axis (a log axis is
-// even in its exponent, an integer sits in the middle of its cell), for a categorical the index of the
-// choice. Constants are not dimensions; `assemble` puts them back.
+// A point has one double for each dimension. For a number it is a coordinate in [0, 1] along the axis (a log
+// axis is even in its exponent, an integer sits in the middle of its cell), for a categorical the index of
+// the choice. Constants are not dimensions; `assemble` adds them again.
 
 #include "model/result.hpp"
 #include "model/value.hpp"
@@ -22,32 +22,32 @@ enum class axis { categorical, integer, real, logarithmic };
 struct dimension {
   std::vector<std::string> path;
   axis kind = axis::real;
-  double low = 0, high = 0; ///< real: closed-open; logarithmic: exponents
+  double low = 0, high = 0; ///< of a real number; the range excludes `high`; exponents where logarithmic
   double base = 10;
-  std::int64_t least = 0, most = 0; ///< integer, both included
+  std::int64_t least = 0, most = 0; ///< of an integer; the range includes both
   std::int64_t count = 0;           ///< number of grid points; 0: not given
   std::vector<value> choices;
 
   bool categorical() const { return kind == axis::categorical; }
-  /// Number of values; 0 where they are not countable.
+  /// Number of values; 0 where they cannot be counted.
   std::uint64_t values() const;
   value at(double coordinate) const;
-  /// The coordinate of the same value, in the middle of its cell.
+  /// The coordinate of the same value that lies in the middle of its cell.
   double settle(double coordinate) const;
   double coordinate_of(const value& x) const;
   std::string name() const; ///< "a.b.c"
 
-  // Grid: `grid_count` is 0 where the axis needs a count and has none.
+  // For a grid: 0 where the axis needs a count and has none.
   std::uint64_t grid_count() const;
   value grid_value(std::uint64_t index) const;
 };
 
 class space {
 public:
-  /// Compiles; every fault is appended to `faults` as "hyperparameters.PATH: what, how to mend it".
+  /// Compiles the section; appends every fault to `faults` as "hyperparameters.PATH: what, how to mend it".
   static space parse(const value& hyperparameters, std::vector<std::string>& faults);
 
-  /// In order of their paths, names compared byte by byte level by level.
+  /// In the order of their paths; names are compared byte by byte, level by level.
   const std::vector<dimension>& dimensions() const { return dimensions_; }
   std::size_t size() const { return dimensions_.size(); }
   value assemble(std::span<const double> coordinates) const;
@@ -55,12 +55,13 @@ public:
   /// The point of an assembled sample.
   point locate(const value& hparams) const;
 
-  /// Uniform, from the coordinates (seed, stream, trial, dimension) alone.
+  /// A uniform point that depends only on seed, stream, trial and dimension.
   point sample(std::uint64_t seed, std::uint64_t stream, std::uint64_t trial,
                std::uint64_t attempt = 0) const;
   double sample_dimension(std::size_t index, std::uint64_t bits) const;
 
-  /// 0 on overflow of 63 bits. Point `index` counts with the last dimension fastest.
+  /// The number of points; 0 where it overflows 63 bits. With rising `index` the last dimension changes
+  /// fastest.
   std::uint64_t grid_size() const;
   value grid_point(std::uint64_t index) const;
 

@@ -14,18 +14,18 @@ constexpr double worst = std::numeric_limits<double>::infinity();
 struct rung_result {
   double worth = 0;
   std::uint32_t trial = 0;
-  std::uint32_t paused = 0; ///< 1 while it may go on
+  std::uint32_t paused = 0; ///< 1 while the trial may go on
   double step = 0;          ///< step of the report
 };
 
 struct running_bracket {
-  std::uint32_t plan = 0; ///< index in the round
+  std::uint32_t plan = 0; ///< index of the bracket in the round
   std::uint32_t rung = 0;
-  std::int64_t size = 0; ///< trials at its first rung
+  std::int64_t size = 0; ///< number of trials at its first rung
   std::int64_t created = 0;
-  std::int64_t expected = 0;           ///< results that the rung still waits for
+  std::int64_t expected = 0;           ///< number of results that the rung still waits for
   std::vector<rung_result> results;    ///< results of the rung, in order of arrival
-  std::vector<std::uint32_t> promoted; ///< paused, to continue in this order
+  std::vector<std::uint32_t> promoted; ///< paused trials, to be continued in this order
   std::uint8_t over = 0;
   void persist(archive& ar) { ar(plan, rung, size, created, expected, results, promoted, over); }
 };
@@ -80,7 +80,7 @@ public:
     source_->left(trial, how);
     auto& open = brackets_[bracket_of_[trial]];
     if (how == ending::invalid && open.rung > 0)
-      --assigned_; // its replacement cannot join this bracket; it comes in one of its own
+      --assigned_; // the replacement cannot join this bracket; it comes in one of its own
     auto mine =
       std::find_if(open.results.begin(), open.results.end(), [&](const auto& x) { return x.trial == trial; });
     std::erase(open.promoted, trial);
@@ -100,7 +100,7 @@ public:
     }
   }
 
-  /// `left` may not order anything, so a rung that filled up by an end is closed when the core asks next.
+  /// `left` may not order anything, so a rung that an end filled up is closed when the core asks next.
   void settle(orders& out) override {
     if (!std::exchange(pending_close_, 0))
       return;
@@ -140,8 +140,7 @@ private:
     --b.expected;
   }
 
-  /// A trial that reports rarely may have come as far as its next rung already: its result counts there at
-  /// once.
+  /// A trial that reports rarely may already have reached its next rung: its result counts there at once.
   void promote(running_bracket& b, const rung_result& x, orders& out) {
     auto length = static_cast<double>(units(b)[b.rung]);
     if (x.step < length)
@@ -152,7 +151,7 @@ private:
                full_length(static_cast<int>(b.rung), length, plan_.time_metric, plan_.sign * x.worth));
   }
 
-  /// Where all results of a rung are in: the best go on, the others stop.
+  /// Where all results of a rung have come, continues the best trials and stops the others.
   void close_rung(running_bracket& b, orders& out) {
     if (b.over || b.expected > 0)
       return;
@@ -178,7 +177,8 @@ private:
     }
     for (std::size_t i = 0; i < keep; ++i)
       promote(b, ranked[i], out);
-    // The others are told last: their end is heard by `left`, which must see them gone from the rung.
+    // The trials that stop are told last: `left` hears of their end, and must not find them in the rung any
+    // more.
     auto before = std::exchange(b.over, std::uint8_t{1});
     for (std::size_t i = keep; i < ranked.size(); ++i) {
       report r{ranked[i].trial, 0, ranked[i].worth, plan_.sign * ranked[i].worth, nullptr};
@@ -186,7 +186,7 @@ private:
                beaten(rung, length, plan_.time_metric, r, plan_.sign * ranked[keep - 1].worth));
     }
     b.over = before;
-    close_rung(b, out); // where all had come that far
+    close_rung(b, out); // all trials may have come that far already
     while (first_open_ < brackets_.size() && brackets_[first_open_].over)
       ++first_open_;
   }
@@ -197,7 +197,7 @@ private:
   std::unique_ptr<sampler> source_;
   std::vector<running_bracket> brackets_;
   std::vector<std::uint32_t> bracket_of_; ///< bracket of each trial
-  std::int64_t assigned_ = 0;             ///< share of the budget that brackets have
+  std::int64_t assigned_ = 0;             ///< the part of the budget that brackets have
   std::size_t first_open_ = 0;
   std::uint8_t pending_close_ = 0;
 };

@@ -10,8 +10,8 @@ namespace troupe::searchers {
 namespace {
 
 constexpr std::size_t most_points =
-  256; ///< limit of the points in one density; beyond it older trials are thinned out
-constexpr std::size_t newest = 25; ///< always kept, at full weight
+  256; ///< limit of the points in one density; above it older trials are thinned out
+constexpr std::size_t newest = 25; ///< trials that are always kept, at full weight
 constexpr std::size_t most_good = 25;
 
 class tpe final : public sampler {
@@ -52,7 +52,7 @@ public:
   }
 
 private:
-  /// Complete ones by value, then stopped ones by how far they got, then the failed.
+  /// Orders complete trials by value, then stopped trials by how far they got, then failed trials.
   bool better(ordinal a, ordinal b) const {
     auto fate_a = history_.fate(a), fate_b = history_.fate(b);
     if (fate_a != fate_b)
@@ -64,7 +64,8 @@ private:
     return a < b;
   }
 
-  /// Older trials count less, down to 1/n; of many, the newest and every k-th older one, for k others too.
+  /// Older trials count less, down to 1/n. Of many trials the newest are taken, and every k-th older one,
+  /// which counts for k.
   parzen density(std::vector<ordinal> trials, const std::vector<dimension>& dimensions,
                  std::size_t offset = 0) const {
     std::sort(trials.begin(), trials.end());
@@ -86,7 +87,7 @@ private:
     return {dimensions, points, std::move(weights), shape_};
   }
 
-  /// `best` in order: the better half shares the weight, by the logarithm of the rank.
+  /// `best` is in order; the better half shares the weight, by the logarithm of the rank.
   parzen good_density(const std::vector<ordinal>& best, const std::vector<dimension>& dimensions,
                       std::size_t offset = 0) const {
     std::vector<const double*> points;

@@ -1,9 +1,9 @@
 #pragma once
-// Tree-structured Parzen estimator: a density of the good trials over a density of the others, multivariate,
-// with running trials among the others (the constant liar).
+// Tree-structured Parzen estimator: a density of the good trials over a density of the others, multivariate.
+// Running trials count among the others (the constant liar).
 //
-// Beyond the published estimator, each measured in perf/searchers: better good trials weigh more, and a
-// candidate keeps most coordinates of the good trial it starts from, which is what finds its way in more than
+// This goes beyond the published estimator, as perf/searchers measures: better good trials weigh more, and a
+// candidate keeps most coordinates of the good trial that it starts from. The latter helps most in more than
 // a few dimensions and among categoricals.
 
 #include "searchers/sampler.hpp"

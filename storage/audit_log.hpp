@@ -10,21 +10,21 @@
 
 namespace troupe::storage {
 
-/// One thread at a time.
+/// Not thread-safe: one thread at a time uses it.
 class audit_log {
 public:
-  /// Opens or makes the file (mode 0600); a line that a crash cut off is ended, and skipped by `rows`.
+  /// Opens or makes the file (mode 0600). A line that a crash cut off is ended here, and `rows` skips it.
   static result<std::unique_ptr<audit_log>> open(const std::filesystem::path& file);
   ~audit_log();
   audit_log(const audit_log&) = delete;
 
-  /// errc::no_space or errc::io; then it has no effect that a later open would show.
+  /// Fails with errc::no_space or errc::io; a later open then shows nothing of the row.
   result<void> append(const value& row);
-  /// The newest ones, oldest first; at most `kept`.
+  /// The newest rows, at most `kept`, oldest first.
   const std::deque<value>& rows() const { return rows_; }
   static constexpr std::size_t kept = 4096;
 
-  /// Every row from the first, for who rebuilds what was ordered.
+  /// Gives every row from the first to `take`, so that a caller can rebuild what was ordered.
   static result<void> replay(const std::filesystem::path& file,
                              const std::function<void(const value&)>& take);
 

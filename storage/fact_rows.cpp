@@ -8,7 +8,7 @@ namespace troupe::storage {
 namespace {
 
 constexpr char several = '\xc1';
-constexpr std::size_t most_row_bytes = 64 * 1024; ///< a longer row is not begun; one fact may be longer
+constexpr std::size_t most_row_bytes = 64 * 1024; ///< limit of a row that holds several facts
 
 void add_length(std::string& data, std::size_t length) {
   for (int shift = 24; shift >= 0; shift -= 8)
@@ -86,7 +86,7 @@ void fact_rows::clear() {
 fact_walk::fact_walk(const view& of, std::string_view entity, std::uint64_t first) : number_(first) {
   const auto begin = keys::fact(entity, first);
   rows_ = of.scan(family::facts, begin, keys::after_stream(entity));
-  if (first != 0 && (!rows_->valid() || rows_->key() != begin)) { // the row that holds it may begin before it
+  if (first != 0 && (!rows_->valid() || rows_->key() != begin)) { // its row may begin before it
     const auto before = of.scan(family::facts, keys::stream(entity), begin, direction::backward);
     if (before->valid())
       rows_ = of.scan(family::facts, before->key(), keys::after_stream(entity));
@@ -94,7 +94,7 @@ fact_walk::fact_walk(const view& of, std::string_view entity, std::uint64_t firs
       fault_ = ok.error();
   }
   read_row();
-  // The row before may end before it.
+  // That row may also end before it.
   while (valid() && number_ < first)
     next();
 }

@@ -1,7 +1,7 @@
 #pragma once
-// Facts of one stream that are committed together lie in one row, under the number of the first. A row of one
-// fact is its bytes. A row of several begins with 0xc1, which no msgpack value does, and has for each its
-// length (4 bytes, big-endian) and its bytes.
+// Facts of one stream that are committed together lie in one row, under the number of the first. The row of a
+// single fact is its bytes. A row of several facts begins with 0xc1, which no msgpack value does, and holds
+// for each fact its length (4 bytes, big-endian) and its bytes.
 
 #include "storage/store.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace troupe::storage {
 
-/// The facts of a row; they point into it. errc::corrupt.
+/// The facts of a row, as pointers into it. Fails with errc::corrupt.
 result<std::vector<std::string_view>> facts_in(std::string_view row);
 
 /// Collects the rows of one commit.
@@ -52,7 +52,7 @@ private:
   std::optional<error> fault_;
 };
 
-/// One fact; none where the stream does not have it. Quicker than a walk where the fact begins its row.
+/// One fact, or none where the stream does not have it. Faster than a walk where the fact begins its row.
 result<std::optional<std::string>> fact_at(const view& of, std::string_view entity, std::uint64_t number);
 
 /// The number after that of a stream's last fact; 0 where it has none.

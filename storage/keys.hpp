@@ -103,10 +103,10 @@ inline std::string tagged(char tag, std::string_view name) {
   return key;
 }
 
-/// The end of all keys that begin with the single byte `tag`.
+/// The end of all keys that begin with the byte `tag`.
 inline std::string after(char tag) { return std::string(1, static_cast<char>(tag + 1)); }
 
-/// Behind 'Z': the name of a fact among those with its tag.
+/// The key of a record fact: its tag, then its name.
 inline std::string record(std::string_view tag, std::string_view name) {
   std::string key(tag);
   key += '\0';

@@ -10,9 +10,9 @@ namespace {
 
 constexpr char several = '\xc1';
 constexpr std::size_t most_row_bytes = 32 * 1024, most_row_lines = 1024;
-constexpr std::size_t front_bytes = 9; ///< before the head
+constexpr std::size_t front_bytes = 9; ///< bytes of a row that stand before the head
 
-/// Lines that follow one another and differ in time and text alone.
+/// Lines that follow one another and differ only in time and text.
 struct alike {
   allocation_id allocation;
   std::string agent;
@@ -30,7 +30,7 @@ struct alike {
 struct row_head {
   std::vector<alike> runs;
   std::vector<std::int64_t>
-    steps; ///< microseconds from one line's time to the next one's; the first is counted from 1970
+    steps; ///< microseconds from one line's time to the next; the first counts from 1970
   std::vector<std::uint32_t> lengths; ///< of each text, in bytes
   MSGPACK_DEFINE_ARRAY(runs, steps, lengths)
 };
@@ -123,7 +123,7 @@ result<std::vector<log_line>> log_row::lines(const std::function<bool(std::uint6
   auto head = unpack<row_head>(head_);
   if (!head)
     return head.error();
-  std::uint64_t told = 0, bytes = count_; // newlines
+  std::uint64_t told = 0, bytes = count_; // `count_` newlines
   for (const auto& run : head->runs)
     told += run.count;
   for (auto length : head->lengths)

@@ -13,8 +13,7 @@ namespace {
 using table = std::map<std::string, std::string, std::less<>>;
 
 struct contents {
-  mutable std::mutex
-    turn; ///< taken on the way to `guard`, so that a stream of readers does not starve the writer
+  mutable std::mutex turn; ///< taken before `guard`, so that a stream of readers does not starve the writer
   mutable std::shared_mutex guard;
   std::array<table, family_count> tables;
   std::map<std::string, std::string, std::less<>> blobs;
@@ -38,11 +37,11 @@ public:
 private:
   bool forward() const { return towards_ == direction::forward; }
   table::const_iterator here() const { return forward() ? at_ : std::prev(at_); }
-  table::const_iterator first_, last_, at_; // backwards, at_ is one after the place
+  table::const_iterator first_, last_, at_; // going backward, at_ is one after the entry
   direction towards_;
 };
 
-/// Holds writers off while it lives: that is its snapshot.
+/// Holds writers off while it lives, so that its contents do not change.
 class memory_view : public view {
 public:
   explicit memory_view(std::shared_ptr<const contents> of) : of_(std::move(of)) {
@@ -68,7 +67,7 @@ private:
 struct memory_batch : batch {
   struct change {
     family where;
-    std::string key, data; ///< `data` is the end of a range that is erased
+    std::string key, data; ///< where a range is erased, `data` is its end
     enum { put, erase, erase_range } how = put;
   };
   void put(family where, std::string_view key, std::string_view data) override {

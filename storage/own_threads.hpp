@@ -1,17 +1,17 @@
 #pragma once
-// Whose threads a database's background work runs on.
+// Which threads do a database's background work.
 
 #include "storage/journal.hpp"
 
 namespace troupe::storage {
 
 enum class background {
-  own,   ///< threads of the database's own, which end with the database
-  shared ///< threads of RocksDB's Env::Default(), which a host that uses RocksDB itself has anyway; they live
-         ///< on
+  own,   ///< threads that belong to the database and end with it
+  shared ///< threads of RocksDB's Env::Default(), which outlive the database; a host that uses RocksDB has
+         ///< them anyway
 };
 
-/// Does open_journal(options), with threads of the database's own.
+/// Opens the journal as open_journal(options) does, with threads as `background` says.
 result<std::unique_ptr<journal>> open_journal(const journal_options& options, background threads);
 
 } // namespace troupe::storage

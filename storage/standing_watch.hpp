@@ -1,20 +1,20 @@
 #pragma once
-// What of the standings of experiments has changed, for who keeps something made of all of them.
+// Which standings of experiments have changed, for a caller that keeps something made of all of them.
 
 #include "storage/journal.hpp"
 
 namespace troupe::storage {
 
 struct standing_changes {
-  std::uint64_t version = 0;                ///< to ask with the next time
-  std::vector<experiment_standing> changed; ///< in the order of their ids; what was deleted has no project
+  std::uint64_t version = 0;                ///< to be given to the next call
+  std::vector<experiment_standing> changed; ///< by id; a deleted experiment has no project
 };
 
-/// Beside `reader`, by those that keep versions. Thread-safe.
+/// A second interface of those readers that keep versions. Thread-safe.
 class standing_watch {
 public:
   virtual ~standing_watch() = default;
-  /// Since the answer with that version; 0: everything.
+  /// What has changed since the answer with that version; 0 asks for everything.
   virtual result<standing_changes> standings_since(std::uint64_t version) const = 0;
 };
 

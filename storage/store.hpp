@@ -1,6 +1,6 @@
 #pragma once
-// An ordered key-value store with atomic batches: what the journal stands on. Two members: one in memory, one
-// on RocksDB. It knows nothing of facts or rows; what is decided about them is in the journal above it.
+// An ordered key-value store with atomic batches, on which the journal stands. There are two: one in memory,
+// one on RocksDB. A store knows nothing of facts or rows; the journal above it decides about them.
 
 #include "model/result.hpp"
 
@@ -12,7 +12,7 @@
 
 namespace troupe::storage {
 
-/// Key spaces with a life of their own; each is a column family on disk.
+/// Key spaces that are kept and tuned apart; each is a column family on disk.
 enum class family : std::uint8_t {
   facts,  ///< entity streams, the commit index, report marks, log positions, versions
   rows,   ///< projections only: all of it can be erased and folded again
@@ -34,25 +34,26 @@ public:
 
 enum class direction { forward, backward };
 
-/// One moment of the store. Thread-safe to make; used by one thread, one at a time and for a short while: it
-/// may hold back the writer.
+/// The store at one moment. Any thread may make one; one thread at a time uses it, and only briefly, because
+/// it may hold back the writer.
 class view {
 public:
   virtual ~view() = default;
   virtual result<std::optional<std::string>> get(family where, std::string_view key) const = 0;
-  /// Keys in [from, until), ascending, or descending from the greatest.
+  /// Walks the keys in [from, until), ascending or, backward, from the greatest.
   virtual std::unique_ptr<cursor> scan(family where, std::string_view from, std::string_view until,
                                        direction towards = direction::forward) const = 0;
 };
 
-/// Changes that become true together. Later changes of a key win.
+/// Changes that become true together. The last change of a key counts.
 class batch {
 public:
   virtual ~batch() = default;
   virtual void put(family where, std::string_view key, std::string_view data) = 0;
   virtual void erase(family where, std::string_view key) = 0;
-  /// `from` has at most 8 bytes: RocksDB 7.8 looks for the place of a range in its own list with the hint of
-  /// the keys' list, and corrupts it, where a key is long enough to have a hint (disk_store.cpp, neighbours).
+  /// `from` has at most 8 bytes. RocksDB 7.8 looks for the place of a range with a hint that belongs to the
+  /// list of keys, and corrupts its list of ranges where a key is long enough to have a hint (disk_store.cpp,
+  /// neighbours).
   virtual void erase_range(family where, std::string_view from, std::string_view until) = 0;
   virtual void clear() = 0;
   virtual std::size_t bytes() const = 0;
@@ -63,22 +64,23 @@ public:
   virtual ~store() = default;
   virtual std::unique_ptr<view> look() const = 0; ///< thread-safe
   virtual result<std::optional<std::string>> get(family where,
-                                                 std::string_view key) const = 0; ///< the newest
+                                                 std::string_view key) const = 0; ///< the newest value
   virtual std::unique_ptr<batch> make_batch() const = 0;
 
-  /// Is there room for about `bytes` more? errc::no_space below the reserve, errc::io once a write has
-  /// failed.
+  /// Whether there is room for about `bytes` more. Fails with errc::no_space below the reserve, with errc::io
+  /// once a write has failed.
   virtual result<void> admit(std::size_t bytes) = 0;
-  /// With `sync` the batch survives power loss once this returns; without, only the death of the process.
-  /// errc::no_space: nothing was written and the same batch may be tried again. errc::io is final.
+  /// With `sync` the batch survives a power failure once this returns; without, only the death of the
+  /// process. After errc::no_space nothing was written, and the same batch may be tried again. errc::io is
+  /// final.
   virtual result<void> write(batch& changes, bool sync) = 0;
 
-  /// Bytes kept whole under a name that the caller derives from them; durable when the call returns.
+  /// Keeps bytes whole under a name that the caller derives from them; durable when the call returns.
   virtual result<void> put_blob(std::string_view name, std::string_view bytes) = 0;
   virtual result<std::string> blob(std::string_view name) const = 0; ///< thread-safe; errc::not_found
 };
 
-/// Forgets everything when it is destroyed.
+/// Its contents end with it.
 std::shared_ptr<store> make_memory_store();
 
 } // namespace troupe::storage

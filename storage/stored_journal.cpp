@@ -15,11 +15,11 @@
 namespace troupe::storage {
 namespace {
 
-// 1: a row for each fact; 2: a row for each line of a log. Both are read.
+// Schema 1 had a row for each fact, schema 2 a row for each line of a log. Both are read.
 constexpr std::uint64_t schema_version = 3;
-constexpr std::size_t cached_rows = 4096;     ///< decoded rows kept between commits, of each type
-constexpr std::size_t cached_cursors = 65536; ///< numbers kept between commits, of each kind
-constexpr std::size_t rebuild_chunk = 4096;   ///< facts folded in one write
+constexpr std::size_t cached_rows = 4096;     ///< decoded rows of each type that are kept between commits
+constexpr std::size_t cached_cursors = 65536; ///< numbers of each kind that are kept between commits
+constexpr std::size_t rebuild_chunk = 4096;   ///< facts that are folded in one write
 
 error with_place(const error& why, const std::string& place) { return {why.code, place + ": " + why.what}; }
 
@@ -74,24 +74,24 @@ private:
   fact_rows facts_; ///< facts of this commit that are not yet in the batch
   projections::tables rows_;
   std::shared_ptr<stored_reader> reader_;
-  std::optional<error> closed_; ///< set by the first failed write; final
+  std::optional<error> closed_; ///< set by the first write that fails; final
 
-  std::uint64_t sequence_ = 0; ///< sequence of the newest durable fact
+  std::uint64_t sequence_ = 0; ///< number of the newest durable fact among all streams
   std::vector<committed_fact> pending_;
   std::unordered_map<std::string, std::uint64_t>
-    next_; ///< number of each stream's next fact, pending ones included
+    next_; ///< number of each stream's next fact; pending facts are counted
 
-  std::unordered_map<std::string, std::uint64_t> marks_; ///< highest number by key, pending reports included
+  std::unordered_map<std::string, std::uint64_t> marks_; ///< highest number by key; pending ones count
   std::vector<std::string> changed_marks_;
   std::set<task_id> queued_;               ///< tasks with reports or lines in this commit
-  std::map<trial_id, std::int64_t> steps_; ///< of the newest report of each trial that has queued ones
-  bool awaited_ = false; ///< whether reports are queued that a script waits for; samples of the group
-                         ///< "system" alone cause no sync
+  std::map<trial_id, std::int64_t> steps_; ///< the steps of the newest queued report of each trial
+  bool awaited_ = false; ///< whether a script waits for a queued report; none waits for a sample (group
+                         ///< "system"), which alone causes no sync
   std::unordered_map<task_id, task_cursor> cursors_;
-  std::size_t report_bytes_ = 0; ///< queued
+  std::size_t report_bytes_ = 0; ///< bytes of queued reports
 
-  std::size_t log_bytes_ = 0; ///< queued
-  bool unsynced_ = false;     ///< whether log lines or a snapshot are queued, which alone cause no sync
+  std::size_t log_bytes_ = 0; ///< bytes of queued log lines
+  bool unsynced_ = false;     ///< whether log lines or a snapshot are queued; they alone cause no sync
   mutable std::unordered_map<std::string, log_source> log_sources_;
   std::vector<std::string> changed_sources_;
 
@@ -141,8 +141,8 @@ result<void> stored_journal::open(bool rebuild) {
   return written;
 }
 
-/// Folds every row anew. Cut short, it starts again at the next opening: the version of the projections goes
-/// first and comes back last.
+/// Folds every row anew. If it is cut short, it starts again at the next opening, because the version of the
+/// projections is erased first and written last.
 result<void> stored_journal::fold_all() {
   if (!sequence_)
     return {};
@@ -183,7 +183,7 @@ result<void> stored_journal::fold_all() {
 
 // ---- facts
 
-/// `may_be_new`: looks for the stream's beginning first, which is quicker where there is none.
+/// `may_be_new` looks for the stream's beginning first, which is faster where there is none.
 result<std::uint64_t*> stored_journal::next_of(const std::string& entity, bool may_be_new) {
   auto [at, fresh] = next_.try_emplace(entity, 0);
   if (fresh) {
@@ -255,7 +255,7 @@ result<void> stored_journal::append(const struct append& x) {
   for (const auto& one : decoded) {
     projections::fold(one, subject, rows_);
     ++subject.number;
-    if (const auto* made = std::get_if<task_created>(&one)) // a new id: nothing was printed by it
+    if (const auto* made = std::get_if<task_created>(&one)) // an id that is new has no log lines yet
       cursors_.try_emplace(made->id, task_cursor{0, 0, false, true});
   }
   if (auto fault = rows_.fault()) {
@@ -349,7 +349,7 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
     return error{errc::gap, "reports of " + to_string(x.allocation) + " rank " + std::to_string(x.rank) +
                               " begin at sequence " + std::to_string(x.first_sequence) + ", expected " +
                               std::to_string(known + 1)};
-  if (last <= known) // answered as it was before, whoever ended meanwhile
+  if (last <= known) // a repeat gets the same answer as before, whatever has ended meanwhile
     return report_receipt{known, {}};
   if (auto open = fence(x.allocation); !open)
     return open.error();
@@ -374,13 +374,13 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
     const auto& r = x.reports[i];
     awaited_ = awaited_ || r.group != "system";
     if (r.group.empty())
-      continue; // refused at the gateway: only its number is used up
+      continue; // the gateway refused it: it only uses up its number
     if (r.group != "system")
       steps_[x.allocation.trial()] = r.steps;
     key_.resize(8);
     keys::add_number(key_, ++row);
     buffer_.clear();
-    packer.pack_array(r.batches.empty() ? 6 : 7); // a metric_row; its number stands in the key
+    packer.pack_array(r.batches.empty() ? 6 : 7); // the fields of a metric_row; the number stands in the key
     packer.pack_uint64(0);
     packer.pack(r.group);
     packer.pack(r.steps);
@@ -462,7 +462,7 @@ result<void> stored_journal::log(const log_batch& x) {
   return {};
 }
 
-/// Few keys one by one: until it is compacted, each range that is erased costs every look at the store.
+/// Erases a few keys one by one: until compaction, each range that is erased slows every lookup.
 result<void> stored_journal::erase_keys(family where, std::string_view from, std::string_view until,
                                         bool as_range) {
   constexpr std::size_t few = 256;
@@ -490,7 +490,7 @@ result<void> stored_journal::erase_log(task_id task, bool reports) {
   auto from = keys::task(task), until = keys::after_task(task);
   if (auto room = store_->admit(queued_bytes() + from.size() + until.size()); !room)
     return room;
-  const bool queued = queued_.contains(task); // only a range erases what this commit will store
+  const bool queued = queued_.contains(task); // only a range also erases what this commit will store
   if (auto ok = erase_keys(family::logs, from, until, queued); !ok)
     return ok;
   if (reports && task.is_trial()) {
@@ -583,7 +583,7 @@ result<commit_summary> stored_journal::commit() {
   return summary;
 }
 
-/// Everything queued is durable: start the next group with bounded caches.
+/// Called when everything queued is durable: starts the next group with bounded caches.
 void stored_journal::settle() {
   for (const auto& source : changed_sources_) {
     auto& position = log_sources_.at(source);
@@ -611,7 +611,8 @@ void stored_journal::settle() {
     log_sources_.clear();
 }
 
-/// Nothing queued is durable or ever will be: whoever queued it is told so, and what is known is read anew.
+/// Called when nothing queued is durable or ever will be: tells those who queued it, and reads its state
+/// anew.
 void stored_journal::abandon() {
   changed_sources_.clear();
   settle();

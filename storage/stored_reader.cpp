@@ -12,7 +12,7 @@
 namespace troupe::storage {
 namespace {
 
-/// A row that must be there; `what` names it for people.
+/// A row that must exist; errors name it by `what`.
 template <class Row>
 result<Row> row_at(const view& of, family where, std::string_view key, const std::string& what) {
   auto bytes = of.get(where, key);
@@ -46,7 +46,7 @@ result<experiment_row> read_experiment(const view& of, experiment_id id) {
   return projections::join(std::move(*constant), std::move(*changing), &*described);
 }
 
-/// Steps of a trial's newest report; none where it has none.
+/// Steps of a trial's newest report; none where it has no report.
 result<std::optional<std::int64_t>> steps_of(const view& of, trial_id id) {
   auto bytes = of.get(family::facts, keys::tagged('r', id.value));
   if (!bytes)
@@ -74,7 +74,7 @@ result<trial_row> read_trial(const view& of, trial_id id) {
   return row;
 }
 
-/// A trial's fact of a known type; `what` names for people what it tells of.
+/// A trial's fact, which must be of this type; errors name its subject by `what`.
 template <class Fact>
 result<Fact> trial_fact_at(const view& of, trial_id trial, std::uint64_t number, const std::string& what) {
   const auto stream = entity(trial);
@@ -93,7 +93,7 @@ result<Fact> trial_fact_at(const view& of, trial_id trial, std::uint64_t number,
   return std::move(*wanted);
 }
 
-/// `recorded`: the fact at the place, where the caller has read it.
+/// `recorded` is the fact at that place, where the caller has read it already.
 result<checkpoint_row> read_checkpoint(const view& of, const projections::checkpoint_entry& place,
                                        const std::string& what,
                                        std::optional<checkpoint_recorded> recorded = {}) {
@@ -125,7 +125,7 @@ result<projections::checkpoint_entry> place_of(const view& of, std::string_view 
   return row_at<projections::checkpoint_entry>(of, family::rows, keys::tagged('P', uuid), what);
 }
 
-/// Along the chain, newest first; returned oldest first.
+/// Follows the chain, newest first; returns the oldest first.
 result<std::vector<checkpoint_row>> read_checkpoints(const view& of, trial_id trial) {
   const auto what = "a checkpoint of trial " + to_string(trial);
   std::vector<checkpoint_row> rows;
@@ -147,7 +147,7 @@ result<std::vector<checkpoint_row>> read_checkpoints(const view& of, trial_id tr
     if (place->before >= next)
       return error{errc::corrupt,
                    what + ": the chain goes from fact " + std::to_string(next - 1) + " to a later one"};
-    const bool newest = place->number == next - 1; // else it was recorded again
+    const bool newest = place->number == next - 1; // otherwise a later fact recorded it again
     auto row = read_checkpoint(of, *place, what, newest ? std::optional{std::move(*recorded)} : std::nullopt);
     if (!row)
       return row.error();
@@ -158,14 +158,14 @@ result<std::vector<checkpoint_row>> read_checkpoints(const view& of, trial_id tr
   return rows;
 }
 
-/// A row of the series keeps its own number in its key only.
+/// The number of a series row stands only in its key.
 result<metric_row> decode_metric(std::string_view key, std::string_view bytes) {
   auto row = unpack<metric_row>(bytes);
   if (row)
     row->row = keys::last_number(key);
   return row;
 }
-/// Lines of a row in [begin, end); `out.last` becomes the last one that was looked at.
+/// Looks through a row's lines in [begin, end); `out.last` becomes the last line that was looked at.
 result<void> look_through(const log_row& row, std::uint64_t begin, std::uint64_t end, const line_search& what,
                           lines_found& out) {
   const auto room = what.most_found - out.lines.size();
@@ -204,7 +204,7 @@ result<void> look_through(const log_row& row, std::uint64_t begin, std::uint64_t
   return {};
 }
 
-/// Rows of one trial within [from, until), decoded, those that `keep` takes, at most `limit`.
+/// Decodes the rows of one trial within [from, until); returns those that `keep` accepts, at most `limit`.
 template <class Row, class Decode, class Keep>
 result<std::vector<Row>> collect(const view& of, family where, const std::string& from,
                                  const std::string& until, direction towards, std::size_t limit,
@@ -296,7 +296,7 @@ result<std::vector<experiment_row>> stored_reader::experiments() const {
   return rows;
 }
 
-/// Once; with standings_mutex_ held.
+/// Reads only at the first call. The caller holds standings_mutex_.
 result<void> stored_reader::read_standings() const {
   if (standings_)
     return {};
@@ -344,7 +344,7 @@ result<std::vector<experiment_standing>> stored_reader::experiment_standings() c
 void stored_reader::note(const std::vector<experiment_standing>& changed) {
   const std::scoped_lock lock(standings_mutex_);
   if (!standings_ || changed.empty())
-    return; // whoever asks first reads them all
+    return; // the first question reads them all
   ++standing_version_;
   for (const auto& one : changed) {
     const auto at = std::lower_bound(standings_->begin(), standings_->end(), one.id,
@@ -441,7 +441,7 @@ result<std::vector<trial_id>> stored_reader::trial_ids(experiment_id id) const {
                                                          "trial " + to_string(one));
     if (!row && row.error().code != errc::not_found)
       return row.error();
-    if (row && row->id) // else it was deleted
+    if (row && row->id) // a deleted one has no id
       ids.push_back(one);
   }
   if (auto ok = at->status(); !ok)
@@ -462,7 +462,7 @@ result<trial_id> stored_reader::trial_with_name(const local_name& name) const {
   };
   auto project = number_at(keys::tagged('F', name.key));
   if (project && !*project && name.key == uncategorized_project().key)
-    project = 1; // no fact tells of it
+    project = 1; // no fact tells of this project
   auto trial = project && *project ? number_at(keys::tagged('I', *project, name.number)) : project;
   if (!trial)
     return trial.error();
@@ -553,7 +553,7 @@ result<std::vector<task_row>> stored_reader::open_tasks() const {
       open.push_back(std::move(*row));
     return {};
   };
-  for (const auto& experiment : *standings) { // those that have ended have the most trials, and none is open
+  for (const auto& experiment : *standings) { // most trials belong to ended ones, which have none open
     if (terminal(experiment.state))
       continue;
     auto at = now->scan(family::rows, keys::tagged('X', experiment.id.value, 0),
@@ -622,7 +622,7 @@ result<std::vector<log_line>> stored_reader::logs_before(task_id id, std::uint64
   if (before <= 1)
     return out;
   auto now = store_->look();
-  // The row of the line before it may end behind it.
+  // The row that holds line `before` - 1 may end behind it.
   auto until = keys::after_task(id);
   if (auto above = now->scan(family::logs, keys::of_task(id, before - 1), until); above->valid())
     until = std::string(above->key()) + '\0';
@@ -768,7 +768,7 @@ result<std::vector<model_version_changed>> stored_reader::model_versions() const
 result<std::vector<std::string>> stored_reader::records(std::string_view tag, std::string_view prefix) const {
   auto now = store_->look();
   const auto from = "Z" + keys::record(tag, prefix);
-  auto until = from; // the next of the same length: no name ends with so many greatest bytes
+  auto until = from; // the next prefix of the same length: no name ends with so many bytes 0xff
   while (!until.empty() && static_cast<unsigned char>(until.back()) == 0xff)
     until.pop_back();
   ++until.back();
@@ -793,7 +793,7 @@ result<std::optional<kept_snapshot>> stored_reader::snapshot_of(std::string_view
 result<std::vector<std::string>> stored_reader::entities(std::string_view kind) const {
   auto now = store_->look();
   std::vector<std::string> names;
-  auto until = keys::tagged('f', std::string(kind) + "0"); // '0' follows '/'
+  auto until = keys::tagged('f', std::string(kind) + "0"); // '0' is the character after '/'
   for (auto from = keys::tagged('f', std::string(kind) + "/");;) {
     auto at = now->scan(family::facts, from, until);
     if (auto ok = at->status(); !ok)

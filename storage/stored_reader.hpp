@@ -14,21 +14,21 @@
 
 namespace troupe::storage {
 
-/// One run of facts of one stream within a commit.
+/// Consecutive facts of one stream within a commit.
 struct commit_part {
   std::string entity;
   std::uint64_t first = 0, count = 0;
   MSGPACK_DEFINE_ARRAY(entity, first, count)
 };
 
-/// Facts above `after` in commit order, at most `limit`.
+/// Facts above number `after`, in the order of commits, at most `limit`.
 result<std::vector<committed_fact>> read_facts_after(const view& of, std::uint64_t after, std::size_t limit);
 
 /// The greatest number in the last 8 bytes of the keys in [from, until), 0 where there is no key.
 result<std::uint64_t> greatest_number(const view& of, family where, std::string_view from,
                                       std::string_view until);
 
-/// The trials that changed, the newest 50,000 changes of them. Thread-safe.
+/// Remembers which trials changed, for the newest 50,000 changes. Thread-safe.
 class trial_log {
 public:
   void note(const std::vector<trial_id>& changed);
@@ -36,9 +36,9 @@ public:
 
 private:
   mutable std::mutex mutex_;
-  std::deque<std::pair<std::uint64_t, trial_id>> changed_; ///< oldest first, with their versions
+  std::deque<std::pair<std::uint64_t, trial_id>> changed_; ///< with their versions, oldest first
   std::uint64_t version_ = 1;
-  std::uint64_t known_after_ = 1; ///< what changed at this version or before is not kept
+  std::uint64_t known_after_ = 1; ///< changes at this version or before are forgotten
 };
 
 class stored_reader : public reader, public line_finder, public standing_watch, public trial_watch {
@@ -46,7 +46,7 @@ public:
   stored_reader(std::shared_ptr<store> of, std::uint64_t sequence)
       : store_(std::move(of)), sequence_(sequence) {}
 
-  /// What a commit has changed; to be called once it is durable, before `advance`.
+  /// Notes what a commit has changed; to be called once it is durable, before `advance`.
   void note(const std::vector<experiment_standing>& changed);
   void note(const std::vector<trial_id>& changed) { changed_trials_.note(changed); }
   void note_reports(const std::vector<trial_id>& of) { reports_.note(of); }
@@ -104,10 +104,10 @@ private:
   std::shared_ptr<store> store_;
   std::atomic<std::uint64_t> sequence_;
   mutable std::mutex standings_mutex_;
-  /// In the order of their ids, with those that were deleted, which have no project; none until somebody
-  /// asks.
+  /// All standings in the order of ids; a deleted experiment stays, without a project. Empty until the first
+  /// question.
   mutable std::optional<std::vector<experiment_standing>> standings_;
-  mutable std::vector<std::uint64_t> standing_versions_; ///< of each: that of its last change
+  mutable std::vector<std::uint64_t> standing_versions_; ///< version of each standing's last change
   std::uint64_t standing_version_ = 1;
   trial_log changed_trials_, reports_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Which trials have changed, for who keeps something made of their rows.
+// Which trials have changed, for a caller that keeps something made of their rows.
 
 #include "model/ids.hpp"
 #include "model/result.hpp"
@@ -11,20 +11,22 @@
 namespace troupe::storage {
 
 struct trial_changes {
-  std::uint64_t version = 0;     ///< to ask with the next time
-  bool all = false;              ///< any trial may have changed: what happened since then is no longer known
-  std::vector<trial_id> changed; ///< in the order of their ids, each once; deleted ones too
+  std::uint64_t version = 0;     ///< to be given to the next call
+  bool all = false;              ///< what has changed is not known any more: any trial may have
+  std::vector<trial_id> changed; ///< in the order of their ids, each once; deleted trials are included
 };
 
-/// Beside `reader`, by those that keep versions. Thread-safe.
+/// A second interface of those readers that keep versions. Thread-safe.
 class trial_watch {
 public:
   virtual ~trial_watch() = default;
-  /// Since the answer with that version; 0: all. Rows that are read after this answer are at least as new.
+  /// Which trials have changed since the answer with that version; 0 asks for all. Rows that are read after
+  /// this answer are at least as new.
   virtual trial_changes trials_since(std::uint64_t version) const = 0;
-  /// Those with new reports, which change nothing of a row but `reported_steps`; versions of their own.
+  /// Which trials have new reports, which change only `reported_steps` of a row. These versions are counted
+  /// apart.
   virtual trial_changes reports_since(std::uint64_t version) const = 0;
-  /// `reported_steps` of these trials; those without a report are missing.
+  /// The `reported_steps` of these trials, without those that have no report.
   virtual result<std::map<trial_id, std::int64_t>> reported_steps(const std::vector<trial_id>& of) const = 0;
 };
 

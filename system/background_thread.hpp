@@ -2,12 +2,12 @@
 
 namespace troupe {
 
-/// Who wakes up beside this thread gets the processor after 0.1 ms, not after the kernel's slice of about 3
-/// ms (Linux 6.12 and later; before that nothing changes). The thread gets as much of the processor as
-/// before.
+/// Lets a thread that wakes up beside this one have the processor after 0.1 ms, and not after the kernel's
+/// slice of about 3 ms (Linux 6.12 and later; earlier kernels ignore it). The thread gets as much of the
+/// processor as before.
 void take_short_slices();
 
-/// The same, and from now on this thread gives way: `niceness` is 0 to 19, as of setpriority(2).
+/// Does the same and lowers the thread's priority: `niceness` is 0 to 19, as in setpriority(2).
 void run_in_background(int niceness);
 
 } // namespace troupe

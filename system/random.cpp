@@ -13,7 +13,7 @@ std::string random_bytes(std::size_t count) {
   std::string bytes(count, '\0');
   for (std::size_t have = 0; have < count;) {
     const auto got = ::getrandom(bytes.data() + have, count - have, 0);
-    TROUPE_ASSERT(got > 0 || errno == EINTR); // the call is in every kernel that runs this
+    TROUPE_ASSERT(got > 0 || errno == EINTR); // every kernel that runs this has the call
     have += got > 0 ? static_cast<std::size_t>(got) : 0;
   }
   return bytes;

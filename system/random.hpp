@@ -1,15 +1,15 @@
 #pragma once
-// Random bytes of the kernel, for names and secrets that nobody can guess. What is seeded has generators of
-// its own.
+// Random bytes from the kernel, for names and secrets that nobody can guess. Code that needs a seed has its
+// own generators.
 
 #include <string>
 
 namespace troupe {
 
 std::string random_bytes(std::size_t count);
-/// `bytes` random bytes, two digits each: a token.
+/// A token of `bytes` random bytes, two digits for each.
 std::string random_hex(std::size_t bytes);
-/// Version 4.
+/// A UUID of version 4.
 std::string random_uuid();
 
 } // namespace troupe

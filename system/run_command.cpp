@@ -61,8 +61,8 @@ std::vector<std::string> environment(const std::map<std::string, std::string>& a
   return out;
 }
 
-/// What stands between fork and exec: only calls that are safe there. The child tells a failed exec by its
-/// number through `fault`.
+/// Runs between fork and exec, and so makes only calls that are safe there. The child sends the error number
+/// of a failed exec through `fault`.
 [[noreturn]] void become(char** argv, char** envp, int in, int out, int err, int fault) {
   sigset_t none;
   sigemptyset(&none);
@@ -71,14 +71,14 @@ std::vector<std::string> environment(const std::map<std::string, std::string>& a
   ::dup2(in, 0);
   ::dup2(out, 1);
   ::dup2(err, 2);
-  ::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); // a library of ours may have opened a socket without it
+  ::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); // a library may have opened one without it
   ::execvpe(argv[0], argv, envp);
   const int why = errno;
   static_cast<void>(!::write(fault, &why, sizeof why));
   ::_exit(127);
 }
 
-/// The number that the child told, or 0: it became the program.
+/// The error number that the child sent, or 0: the child has become the program.
 int fault_of(int fd) {
   int why = 0;
   ssize_t n = 0;
@@ -88,7 +88,7 @@ int fault_of(int fd) {
   return n == sizeof why ? why : 0;
 }
 
-/// Reads what is there; false at the end.
+/// Reads what has arrived; false at the end.
 bool take(int fd, std::string& to) {
   char bytes[16384];
   const auto n = ::read(fd, bytes, sizeof bytes);
@@ -189,7 +189,7 @@ result<command_output> run_command(const std::vector<std::string>& words,
       }
     }
     if (ended && ready <= 0)
-      break; // all that it wrote itself is read
+      break; // everything that the command itself wrote has been read
   }
   said.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   said.last_line = last_line(std::move(complaints));
@@ -218,7 +218,7 @@ result<int> start_detached(const std::vector<std::string>& words, const std::str
   const auto middle = ::fork();
   if (middle == 0) {
     ::setsid();
-    const auto child = ::fork(); // reaped by init, whoever of us lives longer
+    const auto child = ::fork(); // init reaps it, whichever of the two lives longer
     if (child == 0)
       become(argv.data(), environ, in, out, out, fault.write);
     static_cast<void>(!::write(told.write, &child, sizeof child));

@@ -1,11 +1,11 @@
 #pragma once
-// Words of sh's command lines.
+// Words of command lines of sh.
 
 #include <string>
 
 namespace troupe {
 
-/// The text as one word of sh.
+/// Quotes the text as one word of sh.
 inline std::string sh_word(const std::string& text) {
   std::string out = "'";
   for (const char c : text)

@@ -27,7 +27,7 @@ error fault(const fs::path& file, const char* doing) {
   return {code, file.string() + ": " + doing + ": " + std::strerror(number)};
 }
 
-/// Written, but not yet in its place; removed where it never gets there.
+/// A file that is written, but not yet in its place; it is removed where it never gets there.
 class draft {
 public:
   explicit draft(fs::path place) : place_(std::move(place)) {}

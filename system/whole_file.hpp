@@ -1,5 +1,5 @@
 #pragma once
-// Small files that are either the old or the new text after any crash.
+// Small files that hold either the old or the new text after any crash.
 
 #include "model/result.hpp"
 
@@ -10,16 +10,17 @@
 
 namespace troupe {
 
-/// nullopt where there is no such file.
+/// Returns nullopt where there is no such file.
 result<std::optional<std::string>> read_whole(const std::filesystem::path& file);
 
 enum class durability {
-  synced,  ///< on the disk when the call returns
-  written, ///< a power failure may leave the old text, or none
+  synced,  ///< durable when the call returns
+  written, ///< a power failure may leave the old text, or no file
 };
 
-/// Written beside it under a name of its own (NAME.DIGITS.tmp), renamed: others see the old or the new text.
-/// errc::no_space or errc::io; then nothing has changed. `mode` is exact, whatever the umask.
+/// Writes the text beside the file under another name (NAME.DIGITS.tmp), then renames it: readers see the old
+/// or the new text. Fails with errc::no_space or errc::io, and then has changed nothing. `mode` is exact,
+/// whatever the umask.
 result<void> replace_file(const std::filesystem::path& file, std::string_view bytes, mode_t mode = 0600,
                           durability how = durability::synced);
 
@@ -27,7 +28,7 @@ struct new_file {
   std::string name, bytes;
   mode_t mode = 0600;
 };
-/// The same for files of one folder; none is replaced before all are written and synced.
+/// Replaces files of one folder in the same way; replaces none before all are written and synced.
 result<void> replace_files(const std::filesystem::path& folder, const std::vector<new_file>& files);
 
 } // namespace troupe

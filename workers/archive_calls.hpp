@@ -56,9 +56,9 @@ TROUPE_ARCHIVE(archive_write_set_format_raw);
 TROUPE_ARCHIVE(archive_write_set_format_zip);
 #undef TROUPE_ARCHIVE
 
-/// While it lives, names in archives are UTF-8 for this thread: libarchive goes by its locale, and can
-/// neither read nor write other letters than ASCII in that of a program that has chosen none. Names that are
-/// no UTF-8 pass as the bytes that they are; libarchive answers ARCHIVE_WARN for these.
+/// While an object lives, names in archives are UTF-8 for this thread. libarchive follows the locale of the
+/// thread, and in that of a program that has chosen none it reads and writes only ASCII. Names that are not
+/// UTF-8 pass as the bytes that they are; libarchive answers ARCHIVE_WARN for them.
 class utf8_names {
 public:
   utf8_names() {

@@ -157,7 +157,7 @@ template class typed_collective<std::int64_t>;
 
 result<std::shared_ptr<std::byte>> collective::memory(std::size_t bytes) {
   constexpr std::size_t line = 64;
-  void* const made = std::calloc(1, bytes + line); // of much memory, pages that are there once they are used
+  void* const made = std::calloc(1, bytes + line); // a large calloc takes pages as they are used
   if (!made)
     return error{errc::no_space, "collective: no memory for " + std::to_string(bytes) + " bytes"};
   auto* const first =

@@ -14,9 +14,9 @@
 
 namespace troupe {
 
-/// How the values of the ranks become one. Always in order of rank, so that the bits do not depend on who
-/// came first. f16 and bf16 are added in float and rounded once. Integer sums wrap around; an integer average
-/// is exact, rounded toward zero. `min` and `max` of values with a NaN among them are NaN.
+/// How the values of the ranks become one. They are taken in order of rank, so that the bits do not depend on
+/// which rank came first. f16 and bf16 are added in float and rounded once. Integer sums wrap around; an
+/// integer average is exact, rounded toward zero. `min` and `max` are NaN where one of the values is.
 enum class reduce { sum, average, min, max };
 
 enum class element : std::uint8_t { f16, bf16, f32, f64, i32, i64 };
@@ -54,26 +54,26 @@ inline constexpr element element_of<std::int64_t> = element::i64;
 enum class operation_kind : std::uint8_t { all_reduce, broadcast, all_gather, reduce_scatter, barrier };
 const char* name(operation_kind what);
 
-/// One buffer of an operation. `count` is in elements: of `out` where ranks are reduced, of `in` where they
-/// are gathered.
+/// One buffer of an operation. `count` counts elements: those of `out` in a reduction, those of `in` in a
+/// gathering.
 struct operation_buffer {
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
   std::size_t count = 0;
 };
 
-/// What a member is told to do, without types.
+/// One operation as a member receives it, without types.
 struct operation {
   operation_kind what = operation_kind::barrier;
   element type = element::f32;
   reduce how = reduce::sum;
   int root = 0;
   operation_buffer first;             ///< the only one, unless grouped
-  std::vector<operation_buffer> more; ///< further ones of a grouped all_reduce
+  std::vector<operation_buffer> more; ///< further buffers of a grouped all_reduce
 };
 
-/// The handle of an operation that was started: it runs beside its caller. One that is thrown away is waited
-/// for first, because the operation uses its caller's memory.
+/// The handle of an operation that was started and runs beside its caller. Its destructor waits for the
+/// operation, which uses the caller's memory.
 class pending {
 public:
   struct state; ///< known to members
@@ -92,7 +92,7 @@ private:
   std::shared_ptr<state> state_;
 };
 
-/// Elements that `collective::allocate` made. Copies are the same memory, which goes with the last of them.
+/// Elements that `collective::allocate` made. Copies share the memory, which is freed with the last of them.
 template <class T>
 class group_memory {
 public:
@@ -123,7 +123,7 @@ public:
   /// Starts an all_reduce and returns; `data` is left alone until it is done. Operations run in the
   /// order of their calls.
   pending all_reduce_async(std::span<T> data, reduce how);
-  /// Several buffers as one operation; the same lengths in the same order on all ranks.
+  /// Reduces several buffers as one operation; all ranks give the same lengths in the same order.
   result<void> all_reduce_grouped(std::span<const std::span<T>> data, reduce how);
   pending all_reduce_grouped_async(std::span<const std::span<T>> data, reduce how);
   /// Every rank's `data` becomes that of rank `root`.
@@ -151,8 +151,9 @@ public:
   using typed_collective<T>::reduce_scatter...;
 };
 
-/// A group of ranks. All ranks call the same operations with the same lengths in the same order; a rank that
-/// differs breaks the group: everybody's operation ends with `conflict`. One thread of a process at a time.
+/// A group of ranks. All ranks call the same operations with the same lengths in the same order. A rank that
+/// does not breaks the group: every rank's operation ends with `conflict`. Only one thread of a process may
+/// call it at a time.
 ///
 /// No operation hangs: where a rank dies, leaves or stops answering (5 s), the pending and all later
 /// operations end with `unreachable` on all others, as they do after abort(). A rank that is merely late is
@@ -168,13 +169,13 @@ public:
   /// Returns when every rank has called it.
   result<void> barrier();
 
-  /// `count` elements, zero, the first at a line of the caches. All ranks call it, with the same count, as
-  /// they call an operation. Where the member can (`shm`, up to what /dev/shm has room for) every rank
-  /// reaches all ranks' elements, and an all_reduce in place copies nothing where all ranks give the same
-  /// part of the same memory: from 16 KiB on it takes two fifths to two thirds of the time. Elsewhere it is
-  /// ordinary memory. Every operation takes it as it takes other memory. It may outlive the group, but after
-  /// an error other ranks may still write to it: allocate anew from the next group. `invalid` for more than 1
-  /// TiB, `conflict` where `shm` finds that the counts differ, `no_space`, and what operations fail with.
+  /// Makes `count` zero elements; the first lies at the start of a cache line. All ranks call it with the
+  /// same count, as they call an operation. Where the member can (`shm`, as long as /dev/shm has room), every
+  /// rank reaches all ranks' elements, and an all_reduce in place copies nothing where all ranks give the
+  /// same part of the same memory: from 16 KiB on it takes two fifths to two thirds of the time. Other
+  /// members give ordinary memory. Operations accept both. It may outlive the group, but after an error other
+  /// ranks may still write to it: allocate anew from the next group. Fails with `invalid` for more than 1
+  /// TiB, `conflict` where `shm` finds that the counts differ, `no_space`, and the errors of operations.
   template <class T>
   result<group_memory<T>> allocate(std::size_t count) {
     if (count > most_allocated / sizeof(T))
@@ -185,17 +186,18 @@ public:
     return group_memory<T>(std::move(*made), count);
   }
 
-  /// Ends what is pending on every rank of the group within a second, with `why` as the text. Any thread may
-  /// call it.
+  /// Ends the pending operations of every rank of the group within a second; their errors say `why`. Any
+  /// thread may call it.
   virtual void abort(const std::string& why) = 0;
 
-  /// The group of some of this group's ranks, in that order. Called by these ranks alone, with the same list.
+  /// Makes a group of some of this group's ranks, in the order given. Only these ranks call it, with the same
+  /// list.
   virtual result<std::unique_ptr<collective>> group(std::span<const int> ranks) = 0;
 
-  /// The member's part: the operation is checked, and its memory stays valid until the end.
+  /// Runs an operation. The caller has checked it and keeps its memory until the end.
   virtual result<void> perform(const operation& x) = 0;
   virtual pending start(operation x) = 0;
-  /// What allocate() returns, in bytes; here, ordinary memory.
+  /// The memory behind allocate(), in bytes; this one is ordinary memory.
   virtual result<std::shared_ptr<std::byte>> memory(std::size_t bytes);
 
 private:

@@ -1,6 +1,6 @@
 #pragma once
-// The files of an experiment as one tar, and back. Packing is for the submitter, unpacking for the agent and
-// for downloads; both refuse what would leave the folder.
+// Packs the files of an experiment as one tar, and unpacks it. The submitter packs; the agent and downloads
+// unpack. Both refuse what would leave the folder.
 
 #include "model/result.hpp"
 
@@ -17,22 +17,22 @@ struct context_limits {
 };
 
 struct packed_context {
-  std::string tar;    ///< the same files give the same bytes: sorted, without times and owners
+  std::string tar;    ///< sorted, without times and owners: the same files give the same bytes
   std::string digest; ///< SHA-256 of `tar`, in hexadecimal
   std::size_t files = 0;
 };
 
-/// Packs the folder `root`, or, where `root` is a file, that file alone. Left out: `.git`, `__pycache__`,
-/// `*.pyc`, editors' lock links (`.#name`), and what `.detignore` names (the patterns of .gitignore). Links
-/// within the context are followed. Fails with errc::invalid and every fault, one a line and each with its
-/// path: a link that leaves the context, turns in a circle or points to nothing; a pipe, socket or device; a
+/// Packs the folder `root`, or, where `root` is a file, only that file. Leaves out `.git`, `__pycache__`,
+/// `*.pyc`, editors' lock links (`.#name`), and what `.detignore` names (by the patterns of .gitignore).
+/// Follows links within the context. Fails with errc::invalid and all faults, one a line and each with its
+/// path: a link that leaves the context, forms a circle or points to nothing; a pipe, socket or device; a
 /// file that cannot be read; a name or a tar over `limits`. Nothing over the limit is kept in memory.
 result<packed_context> pack_context(const std::filesystem::path& root, const context_limits& limits = {});
 
-/// Unpacks a tar or tar.gz into `target`, which is created where missing. Fails with errc::invalid, and
-/// nothing written outside `target`, on a path or link that leads out of it, on a pipe or device, and on
-/// bytes that are not a tar; with errc::io where the disk refuses. What was written before the fault stays.
-/// `most_bytes` bounds what the files hold together, 0 does not.
+/// Unpacks a tar or tar.gz into `target`, which is created where it is missing. Fails with errc::invalid for
+/// a path or link that leads out of `target`, for a pipe or device, and for bytes that are not a tar; nothing
+/// is then written outside `target`. Fails with errc::io where the disk refuses. What was written before the
+/// fault stays. `most_bytes` limits what the files hold together; 0: no limit.
 result<void> unpack_archive(std::string_view bytes, const std::filesystem::path& target,
                             std::uint64_t most_bytes = 0);
 result<void> unpack_archive_file(const std::filesystem::path& archive, const std::filesystem::path& target,

@@ -1,5 +1,5 @@
-// Two passes: the first finds all faults and the size, the second reads the files. Every file is opened from
-// its folder's descriptor, name by name, as a path may be longer than the system's limit.
+// Works in two passes: the first finds all faults and the size, the second reads the files. Every file is
+// opened from its folder's descriptor, name by name, because a path may be longer than the system's limit.
 
 #include "model/hex.hpp"
 #include "workers/archive_calls.hpp"
@@ -20,9 +20,9 @@
 namespace troupe::workers {
 namespace {
 
-constexpr std::size_t most_faults = 20; ///< more help nobody
+constexpr std::size_t most_faults = 20; ///< a longer list would not help
 constexpr std::uint64_t block = 512;
-/// Zip, and so Python's wheels, knows no time before 1980; one fixed time keeps the tar the same for the same
+/// Zip, and so Python's wheels, knows no time before 1980. One fixed time keeps the tar the same for the same
 /// files.
 constexpr time_t fixed_time = 315'619'200;
 
@@ -42,7 +42,7 @@ private:
 };
 
 struct found {
-  std::string path; ///< relative, as it is in the tar
+  std::string path; ///< relative, as in the tar
   bool folder = false;
   mode_t mode = 0;
   std::uint64_t bytes = 0;
@@ -56,7 +56,7 @@ std::string megabytes(std::uint64_t bytes) {
 
 std::uint64_t tar_size(const found& x) {
   std::uint64_t size = block + (x.bytes + block - 1) / block * block;
-  if (x.path.size() >= 100) // a record with the long name before it
+  if (x.path.size() >= 100) // the long name takes one more record
     size += block + (x.path.size() + block) / block * block;
   return size;
 }
@@ -150,7 +150,7 @@ private:
     auto path = prefix + name;
     struct stat is {};
     if (::fstatat(folder, name.c_str(), &is, AT_SYMLINK_NOFOLLOW) != 0)
-      return; // it vanished meanwhile
+      return; // the file vanished meanwhile
     if (left_out(name, path, S_ISDIR(is.st_mode)))
       return;
     if (path.size() > limits_.name_bytes)
@@ -285,7 +285,7 @@ private:
     return {};
   }
 
-  /// At most as many bytes as the first pass saw, so that a growing file cannot break the limit.
+  /// Reads at most as many bytes as the first pass saw, so that a growing file cannot exceed the limit.
   result<std::string> read_file(const found& x) {
     int folder = ::dup(root_fd_->get());
     std::string_view rest = x.path;

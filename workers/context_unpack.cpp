@@ -1,5 +1,5 @@
-// Unpacking trusts nothing: every folder on the way is opened without following links, so that no entry is
-// written through a link that an earlier entry made.
+// Trusts nothing: every folder on the way is opened without following links, so that no entry is written
+// through a link that an earlier entry made.
 
 #include "workers/archive_calls.hpp"
 #include "workers/context_files.hpp"
@@ -38,7 +38,7 @@ private:
 
 using names = std::vector<std::string>;
 
-/// The parts of a relative path without "." and empty ones; nothing where it is absolute or has "..".
+/// The parts of a relative path, without "." and empty parts; nothing where it is absolute or has "..".
 std::optional<names> parts_of(std::string_view path) {
   if (path.starts_with('/'))
     return std::nullopt;
@@ -54,8 +54,8 @@ std::optional<names> parts_of(std::string_view path) {
   return parts;
 }
 
-/// A link stays inside where it goes up at most as far as it lies deep, and only at its start: a ".." after a
-/// name could turn on another link.
+/// A link stays inside if it goes up at most as far as it lies deep, and only at its start: a ".." after a
+/// name could act on another link.
 bool link_stays(std::string_view target, std::size_t depth) {
   if (target.empty() || target.starts_with('/'))
     return false;

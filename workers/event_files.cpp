@@ -45,7 +45,7 @@ void put_bytes(std::string& to, unsigned field, std::string_view bytes) {
   to += bytes;
 }
 
-/// Of the message Event: 1 wall_time, 2 step, 3 file_version, 5 summary, 7 session_log.
+/// The message Event has the fields 1 wall_time, 2 step, 3 file_version, 5 summary, 7 session_log.
 std::string event(time_point at, std::int64_t step, unsigned field, std::string_view what) {
   std::string out;
   put_key(out, 1, wire::fixed64);
@@ -144,7 +144,7 @@ std::vector<std::pair<std::string, double>> event_values(std::string_view metric
         name.insert(0, "val_");
       add_numbers(out, pair.val, "Determined/" + name, 2);
     }
-  } catch (const msgpack::unpack_error&) { // the library's way to say that the bytes are cut off
+  } catch (const msgpack::unpack_error&) { // msgpack throws this where the bytes are cut off
     out.clear();
   }
   return out;

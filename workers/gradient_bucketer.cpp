@@ -38,7 +38,7 @@ result<gradient_bucketer<T>> gradient_bucketer<T>::make(collective& over,
     gradients.emplace_back(memory->data() + starts[i], lengths[i]);
   gradient_bucketer made(over, std::move(gradients), bucket_bytes);
   made.memory_ = *memory;
-  for (auto& b : made.buckets_) // as one: what lies between two gradients stays zero
+  for (auto& b : made.buckets_) // each is one buffer: what lies between two gradients stays zero
     b.gradients = {
       {b.gradients.front().data(),
        std::size_t(b.gradients.back().data() + b.gradients.back().size() - b.gradients.front().data())}};

@@ -1,5 +1,5 @@
 #pragma once
-// Averages gradients over the ranks while the backward pass still makes the next ones.
+// Averages gradients over the ranks while the backward pass still computes later ones.
 
 #include "workers/collective.hpp"
 
@@ -19,24 +19,23 @@ template <class T>
 class gradient_bucketer {
 public:
   /// Makes gradients of these lengths, in elements, in memory of `over.allocate()`, which ranks of one host
-  /// reduce without a copy. Every gradient begins at a line of the caches and is zero at first.
-  /// `bucket_bytes`: a bucket is closed when it has that much; one gradient may be more. Fails as allocate()
-  /// does.
+  /// reduce without a copy. Every gradient begins at a cache line and is zero at first. A bucket is closed
+  /// when it has `bucket_bytes`; a single gradient may be longer. Fails as allocate() does.
   static result<gradient_bucketer> make(collective& over, const std::vector<std::size_t>& lengths,
                                         std::size_t bucket_bytes = 1 << 20);
-  /// Takes gradients where they are.
+  /// Takes gradients that lie in the caller's memory.
   gradient_bucketer(collective& over, std::vector<std::span<T>> gradients,
                     std::size_t bucket_bytes = 1 << 20);
 
   std::span<T> gradient(std::size_t index) const { return gradients_[index]; }
 
-  /// Gradient `index` of this step is complete and will not be touched until finish(). The buckets start in
-  /// their order, each when its gradients and all earlier buckets are ready, so that all ranks do the same.
-  /// `invalid` for an index that does not exist or was ready already in this step.
+  /// Says that gradient `index` of this step is complete and will not be touched until finish(). Buckets
+  /// start in their order, each when its gradients and all earlier buckets are ready, so that all ranks do
+  /// the same. Fails with `invalid` for an index that does not exist or was ready already in this step.
   result<void> ready(std::size_t index);
 
-  /// Waits until every gradient is the average over all ranks; then the next step may begin. Those never
-  /// marked ready count as ready now. The first error of a bucket, once all have ended.
+  /// Waits until every gradient is the average over all ranks; then the next step may begin. Gradients that
+  /// were never marked ready count as ready now. Returns the first error of a bucket, once all have ended.
   result<void> finish();
 
   std::size_t buckets() const { return buckets_.size(); }
@@ -49,12 +48,12 @@ private:
   void start_what_is_ready();
 
   collective& over_;
-  group_memory<T> memory_; // of make()
+  group_memory<T> memory_; // where make() put the gradients; empty: the caller's memory
   std::vector<std::span<T>> gradients_;
   std::vector<bucket> buckets_;
   std::vector<std::size_t> bucket_of_; // by gradient
   std::vector<bool> is_ready_;         // by gradient
-  std::size_t started_ = 0;            // buckets
+  std::size_t started_ = 0;            // number of buckets
   std::vector<pending> under_way_;
 };
 

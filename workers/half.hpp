@@ -1,5 +1,6 @@
 #pragma once
-// The two 16-bit floating-point types as they lie in memory. Storage only: arithmetic is done in float.
+// The two 16-bit floating-point types as they lie in memory. They are for storage: arithmetic is done in
+// float.
 
 #include <bit>
 #include <cstdint>
@@ -18,8 +19,8 @@ struct bf16 {
   friend bool operator==(bf16, bf16) = default; ///< compares bits
 };
 
-/// Exact. Branch-free, so that loops over it become vector code; right also where denormal floats are
-/// flushed.
+/// Exact. It has no branches, so that loops over it become vector code, and is right also where denormal
+/// floats are flushed.
 constexpr float to_float(f16 x) {
   const std::uint32_t magnitude = std::uint32_t(x.bits & 0x7fffu) << 13;
   const std::uint32_t exponent = magnitude & 0x0f800000u;
@@ -34,14 +35,13 @@ constexpr float to_float(f16 x) {
 
 constexpr float to_float(bf16 x) { return std::bit_cast<float>(std::uint32_t(x.bits) << 16); }
 
-/// Rounds to nearest, ties to even; beyond the range to infinity; NaN stays NaN, quiet.
+/// Rounds to nearest, ties to even. Values beyond the range become infinity; NaN stays NaN and becomes quiet.
 constexpr f16 to_f16(float x) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t sign = bits >> 16 & 0x8000u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   const std::uint32_t normal = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
-  // Below 2^-14 the addition of 0.5 leaves in the last bits of its sum what the fraction is, rounded by the
-  // hardware.
+  // Below 2^-14, adding 0.5 leaves the fraction in the last bits of the sum, rounded by the hardware.
   const float below = magnitude < 0x38800000u ? std::bit_cast<float>(magnitude) : 0.0f;
   const std::uint32_t tiny = std::bit_cast<std::uint32_t>(below + 0.5f) - 0x3f000000u;
   const std::uint32_t special = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
@@ -49,7 +49,7 @@ constexpr f16 to_f16(float x) {
   return {std::uint16_t(half | sign)};
 }
 
-/// The same for bfloat16.
+/// Does the same for bfloat16.
 constexpr bf16 to_bf16(float x) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int max_frame_levels = 512;
 
-/// Checks one metrics map while the parser walks over it; keeps no value. The first fault is kept, and the
-/// walk goes on to find the end of the report.
+/// Checks one metrics map while the parser walks over it, and keeps no value. After the first fault the walk
+/// goes on, to find the end of the report.
 struct report_check : msgpack::null_visitor {
   int level = 0, keys = 0;
   bool in_key = false, too_deep = false;
@@ -79,8 +79,8 @@ struct report_check : msgpack::null_visitor {
   bool end_map_key() { return in_key = false, true; }
 };
 
-/// Reads a frame from its front. The first thing that is not as expected makes it `bad`; from then on every
-/// read returns an empty value.
+/// Reads a frame from its front. The first unexpected thing makes it `bad`; from then on every read returns
+/// an empty value.
 class cursor {
 public:
   explicit cursor(std::string_view body) : body_(body) {}
@@ -170,7 +170,7 @@ public:
     }
     return static_cast<double>(integer(what));
   }
-  /// The bytes of one value that ought to be a metrics map; `refusal` says where it is not.
+  /// The bytes of one value that should be a metrics map; `refusal` says why it is not.
   std::string_view metrics(std::string& refusal) {
     if (bad())
       return {};
@@ -221,7 +221,7 @@ hello decode_hello(cursor& in, std::uint32_t fields) {
     return in.blame("hello needs a version"), x;
   x.version = static_cast<std::uint64_t>(in.number("version"));
   if (x.version != task_link_version)
-    return x; // what follows may mean something else
+    return x; // the rest may mean something else
   if (fields < 7)
     return in.blame("hello has 7 fields in version 1"), x;
   x.token = in.text("token");

@@ -1,6 +1,6 @@
 #pragma once
-// The frames of the task link (docs/task-link.md) as values: decoded and checked when they come from a task,
-// encoded when they go to one. Pure.
+// The frames of the task link (docs/task-link.md) as values: frames from a task are decoded and checked,
+// frames to a task are encoded. Pure.
 
 #include "model/ids.hpp"
 #include "model/result.hpp"
@@ -19,7 +19,7 @@ namespace troupe::workers {
 constexpr std::uint64_t task_link_version = 1;
 constexpr std::size_t max_frame_bytes = 2 << 20;
 constexpr std::size_t max_report_bytes = 1 << 20; ///< limit of one metrics map as msgpack
-constexpr int max_report_levels = 64;             ///< the map itself is the first
+constexpr int max_report_levels = 64;             ///< counts the map itself
 constexpr int max_report_keys = 1000;             ///< limit of the keys in all maps of one report together
 constexpr std::size_t max_name_bytes = 10'240;
 constexpr std::size_t max_worker_mail_bytes = 64 << 10;
@@ -29,7 +29,7 @@ constexpr std::size_t max_worker_mail_bytes = 64 << 10;
 struct hello {
   std::uint64_t version = 0;
   std::string token;
-  allocation_id allocation; ///< empty where the text was none
+  allocation_id allocation; ///< empty where the text was not an allocation's id
   std::int32_t rank = 0;
   std::string process; ///< 1 to 64 bytes, random per library instance
   std::uint64_t acked = 0;
@@ -41,7 +41,7 @@ struct report_row {
   std::int64_t steps = 0;
   time_point at;       ///< the task's clock
   std::string metrics; ///< a msgpack map within the limits; empty where `refusal` is not
-  std::string refusal; ///< why this report is bad, for its author; the number is consumed all the same
+  std::string refusal; ///< why this report is bad, for its author; its number is used up anyway
   friend bool operator==(const report_row&, const report_row&) = default;
 };
 
@@ -66,7 +66,7 @@ struct task_progress {
   friend bool operator==(const task_progress&, const task_progress&) = default;
 };
 
-/// For a trial in C++, both ways: an order or a word of workers/worker_messages.hpp.
+/// An order or a word of workers/worker_messages.hpp, for a trial in C++; goes both ways.
 struct worker_mail {
   std::uint64_t protocol = 0;
   std::string body;
@@ -77,13 +77,13 @@ struct ping {
   friend bool operator==(const ping&, const ping&) = default;
 };
 
-/// A body that is not a frame; `why` is for its author.
+/// A body that is not a frame; its author is told `why`.
 struct malformed {
   std::string why;
   friend bool operator==(const malformed&, const malformed&) = default;
 };
 
-/// The connection is gone, or its task does not read. No frame: the socket's owner says so.
+/// Not a frame: the socket's owner says that the connection is gone, or that its task does not read.
 struct peer_gone {
   friend bool operator==(const peer_gone&, const peer_gone&) = default;
 };
@@ -91,15 +91,15 @@ struct peer_gone {
 using task_frame =
   std::variant<hello, reports, task_checkpoint, task_progress, ping, malformed, peer_gone, worker_mail>;
 
-/// Never fails: what is not a frame comes back as `malformed`, a bad report as a row with a refusal.
+/// Never fails: a body that is not a frame becomes `malformed`, a bad report becomes a row with a refusal.
 task_frame decode_task_frame(std::string_view body);
 
 struct task_message {
-  std::string peer; ///< names the connection to answer on; another one after each reconnection
+  std::string peer; ///< the connection to answer on; each reconnection gets another name
   task_frame frame;
 };
 
-/// What a row and a frame weigh against the bounds on memory, in bytes; a frame weighs more than its rows.
+/// Bytes that a row and a frame count against the bounds on memory; a frame counts more than its rows.
 inline std::size_t weight(const report_row& row) { return 96 + row.metrics.size() + row.refusal.size(); }
 inline std::size_t weight(const task_frame& frame) {
   std::size_t sum = 96;
@@ -120,7 +120,7 @@ inline std::size_t weight(const task_frame& frame) {
 
 struct welcome {
   std::uint64_t acked = 0;
-  std::string stop; ///< empty: go on
+  std::string stop; ///< empty: the task goes on
   std::uint64_t window_bytes = 0;
   friend bool operator==(const welcome&, const welcome&) = default;
 };

@@ -12,7 +12,7 @@
 #include <thread>
 
 #ifdef __SANITIZE_THREAD__
-extern "C" { // of the sanitizer's library, which has no header for them
+extern "C" { // the sanitizer's library has no header for these
 void AnnotateIgnoreReadsBegin(const char* file, int line);
 void AnnotateIgnoreReadsEnd(const char* file, int line);
 void AnnotateIgnoreWritesBegin(const char* file, int line);
@@ -26,12 +26,12 @@ namespace {
 
 constexpr int frames_per_round = 256;
 constexpr std::size_t bytes_per_round = 1 << 20;
-// Frames that ZeroMQ holds per connection while nothing is read. Each may have 2 MiB, so the number is small;
-// tasks group their reports, so it need not be large.
+// Frames that ZeroMQ holds for each connection while nothing is read. Each may have 2 MiB, so the number is
+// small; tasks group their reports, so that it is enough.
 constexpr int receive_frames = 32;
 
-/// libzmq is not built with the thread sanitizer, which so does not see what its queues order: while one of
-/// these lives, the thread's messages are none of its business.
+/// libzmq is not built with the thread sanitizer, which therefore does not see the order that its queues
+/// ensure. While one of these lives, the sanitizer ignores what the thread's messages touch.
 struct unseen_messages {
 #ifdef __SANITIZE_THREAD__
   unseen_messages() {
@@ -43,7 +43,7 @@ struct unseen_messages {
     AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
   }
 #else
-  ~unseen_messages() {} // used, for the compiler
+  ~unseen_messages() {} // not defaulted, so that the compiler sees a use
 #endif
 };
 
@@ -58,10 +58,10 @@ public:
     socket_.set(zmq::sockopt::sndhwm, 1000);
     socket_.set(zmq::sockopt::backlog, 1024);
     socket_.set(zmq::sockopt::handshake_ivl,
-                2000); // ms; ends a connection that speaks something else and waits
+                2000); // ms; ends a connection of a program that speaks another protocol, or waits
     socket_.bind(options.endpoint);
     endpoint_ = socket_.get(zmq::sockopt::last_endpoint);
-    wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); // after what may throw
+    wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); // after the calls that may throw
     TROUPE_ASSERT(wake_ >= 0);
     thread_ = std::thread([this] { run(); });
   }
@@ -101,7 +101,7 @@ private:
 
   void wake() {
     std::uint64_t one = 1;
-    [[maybe_unused]] auto written = ::write(wake_, &one, sizeof one); // full means: already awake
+    [[maybe_unused]] auto written = ::write(wake_, &one, sizeof one); // a full counter: it is awake
   }
 
   void run() {

@@ -10,13 +10,13 @@ namespace troupe::workers {
 class ignore_rules {
 public:
   ignore_rules() = default;
-  /// Reads one pattern a line: `#` comments, `!` takes back, a leading or inner `/` anchors to the root, a
-  /// trailing
-  /// `/` means folders only, `*`, `?`, `[...]` do not cross `/`, `**` does.
+  /// Reads one pattern from each line. `#` begins a comment, `!` takes a pattern back, a leading or inner `/`
+  /// anchors it to the root, a trailing `/` means folders only. `*`, `?` and `[...]` do not cross `/`; `**`
+  /// does.
   explicit ignore_rules(std::string_view text);
 
-  /// Whether `path` (relative, with `/`) is left out. The last pattern that matches decides. Whoever walks
-  /// does not go into a folder that is left out, so that nothing below it can be taken back.
+  /// Whether `path` (relative, with `/`) is left out. The last pattern that matches decides. A walk does not
+  /// enter a folder that is left out, so nothing below it can be taken back.
   bool ignores(std::string_view path, bool is_folder) const;
 
 private:
@@ -27,7 +27,7 @@ private:
   std::vector<rule> rules_;
 };
 
-/// Whether `text` matches `pattern` as a whole, in the sense above.
+/// Whether `text` as a whole matches `pattern`, by the rules above.
 bool matches_pattern(std::string_view pattern, std::string_view text);
 
 } // namespace troupe::workers

@@ -1,6 +1,6 @@
 #pragma once
-// Calls into a shared library that is loaded when it is first needed: a host that embeds Troupe and packs no
-// archive and calls no server does not map the libraries for it, which bring a dozen others along.
+// Calls into a shared library that is loaded when it is first needed. A host that embeds Troupe, packs no
+// archive and calls no server then does not map these libraries, which bring a dozen others along.
 
 #include "model/result.hpp"
 
@@ -19,8 +19,8 @@ struct literal {
   }
 };
 
-/// Safe from any thread; it stays loaded. `load()` fails with errc::not_found and the loader's words; no call
-/// may be made before it succeeded.
+/// Safe from any thread; the library stays loaded. `load()` fails with errc::not_found and the loader's text.
+/// No call may be made before it has succeeded.
 template <literal Soname>
 struct lazy_library {
   static void* handle() {
@@ -36,7 +36,7 @@ struct lazy_library {
   }
 };
 
-/// One function of it, called as the function itself is.
+/// One function of the library, called as the function itself is.
 template <class Library, literal Name, class F>
 struct lazy_call;
 
@@ -57,7 +57,7 @@ struct lazy_call<Library, Name, R(A..., ...)> {
   }
 };
 
-/// In a namespace of ours it hides the function of that name, so that code reads as if it were linked.
+/// Hides the function of that name in one of our namespaces, so that code reads as if it were linked.
 #define TROUPE_LAZY_CALL(library, name)                                                                      \
   inline constexpr ::troupe::lazy_call<library, #name, decltype(::name)> name
 

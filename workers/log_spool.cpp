@@ -37,8 +37,8 @@ result<std::vector<std::uint64_t>> files_of(const std::filesystem::path& spool) 
   return files;
 }
 
-/// Reads `file` from `batch.next.offset` on into `batch`. False when the batch is full; else the file has no
-/// more whole record.
+/// Reads `file` from `batch.next.offset` on into `batch`. False when the batch is full; true when the file
+/// has no more whole record.
 result<bool> read_file(const std::filesystem::path& path, log_batch& batch, std::size_t max_lines,
                        std::size_t max_bytes, std::size_t& bytes_taken) {
   owned_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
@@ -115,7 +115,7 @@ result<log_batch> read_log(const std::filesystem::path& spool, const log_positio
     if (!*drained)
       return batch;
     if (here + 1 == files->end()) {
-      // A file that was begun meanwhile holds what follows; this one has had its last record by then.
+      // If a later file was begun meanwhile, it holds what follows: this file already had its last record.
       auto later = files_of(spool);
       if (!later || later->empty() || later->back() <= *here) {
         batch.at_end = true;

@@ -1,5 +1,5 @@
 #pragma once
-// A file descriptor with one owner, closed when it goes.
+// A file descriptor with one owner, which closes it in its destructor.
 
 #include <unistd.h>
 #include <utility>

@@ -9,13 +9,13 @@
 namespace troupe::workers {
 namespace {
 
-constexpr int most_tries = 4000; ///< a task that speaks to others takes three
+constexpr int most_tries = 4000; ///< a task that speaks to other tasks claims three
 
 owned_fd claim_of(int port) {
   owned_fd fd{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  // The first byte is zero: a name that is in no file system.
+  // The first byte is zero: such a name is not in the file system.
   int size = std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "troupe-port-%d", port);
   auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path)) + 1 + static_cast<socklen_t>(size);
   if (!fd || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&name), bytes) != 0)
@@ -25,7 +25,7 @@ owned_fd claim_of(int port) {
 
 bool somebody_listens(int port) {
   owned_fd fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  int on = 1; // what only waits for its last packets is free
+  int on = 1; // a port that only waits for its last packets counts as free
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in any{};
   any.sin_family = AF_INET;

@@ -1,6 +1,6 @@
 #pragma once
 // TCP ports that are promised to one task each. A claim is an abstract Unix socket named after the port,
-// which the kernel gives to one process of the network namespace only: so agents that share a host do not
+// which the kernel gives to only one process of the network namespace. So agents that share a host do not
 // promise the same port, and a dead agent's claims are free at once.
 
 #include "workers/owned_fd.hpp"
@@ -17,11 +17,11 @@ namespace troupe::workers {
 /// Not thread-safe.
 class port_claims {
 public:
-  /// For each of `bases` the lowest port from there on that nobody has claimed and nobody listens on; all
-  /// different. errc::busy where 1000 ports in a row are taken.
+  /// For each of `bases`, claims the lowest port from there on that nobody has claimed and nobody listens on;
+  /// all are different. Fails with errc::busy where 4000 ports in a row are taken.
   result<std::vector<int>> claim(const std::string& owner, const std::vector<int>& bases);
-  /// Claims the ports that a task which outlived its agent uses already. What another one has claimed
-  /// meanwhile stays his.
+  /// Claims the ports that a task which outlived its agent uses already. A port that another agent has
+  /// claimed meanwhile stays with that agent.
   void restore(const std::string& owner, const std::vector<int>& ports);
   void release(const std::string& owner);
 
@@ -31,7 +31,7 @@ private:
     owned_fd claim;
   };
   std::map<std::string, std::vector<held_port>> held_;
-  std::set<int> mine_; ///< ports in `held_`, which need no question to the kernel
+  std::set<int> mine_; ///< ports in `held_`, for which the kernel need not be asked
 };
 
 } // namespace troupe::workers

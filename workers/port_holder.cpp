@@ -16,13 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// 127.0.0.1 and every address, as the kernel writes them: what is dialled finds no other.
+/// Whether it is 127.0.0.1 or every address, as the kernel writes them; dialling loopback reaches no other.
 bool takes_loopback(std::string_view address) {
   return address == "0100007F" || address == "00000000" || address == "00000000000000000000000000000000" ||
          address == "0000000000000000FFFF00000100007F";
 }
 
-/// Of the sockets that listen at the port.
+/// The inodes of the sockets that listen at the port.
 std::set<unsigned long> inodes_at(int port) {
   std::set<unsigned long> out;
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
@@ -59,7 +59,7 @@ bool holds(int pid, const std::set<unsigned long>& inodes) {
   return false;
 }
 
-/// The process, and all that it and they have started.
+/// The process and all its descendants.
 std::vector<int> tree_of(int pid) {
   std::vector<int> out{pid};
   for (std::size_t next = 0; next < out.size(); ++next) {

@@ -1,6 +1,6 @@
 #pragma once
-// Whose program listens at a port of this host. Tasks share the host's loopback address, so that a port that
-// one names may be another one's.
+// Whose program listens at a port of this host. Tasks share the host's loopback address, so that a port which
+// one task names may belong to another task.
 
 #include <filesystem>
 #include <string>
@@ -9,12 +9,12 @@ namespace troupe::workers {
 
 enum class port_holder {
   task,       ///< a process of the task
-  other_task, ///< one of another task of the same agent
+  other_task, ///< a process of another task of the same agent
   unknown     ///< nobody, or a process that belongs to no task
 };
 
-/// Who listens at `port` of 127.0.0.1 or of every address. `tasks`: the folder of the agent's tasks; `name`:
-/// that of the task's own folder in it. Reads /proc: some milliseconds where there are many tasks.
+/// Finds what listens at `port` of 127.0.0.1 or of every address. `tasks` is the folder of the agent's tasks,
+/// `name` the task's own folder in it. Reads /proc: some milliseconds where there are many tasks.
 port_holder holder_of(const std::filesystem::path& tasks, const std::string& name, int port);
 
 } // namespace troupe::workers

@@ -55,7 +55,7 @@ result<void> process_runtime::engine::open() {
     if (auto name = entry.path().filename().string();
         name.starts_with(stage_prefix) || name.starts_with(free_prefix))
       remove_tree(root_.get(), name.c_str()); // prepared for a launch that never came
-  // Where this may be done, no sandbox has to cover /run to add the folder.
+  // Where this succeeds, no sandbox has to cover /run to add the folder.
   (void)::mkdir("/run/determined", 0755);
   watch(wake_.get(), source::wake, 0);
   open_nursery();
@@ -80,7 +80,7 @@ process_runtime::engine::~engine() {
     remove_tree(root_.get(), name.c_str());
   close_nursery();
   for (auto& [serial, box] : boxes_) {
-    if (box.starter_pid) // lives for milliseconds, and is nobody else's to reap
+    if (box.starter_pid) // lives for milliseconds; nobody else reaps it
       ::waitpid(box.starter_pid, nullptr, 0);
     if (!box.id.empty())
       continue;
@@ -109,7 +109,7 @@ result<void> process_runtime::engine::launch(const task_spec& spec, owned_fd zyg
   if (known_.contains(spec.id))
     return error{errc::conflict, "task " + spec.id + ": is known already, " + name(known_[spec.id].phase)};
   // A spare is told here, which saves a task the way through the other thread. The order is queued first, so
-  // that the thread knows whose start it hears of. A folder that is there already cannot be the spare's.
+  // that the thread knows whose start it hears of. A folder that exists already cannot be the spare's.
   ready_spare spare;
   auto mine = prepared_.find(spec.id);
   const bool prepared = mine != prepared_.end();
@@ -137,7 +137,7 @@ result<void> process_runtime::engine::launch(const task_spec& spec, owned_fd zyg
       ready_.push_back(spare);
     return ok;
   }
-  // Where this fails the connection is broken, and the order is given again over the next one.
+  // Where this fails the connection is broken, and the order is sent again over the next one.
   if (spare.serial) {
     if (spare.socket >= 0)
       (void)send_run(spare.socket, file->get(), to_send);
@@ -155,7 +155,7 @@ result<std::filesystem::path> process_runtime::engine::prepare(const std::string
   if (known_.contains(id) || prepared_.contains(id) || has(root_.get(), stage.c_str()))
     return error{errc::conflict, "task " + id + ": is known already"};
   if (!ready_.empty() &&
-      !has(root_.get(), id.c_str())) { // a folder that is there already cannot be the spare's
+      !has(root_.get(), id.c_str())) { // a folder that exists already cannot be the spare's
     auto spare = ready_.back();
     ready_.pop_back();
     prepared_[id] = spare;
@@ -178,7 +178,7 @@ void process_runtime::engine::discard(const std::string& id) {
   std::lock_guard lock(mutex_);
   if (auto it = prepared_.find(id); it != prepared_.end()) {
     if (it->second.socket >= 0)
-      (void)::send(it->second.socket, "bye\n", 4, MSG_NOSIGNAL | MSG_DONTWAIT); // its folder goes with it
+      (void)::send(it->second.socket, "bye\n", 4, MSG_NOSIGNAL | MSG_DONTWAIT); // ends it and its folder
     prepared_.erase(it);
   }
   sweeps_.push_back({stage_prefix + id, true, {}, {}});
@@ -302,7 +302,7 @@ void process_runtime::engine::work() {
     }
     keep_spares();
     int n = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), wait_ms(clock::now()));
-    run_orders(); // before the news of what they ordered
+    run_orders(); // before the events that these orders cause
     for (int i = 0; i < n; ++i)
       on_event(static_cast<source>(events[static_cast<std::size_t>(i)].data.u64 & ((1 << source_bits) - 1)),
                events[static_cast<std::size_t>(i)].data.u64 >> source_bits);
@@ -327,8 +327,8 @@ void process_runtime::engine::watch(int fd, source what, std::uint64_t serial) {
   ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
-/// Closing would do, but for a child that was forked elsewhere in this process and is not yet replaced: it
-/// holds every descriptor, and the poll set would go on to tell of this one.
+/// Closing alone would do, except for a child that was forked elsewhere in this process and has not executed
+/// yet: it holds every descriptor, and the poll set would go on to report this one.
 void process_runtime::engine::forget_fd(owned_fd& fd) {
   if (fd)
     ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
@@ -403,7 +403,7 @@ void process_runtime::engine::erase(std::uint64_t serial) {
   auto it = boxes_.find(serial);
   if (it == boxes_.end())
     return;
-  if (it->second.starter_pid) // lives for milliseconds, and is nobody else's to reap
+  if (it->second.starter_pid) // lives for milliseconds; nobody else reaps it
     ::waitpid(it->second.starter_pid, nullptr, 0);
   if (!it->second.id.empty())
     serials_.erase(it->second.id);
@@ -413,13 +413,13 @@ void process_runtime::engine::erase(std::uint64_t serial) {
 void process_runtime::engine::obey(launch_order& x) {
   if (auto it = boxes_.find(x.spare); it != boxes_.end())
     return name_spare(it->second, x);
-  if (x.spare) { // it died with the order in hand, which it may have begun to follow
+  if (x.spare) { // the spare died with the order, which it may have begun to follow
     auto& box = add(x.id, {});
     box.id = x.id;
     serials_[x.id] = box.serial;
     return lose(box, "its sandbox died while it was being started");
   }
-  // The folder may be there, with the spool of an earlier task; mostly it is not, and the stage becomes it.
+  // The folder may exist, with the spool of an earlier task. Mostly it does not, and the stage becomes it.
   const bool whole =
     ::renameat2(root_.get(), (stage_prefix + x.id).c_str(), root_.get(), x.id.c_str(), RENAME_NOREPLACE) == 0;
   bool made = whole || ::mkdirat(root_.get(), x.id.c_str(), 0755) == 0 || errno == EEXIST;
@@ -439,14 +439,15 @@ void process_runtime::engine::obey(launch_order& x) {
     return lose(box, ok.error().what);
   if (!x.zygote)
     return start(box, task_format::spec_file);
-  // The connection to the zygote can only be handed to a sandbox that is there.
+  // The connection to the zygote can only be handed to a sandbox that exists.
   box.zygote = std::move(x.zygote);
   box.run_due = true;
   start(box, {});
 }
 
-/// A spare was told to run this task, and it does so while this thread waits for the disk. Should this
-/// process die in between, its successor kills what runs in the folder of a spare, of which nobody was told.
+/// A spare was told to run this task, and does so while this thread waits for the disk. Should this process
+/// die before the folder has its name, its successor kills what runs in the folder of a spare, of which
+/// nobody was told.
 void process_runtime::engine::name_spare(sandbox& box, launch_order& x) {
   box.ready = false;
   box.run_due = true;
@@ -462,11 +463,11 @@ void process_runtime::engine::name_spare(sandbox& box, launch_order& x) {
   box.folder_name = x.id;
 }
 
-/// Tells a former spare, over a new connection, what it is to run.
+/// Tells a former spare over a new connection what it is to run.
 void process_runtime::engine::run(sandbox& box) {
   owned_fd spec{::openat(box.folder.get(), task_format::spec_file, O_RDONLY | O_CLOEXEC)};
   if (!spec || !box.link || !send_run(box.link->socket(), spec.get(), box.zygote))
-    kill_helper(box); // its death is judged
+    kill_helper(box); // the death is judged when it is noticed
 }
 
 void process_runtime::engine::drop_link(sandbox& box) {
@@ -498,7 +499,7 @@ void process_runtime::engine::obey(adopt_order&) {
       if (std::any_of(boxes_.begin(), boxes_.end(),
                       [&](const auto& b) { return b.second.folder_name == folder_name; }))
         continue;
-      // The sandbox may hold a task that nobody was told of: it must be dead before the inventory counts as
+      // The sandbox may hold a task that nobody was told of: it must be dead before the inventory is
       // complete.
       auto& box = add(folder_name, std::move(folder));
       box.adopted = box.inventory = true;
@@ -507,11 +508,11 @@ void process_runtime::engine::obey(adopt_order&) {
     }
     if (!valid_task_id(folder_name) ||
         (!has(folder.get(), task_format::spec_file) && !has(folder.get(), task_format::exit_file)))
-      continue; // only a spool, or files prepared for a task that was never launched
+      continue; // the folder holds only a spool, or files for a task that was never launched
     auto& box = add(folder_name, std::move(folder));
     box.id = folder_name;
     box.adopted = box.inventory = true;
-    box.kill_at = clock::now() + 10 * options_.kill_patience; // one that never answers is as good as dead
+    box.kill_at = clock::now() + 10 * options_.kill_patience; // a sandbox that never answers counts as dead
     serials_[box.id] = box.serial;
     set_phase(box.id, task_phase::starting, 0);
     ++inventory_open_;
@@ -556,8 +557,8 @@ void process_runtime::engine::obey(forget_order& x) {
   auto* box = find(x.id);
   if (!box || !box->done)
     return;
-  kill_helper(*box); // it only lingers: nothing runs in its sandbox any more
-  if (box->helper)   // the sweeper waits for its death; here it would be told again and again
+  kill_helper(*box); // the process only lingers: nothing else runs in its sandbox
+  if (box->helper)   // the sweeper waits for its death; the poll set would report it again and again
     ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, box->helper.get(), nullptr);
   {
     std::lock_guard lock(mutex_);
@@ -573,7 +574,7 @@ void process_runtime::engine::keep_spares() {
     return;
   int spares = 0;
   for (const auto& [serial, box] : boxes_) {
-    // One at a time, and not while a task waits for the processor.
+    // One spare is made at a time, and none while a task waits for the processor.
     if (!box.done && !box.ready && !box.started_told)
       return;
     spares += box.ready;
@@ -597,16 +598,16 @@ void process_runtime::engine::keep_spares() {
   }
   auto& box = add(folder_name, open_folder(root_.get(), folder_name));
   if (!made)
-    (void)write_file(box.folder.get(), task_format::spec_file, ""); // so that a launch has only to fill it
+    (void)write_file(box.folder.get(), task_format::spec_file, ""); // for the launch to fill
   start(box, {});
 }
 
-/// Files and folders of tasks are not made anew each time where that can be avoided: ext4 takes a number of a
-/// deleted file again only after seconds, and looks through all of those whenever it makes one.
+/// Files and folders of tasks are used again where possible: ext4 reuses the inode number of a deleted file
+/// only after seconds, and looks through all such numbers whenever it makes a file.
 bool process_runtime::engine::keep_folder(const sweep& job) {
   pollfd dead{job.helper.get(), POLLIN, 0};
   auto folder = open_folder(root_.get(), job.folder_name);
-  // That of a task which ran as another account could be written to by a process of that account elsewhere.
+  // A task that ran as another account may leave a process of that account elsewhere, which could write here.
   struct stat about {};
   if (!folder || ::fstatat(folder.get(), task_format::run_folder, &about, AT_SYMLINK_NOFOLLOW) != 0 ||
       about.st_uid != ::geteuid() || about.st_gid != ::getegid())
@@ -628,7 +629,7 @@ void process_runtime::engine::remove_folders() {
   while (true) {
     swept_.wait(lock, [this] { return stopping_ || !sweeps_.empty(); });
     if (stopping_)
-      return; // what is left is found and forgotten again by a successor
+      return; // the next runtime finds what is left, and forgets it again
     auto job = std::move(sweeps_.front());
     lock.unlock();
     if (job.helper && keep_folder(job))

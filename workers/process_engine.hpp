@@ -1,5 +1,5 @@
 #pragma once
-// The inside of process_runtime: one thread that owns every connection, one that removes folders.
+// The inside of process_runtime: one thread owns every connection, another removes folders.
 
 #include "workers/process_runtime.hpp"
 #include "workers/task_link.hpp"
@@ -41,7 +41,7 @@ private:
 
   struct launch_order {
     std::string id, spec;
-    std::uint64_t spare = 0; ///< the sandbox that was told to run it; 0: none
+    std::uint64_t spare = 0; ///< serial of the sandbox that was told to run it; 0: none
     owned_fd zygote;
   };
   struct adopt_order {};
@@ -59,11 +59,11 @@ private:
   using order =
     std::variant<launch_order, adopt_order, renew_all_order, line_order, kill_order, forget_order>;
 
-  /// What an event of the poll belongs to.
+  /// What an event of the poll set is about.
   enum class source : std::uint64_t { wake, starter, socket, helper, nursery };
   static constexpr int source_bits = 3;
 
-  /// One troupe-task and its folder: a task, or a spare.
+  /// One troupe-task and its folder: of a task, or a spare.
   struct sandbox {
     std::uint64_t serial = 0;
     std::string id; ///< empty for a spare
@@ -75,41 +75,41 @@ private:
     std::optional<task_link> link;
     owned_fd helper;                 ///< pidfd of troupe-task
     owned_fd zygote;                 ///< connection to the zygote of the task, until the task has started
-    std::vector<std::string> unsent; ///< ordered before there was a connection
+    std::vector<std::string> unsent; ///< lines to send once there is a connection
     isolation how = isolation::process_group;
     std::string remark;
-    bool ready = false;   ///< a spare that waits
-    bool run_due = false; ///< a former spare that has not confirmed its task
-    std::string given_up; ///< why it was killed before its task was told to have started
+    bool ready = false;   ///< whether it is a spare that waits for a task
+    bool run_due = false; ///< whether it is a former spare that has not confirmed its task
+    std::string given_up; ///< why it was killed before the task was reported as started; empty: it was not
     bool adopted = false;
-    bool inventory = false; ///< adopt_all() waits for it
+    bool inventory = false; ///< whether adopt_all() waits for it
     bool started_told = false, frozen_told = false, kill_wanted = false;
     int empty_searches = 0; ///< searches that found no process that outlived troupe-task
-    bool dead = false;      ///< troupe-task is; its record is not yet judged
-    bool done = false;      ///< the end was told
-    clock::time_point retry_at = clock::time_point::max(); ///< dial, or search for survivors, again
-    clock::time_point kill_at = clock::time_point::max();  ///< then troupe-task itself is killed
+    bool dead = false;      ///< whether troupe-task is dead; its record is not judged yet
+    bool done = false;      ///< whether the end was reported
+    clock::time_point retry_at = clock::time_point::max(); ///< dials, or searches for survivors, again
+    clock::time_point kill_at = clock::time_point::max();  ///< kills troupe-task itself
   };
 
   struct ready_spare {
     std::uint64_t serial = 0;
-    int socket = -1; ///< open as long as it stands in a list
+    int socket = -1; ///< open as long as the spare stands in a list; -1: being dialed
     std::string folder_name;
   };
 
   struct sweep {
     std::string folder_name;
     bool with_spool = false;
-    std::string forget_id; ///< leaves the list when it is done; may be empty
-    owned_fd helper; ///< its troupe-task, whose death is waited for; empty: the folder is not used again
+    std::string forget_id; ///< task to forget once the folder is removed; may be empty
+    owned_fd helper;       ///< troupe-task, whose death is waited for; empty: the folder is not used again
   };
 
-  // Orders, from any thread.
+  // Orders come from any thread.
   result<void> queue(order x, bool wake = true);
   result<task_phase> phase_of(const std::string& id) const;
   void set_phase(const std::string& id, task_phase phase, int pid);
 
-  // process_engine.cpp: the thread
+  // process_engine.cpp: runs on the thread that owns the connections
   void work();
   void run_orders();
   void obey(launch_order& x);
@@ -164,12 +164,12 @@ private:
   void tell_started(sandbox& box, int pid);
   std::string path_of(const sandbox& box) const;
 
-  // The other thread
+  // Runs on the thread that removes folders.
   void remove_folders();
   bool keep_folder(const sweep& job);
 
   const process_runtime_options options_;
-  std::atomic<std::int64_t> lease_ms_{0}, adopt_ms_{-1}; ///< set later; 0 and -1: as in the options
+  std::atomic<std::int64_t> lease_ms_{0}, adopt_ms_{-1}; ///< set by set_leases; 0 and -1: the options hold
   const listener tell_;
   owned_fd root_, poll_, wake_;
 
@@ -178,14 +178,14 @@ private:
   std::map<std::string, task_summary> known_;
   std::vector<ready_spare> ready_;
   std::map<std::string, ready_spare>
-    prepared_; ///< spares by the task whose files they hold; no socket: being dialed
+    prepared_; ///< spares by the task whose files they hold; a socket of -1 is being dialed
   bool stopping_ = false;
   std::deque<sweep> sweeps_;
-  std::vector<std::string> free_; ///< folders of tasks that are over, for a spare
+  std::vector<std::string> free_; ///< folders of ended tasks, to be used again by a spare
   std::uint64_t next_folder_ = 1;
   std::condition_variable swept_;
 
-  owned_fd nursery_; ///< its orders; empty: each sandbox is started by a process of its own
+  owned_fd nursery_; ///< takes its orders; empty: each sandbox is started by its own process
   int nursery_pid_ = 0;
   clock::time_point nursery_again_at_ = clock::time_point::min();
   clock::time_point nursery_due_ = clock::time_point::max(); ///< then it hangs; set while it has orders

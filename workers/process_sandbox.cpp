@@ -1,4 +1,4 @@
-// One sandbox as its agent sees it: started, dialed, heard, judged when its troupe-task is dead.
+// One sandbox as its agent sees it: started, dialed, heard, and judged when its troupe-task is dead.
 
 #include "workers/process_engine.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds again{20};
 constexpr std::chrono::seconds spare_pause{5}, nursery_pause{1};
 constexpr std::chrono::milliseconds spare_idle{30'000};
-constexpr std::size_t shown_bytes = 1024; ///< of a sandbox's command line
+constexpr std::size_t shown_bytes = 1024; ///< room for a sandbox's command line in `ps`
 
 time_point wall_now() {
   return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
@@ -31,7 +31,7 @@ std::string process_runtime::engine::path_of(const sandbox& box) const {
   return (options_.root / box.folder_name).string();
 }
 
-/// A spare where `spec` is empty.
+/// Starts a spare where `spec` is empty.
 void process_runtime::engine::start(sandbox& box, const std::string& spec) {
   owned_fd its_end;
   auto link = task_link::make(its_end);
@@ -59,10 +59,10 @@ void process_runtime::engine::start(sandbox& box, const std::string& spec) {
   if (box.starter)
     watch(box.starter.get(), source::starter, box.serial);
   else
-    on_starter(box); // somebody in this process reaps every child
+    on_starter(box); // another part of this process reaps every child
 }
 
-/// Sandboxes are made by one small process, so that each costs no exec. It makes one after the other.
+/// One small process makes the sandboxes, one after the other, so that each costs no exec.
 void process_runtime::engine::open_nursery() {
   if (nursery_ || !options_.namespaces || clock::now() < nursery_again_at_)
     return;
@@ -80,14 +80,14 @@ void process_runtime::engine::open_nursery() {
   watch(nursery_.get(), source::nursery, 0);
 }
 
-/// A sandbox that it has half made ends with it, the others go on.
+/// A sandbox that the nursery has half made ends with it; the others go on.
 void process_runtime::engine::close_nursery(bool hangs) {
   forget_fd(nursery_);
   nursery_due_ = clock::time_point::max();
   if (nursery_pid_ <= 0)
     return;
   ::kill(nursery_pid_, SIGKILL);
-  // One that hangs in the kernel does not die, and is a zombie until this process ends when it does.
+  // A process that hangs in the kernel does not die now: it stays a zombie until this process ends.
   ::waitpid(std::exchange(nursery_pid_, 0), nullptr, hangs ? WNOHANG : 0);
 }
 
@@ -102,7 +102,7 @@ void process_runtime::engine::replace_nursery() {
       box.kill_at = clock::now() + again;
     }
     if (!box.link)
-      box.retry_at = clock::now() + again; // made or not: what dials finds out
+      box.retry_at = clock::now() + again; // dialing shows whether the sandbox was made
   }
 }
 
@@ -152,7 +152,7 @@ void process_runtime::engine::on_nursery() {
 
 void process_runtime::engine::on_starter(sandbox& box) {
   if (box.starter_pid == 0)
-    return; // told twice
+    return; // the event came twice
   int status = 0;
   auto reaped = ::waitpid(box.starter_pid, &status, WNOHANG);
   if (reaped == 0)
@@ -192,7 +192,7 @@ void process_runtime::engine::dial(sandbox& box) {
     if ((box.helper = open_helper(box.folder.get())))
       watch(box.helper.get(), source::helper, box.serial);
   if (box.helper) {
-    box.retry_at = clock::now() + again; // it is starting, dying, or has too many callers
+    box.retry_at = clock::now() + again; // it is starting or dying, or has too many callers
     return;
   }
   box.dead = true;
@@ -211,14 +211,14 @@ void process_runtime::engine::on_socket(sandbox& box) {
   if (open)
     return;
   drop_link(box);
-  if (!box.done && box.starter_pid == 0 && !box.in_nursery) // else who makes it says what to do
+  if (!box.done && box.starter_pid == 0 && !box.in_nursery) // otherwise the process that makes it decides
     box.retry_at = clock::now() + again;
 }
 
 void process_runtime::engine::on_helper(sandbox& box) {
   if (!box.helper)
-    return; // told twice
-  // The last words of troupe-task may still lie in the socket.
+    return; // the event came twice
+  // The last lines of troupe-task may still lie in the socket.
   auto serial = box.serial;
   if (box.link) {
     on_socket(box);
@@ -238,7 +238,7 @@ void process_runtime::engine::give_up(sandbox& box, const std::string& why) {
   kill_helper(box);
 }
 
-/// To whoever launches a task next, unless it is somebody's already.
+/// Offers the spare to the next launch, unless a task has it already.
 void process_runtime::engine::offer(sandbox& box) {
   box.ready = true;
   {
@@ -258,12 +258,12 @@ void process_runtime::engine::offer(sandbox& box) {
       return;
     }
   }
-  say(
-    box,
-    "status\n"); // it may have been told over an earlier connection; the answer is heard when it has its name
+  say(box,
+      "status\n"); // the spare may have heard its task over an earlier connection; the answer counts once it
+                   // has the task's name
 }
 
-/// A spare of a dead agent.
+/// Ends a spare of a dead agent.
 void process_runtime::engine::clear_away(sandbox& box) {
   box.retry_at = clock::time_point::max();
   box.helper = open_helper(box.folder.get());
@@ -312,7 +312,7 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_state& x) {
     if (box.run_due)
       return run(box); // the order was lost with its connection
     if (box.id.empty() && x.how == isolation::process_group) {
-      // Tasks would see the path of the folder, which changes with the name; and there is nothing to
+      // Tasks would see the path of the folder, which changes with the name, and a spare has nothing to
       // prepare.
       spares_of_use_ = false;
       return kill_helper(box);
@@ -323,7 +323,7 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_state& x) {
     return kill_helper(box);
   }
   if (x.phase == "starting")
-    return; // it waits for its zygote
+    return; // the task waits for its zygote
   tell_started(box, x.rank0_pid);
   if (x.phase == "running" && box.frozen_told)
     hear(box, sandbox_thawed{});
@@ -343,7 +343,7 @@ void process_runtime::engine::tell_started(sandbox& box, int pid) {
   if (std::exchange(box.started_told, true))
     return;
   if (pid == 0)
-    return; // no rank could be tried: only its end is told
+    return; // no rank could be started: only the end is reported
   set_phase(box.id, task_phase::running, pid);
   tell_(task_started{box.id, pid, box.how, box.remark, box.adopted});
   settle(box);
@@ -375,14 +375,14 @@ void process_runtime::engine::hear(sandbox& box, const sandbox_ended&) {
   auto how = record ? decode_end(*record) : result<task_end>(record.error());
   if (how)
     return end(box, std::move(*how));
-  // The record is there, or troupe-task would not say so: only a damaged disk comes here.
+  // The record exists, or troupe-task would not report the end: only a damaged disk leads here.
   end(box, task_lost{box.id, "its exit record: " + how.error().what});
 }
 
 void process_runtime::engine::hear(sandbox&, const sandbox_complaint&) {}
 
-/// The sandbox's troupe-task is dead. The record says how it ended; where there is none, this writes one,
-/// under the lock that a starting troupe-task needs, so that no late start can bring the task back.
+/// Judges a sandbox whose troupe-task is dead. The record says how it ended. Where there is none, this writes
+/// one, under the lock that a starting troupe-task needs, so that no late start can bring the task back.
 void process_runtime::engine::judge(sandbox& box) {
   auto folder = box.folder.get();
   auto record = read_file(folder, task_format::exit_file);
@@ -390,11 +390,11 @@ void process_runtime::engine::judge(sandbox& box) {
     return end(box, std::move(*how));
   owned_fd lock{::openat(folder, task_format::lock_file, O_RDWR | O_CREAT | O_CLOEXEC, 0644)};
   if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    box.dead = false; // somebody starts it just now: dial again
+    box.dead = false; // another process starts it just now: dial again
     box.retry_at = clock::now() + again;
     return;
   }
-  // A process in the middle of an exec has no environment to see, so one empty search proves nothing.
+  // A process in the middle of an exec has no visible environment, so one empty search proves nothing.
   if (box.how == isolation::process_group || box.adopted) {
     box.empty_searches = kill_marked(folder) ? 0 : box.empty_searches + 1;
     if (box.empty_searches < 2) {
@@ -415,8 +415,8 @@ void process_runtime::engine::judge(sandbox& box) {
   end(box, std::move(how));
 }
 
-/// A former spare may have begun its task before it died, so the task is not started again here: whoever sees
-/// it lost decides.
+/// A former spare may have begun its task before it died, so the task is not started again here; the owner of
+/// the lost task decides.
 std::string process_runtime::engine::why_lost(const sandbox& box) const {
   if (!box.given_up.empty())
     return box.given_up;
@@ -450,7 +450,7 @@ void process_runtime::engine::end(sandbox& box, task_end how) {
   settle(box);
 }
 
-/// One of those that adopt_all() found has been told.
+/// Called when one of the sandboxes that adopt_all() found was reported.
 void process_runtime::engine::settle(sandbox& box) {
   if (std::exchange(box.inventory, false))
     --inventory_open_;

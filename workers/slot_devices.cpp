@@ -8,7 +8,7 @@
 namespace troupe::workers {
 namespace {
 
-// The part of NVML's interface that is used, as its documentation gives it. Results: 0 is success.
+// The part of NVML's interface that is used, as its documentation gives it. 0 means success.
 using nvml_device = void*;
 struct nvml_memory {
   unsigned long long total = 0, free = 0, used = 0; // bytes
@@ -29,7 +29,7 @@ struct nvml {
   int (*rates)(nvml_device, nvml_rates*) = nullptr;
   int (*temperature)(nvml_device, int, unsigned*) = nullptr;
   int (*ecc_errors)(nvml_device, int, int,
-                    unsigned long long*) = nullptr; // absent in old drivers, as the next one
+                    unsigned long long*) = nullptr; // these two are absent in old drivers
   const char* (*text)(int) = nullptr;
 };
 
@@ -54,7 +54,7 @@ public:
       device d{};
       char name[96] = "", uuid[96] = "";
       if (nvml_.by_index(i, &d.handle) != 0 || nvml_.uuid(d.handle, uuid, sizeof uuid) != 0)
-        continue; // one that is lost is not a slot
+        continue; // a lost GPU is not a slot
       nvml_.name(d.handle, name, sizeof name);
       d.name = name;
       d.uuid = uuid;
@@ -64,7 +64,7 @@ public:
       devices_ = std::move(all);
       return !devices_.empty();
     }
-    for (std::size_t at = 0; at < visible->size();) { // as CUDA reads it: up to the first that does not exist
+    for (std::size_t at = 0; at < visible->size();) { // CUDA, too, reads up to the first that does not exist
       const auto end = std::min(visible->find(',', at), visible->size());
       const auto word = visible->substr(at, end - at);
       at = end + 1;

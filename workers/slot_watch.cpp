@@ -18,8 +18,8 @@ struct process {
   process_use use;
 };
 
-/// Empty where it cannot be read. A process may end between the opening and the reading: then reading fails,
-/// which an istreambuf_iterator would throw.
+/// The text of a file, empty where it cannot be read. A process may end between opening and reading: the read
+/// then fails, for which an istreambuf_iterator would throw.
 std::string whole(const std::filesystem::path& file) {
   std::ifstream in(file);
   std::ostringstream out;
@@ -55,7 +55,8 @@ std::optional<process> read_stat(const std::filesystem::path& file) {
   return p;
 }
 
-/// Bytes from and to disks; stays 0 where the kernel tells them to nobody, or not to us.
+/// Bytes read from and written to disks; they stay 0 where the kernel does not count them or does not show
+/// them.
 void read_io(const std::filesystem::path& file, process_use& into) {
   std::istringstream lines(whole(file));
   std::string name;
@@ -168,7 +169,7 @@ std::vector<task_look> slot_watch::look_at_tasks(const std::vector<held>& tasks)
     const auto before = used_.find(pid);
     if (before == used_.end() || seconds <= 0)
       continue;
-    // What processes used that have ended meanwhile may be missing from the newer sum.
+    // The newer sum may lack what processes used that have ended meanwhile.
     const auto rate = [&](std::uint64_t older, std::uint64_t newer) {
       return static_cast<double>(newer - std::min(older, newer)) / seconds;
     };
@@ -198,7 +199,7 @@ std::vector<slot_look> slot_watch::look_at_processors(const std::vector<held>& t
       if (slot < 0 || slot >= slots_)
         continue;
       auto& shown = looks[static_cast<std::size_t>(slot)].utilization_percent;
-      shown.reset(); // not known before the second look
+      shown.reset(); // unknown before the second look
       if (look != used.end() && look->cpu_percent)
         shown = std::round(10 * *look->cpu_percent / static_cast<double>(task.slots.size())) / 10;
     }

@@ -60,7 +60,7 @@ result<void> write_all(int fd, const std::string& name, std::string_view bytes) 
   return {};
 }
 
-/// The part of "NAME REST" after the name, if the line has it.
+/// In "NAME REST", the part after the name; nothing where the line has another name.
 std::optional<std::string_view> after(std::string_view line, std::string_view name) {
   if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ' ')
     return {};
@@ -133,9 +133,9 @@ bool remove_entry(int folder, const char* name, int top, dev_t device, int depth
   if (!S_ISDIR(about.st_mode))
     return ::unlinkat(folder, name, 0) == 0 || errno == ENOENT;
   if (about.st_dev != device)
-    return false; // something is mounted here: not ours
+    return false; // something is mounted here that is not ours
   if (depth == 64) {
-    // Descriptors are few: what lies deeper is moved up and removed from there.
+    // Descriptors are few: a folder that lies deeper is moved up and removed from there.
     auto up = ".deep-" + std::to_string(++moved);
     return ::renameat(folder, name, top, up.c_str()) == 0;
   }
@@ -228,7 +228,7 @@ std::string encode(const task_spec& spec, const sandbox_settings& settings) {
 }
 
 result<void> write_file(int folder, const char* name, std::string_view bytes) {
-  // Cut off at the end: a file that is emptied first goes to the disk when it is closed.
+  // The file is cut off at its end: a file that is emptied first is written to disk when it is closed.
   owned_fd file{::openat(folder, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)};
   if (!file)
     return refused(name);
@@ -307,7 +307,7 @@ std::string encode(const task_end& end) {
 namespace {
 
 struct noted_helper {
-  int pid = 0; ///< 0: none is noted
+  int pid = 0; ///< 0: the file names none
   unsigned long long ticks = 0;
 };
 
@@ -325,7 +325,7 @@ owned_fd open_helper(int folder) {
   const auto noted = noted_in(folder);
   if (noted.pid == 0)
     return {};
-  // The pidfd is taken before the start time is compared, so a reused pid cannot slip in between.
+  // The pidfd is taken before the start time is compared, so that a reused pid is not taken for the old one.
   owned_fd process{static_cast<int>(::syscall(SYS_pidfd_open, noted.pid, 0))};
   if (process && start_ticks(noted.pid) != noted.ticks)
     process.reset();
@@ -362,7 +362,7 @@ bool kill_marked(int folder) {
 
 namespace {
 
-/// A folder that is there on both sides is merged one level deep: `deeper` says that it may be.
+/// Merges a folder that exists on both sides one level deep, where `deeper` allows it.
 result<void> move_entries(int from, int to, bool deeper) {
   int again = ::openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   std::unique_ptr<DIR, int (*)(DIR*)> entries{again < 0 ? nullptr : ::fdopendir(again), ::closedir};
@@ -438,8 +438,8 @@ bool is_named(const std::string& path, const std::vector<std::string>& keep) {
   });
 }
 
-/// Overwrites what the file says, so that no token or key outlives its task. Its blocks stay, as one that is
-/// emptied goes to the disk when it is closed.
+/// Overwrites the content, so that no token or key outlives its task. The file keeps its blocks, because one
+/// that is emptied is written to disk when it is closed.
 bool blank(int folder, const char* name, off_t size) {
   static constexpr std::array<char, 16384> zeros{};
   owned_fd file{::openat(folder, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)};
@@ -453,7 +453,8 @@ bool blank(int folder, const char* name, off_t size) {
   return bool(file);
 }
 
-/// Takes the descriptor `folder`. Files of `keep` stay without their content, those of `own` as they are.
+/// Takes the descriptor `folder`. Files that `keep` names stay, overwritten; files that `own` names stay as
+/// they are.
 bool thin_out(owned_fd folder, const std::string& below, const std::vector<std::string>& keep,
               const std::vector<std::string>& own) {
   std::unique_ptr<DIR, int (*)(DIR*)> entries{folder ? ::fdopendir(folder.get()) : nullptr, ::closedir};

@@ -114,8 +114,7 @@ result<task_link> task_link::make(owned_fd& other) {
 
 owned_fd helper_behind(int socket, int pid) {
   owned_fd helper{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))};
-  // It lived after the pidfd was made, so the pidfd is its own and not that of a later process with its
-  // number.
+  // The process lived after the pidfd was made, so the pidfd is not that of a later process with its number.
   pollfd p{socket, 0, 0};
   if (::poll(&p, 1, 0) != 0 && (p.revents & (POLLHUP | POLLERR)))
     helper.reset();
@@ -126,7 +125,8 @@ result<void> task_link::send(const std::string& line) {
   auto n = ::send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (n == static_cast<ssize_t>(line.size()))
     return {};
-  // A socket that takes no short line has a peer that reads nothing; half a line would garble the next.
+  // A socket that cannot take a short line has a peer that does not read; half a line would garble the next
+  // one.
   auto why = n < 0 ? errno : EAGAIN;
   socket_.reset();
   return refused(errc::unreachable, "the task's socket", why);

@@ -1,6 +1,6 @@
 #pragma once
-// The agent's end of one troupe-task: the process that starts it, its socket, and a pidfd to know when it is
-// dead.
+// The agent's side of one troupe-task: the process that starts it, its socket, and a pidfd that shows its
+// death.
 
 #include "workers/owned_fd.hpp"
 #include "workers/task_spec.hpp"
@@ -16,7 +16,7 @@ struct sandbox_state {
   int rank0_pid = 0;
   isolation how = isolation::namespaces;
   std::string remark;
-  int helper_pid = 0; ///< of troupe-task
+  int helper_pid = 0; ///< pid of troupe-task
 };
 struct sandbox_started {
   int rank0_pid = 0;
@@ -32,34 +32,35 @@ struct sandbox_complaint {
 using sandbox_news = std::variant<sandbox_state, sandbox_started, rank_end, sandbox_frozen, sandbox_thawed,
                                   sandbox_ended, sandbox_complaint>;
 
-/// What `line` (without its newline) says; a line of a newer troupe-task that means nothing here is a
+/// What `line` (without its newline) says. A line of a newer troupe-task that is not known here becomes a
 /// complaint.
 sandbox_news decode_news(std::string_view line);
 
-/// Starts `program` with `arguments`; stdin and stdout are /dev/null, stderr is appended to `complaints`, and
-/// its descriptor 3 is `connection`. Returns its pid.
+/// Starts `program` with `arguments` and returns its pid. Its stdin and stdout are /dev/null, its stderr is
+/// appended to `complaints`, and its descriptor 3 is `connection`.
 result<int> spawn(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                   const std::filesystem::path& complaints, int connection);
 
 /// One connection. Not thread-safe.
 class task_link {
 public:
-  /// Dials the socket in `folder`. unreachable where nobody listens; busy where too many dial: try again.
+  /// Dials the socket in `folder`. Fails with unreachable where nobody listens, with busy where too many
+  /// dial: try again.
   static result<task_link> dial(int folder);
 
-  /// A connection that is there before its troupe-task; `other` is for that. It has no pidfd: the other side
+  /// Makes a connection before its troupe-task exists, which is to get `other`. It has no pidfd: troupe-task
   /// says its number in its first line.
   static result<task_link> make(owned_fd& other);
 
   int socket() const { return socket_.get(); }
   bool connected() const { return static_cast<bool>(socket_); }
-  /// A pidfd of troupe-task; to take once.
+  /// A pidfd of troupe-task; can be taken once.
   owned_fd take_helper() { return std::move(helper_); }
 
-  /// Sends one line; unreachable where the connection is gone.
+  /// Sends one line. Fails with unreachable where the connection is gone.
   result<void> send(const std::string& line);
 
-  /// Takes in what has arrived. False at the end of the connection; the lines before it are still given.
+  /// Reads what has arrived. False at the end of the connection; the lines before it are still given.
   bool receive(std::vector<std::string>& lines);
 
 private:
@@ -67,15 +68,16 @@ private:
   std::string partial_;
 };
 
-/// Sends one line and hands over at most two descriptors. False where the socket does not take all at once.
+/// Sends one line with at most two descriptors. False where the socket does not take all at once.
 bool send_with(int socket, std::string_view line, std::initializer_list<int> descriptors);
 
-/// A file in memory that holds `bytes`.
+/// Makes a file in memory that holds `bytes`.
 result<owned_fd> file_in_memory(std::string_view bytes);
 
 bool is_dead(int pidfd);
 
-/// A pidfd of the troupe-task that has said `pid` over `socket`; empty where it may be another's by now.
+/// A pidfd of the troupe-task that has said `pid` over `socket`; empty where the number may belong to another
+/// process.
 owned_fd helper_behind(int socket, int pid);
 
 } // namespace troupe::workers

@@ -7,7 +7,7 @@
 namespace troupe::workers {
 namespace {
 
-// The kernel's own limit of one argument or variable (MAX_ARG_STRLEN), its final zero included.
+// The kernel's own limit of one argument or variable (MAX_ARG_STRLEN); the final zero counts.
 constexpr std::size_t max_string_bytes = 128 << 10;
 
 error wrong(const std::string& where, const std::string& what) {

@@ -1,10 +1,10 @@
 #pragma once
-// The one table of what an allocation orders a worker to do and what the worker says: the worker is the actor
-// within the process of a trial in C++ (one for each rank), the allocation is on the master, and between them
-// stands the worker's stand-in on its agent. docs/task-link.md says how these travel. Pure; nothing of CAF.
+// The one table of the orders of an allocation to a worker and of the worker's words. The worker is the actor
+// within the process of a trial in C++ (one for each rank), the allocation is on the master, and the worker's
+// stand-in on its agent passes their messages on. docs/task-link.md says how these travel. Pure, without CAF.
 //
-// Every order may be repeated: it says what is to be, not what is to be done next. Every word says how it is,
-// and is repeated each second; so nothing is lost for good with a frame, an agent or a master.
+// Every order may be repeated: it says what state is wanted, not what to do next. Every word says what state
+// is reached, and is repeated each second. So nothing is lost for good with a frame, an agent or a master.
 
 #include "model/pack.hpp"
 
@@ -16,22 +16,22 @@
 
 namespace troupe::workers {
 
-/// A worker of another version is refused by the stand-in. To raise with every change of a type here.
+/// The stand-in refuses a worker of another version. To be raised with every change of a type here.
 inline constexpr std::uint64_t worker_protocol = 2;
 inline constexpr std::size_t max_worker_bytes = 64 << 10; ///< limit of an order or a word
 
-// ---- orders, down
+// ---- orders, from the allocation
 
-/// Train up to batch `batch` of all (batches are counted over the whole trial), with the reports, validations
-/// and checkpoints of the trial's own schedule.
+/// Train up to batch `batch` of all batches of the trial, with the reports, validations and checkpoints of
+/// the trial's own schedule.
 struct train_until {
   static constexpr const char* tag = "train_until";
   std::int64_t batch = 0;
-  bool may_rebuild = false; ///< a group that breaks waits for rebuild_group instead of ending
+  bool may_rebuild = false; ///< whether a group that breaks waits for rebuild_group instead of ending
   MSGPACK_DEFINE_ARRAY(batch, may_rebuild)
 };
-/// Besides the schedule, at the next batch that all ranks agree on. `number` counts from 1: a repeat is done
-/// once.
+/// Validate besides the schedule, at the next batch that all ranks agree on. `number` counts from 1: a repeat
+/// is done once.
 struct validate_now {
   static constexpr const char* tag = "validate";
   std::uint64_t number = 0;
@@ -48,8 +48,8 @@ struct stop_training {
   std::string reason;
   MSGPACK_DEFINE_ARRAY(reason)
 };
-/// Leave the group, meet as the ranks `members` (numbers that they were started with, in the order of their
-/// new ranks), build and load the last checkpoint.
+/// Leave the group, meet as the ranks `members` (the numbers that the ranks were started with, in the order
+/// of their new ranks), build, and load the last checkpoint.
 struct rebuild_group {
   static constexpr const char* tag = "rebuild";
   std::uint32_t generation = 0; ///< number of the group from 1 on; the group at the start of the run is 0
@@ -58,11 +58,11 @@ struct rebuild_group {
 };
 using worker_order = std::variant<train_until, validate_now, checkpoint_now, stop_training, rebuild_group>;
 
-// ---- words, up
+// ---- words, to the allocation
 
 enum class worker_phase : int {
-  starting = 0, ///< the group is met, the trial built
-  ready,        ///< built and loaded; waits for train_until
+  starting = 0, ///< meets the group and builds the trial
+  ready,        ///< has built and loaded; waits for train_until
   training,
   broken, ///< a member is gone; waits for rebuild_group
 };
@@ -72,9 +72,9 @@ struct worker_status {
   static constexpr const char* tag = "status";
   worker_phase phase = worker_phase::starting;
   std::uint32_t generation = 0;
-  std::int64_t step = 0;    ///< batches trained
+  std::int64_t step = 0;    ///< number of batches trained
   std::int64_t batches = 0; ///< batches of the schedule; 0: not known yet
-  std::int64_t until = 0;   ///< ordered so far
+  std::int64_t until = 0;   ///< batch up to which training is ordered
   MSGPACK_DEFINE_ARRAY(phase, generation, step, batches, until)
   friend bool operator==(const worker_status&, const worker_status&) = default;
 };
@@ -83,8 +83,8 @@ struct worker_failure { ///< the worker ends, and the run fails with this text
   std::string why;
   MSGPACK_DEFINE_ARRAY(why)
 };
-/// What the worker took last, oldest first, at most 32; its own tick of each second is left out. For the
-/// shell: it ends at the stand-in.
+/// What the worker received last, oldest first, at most 32; the worker's own tick of each second is left out.
+/// For the shell: it goes no further than the stand-in.
 struct worker_note {
   time_point at;
   std::string type;
@@ -95,7 +95,7 @@ struct worker_note {
 };
 struct worker_heard {
   static constexpr const char* tag = "heard";
-  std::uint64_t taken = 0; ///< messages so far
+  std::uint64_t taken = 0; ///< messages received so far
   std::vector<worker_note> recent;
   MSGPACK_DEFINE_ARRAY(taken, recent)
 };
@@ -103,7 +103,7 @@ using worker_word = std::variant<worker_status, worker_failure, worker_heard>;
 
 inline const char* name(worker_phase x) {
   constexpr const char* names[] = {"starting", "ready", "training", "broken"};
-  const auto n = static_cast<std::size_t>(x); // a task says it, which may say anything
+  const auto n = static_cast<std::size_t>(x); // a task reports it, and may report any number
   return n < std::size(names) ? names[n] : "unknown";
 }
 
@@ -123,7 +123,7 @@ std::string encode_worker(const std::variant<Kind...>& x) {
   return {bytes.data(), bytes.size()};
 }
 
-/// Fails with `corrupt` for bytes that are none of the variant's kinds.
+/// Fails with `corrupt` for bytes that hold none of the variant's kinds.
 template <class Variant>
 result<Variant> decode_worker(std::string_view bytes) {
   if (bytes.size() > max_worker_bytes)

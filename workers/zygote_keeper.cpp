@@ -27,7 +27,7 @@ constexpr std::size_t kept_output = 2000;
 constexpr int control_fd = 3;
 constexpr int most_heard = 100; ///< messages of one zygote that are read before the next zygote's turn
 
-/// The interpreter opens it only in a forked process, which has put the script's name into its place.
+/// Only a forked process opens it, and has put the script's name into its place by then.
 std::string placeholder() { return "/troupe-zygote/" + std::string(4080, '-'); }
 
 bool is_own(std::string_view pair) {
@@ -92,7 +92,7 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-/// The last line that was written, which of a Python that fails names the error.
+/// The last line that was written: where Python fails, it names the error.
 std::string last_line(std::string text) {
   while (!text.empty() && text.back() == '\n')
     text.pop_back();
@@ -181,7 +181,7 @@ private:
   struct learned {
     std::vector<std::string> names; ///< modules in the order of their first import
     std::size_t bytes = 0;
-    bool over = false; ///< one of them cannot be warm
+    bool over = false; ///< whether one of the modules cannot be warm: nothing more is learned
   };
   static constexpr std::size_t most_learned_keys = 64, most_learned = 600,
                                most_learned_bytes = 16'000; // a message to a zygote holds 64 KiB
@@ -208,12 +208,12 @@ private:
   struct zygote {
     int pid = 0;
     owned_fd control, output;
-    bool warming = true; ///< begins with its start
+    bool warming = true; ///< true from its start on
     std::string output_tail, failure;
     std::vector<std::string> contexts; ///< contexts that the zygote was asked to serve, the newest last
     std::map<std::string, std::int64_t> watched;
     clock::time_point used, heard;
-    int unanswered = 0; ///< pings that it was sent
+    int unanswered = 0; ///< pings that it has not answered
   };
 
   void work() {
@@ -227,7 +227,7 @@ private:
       }
       for (auto& x : now)
         hand_on(x);
-      now.clear(); // the connections are others' now
+      now.clear(); // others hold the connections now
       std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
       std::vector<std::string> keys;
       for (auto& [key, z] : zygotes_) {
@@ -253,14 +253,14 @@ private:
       end(z);
   }
 
-  /// Reads what the zygote has said by now, and drops a zygote that has ended.
+  /// Reads what the zygote has written so far, and drops a zygote that has ended.
   void listen_to(const std::string& key) {
     auto& z = zygotes_.at(key);
     auto got = heard::more;
     for (int n = 0; n < most_heard && got == heard::more; ++n)
       if ((got = hear(z)) == heard::end) {
-        if (z.failure.starts_with(
-              "learned ")) { // what the script did not ask for is not a reason to do without a zygote
+        if (z.failure.starts_with("learned ")) { // an import that the script did not ask for is not a reason
+                                                 // to do without a zygote
           std::lock_guard lock(mutex_);
           learned_[key].over = true;
           z.failure.clear();
@@ -310,7 +310,7 @@ private:
     else if (const bool ended = errno == EPIPE || errno == ECONNRESET; !ended)
       send_text(x.connection.get(), "no the zygote takes no more: it is busy");
     else if (listen_to(key); !zygotes_.contains(key))
-      hand_on(x); // to a new one, or why there is none
+      hand_on(x); // gives it to a new zygote, or says why there is none
     else
       send_text(x.connection.get(), "no the zygote ended");
   }
@@ -328,8 +328,8 @@ private:
     ::fcntl(z.output.get(), F_SETFL, O_NONBLOCK);
 
     auto env = shared;
-    // Else numerical libraries start threads while they are imported, and a fork keeps only one.
-    // The zygote is told the trials' own numbers beside it.
+    // Otherwise numerical libraries start threads while they are imported, and a fork keeps only one thread.
+    // The zygote also gets the trials' own numbers.
     for (const char* library :
          {"OMP", "MKL", "OPENBLAS", "GOTO", "NUMEXPR", "BLIS", "VECLIB_MAXIMUM", "RAYON"}) {
       const auto name = std::string(library) + "_NUM_THREADS";
@@ -338,9 +338,9 @@ private:
       if (name != "GOTO_NUM_THREADS")
         set(env, name, "1");
     }
-    // The threads that a forked process starts spin for this many bits of processor cycles before they first
-    // sleep: 28 by default, a tenth of a second each, which is more than a short trial's own work. With 20 a
-    // product costs what it did.
+    // The threads that a forked process starts spin for 2 to the power of this number of processor cycles
+    // before they first sleep. The default of 28 is a tenth of a second for each, more than a short trial's
+    // own work. With 20 a product takes no longer than before.
     if (value_of(env, "OPENBLAS_THREAD_TIMEOUT").empty())
       set(env, "OPENBLAS_THREAD_TIMEOUT", "20");
     if (value_of(env, "JE_ARROW_MALLOC_CONF").empty()) // pyarrow's allocator, which pandas brings in
@@ -388,7 +388,7 @@ private:
     auto n = ::read(z.output.get(), bytes, sizeof bytes);
     if (n <= 0) {
       if (n == 0 || errno != EAGAIN)
-        z.output.reset(); // poll skips it from now on
+        z.output.reset(); // poll then skips it
       return;
     }
     z.output_tail.append(bytes, static_cast<std::size_t>(n));
@@ -400,7 +400,7 @@ private:
   heard hear(zygote& z) {
     char bytes[8192];
     auto n = ::recv(z.control.get(), bytes, sizeof bytes, MSG_DONTWAIT);
-    if (n < 0) // reset: it ended with a message of ours unread, and what it said before is still to be read
+    if (n < 0) // after a reset, what the zygote wrote before it ended can still be read
       return errno == EINTR || errno == ECONNRESET ? heard::more : heard::nothing;
     if (n == 0) {
       if (z.output)
@@ -420,7 +420,7 @@ private:
       for (std::size_t i = 1; i + 1 < parts.size(); i += 2)
         z.watched[parts[i]] = std::strtoll(parts[i + 1].c_str(), nullptr, 10);
     } else if (text.starts_with("stale "))
-      z.watched["stale"] = 0; // no such file: it has changed
+      z.watched["stale"] = 0; // no such file exists, so it counts as changed
     return heard::more;
   }
 
@@ -462,7 +462,7 @@ private:
     }
   }
 
-  /// `why` is not empty where its last context is to be started without a zygote for a while.
+  /// Where `why` is not empty, trials of its last context start without a zygote for a while.
   void drop(const std::string& key, const std::string& why) {
     auto& z = zygotes_.at(key);
     if (!why.empty() && z.warming && !z.contexts.empty())
@@ -474,7 +474,7 @@ private:
   }
 
   static void end(zygote& z) {
-    ::kill(z.pid, SIGKILL); // not reaped yet, so the number is its own
+    ::kill(z.pid, SIGKILL); // the process is not reaped yet, so the number is still its own
     while (::waitpid(z.pid, nullptr, 0) < 0 && errno == EINTR)
       ;
   }
@@ -495,7 +495,7 @@ private:
 
   const zygote_options options_;
   owned_fd wake_;
-  std::mutex mutex_; ///< guards the next three
+  std::mutex mutex_; ///< guards the next three members
   std::deque<request> wanted_;
   bool stopping_ = false;
   std::map<std::string, learned> learned_; ///< by zygote key; guarded by mutex_

@@ -23,7 +23,7 @@ value histogram(const std::array<std::uint64_t, tick_histogram::size>& counts,
           {"p99", actor_shapes::us(quantile(counts, 0.99), now)}};
 }
 
-/// Of an actor of another node; the desk writes the name for it.
+/// Stands for an actor of another node; the desk replaces it by the actor's name.
 std::string number_of(std::uint64_t id, std::uint32_t node) {
   return "#" + std::to_string(id) + (node ? "@" + std::to_string(node) : "");
 }
@@ -50,7 +50,7 @@ value actor_shapes::row_of(const probe& p, double msg_per_s, const moment& now) 
   auto& out = row.get_ref<value::object_t&>();
   const auto add = [&](const char* key, value x) {
     out.emplace_hint(out.end(), key, std::move(x));
-  }; // by thousands: in the map's order
+  }; // rows are many: keys come in the map's order
   add("actor", p.name);
   add("backlog", p.backlog());
   add("kind", p.kind);
@@ -112,7 +112,7 @@ value actor_shapes::stats(const probe& p) const {
           {"by_type", types}};
 }
 
-/// On any actor's thread.
+/// Runs on the thread of any actor.
 std::string name_of(const probe_register& reg, const caf::node_id& home, const caf::actor_addr& x) {
   const auto node = node_code(x.node(), home);
   if (node == 0)
@@ -133,7 +133,7 @@ value actor_shapes::links_of(const probe& p, const std::vector<std::string>& mon
   return rows;
 }
 
-/// On the other actor's thread.
+/// Runs on the thread of the actor that is asked.
 value ask_links(const probe_register& reg, probe_side& side) {
   value peers = value::array(), waits = value::array();
   const auto& home = side.self()->node();

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t most_node_events = 256, most_names = 10'000;
 
-/// Only the master has these.
+/// Whether only the master has actors of this kind.
 bool of_master(const std::string& kind) {
   constexpr const char* kinds[] = {"journal", "cluster", "experiment", "searcher", "trial", "allocation",
                                    "pool",    "agent",   "retention",  "remover",  "desk",  "task"};
@@ -172,7 +172,7 @@ void desk_context::locate(const std::string& wanted, std::function<void(result<p
       return then(
         error{errc::conflict, "several nodes have an actor '" + actor + "'\nhint: name one of " + names});
     }
-    if (slow) // it may be there
+    if (slow) // a node that did not answer may have the actor
       return then(error{errc::timeout, "no answer in time from " + away + ", which may have '" +
                                          actor.substr(0, 200) + "'; try again"});
     then(error{errc::not_found, "no actor '" + actor.substr(0, 200) + "'" +

@@ -1,5 +1,5 @@
 #pragma once
-// What the parts of the shell's desk stand on: the nodes and their inspectors, and how to ask them.
+// What the parts of the shell's desk share: the nodes and their inspectors, and how to ask them.
 
 #include "actors/inspector/shell_desk_actor.hpp"
 #include "actors/shells/obey.hpp"
@@ -12,11 +12,11 @@
 namespace troupe {
 
 using given = std::function<void(result<value>)>;           ///< called once, on the desk's thread
-using named_answers = std::map<std::string, result<value>>; ///< by node
+using named_answers = std::map<std::string, result<value>>; ///< by name of the node
 
 inline constexpr auto node_patience = std::chrono::seconds(3);
 
-/// The text or number under `name`; nothing where it is missing or of another type.
+/// The text or number under `name`; nothing where it is missing or has another type.
 std::string field_text(const value& x, const char* name);
 double field_number(const value& x, const char* name, double otherwise);
 std::string kind_of(const std::string& actor);
@@ -28,7 +28,7 @@ std::optional<double> number_in_text(const std::string& x);
 value missing_of(const named_answers& got);
 value audit_row(const value& row);
 
-/// One actor's own.
+/// Not thread-safe: one actor owns it.
 class desk_context {
 public:
   desk_context(actor_base<desk_actor>* self, desk_setup setup);
@@ -38,32 +38,33 @@ public:
   void note(const std::string& kind, const std::string& actor, const std::string& what,
             const std::string& user);
 
-  /// One of commands::inspector_commands, to the inspector of a node.
+  /// Sends one of commands::inspector_commands to the inspector of a node.
   template <commands::command C>
   void ask(const std::string& where, C what, given then, std::chrono::milliseconds patience = node_patience) {
     ask(where, request_of(std::move(what)), std::move(then), patience);
   }
-  /// All nodes, or `only` that one.
+  /// Asks all nodes, or only the node `only`.
   template <commands::command C>
   void ask_all(const std::string& only, C what, std::function<void(named_answers)> then,
                std::chrono::milliseconds patience = node_patience) {
     ask_all(only, request_of(std::move(what)), std::move(then), patience);
   }
 
-  /// Where an actor is: "NAME" or "NAME@NODE".
+  /// Where an actor is, written "NAME" or "NAME@NODE".
   struct place {
     std::string node, actor, kind, owner;
     std::uint64_t id = 0;
   };
   void locate(const std::string& wanted, std::function<void(result<place>)> then);
 
-  /// Writes names for the numbers in `body`, "#12@123", that an inspector gives to actors of other nodes;
-  /// asks those nodes for what is new. "#12@NODE" where its node does not know it, or is away.
+  /// Replaces the numbers in `body`, "#12@123", by which an inspector names actors of other nodes; asks those
+  /// nodes for names that are not known yet. Writes "#12@NODE" where the node does not know the actor, or is
+  /// away.
   void with_names(value body, std::function<void(value)> then);
 
   bool knows(const std::string& node) const { return nodes_.contains(node); }
   std::vector<std::string> nodes(bool here_now = false) const;
-  const std::deque<value>& events() const { return events_; } ///< about nodes
+  const std::deque<value>& events() const { return events_; } ///< events about nodes
   std::function<void(const value&)> on_event;
 
   void later(std::chrono::milliseconds wait, std::function<void()> what);
@@ -87,9 +88,9 @@ private:
   void ask_all(const std::string& only, inspect_request what, std::function<void(named_answers)> then,
                std::chrono::milliseconds patience);
   struct node {
-    caf::actor inspector; ///< null while it is away
+    caf::actor inspector; ///< null while the node is away
   };
-  struct number { ///< of an actor
+  struct number { ///< the number of an actor
     std::uint64_t node = 0, actor = 0;
     friend auto operator<=>(const number&, const number&) = default;
   };
@@ -97,12 +98,12 @@ private:
   static void each_number(value& body, const std::function<void(value&, number)>& use);
   std::string node_of(const number& x) const;
   std::map<std::string, node> nodes_;
-  std::map<number, std::string> names_; ///< empty: its node does not know it
+  std::map<number, std::string> names_; ///< empty text: the actor's node does not know it
   std::deque<value> events_;
   std::multimap<std::chrono::steady_clock::time_point, std::function<void()>> timers_;
 };
 
-/// The commands that only look: commands::desk_looks.
+/// The commands that only read: commands::desk_looks.
 class shell_views {
 public:
   explicit shell_views(desk_context& desk) : desk_(desk) {}
@@ -121,26 +122,26 @@ public:
 
 private:
   value join_nodes(const named_answers& got, const value& listed) const;
-  /// `question` is asked of the node where its actor is.
+  /// Asks `question` of the node where its actor is.
   template <class Question>
   void of_actor(Question question, given done);
   void state_diff(const commands::shell_state& x, given done);
   desk_context& desk_;
 };
 
-/// Live views: traces, what is followed, events.
+/// Live views: traces, followed actors and experiments, events.
 class shell_streams {
 public:
   explicit shell_streams(desk_context& desk) : desk_(desk) {}
-  ~shell_streams(); ///< ends all that are open
+  ~shell_streams(); ///< ends all open streams
   void open(const open_stream& x, given done);
-  void tell(const value& row); ///< to all who follow events of its kind
-  void serve();                ///< every `tick` while some are open
+  void tell(const value& row); ///< sends it to all streams of events of its kind
+  void serve();                ///< to be called every `tick` while a stream is open
   bool idle() const { return streams_.empty(); }
   std::function<void()> on_open;
 
   static constexpr std::size_t most = 64;
-  double most_rate = 10'000, most_rows = 1'000'000; ///< of one trace
+  double most_rate = 10'000, most_rows = 1'000'000; ///< limits of one trace
 
 private:
   struct watched_node {
@@ -152,14 +153,14 @@ private:
   struct stream {
     std::shared_ptr<row_sink> to;
     bool events = false;
-    std::string kind;                          ///< of events
-    std::map<std::string, std::uint64_t> seen; ///< of events: the newest number by node
+    std::string kind;                          ///< kind of events that are shown
+    std::map<std::string, std::uint64_t> seen; ///< for events: the newest number that each node has shown
     std::map<std::string, watched_node> on;
-    std::string actor, experiment; ///< of a trace; of a follow
+    std::string actor, experiment; ///< the traced actor; the followed experiment
     std::chrono::steady_clock::time_point until, refreshed;
-    std::vector<std::string> abouts; ///< of a followed experiment: itself and its trials
+    std::vector<std::string> abouts; ///< for an experiment: the experiment and its trials
     std::set<std::string> polling;   ///< nodes that were asked for events and have not answered
-    std::uint64_t gone = 0;          ///< answers in a row without the actor
+    std::uint64_t gone = 0;          ///< how many answers in a row lacked the actor
     std::uint64_t most = 0, shown = 0;
   };
   void on(const std::shared_ptr<row_sink>& to, const commands::shell_events& x, given done);

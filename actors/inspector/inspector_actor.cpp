@@ -19,7 +19,7 @@ namespace {
 using base = actor_base<inspector_actor>;
 using promise_of_result = caf::typed_response_promise<command_result>;
 
-constexpr auto patience = std::chrono::seconds(2); ///< with an actor that is asked between two messages
+constexpr auto patience = std::chrono::seconds(2); ///< for an actor that is asked between two messages
 
 class inspector_state {
 public:
@@ -40,12 +40,12 @@ public:
       [this](inspect_request& x) -> caf::result<command_result> {
         if (!x.fields.is_object())
           x.fields = value::object();
-        if (x.what.empty()) { // what an actor of this node was asked
+        if (x.what.empty()) { // the answer of an actor of this node
           if (auto open = open_asks_.extract(x.fields.value("ask", std::uint64_t{0})); !open.empty())
             open.mapped()(std::move(x.fields["got"]));
           return answered();
         }
-        // The questions about one actor are commands of their own.
+        // Each question about one actor is a command of its own.
         const auto word = x.what == "actor" ? x.fields.value("what", value()) : value(x.what);
         if (!word.is_string())
           return refused({errc::invalid, "the field 'what' has to be a text"});
@@ -86,7 +86,7 @@ private:
     for (auto& p : reg_->all())
       if (kind.empty() || p->kind == kind)
         first.emplace_back(p, p->done());
-    if (window.count() == 0) { // over their lives
+    if (window.count() == 0) { // rates over the actors' whole lives
       value rows = value::array();
       rows.get_ref<value::array_t&>().reserve(first.size());
       const auto now = reg_->scale.now();
@@ -151,14 +151,14 @@ private:
 
   // ---- one actor
 
-  /// Runs `ask` on the actor's own thread, between two of its messages, and answers with what it gives.
+  /// Runs `ask` on the actor's own thread, between two of its messages, and answers with the result.
   caf::result<command_result> on_actor(const probe_register::entry& entry,
                                        std::function<value(probe_side&)> ask,
                                        std::function<command_result(value)> shape) {
     auto to = caf::actor_cast<caf::actor>(entry.who.lock());
     if (!to)
       return not_here(entry.what->name);
-    if (to.id() == self_->id()) // it cannot wait for itself
+    if (to.id() == self_->id()) // this actor cannot wait for itself
       return refused({errc::unsupported, "the inspector does not inspect itself"});
     auto promise = self_->make_response_promise<command_result>();
     const auto id = ++asks_;
@@ -179,7 +179,7 @@ private:
     return promise;
   }
 
-  /// What a worker took, in its task's process, rather than what its stand-in here did; where it has said so.
+  /// Prefers what a worker has reported from its task's process to what its stand-in here did.
   static value heard_or(value otherwise, value heard, std::size_t most) {
     if (!heard.is_array() || heard.empty())
       return otherwise;
@@ -297,7 +297,7 @@ private:
     later(patience, [this, all, promise, ids = std::exchange(expired_, {})]() mutable {
       for (auto id : ids)
         open_asks_.erase(id);
-      if (!std::exchange(all->done, true)) // one that is busy with one message: what the others said
+      if (!std::exchange(all->done, true)) // an actor is busy: answers without it
         promise.deliver(answered({{"rows", std::move(all->rows)}}));
     });
     return promise;
@@ -310,8 +310,8 @@ private:
     auto to = entry ? caf::actor_cast<caf::actor>(entry->who.lock()) : caf::actor{};
     if (!to)
       return not_here(x.actor);
-    // An exit with a reason that its own handler hears: it takes its children along, as after any fault of
-    // its own.
+    // The actor's own handler hears an exit with a reason, and takes its children along, as after any fault
+    // of its own.
     self_->send_exit(to, to_caf({errc::internal, x.why}));
     return answered({{"id", entry->what->actor_id}});
   }
@@ -319,9 +319,9 @@ private:
   struct addressee {
     probe_register::entry entry;
     caf::actor to;
-    allocation_id allocation; ///< where it is one
+    allocation_id allocation; ///< set where the actor is an allocation
   };
-  /// What an operator may say to an actor, by way of this one.
+  /// What an operator may say to an actor through this one.
   using delivered =
     commands::join<commands::actor_commands,
                    commands::list<commands::logs_cleanup, commands::allocation_pending_preemption,
@@ -368,7 +368,7 @@ private:
       return {{"trials", got.trials}};
     });
   }
-  /// The allocation's own commands.
+  /// The commands of an allocation.
   template <commands::command C>
   requires(commands::contains<commands::allocation_commands, C>) caf::result<command_result> deliver(
     const addressee& at, const C& order) {
@@ -432,7 +432,7 @@ private:
     return answered({{"level", log_level_names[std::clamp(reg_->log_level.load(), 0, 3)]}});
   }
 
-  // ---- time, by the actor's clock
+  // ---- time, by the clock of this actor
 
   void later(std::chrono::milliseconds wait, std::function<void()> what) {
     timers_.emplace(self_->clock().now() + wait, std::move(what));

@@ -1,13 +1,13 @@
 #pragma once
-// The shell's eyes and hands on one node: it answers about the actors of its own process and disturbs them
-// when told.
+// The shell's helper on one node: it answers questions about the actors of its own process, and disturbs them
+// when told to.
 
 #include "actors/inspector/inspector_messages.hpp"
 
 namespace troupe {
 
 struct inspector_setup {
-  std::string node; ///< its name in the cluster: "master", or the agent's
+  std::string node; ///< name of the node in the cluster: "master", or the agent's
   std::string role; ///< "master", "agent", "master,agent"
   std::string version;
 };

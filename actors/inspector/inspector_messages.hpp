@@ -1,32 +1,22 @@
 #pragma once
-// What the shell's desk and the nodes' inspectors say to each other. A type id block of their own, so that
-// only who speaks them is compiled anew.
+// What the shell's desk and the nodes' inspectors say to each other. The messages have their own type id
+// block, so that a change compiles only their users anew.
 
 #include "actors/shells/probed.hpp"
 
 namespace troupe {
 
-/// Desk to an inspector: one question about the actors of its node. Answered with command_result.
-///
-///   node    {} -> {role, actors, backlog, version, since, slots?}
-///   ps      {window_ms, kind?} -> {rows}
-///   actor   {actor, what: info|links|state|msgs|stats, path?, max?} -> by what; not_found where it is not
-///   here tree    {} -> {rows: [{actor, owner, state, restarts}]} names   {ids} -> {names: {"ID": name}}   of
-///   those that this node knows waits   {} -> {rows} events  {after, max} -> {rows, newest} end     {actor,
-///   why} -> {}      it dies of an error, with its children; its owner notices send    {actor, message,
-///   fields, user} -> by message watch   {actor?, about?, request?, requester?, msg?, max, rate, for_ms} ->
-///   {id} taken   {id, about?} -> {rows, seen, shown, dropped, over, gone}   what the watch has shown since
-///   unwatch {id} -> {}
-///   log     {level?} -> {level}
-///   fault   {actor, fault, n?, delay_ms?, for_ms?, from_node?, from_actor?} -> {}   denied unless the node
-///   allows faults
+/// From the desk to an inspector: one question about the actors of its node, answered with command_result.
+/// `what` is the name of a command of model/commands/shell_commands.hpp without "inspect."; the command says
+/// its fields and its answer. A question about one actor has "actor" as `what`, and its name as the field
+/// "what".
 struct inspect_request {
   std::string what;
   value fields;
   MSGPACK_DEFINE_ARRAY(what, fields)
 };
 
-/// From HTTP to the desk; `name` without its prefix "shell.". The table is in runtime/api/routes_shell.cpp.
+/// From HTTP to the desk; `name` lacks its prefix "shell.". The table is in runtime/api/routes_shell.cpp.
 struct shell_call {
   std::string user;
   bool admin = false;
@@ -35,13 +25,13 @@ struct shell_call {
   MSGPACK_DEFINE_ARRAY(user, admin, name, fields)
 };
 
-/// Where the rows of a stream go. Each function from any thread, none blocks.
+/// Where the rows of a stream go. Each function may be called from any thread; none blocks.
 struct row_sink {
-  std::function<void(value)> push; ///< bounded: what does not fit is dropped and counted there
-  std::function<void(value)> end;  ///< the last row
-  std::function<bool()> closed;    ///< nobody reads any more
+  std::function<void(value)> push; ///< bounded: a row that does not fit is dropped, and counted there
+  std::function<void(value)> end;  ///< takes the last row
+  std::function<bool()> closed;    ///< whether the reader has gone
 };
-/// To the desk: answer once it flows, or with why it cannot. Never leaves the process.
+/// To the desk, which answers once the stream flows, or says why it cannot. Never leaves the process.
 struct open_stream {
   shell_call what;
   std::shared_ptr<row_sink> to;
@@ -66,6 +56,6 @@ CAF_ADD_TYPE_ID(troupe_shell, (troupe::probe_order))
 CAF_END_TYPE_ID_BLOCK(troupe_shell)
 
 namespace troupe {
-/// To be called by every node's configuration.
+/// Every node's configuration must call it.
 void add_shell_messages(caf::actor_system_config& to);
 } // namespace troupe

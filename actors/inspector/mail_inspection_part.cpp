@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t most_watches = 32;
 constexpr auto forgotten_after = std::chrono::seconds(15);
 
-/// Names that mean nothing are left out.
+/// Leaves out names that mean nothing.
 std::vector<correlation> correlations(const std::vector<std::string>& names) {
   std::vector<correlation> out;
   for (const auto& one : names)
@@ -83,7 +83,7 @@ command_result mail_inspection::taken(const commands::inspect_taken& x, instant 
                     {"text", r.text},
                     {"node", node_}});
   bool gone = false;
-  if (!one.actor.empty()) // one that was made again goes on being watched
+  if (!one.actor.empty()) // an actor that is made again stays watched
     gone = !register_->find(one.actor);
   return answered({{"rows", std::move(rows)},
                    {"seen", tally.seen},

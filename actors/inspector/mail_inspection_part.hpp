@@ -1,6 +1,5 @@
 #pragma once
-// What an inspector does with the mail of its node's actors: traces that somebody follows, and planted
-// faults.
+// What an inspector does with the mail of its node's actors: traces that a user follows, and planted faults.
 
 #include "actors/messages.hpp"
 #include "actors/shells/probe_register.hpp"
@@ -10,21 +9,21 @@
 
 namespace troupe {
 
-/// One actor's own. Times are of the actor's clock.
+/// Not thread-safe: one actor owns it. Times are of the actor's clock.
 class mail_inspection {
 public:
   using instant = std::chrono::steady_clock::time_point;
   mail_inspection(const caf::actor_system& system, std::shared_ptr<probe_register> reg, std::string node)
       : system_(system), register_(std::move(reg)), node_(std::move(node)) {}
 
-  // Traces: a trace that nobody asks for is forgotten.
+  // A trace that nobody asks for is forgotten.
   command_result open(const commands::inspect_watch& x, instant now);
   command_result taken(const commands::inspect_taken& x, instant now);
   command_result close(const commands::inspect_unwatch& x);
   void forget_unasked(instant now);
   bool any() const { return !watches_.empty(); }
 
-  /// Drops, delays or holds mail, where the node allows faults; "clear" forgets all faults.
+  /// Drops, delays or holds mail, where the node allows faults; "clear" removes all faults.
   command_result disturb(const commands::inspect_fault& x);
 
 private:

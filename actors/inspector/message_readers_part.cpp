@@ -73,7 +73,7 @@ correlation about_command(const void* content) {
   return x.allocation.empty() ? 0 : of(parse_allocation(x.allocation));
 }
 
-/// Fields that open something are no text for people.
+/// Secrets are not shown to people.
 template <class T>
 constexpr bool secret =
   std::is_same_v<T, register_agent> || std::is_same_v<T, registered> || std::is_same_v<T, harness_task> ||
@@ -103,7 +103,7 @@ std::string command_text(const void* content) {
   return x.name + " by " + (x.user.empty() ? x.allocation : x.user);
 }
 
-/// Of facts their tags alone: one may hold a whole configuration, with what opens a bucket.
+/// Shows only the tags of facts: a fact may hold a whole configuration, with the secrets of a bucket.
 std::string facts_text(const void* content) {
   const auto& x = *static_cast<const append_facts*>(content);
   auto shown = x.entity + " from " + std::to_string(x.first) + ":";
@@ -130,7 +130,7 @@ std::size_t command_brief(const void* content, char* to, std::size_t most) {
     std::pair<std::string_view, std::string_view>(x.name, x.user.empty() ? x.allocation : x.user), to, most);
 }
 
-/// Reads msgpack up to where it was cut off.
+/// Reads msgpack up to the byte where it was cut off.
 class brief_text {
 public:
   explicit brief_text(std::string_view bytes) : left_(bytes) { one(); }

@@ -1,19 +1,20 @@
 #pragma once
-// The messages that an operator may send to an actor by the shell: the rows of model/commands/table.hpp that
-// have a word. Behind `send` and its completion. Pure; shell_desk_actor.cpp delivers them.
+// The messages that an operator may send to an actor by the shell: those rows of model/commands/table.hpp
+// that have a word. `send` and its completion use them. Pure; shell_desk_actor.cpp delivers the messages.
 
 #include "model/commands/table.hpp"
 
 namespace troupe {
 
-/// It changes something: for operators (admins) only, and in the audit log.
+/// Whether it changes something: only operators (admins) may send it, and the audit log gets a row.
 bool acts(const commands::row& message);
 
-/// errc::invalid where actors of `kind` take no such message; the text lists those that they do.
+/// Fails with errc::invalid where actors of `kind` take no such message; the text lists those that they take.
 result<const commands::row*> find_operator_message(const std::string& kind, const std::string& word);
 
-/// The fields that an operator has given, and those that the actor's id implies, as the command wants them;
-/// text that reads as a number or flag is taken for one. errc::invalid names the field.
+/// Returns the fields as the command wants them: those that an operator has given, and those that follow from
+/// the actor's id. Text that reads as a number or flag becomes one. Fails with errc::invalid and names the
+/// field.
 result<value> checked_fields(const commands::row& message, value given, const std::string& actor_id);
 
 /// The messages as rows for clients.

@@ -12,9 +12,9 @@ namespace {
 using base = actor_base<desk_actor>;
 
 constexpr auto stream_tick = std::chrono::milliseconds(100);
-constexpr auto back_within = std::chrono::seconds(10); ///< a restarted actor
+constexpr auto back_within = std::chrono::seconds(10); ///< for a restarted actor to live again
 
-/// Who has no owner that makes it anew: with it its node ends.
+/// Whether no owner makes such an actor anew, so that its node ends with it.
 bool holds_its_node(const std::string& kind) {
   constexpr const char* kinds[] = {"journal", "cluster", "agent_node"};
   return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
@@ -77,7 +77,7 @@ private:
 
   // ---- acting
 
-  /// On disk before it is done.
+  /// Writes the row to disk before the order is carried out.
   result<void> audit(const shell_call& x, const std::string& actor, const std::string& what) {
     const value row{{"at", now_text()},
                     {"user", x.user},
@@ -90,12 +90,12 @@ private:
     return {};
   }
 
-  /// What could not be done is said as well.
+  /// An order that failed gets a row as well.
   given noting(const shell_call& x, const std::string& actor, given done) {
     return [this, x, actor, done](result<value> got) {
       if (!got) {
         auto failed = x;
-        failed.name += ".failed"; // holds no longer than it was tried
+        failed.name += ".failed"; // `standing_orders` then drops the order
         static_cast<void>(audit(failed, actor, "that failed: " + got.error().what));
       }
       done(std::move(got));
@@ -126,7 +126,7 @@ private:
           done(got.error());
       };
       if ((*message)->is.name ==
-          std::string_view(commands::agent_drain::is.name)) { // noted as the order that it is
+          std::string_view(commands::agent_drain::is.name)) { // noted under the name of that order
         commands::shell_drain drain{id_of(at->actor), fields->value("on", true), {}};
         if (fields->contains("slot"))
           drain.slot = (*fields)["slot"].get<std::int64_t>();
@@ -144,8 +144,8 @@ private:
     });
   }
 
-  /// The cluster's own commands go there, those of a run to its allocation, the rest to the actor's
-  /// inspector.
+  /// Sends commands of the cluster to the cluster, commands of a run to its allocation, and the rest to the
+  /// actor's inspector.
   void deliver(const shell_call& x, const desk_context::place& at, const commands::row& message, value fields,
                given done) {
     if (message.is.by == commands::taker::cluster && at.kind != "retention")
@@ -170,7 +170,7 @@ private:
     });
   }
 
-  /// Ranks do one thing together, so its allocation tells them all.
+  /// Ranks act together, so the allocation tells them all.
   void to_allocation_of(const desk_context::place& at, const std::string& message, given done) {
     const auto id = id_of(at.actor);
     to_allocation(desk_->setup.node, "allocation/" + id.substr(0, id.find('/')), message, done);
@@ -203,7 +203,7 @@ private:
         return done(ok.error());
       auto finish = noting(x, at->actor, done);
       const auto why = (restart ? "restarted by " : "killed by ") + x.user;
-      if (at->kind == "desk") { // this one: it answers first
+      if (at->kind == "desk") { // the desk itself: it answers before it ends
         finish(value{{"done", "the desk ends; " + at->owner + " makes it again"}});
         return self_->send_exit(self_, to_caf({errc::internal, why}));
       }
@@ -261,7 +261,7 @@ private:
       });
   }
 
-  /// What an operator ordered in an earlier life.
+  /// Applies again what an operator ordered before this start.
   void stand(const std::string& name, const value& fields) {
     if (name == "config")
       static_cast<void>(set(field_text(fields, "key"), fields.value("value", value())));
@@ -349,7 +349,7 @@ private:
       if (kind == "pause" && at->kind != "agent")
         return done(
           error{errc::invalid, "the field 'actor': the link that pauses is that of an agent, agent/NAME"});
-      // The inspector has the limits; what is said in text is a number there.
+      // The inspector has the limits; here a text becomes a number.
       value fields{{"actor", at->actor}, {"fault", kind}};
       for (const auto& [key, n] :
            {std::pair{"n", order.n}, {"delay_ms", order.delay_ms}, {"for_ms", order.for_ms}})
@@ -374,9 +374,9 @@ private:
     });
   }
 
-  /// Both ends hold back what comes from the other.
+  /// Both ends then hold back what comes from the other.
   void pause_link(const std::string& agent, commands::inspect_fault fault, given done) {
-    if (agent == desk_->setup.local_agent) { // one process: the two ends of this link alone
+    if (agent == desk_->setup.local_agent) { // one process: only the two ends of this link
       auto down = fault, up = fault;
       down.actor = up.from_actor = "agent_node/" + agent;
       up.actor = down.from_actor = "agent/" + agent;
@@ -394,7 +394,7 @@ private:
       auto there = fault, here = fault;
       there.from_node = ours->second->value("code", 0u);
       here.from_node = theirs->second->value("code", 0u);
-      // Not waited for: the answer would come over the link that pauses.
+      // The far end comes first: its answer could not cross the link once this end holds mail back.
       desk_->ask(agent, std::move(there), [this, here, done](result<value> first) {
         if (!first)
           return done(first.error());

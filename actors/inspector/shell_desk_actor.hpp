@@ -1,6 +1,6 @@
 #pragma once
-// Where the shell's commands arrive on the master: it asks the inspectors of all nodes, joins what they
-// answer, and carries out what an operator orders, noted in the audit log before it is done.
+// The master's actor that takes the shell's commands: it asks the inspectors of all nodes and joins their
+// answers. It carries out an operator's order once the audit log holds it.
 
 #include "actors/inspector/inspector_actor.hpp"
 #include "storage/audit_log.hpp"
@@ -8,22 +8,22 @@
 namespace troupe {
 
 struct desk_setup {
-  std::string node;        ///< the master's own, "master"
-  std::string local_agent; ///< the agent in this process, or empty
+  std::string node;        ///< name of the master's node: "master"
+  std::string local_agent; ///< name of the agent in this process; may be empty
   inspector_actor inspector;
   cluster_actor cluster;
   std::shared_ptr<storage::audit_log> audit;
-  /// Settings that operators ordered before this start and that still hold, [{name, fields}]; asked on the
+  /// Settings that operators ordered before this start and that still hold: [{name, fields}]. Called on the
   /// desk's thread.
   std::function<value()> standing;
   bool allow_faults = false;
 };
 
-/// The orders in the audit log that hold until they are taken back, each the latest, [{name, fields, user}]:
-/// settings, and drains, of which older versions kept no facts.
+/// The newest of each order in the audit log that holds until it is taken back: [{name, fields, user}]. These
+/// are settings, and drains, for which older versions kept no facts.
 value standing_orders(const std::filesystem::path& audit_file);
 
-/// Detached: the audit log is synced on its thread.
+/// Detached, because it syncs the audit log on its thread.
 desk_actor spawn_shell_desk(caf::actor_system& sys, desk_setup setup);
 
 } // namespace troupe

@@ -192,7 +192,7 @@ void shell_streams::show(std::uint64_t id, const std::string& node, value taken)
   auto& one = s.on[node];
   one.asking = false;
   for (auto& row : taken["rows"])
-    if (s.shown < s.most) { // of all nodes together
+    if (s.shown < s.most) { // the limit counts the rows of all nodes
       ++s.shown;
       s.to->push(std::move(row));
     }
@@ -203,7 +203,7 @@ void shell_streams::show(std::uint64_t id, const std::string& node, value taken)
     one.over = true;
     one.why = s.shown >= s.most || one.last.value("shown", std::uint64_t{0}) >= s.most ? "max" : "time";
   } else if (one.last.value("gone", false)) {
-    if (++s.gone >= 20) { // it may be made again
+    if (++s.gone >= 20) { // the actor may be made again
       one.over = true;
       one.why = s.actor + " has ended";
     }
@@ -211,7 +211,7 @@ void shell_streams::show(std::uint64_t id, const std::string& node, value taken)
     s.gone = 0;
 }
 
-/// New trials of an experiment that is followed are followed too.
+/// Follows new trials of a followed experiment, too.
 void shell_streams::refresh_trials(std::uint64_t id, stream& s) {
   const auto now = desk_.self->clock().now();
   if (s.experiment.empty() || now - s.refreshed < std::chrono::seconds(1))

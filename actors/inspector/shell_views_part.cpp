@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-/// A name that several nodes have gets its node.
+/// Adds its node to a name that several nodes have.
 void tell_apart(value& rows) {
   std::map<std::string, int> seen;
   for (const auto& row : rows)
@@ -17,7 +17,7 @@ void tell_apart(value& rows) {
       row["actor"] = name + "@" + field_text(row, "node");
 }
 
-/// Numbers the largest first, text as in a dictionary.
+/// Sorts numbers from the largest, and text alphabetically.
 result<void> sorted(value& rows, const std::string& by) {
   if (rows.empty())
     return {};
@@ -215,7 +215,7 @@ void shell_views::on(const commands::shell_tree& x, given done) {
         entry one{name + "@" + node,
                   owner == "node" ? node : (owner == "agent_node" ? agent_node : owner) + "@" + node,
                   {{"actor", name}, {"state", row["state"]}, {"restarts", row["restarts"]}}};
-        if (name.starts_with("agent_node/")) // the master knows it by its twin
+        if (name.starts_with("agent_node/")) // the master knows the agent by its twin
           one.parent = "agent/" + id_of(name) + "@" + desk_.setup.node;
         by_name[name].push_back(one.key);
         all[one.key] = std::move(one);

@@ -63,7 +63,7 @@ result<value> at_path(const value& state, const std::string& path) {
       at = &(*at)[index];
       i = end + 1;
     } else {
-      // Keys may hold dots themselves ("12.3"), so the longest that is there wins.
+      // Keys may hold dots ("12.3"), so the longest key that exists is taken.
       const auto from = path[i] == '.' ? i + 1 : i;
       const value* found = nullptr;
       auto end = path.find('[', from);

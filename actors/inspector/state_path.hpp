@@ -1,5 +1,5 @@
 #pragma once
-// Looking into a state: one part of it by path, and what changed between two looks. Pure.
+// Reads one part of a state by its path, and finds what changed between two states. Pure.
 
 #include "model/value.hpp"
 
@@ -8,14 +8,15 @@
 
 namespace troupe {
 
-/// "queue[0].slots", "agents.a1"; empty: all. errc::not_found names the part that is not there, and what is.
+/// `path` is like "queue[0].slots" or "agents.a1"; empty: the whole state. Fails with errc::not_found, and
+/// names the part that is missing and the parts that exist.
 result<value> at_path(const value& state, const std::string& path);
 
 struct state_change {
   std::string path;
-  value before, after; ///< null: it was, or is, not there
+  value before, after; ///< null: nothing was, or is, there
 };
-/// Leaf by leaf, in the order of the paths; at most `most`.
+/// One row for each changed leaf, in the order of their paths; at most `most`.
 std::vector<state_change> changes_between(const value& before, const value& after, std::size_t most = 1000);
 
 } // namespace troupe

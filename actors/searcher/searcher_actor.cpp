@@ -78,7 +78,7 @@ private:
       return out;
     }
     auto step = searcher_->apply(from_ask(x));
-    if (!step) { // orders from outside that make no sense are no fault of the search
+    if (!step) { // orders from outside that make no sense do not end the search
       (x.input == search_input::ordered ? out.refused : out.fault) = step.error().what;
       return out;
     }

@@ -11,17 +11,17 @@ namespace troupe {
 struct searcher_setup {
   experiment_id experiment;
   value config;          ///< the `searcher` section
-  value hyperparameters; ///< the section of that name
+  value hyperparameters; ///< the `hyperparameters` section
   std::uint64_t seed = 0;
   std::string snapshot;                         ///< snapshot of the searcher; empty: none
-  std::vector<searchers::search_event> history; ///< answered since; replayed, its actions are dropped
-  /// Reads `snapshot` and `history`, on the searcher's own thread, where it is set: of one that is made
-  /// again.
+  std::vector<searchers::search_event> history; ///< events that were answered after the snapshot; they are
+                                                ///< replayed, and their actions are dropped
+  /// For a searcher that is made again: reads `snapshot` and `history` on the searcher's own thread.
   std::function<result<void>(searcher_setup&)> recall;
 };
 
-/// Detached: some algorithms compute long. A configuration or history that cannot be used answers every event
-/// with its fault.
+/// Detached, because some algorithms compute long. Where the configuration or history cannot be used, every
+/// event is answered with that fault.
 searcher_actor spawn_searcher(caf::actor_system& sys, searcher_setup setup);
 
 search_ask to_ask(const searchers::search_event& event);

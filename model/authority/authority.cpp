@@ -14,8 +14,8 @@ const std::vector<rule>& rules() {
     {{view, door}, users::all, tasks::all, open},
     {{create, session}, users::all, tasks::all, open},
     {{remove, session}, users::all, tasks::none},
-    {{report, secret}, users::all, tasks::all, open}, // its token is checked where it is taken
-    {{view, secret}, users::owner, tasks::own}, // what opens a task, where who is inside acts as its owner
+    {{report, secret}, users::all, tasks::all, open}, // the handler checks the secret
+    {{view, secret}, users::owner, tasks::own}, // what opens a task: a client inside it acts as its owner
     {{view, self}, users::all, tasks::all},
     {{change, self}, users::oneself, tasks::none},
 
@@ -44,10 +44,10 @@ const std::vector<rule>& rules() {
     {{view, pool}, users::all, tasks::none},
     {{change, pool}, users::admins, tasks::none},
     {{view, webhook}, users::all, tasks::none},
-    {{create, webhook}, users::owner, tasks::none}, // of the workspace
+    {{create, webhook}, users::owner, tasks::none}, // the owner of the workspace
     {{change, webhook}, users::owner, tasks::none},
     {{remove, webhook}, users::owner, tasks::none},
-    {{report, webhook}, users::all, tasks::all}, // of its own experiment: the handler compares the ids
+    {{report, webhook}, users::all, tasks::all}, // the handler compares the experiments
     {{view, usage}, users::all, tasks::none},
     {{view, cluster_message}, users::admins, tasks::none},
     {{change, cluster_message}, users::admins, tasks::none},
@@ -60,7 +60,7 @@ const std::vector<rule>& rules() {
     {{remove, workspace}, users::owner, tasks::none},
     {{create, project}, users::all, tasks::none},
     {{view, project}, users::all, tasks::none},
-    {{change, project}, users::owner, tasks::none}, // or the owner of its workspace
+    {{change, project}, users::owner, tasks::none}, // the owner, or that of the workspace
     {{remove, project}, users::owner, tasks::none},
     {{view, config_template}, users::all, tasks::none},
     {{change, config_template}, users::all, tasks::none},
@@ -79,8 +79,8 @@ const std::vector<rule>& rules() {
     {{view, trial}, users::all, tasks::own},
     {{change, trial}, users::all, tasks::own},
     {{kill, trial}, users::all, tasks::none},
-    {{remove, trial}, users::owner, tasks::none}, // of its experiment
-    {{create, trial}, users::all, tasks::none},   // of unmanaged experiments; others are their searches'
+    {{remove, trial}, users::owner, tasks::none}, // the owner of its experiment
+    {{create, trial}, users::all, tasks::none},   // unmanaged ones; searches create others
     {{report, trial}, users::unmanaged, tasks::own},
     {{create, task}, users::all, tasks::none},
     {{view, task}, users::all, tasks::own},
@@ -90,14 +90,14 @@ const std::vector<rule>& rules() {
      users::unmanaged,
      tasks::all}, // the handler compares the ids in the body with the caller
     {{view, allocation}, users::all, tasks::none},
-    {{change, allocation}, users::all, tasks::own}, // that its service answers, where it is, who is there
+    {{change, allocation}, users::all, tasks::own}, // its service answers, where it is, who is there
     {{report, allocation}, users::nobody, tasks::own},
 
     {{view, checkpoint}, users::all, tasks::all},
     {{change, checkpoint}, users::all, tasks::own},
     {{report, checkpoint},
      users::unmanaged,
-     tasks::all}, // of its own allocation: the command carries the caller's
+     tasks::all}, // for the task's own allocation, which the command carries
     {{remove, checkpoint}, users::all, tasks::none},
     {{view, files}, users::all, tasks::none},
     {{view, log}, users::all, tasks::own},
@@ -119,7 +119,7 @@ const rule* rule_of(need what) {
 
 namespace {
 
-/// Whether a thing is the task's own: by the id that things of its kind have.
+/// Whether a thing is the task's own, by the id that things of its kind have.
 bool owns(const principal& task, const resource& on) {
   if (on.id.empty())
     return false;
@@ -145,7 +145,7 @@ result<void> asked(const principal& who, const rule* rule, const resource* on) {
   if (who.user.empty() && !who.is_task())
     return error{errc::unauthorized, "no token: log in first"};
   bool fine = false;
-  // A task looks at what all users may look at, too, while its owner has an account that is active.
+  // While its owner has an active account, a task may also view what all users may view.
   if (rule && who.is_task())
     fine = rule->of_tasks == tasks::all || (rule->of_tasks == tasks::own && (!on || owns(who, *on))) ||
            (rule->on.what == action::view && rule->of_users == users::all && !who.id.empty());

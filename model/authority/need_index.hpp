@@ -1,5 +1,5 @@
 #pragma once
-// Rows of a table by the need that each is about, found without a search: each request looks some up.
+// Finds rows of a table by their need without a search: each request looks some up.
 
 #include "model/authority/authority.hpp"
 
@@ -11,13 +11,13 @@ namespace troupe::authority {
 template <class Row>
 class need_index {
 public:
-  /// `rows` outlives it. Of several about the same need the first one counts.
+  /// `rows` must outlive the index. Of several rows with the same need the first one counts.
   explicit need_index(const std::vector<Row>& rows) {
     for (const auto& one : rows)
       if (auto& at = rows_.at(place_of(one.on)); !at)
         at = &one;
   }
-  /// Null where there is none.
+  /// Null where no row has this need.
   const Row* find(need what) const {
     const auto at = place_of(what);
     return at < rows_.size() ? rows_[at] : nullptr;

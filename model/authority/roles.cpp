@@ -16,7 +16,7 @@ static_assert(std::size(role_names) == most_role);
 
 constexpr char letter_of(int role) { return static_cast<char>(role == 10 ? 'A' : '0' + role); }
 
-/// One action on a kind of thing. `other`: what the action on another user's needs, where that is more.
+/// One action on a kind of thing. `other` is the need for another user's thing, where that is more.
 struct needs_row {
   need on;
   std::optional<permission> own, other = own;
@@ -32,7 +32,7 @@ const std::vector<needs_row>& needs() {
     {{create, session}, no_role},
     {{remove, session}, no_role},
     {{report, secret}, no_role},
-    {{view, secret}, no_role}, // its owner's
+    {{view, secret}, no_role}, // the owner decides
     {{view, self}, no_role},
     {{change, self}, no_role},
 
@@ -52,7 +52,7 @@ const std::vector<needs_row>& needs() {
     {{view, configuration}, view_master_config},
     {{change, configuration}, update_master_config},
 
-    {{view, group}, no_role}, // those that one is in; others: update_group
+    {{view, group}, no_role}, // groups that the user is in; other groups need update_group
     {{change, group}, update_group},
     {{view, role}, no_role},
     {{change, role}, assign_roles},
@@ -100,12 +100,12 @@ const std::vector<needs_row>& needs() {
     {{create, trial}, update_experiment},
     {{report, trial}, update_experiment},
     {{create, task}, create_nsc},
-    {{view, task}, no_role}, // of a trial or of a task beside: see task_permission
+    {{view, task}, no_role}, // task_permission decides, for trials and other tasks
     {{change, task}, no_role},
     {{kill, task}, no_role},
     {{report, task}, no_role},
     {{view, allocation}, no_role},
-    {{change, allocation}, no_role}, // as of its task
+    {{change, allocation}, no_role}, // as for its task
     {{report, allocation}, no_role},
 
     {{view, checkpoint}, view_experiment_artifacts},
@@ -117,7 +117,7 @@ const std::vector<needs_row>& needs() {
     {{report, log}, no_role},
     {{remove, log}, update_master_config},
 
-    {{view, actor}, view_master_logs}, // what the shell shows is not told apart by workspaces
+    {{view, actor}, view_master_logs}, // what the shell shows is not separated by workspace
     {{change, actor}, update_master_config},
     {{kill, actor}, update_master_config},
     {{create, fault}, update_master_config},

@@ -1,7 +1,7 @@
 #pragma once
-// Rights by roles (`cluster.authz: rbac`): ten roles with their permissions, as Determined has them, given
-// for all workspaces or for one. Pure. model/authority/authority.hpp says what anybody may without roles;
-// here stands which permission each of these actions needs where roles decide.
+// Rights by roles (`cluster.authz: rbac`): ten roles with their permissions, as in Determined, assigned for
+// all workspaces or for one. Pure. model/authority/authority.hpp says what anybody may do without roles; this
+// says which permission an action needs where roles decide.
 
 #include "model/authority/authority.hpp"
 #include "model/facts.hpp"
@@ -80,24 +80,24 @@ inline constexpr int cluster_admin = 1, workspace_admin = 2;
 
 struct permission_row {
   const char* name;   ///< "CREATE_EXPERIMENT"
-  bool of_workspaces; ///< may be given for one workspace
-  const char* roles;  ///< numbers of the roles that have it, a letter each: 1 to 9, and A for 10
+  bool of_workspaces; ///< whether it may be assigned for one workspace
+  const char* roles;  ///< numbers of the roles that have it, one character each: 1 to 9, and A for 10
 };
 const std::array<permission_row, most_permissions>& permissions();
-const char* role_name(int role); ///< "ClusterAdmin" of 1
+const char* role_name(int role); ///< role_name(1) is "ClusterAdmin"
 bool role_has(int role, permission what);
 
-/// What one user may, by all roles that the user has. Immutable once made.
+/// What one user may do by all roles of the user. Immutable once made.
 class grants {
 public:
-  /// From what was given to the user, and to the groups that the user is in.
+  /// Collects the roles that were assigned to the user and to the user's groups.
   static grants of(user_id user, const std::vector<roles_changed>& roles,
                    const std::vector<group_changed>& groups);
 
-  /// `in` 0: the cluster, for which only a role that was given for all workspaces counts.
+  /// `in` is 0 for the cluster, for which only a role for all workspaces counts.
   bool holds(permission what, workspace_id in) const;
   bool anywhere(permission what) const;
-  bool holds_role(int role) const { return everywhere_.contains(role); } ///< given for all workspaces
+  bool holds_role(int role) const { return everywhere_.contains(role); } ///< for all workspaces
   friend bool operator==(const grants&, const grants&) = default;
 
 private:
@@ -110,9 +110,9 @@ private:
   std::set<int> everywhere_;
 };
 
-/// Which permission the action needs; none: roles decide nothing about it, and the table of
-/// model/authority/authority.hpp holds, where an admin is who has the role ClusterAdmin. What stands in no
-/// row is for the latter alone. `of_other`: the thing belongs to another user.
+/// Which permission the action needs. None: roles decide nothing about it, and the table of
+/// model/authority/authority.hpp holds, where an admin is a user with the role ClusterAdmin. An action
+/// without a row is for such a user alone. `of_other`: the thing belongs to another user.
 std::optional<permission> needed(need what, bool of_other = false);
 
 } // namespace troupe::authority

@@ -1,5 +1,5 @@
 #pragma once
-// What the table says of one command, besides its fields.
+// What the table says about a command, besides its fields.
 
 #include "model/authority/authority.hpp"
 #include "model/commands/fields.hpp"
@@ -11,32 +11,32 @@ namespace troupe::commands {
 
 enum class repeat {
   question, ///< changes nothing
-  safe,     ///< names a state: a second one finds it reached
-  by_key,   ///< safe where the caller gave a key, and twice the effect where not
-  again,    ///< is carried out again
+  safe,     ///< names a state: a second one finds that state
+  by_key,   ///< safe where the caller gave a key; otherwise it acts twice
+  again,    ///< acts again
 };
 const char* name(repeat x);
 
-/// Who carries it out.
+/// Which actor carries it out.
 enum class taker { cluster, trial, allocation, journal, configuration, desk, inspector, actor, task };
 const char* name(taker x);
 
-/// How an operator says it to an actor with the shell's `send`.
+/// How an operator sends it to an actor with the shell's `send`.
 struct spoken {
-  const char* word = "";                ///< "kill"; empty: not by an operator
-  std::array<const char*, 3> kinds{};   ///< of actors: "trial"; "*": every kind
+  const char* word = "";                ///< "kill"; empty: operators cannot send it
+  std::array<const char*, 3> kinds{};   ///< kinds of actors, such as "trial"; "*": every kind
   std::array<const char*, 2> implied{}; ///< fields that the actor's own name gives
 };
 
 struct about {
-  const char* name; ///< "trial.kill": on the wire, in logs and in the audit log; never renamed
+  const char* name; ///< "trial.kill": the name on the wire, in logs and in the audit log; never renamed
   taker by;
-  authority::need right; ///< of who asks for it through the API
+  authority::need right; ///< right of the caller of the API
   repeat again;
-  const char* sentence;              ///< for documents: what it does, and when it is answered
-  const char* answers = "{}";        ///< its answer's fields
+  const char* sentence;              ///< for documents: what the command does, and when it is answered
+  const char* answers = "{}";        ///< fields of the answer
   spoken operators{};                ///< defaults to nobody
-  std::chrono::seconds patience{60}; ///< for the answer; with a field `timeout_ms`, so much longer
+  std::chrono::seconds patience{60}; ///< limit of the wait for the answer; a field `timeout_ms` adds to it
 };
 
 template <class C>
@@ -71,7 +71,7 @@ template <command... Cs, class Others>
 struct reduced<list<Cs...>, Others> {
   using type = join<list<>, std::conditional_t<contains<Others, Cs>, list<>, list<Cs>>...>;
 };
-/// The commands of `List` that `Others` has not, in their order.
+/// The commands of `List` that are not in `Others`, in their order.
 template <class List, class Others>
 using without = typename reduced<List, Others>::type;
 

@@ -5,8 +5,8 @@
 
 namespace troupe {
 
-/// An account of the hosts, whole: errc::invalid for numbers that none has, and names that could not stand in
-/// a file of accounts.
+/// Checks a whole account of the hosts. Fails with errc::invalid for numbers that no account has, and for
+/// names that a file of accounts cannot hold.
 inline result<void> check_account(const commands::host_account& as) {
   constexpr std::int64_t most = 0xfffffffe; // the last number says "none"
   for (const auto& [key, number] : {std::pair{"agentUid", as.uid}, {"agentGid", as.gid}})

@@ -1,9 +1,10 @@
 #pragma once
-// Every command between API, shell, embedding, inspector and actors, each a struct of its fields beside what
-// the table (table.hpp) says of it. A command is checked where it is made and where it is taken, by these
-// lines alone.
+// Every command between API, shell, embedding, inspector and actors: each is a struct of its fields with what
+// the table (table.hpp) says about it. Only these lines check a command, where it is made and where it is
+// taken.
 //
-// To add one: a struct here, its name in the list of who takes it, and a member function `on` there.
+// To add one: write a struct here, add its name to the list of the actor that takes it, and a member function
+// `on` there.
 
 #include "model/commands/about.hpp"
 
@@ -16,7 +17,7 @@ using authority::thing;
 // ---- experiments and searches
 
 struct experiment_create {
-  value config; ///< text as it was submitted, or the object that stands for it
+  value config; ///< the submitted text, or the object that stands for it
   std::string config_name = "experiment.yaml", name, template_name;
   bool activate = true;
   std::string key;
@@ -72,7 +73,7 @@ struct experiment_validate {
                             "Checks a configuration as experiment.create does, and creates nothing."};
 };
 
-/// What the four orders to an experiment have in common.
+/// What the four orders to an experiment share.
 template <class T>
 constexpr auto fields_of_experiment() {
   return std::tuple{need("id", &T::id, "number of the experiment")};
@@ -216,7 +217,7 @@ struct trial_set_metadata {
                             {"set_metadata", {"trial"}, {"id"}}};
 };
 
-using file_sizes = std::map<std::string, std::int64_t>; ///< bytes by path; folders end with '/'
+using file_sizes = std::map<std::string, std::int64_t>; ///< bytes by path; those of folders end with '/'
 
 struct checkpoint_patch {
   struct one {
@@ -238,7 +239,7 @@ struct checkpoint_patch {
                             repeat::safe,
                             "Notes which files of checkpoints are left; answered once durable."};
 };
-/// One of them, to the trial that lives.
+/// To the running trial: the files of one checkpoint.
 struct checkpoint_files {
   std::string uuid;
   file_sizes files;
@@ -255,7 +256,7 @@ struct checkpoint_files {
     "Hands one checkpoint of checkpoint.patch from the cluster to the trial that owns it."};
 };
 
-/// From the cluster to the trial, or the task of another kind, that lives: a line of its log matched a
+/// From the cluster to the running trial, or the running task of another kind: a line of its log matched a
 /// pattern.
 struct log_match {
   run_id run;
@@ -364,7 +365,7 @@ struct agent_remove {
     "{}",
     {"remove", {"agent"}, {"agent"}}};
 };
-/// By an agent, over the node link: an older agent's has the same fields.
+/// From an agent over the node link; an older agent's message has the same fields.
 struct agent_slots {
   std::string agent, token;
   value slots = value::array();
@@ -448,7 +449,7 @@ struct configuration_put {
     "names. A repeat settles what a crash left.",
     "{revision, tokens: [{user, name, file}]}"};
 };
-/// By the node that puts a configuration in force, before users and tokens follow.
+/// From the node that puts a configuration in force, before users and tokens follow.
 struct configuration_record {
   value configuration;
   std::uint64_t revision = 0;
@@ -492,7 +493,7 @@ struct host_account {
       need("user", &t::user, "name of the account"), need("group", &t::group, "name of its group")};
   }
 };
-/// What is asked of a user; what is absent stays as it is, or has the default of a new one.
+/// What is wanted of a user. An absent field stays as it is, or gets the default of a new user.
 struct user_wish {
   std::optional<std::string> name, display_name, password;
   std::optional<bool> admin, active, remote;
@@ -567,7 +568,7 @@ struct token_revoke {
     "token.revoke", cluster, {action::remove, thing::session}, repeat::safe, "Ends a session's token."};
 };
 
-// ---- from tasks: `allocation` and `experiment` are the caller's own, by its token
+// ---- from tasks: `allocation` and `experiment` are the caller's own, known by its token
 
 struct from_task {
   std::string allocation; ///< "12.3"

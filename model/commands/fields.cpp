@@ -31,7 +31,7 @@ bool chosen(const field_rules& rules, const std::string& x) {
   return x.find(',') == x.npos && all.find(", " + x + ", ") != all.npos;
 }
 
-/// A whole number as number, or as text where that is allowed.
+/// A whole number, given as a number, or as text where that is allowed.
 std::optional<double> real_in(const value& x, reading how) {
   if (auto n = number_in(x))
     return n;
@@ -82,7 +82,7 @@ outcome take(value& from, std::string& to, const field_rules& rules, reading how
   if (from.is_string())
     to = std::move(from.get_ref<std::string&>());
   else if (how.numbers_as_text && !from.is_structured() && !from.is_null())
-    to = to_json(from); // 7 was typed where text is wanted
+    to = to_json(from); // a user typed 7 where text is wanted
   else
     return wrong(from, "a text");
   if (chosen(rules, to) || (to.empty() && !rules.required))

@@ -1,6 +1,6 @@
 #pragma once
-// The fields of a command: each is a member of a struct with a name, a sentence and limits, said once. From
-// the list come reading with exact errors, writing, the JSON schema and the rows of documents.
+// The fields of a command. Each is a member of a struct with a name, a sentence and limits, given once. The
+// list of fields gives reading with exact errors, writing, the JSON schema and the rows of documents.
 //
 //   struct trial_kill {
 //     trial_id id;
@@ -71,7 +71,7 @@ template <class C, class T>
 constexpr auto need(const char* name, T C::*at, const char* doc) {
   return field<C, T>({name, doc, true}, at);
 }
-/// May be missing: the struct's own default holds then.
+/// May be missing: then the struct's own default holds.
 template <class C, class T>
 constexpr auto maybe(const char* name, T C::*at, const char* doc) {
   return field<C, T>({name, doc, false}, at);
@@ -85,13 +85,14 @@ concept with_fields = requires {
 /// How strictly fields are read.
 struct reading {
   bool numbers_as_text =
-    false;                 ///< text that reads as a number, flag or object is taken for one: typed by hand
-  bool known_only = false; ///< a field that the struct lacks is an error, else it is ignored: a newer peer
+    false; ///< whether text that reads as a number, flag or object becomes one, as where it was typed by hand
+  bool known_only = false; ///< whether an unknown field is an error; otherwise it is ignored, because a newer
+                           ///< peer may send it
 };
 
 namespace detail {
 
-/// What was wrong: where inside the field, and what was expected there.
+/// What is wrong: the place inside the field, and what was expected there.
 struct fault {
   std::string path, expected, given;
 };
@@ -167,7 +168,7 @@ constexpr bool takes_null = std::is_same_v<T, value>;
 template <class T>
 constexpr bool takes_null<std::optional<T>> = true;
 
-/// One member; returns false and the error where it is wrong.
+/// Reads one member; returns false and the error where it is wrong.
 template <class C, class F>
 std::optional<fault> take_field(value& object, C& out, const F& f, reading how) {
   auto it = object.find(f.name);
@@ -245,7 +246,7 @@ value give(C x) {
   return out;
 }
 
-// ---- schema: of OpenAPI 3.0, and a word for documents
+// ---- schema: for OpenAPI 3.0, and with a word for documents
 
 struct described {
   value schema;
@@ -286,7 +287,7 @@ described describe(const std::map<std::string, T>*, const field_rules& rules) {
 
 } // namespace detail
 
-/// One field as documents and clients see it.
+/// One field as documents and clients show it.
 struct field_row {
   field_rules rules;
   std::string type; ///< "text", "number", "flag", "object", "list", "any"
@@ -310,7 +311,7 @@ std::vector<field_row> field_rows() {
   return out;
 }
 
-/// {type: object, properties, required} of OpenAPI 3.0.
+/// The schema {type: object, properties, required} of OpenAPI 3.0.
 value schema_of(const std::vector<field_row>& rows);
 template <with_fields C>
 value schema_of() {
@@ -324,8 +325,8 @@ described describe(const C*, const field_rules&) {
 }
 } // namespace detail
 
-/// The struct that `from` says, of the command or body `what`; errc::invalid names the field and what it has
-/// to be.
+/// Reads the struct from `from`; `what` names the command or body. Fails with errc::invalid, and names the
+/// field and what it must be.
 template <with_fields C>
 result<C> read(const char* what, value from, reading how = {}) {
   if (from.is_null())
@@ -354,7 +355,7 @@ result<C> read(const char* what, value from, reading how = {}) {
   return no ? result<C>(std::move(*no)) : result<C>(std::move(out));
 }
 
-/// The fields by name; a member without a value is left out.
+/// The fields by name; leaves out members without a value.
 template <with_fields C>
 value write(C x) {
   return detail::give(std::move(x));

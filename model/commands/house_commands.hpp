@@ -1,7 +1,7 @@
 #pragma once
 // Commands about people and rules: deletion, groups and roles, access tokens, policies, bindings of pools,
-// webhooks, the cluster's message, how long logs are kept. Whether the caller may is asked by the route that
-// knows the owner.
+// webhooks, the cluster's message, how long logs are kept. The route, which knows the owner, checks the
+// caller's rights.
 
 #include "model/commands/commands.hpp"
 
@@ -20,7 +20,7 @@ struct experiment_delete {
     "Deletes an ended experiment with its checkpoints, reports and logs: answered when "
     "the order is durable, done behind it; `conflict` where it has not ended."};
 };
-/// Sent within the node only: the rights of each order were checked before. Nobody outside may send it.
+/// Sent only within the node, after the rights of each order were checked. Nobody outside may send it.
 struct orders_together {
   struct one {
     std::string name;

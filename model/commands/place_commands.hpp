@@ -1,7 +1,7 @@
 #pragma once
-// Commands about places and the registry: workspaces, projects, what people say of experiments, templates,
-// models. A change names what becomes different; what is absent stays. Whether the caller may is asked by the
-// route that knows the owner.
+// Commands about places and the registry: workspaces, projects, descriptions of experiments, templates,
+// models. A change names only what becomes different. The route, which knows the owner, checks the caller's
+// rights.
 
 #include "model/commands/commands.hpp"
 

@@ -1,12 +1,12 @@
 #pragma once
-// Commands about who runs when: what a live experiment may have of its pool, what a pool has, and why a run
+// Commands about who runs when: what a running experiment may use of its pool, what a pool has, and why a run
 // waits.
 
 #include "model/commands/commands.hpp"
 
 namespace troupe::commands {
 
-/// What is absent stays as it is.
+/// An absent field stays as it is.
 struct experiment_set {
   experiment_id id;
   std::optional<std::int64_t> priority, max_slots;

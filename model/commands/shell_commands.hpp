@@ -1,14 +1,14 @@
 #pragma once
-// What `troupe shell` asks and orders: of the desk, which is on the master; by the desk of each node's
-// inspector; and by an inspector of an actor of its process.
+// What `troupe shell` asks and orders. The shell asks the desk, which is on the master; the desk asks each
+// node's inspector; an inspector asks an actor of its process.
 
 #include "model/commands/commands.hpp"
 
 namespace troupe::commands {
 
-// ---- the desk: looks
+// ---- the desk: commands that only read
 
-/// Looks that name one actor.
+/// Commands that only read and name one actor.
 template <class T>
 constexpr auto actor_field() {
   return need("actor", &T::actor, "its name, or NAME@NODE");
@@ -377,7 +377,7 @@ struct inspect_events {
     "Events of the node.", "{rows, newest}"};
 };
 
-// The questions about one actor: an inspect_request "actor" whose field `what` is the name.
+// Questions about one actor: `what` of the inspect_request is "actor", and its field `what` is the name.
 
 struct inspect_here {
   std::string actor;
@@ -547,7 +547,7 @@ struct inspect_fault {
                             "Disturbs messages; `denied` unless the node allows faults."};
 };
 
-// ---- an actor, by an operator through the inspector of its node
+// ---- an actor, ordered by an operator through the inspector of its node
 
 struct actor_ping : without_fields<actor_ping> {
   static constexpr about is{"actor.ping",

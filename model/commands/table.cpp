@@ -24,7 +24,7 @@ std::string fields_text(const row& x) {
   return out.empty() ? "-" : out;
 }
 
-/// "An operator says `kill` to experiment.", or nothing.
+/// "An operator says `kill` to experiment.", or an empty text.
 std::string spoken_text(const row& x) {
   std::string kinds;
   for (const char* one : x.is.operators.kinds)

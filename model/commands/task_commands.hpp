@@ -1,5 +1,5 @@
 #pragma once
-// Commands about tasks that are no trials: commands, notebooks, shells, TensorBoards, generic tasks.
+// Commands about tasks that are not trials: commands, notebooks, shells, TensorBoards, generic tasks.
 
 #include "model/commands/commands.hpp"
 
@@ -7,7 +7,7 @@ namespace troupe::commands {
 
 struct task_create {
   std::string kind;
-  value config; ///< text as it was submitted, or the object that stands for it
+  value config; ///< the submitted text, or the object that stands for it
   std::string config_name = "<config>", template_name;
   workspace_id workspace{1};
   bool preview = false;
@@ -104,7 +104,7 @@ struct task_set {
                             "Changes the priority of a task that is no trial, effective at once; `conflict` "
                             "where it has ended."};
 };
-/// By the proxy for each connection, and by what a notebook says of itself.
+/// From the proxy for each connection, and from a notebook about itself.
 struct task_use {
   std::string id;
   static constexpr auto fields() { return std::tuple{need("id", &task_use::id, "UUID of the task")}; }
@@ -115,7 +115,7 @@ struct task_use {
                             "Somebody uses the task now: its idle time begins anew."};
 };
 
-// ---- from the cluster to the task, of what it has let through
+// ---- from the cluster to the task, after its checks
 
 struct task_stop {
   std::string why;

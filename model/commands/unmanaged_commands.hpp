@@ -1,6 +1,6 @@
 #pragma once
-// Commands about trials of unmanaged experiments: processes outside of the cluster, which report by
-// themselves. Their reports, checkpoints and lines are those of any trial.
+// Commands about trials of unmanaged experiments: processes outside of the cluster that report by themselves.
+// Their reports, checkpoints and lines are like those of any trial.
 
 #include "model/commands/commands.hpp"
 

@@ -7,7 +7,7 @@
 namespace troupe::config {
 namespace {
 
-/// Numbers as people write them: 0, 1.5, 1e-06.
+/// Writes numbers as people do: 0, 1.5, 1e-06.
 std::string shown(double x) {
   value v = x;
   if (x == std::trunc(x) && std::abs(x) < 1e15)
@@ -15,7 +15,7 @@ std::string shown(double x) {
   return v.dump();
 }
 
-/// A scalar as the text has it, cut where it is long.
+/// A scalar as the text has it, shortened where it is long.
 std::string shown(const node& x) {
   if (x.is(kind::list) || x.is(kind::map) || x.is(kind::null))
     return name_with_article(x.type);
@@ -50,7 +50,7 @@ std::string listed(const std::vector<std::string_view>& words) {
   return out;
 }
 
-/// Where else the table knows a key of this name, two levels deep: "searcher.max_time".
+/// Another place, at most two levels deep, where the table knows a key of this name: "searcher.max_time".
 std::string known_elsewhere(std::string_view name) {
   const auto& top = *schemas().at("experiment");
   if (top.find(name))
@@ -112,7 +112,7 @@ private:
       return fault(x.at, "expected a finite number, got " + x.text, "");
     std::string hint;
     bool scalar = x.is(kind::boolean) || x.is(kind::integer) || x.is(kind::number);
-    if (scalar && s.takes(kind::string)) // quotes help where they make a right text of it
+    if (scalar && s.takes(kind::string)) // quotes are the mend where they make a valid text of it
       hint = s.fits && !s.fits(x.text) ? "write " + s.pattern_says : "put it in quotes: \"" + x.text + "\"";
     else if (x.is(kind::string) && (s.takes(kind::integer) || s.takes(kind::boolean)) && !x.text.empty())
       hint = "a value in quotes is a string; remove the quotes where there are some";
@@ -125,7 +125,7 @@ private:
     fault(x.at, "expected " + expected_kinds(s) + ", got " + got, hint);
   }
 
-  /// Spellings of Python, C and some writers of JSON; YAML reads these as strings.
+  /// Whether it is a spelling of Python, C or some writers of JSON; YAML reads these as strings.
   static bool is_written_not_finite(std::string_view text) {
     if (text.starts_with('-') || text.starts_with('+'))
       text.remove_prefix(1);
@@ -185,7 +185,7 @@ private:
         const auto& one = narrowed(s, x);
         if (&one != &s) {
           check(x, one);
-          if (one.open && !s.open) // what every kind has holds for an open one too
+          if (one.open && !s.open) // rules of every kind hold for an open one too
             check_entries(x, s, &one);
           return;
         }
@@ -199,7 +199,7 @@ private:
             not_allowed(*which, words, "");
           }
           if (s.keys.size() > 1)
-            check_entries(x, s, nullptr, s.discriminator); // what every kind has
+            check_entries(x, s, nullptr, s.discriminator); // keys of every kind
           return;
         }
       }
@@ -215,7 +215,7 @@ private:
       check_ports(x);
   }
 
-  /// The keys of `x` by `s`: those that `others` does not have, and not `done`.
+  /// Checks the keys of `x` by `s`, without those that `others` has, and without `done`.
   void check_entries(const node& x, const shape& s, const shape* others, std::string_view done = {}) {
     for (const auto& e : x.entries) {
       if (out_.full())
@@ -259,10 +259,10 @@ private:
     auto near = nearest(e.key, words);
     auto hint = !near.empty() ? "did you mean '" + near + "'?" : std::string();
     if (!near.empty())
-      out_.know(way_.sibling(near)); // else the same slip would be told twice
+      out_.know(way_.sibling(near)); // otherwise the same slip would be reported twice
     if (auto elsewhere = known_elsewhere(e.key);
         hint.empty() && !elsewhere.empty() &&
-        elsewhere != way_.sibling(e.key)) // here it is a key of other searchers
+        elsewhere != way_.sibling(e.key)) // here the key belongs to other searchers
       hint = "it belongs at " + elsewhere;
     if (hint.empty() && words.size() <= 16)
       hint = "known here: " + listed(words);
@@ -297,7 +297,8 @@ private:
       }
   }
 
-  /// The ports of one task that the proxy leads to: each once, and one at most behind the task's own address.
+  /// Checks the ports of one task that the proxy leads to: each only once, and at most one at the task's own
+  /// address.
   void check_ports(const node& x) {
     const auto* ports = x.find("proxy_ports");
     if (!ports || !ports->is(kind::list))
@@ -359,7 +360,7 @@ void report::fault(place at, std::string path, std::string message, std::string 
 
 namespace {
 
-/// `path` is `owner` or leads into it.
+/// Whether `path` is `owner` or leads into it.
 bool is_within(std::string_view path, std::string_view owner) {
   return path.starts_with(owner) && (owner.empty() || path.size() == owner.size() ||
                                      path[owner.size()] == '.' || path[owner.size()] == '[');

@@ -29,7 +29,7 @@ std::string text(const value& x, const char* key) {
   return at.is_string() ? at.get<std::string>() : std::string();
 }
 
-/// The node of this name; null where the file names none.
+/// The node of this name; null where the file does not name it.
 const value& node_of(const value& cluster, std::string_view name) {
   static const value none;
   if (const auto& nodes = part(cluster, "nodes"); nodes.is_array())
@@ -39,7 +39,7 @@ const value& node_of(const value& cluster, std::string_view name) {
   return none;
 }
 
-/// A storage of the file as an experiment's `checkpoint_storage`.
+/// A storage of the file, in the form of an experiment's `checkpoint_storage`.
 value as_checkpoint_storage(const value& s) {
   value out = value::object();
   const auto type = text(s, "type");
@@ -76,7 +76,7 @@ std::vector<std::string> fallback_of(const value& cluster, const std::string& po
   return names_of_pool(cluster, pool, "fallback");
 }
 
-/// Whether who falls back from `from`, and on, comes to `to`.
+/// Whether the chain of fallbacks from pool `from` comes to `to`.
 bool falls_back_to(const value& cluster, const std::string& from, const std::string& to,
                    std::set<std::string>& seen) {
   if (from == to)
@@ -174,7 +174,7 @@ lease_settings leases(const value& cluster) {
 }
 
 std::optional<duration> log_retention(const value& cluster) {
-  return parse_duration(text(part(cluster, "cluster"), "log_retention")); // "never" is none
+  return parse_duration(text(part(cluster, "cluster"), "log_retention")); // "never" means no limit
 }
 
 std::vector<std::string> feature_switches(const value& cluster) {
@@ -214,7 +214,7 @@ result<std::string> pool_of_experiment(const value& cluster, const value& settin
     wish = text(part(part(cluster, "defaults"), "resources"), "resource_pool");
   if (wish.empty())
     return default_pool(cluster);
-  if (cluster.is_null()) // no file was ever applied: Determined's names mean the one pool there is
+  if (cluster.is_null()) // no file was ever applied: Determined's names stand for the only pool
     return default_pool(cluster);
   if (has_pool(cluster, wish))
     return wish;
@@ -315,8 +315,8 @@ value* section_in(value& x, const char* key) {
   return x.is_object() && at != x.end() ? &*at : nullptr;
 }
 
-/// Calls `found` with each part of a configuration of experiments in `cluster`, and its place. What tasks
-/// have by default is given in the form of such a part.
+/// Calls `found` with each part of `cluster` that configures experiments, and its place. The defaults of
+/// tasks are given in the same form.
 void each_layer(value& cluster, const std::function<void(const std::string& place, value& layer)>& found) {
   const auto of = [&](value& x, const std::string& place) {
     if (auto* partial = section_in(x, "defaults"))

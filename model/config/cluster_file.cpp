@@ -25,7 +25,7 @@ void append(std::vector<diagnostic>& to, std::vector<diagnostic> from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-/// In the order of `files`, then of their lines.
+/// Sorts by the order of `files`, then by line.
 void sort(std::vector<diagnostic>& all, const std::vector<std::pair<std::string, std::string>>& files) {
   auto rank = [&](const diagnostic& x) {
     return std::find_if(files.begin(), files.end(), [&](const auto& f) { return f.first == x.file; }) -
@@ -47,7 +47,7 @@ int count_scalars(const node& x) {
   return n;
 }
 
-/// Passwords leave the configuration; the first line of a file is one.
+/// Takes passwords out of the configuration; a file's password is its first line.
 void take_passwords(node& root, const file_world& world, cluster_reader& reader, value& secrets) {
   auto* users = child(root, "users");
   if (!users || !users->is(kind::list))
@@ -83,7 +83,7 @@ void take_passwords(node& root, const file_world& world, cluster_reader& reader,
   }
 }
 
-/// The key of signatures leaves the configuration, too.
+/// Takes the key of signatures out of the configuration.
 void take_signing_key(node& root, cluster_reader& reader, value& secrets) {
   auto* cluster = child(root, "cluster");
   auto* webhooks = cluster ? child(*cluster, "webhooks") : nullptr;
@@ -101,7 +101,7 @@ void take_signing_key(node& root, cluster_reader& reader, value& secrets) {
   std::erase_if(webhooks->entries, [](const entry& e) { return e.key == "signing_key"; });
 }
 
-/// Reads the experiments' own files: their faults are the cluster file's too. Gives each its name.
+/// Reads the experiments' own files: their faults are faults of the cluster file too. Names each experiment.
 void check_experiments(const node& root, value& config, const file_world& world, cluster_reader& reader) {
   const auto* list = root.find("experiments");
   if (!list || !config.contains("experiments"))
@@ -152,8 +152,8 @@ void check_experiments(const node& root, value& config, const file_world& world,
   }
 }
 
-/// Takes the layers of other configurations out of `from`, which are no maps to complete: what they do not
-/// say is left to the layer below. Without the credentials of a registry, which nobody needs.
+/// Takes out of `from` the layers of other configurations, which must not be completed: what they do not say
+/// is left to the layer below. Drops the credentials of a registry, which nobody needs.
 value take_layers(value& from) {
   value out = value::object();
   if (!from.is_object())
@@ -169,7 +169,7 @@ value take_layers(value& from) {
   return out;
 }
 
-/// The value of a good tree: defaults filled in, one pool the default.
+/// The value of a tree without faults: defaults are filled in, and one pool is the default.
 value completed(const node& root) {
   const auto& s = *schemas().at("cluster-file");
   auto config = to_value(root);

@@ -127,7 +127,7 @@ private:
     }
   }
 
-  /// Which workspaces there are is known where the file is applied.
+  /// Only where the file is applied is it known which workspaces exist.
   void bindings() {
     const auto& pools = entries_of(root_.find("pools"));
     const bool chosen =
@@ -148,7 +148,7 @@ private:
     }
   }
 
-  /// Names each key without effect once, where it stands first.
+  /// Names each key without effect once, at its first place.
   void task_defaults(const node* x, const std::string& of) {
     for (const auto& e : entries_of(x))
       if (const auto why = idle_task_default(e.key);
@@ -163,7 +163,7 @@ private:
     return list && list->is(kind::list) ? list : nullptr;
   }
 
-  /// The way back to `to`, by names of pools; empty: there is none.
+  /// The names of pools on the way to `to`; empty: there is no way.
   std::vector<std::string> way(const std::string& from, const std::string& to,
                                std::set<std::string>& seen) const {
     if (const auto* list = fallback_of(from); list && seen.insert(from).second)
@@ -185,7 +185,7 @@ private:
     for (std::size_t i = 0; list && i < list->items.size(); ++i) {
       const auto& one = list->items[i];
       if (!one.is(kind::string))
-        continue; // the schema says so
+        continue; // the schema reports it
       const auto path = "pools." + pool.key + ".fallback[" + std::to_string(i) + "]";
       std::set<std::string> seen;
       if (one.text == pool.key)
@@ -263,7 +263,7 @@ private:
     for (std::size_t i = 0; i < list->items.size(); ++i) {
       const auto& one = list->items[i];
       if (!one.is(kind::map))
-        continue; // the schema says so
+        continue; // the schema reports it
       const auto where = path + "[" + std::to_string(i) + "]";
       const auto user = text_of(one.find("user")), workspace = text_of(one.find("workspace"));
       if (user.empty() == workspace.empty())
@@ -398,7 +398,7 @@ private:
 
   const node& root_;
   cluster_reader& out_;
-  std::set<std::string> idle_; ///< keys of task_container_defaults that were named
+  std::set<std::string> idle_; ///< keys of task_container_defaults that were named already
 };
 
 } // namespace

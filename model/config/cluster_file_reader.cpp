@@ -21,7 +21,7 @@ void set_file(node& x, int number) {
   }
 }
 
-/// `high` wins key by key; lists are replaced.
+/// Lays `high` over `low` key by key; lists are replaced.
 void lay_over(node& low, node high) {
   if (!low.is(kind::map) || !high.is(kind::map)) {
     low = std::move(high);
@@ -215,7 +215,7 @@ std::string cluster_reader::filled(const node& x) {
 
 namespace {
 
-/// Whether YAML took a bare word for a boolean (on, off, yes, no) where the schema has that very word.
+/// Whether YAML took a bare word for a boolean (on, off, yes, no) where the schema has this very word.
 bool is_meant_as_word(const node& x, const shape& s) {
   if (!x.is(kind::boolean) || s.takes(kind::boolean) || !s.takes(kind::string))
     return false;
@@ -244,7 +244,7 @@ void cluster_reader::interpolate(node& x, const shape* s) {
       x.text = made;
     }
     if (!as_text && faults.size() != before)
-      x.type = kind::null; // its fault is told already
+      x.type = kind::null; // its fault is reported already
   }
   for (auto& item : x.items)
     interpolate(item, s ? s->items : nullptr);

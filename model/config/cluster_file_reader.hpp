@@ -1,6 +1,6 @@
 #pragma once
-// The parts of load_cluster_file: several texts become one tree with places, then a value. For
-// cluster_file*.cpp only.
+// The parts of load_cluster_file: several texts become one tree with places, then a value. Only
+// cluster_file*.cpp include it.
 
 #include "model/config/check.hpp"
 #include "model/config/cluster_file.hpp"
@@ -14,12 +14,12 @@ class cluster_reader {
 public:
   explicit cluster_reader(const file_world& world) : world_(world) {}
 
-  /// The merged tree, each place with the number of its file in `files`; false where a text cannot be read at
-  /// all.
+  /// Reads the merged tree, where each place has the number of its file in `files`; false where a text cannot
+  /// be read at all.
   bool read(const std::string& path, node& out);
-  /// Fills in `${NAME}`: of a key that holds no text, the filling is read as YAML reads a plain scalar.
+  /// Fills in `${NAME}`. Where the key does not hold text, YAML reads the filling as a plain scalar.
   void interpolate(node& x, const shape* s);
-  /// Makes paths absolute that the schema knows as such.
+  /// Makes those paths absolute that the schema marks as paths.
   void place_paths(node& x, const shape& s) const;
   std::string absolute(const std::string& path, int file) const;
 
@@ -29,7 +29,7 @@ public:
   std::vector<std::string> files; ///< names as in diagnostics
   std::vector<std::pair<std::string, std::string>> texts;
   std::vector<diagnostic> faults, warnings;
-  std::map<std::tuple<int, int, int>, std::string> variables; ///< of the value at this place
+  std::map<std::tuple<int, int, int>, std::string> variables; ///< variables in the value at this place
   bool is_from_environment(place at) const { return variables.contains({at.file, at.line, at.column}); }
 
 private:
@@ -42,12 +42,12 @@ private:
   std::map<std::string, std::string> dotenv_;
 };
 
-/// Each item of `nodes` becomes one for each name, with `name` and `host`.
+/// Expands each item of `nodes` into one for each name, with `name` and `host`.
 void expand_nodes(node& root, cluster_reader& out);
-/// What the schema cannot say: names that must be there, or once; and keys that have no effect yet, as
-/// warnings.
+/// Checks what the schema cannot say: names that must exist or be unique; and warns of keys that have no
+/// effect yet.
 void check_cluster(const node& root, cluster_reader& out);
-/// The merged tree as YAML with the place of each value.
+/// The merged tree as YAML, with the place of each value.
 std::string resolved_text(const node& root, const cluster_reader& from);
 
 } // namespace troupe::config

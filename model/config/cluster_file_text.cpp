@@ -83,7 +83,7 @@ private:
 
 // ---- keys
 
-/// The map behind lists, names and alternatives: of `users` the map of one user.
+/// The map within lists, names and alternatives: for `users` the map of one user.
 const shape& inner(const shape& s) {
   for (const auto* one : s.alternatives)
     if (one->takes(kind::map))
@@ -95,7 +95,7 @@ const shape& inner(const shape& s) {
   return s;
 }
 
-/// Where an experiment's own keys begin.
+/// Whether an experiment's own keys begin here.
 bool is_partial(std::string_view name) { return name == "defaults"; }
 
 std::string owner_note(const shape& s) {
@@ -171,9 +171,9 @@ result<std::string> explain_cluster_key(std::string_view key) {
     auto name = rest.substr(0, rest.find('.'));
     rest.remove_prefix(std::min(rest.size(), name.size() + 1));
     if (auto bracket = name.find('['); bracket != std::string_view::npos)
-      name = name.substr(0, bracket); // nodes[0].pool is nodes.pool
+      name = name.substr(0, bracket); // nodes[0].pool becomes nodes.pool
     const auto* k = inner(*at).find(name);
-    if (!k && !rest.empty() && at->values) { // pools.main.preemption: the name of a pool is not a key
+    if (!k && !rest.empty() && at->values) { // in pools.main.preemption the name of the pool is not a key
       name = rest.substr(0, rest.find('.'));
       k = inner(*at).find(name);
       if (k)

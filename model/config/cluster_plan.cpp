@@ -1,4 +1,4 @@
-// From the configuration in force to another one, as people read it.
+// The steps from the configuration in force to another one, as people read them.
 
 #include "model/config/cluster_config.hpp"
 #include "model/config/cluster_file.hpp"
@@ -26,7 +26,7 @@ std::string shown(const value& x) {
   return text;
 }
 
-/// A list of things with names as a map.
+/// A map by name of a list of things with names.
 value by_name(const value& list) {
   value out = value::object();
   if (list.is_array())
@@ -100,12 +100,12 @@ cluster_plan plan_cluster(const value& in_force, const value& to_be, const value
   cluster_plan out;
   auto live = printable_cluster(in_force);
   const auto wanted = printable_cluster(to_be); // secrets are neither shown nor compared
-  if (live.is_null())                           // what a cluster without a file is
+  if (live.is_null())                           // a cluster without a file is compared as an empty one
     live = {{"cluster", {{"name", "troupe"}}}, {"pools", {{"default", pool_without_file()}}}};
   planner plan(out);
   auto of_live = part(live, "cluster"), of_wanted = part(wanted, "cluster");
   for (const char* key :
-       {"task_container_defaults", "log_retention", "feature_switches"}) { // read at each use
+       {"task_container_defaults", "log_retention", "feature_switches"}) { // these are read at each use
     plan.fields(std::string("cluster.") + key, part(of_live, key), part(of_wanted, key), "");
     for (auto* one : {&of_live, &of_wanted})
       if (one->is_object())

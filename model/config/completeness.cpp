@@ -1,4 +1,4 @@
-// What a run needs, checked once all layers are merged.
+// Checks what a run needs, once all layers are merged.
 
 #include "model/config/check.hpp"
 
@@ -48,7 +48,7 @@ public:
           fault(path, r.message, r.hint);
   }
 
-  /// A fault of `owner`, unless its `key` is given and has a fault of its own.
+  /// Reports a fault of `owner`, unless its `key` is given and has a fault of its own.
   void missing(const std::string& owner, const std::string& key, std::string message, std::string hint) {
     if (!out_.knows(below(owner, key)))
       fault(owner, std::move(message), std::move(hint));
@@ -85,7 +85,7 @@ void check_completeness(const value& x, const shape& s, const node& text, report
 
 namespace {
 
-/// A choice among no values cannot be made.
+/// Reports a choice among no values.
 void check_choices(const value& space, const std::string& path, completeness& c) {
   for (const auto& [name, part] : space.items()) {
     if (!part.is_object())

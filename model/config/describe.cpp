@@ -1,4 +1,4 @@
-// The table as people and editors read it: explain, the JSON Schema, the reference page.
+// The table for people and editors: explain, the JSON Schema, the reference page.
 
 #include "model/config/describe.hpp"
 
@@ -77,7 +77,7 @@ namespace {
 
 bool is_shown(const key& k) { return k.what->kinds != 1u << static_cast<unsigned>(kind::null); }
 
-/// The keys that `s` itself knows: of its members first, where it is a union.
+/// The keys that `s` itself knows; for a union those of its members come first.
 std::vector<std::pair<std::string, const key*>> keys_named(const shape& s, std::string_view name) {
   std::vector<std::pair<std::string, const key*>> found;
   for (const auto* one : s.alternatives)
@@ -110,12 +110,12 @@ const shape& map_within(const shape& s) {
   return s.items && s.keys.empty() ? map_within(*s.items) : s;
 }
 
-/// "integer of int; number of double log" where the kinds of a union differ, else the type alone.
+/// "integer of int; number of double log" where the kinds of a union differ; otherwise the type.
 std::string type_by_kind(const key& k, const std::vector<std::pair<std::string, const key*>>& kinds) {
-  std::vector<std::pair<std::string, std::string>> types; // with the kinds that have them
+  std::vector<std::pair<std::string, std::string>> types; // each with its kinds
   for (const auto& [kind, one] : kinds) {
     auto type = type_text(*one->what);
-    if (kind.empty() || type == kind) // the discriminator itself
+    if (kind.empty() || type == kind) // the discriminator
       continue;
     auto same = std::find_if(types.begin(), types.end(), [&](const auto& t) { return t.first == type; });
     if (same == types.end())
@@ -245,7 +245,7 @@ private:
     if (s.name.empty())
       return body(s);
     if (!definitions_.contains(s.name)) {
-      definitions_[s.name] = true; // known before its own parts ask for it
+      definitions_[s.name] = true; // noted before its own parts ask for it
       definitions_[s.name] = body(s);
     }
     return {{"$ref", "#/definitions/" + s.name}};
@@ -296,7 +296,7 @@ private:
     return out;
   }
 
-  /// The rest of "a map of this kind, or anything else".
+  /// The schema of "anything but a map of this kind".
   value other_than_map(const shape&, const shape& all) {
     value types = value::array({"null", "boolean", "number", "string", "array"});
     return all.alternatives.front()->takes(kind::map) ? value{{"type", types}} : value::object();
@@ -395,7 +395,7 @@ void write_keys(std::string& out, const shape& s) {
   out += "\n";
 }
 
-/// A section and what it holds that has keys of its own, each shape once.
+/// Writes a section and the parts of it that have keys of their own, each shape once.
 void write_section(std::string& out, const std::string& title, const shape& s, int depth,
                    std::vector<const shape*>& done) {
   const auto& map = map_within(s);

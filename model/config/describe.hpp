@@ -1,5 +1,5 @@
 #pragma once
-// Words for the table: what people read of a type and of a default.
+// Describes types and defaults of the table in words.
 
 #include "model/config/schema.hpp"
 

@@ -121,9 +121,9 @@ node to_node(const value& x) {
 namespace {
 
 constexpr std::size_t longest_key =
-  200; ///< limit in a path; longer keys are cut, so that many faults stay small
+  200; ///< limit of a key in a path; longer keys are cut, so that many faults stay small
 
-/// A key that could be misread as part of the path is quoted: a["b.c"].
+/// Whether the key cannot be misread as part of a path; otherwise it is quoted: a["b.c"].
 bool is_plain_key(std::string_view key) {
   return !key.empty() && key.find_first_of(".[]\"\n") == std::string_view::npos;
 }

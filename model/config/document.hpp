@@ -1,5 +1,5 @@
 #pragma once
-// A text as a tree with places: what the YAML and JSON readers make, and what the checks read.
+// A text as a tree with places. The YAML and JSON readers make it, and the checks read it.
 
 #include "model/config/experiment_config.hpp"
 
@@ -11,21 +11,21 @@
 
 namespace troupe::config {
 
-/// Lines and columns count from 1; columns in characters, not bytes. 0: no place.
+/// Lines and columns count from 1; columns count characters, not bytes. 0 means no place.
 struct place {
   int line = 0, column = 0;
-  int file = 0; ///< number of the file, in a document made of several
+  int file = 0; ///< number of the file, in a document that several files make
 };
 
 enum class kind : std::uint8_t { null, boolean, integer, number, string, list, map };
 
-/// "a string", "an integer": for messages.
+/// "a string", "an integer": used in messages.
 const char* name_with_article(kind k);
 
 struct entry;
 
-/// One value of the text. Only the member that belongs to `type` means something; `text` also keeps how a
-/// plain scalar was written.
+/// One value of the text. Only the member that belongs to `type` has a meaning; `text` also keeps the
+/// spelling of a plain scalar.
 struct node {
   kind type = kind::null;
   bool flag = false; ///< value of a boolean
@@ -50,37 +50,37 @@ struct entry {
   node what;
 };
 
-/// Bounds that hold whatever the text is, so that reading takes bounded time and memory.
+/// Bounds that hold for any text, so that reading takes bounded time and memory.
 struct limits {
   std::size_t text_bytes = 4 << 20;
-  std::size_t nodes = 500'000; ///< limit of the nodes after aliases are expanded
+  std::size_t nodes = 500'000; ///< of the nodes after aliases are expanded
   int depth = 100;
 };
 
 struct document {
   node root;
-  std::vector<diagnostic> faults; ///< `root` is only whole where there is none
-  bool readable = true;           ///< false where the text is no YAML (or JSON) at all, or beyond the bounds
+  std::vector<diagnostic> faults; ///< `root` is complete only where there are none
+  bool readable = true; ///< false where the text is not YAML (or JSON) at all, or exceeds the bounds
 };
 
-/// More than these help nobody.
+/// A longer list would not help.
 constexpr std::size_t most_faults = 100;
 
-/// Reads one YAML document or one JSON value; never throws. Aliases are copied, merge keys (`<<`) applied.
-/// A key given twice is a fault at its second place, after which reading goes on.
+/// Reads one YAML document or one JSON value; never throws. Copies aliases and applies merge keys (`<<`). A
+/// key given twice is a fault at its second place; reading goes on after it.
 document read_document(std::string_view text, std::string_view file, const limits& bound = {});
 
-/// The parts of `read_document`.
+/// `read_document` chooses one of these.
 document read_yaml(std::string_view text, std::string_view file, const limits& bound);
 document read_json(std::string_view text, std::string_view file, const limits& bound);
 
 value to_value(const node& x);
 node to_node(const value& x); ///< makes a node without places
 
-/// The way from the root to where a reader or a check stands; written out only for a fault.
+/// The way from the root to the place of a reader or a check; written out only for a fault.
 class trail {
 public:
-  /// One step, taken back at the end of the scope. `key` must outlive it.
+  /// One step, which ends with the scope. `key` must outlive it.
   class guard {
   public:
     guard(trail& t, std::string_view key) : trail_(t) { t.steps_.push_back({key, no_index}); }
@@ -92,8 +92,8 @@ public:
   private:
     trail& trail_;
   };
-  std::string text() const; ///< `a.b[2]`; a key with a dot or bracket in it is quoted: `a["b.c"]`
-  std::string sibling(std::string_view key) const; ///< the same with another last step
+  std::string text() const; ///< `a.b[2]`; a key with a dot or bracket is quoted: `a["b.c"]`
+  std::string sibling(std::string_view key) const; ///< the same way with another last step
 
 private:
   static constexpr std::size_t no_index = static_cast<std::size_t>(-1);
@@ -107,7 +107,7 @@ private:
 /// Takes the entry that `path` names out of its map, or the list that holds it; false where there is none.
 bool remove_at(node& root, std::string_view path);
 
-/// The place of the deepest part of `root` that `path` names; what is missing is placed at its owner.
+/// The place of the deepest part of `root` that `path` names; a missing part has the place of its owner.
 place place_of(const node& root, std::string_view path);
 
 } // namespace troupe::config

@@ -46,7 +46,7 @@ std::optional<duration> go_duration(std::string_view text) {
     seconds += number * scale;
     at = unit_end;
   }
-  if (!(seconds <= 1e10)) // some 300 years
+  if (!(seconds <= 1e10)) // about 300 years
     return std::nullopt;
   return std::chrono::duration_cast<duration>(std::chrono::duration<double>(seconds));
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Durations as people write them: 0s, 200ms, 30s, 5m, 2h, 90d. A number without a unit is none.
+// Durations as people write them: 0s, 200ms, 30s, 5m, 2h, 90d. A number without a unit is not a duration.
 
 #include "model/time.hpp"
 
@@ -8,11 +8,11 @@
 
 namespace troupe::config {
 
-/// Nothing where `text` is not a duration, or above 100 years.
+/// Returns nothing where `text` is not a duration, or above 100 years.
 std::optional<duration> parse_duration(std::string_view text);
 
-/// As Go writes them, which Determined's configurations and clients do: "1h30m", "90s", "5m0s", "0". Nothing
-/// where `text` is not a duration, or above 300 years.
+/// Durations as Go writes them, and so Determined's configurations and clients: "1h30m", "90s", "5m0s", "0".
+/// Returns nothing where `text` is not a duration, or above 300 years.
 std::optional<duration> go_duration(std::string_view text);
 
 } // namespace troupe::config

@@ -18,7 +18,7 @@ constexpr std::string_view of_containers =
 
 bool is_bucket(const value& x) { return x == "s3" || x == "gcs" || x == "azure"; }
 
-/// `module:Class`, or a launcher that is told `--trial module:Class`.
+/// Whether the entrypoint is `module:Class`, or a launcher that gets `--trial module:Class`.
 bool runs_trial_class(const node& root) {
   const auto* entrypoint = root.find("entrypoint");
   if (!entrypoint)
@@ -110,7 +110,7 @@ const shape& map_of(const shape& s) {
   return s;
 }
 
-/// Null where the text does not have it.
+/// Null where the text does not have the key.
 found_key find_key(const node& root, std::string_view path) {
   found_key found{&root, nullptr};
   const shape* s = schemas().at("experiment");
@@ -147,7 +147,7 @@ std::vector<diagnostic> warnings_of(std::string_view text, std::string_view file
   std::vector<diagnostic> out;
   if (!read.readable)
     return out;
-  report known{std::string(file)}; // what has a fault is not spoken of twice
+  report known{std::string(file)}; // a key with a fault is not reported twice
   check(read.root, *schemas().at("experiment"), known);
   auto faults = known.take();
   for (auto& one : faults)

@@ -1,6 +1,6 @@
 #pragma once
-// Keys that are accepted and have no effect here, or less than in Determined. One table; who builds what a
-// key asks for takes its line out.
+// Keys that are accepted but have no effect here, or less than in Determined. They stand in one table;
+// whoever builds what a key asks for removes its line.
 
 #include "model/config/schema.hpp"
 
@@ -10,9 +10,9 @@
 namespace troupe::config {
 
 struct without_effect {
-  std::string_view path;                ///< keys of maps only, as `resources.shm_size`
-  std::string_view says;                ///< text: what happens instead
-  bool (*when)(const value&) = nullptr; ///< condition on the value; null: whenever it is not the default
+  std::string_view path;                ///< path through maps only, such as `resources.shm_size`
+  std::string_view says;                ///< what happens instead
+  bool (*when)(const value&) = nullptr; ///< condition on the value; null: any value but the default
   bool of_trial_classes = false; ///< Determined's client reads it in the task, where a trial class runs
 };
 

@@ -31,11 +31,11 @@ struct layer {
   value normal; ///< the configuration without the keys that have faults
   std::vector<diagnostic> faults;
   std::vector<std::string> faulty; ///< keys with faults, by path
-  bool usable = false;             ///< false where nothing but the faults can be told
+  bool usable = false;             ///< false where only its faults can be reported
 };
 
-/// Takes what has faults out, so that what the rest lacks can be told at once. A fault of the whole leaves
-/// nothing.
+/// Drops the parts with faults, so that what the rest lacks can be reported in the same run. A fault of the
+/// whole leaves nothing.
 void drop_faulty(layer& out, const shape& s, std::string_view file) {
   for (int round = 0; round < 3; ++round) {
     report found{std::string(file)};
@@ -93,7 +93,7 @@ void append(std::vector<diagnostic>& to, std::vector<diagnostic> from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-/// Both in the order of the text, as far as they are of one text.
+/// Merges both in the order of the text, where they belong to the same text.
 void append_in_order(std::vector<diagnostic>& to, std::vector<diagnostic> from) {
   if (from.empty())
     return;
@@ -106,7 +106,7 @@ void append_in_order(std::vector<diagnostic>& to, std::vector<diagnostic> from) 
     to.resize(most_faults);
 }
 
-/// Keys that only the run time can give. The same text gives the same.
+/// Fills keys that only the run time can give. The same text gives the same values.
 void fill_from_text(value& config, const shape& s, std::string_view text, const surroundings& cluster) {
   if (s.name == "reproducibility") {
     if (auto& seed = config["experiment_seed"]; seed.is_null())

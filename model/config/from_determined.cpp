@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t longest_days = 36500; ///< stands for "for ever"
 constexpr const char* means_nothing = "has no effect in Troupe";
 
-/// Keys that have no counterpart, and why; `path` is without the numbers of lists.
+/// Keys without a counterpart, and why; `path` leaves out the numbers of lists.
 struct idle_key {
   const char *path, *why;
 };
@@ -81,7 +81,7 @@ constexpr contradiction contradictions[] = {
   {"resource_pools.kubernetes_namespace", "Kubernetes is not offered", "remove the key"},
 };
 
-/// The sections that have keys of either kind within them.
+/// Whether keys of either kind lie within the section.
 bool is_section(std::string_view path) {
   static const std::set<std::string_view> all = {
     "resource_manager", "scheduler",        "resource_pools",          "security",           "security.authz",
@@ -112,8 +112,8 @@ public:
   }
 
 private:
-  /// `shown` is the path as the text has it, `path` without its lists' numbers, and with the scheduler and
-  /// the defaults of a pool named as those of the cluster.
+  /// `shown` is the path as the text has it. `path` leaves out the numbers of lists, and names the scheduler
+  /// and the defaults of a pool as those of the cluster.
   void look(const node& x, const std::string& path, const std::string& shown) {
     for (const auto& e : x.entries) {
       const auto inner = path.empty() ? e.key : path + "." + e.key;
@@ -171,7 +171,7 @@ void put(value& into, const char* key, value x) {
 
 std::string seconds_text(std::int64_t seconds) { return std::to_string(seconds) + "s"; }
 
-/// What of `task_container_defaults` has an effect; the rest is named.
+/// The part of `task_container_defaults` that has an effect; names the rest.
 value task_defaults_of(const value& said) {
   value out = value::object();
   if (said.is_object())
@@ -181,12 +181,12 @@ value task_defaults_of(const value& said) {
   return out;
 }
 
-/// Settings of a pool by a scheduler; `x` may be null.
+/// Sets a pool by a scheduler; `x` may be null.
 void add_scheduler(value& pool, const value& x) {
   const auto text = [&](const char* key) { return x.is_object() ? x.value(key, value()) : value(); };
   const bool fair = text("type") == "fair_share";
   pool["scheduler"] = fair ? "fair" : "priority";
-  if (fair || text("preemption") == true) // a fair share always preempts there
+  if (fair || text("preemption") == true) // Determined's fair share always preempts
     pool["preemption"] = true;
   put(pool, "default_priority", text("default_priority"));
   put(pool, "fitting", text("fitting_policy"));
@@ -211,7 +211,7 @@ value storage_of(const value& x) {
   return out;
 }
 
-/// A name there is any text; here one of letters, digits and . _ - @ +.
+/// A name in Determined is any text; here it has letters, digits and . _ - @ +.
 std::string cluster_name_of(std::string_view text) {
   constexpr std::size_t longest = 64;
   std::string name;
@@ -224,7 +224,7 @@ std::string cluster_name_of(std::string_view text) {
   return name.substr(0, longest);
 }
 
-/// Days, -1 for ever, become `cluster.tokens`; what is not said fits what is.
+/// Days (-1: for ever) become `cluster.tokens`. A value that is not given is made to fit the given ones.
 value token_lives_of(const value& lives) {
   constexpr std::int64_t usual_days = 30;
   const auto days = [&](const char* key) -> std::optional<std::int64_t> {
@@ -239,7 +239,7 @@ value token_lives_of(const value& lives) {
           {"longest", std::to_string(most) + "d"}};
 }
 
-/// What cannot be meant: a pool of experiments that there is not, a certificate without its key.
+/// Reports contradictions: a pool of experiments that does not exist, a certificate without its key.
 void add_faults(const value& x, const node& root, mover& says) {
   const auto entry_in = [](const node* in, const char* key) { return in ? in->entry_of(key) : nullptr; };
   for (const char* key : {"default_compute_resource_pool", "default_gpu_resource_pool"})
@@ -262,7 +262,7 @@ void add_faults(const value& x, const node& root, mover& says) {
                    std::string("add security.tls.") + other);
 }
 
-/// Keys of the checked and completed file; `root` tells which of them somebody wrote.
+/// The keys of the checked and completed file; `root` shows which of them the text has.
 value cluster_file_of(const value& x, const node& root, mover& says) {
   value cluster = value::object();
   if (const auto said = x.value("cluster_name", std::string()); !said.empty()) {
@@ -275,7 +275,7 @@ value cluster_file_of(const value& x, const node& root, mover& says) {
   const auto security = given(root, "security");
   const auto tls = security.is_object() ? security.value("tls", value()) : value();
   const auto cert = tls.is_object() ? tls.value("cert", value()) : value();
-  const bool has_tls = cert.is_string() && cert != ""; // an empty one is none, as it was there
+  const bool has_tls = cert.is_string() && cert != ""; // an empty one counts as none, as in Determined
   const auto port = root.find("port") ? x.value("port", 8080) : has_tls ? 8443 : 8080;
   cluster["listen"] = "0.0.0.0:" + std::to_string(port);
   if (has_tls) {
@@ -337,7 +337,7 @@ value cluster_file_of(const value& x, const node& root, mover& says) {
   return out;
 }
 
-/// Determined's files know no variables: their `${` is one of a shell, not of the cluster file.
+/// Determined's files have no variables: their `${` belongs to a shell, not to the cluster file.
 void escape_variables(value& x) {
   if (x.is_structured())
     for (auto& part : x)
@@ -350,7 +350,7 @@ void escape_variables(value& x) {
   x = std::move(text);
 }
 
-/// The path in the master's file of what `path` names in the cluster file that became of it.
+/// The path in the master's file from which `path` of the cluster file was made.
 std::string origin_of(const std::string& path, const node& root) {
   static const std::vector<std::pair<std::string, std::string>> sources = {
     {"cluster.name", "cluster_name"},
@@ -380,7 +380,7 @@ std::string origin_of(const std::string& path, const node& root) {
   return path;
 }
 
-/// What the cluster file's own reader finds in what the file became, at its places in that file.
+/// The faults that the cluster file's own reader finds in the result, with places in the original file.
 std::vector<diagnostic> faults_of(const value& cluster_file, const node& root, std::string_view file) {
   file_world world;
   world.read = [&](const std::string&) -> result<std::string> { return to_json(cluster_file, 2); };
@@ -397,8 +397,8 @@ std::vector<diagnostic> faults_of(const value& cluster_file, const node& root, s
   return faults;
 }
 
-/// Blanks what stands behind a key of a secret to the end of its line: lines are shown with faults, and what
-/// a master shows is kept in logs.
+/// Blanks everything from a secret key's value to the end of its line. Faults show lines, and logs keep what
+/// a master shows.
 void hide_secrets(const node& x, std::vector<std::string>& lines) {
   for (const auto& item : x.items)
     hide_secrets(item, lines);
@@ -410,7 +410,7 @@ void hide_secrets(const node& x, std::vector<std::string>& lines) {
     if (const auto at = lines[row].find(e.key); at != std::string::npos)
       lines[row] = lines[row].substr(0, at + e.key.size()) + ": " + secret_mask;
     else if (lines[row].find(secret_mask) == std::string::npos)
-      lines[row] = secret_mask; // its key is on a line before
+      lines[row] = secret_mask; // its key is on an earlier line
   }
 }
 
@@ -432,7 +432,7 @@ void append(std::vector<diagnostic>& to, std::vector<diagnostic> more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-/// Where the file of the other kind was given.
+/// A fault where the file is of the other kind.
 std::optional<diagnostic> fault_of_kind(const node& root, std::string_view file, bool agent_wanted) {
   const auto* host = root.find("master_host");
   if (!agent_wanted && host)
@@ -462,7 +462,7 @@ moved_master move_master(std::string_view text, std::string_view file) {
     return out;
   }
   if (const auto all = read_document(text, file); all.faults.empty() && all.root.is(kind::null))
-    text = "{}"; // every line is a comment, as in the file that Determined's packages bring
+    text = "{}"; // every line is a comment, as in the file of Determined's packages
   const auto checked = complete_as("master-config", text, file, level::complete);
   if (!checked.ok()) {
     out.faults = checked.faults;
@@ -513,7 +513,7 @@ moved_agent move_agent(std::string_view text, std::string_view file) {
   else if (kind_of_slot == "none")
     out.slots = 0;
   else if (kind_of_slot == "cpu")
-    out.slots = 1; // there, all processors of a host are one slot
+    out.slots = 1; // in Determined all processors of a host are one slot
   static const std::set<std::string> used = {"master_host",   "master_port",      "agent_id",
                                              "resource_pool", "artificial_slots", "slot_type"};
   for (const auto& e : read.root.entries) {

@@ -1,5 +1,5 @@
 #pragma once
-// The files that Determined's master and agents are started with, as what Troupe is started with. Pure.
+// Turns the files that start Determined's master and agents into what starts Troupe. Pure.
 
 #include "model/config/cluster_file.hpp"
 
@@ -9,7 +9,7 @@ struct moved_master {
   value cluster_file; ///< as a person would write it; meaningful where there is no fault
   std::vector<diagnostic>
     faults;                      ///< what cannot be read, or contradicts what Troupe does: images, Kubernetes
-  std::vector<diagnostic> notes; ///< each key without effect, once, with the reason; and what is done by hand
+  std::vector<diagnostic> notes; ///< each key without effect, once, with the reason; and what is left to do
 };
 moved_master move_master(std::string_view text, std::string_view file);
 
@@ -19,17 +19,17 @@ struct moved_agent {
   std::optional<int> slots;
   std::vector<diagnostic> faults, notes;
 };
-/// Whether it is a file of an agent: it names a master.
+/// Whether it is the file of an agent, which names a master.
 bool is_of_agent(std::string_view text, std::string_view file);
 moved_agent move_agent(std::string_view text, std::string_view file);
 
-/// Faults with their lines and carets, then notes, each in a line (and its hint); no secret of `text` is in
-/// it.
+/// The faults with their lines and carets, then the notes, each on a line with its hint. No secret of `text`
+/// is in it.
 std::string rendered(const std::vector<diagnostic>& faults, const std::vector<diagnostic>& notes,
                      std::string_view text);
 
-/// Reads the file at `path`, of a master of Determined, as the cluster file that it becomes. `say` hears the
-/// notes; a file with faults cannot be read, the reason being all of them.
+/// Makes a world in which the file at `path`, of a Determined master, reads as the cluster file that it
+/// becomes. `say` gets the notes. A file with faults cannot be read; the error holds all of them.
 file_world as_determined(file_world world, const std::string& path,
                          std::function<void(const std::string&)> say);
 

@@ -1,4 +1,4 @@
-// Strict JSON with places. YAML readers stumble over its surrogate pairs and long keys.
+// Strict JSON with places. YAML readers fail on its surrogate pairs and long keys.
 
 #include "model/config/document.hpp"
 #include "model/config/scalar.hpp"

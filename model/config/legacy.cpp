@@ -26,7 +26,7 @@ result<value> read_part(const value& stored, const char* key, const char* schema
   return error{errc::invalid, "stored configuration: " + where + ": " + faults[0].message};
 }
 
-/// HDFS keeps only what to collect.
+/// Storage on HDFS keeps only its settings of collection.
 value without_hdfs(const value& stored) {
   auto found = stored.find("checkpoint_storage");
   if (found == stored.end() || !found->is_object() || found->value("type", value()) != "hdfs")

@@ -1,5 +1,5 @@
 #pragma once
-// A name for what has none: "Experiment (calm-amber-otter)".
+// A name for an experiment without one: "Experiment (calm-amber-otter)".
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// What can be asked of a master's configuration, as Determined writes it. See `master-config` of the table.
+// Answers questions about a master's configuration as Determined writes it. See `master-config` of the table.
 
 #include "model/value.hpp"
 
@@ -9,17 +9,17 @@
 
 namespace troupe::config {
 
-/// Whether a task of a higher priority may stop one of a lower in `pool`; a pool's own scheduler counts
-/// alone, and a pool that is not listed has the cluster's. `master` is complete.
+/// Whether a task of a higher priority may stop one of a lower in `pool`. A pool with its own scheduler
+/// follows only that; a pool that is not listed follows the cluster's. `master` is complete.
 bool preempts(const value& master, std::string_view pool);
 
-/// Whether what stands under `key`, anywhere in the file, is shown to nobody.
+/// Whether a value under `key`, anywhere in the file, must not be shown.
 bool is_secret(std::string_view key);
 
-/// `master` as users may see it: secrets and start-up scripts are hidden.
+/// `master` as users may see it: without secrets and start-up scripts.
 value printable(value master);
 
-/// What still works but will not: one sentence each.
+/// Settings that still work but will not in future: one sentence for each.
 std::vector<std::string> deprecations(const value& master);
 
 } // namespace troupe::config

@@ -7,7 +7,7 @@
 
 namespace troupe::config {
 
-/// In bytes; nothing where `text` is not a size or beyond 63 bits.
+/// In bytes; nothing where `text` is not a size, or beyond 63 bits.
 std::optional<std::int64_t> parse_memory_size(std::string_view text);
 
 } // namespace troupe::config

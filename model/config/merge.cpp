@@ -6,7 +6,7 @@
 namespace troupe::config {
 namespace {
 
-/// Appends those of `low` that `key_of` does not find in `high`; what repeats within one list stays.
+/// Appends those of `low` whose `key_of` is not in `high`; repeats within one list stay.
 template <class KeyOf>
 value joined_lists(value high, value low, KeyOf key_of) {
   std::set<value> known;
@@ -23,7 +23,7 @@ value member_of(const value& item, const char* key) {
   return found == item.end() ? value(nullptr) : *found;
 }
 
-/// A policy without a name is the same as another of its pattern and action.
+/// A policy without a name equals another with the same pattern and action.
 value policy_key(const value& policy) {
   auto name = member_of(policy, "name");
   if (!name.is_null())
@@ -75,7 +75,7 @@ value by_key(value high, value low, const shape& s) {
   return high;
 }
 
-/// The higher layer says which kind; of another kind only the keys that every kind has are taken.
+/// The higher layer decides the kind; from another kind only keys of every kind are taken.
 value of_one_kind(value high, value low, const shape& s) {
   if (s.name == "checkpoint-storage") // the secrets of two layers must not mix
     if (!member_of(high, "connection_string").is_null() || !member_of(high, "account_url").is_null())
@@ -161,7 +161,7 @@ value appended(value first, value second) {
   return first;
 }
 
-/// A search has one warm start: who names one above takes the place of the other key below.
+/// A search has one warm start: a key in the higher layer replaces the other key of the lower one.
 void leave_one_warm_start(const value& high, value& low) {
   constexpr const char* keys[] = {"source_trial_id", "source_checkpoint_uuid"};
   for (int i = 0; i < 2; ++i)

@@ -45,7 +45,7 @@ bool looks_like_float(std::string_view text) {
   return i == text.size();
 }
 
-/// Decimal, 0x, 0o, 0b, and a leading 0 for octal, with a sign.
+/// Reads decimal, 0x, 0o, 0b, and octal with a leading 0, with a sign.
 bool resolve_integer(node& out, std::string_view text) {
   bool minus = text.starts_with('-');
   if (minus || text.starts_with('+'))
@@ -111,7 +111,7 @@ bool resolve_number(node& out, std::string_view text) {
     text.remove_prefix(1);
   out.type = kind::number;
   auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), out.real);
-  if (fault == std::errc::result_out_of_range) { // as strtod: too large is infinite, too small is 0
+  if (fault == std::errc::result_out_of_range) { // as strtod: infinite if too large, 0 if too small
     bool small = text.find("e-") != std::string_view::npos || text.find("E-") != std::string_view::npos;
     out.real =
       std::copysign(small ? 0.0 : std::numeric_limits<double>::infinity(), text[0] == '-' ? -1.0 : 1.0);

@@ -5,11 +5,11 @@
 
 namespace troupe::config {
 
-/// Sets type and value of `out` from a scalar as written. `tag` is the explicit tag or empty. Returns what is
-/// wrong with it, or nothing.
+/// Sets type and value of `out` from a scalar as written. `tag` is the explicit tag, or empty. Returns what
+/// is wrong, or an empty text.
 std::string resolve(node& out, std::string_view written, bool plain, std::string_view tag);
 
-/// The number that `text` spells, as YAML writes numbers; false where it spells none.
+/// Reads a number as YAML writes it; false where `text` is not one.
 bool resolve_number(node& out, std::string_view text);
 
 } // namespace troupe::config

@@ -1,4 +1,4 @@
-// What a cluster gives to the tasks of a pool; the layer below every experiment.
+// What a cluster gives to the tasks of a pool: the layer below every experiment.
 
 #include "model/config/shapes.hpp"
 
@@ -15,7 +15,7 @@ shape_ref list_merged_by(schema_table& t, merging rule, shape_ref items) {
 
 shape_ref strings(schema_table& t, merging rule) { return list_merged_by(t, rule, text(t)); }
 
-/// The experiment's shape, but a variable of the higher layer replaces the lower one's.
+/// The experiment's shape, except that a variable of the higher layer replaces the lower one's.
 shape_ref variables(schema_table& t) {
   auto& s = t.make();
   const auto* usual = t.at("environment-variables");

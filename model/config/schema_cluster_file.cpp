@@ -1,4 +1,4 @@
-// The file of a whole cluster: `troupe up FILE`. docs/cluster-file.md and `troupe explain` are made of it.
+// The file of a whole cluster: `troupe up FILE`. docs/cluster-file.md and `troupe explain` are made from it.
 
 #include "model/config/cluster_file.hpp"
 #include "model/config/duration_text.hpp"
@@ -79,8 +79,7 @@ shape& defaults(schema_table& t) {
   return s;
 }
 
-/// The keys of Determined's, none of which has a default of its own: what is not said here is left to what
-/// lies below.
+/// Determined's keys, without defaults of their own: what is not said here is left to the layers below.
 shape& defaults_of_tasks(schema_table& t) {
   auto& s = t.make();
   s = *t.at("task-container-defaults");

@@ -15,7 +15,7 @@ void give_to_all(value& x) {
   x = std::move(all);
 }
 
-/// An image or list of variables for all device types becomes a map; `gpu` is the old name of `cuda`.
+/// Turns an image or list of variables for all device types into a map; `gpu` is the old name of `cuda`.
 void spread_image(value& x) {
   if (x.is_string())
     give_to_all(x);

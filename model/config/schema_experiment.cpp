@@ -149,13 +149,13 @@ void add_experiment(schema_table& t) {
     for (auto& k : e.keys)
       if (k.name == name)
         k.needed = need::to_run;
-  // The version of the format, which was never another.
+  // The version of the format; there was never another one.
   auto runtime = unset("runtime", t.at("runtime"), t.at("runtime")->doc);
   runtime.since = "troupe";
   e.keys.push_back(std::move(runtime));
   auto version =
     ignored(unset("version", integer(t, {.least = 0, .most = 0}), "The version of the format: 0."));
-  version.since = "troupe"; // no schema has it; Determined takes it off before it checks
+  version.since = "troupe"; // no schema has it; Determined removes it before its checks
   e.keys.push_back(std::move(version));
   auto& null_only = t.make();
   null_only.kinds = bit(kind::null);

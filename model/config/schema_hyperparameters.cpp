@@ -11,7 +11,7 @@ bool min_below_max(const node& x) {
   const auto *low = x.find("minval"), *high = x.find("maxval");
   auto is_number = [](const node* n) { return n && (n->is(kind::integer) || n->is(kind::number)); };
   if (!is_number(low) || !is_number(high))
-    return true; // told by the types
+    return true; // the types report it
   if (low->is(kind::integer) && high->is(kind::integer))
     return low->whole < high->whole;
   auto a = low->as_double(), b = high->as_double();

@@ -1,4 +1,4 @@
-// What an experiment is tied to outside.
+// The services outside of the cluster that an experiment uses.
 
 #include "model/config/shapes.hpp"
 

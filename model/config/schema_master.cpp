@@ -1,5 +1,5 @@
 // What the master and the agents of Determined read at their start: for clusters that come from there, and
-// for what of it we share (pools, schedulers, defaults of tasks).
+// for the parts that we share (pools, schedulers, defaults of tasks).
 
 #include "model/config/shapes.hpp"
 
@@ -15,7 +15,7 @@ shape& map_named(schema_table& t, std::string doc, std::vector<key> keys, std::s
   return s;
 }
 
-/// Old names; the new one wins where both are given.
+/// Renames an old key; the new one wins where both are given.
 void rename(value& x, const char* old_name, const char* new_name) {
   if (!x.is_object() || !x.contains(old_name))
     return;

@@ -1,4 +1,4 @@
-// What is done about logs, about trials that do not get better, and about old data.
+// What is done about logs, about trials that do not improve, and about old data.
 
 #include "model/config/shapes.hpp"
 
@@ -20,7 +20,7 @@ bool names_differ(const node& x) {
   return true;
 }
 
-/// {type: cancel_retries} is the old form of cancel_retries.
+/// Reads {type: cancel_retries}, the old form of cancel_retries.
 void plain_action(value& x) {
   if (x.is_object() && x.contains("type") && x["type"].is_string()) {
     value type = x["type"];

@@ -1,4 +1,4 @@
-// How much a trial gets, and where.
+// How many slots a trial gets, and where.
 
 #include "model/config/memory_size.hpp"
 #include "model/config/shapes.hpp"

@@ -1,4 +1,4 @@
-// Searchers: Determined's, those it only reads, and ours.
+// Searchers: those of Determined, those that it can only read, and ours.
 
 #include "model/config/shapes.hpp"
 
@@ -10,7 +10,7 @@ bool is_given(const node& x, std::string_view name) {
   return found && !found->is(kind::null);
 }
 
-/// Synchronous halving as we run it needs no budget; as Determined reads it, it does.
+/// Synchronous halving needs no budget as we run it; as Determined reads it, it needs one.
 bool is_ours(const node& x) {
   return is_given(x, "max_trials") && is_given(x, "time_metric") && is_given(x, "max_time");
 }
@@ -104,7 +104,7 @@ struct searcher_keys {
   }
 };
 
-/// Searchers that Determined never had share these keys.
+/// The keys that searchers share which Determined never had.
 shape& add_native(const searcher_keys& k, const std::string& name, std::string doc, std::vector<key> more) {
   auto trials = k.trials();
   trials.needed = name == "pbt" ? need::no : need::to_run; // a population has its own size

@@ -1,4 +1,4 @@
-// Where checkpoints go.
+// Where checkpoints are stored.
 
 #include "model/config/shapes.hpp"
 
@@ -51,7 +51,7 @@ bool has_text(const node& x, std::string_view name) {
   return found && found->is(kind::string);
 }
 
-/// The parts of a path without "." and with ".." taken back.
+/// The parts of a path; "." is dropped and ".." removes the part before it.
 std::vector<std::string_view> clean_parts(std::string_view path) {
   std::vector<std::string_view> parts;
   while (!path.empty()) {

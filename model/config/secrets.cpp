@@ -30,7 +30,7 @@ bool is_given(const value& x) {
   return !x.is_null() && !(x.is_string() && x.get_ref<const std::string&>().empty());
 }
 
-/// A mask, or what accounts::conceal gives: asterisks or hexadecimal digits alone.
+/// Whether it is a mask, or what accounts::conceal gives: only asterisks or hexadecimal digits.
 bool is_no_address(const std::string& text) { return text.find_first_of(".:/") == text.npos; }
 
 void each_leaf(value& x, const std::function<void(value&)>& found) {
@@ -52,7 +52,7 @@ void each_secret(value& config, const std::function<void(value&)>& found) {
     each_leaf(*data, found);
 }
 
-/// Where it stands without quotes the mask has some: it begins as an alias of YAML does.
+/// Quotes the mask where the secret had no quotes: without them YAML reads it as an alias.
 void mask_all(std::string& in, const std::string& what) {
   const std::string quoted = std::string("'") + secret_mask + "'";
   for (auto at = in.find(what); at != in.npos;) {
@@ -109,7 +109,7 @@ value policies_without_secrets(value policies) {
 
 std::string text_without_secrets(std::string_view text) {
   constexpr std::size_t mask_size = std::char_traits<char>::length(secret_mask);
-  constexpr std::size_t shortest = 6; // a shorter one may stand in other words, too
+  constexpr std::size_t shortest = 6; // a shorter one may occur in other words
   const bool may_have = text.find("checkpoint_storage") != text.npos ||
                         text.find("registry_auth") != text.npos || text.find("secrets") != text.npos ||
                         text.find('\\') != text.npos; // a key may be written with escapes

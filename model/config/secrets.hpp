@@ -1,5 +1,6 @@
 #pragma once
-// What of a configuration is shown to nobody: what opens a bucket, a registry of images, and `data.secrets`.
+// The parts of a configuration that nobody is shown: secrets of a bucket or a registry of images,
+// `data.secrets`.
 
 #include "model/value.hpp"
 
@@ -9,29 +10,29 @@
 
 namespace troupe::config {
 
-/// Stands where a secret is.
+/// Stands in the place of a secret.
 constexpr const char* secret_mask = "********";
 
 /// The configuration of an experiment, a task or a template as it may be shown.
 value without_secrets(value config);
-/// The same of a section `checkpoint_storage`.
+/// Does the same for a section `checkpoint_storage`.
 value storage_without_secrets(value storage);
-/// The same of a document of config policies, whose `invariant_config` is a part of a configuration.
+/// Does the same for a document of config policies, whose `invariant_config` is a part of a configuration.
 value policies_without_secrets(value policies);
-/// The same of a submitted text: it keeps its form where each secret stands in it as it is, else it comes as
-/// JSON.
+/// Does the same for a submitted text. It keeps its form where each secret occurs in it literally; otherwise
+/// it is returned as JSON.
 std::string text_without_secrets(std::string_view text);
-/// Puts what `from` has into each place of `config` where the mask stands: a shown configuration may be
-/// submitted again.
+/// Takes the value of `from` in each place of `config` where the mask stands, because a shown configuration
+/// may be submitted again.
 void restore_secrets(value& config, const value& from);
-/// The same for a user who may not have the secrets of `from`: only where `anybody`, a configuration that
-/// every user may have, has the same ones. False, with `config` as it was, where it has others.
+/// Does the same for a user who may not know the secrets of `from`: only where `anybody`, a configuration
+/// that every user may read, has the same secrets. Otherwise returns false and leaves `config` as it was.
 bool restore_open_secrets(value& config, const value& from, const value& anybody);
-/// restore_secrets of a section `checkpoint_storage`.
+/// Does restore_secrets for a section `checkpoint_storage`.
 void restore_storage_secrets(value& storage, const value& from);
-/// `found` with each secret that a section `checkpoint_storage` gives; an address that logs in is one.
+/// Calls `found` with each secret in a section `checkpoint_storage`; an address with a login is one.
 void each_secret_of_storage(value& storage, const std::function<void(value&)>& found);
-/// An address of the web without its user, password and query, which may be a signature (Azure's SAS).
+/// A web address without user, password and query, which may be a signature (Azure's SAS).
 std::string address_without_login(const std::string& address);
 
 } // namespace troupe::config

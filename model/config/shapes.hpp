@@ -1,5 +1,5 @@
 #pragma once
-// Words to write the table with: `integer(t, {.least = 0})`, `optional("max_slots", ..., "...")`.
+// Helpers to write the table with: `integer(t, {.least = 0})`, `optional("max_slots", ..., "...")`.
 
 #include "model/config/schema.hpp"
 
@@ -34,6 +34,6 @@ key required(std::string name, shape_ref what, std::string doc, std::string unit
 key to_run(key k);  ///< a run needs it
 key quiet(key k);   ///< left out while unset
 key ignored(key k); ///< accepted and dropped
-key native(key k);  ///< ours; quiet
+key native(key k);  ///< Determined never had it; quiet
 
 } // namespace troupe::config

@@ -1,5 +1,5 @@
-// YAML by libyaml's events. Scalars resolve as Determined's master resolves them (YAML 1.1 of Go's yaml.v2),
-// but for `y` and `n`, which stay strings.
+// YAML from libyaml's events. Scalars resolve as in Determined's master (YAML 1.1 of Go's yaml.v2), except
+// that `y` and `n` stay strings.
 
 #include "model/config/document.hpp"
 #include "model/config/scalar.hpp"
@@ -155,11 +155,11 @@ private:
     bool is_flow_;
   };
 
-  /// The keys of a map so far: searched one by one while they are few, which most maps stay.
+  /// The keys of a map so far. While they are few, as in most maps, they are searched one by one.
   class places {
   public:
     explicit places(const node& map) : map_(map) {}
-    /// Where `key` stands already, if it does.
+    /// Where `key` stood before, if it did.
     std::optional<place> of(const std::string& key) {
       if (map_.entries.size() < few) {
         const auto* found = map_.entry_of(key);
@@ -181,7 +181,7 @@ private:
   void read_map(node& out, int depth) {
     out.type = kind::map;
     places seen(out);
-    out.entries.reserve(depth == 1 ? 24 : 6);   // as most configurations have
+    out.entries.reserve(depth == 1 ? 24 : 6);   // sizes of most configurations
     std::vector<std::pair<place, node>> merged; // values of `<<`, applied last: own keys win
     while (advance() && event_.raw.type != YAML_MAPPING_END_EVENT) {
       auto at = event_.at();
@@ -216,7 +216,7 @@ private:
       merge_into(out, from, at, seen);
   }
 
-  /// A key for the second time: its value is read for its own faults only.
+  /// Reads the value of a repeated key only for its own faults.
   void read_again(const std::string& key, place at, place first, int depth) {
     trail::guard step(trail_, key);
     fault(at, "the key '" + key + "' is given twice; the first is at line " + std::to_string(first.line),
@@ -246,7 +246,7 @@ private:
 
   void open(const std::string& anchor) {
     if (!anchor.empty())
-      anchors_[anchor] = {}; // open until remembered, so an alias to it from inside is seen as a cycle
+      anchors_[anchor] = {}; // open until remembered, so that an alias inside it is seen as a cycle
   }
 
   struct anchored {
@@ -333,7 +333,7 @@ private:
     stop(at, "cannot read this as YAML: " + problem, hint);
   }
 
-  /// True where nothing but blank space follows `at`.
+  /// Whether nothing but blank space follows `at`.
   bool is_at_end(place at) const {
     std::size_t begin = 0;
     for (int line = 1; line < at.line; ++line) {
@@ -346,7 +346,7 @@ private:
            std::string_view::npos;
   }
 
-  /// True where the line of `at` is indented with a tab.
+  /// Whether the line of `at` is indented with a tab.
   bool starts_with_tab(place at) const {
     std::size_t begin = 0;
     for (int line = 1; line < at.line; ++line) {
@@ -416,7 +416,7 @@ document read_document(std::string_view text, std::string_view file, const limit
   auto first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && (text[first] == '{' || text[first] == '[' || text[first] == '"'))
     if (auto json = read_json(text, file, bound); json.readable)
-      return json; // else YAML in flow style, perhaps
+      return json; // otherwise it may be YAML in flow style
   return read_yaml(text, file, bound);
 }
 

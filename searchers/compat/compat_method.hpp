@@ -1,6 +1,6 @@
 #pragma once
-// The searchers of Determined 0.38 with its rules, in its order, its omissions included: a report after a
-// stop decides again, and a trial that exits before a rung is not replaced. Native mode has none of that.
+// The searchers of Determined 0.38 with its rules, order and omissions: a report after a stop decides again,
+// and a trial that exits before a rung is not replaced. Native mode does not do so.
 
 #include "searchers/archive.hpp"
 #include "searchers/halving.hpp"
@@ -11,17 +11,18 @@
 
 namespace troupe::searchers {
 
-/// What a compat method may do during an event; every `create` draws from the shared random stream at once.
+/// What a compat method may order during an event. Every `create` draws from the shared random stream at
+/// once.
 class compat_orders {
 public:
   virtual ~compat_orders() = default;
-  virtual ordinal create() = 0;                    ///< creates a trial of a random sample
-  virtual ordinal create_point(std::uint64_t) = 0; ///< creates a trial of a point of the grid
+  virtual ordinal create() = 0;                    ///< creates a trial from a random sample
+  virtual ordinal create_point(std::uint64_t) = 0; ///< creates a trial from a point of the grid
   virtual void stop(ordinal trial, stop_trial reason) = 0;
 };
 
 struct compat_tally {
-  double reported = 0; ///< sum over the known trials, 1 for each that closed
+  double reported = 0; ///< sum over the known trials; each that closed adds 1
   std::uint64_t known = 0;
 };
 
@@ -40,10 +41,10 @@ public:
 struct compat_random_plan {
   std::uint64_t max_trials = 1, max_concurrent = 16;
   bool replaces_invalid = true;
-  bool over_grid = false; ///< hands out the points of the grid from its end
+  bool over_grid = false; ///< whether it hands out the points of the grid, from its end
 };
 std::unique_ptr<compat_method> make_compat_random(compat_random_plan plan);
-/// One bracket is `async_halving`, several are the tournament of `adaptive_asha`.
+/// One bracket makes `async_halving`, several make the tournament of `adaptive_asha`.
 std::unique_ptr<compat_method> make_compat_halving(halving_plan plan);
 
 } // namespace troupe::searchers

@@ -35,7 +35,7 @@ private:
   }
 
   compat_random_plan plan_;
-  std::uint64_t created_ = 0; ///< number of trials; invalid ones do not count where they are replaced
+  std::uint64_t created_ = 0; ///< number of trials without those that are replaced because they are invalid
 };
 
 } // namespace

@@ -71,7 +71,7 @@ void compat_search::on(const trial_exited_early& event, ordinal trial) {
     t.invalid = 1;
     book_->tally.reported -= t.progress;
     --book_->tally.known;
-    if (++book_->invalid > max_invalid()) { // the one departure: Determined goes on for ever
+    if (++book_->invalid > max_invalid()) { // the one difference: Determined goes on for ever
       book_->over = 1;
       actions_.push_back(shut_down{false, true});
       return;

@@ -1,5 +1,5 @@
 #pragma once
-// The random stream of Determined: MT19937 as the legacy numpy.random.RandomState seeds and reads it.
+// The random stream of Determined: MT19937, seeded and read as by the legacy numpy.random.RandomState.
 
 #include "searchers/archive.hpp"
 
@@ -15,9 +15,9 @@ public:
   std::uint32_t bits32();
   double unit();                           ///< [0, 1), 53 bits from two draws
   double uniform(double low, double high); ///< low + (high - low) * unit
-  /// Uniform in [0, n) by masked rejection; n == 1 draws nothing.
+  /// A number in [0, n), uniform by masked rejection; n == 1 draws nothing.
   std::uint64_t below(std::uint64_t n);
-  std::string request_id(); ///< 16 bytes as a version 4 UUID
+  std::string request_id(); ///< a version 4 UUID from 16 bytes
   void persist(archive& ar);
 
 private:

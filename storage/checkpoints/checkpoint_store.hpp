@@ -1,6 +1,6 @@
 #pragma once
-// Where checkpoints lie, one interface for folders of the hosts and for buckets. Each checkpoint is a tree of
-// files under its key, which is its uuid.
+// The interface of the places where checkpoints lie: folders of hosts, and buckets. Each checkpoint is a tree
+// of files under its key, which is its uuid.
 //
 // A store is written KIND:PLACE in facts (model/checkpoint_place.hpp): "directory:/mnt/ck",
 // "shared_fs:/mnt/ck". Secrets are never part of it.
@@ -21,25 +21,28 @@ class checkpoint_store {
 public:
   virtual ~checkpoint_store() = default;
 
-  /// Copies the files of the folder `from`, whole or not at all; replaces what has this key. Symbolic links
-  /// are left out. errc::not_found where there is no such folder; errc::no_space, errc::io.
+  /// Copies the files of the folder `from`, whole or not at all, and replaces a checkpoint that has this key.
+  /// Symbolic links are left out. Fails with errc::not_found where there is no such folder, errc::no_space or
+  /// errc::io.
   virtual result<void> put(const std::string& key, const std::filesystem::path& from) = 0;
-  /// Copies them into `to`, a folder that does not exist yet. errc::not_found.
+  /// Copies the checkpoint's files into `to`, a folder that does not exist yet. Fails with errc::not_found.
   virtual result<void> get(const std::string& key, const std::filesystem::path& to) const = 0;
-  /// Bytes by path. errc::not_found.
+  /// Returns the size in bytes of each file, by path. Fails with errc::not_found.
   virtual result<std::map<std::string, std::int64_t>> list(const std::string& key) const = 0;
-  /// Whether anything has this key.
+  /// Whether the store holds anything under this key.
   virtual result<bool> has(const std::string& key) const = 0;
-  /// What is not there is no fault. Counts the files that it removes in `files`, also where it fails.
+  /// Removes the checkpoint; a missing one is not an error. Adds the number of removed files to `files`, also
+  /// where it fails.
   virtual result<void> erase(const std::string& key, std::size_t& files) = 0;
-  /// Files of it alone, as `list` names them; folders that are empty then go too. What is not there is no
-  /// fault.
+  /// Removes only these files of the checkpoint, named as by `list`, and then the folders that are empty. A
+  /// missing file is not an error.
   virtual result<void> erase_files(const std::string& key, const std::vector<std::string>& paths) = 0;
-  /// Whether files can be kept here now: errc::io or errc::denied with what is wrong.
+  /// Checks that files can be kept here now. Fails with errc::io or errc::denied, and says what is wrong.
   virtual result<void> probe() = 0;
 };
 
-/// errc::invalid where `store` is not KIND:PLACE; errc::unsupported where this build has no such kind.
+/// Fails with errc::invalid where `store` is not KIND:PLACE, with errc::unsupported where this build lacks
+/// the kind.
 result<std::shared_ptr<checkpoint_store>> open_checkpoint_store(const std::string& store);
 
 } // namespace troupe::storage

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* unfinished = ".tmp"; ///< behind the key, as scripts write a checkpoint
+constexpr const char* unfinished = ".tmp"; ///< appended to the key, as scripts do
 
 error fault_of(const fs::path& where, const std::string& doing, const std::error_code& why) {
   if (why == std::errc::no_such_file_or_directory)
@@ -46,7 +46,7 @@ result<void> sync(const fs::path& what, int flags) {
   return fine ? result<void>{} : fault_of(what, "sync", why);
 }
 
-/// Regular files and folders, durable when it returns. `to` is made.
+/// Makes `to` and copies regular files and folders into it; they are durable when it returns.
 result<void> copy_tree(const fs::path& from, const fs::path& to) {
   std::error_code fault;
   fs::create_directory(to, fault);
@@ -81,7 +81,7 @@ result<void> add_files(const fs::path& folder, const std::string& prefix,
     if (at->is_symlink(fault))
       continue;
     if (at->is_directory(fault)) {
-      found[name + "/"] = 0; // as scripts report it
+      found[name + "/"] = 0; // scripts report folders in the same way
       if (auto ok = add_files(at->path(), name + "/", found); !ok)
         return ok;
     } else if (at->is_regular_file(fault))
@@ -90,8 +90,8 @@ result<void> add_files(const fs::path& folder, const std::string& prefix,
   return fault ? result<void>(fault_of(folder, "read the folder", fault)) : result<void>{};
 }
 
-/// Removes `name` in the open folder `in`, with all that is below it: nothing is followed out of there.
-/// Counts regular files, by `type` as readdir tells it.
+/// Removes `name` in the open folder `in`, with all that is below it, and follows no symbolic link. Counts
+/// regular files; `type` is what readdir says `name` is.
 std::error_code remove_tree(int in, const char* name, unsigned char type, std::size_t& files) {
   if (type != DT_DIR) {
     struct stat what {};
@@ -143,10 +143,10 @@ result<void> folder_store::put(const std::string& key, const fs::path& from) {
   if (auto ok = make_root(); !ok)
     return ok;
   const auto whole = root_ / key, part = root_ / (key + unfinished);
-  fs::remove_all(part, fault); // of a put that was cut off
+  fs::remove_all(part, fault); // a put that was cut off may have left it
   auto copied = copy_tree(from, part);
   if (copied && ::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, whole.c_str(), RENAME_NOREPLACE) != 0) {
-    // One is there: the two change their names at once.
+    // A checkpoint has this key: the two folders change their names in one step.
     const bool both =
       errno == EEXIST && ::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, whole.c_str(), RENAME_EXCHANGE) == 0;
     if (!both)
@@ -198,7 +198,7 @@ result<void> folder_store::erase(const std::string& key, std::size_t& files) {
 }
 
 result<void> folder_store::erase_files(const std::string& key, const std::vector<std::string>& paths) {
-  auto there = list(key); // symbolic links are none of it, so no path leads out
+  auto there = list(key); // the list holds no symbolic links, so no path leads out
   if (!there)
     return there.error();
   for (const auto& path : paths) {
@@ -209,9 +209,9 @@ result<void> folder_store::erase_files(const std::string& key, const std::vector
     if (fault && fault != std::errc::no_such_file_or_directory)
       return fault_of(root_ / key / path, "remove", fault);
   }
-  for (auto at = there->rbegin(); at != there->rend(); ++at) // the inner ones come last in the order of paths
+  for (auto at = there->rbegin(); at != there->rend(); ++at) // inner folders come last in the order of paths
     if (at->first.ends_with('/')) {
-      ::rmdir( // one that is not empty stays
+      ::rmdir( // a folder that is not empty stays
         (root_ / key / at->first).c_str());
     }
   return {};

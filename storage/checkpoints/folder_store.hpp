@@ -1,12 +1,12 @@
 #pragma once
-// Checkpoints in a folder: of the host's own ("directory"), or of a file system that several hosts mount
+// Checkpoints in a folder of the host ("directory"), or of a file system that several hosts mount
 // ("shared_fs").
 
 #include "storage/checkpoints/checkpoint_store.hpp"
 
 namespace troupe::storage {
 
-/// The folder is made where it is missing.
+/// Makes the folder where it is missing.
 class folder_store final : public checkpoint_store {
 public:
   explicit folder_store(std::filesystem::path root) : root_(std::move(root)) {}

@@ -77,7 +77,7 @@ result<std::unique_ptr<owned_directory>> owned_directory::open(const fs::path& a
   }
   if (::access(at.c_str(), W_OK) != 0 || ::access((at / "db").c_str(), W_OK) != 0)
     return refused(at, errno, "cannot be written");
-  // On a full disk the file keeps its old text: the lock is the flock, the text is for people.
+  // On a full disk the file keeps its old text. That is harmless: flock is the lock, the text is for people.
   auto text = std::to_string(::getpid()) + "\n";
   if (::pwrite(lock.fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())) [[maybe_unused]]
     auto cut = ::ftruncate(lock.fd, static_cast<off_t>(text.size()));

@@ -1,7 +1,7 @@
 #pragma once
-// The folder that a store lives in: who owns it, whether it can be written, its ballast and its blobs.
+// The folder of a store: its owner's lock, its free space, its ballast and its blobs.
 //
-//   DIR/journal.lock   flock of the owner, its process id inside
+//   DIR/journal.lock   locked (flock) by the owner; holds its process id
 //   DIR/ballast        blocks that are given up to open a full store
 //   DIR/next-log       blocks that the next write-ahead log will take
 //   DIR/db/            RocksDB
@@ -15,13 +15,13 @@
 
 namespace troupe::storage {
 
-/// Free and total bytes of the file system that holds `directory`; zeros where it cannot be asked.
+/// Free and total bytes of the file system that holds `directory`; zeros where they cannot be read.
 free_space space_of(const std::filesystem::path& directory);
 
 class owned_directory {
 public:
-  /// Makes and locks the folder. errc::conflict where another process holds it, errc::io where it cannot be
-  /// written, errc::no_space where there is no room even for its names; each says what to do.
+  /// Makes and locks the folder. Fails with errc::conflict where another process holds it, errc::io where it
+  /// cannot be written, errc::no_space where not even its names have room; each error says what to do.
   static result<std::unique_ptr<owned_directory>> open(const std::filesystem::path& at);
   ~owned_directory(); ///< unlocks
   owned_directory(const owned_directory&) = delete;
@@ -31,9 +31,9 @@ public:
 
   bool has_ballast(std::uint64_t bytes) const;
   void drop_ballast() const;
-  void make_ballast(std::uint64_t bytes) const; ///< makes no ballast where there is no room
+  void make_ballast(std::uint64_t bytes) const; ///< makes none where the disk lacks room
 
-  /// Durable when it returns.
+  /// The blob is durable when this returns.
   result<void> put_blob(std::string_view name, std::string_view bytes) const;
   result<std::string> blob(std::string_view name) const;
 

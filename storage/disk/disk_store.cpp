@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t mib = 1 << 20;
 constexpr std::chrono::milliseconds stall_pause{1};
-constexpr std::chrono::milliseconds look_pause{5}; ///< between two looks at the free space
+constexpr std::chrono::milliseconds look_pause{5}; ///< between two checks of the free space
 const std::array<std::string, family_count> family_names{"default", "rows", "series", "logs"};
 
 rocksdb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
@@ -33,7 +33,7 @@ error from(const rocksdb::Status& status, const std::string& place) {
   return {code, place + ": " + status.ToString()};
 }
 
-/// RocksDB's own log would be one more file to write and keep; what matters comes back as a status.
+/// RocksDB's own log would be one more file to write and keep; a status tells what matters.
 class silent_logger : public rocksdb::Logger {
 public:
   silent_logger() : Logger(rocksdb::InfoLogLevel::FATAL_LEVEL) {}
@@ -41,7 +41,7 @@ public:
   void Logv(const char*, va_list) override {}
 };
 
-/// Sized so that the whole process stays small and a start replays little.
+/// The sizes keep the whole process small, and let a start replay little.
 rocksdb::DBOptions database_options(const space_limits& limits) {
   rocksdb::DBOptions options;
   options.create_if_missing = true;
@@ -63,15 +63,15 @@ rocksdb::DBOptions database_options(const space_limits& limits) {
   options.avoid_flush_during_shutdown = true;
   options.allow_concurrent_memtable_write = false; // there is one writer
   options.enable_write_thread_adaptive_yield = false;
-  // A torn tail was never acknowledged: it is what follows the last synced record.
+  // What follows the last synced record is a torn tail, which was never acknowledged.
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   options.paranoid_checks = true;
   return options;
 }
 
-/// What neighbouring keys share: all but the number at the end, whose first byte is zero, since nothing
-/// counts so far. New keys mostly go right behind the newest of their neighbours, and this lets RocksDB
-/// remember where that is. Names that end in text, such as a checkpoint's, have no neighbours.
+/// The part of a key that neighbouring keys share: all but the number at the end, whose first byte is zero
+/// because no number grows that large. Most new keys go right behind their newest neighbour, and this lets
+/// RocksDB remember that place. Names that end in text, such as a checkpoint's, have no neighbours.
 class neighbours : public rocksdb::SliceTransform {
 public:
   const char* Name() const override { return "troupe.neighbours"; }
@@ -89,7 +89,7 @@ rocksdb::ColumnFamilyOptions family_options(family which, const space_limits& li
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   table.format_version = 5;
-  if (which == family::logs) // read by the thousand
+  if (which == family::logs) // lines are read by the thousand
     table.block_size = 32 << 10;
   rocksdb::ColumnFamilyOptions options;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
@@ -100,7 +100,7 @@ rocksdb::ColumnFamilyOptions family_options(family which, const space_limits& li
   options.target_file_size_base = 4 * limits.write_buffer;
   options.max_bytes_for_level_base = 16 * limits.write_buffer;
   options.compression = rocksdb::kLZ4Compression;
-  if (which == family::rows) { // a new checkpoint is looked for and is not there
+  if (which == family::rows) { // most lookups of new checkpoints find nothing
     options.memtable_whole_key_filtering = true;
     options.memtable_prefix_bloom_size_ratio = 0.02;
   }
@@ -122,7 +122,7 @@ struct open_database {
 open_database::~open_database() {
   if (!db)
     return;
-  gate->close(); // whoever waits for space would keep the database from closing
+  gate->close(); // a writer that waits for space would keep the database from closing
   for (auto* family : families)
     db->DestroyColumnFamilyHandle(family);
   db->Close();
@@ -197,7 +197,7 @@ private:
 class disk_batch : public batch {
 public:
   explicit disk_batch(std::shared_ptr<const open_database> of) : of_(std::move(of)) {}
-  // Only faults of the batch's own size (4 GiB) can come back here; the lanes keep far below it.
+  // Only a batch above 4 GiB can fail here, and the lanes keep far below that.
   void put(family where, std::string_view key, std::string_view data) override {
     changes.Put(of_->of(where), slice(key), slice(data)).PermitUncheckedError();
   }
@@ -205,7 +205,7 @@ public:
     changes.Delete(of_->of(where), slice(key)).PermitUncheckedError();
   }
   void erase_range(family where, std::string_view from, std::string_view until) override {
-    // RocksDB 7.8 has one memory of places for entries and for erased ranges, though these lie elsewhere.
+    // RocksDB 7.8 remembers one place for entries and erased ranges, though they lie in different lists.
     TROUPE_ASSERT(!neighbours{}.InDomain(slice(from)));
     changes.DeleteRange(of_->of(where), slice(from), slice(until)).PermitUncheckedError();
   }
@@ -250,7 +250,7 @@ public:
       return no_room(of_->gate->look());
     rocksdb::WriteOptions options;
     options.sync = sync;
-    options.no_slowdown = true; // a flush that waits for space must not hold the writer, too
+    options.no_slowdown = true; // a flush that waits for space must not hold the writer as well
     auto status = of_->db->Write(options, &all.changes);
     for (; status.IsIncomplete(); status = of_->db->Write(options, &all.changes)) {
       if (of_->gate->parked())
@@ -275,7 +275,7 @@ private:
                               std::to_string(of_->gate->limits().reserve / 1024) +
                               " KiB are kept in reserve; free some space, and writing goes on"};
   }
-  /// Makes the ballast again once there is plenty of room; looked for once in a while.
+  /// Makes the ballast again once there is plenty of room; checks that only now and then.
   void keep_ballast(const free_space& now) {
     if (has_ballast_ || now.free < 2 * of_->gate->limits().reserve + of_->gate->limits().ballast)
       return;
@@ -284,13 +284,13 @@ private:
   }
 
   std::shared_ptr<open_database> of_;
-  std::size_t admitted_ = 0; ///< bytes that the last look at the disk admitted, and when that was
+  std::size_t admitted_ = 0; ///< bytes that the last check of the disk admitted
   std::chrono::steady_clock::time_point looked_;
   bool has_ballast_ = of_->directory->has_ballast(of_->gate->limits().ballast);
 };
 
-/// What opening may have to write: logs that do not fit into memory become tables, and each name takes a
-/// block.
+/// The most that opening may have to write: logs that do not fit into memory become tables, and each name
+/// takes a block.
 std::uint64_t bytes_to_open(const std::filesystem::path& database, const space_limits& limits) {
   std::uint64_t logs = 0;
   std::error_code fault;
@@ -336,8 +336,7 @@ result<std::shared_ptr<store>> open_disk_store(const journal_options& options, b
   all->gate->relax(true);
   auto status = rocksdb::DB::Open(settings, all->directory->database().string(), descriptors, &handles, &db);
   all->gate->relax(false);
-  all->directory->make_ballast(
-    limits.ballast); // again at once: what is free now is not to be taken by new writes
+  all->directory->make_ballast(limits.ballast); // before new writes can take the free space
   if (!status.ok()) {
     auto why = from(status, place.string());
     if (status.IsInvalidArgument()) // a column family that this build does not know

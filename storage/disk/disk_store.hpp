@@ -6,7 +6,7 @@
 
 namespace troupe::storage {
 
-/// Opens or creates; errors as those of `open_journal`.
+/// Opens or creates the store; fails as `open_journal` does.
 result<std::shared_ptr<store>> open_disk_store(const journal_options& options,
                                                background threads = background::own);
 

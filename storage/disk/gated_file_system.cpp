@@ -9,7 +9,7 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-/// Lets the writing thread find the newest log, which other threads may close.
+/// Lets the writing thread find the newest log, which other threads may close meanwhile.
 class gated_log {
 public:
   void set(gated_file* file) {
@@ -44,7 +44,7 @@ writer writer_of(const std::string& name) {
 
 IOStatus sent_away() { return IOStatus::IOError("the database is being closed"); }
 
-/// Repeats an operation that needs a block for a name until the disk has one.
+/// Repeats an operation that needs a block for a name until the disk has that block.
 template <class Operation>
 IOStatus wait_for_space(space_gate& gate, writer who, Operation operation) {
   IOStatus status;
@@ -83,14 +83,14 @@ public:
     if (log_)
       log_->drop(this);
     if (claimed_ > size_ &&
-        who_ != writer::log) // gives the rest of the last chunk back; logs soon go as a whole
+        who_ != writer::log) // gives the rest of the last chunk back; a log is soon deleted whole
       FSWritableFileOwnerWrapper::Truncate(size_, options, debug).PermitUncheckedError();
     return FSWritableFileOwnerWrapper::Close(options, debug);
   }
-  // Claiming is ours: RocksDB's own pre-allocation would hide how much there is.
+  // RocksDB must not claim blocks itself: its pre-allocation would hide how much room there is.
   void PrepareWrite(std::size_t, std::size_t, const IOOptions&, IODebugContext*) override {}
 
-  /// Claims blocks up to `bytes` beyond the end; false where the disk has none left.
+  /// Claims blocks up to `bytes` beyond the end of the file; false where the disk has none left.
   bool claim(std::uint64_t bytes) {
     const auto until = size_ + bytes;
     if (until <= claimed_ || !claims_)
@@ -104,7 +104,7 @@ public:
         return true;
       }
       if (!status.IsNoSpace()) {
-        claims_ = false; // this file system cannot; the levels of the gate are all there is
+        claims_ = false; // this file system cannot claim blocks; only the gate's levels protect it
         return true;
       }
     }
@@ -113,7 +113,7 @@ public:
 
 private:
   bool enter(std::size_t bytes) {
-    if (claims_ && size_ + bytes <= claimed_) // the blocks are ours already, however full the disk is
+    if (claims_ && size_ + bytes <= claimed_) // these blocks are claimed already, however full the disk is
       return true;
     return gate_.pass(who_, bytes, [&] { return claim(bytes); });
   }

@@ -15,15 +15,15 @@ class gated_log; // the write-ahead log that is written now
 
 class gated_file_system : public rocksdb::FileSystemWrapper {
 public:
-  /// `spare` names a file, outside the database, on the same file system.
+  /// `spare` names a file on the same file system, outside the database.
   gated_file_system(const std::shared_ptr<rocksdb::FileSystem>& target, space_gate& gate, std::string spare);
   ~gated_file_system() override;
 
   const char* Name() const override { return "TroupeGatedFileSystem"; }
 
-  /// Claims blocks for `bytes` more in the present write-ahead log and as many in a spare file that becomes
-  /// the next one: so a write waits for nothing, even where it begins a new log. False where the disk has no
-  /// room for them.
+  /// Claims blocks for `bytes` more in the present write-ahead log, and as many in a spare file that becomes
+  /// the next log, so that a write waits for nothing even where it begins a new log. False where the disk
+  /// lacks room for them.
   bool prepare_log(std::uint64_t bytes);
 
   rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
@@ -47,7 +47,7 @@ private:
   std::shared_ptr<gated_log> log_;
   std::mutex guard_;
   std::unique_ptr<gated_file> spare_; ///< guarded
-  rocksdb::FileOptions log_options_;  ///< guarded; as RocksDB opened the last log
+  rocksdb::FileOptions log_options_;  ///< guarded; the options that RocksDB opened the last log with
   bool log_seen_ = false;             ///< guarded
 };
 

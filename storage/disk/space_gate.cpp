@@ -7,7 +7,7 @@ namespace troupe::storage {
 namespace {
 
 constexpr std::uint64_t kib = 1024, mib = 1024 * kib;
-constexpr std::chrono::milliseconds look_again{50}; ///< nobody tells us when another process frees space
+constexpr std::chrono::milliseconds look_again{50}; ///< nothing tells us when another process frees space
 
 } // namespace
 

@@ -12,7 +12,7 @@
 namespace troupe::storage {
 
 struct free_space {
-  std::uint64_t free = 0, total = 0; ///< bytes; `free` is what an unprivileged writer can have
+  std::uint64_t free = 0, total = 0; ///< bytes; `free` is what an unprivileged process can use
 };
 
 struct space_limits {
@@ -23,20 +23,20 @@ struct space_limits {
   std::uint64_t log_total = 0;    ///< bytes of all write-ahead logs together
 };
 
-/// For a file system of `total_bytes`: the reserve is the smaller of `wanted_reserve` and 5 %, and all else
-/// follows.
+/// Limits for a file system of `total_bytes`: the reserve is the smaller of `wanted_reserve` and 5 %, and the
+/// other limits follow from it.
 space_limits limits_for(std::uint64_t total_bytes, std::uint64_t wanted_reserve);
 
-/// `names` are the small files that say which tables and logs count.
+/// Who writes; `names` are the small files that say which tables and logs count.
 enum class writer { journal, log, tables, names };
 
-/// May `who` write `bytes` more while `free` bytes are left?
+/// Whether `who` may write `bytes` more while `free` bytes are left.
 bool may_write(const space_limits& limits, writer who, std::uint64_t free, std::uint64_t bytes);
 
 /// Thread-safe.
 class space_gate {
 public:
-  /// `probe` tells the free space now; `notice` hears when waiting begins and ends.
+  /// `probe` returns the free space of now; `notice` is called when waiting begins and when it ends.
   space_gate(space_limits limits, std::function<free_space()> probe,
              std::function<void(std::string_view)> notice);
 
@@ -48,9 +48,9 @@ public:
   /// False when the gate was closed meanwhile.
   bool pass(writer who, std::uint64_t bytes, const std::function<bool()>& claim);
 
-  bool parked() const; ///< does anyone wait now?
+  bool parked() const; ///< whether any writer waits now
   void relax(bool on); ///< while relaxed only `claim` decides: for opening a full store
-  void close();        ///< sends all who wait away, now and later
+  void close();        ///< sends away every writer that waits, now and later
 
 private:
   const space_limits limits_;

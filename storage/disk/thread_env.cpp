@@ -7,8 +7,7 @@
 namespace troupe::storage {
 thread_env::thread_env(std::unique_ptr<rocksdb::Env> target, std::shared_ptr<rocksdb::FileSystem> files)
     : EnvWrapper(std::move(target)) {
-  file_system_ =
-    std::move(files); // else a wrapper's files go through the old interface, without their file system
+  file_system_ = std::move(files); // otherwise the wrapper would not use it
   system_clock_ = rocksdb::SystemClock::Default();
 }
 
@@ -23,7 +22,7 @@ thread_env::~thread_env() {
   }
   changed_.notify_all();
   for (auto& thread : threads)
-    thread.join(); // each does what is queued first
+    thread.join(); // each thread first does what is queued
 }
 
 void thread_env::Schedule(void (*function)(void*), void* argument, Priority where, void* tag,
@@ -40,7 +39,7 @@ void thread_env::Schedule(void (*function)(void*), void* argument, Priority wher
 void thread_env::work(pool& on) {
   ::pthread_setname_np(::pthread_self(), "troupe.db");
   if (&on == &pools_[LOW] || &on == &pools_[BOTTOM])
-    take_short_slices(); // no niceness: behind a busy host's work writers would wait for compactions
+    take_short_slices(); // not niceness: on a busy host compactions would starve, and writers wait for them
   std::unique_lock lock(guard_);
   for (;;) {
     ++on.idle;

@@ -1,6 +1,6 @@
 #pragma once
-// RocksDB's environment with threads of its own: they end with it. Those of Env::Default() outlive every
-// database, which a host process that ends its node would see as leaked threads.
+// RocksDB's environment with threads of its own, which end with it. The threads of Env::Default() outlive
+// every database; a process that ends its node would see them as leaked.
 
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
@@ -16,8 +16,8 @@
 
 namespace troupe::storage {
 
-/// Files go to `files`, flushes and compactions to threads that are started when first needed and joined by
-/// the destructor.
+/// Files go to `files`. Flushes and compactions go to threads that start when first needed; the destructor
+/// joins them.
 class thread_env final : public rocksdb::EnvWrapper {
 public:
   thread_env(std::unique_ptr<rocksdb::Env> target, std::shared_ptr<rocksdb::FileSystem> files);

@@ -1,4 +1,4 @@
-// Facts to the rows of users, tokens, settings and the configuration: each row is its newest fact.
+// Folds facts to the rows of users, tokens, settings and the configuration. Each row is its newest fact.
 
 #include "storage/projections/projections.hpp"
 

@@ -1,4 +1,5 @@
-// Facts to the places of checkpoints, the chain of those of a trial, and what the trial counts of them.
+// Folds facts to the places of checkpoints, to the chain of each trial's checkpoints, and to the trial's
+// counts.
 
 #include "storage/projections/projections.hpp"
 
@@ -13,7 +14,7 @@ std::int64_t sum(const std::map<std::string, std::int64_t>& files) {
   return total;
 }
 
-/// Rows of an older build counted those that are deleted, too, and never fell.
+/// Never falls below zero: an older build counted deleted checkpoints too, and its rows stand.
 void count(std::uint64_t& of, int more) {
   if (more >= 0 || of > 0)
     of += static_cast<std::uint64_t>(more);
@@ -58,7 +59,7 @@ void fold_checkpoint(const fact& x, const subject& of, tables& rows) {
   const auto total = sum(recorded->saved.files);
   const auto* known = rows.checkpoints.find(uuid);
   if (known && known->trial != of.trial())
-    return; // another trial's, and stays so
+    return; // the uuid belongs to another trial, and stays so
   const bool fresh = !known, counts = fresh || known->deleted;
   auto& place = rows.checkpoints.make(uuid);
   trial->checkpoint_bytes += total - place.bytes;

@@ -1,4 +1,4 @@
-// Facts to the row of their experiment, and the index of submitters' keys.
+// Folds facts to the row of their experiment, and to the index of submitters' keys.
 
 #include "storage/projections/projections.hpp"
 
@@ -7,8 +7,8 @@
 namespace troupe::storage::projections {
 namespace {
 
-/// Searches that only count trials know nothing of how far a running one is; the halving ones judge by rungs
-/// alone.
+/// For searchers that only count trials, the progress of running trials is added here; halving searchers
+/// judge by rungs alone.
 void add_progress(experiment_id id, experiment_changing& row, tables& rows) {
   row.progress = row.searched;
   const auto* constant = rows.experiments.find(id);
@@ -25,7 +25,7 @@ void add_progress(experiment_id id, experiment_changing& row, tables& rows) {
   row.progress = std::clamp(row.searched + row.running / most, 0.0, 1.0);
 }
 
-/// What of the configuration is asked for alone.
+/// Copies the settings that are asked for without the whole configuration.
 void read_config(experiment_constant& row) {
   if (const auto* metric = searcher_setting(row, "metric"); metric && metric->is_string())
     row.metric = metric->get<std::string>();
@@ -52,7 +52,7 @@ void on(const experiment_created& x, const subject&, tables& rows) {
   state.project = x.project;
   state.unmanaged = x.unmanaged;
   if (x.unmanaged)
-    state.state = experiment_state::paused; // until a trial of it runs
+    state.state = experiment_state::paused; // it runs once a trial of it runs
   if (!x.key.empty())
     rows.entries.emplace_back(keys::tagged('K', x.key), keys::one(x.id.value));
 }
@@ -63,11 +63,11 @@ void on(const experiment_changed& x, const subject& of, tables& rows) {
     return;
   row->state = x.state;
   if (!terminal(x.state) || !x.why.empty())
-    row->why = x.why; // why it was to be stopped stays when it is
+    row->why = x.why; // the reason given for the stop stays when the experiment has stopped
   if (terminal(x.state))
     row->ended = x.at;
   else
-    row->ended = {}; // an unmanaged one runs again
+    row->ended = {}; // an unmanaged experiment runs again
   if (x.state == experiment_state::completed)
     row->progress = 1;
 }
@@ -133,7 +133,7 @@ void on(const experiment_continued& x, const subject&, tables& rows) {
 void on(const experiment_deleted& x, const subject&, tables& rows) {
   auto* row = x.step == deletion_step::done ? nullptr : rows.experiment_states.change(x.id);
   if (!row)
-    return; // fold_deletion has what is done
+    return; // fold_deletion handles a finished deletion
   row->state = x.step == deletion_step::failed ? experiment_state::delete_failed : experiment_state::deleting;
   row->why = x.why;
 }

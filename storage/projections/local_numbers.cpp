@@ -1,6 +1,6 @@
-// Facts to the numbers of trials in their projects, to the indexes by which a name such as CAT-12 is found,
-// and to what becomes of single trials. Numbers stand in no fact: they follow from the order of the facts,
-// which a journal keeps, so each folding gives the same ones.
+// Folds facts to the numbers of trials in their projects, to the indexes by which a name such as CAT-12 is
+// found, and to what becomes of single trials. No fact holds a number: numbers follow from the order of the
+// facts, which a journal keeps, so each folding gives the same ones.
 
 #include "storage/projections/projections.hpp"
 
@@ -55,7 +55,7 @@ void note(const experiment_moved& x, const subject&, tables& rows) {
     give_number(trial, x.project, rows);
 }
 
-/// The project has no key any more that it changed: names with the old one lead to it all the same.
+/// A name with the project's old key still leads to it: the old entry of the index stays.
 void note(const project_changed& x, const subject&, tables& rows) {
   if (!x.key.empty() && !x.deleted)
     rows.entries.emplace_back(keys::tagged('F', x.key), keys::one(x.id.value));
@@ -81,7 +81,8 @@ void choose_best(experiment_id id, experiment_changing& row, tables& rows) {
   }
 }
 
-/// What was deleted keeps its rows, as those of experiments do (fold_deletion), and its place in the chain.
+/// The row of a deleted trial stays, as that of an experiment does (fold_deletion), and keeps its place in
+/// the chain.
 void note(const trial_deleted& x, const subject&, tables& rows) {
   auto* constant = rows.trials.change(x.trial);
   auto* state = constant && constant->id ? rows.trial_states.change(x.trial) : nullptr;

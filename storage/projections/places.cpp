@@ -1,5 +1,6 @@
-// Facts to the rows of workspaces, projects, templates and the registry, each its newest fact, and of what
-// people say of experiments. What was deleted keeps its row, marked so: readers pass over it.
+// Folds facts to the rows of workspaces, projects, templates and the registry, and to descriptions of
+// experiments. Each row is its newest fact. A deleted thing keeps its row, marked as deleted: readers pass
+// over it.
 
 #include "storage/projections/projections.hpp"
 

@@ -1,13 +1,13 @@
 #pragma once
-// Rows as pure folds of the facts. What of a thing never changes is kept apart from what does, so that a
-// change does not write a whole configuration again.
+// Rows as pure folds of the facts. The constant part of a thing is kept apart from the changing part, so that
+// a change does not write a whole configuration again.
 
 #include "model/rows.hpp"
 #include "storage/projections/table.hpp"
 
 namespace troupe::storage::projections {
 
-/// Counts the meaning of the folds: a database that was folded by another version is folded anew when it is
+/// The version of the folds' meaning. A database that another version has folded is folded anew when it is
 /// opened.
 inline constexpr std::uint64_t version = 10;
 
@@ -20,7 +20,7 @@ struct experiment_constant {
   experiment_id parent;
   bool unmanaged = false;
   std::string external_id;
-  std::string description; ///< this and the labels are those of the configuration
+  std::string description; ///< the description and the labels that the configuration gives
   std::vector<std::string> labels;
   MSGPACK_DEFINE_ARRAY(id, name, owner, context, key, source, metric, smaller_is_better, config, created,
                        parent, unmanaged, external_id, description, labels)
@@ -33,18 +33,18 @@ struct experiment_changing {
   std::uint64_t num_trials = 0;
   trial_id best_trial;
   double best_metric = 0;
-  double searched = 0; ///< the progress that the search says; `progress` adds what its running trials say
-  double running = 0;  ///< sum of the progress of trials that have not ended
+  double searched = 0; ///< the searcher's progress; `progress` adds that of its running trials
+  double running = 0;  ///< sum of the progress of all trials that have not ended
   project_id project{1};
   bool archived = false;
-  std::uint64_t edits = 0; ///< how often it was described; from 1 on `described` has its row
-  std::vector<experiment_resources_changed> resources; ///< none or one: what a user has set
-  std::uint64_t resource_edits = 0;                    ///< how often
-  std::uint32_t continued = 0;                         ///< how often it was continued
+  std::uint64_t edits = 0; ///< how often the experiment was described; above 0, `described` has its row
+  std::vector<experiment_resources_changed> resources; ///< what a user has set: none or one
+  std::uint64_t resource_edits = 0;                    ///< how often a user has set them
+  std::uint32_t continued = 0;                         ///< how often the experiment was continued
   std::vector<trial_id> continued_trials;
   bool unmanaged = false;
   trial_id newest_trial; ///< begins the chain of its trials, newest first: trial_constant::before
-  std::uint64_t checkpoint_count = 0; ///< over all trials
+  std::uint64_t checkpoint_count = 0; ///< of all trials together
   std::int64_t checkpoint_bytes = 0;
   MSGPACK_DEFINE_ARRAY(state, why, ended, progress, num_trials, best_trial, best_metric, searched, running,
                        project, archived, edits, resources, resource_edits, continued, continued_trials,
@@ -57,7 +57,7 @@ struct trial_constant {
   value hparams;
   std::uint32_t seed = 0;
   time_point created;
-  trial_id before; ///< the trial that its experiment made before it; 0: it is the first
+  trial_id before; ///< the trial that the experiment made before this one; 0: none
   MSGPACK_DEFINE_ARRAY(id, experiment, key, hparams, seed, created, before)
 };
 struct trial_changing {
@@ -87,13 +87,13 @@ struct trial_changing {
                        heard, number, archived, deletion, stuck)
 };
 
-/// What of a task that is no trial changes; all else of it is its task_created.
+/// The changing part of a task that is not a trial; its task_created holds the rest.
 struct task_changing {
   task_state state = task_state::active;
   std::string why;
   time_point ended;
   int exit_code = -1;
-  run_id ready_run; ///< the newest whose service has answered
+  run_id ready_run; ///< the newest run whose service has answered
   time_point active;
   int priority = 0;
   std::vector<run_row> runs;
@@ -102,22 +102,22 @@ struct task_changing {
   MSGPACK_DEFINE_ARRAY(state, why, ended, exit_code, ready_run, active, priority, runs, log_policy, runs_as)
 };
 
-/// A checkpoint's row is the fact that recorded it; this tells where it stands. Those of a trial are chained,
-/// newest first, by the numbers of the facts that first recorded them: one row for each, and its fact is read
-/// anyhow.
+/// Where a checkpoint's row stands: the row is the fact that recorded it. Checkpoints of a trial are chained,
+/// newest first, by the numbers of the facts that first recorded them. So each checkpoint takes one row, and
+/// its fact is read in any case.
 struct checkpoint_entry {
   trial_id trial;
   experiment_id experiment;
-  std::uint64_t number = 0; ///< number of the fact in the stream of the trial
+  std::uint64_t number = 0; ///< number of the fact in the trial's stream
   std::int64_t bytes = 0;
-  std::uint64_t changed = 0; ///< 1 + the number of the fact that changed its files last; 0: none did
+  std::uint64_t changed = 0; ///< 1 + the number of the last fact that changed its files; 0: none did
   bool deleted = false;
-  std::uint64_t before = 0;    ///< newest_recorded of the trial before this checkpoint
-  std::uint64_t described = 0; ///< 1 + the number of the fact that described it last; 0: none did
+  std::uint64_t before = 0;    ///< newest_recorded of the trial before this checkpoint was recorded
+  std::uint64_t described = 0; ///< 1 + the number of the last fact that described it; 0: none did
   MSGPACK_DEFINE_ARRAY(trial, experiment, number, bytes, changed, deleted, before, described)
 };
 
-/// `described`: null where nobody has.
+/// `described` is null where nobody has described the experiment.
 experiment_row join(experiment_constant constant, experiment_changing changing,
                     const experiment_described* described);
 trial_row join(trial_constant constant, trial_changing changing);
@@ -125,20 +125,20 @@ experiment_standing standing_of(experiment_id id, const experiment_changing& cha
 task_detail join(task_created made, task_changing changing);
 
 struct project_numbers {
-  std::uint64_t newest = 0; ///< that a trial has or had in the project
+  std::uint64_t newest = 0; ///< the greatest number that the project has given to a trial
   MSGPACK_DEFINE_ARRAY(newest)
 };
 
-/// Where a fact stands.
+/// Which stream a fact stands in, and where.
 struct subject {
   experiment_id experiment;
   task_id task;
-  run_id run;               ///< run, for an allocation; 0 for others
+  run_id run;               ///< the run, where the stream is an allocation's; 0 in others
   std::uint64_t number = 0; ///< number of the fact in its stream
   trial_id trial() const { return task.trial(); }
 };
-/// Reads "experiment/7", "trial/12", "task/UUID", "allocation/12.3"; all 0 for any other name; the number is
-/// the caller's.
+/// Reads "experiment/7", "trial/12", "task/UUID" or "allocation/12.3"; any other name gives zeros. The caller
+/// sets the number.
 subject subject_of(std::string_view entity);
 
 /// Every row, and the index entries that lead to them.
@@ -146,7 +146,7 @@ struct tables {
   explicit tables(row_source from);
   tables(const tables&) = delete;
 
-  void write(batch& into); ///< all changes
+  void write(batch& into); ///< writes all changes
   void settle();           ///< to be called when the folded facts are durable
   void forget(std::size_t limit);
   std::optional<error> fault() const;
@@ -158,7 +158,7 @@ struct tables {
   table<trial_id, trial_changing> trial_states;
   table<std::string, checkpoint_entry> checkpoints;
   table<task_id, task_row> tasks;
-  table<task_id, task_created> made_tasks; ///< those that are no trials
+  table<task_id, task_created> made_tasks; ///< only tasks that are not trials
   table<task_id, task_changing> task_states;
   table<user_id, user_changed> users;
   table<std::string, token_changed> tokens;
@@ -171,43 +171,44 @@ struct tables {
   table<model_id, model_changed> models;
   table<std::string, model_version_changed> versions; ///< by version_key
   table<experiment_id, experiment_described> described;
-  table<std::string, std::string> records;                  ///< encoded facts by keys::record
-  std::vector<std::pair<std::string, std::string>> entries; ///< key and data of indexes, not yet written
+  table<std::string, std::string> records;                  ///< encoded facts by the key of keys::record
+  std::vector<std::pair<std::string, std::string>> entries; ///< key and data of unwritten index entries
 };
 
-// One fold per type of row. A fact about something that has no row changes nothing.
+// There is one fold for each type of row. A fact about something that has no row changes nothing.
 void fold_experiment(const fact& x, const subject& of, tables& rows);
 void fold_trial(const fact& x, const subject& of, tables& rows);
 void fold_checkpoint(const fact& x, const subject& of, tables& rows);
 void fold_task(const fact& x, const subject& of, tables& rows);
 void fold_catalogue(const fact& x, tables& rows);
 void fold_places(const fact& x, tables& rows);
-/// Numbers of trials in projects, and what becomes of single trials (local_numbers.cpp).
+/// Folds the numbers of trials in projects, and what becomes of single trials (local_numbers.cpp).
 void fold_local_numbers(const fact& x, const subject& of, tables& rows);
 void fold_records(const fact& x, tables& rows);
-/// Slots that each run had, with what was true when it got them (storage/usage.hpp): deletions leave it.
+/// Folds the slots that each run had, and what was true when it got them (storage/usage.hpp). A deletion
+/// leaves these records.
 void fold_usage(const fact& x, const subject& of, tables& rows);
-/// What was deleted keeps its rows, empty: they begin with no id, and readers pass over them.
+/// Empties the rows of a deleted thing: an empty row begins with no id, and readers pass over it.
 void fold_deletion(const fact& x, tables& rows);
 
 inline void fold(const fact& x, const subject& of, tables& rows) {
   fold_experiment(x, of, rows);
-  fold_checkpoint(x, of, rows); // before the trial: it counts checkpoints that are new
+  fold_checkpoint(x, of, rows); // before the trial: it counts new checkpoints
   fold_trial(x, of, rows);
   fold_task(x, of, rows);
   fold_catalogue(x, rows);
-  fold_local_numbers(x, of, rows); // before the places: a move gives numbers where it is one
+  fold_local_numbers(x, of, rows); // before the places: a move needs the old project here
   fold_places(x, rows);
   fold_records(x, rows);
   fold_usage(x, of, rows);
   fold_deletion(x, rows);
 }
 
-/// What the searcher's section of the configuration says of `key`; null where it says nothing. Copies
-/// nothing: folds run for every fact.
+/// The value of `key` in the searcher's section of the configuration, or null. Copies nothing, because folds
+/// run for every fact.
 const value* searcher_setting(const experiment_constant& of, const char* key);
 
-/// Is `metric` better than the best so far? NaN never is.
+/// Whether `metric` is better than the best so far; NaN never is.
 bool better(double metric, double best, bool none_yet, bool smaller_is_better);
 
 } // namespace troupe::storage::projections

@@ -1,5 +1,4 @@
-// Facts that are rows as they stand, each the newest of its name: the journal's bytes, found by kind and
-// name.
+// Folds facts that are rows without any change: the newest fact of each name, found by kind and name.
 
 #include "storage/projections/projections.hpp"
 

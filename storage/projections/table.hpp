@@ -1,7 +1,7 @@
 #pragma once
-// One type of row as the folds see it: read through from the store, changed in memory, written with the batch
-// that holds the facts. So several facts of one commit see each other's changes, and hot rows are decoded
-// once.
+// One type of row as the folds see it. A row is read from the store when first asked for, changed in memory,
+// and written with the batch that holds the facts. So facts of one commit see each other's changes, and a row
+// that changes often is decoded once.
 
 #include "model/pack.hpp"
 #include "storage/keys.hpp"
@@ -14,7 +14,7 @@
 
 namespace troupe::storage::projections {
 
-/// Reads a stored row by its key: none where it is absent.
+/// Reads a stored row by its key; none where it is absent.
 using row_source = std::function<result<std::optional<std::string>>(std::string_view key)>;
 
 template <class Tag>
@@ -24,7 +24,7 @@ std::string row_key(char tag, strong_id<Tag> id) {
 inline std::string row_key(char tag, task_id id) { return tag + keys::task(id); }
 inline std::string row_key(char tag, const std::string& name) { return keys::tagged(tag, name); }
 
-/// Sorts as its numbers do.
+/// A key that sorts as the numbers of `version` do.
 std::string version_key(model_id model, std::uint64_t version);
 
 template <class Id, class Row>
@@ -32,7 +32,7 @@ class table {
 public:
   table(char tag, const row_source& source) : tag_(tag), source_(&source) {}
 
-  /// The row, or null where there is none. The pointer holds until `forget`.
+  /// The row, or null where there is none. The pointer is valid until `forget`.
   const Row* find(const Id& id) {
     auto* entry = load(id);
     return entry->exists ? &entry->row : nullptr;
@@ -42,14 +42,14 @@ public:
     auto* entry = load(id);
     return entry->exists ? &touch(id, *entry) : nullptr;
   }
-  /// A new row, or the one that stands there.
+  /// Returns the row of this id; makes it where there is none.
   Row& make(const Id& id) {
     auto* entry = load(id);
     entry->exists = true;
     return touch(id, *entry);
   }
 
-  /// Writes over the row, unread, where there is one.
+  /// Replaces the row without reading it.
   void replace(const Id& id, Row by) {
     const auto at = rows_.find(id);
     auto* entry = at == rows_.end() ? look(id) : &at->second;
@@ -57,7 +57,7 @@ public:
       touch(id, *entry) = std::move(by);
   }
 
-  /// Puts every changed row, in the order of ids.
+  /// Writes every changed row, in the order of ids.
   void write(batch& into) {
     std::sort(changed_.begin(), changed_.end());
     for (const auto& id : changed_) {
@@ -72,7 +72,7 @@ public:
     for (const auto& id : changed_)
       each(id, rows_.at(id).row);
   }
-  /// The written rows are durable.
+  /// To be called when the written rows are durable.
   void settle() {
     for (const auto& id : changed_)
       rows_.at(id).dirty = false;
@@ -91,7 +91,7 @@ private:
     bool exists = false, dirty = false;
   };
 
-  /// Whether it exists; its row stays empty.
+  /// Asks only whether the row exists; its content stays empty.
   entry* look(const Id& id) {
     auto& entry = rows_[id];
     const auto bytes = (*source_)(row_key(tag_, id));
@@ -124,7 +124,7 @@ private:
 
   char tag_;
   const row_source* source_;
-  std::unordered_map<Id, entry> rows_; // nodes stay in place
+  std::unordered_map<Id, entry> rows_; // a node keeps its address
   std::vector<Id> changed_;
   std::optional<error> fault_;
   msgpack::sbuffer buffer_;

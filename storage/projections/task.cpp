@@ -1,4 +1,4 @@
-// Facts to what every task has: whose it is, and which of its runs is open.
+// Folds facts to what every task has: its owner, and its open run.
 
 #include "model/names.hpp"
 #include "storage/projections/projections.hpp"
@@ -140,7 +140,7 @@ void on(const task_ended& x, const subject& of, tables& rows) {
 void on(const log_policy_matched& x, const subject& of, tables& rows) {
   if (x.policy.empty())
     return;
-  if (auto* state = rows.task_states.change(of.task)) // a trial's stands in its own row
+  if (auto* state = rows.task_states.change(of.task)) // the state of a trial stands in the trial's own row
     state->log_policy = x.policy;
 }
 

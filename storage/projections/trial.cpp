@@ -1,4 +1,4 @@
-// Facts to the rows of their trials, and the index of an experiment's trials.
+// Folds facts to the rows of their trials, and to the index of an experiment's trials.
 //
 //   queued --first allocation placed--> running --> stopping --> completed, canceled, error
 //      ^------ paused <------------------'  (activated: running again once it was placed before)
@@ -24,7 +24,7 @@ void create(const search_stepped& step, const trial_created& x, const subject& o
   rows.entries.emplace_back(keys::tagged('X', of.experiment.value, x.trial.value), "");
 }
 
-/// The value of a metric that the searcher's configuration names, in a report's.
+/// The value in a report of the metric that the searcher's configuration names.
 std::optional<double> named_metric(const experiment_constant& experiment, const char* key,
                                    const value& metrics) {
   const auto* named = searcher_setting(experiment, key);
@@ -51,8 +51,8 @@ void validated(const search_stepped& x, const subject& of, tables& rows) {
                  metric.has_value()};
   if (!metric)
     return;
-  // The same result of the same steps comes again when a restarted run trains them again; the newer report
-  // stands, as the older one is archived.
+  // A restarted run trains the same steps again and reports the same result again. The newer report then
+  // counts, because the older one is archived.
   bool again = row->best.row && *metric == row->best.metric && x.steps == row->best.steps;
   if (again || better(*metric, row->best.metric, !row->best.row, experiment->smaller_is_better))
     row->best = row->latest;
@@ -125,7 +125,7 @@ void on(const checkpoint_recorded& x, const subject& of, tables& rows) {
     run->saved = x.at;
 }
 
-/// A deleted checkpoint is no longer the latest; the one before it is found by its index.
+/// A deleted checkpoint is not the latest any more; the index leads to the one before it.
 void on(const checkpoint_changed& x, const subject& of, tables& rows) {
   auto* row = rows.trial_states.change(of.trial());
   if (row && x.files.empty() && row->latest_checkpoint == x.uuid)
@@ -151,7 +151,7 @@ void on(const run_ended& x, const subject& of, tables& rows) {
   run->why = x.why;
   run->detail = x.detail;
   row->restarts = x.restarts;
-  if (row->state == trial_state::running && !run->on.empty()) // unless it has ended it waits for its next run
+  if (row->state == trial_state::running && !run->on.empty()) // unless it ends, it waits for its next run
     row->state = trial_state::queued;
 }
 
@@ -168,7 +168,7 @@ void on(const trial_continued& x, const subject& of, tables& rows) {
   auto* row = rows.trial_states.change(of.trial());
   if (!row)
     return;
-  row->state = trial_state::paused; // until its experiment activates it, with its next fact
+  row->state = trial_state::paused; // its experiment's next fact activates it
   row->restarts = 0;
   row->ended = {};
   row->why.clear();

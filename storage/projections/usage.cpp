@@ -12,7 +12,7 @@ std::string key_of(task_id task, run_id run) {
   return keys::record(usage_record::tag, name);
 }
 
-/// When the run asked for slots: it is folded into its task's row before.
+/// When the run asked for slots: its task's row says that already, because it is folded first.
 time_point asked_at(const std::vector<run_row>& runs, run_id run) {
   for (const auto& one : runs)
     if (one.run == run)
@@ -20,7 +20,7 @@ time_point asked_at(const std::vector<run_row>& runs, run_id run) {
   return {};
 }
 
-/// Of a task that is no trial.
+/// Notes the slots of a task that is not a trial.
 void placed_other(const allocation_placed& x, const subject& of, tables& rows) {
   const auto* task = rows.made_tasks.find(of.task);
   if (!task)

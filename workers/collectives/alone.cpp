@@ -1,4 +1,4 @@
-// The group of one rank: what is reduced or gathered is what it has.
+// The group of one rank: the result of a reduction or gathering is what the rank gave.
 
 #include "workers/collectives/operation_queue.hpp"
 

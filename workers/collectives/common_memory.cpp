@@ -28,14 +28,14 @@ result<std::shared_ptr<std::byte>> common_memory::map(const std::string& path, s
                                                       bool make) const {
   const std::size_t whole = stride(bytes) * std::size_t(size_);
   if (make)
-    unlink(path.c_str()); // of a group of this name that did not live to do it
+    unlink(path.c_str()); // may be left from a group of this name that died before this line
   const workers::owned_fd file(
     ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT | O_EXCL : 0), 0600));
   if (file.get() < 0)
     return failed("cannot open " + path, errno);
   if (make)
     if (const int why = posix_fallocate(file.get(), 0, off_t(whole));
-        why != 0) { // else a full /dev/shm is a SIGBUS later
+        why != 0) { // otherwise a full /dev/shm becomes a SIGBUS later
       unlink(path.c_str());
       return failed("/dev/shm has no room for " + std::to_string(whole) + " bytes", why);
     }

@@ -1,5 +1,5 @@
 #pragma once
-// Memory that all ranks of a group on one host map: each has a part of it, and reaches those of the others.
+// Memory that all ranks of a group on one host map. Each rank has a part of it and reaches all other parts.
 
 #include "model/result.hpp"
 #include "workers/collective.hpp"
@@ -10,18 +10,18 @@ class common_memory {
 public:
   common_memory(int rank, int size) : rank_(rank), size_(size) {}
 
-  /// Maps `path`, with a part of `bytes` for each rank; one of them makes it first, with `make`. Zero.
-  /// `no_space`, `io`.
+  /// Maps `path`, with a part of `bytes` zero bytes for each rank. One rank calls it first, with `make`.
+  /// Fails with `no_space` or `io`.
   result<std::shared_ptr<std::byte>> map(const std::string& path, std::size_t bytes, bool make) const;
-  /// All ranks have mapped it: from now on it is found, until it goes with its last owner. In the same order
-  /// on all ranks.
+  /// To be called when all ranks have mapped it, in the same order on all ranks. From then on the memory is
+  /// found, until its last owner frees it.
   void add(const std::shared_ptr<std::byte>& mine, std::size_t bytes);
 
-  /// The same on ranks whose operation is on the same part of the same memory, in place, and 0 where a buffer
-  /// is elsewhere. (A hash: that of two different parts is the same once in 2^32 times.)
+  /// A number that is equal on ranks whose operations work in place on the same part of the same memory, and
+  /// 0 where a buffer lies elsewhere. It is a hash: two different parts have the same one once in 2^32 times.
   std::uint32_t spot_of(const operation& x) const;
-  /// Where rank 0 has what this rank has at `mine`, which was found, and how much further each next rank has
-  /// it.
+  /// Where rank 0 has what this rank has at `mine`, which must have been found, and the distance from each
+  /// rank's part to the next rank's.
   struct parts {
     std::byte* first = nullptr;
     std::size_t stride = 0;

@@ -34,7 +34,7 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-constexpr auto grace = 500ms; // for an operation that its last partner has finished and left
+constexpr auto grace = 500ms; // for an operation that its last partner has finished before it left
 
 ncclDataType_t type_of(element x) {
   switch (x) {
@@ -85,7 +85,7 @@ public:
        const nccl_calls& calls)
       : host_(std::move(host)), watch_(std::move(watch)), group_(group), calls_(calls) {}
 
-  // The communicator is ended by whoever comes first; the streams after it.
+  // Whoever comes first ends the communicator; the streams end after it.
   ~nccl() override {
     const auto until = clock::now() + 2s;
     while (comm_ && !broken_ && !idle() && clock::now() < until)
@@ -139,7 +139,7 @@ public:
     return join_nccl(std::move(*inner), group_);
   }
 
-  // Only memory of processors; memory of a device is allocated by the user.
+  // Makes memory of processors only; the user allocates memory of a device.
   result<std::shared_ptr<std::byte>> memory(std::size_t bytes) override { return host_->memory(bytes); }
 
   result<void> perform(const operation& x) override {
@@ -165,7 +165,7 @@ public:
 private:
   struct state final : pending::state {
     nccl* of = nullptr;
-    cudaEvent_t event = nullptr; ///< null: ended
+    cudaEvent_t event = nullptr; ///< null: the operation has ended
     operation_mark mark;
     bool done() override {
       return pending::state::done() || of->calls_.event_query(event) != cudaErrorNotReady;
@@ -185,7 +185,7 @@ private:
     const void* at = memory_of(x);
     cudaPointerAttributes about{};
     if (!at || calls_.pointer_attributes(&about, at) != cudaSuccess) {
-      calls_.last_error(); // it stays otherwise, and the user's next call would fail with it
+      calls_.last_error(); // otherwise the error stays, and the user's next call fails with it
       return false;
     }
     return about.type == cudaMemoryTypeDevice || about.type == cudaMemoryTypeManaged;
@@ -199,9 +199,9 @@ private:
     ncclResult_t outcome = ncclSuccess;
   };
 
-  // The communicator blocks: for one that does not, NCCL starts a thread for each operation, which costs
-  // 50 to 100 us. To make it may take for ever where a rank dies meanwhile, so another thread does that, and
-  // is left behind.
+  // The communicator blocks: for one that does not, NCCL starts a thread for each operation, which costs 50
+  // to 100 us. Making it may never return where a rank dies meanwhile, so another thread makes it, and is
+  // then left behind.
   result<void> make_communicator(const ncclUniqueId& id) {
     auto work = std::make_shared<making>();
     std::thread([work, id, &calls = calls_, device = group_.device, size = size(), rank = rank()] {
@@ -269,7 +269,7 @@ private:
       }
     };
     telling_since_ = clock::now().time_since_epoch().count();
-    if (auto ok = unbroken(); !ok) { // again: from here on the watch ends it
+    if (auto ok = unbroken(); !ok) { // checked again: from here on the watch ends the communicator
       telling_since_ = 0;
       return ok.error();
     }
@@ -309,7 +309,7 @@ private:
       const auto now = calls_.event_query(event);
       if (now == cudaSuccess) {
         free_.push_back(event);
-        return comm_gone_ ? unbroken() : result<void>{}; // what was aborted ends as well
+        return comm_gone_ ? unbroken() : result<void>{}; // an aborted operation has ended as well
       }
       if (now != cudaErrorNotReady)
         return break_group(failed(errc::io, std::string(calls_.cuda_text(now)) + ", during " + show(mark)));
@@ -331,8 +331,9 @@ private:
     }
   }
 
-  // The ranks meet on a thread of their own, ten times a second: that fails when one has died, or left, or
-  // somebody aborts. It also ends a call of NCCL that does not come back, as one may that connects the ranks.
+  // The ranks meet ten times a second on a thread of their own. The meeting fails when a rank has died or
+  // left, or when somebody aborts. The thread also ends a call of NCCL that does not return, as one that
+  // connects the ranks may not.
   void watch() {
     while (!closing_) {
       if (auto all = watch_->barrier(); !all && !closing_)
@@ -352,7 +353,7 @@ private:
     }
   }
 
-  /// How long the newest operation has been with NCCL's call; 0: it came back.
+  /// How long NCCL's call has taken for the newest operation so far; 0: it has returned.
   clock::duration told_for() const {
     const auto since = telling_since_.load();
     return since == 0 ? clock::duration{} : clock::now().time_since_epoch() - clock::duration(since);
@@ -377,7 +378,7 @@ private:
     host_->abort(unbroken().error().what);
     std::lock_guard held(abort_lock_);
     if (comm_ && !comm_gone_.exchange(true)) {
-      calls_.nccl_abort(comm_); // ends its kernels, so that the stream is free again
+      calls_.nccl_abort(comm_); // ends its kernels, which frees the stream
       comm_ = nullptr;
     }
     return unbroken();
@@ -390,7 +391,7 @@ private:
   cudaStream_t stream_ = nullptr;
   std::vector<cudaEvent_t> events_, free_;
   std::atomic<bool> broken_{false}, closing_{false}, comm_gone_{false};
-  std::atomic<clock::rep> telling_since_{0}; ///< NCCL's call that takes an operation is under way
+  std::atomic<clock::rep> telling_since_{0}; ///< when NCCL's running call began; 0: none runs
   mutable std::mutex lock_;
   std::mutex abort_lock_;
   error why_;
@@ -401,7 +402,8 @@ private:
 
 bool has_nccl_member() { return true; }
 
-/// Ranks started by hand may be more than the devices. NCCL lets them share one where that is asked for.
+/// There may be more ranks than devices where they are started by hand. NCCL lets ranks share one where that
+/// is asked for.
 static result<int> device_of(int devices, int wanted) {
   const char* shared = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
   if (wanted >= devices && (!shared || std::string_view(shared) != "1"))
@@ -434,7 +436,7 @@ result<std::unique_ptr<collective>> join_nccl(std::unique_ptr<collective> host, 
     return watch.error();
   auto made = std::make_unique<nccl>(std::move(host), std::move(*watch), group, **calls);
   if (auto ok = made->join(); !ok) {
-    made->abort(ok.error().what); // the others may have come through
+    made->abort(ok.error().what); // other ranks may have succeeded
     return ok.error();
   }
   return std::unique_ptr<collective>(std::move(made));

@@ -12,7 +12,7 @@ namespace {
 
 error lacking(const std::string& what) { return {errc::unsupported, "collective nccl: " + what}; }
 
-// One that the program has loaded already, such as that of PyTorch, before one of the system.
+// Prefers a library that the program has loaded already, such as PyTorch's, to one of the system.
 void* open(const std::vector<std::string>& names) {
   for (const int how : {RTLD_NOLOAD | RTLD_NOW, RTLD_NOW | RTLD_GLOBAL})
     for (const auto& name : names)
@@ -33,7 +33,7 @@ result<nccl_calls> load(const std::string& library) {
   nccl_calls x;
   std::string missing;
   const std::string runtime =
-    "libcudart.so." + std::to_string(CUDART_VERSION / 1000); // its structs change with the first number
+    "libcudart.so." + std::to_string(CUDART_VERSION / 1000); // its structs depend on the first number
   void* cuda = open({runtime});
   if (!cuda)
     return lacking("there is no " + runtime + " (LD_LIBRARY_PATH)");

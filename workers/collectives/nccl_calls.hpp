@@ -39,8 +39,8 @@ struct nccl_calls {
   int devices = 0; ///< number of GPUs that this process may use
 };
 
-/// Loads both, once for the process; what is loaded stays. `unsupported` where one is missing, older, or sees
-/// no device.
+/// Loads both libraries, once for the process; they stay loaded. Fails with `unsupported` where one is
+/// missing or older, or sees no device.
 result<const nccl_calls*> load_nccl(const std::string& library);
 
 } // namespace troupe

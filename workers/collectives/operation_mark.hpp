@@ -1,5 +1,5 @@
 #pragma once
-// What a rank is doing; ranks compare theirs, so that those that differ are told so before their data is
+// What a rank is doing. Ranks compare their marks, so that those that differ hear of it before their data is
 // used.
 
 #include "workers/collective.hpp"
@@ -36,8 +36,8 @@ inline operation_mark mark_of(const operation& x) {
   return mark;
 }
 
-/// Calls f(buffer, offset in it, count, offset in the stretch) for the parts of the buffers, seen as one, in
-/// [from, from + count).
+/// Takes the buffers as one stretch of elements, and calls f(buffer, offset in it, count, offset in the
+/// stretch) for each part in [from, from + count).
 template <class F>
 void each_part(const operation& x, std::size_t from, std::size_t count, F f) {
   std::size_t done = 0;
@@ -60,8 +60,9 @@ void each_part(const operation& x, std::size_t from, std::size_t count, F f) {
   }
 }
 
-/// The name of a group of some ranks of the group `parent`: the same on all of them, another one at each
-/// repeat. `invalid` where the list is none of different ranks of the parent with the caller among them.
+/// The name of a group of some ranks of the group `parent`: all of them get the same name, and each repeat
+/// another one. Fails with `invalid` where the list does not hold different ranks of the parent, the caller
+/// among them.
 result<std::string> name_of_inner_group(const std::string& parent, std::span<const int> ranks, int rank,
                                         int size, int repeat, const char* member);
 

@@ -21,7 +21,7 @@ result<void> operation_queue::perform(const operation& x) {
   if (!under_way_.compare_exchange_strong(none, 1, std::memory_order_acquire))
     return start(x).wait();
   auto outcome = duties_.execute(x);
-  if (under_way_.fetch_sub(1, std::memory_order_release) != 1) { // others were queued meanwhile
+  if (under_way_.fetch_sub(1, std::memory_order_release) != 1) { // other operations were queued meanwhile
     std::lock_guard held(lock_);
     changed_.notify_all();
   }
@@ -44,14 +44,14 @@ void operation_queue::run() {
   changed_.notify_all();
   while (!closing_ || !queue_.empty()) {
     if (queue_.empty() || under_way_.load(std::memory_order_acquire) !=
-                            int(queue_.size())) { // else no caller executes, nor begins
+                            int(queue_.size())) { // otherwise no caller executes or begins one
       changed_.wait_for(held, duties_.pause);
     } else {
       entry next = std::move(queue_.front());
       queue_.pop_front();
       held.unlock();
       auto outcome = duties_.execute(next.what);
-      under_way_.fetch_sub(1, std::memory_order_release); // before its caller can go on
+      under_way_.fetch_sub(1, std::memory_order_release); // before the operation's caller can go on
       next.handle->end(std::move(outcome));
       held.lock();
     }

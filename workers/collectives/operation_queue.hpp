@@ -1,5 +1,5 @@
 #pragma once
-// The operations of one process on one group, in the order of their calls, with a thread for those that run
+// The operations of one process on one group, in the order of their calls. A thread runs those that run
 // beside the caller.
 
 #include "workers/collective.hpp"
@@ -39,17 +39,17 @@ struct pending::state {
 
 class operation_queue {
 public:
-  /// What the queue does for its member. All but `execute` run on the queue's thread alone; `execute` also on
-  /// a caller's.
+  /// What the queue calls in its member. All but `execute` run only on the queue's thread; `execute` also
+  /// runs on a caller's.
   struct duties {
     std::function<result<void>(const operation&)> execute; ///< one at a time
-    std::function<void()> begin = [] {};                   ///< first, before the constructor returns
-    std::function<void()> tick = [] {}; ///< about every `pause`, also while a caller executes
-    std::function<void()> end = [] {};  ///< last
+    std::function<void()> begin = [] {};                   ///< called first, before the constructor returns
+    std::function<void()> tick = [] {}; ///< called about every `pause`, also while a caller executes
+    std::function<void()> end = [] {};  ///< called last
     std::chrono::milliseconds pause{250};
   };
   explicit operation_queue(duties of);
-  ~operation_queue(); ///< runs what is still queued first
+  ~operation_queue(); ///< first runs what is still queued
   operation_queue(const operation_queue&) = delete;
 
   result<void> perform(const operation& x); ///< runs at once on the calling thread where nothing is queued
@@ -67,7 +67,7 @@ private:
   std::condition_variable changed_;
   std::deque<entry> queue_;
   std::atomic<int> under_way_ =
-    0; ///< operations, queued or being executed; a caller who makes it 1 from 0 executes
+    0; ///< operations that are queued or being executed; the caller who raises it from 0 to 1 executes
   bool closing_ = false;
   bool begun_ = false;
   std::thread thread_;

@@ -20,7 +20,7 @@ struct plain {
 template <class Bits, class Half, Half (*from_float)(float)>
 struct half {
   using raw [[gnu::aligned(1), gnu::may_alias]] =
-    Bits; // std::uint16_t; where no parameter says so, GCC 12 forgets the alignment
+    Bits; // std::uint16_t; a parameter is needed, because otherwise GCC 12 forgets the alignment
   using sum = float;
   using wide = float;
   static float load(std::uint16_t x) { return to_float(Half{x}); }
@@ -41,7 +41,7 @@ struct add {
 struct least {
   template <class T>
   static T of(T a, T b) {
-    return (a < b) | (a != a) ? a : b; // a NaN that comes later is not less, so it is kept as well
+    return (a < b) | (a != a) ? a : b; // a later NaN is not less than `b`, so it is kept as well
   }
 };
 struct greatest {
@@ -51,7 +51,8 @@ struct greatest {
   }
 };
 
-// The common case of two ranks: one pass, no memory but theirs. `twice`: the result also goes to `also`.
+// The common case of two ranks: one pass that needs no other memory. With `twice` the result also goes to
+// `also`.
 template <class Type, class Combine, bool average, bool twice>
 [[gnu::always_inline]] inline void pass(const std::byte* a, const std::byte* b, std::byte* out,
                                         std::byte* also, std::size_t count) {
@@ -65,7 +66,7 @@ template <class Type, class Combine, bool average, bool twice>
   for (std::size_t i = 0; i < count; ++i) {
     sum s = Combine::of(Type::load(x[i]), Type::load(y[i]));
     if constexpr (average)
-      s = s * sum(0.5); // exact as the division is, and quicker
+      s = s * sum(0.5); // as exact as the division, and faster
     z[i] = Type::store(s);
     if constexpr (twice)
       w[i] = z[i];
@@ -73,7 +74,7 @@ template <class Type, class Combine, bool average, bool twice>
 }
 
 #if defined(__x86_64__)
-// The same bits in half the instructions, where the processor has them.
+// Gives the same bits with half the instructions, where the processor has them.
 template <class Type, class Combine, bool average, bool twice>
 [[gnu::target("avx2")]] void wide_pass(const std::byte* a, const std::byte* b, std::byte* out,
                                        std::byte* also, std::size_t count) {
@@ -91,7 +92,7 @@ void two(const std::byte* a, const std::byte* b, std::byte* out, std::byte* also
   pass<Type, Combine, average, twice>(a, b, out, also, count);
 }
 
-// Any number, in blocks that stay in the nearest cache.
+// Takes any number of ranks, in blocks that stay in the nearest cache.
 template <class Type, class Combine, bool average, class Sum>
 void many(std::span<const std::byte* const> in, std::span<std::byte* const> out, std::size_t count) {
   using raw = typename Type::raw;

@@ -13,11 +13,11 @@ namespace troupe {
 
 namespace {
 constexpr std::size_t line = 64, word = sizeof(__m128i);
-constexpr std::size_t lead_bytes = 2048; // read ahead; the processor itself stops at each page
+constexpr std::size_t lead_bytes = 2048; // how far to read ahead; the processor itself stops at each page
 __m128i load(const std::byte* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
 } // namespace
 
-// An ordinary store to a line that its last reader still holds waits until it is taken away there.
+// An ordinary store to a line that its last reader still holds waits until that reader loses the line.
 void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::size_t at = std::min(bytes, (line - reinterpret_cast<std::uintptr_t>(to) % line) % line);
   std::memcpy(to, from, at);
@@ -30,8 +30,8 @@ void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(to + at, from + at, bytes - at);
 }
 
-// The C library's copies by a string instruction, which takes five times as long where `to` lies a little
-// above `from` within their pages (glibc bug 30994), as a slot and the memory of a user do.
+// The C library copies by a string instruction, which takes five times as long where `to` lies a little above
+// `from` within their pages (glibc bug 30994). A slot and the memory of a user lie so.
 void copy_evenly(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::size_t at = 0;
   for (; at + line <= bytes; at += line)
@@ -42,7 +42,7 @@ void copy_evenly(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 void take_early(const std::byte* at, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += line)
-    asm volatile("prefetchw %0" : : "m"(at[i])); // GCC makes a prefetch for reading of its own one
+    asm volatile("prefetchw %0" : : "m"(at[i])); // GCC would turn its own builtin into a prefetch for reading
 }
 
 #else
@@ -56,7 +56,7 @@ void copy_evenly(std::byte* to, const std::byte* from, std::size_t bytes) { std:
 #endif
 
 bool copy_choice::choose(std::uint32_t chunk, std::size_t bytes) {
-  if (++since_ > every) { // also where the length of the last one never came again
+  if (++since_ > every) { // also where the last pair's length never came again
     since_ = 0;
     bytes_ = bytes;
     pair_ = {sample{chunk, true, {}}, sample{}};

@@ -23,19 +23,19 @@ void copy(std::byte* to, const std::byte* from, std::size_t bytes, bool past_cac
 }
 
 constexpr std::uint32_t begun_in_vain =
-  shm_segment::ahead + 1; // chunks, where some of the ranks passed on the first ones and others none
+  shm_segment::ahead + 1; // chunks to skip where some ranks have passed on the first ones and others none
 constexpr std::size_t least_in_common =
-  2048; // bytes of an operation: below, to meet twice takes longer than to copy
-constexpr std::size_t common_block = 2048; // bytes: while they are reduced, the next ones are on their way
+  2048; // bytes of an operation: for fewer, meeting twice takes longer than copying
+constexpr std::size_t common_block = 2048; // bytes: while one block is reduced, the next one is on its way
 
-// Every operation moves in chunks, numbered through the life of the group: a rank writes what others want of
-// its chunk into its slot, publishes it, and reads theirs. It writes some chunks ahead, so that few of them
-// wait for a process that the system has put aside. The slot that it writes next was read by all: before
-// chunk m it has waited for m - ahead - 1 of all, and who has published that one has read m - 2 * ahead - 2.
-//
-// Where all ranks reduce the same part of memory that they have in common, chunk 0 says that each has come,
-// which moves nothing. Each then reduces its share of the elements for all of them, and chunk 1 says that it
-// has.
+// Every operation moves in chunks, which are numbered through the life of the group. A rank writes into its
+// slot what other ranks want of its chunk, publishes it, and reads their slots. It writes some chunks ahead,
+// so that few chunks wait for a process that the system has put aside. The slot that a rank writes next was
+// read by all: before chunk m it has waited for m - ahead - 1 of all ranks, and a rank that has published
+// that one has read m - 2 * ahead - 2.
+// Where all ranks reduce the same part of memory that they have in common, chunk 0 says that each rank has
+// come, and moves nothing. Each rank then reduces its share of the elements for all of them, and chunk 1 says
+// that it has.
 class shm final : public collective {
 public:
   shm(const shm_group& group, std::unique_ptr<shm_segment> segment)
@@ -93,14 +93,14 @@ private:
   shm_group group_;
   std::unique_ptr<shm_segment> segment_;
   std::uint32_t next_chunk_ = 0;
-  std::uint32_t number_ = 0; // of the operation
+  std::uint32_t number_ = 0; // number of the operation
   common_memory common_;
-  std::uint32_t memories_ = 0; // ever asked for
+  std::uint32_t memories_ = 0; // memories that were ever asked for
   copy_choice copies_;
-  std::vector<const std::byte*> sources_; // of the reduction under way, in order of rank
+  std::vector<const std::byte*> sources_; // sources of the running reduction, in order of rank
   std::vector<std::byte*> targets_;
   std::map<std::vector<int>, int> groups_;
-  operation_queue queue_; // last: its thread uses what stands above
+  operation_queue queue_; // the last member, because its thread uses those above
 };
 
 result<void> shm::execute(const operation& x) {
@@ -135,7 +135,7 @@ result<void> shm::execute(const operation& x) {
   return {};
 }
 
-// Does what pass_on does for one chunk, in four fifths of the time where the chunk is 1 KiB.
+// Does for one chunk what pass_on does, in four fifths of the time where the chunk is 1 KiB.
 result<void> shm::reduce_at_once(const operation& x, const operation_mark& mark) {
   const auto chunk = next_chunk_;
   std::byte* const slot = segment_->slot(group_.rank, chunk);
@@ -147,7 +147,7 @@ result<void> shm::reduce_at_once(const operation& x, const operation_mark& mark)
     return ok;
   if (auto ok = compare_marks(mark); !ok)
     return ok;
-  if (!others_are_at(0)) { // they have passed nothing on yet
+  if (!others_are_at(0)) { // the other ranks have passed nothing on yet
     next_chunk_ += begun_in_vain;
     return pass_on(x, mark, true);
   }
@@ -174,7 +174,7 @@ bool shm::others_are_at(std::uint32_t spot) const {
   return true;
 }
 
-// `met`: the ranks have compared their marks, and know that their memory is not the same.
+// `met` says that the ranks have compared their marks, and know that their memory is not the same.
 result<void> shm::pass_on(const operation& x, const operation_mark& mark, bool met) {
   const std::uint32_t base = next_chunk_;
   const std::size_t total = elements_of(x);
@@ -201,7 +201,7 @@ result<void> shm::pass_on(const operation& x, const operation_mark& mark, bool m
     if (k == 0 && !met) {
       if (auto ok = compare_marks(mark); !ok)
         return ok;
-      if (!others_are_at(0)) { // they have passed nothing on yet
+      if (!others_are_at(0)) { // the other ranks have passed nothing on yet
         next_chunk_ += begun_in_vain;
         return pass_on(x, mark, true);
       }
@@ -237,7 +237,7 @@ void shm::reduce_in_common(const operation& x) {
             });
 }
 
-// The lengths are compared by an operation of the group, so that all ranks get the same answer.
+// An operation of the group compares the lengths, so that all ranks get the same answer.
 result<std::shared_ptr<std::byte>> shm::memory(std::size_t bytes) {
   std::int64_t lengths[] = {std::int64_t(bytes), -std::int64_t(bytes)};
   if (auto ok = all_reduce(lengths, reduce::min); !ok)
@@ -295,7 +295,7 @@ void shm::write(const operation& x, std::size_t from, std::size_t count, std::by
   }
 }
 
-// Into `out`, of `mine` and what lies `offset` bytes into the others' slots.
+// Reduces `mine` and what lies `offset` bytes into the other ranks' slots into `out`.
 void shm::reduce_from(const operation& x, const std::byte* mine, std::size_t offset, std::size_t count,
                       std::byte* out, std::uint32_t chunk) {
   sources_.resize(std::size_t(group_.size));

@@ -20,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::uint64_t magic = 0x33307075'6f727475; // changes with the layout
-constexpr milliseconds look{50};                     // between two looks at a rank that is waited for
+constexpr milliseconds look{50};                     // between two checks of a rank that is waited for
 constexpr int most_ranks = 1024;
 
 enum rank_state : std::uint32_t { absent = 0, claimed = 1, present = 2, left = 3 };
@@ -64,7 +64,7 @@ void shm_segment::locate() {
   rings_ = first + (sizeof(place) * std::size_t(group_.size) + 4095) / 4096 * 4096;
 }
 
-// The segment gets its name only when it is complete, so that whoever finds the name finds it usable.
+// The segment gets its name only when it is complete, so that a rank that finds the name finds it usable.
 result<std::unique_ptr<shm_segment>> shm_segment::open(const shm_group& group) {
   if (!is_name(group.name))
     return failed(errc::invalid,
@@ -82,7 +82,8 @@ result<std::unique_ptr<shm_segment>> shm_segment::open(const shm_group& group) {
   s->path_ = "/dev/shm/troupe-" + group.name;
   const std::size_t places = (sizeof(place) * std::size_t(group.size) + 4095) / 4096 * 4096;
   s->bytes_ = sizeof(header) + places + std::size_t(group.size) * slots * group.chunk_bytes;
-  // More ranks than processors wait better asleep; else the other side is about to answer.
+  // Where there are more ranks than processors, a waiting rank had better sleep; otherwise the answer comes
+  // soon.
   s->spins_ = group.size <= int(std::thread::hardware_concurrency()) ? 4000 : 50;
 
   const auto map = [&](int fd) -> result<void> {
@@ -114,14 +115,14 @@ result<std::unique_ptr<shm_segment>> shm_segment::open(const shm_group& group) {
     if (errno != ENOENT)
       return failed_call("cannot open " + s->path_);
 
-    // Not named by a process id: ranks in different sandboxes have the same.
+    // A process id would not do as a name: ranks in different sandboxes may have the same one.
     std::string draft = s->path_ + ".XXXXXX";
     fd = mkostemp(draft.data(), O_CLOEXEC);
     if (fd < 0)
       return failed_call("cannot make " + draft);
     result<void> made;
     if (const int why = posix_fallocate(fd, 0, off_t(s->bytes_));
-        why != 0) { // else a full /dev/shm is a SIGBUS later
+        why != 0) { // otherwise a full /dev/shm becomes a SIGBUS later
       errno = why;
       made = failed_call("/dev/shm has no room for " + std::to_string(s->bytes_) + " bytes");
     } else {
@@ -141,7 +142,7 @@ result<std::unique_ptr<shm_segment>> shm_segment::open(const shm_group& group) {
         pthread_mutex_init(&(new (&s->places_[r]) place)->alive, &kind);
       pthread_mutexattr_destroy(&kind);
       if (link(draft.c_str(), s->path_.c_str()) != 0) {
-        const bool taken = errno == EEXIST; // another rank was first: use its segment
+        const bool taken = errno == EEXIST; // another rank made the segment first: this one uses it
         made = failed_call("cannot name " + s->path_);
         munmap(s->header_, s->bytes_);
         s->header_ = nullptr;
@@ -178,7 +179,7 @@ void shm_segment::enter() {
     pthread_mutex_consistent(&mine.alive);
   mine.state = present;
   if (header_->present_ranks.fetch_add(1) + 1 == std::uint32_t(group_.size))
-    unlink(path_.c_str()); // nobody else will look for it
+    unlink(path_.c_str()); // no other rank will look for it
   wake(header_->present_ranks);
 }
 
@@ -243,11 +244,11 @@ result<void> shm_segment::wait_long_for(int rank, std::uint32_t upto) {
       return ok;
     if (other.published == seen)
       if (auto ok = check(rank, silent, beats); !ok)
-        return reached(other.published, upto) ? result<void>{} : ok; // it may have answered and left since
+        return reached(other.published, upto) ? result<void>{} : ok; // it may have answered and left
   }
 }
 
-// `silent` counts looks, not time: a process that was itself stopped must not blame the others for it.
+// `silent` counts checks, not time: a process that was itself stopped must not blame other ranks for it.
 result<void> shm_segment::check(int rank, int& silent, std::uint32_t& last_beat) {
   place& other = places_[rank];
   const std::string who = "rank " + std::to_string(rank) + " of " + std::to_string(group_.size);
@@ -259,10 +260,10 @@ result<void> shm_segment::check(int rank, int& silent, std::uint32_t& last_beat)
   if (lock == EOWNERDEAD || lock == ENOTRECOVERABLE || (lock == 0 && other.state == present)) {
     break_group(errc::unreachable, who + " died");
     if (lock != ENOTRECOVERABLE)
-      pthread_mutex_unlock(&other.alive); // never made consistent again: everybody sees the death
+      pthread_mutex_unlock(&other.alive); // never consistent again: every rank sees the death
     return unbroken();
   }
-  if (lock == 0) { // it left between the two looks
+  if (lock == 0) { // the rank left between the two checks
     pthread_mutex_unlock(&other.alive);
     return {};
   }
@@ -292,8 +293,8 @@ void shm_segment::break_group(errc code, const std::string& why) {
 result<void> shm_segment::why_broken() const {
   std::uint32_t broken = header_->broken;
   for (int looks = 0; broken == 1 && looks < 1000; broken = header_->broken, ++looks)
-    std::this_thread::sleep_for(std::chrono::microseconds(500)); // the text is about to be there
-  if (broken == 1)                                               // whoever wrote it has died over it
+    std::this_thread::sleep_for(std::chrono::microseconds(500)); // the text will be there soon
+  if (broken == 1)                                               // the process that was writing it has died
     return failed(errc::unreachable, group_.name + " is broken");
   return failed(header_->code,
                 group_.name + ": " + std::string(header_->why, strnlen(header_->why, sizeof header_->why)));

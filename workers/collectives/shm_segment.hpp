@@ -1,5 +1,5 @@
 #pragma once
-// The shared memory of a group: who is there, who has published what, and who is gone.
+// The shared memory of a group: which ranks are there, what each has published, and which are gone.
 
 #include "model/result.hpp"
 #include "workers/collectives/operation_mark.hpp"
@@ -10,41 +10,41 @@
 
 namespace troupe {
 
-/// Mapped by every rank of a group. All waits are bounded: they end when a rank is gone or the group is
-/// broken.
+/// Every rank of a group maps it. All waits are bounded: they end when a rank is gone or the group is broken.
 class shm_segment {
 public:
-  static constexpr std::uint32_t ahead = 3; ///< chunks that a rank writes before it waits for the others'
-  static constexpr std::uint32_t slots = 2 * ahead + 2; ///< every rank has read the slot that is written next
+  static constexpr std::uint32_t ahead = 3; ///< chunks that a rank writes before it waits for others
+  static constexpr std::uint32_t slots = 2 * ahead + 2; ///< all ranks have read the slot that is written next
 
   static constexpr std::size_t taken_early =
-    2048; ///< bytes of the next slot: more of them would wait for each other
+    2048; ///< bytes of the next slot that are taken early: more would wait for each other
 
   static result<std::unique_ptr<shm_segment>> open(const shm_group& group);
   ~shm_segment();
   shm_segment(const shm_segment&) = delete;
 
-  /// Before and after the rank takes part, on one thread that lives as long: the kernel notes when it dies.
+  /// To be called before and after the rank takes part, on one thread that lives as long: the kernel notes
+  /// when that thread dies.
   void enter();
   void leave();
   result<void> claim();        ///< takes this rank's place, once
-  result<void> wait_for_all(); ///< waits until every rank has entered
+  result<void> wait_for_all(); ///< waits until all ranks have entered
   const std::string& path() const { return path_; }
-  void beat(); ///< tells that this process runs; to be called at least every second
+  void beat(); ///< shows that this process runs; to be called at least every second
 
   std::byte* slot(int rank, std::uint32_t chunk) const {
     return rings_ + (std::size_t(rank) * slots + chunk % slots) * group_.chunk_bytes;
   }
   operation_mark& mark(int rank, std::uint32_t number) const {
     return places_[rank].marks[number % 2];
-  } ///< slot of the operation with this number
-  /// Where its data lies in memory that all ranks reach, else 0.
+  } ///< the slot of the operation with this number
+  /// Where the rank's data lies in memory that all ranks reach; 0: elsewhere.
   std::uint32_t& spot(int rank, std::uint32_t number) const { return places_[rank].spots[number % 2]; }
 
-  /// This rank's slots and marks of all chunks before `upto` may be read.
+  /// Allows the other ranks to read this rank's slots and marks of all chunks before `upto`.
   void publish(std::uint32_t upto) {
     place& mine = places_[group_.rank];
-    mine.published.store(upto); // sequentially consistent, as are the waiters': one of both sees the other
+    mine.published.store(upto); // sequentially consistent, as is the waiters' store: one side sees the other
     if (mine.waiters.load() != 0)
       wake_waiters();
   }
@@ -59,22 +59,22 @@ public:
     return wait_long_for(rank, upto);
   }
 
-  /// From now on every rank's waits fail with the first text given. Any thread.
+  /// From now on every rank's waits fail with the first text given. Any thread may call it.
   void break_group(errc code, const std::string& why);
   result<void> unbroken() const { return *broken_ == 0 ? result<void>{} : why_broken(); }
 
 private:
   struct header;
   struct alignas(64) place {
-    // One line, so that who sees a chunk published has the mark as well. The marks are used in turn: when an
-    // operation begins, all ranks have ended the last but one.
+    // They share a cache line, so that a rank which sees a chunk published has the mark as well. The marks
+    // are used in turn: when an operation begins, all ranks have ended the last but one.
     alignas(64) std::atomic<std::uint32_t> published{0}; // chunks; wraps around
     std::atomic<std::uint32_t> waiters{0};
     operation_mark marks[2];
     std::uint32_t spots[2] = {0, 0};
-    alignas(64) std::atomic<std::uint32_t> state{0}; // a rank_state
+    alignas(64) std::atomic<std::uint32_t> state{0}; // holds a rank_state
     std::atomic<std::uint32_t> beats{0};
-    pthread_mutex_t alive; // held while present
+    pthread_mutex_t alive; // held while the rank is present
   };
   static_assert(sizeof(operation_mark[2]) + 4 * sizeof(std::uint32_t) <= 64);
 
@@ -99,7 +99,7 @@ private:
   header* header_ = nullptr;
   const std::atomic<std::uint32_t>* broken_ = nullptr;
   place* places_ = nullptr;    // by rank
-  std::byte* rings_ = nullptr; // of slots, by rank
+  std::byte* rings_ = nullptr; // the slots, by rank
   std::size_t bytes_ = 0;
   std::string path_;
   int spins_ = 0;

@@ -17,10 +17,10 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t small_bytes =
-  32 * 1024; // up to here all ranks send everything to all: one way instead of two
-constexpr std::size_t part_bytes = 4 * 1024 * 1024; // of each rank, in a stretch that is worked on at a time
-constexpr std::size_t step_bytes = 64 * 1024; // reduced at a time, so that it is sent while the rest comes
-constexpr int spins = 50;                     // looks before it sleeps
+  32 * 1024; // bytes: up to this length every rank sends everything to all ranks, in one way instead of two
+constexpr std::size_t part_bytes = 4 * 1024 * 1024; // of each rank, in one stretch
+constexpr std::size_t step_bytes = 64 * 1024;       // reduced at a time, and sent while more comes
+constexpr int spins = 50;                           // polls before it sleeps
 
 struct wire_mark { // what goes before the data of an operation
   std::uint32_t number = 0;
@@ -50,7 +50,7 @@ struct stream {
   std::vector<piece> pieces;
   std::size_t next = 0, offset = 0;
   std::size_t gated = 0;  ///< bytes of gated pieces that were sent
-  std::size_t staged = 0; ///< bytes of staged pieces that have come
+  std::size_t staged = 0; ///< bytes of staged pieces that have arrived
 
   void clear() {
     pieces.clear();
@@ -62,7 +62,7 @@ struct stream {
   }
   bool done() const { return next == pieces.size(); }
 
-  // Up to 16 pieces of which at most `gate` gated bytes may be sent.
+  // Takes up to 16 pieces, and of these at most `gate` gated bytes.
   std::size_t fill(iovec* to, std::size_t gate) const {
     std::size_t n = 0, from = offset, open = gate - std::min(gate, gated);
     for (std::size_t i = next; i < pieces.size() && n < 16; ++i, from = 0) {
@@ -93,9 +93,9 @@ struct stream {
   }
 };
 
-// A large reduction in two ways: each rank has a part of the elements, gets it from all others, reduces it in
-// order of rank and sends the result to all, while the rest of it still comes. Every byte crosses as often as
-// in a ring, but in two steps, and every rank ends with the same bits.
+// A large reduction goes in two ways. Each rank has a part of the elements: it gets this part from all other
+// ranks, reduces it in order of rank, and sends the result to all while the rest still comes. Every byte
+// crosses as often as in a ring, but in two steps, and every rank ends with the same bits.
 class tcp final : public collective {
 public:
   tcp(const tcp_group& group, std::unique_ptr<tcp_links> links)
@@ -131,7 +131,7 @@ public:
 private:
   struct lane {
     stream out, in;
-    wire_mark mark; ///< operation of the other rank
+    wire_mark mark; ///< the operation of the other rank
     std::vector<std::byte> staging;
   };
 
@@ -151,19 +151,19 @@ private:
   std::vector<lane> lanes_;
   std::map<std::vector<int>, int> groups_;
   std::uint32_t number_ = 0; ///< number of the operation
-  wire_mark mark_;           ///< operation of this rank, as it is sent
+  wire_mark mark_;           ///< this rank's operation, as it is sent
 
-  // The stretch under way.
-  bool reduces_ = false;     ///< whether the staged bytes are reduced,
-  bool at_end_ = false;      ///< when all of it has been sent and come,
-  std::size_t own_from_ = 0; ///< as elements from this offset on
+  // The running stretch.
+  bool reduces_ = false;     ///< whether the staged bytes are reduced
+  bool at_end_ = false;      ///< whether that waits until all bytes were sent and have arrived
+  std::size_t own_from_ = 0; ///< the first element of this rank's share
   std::size_t own_count_ = 0;
   std::size_t reduced_ = 0;
   std::size_t gate_ = 0; ///< bytes of gated pieces that may be sent
-  int feeds_gate_ = -1;  ///< the rank whose staged bytes may be passed on at once
+  int feeds_gate_ = -1;  ///< the rank whose staged bytes may be passed on at once; -1: none
   std::vector<const std::byte*> sources_;
   std::vector<pollfd> polled_;
-  operation_queue queue_; // last: its thread uses what stands above
+  operation_queue queue_; // the last member, because its thread uses those above
 };
 
 result<void> tcp::execute(const operation& x) {
@@ -229,7 +229,7 @@ void tcp::plan(const operation& x, std::size_t from, std::size_t count) {
   case operation_kind::all_reduce: {
     reduces_ = true;
     if (count * width * std::size_t(all - 1) <= small_bytes || all == 1) {
-      at_end_ = true; // the others' are sent from where the result goes
+      at_end_ = true; // the other ranks' data is sent from where the result goes
       own_from_ = from;
       own_count_ = count;
       for (int r = 0; r < all; ++r)
@@ -283,7 +283,7 @@ void tcp::plan(const operation& x, std::size_t from, std::size_t count) {
         add_out(of(x.root).in, from, count);
       return;
     }
-    // The root gives each rank a part, which that one passes on to the others while it comes.
+    // The root gives each rank a part, which that rank passes on to the others while it arrives.
     const auto index = [&](int r) { return std::size_t(r < x.root ? r : r - 1); };
     const auto begin = [&](std::size_t i) { return part_from(i, std::size_t(all - 1)); };
     const auto length = [&](int r) { return begin(index(r) + 1) - begin(index(r)); };
@@ -373,7 +373,7 @@ result<bool> tcp::read_some(int r, const operation_mark& mine) {
   message.msg_iov = parts;
   const bool marked = of(r).in.next > 0 || of(r).in.pieces[0].what != stream::role::mark;
   message.msg_iovlen = marked ? of(r).in.fill(parts, 0) : 1;
-  if (!marked) // its data is taken once it is known to be that of the same operation
+  if (!marked) // the rank's data is taken once it is known to belong to the same operation
     parts[0] = {of(r).in.pieces[0].at + of(r).in.offset, of(r).in.pieces[0].bytes - of(r).in.offset};
   const auto n = recvmsg(links_->data(r), &message, MSG_DONTWAIT);
   if (n == 0)

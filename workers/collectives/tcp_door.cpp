@@ -29,7 +29,7 @@ static_assert(std::endian::native == std::endian::little, "the handshake is sent
 
 constexpr std::size_t most_newcomers = 256, most_waiting = 4096;
 
-// dialler: hello; door: answer; dialler: proof.
+// The dialler sends hello, the door its answer, the dialler its proof.
 struct hello {
   char magic[4] = {'T', 'R', 'P', 'C'};
   std::uint32_t version = 1;
@@ -157,7 +157,7 @@ result<std::unique_ptr<tcp_door>> tcp_door::open(const std::string& address, int
   if (!door->listener_ || bind(door->listener_.get(), found.first->ai_addr, found.first->ai_addrlen) != 0 ||
       listen(door->listener_.get(), 1024) != 0) {
     if (errno == EADDRNOTAVAIL && !address.empty())
-      return open("", port, std::move(door->secret_)); // behind an address translation
+      return open("", port, std::move(door->secret_)); // the address lies beyond a translation
     return failed_call("cannot listen on " + std::string(host) + ":" + std::to_string(port));
   }
   sockaddr_storage at{};
@@ -223,7 +223,7 @@ void tcp_door::serve() {
       x.address = numeric(from, length);
       x.until = clock::now() + 10s;
     } else if (errno == EMFILE || errno == ENFILE) {
-      std::this_thread::sleep_for(50ms); // the listener stays readable
+      std::this_thread::sleep_for(50ms); // the listener stays readable: do not spin
     }
   }
 }
@@ -246,7 +246,7 @@ bool tcp_door::advance(newcomer& x) {
       x.told.proof = prove(secret_, "door", x.said, x.told.nonce);
       x.answered = true;
       if (send(x.fd.get(), &x.told, sizeof x.told, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof x.told)
-        return false; // the first bytes of a connection fit
+        return false; // the first bytes of a connection always fit
       continue;
     }
     if (!same(x.proof, prove(secret_, "guest", x.said, x.told.nonce)))

@@ -18,7 +18,7 @@ using clock = std::chrono::steady_clock;
 using workers::owned_fd;
 
 constexpr int most_ranks = 1024;
-constexpr std::size_t longest_frame = 256 * 1024; // the places of 1,024 ranks
+constexpr std::size_t longest_frame = 256 * 1024; // bytes; holds the places of 1,024 ranks
 
 error failed(errc code, const std::string& what) { return {code, "collective tcp: " + what}; }
 
@@ -117,9 +117,9 @@ result<std::unique_ptr<tcp_links>> tcp_links::join(const tcp_group& group, std::
   return links;
 }
 
-// The others come to rank 0, each with the port of its door.
+// The other ranks come to rank 0, each with the port of its door.
 result<void> tcp_links::gather(tcp_deadline until) {
-  for (std::string last;;) { // the port may still be that of a run that is ending
+  for (std::string last;;) { // the port may still belong to a run that is ending
     auto door = tcp_door::open(is_numeric(group_.host) ? group_.host : "", group_.port, group_.secret);
     if (door) {
       door_ = std::move(*door);
@@ -150,7 +150,7 @@ result<void> tcp_links::report(tcp_deadline until) {
     listen_to_all();
     if (auto ok = unbroken(); !ok)
       return ok;
-    if (clock::now() > until + 1s) // rank 0 says who is missing
+    if (clock::now() > until + 1s) // rank 0 says which ranks are missing
       return missing("did not say where the others are");
   }
   if (places_.size() != peers_.size())
@@ -159,7 +159,7 @@ result<void> tcp_links::report(tcp_deadline until) {
   return {};
 }
 
-// The higher one of two ranks dials.
+// Of two ranks the higher one dials.
 result<void> tcp_links::connect_all(tcp_deadline until) {
   for (int r = 0; r < group_.rank; ++r) {
     peer& p = peers_[std::size_t(r)];
@@ -188,7 +188,7 @@ result<workers::owned_fd> tcp_links::dial(const tcp_place& to, int rank, tcp_cha
   for (;;) {
     auto fd = dial_tcp(to.host, to.port, std::min(until, clock::now() + 5s));
     result<void> ok = fd ? result<void>{} : result<void>{fd.error()};
-    if (fd && !door_) { // the others reach this rank the way it reaches rank 0
+    if (fd && !door_) { // other ranks reach this rank on the path by which it reaches rank 0
       auto door = tcp_door::open(local_address(fd->get()), 0, group_.secret);
       if (!door)
         return door.error();
@@ -205,7 +205,7 @@ result<workers::owned_fd> tcp_links::dial(const tcp_place& to, int rank, tcp_cha
       return failed(errc::timeout, who(rank) + " was not met at " + to.host + ":" + std::to_string(to.port) +
                                      " within " + std::to_string(group_.join_within.count()) + " ms (" +
                                      ok.error().what + ")");
-    std::this_thread::sleep_for(20ms); // it may not listen yet
+    std::this_thread::sleep_for(20ms); // the other side may not listen yet
   }
 }
 
@@ -222,7 +222,7 @@ result<void> tcp_links::take_next(tcp_deadline until, bool with_data) {
                                   int(guest->port)};
         return {};
       }
-      peer second; // of the same rank: it is told, the first one stays
+      peer second; // a second connection of the same rank: it is refused, and the first one stays
       std::swap(second.control, guest->fd);
       std::swap(p.control, second.control);
       send_frame(int(guest->rank), frame::broken,
@@ -253,7 +253,8 @@ void tcp_links::start() {
   thread_ = std::thread([this] { watch(); });
 }
 
-// Silence is counted in beats that this process has looked for: one that was itself stopped blames nobody.
+// Silence is counted in beats that this process has looked for: a process that was itself stopped blames no
+// other rank.
 void tcp_links::watch() {
   std::vector<pollfd> polled;
   auto next = clock::now();
@@ -339,7 +340,7 @@ void tcp_links::take_frame(int rank, frame kind, std::string_view body) {
   }
 }
 
-// A frame that does not fit is one for a rank that has read nothing for long; it is told by its silence.
+// A frame that does not fit is for a rank that has read nothing for long; that rank will count as silent.
 void tcp_links::send_frame(int rank, frame kind, std::string_view body) {
   peer& p = peers_[std::size_t(rank)];
   if (!p.control || p.gone)
@@ -354,7 +355,7 @@ void tcp_links::send_frame(int rank, frame kind, std::string_view body) {
       rest.remove_prefix(std::size_t(n));
     pollfd one{p.control.get(), POLLOUT, 0};
     if (n < 0 && (errno != EAGAIN || kind != frame::places ||
-                  poll(&one, 1, 5000) <= 0)) // only that one is longer than a buffer
+                  poll(&one, 1, 5000) <= 0)) // only that frame is longer than a buffer
       return;
   }
 }

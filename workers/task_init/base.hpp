@@ -12,7 +12,7 @@
 
 namespace troupe::task_init {
 
-/// A growing array of plain values; running out of memory ends the process, and with it the sandbox.
+/// A growing array of plain values. Running out of memory ends the process, and with it the sandbox.
 template <class T>
 struct list {
   T* data = nullptr;
@@ -34,7 +34,7 @@ struct list {
   const T* end() const { return data + size; }
 };
 
-/// A sentence of bounded length: what failed, and why. Empty: nothing failed.
+/// A sentence of bounded length that says what failed, and why. Empty: nothing failed.
 struct fault {
   char text[512] = "";
   explicit operator bool() const { return text[0] != 0; }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t patience_ms = 2000;
 
-/// 0 where `text` is not ADDRESS:PORT.
+/// Returns 0 where `text` is not ADDRESS:PORT.
 socklen_t parse(const char* text, sockaddr_storage& out) {
   char host[64] = "";
   const char* colon = strrchr(text, ':');
@@ -73,7 +73,7 @@ void fence::start_program() {
   char* told = nullptr;
   const int bytes = asprintf(&told, "%s\n%s\n%s", at_.address, about_death_ ? at_.dead : at_.ask, at_.ca);
   int in[2] = {-1, -1}, out[2] = {-1, -1};
-  // The program's input must fit into an empty pipe, or the program is not asked: nothing here may block.
+  // The program is started only if its input fits into an empty pipe: nothing here may block.
   bool ready = bytes > 0 && pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 &&
                fcntl(in[1], F_SETFL, O_NONBLOCK) == 0 &&
                write(in[1], told, static_cast<std::size_t>(bytes)) == bytes;
@@ -92,8 +92,8 @@ void fence::start_program() {
     _exit(127);
   }
   if (pid > 0) {
-    child_ =
-      static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); // it is not reaped yet: that happens in this thread
+    child_ = static_cast<int>(
+      syscall(SYS_pidfd_open, pid, 0)); // this thread reaps, so the pid is still the program's
     fd_ = out[0];
     out[0] = -1;
     fcntl(fd_, F_SETFL, O_NONBLOCK);
@@ -112,7 +112,7 @@ fence::answer fence::on_ready() {
                       "POST /troupe/v1/fence HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
                       "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
                       at_.address, strlen(body), body);
-    // The request fits into an empty socket's buffer, or the connection is broken.
+    // The request fits into an empty socket's buffer, unless the connection is broken.
     sent_ = static_cast<std::size_t>(n) < sizeof text_ &&
             send(fd_, text_, static_cast<std::size_t>(n), MSG_NOSIGNAL) == n;
     if (sent_)
@@ -128,7 +128,7 @@ fence::answer fence::on_ready() {
     if (used_ < sizeof text_ - 1)
       return answer::none;
   }
-  give_up(); // all of it is here: the connection, or the program, ends with the answer
+  give_up(); // the connection, or the program, ends with the answer, so the answer is complete
   text_[used_] = 0;
   return read_answer();
 }

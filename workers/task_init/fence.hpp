@@ -1,7 +1,7 @@
 #pragma once
-// How a sandbox without an agent asks the master whether to go on: one small HTTP request at a time, which
-// never blocks. Over TLS, which this program does not speak, another one asks: a child that is told by its
-// standard input whom and what, and prints "go" or "kill".
+// How a sandbox without an agent asks the master whether to go on: by one small HTTP request at a time, which
+// never blocks. This program does not speak TLS: over TLS a child asks, which reads from its standard input
+// whom to ask what, and prints "go" or "kill".
 
 #include "workers/task_init/base.hpp"
 
@@ -24,11 +24,11 @@ public:
   bool known() const { return at_.address && (!at_.by_program || at_.program >= 0); }
   bool open() const { return fd_ >= 0; }
 
-  /// Begins a request; one that is open is given up.
+  /// Begins a request, and gives up one that is open.
   void begin(bool dead);
   pollfd waits_for() const { return {fd_, static_cast<short>(sent_ ? POLLIN : POLLOUT), 0}; }
-  /// To call when the socket is ready. Anything but `none` ends the request; `failed`: nobody answered, or
-  /// not well.
+  /// To be called when the socket is ready. Any answer but `none` ends the request. `failed` means that
+  /// nobody answered, or that the answer makes no sense.
   answer on_ready();
   std::int64_t gives_up_at_ms() const { return gives_up_at_ms_; }
   void give_up();
@@ -40,7 +40,7 @@ private:
 
   place at_;
   int fd_ = -1;    ///< the connection, or the program's output
-  int child_ = -1; ///< a pidfd of the program, which somebody else reaps
+  int child_ = -1; ///< a pidfd of the program, which the supervisor reaps
   bool sent_ = false, about_death_ = false;
   std::int64_t gives_up_at_ms_ = 0;
   std::size_t used_ = 0;

@@ -30,7 +30,7 @@ using namespace troupe::task_format;
 
 namespace {
 
-constexpr int agent_fd = 3; ///< or that of the nursery's orders
+constexpr int agent_fd = 3; ///< the agent's connection, or the nursery's orders
 
 /// The memory that holds the arguments, which a process of the nursery fills anew.
 struct argument_room {
@@ -40,11 +40,11 @@ struct argument_room {
 
 struct order {
   const char* folder = nullptr;
-  const char* spec = nullptr; ///< null: a spare
+  const char* spec = nullptr; ///< null: make a spare
   std::int64_t spare_idle_ms = 0;
   bool namespaces = true;
   int connection = -1;     ///< to the agent; -1: none
-  int of_the_nursery = -1; ///< its orders, which are not for a sandbox
+  int of_the_nursery = -1; ///< the nursery's orders, which a sandbox must not keep; -1: none
   argument_room shown;
 };
 
@@ -63,7 +63,7 @@ bool write_file(const char* path, const char* text) {
   return ok;
 }
 
-/// The whole of what this process may map, each id to itself.
+/// Maps every id that this process may map, each to itself.
 bool identity_map(const char* from, char* text, std::size_t room) {
   FILE* f = fopen(from, "re");
   if (!f)
@@ -77,7 +77,7 @@ bool identity_map(const char* from, char* text, std::size_t room) {
   return used > 0;
 }
 
-/// Root keeps every id, so that owners look as on the host; anyone else may map only himself.
+/// Root keeps every id, so that owners look as on the host; other accounts may map only their own id.
 fault map_ids(pid_t child) {
   char path[64], text[16 << 10];
   auto id_map = [&](const char* file, const char* own, unsigned long id) -> fault {
@@ -99,7 +99,7 @@ fault map_ids(pid_t child) {
   return id_map("gid_map", "/proc/self/gid_map", getegid());
 }
 
-/// As if this process had been started by itself.
+/// Shows in `ps` the command line that this process would have if it had been started alone.
 void show_as_started(const order& what) {
   char text[PATH_MAX + 128];
   const auto used = static_cast<std::size_t>(
@@ -111,7 +111,7 @@ void show_as_started(const order& what) {
   memset(what.shown.begin + shown, 0, what.shown.bytes - shown);
 }
 
-/// The first process of the sandbox. Never returns.
+/// Runs as the first process of the sandbox. Never returns.
 [[noreturn]] void live(sandbox box, const order& what, int go, int report) {
   if (what.of_the_nursery >= 0) {
     close(what.of_the_nursery);
@@ -123,7 +123,7 @@ void show_as_started(const order& what) {
   };
   int numbers[1] = {0};
   if (read(go, numbers, sizeof numbers) != static_cast<ssize_t>(sizeof numbers))
-    _exit(1); // whoever started this died
+    _exit(1); // the process that started this one died
   close(go);
   box.host_pid = numbers[0];
   setsid();
@@ -171,7 +171,7 @@ void note_helper(int folder, pid_t pid) {
   }
   snprintf(text, sizeof text, "%d %llu\n", pid, start);
   fd = openat(folder, helper_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (fd >= 0) { // cut off at the end: a file that is emptied first goes to the disk when it is closed
+  if (fd >= 0) { // cut off at its end: a file that is emptied first is written to disk when it is closed
     const auto size = static_cast<off_t>(strlen(text));
     struct stat about {};
     write_all(fd, text, strlen(text));
@@ -181,7 +181,7 @@ void note_helper(int folder, pid_t pid) {
   }
 }
 
-/// Clones the sandbox's first process. On a fault it is gone again.
+/// Clones the sandbox's first process. After a fault that process is gone.
 fault attempt(const isolation& how, const order& what, sandbox box) {
   int go[2], report[2];
   if (pipe2(go, O_CLOEXEC) != 0 || pipe2(report, O_CLOEXEC) != 0)
@@ -242,7 +242,8 @@ fault start(const order& what) {
     f = complain("%s/%s: %s", what.folder, lock_file,
                  lock < 0 ? strerror(errno) : "another troupe-task runs here");
   else if (faccessat(box.folder, exit_file, F_OK, 0) == 0)
-    // An agent that gave this task up writes its end under the lock: a late start must not bring it back.
+    // An agent that gave this task up writes its end under the lock: a late start must not bring the task
+    // back.
     f = complain("%s: this task has ended", what.folder);
   if (!f) {
     mkdir(tmp_folder, 0755);
@@ -256,7 +257,7 @@ fault start(const order& what) {
         continue;
       if (way.clone_flags == spaces && geteuid() != 0)
         continue;
-      // What the task sees is mounted for it, so that its folder can be closed to the host's other accounts.
+      // The task sees mounts, so its folder can be closed to the host's other accounts.
       fchmod(box.folder, way.clone_flags ? 0700 : 0755);
       f = attempt(way, what, box);
       if (!f)
@@ -265,7 +266,7 @@ fault start(const order& what) {
         box.remark = f;
     }
   }
-  close(box.folder); // the sandbox has its own
+  close(box.folder); // the sandbox's process has its own descriptor
   if (lock >= 0)
     close(lock);
   return f;
@@ -273,14 +274,14 @@ fault start(const order& what) {
 
 // The nursery
 
-/// One order: "make\0SERIAL\0FOLDER\0SPEC\0IDLE_MS\0", SPEC empty for a spare, with the connection of the
-/// sandbox to its agent.
+/// One order: "make\0SERIAL\0FOLDER\0SPEC\0IDLE_MS\0", with the connection of the sandbox to its agent. SPEC
+/// is empty for a spare.
 struct nursery_order {
   char text[2 * PATH_MAX];
   const char* field[5] = {};
   int connection = -1;
 
-  /// False at the end of the orders.
+  /// False when no more orders can come.
   bool receive() {
     iovec bytes{text, sizeof text - 1};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
@@ -307,14 +308,14 @@ struct nursery_order {
   bool whole() const { return field[4] && strcmp(field[0], "make") == 0 && connection >= 0; }
 };
 
-/// What it makes are its children, so that it reaps them; when it ends they are nobody's.
+/// Sandboxes are children of the nursery, which therefore reaps them; when the nursery ends they are orphans.
 void reap_sandboxes() {
   while (waitpid(-1, nullptr, WNOHANG) > 0)
     ;
 }
 
 int be_a_nursery(argument_room room) {
-  setsid(); // what a terminal sends to its agent is not for it
+  setsid(); // a terminal's signals to the agent must not reach it
   sigset_t child, none;
   sigemptyset(&none);
   sigemptyset(&child);
@@ -358,7 +359,7 @@ int be_a_nursery(argument_room room) {
 
 int main(int argc, char** argv) {
   for (int s = 1; s < NSIG; ++s)
-    signal(s, SIG_DFL); // what is ignored here would be ignored in every task
+    signal(s, SIG_DFL); // an ignored signal would stay ignored in every task
   order what;
   int i = 1;
   if (i + 1 < argc && strcmp(argv[i], "--isolation") == 0) {
@@ -371,7 +372,7 @@ int main(int argc, char** argv) {
     fcntl(agent_fd, F_SETFD, FD_CLOEXEC);
     close_range(agent_fd + 1, ~0u, 0);
     const argument_room room{argv[0], static_cast<std::size_t>(argv[3] + strlen(argv[3]) - argv[0])};
-    memset(argv[3], 0, strlen(argv[3])); // `ps` of the nursery itself need not show the padding
+    memset(argv[3], 0, strlen(argv[3])); // `ps` need not show the padding of the nursery itself
     return be_a_nursery(room);
   }
   if (i < argc && strcmp(argv[i], "--connected") == 0) {

@@ -22,7 +22,7 @@ constexpr propagation propagations[] = {{"private", MS_PRIVATE, false}, {"rpriva
                                         {"slave", MS_SLAVE, false},     {"rslave", MS_SLAVE, true},
                                         {"shared", MS_SHARED, false},   {"rshared", MS_SHARED, true}};
 
-/// Folders where the host never sees what is made.
+/// Folders in which the host never sees what is made.
 struct private_places {
   list<const char*> paths;
 
@@ -39,13 +39,13 @@ struct private_places {
   }
 };
 
-/// What the host has at `path`, where no link leads elsewhere; -1 with errno.
+/// Opens the host's `path`, without following links; -1 with errno.
 int open_host_place(const host_view& host, const char* path) {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
   how.resolve = RESOLVE_NO_SYMLINKS;
   char in_run[PATH_MAX];
-  int from = AT_FDCWD; // the task's folder; a descriptor of it is of the namespace before
+  int from = AT_FDCWD; // the task's folder; a descriptor of it would belong to the earlier namespace
   if (const char* rest = below(path, "/run/determined")) {
     from = host.run;
     snprintf(in_run, sizeof in_run, "determined/%s", rest);
@@ -57,7 +57,7 @@ int open_host_place(const host_view& host, const char* path) {
   return static_cast<int>(syscall(SYS_openat2, from, path, &how, sizeof how));
 }
 
-/// A copy of the mounts there, in no place yet.
+/// Copies the mounts at the host's place; the copy is attached nowhere yet.
 fault copy_tree(const host_view& host, const mount_spec& what, int& tree, bool& is_folder) {
   int place = open_host_place(host, what.from);
   if (place < 0)
@@ -91,7 +91,7 @@ fault set_attributes(const mount_spec& what, int tree) {
   return complain("bind mount of %s: '%s' is not a propagation", what.from, what.propagation);
 }
 
-/// A tmpfs over `path` that shows what is there, so that an entry can be added.
+/// Mounts a tmpfs over `path` that shows the old entries, so that one can be added.
 fault cover(const char* path) {
   int old = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   struct stat about {};
@@ -108,7 +108,7 @@ fault cover(const char* path) {
   return f;
 }
 
-/// The same for the root itself, which cannot be covered: it becomes another one.
+/// Does the same for the root, which cannot be covered: the tmpfs becomes the new root.
 fault change_root(int folder) {
   int old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (old < 0 || (mkdir(root_place, 0755) != 0 && errno != EEXIST))
@@ -130,7 +130,7 @@ fault change_root(int folder) {
                                                 : fault{};
 }
 
-/// Where nothing is at `at`, it is made, and nowhere on the host.
+/// Makes `at` where nothing is there, so that the host does not see it.
 fault make_place(const char* at, bool is_folder, int folder, private_places& own) {
   struct stat about {};
   if (stat(at, &about) == 0)
@@ -150,7 +150,7 @@ fault make_place(const char* at, bool is_folder, int folder, private_places& own
   if (!own.holds(above)) {
     if (auto f = strcmp(above, "/") == 0 ? change_root(folder) : cover(above))
       return f;
-    own.paths.push(above); // for good: the process reads one spec
+    own.paths.push(above); // never freed: the process reads one spec
   }
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s", at);
@@ -159,18 +159,19 @@ fault make_place(const char* at, bool is_folder, int folder, private_places& own
   return made != 0 && errno != EEXIST ? complain("making %s: %s", at, strerror(errno)) : fault{};
 }
 
-/// A copy of the mount there, in no place yet; -1 with errno.
+/// Copies the mount at `at`; the copy is attached nowhere yet; -1 with errno.
 int spare_of(const char* at) {
   return open_tree(AT_FDCWD, at, OPEN_TREE_CLONE | static_cast<unsigned>(O_CLOEXEC));
 }
 
-/// One of ours, in the task's folder: what a user mounts below /etc is mounted once only.
+/// Whether it is a file of the task's account, which lies in the task's folder. What a user mounts below /etc
+/// is mounted only once.
 bool is_account_file(const mount_spec& x) { return x.from[0] != '/' && below(x.at, "/etc"); }
 
 } // namespace
 
 fault make_mounts(const host_view& host, int folder, const task_spec& spec) {
-  // All are taken from the host's places first: those may be out of reach after a change of the root.
+  // All are copied from the host's places first: after a change of the root these may be out of reach.
   struct tree {
     int fd = -1;
     bool is_folder = false;
@@ -222,13 +223,13 @@ fault files_over_etc::watch(const task_spec& spec) {
     fd_ = -1;
     return f;
   }
-  return put_back(); // what has changed since they were made
+  return put_back(); // a file may have changed since the copies were made
 }
 
 fault files_over_etc::on_ready() {
   alignas(inotify_event) char events[4096];
   while (read(fd_, events, sizeof events) > 0) {
-  } // which one changed is seen by what is missing
+  } // a missing mount shows which file changed
   return put_back();
 }
 
@@ -248,7 +249,7 @@ fault files_over_etc::put_back() {
   }
   if (!first || failed_)
     return {};
-  failed_ = true; // said once
+  failed_ = true; // the fault is reported once
   return first;
 }
 

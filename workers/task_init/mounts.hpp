@@ -1,31 +1,32 @@
 #pragma once
-// What a task's specification asks for beside the usual mounts: folders of the host at other places, and a
-// /dev/shm of its own.
+// The mounts that a task's specification asks for besides the usual ones: folders of the host at other
+// places, and a /dev/shm of its own.
 
 #include "workers/task_init/sandbox.hpp"
 #include "workers/task_init/spec.hpp"
 
 namespace troupe::task_init {
 
-/// To call in the sandbox, after what is kept is there; `folder` is the task's, and the working directory.
-/// Where a place is not there, it is made in a tmpfs that covers the folder above it and shows the rest of
-/// that: nothing is made on the host. A mount that is read only is so with all that lies below it.
+/// To be called in the sandbox, after the kept paths are shown. `folder` is the task's folder and the working
+/// directory. A place that is missing is made in a tmpfs, which covers the folder above it and shows the rest
+/// of that folder: nothing is made on the host. A read-only mount is read only with all that lies below it.
 fault make_mounts(const host_view& host, int folder, const task_spec& spec);
 
-/// The kernel takes a mount off a file in every namespace when another file is renamed over it, as each
-/// change of /etc/passwd does. The files of the task's account that stand over those of /etc are put back
-/// then.
+/// When a file is renamed over another, the kernel removes the mounts on the old file in every namespace.
+/// Each change of /etc/passwd does this. The files of the task's account that stand over those of /etc are
+/// then mounted again.
 class files_over_etc {
 public:
-  /// After make_mounts; does nothing where the task has no such file. A fault is no reason to end the task.
+  /// To be called after make_mounts. Does nothing where the task has no such file. The task goes on after a
+  /// fault.
   fault watch(const task_spec& spec);
-  int fd() const { return fd_; } ///< to poll for reading; -1: none
+  int fd() const { return fd_; } ///< to be polled for reading; -1: none
   fault on_ready();
 
 private:
   struct spare {
     const char* at;
-    int tree; ///< the next mount for it, made while it was there; -1: none could be made
+    int tree; ///< a copy of the mount, to be attached next time; -1: none could be made
   };
   fault put_back();
 
@@ -34,8 +35,8 @@ private:
   bool failed_ = false;
 };
 
-/// Without namespaces: why the task cannot have what it asks for, if it cannot. What is to be seen where it
-/// is anyway needs no mount.
+/// Without namespaces: says why the task cannot have the mounts that it asks for, or nothing where it can. A
+/// folder that is to be seen at its own place needs no mount.
 fault do_without_mounts(const task_spec& spec);
 
 } // namespace troupe::task_init

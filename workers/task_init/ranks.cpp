@@ -19,7 +19,7 @@ const char* variable(const rank_spec& rank, const char* name) {
   return nullptr;
 }
 
-/// Runs argv[0] as a shell would find it in the rank's own PATH. Returns errno.
+/// Runs argv[0], found as a shell would find it in the rank's own PATH. Returns errno.
 int execute(const rank_spec& rank) {
   const char* name = rank.argv[0];
   if (strchr(name, '/')) {
@@ -46,14 +46,14 @@ int execute(const rank_spec& rank) {
   }
 }
 
-/// What failed in the child, for its parent: they share memory until the exec.
+/// Tells the parent what failed in the child: they share memory until the exec.
 struct child_report {
   const char* step = nullptr;
   int why = 0;
   pid_t host_pid = 0;
 };
 
-/// `pid` 0: of this process.
+/// Limits the process `pid`; 0 is this process.
 bool limit(int resource, std::int64_t value, pid_t pid = 0) {
   if (value < 0)
     return true;
@@ -67,8 +67,8 @@ bool limit(int resource, std::int64_t value, pid_t pid = 0) {
   return prlimit(pid, static_cast<__rlimit_resource>(resource), &next, nullptr) == 0;
 }
 
-/// The calls themselves: the C library's also change the threads of a process, and this one shares its memory
-/// with its parent.
+/// Makes the system calls itself: the C library's functions also change the other threads of a process, and
+/// this child shares its parent's memory.
 bool become_account(const task_spec& spec) {
   if (spec.gid >= 0 &&
       (syscall(SYS_setgroups, 0, nullptr) != 0 || syscall(SYS_setresgid, spec.gid, spec.gid, spec.gid) != 0))
@@ -89,18 +89,18 @@ bool become_account(const task_spec& spec) {
     digits[n] = 0;
     report.host_pid = static_cast<pid_t>(atoi(digits));
   }
-  // A process that is forked from a zygote cannot join the sandbox's session, so that every rank has one of
-  // its own.
+  // A process that is forked from a zygote cannot join the sandbox's session, so every rank has its own
+  // session.
   setsid();
   for (int fd = 0; fd < 3; ++fd)
     if (dup2(fds[fd], fd) < 0)
       give_up("redirecting output");
-  // troupe-task blocks signals for its signalfd; no program expects that.
+  // troupe-task blocks signals for its signalfd; no program expects blocked signals.
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  // RLIMIT_DATA counts what can be written; RLIMIT_AS would also count address space that is only reserved,
-  // of which allocators and CUDA take far more than they use.
+  // RLIMIT_DATA counts what can be written. RLIMIT_AS would also count address space that is only reserved,
+  // and allocators and CUDA reserve far more than they use.
   if (!limit(RLIMIT_DATA, spec.memory_bytes))
     give_up("setting the memory limit");
   if (!limit(RLIMIT_NOFILE, spec.open_files))
@@ -109,7 +109,7 @@ bool become_account(const task_spec& spec) {
     give_up("setting the limit of CPU seconds");
   if (!become_account(spec))
     give_up("becoming the task's account");
-  prctl(PR_SET_PDEATHSIG, SIGKILL); // a change of account clears it
+  prctl(PR_SET_PDEATHSIG, SIGKILL); // after the account, whose change clears this
   if (chdir(rank.cwd) != 0)
     give_up("entering the working directory");
   report.why = execute(rank);
@@ -145,15 +145,15 @@ list<family> all_processes() {
     char state = 0;
     int parent = 0;
     if (after_name && sscanf(after_name + 1, " %c %d", &state, &parent) == 2 && state != 'Z')
-      // 'D' is a parent in vfork whose child stands still, or a wait for a disk: the signal meets it on its
-      // way out.
+      // 'D' is a parent in vfork whose child stands still, or a wait for a disk: the signal takes effect when
+      // it leaves that state.
       found.push({pid, parent, false, state == 'T' || state == 't' || state == 'D'});
   }
   closedir(proc);
   return found;
 }
 
-/// Signals all descendants that it can find; returns how many of them were not stopped.
+/// Signals all descendants that it can find; returns how many of them were not stopped before.
 int signal_descendants(int signal) {
   auto processes = all_processes();
   pid_t self = getpid();

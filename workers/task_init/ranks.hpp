@@ -1,5 +1,5 @@
 #pragma once
-// The processes of a sandbox: start, stop, continue, kill and reap, with a pid namespace or without.
+// The processes of a sandbox: start, stop, continue, kill and reap, with or without a pid namespace.
 
 #include "workers/task_init/sandbox.hpp"
 #include "workers/task_init/spec.hpp"
@@ -17,7 +17,7 @@ struct rank_state {
   std::int64_t at_us = 0;
 };
 
-/// Where a rank's output comes from.
+/// Where a rank writes its output.
 struct rank_pipes {
   int out = -1, err = -1;
 };
@@ -27,12 +27,13 @@ struct rank_pipes {
 fault start_rank(const task_spec& spec, const rank_spec& rank, int host_proc, rank_state& state,
                  rank_pipes& pipes);
 
-/// The same limits for a process that somebody else has started.
+/// Sets the same limits on a process that another one has started.
 bool limit_process(pid_t pid, const task_spec& spec);
 
-/// Sends `signal` to every process of the sandbox but this one. As pid 1 of a pid namespace that is one call
-/// that no fork can outrun; without one the descendants are searched, so a caller repeats until nothing is
-/// left. Returns how many it found that were not stopped before; 0 in a pid namespace.
+/// Sends `signal` to every process of the sandbox except this one. As pid 1 of a pid namespace that is one
+/// call, which no fork can escape. Without a pid namespace the descendants are searched, so a caller repeats
+/// until nothing is left. Returns how many processes it found that were not stopped before; 0 in a pid
+/// namespace.
 int signal_everything(bool pid_namespace, int signal);
 
 /// How often the kernel's out-of-memory killer has struck on this host since it started.

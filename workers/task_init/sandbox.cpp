@@ -18,7 +18,7 @@ fault bind(const char* from, const char* to) {
   return {};
 }
 
-/// Bind-mounts what `fd` is open on; `to` must exist.
+/// Bind-mounts the file or folder that `fd` is open on; `to` must exist.
 fault bind_fd(int fd, const char* to) {
   char from[64];
   snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
@@ -36,8 +36,8 @@ fault copy_link(int folder, const char* name, const char* to) {
   return {};
 }
 
-/// A tmpfs over /run that shows each entry of the host's /run by a bind mount: the only way to add a folder
-/// there that the host never sees. Entries the host adds later at the top of /run stay unseen.
+/// Mounts a tmpfs over /run that shows each entry of the host's /run by a bind mount: the only way to add a
+/// folder there that the host never sees. Entries that the host adds later at the top of /run stay unseen.
 fault cover_run(const host_view& host) {
   if (mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m") != 0)
     return complain("tmpfs on /run: %s", strerror(errno));
@@ -177,7 +177,7 @@ fault show_host_path(const host_view& host, const char* path) {
   struct statvfs about {};
   if (statvfs(path, &about) != 0)
     return complain("the path to show, %s: %s", path, strerror(errno));
-  // In a user namespace what the host's mount forbids must be said again.
+  // In a user namespace the mount must repeat what the host's mount forbids.
   unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY;
   const struct {
     unsigned long of_statvfs, of_mount;

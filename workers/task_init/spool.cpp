@@ -72,7 +72,7 @@ bool spool_writer::write_out() {
     if (n < 0 && errno == EINTR)
       continue;
     if (n <= 0) {
-      // Half a record would end the reading of this file: take back what was written of it.
+      // Half a record would end the reading of this file, so its bytes are removed.
       why_lost_ = n < 0 ? errno : ENOSPC;
       if (ftruncate(file_, written_) != 0)
         open_next();

@@ -1,5 +1,6 @@
 #pragma once
-// Writes the lines of all ranks to a bounded row of files; the oldest file goes when there are too many.
+// Writes the lines of all ranks to a bounded series of files; the oldest file is removed when there are too
+// many.
 
 #include "workers/task_init/base.hpp"
 #include "workers/task_init/task_format.hpp"
@@ -16,7 +17,7 @@ public:
   void add(unsigned rank, task_format::spool_stream stream, std::uint8_t flags, const char* bytes,
            std::size_t size);
 
-  /// Writes what was added since the last flush. Not synced: it survives a kill, not a power cut.
+  /// Writes the lines added since the last flush, without a sync: they survive a kill, not a power failure.
   void flush();
 
 private:

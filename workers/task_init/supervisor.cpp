@@ -23,7 +23,7 @@ constexpr std::int64_t ask_again_ms = 1000;
 constexpr std::int64_t sync_after_ms = 1000;
 constexpr std::int64_t listen_again_ms = 1000;
 
-/// "NAME=VALUE" for good; the process reads one spec.
+/// Makes "NAME=VALUE", which is never freed: the process reads one spec.
 char* assignment(const char* name, const char* value) {
   char* text = nullptr;
   if (asprintf(&text, "%s=%s", name, value) < 0)
@@ -43,8 +43,8 @@ void supervisor::run(int spec) {
   children_ = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
   timer_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
   lonely_since_ms_ = boot_ms();
-  // The room for the exit record is taken now, so that a full disk cannot hide the end of a task.
-  // A folder that is used again has it.
+  // Room for the exit record is taken now, so that a full disk cannot hide the end of a task. A folder that
+  // is used again has that room.
   draft_ = openat(box_.folder, exit_draft, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   struct stat about {};
   if (draft_ >= 0 && (fstat(draft_, &about) != 0 || about.st_blocks * 512 < 4096) &&
@@ -56,7 +56,7 @@ void supervisor::run(int spec) {
   if (box_.agent >= 0) {
     connections_[0].fd = box_.agent;
     lonely_since_ms_ = 0;
-    tell_state(connections_[0]); // the first news is how the task is isolated
+    tell_state(connections_[0]); // the first line says how the task is isolated
   }
   while (!gone_)
     wait_for_news();
@@ -140,7 +140,7 @@ void supervisor::tell_started() {
   char text[64];
   snprintf(text, sizeof text, "started %d\n", ranks_[0].host_pid);
   tell_all(text);
-  oom_before_ = out_of_memory_kills(); // takes longer than all of the above
+  oom_before_ = out_of_memory_kills(); // last, because it takes longer than all of the above
   spool_.flush();
   check_end();
 }
@@ -162,7 +162,7 @@ void supervisor::start_one(std::size_t n) {
     failure_ = f;
 }
 
-/// A line of its own in the task's log.
+/// Writes a line of troupe-task's own to the task's log.
 void supervisor::note(const char* text) {
   char line[1024];
   const int bytes = snprintf(line, sizeof line, "troupe: %s", text);
@@ -187,9 +187,9 @@ void supervisor::wait_for_news() {
   polled.push({children_, POLLIN, 0});
   polled.push({timer_, POLLIN, 0});
   for (auto& c : connections_)
-    polled.push({c.fd, POLLIN, 0}); // poll skips descriptors below 0
+    polled.push({c.fd, POLLIN, 0}); // poll ignores descriptors below 0
   polled.push(fence_.waits_for());
-  // A frozen task begins nothing.
+  // A frozen task starts no rank.
   polled.push({asking() && !frozen_ ? zygote_ : -1, POLLIN, 0});
   polled.push({frozen_ ? -1 : gate_, POLLIN, 0});
   polled.push({phase_ == phase::running ? over_etc_.fd() : -1, POLLIN, 0});
@@ -198,7 +198,7 @@ void supervisor::wait_for_news() {
   arm_timer();
   if (poll(polled.data, polled.size, -1) < 0)
     return;
-  // Output first: what a rank wrote before it died is spooled before its death is told.
+  // Output comes first: what a rank wrote before it died is spooled before its death is reported.
   constexpr std::size_t fence_at = 3 + max_connections, zygote_at = fence_at + 1, gate_at = fence_at + 2,
                         etc_at = fence_at + 3, first_stream = fence_at + 4;
   for (std::size_t i = first_stream; i < polled.size; ++i)
@@ -237,7 +237,7 @@ void supervisor::hear_master(fence::answer said) {
   if (phase_ == phase::ended)
     death_told_ = death_told_ || said == fence::answer::go_on;
   else if (said == fence::answer::kill &&
-           lonely_since_ms_) { // else an agent came meanwhile, and speaks for this
+           lonely_since_ms_) { // otherwise an agent came meanwhile, and decides
     fenced_ = true;
     next_ask_ms_ = 0;
     kill_all("killed");
@@ -279,7 +279,8 @@ std::int64_t supervisor::life_deadline() const {
   return never;
 }
 
-/// Without an agent this waits for one at its socket; where that could not be made, it is tried again.
+/// When to listen again: without an agent this waits at its socket, and where the socket could not be made it
+/// tries again.
 std::int64_t supervisor::listen_deadline() const {
   return lonely_since_ms_ && box_.listener < 0 ? next_listen_ms_ : never;
 }
@@ -362,7 +363,7 @@ void supervisor::note_end(std::size_t n, int status) {
   auto& rank = ranks_[n];
   rank.ended = true;
   rank.at_us = wall_us();
-  if (rank.value == 0) { // else it is the code of a command that could not be run
+  if (rank.value == 0) { // otherwise `value` is the code of a command that could not be run
     rank.signalled = WIFSIGNALED(status);
     rank.value = rank.signalled ? WTERMSIG(status) : WEXITSTATUS(status);
   }
@@ -373,7 +374,7 @@ void supervisor::note_end(std::size_t n, int status) {
   tell_all(text);
 }
 
-/// Once every rank has ended, whatever they left behind is killed; the end is told when nothing is left.
+/// Kills what is left once every rank has ended; the end is reported when nothing is left.
 void supervisor::check_end() {
   if (phase_ == phase::running) {
     for (auto& rank : ranks_)
@@ -412,8 +413,8 @@ void supervisor::finish() {
   tell_all("exited\n");
 }
 
-/// Whoever hears of the end forgets the task when the master has it on disk, mostly within milliseconds. The
-/// record is synced where nobody hears, or nobody has forgotten it yet.
+/// An agent that hears of the end forgets the task when the master has it on disk, mostly within
+/// milliseconds. So the record is synced only where no agent hears of it, or none has forgotten the task yet.
 void supervisor::sync_record() {
   record_synced_ = true;
   if (draft_ >= 0)
@@ -452,7 +453,7 @@ void supervisor::freeze(const char* why) {
   tell_all(text);
 }
 
-/// Without a pid namespace a fork can escape a search; what is stopped cannot fork, so a few searches find
+/// Without a pid namespace a fork can escape a search; a stopped process cannot fork, so a few searches find
 /// all.
 void supervisor::stop_all() {
   for (int search = 0; search < 50; ++search)

@@ -17,8 +17,8 @@ namespace troupe::task_init {
 
 struct sandbox {
   int folder = -1;   ///< the task's folder, also the working directory
-  int listener = -1; ///< listening on the socket in it; -1: not yet
-  int agent = -1;    ///< a connection to who started this; -1: none
+  int listener = -1; ///< listens on the socket in the folder; -1: not yet
+  int agent = -1;    ///< a connection to the process that started this one; -1: none
   pid_t host_pid = 0;
   bool pid_namespace = false;
   fault remark; ///< why it is isolated less than it could be
@@ -32,8 +32,8 @@ fault listen_here(int& listener);
 class supervisor {
 public:
   explicit supervisor(const sandbox& box) : box_(box) {}
-  /// Runs the spec in the open file `spec`, or waits for an order to where it is -1. Returns when this
-  /// process should end.
+  /// Runs the spec in the open file `spec`; where that is -1, waits for an order. Returns when this process
+  /// should end.
   void run(int spec);
 
 private:
@@ -42,14 +42,14 @@ private:
     int fd = -1;
     std::size_t used = 0;
     char* line = nullptr;  ///< the unfinished line, max_payload_bytes
-    bool returned = false; ///< a carriage return came last: what comes next is written over the line
+    bool returned = false; ///< the last byte was a carriage return: the next bytes are written over the line
     std::int64_t state_ms =
-      0;                ///< when a state of the unfinished line was last given or begun to wait; 0: none
-    bool given = false; ///< what stands in `line` was given as a state
+      0;                ///< when a state of the unfinished line was last spooled, or began to wait; 0: none
+    bool given = false; ///< whether `line` was spooled as a state already
   };
   struct connection {
     int fd = -1;
-    int passed[2] = {-1, -1}; ///< descriptors that came along, for the next `run`
+    int passed[2] = {-1, -1}; ///< descriptors that came with the line, for the next `run`
     std::size_t used = 0;
     char line[4096];
   };
@@ -71,7 +71,7 @@ private:
   void ask_master();
   void hear_master(fence::answer said);
   void reap();
-  bool collect(); ///< true when there is no child left
+  bool collect(); ///< true when no child is left
   void note_end(std::size_t rank, int status);
   void check_end();
   void finish();
@@ -87,7 +87,7 @@ private:
   void describe_end(std::size_t rank, char* text, std::size_t room) const;
   void drop(connection& c);
 
-  // supervisor_zygote.cpp: a rank that a warmed parent forks
+  // supervisor_zygote.cpp: a rank that a warmed parent forks.
   bool asking() const { return gate_ >= 0; }
   fault ask_zygote();
   void hear_zygote();
@@ -127,15 +127,17 @@ private:
   list<source> streams_; ///< out and err of rank n at 2n and 2n + 1
   connection connections_[max_connections];
   spool_writer spool_;
-  // Without an agent the master is asked whether to go on; fenced: it said no, and is told when all is dead.
+  // Without an agent the master is asked whether to go on. `fenced_` says that it refused; it is told when
+  // all is dead.
   fence fence_;
   files_over_etc over_etc_;
   bool fenced_ = false, death_told_ = false;
   bool record_synced_ = false;
   std::int64_t next_listen_ms_ = 0;
-  // While a rank waits to be forked, one after the other; the gate is closed once it is, or is not to be.
+  // Set while a rank waits to be forked, one rank after the other. The gate is closed once the rank runs, or
+  // will not be forked.
   int zygote_ = -1, gate_ = -1;
-  std::size_t asked_for_ = 0; ///< the rank; those before it run
+  std::size_t asked_for_ = 0; ///< the rank that is asked for; earlier ranks run
   std::int64_t ask_until_ms_ = 0;
   std::int64_t next_ask_ms_ = 0;
 };

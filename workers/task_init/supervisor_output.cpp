@@ -1,4 +1,4 @@
-// Output of the ranks: bytes to lines to the spool.
+// Splits the output of the ranks into lines, for the spool.
 
 #include "workers/task_init/supervisor.hpp"
 
@@ -18,7 +18,7 @@ void supervisor::read_stream(std::size_t rank, bool err, bool to_the_end) {
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
-      return; // nothing more for now
+      return; // there is nothing more for now
     if (n == 0)
       return close_stream(rank, err);
     take_bytes(rank, err, bytes, static_cast<std::size_t>(n));
@@ -32,7 +32,7 @@ void supervisor::take_bytes(std::size_t rank, bool err, const char* bytes, std::
     const auto left = static_cast<std::size_t>(end - bytes);
     auto* newline = static_cast<const char*>(memchr(bytes, '\n', left));
     const std::size_t part = newline ? static_cast<std::size_t>(newline - bytes) : left;
-    // Whole lines that are already here need no copy.
+    // A line that arrived whole needs no copy.
     if (newline && s.used == 0 && !s.returned && part <= max_payload_bytes && !memchr(bytes, '\r', part)) {
       add_line(rank, err, 0, bytes, part);
     } else {
@@ -48,9 +48,9 @@ void supervisor::take_bytes(std::size_t rank, bool err, const char* bytes, std::
   }
 }
 
-/// Bytes of one line. After a carriage return the line is written over, as by a progress bar; of one that
-/// goes on, a state is given every ten seconds, with the carriage return that ended it, and so is the last
-/// one where it stands still.
+/// Takes the bytes of one line. After a carriage return the line is written over, as by a progress bar. While
+/// such a line goes on, its state is spooled every ten seconds, with the carriage return that ended it; so is
+/// the last state, once the line stands still.
 void supervisor::take_states(std::size_t rank, bool err, const char* bytes, std::size_t n) {
   auto& s = streams_[2 * rank + err];
   while (n > 0) {
@@ -101,7 +101,7 @@ void supervisor::give_state(std::size_t rank, bool err) {
   s.given = true;
 }
 
-/// When the state of a bar that stands still is to be given.
+/// When the state of a line that stands still is to be spooled.
 std::int64_t supervisor::state_deadline() const {
   std::int64_t first = INT64_MAX;
   for (const auto& s : streams_)

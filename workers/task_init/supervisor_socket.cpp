@@ -16,7 +16,7 @@ fault listen_here(int& listener) {
   int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  strcpy(address.sun_path, task_format::socket_file); // relative: the folder's path may be too long
+  strcpy(address.sun_path, task_format::socket_file); // relative, because the folder's path may be too long
   unlink(task_format::socket_file);
   if (made >= 0 && bind(made, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
       chmod(task_format::socket_file, 0600) == 0 && listen(made, 16) == 0) {
@@ -40,7 +40,7 @@ void supervisor::accept_connection() {
       lonely_since_ms_ = 0;
       return tell_state(c);
     }
-  // The oldest agent is the likeliest to be dead, but only a live one dials: make room for it.
+  // The oldest connection is dropped: its agent is the likeliest to be dead, and only a live agent dials.
   drop(connections_[0]);
   connections_[0].fd = fd;
   connections_[0].used = 0;
@@ -141,7 +141,7 @@ void supervisor::read_connection(connection& c) {
       return;
   }
   if (c.used == sizeof c.line)
-    drop(c); // a line without an end is not an agent of ours
+    drop(c); // our agents end every line
 }
 
 void supervisor::obey(connection& c, char* line) {
@@ -153,7 +153,7 @@ void supervisor::obey(connection& c, char* line) {
   if (is("status"))
     tell_state(c);
   else if (is("renew") && value)
-    // A frozen task goes on only by `thaw`: whoever renews may not know that it was given away.
+    // Only `thaw` ends a freeze: an agent that renews may not know that the task was given away.
     lease_end_ms_ = frozen_ ? lease_end_ms_ : number > 0 ? boot_ms() + number : INT64_MAX;
   else if (is("signal") && number > 0 && number < NSIG)
     signal_ranks(static_cast<int>(number));

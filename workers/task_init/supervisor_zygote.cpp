@@ -1,5 +1,4 @@
-// A rank that is not started but forked, by a warmed parent outside: asked for, let go, or started cold after
-// all.
+// A rank that a warmed parent outside forks: asked for, let go, or started cold after all.
 
 #include "workers/task_init/supervisor.hpp"
 
@@ -16,12 +15,11 @@ using namespace task_format;
 
 namespace {
 
-constexpr std::int64_t warm_up_limit_ms =
-  150'000; ///< the agent's own limit is lower; this one is for a lost agent
+constexpr std::int64_t warm_up_limit_ms = 150'000; ///< above the agent's own limit; meant for a lost agent
 constexpr std::int64_t fork_limit_ms = 10'000;
 constexpr int sent_descriptors = 8;
 
-/// cwd, arguments and variables as the zygote reads them.
+/// A file that holds the working directory, arguments and variables as the zygote reads them.
 int request_file(const rank_spec& rank) {
   int file = memfd_create("troupe-zygote-request", MFD_CLOEXEC);
   FILE* out = file < 0 ? nullptr : fdopen(fcntl(file, F_DUPFD_CLOEXEC, 0), "we");
@@ -45,7 +43,7 @@ int request_file(const rank_spec& rank) {
   return file;
 }
 
-/// `more`: another rank will be asked for through the same connection.
+/// `more` says that another rank will be asked for through the same connection.
 bool send_all(int socket, const int (&fds)[sent_descriptors], bool more) {
   char last[] = "fork", one_of_several[] = "more";
   iovec bytes{more ? one_of_several : last, 4};
@@ -63,7 +61,7 @@ bool send_all(int socket, const int (&fds)[sent_descriptors], bool more) {
   return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 4;
 }
 
-/// The next process here gets the number after this one, where the kernel allows it.
+/// Gives the next process here the number after this one, where the kernel allows it.
 void set_last_pid(const char* number) {
   int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
   if (fd < 0)
@@ -72,7 +70,7 @@ void set_last_pid(const char* number) {
   close(fd);
 }
 
-/// A peer that ended with something unread makes the first call fail, though its last words are there to
+/// Where a peer ended with something unread the first call fails, though the peer's last message can still be
 /// read.
 ssize_t receive(int socket, char* text, std::size_t room) {
   auto n = recv(socket, text, room, MSG_DONTWAIT);
@@ -98,7 +96,7 @@ fault supervisor::ask_zygote() {
     return complain("pipe: %s", strerror(errno));
   fcntl(out[0], F_SETFL, O_NONBLOCK);
   fcntl(err[0], F_SETFL, O_NONBLOCK);
-  set_last_pid("299"); // leaves the low numbers to the rank, as a cold start would have them
+  set_last_pid("299"); // leaves the low numbers to the rank, as a cold start does
   const std::size_t n = asked_for_;
   int sent[sent_descriptors] = {request_file(spec_.ranks[n]),
                                 open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC),
@@ -119,7 +117,7 @@ fault supervisor::ask_zygote() {
       abort();
   gate_ = gate[0];
   ask_until_ms_ = boot_ms() + warm_up_limit_ms;
-  // Where it has ended, what it said last is still to be read.
+  // Where the zygote has ended, its last message can still be read.
   return ok || why == EPIPE || why == ECONNRESET ? fault{}
                                                  : complain("it cannot be asked: %s", strerror(why));
 }
@@ -128,7 +126,7 @@ void supervisor::hear_zygote() {
   char text[1024];
   auto n = receive(zygote_, text, sizeof text - 1);
   if (n < 0 && (errno == EAGAIN || errno == EINTR ||
-                errno == ECONNRESET)) // reset: what it said before is still to be read
+                errno == ECONNRESET)) // after a reset, the earlier message can still be read
     return;
   if (n <= 0) {
     // A process that the zygote has begun to fork speaks for itself.
@@ -153,7 +151,7 @@ void supervisor::hear_gate() {
   int pid = 0, host_pid = 0;
   if (sscanf(text, "ready %d %d", &pid, &host_pid) != 2) {
     if (zygote_ >= 0)
-      hear_zygote(); // it says why before it closes the gate
+      hear_zygote(); // the zygote says why before it closes the gate
     if (asking())
       start_cold("its forked process ended before it was ready");
     return;
@@ -161,7 +159,7 @@ void supervisor::hear_gate() {
   let_go(pid, host_pid);
 }
 
-/// The forked process stands behind the gate; until now it has run nothing of the user's.
+/// Lets go the forked process, which stands behind the gate and has run nothing of the user's yet.
 void supervisor::let_go(pid_t pid, pid_t host_pid) {
   auto& rank = ranks_[asked_for_];
   rank.pid = pid;
@@ -184,7 +182,7 @@ void supervisor::let_go(pid_t pid, pid_t host_pid) {
   tell_started();
 }
 
-/// The rank that was asked for, and those after it.
+/// Starts the rank that was asked for, and all later ones, without the zygote.
 void supervisor::start_cold(const char* why) {
   // A process behind the gate ends when the gate is closed.
   shut(gate_);
@@ -200,7 +198,7 @@ void supervisor::start_cold(const char* why) {
   tell_started();
 }
 
-/// The rank, and those after it, are killed before they began.
+/// Called when the rank, and all later ones, are killed before they began.
 void supervisor::stop_asking() {
   if (!asking())
     return;

@@ -29,7 +29,7 @@ bool sync(const fs::path& path) {
   return ok;
 }
 
-// Syncs every file and folder below, and lists the files. Links are not followed.
+// Syncs every file and folder below `folder`, and lists the files. Does not follow links.
 result<file_list> make_durable(const fs::path& folder) {
   file_list files;
   std::error_code fault;
@@ -51,7 +51,7 @@ result<file_list> make_durable(const fs::path& folder) {
   return files;
 }
 
-// The sums as bits: they have to be the same again, NaN included.
+// The sums are written as bits, because they have to come back exactly, NaN included.
 result<void> write_position(const fs::path& folder, const trial_position& at) {
   auto sums = nlohmann::json::array();
   for (const auto& [name, sum] : at.sums)
@@ -73,7 +73,7 @@ result<void> write_position(const fs::path& folder, const trial_position& at) {
 result<written_checkpoint> write_checkpoint(const fs::path& root, const trial_position& at,
                                             const std::function<result<void>(const fs::path&)>& save) {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-  char time[13]; // version 7 (RFC 9562): newer names come later, which the master's index likes
+  char time[13]; // version 7 (RFC 9562): names grow with time, which suits the master's index
   std::snprintf(time, sizeof time, "%012llx",
                 static_cast<unsigned long long>(
                   std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count()) &

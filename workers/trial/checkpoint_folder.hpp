@@ -1,11 +1,11 @@
 #pragma once
-// A checkpoint is written beside its place, made durable, then moved into it.
+// Writes a checkpoint beside its place, makes it durable, then moves it into its place.
 
 #include "workers/trial/report_sink.hpp"
 
 namespace troupe::trial {
 
-/// What a run has to know again beside the trial's own files: the step, and the means under way.
+/// What a resumed run needs besides the trial's own files: the step, and the means in progress.
 struct trial_position {
   std::int64_t steps = 0;
   std::int64_t batches_in_means = 0;
@@ -18,7 +18,7 @@ struct written_checkpoint {
   file_list files;
 };
 
-/// `save` fills the folder; nothing remains where it fails.
+/// Lets `save` fill the folder. Nothing remains where that fails.
 result<written_checkpoint>
 write_checkpoint(const std::filesystem::path& root, const trial_position& at,
                  const std::function<result<void>(const std::filesystem::path&)>& save);

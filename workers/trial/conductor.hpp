@@ -1,6 +1,6 @@
 #pragma once
-// Who says how far a trial trains: on a cluster the worker actor of this process
-// (actors/worker/worker_actor.cpp), which hears its allocation; by hand nobody.
+// Decides how far a trial trains. On a cluster that is the worker actor of this process
+// (actors/worker/worker_actor.cpp), which hears its allocation; by hand the trial trains to its end.
 
 #include "model/result.hpp"
 #include "workers/worker_messages.hpp"
@@ -19,22 +19,22 @@ namespace troupe::trial {
 
 class report_sink;
 
-/// All orders so far, as the user's thread follows them.
+/// The sum of all orders so far, which the user's thread follows.
 struct mandate {
   std::int64_t until = 0; ///< train up to this batch
   bool may_rebuild = false;
-  std::uint64_t validations = 0, checkpoints = 0; ///< ordered besides the schedule, so many so far
-  std::string stop;                               ///< the reason, or empty
+  std::uint64_t validations = 0, checkpoints = 0; ///< orders besides the schedule, counted from the start
+  std::string stop;                               ///< why to stop; empty: go on
   std::uint32_t generation = 0;                   ///< number of the group that is wanted
   std::vector<int> members;                       ///< members of the wanted group
-  std::string refused;                            ///< the cluster takes nothing of this process
+  std::string refused; ///< why the cluster accepts nothing of this process; empty: it does
 };
 
-/// Between the thread that trains and the actor that hears the orders. A batch costs the thread two atomic
+/// Hands orders from the actor that hears them to the thread that trains. A batch costs the thread two atomic
 /// operations.
 class handover {
 public:
-  // The thread's side.
+  // For the thread.
 
   /// The newest mandate; valid until the next call.
   const mandate& look() {
@@ -56,7 +56,7 @@ public:
   }
   void stepped(std::int64_t step) { step_.store(step, std::memory_order_relaxed); }
 
-  // The actor's side.
+  // For the actor.
 
   void give(mandate x) {
     {
@@ -82,10 +82,10 @@ class conductor {
 public:
   virtual ~conductor() = default;
   handover& orders() { return orders_; }
-  /// The thread has come to another phase, in this generation of its group.
+  /// Says that the thread has come to another phase, in this generation of its group.
   virtual void enter(workers::worker_phase phase, std::uint32_t generation, std::int64_t step,
                      std::int64_t batches) = 0;
-  /// Tells that the trial ends with this failure; returns when the message is on its way.
+  /// Says that the trial ends with this failure; returns when the message is on its way.
   virtual void fail(const std::string& why) = 0;
 
 protected:
@@ -100,7 +100,7 @@ public:
   void fail(const std::string&) override {}
 };
 
-/// On a cluster. Uses the link of `sink`, which outlives it. Defined beside the worker actor.
+/// For a cluster. Uses the link of `sink`, which must outlive it. Defined beside the worker actor.
 std::unique_ptr<conductor> start_worker(report_sink& sink);
 
 } // namespace troupe::trial

@@ -1,4 +1,4 @@
-// The task link from the side of a trial: what workers/python/troupe/_link.py is for Python.
+// The task link on the side of a trial in C++, as workers/python/troupe/_link.py is for Python.
 
 #include "workers/trial/link_frames.hpp"
 #include "workers/worker_messages.hpp"
@@ -21,11 +21,11 @@ namespace {
 using namespace std::chrono_literals;
 using steady = std::chrono::steady_clock;
 
-constexpr auto silence = 3s; // then the connection is made anew
+constexpr auto silence = 3s; // after this time a new connection is made
 constexpr auto ping_pause = 1000ms;
 constexpr auto waiting_ping_pause = 250ms; // while a caller waits
 constexpr auto resend_checkpoint = 1s;
-constexpr auto exit_patience = 30s; // for the last reports
+constexpr auto exit_patience = 30s; // to deliver the last reports
 constexpr std::size_t most_queued_reports = 65'536;
 constexpr std::size_t most_queued_bytes = 32 << 20;
 constexpr std::size_t frame_bytes = 256 << 10;
@@ -98,8 +98,8 @@ public:
   result<std::filesystem::path> resume_from() override {
     if (settings_.resume.empty())
       return std::filesystem::path();
-    const auto path =
-      std::filesystem::path(settings_.checkpoint_dir) / settings_.resume; // an absolute one replaces it
+    const auto path = std::filesystem::path(settings_.checkpoint_dir) /
+                      settings_.resume; // an absolute `resume` replaces the folder
     std::error_code fault;
     if (!std::filesystem::is_directory(path, fault))
       return error{errc::not_found, "the checkpoint to resume from is not there: " + path.string() +
@@ -109,7 +109,7 @@ public:
 
   void progress(double done) override {
     std::lock_guard held(lock_);
-    progress_ = done; // leaves when the thread looks next, within a second
+    progress_ = done; // sent when the thread looks next, within a second
   }
 
   std::string stop_reason() override {
@@ -164,7 +164,7 @@ private:
   struct saving {
     std::uint64_t number;
     std::string frame;
-    std::uint64_t after; // every report up to it is acknowledged first
+    std::uint64_t after; // the number of the last report that must be acknowledged first
     std::optional<steady::time_point> sent;
     bool saved;
     std::string refusal;
@@ -191,7 +191,7 @@ private:
     (void)!write(wake_, &one, sizeof one);
   }
 
-  // The thread.
+  // What follows runs on the thread.
 
   void run() {
     void* context = zmq_ctx_new();
@@ -245,7 +245,7 @@ private:
       zmq_close(socket_);
     socket_ = zmq_socket(context, ZMQ_DEALER);
     const auto set = [&](int option, int x) { zmq_setsockopt(socket_, option, &x, sizeof x); };
-    set(ZMQ_IMMEDIATE, 1); // never queue for a connection that may not come
+    set(ZMQ_IMMEDIATE, 1); // never queue for a connection that may not be made
     set(ZMQ_LINGER, 200);
     set(ZMQ_RECONNECT_IVL, 50);
     set(ZMQ_RECONNECT_IVL_MAX, 1000);
@@ -343,7 +343,7 @@ private:
       take_unacked_back();
       window_ = std::size_t(number_at(frame, 4));
       greeted_ = true;
-      status_waits_ = !status_.empty(); // whoever leads it may know nothing of it any more
+      status_waits_ = !status_.empty(); // a new leader of the connection may not know the status
       mail_waits_ = !mail_.empty();
       next_ping_ = {};
     } else if (kind == "stop") {
@@ -404,16 +404,16 @@ private:
   std::deque<std::string> queued_, unacked_;
   std::size_t queued_bytes_ = 0, unacked_bytes_ = 0, window_ = 1 << 20;
   std::uint64_t acked_ = 0, next_ = 1, next_checkpoint_ = 1;
-  std::uint64_t awaited_ = 0; // the validation that the caller waits for
+  std::uint64_t awaited_ = 0; // number of the validation that the caller waits for
   std::string refusal_, stop_, fatal_;
   std::optional<saving> saving_;
   std::optional<double> progress_;
   std::function<void(std::uint64_t, std::string)> order_;
   std::function<void(std::string)> refused_;
-  std::string status_; // the newest word on how the worker is
-  std::string mail_;   // and on what it took
+  std::string status_; // the newest word about how the worker is
+  std::string mail_;   // the newest word about what the worker took
   bool status_waits_ = false, mail_waits_ = false;
-  std::deque<std::string> words_; // others
+  std::deque<std::string> words_; // all other words
   std::uint64_t protocol_ = 0;
   int waiters_ = 0;
   bool closing_ = false, greeted_ = false, blocked_ = false, told_full_ = false;

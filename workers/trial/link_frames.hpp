@@ -1,6 +1,6 @@
 #pragma once
-// Frames of the task link (docs/task-link.md) as a task writes them. What the agent writes is read as JSON's
-// kin.
+// Frames of the task link (docs/task-link.md) as a task writes them. Frames of the agent are read through
+// nlohmann's msgpack.
 
 #include "workers/trial/report_sink.hpp"
 

@@ -1,4 +1,4 @@
-// Without a cluster: lines of JSON and folders below ./troupe-runs, as the Python package writes them.
+// A run without a cluster: lines of JSON and folders below ./troupe-runs, as the Python package writes them.
 
 #include "workers/trial/report_sink.hpp"
 

@@ -91,7 +91,7 @@ result<std::unique_ptr<collective>> join_ranks(const settings& s) {
   return join_nccl(std::move(*group), {.device = s.local_rank, .needed = needed});
 }
 
-/// One trial in one group of ranks, from the last checkpoint to the end.
+/// Runs one trial in one group of ranks, from the last checkpoint to the end.
 result<void> train_in_group(const settings& s, std::uint32_t generation, conductor& leader, report_sink& sink,
                             progress_line& line, run_memory& memory,
                             const std::function<std::unique_ptr<trial_program>()>& make) {
@@ -116,8 +116,8 @@ result<void> train_in_group(const settings& s, std::uint32_t generation, conduct
   return outcome;
 }
 
-/// After the group broke: the one to go on in, where the allocation wants that. Waits for its word, as long
-/// as the news of an agent's end may take.
+/// The settings of the next group after a group broke, where the allocation wants one. Waits for its order as
+/// long as the news of an agent's end may take.
 std::optional<settings> next_group(const settings& started, const error& why, std::uint32_t generation,
                                    conductor& leader) {
   const auto& before = leader.orders().look();

@@ -71,7 +71,7 @@ result<void> take_flag(const std::string& argument, nlohmann::json& hparams) {
   return {};
 }
 
-/// "HOST=SLOTS HOST=SLOTS ..." in the order of ranks: the host of each rank.
+/// The host of each rank, from "HOST=SLOTS HOST=SLOTS ..." in the order of ranks.
 result<std::vector<std::string>> hosts_of_ranks(const std::string& gang, int size) {
   std::vector<std::string> hosts;
   std::istringstream parts(gang);
@@ -148,9 +148,9 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
     s.member.clear();
   if (!s.member.empty() && s.member != "shm" && s.member != "tcp" && s.member != "nccl")
     return invalid("TROUPE_COLLECTIVE='" + s.member + "': expected auto, shm, tcp or nccl");
-  s.has_gpus = !s.on_cluster() || !variable("CUDA_VISIBLE_DEVICES").empty(); // by hand CUDA says
+  s.has_gpus = !s.on_cluster() || !variable("CUDA_VISIBLE_DEVICES").empty(); // CUDA knows it in a run by hand
   if (s.size > 1 && s.member != "shm" &&
-      (!s.one_host || s.member == "tcp")) { // where troupe.dist would meet: that is Python's
+      (!s.one_host || s.member == "tcp")) { // at the port of troupe.dist, which only Python uses
     auto port = number_of(variable, "TROUPE_DIST_PORT", 0, 1, 65535);
     if (port && *port == 0)
       if (port = number_of(variable, "MASTER_PORT", 29500, 1, 65534); port)
@@ -162,7 +162,7 @@ result<settings> read_settings(const std::function<std::string(const char*)>& va
       return invalid("WORLD_SIZE=" + std::to_string(s.size) +
                      ", but MASTER_ADDR does not say where the ranks meet");
   }
-  // Started by hand, the ranks of torchrun meet by its address and name.
+  // In a run by hand, the ranks of torchrun meet by its address and name.
   s.group = s.on_cluster() ? group_of_task(s.allocation, s.token)
                            : "hand-" + meeting + "-" + variable("MASTER_PORT") + "-" +
                                variable("TORCHELASTIC_RUN_ID") + "-" + variable("TORCHELASTIC_RESTART_COUNT");

@@ -1,6 +1,6 @@
 #pragma once
-// What the surroundings tell a trial: hyperparameters, ranks, where reports go. docs/task-link.md has the
-// variables.
+// What the environment tells a trial: hyperparameters, ranks, where reports go. docs/task-link.md describes
+// the variables.
 
 #include "model/result.hpp"
 
@@ -13,38 +13,38 @@
 namespace troupe::trial {
 
 struct settings {
-  std::string endpoint, endpoint_file; ///< endpoint of the agent's task link; both empty: started by hand
+  std::string endpoint, endpoint_file; ///< endpoint of the agent's task link; both are empty in a run by hand
   std::string token, allocation, checkpoint_dir, resume;
-  std::string run_name, resume_run; ///< only where started by hand
+  std::string run_name, resume_run; ///< set only in a run by hand
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;
-  bool one_host = true;           ///< all ranks are on this host, be it on several agents
-  std::string member;             ///< "shm", "tcp" or "nccl", as the user wants it; empty: any
+  bool one_host = true;           ///< whether all ranks are on this host, even on several agents
+  std::string member;             ///< the user's choice of "shm", "tcp" or "nccl"; empty: any
   std::string meeting;            ///< the host of rank 0, where ranks on several hosts meet
   int meeting_port = 0;           ///< 0: the ranks are on one host
   std::vector<std::string> hosts; ///< host of each rank; empty: the allocation is on one agent
   bool has_gpus = false;          ///< whether this process was given GPUs
-  std::string group;              ///< names the group of ranks, the same on all and of no other run
+  std::string group;              ///< names the group of ranks: the same on all of them, and of no other run
   std::string process;            ///< 32 hex digits, random
   std::uint64_t seed = 0;
-  nlohmann::json hparams = nlohmann::json::object(); ///< those of the command line as strings
+  nlohmann::json hparams = nlohmann::json::object(); ///< values from the command line are strings
   bool wants_help = false;
 
   bool on_cluster() const { return !endpoint.empty() || !endpoint_file.empty(); }
 };
 
-/// `variable` gives an environment variable, empty where it is not set; `arguments` are those behind the
-/// program's name.
+/// `variable` returns an environment variable, empty where it is not set. `arguments` follow the program's
+/// name.
 result<settings> read_settings(const std::function<std::string(const char*)>& variable,
                                const std::vector<std::string>& arguments, const std::string& process);
 
-/// Settings of this process in the group of the ranks `members` (numbers that they were started with, in the
-/// order of their new ranks). Nothing where it is none of them.
+/// Settings of this process in the group of the ranks `members`: the numbers that the ranks were started
+/// with, in the order of their new ranks. Nothing where this process is not among them.
 std::optional<settings> settings_in_group(const settings& started, const std::vector<int>& members,
                                           std::uint32_t generation);
 
-// One hyperparameter by its path. `not_found` where it is missing, naming those that are there; `invalid` for
-// another type.
+// One hyperparameter by its path. Fails with `not_found` where it is missing, and names those that exist;
+// with `invalid` where it has another type.
 result<std::string> text_in(const nlohmann::json& hparams, std::string_view path);
 result<double> double_in(const nlohmann::json& hparams, std::string_view path);
 result<std::int64_t> integer_in(const nlohmann::json& hparams, std::string_view path);

@@ -21,7 +21,7 @@ std::int64_t hash_of(const std::vector<std::pair<std::string, double>>& sums) {
   return std::int64_t(hash);
 }
 
-// A uuid, from one rank to all.
+// Sends a uuid from one rank to all.
 result<void> tell_all(collective& group, std::string& uuid, int root) {
   std::vector<std::int32_t> letters(36, 0);
   for (std::size_t i = 0; i < uuid.size() && i < letters.size(); ++i)
@@ -88,7 +88,7 @@ result<void> trial_loop::run(trial_context& context, const std::function<result<
       return ok;
     leader_.orders().stepped(at_.steps);
   }
-  return group_.barrier(); // none leaves while another still needs it
+  return group_.barrier(); // no rank leaves while another one still needs it
 }
 
 result<void> trial_loop::load() {
@@ -150,7 +150,7 @@ result<metrics> trial_loop::mean_over_ranks(const std::vector<std::pair<std::str
     values.push_back(sum / divisor);
   if (group_.size() > 1) {
     const std::int64_t hash = hash_of(sums);
-    std::vector<std::int64_t> least{hash, ~hash}; // the minimum of both is its own only where all are equal
+    std::vector<std::int64_t> least{hash, ~hash}; // both minima are its own only where all are equal
     if (auto ok = group_.all_reduce(least, reduce::min); !ok)
       return ok.error();
     if (least[0] != hash || least[1] != ~hash)
@@ -170,7 +170,7 @@ result<void> trial_loop::report() {
     return m.error();
   at_.sums.clear();
   at_.batches_in_means = 0;
-  const bool again = at_.steps <= memory_.reported; // trained a second time, by a smaller group
+  const bool again = at_.steps <= memory_.reported; // a smaller group trains these steps a second time
   memory_.reported = std::max(memory_.reported, at_.steps);
   return group_.rank() == 0 && !again ? sink_.training(at_.steps, *m) : result<void>{};
 }
@@ -190,8 +190,8 @@ result<void> trial_loop::validate() {
   return group_.rank() == 0 && !again ? sink_.validation(at_.steps, *m) : result<void>{};
 }
 
-// The sums of means under way are each rank's own: rank 0's file takes those of all, averaged, and the result
-// is the same for every rank to go on with.
+// Each rank has its own sums for the current means. Rank 0's file takes the average of all ranks' sums, and
+// every rank goes on with that.
 result<void> trial_loop::checkpoint() {
   if (checkpoint_at_ == at_.steps)
     return {};

@@ -10,16 +10,16 @@ namespace troupe::trial {
 /// What a run keeps when its group of ranks changes and the trial goes back to the last checkpoint.
 struct run_memory {
   std::int64_t reported = 0, validated = 0; ///< steps up to which that was done: nothing is told twice
-  std::string checkpoint;                   ///< uuid of the newest of this run, on every rank; or empty
+  std::string checkpoint; ///< uuid of this run's newest checkpoint, known to every rank; may be empty
   std::int64_t checkpoint_step = -1;
   std::uint64_t validations = 0, checkpoints = 0; ///< orders besides the schedule that were followed
 };
 
-/// After a rebuild the ranks that are left may know different things: each learns what any of them does.
+/// Shares what each rank knows with all ranks: after a rebuild these may know different things.
 result<void> share_memory(collective& group, run_memory& memory);
 
-/// All ranks do the same: what one rank alone knows (a stop, that a checkpoint is due) is agreed on through
-/// the group.
+/// All ranks do the same. What only one rank knows (that it should stop, that a checkpoint is due) is agreed
+/// on through the group.
 class trial_loop {
 public:
   trial_loop(trial_program& trial, collective& group, report_sink& sink, progress_line& line,
@@ -36,7 +36,7 @@ private:
   result<void> report();
   result<void> validate();
   result<void> checkpoint();
-  /// What any rank has heard, agreed on.
+  /// What the ranks have agreed on from the orders that any of them has heard.
   struct agreed {
     bool stop = false;
     std::uint64_t validations = 0, checkpoints = 0;
@@ -54,10 +54,10 @@ private:
   conductor& leader_;
   run_memory& memory_;
   std::uint32_t generation_;
-  bool training_ = false; // was said
+  bool training_ = false; // whether the worker was told so
   schedule plan_;
   trial_position at_;
-  std::int64_t checkpoint_at_ = -1; // steps of the newest checkpoint of this run
+  std::int64_t checkpoint_at_ = -1; // steps of this run's newest checkpoint
 };
 
 } // namespace troupe::trial

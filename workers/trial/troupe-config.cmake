@@ -1,5 +1,5 @@
-# find_package(troupe CONFIG REQUIRED COMPONENTS trial embed capi embed_caf) gives the targets of the same names, troupe::trial and so
-# on. Without COMPONENTS: all that are installed and whose libraries are there.
+# find_package(troupe CONFIG REQUIRED COMPONENTS trial embed capi embed_caf) gives the targets of these names: troupe::trial and
+# so on. Without COMPONENTS: those that are installed and whose libraries are found.
 include(CMakeFindDependencyMacro)
 set(troupe_known trial embed capi embed_caf)
 set(troupe_wanted ${troupe_FIND_COMPONENTS})

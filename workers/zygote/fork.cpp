@@ -1,5 +1,5 @@
-// What the warmed Python parent cannot do in Python: fork into another sandbox, and look there like a fresh
-// start. Called through ctypes with the GIL held, by a process of exactly one thread.
+// What the warmed Python parent cannot do in Python: fork into another sandbox, and make the new process look
+// like a fresh start. Called through ctypes with the GIL held, by a process of exactly one thread.
 
 #include <cerrno>
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 #include <linux/prctl.h>
 
-// Functions of the interpreter that loads this library.
+// These functions are in the interpreter that loads this library.
 extern "C" {
 [[gnu::weak]] void PyOS_BeforeFork();
 [[gnu::weak]] void PyOS_AfterFork_Parent();
@@ -45,8 +45,8 @@ bool enter(int user, int mounts, int pids, const char*& step) {
 }
 
 void leave(int status, void*) {
-  // The destructors of libraries that the parent loaded take 0.2 s of processor time for PyTorch, to free
-  // memory.
+  // The destructors of libraries that the parent has loaded would only free memory; PyTorch's take 0.2 s of
+  // processor time.
   fflush(nullptr);
   _exit(status);
 }
@@ -56,11 +56,11 @@ void leave(int status, void*) {
 extern "C" {
 
 /// Forks once into the sandbox of the given namespaces (`user` -1: no other user namespace). Two helpers
-/// share the caller's memory as after vfork, so only one copy is made: the first enters the namespaces, whose
-/// pid namespace counts for its children, the second is such a child and forks. It ends at once, so the
-/// sandbox's first process is the parent of the new one. The caller itself never leaves its own namespaces.
-/// Returns 0 in the new process and 1 in the caller; -errno in the caller where it failed, `*step` then says
-/// at what.
+/// share the caller's memory as after vfork, so only one copy is made. The first helper enters the
+/// namespaces; its pid namespace counts only for its children. The second helper is such a child: it forks
+/// and ends at once, so that the sandbox's first process becomes the parent of the new process. The caller
+/// itself never leaves its own namespaces. Returns 0 in the new process and 1 in the caller; where it failed,
+/// returns -errno in the caller, and `*step` says at what.
 int troupe_fork_into(int user, int mounts, int pids, const char** step) {
   volatile int outcome = 1;
   const char* volatile failed = "";
@@ -75,7 +75,8 @@ int troupe_fork_into(int user, int mounts, int pids, const char** step) {
     }
     pid_t second = vfork();
     if (second == 0) {
-      // troupe-task chose a high number for its own end; the new process gets the one that a cold start gets.
+      // troupe-task chose a high number for the helper; the new process gets the number that a cold start
+      // gets.
       write_text("/proc/sys/kernel/ns_last_pid", "1");
       pid_t rank = fork();
       if (rank == 0) {
@@ -107,8 +108,8 @@ int troupe_fork_into(int user, int mounts, int pids, const char** step) {
   return outcome;
 }
 
-/// What /proc/self/cmdline and /proc/self/environ show from now on: strings that each end with a zero byte.
-/// 0, or errno.
+/// Sets what /proc/self/cmdline and /proc/self/environ show from now on: strings that each end with a zero
+/// byte. Returns 0, or errno.
 int troupe_show_command(const char* arguments, std::size_t argument_bytes, const char* variables,
                         std::size_t variable_bytes) {
   char text[2048];
@@ -152,8 +153,8 @@ int troupe_show_command(const char* arguments, std::size_t argument_bytes, const
   return why;
 }
 
-/// Exchanges the contents of two dictionaries of Python, `head` and `size` being those of any object and of a
-/// dictionary, without touching an item: each touch would copy a page.
+/// Exchanges the contents of two Python dictionaries without touching an item: each touch would copy a page.
+/// `head` is the size of any object's head, `size` that of a dictionary.
 void troupe_swap_contents(void* one, void* other, std::size_t head, std::size_t size) {
   char bytes[512];
   auto *a = static_cast<char*>(one) + head, *b = static_cast<char*>(other) + head;
@@ -164,8 +165,8 @@ void troupe_swap_contents(void* one, void* other, std::size_t head, std::size_t 
   memcpy(b, bytes, size - head);
 }
 
-/// The first of `paths`, each ended by a zero byte, that was not modified at the time in `nanoseconds` beside
-/// it; null where none has changed.
+/// Returns the first of `paths`, each ended by a zero byte, whose time of modification is not that in
+/// `nanoseconds`; null where none has changed.
 const char* troupe_changed(const char* paths, const std::int64_t* nanoseconds, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i, paths += strlen(paths) + 1) {
     struct stat about {};
@@ -176,7 +177,7 @@ const char* troupe_changed(const char* paths, const std::int64_t* nanoseconds, s
   return nullptr;
 }
 
-/// Ends this process, when it exits, before the destructors of everything that was loaded so far.
+/// Makes this process, when it exits, end before the destructors of everything that was loaded so far.
 void troupe_leave_quickly() { on_exit(leave, nullptr); }
 
 } // extern "C"

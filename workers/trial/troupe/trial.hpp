@@ -11,10 +11,10 @@
 //     };
 //     int main(int argc, char** argv) { return troupe::run_trial<digits>(argc, argv); }
 //
-// Run by hand it trains alone: hyperparameters are flags, `--lr=0.1`; reports and checkpoints go to
-// ./troupe-runs/NAME, and TROUPE_RESUME=NAME (or `latest`) goes on from the newest checkpoint. As the
-// entrypoint of an experiment the cluster gives hyperparameters, takes the metrics, keeps the checkpoints and
-// says when to stop.
+// Run by hand, the program trains alone: hyperparameters are flags, `--lr=0.1`; reports and checkpoints go to
+// ./troupe-runs/NAME, and TROUPE_RESUME=NAME (or `latest`) goes on from the newest checkpoint. Run as the
+// entrypoint of an experiment, it gets hyperparameters from the cluster, which also takes the metrics, keeps
+// the checkpoints and says when to stop.
 
 #include "workers/collective.hpp"
 #include "workers/gradient_bucketer.hpp"
@@ -33,20 +33,20 @@
 
 namespace troupe {
 
-/// Named numbers: `return troupe::metrics{{"loss", loss}, {"accuracy", right / total}};`
+/// Numbers with names: `return troupe::metrics{{"loss", loss}, {"accuracy", right / total}};`
 class metrics {
 public:
   using listed = std::pair<std::string, double>;
   metrics() = default;
   metrics(std::initializer_list<listed> of) : all_(of) {}
-  void set(std::string name, double x); ///< replaces one of that name
+  void set(std::string name, double x); ///< replaces a number of the same name
   const std::vector<listed>& all() const { return all_; }
 
 private:
   std::vector<listed> all_;
 };
 
-/// A result like any other, which may also be returned as a list: `return {{"loss", loss}};`
+/// Another result type, which can also be returned as a list: `return {{"loss", loss}};`
 template <>
 class [[nodiscard]] result<metrics> {
 public:
@@ -68,7 +68,7 @@ private:
   std::optional<troupe::error> why_;
 };
 
-/// How long a trial is, in batches of all ranks together. `*_every` 0: only at the end.
+/// How long a trial is, in batches of all ranks together. A `*_every` of 0 means: only at the end.
 struct schedule {
   std::int64_t batches = 0;
   std::int64_t report_every = 10;    ///< training metrics: means of the batches since the last report
@@ -76,8 +76,8 @@ struct schedule {
   std::int64_t checkpoint_every = 0; ///< also at the end, and where the run is asked to stop
 };
 
-/// A hyperparameter. Stands for its value; where it is missing or of another type it is false, stands for
-/// T{}, and the trial ends with its error as soon as build() has returned.
+/// A hyperparameter, which converts to its value. Where it is missing or has another type, it is false and
+/// converts to T{}, and the trial ends with its error as soon as build() has returned.
 template <class T>
 class hyperparameter {
 public:
@@ -94,38 +94,37 @@ private:
   result<T> found_;
 };
 
-/// One rank's part of a batch that all ranks share, so that the batch stays the same with any number of
-/// ranks.
+/// One rank's part of a batch that all ranks share, so that the batch stays the same for any number of ranks.
 struct batch_share {
   std::int64_t first = 0,
                count = 0; ///< samples [first, first + count) of the batch; parts differ by one sample at most
-  double weight =
-    1; ///< the rank's mean times this, averaged over the ranks, is the mean over the whole batch
+  double weight = 1; ///< weight of the rank's mean: the weighted means, averaged over the ranks, give the
+                     ///< mean over the batch
 };
 batch_share share_of(std::int64_t batch, int rank, int size);
 
-/// What the program around a trial gives it.
+/// What the program gets from Troupe.
 class trial_context {
 public:
   virtual ~trial_context() = default;
 
-  /// T: std::string, double, std::int64_t or bool. `name` may be a path into maps, "optimizer.lr". A whole
-  /// number is a double as well; on the command line any text is a string.
+  /// T is std::string, double, std::int64_t or bool. `name` may be a path into maps: "optimizer.lr". A whole
+  /// number is also a double; on the command line any text is a string.
   template <class T>
   hyperparameter<T> hparam(std::string_view name);
-  /// With a value for where it is not given.
+  /// Takes `otherwise` where the hyperparameter is not given.
   template <class T>
   T hparam(std::string_view name, T otherwise);
 
-  /// The group of all ranks of the trial; of one rank, where it runs alone.
+  /// The group of all ranks of the trial; a trial that runs alone has a group of one rank.
   virtual troupe::collective& collective() = 0;
   int rank() { return collective().rank(); }
   int size() { return collective().size(); }
-  /// The share of a batch of `batch` samples of all ranks together. Ask for it in build(): the number of
-  /// ranks may change between two builds, within a run as well.
+  /// This rank's share of a batch of `batch` samples over all ranks. Ask for it in build(): the number of
+  /// ranks may change between two builds, even within a run.
   batch_share share(std::int64_t batch) { return share_of(batch, rank(), size()); }
 
-  /// The trial's seed, the same on all ranks: of the cluster, or by hand that of --seed, else 0.
+  /// The trial's seed, the same on all ranks: from the cluster, or by hand from --seed; 0 without one.
   virtual std::uint64_t seed() const = 0;
 
 protected:
@@ -156,21 +155,20 @@ T trial_context::hparam(std::string_view name, T otherwise) {
   return given(name) ? hparam<T>(name).value() : otherwise;
 }
 
-/// What a trial is: a class like this, or derived from it, with a constructor without arguments.
-///
-/// All of it runs on each rank, on one thread, and may use the collective, but for save(): that is rank 0's
-/// alone, and load() reads on each rank what it wrote. Metrics are averaged over the ranks, which name the
-/// same ones. An error, or an exception, ends the trial's run on all ranks; the cluster starts it again from
-/// the last checkpoint.
+/// The interface of a trial: write a class with these functions, or derive from this one; it needs a
+/// constructor without arguments.
+/// All functions run on each rank, on one thread, and may use the collective. The exception is save(): only
+/// rank 0 calls it, and load() reads on each rank what it wrote. Metrics are averaged over the ranks, which
+/// must name the same ones. An error or an exception ends the trial's run on all ranks; the cluster starts it
+/// again from the last checkpoint.
 class trial_program {
 public:
   virtual ~trial_program() = default;
-  /// At every start; collectives are usable. Then load(), where there is a checkpoint.
+  /// Called at every start; the collective can be used. load() follows, where there is a checkpoint.
   virtual result<schedule> build(trial_context& context) = 0;
   virtual result<metrics> train_batch(std::int64_t step) = 0; ///< `step` counts from 1
   virtual result<metrics> validate() = 0;
-  /// `folder` exists and is empty. It is synced to disk afterwards. The step is kept without the trial's
-  /// doing.
+  /// `folder` exists and is empty. It is synced to disk afterwards. Troupe keeps the step.
   virtual result<void> save(const std::filesystem::path& folder) = 0;
   virtual result<void> load(const std::filesystem::path& folder) = 0;
 };
@@ -184,8 +182,8 @@ concept trial_class = requires(T t, trial_context& context, const std::filesyste
   { t.load(folder) } -> std::convertible_to<result<void>>;
 };
 
-/// The exit code: 0 where the trial is complete or was asked to stop, 1 where it failed, 2 for a bad command
-/// line.
+/// Returns the exit code: 0 where the trial is complete or was asked to stop, 1 where it failed, 2 for a bad
+/// command line.
 int run_trial_program(int argc, char** argv, const std::function<std::unique_ptr<trial_program>()>& make);
 
 template <trial_class T>
