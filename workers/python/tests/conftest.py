@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.append(str(Path(__file__).resolve().parents[3] / "test" / "cluster"))  # for `ports`
 
 from fake_agent import ALLOCATION, TOKEN, FakeAgent  # noqa: E402
 
