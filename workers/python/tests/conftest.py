@@ -39,7 +39,7 @@ def run(tmp_path):
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if popen:
             return process
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=180)
         return process.returncode, out.splitlines(), err
 
     return start
