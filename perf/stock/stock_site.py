@@ -5,19 +5,16 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
+import sys
 import threading
 import time
 import uuid
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "test" / "cluster"))
+from ports import free_port  # noqa: E402
+
 TICK = os.sysconf("SC_CLK_TCK")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Refused(Exception):

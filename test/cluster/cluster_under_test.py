@@ -1,22 +1,21 @@
 """A cluster of real processes for the tests: started, killed and asked as a user would, everything in one folder."""
 
-import datetime
 import json
 import os
 import pathlib
-import random
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
 
+from ports import free_port  # noqa: F401
+
 BINARY = os.environ["TROUPE_BINARY"]
 
-# One trial: 1/epoch + (x - 0.3)^2, a checkpoint an epoch. What was acknowledged goes to ACKS; two processes of one trial at
-# once would meet in the trial's lock file.
+# One trial: 1/epoch + (x - 0.3)^2, a checkpoint each second epoch. What was acknowledged goes to ACKS; two processes of one trial
+# at once would meet in the trial's lock file. `Cluster.hold` keeps it before an epoch until `Cluster.go_on`.
 SCRIPT = """
 import fcntl, json, os, time, troupe
 p = troupe.params(x=0.5)
@@ -33,13 +32,34 @@ except BlockingIOError:
 def note(kind, epoch):
     with open(f"{root}/acks", "a") as f:
         f.write(json.dumps({"kind": kind, "trial": int(trial), "run": int(os.environ["DET_TRIAL_RUN_ID"]), "epoch": epoch}) + "\\n")
+def epoch_s():
+    try:
+        with open(f"{root}/epoch_s") as f:
+            return float(f.read())
+    except FileNotFoundError:
+        return float(os.environ.get("EPOCH_S", "0.05"))
+def held(epoch):
+    for name in ("held-" + os.environ["DET_EXPERIMENT_ID"], "held"):
+        try:
+            with open(f"{root}/{name}") as f:
+                return epoch > int(f.read())
+        except FileNotFoundError:
+            pass
+    return False
 start = 0
 if path := troupe.resume():
     start = json.loads((path / "state.json").read_text())["epoch"]
 note("start", start)
 epoch = start  # a run that was lost after its last checkpoint has nothing left to do
 for epoch in range(start + 1, 17):
-    time.sleep(float(os.environ.get("EPOCH_S", "0.05")))
+    time.sleep(epoch_s())
+    until = time.monotonic() + 600
+    while held(epoch) and not troupe.should_stop():
+        assert time.monotonic() < until, "held in vain"
+        time.sleep(0.02)
+    if held(epoch):  # and told to stop
+        epoch -= 1
+        break
     troupe.validate({"loss": (p.x - 0.3) ** 2 + 1.0 / epoch, "epoch": epoch}, step=epoch)
     note("validated", epoch)
     if epoch % 2 == 0:
@@ -62,8 +82,13 @@ environment: {{environment_variables: ["JOB_DIR={root}", "EPOCH_S={epoch_s}"]}}
 """
 
 
-def wait_for(true, seconds, every=0.05, what=lambda: ""):
-    """Polls until `true()` is true and returns it; fails after `seconds`, saying `what()`."""
+PATIENCE_S = 120  # what a busy host may take for anything: no wait is given up before that
+
+
+def wait_for(true, seconds=PATIENCE_S, every=0.05, what=lambda: ""):
+    """Polls until `true()` is true and returns it; fails after `seconds`, saying `what()`. `seconds` says how long an idle host may
+    need; a busy one is given `PATIENCE_S` all the same."""
+    seconds = max(seconds, PATIENCE_S)
     end = time.monotonic() + seconds
     while True:
         if got := true():
@@ -85,22 +110,23 @@ def moment(chance, least, most):
     time.sleep(chance.uniform(least, most))
 
 
-def free_port():
-    """A port of this host that nobody listens on, below those that the kernel gives to connections: so nobody else comes to it meanwhile."""
-    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    while True:
-        port = random.randrange(10000, max(first, 10001))
-        with socket.socket() as s:
-            try:
-                s.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                pass
+def hold(gate):
+    """Words of a shell that wait until `go_on(gate)`, to stand in an entrypoint: what runs there runs as long as its test wants it to."""
+    return f"for i in $(seq 12000); do [ -e {gate} ] && break; sleep 0.05; done"
+
+
+def hold_python(gate):
+    """The same as a line of Python."""
+    return f"import os, time\nfor _ in range(12000):\n    if os.path.exists({str(gate)!r}):\n        break\n    time.sleep(0.05)\n"
+
+
+def go_on(gate):
+    pathlib.Path(gate).touch()
 
 
 def send_noise(port, noise):
     """Sends bytes to a port of this host and reads whatever comes back until the other side closes or is silent for 3 s."""
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as s:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as s:
         try:
             s.sendall(noise)
             s.shutdown(socket.SHUT_WR)
@@ -126,7 +152,7 @@ class Cluster:
         self.process = subprocess.Popen(
             [BINARY, "up", "--data-dir", str(self.data), "--listen", self.listen, *(["--slots", str(slots)] if slots else []), *self.up_words],
             env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
-        wait_for(self.answers, 30)
+        wait_for(self.answers)
 
     def url(self):
         try:
@@ -140,12 +166,12 @@ class Cluster:
         if not (url := self.url()):
             return False
         try:
-            return urllib.request.urlopen(url + "/health", timeout=2).status == 200
+            return urllib.request.urlopen(url + "/health", timeout=10).status == 200
         except OSError:
             return False
 
-    def cli(self, *words, check=True, timeout=60):
-        done = subprocess.run([BINARY, *words], env=self.env, capture_output=True, text=True, timeout=timeout)
+    def cli(self, *words, check=True, timeout=PATIENCE_S):
+        done = subprocess.run([BINARY, *words], env=self.env, capture_output=True, text=True, timeout=max(timeout, PATIENCE_S))
         assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 
@@ -182,7 +208,32 @@ class Cluster:
         return found
 
     def describe_tree(self):
-        return [(pid, pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()) for pid in self.tree()]
+        """Those of `tree`, each with its words. One that ends meanwhile is not among them."""
+        found = []
+        for pid in self.tree():
+            try:
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+            except OSError:
+                continue
+            if words:  # else it has ended and its parent does not know yet
+                found.append((pid, words))
+        return found
+
+    def hold(self, epoch=15):
+        """From now on the trials of `prepare` stop before the epoch behind this one, until `go_on`; told to stop, they do."""
+        self.put("held", epoch)
+
+    def go_on(self, experiment=None, epoch=1000):
+        """Lets the trials that `hold` keeps go on up to this epoch: all, or those of one experiment."""
+        self.put("held" if experiment is None else f"held-{experiment}", epoch)
+
+    def hurry(self):
+        """The epochs of all trials of `prepare` are short from now on."""
+        self.put("epoch_s", 0.01)
+
+    def put(self, name, value):
+        (self.root / f"{name}.new").write_text(str(value))
+        (self.root / f"{name}.new").replace(self.root / name)  # nobody reads half of it
 
     def kill_everything(self):
         """kill -9 of the whole process tree, the node first."""
@@ -198,7 +249,7 @@ class Cluster:
                     pass
             return not left
 
-        wait_for(killed, 30, 0.01, self.describe_tree)
+        wait_for(killed, every=0.01, what=self.describe_tree)
 
     def kill_node(self):
         self.process.send_signal(signal.SIGKILL)
@@ -208,16 +259,19 @@ class Cluster:
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(timeout=30)
+                self.process.wait(timeout=PATIENCE_S)
             except subprocess.TimeoutExpired:
                 threads = [(task / "comm").read_text().strip() + ": " + (task / "wchan").read_text() for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()]
-                raise AssertionError(f"not ended 30 s after SIGTERM; threads {threads}, processes {self.describe_tree()}, log {(self.root / 'up.log').read_text()[-2000:]}") from None
+                raise AssertionError(f"not ended {PATIENCE_S} s after SIGTERM; threads {threads}, processes {self.describe_tree()}, log {(self.root / 'up.log').read_text()[-2000:]}") from None
 
     def close(self):
         if self.process and self.process.poll() is None:
             self.kill_everything()
         for pid in self.tree():
-            os.kill(pid, signal.SIGKILL)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
 
     def state(self, experiment):
         return self.json("experiment", "describe", str(experiment))["state"].removeprefix("STATE_")
@@ -242,7 +296,7 @@ class Cluster:
         """Status and JSON of a route of the API, as the administrator."""
         data = None if body is None else json.dumps(body).encode()
         try:
-            with urllib.request.urlopen(self.request(path, data), timeout=60) as answer:
+            with urllib.request.urlopen(self.request(path, data), timeout=PATIENCE_S) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as refused:
             return refused.code, json.loads(refused.read())
@@ -251,27 +305,19 @@ class Cluster:
         url = self.env.get("TROUPE_MASTER") or self.url()
         if not hasattr(self, "admin_token"):
             body = json.dumps({"username": "admin", "password": ""}).encode()
-            with urllib.request.urlopen(url + "/api/v1/auth/login", body, timeout=10) as answer:
+            with urllib.request.urlopen(url + "/api/v1/auth/login", body, timeout=PATIENCE_S) as answer:
                 self.admin_token = json.load(answer)["token"]
         return urllib.request.Request(url + path, data, {"Authorization": "Bearer " + self.admin_token})
 
     def facts(self, kind):
-        """All facts of a kind, oldest first, as the live stream of events tells them."""
-        found, asked = [], datetime.datetime.now(datetime.timezone.utc).isoformat()
-        try:
-            with urllib.request.urlopen(self.request("/troupe/v1/events?after=0"), timeout=20) as stream:
-                stream.fp.raw._sock.settimeout(2)  # silent for so long: that was all
-                for line in stream:
-                    if not line.startswith(b"data:"):
-                        continue
-                    fact = json.loads(line[5:])
-                    if fact["at"] > asked:
-                        break
-                    if fact["type"] == kind:
-                        found.append(fact)
-        except TimeoutError:
-            pass  # it waits for the next one
-        return found
+        """All facts of a kind that are there by now, oldest first."""
+        with urllib.request.urlopen(self.request("/api/v1/me"), timeout=PATIENCE_S) as answer:
+            newest = int(answer.headers["Troupe-Sequence"])
+        if newest == 0:  # which as `until` would be no end
+            return []
+        with urllib.request.urlopen(self.request(f"/troupe/v1/events?after=0&until={newest}"), timeout=PATIENCE_S) as stream:
+            told = [json.loads(line[5:]) for line in stream if line.startswith(b"data:")]
+        return [fact for fact in told if fact["type"] == kind]
 
     def acks(self):
         try:
@@ -292,5 +338,5 @@ class Cluster:
         missing = [a for a in self.acks() if a["kind"] == "saved" and (a["trial"], a["epoch"]) not in saved]
         assert not missing, (missing, saved)
         assert not list(self.root.glob("double-*")), "a trial ran twice at once"
-        wait_for(lambda: self.json("status")["slots"]["used"] == 0, 10, what=lambda: self.json("agent", "list"))
+        wait_for(lambda: self.json("status")["slots"]["used"] == 0, what=lambda: self.json("agent", "list"))
         return {json.dumps(row["hparams"], sort_keys=True) for row in rows}

@@ -25,7 +25,7 @@ class Line:
         self.place = url.removeprefix("http://")
         self.http = None
 
-    def ask(self, method, path, headers, body=None, seconds=20, most=1 << 20):
+    def ask(self, method, path, headers, body=None, seconds=120, most=1 << 20):
         """Status and text; of a stream what comes until nothing has come for a while."""
         streams = any(word in path for word in ("/live", "/events?after", "/follow", "/trace", "follow=true", "metrics-stream", "profiler"))
         for again in (False, True):
@@ -40,10 +40,13 @@ class Line:
                     raise
         text = b""
         if streams and answer.status == 200:
-            (self.http.sock or answer.fp.raw._sock).settimeout(0.5 if "after=0" in path else 0.2)
-            end = time.monotonic() + (3 if "after=0" in path else 1)
+            link = self.http.sock or answer.fp.raw._sock
+            link.settimeout(3)  # to its first words; then it is asked how long it goes on
             try:
-                while time.monotonic() < end and len(text) < most and (piece := answer.read1(65536)):
+                text = answer.read1(65536)
+                link.settimeout(0.5 if "after=0" in path else 0.2)
+                end = time.monotonic() + (3 if "after=0" in path else 1)
+                while text and time.monotonic() < end and len(text) < most and (piece := answer.read1(65536)):
                     text += piece
             except (TimeoutError, OSError, http.client.HTTPException):
                 pass
@@ -163,6 +166,9 @@ class World(Cluster):
         tasks["dead"] = ok("POST", "/api/v1/commands", {"workspaceId": workspace, "config": {**small, "entrypoint": ["true"]}})["command"]["id"]
         wait_for(lambda: ok("GET", f"/troupe/v1/tasks/{tasks['command']}")["running"], 30)
         generic = ok("POST", "/api/v1/generic-tasks", {"config": json.dumps({"entrypoint": ["true"], "resources": {"slots": 0}}), "contextDirectory": [], "projectId": project})["taskId"]
+        for one in (generic, *(task for kind, task in tasks.items() if kind != "command")):
+            state = lambda: ok("GET", f"/troupe/v1/tasks/{one}")["state"]
+            wait_for(lambda: state() in ("COMPLETED", "CANCELED", "ERROR"), what=state)
         group = self.ok("POST", "/api/v1/groups", {"name": f"{name}-group", "addUsers": []})["group"]["groupId"]
         hook = self.ok("POST", "/api/v1/webhooks", self.hook(name, workspace))["webhook"]["id"]
         member = "ann" if name != "gamma" else "eve"

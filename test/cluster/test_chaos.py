@@ -151,7 +151,7 @@ class Chaos(Cluster):
         self.processes[n] = self.spawn(self.agents[n], "agent", "--master", "10.99.1.2:8080", "--name", f"a{n}", "--slots", "8", "--pool",
                                        "urgent" if n < 4 else "shared", "--data-dir", str(self.root / "agents" / f"a{n}"), "--tls-dir", str(self.root / "tls"))
 
-    def cli(self, *words, check=True, timeout=60):
+    def cli(self, *words, check=True, timeout=180):
         done = subprocess.run(["ip", "netns", "exec", self.master_ns, BINARY, *words], env=self.env, capture_output=True, text=True, timeout=timeout)
         assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done

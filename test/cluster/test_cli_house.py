@@ -15,7 +15,7 @@ class House(Cluster):
 
     def said_by(self, user, *words, check=True, password=""):
         env = {**self.env, "TROUPE_USER": user, "TROUPE_PASSWORD": password}
-        done = subprocess.run([BINARY, *words], env=env, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([BINARY, *words], env=env, capture_output=True, text=True, timeout=180)
         assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 
@@ -296,11 +296,12 @@ def test_events_go_on(house):
     with open(seen, "w") as out:
         follower = subprocess.Popen([BINARY, "events", "--kind", "audit", "--limit", "1", "--follow", "-o", "json"], env={**house.env, "TROUPE_USER": "admin"}, stdout=out)
     try:
-        wait_for(lambda: len(seen.read_text().splitlines()) == 1, 30)
+        whole = lambda: seen.read_text().split("\n")[:-1]
+        wait_for(lambda: len(whole()) == 1, 30)
         house.cli("workspace", "create", "late")
-        wait_for(lambda: any(json.loads(line)["fields"].get("name") == "late" for line in seen.read_text().splitlines() if line.endswith("}")), 30)
+        wait_for(lambda: any(json.loads(line)["fields"].get("name") == "late" for line in whole()), 30)
         follower.send_signal(signal.SIGINT)
-        assert follower.wait(timeout=30) == 130
+        assert follower.wait(timeout=120) == 130
     finally:
         follower.kill()
     assert {json.loads(line)["fields"]["by"] for line in seen.read_text().splitlines()[1:]} == {"determined"}

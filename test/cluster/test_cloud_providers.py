@@ -19,7 +19,7 @@ ENV = {"TROUPE_POOL": "gpu", "TROUPE_COUNT": "0", "TROUPE_MASTER": "head:8080", 
 
 
 def run(env, *words):
-    return subprocess.run([sys.executable, *map(str, words)], env={**os.environ, **ENV, **env}, capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, *map(str, words)], env={**os.environ, **ENV, **env}, capture_output=True, text=True, timeout=300)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def ec2(tmp_path):
     def answers():
         assert server.poll() is None, (tmp_path / "moto.log").read_text()
         try:
-            return urllib.request.urlopen(url + "/moto-api/", timeout=1).status == 200
+            return urllib.request.urlopen(url + "/moto-api/", timeout=10).status == 200
         except OSError:
             return False
     try:

@@ -64,11 +64,13 @@ burst:
 def test_local_agents_come_with_the_work_and_go_when_they_are_idle(lab):
     start(lab, ELASTIC)
     assert pool(lab, "burst")["provider"]["type"] == "local"
+    lab.hold()
     one = submit(lab, "one", 2, "resource_pool: burst")
     two = submit(lab, "two", 1, "resource_pool: burst, constraints: {labels: {spot: x}}")
+    wait_for(lambda: "burst-1" in {a["id"] for a in lab.json("agent", "list")})
+    lab.go_on()
     assert lab.wait_end(one) == "COMPLETED"
     assert lab.wait_end(two) == "COMPLETED"
-    assert "burst-1" in {a["id"] for a in lab.json("agent", "list")}
     wait_for(lambda: pool(lab, "burst")["provider"]["instances"] == 0, 30, what=lambda: pool(lab, "burst"))
     whats = [f["what"] for f in lab.facts("instance_changed")]
     assert whats.count("ordered") == whats.count("launched") >= 1 and "ended" in whats, whats
@@ -78,8 +80,10 @@ def test_local_agents_come_with_the_work_and_go_when_they_are_idle(lab):
 
 def test_a_changed_provider_goes_on_at_once(lab):
     start(lab, ELASTIC.replace("max_instances: 2", "max_instances: 1").replace("2s", "60s"))
-    one = submit(lab, "one", 2, "resource_pool: burst", epoch_s=0.5)
+    lab.hold()
+    one = submit(lab, "one", 2, "resource_pool: burst")
     two = submit(lab, "two", 2, "resource_pool: burst")
+    lab.go_on(two)
     wait_for(lambda: [a for a in lab.acks() if a["kind"] == "start"], 60)
     file = lab.root / "cluster.yaml"
     file.write_text(file.read_text().replace("max_instances: 1", "max_instances: 2"))
@@ -88,6 +92,7 @@ def test_a_changed_provider_goes_on_at_once(lab):
     file.write_text(file.read_text().replace("max_instances: 2", "max_instances: 1"))
     lab.cli("apply", str(file), "--yes")
     wait_for(lambda: pool(lab, "burst")["provider"]["instances"] == 1, 30, what=lambda: pool(lab, "burst"))
+    lab.go_on()
     assert lab.wait_end(one) == "COMPLETED"
     assert pool(lab, "burst")["provider"]["error"] is None, pool(lab, "burst")
     assert [f["what"] for f in lab.facts("instance_changed") if f["what"] == "failed"] == []
@@ -97,10 +102,12 @@ def test_a_changed_provider_goes_on_at_once(lab):
 def test_instances_outlive_a_master_that_is_killed_and_their_tasks_go_on(lab):
     lab.listen = f"127.0.0.1:{free_port()}"  # agents that outlive the master dial where it was
     start(lab, ELASTIC.replace("2s", "60s"))
-    work = submit(lab, "long", 2, "resource_pool: burst", epoch_s=0.5)
+    lab.hold()
+    work = submit(lab, "long", 2, "resource_pool: burst")
     wait_for(lambda: [a for a in lab.acks() if a["kind"] == "saved"], 60)
     lab.kill_node()
     lab.up(slots=1)
+    lab.go_on()
     assert lab.wait_end(work) == "COMPLETED"
     assert {a["run"] for a in lab.acks()} == {1}, "it was started twice"
     provider = pool(lab, "burst")["provider"]
@@ -111,11 +118,13 @@ def test_instances_outlive_a_master_that_is_killed_and_their_tasks_go_on(lab):
 
 def test_a_provider_that_dies_is_made_again_and_its_instances_stay(lab):
     start(lab, ELASTIC.replace("2s", "60s"))
-    work = submit(lab, "long", 2, "resource_pool: burst", epoch_s=0.5)
+    lab.hold()
+    work = submit(lab, "long", 2, "resource_pool: burst")
     wait_for(lambda: [a for a in lab.acks() if a["kind"] == "start"], 60)
     for actor, owner in (("provider/burst", "cluster"), ("provider_calls/burst", "provider/burst")):
         done = lab.cli("shell", "-e", ":rw", "-e", f"restart {actor}")
         assert f"{actor} is back, made again by {owner}" in done.stdout, done.stdout
+    lab.go_on()
     assert lab.wait_end(work) == "COMPLETED"
     assert {a["run"] for a in lab.acks()} == {1}, "it was started twice"
     provider = pool(lab, "burst")["provider"]
@@ -239,7 +248,8 @@ def test_a_provider_that_fails_is_asked_less_and_less_and_waiting_work_says_so(l
     assert lab.state(work) in ("ACTIVE", "RUNNING", "QUEUED"), "it is never cancelled"
     first, second = wait_for(lambda: (calls := cloud.calls("launch"))[1:] and calls, 60)[:2]
     assert second["at"] - first["at"] > 4, "5 s after the first failure"
-    assert (lab.root / "up.log").read_text().count("quota of instances is used up") <= 2, "it is logged once for each call"
+    logged = (lab.root / "up.log").read_text().count("quota of instances is used up")
+    assert logged <= len(cloud.calls("launch")), "it is logged once for each call"
     cloud.be("well")
     assert lab.wait_end(work) == "COMPLETED"
     assert pool(lab, "cloud")["provider"]["error"] is None
@@ -291,8 +301,11 @@ def test_the_agents_of_instances_that_are_gone_are_forgotten(lab):
     lab.listen = f"127.0.0.1:{free_port()}"
     start(lab, ELASTIC, cluster=SHORT)
     restart(lab)  # the leases count from the next start on
-    assert lab.wait_end(submit(lab, "one", 2, "resource_pool: burst")) == "COMPLETED"
-    assert "burst-1" in agents(lab)
+    lab.hold()
+    one = submit(lab, "one", 2, "resource_pool: burst")
+    wait_for(lambda: "burst-1" in agents(lab))
+    lab.go_on()
+    assert lab.wait_end(one) == "COMPLETED"
     wait_for(lambda: "burst-1" not in agents(lab), 60, what=lambda: (agents(lab), pool(lab, "burst")))
     left = lab.facts("agent_left")
     assert [(f["agent"], f["by"]) for f in left] == [("burst-1", "troupe")], left
@@ -305,29 +318,33 @@ def test_the_instances_of_a_former_provider_end_before_the_next_one_begins(lab):
     cloud = Cloud(lab)
     lab.listen = f"127.0.0.1:{free_port()}"
     start(lab, ELASTIC.replace("max_instances: 2", "max_instances: 1").replace("2s", "60s"))
-    one = submit(lab, "one", 2, "resource_pool: burst", epoch_s=0.7)
+    lab.hold()
+    one = submit(lab, "one", 2, "resource_pool: burst")
     wait_for(lambda: [a for a in lab.acks() if a["kind"] == "start"], 60)
     apply(lab, cloud.pool().replace("cloud:", "burst:"))
     two = submit(lab, "two", 1, "resource_pool: burst")
     why = wait_for(lambda: (r := reason(lab, two))["code"] == "provider_failed" and r, 30, what=lambda: reason(lab, two))
     assert "former provider (local) end first: burst-1" in why["text"], why
     restart(lab)
+    lab.go_on()
     assert lab.wait_end(one) == "COMPLETED"
     assert lab.wait_end(two) == "COMPLETED"
     placed = {f["on"][0]["agent"] for f in placements(lab)}
     assert placed == {"burst-1", "i-1"}, placed
     assert {a["run"] for a in lab.acks()} == {1}
-    assert agents(lab).get("burst-1", "away") == "away"
+    wait_for(lambda: agents(lab).get("burst-1", "away") == "away", what=lambda: agents(lab))
 
 
 def test_a_provider_that_was_dropped_ends_what_it_had_after_the_master_died_too(lab):
     cloud = Cloud(lab)
     lab.listen = f"127.0.0.1:{free_port()}"
     start(lab, cloud.pool())
-    one = submit(lab, "one", 1, "resource_pool: cloud", epoch_s=0.7)
+    lab.hold()
+    one = submit(lab, "one", 1, "resource_pool: cloud")
     wait_for(lambda: [a for a in lab.acks() if a["kind"] == "start"], 60)
     apply(lab, "main: {default: true}\ncloud: {}\n")
     restart(lab)
+    lab.go_on()
     assert lab.wait_end(one) == "COMPLETED"
     wait_for(lambda: cloud.calls("terminate"), 30, what=lambda: pool(lab, "cloud"))
     assert cloud.calls("terminate")[0]["words"][1:] == ["i-1"]
@@ -359,15 +376,17 @@ def test_a_run_that_waits_falls_back_and_its_next_run_begins_at_home(lab):
                               "--data-dir", str(lab.data / "there")], env=lab.env, stdout=lab.log, stderr=lab.log, start_new_session=True)
     try:
         wait_for(lambda: pool(lab, "other")["slots"]["total"] == 1, 30)
-        first = submit(lab, "first", epoch_s=0.3)
+        lab.hold()
+        first = submit(lab, "first")
         wait_for(lambda: [a for a in lab.acks() if a["kind"] == "start"], 30)
-        second = submit(lab, "second", epoch_s=0.3)
+        second = submit(lab, "second")
         placed = wait_for(lambda: [f for f in placements(lab) if f["pool"] == "other"], 30)
         assert placed[0]["home"] == "home" and placed[0]["on"][0]["agent"] == "there"
         trial = lab.trials(second)[0]["id"]
         assert lab.json("explain", "trial", str(trial))["pool"] == "other"
         lab.kill_node()  # it stays where it fell back to
         lab.up(slots=1)
+        lab.go_on()
         assert lab.wait_end(first) == "COMPLETED"
         assert lab.wait_end(second) == "COMPLETED"
         assert {a["run"] for a in lab.acks()} == {1}
@@ -387,12 +406,14 @@ def test_a_pool_that_goes_lives_until_its_guest_has_ended(lab):
                               "--data-dir", str(lab.data / "there")], env=lab.env, stdout=lab.log, stderr=lab.log, start_new_session=True)
     try:
         wait_for(lambda: pool(lab, "other")["slots"]["total"] == 1, 30)
-        first = submit(lab, "first", epoch_s=0.5)
+        lab.hold()
+        first = submit(lab, "first")
         wait_for(lambda: [a for a in lab.acks() if a["kind"] == "start"], 30)
-        second = submit(lab, "second", epoch_s=0.5)
+        second = submit(lab, "second")
         wait_for(lambda: [f for f in placements(lab) if f["pool"] == "other"], 30)
         apply(lab, "home: {default: true}\n")  # nobody lives in the other pool, but for the guest
-        third = submit(lab, "third", epoch_s=0.1)
+        third = submit(lab, "third")
+        lab.go_on()
         assert [lab.wait_end(one) for one in (first, second, third)] == ["COMPLETED"] * 3
         assert {a["run"] for a in lab.acks()} == {1}, "the guest went on where it was"
         assert not [f for f in placements(lab) if f["pool"] == "other"][1:], "and nothing new came there"

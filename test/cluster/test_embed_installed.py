@@ -105,7 +105,7 @@ def test_the_service_trains_and_serves_the_best_model(prefix, programs, tmp_path
         def ask(path, method="GET"):
             request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method)
             try:
-                with urllib.request.urlopen(request, timeout=60) as got:
+                with urllib.request.urlopen(request, timeout=120) as got:
                     return got.status, json.loads(got.read())
             except urllib.error.HTTPError as refused:
                 return refused.code, json.loads(refused.read())
@@ -120,7 +120,7 @@ def test_the_service_trains_and_serves_the_best_model(prefix, programs, tmp_path
         assert status == 200 and answer["y"] == pytest.approx(0.5, abs=0.05) and answer["loss"] < 0.01, answer
         assert ask("/troupe/api/v1/experiments")[0] == 401, "the cluster's own API asks for a token"
         assert ask("/quit", "POST")[0] == 200
-        assert service.wait(60) == 0
+        assert service.wait(300) == 0
     finally:
         service.kill()
         service.wait()

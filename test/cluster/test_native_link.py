@@ -35,7 +35,7 @@ def start(agent, folder, hparams, ranks=1, **env):
 
 
 def ends(started):
-    texts = [p.communicate(timeout=60)[1] for p in started]
+    texts = [p.communicate(timeout=180)[1] for p in started]
     return [p.returncode for p in started], "".join(texts)
 
 
@@ -67,7 +67,7 @@ def test_the_searchers_stop_ends_all_ranks_at_one_step_with_a_checkpoint(agent, 
 
 
 def test_a_pause_saves_at_the_current_step_and_a_later_run_goes_on_from_there(agent, tmp_path):
-    ranks = start(agent, tmp_path, {"lr": 0.002, "pause_us": 3000}, 2)
+    ranks = start(agent, tmp_path, {"lr": 0.002, "pause_us": 20000}, 2)
     agent.wait(lambda: len(agent.reports) > 20)
     agent.push_stop("pause")
     codes, text = ends(ranks)
@@ -184,7 +184,7 @@ def test_the_death_of_rank_0_gives_its_work_to_the_next(agent, tmp_path):
         return [["train_until", [batches, True]]] if until < batches else []
 
     agent.lead = lead
-    ranks = start(agent, tmp_path, {"lr": 0.002, "pause_us": 5000}, 3)
+    ranks = start(agent, tmp_path, {"lr": 0.002, "pause_us": 20000}, 3)
     agent.wait(lambda: len(agent.checkpoints) == 1)
     ranks[0].kill()
     codes, text = ends(ranks)

@@ -34,7 +34,7 @@ def by_hand(program, folder, *flags, ranks=1, name="run", check=True, **env):
     started = [subprocess.Popen([program, *flags], cwd=folder, stderr=subprocess.PIPE, text=True,
                                 env={"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks), **env, "RANK": str(r), "LOCAL_RANK": str(r)})
                for r in range(ranks)]
-    texts = [p.communicate(timeout=120)[1] for p in started]
+    texts = [p.communicate(timeout=300)[1] for p in started]
     assert not check or all(p.returncode == 0 for p in started), texts
     return texts[0]
 
@@ -133,7 +133,7 @@ def test_on_a_cluster_it_is_a_trial_like_any(cluster, program):
 
 def test_paused_at_any_step_it_goes_on_to_the_same_bits(cluster, program, tmp_path):
     by_hand(program, tmp_path, "--lr=0.002", name="whole", ranks=2)
-    experiment = submit(cluster, program, {"lr": 0.002, "pause_us": 20000})
+    experiment = submit(cluster, program, {"lr": 0.002, "pause_us": 100000})
     trial = wait_for(lambda: cluster.trials(experiment), 20)[0]["id"]
     wait_for(lambda: len(cluster.json("trial", "metrics", str(trial))) > 20, 30, what=lambda: logs(cluster, trial))
     cluster.cli("experiment", "pause", str(experiment))
@@ -157,7 +157,7 @@ def test_a_killed_rank_is_one_restart_of_its_trial(cluster, program, tmp_path):
 
 
 def test_an_operator_has_its_ranks_validate_and_save_besides_their_schedule(cluster, program):
-    experiment = submit(cluster, program, {"lr": 0.002, "pause_us": 100000})
+    experiment = submit(cluster, program, {"lr": 0.002, "pause_us": 500000})
     trial = wait_for(lambda: cluster.trials(experiment), 20)[0]["id"]
     rows = lambda group: [r["totalBatches"] for r in cluster.json("trial", "metrics", str(trial)) if r["group"] == group]
     wait_for(lambda: rows("training"), 30, what=lambda: logs(cluster, trial))

@@ -151,9 +151,11 @@ def test_a_trial_without_slots_runs_beside_those_that_hold_all(lab):
     lab.master()
     lab.agent("a")
     ready(lab, 1)
-    busy = lab.trial(lab.run("busy", epoch_s=0.5))
+    lab.hold()
+    busy = lab.trial(lab.run("busy"))
     lab.wait_for_run(busy)
     light = lab.run("light", slots=0, epoch_s=0.02)
+    lab.go_on(light)
     assert lab.wait_end(light) == "COMPLETED"
     assert lab.placed(lab.trial(light)) == [["a"]]
     assert not lab.seen(busy, "end"), "it went on meanwhile"
@@ -166,11 +168,14 @@ def test_an_experiment_moves_to_another_pool_and_goes_on_there(lab):
     lab.agent("a")
     lab.agent("b", more=("--pool", "other"))
     ready(lab, 2)
-    experiment = lab.run("moves", epoch_s=0.2)
+    lab.hold(epoch=4)
+    experiment = lab.run("moves")
     trial = lab.trial(experiment)
     wait_for(lambda: lab.seen(trial, "saved"), 60)
     assert "there is no pool 'nope'" in lab.refusal("experiment", "set", str(experiment), "--pool", "nope", code=2)
     lab.cli("experiment", "set", str(experiment), "--pool", "other")
+    lab.wait_for_run(trial, 2)
+    lab.go_on()
     assert lab.wait_end(experiment) == "COMPLETED"
     assert lab.placed(trial) == [["a"], ["b"]]
     after = lab.json("trial", "describe", str(trial))
@@ -198,13 +203,16 @@ def test_a_master_that_dies_while_an_experiment_moves_finishes_the_move(lab):
     lab.agent("a")
     lab.agent("b", more=("--pool", "other"))
     ready(lab, 2)
-    experiment = lab.run("moves", epoch_s=0.3)
+    lab.hold(epoch=4)
+    experiment = lab.run("moves")
     trial = lab.trial(experiment)
     wait_for(lambda: lab.seen(trial, "saved"), 60)
     lab.cli("experiment", "set", str(experiment), "--pool", "other")
     lab.process.kill()
     lab.process.wait()
     lab.master()
+    wait_for(lambda: lab.placed(trial)[-1] == ["b"], what=lambda: lab.placed(trial))
+    lab.go_on()
     assert lab.wait_end(experiment) == "COMPLETED"
     assert lab.placed(trial)[0] == ["a"] and lab.placed(trial)[-1] == ["b"]
     assert lab.trials(experiment)[0]["restarts"] == 0
@@ -227,7 +235,8 @@ def test_a_live_change_of_priority_and_limit(lab):
     lab.master()
     lab.agent("a")
     ready(lab, 1)
-    running = lab.run("running", epoch_s=0.3)
+    lab.hold()
+    running = lab.run("running")
     held = lab.trial(running)
     lab.wait_for_run(held)
     first, second = lab.run("first", more="priority: 50", epoch_s=0.02), lab.run("second", more="priority: 50", epoch_s=0.02)
@@ -241,6 +250,7 @@ def test_a_live_change_of_priority_and_limit(lab):
     assert lab.cli("queue", "list", "--pool", "nowhere", check=False).returncode == 5, "unknown, and not empty"
     queue = lab.json("queue", "list")
     assert [x["experiment"] for x in queue] == [second, first] and queue[0]["priority"] == 10, queue
+    lab.go_on()
     for one in (running, second, first):
         assert lab.wait_end(one) == "COMPLETED"
     order = [x["trial"] for x in lab.acks() if x["kind"] == "start"]
@@ -281,14 +291,15 @@ def test_what_runs_on_a_disabled_agent_runs_elsewhere(lab):
     lab.master()
     lab.agent("a")
     ready(lab, 1)
-    experiment = lab.run("moves", epoch_s=0.2)
+    lab.hold(epoch=4)
+    experiment = lab.run("moves")
     trial = lab.trial(experiment)
-    wait_for(lambda: lab.seen(trial, "saved"), 60)
+    wait_for(lambda: [x for x in lab.seen(trial, "saved") if x["epoch"] == 4], 60)
     lab.cli("agent", "disable", "a", "--drain")
     shown = lab.json("agent", "list")[0]
     assert (shown["enabled"], shown["draining"]) == (False, True), shown
-    before = len(lab.seen(trial, "validated"))
-    wait_for(lambda: len(lab.seen(trial, "validated")) > before, 30)  # it goes on
+    lab.go_on(epoch=6)
+    wait_for(lambda: [x for x in lab.seen(trial, "validated") if x["epoch"] == 6], 30)  # it goes on
     lab.agent("b")
     ready(lab, 2)
     lab.cli("agent", "disable", "a")
@@ -299,6 +310,7 @@ def test_what_runs_on_a_disabled_agent_runs_elsewhere(lab):
     lab.master()
     wait_for(lambda: len(lab.json("agent", "list")) == 2, 30)
     assert {x["id"]: x["enabled"] for x in lab.json("agent", "list")} == {"a": False, "b": True}, "it is durable"
+    lab.go_on()
     assert lab.wait_end(experiment) == "COMPLETED"
     assert lab.trials(experiment)[0]["restarts"] == 0
     lab.cli("agent", "enable", "a")
@@ -325,7 +337,8 @@ def test_pools_are_described(lab):
     ready(lab, 2)
     wide = lab.trial(lab.run("wide", slots=2, epoch_s=0.02))
     lab.waits_because(wide, "quota")
-    narrow = lab.run("narrow", more="weight: 2", epoch_s=0.5)
+    lab.hold()
+    narrow = lab.run("narrow", more="weight: 2")
     lab.wait_for_run(lab.trial(narrow))
     pool = lab.json("pool", "describe", "main")
     assert pool["scheduler"] == "fair" and pool["preemption"] and pool["slots"] == {"total": 2, "used": 1, "reserved": 0}, pool

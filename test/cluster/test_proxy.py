@@ -76,7 +76,7 @@ class Page(http.server.BaseHTTPRequestHandler):
             for n in range(5):
                 self.wfile.write(b"2\r\n%d\n\r\n" % n)
                 if n == 0:
-                    go_on.wait(60)
+                    go_on.wait(600)
             self.wfile.write(b"0\r\n\r\n")
         elif path.endswith("/go-on"):
             go_on.set()
@@ -195,7 +195,7 @@ class Services(Cluster):
 
     def ask(self, target, headers=None, method="GET", body=None, host=None):
         """A request as it is: (status, headers, body)."""
-        there = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        there = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             there.putrequest(method, target, skip_host=host is not None, skip_accept_encoding=True)
             if host is not None:
@@ -214,7 +214,7 @@ class Services(Cluster):
         return self.seen_file.read_text().splitlines() if self.seen_file.exists() else []
 
     def raw(self, head, rest=b""):
-        s = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        s = socket.create_connection(("127.0.0.1", self.port), timeout=120)
         s.sendall(head.replace("\n", "\r\n").encode() + rest)
         return s
 
@@ -287,7 +287,7 @@ def test_a_request_reaches_the_service_without_the_viewers_credentials(cluster):
 
 def test_a_large_body_of_known_size_arrives_whole_or_is_seen_to_be_cut(cluster):
     body = bytes(n * 7 % 251 for n in range(1 << 16)) * 48 + b"end"
-    there = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=30)
+    there = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=120)
     for _ in range(3):  # on one connection: nothing of a body is left for the next answer
         there.request("GET", f"/proxy/{cluster.task}/sized", headers=cluster.bearer)
         answer = there.getresponse()
@@ -297,7 +297,7 @@ def test_a_large_body_of_known_size_arrives_whole_or_is_seen_to_be_cut(cluster):
         there.getresponse().read()
     assert cut.value.partial == body[:300000]
     there.close()
-    left = [socket.create_connection(("127.0.0.1", cluster.port), timeout=30) for _ in range(8)]
+    left = [socket.create_connection(("127.0.0.1", cluster.port), timeout=120) for _ in range(8)]
     for one in left:  # who asks, reads a little and goes ends nothing but its own
         one.sendall(f"GET /proxy/{cluster.task}/sized HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {cluster.bearer['Authorization']}\r\n\r\n".encode())
         assert one.recv(1000)
@@ -310,7 +310,7 @@ def test_bodies_go_both_ways_in_pieces(cluster):
     data = random.Random(7).randbytes(20 << 20)
     status, _, body = cluster.ask(f"/proxy/{cluster.task}/up", cluster.bearer, "POST", data)
     assert status == 200 and json.loads(body) == {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
-    there = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=30)
+    there = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=120)
     there.request("PUT", f"/proxy/{cluster.task}/up", iter([data[:100], data[100:3 << 20], data[3 << 20:]]), cluster.bearer, encode_chunked=True)
     assert json.loads(there.getresponse().read()) == {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
     status, _, body = cluster.ask(f"/proxy/{cluster.task}/big", cluster.bearer)
@@ -330,7 +330,7 @@ def test_bodies_go_both_ways_in_pieces(cluster):
 
 def answer_to_raw(cluster, head, body):
     """Status and text of what the proxy answers to these bytes, whose body does not end."""
-    with socket.create_connection(("127.0.0.1", cluster.port), timeout=30) as there:
+    with socket.create_connection(("127.0.0.1", cluster.port), timeout=120) as there:
         there.sendall(f"{head}\r\nHost: 127.0.0.1:{cluster.port}\r\nAuthorization: {cluster.bearer['Authorization']}\r\n\r\n".encode() + body)
         answer = http.client.HTTPResponse(there)
         answer.begin()
@@ -486,7 +486,7 @@ def test_the_stock_tunnel_carries_bytes(cluster):
     try:
         def connected():
             try:
-                return socket.create_connection(("127.0.0.1", listener), timeout=30)
+                return socket.create_connection(("127.0.0.1", listener), timeout=120)
             except OSError:
                 assert tunnel.poll() is None, (cluster.root / "up.log").read_text()[-2000:]
 
@@ -502,16 +502,16 @@ def test_the_stock_tunnel_carries_bytes(cluster):
 def test_our_tunnel_passes_half_closes(cluster):
     service = f"{cluster.task}:{cluster.ports['tcp']}"
     data = random.Random(6).randbytes(8 << 20)
-    done = subprocess.run([BINARY, "tunnel", service, "--master", cluster.url()], input=data, env=cluster.env, capture_output=True, timeout=60)
+    done = subprocess.run([BINARY, "tunnel", service, "--master", cluster.url()], input=data, env=cluster.env, capture_output=True, timeout=180)
     assert done.returncode == 0, done.stderr
     assert done.stdout == data + b"[end]"
     for name, code in [(f"{cluster.task}:22", b"service not found"), (f"{cluster.task}:{cluster.ports['dead']}", b"refused")]:
-        done = subprocess.run([BINARY, "tunnel", name, "--master", cluster.url()], input=b"", env=cluster.env, capture_output=True, timeout=60)
+        done = subprocess.run([BINARY, "tunnel", name, "--master", cluster.url()], input=b"", env=cluster.env, capture_output=True, timeout=180)
         assert done.returncode != 0 and code in done.stderr, done.stderr
     # What is open to strangers asks for no login, as an editor that runs ssh may have none.
     for name, code, says in (("open", 0, b""), ("tcp", 4, b"not logged in")):
         done = subprocess.run([BINARY, "tunnel", f"{cluster.task}:{cluster.ports[name]}", "--master", cluster.url()], input=b"in",
-                              env={**cluster.env, "TROUPE_USER": "of-no-account"}, capture_output=True, timeout=60)
+                              env={**cluster.env, "TROUPE_USER": "of-no-account"}, capture_output=True, timeout=180)
         assert done.returncode == code and says in done.stderr, done
         assert done.stdout == (b"" if code else b"in[end]")
     tunnel = subprocess.Popen([BINARY, "tunnel", cluster.task, "--listen", "127.0.0.1:0", "--master", cluster.url()], env=cluster.env,
@@ -520,7 +520,7 @@ def test_our_tunnel_passes_half_closes(cluster):
         line = tunnel.stderr.readline()
         port = int(line.split(" to ")[0].rsplit(":", 1)[1])
         for _ in range(3):
-            there = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            there = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
             there.request("GET", "/x")
             assert json.loads(there.getresponse().read())["path"] == "/x"
             there.close()

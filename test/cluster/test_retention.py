@@ -70,10 +70,10 @@ def kept(cluster, id):
 def clean_logs(cluster):
     ask = urllib.request.Request(cluster.url() + "/api/v1/auth/login", method="POST",
                                  data=json.dumps({"username": "admin", "password": ""}).encode())
-    token = json.load(urllib.request.urlopen(ask, timeout=10))["token"]
+    token = json.load(urllib.request.urlopen(ask, timeout=120))["token"]
     ask = urllib.request.Request(cluster.url() + "/api/v1/cleanup_logs", method="POST", data=b"{}",
                                  headers={"Authorization": "Bearer " + token})
-    return json.load(urllib.request.urlopen(ask, timeout=30))
+    return json.load(urllib.request.urlopen(ask, timeout=120))
 
 
 def test_without_a_word_on_it_all_checkpoints_stay_for_a_while(cluster):
@@ -163,7 +163,7 @@ def log_of(b, session, task):
     return "".join(line.message for line in b.get_TaskLogs(session, taskId=task))
 
 
-def fill(cluster, files=4000):
+def fill(cluster, files=8000):
     """Makes checkpoints large enough that their end takes a while; tells how many files each has."""
     counts = {}
     for uuid in folders(cluster):
@@ -234,7 +234,9 @@ def test_what_a_policy_or_a_user_removes_is_a_task_too(cluster):
     uuid = alive(cluster, id)[0]["uuid"]
     b.post_CheckpointsRemoveFiles(admin, body=b.v1CheckpointsRemoveFilesRequest(checkpointUuids=[uuid], checkpointGlobs=["no-such-file"]))
     b.post_CheckpointsRemoveFiles(admin, body=b.v1CheckpointsRemoveFilesRequest(checkpointUuids=[uuid], checkpointGlobs=["w*"]))
-    done = [one for one in cluster.facts("checkpoint_files_removed") if one["cause"] == "files"]
+    files = lambda: [one for one in cluster.facts("checkpoint_files_removed") if one["cause"] == "files"]
+    wait_for(lambda: files() and files()[-1]["step"] == "done", what=files)
+    done = files()
     assert [(one["step"], one["by"], one["checkpoints"], one["globs"]) for one in done] == [
         ("ordered", "admin", [uuid], ["w*"]), ("done", "admin", [uuid], ["w*"])], "where no file matches there is no task"
     task = b.get_GetTask(admin, taskId=done[0]["id"]).task

@@ -31,7 +31,7 @@ def start(lab, pool, slots=2):
     lab.cli("apply", str(lab.root / "cluster.yaml"), "--yes")
 
 
-def submit(lab, name, slots, more, epoch_s=0.3):
+def submit(lab, name, slots, more, epoch_s):
     lab.prepare(1, epoch_s)
     file = lab.root / f"{name}.yaml"
     file.write_text(CONFIG.format(name=name, slots=slots, more=more, root=lab.root, epoch_s=epoch_s))
@@ -52,13 +52,15 @@ def trial_of(lab, experiment):
 
 def test_an_urgent_job_runs_now_and_who_made_room_goes_on_from_its_checkpoint(lab):
     start(lab, "scheduler: priority, preemption: true")
-    patient = submit(lab, "patient", 2, "priority: 50")
+    lab.hold(epoch=4)
+    patient = submit(lab, "patient", 2, "priority: 50", epoch_s=0.05)
     victim = trial_of(lab, patient)
     wait_for(lambda: len(acks(lab, victim, "saved")) >= 1, 60)
     urgent = submit(lab, "urgent", 2, "priority: 10", epoch_s=0.05)
     first = trial_of(lab, urgent)
     wait_for(lambda: acks(lab, first, "start"), 60)
     assert len(acks(lab, victim, "end")) == 1, "the victim has saved and left first"
+    lab.go_on()
     assert lab.wait_end(urgent) == "COMPLETED"
     assert lab.wait_end(patient) == "COMPLETED"
     starts = acks(lab, victim, "start")
@@ -69,10 +71,13 @@ def test_an_urgent_job_runs_now_and_who_made_room_goes_on_from_its_checkpoint(la
 
 def test_without_preemption_the_urgent_job_is_next(lab):
     start(lab, "scheduler: priority", slots=1)
-    running = submit(lab, "running", 1, "priority: 50", epoch_s=0.15)
+    lab.hold()
+    running = submit(lab, "running", 1, "priority: 50", epoch_s=0.02)
     wait_for(lambda: acks(lab, trial_of(lab, running), "start"), 60)
     later = submit(lab, "later", 1, "priority: 50", epoch_s=0.02)
     urgent = submit(lab, "urgent", 1, "priority: 10", epoch_s=0.02)
+    wait_for(lambda: lab.json("status")["waiting"] == 2, 30)
+    lab.go_on()
     for one in (running, later, urgent):
         assert lab.wait_end(one) == "COMPLETED"
     order = [json.loads(x)["trial"] for x in (lab.root / "acks").read_text().splitlines() if '"start"' in x]
@@ -81,7 +86,8 @@ def test_without_preemption_the_urgent_job_is_next(lab):
 
 def test_a_restarted_master_keeps_the_order_and_who_holds_what(lab):
     start(lab, "scheduler: priority, preemption: true", slots=1)
-    running = submit(lab, "running", 1, "priority: 10", epoch_s=0.3)
+    lab.hold()
+    running = submit(lab, "running", 1, "priority: 10", epoch_s=0.02)
     held = trial_of(lab, running)
     wait_for(lambda: acks(lab, held, "validated"), 60)
     later = submit(lab, "later", 1, "priority: 50", epoch_s=0.02)
@@ -90,6 +96,8 @@ def test_a_restarted_master_keeps_the_order_and_who_holds_what(lab):
     lab.process.kill()
     lab.process.wait()
     lab.up(slots=1)
+    wait_for(lambda: lab.json("status")["waiting"] == 2, 30)
+    lab.go_on()
     for one in (running, urgent, later):
         assert lab.wait_end(one) == "COMPLETED"
     lines = map(json.loads, (lab.root / "acks").read_text().splitlines())
@@ -129,7 +137,7 @@ def test_one_pool_by_hand():
         {"event": "explain", "id": "b"},
         {"event": "release", "id": "a", "at": 3},
     ]
-    done = subprocess.run([BINARY, "pool", "replay", "-"], input="\n".join(map(json.dumps, lines)) + "\n", capture_output=True, text=True, timeout=30)
+    done = subprocess.run([BINARY, "pool", "replay", "-"], input="\n".join(map(json.dumps, lines)) + "\n", capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     out = [json.loads(x) for x in done.stdout.splitlines()]
     assert len(out) == len(lines)
@@ -153,7 +161,7 @@ def test_what_a_job_by_hand_does_not_name_stays():
         {"event": "job", "job": "j", "priority": None},
         {"event": "explain", "id": "urgent"},
     ]
-    done = subprocess.run([BINARY, "pool", "replay", "-"], input="\n".join(map(json.dumps, lines)) + "\n", capture_output=True, text=True, timeout=30)
+    done = subprocess.run([BINARY, "pool", "replay", "-"], input="\n".join(map(json.dumps, lines)) + "\n", capture_output=True, text=True, timeout=120)
     out = [json.loads(x) for x in done.stdout.splitlines()]
     assert out[7]["explain"]["position"] == 1, "its priority stays"
     assert out[9]["explain"]["position"] == 2, "null takes it back"

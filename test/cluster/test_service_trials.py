@@ -5,6 +5,7 @@ import concurrent.futures
 import hashlib
 import json
 import os
+import pathlib
 import socket
 import subprocess
 import threading
@@ -23,7 +24,7 @@ class Shell:
         self.config.write_text(cluster.cli("ssh", "config", self.id).stdout)
 
     def ssh(self, *words, **how):
-        how.setdefault("timeout", 60)
+        how.setdefault("timeout", 180)
         return subprocess.run(["ssh", "-F", str(self.config), self.name, *words], env=self.env, capture_output=True, **how)
 
     def begin(self, *words, program="ssh", **how):
@@ -50,7 +51,7 @@ def test_an_archive_goes_through_a_half_closed_pipe_both_ways(shell, tmp_path):
     back.mkdir()
     for words in (f"tar c -C {source} . | ssh -F {shell.config} {shell.name} 'mkdir {there} && tar x -C {there} && echo unpacked'",
                   f"ssh -F {shell.config} {shell.name} 'tar c -C {there} .' | tar x -C {back} && echo unpacked"):
-        done = subprocess.run(["bash", "-o", "pipefail", "-c", words], env=shell.env, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", words], env=shell.env, capture_output=True, text=True, timeout=180)
         assert (done.returncode, done.stdout) == (0, "unpacked\n"), done.stderr
     assert subprocess.run(["diff", "-r", str(source), str(back)]).returncode == 0
     # A program that has said all and goes on reading: the end of our input is an end to it, and what it says then still comes.
@@ -68,14 +69,14 @@ def test_ports_are_forwarded_both_ways(shell):
 
     def answer():
         try:
-            with socket.create_connection(("127.0.0.1", here), timeout=5) as s:
+            with socket.create_connection(("127.0.0.1", here), timeout=120) as s:
                 s.sendall(b"forwarded")
                 return s.recv(100)
         except OSError:
             return None
     try:
         assert wait_for(answer, 20, 0.2) == b"dedrawrof"
-        assert server.wait(10) == 0
+        assert server.wait(120) == 0
         with socket.create_server(("127.0.0.1", 0)) as mine:
             reverse = shell.begin("-N", "-R", f"127.0.0.1:{free_port()}:127.0.0.1:{mine.getsockname()[1]}", "-v", shell.name)
             line = b""
@@ -84,7 +85,7 @@ def test_ports_are_forwarded_both_ways(shell):
                 assert line, "no -R"
             port = line.rsplit(b"listen ", 1)[1].split(b":", 1)[1].split(b",")[0].decode()
             threading.Thread(target=shell.ssh, args=(f"bash -c 'echo from inside > /dev/tcp/127.0.0.1/{port}'",), daemon=True).start()
-            mine.settimeout(20)
+            mine.settimeout(120)
             assert mine.accept()[0].recv(100) == b"from inside\n"
             reverse.terminate()
             reverse.wait()
@@ -146,27 +147,28 @@ def test_kill_9_breaks_connections_and_no_task(cluster, tmp_path):  # noqa: F811
     run_before = set(os.listdir("/run"))
     notebook, shell = started(cluster, "notebook", "start", "--slots", "0"), Shell(cluster)  # noqa: F811
     kernel = Kernel(cluster, notebook)
-    kernel.run("import threading, time\nticks = []\ndef tick():\n  while True:\n    ticks.append(time.time()); time.sleep(0.1)\n"
+    ticks = f"/var/tmp/ticks-{notebook}"
+    kernel.run(f"import threading, time\nx = 42\ndef tick():\n  while True:\n    print('tick', file=open({ticks!r}, 'a')); time.sleep(0.1)\n"
                "threading.Thread(target=tick, daemon=True).start()")
     whole, partly = tmp_path / "whole", f"/var/tmp/partly-{shell.id}"
     whole.write_bytes(os.urandom(1 << 20) * 300)
-    copy = shell.begin("-q", str(whole), f"{shell.name}:{partly}", program="scp")
+    copy = shell.begin("-q", "-l", "100000", str(whole), f"{shell.name}:{partly}", program="scp")
     wait_for(lambda: os.path.exists(partly) and os.path.getsize(partly) > 1 << 20, 30, 0.01)
     cluster.kill_node()
     with pytest.raises((websocket.WebSocketConnectionClosedException, OSError)):
         while True:  # what the kernel had said before comes first
             kernel.link.recv()
-    assert copy.wait(20) != 0 and os.path.getsize(partly) < whole.stat().st_size
+    ticked = wait_for(lambda: os.path.exists(ticks) and os.path.getsize(ticks))
+    wait_for(lambda: os.path.getsize(ticks) > ticked)  # the kernel goes on meanwhile
+    assert copy.wait(120) != 0 and os.path.getsize(partly) < whole.stat().st_size
     cluster.up(slots=1)
     wait_for(lambda: ask(cluster, f"/proxy/{notebook}/api/status", {"Authorization": login(cluster)}).status == 200, 20, 0.05)
     for one in (notebook, shell.id):
         assert row(cluster, one)["state"] == "ACTIVE"
-    # The kernel went on meanwhile.
-    gap = Kernel(cluster, notebook, kernel.id).run("print(max(b - a for a, b in zip(ticks, ticks[1:])))")
-    assert float(gap) < 3, gap
+    assert Kernel(cluster, notebook, kernel.id).run("print(x)") == "42\n"
     config = cluster.cli("ssh", "config", shell.id).stdout  # the master's port is another one
     shell.config.write_text(config)
-    done = subprocess.run(["scp", "-q", "-F", str(shell.config), str(whole), f"{shell.name}:{partly}"], env=cluster.env, capture_output=True, timeout=60)
+    done = subprocess.run(["scp", "-q", "-F", str(shell.config), str(whole), f"{shell.name}:{partly}"], env=cluster.env, capture_output=True, timeout=300)
     assert done.returncode == 0 and shell.ssh(f"sha256sum < {partly}; rm {partly}").stdout.split()[0].decode() == hashlib.sha256(whole.read_bytes()).hexdigest()
     pids = shell.ssh("echo $PPID; ls -d /run/determined").stdout
     assert pids
@@ -177,5 +179,6 @@ def test_kill_9_breaks_connections_and_no_task(cluster, tmp_path):  # noqa: F811
     for one in (notebook, shell.id):
         wait_for(lambda: not processes_of(one), 20, 0.2, lambda: processes_of(one))
         for list_of in ("/proc/mounts", "/proc/net/unix"):
-            assert one not in open(list_of).read()
-    assert set(os.listdir("/run")) <= run_before
+            wait_for(lambda: one not in pathlib.Path(list_of).read_text(), what=lambda: list_of)
+    wait_for(lambda: set(os.listdir("/run")) <= run_before, what=lambda: set(os.listdir("/run")) - run_before)
+    os.remove(ticks)

@@ -63,10 +63,10 @@ class Shell(Processes):
     def token(self, user="admin"):
         body = json.dumps({"username": user, "password": ""}).encode()
         request = urllib.request.Request(self.address() + "/api/v1/auth/login", data=body)
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return json.load(answer)["token"]
 
-    def open(self, path, /, body=None, user="admin", timeout=60, **query):
+    def open(self, path, /, body=None, user="admin", timeout=120, **query):
         if not hasattr(self, "tokens"):
             self.tokens = {}
         if user not in self.tokens:
@@ -110,7 +110,7 @@ class Shell(Processes):
         """The nodes that answer; an agent may be up before the desk has its inspector."""
         return {r["node"] for r in self.get("nodes")["rows"] if r["state"] == "up" and r["actors"] is not None}
 
-    def job(self, epoch_s=0.3, trials=4):
+    def job(self, epoch_s=0.05, trials=4):
         return self.submit(trials, epoch_s)
 
     def a_running_trial(self):
@@ -129,9 +129,15 @@ def shell(tmp_path):
 
 def test_all_actors_of_all_nodes_are_seen(shell):
     shell.ready("a1", "a2")
-    experiment = shell.job(epoch_s=1)
+    shell.hold(epoch=0)
+    experiment = shell.job()
     trial = shell.a_running_trial()
-    nodes = {row["node"]: row for row in shell.get("nodes")["rows"]}
+    nodes = {}
+
+    def all_have_been_up():
+        nodes.update({row["node"]: row for row in shell.get("nodes")["rows"]})
+        return all(row["uptime_s"] for row in nodes.values())
+    wait_for(all_have_been_up, what=lambda: nodes)
     assert set(nodes) == {"master", "a1", "a2"}
     assert {(n, nodes[n]["slots"]) for n in nodes} == {("master", 0), ("a1", 1), ("a2", 1)}
     assert all(row["actors"] >= 4 and row["version"] and row["uptime_s"] > 0 for row in nodes.values())
@@ -142,8 +148,9 @@ def test_all_actors_of_all_nodes_are_seen(shell):
             "agent_node/a1", "agent_node/a2", "harness@a1", "harness@a2", "worker_runtime@a1", "log_pump@a2"} <= names
     assert [r["messages"] for r in rows] == sorted((r["messages"] for r in rows), reverse=True)
     assert {r["kind"] for r in rows if r["node"] == "a1"} >= AGENT_KINDS
-    busy = shell.ps()["agent/a1"]
-    assert busy["state"] == "alive" and busy["messages"] > 0 and busy["run_us_p50"] > 0 and busy["wait_us_p50"] > 0
+    busy = lambda: shell.ps()["agent/a1"]
+    wait_for(lambda: (row := busy())["messages"] > 0 and row["run_us_p50"] > 0 and row["wait_us_p50"] > 0, what=busy)
+    assert busy()["state"] == "alive"
     assert len(shell.get("ps", top=3, window=0)["rows"]) == 3
     assert set(shell.ps(kind="agent")) == {"agent/a1", "agent/a2"}
     assert all(row["node"] == "a2" for row in shell.ps(node="a2").values())
@@ -158,11 +165,11 @@ def test_all_actors_of_all_nodes_are_seen(shell):
     assert shell.get("state", actor=trial, path="run.open") == {"actor": trial, "state": True}
     agents = shell.get("state", actor="pool/default", path="agents")["state"]
     assert set(agents) == {"a1", "a2"}
-    beats = [row for row in shell.get("msgs", actor="agent/a1")["rows"] if row["type"] == "agent_heartbeat"]
-    assert beats and {row["from"] for row in beats} == {"agent_node/a1"}  # of another process, by name
+    beats = wait_for(lambda: [row for row in shell.get("msgs", actor="agent/a1")["rows"] if row["type"] == "agent_heartbeat"])
+    assert {row["from"] for row in beats} == {"agent_node/a1"}  # of another process, by name
     assert all(row["text"].startswith("[") and row["run_us"] > 0 for row in beats)
-    acks = [row for row in shell.get("msgs", actor="agent_node/a1")["rows"] if row["type"] == "heartbeat_ack"]
-    assert acks and {row["from"] for row in acks} == {"agent/a1"}
+    acks = wait_for(lambda: [row for row in shell.get("msgs", actor="agent_node/a1")["rows"] if row["type"] == "heartbeat_ack"])
+    assert {row["from"] for row in acks} == {"agent/a1"}
     assert {row["peer"] for row in shell.get("info", actor="agent/a1")["links"]} >= {"cluster", "agent_node/a1"}
     stats = shell.get("stats", actor="agent/a1")
     assert sum(n for _, n in stats["run_us"]["buckets"]) > 0 and any(t["type"] == "agent_heartbeat" for t in stats["by_type"])
@@ -178,8 +185,7 @@ def test_all_actors_of_all_nodes_are_seen(shell):
     assert {c["actor"] for c in children["agent/a1"]["children"][0]["children"]} == {"harness@a1", "log_pump@a1", "worker_runtime@a1"}
     assert shell.get("tree", actor=trial)["children"][0]["actor"].startswith("allocation/")
 
-    changes = shell.get("state", actor="agent/a1", diff=2)["changes"]
-    assert any(c["path"] == "lease_until" for c in changes), changes
+    wait_for(lambda: any(c["path"] == "lease_until" for c in shell.get("state", actor="agent/a1", diff=2)["changes"]))
 
 
 def test_what_is_not_there_is_said(shell):
@@ -256,7 +262,8 @@ def test_a_drained_node_gets_no_more_work(shell):
 def test_killed_and_restarted_actors_come_back_and_the_books_hold(shell):
     shell.ready("a1", "a2")
     trials = 8
-    experiment = shell.job(epoch_s=0.15, trials=trials)
+    shell.hold(epoch=0)
+    experiment = shell.job(epoch_s=0.05, trials=trials)
     trial = shell.a_running_trial()
     before = shell.ps()
     assert "is back" in shell.post("restart", actor=trial)["done"]
@@ -270,13 +277,15 @@ def test_killed_and_restarted_actors_come_back_and_the_books_hold(shell):
     told = [(row["actor"], row["what"]) for row in shell.get("events", kind="supervision", max=1000)["rows"]]
     assert (trial, "died: restarted by admin") in told and (trial, "is back, restart 1") in told
     assert {row["user"] for row in shell.audit()} == {"admin"}
+    shell.go_on()
     assert shell.wait_end(experiment) == "COMPLETED"
     shell.check_books(experiment, trials)
 
 
 def test_a_searcher_comes_back_five_times_a_minute_then_its_experiment_fails_with_the_reason(shell):
     shell.ready("a1")
-    experiment = shell.job(epoch_s=0.5)
+    shell.hold(epoch=0)
+    experiment = shell.job()
     searcher = f"searcher/{experiment}"
     shell.a_running_trial()
     for restart in range(1, 6):
@@ -347,10 +356,13 @@ def test_a_drain_of_an_older_directory_counts_once(shell):
 
 def test_preempted_trials_run_again(shell):
     shell.ready("a1")
-    experiment = shell.job(epoch_s=0.2, trials=2)
+    shell.hold(epoch=2)
+    experiment = shell.job(epoch_s=0.05, trials=2)
     # There is one slot: the trial that validates has it, the other one waits and has nothing to give back.
     holder = wait_for(lambda: next((a["trial"] for a in shell.acks() if a["kind"] == "validated"), None), 60)
     assert shell.post("send", actor=f"trial/{holder}", message="preempt")["answer"] is not None
+    wait_for(lambda: any(a["kind"] == "end" and a["trial"] == holder for a in shell.acks()), 60)
+    shell.go_on()
     wait_for(lambda: any(f["run"] == 2 for f in shell.facts("run_started")), 60)  # a short second run may be over by now
     assert shell.wait_end(experiment) == "COMPLETED"
 
@@ -360,15 +372,17 @@ def test_traces_are_bounded_and_follow_a_trial_through_the_cluster(shell):
     short = shell.stream("trace", actor="agent/a1", max=3, for_=30)
     assert short.end()["why"] == "max"
     assert len(short.rows) == 3 and all(row["actor"] == "agent/a1" and row["type"] for row in short.rows)
-    timed = shell.stream("trace", actor="pool/default", for_=0.5)
-    assert timed.end() == {"seen": 0, "shown": 0, "dropped": 0, "why": "time"}
+    timed = lambda: shell.stream("trace", actor="pool/default", for_=0.5).end()
+    wait_for(lambda: timed() == {"seen": 0, "shown": 0, "dropped": 0, "why": "time"}, what=timed)  # once the pool has heard of both agents
     typed = shell.stream("trace", actor="agent_node/a2", msg="heartbeat_ack", max=2)
     assert typed.end()["shown"] == 2 and {row["type"] for row in typed.rows} == {"heartbeat_ack"}
     assert typed.rows[0]["from"] == "agent/a2" and typed.rows[0]["node"] == "a2"
 
+    shell.hold(epoch=0)
     shell.job(epoch_s=0.1, trials=2)
     trial = shell.a_running_trial()
     followed = shell.stream("follow", correlation=trial, max=60, rate=1000, for_=30)
+    shell.go_on()
     followed.end()
     assert {row["correlation"] for row in followed.rows} == {trial}
     actors = {row["actor"].split("/")[0] for row in followed.rows}
@@ -393,7 +407,8 @@ def test_a_node_that_goes_away_in_mid_trace_ends_it_and_shows_as_missing(shell):
 
 def test_a_trace_of_an_actor_that_ends_says_so(shell):
     shell.ready("a1")
-    experiment = shell.job(epoch_s=0.3, trials=1)
+    shell.hold(epoch=0)
+    experiment = shell.job(trials=1)
     trial = shell.a_running_trial()
     trace = shell.stream("trace", actor=trial, max=10000, rate=1000, for_=120)
     shell.cli("experiment", "kill", str(experiment))
@@ -447,7 +462,7 @@ def test_a_reader_that_falls_behind_is_told_how_many_rows_it_lost(shell):
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         slow.connect(("127.0.0.1", shell.http))
         slow.sendall(request.encode())
-        slow.settimeout(60)
+        slow.settimeout(300)
         assert slow.recv(12) == b"HTTP/1.1 200"
 
         def ask():  # each is two messages of the desk and more

@@ -5,7 +5,6 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from fake_shell_server import FakeShellServer  # noqa: E402
+from ports import free_port  # noqa: E402
 
 BINARY = os.environ["TROUPE_BINARY"]
 
@@ -35,7 +35,7 @@ def env(tmp_path):
             "LANG": "C.UTF-8", "TERM": "xterm", "NO_COLOR": "1", "TROUPE_DATA_DIR": str(tmp_path / "data")}
 
 
-def shell(server, env, *words, stdin=b"", timeout=60):
+def shell(server, env, *words, stdin=b"", timeout=180):
     attach = ["--attach", server.url] if server else []
     done = subprocess.run([BINARY, "shell", *attach, *words], env=env, input=stdin, capture_output=True, timeout=timeout)
     done.out, done.err = done.stdout.decode(), done.stderr.decode()
@@ -205,9 +205,7 @@ def test_stops_at_the_first_failure_unless_told(server, env, tmp_path):
 
 
 def test_no_cluster(env):
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        free = s.getsockname()[1]
+    free = free_port()
     done = subprocess.run([BINARY, "shell", "--attach", f"127.0.0.1:{free}", "-e", "nodes"], env=env, capture_output=True, text=True)
     assert done.returncode == 6 and "connect to" in done.stderr
     done = subprocess.run([BINARY, "shell", "-e", "nodes"], env=env, capture_output=True, text=True)
@@ -229,7 +227,7 @@ def test_floods_and_binary_on_standard_input(server, env):
 
 
 def test_a_reader_that_leaves_ends_it(server, env):
-    done = subprocess.run(["bash", "-c", f"'{BINARY}' shell --attach {server.url} -e 'watch -n 100ms ps' | head -1"], env=env, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["bash", "-c", f"'{BINARY}' shell --attach {server.url} -e 'watch -n 100ms ps' | head -1"], env=env, capture_output=True, text=True, timeout=120)
     assert done.stdout.startswith("ACTOR")
     assert run(server, env, "ps | head -1", "log").out.endswith("info\n")
 
@@ -249,17 +247,17 @@ def test_events_end_by_count_and_time(server, env):
     poll(lambda: server.followers)
     for i in range(3):
         server.emit({"at": "2026-11-22T12:00:00Z", "kind": "state", "actor": "trial/7", "what": f"step {i}", "user": ""})
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=120)
     assert [r["what"] for r in json.loads(out)] == ["step 0", "step 1"] and process.returncode == 0
     server.followers.clear()
     process = subprocess.Popen([BINARY, "shell", "--attach", server.url, "-o", "json", "-e", "events -f"], env=env, stdout=subprocess.PIPE)
     poll(lambda: server.followers)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=120)
     assert json.loads(out) == [] and process.returncode == 130
 
 
-def poll(true, seconds=30):
+def poll(true, seconds=120):
     end = time.monotonic() + seconds
     while not (got := true()):
         assert time.monotonic() < end
@@ -275,7 +273,7 @@ class Terminal:
 
     def __init__(self, server, env, *words, rows=24, columns=100):
         attach = ["--attach", server.url] if server else []
-        self.child = pexpect.spawn(BINARY, ["shell", *attach, *words], env=env, encoding="utf-8", timeout=30, dimensions=(rows, columns))
+        self.child = pexpect.spawn(BINARY, ["shell", *attach, *words], env=env, encoding="utf-8", timeout=120, dimensions=(rows, columns))
         self.child.delaybeforesend = None
 
     def prompt(self, pattern=None):
@@ -482,9 +480,9 @@ def test_a_pasted_megabyte(terminal):
 
     writer = threading.Thread(target=paste, daemon=True)
     writer.start()
-    terminal.child.expect(r"error: a line of \d+ bytes; at most 65536 are read", timeout=60)
+    terminal.child.expect(r"error: a line of \d+ bytes; at most 65536 are read", timeout=180)
     terminal.prompt()
-    writer.join(30)
+    writer.join(120)
     assert reader_done
     assert "info" in terminal.line("log")
     terminal.leave()
@@ -547,7 +545,7 @@ def test_top_traces_the_chosen_actor(server, terminal):
     child.expect(r"1 actors[^\n]*/journal ")
     child.send("t")
     child.expect_exact("\x1b[?1049l")
-    child.expect_exact("any key goes back to top", timeout=20)
+    child.expect_exact("any key goes back to top", timeout=120)
     asked, = [asked for method, path, asked in server.requests if path.endswith("/shell/trace")]
     assert (asked["actor"], asked["max"], float(asked["for"])) == ("journal", "100", 10), asked
     child.send(" ")
@@ -614,6 +612,6 @@ def test_rc_file(server, env, tmp_path):
 
 def test_no_link_is_made_to_a_page_that_is_not_there(server, env):
     """A node that is embedded with `web = false` answers so."""
-    done = subprocess.run([BINARY, "web", "--master", server.url], env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([BINARY, "web", "--master", server.url], env=env, capture_output=True, text=True, timeout=180)
     assert done.returncode == 5 and done.stdout == "", done
     assert f"no web page at {server.url}/ui/" in done.stderr, done.stderr

@@ -22,7 +22,8 @@ def cluster(tmp_path_factory):
         c.env.pop(name, None)
     c.up()
     c.listen = c.url().removeprefix("http://")  # the same address after a restart
-    c.experiment = c.submit(trials=8, epoch_s=3)  # longer than the tests
+    c.hold(epoch=0)  # so that it is not over before the tests
+    c.experiment = c.submit(trials=8, epoch_s=3)
     yield c
     c.process.kill()
     c.process.wait()
@@ -75,12 +76,14 @@ def test_looks_at_what_is_there(cluster):
 
 
 def test_traces_are_bounded(cluster):
-    rows = answer(cluster, f"trace experiment/{cluster.experiment} --max 2 --for 20s")
+    cluster.go_on(epoch=15)
+    rows = answer(cluster, f"trace experiment/{cluster.experiment} --max 2 --for 120s")
     assert 1 <= len(rows) <= 2 and all(r["type"] for r in rows)
     # A trial may end, or wait for its next epoch, just then: the next one that runs is followed.
     rows = wait_for(lambda: answer(cluster, f"follow {running_trial(cluster)} --for 5s"), 120)
     assert all(r["actor"] for r in rows)
     assert len(answer(cluster, "events -f --max 2")) == 2
+    cluster.hold(epoch=0)
 
 
 def test_exit_codes(cluster):
@@ -113,7 +116,7 @@ def test_acts_after_rw_and_is_audited(cluster):
 
 def test_a_terminal_on_a_live_cluster(cluster):
     trial = running_trial(cluster)
-    child = pexpect.spawn(BINARY, ["shell"], env=cluster.env, encoding="utf-8", timeout=60, dimensions=(24, 120))
+    child = pexpect.spawn(BINARY, ["shell"], env=cluster.env, encoding="utf-8", timeout=120, dimensions=(24, 120))
     child.delaybeforesend = None
     prompt = r"troupe> "
     child.expect(r"1 node, 2 slots, \d+ actors")

@@ -60,7 +60,7 @@ class Named(Cluster):
         self.process = subprocess.Popen(
             [BINARY, "up", "--data-dir", str(self.data), "--listen", self.listen, "--slots", str(slots), "--name", "gpu01"],
             env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
-        wait_for(self.answers, 30)
+        wait_for(self.answers)
 
 
 def started(folder):
@@ -100,7 +100,7 @@ def running(cluster):
 
 
 def greeting(cluster):
-    child = pexpect.spawn(BINARY, ["shell"], env=cluster.env, encoding="utf-8", timeout=60, dimensions=(24, 160))
+    child = pexpect.spawn(BINARY, ["shell"], env=cluster.env, encoding="utf-8", timeout=120, dimensions=(24, 160))
     child.expect("troupe> ")
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", child.before).replace("\r", "")
     child.send("\x04")

@@ -14,7 +14,7 @@ import os, time, troupe
 troupe.params(x=1)
 with open(os.environ["FACTS_DIR"] + "/sees", "w") as file:
     file.write(os.environ.get("CUDA_VISIBLE_DEVICES", "unset"))
-until = time.time() + 120
+until = time.time() + 900
 while not os.path.exists(os.environ["FACTS_DIR"] + "/go") and time.time() < until:
     sum(range(100000))
 troupe.validate({"loss": 1.0}, step=1)
@@ -64,10 +64,16 @@ def system_metrics(cluster, trial):
     return [row["metrics"] for row in cluster.json("trial", "metrics", str(trial), "--group", "system")]
 
 
+def used(cluster, count):
+    """The slots, once each has told of its use."""
+    rows = lambda: [row for row in cluster.json("slot", "list") if "usage" in row]
+    return wait_for(lambda: len(found := rows()) == count and found, what=rows)
+
+
 def test_gpus_are_the_slots_of_an_agent_that_has_them(start, nvml):
     cluster = start(LD_LIBRARY_PATH=str(nvml))
-    assert cluster.json("status")["slots"]["total"] == 2
-    rows = wait_for(lambda: [row for row in cluster.json("slot", "list") if "usage" in row], 30)
+    wait_for(lambda: cluster.json("status")["slots"]["total"] == 2)
+    rows = used(cluster, 2)
     assert [row["device"]["brand"] for row in rows] == ["Fake GPU A", "Fake GPU B"]
     assert [row["device"]["uuid"] for row in rows] == ["GPU-0-fake", "GPU-1-fake"]
     assert [row["device"]["type"] for row in rows] == ["TYPE_CUDA", "TYPE_CUDA"]
@@ -91,8 +97,8 @@ def test_gpus_are_the_slots_of_an_agent_that_has_them(start, nvml):
 
 def test_cuda_visible_devices_of_the_agent_limits_its_slots(start, nvml):
     cluster = start(LD_LIBRARY_PATH=str(nvml), CUDA_VISIBLE_DEVICES="1")
-    assert cluster.json("status")["slots"]["total"] == 1
-    rows = wait_for(lambda: [row for row in cluster.json("slot", "list") if "usage" in row], 30)
+    wait_for(lambda: cluster.json("status")["slots"]["total"] == 1)
+    rows = used(cluster, 1)
     assert [row["device"]["uuid"] for row in rows] == ["GPU-1-fake"]
 
 
@@ -100,8 +106,8 @@ def test_artificial_slots_are_processors_even_where_there_are_gpus(start, nvml):
     cluster = start(slots=3, LD_LIBRARY_PATH=str(nvml))
     experiment = submit(cluster, slots=2)
     assert wait_for(lambda: (cluster.root / "sees").exists() and (cluster.root / "sees").read_text(), 60) == os.environ.get("CUDA_VISIBLE_DEVICES", "unset")
-    rows = wait_for(lambda: [row for row in cluster.json("slot", "list") if "usage" in row], 30)
-    assert len(rows) == 3 and {row["device"]["type"] for row in rows} == {"TYPE_CPU"}
+    rows = used(cluster, 3)
+    assert {row["device"]["type"] for row in rows} == {"TYPE_CPU"}
     trial = cluster.trials(experiment)[0]["id"]
     metrics = wait_for(lambda: [m for m in system_metrics(cluster, trial) if "cpu_percent" in m], 60)[-1]
     own = {"cpu_percent", "memory_bytes", "read_bytes_per_s", "write_bytes_per_s"}

@@ -86,8 +86,8 @@ def test_two_ranks_on_two_agents_meet(cluster):
     assert all(len(one["addresses"]) == 2 and one["addresses"] == met[0]["addresses"] and one["slots"] == [0] for one in met), met
     assert all(re.fullmatch(r"http://127\.0\.0\.1:\d+", one["master"]) for one in met), "the agent's own listener, plain"
     assert len({one["master"] for one in met}) == 2
-    said = cluster.logs(experiment)
-    assert all(f"[rank={rank}] || rank {rank} of 2 sum 3.0\n" in said for rank in (0, 1)), "the output of both agents"
+    said = lambda: cluster.logs(experiment)
+    wait_for(lambda: all(f"[rank={rank}] || rank {rank} of 2 sum 3.0\n" in said() for rank in (0, 1)), what=said)  # the output of both agents
     assert cluster.described(experiment)["bestTrialSearcherMetric"] == 3.0
 
 

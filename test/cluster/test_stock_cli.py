@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,11 +19,25 @@ from determined.cli import cli
 from determined.cli.cli import all_args_description, make_parser
 
 import warm_client
-from cluster_under_test import wait_for
+from cluster_under_test import free_port, wait_for
 from test_stock_client import Stock
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 FOREVER = "import time\nwhile True: print('still here', flush=True); time.sleep(0.2)\n"
+
+# Ends when it has answered somebody who came through a tunnel and has gone again.
+SERVES = """
+import contextlib, pathlib, socket
+with socket.create_server(("127.0.0.1", PORT)) as server:
+    server.settimeout(600)
+    pathlib.Path(SERVING).touch()
+    link, _ = server.accept()
+    with link, contextlib.suppress(ConnectionError):
+        link.sendall(b"heard " + link.recv(100))
+        while link.recv(100):
+            pass
+print("answered", flush=True)
+"""
 
 RAN = []  # the words of each call
 
@@ -39,8 +54,9 @@ class House(Stock):
         self.up(slots=2)
         self.d("user login admin", stdin="\n")
 
-    def d(self, line, code=0, says="", stdin="", until=None, fault=""):
-        """Runs `det LINE`; with `until` it is interrupted once it has said that. `fault`: the client itself fails with these words."""
+    def d(self, line, code=0, says="", stdin="", until=None, fault="", meanwhile=lambda: None):
+        """Runs `det LINE`; with `until` it is interrupted once it has said that. `fault`: the client itself fails with these words.
+        `meanwhile()` is called while it runs."""
         words = shlex.split(line)
         RAN.append(words)
         with tempfile.TemporaryDirectory() as folder:
@@ -54,10 +70,12 @@ class House(Stock):
                     call = subprocess.Popen([sys.executable, "-m", "determined.cli", *words], env=env, stdin=one, stdout=two, stderr=three, cwd=self.root, start_new_session=True)
                 else:
                     call = warm_client.Call(words, env, [one.fileno(), two.fileno(), three.fileno()], self.root, start_new_session=True)
+            meanwhile()
             if until:
-                wait_for(lambda: until in open(names["out"]).read(), 60)
+                wait_for(lambda: until in open(names["out"]).read() or call.poll() is not None, 60)
+                assert call.poll() is None, open(names["out"]).read() + open(names["err"]).read()
                 os.kill(call.pid, signal.SIGINT)
-            ended = call.wait(300)
+            ended = call.wait(600)
             said, wrong = open(names["out"]).read(), open(names["err"]).read()
         whole = f"det {line}: {ended}\n{said}\n{wrong}"
         if until:
@@ -227,8 +245,23 @@ def test_what_runs(house):
     d("agent disable --all --drain --csv"), d("agent enable --all")
     d("task list --json", says=f"{e}."), d("task list --csv")
     d(f"experiment pause {e}"), d(f"experiment activate {e}"), d(f"trial kill {trial}"), d(f"experiment cancel {e}"), d(f"experiment kill {e}")
+    port, local, serving = free_port(), free_port(), house.root / "serving"
+    serves, files = house.write(name="serves", script=SERVES.replace("PORT", str(port)).replace("SERVING", repr(str(serving))))
+
+    def link():
+        try:
+            return socket.create_connection(("127.0.0.1", local), timeout=120)
+        except ConnectionRefusedError:
+            return None
+
+    def through_the_tunnel():
+        wait_for(serving.exists)  # else the client has nobody to reach, and says so with a traceback
+        with wait_for(link) as one:
+            one.sendall(b"you")
+            assert one.recv(100) == b"heard you"
+    d(f"experiment create {serves} {files} --publish {local}:{port} --follow-first-trial --config environment.proxy_ports='[{{proxy_port: {port}, proxy_tcp: true}}]'",
+      says="answered", meanwhile=through_the_tunnel)
     quick, files = house.write(name="quick", hparams="{steps: 1}")
-    d(f"experiment create {quick} {files} --publish 0:8888 --follow-first-trial")
     d(f"experiment create {quick} --include {files}/train.py --test-mode"), d(f"experiment create {quick} {files} --local --test-mode", fault="only supported for Trial-like entrypoints")
 
 
@@ -263,6 +296,7 @@ def test_tasks(house, done):
     wait_for(lambda: ready(kinds["shell"]), 120, 0.5)
     d(f"shell show-ssh-command {kinds['shell']}", says="ssh"), d(f"shell show_ssh_command {kinds['shell']}", says="ssh")
     d(f"shell open --show-ssh-command {kinds['shell']} -- echo inside", says="inside")
+    wait_for(lambda: "here" in d(f"command logs {waits}"))
     for kind, task in kinds.items():
         d(f"{kind} kill {task} --force")
         logs(house, kind, task, agent, "here" if kind == "command" else "")

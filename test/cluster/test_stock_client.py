@@ -34,7 +34,7 @@ def note(**what):
         f.write(json.dumps({"trial": info.trial.trial_id, "run": info.trial._trial_run_id, **what}) + "\\n")
 
 def wait_until(true):
-    until = time.monotonic() + 300
+    until = time.monotonic() + 600
     while not true():
         assert time.monotonic() < until, "waited in vain"
         time.sleep(0.02)
@@ -76,6 +76,8 @@ def main(core):
                 wait_until(core.preempt.should_preempt)
         if step == hp.get("hold_at") and info.trial._trial_run_id == 1:
             wait_until(core.preempt.should_preempt)
+        if step == hp.get("gate_at"):
+            wait_until(lambda: (root / f"go-{info.trial.experiment_id}").exists() or core.preempt.should_preempt())
         if core.preempt.should_preempt():
             with core.checkpoint.store_path({"steps_completed": step}) as (path, uuid):
                 (path / "state.json").write_text(json.dumps({"steps": step}))
@@ -139,13 +141,13 @@ class Stock(Cluster):
         folder.mkdir(exist_ok=True)
         return dict(os.environ, DET_MASTER=self.url(), HOME=str(folder), COLUMNS="400", **more)
 
-    def det(self, *words, code=0, timeout=180, home="home", stdin=None, cold=False, **env):
+    def det(self, *words, code=0, timeout=300, home="home", stdin=None, cold=False, **env):
         done = warm_client.run(words, self.stock_env(home, **env), stdin, timeout, start_new_session=True, cold=cold)  # no terminal to ask at
         assert done.returncode == code, f"det {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr, done.stderr
         return done.stdout + done.stderr
 
-    def python(self, script, timeout=180):
+    def python(self, script, timeout=300):
         done = subprocess.run([sys.executable, "-c", script], env=self.stock_env(), capture_output=True, text=True, timeout=timeout)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -236,7 +238,7 @@ def test_a_core_api_script_from_creation_to_download(cluster):
         assert (folder / "ü 日本.txt").read_text() == "other letters"
     asked = cluster.request(f"/checkpoints/{saved[-1]}")
     asked.add_header("Accept", "application/zip")
-    with urllib.request.urlopen(asked, timeout=60) as answer:
+    with urllib.request.urlopen(asked, timeout=120) as answer:
         assert "ü 日本.txt" in zipfile.ZipFile(io.BytesIO(answer.read())).namelist()
 
 
@@ -375,30 +377,45 @@ def test_two_hundred_calls_of_all_kinds_at_once(cluster):
         cluster.det("experiment", "kill", str(one))
 
 
+# The client, which makes the file ASKED when it pauses before it asks the master again.
+WATCHED = """
+import os, runpy, sys, time
+sleep = time.sleep
+time.sleep = lambda seconds: (seconds < 1 or open(os.environ["ASKED"], "w").close(), sleep(seconds))[1]
+runpy.run_module("determined.cli", run_name="__main__", alter_sys=True)
+"""
+
+
 def test_killing_the_master_while_a_task_trains(cluster):
     """What the client does about it is in the wheel: `--follow` ends with exit code 1 and names the command that goes on; that
     one shows the log from its beginning to its end. `experiment wait` asks again by itself."""
     cluster.listen = urllib.parse.urlsplit(cluster.url()).netloc
-    files = cluster.write(name="survivor", hparams="{steps: 100, pause_s: 0.1}")
-    start = lambda *words: subprocess.Popen([sys.executable, "-m", "determined.cli", *words], env=cluster.stock_env(), stdout=subprocess.PIPE,
-                                            stderr=subprocess.STDOUT, text=True)
+    files = cluster.write(name="survivor", hparams="{steps: 100, gate_at: 50}")
+    texts = {name: cluster.root / f"said-by-{name}" for name in ("follow", "wait")}
+
+    def start(name, *words):
+        with open(texts[name], "w") as out:
+            return subprocess.Popen([sys.executable, "-u", "-c", WATCHED, *words], env=cluster.stock_env(ASKED=str(cluster.root / f"asked-by-{name}")), stdout=out, stderr=out)
+
     before = [row["id"] for row in cluster.json("experiment", "list")]
-    follow, wait = start("experiment", "create", *files, "--follow"), None
+    follow, wait = start("follow", "experiment", "create", *files, "--follow"), None
     try:
         experiment = wait_for(lambda: [row["id"] for row in cluster.json("experiment", "list") if row["id"] not in before], 60)[0]
         trial = cluster.trial_of(experiment)
-        wait = start("experiment", "wait", "--polling-interval", "1", str(experiment))
-        wait_for(lambda: any("saved" in one for one in cluster.notes(trial)), 60)
+        wait = start("wait", "experiment", "wait", "--polling-interval", "1", str(experiment))
+        wait_for(lambda: "saved 5\n" in texts["follow"].read_text(), what=texts["follow"].read_text)
+        wait_for((cluster.root / "asked-by-wait").exists, what=texts["wait"].read_text)
         cluster.kill_node()
-        said, _ = follow.communicate(timeout=60)
+        follow.wait(timeout=300)
+        said = texts["follow"].read_text()
         assert follow.returncode == 1 and "Traceback" not in said, said
         assert f"To reopen log stream, run: det trial logs -f {trial}" in said, said
         cluster.up(slots=2)
+        (cluster.root / f"go-{experiment}").touch()
         said = cluster.det("trial", "logs", "-f", str(trial), cold=True)
         assert all(f"saved {step}\n" in said for step in range(5, 101, 5)), said
         cluster.wait(experiment)
-        waited, _ = wait.communicate(timeout=60)
-        assert wait.returncode == 0, waited
+        assert wait.wait(timeout=300) == 0, texts["wait"].read_text()
         notes = cluster.notes(trial)
         assert [one["began"] for one in notes if "began" in one] == [0], "the task went on"
         shown = json.loads(cluster.det("trial", "describe", str(trial), "--json", "--metrics"))

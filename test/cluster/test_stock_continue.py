@@ -45,11 +45,12 @@ def test_a_single_trial_goes_on_from_its_newest_checkpoint(cluster, user):
     before = b.get_GetTrial(user, trialId=trial).trial
     assert (before.state, before.restarts) == (b.trialv1State.ERROR, 1)
     said = cluster.det("experiment", "continue", str(experiment), "--config", "hyperparameters.steps=20", "--config", "hyperparameters.exit=0",
-                       "--config", "hyperparameters.pause_s=0.5")
+                       "--config", "hyperparameters.gate_at=11")
     assert f"Continued experiment {experiment}" in said
     shown = b.get_GetExperiment(user, experimentId=experiment).experiment
     assert shown.config["hyperparameters"]["steps"]["val"] == 20, shown.config["hyperparameters"]
-    assert shown.endTime is None, "it has ten steps of half a second before it"
+    assert shown.endTime is None, "it waits before its eleventh step"
+    (cluster.root / f"go-{experiment}").touch()
     assert "steps: 10" in shown.originalConfig and shown.jobId
     cluster.wait(experiment)
     after = b.get_GetTrial(user, trialId=trial).trial
@@ -107,9 +108,10 @@ def test_what_cannot_be_continued_says_why(cluster, user):
 
 
 def test_a_killed_search_runs_what_did_not_complete_then_the_rest(cluster, user):
-    experiment, _ = cluster.create(name="search", hparams=f"{{steps: 30, pause_s: 0.1, {SPACE}}}", searcher=RANDOM)
-    wait_for(lambda: any(went(cluster, t["id"], "saved") for t in cluster.trials(experiment)), 60)
+    experiment, _ = cluster.create(name="search", hparams=f"{{steps: 30, gate_at: 11, {SPACE}}}", searcher=RANDOM)
+    wait_for(lambda: sum(went(cluster, t["id"], "saved") == [5, 10] for t in cluster.trials(experiment)) == 2, 60)
     cluster.det("experiment", "kill", str(experiment))
+    (cluster.root / f"go-{experiment}").touch()
     wait_for(lambda: state(user, experiment) == b.experimentv1State.CANCELED, 60)
     killed = {t["id"]: t["state"] for t in cluster.trials(experiment)}
     assert "STATE_CANCELED" in killed.values()

@@ -57,9 +57,9 @@ def test_tasks_are_told_as_they_are(cluster, two):
 def test_priorities_and_limits_change(cluster, two):
     _, waiting = two
     cluster.det("experiment", "set", "priority", str(waiting), "55")
-    assert jobs(cluster)[1]["priority"] == 55
+    wait_for(lambda: jobs(cluster)[1]["priority"] == 55, what=lambda: jobs(cluster))
     cluster.det("job", "update", jobs(cluster)[1]["jobId"], "--priority", "54")
-    assert jobs(cluster)[1]["priority"] == 54
+    wait_for(lambda: jobs(cluster)[1]["priority"] == 54, what=lambda: jobs(cluster))
     cluster.det("experiment", "set", "max-slots", str(waiting), "1")
     cluster.det("experiment", "set", "weight", str(waiting), "2.5")
     shown = cluster.json("pool", "describe", "default")
@@ -86,7 +86,7 @@ def test_both_end_after_all_of_that(cluster, two):
     holding, waiting = two
     cluster.det("experiment", "kill", str(holding))
     cluster.wait(waiting)
-    assert jobs(cluster) == []
+    wait_for(lambda: jobs(cluster) == [], what=lambda: jobs(cluster))
 
 
 def test_a_slot_is_taken_out(cluster, two):
@@ -94,6 +94,6 @@ def test_a_slot_is_taken_out(cluster, two):
     slots = lambda: {x["slot_id"]: x["enabled"] for x in json.loads(cluster.det("slot", "list", "--json"))}
     assert "Forbidden" in cluster.det("slot", "disable", agent, "0", code=1)
     cluster.det("slot", "disable", agent, "0", home="admin")
-    assert slots() == {"0": False}
+    wait_for(lambda: slots() == {"0": False}, what=slots)
     cluster.det("slot", "enable", agent, "0", home="admin")
-    assert slots() == {"0": True}
+    wait_for(lambda: slots() == {"0": True}, what=slots)

@@ -78,9 +78,10 @@ def saved(cluster, experiment):
 
 
 def test_a_deleted_experiment_is_gone_with_all_it_had(cluster, user):
-    experiment, _ = cluster.create(name="doomed", hparams="{steps: 10}")
+    experiment, _ = cluster.create(name="doomed", hparams="{steps: 10, gate_at: 1}")
     with pytest.raises(errors.APIException, match="cannot delete experiment in"):
         b.delete_DeleteExperiment(user, experimentId=experiment)
+    (cluster.root / f"go-{experiment}").touch()
     cluster.wait(experiment)
     trial = cluster.trial_of(experiment)
     uuids = saved(cluster, experiment)
@@ -483,7 +484,7 @@ def test_runs_have_names_that_go_on_leading_to_them(cluster, user, admin):
         request = urllib.request.Request(f"{cluster.url()}/det/runs/{name}", headers={"Authorization": "Bearer " + user.token})
         opener = urllib.request.build_opener(NoRedirect)
         try:
-            opener.open(request, timeout=10)
+            opener.open(request, timeout=120)
         except urllib.error.HTTPError as answer:
             return answer.status, answer.headers.get("Location")
         raise AssertionError("neither a redirection nor an error")

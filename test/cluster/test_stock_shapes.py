@@ -20,7 +20,7 @@ class StockClient(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.server.stdin.close()
-        cls.server.wait(timeout=10)
+        cls.server.wait(timeout=120)
         cls.server.stdout.close()
         cls.home.cleanup()
 
@@ -95,7 +95,7 @@ class StockClient(unittest.TestCase):
             "assert client.list_users()[0].username == 'admin'\n"
         )
         env = dict(os.environ, HOME=self.home.name)
-        done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
 
 

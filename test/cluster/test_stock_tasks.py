@@ -144,7 +144,7 @@ class Stock(Cluster):
         if self.user == os.getuid():
             return super().up(slots)
         self.process = self.as_user("up", "--data-dir", str(self.data), "--listen", "127.0.0.1:0", "--slots", str(slots))
-        wait_for(self.answers, 30)
+        wait_for(self.answers)
 
     def as_user(self, *words):
         """The program, as a process of the account `user`."""

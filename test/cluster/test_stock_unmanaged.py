@@ -11,7 +11,7 @@ import pytest
 from determined.common import api
 from determined.common.api import bindings as b, errors
 
-from cluster_under_test import free_port, wait_for
+from cluster_under_test import free_port, go_on, wait_for
 from test_stock_client import Stock
 
 SCRIPT = textwrap.dedent("""
@@ -34,6 +34,10 @@ SCRIPT = textwrap.dedent("""
             core_v2.train.report_validation_metrics(steps_completed=step, metrics={"loss": 1 / step})
             with core_v2.checkpoint.store_path({"steps_completed": step}) as (path, uuid):
                 (path / "state.json").write_text(json.dumps({"step": step}))
+        until = time.monotonic() + 600
+        while step == said.get("gate_at") and not os.path.exists("go-" + said["experiment"]):
+            assert time.monotonic() < until, "waited in vain"
+            time.sleep(0.05)
         time.sleep(said.get("pause", 0))
     core_v2.train.report_progress(0.5)
     if said.get("fails"):
@@ -68,7 +72,7 @@ def begin(cluster, **said):
 
 
 def ended(process, code=0):
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=300)
     assert process.returncode == code, said
     return said
 
@@ -103,11 +107,12 @@ def test_a_process_outside_reports_as_a_trial_does(cluster, user):
 
 
 def test_it_takes_no_slot_and_is_in_no_queue(cluster, user):
-    process = begin(cluster, steps=40, pause=0.1, experiment="slotless")
+    process = begin(cluster, gate_at=1, experiment="slotless")
     wait_for(lambda: newest(user).externalExperimentId == "slotless" and newest(user).state == b.experimentv1State.RUNNING, 30)
     assert not cluster.call("/troupe/v1/queue")[1]["waiting"]
     agents = b.get_GetAgents(user).agents
     assert all(slot.container is None for agent in agents for slot in (agent.slots or {}).values())
+    go_on(cluster.root / "go-slotless")
     ended(process)
 
 
@@ -132,12 +137,13 @@ def test_a_failure_is_an_error_and_both_names_find_it_again(cluster, user):
 
 
 def test_it_survives_the_master(cluster, user):
-    process = begin(cluster, steps=60, pause=0.2, experiment="survivor", trial="t")
+    process = begin(cluster, steps=60, gate_at=6, pause=0.1, experiment="survivor", trial="t")
     wait_for(lambda: newest(user).externalExperimentId == "survivor" and newest(user).numTrials == 1, 30)
     experiment = newest(user).id
     wait_for(lambda: (only_trial(user, experiment).totalBatchesProcessed or 0) >= 6, 90)
     cluster.kill_node()
-    cluster.up(slots=1)  # the script reports meanwhile: it takes 12 s
+    go_on(cluster.root / "go-survivor")
+    cluster.up(slots=1)  # the script reports meanwhile
     ended(process)
     trial = only_trial(user, experiment)
     assert (trial.state, trial.totalBatchesProcessed) == (b.trialv1State.COMPLETED, 60)
@@ -148,13 +154,13 @@ def test_it_survives_the_master(cluster, user):
 
 
 def test_kill_ends_it_and_its_process_harms_nobody(cluster, user):
-    process = begin(cluster, steps=40, pause=0.2, experiment="doomed", trial="t")
+    process = begin(cluster, gate_at=1, experiment="doomed", trial="t")
     wait_for(lambda: newest(user).externalExperimentId == "doomed" and newest(user).state == b.experimentv1State.RUNNING, 30)
     experiment = newest(user).id
     cluster.det("experiment", "kill", str(experiment))
-    assert only_trial(user, experiment).state == b.trialv1State.CANCELED
+    wait_for(lambda: only_trial(user, experiment).state == b.trialv1State.CANCELED, what=lambda: only_trial(user, experiment).state)
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     trial = only_trial(user, experiment).id
     b.patch_PatchTrial(user, trialId=trial, body=b.v1PatchTrialRequest(trialId=trial, state=b.trialv1State.COMPLETED))
     assert only_trial(user, experiment).state == b.trialv1State.CANCELED

@@ -13,20 +13,23 @@ import pytest
 from determined.common import api
 from determined.common.api import bindings as b, errors
 
-from cluster_under_test import wait_for
+from cluster_under_test import go_on, wait_for
 from test_stock_client import Stock
 
 TALKS = """
-import logging, sys, time
+import logging, os, sys, time
 import determined as det
 logging.basicConfig(level=logging.INFO, format=det.LOG_FORMAT)
 info = det.get_cluster_info()
 hp = info.trial.hparams
+until = time.monotonic() + 600
 with det.core.init() as core:
     for line in hp.get("says", []):
         print(line, flush=True)
         print(line, flush=True)
-    time.sleep(hp.get("pause_s", 0.5))
+    while "gate" in hp and not os.path.exists(f"{os.environ['JOB_DIR']}/{hp['gate']}"):
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.05)
     if hp.get("alerts"):
         core.alert(title="look <here>", description="at this", level="warn")
     sys.exit(hp.get("exit", 0))
@@ -131,7 +134,7 @@ def test_ends_lines_and_alerts_reach_their_receivers(cluster, admin, receiver):
     cluster.wait(good)
     cluster.wait(bad, code=1)
     cluster.wait(left_out, code=1)
-    wait_for(lambda: len(receiver.events("/done")) >= 2 and receiver.events("/slack") and receiver.events("/alert"), 20)
+    wait_for(lambda: len(receiver.events("/done")) >= 2 and all(receiver.events(path) for path in ("/failed", "/slack", "/line", "/alert")), 20)
     ends = {e["event_data"]["experiment"]["id"]: e for e in receiver.events("/done")}
     assert set(ends) == {good, bad}
     one = ends[good]
@@ -278,7 +281,7 @@ def test_faults_are_tried_again_and_refusals_are_not(cluster, admin, receiver, n
     fast = add(admin, receiver.url + "/flaky", ON_ALERT, specific=True, name="fast")
     slow = add(admin, receiver.url + "/gone", ON_ALERT, specific=True, name="slow")
     alert(admin, named, "again")
-    wait_for(lambda: tries.get("/flaky") == 3, 20)
+    wait_for(lambda: tries.get("/flaky") == 3 and receiver.events("/gone"), 20)
     assert len({e["event_id"] for e in receiver.events("/flaky")}) == 1, "one event, one id"
     assert len(receiver.events("/gone")) == 1
     for webhook in (slow, fast):
@@ -298,7 +301,7 @@ def test_a_queue_of_events_survives_kill_9(cluster, admin, receiver, named):
             cluster.kill_node()
             cluster.up(slots=2)
             admin = session(cluster, "admin")
-    wait_for(lambda: {e["event_data"]["custom_data"]["title"] for e in receiver.events("/queue")} == set(sent), 60)
+    wait_for(lambda: {e["event_data"]["custom_data"]["title"] for e in receiver.events("/queue")} == set(sent), 300)
     ids = {}
     for event in receiver.events("/queue"):
         ids.setdefault(event["event_data"]["custom_data"]["title"], set()).add(event["event_id"])
@@ -308,10 +311,11 @@ def test_a_queue_of_events_survives_kill_9(cluster, admin, receiver, named):
 
 def test_an_end_is_told_once_more_where_the_master_fell_before_it_was(cluster, admin, receiver):
     webhook = add(admin, receiver.url + "/end", on_state("COMPLETED"))
-    experiment, _ = cluster.create(name="falls", script=TALKS, hparams="{pause_s: 2}")
+    experiment, _ = cluster.create(name="falls", script=TALKS, hparams="{gate: may-end}")
     cluster.trial_of(experiment)
     cluster.kill_node()
     cluster.up(slots=2)
+    go_on(cluster.root / "may-end")
     cluster.wait(experiment)
     wait_for(lambda: receiver.events("/end"), 20)
     assert len({e["event_id"] for e in receiver.events("/end")}) == 1
@@ -361,8 +365,8 @@ def test_log_policies_and_webhooks_hold_for_tasks_of_every_kind(cluster, admin, 
     wait_for(lambda: matched(admin, waits) == "away", 60)
     open_ones = admin.get("/api/v1/tasks").json()["allocationIdToSummary"]
     assert [one.get("logPolicyMatched") for one in open_ones.values() if one["taskId"] == waits] == ["away"]
-    said = cluster.cli("task", "logs", waits).stdout
-    assert said.count("matched regex ECC) therefore will not schedule on ") == 1, said
+    said = lambda: cluster.cli("task", "logs", waits).stdout
+    wait_for(lambda: said().count("matched regex ECC) therefore will not schedule on ") == 1, what=said)
     b.post_KillCommand(admin, commandId=waits)
     quiet = b.post_LaunchCommand(admin, body=b.v1LaunchCommandRequest(config={"entrypoint": ["true"], "resources": {"slots": 0}})).command.id
     wait_for(lambda: cluster.call(f"/troupe/v1/tasks/{quiet}")[1]["state"] == "COMPLETED", 60)

@@ -24,7 +24,7 @@ class Gateway:
         self.output = tempfile.NamedTemporaryFile()  # a pipe would fill up and stop it
         command = [os.environ["HARNESS_GATEWAY"], "--print", "--endpoint", self.endpoint, *self.flags]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self.output)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not self._lines() and self.process.poll() is None:
             assert time.monotonic() < deadline, "it did not start"
         self.endpoint = self._lines()[0]
@@ -36,7 +36,7 @@ class Gateway:
     def end(self):
         """Its counts; what it stored is added to `rows`."""
         self.process.stdin.close()
-        assert self.process.wait(30) == 0
+        assert self.process.wait(120) == 0
         rows = [json.loads(line) for line in self._lines()[1:]]
         self.rows += rows[:-1]
         return rows[-1]
@@ -72,7 +72,7 @@ for epoch in range(1, 9):
     if troupe.should_stop(): break
 with troupe.checkpoint(metadata={"epoch": epoch}) as path: (path / "w").write_text("1234")
 print(epoch, troupe.stop_reason, troupe.flush(), troupe.dropped())
-""", gateway).communicate(timeout=60)
+""", gateway).communicate(timeout=180)
     assert (out, err) == ("2 pruned True 0\n", "")
     counts = gateway.end()
     assert counts["reports"] == 4
@@ -96,7 +96,7 @@ for case in (deep, deep["x"], {str(i): i for i in range(1001)}, {str(i): i for i
         print("stored")
     except troupe.Refused as why:
         print(str(why).split(": ", 1)[1])
-""", gateway).communicate(timeout=60)
+""", gateway).communicate(timeout=180)
     assert out.splitlines() == ["metrics nest deeper than 64 levels", "stored", "a report of more than 1000 keys", "stored",
                                 "a name of 10241 bytes; at most 10240",
                                 "a report of 1048584 bytes; at most 1048576; save large things in a checkpoint", "stored"], err
@@ -110,7 +110,7 @@ import sys
 for i in range(20000):
     troupe.log(i=i)
     if i == 10000: print("half", flush=True); sys.stdin.readline()
-print(troupe.flush(60), troupe.dropped())
+print(troupe.flush(120), troupe.dropped())
 """, gateway)
     assert process.stdout.readline() == "half\n"
     gateway.kill()
@@ -120,7 +120,7 @@ print(troupe.flush(60), troupe.dropped())
     for _ in range(3):
         gateway.kill()
         gateway.start()
-    assert process.communicate(timeout=60) == ("True 0\n", "")
+    assert process.communicate(timeout=180) == ("True 0\n", "")
     gateway.end()
     # The journal here dies with its process, so two of them may have stored a row; none may be missing.
     assert {r["metrics"]["i"] for r in gateway.rows} == set(range(20000))
@@ -136,10 +136,10 @@ rude.setsockopt(zmq.LINGER, 0)
 rude.connect(os.environ["TROUPE_HARNESS"])
 watch = rude.get_monitor_socket(zmq.EVENT_DISCONNECTED)
 rude.send(b"x" * 100_000_000)
-print(watch.poll(20_000) != 0)
+print(watch.poll(120_000) != 0)
 rude.disable_monitor()
 troupe.validate(i=2)
 """, gateway)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert (out, err) == ("True\n", "")
     assert gateway.end()["reports"] == 2

@@ -37,7 +37,7 @@ class Api:
     def __init__(self, url, token, header="Authorization"):
         self.url, self.headers = url, {header: f"Bearer {token}"}
 
-    def __call__(self, method, path, body=None, timeout=30):
+    def __call__(self, method, path, body=None, timeout=120):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method, headers=self.headers)
         try:
@@ -46,7 +46,7 @@ class Api:
         except urllib.error.HTTPError as refused:
             return refused.code, json.loads(refused.read() or b"null")
 
-    def ok(self, method, path, body=None, timeout=30):
+    def ok(self, method, path, body=None, timeout=120):
         status, answer = self(method, path, body, timeout)
         assert status == 200, (method, path, status, answer)
         return answer
@@ -71,11 +71,11 @@ class Task:
         part.write_text(str(code))
         part.rename(self.cluster.root / f"exit-{self.trial}-{self.run}")
 
-    def ok(self, method, path, body=None, timeout=30):
+    def ok(self, method, path, body=None, timeout=120):
         return self.api.ok(method, "/api/v1/" + path, body, timeout)
 
     def signal(self, seconds):
-        return self.ok("GET", f"allocations/{self.allocation}/signals/preemption?timeout_seconds={seconds}", timeout=seconds + 10)["preempt"]
+        return self.ok("GET", f"allocations/{self.allocation}/signals/preemption?timeout_seconds={seconds}", timeout=seconds + 120)["preempt"]
 
     def agree(self):
         self.ok("POST", f"allocations/{self.allocation}/signals/ack_preemption")
@@ -119,7 +119,7 @@ class ByHand(Cluster):
 
     def logs(self, trial=1):
         asked = urllib.request.Request(f"{self.url()}/api/v1/trials/{trial}/logs", headers=self.user.headers)
-        return [json.loads(line)["result"] for line in urllib.request.urlopen(asked, timeout=30).read().splitlines()]
+        return [json.loads(line)["result"] for line in urllib.request.urlopen(asked, timeout=120).read().splitlines()]
 
     def rows(self, group, trial=1):
         return self.user.ok("GET", f"/troupe/v1/trials/{trial}/metrics?group={group}")
@@ -241,8 +241,8 @@ def test_a_failure_restarts_from_the_newest_checkpoint_that_is_left(cluster):
     second = Task(cluster, 1, 2)
     facts = cluster.root / "data"
     assert facts.exists()
-    runs = cluster.user.ok("GET", f"/api/v1/tasks/{second.task}")["task"]["allocations"]
-    assert [run["state"] for run in runs] == ["STATE_TERMINATED", "STATE_RUNNING"]
+    runs = lambda: [run["state"] for run in cluster.user.ok("GET", f"/api/v1/tasks/{second.task}")["task"]["allocations"]]
+    wait_for(lambda: runs() == ["STATE_TERMINATED", "STATE_RUNNING"], what=runs)
     status, _ = first.api("GET", "/api/v1/me")
     assert status == 401, "the token of the first run died with it"
     # What was reported after the checkpoint is trained again.

@@ -42,7 +42,7 @@ class Lab(Stock):
     def patch(self, path, body):
         request = self.request(path, json.dumps(body).encode())
         request.method = "PATCH"
-        return json.load(urllib.request.urlopen(request, timeout=30))
+        return json.load(urllib.request.urlopen(request, timeout=120))
 
     def run_as(self, uid, gid, user, group):
         users = self.call("/api/v1/users")[1]["users"]  # the command line submits as `determined`
@@ -134,7 +134,7 @@ class OfItsOwnEtc(Lab):
         self.process = subprocess.Popen(
             ["unshare", "--mount", "sh", "-c", f'mount --bind {place} /etc && exec "$@"', "-", BINARY, "up", "--data-dir", str(self.data), "--listen", "127.0.0.1:0",
              "--slots", str(slots)], env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
-        wait_for(self.answers, 30)
+        wait_for(self.answers)
 
 
 def test_an_account_outlives_a_new_account_of_the_host(tmp_path):
@@ -253,7 +253,7 @@ def test_metrics_of_the_troupe_package_are_event_files_while_they_come(lab):
         read.Reload()
         return {tag: [(point.step, point.value) for point in read.Scalars(tag)] for tag in read.Tags()["scalars"]}
 
-    wait_for(lambda: len(scalars().get("Determined/loss", [])) == 20, 30, what=scalars)
+    wait_for(lambda: [len((now := scalars()).get(f"Determined/{tag}", [])) for tag in ("loss", "deep/x", "val_loss")] == [20, 20, 1], 30, what=scalars)
     got = scalars()
     assert set(got) == {"Determined/loss", "Determined/deep/x", "Determined/val_loss"}, got
     assert got["Determined/deep/x"] == [(n, float(n)) for n in range(1, 21)] and got["Determined/val_loss"] == [(20, 0.5)]

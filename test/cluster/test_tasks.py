@@ -13,7 +13,7 @@ import urllib.request
 import pytest
 
 import warm_client
-from cluster_under_test import Cluster, wait_for
+from cluster_under_test import Cluster, go_on, hold, wait_for
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -26,7 +26,7 @@ def cluster(tmp_path):
     one.close()
 
 
-def det(cluster, *words, check=True, timeout=90, user="determined", cold=False):
+def det(cluster, *words, check=True, timeout=180, user="determined", cold=False):
     env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": user, "DET_PASS": ""}
     done = warm_client.run(words, env, timeout=timeout, cold=cold)
     assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -64,13 +64,14 @@ def test_stock_client_runs_a_command_and_prints_its_lines(cluster):
 
 def test_a_command_is_in_the_usage_with_its_own_kind(cluster):
     uuid = UUID.search(det(cluster, "cmd", "run", "true").stdout)[0]
+    wait_state(cluster, uuid, "COMPLETED")
     span = "timestampAfter=2020-01-01T00:00:00Z&timestampBefore=2099-01-01T00:00:00Z"
     [one] = cluster.call(f"/api/v1/resources/allocation/raw?{span}")[1]["resourceEntries"]
     assert (one["kind"], one["username"], one["slots"], one["experimentId"]) == ("command", "determined", 1, 0), one
     line = det(cluster, "resources", "raw", "2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z").stdout.splitlines()[1]
     assert line.startswith(",command,determined,,1,"), line
     request = cluster.request("/resources/allocation/allocations-csv?timestamp_after=2020-01-01T00:00:00Z&timestamp_before=2099-01-01T00:00:00Z")
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         line = answer.read().decode().splitlines()[1]
     assert line.startswith(f"{uuid}.1,COMMAND,determined,Uncategorized,,1,") and line.endswith(",default"), line
 
@@ -149,15 +150,16 @@ def test_what_waits_is_a_job_and_its_priority_is_obeyed(cluster):
     low = cluster.cli("command", "run", "-d", "--slots", "2", "--", "echo low").stdout.strip()
     high = cluster.cli("command", "run", "-d", "--slots", "2", "--", "echo high; sleep 1000").stdout.strip()
     det(cluster, "cmd", "set", "priority", high, "5")
-    jobs = cluster.call("/api/v1/job-queues-v2?resourcePool=default")[1]["jobs"]
-    ids = [(job.get("full") or job)["entityId"] for job in jobs]
-    assert {first, low, high} <= set(ids)
-    assert all((job.get("full") or job)["type"] == "TYPE_COMMAND" for job in jobs)
-    assert ids.index(high) < ids.index(low)
+    listed = lambda: [job.get("full") or job for job in cluster.call("/api/v1/job-queues-v2?resourcePool=default")[1]["jobs"]]
+    ids = lambda: [job["entityId"] for job in listed()]
+    wait_for(lambda: {first, low, high} <= set(ids()), what=listed)
+    assert all(job["type"] == "TYPE_COMMAND" for job in listed())
+    wait_for(lambda: (now := ids()).index(high) < now.index(low), what=listed)
     counts = cluster.call("/api/v1/tasks/count")[1]
     assert counts["commands"] == 1, "those that wait do not run"
-    waiting = cluster.call("/troupe/v1/queue")[1]["waiting"]
-    assert {row["allocation"].split(".")[0] for row in waiting} == {low, high}
+    waits = lambda: cluster.call("/troupe/v1/queue")[1]["waiting"]
+    wait_for(lambda: {row["allocation"].split(".")[0] for row in waits()} == {low, high}, what=waits)
+    waiting = waits()
     assert all(row["experiment"] is None and row["trial"] == 0 for row in waiting), waiting
     why = cluster.call(f"/troupe/v1/tasks/{low}/explain")[1]
     assert (why["state"], why["reason"]["code"], why["behind"], why["kind"], why["slots"]) == ("QUEUED", "behind", high + ".1", "command", 2), why
@@ -200,7 +202,8 @@ def test_tokens_of_a_task_open_what_they_should_and_die_with_it(cluster):
 
 @pytest.mark.parametrize("what", ["node", "everything"])
 def test_a_command_outlives_its_master_and_agent(cluster, what):
-    uuid = cluster.cli("command", "run", "-d", "--", "for i in $(seq 200); do echo line $i; sleep 0.1; done").stdout.strip()
+    gate = cluster.root / "gate"
+    uuid = cluster.cli("command", "run", "-d", "--", f"for k in $(seq 100); do echo line $k; done; {hold(gate)}; for k in $(seq 101 200); do echo line $k; done").stdout.strip()
     wait_for(lambda: "line 3" in logs(cluster, uuid), 20)
     if what == "node":
         cluster.kill_node()
@@ -212,6 +215,7 @@ def test_a_command_outlives_its_master_and_agent(cluster, what):
         assert row["why"] and row["runs"] == 1
         return
     assert task(cluster, uuid)["state"] == "ACTIVE"
+    go_on(gate)
     row = wait_state(cluster, uuid, "COMPLETED", seconds=60)
     text = logs(cluster, uuid)
     assert row["runs"] == 1 and "line 200" in text
@@ -236,7 +240,8 @@ def test_generic_tasks_pause_go_on_and_form_trees(cluster, tmp_path):
     shown = cluster.call(f"/api/v1/tasks/{root}")[1]["task"]
     assert shown["taskState"] == "GENERIC_TASK_STATE_PAUSED"
     det(cluster, "task", "unpause", root)
-    wait_for(lambda: task(cluster, root)["runs"] == 2 and task(cluster, root)["running"], 30)
+    for one in (root, child):
+        wait_for(lambda: task(cluster, one)["runs"] == 2 and task(cluster, one)["running"], 30, what=lambda: task(cluster, one))
     fork = UUID.search(det(cluster, "task", "fork", root).stdout)[0]
     wait_for(lambda: "inherited" in logs(cluster, fork), 30)
     jobs = [job["full"] for job in cluster.call("/api/v1/job-queues-v2?resourcePool=default")[1]["jobs"]]
@@ -348,7 +353,7 @@ def test_a_template_a_workspace_and_a_file_of_settings_go_together(cluster, tmp_
 
 
 def test_a_key_creates_once_also_after_kill_9(cluster):
-    body = {"kind": "command", "config": {"entrypoint": ["sleep", "100"], "resources": {"slots": 0}}, "key": "nightly"}
+    body = {"kind": "command", "config": {"entrypoint": ["sleep", "1000"], "resources": {"slots": 0}}, "key": "nightly"}
     first = cluster.call("/troupe/v1/tasks", body)[1]["id"]
     assert cluster.call("/troupe/v1/tasks", body)[1]["id"] == first
     cluster.kill_node()

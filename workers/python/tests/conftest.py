@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.append(str(Path(__file__).resolve().parents[3] / "test" / "cluster"))  # for `ports`
 
 from fake_agent import ALLOCATION, TOKEN, FakeAgent  # noqa: E402
 
@@ -38,7 +39,7 @@ def run(tmp_path):
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if popen:
             return process
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=180)
         return process.returncode, out.splitlines(), err
 
     return start

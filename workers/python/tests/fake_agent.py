@@ -40,7 +40,7 @@ class FakeAgent:
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.LINGER, 0)
         with self.changed:
-            self.changed.wait_for(self._bound, 10)  # the port of a stopped one frees a moment later
+            self.changed.wait_for(self._bound, 120)  # the port of a stopped one frees a moment later
         self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
         self._sessions: Dict[bytes, Tuple[str, int]] = {}
         self._closing = False
@@ -76,7 +76,7 @@ class FakeAgent:
         self.hold = False
         self.order(lambda: [self._acknowledge(peer) for peer in self._sessions])
 
-    def wait(self, done: Callable[[], bool], timeout: float = 20.0) -> None:
+    def wait(self, done: Callable[[], bool], timeout: float = 120.0) -> None:
         with self.changed:
             assert self.changed.wait_for(done, timeout), "the agent did not see it in time"
 

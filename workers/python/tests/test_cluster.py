@@ -44,7 +44,7 @@ print(troupe.stop_reason, done == troupe._session.current().last_step)
 """, agent, popen=True)
     assert process.stdout.readline() == "running\n"
     agent.push_stop("pause")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert (process.returncode, out) == (0, "pause True\n")
 
 
@@ -120,7 +120,7 @@ def test_an_agent_that_does_not_know_the_allocation_yet_is_asked_again(run, agen
     process = run("troupe.validate(x=1)\nprint('done')", agent, popen=True)
     agent.wait(lambda: len(agent.kinds("hello")) >= 2)
     agent.error = None
-    assert process.communicate(timeout=60) == ("done\n", "")
+    assert process.communicate(timeout=180) == ("done\n", "")
 
 
 def test_everything_is_sent_again_after_the_agent_restarts_on_its_port(run, agent):
@@ -141,7 +141,7 @@ print(troupe.flush(30), troupe.dropped())
     process.stdin.flush()
     agent.hold = False
     agent.start()
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert (out, err) == ("True 0\n", "")
     assert [m["i"] for m in agent.metrics()] == list(range(601))
 
@@ -156,7 +156,7 @@ print("done")
     agent.stop()
     agent.mute = False
     agent.start()
-    assert process.communicate(timeout=60) == ("done\n", "")
+    assert process.communicate(timeout=180) == ("done\n", "")
     assert [m["i"] for m in agent.metrics()] == [0, 1]
 
 
@@ -177,7 +177,7 @@ print(troupe.flush(), flush=True)
     other.acked = agent.acked
     other.start()
     path.write_text(other.endpoint + "\n")
-    out, err = process.communicate("\n", timeout=60)
+    out, err = process.communicate("\n", timeout=180)
     other.stop()
     agent.start()  # for the fixture
     assert (out, err) == ("True\n", "") and [m["i"] for m in other.metrics()] == [1]
@@ -277,7 +277,7 @@ print(troupe.flush(), troupe.dropped())
 """, agent, popen=True)
     agent.wait(lambda: any("child" in m for m in agent.metrics()))
     agent.release()
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert (out, err) == ("0\nTrue 0\n", "")
     assert len({key[0] for key in agent.reports}) == 2 and len(agent.reports) == 101
 
@@ -325,7 +325,7 @@ troupe.validate(x=1)
 """, popen=True, TROUPE_HARNESS="tcp://127.0.0.1:1", TROUPE_TASK_TOKEN="x", TROUPE_ALLOCATION_ID="1.1")
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=180)
     assert process.returncode != 0 and "KeyboardInterrupt" in err
 
 

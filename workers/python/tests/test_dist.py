@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent
 
 
 def start_ranks(script, size, tmp_path, only=None, **env):
-    port = free_port()
+    port = str(free_port())
     (tmp_path / "ranks.py").write_text("import troupe.dist as dist\n" + script)
     base = {k: v for k, v in os.environ.items() if not k.startswith(("TROUPE_", "TORCHELASTIC_"))}
     return [subprocess.Popen([sys.executable, tmp_path / "ranks.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -21,7 +21,7 @@ def start_ranks(script, size, tmp_path, only=None, **env):
 
 
 def outputs(ranks):
-    done = [p.communicate(timeout=60) for p in ranks]
+    done = [p.communicate(timeout=180) for p in ranks]
     assert all(p.returncode == 0 for p in ranks), done
     return [out.split("\n")[:-1] for out, _ in done]
 
@@ -59,7 +59,7 @@ try:
 except RuntimeError as why:
     print(why)
 """, 3, tmp_path)
-    texts = [p.communicate(timeout=30)[0] for p in ranks]
+    texts = [p.communicate(timeout=120)[0] for p in ranks]
     for r in range(3):
         assert r == dying or f"rank {dying} of 3 is gone" in texts[r] or "rank 0 of 3 is gone" in texts[r], texts
 
@@ -77,9 +77,9 @@ except RuntimeError as why:
 
 def test_a_process_without_the_token_is_no_rank(tmp_path):
     script = "print(dist.all_gather(dist.rank()))"
-    port = free_port()
+    port = str(free_port())
     first = start_ranks(script, 2, tmp_path, only=[0], TROUPE_TASK_TOKEN="secret", TROUPE_DIST_PORT=port)
     stranger = start_ranks(script, 2, tmp_path, only=[1], TROUPE_TASK_TOKEN="guess", TROUPE_DIST_PORT=port)[0]
-    assert "belongs to another run" in stranger.communicate(timeout=30)[1]
+    assert "belongs to another run" in stranger.communicate(timeout=120)[1]
     second = start_ranks(script, 2, tmp_path, only=[1], TROUPE_TASK_TOKEN="secret", TROUPE_DIST_PORT=port)
     assert outputs(first + second) == [["[0, 1]"], ["[0, 1]"]]

@@ -52,7 +52,7 @@ troupe.torch.fit(Curve, batches=p.batches, validate_every="50 batches", checkpoi
 def train(folder, *flags, ranks=1, name="run", **more):
     (folder / "script.py").write_text(SCRIPT)
     base = {k: v for k, v in os.environ.items() if not k.startswith(("TROUPE_", "TORCHELASTIC_"))}
-    env = {**base, "PYTHONPATH": str(PACKAGE), "TROUPE_RUN_NAME": name, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1",
+    env = {**base, "PYTHONPATH": str(PACKAGE), "TROUPE_RUN_NAME": name, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "OMP_NUM_THREADS": "1",
            "WORLD_SIZE": str(ranks), **more}
     started = [subprocess.Popen([sys.executable, "script.py", *flags], cwd=folder, stderr=subprocess.PIPE, text=True,
                                 env={**env, "RANK": str(r), "LOCAL_RANK": str(r)}) for r in range(ranks)]
