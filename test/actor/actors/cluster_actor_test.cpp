@@ -84,6 +84,25 @@ protected:
        {{"name", "search"}, {"entrypoint", "train"}, {"searcher", {{"name", "single"}, {"metric", "loss"}}}}},
       {"key", key}};
   }
+  /// Experiment 1, ended, whose trial 1 has so many checkpoints of the files `a` and `b`.
+  void ended_with_checkpoints(int count) {
+    auto wanted = search("k");
+    wanted["config"]["checkpoint_storage"] = {
+      {"type", "directory"}, {"container_path", "/checkpoints"}, {"save_trial_latest", 100}};
+    ASSERT_TRUE(order("experiment.create", wanted));
+    ASSERT_TRUE(order("experiment.kill", {{"id", 1}}));
+    pass(2s);
+    ASSERT_EQ(stored->reads()->experiment({1})->state, experiment_state::canceled);
+    std::vector<std::string> facts;
+    for (int n = 0; n < count; ++n)
+      facts.push_back(encode(checkpoint_recorded{
+        time_point{},
+        {1},
+        {"c" + std::to_string(n), n, {{"a", 1}, {"b", 2}}, value::object(), "/checkpoints"}}));
+    const auto stream = entity(trial_id{1});
+    ASSERT_TRUE(stored->append({stream, *stored->reads()->next_of(stream), std::move(facts)}));
+    ASSERT_TRUE(stored->commit());
+  }
   /// Each once: an order that an agent does not answer is given again.
   static std::vector<std::string> started_on(const listener& agent) {
     std::vector<std::string> ids;
@@ -413,6 +432,21 @@ TEST_F(ClusterActor, WhatIsBeingContinuedIsNotDeleted) {
   EXPECT_THAT(said, testing::UnorderedElementsAre("done", "experiment 1 is being continued"));
   EXPECT_EQ(stored->reads()->experiment({1})->state, experiment_state::active);
   EXPECT_TRUE(config_.probes->find("experiment/1"));
+}
+
+TEST_F(ClusterActor, ManyCheckpointsOfOneTrialThatHasEndedChangeTogether) {
+  ended_with_checkpoints(20);
+  auto changes = value::array();
+  const auto before = stored->reads()->checkpoints({1});
+  ASSERT_TRUE(before);
+  for (const auto& row : *before)
+    changes.push_back({{"uuid", row.saved.uuid}, {"files", {{"a", 1}}}});
+  const auto done = order("checkpoint.patch", {{"checkpoints", std::move(changes)}});
+  ASSERT_TRUE(done) << done.error().what;
+  const auto rows = stored->reads()->checkpoints({1});
+  ASSERT_EQ(rows->size(), 20u);
+  for (const auto& row : *rows)
+    EXPECT_EQ(row.saved.files.size(), 1u) << row.saved.uuid;
 }
 
 TEST_F(ClusterActor, OrdersAboutWhatIsNotThereSaySo) {
