@@ -2,7 +2,9 @@
 
 #include "actors/cluster/single_trials.hpp"
 #include "actors/experiment/unmanaged.hpp"
+#include "actors/retention/collection.hpp"
 #include "actors/retention/globs.hpp"
+#include "actors/retention/open_collections.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
 
@@ -35,9 +37,25 @@ void cluster_deletions::begin() {
       tell_of_unmanaged(row.id);
     else if (!row.unmanaged && terminal(row.state) && machine_.ids.unswept(row.id))
       with_.tell_receivers(row.id, [this, id = row.id] { sweep(id, false); });
+  for (const auto& order : open_collections(*peers_.reads))
+    if (order.cause == collected_by::request)
+      go_on_with(order);
   erasing_.clear();
   delete_next();
   delete_doomed();
+}
+
+/// The removal of files of checkpoints that a user named, in an earlier life: some of it may be noted. What
+/// has come into use since stays.
+void cluster_deletions::go_on_with(const checkpoint_files_removed& order) {
+  stored_erased seen;
+  seen.tasks = {order.id};
+  for (const auto& uuid : order.checkpoints)
+    if (const auto row = peers_.reads->checkpoint(uuid); row && row->state != checkpoint_state::deleted &&
+                                                         !machine_.books.version_of(uuid) &&
+                                                         !beginner_with(uuid))
+      seen.left[uuid] = left_by(order.globs, row->saved.files);
+  carry_out(seen, order.by, [](command_result&) {});
 }
 
 void cluster_deletions::tell_of_unmanaged(experiment_id id) {
@@ -159,6 +177,13 @@ std::pair<experiment_id, std::string> cluster_deletions::beginner_with(experimen
         if (auto row = peers_.reads->checkpoint(uuid);
             row && row->experiment == id && (!trial || row->trial == trial))
           return {user, uuid};
+  return {};
+}
+
+experiment_id cluster_deletions::beginner_with(const std::string& uuid) const {
+  for (const auto& [user, all] : with_.sources())
+    if (all.contains(uuid))
+      return user;
   return {};
 }
 
@@ -306,30 +331,37 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
     return refused({errc::invalid, "this subset of checkpoints provided are in the model registry and "
                                    "cannot be deleted: " +
                                      held});
-  for (const auto& [user, all] : with_.sources())
-    for (const auto& uuid : x.uuids)
-      if (!x.refresh && all.contains(uuid))
-        return refused({errc::invalid, starts_with_it(uuid, user)});
+  for (const auto& uuid : x.uuids)
+    if (const auto beginner = x.refresh ? experiment_id{} : beginner_with(uuid))
+      return refused({errc::invalid, starts_with_it(uuid, beginner)});
   auto to = self_->make_response_promise<command_result>();
   self_->request(retention_, deletion_timeout, files)
     .then(
-      [this, to, user](const stored_erased& seen) mutable {
-        note_left(seen, user, [this, to, tasks = seen.tasks](command_result& left) mutable {
-          if (tasks.empty()) {
-            to.deliver(std::move(left));
-            return;
-          }
-          erase_stored go; // what could not be noted stays, and its task ends
-          go.tasks = std::move(tasks);
-          self_->request(retention_, deletion_timeout, std::move(go))
-            .then([to, left](const stored_erased&) mutable { to.deliver(std::move(left)); },
-                  [to, left](const caf::error& why) mutable {
-                    to.deliver(left.got ? refused(from_caf(why)) : std::move(left));
-                  });
-        });
+      [this, to, user](const stored_erased& seen) {
+        carry_out(seen, user, [to](command_result& done) mutable { to.deliver(std::move(done)); });
       },
       [to](const caf::error& why) mutable { to.deliver(refused(from_caf(why))); });
   return to;
+}
+
+/// Notes what will be left, then has the files removed.
+void cluster_deletions::carry_out(const stored_erased& seen, const std::string& by, change_done done) {
+  note_left(seen, by, [this, tasks = seen.tasks, done = std::move(done)](command_result& left) {
+    if (tasks.empty())
+      return done(left);
+    erase_stored go; // what could not be noted stays, and its task ends
+    go.tasks = tasks;
+    self_->request(retention_, deletion_timeout, std::move(go))
+      .then(
+        [done, left](const stored_erased&) {
+          auto answer = left;
+          done(answer);
+        },
+        [done, left](const caf::error& why) {
+          auto answer = left.got ? refused(from_caf(why)) : left;
+          done(answer);
+        });
+  });
 }
 
 /// Facts of what will be left of checkpoints; `done` with the worst answer.

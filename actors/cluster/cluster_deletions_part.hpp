@@ -70,8 +70,12 @@ private:
   std::string kept_in(experiment_id id, trial_id trial = {}) const;
   /// Who begins its trials with a checkpoint of the experiment, and with which; 0: nobody does.
   std::pair<experiment_id, std::string> beginner_with(experiment_id id, trial_id trial = {}) const;
+  /// Who begins its trials with this one; 0: nobody does.
+  experiment_id beginner_with(const std::string& uuid) const;
   std::string registered_in(experiment_id id, trial_id trial = {}) const;
   result<std::vector<std::string>> checkpoints_of(experiment_id id, trial_id trial) const;
+  void go_on_with(const checkpoint_files_removed& order);
+  void carry_out(const stored_erased& seen, const std::string& by, change_done done);
   void note_left(const stored_erased& seen, const std::string& by, change_done done);
 
   actor_base<cluster_actor>* self_;

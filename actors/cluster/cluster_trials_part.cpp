@@ -3,9 +3,18 @@
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
 
+#include <algorithm>
+
 #include <caf/all.hpp>
 
 namespace troupe {
+namespace {
+
+constexpr std::size_t most_waiting = 20'000; ///< changes of one trial
+constexpr std::size_t most_at_once = 500;    ///< of them in one append
+constexpr int most_tries = 5;                ///< of an append
+
+} // namespace
 
 caf::result<command_result> cluster_trials::obey(client_command& x) {
   return troupe::obey<commands_here>(x.name, std::move(x.fields),
@@ -78,38 +87,66 @@ caf::result<command_result> cluster_trials::on(const std::string& user,
 void cluster_trials::change(const trial_row& row, task_call call, trial_fact fact, change_done done) {
   const auto live = with_.experiment(row.experiment);
   if (!live || terminal(row.state))
-    return append_to(row.id, std::move(fact), std::move(done), 5);
+    return append_to(row.id, std::move(fact), std::move(done));
   self_->request(live, journal_timeout, std::move(call))
     .then(
       [this, id = row.id, fact, done](command_result& answer) {
         if (answer.got || answer.got.error().code != errc::not_found)
           return done(answer);
-        append_to(id, fact, done, 5);
+        append_to(id, fact, done);
       },
       [this, id = row.id, fact, done](const caf::error& why) {
         if (auto now = peers_.reads->trial(id); now && terminal(now->state))
-          return append_to(id, fact, done, 5); // it ended while the message travelled
+          return append_to(id, fact, done); // it ended while the message travelled
         auto no = refused(from_caf(why));
         done(no);
       });
 }
 
-void cluster_trials::append_to(trial_id id, trial_fact fact, change_done done, int tries) {
-  auto next = peers_.reads->next_of(entity(id));
-  self_
-    ->request(peers_.journal, journal_timeout, append_facts{entity(id), next ? *next : 0, {encode_as(fact)}})
-    .then(
-      [done](const committed&) {
-        auto yes = answered();
-        done(yes);
-      },
-      [this, id, fact, done, tries](const caf::error& why) {
-        auto fault = from_caf(why);
-        if (fault.code == errc::gap && tries > 0) // another change took the number
-          return append_to(id, fact, done, tries - 1);
-        auto no = refused(fault);
-        done(no);
-      });
+void cluster_trials::append_to(trial_id id, trial_fact fact, change_done done) {
+  auto& stream = streams_[id];
+  if (stream.waiting.size() >= most_waiting) {
+    auto no = refused({errc::busy, "trial " + to_string(id) +
+                                     " has too many changes that are not stored yet\nhint: ask once more"});
+    return done(no);
+  }
+  stream.waiting.push_back({encode_as(fact), std::move(done)});
+  if (stream.waiting.size() == 1)
+    append_next(id, most_tries);
+}
+
+void cluster_trials::append_next(trial_id id, int tries) {
+  auto& stream = streams_.at(id);
+  const auto next = peers_.reads->next_of(entity(id));
+  append_facts mail{entity(id), next ? *next : 0, {}};
+  stream.under_way = std::min(stream.waiting.size(), most_at_once);
+  for (std::size_t i = 0; i < stream.under_way; ++i)
+    mail.facts.push_back(stream.waiting[i].bytes);
+  self_->request(peers_.journal, journal_timeout, std::move(mail))
+    .then([this, id](const committed&) { appended(id, {}); },
+          [this, id, tries](const caf::error& why) {
+            const auto fault = from_caf(why);
+            if (fault.code == errc::gap && tries > 0) // somebody else's change took the number
+              append_next(id, tries - 1);
+            else
+              appended(id, fault);
+          });
+}
+
+void cluster_trials::appended(trial_id id, const std::optional<error>& fault) {
+  auto& stream = streams_.at(id);
+  const auto last = stream.waiting.begin() + static_cast<std::ptrdiff_t>(stream.under_way);
+  std::vector<change_waiting> stored(std::make_move_iterator(stream.waiting.begin()),
+                                     std::make_move_iterator(last));
+  stream.waiting.erase(stream.waiting.begin(), last);
+  if (stream.waiting.empty())
+    streams_.erase(id);
+  else
+    append_next(id, most_tries);
+  for (const auto& one : stored) {
+    auto answer = fault ? refused(*fault) : answered();
+    one.done(answer);
+  }
 }
 
 } // namespace troupe

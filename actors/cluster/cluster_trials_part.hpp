@@ -6,6 +6,10 @@
 #include "actors/shells/probed.hpp"
 #include "model/commands/table.hpp"
 
+#include <deque>
+#include <map>
+#include <optional>
+
 namespace troupe {
 
 class cluster_trials {
@@ -34,11 +38,24 @@ private:
   caf::result<command_result> on(const std::string& user, const commands::checkpoint_patch& x);
   caf::result<command_result> on(const std::string& user, const commands::checkpoint_describe& x);
 
-  void append_to(trial_id id, trial_fact fact, change_done done, int tries);
+  struct change_waiting {
+    std::string bytes; ///< of the fact
+    change_done done;
+  };
+  struct stream {
+    std::deque<change_waiting> waiting;
+    std::size_t under_way = 0; ///< the first of `waiting`, which the journal has been given
+  };
+
+  /// One append at a time for each trial: two would be given the same number, and one of them refused.
+  void append_to(trial_id id, trial_fact fact, change_done done);
+  void append_next(trial_id id, int tries);
+  void appended(trial_id id, const std::optional<error>& fault);
 
   actor_base<cluster_actor>* self_;
   const cluster_peers& peers_;
   needs with_;
+  std::map<trial_id, stream> streams_; ///< those with changes that are not stored yet
 };
 
 } // namespace troupe

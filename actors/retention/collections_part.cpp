@@ -1,5 +1,6 @@
 #include "actors/retention/collections_part.hpp"
 
+#include "actors/retention/open_collections.hpp"
 #include "actors/shells/durable.hpp"
 #include "model/config/cluster_config.hpp"
 
@@ -16,20 +17,10 @@ collections::collections(actor_base<retention_actor>* self, journal_actor journa
       life_(std::to_string(self->now().time_since_epoch().count())) {}
 
 std::vector<checkpoint_files_removed> collections::recover() {
-  std::vector<checkpoint_files_removed> out;
-  auto open = reads_->open_tasks();
-  for (const auto& task : open ? *open : std::vector<task_row>()) {
-    if (task.id.kind() != task_kind::checkpoint_gc)
-      continue;
-    auto stored = reads_->facts_of(entity(task.id));
-    auto first = stored && !stored->empty() ? decode_as<collection_fact>(stored->front())
-                                            : result<collection_fact>(error{errc::not_found, ""});
-    if (!first)
-      continue;
-    auto& order = std::get<checkpoint_files_removed>(*first);
-    out.push_back(order);
-    const auto [it, fresh] = open_.emplace(task.id, entry{collection(std::move(order), true), {}, 0, 0, {}});
-    add_line(task.id, it->second, it->second.what.first_line());
+  auto out = open_collections(*reads_);
+  for (const auto& order : out) {
+    const auto [it, fresh] = open_.emplace(order.id, entry{collection(order, true), {}, 0, 0, {}});
+    add_line(order.id, it->second, it->second.what.first_line());
   }
   return out;
 }

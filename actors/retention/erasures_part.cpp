@@ -17,13 +17,6 @@ namespace {
 constexpr std::size_t pieces_at_once = 32;                 ///< removed between two writes of the log
 constexpr auto removal_timeout = std::chrono::minutes(10); ///< for so many
 
-bool goes(const std::vector<std::string>& globs, const std::string& path) {
-  bool out = globs.empty();
-  for (const auto& glob : globs)
-    out = out || matches_glob(glob, path);
-  return out && !path.ends_with('/');
-}
-
 /// What of a checkpoint is there now, with the folders that were named. errc::not_found where nothing is.
 result<std::map<std::string, std::int64_t>> refreshed(const checkpoint& saved) {
   const auto place = place_of(saved);
@@ -53,8 +46,8 @@ bool holds_any(const checkpoint& saved, const std::vector<std::string>& globs) {
   const auto place = place_of(saved);
   auto store = storage::open_checkpoint_store(place.store);
   auto there = store ? (*store)->list(place.key) : result<std::map<std::string, std::int64_t>>(store.error());
-  return there &&
-         std::any_of(there->begin(), there->end(), [&](const auto& one) { return goes(globs, one.first); });
+  return there && std::any_of(there->begin(), there->end(),
+                              [&](const auto& one) { return is_removed(globs, one.first); });
 }
 
 } // namespace
@@ -206,7 +199,7 @@ result<std::vector<removal_piece>> erasures::pieces_asked_for(const checkpoint_f
       if (!there)
         return there.error();
       for (const auto& [path, bytes] : *there)
-        if (goes(order.globs, path) && !row->saved.files.contains(path))
+        if (is_removed(order.globs, path) && !row->saved.files.contains(path))
           piece.paths.push_back(path);
       if (piece.paths.empty())
         continue;
@@ -323,10 +316,7 @@ result<void> erasures::look_at_checkpoints(const erase_stored& x, const work_ptr
       left = std::move(*there);
       continue;
     }
-    left = row->saved.files;
-    std::erase_if(left, [&](const auto& one) { return goes(x.globs, one.first); });
-    if (std::all_of(left.begin(), left.end(), [](const auto& one) { return one.first.ends_with('/'); }))
-      left.clear(); // folders alone are no checkpoint
+    left = left_by(x.globs, row->saved.files);
     if (left != row->saved.files || holds_any(row->saved, x.globs))
       going[row->experiment].push_back(uuid);
   }

@@ -1,6 +1,6 @@
 #include "actors/retention/globs.hpp"
 
-#include <vector>
+#include <algorithm>
 
 namespace troupe {
 namespace {
@@ -98,6 +98,20 @@ bool matches_glob(std::string_view pattern, std::string_view path) {
     reached = std::move(next);
   }
   return reached[given.size()];
+}
+
+bool is_removed(const std::vector<std::string>& globs, std::string_view path) {
+  return !path.ends_with('/') &&
+         (globs.empty() || std::any_of(globs.begin(), globs.end(),
+                                       [&](const auto& glob) { return matches_glob(glob, path); }));
+}
+
+std::map<std::string, std::int64_t> left_by(const std::vector<std::string>& globs,
+                                            std::map<std::string, std::int64_t> files) {
+  std::erase_if(files, [&](const auto& one) { return is_removed(globs, one.first); });
+  if (std::all_of(files.begin(), files.end(), [](const auto& one) { return one.first.ends_with('/'); }))
+    files.clear();
+  return files;
 }
 
 } // namespace troupe

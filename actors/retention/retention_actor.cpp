@@ -99,7 +99,8 @@ private:
     send_later(std::max<duration>(next - self_->now(), duration{0}), time_passed{});
   }
 
-  /// Of an earlier life. The deletion of an experiment or a trial is ordered again by the cluster.
+  /// Of an earlier life. The deletion of an experiment or a trial, and the removal of files that a user
+  /// named, are ordered again by the cluster.
   void go_on(const checkpoint_files_removed& order) {
     const retention_actor me{self_};
     if (order.cause == collected_by::policy) {
@@ -111,7 +112,7 @@ private:
     } else if (order.cause == collected_by::deletion || order.cause == collected_by::trial) {
       if (!is_being_deleted(order))
         collections_->end(order.id, [](const result<void>&) {});
-    } else {
+    } else if (order.cause == collected_by::tensorboards) {
       erase_stored again;
       again.tasks = {order.id};
       caf::anon_send(me, std::move(again));

@@ -93,7 +93,7 @@ const std::vector<rule>& rules() {
     {{change, allocation}, users::all, tasks::own}, // its service answers, where it is, who is there
     {{report, allocation}, users::nobody, tasks::own},
 
-    {{view, checkpoint}, users::all, tasks::all},
+    {{view, checkpoint}, users::all, tasks::own},
     {{change, checkpoint}, users::all, tasks::own},
     {{report, checkpoint},
      users::unmanaged,

@@ -72,6 +72,11 @@ authority::resource named_thing(const call& c, thing kind) {
   case thing::allocation:
     name("allocationId", named_allocation);
     break;
+  case thing::checkpoint: // by the experiment that it belongs to
+    if (const auto uuid = c.named("checkpointUuid").substr(0, 100); !uuid.empty())
+      if (const auto row = c.parts->storage->checkpoint(uuid))
+        out.id = to_string(row->experiment);
+    break;
   case thing::user:
   case thing::self:
     out.id = c.named("userId");

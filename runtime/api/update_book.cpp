@@ -109,6 +109,7 @@ void update_book::take(const fact& x, std::uint64_t number) {
         moved.seq = seq;
         moved.workspace = m->workspace;
         moved.shape["workspace_id"] = m->workspace.value;
+        moved.with_others = true;
         put(updated::version, at->first.second, std::move(moved));
       }
   } else if (const auto* v = std::get_if<model_version_changed>(&x)) {
@@ -291,7 +292,8 @@ result<void> update_subscription::subscribe(const std::string& message, const up
     for (const auto& [key, x] : book.all()) {
       if (key.first != kind || !matches(kind, x, in))
         continue;
-      if (!has.contains(key.second) || x.seq > f.since)
+      // Of several changes with one number a client that was cut off may have heard the first ones alone.
+      if (!has.contains(key.second) || x.seq > f.since || (x.with_others && x.seq == f.since))
         due_.emplace_back(x.seq, kind, key.second);
       has.insert(key.second);
     }

@@ -22,7 +22,8 @@ struct update_entry {
   workspace_id workspace;
   std::uint64_t id = 0, parent = 0; ///< parent: of a version its model
   std::string owner;
-  value shape; ///< as the client's constructors take it, without `seq` and `user_id`
+  value shape;              ///< as the client's constructors take it, without `seq` and `user_id`
+  bool with_others = false; ///< other versions, which moved with it, have the same `seq`, or had it
 };
 
 class update_book {

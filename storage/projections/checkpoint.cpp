@@ -58,10 +58,15 @@ void fold_checkpoint(const fact& x, const subject& of, tables& rows) {
   const auto& uuid = recorded->saved.uuid;
   const auto total = sum(recorded->saved.files);
   const auto* known = rows.checkpoints.find(uuid);
-  if (known && known->trial != of.trial())
-    return; // the uuid belongs to another trial, and stays so
+  if (known && known->trial != of.trial()) {
+    if (const auto* holder = rows.trials.find(known->trial); holder && holder->id)
+      return;        // the uuid belongs to another trial, and stays so
+    known = nullptr; // that trial was deleted, and this checkpoint with it
+  }
   const bool fresh = !known, counts = fresh || known->deleted;
   auto& place = rows.checkpoints.make(uuid);
+  if (fresh)
+    place = {};
   trial->checkpoint_bytes += total - place.bytes;
   if (auto* experiment = rows.experiment_states.change(constant->experiment)) {
     experiment->checkpoint_bytes += total - place.bytes;

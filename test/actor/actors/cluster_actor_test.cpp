@@ -7,10 +7,15 @@
 
 #include "stage.hpp"
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
+namespace fs = std::filesystem;
 
 class ClusterActor : public Stage {
 protected:
@@ -83,6 +88,25 @@ protected:
       {"config",
        {{"name", "search"}, {"entrypoint", "train"}, {"searcher", {{"name", "single"}, {"metric", "loss"}}}}},
       {"key", key}};
+  }
+  /// Experiment 1, ended, whose trial 1 has so many checkpoints of the files `a` and `b`.
+  void ended_with_checkpoints(int count, const std::string& folder = "/checkpoints") {
+    auto wanted = search("k");
+    wanted["config"]["checkpoint_storage"] = {
+      {"type", "directory"}, {"container_path", folder}, {"save_trial_latest", 100}};
+    ASSERT_TRUE(order("experiment.create", wanted));
+    ASSERT_TRUE(order("experiment.kill", {{"id", 1}}));
+    pass(2s);
+    ASSERT_EQ(stored->reads()->experiment({1})->state, experiment_state::canceled);
+    std::vector<std::string> facts;
+    for (int n = 0; n < count; ++n) {
+      const auto uuid = "c" + std::to_string(n);
+      facts.push_back(encode(checkpoint_recorded{
+        time_point{}, {1}, {uuid, n, {{"a", 1}, {"b", 2}}, value::object(), folder + "/" + uuid}}));
+    }
+    const auto stream = entity(trial_id{1});
+    ASSERT_TRUE(stored->append({stream, *stored->reads()->next_of(stream), std::move(facts)}));
+    ASSERT_TRUE(stored->commit());
   }
   /// Each once: an order that an agent does not answer is given again.
   static std::vector<std::string> started_on(const listener& agent) {
@@ -413,6 +437,63 @@ TEST_F(ClusterActor, WhatIsBeingContinuedIsNotDeleted) {
   EXPECT_THAT(said, testing::UnorderedElementsAre("done", "experiment 1 is being continued"));
   EXPECT_EQ(stored->reads()->experiment({1})->state, experiment_state::active);
   EXPECT_TRUE(config_.probes->find("experiment/1"));
+}
+
+TEST_F(ClusterActor, ManyCheckpointsOfOneTrialThatHasEndedChangeTogether) {
+  ended_with_checkpoints(20);
+  auto changes = value::array();
+  const auto before = stored->reads()->checkpoints({1});
+  ASSERT_TRUE(before);
+  for (const auto& row : *before)
+    changes.push_back({{"uuid", row.saved.uuid}, {"files", {{"a", 1}}}});
+  const auto done = order("checkpoint.patch", {{"checkpoints", std::move(changes)}});
+  ASSERT_TRUE(done) << done.error().what;
+  const auto rows = stored->reads()->checkpoints({1});
+  ASSERT_EQ(rows->size(), 20u);
+  for (const auto& row : *rows)
+    EXPECT_EQ(row.saved.files.size(), 1u) << row.saved.uuid;
+}
+
+TEST_F(ClusterActor, GoesOnAtItsNextStartWithARemovalOfCheckpointsThatItFellOver) {
+  char pattern[] = "/tmp/troupe-cluster-XXXXXX";
+  const fs::path folder = ::mkdtemp(pattern);
+  for (const char* uuid : {"c0", "c1", "c2"}) {
+    fs::create_directories(folder / uuid);
+    for (const char* file : {"a", "b"})
+      std::ofstream(folder / uuid / file) << "x";
+  }
+  ended_with_checkpoints(3, folder.string());
+  const auto model = order("model.create", {{"name", "m"}});
+  ASSERT_TRUE(model) << model.error().what;
+  const auto version = order("model.version.create", {{"model", model->at("id")}, {"checkpoint", "c2"}});
+  ASSERT_TRUE(version) << version.error().what;
+  close();
+  checkpoint_files_removed begun;
+  begun.by = "ada";
+  begun.id = task_id::of(task_kind::checkpoint_gc, 1, 2);
+  begun.experiment = {1};
+  begun.cause = "files";
+  begun.checkpoints = {"c0", "c1", "c2"};
+  {
+    auto fallen = storage::make_journal(store, {});
+    ASSERT_TRUE(fallen);
+    const auto trial = entity(trial_id{1});
+    ASSERT_TRUE((*fallen)->append({entity(begun.id), 0, {encode(begun)}}));
+    ASSERT_TRUE((*fallen)->append({trial,
+                                   *(*fallen)->reads()->next_of(trial),
+                                   {encode(checkpoint_changed{time_point{}, "c0", {}, "ada"})}})); // of one
+    ASSERT_TRUE((*fallen)->commit());
+  }
+  open();
+  pass(5s);
+  const auto there = [&](const char* uuid) {
+    return std::pair{stored->reads()->checkpoint(uuid)->state, fs::exists(folder / uuid)};
+  };
+  EXPECT_EQ(there("c0"), std::pair(checkpoint_state::deleted, false));
+  EXPECT_EQ(there("c1"), std::pair(checkpoint_state::deleted, false)) << "nothing was noted of it";
+  EXPECT_EQ(there("c2"), std::pair(checkpoint_state::completed, true)) << "a version of a model";
+  EXPECT_FALSE(stored->reads()->task(begun.id)->open);
+  fs::remove_all(folder);
 }
 
 TEST_F(ClusterActor, OrdersAboutWhatIsNotThereSaySo) {

@@ -189,6 +189,9 @@ TEST_F(RetentionActor, GoesOnWithACollectionOfAnEarlierLife) {
     journal->append({"trial/7", 6, {encode(checkpoint_changed{t0, old, {}, "ann"})}})); // noted, and not gone
   ASSERT_TRUE(journal->commit());
   start();
+  erase_stored go; // from the cluster, which has looked at what it names once more
+  go.tasks = {order.id};
+  auto gone = self->request(retention, 60s, go);
   EXPECT_EQ(written(order.id), (std::vector<std::string>{
                                  "The master was restarted; continues to remove all files of 3 "
                                  "checkpoints of experiment 1, as ann asked",
@@ -197,6 +200,7 @@ TEST_F(RetentionActor, GoesOnWithACollectionOfAnEarlierLife) {
   EXPECT_EQ(ended.id, order.id);
   EXPECT_EQ(ended.step, deletion_step::done);
   EXPECT_EQ(ended.by, "ann");
+  answered(gone, [](const stored_erased&) {});
   EXPECT_FALSE(fs::exists(folder / old));
   EXPECT_TRUE(fs::exists(folder / latest)) << "nothing was noted of it";
 }

@@ -255,5 +255,24 @@ TEST(Access, TasksCommandsCarryTheCallersAllocation) {
   }
 }
 
+TEST(Access, ATaskReadsTheCheckpointsThatItsOwnerMayRead) {
+  table t;
+  const auto metadata = R"({"checkpoint":{"metadata":{"steps_completed":100}}})";
+  const auto read = [&](allocation_id by) {
+    return t.ask("GET", "/api/v1/checkpoints/c1", t.task(by)).status;
+  };
+  const auto write = [&](allocation_id by) {
+    return t.ask("POST", "/api/v1/checkpoints/c1/metadata", t.task(by), metadata).status;
+  };
+  const allocation_id own{{12}, {2}}, other{{13}, {1}};
+  EXPECT_EQ(read(own), 200u);
+  EXPECT_EQ(read(other), 200u);
+  EXPECT_EQ(write(own), 200u);
+  EXPECT_EQ(write(other), 403u);
+  t.reader->experiment_rows[7].owner = t.reader->experiment_rows[8].owner = "gone"; // without an account
+  EXPECT_EQ(read(own), 200u);
+  EXPECT_EQ(read(other), 403u);
+}
+
 } // namespace
 } // namespace troupe::api

@@ -125,6 +125,22 @@ TEST(Updates, VersionsMoveWithTheirModel) {
   EXPECT_EQ(r.follow(), "");
 }
 
+TEST(Updates, WhoWasCutOffAmongVersionsThatMovedTogetherHearsOfAllOfThemAgain) {
+  reader r;
+  r.write(model(1, 2));
+  for (const std::uint64_t number : {1, 2, 3})
+    r.write(version(1, number));
+  r.write(model(1, 3)); // the client has heard of the first one, as of change 5
+  const value again{{"sync_id", "a"},
+                    {"known", {{"modelversions", "65537-65539"}}},
+                    {"subscribe", {{"modelversions", {{"model_ids", {1}}, {"since", 5}}}}}};
+  EXPECT_EQ(r.subscribe(again), "begin modelversion65537@5 modelversion65538@5 modelversion65539@5 done ");
+  r.write(version(1, 1));
+  r.write(version(1, 3));
+  EXPECT_EQ(r.subscribe(again), "begin modelversion65538@5 modelversion65537@6 modelversion65539@7 done ")
+    << "the only one that is left with that number";
+}
+
 TEST(Updates, TheStockClientNamesModelsWhereItShouldNameVersions) {
   reader r;
   r.write(model(1, 1));

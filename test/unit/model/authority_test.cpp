@@ -58,6 +58,7 @@ TEST(Authority, WhoMayWhatIsDelicate) {
     {change, {trial, "13"}, "unauthorized", "denied", "yes", "yes"},
     {change, {checkpoint, "8"}, "unauthorized", "denied", "yes", "yes"},
     {change, {checkpoint, "7"}, "unauthorized", "yes", "yes", "yes"},
+    {view, {checkpoint, "8"}, "unauthorized", "yes", "yes", "yes"},
     {view, {files, "7"}, "unauthorized", "yes", "yes", "yes"},
     // what its owner may, besides admins
     {move, {experiment, "7", "ada"}, "unauthorized", "denied", "yes", "yes"},

@@ -489,6 +489,37 @@ TEST(CollectionRow, OfAnUnknownOneIsNotMadeByItsEnd) {
   EXPECT_EQ(f.rows.tasks.find(end.id), nullptr);
 }
 
+TEST(CheckpointPlace, GoesToANewTrialWhereTheOneThatHadItIsDeleted) {
+  for (const bool alone : {true, false}) {
+    folded f;
+    f.say("cluster", experiment_created{t0, {2}, value::object(), "name", "owner", "c", "text", "other"});
+    search_stepped step{.at = t0};
+    step.created = {{{9}, "1", value::object(), 3, ""}};
+    f.say("experiment/2", step);
+    f.say("trial/7", checkpoint_recorded{t0, {1}, {"u", 10, {{"a", 5}}, {}, "/p"}});
+    f.say("trial/7", checkpoint_changed{t0, "u", {}});
+    f.say("trial/9", checkpoint_recorded{t0, {1}, {"u", 20, {{"a", 300}}, {}, "/q"}});
+    EXPECT_EQ(f.rows.checkpoints.find("u")->trial, trial_id{7}) << "trial 7 is still there";
+    if (alone) {
+      trial_deleted gone;
+      gone.at = t0, gone.experiment = {1}, gone.trial = {7}, gone.step = deletion_step::done;
+      f.say("cluster", gone);
+    } else {
+      experiment_deleted gone;
+      gone.at = t0, gone.id = {1}, gone.trials = {{7}, {8}}, gone.step = deletion_step::done;
+      f.say("cluster", gone);
+    }
+    f.say("trial/9", checkpoint_recorded{t0, {1}, {"u", 20, {{"a", 300}}, {}, "/q"}});
+    const auto* place = f.rows.checkpoints.find("u");
+    EXPECT_EQ(place->trial, trial_id{9});
+    EXPECT_EQ(place->experiment, experiment_id{2});
+    EXPECT_FALSE(place->deleted);
+    EXPECT_EQ(f.rows.trial_states.find({9})->checkpoint_count, 1u);
+    EXPECT_EQ(f.rows.trial_states.find({9})->checkpoint_bytes, 300);
+    EXPECT_EQ(f.rows.experiment_states.find({2})->checkpoint_bytes, 300);
+  }
+}
+
 TEST(CheckpointPlace, KeepsWherePeopleDescribedIt) {
   folded f;
   f.say("trial/7", checkpoint_recorded{t0, {1}, {"u", 10, {{"a", 3}}, value{{"m", 1}}, "/p", {}}});

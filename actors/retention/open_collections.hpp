@@ -1,0 +1,13 @@
+#pragma once
+// Which collections of checkpoints have begun and have not ended. Pure but for reading storage.
+
+#include "storage/journal.hpp"
+
+#include <vector>
+
+namespace troupe {
+
+/// Their orders. One that cannot be read is left out.
+std::vector<checkpoint_files_removed> open_collections(const storage::reader& reads);
+
+} // namespace troupe
