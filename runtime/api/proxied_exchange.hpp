@@ -351,7 +351,7 @@ private:
     if (has_body())
       start_upload();
     else
-      http_.watch([this] { hang_up(); });
+      http_.watch([this] { hang_up(); }, true);
     auto went = co_await answer();
     http_.unwatch();
     co_await end_upload(began_);

@@ -104,6 +104,36 @@ TEST(Proxied, WhereNothingPassesForAnHourBothSidesAreEnded) {
   }
 }
 
+TEST(Proxied, AClientThatSendsNoMoreAfterItsRequestHearsTheAnswer) {
+  for (const bool upload : {true, false}) {
+    with_a_service t;
+    raw_client client(t.x.http->port());
+    client.send(upload ? t.head("PUT", "Content-Length: 4\r\n") + "body" : t.head("GET"));
+    client.end_writing();
+    const auto service = t.connection();
+    read_until(service.get(), upload ? "body" : "\r\n\r\n");
+    const std::string begin = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nd", rest = "one";
+    ASSERT_EQ(::send(service.get(), begin.data(), begin.size(), MSG_NOSIGNAL), ssize_t(begin.size()));
+    client.read_until([](const std::string& got) { return got.ends_with("\r\n\r\nd"); });
+    ASSERT_EQ(::send(service.get(), rest.data(), rest.size(), MSG_NOSIGNAL), ssize_t(rest.size()));
+    EXPECT_EQ(client.answer().body, "done") << upload;
+  }
+}
+
+TEST(Proxied, NoServiceAnswersAClientThatHasGone) {
+  for (const bool half_closed : {true, false}) {
+    with_a_service t;
+    raw_client client(t.x.http->port());
+    client.send(t.head("GET"));
+    if (half_closed)
+      client.end_writing();
+    const auto service = t.connection();
+    read_until(service.get(), "\r\n\r\n");
+    client.reset();
+    EXPECT_TRUE(ends(service.get())) << half_closed;
+  }
+}
+
 TEST(Proxied, AnAnswerThatLastsEndsWithTheLogin) {
   with_a_service t;
   raw_client client(t.x.http->port());
