@@ -29,6 +29,7 @@
 #include <netinet/tcp.h>
 #include <optional>
 #include <poll.h>
+#include <string_view>
 #include <sys/socket.h>
 #include <vector>
 
@@ -214,6 +215,20 @@ public:
     return length ? std::optional<std::uint64_t>(*length) : std::nullopt;
   }
   bool chunked() const { return head_->chunked(); }
+  /// What is wrong with the first line of a chunked body, as far as it came with the head; before the body is
+  /// read.
+  error_code first_chunk_fault() const {
+    error_code bad;
+    if (!chunked())
+      return bad;
+    wire::request_parser<wire::buffer_body> alike; // the request's own goes on where it stands
+    alike.body_limit(std::numeric_limits<std::uint64_t>::max());
+    constexpr std::string_view head = "PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    alike.put(net::const_buffer(head.data(), head.size()), bad);
+    if (!bad)
+      alike.put(net::const_buffer(buffer_.cdata()), bad);
+    return bad == wire::error::need_more ? error_code() : bad;
+  }
   /// Whether the client offers to speak another protocol on this connection.
   bool wants_upgrade() const {
     return version_ >= 11 && wire::token_list{head()[wire::field::connection]}.exists("upgrade") &&
