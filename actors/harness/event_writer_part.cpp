@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
 #include <fstream>
 #include <sys/stat.h>
@@ -28,6 +29,20 @@ owned_fd folder_in(const owned_fd& above, const std::string& name) {
   owned_fd found{::openat(above.get(), name.c_str(), how)};
   if (!found && errno == ENOENT && (::mkdirat(above.get(), name.c_str(), 0755) == 0 || errno == EEXIST))
     found = owned_fd{::openat(above.get(), name.c_str(), how)};
+  return found;
+}
+
+/// Whether a file of this ending is there.
+bool has_file(const owned_fd& folder, std::string_view ending) {
+  owned_fd again{::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  DIR* const all = again ? ::fdopendir(again.get()) : nullptr;
+  if (!all)
+    return false;
+  again.release();
+  bool found = false;
+  while (const auto* one = found ? nullptr : ::readdir(all))
+    found = std::string_view(one->d_name).ends_with(ending);
+  ::closedir(all);
   return found;
 }
 
@@ -110,7 +125,7 @@ void event_writer::write(const job& x) {
     }
     return;
   }
-  auto& to = open(x.of, x.reports.front());
+  auto& to = open(x.of);
   if (to.fd < 0)
     return;
   std::string bytes;
@@ -130,7 +145,7 @@ void event_writer::refuse(allocation_id of, file& x, const std::string& why) {
 }
 
 /// A file for each run and each life of the agent.
-event_writer::file& event_writer::open(allocation_id of, const storage::report_batch::report& first) {
+event_writer::file& event_writer::open(allocation_id of) {
   auto& to = files_[of];
   if (to.fd >= 0 || to.refused)
     return to;
@@ -149,9 +164,10 @@ event_writer::file& event_writer::open(allocation_id of, const storage::report_b
       folder = folder_in(folder, part);
   struct stat about {};
   const auto at = now();
+  const auto ending = "." + std::to_string(of.run.value) + ".troupe";
   const auto name = "events.out.tfevents." + std::to_string(at.time_since_epoch().count() / 1'000'000) + "." +
-                    host_name() + "." + std::to_string(::getpid()) + "." + std::to_string(of.run.value) +
-                    ".troupe";
+                    host_name() + "." + std::to_string(::getpid()) + ending;
+  const bool goes_on = folder && has_file(folder, ending); // the agent was started again under this run
   if (folder)
     to.fd =
       ::openat(folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -165,8 +181,10 @@ event_writer::file& event_writer::open(allocation_id of, const storage::report_b
   if (about.st_size > 0)
     return to; // opened again within a second
   auto begin = workers::event_file_header(at);
-  if (of.run.value > 1) // what the run before has told beyond the checkpoint that this one began from
-    begin += workers::event_restart(at, first.steps);
+  // What runs before have told beyond the checkpoint that this one began from is forgotten. TensorBoard takes
+  // the first such record of a trial for its beginning, so that the first run has one, too.
+  if (!goes_on)
+    begin += workers::event_restart(at, launch->resume_steps > 0 ? launch->resume_steps + 1 : 0);
   if (!write_all(to.fd, begin))
     refuse(of, to, std::strerror(errno));
   return to;

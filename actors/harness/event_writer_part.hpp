@@ -47,7 +47,7 @@ private:
 
   void work();
   void write(const job& x);
-  file& open(allocation_id of, const storage::report_batch::report& first);
+  file& open(allocation_id of);
   void refuse(allocation_id of, file& x, const std::string& why);
 
   const std::filesystem::path tasks_;

@@ -114,8 +114,9 @@ task_launch kept_of(const task_launch& x) {
   kept.ranks = x.ranks;
   kept.first_rank = x.first_rank;
   kept.nodes = x.nodes;
-  kept.experiment = x.experiment; // where its event files go
+  kept.experiment = x.experiment; // where its event files go, and from which step on they count
   kept.cluster_id = x.cluster_id;
+  kept.resume_steps = x.resume_steps;
   kept.services = x.services;
   return kept;
 }

@@ -56,6 +56,7 @@ std::vector<task_service> services_of(const value& config, task_id id) {
     own.port = 0;
     own.tcp = own.unauthenticated = id.kind() == task_kind::shell;
     own.socket = true;
+    own.requests_only = id.kind() == task_kind::tensorboard;
     all.push_back(std::move(own));
   }
   for (auto& named : services_in(config)) {

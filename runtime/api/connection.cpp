@@ -151,6 +151,11 @@ private:
       co_await send(*answer);
       co_return;
     }
+    if (const auto bad = http_.first_chunk_fault(); bad) { // seen before the service is called
+      auto why = not_http(bad);
+      co_await refuse(why);
+      co_return;
+    }
     proxied_exchange<Stream> exchange{core_, http_, std::get<proxied>(decided), taken_};
     const bool had_body = exchange.has_body();
     auto fault = co_await exchange.run();

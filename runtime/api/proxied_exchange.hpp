@@ -3,6 +3,7 @@
 // whole: a piece is read when the last one has been taken. Only for connection.cpp.
 
 #include "runtime/api/connection.hpp"
+#include "runtime/api/errors.hpp"
 #include "runtime/api/proxy_door.hpp"
 #include "runtime/http/session.hpp"
 #include "runtime/http/socket_link.hpp"
@@ -12,6 +13,11 @@
 #include <atomic>
 
 namespace troupe::api {
+
+/// To a client whose body is malformed.
+inline response not_http(const http::error_code& bad) {
+  return failure({errc::invalid, "the body of the request is no HTTP: " + bad.message()});
+}
 
 template <class Stream>
 class proxied_exchange {
@@ -351,7 +357,7 @@ private:
     if (has_body())
       start_upload();
     else
-      http_.watch([this] { hang_up(); });
+      http_.watch([this] { hang_up(); }, true);
     auto went = co_await answer();
     http_.unwatch();
     co_await end_upload(began_);
@@ -399,8 +405,8 @@ private:
   }
   outcome gone() {
     http_.end_after_answer();
-    if (!upload_fault_.empty())
-      fault_ = failure({errc::invalid, std::exchange(upload_fault_, {})});
+    if (upload_fault_)
+      fault_ = not_http(upload_fault_);
     return outcome::fault;
   }
 
@@ -621,7 +627,7 @@ private:
     if (bad) {
       upload_failed_ = true;
       if (is_no_http(bad))
-        upload_fault_ = "the body of the request is no HTTP: " + bad.message();
+        upload_fault_ = bad;
       http_.end_after_answer();
       hang_up();
     } else if (chunked_ && !dropping_) {
@@ -680,8 +686,8 @@ private:
   http::beast::flat_buffer waiting_; ///< bytes of the service that are not parsed yet
   bool filled_ = false;              ///< the last read took all the room there was
   std::optional<response> fault_;
-  std::string upload_fault_; ///< of what the client sent; empty: none
-  bool began_ = false;       ///< something of the answer is out
+  error_code upload_fault_; ///< of what the client sent
+  bool began_ = false;      ///< something of the answer is out
   bool reusable_ = false;
   bool uploading_ = false, upload_failed_ = false, dropping_ = false, silent_ = false;
   std::shared_ptr<pulse> pulse_; ///< while a request is on its way

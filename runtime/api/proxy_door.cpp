@@ -390,6 +390,9 @@ private:
       return failure({errc::invalid, "the service " + path_.service +
                                        " speaks TCP: bytes go through a WebSocket (`det shell open`, "
                                        "`troupe tunnel`)"});
+    if (at_.service.requests_only)
+      return failure({errc::invalid, "the service " + path_.service +
+                                       " serves no WebSocket: ask it by requests without `Upgrade`"});
     const auto accept = proxy::accept_of(proxy::first_of(all_, "sec-websocket-key"));
     if (accept.empty() || proxy::first_of(all_, "sec-websocket-version") != "13" || head_.method != "GET")
       return failure({errc::invalid, "a WebSocket begins with GET, Sec-WebSocket-Version 13 and a "

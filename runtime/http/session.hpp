@@ -25,7 +25,11 @@
 #include <chrono>
 #include <limits>
 #include <mutex>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <optional>
+#include <poll.h>
+#include <string_view>
 #include <sys/socket.h>
 #include <vector>
 
@@ -211,6 +215,20 @@ public:
     return length ? std::optional<std::uint64_t>(*length) : std::nullopt;
   }
   bool chunked() const { return head_->chunked(); }
+  /// What is wrong with the first line of a chunked body, as far as it came with the head; before the body is
+  /// read.
+  error_code first_chunk_fault() const {
+    error_code bad;
+    if (!chunked())
+      return bad;
+    wire::request_parser<wire::buffer_body> alike; // the request's own goes on where it stands
+    alike.body_limit(std::numeric_limits<std::uint64_t>::max());
+    constexpr std::string_view head = "PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    alike.put(net::const_buffer(head.data(), head.size()), bad);
+    if (!bad)
+      alike.put(net::const_buffer(buffer_.cdata()), bad);
+    return bad == wire::error::need_more ? error_code() : bad;
+  }
   /// Whether the client offers to speak another protocol on this connection.
   bool wants_upgrade() const {
     return version_ >= 11 && wire::token_list{head()[wire::field::connection]}.exists("upgrade") &&
@@ -328,11 +346,15 @@ public:
 
   // ---- while an answer is made
 
-  /// `left` is called once where the client goes before `unwatch`. Over TLS whatever comes counts as its
-  /// going: what it is cannot be seen without reading it.
-  void watch(std::function<void()> left) {
+  /// `left` is called once where the client goes before `unwatch`. `hears_on`: one that only sends no more is
+  /// still there to hear the answer. Whether it has gone altogether shows when something is written, or by a
+  /// reset; the kernel asks for one every 15 s, and gets it once the client's host has forgotten the
+  /// connection (Linux: after 60 s). Over TLS whatever comes counts as its going: what it is cannot be seen
+  /// without reading it.
+  void watch(std::function<void()> left, bool hears_on = false) {
     lowest().expires_never();
     left_ = std::move(left);
+    hears_on_ = hears_on;
     if (std::exchange(watching_, true))
       return;
     lowest().socket().async_wait(
@@ -344,9 +366,10 @@ public:
           return;
         char one = 0;
         const auto got = ::recv(lowest().socket().native_handle(), &one, 1, MSG_PEEK | MSG_DONTWAIT);
-        gone_ = gone_ || got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK) || is_tls;
-        if (gone_ && left_)
-          std::exchange(left_, nullptr)();
+        if (got == 0 && hears_on_ && !is_tls)
+          watch_for_reset();
+        else if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK) || is_tls)
+          leave();
       });
   }
   void unwatch() { left_ = nullptr; }
@@ -387,6 +410,32 @@ public:
   }
 
 private:
+  void leave() {
+    gone_ = true;
+    if (left_)
+      std::exchange(left_, nullptr)();
+  }
+  void watch_for_reset() {
+    watching_ = true;
+    const int socket = lowest().socket().native_handle();
+    const auto set = [socket](int level, int name, int to) {
+      ::setsockopt(socket, level, name, &to, sizeof to);
+    };
+    set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, 15);
+    set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+    lowest().socket().async_wait(net::ip::tcp::socket::wait_error,
+                                 [this, socket, alive = std::weak_ptr<int>(alive_)](const error_code& bad) {
+                                   if (alive.expired())
+                                     return;
+                                   watching_ = false;
+                                   pollfd now{socket, 0, 0}; // urgent bytes end the wait, too
+                                   if (!bad && ::poll(&now, 1, 0) > 0 && (now.revents & (POLLERR | POLLHUP)))
+                                     leave();
+                                 });
+  }
+
   task<bool> switch_protocols(wire::response<wire::empty_body>& answer) {
     error_code bad;
     keep_alive_ = false;
@@ -545,7 +594,8 @@ private:
   std::string fault_;
   std::size_t requests_ = 0;
   unsigned version_ = 11;
-  bool keep_alive_ = false, head_only_ = false, idle_ = false, watching_ = false, gone_ = false;
+  bool keep_alive_ = false, head_only_ = false, idle_ = false, watching_ = false, hears_on_ = false,
+       gone_ = false;
   std::function<void()> left_;
   std::shared_ptr<lent> lent_;
   net::steady_timer over_{stream_.get_executor()}; ///< ends when the taken connection has changed

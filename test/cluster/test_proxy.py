@@ -436,6 +436,23 @@ def test_a_websocket_passes_as_it_is(cluster):
             s.close()
 
 
+def test_a_client_that_sends_no_more_after_its_request_hears_the_answer(cluster):
+    """As `printf ... | nc -N` does."""
+    head = f"Host: 127.0.0.1:{cluster.port}\nAuthorization: Bearer {cluster.token}\n"
+    for words, body, answer in (("GET /proxy/TASK/drip HTTP/1.1\n", b"", b"2\r\n4\n\r\n0\r\n\r\n"), ("GET /proxy/TASK/x HTTP/1.0\n", b"", b'"path": '),
+                                ("POST /proxy/TASK/upload HTTP/1.1\nContent-Length: 4\n", b"body", b'"size": 4'), ("GET /api/v1/master HTTP/1.1\n", b"", b"clusterId")):
+        if "drip" in words:
+            assert cluster.ask(f"/proxy/{cluster.task}/go-on", cluster.bearer)[0] == 200
+        s = cluster.raw(words.replace("TASK", cluster.task) + head + "\n", body)
+        s.shutdown(socket.SHUT_WR)
+        got = b""
+        while more := s.recv(65536):
+            got += more
+        assert got.startswith(b"HTTP/1.1 200") or got.startswith(b"HTTP/1.0 200"), (words, got)
+        assert answer in got, (words, got)
+        s.close()
+
+
 def test_an_offer_of_http2_is_declined(cluster):
     """As clients of Java make it with each request."""
     h2 = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAEAAEAAAAIAAAAB"}

@@ -1,9 +1,10 @@
 // Input: a byte of choices, then what a master says to an agent that brings it a connection to a service,
 // over real sockets. The service hears nothing but what follows an upgrade, both ends close, and the agent
-// goes on.
+// goes on; what of it does not hold is said.
 
 #include "test/unit/proxy/opener_stage.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -12,7 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   try {
     troupe::play(on, {reinterpret_cast<const char*>(data), size});
-  } catch (const std::exception&) {
+  } catch (const std::exception& missed) {
+    std::fprintf(stderr, "what does not hold: %s\n", missed.what());
+    std::fflush(stderr);
     std::abort();
   }
   return 0;

@@ -446,7 +446,10 @@ public:
     EXPECT_EQ(::connect(fd_, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
   }
   raw_client(const raw_client&) = delete;
-  ~raw_client() { ::close(fd_); }
+  ~raw_client() {
+    if (fd_ >= 0)
+      ::close(fd_);
+  }
 
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
@@ -482,6 +485,12 @@ public:
   }
   void forget() { kept_.clear(); }
   void end_writing() { ::shutdown(fd_, SHUT_WR); }
+  /// Goes at once, as a process that is killed with unread bytes does.
+  void reset() {
+    const linger now{1, 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    ::close(std::exchange(fd_, -1));
+  }
 
   /// One whole answer with a Content-Length, or chunked until its end.
   http_answer answer() {

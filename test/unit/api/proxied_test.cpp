@@ -104,6 +104,74 @@ TEST(Proxied, WhereNothingPassesForAnHourBothSidesAreEnded) {
   }
 }
 
+TEST(Proxied, AClientThatSendsNoMoreAfterItsRequestHearsTheAnswer) {
+  for (const bool upload : {true, false}) {
+    with_a_service t;
+    raw_client client(t.x.http->port());
+    client.send(upload ? t.head("PUT", "Content-Length: 4\r\n") + "body" : t.head("GET"));
+    client.end_writing();
+    const auto service = t.connection();
+    read_until(service.get(), upload ? "body" : "\r\n\r\n");
+    const std::string begin = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nd", rest = "one";
+    ASSERT_EQ(::send(service.get(), begin.data(), begin.size(), MSG_NOSIGNAL), ssize_t(begin.size()));
+    client.read_until([](const std::string& got) { return got.ends_with("\r\n\r\nd"); });
+    ASSERT_EQ(::send(service.get(), rest.data(), rest.size(), MSG_NOSIGNAL), ssize_t(rest.size()));
+    EXPECT_EQ(client.answer().body, "done") << upload;
+  }
+}
+
+TEST(Proxied, NoServiceAnswersAClientThatHasGone) {
+  for (const bool half_closed : {true, false}) {
+    with_a_service t;
+    raw_client client(t.x.http->port());
+    client.send(t.head("GET"));
+    if (half_closed)
+      client.end_writing();
+    const auto service = t.connection();
+    read_until(service.get(), "\r\n\r\n");
+    client.reset();
+    EXPECT_TRUE(ends(service.get())) << half_closed;
+  }
+}
+
+TEST(Proxied, NoWebSocketLeadsToAServiceThatServesNone) {
+  live x;
+  const auto board = task_id::of(task_kind::tensorboard, 1, 2);
+  auto& task = x.reader->uuid_tasks[board];
+  task.row = {.id = board, .owner = "determined", .created = t0, .run = {1}, .open = true};
+  task.detail.made.id = board;
+  task.detail.made.owner = "determined";
+  task.detail.made.config = value::object();
+  const auto answer = raw_client(x.http->port())
+                        .ask("GET", "/proxy/" + to_string(board) + "/data", x.token(), {},
+                             "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_NE(answer.body.find("serves no WebSocket"), std::string::npos) << answer.body;
+  for (const auto& asked : x.cluster.all())
+    EXPECT_NE(asked.command, "allocation.connect") << "nothing is dialled";
+}
+
+TEST(Proxied, AFirstChunkThatIsNoneIsRefusedBeforeTheServiceIsCalled) {
+  for (const std::string begin : {"zz\r\nabc\r\n", "-1\r\n", "FFFFFFFFFFFFFFFFF\r\n", "\r\n", "3 abc\r\n"}) {
+    with_a_service t;
+    raw_client client(t.x.http->port());
+    client.send(t.head("POST", "Transfer-Encoding: chunked\r\n") + begin);
+    const auto answer = client.answer();
+    EXPECT_EQ(answer.status, 400) << begin;
+    EXPECT_NE(answer.body.find("the body of the request is no HTTP"), std::string::npos) << answer.body;
+    for (const auto& asked : t.x.cluster.all())
+      EXPECT_NE(asked.command, "allocation.connect") << begin;
+  }
+  for (const std::string begin : {"3\r\nabc\r\n", "3;a=b\r\na", "3", "0\r\n\r\n", ""}) { // or may become one
+    with_a_service t;
+    raw_client client(t.x.http->port());
+    client.send(t.head("POST", "Transfer-Encoding: chunked\r\n") + begin);
+    const auto service = t.connection();
+    read_until(service.get(), "\r\n\r\n");
+  }
+}
+
 TEST(Proxied, AnAnswerThatLastsEndsWithTheLogin) {
   with_a_service t;
   raw_client client(t.x.http->port());

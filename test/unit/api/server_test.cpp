@@ -16,6 +16,19 @@ TEST(Server, AnswersHealthAndInfoWithoutAToken) {
   EXPECT_FALSE(info.json().contains("sso_providers"));
 }
 
+TEST(Server, AnswersAClientThatSendsNoMoreAfterItsRequest) {
+  live x;
+  for (const std::string request : {"GET /api/v1/master HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                                    "GET /api/v1/master HTTP/1.0\r\nHost: localhost\r\n\r\n",
+                                    "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: "
+                                    "40\r\n\r\n{\"username\":\"determined\",\"password\":\"\"} "}) {
+    raw_client c{x.http->port()};
+    c.send(request);
+    c.end_writing();
+    EXPECT_EQ(c.answer().status, 200) << request;
+  }
+}
+
 TEST(Server, LogsInAndReadsAnExperiment) {
   live x;
   raw_client c{x.http->port()};
