@@ -8,9 +8,9 @@ namespace troupe::sim {
 namespace {
 
 constexpr const char* kind_names[] = {
-  "an actor dies",  "the master dies", "an agent dies",  "a sandbox dies",     "a host dies",
-  "a user pauses",  "a user kills",    "a link breaks",  "a link stalls",      "an agent is disabled",
-  "a pool changes", "an agent moves",  "a host is lost", "a task is abandoned"};
+  "an actor dies",  "the master dies", "an agent dies",  "a sandbox dies",      "a host dies",
+  "a user pauses",  "a user kills",    "a link breaks",  "a link stalls",       "an agent is disabled",
+  "a pool changes", "an agent moves",  "a host is lost", "a task is abandoned", "a link is cut"};
 constexpr const char* task_wishes[] = {"kill", "kill with its tree", "pause", "unpause",
                                        "use",  "set priority"};
 constexpr const char* search_wishes[] = {"kill", "cancel", "continue",     "archive",       "unarchive",
@@ -20,6 +20,13 @@ constexpr const char* search_wishes[] = {"kill", "cancel", "continue",     "arch
 duration draw_away(rng& random) {
   const auto most = random.chance(0.1) ? 70'000 : random.chance(0.5) ? 500 : 20'000;
   return std::chrono::milliseconds(5 + random.below(static_cast<std::uint64_t>(most)));
+}
+
+/// Longer than a link lives in silence, and often so long that runs are given away.
+duration draw_cut(rng& random) {
+  const bool runs_are_given_away = random.chance(0.7);
+  return std::chrono::milliseconds(runs_are_given_away ? 45'000 + random.below(20'000)
+                                                       : 11'000 + random.below(30'000));
 }
 
 /// Often at once, so that what is ordered meets what still goes on.
@@ -174,6 +181,10 @@ platform_plan draw_platform_plan(std::uint64_t seed) {
   if (tasks > 0 && random.chance(0.15))
     plan.faults.push_back(
       {platform_fault_kind::task_is_abandoned, 20 + int(random.below(600)), duration{0}, random()});
+  const auto cuts = random.chance(0.3) ? 1 + random.below(2) : 0;
+  for (std::uint64_t n = 0; n < cuts; ++n)
+    plan.faults.push_back(
+      {platform_fault_kind::link_is_cut, 20 + int(random.below(900)), draw_cut(random), random()});
   std::sort(plan.faults.begin(), plan.faults.end(),
             [](const auto& a, const auto& b) { return a.after < b.after; });
   return plan;

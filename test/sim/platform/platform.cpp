@@ -84,6 +84,7 @@ struct host {
   fs::path folder;
   bool lost = false;       ///< for good
   bool is_cleared = false; ///< an operator has disabled it once, and ended what ran there
+  time_point cut_until{};  ///< its agent does not reach the master before
   agent_actor agent;
   bool agent_lives = false;
   int runtime_life = 0;
@@ -119,6 +120,7 @@ class platform {
 public:
   platform(const platform_plan& plan, planted_fault planted)
       : plan_(plan), planted_(planted), random_(mix64(plan.seed) ^ 0x1234), ids_(mix64(plan.seed) ^ 0x4321),
+        repeats_(mix64(plan.seed) ^ 0x2143),
         tasks_(scene_of_users(), plan_, planted == planted_fault::created_twice) {
     // In memory where there is such a place: half of a history's time is a disk's search for inodes else.
     std::string pattern = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -635,7 +637,8 @@ private:
       [this, n](auto&, auto, agent_actor agent) { return make_runtime(n, std::move(agent)); }};
     on.agent_lives = true;
     on.agent = spawn_agent(*system_, std::move(setup), [this, n](const agent_actor& self) {
-      caf::anon_send(self, master_found{cluster_ ? far_end(n, cluster_) : caf::actor{}, "", false});
+      caf::anon_send(self,
+                     master_found{cluster_ && !is_cut(n) ? far_end(n, cluster_) : caf::actor{}, "", false});
     });
   }
   void kill_agent(int n, duration away) {
@@ -657,16 +660,21 @@ private:
 
   /// Passes on what it is sent, answers to requests go their own way. It ends with who it stands for. What it
   /// holds while its link stalls it sends itself: a promise is of use to its own actor alone.
-  caf::actor wire(const std::shared_ptr<link>& line, const caf::actor& to) {
-    auto made = system_->spawn([line, to](caf::event_based_actor* self) -> caf::behavior {
+  /// Some of it arrives twice; where repeats may come `late`, also much later.
+  caf::actor wire(const std::shared_ptr<link>& line, const caf::actor& to, bool late = false) {
+    auto made = system_->spawn([this, line, to, late](caf::event_based_actor* self) -> caf::behavior {
       auto held = std::make_shared<std::vector<std::function<void()>>>();
       self->monitor(to);
       self->set_down_handler([self](const caf::down_msg& x) { self->quit(x.reason); });
       self->set_default_handler(
-        [self, line, to, held](caf::scheduled_actor*, caf::message_view& x) -> caf::result<caf::message> {
+        [=, this](caf::scheduled_actor*, caf::message_view& x) -> caf::result<caf::message> {
           auto promise = self->make_response_promise();
-          auto send = [promise, to, what = x.move_content_to_message()]() mutable {
+          auto what = x.move_content_to_message();
+          auto again = draw_repeat(line, to, what, late);
+          auto send = [promise, to, what, again]() mutable {
             promise.delegate(to, std::move(what));
+            if (again)
+              again();
           };
           if (line->stalled || !held->empty())
             held->emplace_back(std::move(send));
@@ -685,13 +693,32 @@ private:
       end(*line);
     return made;
   }
+  /// Sends it once more, from nobody, so that nobody hears two answers. Null: it comes once.
+  std::function<void()> draw_repeat(const std::shared_ptr<link>& line, const caf::actor& to,
+                                    const caf::message& what, bool late) {
+    if (!repeats_.chance(plan_.repeated))
+      return {};
+    const auto send = [to, what] {
+      caf::actor_cast<caf::strong_actor_ptr>(to)->enqueue(nullptr, caf::make_message_id(), what, nullptr);
+    };
+    if (!late || repeats_.chance(0.5))
+      return send;
+    return [this, line, send, wait = std::chrono::milliseconds(repeats_.below(20'000))] {
+      later(wait, [line, send] {
+        if (!line->broken && !line->stalled)
+          send();
+      });
+    };
+  }
   /// The master as an agent sees it: each registration has a link of its own.
   caf::actor far_end(int n, const cluster_actor& master) {
     auto made = system_->spawn([this, n, master](caf::event_based_actor* self) -> caf::behavior {
       return {[this, self, n, master](register_agent& x, agent_actor& who) -> caf::result<registered> {
+                if (is_cut(n))
+                  return to_caf({errc::unreachable, "the link is cut"});
                 auto line = hosts_.at(std::size_t(n)).line = std::make_shared<link>();
                 auto promise = self->make_response_promise<registered>();
-                auto seen = caf::actor_cast<agent_actor>(wire(line, caf::actor_cast<caf::actor>(who)));
+                auto seen = caf::actor_cast<agent_actor>(wire(line, caf::actor_cast<caf::actor>(who), true));
                 self->request(master, std::chrono::seconds(20), std::move(x), seen)
                   .then(
                     [this, line, promise](registered& got) mutable {
@@ -729,7 +756,16 @@ private:
         caf::anon_send(one, true);
     });
   }
+  /// Silent both ways, until both sides notice; then nobody is reached until it heals.
+  void cut_link(int n, duration time) {
+    auto& until = hosts_.at(std::size_t(n)).cut_until;
+    until = std::max(until, now() + time);
+    stall_link(n, time);
+  }
+  bool is_cut(int n) const { return now() < hosts_.at(std::size_t(n)).cut_until; }
   void later(duration wait, std::function<void()> what) {
+    if (over_)
+      return;
     others_.push_back(
       system_->spawn([wait, what = std::move(what)](caf::event_based_actor* self) -> caf::behavior {
         self->delayed_send(self, wait, true);
@@ -799,15 +835,18 @@ private:
                          }
                        },
                        [this, n](const drop_order& x) { drop(n, x.allocation); },
-                       [this, n](const renew_order& x) {
-                         auto& lease = hosts_.at(std::size_t(n)).lease_until;
-                         lease = std::max(lease, x.lease_from + freeze);
-                       },
+                       [this, n](const renew_order& x) { renew(n, x.lease_from); },
                        [this, n, agent](const adopt_order&) { adopt(n, agent); },
                        [](const task_news&) {}};
              });
   }
 
+  void renew(int n, time_point from) {
+    auto& until = hosts_.at(std::size_t(n)).lease_until;
+    until = std::max(until, from + freeze);
+    if (planted_ == planted_fault::leases_too_long)
+      until = std::max(until, from + freeze + std::chrono::minutes(1));
+  }
   void adopt(int n, const agent_actor& agent) {
     auto& on = hosts_.at(std::size_t(n));
     if (planted_ == planted_fault::adoption_forgets)
@@ -884,7 +923,7 @@ private:
                     ", whose files are gone");
     }
     on.records[x.allocation] = box.get();
-    on.lease_until = std::max(on.lease_until, x.lease_from + freeze);
+    renew(n, x.lease_from);
     ++outcome_.runs;
     caf::anon_send(agent, news_of(*box, task_change::launched));
     wake(*box, std::chrono::milliseconds(10));
@@ -1127,6 +1166,8 @@ private:
       return break_link(int(x.pick % hosts_.size()));
     case platform_fault_kind::link_stalls:
       return stall_link(int(x.pick % hosts_.size()), x.away);
+    case platform_fault_kind::link_is_cut:
+      return cut_link(int(x.pick % hosts_.size()), x.away);
     case platform_fault_kind::task_is_abandoned:
       return abandon_some_task(x.pick);
     case platform_fault_kind::host_is_lost:
@@ -1214,8 +1255,13 @@ private:
   void lose_host(int n) {
     hosts_.at(std::size_t(n)).lost = true;
     kill_host(n, duration{0});
-    later(std::chrono::seconds(20), [this, n] {
-      insist("agent.remove", {{"agent", hosts_.at(std::size_t(n)).name}}, [](const auto&) {});
+    later(std::chrono::seconds(20), [this, n] { remove_host(n); });
+  }
+  /// Refused until what ran there is given away.
+  void remove_host(int n) {
+    insist("agent.remove", {{"agent", hosts_.at(std::size_t(n)).name}}, [this, n](const result<value>& got) {
+      if (!got && got.error().code == errc::conflict)
+        later(std::chrono::seconds(5), [this, n] { remove_host(n); });
     });
   }
   void disable(int n, std::uint64_t how, duration away) {
@@ -1368,7 +1414,7 @@ private:
 
   const platform_plan plan_;
   const planted_fault planted_;
-  rng random_, ids_;
+  rng random_, ids_, repeats_;
   fs::path folder_;
   node_config config_;
   std::unique_ptr<caf::actor_system> system_;
