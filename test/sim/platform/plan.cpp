@@ -8,9 +8,10 @@ namespace troupe::sim {
 namespace {
 
 constexpr const char* kind_names[] = {
-  "an actor dies",  "the master dies", "an agent dies",  "a sandbox dies",      "a host dies",
-  "a user pauses",  "a user kills",    "a link breaks",  "a link stalls",       "an agent is disabled",
-  "a pool changes", "an agent moves",  "a host is lost", "a task is abandoned", "a link is cut"};
+  "an actor dies",   "the master dies", "an agent dies",  "a sandbox dies",      "a host dies",
+  "a user pauses",   "a user kills",    "a link breaks",  "a link stalls",       "an agent is disabled",
+  "a pool changes",  "an agent moves",  "a host is lost", "a task is abandoned", "a link is cut",
+  "the power fails", "a start is lost"};
 constexpr const char* task_wishes[] = {"kill", "kill with its tree", "pause", "unpause",
                                        "use",  "set priority"};
 constexpr const char* search_wishes[] = {"kill", "cancel", "continue",     "archive",       "unarchive",
@@ -185,6 +186,16 @@ platform_plan draw_platform_plan(std::uint64_t seed) {
   for (std::uint64_t n = 0; n < cuts; ++n)
     plan.faults.push_back(
       {platform_fault_kind::link_is_cut, 20 + int(random.below(900)), draw_cut(random), random()});
+  if (random.chance(0.1))
+    plan.faults.push_back(
+      {platform_fault_kind::power_fails, 20 + int(random.below(900)), draw_away(random), random()});
+  while (random.chance(0.2))
+    plan.faults.push_back({platform_fault_kind::start_is_lost, 20 + int(random.below(400)), duration{0}, 0});
+  for (auto& search : plan.searches)
+    if (random.chance(0.3)) {
+      search.max_restarts = int(random.below(3));
+      search.failures = 1 + int(random.below(2));
+    }
   std::sort(plan.faults.begin(), plan.faults.end(),
             [](const auto& a, const auto& b) { return a.after < b.after; });
   return plan;
@@ -203,7 +214,8 @@ std::string describe(const platform_plan& plan) {
   for (const auto& x : plan.searches) {
     text += "\n  " + x.searcher + " in " + name_of_pool(x.pool) + ", " + std::to_string(x.trials) +
             " trials of " + std::to_string(x.slots_per_trial) + ", priority " + std::to_string(x.priority) +
-            ", max_slots " + std::to_string(x.max_slots);
+            ", max_slots " + std::to_string(x.max_slots) + ", " + std::to_string(x.failures) +
+            " failures of " + std::to_string(x.max_restarts) + " allowed";
     describe_wishes(text, x.wishes, search_wishes);
   }
   for (const auto& x : plan.tasks) {

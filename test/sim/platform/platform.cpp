@@ -447,11 +447,13 @@ private:
       resources["max_slots"] = of.max_slots;
     value config = {{"name", "search"},
                     {"entrypoint", "train"},
-                    {"max_restarts", 0},
+                    {"max_restarts", of.max_restarts},
                     {"resources", std::move(resources)},
                     {"reproducibility", {{"experiment_seed", plan_.seed % 1000}}},
                     {"searcher", {{"name", searcher}, {"metric", "loss"}}},
                     {"hyperparameters", {{"x", {{"type", "double"}, {"minval", 0.0}, {"maxval", 1.0}}}}}};
+    if (of.failures > 0)
+      config["hyperparameters"]["failures"] = of.failures;
     if (searcher == "grid")
       config["hyperparameters"]["x"]["count"] = trials;
     else if (searcher != "single")
@@ -465,6 +467,7 @@ private:
     const experiment_id id{order("experiment.create", std::move(wish)).at("id").get<std::uint64_t>()};
     if (searcher != "async_halving")
       hears_nothing_.insert(id);
+    max_restarts_[id] = of.max_restarts;
     auto most = of.max_slots;
     for (const auto& one : of.wishes)
       if (one.what == search_wish::set_max_slots && most >= 0)
@@ -668,8 +671,10 @@ private:
       self->set_down_handler([self](const caf::down_msg& x) { self->quit(x.reason); });
       self->set_default_handler(
         [=, this](caf::scheduled_actor*, caf::message_view& x) -> caf::result<caf::message> {
-          auto promise = self->make_response_promise();
           auto what = x.move_content_to_message();
+          if (is_lost(what))
+            return caf::delegated<caf::message>{};
+          auto promise = self->make_response_promise();
           auto again = draw_repeat(line, to, what, late);
           auto send = [promise, to, what, again]() mutable {
             promise.delegate(to, std::move(what));
@@ -692,6 +697,14 @@ private:
     if (line->broken)
       end(*line);
     return made;
+  }
+  /// Whether this is an order to start that does not arrive.
+  bool is_lost(const caf::message& what) {
+    if (starts_to_lose_ == 0 || !what.match_elements<link_order>() ||
+        what.get_as<link_order>(0).start.empty())
+      return false;
+    --starts_to_lose_;
+    return true;
   }
   /// Sends it once more, from nobody, so that nobody hears two answers. Null: it comes once.
   std::function<void()> draw_repeat(const std::shared_ptr<link>& line, const caf::actor& to,
@@ -1007,10 +1020,20 @@ private:
       return save(x);
     if (x.asked_to_stop || x.step == script_length)
       return x.saved == x.step ? finish(x) : save(x);
+    if (fails_now(x)) {
+      ++failures_[x.id.trial()];
+      return finish(x, 1);
+    }
     ++x.step;
     ++x.sequence;
     x.waiting = sandbox::waits::report;
     report(x);
+  }
+
+  bool fails_now(const sandbox& x) const {
+    const auto so_far = failures_.find(x.id.trial());
+    return x.step == script_length / 2 && x.hparams.at("x").get<double>() > 0.5 &&
+           (so_far == failures_.end() ? 0 : so_far->second) < x.hparams.value("failures", 0);
   }
 
   // Tasks that are no trials.
@@ -1166,6 +1189,16 @@ private:
       return break_link(int(x.pick % hosts_.size()));
     case platform_fault_kind::link_stalls:
       return stall_link(int(x.pick % hosts_.size()), x.away);
+    case platform_fault_kind::power_fails:
+      for (std::size_t n = 0; n < hosts_.size(); ++n)
+        kill_host(int(n), x.away);
+      if (!cluster_)
+        return;
+      stop_master();
+      return caf::delayed_anon_send(ticker_, x.away, true);
+    case platform_fault_kind::start_is_lost:
+      ++starts_to_lose_;
+      return;
     case platform_fault_kind::link_is_cut:
       return cut_link(int(x.pick % hosts_.size()), x.away);
     case platform_fault_kind::task_is_abandoned:
@@ -1327,7 +1360,7 @@ private:
     if (hit.id.task.is_trial())
       hit_.insert(hit.id.trial());
     tasks_.hit(hit.id.task);
-    end(hit, 0, 11);
+    end(hit, 0, pick / 64 % 4 == 0 ? 9 : 11); // 9: as of a host that is out of memory
   }
 
   // ---- the verdict
@@ -1347,14 +1380,18 @@ private:
       bool hit = stopped;
       for (const auto& trial : *trials) {
         const bool of_signal = hit_.contains(trial.id);
-        hit |= of_signal;
+        const auto known = failures_.find(trial.id);
+        const int failures = known == failures_.end() ? 0 : known->second;
+        const bool failed = failures > max_restarts_.at(id);
+        hit |= of_signal || failed;
         hit |= killed_.contains(trial.id); // the last of a search takes it along
         const bool of_user = (stopped || killed_.contains(trial.id)) && trial.state == trial_state::canceled;
         if (trial.state != trial_state::completed && !of_user &&
-            !(of_signal && trial.state == trial_state::error))
+            !((of_signal || failed) && trial.state == trial_state::error))
           fail("trial " + to_string(trial.id) + " is " + std::string(name(trial.state)) + ": " + trial.why);
-        if (trial.restarts > 0 && !of_signal)
-          fail("a restart of trial " + to_string(trial.id) + " was counted");
+        if (trial.restarts > failures && !of_signal)
+          fail("trial " + to_string(trial.id) + " has " + std::to_string(trial.restarts) +
+               " restarts, and its script failed " + std::to_string(failures) + " times");
       }
       if (row->state != experiment_state::completed && !hit)
         fail("experiment " + to_string(id) + " is " + std::string(name(row->state)) + ": " + row->why);
@@ -1439,7 +1476,9 @@ private:
   std::set<std::pair<int, allocation_id>> started_;
   std::vector<std::pair<trial_id, std::int64_t>> promised_; ///< validations that scripts were told are stored
   std::set<trial_id> hit_;                                  ///< whose sandbox died of a signal
-  std::set<trial_id> killed_;                               ///< by a user
+  std::map<trial_id, int> failures_;                        ///< of its script, by itself
+  std::map<experiment_id, int> max_restarts_;
+  std::set<trial_id> killed_; ///< by a user
   std::vector<experiment_id> submitted_;
   std::vector<std::string> ended_agents_;
   std::string struck_, last_refusal_, wrong_; ///< wrong_: what should not be; empty: nothing
@@ -1450,6 +1489,7 @@ private:
   int masters_ = 0;    ///< that were started
   int aux_wanted_ = 0; ///< tasks without slots that wait until so many of them run
   std::size_t next_fault_ = 0;
+  int starts_to_lose_ = 0; ///< orders to start that the next faults take
   bool over_ = false;
   std::map<experiment_id, int> most_slots_; ///< that a search ever may have; none: any number
   std::set<experiment_id> hears_nothing_;   ///< searches whose draws do not depend on time

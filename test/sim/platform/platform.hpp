@@ -32,10 +32,12 @@ enum class platform_fault_kind {
                      ///< away
   pool_changes,      ///< the cluster file has another scheduler for a pool
   agent_moves,       ///< the cluster file has it in another pool, for the time away
-  // Drawn apart, but for the last at most once each:
+  // Drawn apart, but for cuts and lost starts at most once each:
   host_is_lost,      ///< for good; not the only one
   task_is_abandoned, ///< the actor of a task that is no trial dies again and again, until it is given up
   link_is_cut,       ///< of an agent, which reaches its master again after the time away; also twice
+  power_fails,       ///< of the master and of all hosts
+  start_is_lost,     ///< the next order to start on its way to an agent; its link stays
 };
 inline constexpr int platform_fault_kinds = 12;
 struct platform_fault {
@@ -102,6 +104,8 @@ struct platform_plan {
     double weight = 1;
     int max_slots = -1; ///< -1: any number
     std::vector<wish<search_wish>> wishes = {};
+    int max_restarts = 0;
+    int failures = 0; ///< so often the script of a trial whose x is above a half fails in the middle
   };
   std::vector<search> searches;
   std::vector<task_plan> tasks;
