@@ -196,6 +196,9 @@ platform_plan draw_platform_plan(std::uint64_t seed) {
       search.max_restarts = int(random.below(3));
       search.failures = 1 + int(random.below(2));
     }
+  for (auto& search : plan.searches)
+    if (search.searcher == "async_halving" && random.chance(0.6))
+      search.searcher = random.chance(0.5) ? "asha_promotion" : "pbt";
   std::sort(plan.faults.begin(), plan.faults.end(),
             [](const auto& a, const auto& b) { return a.after < b.after; });
   return plan;

@@ -456,16 +456,22 @@ private:
       config["hyperparameters"]["failures"] = of.failures;
     if (searcher == "grid")
       config["hyperparameters"]["x"]["count"] = trials;
-    else if (searcher != "single")
+    else if (searcher != "single" && searcher != "pbt")
       config["searcher"]["max_trials"] = trials;
-    if (searcher != "single")
+    if (searcher != "single" && searcher != "pbt")
       config["searcher"]["max_concurrent_trials"] = 2;
-    if (searcher == "async_halving")
+    if (searcher == "pbt")
+      config["searcher"].update({{"population_size", trials},
+                                 {"interval", script_length / 2},
+                                 {"truncate_fraction", 0.5},
+                                 {"time_metric", "steps"},
+                                 {"max_time", script_length}});
+    if (searcher == "async_halving" || searcher == "asha_promotion")
       config["searcher"].update(
         {{"num_rungs", 2}, {"max_time", script_length}, {"time_metric", "steps"}, {"divisor", 2}});
     value wish = {{"config", std::move(config)}, {"key", "k" + std::to_string(++keys_)}};
     const experiment_id id{order("experiment.create", std::move(wish)).at("id").get<std::uint64_t>()};
-    if (searcher != "async_halving")
+    if (searcher == "single" || searcher == "random" || searcher == "grid")
       hears_nothing_.insert(id);
     max_restarts_[id] = of.max_restarts;
     auto most = of.max_slots;

@@ -98,7 +98,7 @@ struct platform_plan {
   int slots = 2; ///< of each host
   int aux = 2;   ///< tasks without slots on each host, at most
   struct search {
-    std::string searcher; ///< "random", "grid" or "async_halving"
+    std::string searcher; ///< "single", "random", "grid", "async_halving", "asha_promotion" or "pbt"
     int trials = 4, slots_per_trial = 1;
     int pool = 0, priority = 0; ///< 0: its pool's
     double weight = 1;
