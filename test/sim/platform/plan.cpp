@@ -199,6 +199,7 @@ platform_plan draw_platform_plan(std::uint64_t seed) {
   for (auto& search : plan.searches)
     if (search.searcher == "async_halving" && random.chance(0.6))
       search.searcher = random.chance(0.5) ? "asha_promotion" : "pbt";
+  plan.sandboxes_ask = random.chance(0.5);
   std::sort(plan.faults.begin(), plan.faults.end(),
             [](const auto& a, const auto& b) { return a.after < b.after; });
   return plan;

@@ -1139,6 +1139,34 @@ private:
     x.saved = x.step;
     x.waiting = sandbox::waits::nothing;
   }
+  /// As a sandbox does whose agent has closed its socket: it ends where its master says so, and tells when
+  /// nothing of it lives any more.
+  void ask_to_go_on(std::uint64_t serial) {
+    const auto& x = *sandboxes_.at(serial);
+    const auto& on = hosts_.at(std::size_t(x.host));
+    const auto again = [this, serial] {
+      later(std::chrono::seconds(1), [this, serial] { ask_to_go_on(serial); });
+    };
+    if (x.dead || on.agent_lives)
+      return;
+    if (is_cut(x.host))
+      return again();
+    value fields{{"agent", on.name}, {"allocation", to_string(x.id)}, {"token", "fence of " + on.name}};
+    insist("fence", fields, [this, serial, fields, again](const result<value>& got) {
+      auto& asked = *sandboxes_.at(serial);
+      if (asked.dead || hosts_.at(std::size_t(asked.host)).agent_lives)
+        return;
+      if (!got || !got->at("kill").get<bool>())
+        return again();
+      asked.dead = true;
+      asked.seen = false;
+      asked.signal = 9;
+      tasks_.hit(asked.id.task);
+      auto dead = fields;
+      dead["dead"] = true;
+      insist("fence", std::move(dead), [](const auto&) {});
+    });
+  }
   void finish(sandbox& x, int code = 0) {
     for (auto& [serial, other] : sandboxes_)
       if (!other->dead && other->id == x.id)
@@ -1182,7 +1210,11 @@ private:
       stop_master();
       return caf::delayed_anon_send(ticker_, x.away, true);
     case platform_fault_kind::agent_dies:
-      return kill_agent(int(x.pick % hosts_.size()), x.away);
+      kill_agent(int(x.pick % hosts_.size()), x.away);
+      if (plan_.sandboxes_ask)
+        for (const auto& [id, box] : hosts_.at(x.pick % hosts_.size()).records)
+          later(std::chrono::milliseconds(200), [this, serial = box->serial] { ask_to_go_on(serial); });
+      return;
     case platform_fault_kind::sandbox_dies:
       return kill_some_sandbox(x.pick);
     case platform_fault_kind::host_dies:

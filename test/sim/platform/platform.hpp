@@ -110,7 +110,8 @@ struct platform_plan {
   std::vector<search> searches;
   std::vector<task_plan> tasks;
   std::vector<platform_fault> faults;
-  double repeated = 0.02; ///< share of what an agent and its master say that arrives twice
+  double repeated = 0.02;     ///< share of what an agent and its master say that arrives twice
+  bool sandboxes_ask = false; ///< their master whether to go on, while their agent is dead
 
   bool loses_host() const; ///< of the first pool, for good
   /// Slots that a run in the pool can hold at most, without a host that is lost.
