@@ -285,7 +285,9 @@ void allocation::on(allocation_step& s, const task_unknown& ev, time_point now) 
   if (it == parts_.end() || it->second.state == part::over)
     return;
   if (ev.placed != time_point{} && ev.placed != placed_at_)
-    return; // the answer is about an earlier placement; the order for this one is on its way
+    return;                 // the answer is about an earlier placement; the order for this one is on its way
+  if (stop() && !killing()) // the other parts may wait for it, and never hear that they have to stop
+    kill_by(now + spec_.end_grace);
   if (it->second.state == part::running)
     return part_over(s, ev.agent, stop() ? end::stopped : end::lost, -1,
                      "agent " + ev.agent + " lost its task", now);

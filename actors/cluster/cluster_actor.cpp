@@ -141,22 +141,19 @@ private:
     for (const auto& row : rows)
       ids.newest_experiment = std::max(ids.newest_experiment, row.id);
     ids.newest_trial = peers_.reads->newest_trial();
-    machine_.emplace(cluster_machines{
-      cluster(ids), members({setup_.lease.give_away, self_->now(), std::move(setup_.configuration)})});
-    machine_->post = deliveries{setup_.base_url};
-    std::size_t stored = 0;
-    if (auto facts = peers_.reads->facts_of(cluster_entity))
-      for (const auto& bytes : *facts) {
-        ++stored;
-        if (auto fact = decode_as<cluster_fact>(bytes)) {
-          machine_->replay(*fact);
-          if (const auto* changed = std::get_if<configuration_changed>(&*fact)) // of an earlier life
-            setup_.lease.first_give_away =
-              std::max(setup_.lease.first_give_away, config::leases(changed->configuration).give_away);
-        }
-      }
+    const auto facts = peers_.reads->facts_of(cluster_entity);
+    const auto stored = facts ? facts->size() : 0;
+    auto& lease = setup_.lease;
     if (stored == 0) // nobody holds a lease of an earlier life
-      setup_.lease.first_give_away = setup_.lease.give_away;
+      lease.first_give_away = lease.give_away;
+    machine_.emplace(cluster_machines{
+      cluster(ids),
+      members({lease.give_away, self_->now(), std::move(setup_.configuration), lease.first_give_away})});
+    machine_->post = deliveries{setup_.base_url};
+    for (std::size_t n = 0; n < stored; ++n)
+      if (auto fact = decode_as<cluster_fact>((*facts)[n]))
+        machine_->replay(*fact);
+    lease.first_give_away = machine_->who.first_give_away();
     return stored;
   }
 

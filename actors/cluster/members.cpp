@@ -7,7 +7,8 @@
 namespace troupe {
 
 members::members(members_setup setup)
-    : give_away_(setup.give_away), start_(setup.start), configuration_(std::move(setup.configuration)) {
+    : give_away_(setup.give_away), first_give_away_(std::max(setup.give_away, setup.first_give_away)),
+      start_(setup.start), configuration_(std::move(setup.configuration)) {
   remember_providers(configuration_);
 }
 
@@ -47,7 +48,7 @@ std::optional<error> members::no(const agent_asked& ev, time_point now) const {
     return error{errc::invalid, "an agent's name has 1 to 128 characters"};
   const auto known = agents_.find(ev.who.agent);
   const auto* there = find(ev.who.agent);
-  const bool taken = there && (there->here || (there->since && now < *there->since + give_away_));
+  const bool taken = there && (there->here || (there->since && now < gives_away(ev.who.agent)));
   if (known != agents_.end() && known->second.id != ev.who.id && taken)
     return error{errc::conflict,
                  "another agent named '" + ev.who.agent + "' is alive; give this one another --name"};
@@ -72,6 +73,7 @@ void members::on(members_step& s, const agent_asked& ev, time_point) {
   auto& there = presence_[ev.who.agent];
   there.here = true;
   there.life = ev.life;
+  there.twin_made.reset();
   settle(s.actions); // it may ask for another pool than before
   place_twin(s.actions, ev.who.agent);
 }
@@ -121,8 +123,7 @@ std::optional<error> members::no(const agent_removed& ev, time_point now) const 
   if (there && there->here)
     return error{errc::conflict,
                  "agent '" + ev.agent + "' is connected, so it is not gone\nhint: stop it, then remove it"};
-  const auto gone = there && there->since ? *there->since : start_;
-  if (const auto left = gone + give_away_ - now; left > duration{})
+  if (const auto left = gives_away(ev.agent) - now; left > duration{})
     return error{errc::conflict, "agent '" + ev.agent +
                                    "' went away only lately, and its runs are not given away yet\nhint: "
                                    "remove it in " +
@@ -145,11 +146,19 @@ members::verdict members::judge_sandbox(const std::string& agent, bool dead, boo
                                         time_point now) const {
   const auto* there = find(agent);
   const bool away = there && !there->here;
-  const bool late = away && now >= there->since.value_or(start_) + give_away_;
+  const bool late = away && now >= gives_away(agent);
   // `up FILE` starts the agents of its host after the master: until the pools count on all being heard,
   // an agent that was not here since the master's start may still come and adopt its tasks.
   const bool may_come = away && !there->since && now < start_ + hearing;
   return {away && !dead && ((saved && !may_come) || late), away && dead};
+}
+
+/// Its twin counts from the agent's last word. One that was made since then cannot know that word, so it
+/// counts from its own begin; as long as it has not given the runs away, nobody else does.
+time_point members::gives_away(const std::string& agent) const {
+  const auto* there = find(agent);
+  const auto at = there && there->since ? *there->since + give_away_ : start_ + first_give_away_;
+  return there && there->twin_made ? std::max(at, *there->twin_made + first_give_away_) : at;
 }
 
 /// An agent without a twin gets one, in the pool that the configuration names.
@@ -435,9 +444,10 @@ void members::on(members_step& s, const twin_died& ev, time_point now) {
   const auto pool = pool_of(ev.agent);
   if (pool.empty())
     return;
-  if (restarts_.again("agent/" + ev.agent, now))
+  if (restarts_.again("agent/" + ev.agent, now)) {
+    presence_[ev.agent].twin_made = now;
     s.actions.push_back(make_twin{ev.agent, pool, true});
-  else
+  } else
     s.actions.push_back(
       give_up{{errc::internal, "the twin of agent " + ev.agent + " died again and again: " + ev.why}});
 }
@@ -470,7 +480,10 @@ void members::replay(const cluster_fact& fact) {
                  agents_.erase(f.agent);
                  told_of_.insert(f.agent);
                },
-               [this](const configuration_changed& f) { remember_providers(f.configuration); },
+               [this](const configuration_changed& f) { // of an earlier life
+                 remember_providers(f.configuration);
+                 first_give_away_ = std::max(first_give_away_, config::leases(f.configuration).give_away);
+               },
                [](const auto&) {},
              },
              fact);

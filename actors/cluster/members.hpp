@@ -30,6 +30,8 @@ struct members_setup {
   duration give_away{0}; ///< after which the runs of an agent that is away are given away
   time_point start;      ///< of the master
   value configuration;   ///< in force (model/config/cluster_config.hpp); null: none
+  /// The same after the start, for the leases of earlier lives; what a fact says of these may be longer.
+  duration first_give_away{0};
 };
 
 // Events.
@@ -165,6 +167,10 @@ public:
   std::ptrdiff_t experiments_in(const std::string& pool) const; ///< without these tasks
   bool is_here(const std::string& agent) const;
   bool is_leaving(const std::string& agent) const; ///< its pool, for the one that it belongs to now
+  /// How long a twin leaves those runs their time that it has not seen begin.
+  duration first_give_away() const { return first_give_away_; }
+  /// Time at which the runs of an agent that is away have been given away.
+  time_point gives_away(const std::string& agent) const;
   /// Slots of the agents that are here, in this pool; of an elastic one, of all that there may be.
   int slots_in(const std::string& pool) const;
   /// Slots of the largest agent that the pool has or had before it went away; -1: it never had one.
@@ -190,6 +196,8 @@ private:
     std::string pool;                ///< of its twin; empty: it has none
     bool leaves = false;             ///< that pool, once nothing is held there; it gets nothing new
     std::uint64_t life = 0;          ///< of the process that registered last
+    /// When its twin was made in place of one that died; none: the agent has registered with it.
+    std::optional<time_point> twin_made;
   };
   void on(members_step& s, const agent_asked& ev, time_point now);
   void on(members_step& s, const agent_went_away& ev, time_point now);
@@ -231,7 +239,7 @@ private:
   std::string jobs_text(const std::string& pool) const;
   const presence* find(const std::string& agent) const;
 
-  duration give_away_;
+  duration give_away_, first_give_away_;
   time_point start_;
   value configuration_;
   std::map<std::string, known_agent> agents_;

@@ -800,6 +800,15 @@ std::map<std::string, std::vector<allocation_id>> pool::agents() const {
   return out;
 }
 
+std::vector<allocation_id> pool::held_on(const std::string& agent) {
+  std::vector<allocation_id> out;
+  if (const auto it = agents_.find(agent); it != agents_.end() && !is_idle(it->second))
+    for (const auto* run : holders())
+      if (std::any_of(run->on.begin(), run->on.end(), [&](const auto& x) { return x.agent == &it->second; }))
+        out.push_back(run->id);
+  return out;
+}
+
 bool pool::is_idle(const std::string& agent) const {
   if (phase_ == phase::recovering)
     return false; // who holds something there may not have been heard yet

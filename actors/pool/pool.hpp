@@ -71,6 +71,8 @@ public:
   bool has(const std::string& agent) const; ///< whether it is there
   /// The allocation in each slot of an agent; an empty id where it is free.
   std::map<std::string, std::vector<allocation_id>> agents() const;
+  /// Who holds something on it, in the order of ids.
+  std::vector<allocation_id> held_on(const std::string& agent);
   /// Nothing is held on it, also where it is away or unknown. Of nobody it is known while recovering.
   bool is_idle(const std::string& agent) const;
   /// Why a run waits: {reason: {code, text}, position, agents, wouldFree, reservation}; null: it is not

@@ -90,6 +90,10 @@ public:
       [this](const look_at_agent& x) { return agent_looked_at{machine_.is_idle(x.agent)}; },
       [this](const list_waiting&) { return waiting_listed{machine_.waiting_runs()}; },
       [this](const agent_forgotten& ev) {
+        // Its twin may have ended while the news that it is lost was due.
+        for (const auto& run : machine_.held_on(ev.agent))
+          if (const auto at = waiting_.find(run); at != waiting_.end() && at->second)
+            self_->send(at->second, agent_lost{ev.agent, "it was removed"});
         twins_.erase(ev.agent);
         step(ev);
       },

@@ -99,5 +99,18 @@ TEST_F(PoolActor, ToWatchAnAgentThatNobodyKnowsIsToHaveLostIt) {
   EXPECT_EQ(twin.all<watch_ordered>()[0].allocation, first);
 }
 
+TEST_F(PoolActor, WhoHoldsSlotsOfAnAgentThatIsRemovedHasLostIt) {
+  auto holder = make_listener(), waiting = make_listener();
+  holder.send(pool, slots_requested{first, 2});
+  waiting.send(pool, slots_requested{second, 1});
+  run();
+  ASSERT_EQ(granted(holder).size(), 1u);
+  caf::anon_send(pool, agent_forgotten{"a"});
+  run();
+  ASSERT_EQ(holder.all<agent_lost>().size(), 1u);
+  EXPECT_EQ(holder.all<agent_lost>()[0].agent, "a");
+  EXPECT_TRUE(waiting.all<agent_lost>().empty());
+}
+
 } // namespace
 } // namespace troupe

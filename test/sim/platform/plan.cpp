@@ -8,9 +8,10 @@ namespace troupe::sim {
 namespace {
 
 constexpr const char* kind_names[] = {
-  "an actor dies",  "the master dies", "an agent dies",  "a sandbox dies",     "a host dies",
-  "a user pauses",  "a user kills",    "a link breaks",  "a link stalls",      "an agent is disabled",
-  "a pool changes", "an agent moves",  "a host is lost", "a task is abandoned"};
+  "an actor dies",   "the master dies", "an agent dies",  "a sandbox dies",      "a host dies",
+  "a user pauses",   "a user kills",    "a link breaks",  "a link stalls",       "an agent is disabled",
+  "a pool changes",  "an agent moves",  "a host is lost", "a task is abandoned", "a link is cut",
+  "the power fails", "a start is lost"};
 constexpr const char* task_wishes[] = {"kill", "kill with its tree", "pause", "unpause",
                                        "use",  "set priority"};
 constexpr const char* search_wishes[] = {"kill", "cancel", "continue",     "archive",       "unarchive",
@@ -20,6 +21,13 @@ constexpr const char* search_wishes[] = {"kill", "cancel", "continue",     "arch
 duration draw_away(rng& random) {
   const auto most = random.chance(0.1) ? 70'000 : random.chance(0.5) ? 500 : 20'000;
   return std::chrono::milliseconds(5 + random.below(static_cast<std::uint64_t>(most)));
+}
+
+/// Longer than a link lives in silence, and often so long that runs are given away.
+duration draw_cut(rng& random) {
+  const bool runs_are_given_away = random.chance(0.7);
+  return std::chrono::milliseconds(runs_are_given_away ? 45'000 + random.below(20'000)
+                                                       : 11'000 + random.below(30'000));
 }
 
 /// Often at once, so that what is ordered meets what still goes on.
@@ -174,6 +182,24 @@ platform_plan draw_platform_plan(std::uint64_t seed) {
   if (tasks > 0 && random.chance(0.15))
     plan.faults.push_back(
       {platform_fault_kind::task_is_abandoned, 20 + int(random.below(600)), duration{0}, random()});
+  const auto cuts = random.chance(0.3) ? 1 + random.below(2) : 0;
+  for (std::uint64_t n = 0; n < cuts; ++n)
+    plan.faults.push_back(
+      {platform_fault_kind::link_is_cut, 20 + int(random.below(900)), draw_cut(random), random()});
+  if (random.chance(0.1))
+    plan.faults.push_back(
+      {platform_fault_kind::power_fails, 20 + int(random.below(900)), draw_away(random), random()});
+  while (random.chance(0.2))
+    plan.faults.push_back({platform_fault_kind::start_is_lost, 20 + int(random.below(400)), duration{0}, 0});
+  for (auto& search : plan.searches)
+    if (random.chance(0.3)) {
+      search.max_restarts = int(random.below(3));
+      search.failures = 1 + int(random.below(2));
+    }
+  for (auto& search : plan.searches)
+    if (search.searcher == "async_halving" && random.chance(0.6))
+      search.searcher = random.chance(0.5) ? "asha_promotion" : "pbt";
+  plan.sandboxes_ask = random.chance(0.5);
   std::sort(plan.faults.begin(), plan.faults.end(),
             [](const auto& a, const auto& b) { return a.after < b.after; });
   return plan;
@@ -192,7 +218,8 @@ std::string describe(const platform_plan& plan) {
   for (const auto& x : plan.searches) {
     text += "\n  " + x.searcher + " in " + name_of_pool(x.pool) + ", " + std::to_string(x.trials) +
             " trials of " + std::to_string(x.slots_per_trial) + ", priority " + std::to_string(x.priority) +
-            ", max_slots " + std::to_string(x.max_slots);
+            ", max_slots " + std::to_string(x.max_slots) + ", " + std::to_string(x.failures) +
+            " failures of " + std::to_string(x.max_restarts) + " allowed";
     describe_wishes(text, x.wishes, search_wishes);
   }
   for (const auto& x : plan.tasks) {

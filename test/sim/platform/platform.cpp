@@ -84,6 +84,7 @@ struct host {
   fs::path folder;
   bool lost = false;       ///< for good
   bool is_cleared = false; ///< an operator has disabled it once, and ended what ran there
+  time_point cut_until{};  ///< its agent does not reach the master before
   agent_actor agent;
   bool agent_lives = false;
   int runtime_life = 0;
@@ -119,6 +120,7 @@ class platform {
 public:
   platform(const platform_plan& plan, planted_fault planted)
       : plan_(plan), planted_(planted), random_(mix64(plan.seed) ^ 0x1234), ids_(mix64(plan.seed) ^ 0x4321),
+        repeats_(mix64(plan.seed) ^ 0x2143),
         tasks_(scene_of_users(), plan_, planted == planted_fault::created_twice) {
     // In memory where there is such a place: half of a history's time is a disk's search for inodes else.
     std::string pattern = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -445,24 +447,33 @@ private:
       resources["max_slots"] = of.max_slots;
     value config = {{"name", "search"},
                     {"entrypoint", "train"},
-                    {"max_restarts", 0},
+                    {"max_restarts", of.max_restarts},
                     {"resources", std::move(resources)},
                     {"reproducibility", {{"experiment_seed", plan_.seed % 1000}}},
                     {"searcher", {{"name", searcher}, {"metric", "loss"}}},
                     {"hyperparameters", {{"x", {{"type", "double"}, {"minval", 0.0}, {"maxval", 1.0}}}}}};
+    if (of.failures > 0)
+      config["hyperparameters"]["failures"] = of.failures;
     if (searcher == "grid")
       config["hyperparameters"]["x"]["count"] = trials;
-    else if (searcher != "single")
+    else if (searcher != "single" && searcher != "pbt")
       config["searcher"]["max_trials"] = trials;
-    if (searcher != "single")
+    if (searcher != "single" && searcher != "pbt")
       config["searcher"]["max_concurrent_trials"] = 2;
-    if (searcher == "async_halving")
+    if (searcher == "pbt")
+      config["searcher"].update({{"population_size", trials},
+                                 {"interval", script_length / 2},
+                                 {"truncate_fraction", 0.5},
+                                 {"time_metric", "steps"},
+                                 {"max_time", script_length}});
+    if (searcher == "async_halving" || searcher == "asha_promotion")
       config["searcher"].update(
         {{"num_rungs", 2}, {"max_time", script_length}, {"time_metric", "steps"}, {"divisor", 2}});
     value wish = {{"config", std::move(config)}, {"key", "k" + std::to_string(++keys_)}};
     const experiment_id id{order("experiment.create", std::move(wish)).at("id").get<std::uint64_t>()};
-    if (searcher != "async_halving")
+    if (searcher == "single" || searcher == "random" || searcher == "grid")
       hears_nothing_.insert(id);
+    max_restarts_[id] = of.max_restarts;
     auto most = of.max_slots;
     for (const auto& one : of.wishes)
       if (one.what == search_wish::set_max_slots && most >= 0)
@@ -635,7 +646,8 @@ private:
       [this, n](auto&, auto, agent_actor agent) { return make_runtime(n, std::move(agent)); }};
     on.agent_lives = true;
     on.agent = spawn_agent(*system_, std::move(setup), [this, n](const agent_actor& self) {
-      caf::anon_send(self, master_found{cluster_ ? far_end(n, cluster_) : caf::actor{}, "", false});
+      caf::anon_send(self,
+                     master_found{cluster_ && !is_cut(n) ? far_end(n, cluster_) : caf::actor{}, "", false});
     });
   }
   void kill_agent(int n, duration away) {
@@ -657,16 +669,23 @@ private:
 
   /// Passes on what it is sent, answers to requests go their own way. It ends with who it stands for. What it
   /// holds while its link stalls it sends itself: a promise is of use to its own actor alone.
-  caf::actor wire(const std::shared_ptr<link>& line, const caf::actor& to) {
-    auto made = system_->spawn([line, to](caf::event_based_actor* self) -> caf::behavior {
+  /// Some of it arrives twice; where repeats may come `late`, also much later.
+  caf::actor wire(const std::shared_ptr<link>& line, const caf::actor& to, bool late = false) {
+    auto made = system_->spawn([this, line, to, late](caf::event_based_actor* self) -> caf::behavior {
       auto held = std::make_shared<std::vector<std::function<void()>>>();
       self->monitor(to);
       self->set_down_handler([self](const caf::down_msg& x) { self->quit(x.reason); });
       self->set_default_handler(
-        [self, line, to, held](caf::scheduled_actor*, caf::message_view& x) -> caf::result<caf::message> {
+        [=, this](caf::scheduled_actor*, caf::message_view& x) -> caf::result<caf::message> {
+          auto what = x.move_content_to_message();
+          if (is_lost(what))
+            return caf::delegated<caf::message>{};
           auto promise = self->make_response_promise();
-          auto send = [promise, to, what = x.move_content_to_message()]() mutable {
+          auto again = draw_repeat(line, to, what, late);
+          auto send = [promise, to, what, again]() mutable {
             promise.delegate(to, std::move(what));
+            if (again)
+              again();
           };
           if (line->stalled || !held->empty())
             held->emplace_back(std::move(send));
@@ -685,13 +704,40 @@ private:
       end(*line);
     return made;
   }
+  /// Whether this is an order to start that does not arrive.
+  bool is_lost(const caf::message& what) {
+    if (starts_to_lose_ == 0 || !what.match_elements<link_order>() ||
+        what.get_as<link_order>(0).start.empty())
+      return false;
+    --starts_to_lose_;
+    return true;
+  }
+  /// Sends it once more, from nobody, so that nobody hears two answers. Null: it comes once.
+  std::function<void()> draw_repeat(const std::shared_ptr<link>& line, const caf::actor& to,
+                                    const caf::message& what, bool late) {
+    if (!repeats_.chance(plan_.repeated))
+      return {};
+    const auto send = [to, what] {
+      caf::actor_cast<caf::strong_actor_ptr>(to)->enqueue(nullptr, caf::make_message_id(), what, nullptr);
+    };
+    if (!late || repeats_.chance(0.5))
+      return send;
+    return [this, line, send, wait = std::chrono::milliseconds(repeats_.below(20'000))] {
+      later(wait, [line, send] {
+        if (!line->broken && !line->stalled)
+          send();
+      });
+    };
+  }
   /// The master as an agent sees it: each registration has a link of its own.
   caf::actor far_end(int n, const cluster_actor& master) {
     auto made = system_->spawn([this, n, master](caf::event_based_actor* self) -> caf::behavior {
       return {[this, self, n, master](register_agent& x, agent_actor& who) -> caf::result<registered> {
+                if (is_cut(n))
+                  return to_caf({errc::unreachable, "the link is cut"});
                 auto line = hosts_.at(std::size_t(n)).line = std::make_shared<link>();
                 auto promise = self->make_response_promise<registered>();
-                auto seen = caf::actor_cast<agent_actor>(wire(line, caf::actor_cast<caf::actor>(who)));
+                auto seen = caf::actor_cast<agent_actor>(wire(line, caf::actor_cast<caf::actor>(who), true));
                 self->request(master, std::chrono::seconds(20), std::move(x), seen)
                   .then(
                     [this, line, promise](registered& got) mutable {
@@ -729,7 +775,16 @@ private:
         caf::anon_send(one, true);
     });
   }
+  /// Silent both ways, until both sides notice; then nobody is reached until it heals.
+  void cut_link(int n, duration time) {
+    auto& until = hosts_.at(std::size_t(n)).cut_until;
+    until = std::max(until, now() + time);
+    stall_link(n, time);
+  }
+  bool is_cut(int n) const { return now() < hosts_.at(std::size_t(n)).cut_until; }
   void later(duration wait, std::function<void()> what) {
+    if (over_)
+      return;
     others_.push_back(
       system_->spawn([wait, what = std::move(what)](caf::event_based_actor* self) -> caf::behavior {
         self->delayed_send(self, wait, true);
@@ -799,15 +854,18 @@ private:
                          }
                        },
                        [this, n](const drop_order& x) { drop(n, x.allocation); },
-                       [this, n](const renew_order& x) {
-                         auto& lease = hosts_.at(std::size_t(n)).lease_until;
-                         lease = std::max(lease, x.lease_from + freeze);
-                       },
+                       [this, n](const renew_order& x) { renew(n, x.lease_from); },
                        [this, n, agent](const adopt_order&) { adopt(n, agent); },
                        [](const task_news&) {}};
              });
   }
 
+  void renew(int n, time_point from) {
+    auto& until = hosts_.at(std::size_t(n)).lease_until;
+    until = std::max(until, from + freeze);
+    if (planted_ == planted_fault::leases_too_long)
+      until = std::max(until, from + freeze + std::chrono::minutes(1));
+  }
   void adopt(int n, const agent_actor& agent) {
     auto& on = hosts_.at(std::size_t(n));
     if (planted_ == planted_fault::adoption_forgets)
@@ -884,7 +942,7 @@ private:
                     ", whose files are gone");
     }
     on.records[x.allocation] = box.get();
-    on.lease_until = std::max(on.lease_until, x.lease_from + freeze);
+    renew(n, x.lease_from);
     ++outcome_.runs;
     caf::anon_send(agent, news_of(*box, task_change::launched));
     wake(*box, std::chrono::milliseconds(10));
@@ -968,10 +1026,20 @@ private:
       return save(x);
     if (x.asked_to_stop || x.step == script_length)
       return x.saved == x.step ? finish(x) : save(x);
+    if (fails_now(x)) {
+      ++failures_[x.id.trial()];
+      return finish(x, 1);
+    }
     ++x.step;
     ++x.sequence;
     x.waiting = sandbox::waits::report;
     report(x);
+  }
+
+  bool fails_now(const sandbox& x) const {
+    const auto so_far = failures_.find(x.id.trial());
+    return x.step == script_length / 2 && x.hparams.at("x").get<double>() > 0.5 &&
+           (so_far == failures_.end() ? 0 : so_far->second) < x.hparams.value("failures", 0);
   }
 
   // Tasks that are no trials.
@@ -1071,6 +1139,34 @@ private:
     x.saved = x.step;
     x.waiting = sandbox::waits::nothing;
   }
+  /// As a sandbox does whose agent has closed its socket: it ends where its master says so, and tells when
+  /// nothing of it lives any more.
+  void ask_to_go_on(std::uint64_t serial) {
+    const auto& x = *sandboxes_.at(serial);
+    const auto& on = hosts_.at(std::size_t(x.host));
+    const auto again = [this, serial] {
+      later(std::chrono::seconds(1), [this, serial] { ask_to_go_on(serial); });
+    };
+    if (x.dead || on.agent_lives)
+      return;
+    if (is_cut(x.host))
+      return again();
+    value fields{{"agent", on.name}, {"allocation", to_string(x.id)}, {"token", "fence of " + on.name}};
+    insist("fence", fields, [this, serial, fields, again](const result<value>& got) {
+      auto& asked = *sandboxes_.at(serial);
+      if (asked.dead || hosts_.at(std::size_t(asked.host)).agent_lives)
+        return;
+      if (!got || !got->at("kill").get<bool>())
+        return again();
+      asked.dead = true;
+      asked.seen = false;
+      asked.signal = 9;
+      tasks_.hit(asked.id.task);
+      auto dead = fields;
+      dead["dead"] = true;
+      insist("fence", std::move(dead), [](const auto&) {});
+    });
+  }
   void finish(sandbox& x, int code = 0) {
     for (auto& [serial, other] : sandboxes_)
       if (!other->dead && other->id == x.id)
@@ -1114,7 +1210,11 @@ private:
       stop_master();
       return caf::delayed_anon_send(ticker_, x.away, true);
     case platform_fault_kind::agent_dies:
-      return kill_agent(int(x.pick % hosts_.size()), x.away);
+      kill_agent(int(x.pick % hosts_.size()), x.away);
+      if (plan_.sandboxes_ask)
+        for (const auto& [id, box] : hosts_.at(x.pick % hosts_.size()).records)
+          later(std::chrono::milliseconds(200), [this, serial = box->serial] { ask_to_go_on(serial); });
+      return;
     case platform_fault_kind::sandbox_dies:
       return kill_some_sandbox(x.pick);
     case platform_fault_kind::host_dies:
@@ -1127,6 +1227,18 @@ private:
       return break_link(int(x.pick % hosts_.size()));
     case platform_fault_kind::link_stalls:
       return stall_link(int(x.pick % hosts_.size()), x.away);
+    case platform_fault_kind::power_fails:
+      for (std::size_t n = 0; n < hosts_.size(); ++n)
+        kill_host(int(n), x.away);
+      if (!cluster_)
+        return;
+      stop_master();
+      return caf::delayed_anon_send(ticker_, x.away, true);
+    case platform_fault_kind::start_is_lost:
+      ++starts_to_lose_;
+      return;
+    case platform_fault_kind::link_is_cut:
+      return cut_link(int(x.pick % hosts_.size()), x.away);
     case platform_fault_kind::task_is_abandoned:
       return abandon_some_task(x.pick);
     case platform_fault_kind::host_is_lost:
@@ -1214,8 +1326,13 @@ private:
   void lose_host(int n) {
     hosts_.at(std::size_t(n)).lost = true;
     kill_host(n, duration{0});
-    later(std::chrono::seconds(20), [this, n] {
-      insist("agent.remove", {{"agent", hosts_.at(std::size_t(n)).name}}, [](const auto&) {});
+    later(std::chrono::seconds(20), [this, n] { remove_host(n); });
+  }
+  /// Refused until what ran there is given away.
+  void remove_host(int n) {
+    insist("agent.remove", {{"agent", hosts_.at(std::size_t(n)).name}}, [this, n](const result<value>& got) {
+      if (!got && got.error().code == errc::conflict)
+        later(std::chrono::seconds(5), [this, n] { remove_host(n); });
     });
   }
   void disable(int n, std::uint64_t how, duration away) {
@@ -1281,7 +1398,7 @@ private:
     if (hit.id.task.is_trial())
       hit_.insert(hit.id.trial());
     tasks_.hit(hit.id.task);
-    end(hit, 0, 11);
+    end(hit, 0, pick / 64 % 4 == 0 ? 9 : 11); // 9: as of a host that is out of memory
   }
 
   // ---- the verdict
@@ -1301,14 +1418,18 @@ private:
       bool hit = stopped;
       for (const auto& trial : *trials) {
         const bool of_signal = hit_.contains(trial.id);
-        hit |= of_signal;
+        const auto known = failures_.find(trial.id);
+        const int failures = known == failures_.end() ? 0 : known->second;
+        const bool failed = failures > max_restarts_.at(id);
+        hit |= of_signal || failed;
         hit |= killed_.contains(trial.id); // the last of a search takes it along
         const bool of_user = (stopped || killed_.contains(trial.id)) && trial.state == trial_state::canceled;
         if (trial.state != trial_state::completed && !of_user &&
-            !(of_signal && trial.state == trial_state::error))
+            !((of_signal || failed) && trial.state == trial_state::error))
           fail("trial " + to_string(trial.id) + " is " + std::string(name(trial.state)) + ": " + trial.why);
-        if (trial.restarts > 0 && !of_signal)
-          fail("a restart of trial " + to_string(trial.id) + " was counted");
+        if (trial.restarts > failures && !of_signal)
+          fail("trial " + to_string(trial.id) + " has " + std::to_string(trial.restarts) +
+               " restarts, and its script failed " + std::to_string(failures) + " times");
       }
       if (row->state != experiment_state::completed && !hit)
         fail("experiment " + to_string(id) + " is " + std::string(name(row->state)) + ": " + row->why);
@@ -1368,7 +1489,7 @@ private:
 
   const platform_plan plan_;
   const planted_fault planted_;
-  rng random_, ids_;
+  rng random_, ids_, repeats_;
   fs::path folder_;
   node_config config_;
   std::unique_ptr<caf::actor_system> system_;
@@ -1393,7 +1514,9 @@ private:
   std::set<std::pair<int, allocation_id>> started_;
   std::vector<std::pair<trial_id, std::int64_t>> promised_; ///< validations that scripts were told are stored
   std::set<trial_id> hit_;                                  ///< whose sandbox died of a signal
-  std::set<trial_id> killed_;                               ///< by a user
+  std::map<trial_id, int> failures_;                        ///< of its script, by itself
+  std::map<experiment_id, int> max_restarts_;
+  std::set<trial_id> killed_; ///< by a user
   std::vector<experiment_id> submitted_;
   std::vector<std::string> ended_agents_;
   std::string struck_, last_refusal_, wrong_; ///< wrong_: what should not be; empty: nothing
@@ -1404,6 +1527,7 @@ private:
   int masters_ = 0;    ///< that were started
   int aux_wanted_ = 0; ///< tasks without slots that wait until so many of them run
   std::size_t next_fault_ = 0;
+  int starts_to_lose_ = 0; ///< orders to start that the next faults take
   bool over_ = false;
   std::map<experiment_id, int> most_slots_; ///< that a search ever may have; none: any number
   std::set<experiment_id> hears_nothing_;   ///< searches whose draws do not depend on time

@@ -32,9 +32,12 @@ enum class platform_fault_kind {
                      ///< away
   pool_changes,      ///< the cluster file has another scheduler for a pool
   agent_moves,       ///< the cluster file has it in another pool, for the time away
-  // Drawn apart, at most once each:
+  // Drawn apart, but for cuts and lost starts at most once each:
   host_is_lost,      ///< for good; not the only one
   task_is_abandoned, ///< the actor of a task that is no trial dies again and again, until it is given up
+  link_is_cut,       ///< of an agent, which reaches its master again after the time away; also twice
+  power_fails,       ///< of the master and of all hosts
+  start_is_lost,     ///< the next order to start on its way to an agent; its link stays
 };
 inline constexpr int platform_fault_kinds = 12;
 struct platform_fault {
@@ -95,16 +98,20 @@ struct platform_plan {
   int slots = 2; ///< of each host
   int aux = 2;   ///< tasks without slots on each host, at most
   struct search {
-    std::string searcher; ///< "random", "grid" or "async_halving"
+    std::string searcher; ///< "single", "random", "grid", "async_halving", "asha_promotion" or "pbt"
     int trials = 4, slots_per_trial = 1;
     int pool = 0, priority = 0; ///< 0: its pool's
     double weight = 1;
     int max_slots = -1; ///< -1: any number
     std::vector<wish<search_wish>> wishes = {};
+    int max_restarts = 0;
+    int failures = 0; ///< so often the script of a trial whose x is above a half fails in the middle
   };
   std::vector<search> searches;
   std::vector<task_plan> tasks;
   std::vector<platform_fault> faults;
+  double repeated = 0.02;     ///< share of what an agent and its master say that arrives twice
+  bool sandboxes_ask = false; ///< their master whether to go on, while their agent is dead
 
   bool loses_host() const; ///< of the first pool, for good
   /// Slots that a run in the pool can hold at most, without a host that is lost.
@@ -128,6 +135,7 @@ enum class planted_fault {
   continuation_loses_trials, ///< those that are to run again
   limits_forgotten,          ///< a master that starts again knows no max_slots and quotas of its pools
   instances_stay,            ///< a provider says that an instance ends, and it goes on
+  leases_too_long,           ///< sandboxes go on for a minute more than their master counts on
 };
 inline constexpr const char* planted_names[] = {"None",
                                                 "AdoptionForgets",
@@ -140,7 +148,8 @@ inline constexpr const char* planted_names[] = {"None",
                                                 "ReportsStay",
                                                 "ContinuationLosesTrials",
                                                 "LimitsForgotten",
-                                                "InstancesStay"};
+                                                "InstancesStay",
+                                                "LeasesTooLong"};
 
 struct platform_outcome {
   std::optional<std::string> wrong; ///< what should not be; none: nothing

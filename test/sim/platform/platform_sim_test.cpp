@@ -57,7 +57,8 @@ INSTANTIATE_TEST_SUITE_P(Faults, PlantedInThePlatform,
                                          planted_fault::created_twice, planted_fault::orders_forgotten,
                                          planted_fault::held_after_its_end, planted_fault::reports_stay,
                                          planted_fault::continuation_loses_trials,
-                                         planted_fault::limits_forgotten, planted_fault::instances_stay),
+                                         planted_fault::limits_forgotten, planted_fault::instances_stay,
+                                         planted_fault::leases_too_long),
                          [](const auto& x) { return std::string(planted_names[int(x.param)]); });
 
 } // namespace

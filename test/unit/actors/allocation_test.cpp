@@ -222,6 +222,40 @@ TEST(Allocation, IsPlacedAnewWhenItNeverStarted) {
   });
 }
 
+/// The parts of a gang wait for each other before they look whether they have to stop.
+TEST(Allocation, AStoppedGangDoesNotWaitForAPartThatNeverBegan) {
+  play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {task_started{id, "a", 7}, 1s, " | "},
+    {allocation_stop{false, "pause"}, 2s, " | preempt(a pause) preempt(b pause)"},
+    {task_unknown{id, "b", t0}, 3s, " | "},
+    {time_passed{}, 3900ms, " | "},
+    {time_passed{}, 4s, " | kill(a)"},
+    {exit_of("a", -1, 9), 5s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},
+  });
+  play({
+    // the same where it did begin, and its agent has lost it
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {task_started{id, "a", 7}, 1s, " | "},
+    {task_started{id, "b", 8}, 1s, " | "},
+    {preempt_allocation{id, {}, "priority"}, 2s,
+     "preempted(priority) | preempt(a preempted: priority) preempt(b preempted: priority)"},
+    {task_unknown{id, "b", t0}, 3s, " | "},
+    {time_passed{}, 4s, " | kill(a)"},
+    {exit_of("a", -1, 9), 5s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},
+  });
+  play({
+    // one that is killed already is killed at its own times
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {task_started{id, "a", 7}, 1s, " | "},
+    {allocation_stop{true, "killed"}, 2s, " | kill(a) kill(b)"},
+    {task_unknown{id, "b", t0}, 3s, " | "},
+    {time_passed{}, 4s, " | "},
+    {time_passed{}, 32s, " | kill(a)"},
+    {exit_of("a", -1, 9), 33s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},
+  });
+}
+
 TEST(Allocation, AsksAgainWhereNothingIsHeardOfItsTask) {
   play({
     {on_a, 0s, "placed(a:0) | start(a:0)"},

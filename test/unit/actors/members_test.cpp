@@ -185,6 +185,60 @@ TEST(Members, ForgetAnAgentThatIsGoneForGood) {
   EXPECT_FALSE(again.refuses(agent_removed{"a", "eve"}, t0 + 45s));
 }
 
+/// A twin that ends earlier tells nobody that his run is lost.
+TEST(Members, LeaveATwinThatWasMadeAgainItsTimeToGiveRunsAway) {
+  const auto too_early = "no: agent 'a' went away only lately, and its runs are not given away yet";
+  play(fresh(),
+       {
+         {asks("a", "id1"), 0s, "joined(a 2) | twin(a in default)"},
+         {agent_went_away{"a"}, 10s, " | "},
+         {twin_died{"a", "a bug"}, 40s, " | twin(a in default again)"},
+         {agent_removed{"a", "eve"}, 55s, too_early},
+         {agent_removed{"a", "eve"}, 84s, too_early},
+         {asks("a", "id2"), 84s, "no: another agent named 'a' is alive; give this one another --name"},
+         {agent_removed{"a", "eve"}, 85s, "left(a by eve) | end_twin(a in default) forget(a in default)"},
+       });
+  const auto registered = play(fresh(), {
+                                          {asks("a", "id1"), 0s, "joined(a 2) | twin(a in default)"},
+                                          {twin_died{"a", "a bug"}, 40s, " | twin(a in default again)"},
+                                          {asks("a", "id1"), 41s, " | "},
+                                          {agent_went_away{"a"}, 42s, " | "},
+                                          {agent_removed{"a", "eve"}, 86s, too_early},
+                                        });
+  EXPECT_EQ(registered.gives_away("a"), t0 + 87s) << "that twin has heard the agent";
+  auto sandbox = play(fresh(), {
+                                 {asks("a", "id1"), 0s, "joined(a 2) | twin(a in default)"},
+                                 {agent_went_away{"a"}, 10s, " | "},
+                                 {twin_died{"a", "a bug"}, 40s, " | twin(a in default again)"},
+                               });
+  EXPECT_FALSE(sandbox.judge_sandbox("a", false, false, t0 + 84s).kill) << "its slots are kept so long";
+  EXPECT_TRUE(sandbox.judge_sandbox("a", false, false, t0 + 85s).kill);
+}
+
+/// The agent may hold a lease that an earlier life of the master has given.
+TEST(Members, CountLeasesOfEarlierLives) {
+  const auto fact = [](const char* give_away) {
+    return configuration_changed{t0, "eve", 1, {{"cluster", {{"leases", {{"give_away", give_away}}}}}}};
+  };
+  members machine({4s, t0, value(), 8s});
+  machine.replay(agent_joined{t0, "a", "id1", 2, "host"});
+  EXPECT_EQ(machine.first_give_away(), 8s);
+  machine.replay(fact("60s"));
+  machine.replay(fact("2s"));
+  static_cast<void>(machine.resume());
+  EXPECT_EQ(machine.first_give_away(), 60s);
+  EXPECT_TRUE(machine.refuses(agent_removed{"a", "eve"}, t0 + 59s));
+  EXPECT_FALSE(machine.refuses(agent_removed{"a", "eve"}, t0 + 60s));
+  static_cast<void>(machine.apply(asks("a", "id1"), t0 + 61s));
+  static_cast<void>(machine.apply(agent_went_away{"a"}, t0 + 62s));
+  EXPECT_EQ(machine.gives_away("a"), t0 + 66s) << "this life has given it the lease";
+  static_cast<void>(machine.apply(twin_died{"a", "a bug"}, t0 + 63s));
+  EXPECT_EQ(machine.gives_away("a"), t0 + 63s + 60s) << "as the twin counts";
+  // A change while it runs counts from the next start, for agents as well.
+  static_cast<void>(machine.apply(configured{fact("90s").configuration}, t0 + 64s));
+  EXPECT_EQ(machine.first_give_away(), 60s);
+}
+
 value with_provider(const char* type, const char* pool = "q") {
   auto out = with_pools({"p"});
   if (*pool)
