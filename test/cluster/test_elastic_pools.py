@@ -64,6 +64,8 @@ burst:
 def test_local_agents_come_with_the_work_and_go_when_they_are_idle(lab):
     start(lab, ELASTIC)
     assert pool(lab, "burst")["provider"]["type"] == "local"
+    shown = {p["name"]: p for p in lab.call("/api/v1/resource-pools")[1]["resourcePools"]}
+    assert [shown["burst"][key] for key in ("minAgents", "maxAgents", "slotsPerAgent")] == [0, 2, 2], shown
     one = submit(lab, "one", 2, "resource_pool: burst")
     two = submit(lab, "two", 1, "resource_pool: burst, constraints: {labels: {spot: x}}")
     assert lab.wait_end(one) == "COMPLETED"
