@@ -522,7 +522,8 @@ struct task_news { ///< from the worker runtime
 struct harness_task { ///< the processes of this task may report from now on
   allocation_id allocation;
   std::string token, checkpoint_dir;
-  MSGPACK_DEFINE_ARRAY(allocation, token, checkpoint_dir)
+  bool begins = false; ///< none of them has been started yet
+  MSGPACK_DEFINE_ARRAY(allocation, token, checkpoint_dir, begins)
 };
 struct harness_gone { ///< the processes are dead; answered with harness_drained once their reports are
                       ///< durable
@@ -531,7 +532,8 @@ struct harness_gone { ///< the processes are dead; answered with harness_drained
 };
 struct harness_drained {
   allocation_id allocation;
-  MSGPACK_DEFINE_ARRAY(allocation)
+  bool silent = false; ///< see task_exited
+  MSGPACK_DEFINE_ARRAY(allocation, silent)
 };
 struct pump_spool {
   allocation_id allocation;

@@ -249,7 +249,7 @@ void agent::report(out& o, const task& x) const {
     return; // the next inventory says it
   if (t.exited)
     o.push_back(report_to_twin{
-      task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain, t.ordered}});
+      task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain, t.ordered, t.silent}});
   else if (t.pid)
     o.push_back(report_to_twin{task_started{t.allocation, name_, t.pid}});
 }

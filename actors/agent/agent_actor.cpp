@@ -98,7 +98,11 @@ public:
         step(time_passed{});
       },
       [this](task_news& x) { hear(std::move(x)); },
-      [this](const harness_drained& x) { settle(x.allocation, &ending::drained); },
+      [this](const harness_drained& x) {
+        if (auto it = endings_.find(x.allocation); it != endings_.end())
+          it->second.task.silent = x.silent;
+        settle(x.allocation, &ending::drained);
+      },
       [this](worker_frame& x) { to_stand_in(x); },
       [this](const worker_said& x) { step(x); },
       [this](const member_failed& x) { step(x); },
@@ -499,7 +503,7 @@ private:
     if (auto doors = doors_in(x.spec)) { // else the runtime says what is wrong with it
       told.token = std::move(doors->token);
       told.checkpoint_dir = std::move(doors->checkpoint_dir);
-      self_->send(harness_, harness_task{x.allocation, told.token, told.checkpoint_dir});
+      self_->send(harness_, harness_task{x.allocation, told.token, told.checkpoint_dir, true});
     }
     self_->send(runtime_, launch_order{x.allocation, std::move(x.slots), std::move(x.spec), x.lease_from,
                                        fence_token_});

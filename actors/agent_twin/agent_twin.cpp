@@ -47,7 +47,7 @@ void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
       }
     } else if (t.exited) {
       tell(o, t.allocation,
-           task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain, t.ordered});
+           task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain, t.ordered, t.silent});
     } else {
       tell(o, t.allocation, task_started{t.allocation, name_, t.pid});
     }

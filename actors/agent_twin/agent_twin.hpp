@@ -19,7 +19,8 @@ struct task_report {
   std::string detail;
   bool certain = true;
   bool ordered = false; ///< the agent was told to kill it
-  MSGPACK_DEFINE_ARRAY(allocation, slots, exited, pid, exit_code, signal, detail, certain, ordered)
+  bool silent = false;  ///< see task_exited
+  MSGPACK_DEFINE_ARRAY(allocation, slots, exited, pid, exit_code, signal, detail, certain, ordered, silent)
 };
 
 // Events of the twin; those of the agent carry the epoch of its registration, an older one changes nothing.

@@ -253,22 +253,26 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
   if (!ev.certain)
     return part_over(s, ev.agent, stop() || (killing() && ev.ordered) ? end::stopped : end::lost, -1,
                      ev.detail, now);
+  it->second.exit = ev;
   // The order may have come from an earlier life of this actor, before its stop or another part's end was
   // told again. A gang whose other part was lost then is ended whole: that part may have come back.
   if (ev.ordered && ev.signal == 9)
     return part_over(s, ev.agent, stop() || killing() || parts_.size() < 2 ? end::stopped : end::lost,
                      ev.exit_code, ev.detail, now);
-  // A task of Determined's client agrees to a stop first: without that, its exit is what it would be at any
-  // other time.
-  const bool followed = stop() && (stop()->kill || !polls_);
+  // A task of Determined's client agrees to a stop first, and a silent one has heard of none: its exit is
+  // what it would be at any other time. Of a gang that shows when all parts are over.
+  const bool alone_silent = ev.silent && parts_.size() == 1;
+  const bool followed = stop() && (stop()->kill || (!polls_ && !alone_silent));
   const bool good = ev.exit_code == 0 && ev.signal == 0;
   if (yielded_ || followed) {
     if (!good && !killing()) // the others may wait for it in a collective
       kill_by(now + spec_.end_grace);
     return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now);
   }
-  if (killing())
+  if (killing() && !stop())
     return part_over(s, ev.agent, end::completed, 0, "", now); // the verdict is another part's
+  if (killing() && !good)
+    return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now); // its time was over
   if (ev.signal == 9 && (!verdict_ || verdict_->why == end::completed)) {
     // Nobody ordered this SIGKILL. Perhaps its whole host is dying: then the run is lost, not failed.
     it->second.state = part::over;
@@ -559,8 +563,12 @@ void allocation::part_over(allocation_step& s, const std::string& agent, end why
   parts_[agent].state = part::over;
   if (daemons_.contains(agent) && why != end::stopped && why != end::lost)
     return close_if_over(s, now);
-  const auto weight = [](end e) { return e == end::lost ? 2 : e == end::failed ? 1 : 0; };
-  const bool bad = weight(why) > 0;
+  // Of several that end after a stop, all have completed, or the run goes on.
+  const bool counts = stop() && !daemons_.contains(agent);
+  const auto weight = [&](end e) {
+    return e == end::lost ? 3 : e == end::failed ? 2 : e == end::stopped && counts ? 1 : 0;
+  };
+  const bool bad = why == end::lost || why == end::failed;
   // A rank that hears of another's death fails by itself, and its word may come before the news of the host
   // that died.
   if (!verdict_ || weight(why) > weight(verdict_->why))
@@ -575,6 +583,34 @@ void allocation::part_over(allocation_step& s, const std::string& agent, end why
   close_if_over(s, now);
 }
 
+/// A gang of which no part can have heard of the stop has not followed it: its parts ended by themselves, or
+/// were killed when its time was over.
+void allocation::judge_silent() {
+  if (!verdict_ || verdict_->why != end::stopped || !stop() || stop()->kill || yielded_ || polls_)
+    return;
+  const task_exited* failed = nullptr;
+  bool all_good = true;
+  for (const auto& [agent, p] : parts_) {
+    if (daemons_.contains(agent))
+      continue;
+    if (!p.exit || !p.exit->silent)
+      return;
+    const bool good = p.exit->exit_code == 0 && p.exit->signal == 0;
+    all_good = all_good && good;
+    if (!good && p.exit->signal != 9 && !failed)
+      failed = &*p.exit;
+  }
+  if (failed)
+    verdict_ = verdict{end::failed,
+                       failed->signal ? 128 + failed->signal : failed->exit_code,
+                       failed->detail,
+                       failed->agent,
+                       {}};
+  else if (all_good)
+    verdict_ = verdict{};
+  finished_ |= all_good;
+}
+
 void allocation::close_if_over(allocation_step& s, time_point now) {
   const auto over = [](const auto& p) { return p.second.state == part::over; };
   const auto done = [&](const auto& p) { return over(p) || daemons_.contains(p.first); };
@@ -584,6 +620,7 @@ void allocation::close_if_over(allocation_step& s, time_point now) {
     return kill_rest(s, now); // only daemons are left
   if (uncertain || !std::all_of(parts_.begin(), parts_.end(), over))
     return;
+  judge_silent();
   auto v = verdict_.value_or(verdict{});
   // A silent rank was killed by its agent, which looks like a loss. It would be silent again.
   if (failed_first_ && !stop() && v.why != end::failed && (v.why != end::lost || failed_first_->silent))
@@ -664,11 +701,11 @@ std::vector<allocation_action> allocation::resume() {
     enter_stop(stop_of(*preempted_), preempted_->at);
   for (const auto& p : on_) {
     if (given_up_.contains(p.agent) && generation_ > 0) {
-      parts_[p.agent] = {part::over};
+      parts_[p.agent] = {part::over, {}};
       out.push_back(forget_task{p.agent});
       continue;
     }
-    parts_[p.agent] = {part::watched};
+    parts_[p.agent] = {part::watched, {}};
     out.push_back(watch_task{p.agent, p.slots, placed_at_});
   }
   ask_at_ = placed_at_; // `time_passed` tells what time it is

@@ -52,7 +52,10 @@ struct task_exited {
   std::string detail;   ///< text for people
   bool certain = true;  ///< false: the sandbox is gone without an exit record
   bool ordered = false; ///< whether its agent had been told to kill it; then it has not failed
-  MSGPACK_DEFINE_ARRAY(allocation, agent, exit_code, signal, detail, certain, ordered)
+  /// Whether it was never connected to its agent, so that it cannot have heard of a stop there. False also
+  /// where nobody knows, as after a restart of the agent.
+  bool silent = false;
+  MSGPACK_DEFINE_ARRAY(allocation, agent, exit_code, signal, detail, certain, ordered, silent)
 };
 /// The agent is reachable and has neither the task nor a record of it.
 struct task_unknown {
@@ -247,6 +250,7 @@ private:
   enum class part { ordered, watched, running, over };
   struct part_state {
     part state = part::ordered;
+    std::optional<task_exited> exit; ///< how it ended, where that is certain
   };
 
   void on(allocation_step& s, const slots_granted& ev, time_point now);
@@ -288,6 +292,7 @@ private:
   std::vector<int> ranks_on(const std::string& agent) const;
   std::string agent_of(int member) const;
   void kill_rest(allocation_step& s, time_point now);
+  void judge_silent();
   void close_if_over(allocation_step& s, time_point now);
   void close(allocation_step& s, end why, int code, std::string detail, time_point now,
              bool unplaceable = false);

@@ -413,10 +413,25 @@ value cluster_members::description(commands::job_list, std::size_t, const descri
     auto row = pool_row(name, pool);
     for (const char* key : {"jobs", "fitting", "defaultPriority", "auxPerAgent", "auxUsed", "device"})
       row[key] = pool.details.at(key);
+    row["provider"] = limits_of_provider(name);
     rows.push_back(std::move(row));
   }
   return {{"pools", rows}};
 }
+/// As the cluster file says, also before its provider has said a word; null where the pool has none.
+value cluster_members::limits_of_provider(const std::string& pool) const {
+  const auto provider = config::provider_settings(machine_.configuration(), pool);
+  if (!provider.is_object())
+    return nullptr;
+  const auto limits = provisioner_settings_of(provider);
+  const auto seconds = [](duration x) { return std::chrono::duration<double>(x).count(); };
+  return {{"instanceSlots", limits.instance_slots},
+          {"minInstances", limits.min_instances},
+          {"maxInstances", limits.max_instances},
+          {"maxIdleSeconds", seconds(limits.max_idle)},
+          {"maxStartingSeconds", seconds(limits.max_starting)}};
+}
+
 value cluster_members::description(const commands::pool_details& what, std::size_t,
                                    const descriptions& pools) const {
   const auto pool = pools.find(what.name);

@@ -103,6 +103,7 @@ private:
   value description(commands::pool_list, std::size_t experiments, const descriptions& pools) const;
   value description(commands::agent_list, std::size_t experiments, const descriptions& pools) const;
   value description(commands::job_list, std::size_t experiments, const descriptions& pools) const;
+  value limits_of_provider(const std::string& pool) const;
   value description(const commands::pool_details& what, std::size_t experiments,
                     const descriptions& pools) const;
   value agent_rows(const pool_description& all) const;

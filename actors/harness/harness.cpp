@@ -54,7 +54,10 @@ std::optional<time_point> harness::deadline() const {
 // ---- tasks
 
 void harness::on(out&, const task_expected& ev, time_point) {
-  auto& t = tasks_[ev.allocation];
+  const auto [at, fresh] = tasks_.try_emplace(ev.allocation);
+  auto& t = at->second;
+  if (fresh)
+    t.silent = ev.begins;
   t.token = ev.token;
   t.checkpoint_dir = ev.checkpoint_dir;
   t.gone = false;
@@ -81,8 +84,9 @@ void harness::drain(out& o, allocation_id allocation) {
     return;
   std::erase_if(peers_, [&](const auto& x) { return x.second.allocation == allocation; });
   std::erase_if(streams_, of_it);
+  const bool silent = t->second.silent;
   tasks_.erase(t);
-  o.push_back(reports_drained{allocation});
+  o.push_back(reports_drained{allocation, silent});
 }
 
 void harness::on(out& o, const task_stop_asked& ev, time_point) {
@@ -117,6 +121,7 @@ void harness::take(out& o, const std::string& peer, const hello& x, time_point n
     return reject(o, peer, "unknown", "this agent does not run the allocation of TROUPE_ALLOCATION_ID");
   if (!same_secret(x.token, t->second.token))
     return reject(o, peer, "token", "TROUPE_TASK_TOKEN is not that of allocation " + to_string(x.allocation));
+  t->second.silent = false;
   auto* e = enter(x, now);
   if (!e)
     return reject(o, peer, "window",

@@ -43,6 +43,7 @@ struct task_expected {
   allocation_id allocation;
   std::string token;
   std::string checkpoint_dir; ///< absolute, as this host sees it
+  bool begins = false;        ///< none of its processes can have said anything yet
 };
 /// The task's processes are dead. Their reports still go to the journal; `reports_drained` says when they are
 /// there.
@@ -124,6 +125,7 @@ struct release_credit {
 /// Nothing of this allocation is held any more. Once after each `task_gone`.
 struct reports_drained {
   allocation_id allocation;
+  bool silent = false; ///< none of its processes has ever said hello, from their start on
 };
 using harness_action = std::variant<send_frame, append_task_reports, forward_checkpoint, forward_progress,
                                     release_credit, reports_drained, forward_worker>;
@@ -151,6 +153,7 @@ private:
     std::string stop;  ///< reason to stop that its processes are told; empty: none
     std::string asked; ///< the stop that was last pushed to all of them
     bool gone = false;
+    bool silent = false; ///< see reports_drained
   };
   struct flight {
     task_stream stream;

@@ -46,7 +46,7 @@ public:
     return {
       [this](harness_frames& x) { step(frames_received{std::move(*x.messages)}); },
       [this](const harness_task& x) {
-        step(task_expected{x.allocation, x.token, x.checkpoint_dir});
+        step(task_expected{x.allocation, x.token, x.checkpoint_dir, x.begins});
       },
       [this](const harness_gone& x) { step(task_gone{x.allocation}); },
       [this](const validation_answer& x) {
@@ -136,7 +136,7 @@ private:
   void run(const reports_drained& x) {
     if (events_to_)
       events_to_->end(x.allocation);
-    self_->send(agent_, harness_drained{x.allocation});
+    self_->send(agent_, harness_drained{x.allocation, x.silent});
   }
 
   base* self_;

@@ -121,6 +121,28 @@ agent_shares room_index::fit(int slots, bool single_node, gang_rule gangs) const
   return gangs == gang_rule::any ? spread(slots) : whole(slots, gangs == gang_rule::whole_mixed);
 }
 
+bool room_index::better(const agent_shares& a, const agent_shares& b) const {
+  if (a.size() != b.size())
+    return a.size() < b.size();
+  const auto equal = [](const agent_shares& parts) {
+    return std::all_of(parts.begin(), parts.end(),
+                       [&](const share_of_agent& part) { return part.slots == parts.front().slots; });
+  };
+  if (const bool first = equal(a), second = equal(b); first != second)
+    return first;
+  const auto score = [this](const agent_shares& parts) {
+    double sum = 0;
+    for (const auto& [agent, slots] : parts)
+      sum += fitting_score(order_, 1, agent->total, agent->total - agent->free, 0, 0);
+    return sum;
+  };
+  if (const double first = score(a), second = score(b); first != second)
+    return first > second;
+  return std::lexicographical_compare(
+    a.begin(), a.end(), b.begin(), b.end(),
+    [](const share_of_agent& x, const share_of_agent& y) { return by_name()(x.agent, y.agent); });
+}
+
 /// As few agents as can be, in equal parts where possible, else those with most free slots first.
 agent_shares room_index::spread(int slots) const {
   int count = 0, left = slots;

@@ -47,6 +47,9 @@ public:
 
   /// Where `slots` > 0 go, best agents first; none where they do not fit.
   agent_shares fit(int slots, bool single_node, gang_rule gangs) const;
+  /// Whether `a` is where a run goes sooner than `b`, both of as many slots and none empty: fewer agents,
+  /// then equal parts, then the agents that the order prefers, then the names that are first.
+  bool better(const agent_shares& a, const agent_shares& b) const;
 
 private:
   struct bucket {

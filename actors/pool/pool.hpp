@@ -254,8 +254,15 @@ private:
   std::optional<int> priority_that_starts(const pool_run& run);
   std::vector<const pool_job*> jobs_in_turn() const;
   reason_text aux_reason(const pool_run& run) const;
-  bool supply_can_hold(const pool_run& run, int blocked = 0) const; // pool_demand.cpp
+  // pool_demand.cpp
+  bool supply_can_hold(const pool_run& run, int blocked = 0) const {
+    return supply_could_hold(run, run.terms.rules, blocked);
+  }
+  bool supply_could_hold(const pool_run& run, placement_rules rules, int blocked = 0) const;
+  bool is_launched_for(const pool_run& run) const;
+  std::int64_t most_supplied() const; ///< slots of all instances that there may be
   std::optional<reason_text> supply_reason(const pool_run& run) const;
+  reason_text impossible_reason(const pool_run& run) const;
   bool fits_bare(const pool_run& run, const placement_rules& rules) const;
   std::size_t position(const pool_run& run) const;
   value agents_for(const pool_run& run) const;

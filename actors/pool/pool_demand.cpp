@@ -38,13 +38,24 @@ pool_demand pool::demand() const {
   return out;
 }
 
-/// Whether instances of its provider, as many as there may be beside those that are `blocked`, could hold it.
-/// What is not known before an instance is there, as its device, forbids nothing.
-bool pool::supply_can_hold(const pool_run& run, int blocked) const {
+/// Whether its provider is asked for instances because of it, as wanted_instances() counts: what is larger
+/// than an instance fills whole ones.
+bool pool::is_launched_for(const pool_run& run) const {
+  const int size = supply_.instance_slots;
+  return !run.guest && supply_can_hold(run) &&
+         (run.slots == 0 || run.need() <= size || (size > 0 && run.need() % size == 0));
+}
+
+std::int64_t pool::most_supplied() const {
+  return supply_.type.empty() ? 0 : std::int64_t{supply_.max_instances} * supply_.instance_slots;
+}
+
+/// Whether instances of its provider, as many as there may be beside those that are `blocked`, could hold it
+/// under these rules. What is not known before an instance is there, as its device, forbids nothing.
+bool pool::supply_could_hold(const pool_run& run, placement_rules rules, int blocked) const {
   const int most = supply_.max_instances - blocked;
   if (supply_.type.empty() || most <= 0)
     return false;
-  auto rules = run.terms.rules;
   rules.device_types.clear();
   rules.min_memory_bytes = 0;
   rules.agents.clear();

@@ -52,7 +52,7 @@ bool pool::fits_bare(const pool_run& run, const placement_rules& rules) const {
 /// Whether no end of another could help: agents that are there, or come, do not hold it when empty, or a
 /// limit is below what it needs.
 bool pool::never_fits(const pool_run& run) const {
-  if (!could_hold(run) && !supply_can_hold(run))
+  if (!could_hold(run) && !is_launched_for(run))
     return true;
   const auto limits = limits_of(run);
   return std::any_of(limits.begin(), limits.end(), [&](const limit_key& limit) {
@@ -72,34 +72,18 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
   }
   const bool any =
     std::any_of(agents_.begin(), agents_.end(), [](const auto& x) { return x.second.present; });
-  const bool elastic = supply_can_hold(run);
-  const auto largest = supply_.type.empty() ? 0 : supply_.max_instances * supply_.instance_slots;
-  if (!any && !elastic && run.slots > 0 && run.need() > largest && largest > 0)
-    return {{"too_large",
-             "it needs " + slots_text(run.need()) + ", and the pool grows to " + std::to_string(largest)}};
-  if (!any && !elastic)
+  const bool launched_for = is_launched_for(run);
+  const auto supply = launched_for ? supply_reason(run) : std::nullopt;
+  if (!any && (most_supplied() == 0 || run.guest)) // of a guest its home brings instances
     return {{"no_agents", "the pool has no agents"}};
-  if (run.slots == 0 && elastic) {
-    auto supply = supply_reason(run);
-    return {supply ? *supply : aux_reason(run)};
-  }
-  if (run.slots == 0)
+  if (!any && launched_for && !supply)
+    return {{"no_agents", "the agents of all instances of the pool are away"}};
+  if (run.slots == 0 && supply)
+    return {*supply};
+  if (run.slots == 0 && any)
     return {aux_reason(run)};
-  if (!could_hold(run) && !elastic) {
-    placement_rules rules;
-    if (!fits_bare(run, rules) && run.need() <= total_)
-      return {{"too_large",
-               "it needs " + slots_text(run.need()) + ", and no whole agents of the pool make up as many"}};
-    if (!fits_bare(run, rules))
-      return {
-        {"too_large", "it needs " + slots_text(run.need()) + ", and the pool has " + std::to_string(total_)}};
-    rules.single_node = run.terms.rules.single_node;
-    if (!fits_bare(run, rules))
-      return {{"single_node", "it needs " + slots_text(run.need()) + " on one agent, and none has as many"}};
-    if (!could_ever_hold(run))
-      return {{"constraints", "its constraints leave no agents that could hold it"}};
-    return {{"drained", "agents or slots that it needs are drained or disabled"}};
-  }
+  if (!could_hold(run) && !launched_for)
+    return {impossible_reason(run)};
   std::vector<reason_text> all;
   bool room_is_kept = false; // below a limit, for who has a reservation
   for (const auto& limit : full_limits(run)) {
@@ -124,9 +108,8 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
       all.push_back({"quota", text(std::string("the quota of ") +
                                    (limit.of == run_bar::user ? "user " : "workspace ") + limit.name)});
   }
-  if (elastic)
-    if (auto supply = supply_reason(run))
-      all.push_back(std::move(*supply));
+  if (supply && all.empty() && !room_is_kept) // what waits for a limit could not use more agents
+    all.push_back(*supply);
   if (!run.kept.empty() && !run.reserved) {
     all.push_back({"preempting", "those that it preempted save and exit"});
     return all;
@@ -150,8 +133,38 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
   return all;
 }
 
-/// What its provider does for it, of an elastic pool that could hold it.
-std::optional<pool::reason_text> pool::supply_reason(const pool_run&) const {
+/// Why neither agents that are there, when empty, nor instances that may come hold it: the first of size, one
+/// agent, constraints and drains without which they would.
+pool::reason_text pool::impossible_reason(const pool_run& run) const {
+  const auto needs = "it needs " + slots_text(run.need());
+  const auto could = [&](const placement_rules& rules) {
+    return fits_bare(run, rules) || (!run.guest && supply_could_hold(run, rules));
+  };
+  placement_rules rules;
+  if (!could(rules)) {
+    const auto most = std::max<std::int64_t>(total_, run.guest ? 0 : most_supplied());
+    if (run.need() <= most)
+      return {"too_large", needs + ", and no whole agents of the pool make up as many"};
+    return {"too_large",
+            needs + ", and the pool " + (most > total_ ? "grows to " : "has ") + std::to_string(most)};
+  }
+  if (supply_can_hold(run) && !run.guest)
+    return {"too_large", needs + ", and instances start for whole multiples of " +
+                           std::to_string(supply_.instance_slots) + " alone"};
+  rules.single_node = run.terms.rules.single_node;
+  if (!could(rules))
+    return {"single_node", needs + " on one agent, and none has as many"};
+  if (!could_ever_hold(run))
+    return {"constraints", "its constraints leave no agents that could hold it"};
+  return {"drained", "agents or slots that it needs are drained or disabled"};
+}
+
+/// What its provider does for it, where instances are launched for it. One that has launched all it may,
+/// which could hold the run, does nothing.
+std::optional<pool::reason_text> pool::supply_reason(const pool_run& run) const {
+  if (supply_.instances >= supply_.max_instances && supply_.starting == 0 &&
+      (run.slots == 0 ? aux_reason(run).first == "aux" : could_hold(run)))
+    return std::nullopt;
   if (!supply_.error.empty())
     return reason_text{"provider_failed", "the provider of the pool failed: " + supply_.error};
   if (supply_.starting > 0)
@@ -401,10 +414,18 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
                      : "troupe task set " + to_string(run.id.task);
   if (code == "no_agents")
     return "start an agent of this pool";
-  if (code == "too_large" || code == "single_node")
+  if (code == "too_large" && supply_can_hold(run))
+    return std::string("set ") + (run.id.task.is_trial() ? "resources.slots_per_trial" : "resources.slots") +
+           " to a multiple of " + std::to_string(supply_.instance_slots);
+  if (code == "too_large" || code == "single_node") {
+    const bool is_elastic = most_supplied() > 0;
+    const bool more = code == "too_large" && run.need() > most_supplied();
     return std::string("lower ") +
-           (run.id.task.is_trial() ? "resources.slots_per_trial" : "resources.slots") +
-           ", or start larger agents";
+           (run.id.task.is_trial() ? "resources.slots_per_trial" : "resources.slots") + ", or " +
+           (!is_elastic ? "start larger agents"
+            : more      ? "raise max_instances of the pool's provider"
+                        : "raise instance_slots of the pool's provider");
+  }
   if (code == "constraints")
     return "loosen resources.constraints, or start agents that meet them";
   if (code == "drained") { // the command that makes most slots usable again

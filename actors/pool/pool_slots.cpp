@@ -170,7 +170,7 @@ agent_parts pool::fit(const pool_run& run, int slots) const {
     agent_shares best;
     for (const auto& [label, group] : view->groups)
       if (auto parts = group.now.fit(slots, run.single_node, settings_.gangs);
-          !parts.empty() && (best.empty() || parts.size() < best.size()))
+          !parts.empty() && (best.empty() || group.now.better(parts, best)))
         best = std::move(parts);
     if (!best.empty())
       return placed(best);

@@ -51,8 +51,9 @@ struct job_list : without_fields<job_list> {
                             repeat::question,
                             "The experiments that hold or want slots, by pool, the first in turn first.",
                             "{pools: [{name, default, scheduler, preemption, fitting, defaultPriority, "
-                            "auxPerAgent, auxUsed, device, slots: {total, used}, agents, jobs: [{experiment, "
-                            "priority, weight, maxSlots, share, used, waiting}]}]}"};
+                            "auxPerAgent, auxUsed, device, slots: {total, used}, agents, provider: "
+                            "{instanceSlots, minInstances, maxInstances}, jobs: [{experiment, priority, "
+                            "weight, maxSlots, share, used, waiting}]}]}"};
 };
 
 inline constexpr const char* explanation_fields =

@@ -284,6 +284,13 @@ value resource_pool_shape(const value& pool, const cluster_identity& about) {
             {"resourceManagerMetadata", {{"resourceManagerName", "default"}}},
             {"location", "on-prem"},
             {"accelerator", ""}};
+  if (const auto& provider = pool.value("provider", value()); provider.is_object()) {
+    out["minAgents"] = provider.at("minInstances");
+    out["maxAgents"] = provider.at("maxInstances");
+    out["slotsPerAgent"] = provider.at("instanceSlots");
+    out["maxIdleAgentPeriod"] = provider.at("maxIdleSeconds");
+    out["maxAgentStartingPeriod"] = provider.at("maxStartingSeconds");
+  }
   for (const char* unset :
        {"imageId", "instanceType", "masterUrl", "masterCertName", "startupScript", "containerStartupScript",
         "agentDockerNetwork", "agentDockerRuntime", "agentDockerImage", "agentFluentImage"})

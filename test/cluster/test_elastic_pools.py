@@ -65,6 +65,8 @@ def test_local_agents_come_with_the_work_and_go_when_they_are_idle(lab):
     start(lab, ELASTIC)
     assert pool(lab, "burst")["provider"]["type"] == "local"
     lab.hold()
+    shown = {p["name"]: p for p in lab.call("/api/v1/resource-pools")[1]["resourcePools"]}
+    assert [shown["burst"][key] for key in ("minAgents", "maxAgents", "slotsPerAgent")] == [0, 2, 2], shown
     one = submit(lab, "one", 2, "resource_pool: burst")
     two = submit(lab, "two", 1, "resource_pool: burst, constraints: {labels: {spot: x}}")
     wait_for(lambda: "burst-1" in {a["id"] for a in lab.json("agent", "list")})

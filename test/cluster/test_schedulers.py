@@ -69,6 +69,44 @@ def test_an_urgent_job_runs_now_and_who_made_room_goes_on_from_its_checkpoint(la
     assert not list(lab.root.glob("double-*"))
 
 
+PLAIN = """
+import os, pathlib, sys, time
+root = pathlib.Path(os.environ["JOB_DIR"])
+begun = root / f"begun-{len(list(root.glob('begun-*')))}"
+begun.write_text("")
+while not (root / "end").exists():
+    time.sleep(0.05)
+sys.exit(int((root / "end").read_text()))
+"""
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_script_that_cannot_hear_of_a_preemption_is_judged_by_its_own_end(lab, code):
+    start(lab, "scheduler: priority, preemption: true", slots=1)
+    lab.prepare(1, 0.05)
+    (lab.root / "job" / "job.py").rename(lab.root / "job" / "urgent.py")
+    (lab.root / "job" / "plain.py").write_text(PLAIN)
+
+    def create(name, script, priority):
+        file = lab.root / f"{name}.yaml"
+        text = CONFIG.format(name=name, slots=1, more=f"priority: {priority}", root=lab.root, epoch_s=0.05)
+        file.write_text(text.replace("job.py", script).replace("max_restarts: 0", "max_restarts: 1"))
+        return lab.json("experiment", "create", str(file), str(lab.root / "job"))["id"]
+
+    def begun():
+        return len(list(lab.root.glob("begun-*")))
+
+    plain = create("plain", "plain.py", 50)
+    wait_for(lambda: begun() == 1, 60)
+    urgent = trial_of(lab, create("urgent", "urgent.py", 10))
+    wait_for(lambda: lab.json("explain", "trial", str(urgent))["reason"]["code"] == "preempting", 30)
+    (lab.root / "end.new").write_text(str(code))
+    (lab.root / "end.new").rename(lab.root / "end")
+    wait_for(lambda: acks(lab, urgent, "end"), 60)
+    assert lab.wait_end(plain) == ("COMPLETED" if code == 0 else "ERROR")
+    assert (begun(), lab.trials(plain)[0]["restarts"]) == ((1, 0) if code == 0 else (2, 1))
+
+
 def test_without_preemption_the_urgent_job_is_next(lab):
     start(lab, "scheduler: priority", slots=1)
     lab.hold()

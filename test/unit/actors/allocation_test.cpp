@@ -173,6 +173,63 @@ TEST(Allocation, WhereOnePartCrashesAtAStopTheOthersAreKilledSoon) {
   });
 }
 
+task_exited silent(task_exited exit, bool ordered = false) {
+  exit.silent = true;
+  exit.ordered = ordered;
+  return exit;
+}
+bool finished(allocation& a) { return std::get<report_allocation_end>(a.resume().back()).finished; }
+
+TEST(Allocation, WhoCannotHearOfAStopIsJudgedByItsOwnEnd) {
+  const row placed{on_a, 0s, "placed(a:0) | start(a:0)"}, up{task_started{id, "a", 7}, 1s, " | "};
+  const row preempted{preempt_allocation{id, {}, "priority"}, 2s,
+                      "preempted(priority) | preempt(a preempted: priority)"};
+  const row time_over{time_passed{}, 62s, " | kill(a)"};
+  const std::string completed = "closed(completed) | release forget(a) report(completed)",
+                    stopped = "closed(stopped) | release forget(a) report(stopped)",
+                    failed = "closed(failed) | release forget(a) report(failed)";
+  auto done = play({placed, up, preempted, {silent(exit_of("a", 0)), 3s, completed}});
+  EXPECT_TRUE(finished(done));
+  play({placed, up, preempted, {silent(exit_of("a", 1)), 3s, failed}});
+  play({placed, up, preempted, {exit_of("a", 0), 3s, stopped}});
+  play({placed, up, preempted, {exit_of("a", 1), 3s, stopped}});
+  play({placed, up, preempted, time_over, {silent(exit_of("a", -1, 9), true), 63s, stopped}});
+  play({placed, up, preempted, time_over, {silent(exit_of("a", 1), true), 63s, stopped}});
+  auto late = play({placed, up, preempted, time_over, {silent(exit_of("a", 0), true), 63s, completed}});
+  EXPECT_TRUE(finished(late)) << "it was faster than the kill";
+  play({placed, up, preempted, {silent(exit_of("a", -1, 9)), 3s, " | "}, {time_passed{}, 3500ms, failed}});
+  play({placed,
+        up,
+        {preempt_allocation{id, {}, "disabled"}, 2s, "preempted(disabled) | kill(a)"},
+        {silent(exit_of("a", 0)), 3s, stopped}});
+}
+
+TEST(Allocation, AGangThatCannotHearOfAStopIsJudgedWhenAllAreOver) {
+  const std::vector<row> begin{
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {task_started{id, "b", 7}, 1s, " | "},
+    {preempt_allocation{id, {}, "priority"}, 2s,
+     "preempted(priority) | preempt(a preempted: priority) preempt(b preempted: priority)"}};
+  const auto after = [&](std::vector<row> rows) {
+    rows.insert(rows.begin(), begin.begin(), begin.end());
+    return play(rows);
+  };
+  const auto closed = [](const std::string& why) {
+    return "closed(" + why + ") | release forget(a) forget(b) report(" + why + ")";
+  };
+  auto done =
+    after({{silent(exit_of("a", 0)), 3s, " | "}, {silent(exit_of("b", 0)), 4s, closed("completed")}});
+  EXPECT_TRUE(finished(done));
+  after({{silent(exit_of("a", 0)), 3s, " | "}, {exit_of("b", 0), 4s, closed("stopped")}});
+  after({{exit_of("a", 0), 3s, " | "}, {silent(exit_of("b", 1)), 4s, closed("stopped")}});
+  after({{silent(exit_of("a", 1)), 3s, " | "},
+         {time_passed{}, 4s, " | kill(b)"},
+         {silent(exit_of("b", -1, 9), true), 5s, closed("failed")}});
+  after({{silent(exit_of("a", 0)), 3s, " | "},
+         {time_passed{}, 62s, " | kill(b)"},
+         {silent(exit_of("b", -1, 9), true), 63s, closed("stopped")}});
+}
+
 TEST(Allocation, WaitsWithTheBlameForASigkill) {
   auto a = play({{on_a, 0s, "placed(a:0) | start(a:0)"}, {exit_of("a", -1, 9), 1s, " | "}});
   EXPECT_EQ(a.deadline(), t0 + 1500ms);

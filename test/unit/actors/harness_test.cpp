@@ -68,7 +68,9 @@ std::string show(const std::vector<harness_action>& actions) {
         [](const forward_progress& x) { return "progress(" + std::to_string(x.done).substr(0, 4) + ")"; },
         [](const release_credit&) { return std::string(); },
         [](const forward_worker& x) { return "word(" + x.worker.process + " " + x.word + ")"; },
-        [](const reports_drained& x) { return "drained(" + to_string(x.allocation) + ")"; },
+        [](const reports_drained& x) {
+          return "drained(" + to_string(x.allocation) + (x.silent ? " silent)" : ")");
+        },
       },
       action);
     if (!one.empty())
@@ -311,6 +313,25 @@ TEST(Harness, SaysWhenADeadTasksReportsAreDurable) {
            {stored(2, 2), 4ms, "c1:ack(2) drained(12.3)"},
            {task_gone{a1}, 5ms, "drained(12.3)"}});
   EXPECT_EQ(h.streams(), 0u);
+}
+
+TEST(Harness, SaysOfATaskWhetherItWasSilentFromItsStartOn) {
+  const task_expected begins{a1, "secret", "/ckpt", true};
+  auto stranger = greeting();
+  stranger.token = "guess!";
+  harness never;
+  play(never, {{begins, 0ms, ""},
+               expected, // its runtime was made again
+               {from("x", stranger), 0ms, "x:error(token)"},
+               {task_stop_asked{a1, "preempted"}, 1ms, ""},
+               {task_gone{a1}, 2ms, "drained(12.3 silent)"},
+               {task_gone{a1}, 3ms, "drained(12.3)"}});
+  harness once;
+  play(
+    once,
+    {{begins, 0ms, ""}, greeted, {from("c1", peer_gone{}), 1ms, ""}, {task_gone{a1}, 2ms, "drained(12.3)"}});
+  harness later; // what it said to an earlier life of the gateway nobody knows
+  play(later, {expected, {task_gone{a1}, 2ms, "drained(12.3)"}});
 }
 
 TEST(Harness, PassesProgressOnFromRank0NowAndThen) {

@@ -70,6 +70,13 @@ TEST(TaskCalls, WithoutAgreeingAnExitIsWhatItWouldBeAtAnyOtherTime) {
                 polled,
                 paused,
                 {exited("a", 0, 9, true), 5s, "closed(stopped) | release forget(a) report(stopped)"}});
+  allocation too_late{{a12, 1, 60s}};
+  expect_steps(too_late, {placed,
+                          up,
+                          polled,
+                          paused,
+                          {time_passed{}, 63s, " | kill(a)"},
+                          {exited("a", 1), 64s, "closed(stopped) | release forget(a) report(stopped)"}});
   allocation never_asks{{a12, 1}}; // a script without Determined's client: its exit is the answer to the stop
   expect_steps(never_asks, {placed,
                             up,

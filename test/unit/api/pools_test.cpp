@@ -150,6 +150,30 @@ TEST(ResourcePools, HaveAllThatTheClientReads) {
   EXPECT_EQ(pool["details"]["priorityScheduler"]["defaultPriority"], 42);
 }
 
+TEST(ResourcePools, TellWhatAProviderMayBring) {
+  pools_table t;
+  const auto fixed = t.get("/api/v1/resource-pools")["resourcePools"][0];
+  EXPECT_EQ(fixed["minAgents"], 0);
+  EXPECT_EQ(fixed["maxAgents"], 2);
+  EXPECT_FALSE(fixed.contains("slotsPerAgent"));
+  t.cluster.answers["job.list"] = [](const fake_gate::heard&) -> result<value> {
+    auto pools = some_pools("priority");
+    pools["pools"][0]["provider"] = {{"instanceSlots", 4},
+                                     {"minInstances", 1},
+                                     {"maxInstances", 9},
+                                     {"maxIdleSeconds", 300.0},
+                                     {"maxStartingSeconds", 1200.0}};
+    return pools;
+  };
+  const auto elastic = t.get("/api/v1/resource-pools")["resourcePools"][0];
+  EXPECT_EQ(elastic["numAgents"], 2) << "those that are there";
+  EXPECT_EQ(elastic["minAgents"], 1);
+  EXPECT_EQ(elastic["maxAgents"], 9);
+  EXPECT_EQ(elastic["slotsPerAgent"], 4);
+  EXPECT_EQ(elastic["maxIdleAgentPeriod"], 300);
+  EXPECT_EQ(elastic["maxAgentStartingPeriod"], 1200);
+}
+
 TEST(LiveChanges, OfAnExperimentComeByTwoRoutes) {
   pools_table t;
   EXPECT_EQ(

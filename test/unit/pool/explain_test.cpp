@@ -254,6 +254,67 @@ TEST(PoolExplain, SaysThatAnElasticPoolCannotGrowSoLarge) {
   EXPECT_EQ(p.details()["jobs"][0]["waiting"], 2) << "no agent is there, and it waits";
 }
 
+TEST(PoolExplain, TellsWhatTheProviderOfAnElasticPoolDoes) {
+  const auto supply = [](int slots, int most, int instances = 0, int starting = 0, const char* error = "") {
+    supply_told out;
+    out.type = "local";
+    out.instance_slots = slots;
+    out.max_instances = most;
+    out.instances = instances;
+    out.starting = starting;
+    out.error = error;
+    return out;
+  };
+  const auto first = [](explained_pool& p, std::uint64_t trial) {
+    const auto said = p.why(trial, {});
+    return said["reason"]["code"].get<std::string>() + ": " + said["reason"]["text"].get<std::string>() +
+           " > " + said["advice"].get<std::string>();
+  };
+  const auto single = [](run_terms& r) { r.rules.single_node = true; };
+  const auto rack = [](run_terms& r) { r.rules.labels["rack"] = {"x"}; };
+  {
+    explained_pool p; // one instance of two is there
+    p.tell(supply(2, 2, 1)).up("i1", 2).ask(1, 4).ask(2, 5).ask(3, 3, 42, single).ask(4, 1, 42, rack);
+    EXPECT_EQ(first(p, 1), "scaling: the provider is asked for instances > ") << "larger than what is there";
+    EXPECT_EQ(first(p, 2), "too_large: it needs 5 slots, and the pool grows to 4 > lower "
+                           "resources.slots_per_trial, or raise max_instances of the pool's provider");
+    EXPECT_EQ(first(p, 3), "single_node: it needs 3 slots on one agent, and none has as many > lower "
+                           "resources.slots_per_trial, or raise instance_slots of the pool's provider");
+    EXPECT_EQ(p.code(4), "constraints");
+    p.ask(5, 3);
+    EXPECT_EQ(first(p, 5),
+              "too_large: it needs 3 slots, and instances start for whole multiples of 2 alone > "
+              "set resources.slots_per_trial to a multiple of 2");
+    EXPECT_TRUE(p.why(5)["wouldFree"].empty());
+    p.tell(supply(2, 2, 2, 1));
+    EXPECT_EQ(first(p, 1), "scaling: 1 instance of 2 slots starts > ");
+    p.tell(supply(2, 2, 1, 0, "no quota"));
+    EXPECT_EQ(first(p, 1), "provider_failed: the provider of the pool failed: no quota > "
+                           "troupe pool describe shows what its provider says");
+  }
+  {
+    explained_pool p; // all are there
+    p.tell(supply(2, 1, 1, 0, "list: timeout")).up("i1", 2).ask(1, 2).ask(2, 1);
+    EXPECT_EQ(p.code(2), "busy") << "no further instance may come, so that no provider holds it up";
+  }
+  {
+    explained_pool p; // none is there
+    p.tell(supply(2, 2)).ask(1, 3, 42, single).ask(2, 1, 42, rack).ask(3, 0, 42, rack).ask(4, 0);
+    EXPECT_EQ(p.code(1), "single_node");
+    EXPECT_EQ(p.code(2), "constraints");
+    EXPECT_EQ(p.code(3), "constraints");
+    EXPECT_EQ(p.code(4), "scaling");
+    p.tell(supply(2, 2, 2)); // their agents are away
+    EXPECT_EQ(p.code(4), "no_agents");
+  }
+  {
+    explained_pool p(with([](pool_settings& s) { s.quotas = {{"ada", "", 1}}; }));
+    p.tell(supply(1, 2, 1)).up("i1", 1).ask(1, 1).ask(2, 1);
+    EXPECT_EQ(p.code(2), "quota");
+    EXPECT_TRUE(p.why(2, {})["also"].empty()) << "more instances are not asked for because of it";
+  }
+}
+
 TEST(PoolExplain, NamesTheRunsWithoutSlotsOfEachAgent) {
   explained_pool p;
   p.up("a", 1, "", 1).up("b", 1, "", 2).ask(1, 1);

@@ -3,7 +3,9 @@
 // same here.
 
 #include "actors/pool/fitting.hpp"
+#include "actors/pool/pool.hpp"
 #include "actors/pool/shares.hpp"
+#include "test/unit/actors/show.hpp"
 
 #include <gtest/gtest.h>
 
@@ -182,6 +184,70 @@ TEST(Fitting, SaysWhatAnAgentLacks) {
   EXPECT_NE(no([](auto& r) { r.min_memory_bytes = 200'000'000'000; }), "");
   EXPECT_EQ(no([](auto& r) { r.same_label = "zone"; }), "lacks label zone");
   EXPECT_EQ(no([](auto& r) { r.prefer_labels["rack"] = {"a1"}; }), "");
+}
+
+TEST(Fitting, ComparesAgentsThatShareALabel) {
+  struct row {
+    const char* what;
+    fitting_order order;
+    int slots;
+    std::vector<std::tuple<const char*, int, const char*>> agents; ///< name, slots, rack
+    const char* granted;
+  } rows[] = {
+    {"fewest agents", fitting_order::best, 4, {{"a", 2, "x"}, {"b", 2, "x"}, {"c", 8, "y"}}, "c:0,1,2,3"},
+    {"the one that it fills", fitting_order::best, 2, {{"a", 8, "x"}, {"b", 2, "y"}}, "b:0,1"},
+    {"as empty: the first name", fitting_order::worst, 1, {{"a", 2, "x"}, {"b", 8, "y"}}, "a:0"},
+    {"equal parts",
+     fitting_order::best,
+     4,
+     {{"a", 3, "x"}, {"b", 1, "x"}, {"c", 2, "y"}, {"d", 2, "y"}},
+     "c:0,1 d:0,1"},
+    {"the ones that it fills",
+     fitting_order::best,
+     4,
+     {{"a", 3, "x"}, {"b", 3, "x"}, {"c", 2, "y"}, {"d", 2, "y"}},
+     "c:0,1 d:0,1"},
+    {"first names",
+     fitting_order::best,
+     4,
+     {{"b", 2, "x"}, {"d", 2, "x"}, {"a", 2, "y"}, {"e", 2, "y"}},
+     "a:0,1 e:0,1"},
+  };
+  for (const auto& r : rows) {
+    pool_settings settings;
+    settings.fitting = r.order;
+    pool machine(pool::phase::placing, settings);
+    for (const auto& [name, slots, rack] : r.agents) {
+      agent_up up{name, slots, {}, {}};
+      up.traits.labels["rack"] = rack;
+      static_cast<void>(machine.apply(up, time_point{1s}));
+    }
+    slots_requested ask{{trial_id{1}, {1}}, r.slots};
+    ask.run.job.job = {1};
+    ask.run.rules.same_label = "rack";
+    EXPECT_EQ(show(machine.apply(ask, time_point{1s})), "grant(1.1 " + std::string(r.granted) + ")")
+      << r.what;
+  }
+  // Of two racks that are as empty, with what is taken: the fuller agent by `best`, the emptier by `worst`.
+  for (const auto order : {fitting_order::best, fitting_order::worst}) {
+    pool_settings settings;
+    settings.fitting = order;
+    pool machine(pool::phase::placing, settings);
+    for (const auto& [name, rack] : {std::pair{"a", "x"}, {"b", "y"}}) {
+      agent_up up{name, 4, {}, {}};
+      up.traits.labels["rack"] = rack;
+      static_cast<void>(machine.apply(up, time_point{1s}));
+    }
+    slots_requested ask{{trial_id{1}, {1}}, 1};
+    ask.run.job.job = {1};
+    ask.run.rules.agents = {"b"};
+    EXPECT_EQ(show(machine.apply(ask, time_point{1s})), "grant(1.1 b:0)");
+    ask.allocation = {trial_id{2}, {1}};
+    ask.run.rules = {};
+    ask.run.rules.same_label = "rack";
+    EXPECT_EQ(show(machine.apply(ask, time_point{1s})),
+              order == fitting_order::best ? "grant(2.1 b:1)" : "grant(2.1 a:0)");
+  }
 }
 
 TEST(FairShares, AreWeightedMaxMinInWholeSlots) {
