@@ -1417,6 +1417,7 @@ private:
       const bool stopped = searches_->is_stopped(id);
       bool hit = stopped;
       for (const auto& trial : *trials) {
+        check_runs(*reads, trial.id);
         const bool of_signal = hit_.contains(trial.id);
         const auto known = failures_.find(trial.id);
         const int failures = known == failures_.end() ? 0 : known->second;
@@ -1451,6 +1452,37 @@ private:
     tasks_.check_ends(may_have_lost());
     if (!wrong_.empty())
       fail(wrong_);
+  }
+  /// One after the other, and none is open at the end.
+  void check_runs(const storage::reader& reads, trial_id id) const {
+    const auto it = "trial " + to_string(id);
+    int open = 0;
+    const auto facts = reads.facts_of(entity(id));
+    for (const auto& bytes : facts ? *facts : std::vector<std::string>()) {
+      const auto fact = decode_as<trial_fact>(bytes);
+      if (!fact)
+        fail("a fact of " + it + " does not read");
+      const auto* ended = std::get_if<run_ended>(&*fact);
+      open += ended ? -1 : std::holds_alternative<run_started>(*fact) ? 1 : 0;
+      if (open < 0 || open > 1)
+        fail(it + " has " + std::to_string(open) + " open runs");
+      if (ended && ended->why == end::lost && only_the_master_dies())
+        fail("run " + to_string(ended->run) + " of " + it +
+             " was lost with its master alone: " + ended->detail);
+    }
+    if (open > 0)
+      fail(it + " has ended with an open run");
+  }
+  /// Agents and their tasks outlive the master, so that what they run goes on. Of a gang a part may not have
+  /// begun.
+  bool only_the_master_dies() const {
+    const auto harmless = [](const platform_fault& x) {
+      return x.kind == platform_fault_kind::master_dies || x.kind == platform_fault_kind::user_pauses ||
+             x.kind == platform_fault_kind::user_kills || x.kind == platform_fault_kind::pool_changes;
+    };
+    return instances_.empty() && std::all_of(plan_.faults.begin(), plan_.faults.end(), harmless) &&
+           std::all_of(plan_.searches.begin(), plan_.searches.end(),
+                       [](const auto& x) { return x.slots_per_trial == 1; });
   }
   /// A task that was placed on a host while that was dying may be lost, though it never began there.
   void hit_what_was_placed_on_the_dead() {
