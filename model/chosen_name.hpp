@@ -20,6 +20,9 @@ bool is_blank(std::string_view utf8);
 /// blank, none that controls a terminal or the direction of text.
 result<void> check_chosen_name(const std::string& what, std::string_view name,
                                std::size_t most = longest_name);
+/// A name that a configuration gives, which may be of any length: each character that controls a terminal or
+/// the direction of text becomes a blank, and there are none at the ends. What is not UTF-8 stays as it is.
+std::string in_one_line(std::string_view name);
 /// errc::invalid, said of `what` ("model names"), where no client could ask for it by name: with slashes, `.`
 /// and `..`.
 result<void> check_name_in_address(const std::string& what, std::string_view name);
