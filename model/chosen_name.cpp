@@ -89,6 +89,17 @@ result<void> check_chosen_name(const std::string& what, std::string_view name, s
   return {};
 }
 
+std::string in_one_line(std::string_view name) {
+  const auto text = code_points(name);
+  if (!text)
+    return std::string(name);
+  std::string out;
+  for (const auto c : *text)
+    append(out, controls(c) ? U' ' : c);
+  const auto first = out.find_first_not_of(' ');
+  return first == out.npos ? "" : out.substr(first, out.find_last_not_of(' ') - first + 1);
+}
+
 result<void> check_name_in_address(const std::string& what, std::string_view name) {
   if (name.find_first_of("/\\") != name.npos)
     return error{errc::invalid, what + " cannot have slashes"};

@@ -53,10 +53,12 @@ std::string pool_of_workspace(const value& text, const config_layers& below, con
 
 /// What only building the searcher, the tasks' settings and the expressions for logs can tell.
 result<void> finish(value& settings, const std::string& checkpoint_dir) {
-  // All else is taken, as in a configuration of Determined: what shows a name makes it harmless.
-  if (const auto name = settings.value("name", value());
-      name.is_string() && is_blank(name.get_ref<const std::string&>()))
-    return error{errc::invalid, "name: must not be empty or blank\nhint: leave it out, and one is made"};
+  if (const auto given = settings.value("name", value()); given.is_string()) {
+    auto name = in_one_line(given.get_ref<const std::string&>()); // docs/decisions/122
+    if (is_blank(name))
+      return error{errc::invalid, "name: must not be empty or blank\nhint: leave it out, and one is made"};
+    settings["name"] = std::move(name);
+  }
   if (auto fine = check_log_policies(settings.value("log_policies", value())); !fine)
     return fine;
   if (auto works = searchers::make_searcher(settings.value("searcher", value::object()),

@@ -3,6 +3,7 @@
 #include "actors/catalogue/house_rules.hpp"
 #include "actors/journal/log_patterns.hpp"
 #include "actors/task/task_settings.hpp"
+#include "model/chosen_name.hpp"
 #include "model/config/cluster_config.hpp"
 #include "model/config/document.hpp"
 #include "model/config/duration_text.hpp"
@@ -211,7 +212,7 @@ result<accepted_task> accept_task(task_id id, const value& text, const std::stri
   if (generic) {
     out.name = "Generic Task " + to_string(id);
   } else {
-    out.name = kind == task_kind::tensorboard ? "" : text_of(member(settings, "description"));
+    out.name = kind == task_kind::tensorboard ? "" : in_one_line(text_of(member(settings, "description")));
     if (out.name.empty())
       out.name = std::string(title_of(kind)) + " (" + pet_name(id) + ")";
     settings["description"] = out.name;

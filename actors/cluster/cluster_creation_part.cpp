@@ -7,6 +7,7 @@
 #include "actors/cluster/warm_start.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
+#include "model/chosen_name.hpp"
 #include "model/config/cluster_config.hpp"
 #include "model/config/secrets.hpp"
 #include "model/names.hpp"
@@ -93,6 +94,9 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
 caf::result<command_result> cluster_creation::on(const std::string& user, commands::experiment_create x) {
   if (auto no = with_.unmanaged.refuses(x))
     return refused(*no);
+  if (!x.name.empty())
+    if (auto fine = check_chosen_name("name", x.name); !fine)
+      return refused(fine.error());
   auto checked = accepted(x, user);
   if (!checked)
     return refused(checked.error());

@@ -2,6 +2,7 @@
 
 #include "actors/shells/durable.hpp"
 #include "model/checkpoint_place.hpp"
+#include "model/chosen_name.hpp"
 #include "model/names.hpp"
 #include "system/random.hpp"
 
@@ -26,6 +27,13 @@ error run_over(const allocation_id& run) {
   return {errc::conflict, "allocation " + to_string(run) + " is over"};
 }
 
+/// Empty: none.
+result<void> check_external_id(const std::string& id) {
+  if (id.size() > most_name)
+    return error{errc::invalid, "the external id has more than 255 bytes"};
+  return id.empty() ? result<void>{} : check_chosen_name("the external id", id, most_name);
+}
+
 bool is_open(const trial_row& trial, run_id run) {
   return !trial.runs.empty() && trial.runs.back().run == run && trial.runs.back().ended == time_point{};
 }
@@ -37,8 +45,8 @@ std::optional<error> cluster_unmanaged::refuses(const commands::experiment_creat
     return error{errc::invalid, "only unmanaged experiments have a name of their own: set unmanaged"};
   if (x.unmanaged && x.parent)
     return error{errc::invalid, "can't fork into an unmanaged experiment"};
-  if (x.external_id.size() > most_name)
-    return error{errc::invalid, "the external id has more than 255 bytes"};
+  if (auto fine = check_external_id(x.external_id); !fine)
+    return fine.error();
   return std::nullopt;
 }
 
@@ -71,8 +79,8 @@ void cluster_unmanaged::recover(const experiment_row& row) {
 }
 
 caf::result<command_result> cluster_unmanaged::on(const commands::trial_create& x) {
-  if (x.external_id.size() > most_name)
-    return refused({errc::invalid, "the external id has more than 255 bytes"});
+  if (auto fine = check_external_id(x.external_id); !fine)
+    return refused(fine.error());
   return in_turn(x.experiment, [this, x](const experiment_row& row) -> result<decision> {
     if (auto open = unmanaged::takes_runs(row); !open)
       return open.error();

@@ -3,6 +3,8 @@
 #include "model/authority/need_index.hpp"
 #include "model/chosen_name.hpp"
 
+#include <algorithm>
+
 namespace troupe::authority {
 
 const std::vector<rule>& rules() {

@@ -61,17 +61,19 @@ result<commands::experiment_create> stock_form(const call& c, fields& f) {
   with.config_name = "<config>";
   with.activate = f.flag("activate", true);
   const auto& files = f.list("modelDefinition");
-  const auto parent = f.number("parentId");
+  const auto parent = f.id<experiment_id>("parentId");
+  if (f.has("parentId") && !parent)
+    f.fault("parentId", "has to be the id of an experiment, or be left out");
   with.template_name = f.text("template");
   with.project = f.id<project_id>("projectId");
   with.unmanaged = f.flag("unmanaged");
   if (f.bad())
     return *f.bad();
-  if (parent > 0) {
-    auto row = c.parts->storage->experiment({static_cast<std::uint64_t>(parent)});
+  if (parent) {
+    auto row = c.parts->storage->experiment(parent);
     if (!row)
       return row.error().code == errc::not_found
-               ? error{errc::not_found, "experiment '" + std::to_string(parent) + "' not found"}
+               ? error{errc::not_found, "experiment '" + to_string(parent) + "' not found"}
                : row.error();
     with.parent = row->id;
     if (files.empty())

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
 
 namespace troupe::api {
 namespace {
@@ -513,6 +514,15 @@ result<value> job_stats(const call& c, const value& pools, const place_book& pla
 
 using job_order = std::variant<commands::experiment_set, commands::task_set>;
 
+error joined(const std::vector<error>& faults) {
+  if (faults.size() == 1)
+    return faults.front();
+  error all{faults.front().code, "encountered the following errors: "};
+  for (const auto& one : faults)
+    all.what += (&one == &faults.front() ? "" : "; ") + one.what;
+  return all;
+}
+
 /// What is wrong with any of them is said before one is carried out.
 result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
   std::vector<job_order> orders;
@@ -598,17 +608,11 @@ result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
     }
     orders.emplace_back(std::move(order));
   }
-  if (faults.empty())
-    return orders;
-  if (faults.size() == 1)
-    return faults.front();
-  error all{faults.front().code, "encountered the following errors: "};
-  for (const auto& one : faults)
-    all.what += (&one == &faults.front() ? "" : "; ") + one.what;
-  return all;
+  return faults.empty() ? result<std::vector<job_order>>(std::move(orders)) : joined(faults);
 }
 
-/// One after the other.
+/// All at once: what has become impossible since they were looked at keeps none of the others from being
+/// done.
 void update_jobs(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
@@ -620,22 +624,26 @@ void update_jobs(const call_ptr& c, const reply& back) {
   auto made = job_orders(*c, updates);
   if (!made)
     return back(failure(made.error()));
-  auto orders = std::make_shared<std::vector<job_order>>(std::move(*made));
-  struct walk {
-    static void go(const call_ptr& c, const reply& back,
-                   const std::shared_ptr<std::vector<job_order>>& orders, std::size_t next) {
-      if (next == orders->size())
-        return back(json(value::object(), c->query.has("pretty")));
-      std::visit(
-        [&](const auto& order) {
-          c->parts->cluster.order(c->by.who, order, [c, back, orders, next](result<value> done) {
-            done ? go(c, back, orders, next + 1) : back(failure(done.error()));
-          });
-        },
-        (*orders)[next]);
-    }
+  struct work {
+    std::mutex mutex;
+    std::size_t left = 0;
+    std::vector<error> faults;
   };
-  walk::go(c, back, orders, 0);
+  auto all = std::make_shared<work>();
+  all->left = made->size() + 1;
+  const auto done = [all, c, back](const result<value>& got) {
+    std::lock_guard lock(all->mutex);
+    if (!got)
+      all->faults.push_back(got.error());
+    if (--all->left == 0)
+      back(all->faults.empty() ? json(value::object(), c->query.has("pretty"))
+                               : failure(joined(all->faults)));
+  };
+  std::vector<grouped_order> orders;
+  for (auto& one : *made)
+    orders.push_back(std::visit([&](auto& order) { return grouped(std::move(order), done); }, one));
+  c->parts->cluster.call_together(c->by.who, std::move(orders));
+  done(value());
 }
 
 } // namespace

@@ -308,6 +308,13 @@ def work(of):
     yield "started twice", "POST", f"/api/v1/trials/{of['trial']}/start", {"trialId": of["trial"], "resume": False}, 400, "trial has already been started"
     yield "a state of no kind", "PATCH", f"/api/v1/trials/{of['trial']}", {"trialId": of["trial"], "state": "STATE_LOST"}, 400, ""
     yield "a name without `unmanaged`", "PUT", "/api/v1/experiments/by-external-id/x", {"config": json.dumps(CONFIG)}, 400, "unmanaged"
+    for name in (CONTROL, "  ", "x" * 256):
+        yield f"an external id {name[:3]!r}", "PUT", f"/api/v1/experiments/by-external-id/{urllib.parse.quote(name)}", {"config": json.dumps(CONFIG), "unmanaged": True}, 400, "external id"
+        yield f"a trial's external id {name[:3]!r}", "PUT", "/api/v1/trials", {"externalTrialId": name, "createTrialRequest": {"experimentId": of["outside"], "unmanaged": True}}, 400, "external id"
+    for name in (CONTROL, "  ", LONG):
+        yield f"a name beside the configuration {name[:3]!r}", "POST", "/troupe/v1/experiments", {"config": json.dumps(CONFIG), "name": name, "activate": False}, 400, "name"
+    for parent in (-1, 0):
+        yield f"a fork of {parent}", "POST", "/api/v1/experiments", {"config": json.dumps(CONFIG), "parentId": parent, "activate": False}, 400, "parentId"
     yield "a fork into an unmanaged one", "POST", "/api/v1/experiments", {"config": json.dumps(CONFIG), "unmanaged": True, "parentId": of["paused"]}, 400, "can't fork into an unmanaged experiment"
     for what, resources in (("weight 0", {"weight": 0}), ("weight NaN", {"weight": "NaN"}), ("weight -1", {"weight": -1}), ("priority 0", {"priority": 0}), ("priority 100", {"priority": 100}), ("max_slots -1", {"maxSlots": -1})):
         yield f"PATCH: {what}", "PATCH", f"/api/v1/experiments/{of['paused']}", {"resources": resources}, 400, ""

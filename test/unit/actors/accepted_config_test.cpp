@@ -27,6 +27,18 @@ TEST(AcceptConfig, MakesTheCheckpointFolderAbsolute) {
   }
 }
 
+TEST(AcceptConfig, ANameMayBeLongAndIsInOneLine) {
+  const auto named = [](const std::string& name) {
+    auto got = accepted(single + "name: " + name + "\n");
+    return got ? got->settings["name"].get<std::string>() : got.error().what.substr(0, 30);
+  };
+  EXPECT_EQ(named(std::string(200, 'x')), std::string(200, 'x'));
+  EXPECT_EQ(named("|\n  of a block\n"), "of a block");
+  EXPECT_EQ(named("\"a\\ab\\e[31mc\""), "a b [31mc");
+  for (const char* none : {"\" \\n\"", "\"\\a\""})
+    EXPECT_EQ(named(none), "name: must not be empty or bla") << none;
+}
+
 TEST(AcceptConfig, RefusesWithThePlaceOfEachFault) {
   auto got = accepted("searcher: {name: singel, metric: loss}\nmax_restart: 1\n");
   ASSERT_FALSE(got);

@@ -80,7 +80,7 @@ TEST(Jobs, OfFairPoolsHaveAWeightAndNoNumberAhead) {
             "SCHEDULER_TYPE_FAIR_SHARE");
 }
 
-TEST(Jobs, AreChangedOneAfterTheOtherOrNotAtAll) {
+TEST(Jobs, AreChangedTogetherOrNotAtAll) {
   pools_table t;
   const auto job = job_name({7});
   const auto post = [&](const value& update) {
@@ -106,6 +106,17 @@ TEST(Jobs, AreChangedOneAfterTheOtherOrNotAtAll) {
     std::string::npos)
     << several.body;
   EXPECT_TRUE(t.cluster.calls.empty()) << "the first was right, and is not carried out";
+  // What has become impossible since stops none of the others.
+  t.cluster.answers["experiment.set"] = [](const fake_gate::heard& x) {
+    return x.fields.at("id") == 7 ? result<value>(error{errc::conflict, "experiment 7 has ended"})
+                                  : result<value>(value::object());
+  };
+  const auto late = t.ask(
+    "POST", "/api/v1/job-queues", t.user("admin"),
+    to_json({{"updates", {{{"jobId", job}, {"priority", 5}}, {{"jobId", job_name({8})}, {"priority", 6}}}}}));
+  EXPECT_EQ(late.status, 409u);
+  EXPECT_NE(late.body.find("experiment 7 has ended"), std::string::npos) << late.body;
+  EXPECT_EQ(t.heard("experiment.set"), (value{{"id", 8}, {"priority", 6}}));
 }
 
 TEST(ResourcePools, HaveAllThatTheClientReads) {

@@ -26,6 +26,17 @@ TEST(ChosenName, HasOneToEightyCharactersThatPeopleSee) {
             "a label has 1 to 80 characters, not all blank and none a control character");
 }
 
+TEST(ChosenName, OfAConfigurationIsInOneLine) {
+  for (const auto& [given, shown] : {std::pair<std::string, std::string>{"cats and dogs", "cats and dogs"},
+                                     {"a name\n", "a name"}, // of a block of YAML
+                                     {"\ta\x1b[31mb\u202ec\n\nd ", "a [31mb c  d"},
+                                     {"\a \n", ""},
+                                     {"", ""},
+                                     {"Проект", "Проект"},
+                                     {repeated("é", 200), repeated("é", 200)}})
+    EXPECT_EQ(in_one_line(given), shown);
+}
+
 TEST(ChosenName, InAnAddressHasNoSlashAndIsNoStep) {
   for (const char* fine : {"a", "a b", "...", "a.", ".git"})
     EXPECT_TRUE(check_name_in_address("names", fine)) << fine;
