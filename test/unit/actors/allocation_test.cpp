@@ -220,6 +220,12 @@ TEST(Allocation, AGangThatCannotHearOfAStopIsJudgedWhenAllAreOver) {
   auto done =
     after({{silent(exit_of("a", 0)), 3s, " | "}, {silent(exit_of("b", 0)), 4s, closed("completed")}});
   EXPECT_TRUE(finished(done));
+  auto before = play({begin[0],
+                      begin[1],
+                      {silent(exit_of("a", 0)), 1500ms, " | "}, // before the stop
+                      {allocation_stop{false, "pause"}, 2s, " | preempt(b pause)"},
+                      {silent(exit_of("b", 0)), 4s, closed("completed")}});
+  EXPECT_TRUE(finished(before));
   after({{silent(exit_of("a", 0)), 3s, " | "}, {exit_of("b", 0), 4s, closed("stopped")}});
   after({{exit_of("a", 0), 3s, " | "}, {silent(exit_of("b", 1)), 4s, closed("stopped")}});
   after({{silent(exit_of("a", 1)), 3s, " | "},
