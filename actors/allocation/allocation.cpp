@@ -19,7 +19,7 @@ allocation_stop stop_of(const allocation_preempted& order) {
   return {order.reason == "disabled", "preempted: " + order.reason};
 }
 
-bool is_good(const task_exited& exit) { return exit.exit_code == 0 && exit.signal == 0; }
+bool is_good(const task_exited& exit) { return exit.certain && exit.exit_code == 0 && exit.signal == 0; }
 
 std::size_t ranks_of(const std::vector<placement>& on) {
   std::size_t n = 0;
@@ -250,12 +250,13 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
   auto it = parts_.find(ev.agent);
   if (it == parts_.end() || it->second.state == part::over)
     return;
+  if (ev.certain || ev.ordered)
+    it->second.exit = ev;
   if (!ev.certain && stop() && !killing())
     kill_by(now + spec_.end_grace);
   if (!ev.certain)
     return part_over(s, ev.agent, stop() || (killing() && ev.ordered) ? end::stopped : end::lost, -1,
                      ev.detail, now);
-  it->second.exit = ev;
   // The order may have come from an earlier life of this actor, before its stop or another part's end was
   // told again. A gang whose other part was lost then is ended whole: that part may have come back.
   if (ev.ordered && ev.signal == 9)
@@ -588,7 +589,7 @@ void allocation::part_over(allocation_step& s, const std::string& agent, end why
 /// were killed when its time was over.
 void allocation::judge_silent() {
   const bool open = verdict_ && (verdict_->why == end::stopped || verdict_->why == end::completed);
-  if (!open || !stop() || stop()->kill || yielded_ || polls_)
+  if (parts_.size() < 2 || !open || !stop() || stop()->kill || yielded_ || polls_)
     return;
   const task_exited* failed = nullptr;
   bool all_good = true;
@@ -599,7 +600,8 @@ void allocation::judge_silent() {
       return;
     const bool good = is_good(*p.exit);
     all_good = all_good && good;
-    if (!good && p.exit->signal != 9 && !failed)
+    const bool killed = p.exit->ordered || p.exit->signal == 9;
+    if (!good && p.exit->certain && !killed && !failed)
       failed = &*p.exit;
   }
   if (failed)

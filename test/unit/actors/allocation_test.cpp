@@ -234,6 +234,14 @@ TEST(Allocation, AGangThatCannotHearOfAStopIsJudgedWhenAllAreOver) {
   after({{silent(exit_of("a", 0)), 3s, " | "},
          {time_passed{}, 62s, " | kill(b)"},
          {silent(exit_of("b", -1, 9), true), 63s, closed("stopped")}});
+  // As a sandbox tells that it was killed.
+  const task_exited killed{id, "b", 0, 9, "killed", false, true, true};
+  after({{silent(exit_of("a", 1)), 3s, " | "},
+         {time_passed{}, 4s, " | kill(b)"},
+         {killed, 5s, closed("failed")}});
+  after({{silent(exit_of("a", 0)), 3s, " | "},
+         {time_passed{}, 62s, " | kill(b)"},
+         {killed, 63s, closed("stopped")}});
 }
 
 TEST(Allocation, WaitsWithTheBlameForASigkill) {
