@@ -19,6 +19,8 @@ allocation_stop stop_of(const allocation_preempted& order) {
   return {order.reason == "disabled", "preempted: " + order.reason};
 }
 
+bool is_good(const task_exited& exit) { return exit.certain && exit.exit_code == 0 && exit.signal == 0; }
+
 std::size_t ranks_of(const std::vector<placement>& on) {
   std::size_t n = 0;
   for (const auto& part : on)
@@ -248,12 +250,13 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
   auto it = parts_.find(ev.agent);
   if (it == parts_.end() || it->second.state == part::over)
     return;
+  if (ev.certain || ev.ordered)
+    it->second.exit = ev;
   if (!ev.certain && stop() && !killing())
     kill_by(now + spec_.end_grace);
   if (!ev.certain)
     return part_over(s, ev.agent, stop() || (killing() && ev.ordered) ? end::stopped : end::lost, -1,
                      ev.detail, now);
-  it->second.exit = ev;
   // The order may have come from an earlier life of this actor, before its stop or another part's end was
   // told again. A gang whose other part was lost then is ended whole: that part may have come back.
   if (ev.ordered && ev.signal == 9)
@@ -263,7 +266,7 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
   // what it would be at any other time. Of a gang that shows when all parts are over.
   const bool alone_silent = ev.silent && parts_.size() == 1;
   const bool followed = stop() && (stop()->kill || (!polls_ && !alone_silent));
-  const bool good = ev.exit_code == 0 && ev.signal == 0;
+  const bool good = is_good(ev);
   if (yielded_ || followed) {
     if (!good && !killing()) // the others may wait for it in a collective
       kill_by(now + spec_.end_grace);
@@ -563,8 +566,9 @@ void allocation::part_over(allocation_step& s, const std::string& agent, end why
   parts_[agent].state = part::over;
   if (daemons_.contains(agent) && why != end::stopped && why != end::lost)
     return close_if_over(s, now);
-  // Of several that end after a stop, all have completed, or the run goes on.
-  const bool counts = stop() && !daemons_.contains(agent);
+  // Where others have completed, one that was killed at a stop, or failed then, says that the run goes on.
+  const auto& exit = parts_[agent].exit;
+  const bool counts = stop() && !daemons_.contains(agent) && !(exit && is_good(*exit));
   const auto weight = [&](end e) {
     return e == end::lost ? 3 : e == end::failed ? 2 : e == end::stopped && counts ? 1 : 0;
   };
@@ -586,7 +590,8 @@ void allocation::part_over(allocation_step& s, const std::string& agent, end why
 /// A gang of which no part can have heard of the stop has not followed it: its parts ended by themselves, or
 /// were killed when its time was over.
 void allocation::judge_silent() {
-  if (!verdict_ || verdict_->why != end::stopped || !stop() || stop()->kill || yielded_ || polls_)
+  const bool open = verdict_ && (verdict_->why == end::stopped || verdict_->why == end::completed);
+  if (parts_.size() < 2 || !open || !stop() || stop()->kill || yielded_ || polls_)
     return;
   const task_exited* failed = nullptr;
   bool all_good = true;
@@ -595,9 +600,10 @@ void allocation::judge_silent() {
       continue;
     if (!p.exit || !p.exit->silent)
       return;
-    const bool good = p.exit->exit_code == 0 && p.exit->signal == 0;
+    const bool good = is_good(*p.exit);
     all_good = all_good && good;
-    if (!good && p.exit->signal != 9 && !failed)
+    const bool killed = p.exit->ordered || p.exit->signal == 9;
+    if (!good && p.exit->certain && !killed && !failed)
       failed = &*p.exit;
   }
   if (failed)

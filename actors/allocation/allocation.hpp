@@ -250,7 +250,7 @@ private:
   enum class part { ordered, watched, running, over };
   struct part_state {
     part state = part::ordered;
-    std::optional<task_exited> exit; ///< how it ended, where that is certain
+    std::optional<task_exited> exit; ///< how it ended, where that is certain or was ordered
   };
 
   void on(allocation_step& s, const slots_granted& ev, time_point now);

@@ -550,7 +550,7 @@ value pool::details() {
   bool devices = false;
   for (const auto& [agent_name, agent] : agents_) {
     aux_used += agent.aux_used;
-    devices = devices || (agent.present && !is_processor(agent.traits.device));
+    devices = devices || (agent.present && !agent.slots.empty() && !is_processor(agent.traits.device));
   }
   value aux_runs = value::object(); // by agent
   for (const auto id : aux_holders_)

@@ -5,6 +5,7 @@
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/listing.hpp"
+#include "runtime/api/open_runs.hpp"
 #include "runtime/api/past.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/route.hpp"
@@ -255,18 +256,6 @@ result<response> list(const call& c) {
   return out;
 }
 
-/// Where a live experiment stands in its pool; null where the pool does not know it.
-value job_summary(experiment_id id, const value& pool) {
-  std::int64_t ahead = 0;
-  for (const auto& job : pool.value("jobs", value::array())) {
-    if (job.value("experiment", std::uint64_t{0}) == id.value)
-      return {{"state", job.value("used", 0) > 0 ? "STATE_SCHEDULED" : "STATE_QUEUED"},
-              {"jobsAhead", pool.value("scheduler", "") == "fair" ? -1 : ahead}};
-    ++ahead;
-  }
-  return nullptr;
-}
-
 void one(const call_ptr& c, const reply& back) {
   const auto seen = std::to_string(c->parts->storage->sequence());
   auto row = named_experiment(*c);
@@ -292,11 +281,15 @@ void one(const call_ptr& c, const reply& back) {
   };
   if (terminal(row->state) || row->unmanaged)
     return answer(std::move(shape), nullptr);
+  const auto open = open_runs_of(*c->parts->storage, *trials);
+  if (!open)
+    return back(failure(open.error()));
   commands::pool_details of_pool{pool_of(*row, places->usual_pool())};
-  c->parts->cluster.order(c->by.who, std::move(of_pool),
-                          [answer, id = row->id, shape = std::move(shape)](result<value> pool) mutable {
-                            answer(std::move(shape), pool ? job_summary(id, *pool) : value());
-                          });
+  c->parts->cluster.order(
+    c->by.who, std::move(of_pool),
+    [answer, id = row->id, open = *open, shape = std::move(shape)](result<value> pool) mutable {
+      answer(std::move(shape), pool ? job_summary(id, open, *pool) : value());
+    });
 }
 
 result<void> sort_trials(const call& c, std::vector<trial_row>& rows) {

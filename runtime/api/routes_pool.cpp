@@ -3,6 +3,7 @@
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
+#include "runtime/api/open_runs.hpp"
 #include "runtime/api/past.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/resource_patch.hpp"
@@ -325,29 +326,6 @@ void resource_pools(const call_ptr& c, const reply& back) {
 
 // ---- Determined's jobs
 
-/// What the journal knows of an experiment's runs that are open.
-struct open_runs {
-  std::size_t placed = 0, backfilled = 0;
-};
-
-result<std::map<experiment_id, open_runs>> runs_by_experiment(const storage::reader& storage) {
-  auto open = storage.open_tasks();
-  if (!open)
-    return open.error();
-  std::map<experiment_id, open_runs> out;
-  for (const auto& task : *open) {
-    auto runs = storage.runs(task.id);
-    if (!runs)
-      return runs.error();
-    if (runs->empty() || runs->back().on.empty())
-      continue;
-    auto& count = out[task.id.is_trial() ? task.experiment : job_of(task.id)];
-    ++count.placed;
-    count.backfilled += runs->back().backfilled;
-  }
-  return out;
-}
-
 struct shown_job {
   value shape;
   std::string state;
@@ -392,8 +370,9 @@ result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts,
       if (!terminal(one.state))
         others.emplace(job_of(one.made.id), std::move(one));
   }
-  std::int64_t ahead = 0;
+  std::int64_t next = 0; // also those that the caller may not see are ahead
   for (const auto& job : pool.at("jobs")) {
+    const auto ahead = next++;
     const experiment_id id{job.at("experiment").get<std::uint64_t>()};
     const auto other = others.find(id);
     if (is_task_job(id) && other == others.end())
@@ -402,10 +381,7 @@ result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts,
     if (!row)
       continue; // it went meanwhile
     const auto runs = open.find(id);
-    const bool placed = runs != open.end() && runs->second.placed > 0;
-    const std::string state = !placed                       ? "STATE_QUEUED"
-                              : runs->second.backfilled > 0 ? "STATE_SCHEDULED_BACKFILLED"
-                                                            : "STATE_SCHEDULED";
+    const std::string state = job_state(runs == open.end() ? open_runs() : runs->second);
     const auto owner = parts.users->owner(row->owner);
     const auto* project = places.find(row->project);
     const auto used = job.at("used").get<std::int64_t>();
@@ -432,7 +408,6 @@ result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts,
       shape["weight"] = job.at("weight");
     else
       shape["priority"] = job.at("priority");
-    ++ahead;
     out.push_back({std::move(shape), state});
   }
   return out;
@@ -447,7 +422,7 @@ handler with_jobs(jobs_answer make) {
       auto places = place_book::read(*c->parts->storage);
       if (!places)
         return places.error();
-      auto open = runs_by_experiment(*c->parts->storage);
+      auto open = open_runs_by_job(*c->parts->storage);
       return open ? make(*c, got.value("pools", value::array()), *places, *open) : open.error();
     });
   };

@@ -220,6 +220,12 @@ TEST(Allocation, AGangThatCannotHearOfAStopIsJudgedWhenAllAreOver) {
   auto done =
     after({{silent(exit_of("a", 0)), 3s, " | "}, {silent(exit_of("b", 0)), 4s, closed("completed")}});
   EXPECT_TRUE(finished(done));
+  auto before = play({begin[0],
+                      begin[1],
+                      {silent(exit_of("a", 0)), 1500ms, " | "}, // before the stop
+                      {allocation_stop{false, "pause"}, 2s, " | preempt(b pause)"},
+                      {silent(exit_of("b", 0)), 4s, closed("completed")}});
+  EXPECT_TRUE(finished(before));
   after({{silent(exit_of("a", 0)), 3s, " | "}, {exit_of("b", 0), 4s, closed("stopped")}});
   after({{exit_of("a", 0), 3s, " | "}, {silent(exit_of("b", 1)), 4s, closed("stopped")}});
   after({{silent(exit_of("a", 1)), 3s, " | "},
@@ -228,6 +234,14 @@ TEST(Allocation, AGangThatCannotHearOfAStopIsJudgedWhenAllAreOver) {
   after({{silent(exit_of("a", 0)), 3s, " | "},
          {time_passed{}, 62s, " | kill(b)"},
          {silent(exit_of("b", -1, 9), true), 63s, closed("stopped")}});
+  // As a sandbox tells that it was killed.
+  const task_exited killed{id, "b", 0, 9, "killed", false, true, true};
+  after({{silent(exit_of("a", 1)), 3s, " | "},
+         {time_passed{}, 4s, " | kill(b)"},
+         {killed, 5s, closed("failed")}});
+  after({{silent(exit_of("a", 0)), 3s, " | "},
+         {time_passed{}, 62s, " | kill(b)"},
+         {killed, 63s, closed("stopped")}});
 }
 
 TEST(Allocation, WaitsWithTheBlameForASigkill) {

@@ -146,6 +146,26 @@ TEST(Members, PutAnAgentIntoThePoolThatItAsksForWhereTheFileSaysNothing) {
   EXPECT_EQ(after.slots_in("q"), 2);
 }
 
+// agent_state_test.go of Determined 0.38.1. Not as there, where an agent whose pool has changed is refused:
+// it moves once nothing is held on it.
+TEST(Members, Test_agentState_checkAgentResourcePoolMatch) {
+  const auto wants = [](const char* pool) { return agent_asked{{t0, "a", "id1", 2, "host", pool}}; };
+  const auto configuration = with_pools({"default", "pool1", "pool2"});
+  play(fresh(configuration),
+       {
+         {wants("pool1"), 0s, "joined(a 2 for pool1) | twin(a in pool1)"},
+         {wants("pool1"), 1s, " | "},
+         {wants("default"), 2s, "joined(a 2 for default) | drain(a) watch(a in pool1)"},
+         {agent_is_idle{"a", "pool1"}, 3s, " | end_twin(a in pool1) undrain(a)"},
+         {wants("default"), 4s, " | twin(a in default)"},
+         {wants("pool1"), 5s, "joined(a 2 for pool1) | drain(a) watch(a in default)"},
+         {agent_is_idle{"a", "default"}, 6s, " | end_twin(a in default) undrain(a)"},
+         {wants("pool1"), 7s, " | twin(a in pool1)"},
+         {wants("pool2"), 8s, "joined(a 2 for pool2) | drain(a) watch(a in pool1)"},
+       },
+       configuration);
+}
+
 TEST(Members, KeepTheChosenPoolOfAnExperiment) {
   const auto two = with_pools({"p", "q"});
   const auto after = play(fresh(two),

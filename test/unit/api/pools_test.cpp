@@ -70,6 +70,56 @@ TEST(Jobs, AreListedWithAllThatTheClientReads) {
   EXPECT_EQ(t.get("/api/v1/job-queues/stats")["results"][0]["resourcePool"], "main");
 }
 
+TEST(Jobs, SayTheSameOfTheirStateInListsAndWithTheExperiment) {
+  const run_row ended{.run = {1}, .started = t0, .ended = t0 + 1s, .on = {{"a1", {0}}}},
+    asks{.run = {2}, .started = t0 + 2s}, holds{.run = {2}, .started = t0 + 2s, .on = {{"a1", {0}}}},
+    without_slots{.run = {2}, .started = t0 + 2s, .on = {{"a1", {}}}},
+    fills{.run = {2}, .started = t0 + 2s, .on = {{"a1", {0}}}, .backfilled = true};
+  const struct {
+    const char* what;
+    std::vector<run_row> first, second; ///< of two trials
+    const char* state;
+  } rows[] = {
+    {"both wait", {asks}, {asks}, "STATE_QUEUED"},
+    {"a run that has ended holds nothing", {ended}, {ended, asks}, "STATE_QUEUED"},
+    {"one has its slots", {holds}, {asks}, "STATE_SCHEDULED"},
+    {"without slots", {without_slots}, {}, "STATE_SCHEDULED"},
+    {"backfilled", {ended, fills}, {asks}, "STATE_SCHEDULED_BACKFILLED"},
+    {"one is more than backfilled", {holds}, {fills}, "STATE_SCHEDULED"},
+  };
+  for (const char* scheduler : {"priority", "fair"})
+    for (const auto& row : rows) {
+      pools_table t(scheduler);
+      auto second = t.reader->trial_rows[12];
+      second.id = {14};
+      second.runs = row.second;
+      t.reader->trial_rows[12].runs = row.first;
+      t.reader->trial_rows[14] = second;
+      auto pools = some_pools(scheduler);
+      auto& jobs = pools["pools"][0]["jobs"];
+      jobs.insert(jobs.begin(), jobs[0]);
+      jobs[0]["experiment"] = 99; // of somebody whose experiments one may not see
+      jobs[1]["used"] = 0;
+      t.cluster.answers["job.list"] = [pools](const fake_gate::heard&) -> result<value> { return pools; };
+      t.cluster.answers["pool.details"] = [pools](const fake_gate::heard&) -> result<value> {
+        return pools["pools"][0];
+      };
+      const value summary{{"state", row.state},
+                          {"jobsAhead", std::string_view(scheduler) == "fair" ? -1 : 1}};
+      EXPECT_EQ(t.get("/api/v1/experiments/7")["jobSummary"], summary) << row.what;
+      EXPECT_EQ(t.get("/api/v1/job-queues-v2")["jobs"][0]["full"]["summary"], summary) << row.what;
+      EXPECT_EQ(t.get("/api/v1/job-queues")["jobs"][0]["summary"], summary) << row.what;
+      t.cluster.answers["pool.details"] = [](const fake_gate::heard&) -> result<value> {
+        return value{{"scheduler", "priority"}, {"jobs", value::array()}};
+      };
+      const auto elsewhere = t.get("/api/v1/experiments/7")["jobSummary"];
+      if (std::string_view(row.state) == "STATE_QUEUED")
+        EXPECT_TRUE(elsewhere.is_null()) << row.what;
+      else
+        EXPECT_EQ(elsewhere, (value{{"state", row.state}, {"jobsAhead", 0}})) << row.what;
+    }
+}
+
 TEST(Jobs, OfFairPoolsHaveAWeightAndNoNumberAhead) {
   pools_table t("fair");
   const auto job = t.get("/api/v1/job-queues-v2")["jobs"][0]["full"];

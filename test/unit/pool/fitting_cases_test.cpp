@@ -22,7 +22,7 @@ struct agent_row {
 
 TEST(Fitting, IsViable) { // fitting_test.go::TestIsViable
   EXPECT_TRUE(viable(2, 4, 0, 100, 0));
-  EXPECT_FALSE(viable(2, 1, 0, 100, 0));
+  EXPECT_FALSE(viable(2, 1, 0, 100, 0)); // agent2 and agent4
 }
 
 TEST(Fitting, ScoresBest) { // fitting_methods_test.go::TestBestFit
@@ -143,10 +143,48 @@ TEST(Fitting, FindsSeveralAgents) { // fitting_test.go::TestFindDedicatedAgentFi
 }
 
 TEST(Fitting, LeavesOutBlockedAgents) { // fitting_test.go::TestFindFitDisallowedNodes
-  placement_rules rules;
-  rules.not_agents = {"agent1"};
-  EXPECT_NE(refusal(rules, "agent1", {}), "");
-  EXPECT_EQ(refusal(rules, "agent2", {}), "");
+  using names = std::vector<std::string>;
+  for (const auto& [blocked, left] :
+       {std::pair{names{"agent1", "agent2"}, names{}}, {{"agent1"}, {"agent2"}}, {{"agent2"}, {"agent1"}}}) {
+    placement_rules rules;
+    rules.not_agents = blocked;
+    names open;
+    for (const char* agent : {"agent1", "agent2"})
+      if (refusal(rules, agent, {}).empty())
+        open.push_back(agent);
+    EXPECT_EQ(open, left);
+  }
+}
+
+TEST(Fitting, FindsAnAuxUnit) { // fitting_test.go::TestFindFits, the rows without slots
+  struct row {
+    const char* what;
+    std::vector<agent_row> agents; ///< in the order of their coming
+  } rows[] = {
+    {"idle", {{"agent1", 4, 0, 100, 0}, {"agent2", 4, 0, 100, 0}}},
+    {"idle, listed backwards", {{"agent2", 4, 0, 100, 0}, {"agent1", 4, 0, 100, 0}}},
+    {"both in use, backwards", {{"agent2", 4, 0, 100, 2}, {"agent1", 4, 0, 100, 2}}},
+    {"equal free aux", {{"agent1", 4, 0, 2, 0}, {"agent2", 4, 0, 4, 2}}},
+    {"one busier", {{"agent1", 4, 0, 100, 1}, {"agent2", 4, 0, 100, 0}}},
+    {"one busier, small limit", {{"agent1", 4, 0, 2, 1}, {"agent2", 4, 0, 2, 0}}},
+  };
+  for (const auto& r : rows) {
+    pool machine(pool::phase::placing, pool_settings{});
+    std::uint64_t next = 2;
+    for (const auto& agent : r.agents) {
+      agent_up up{agent.name, agent.slots, {}, {}};
+      up.traits.aux = agent.aux_most;
+      static_cast<void>(machine.apply(up, time_point{1s}));
+      for (int i = 0; i < agent.aux_used; ++i) {
+        slots_held held{{trial_id{next}, {1}}, {{agent.name, {}}}, {}};
+        held.run.job.job = {next++};
+        static_cast<void>(machine.apply(held, time_point{1s}));
+      }
+    }
+    slots_requested ask{{trial_id{1}, {1}}, 0};
+    ask.run.job.job = {1};
+    EXPECT_EQ(show(machine.apply(ask, time_point{1s})), "grant(1.1 agent1:)") << r.what;
+  }
 }
 
 TEST(Fitting, SaysWhatAnAgentLacks) {

@@ -218,6 +218,82 @@ TEST(OrderCases, TestGetResourceSummary) {
   };
   EXPECT_EQ(device({{"cuda", 1}, {"cuda", 2}}), "cuda");
   EXPECT_EQ(device({}), "cpu") << "Determined says nothing here";
+  EXPECT_EQ(device({{"cuda", 0}, {"cpu", 0}, {"rocm", 0}}), "cpu") << "nor here: none has a slot";
+}
+
+// Not as Determined, which refuses an agent that comes back with other devices: it has what it has now.
+TEST(OrderCases, Test_agentState_checkAgentStartedDevicesMatch) {
+  ordered_pool p(scheduler_kind::priority);
+  p.job(1);
+  const auto grants = [&](int slots, const char* device) {
+    slots_requested ev{{trial_id{1}, {1}}, slots};
+    ev.run.job = p.job(1);
+    ev.run.rules.device_types = {device};
+    p.events.push_back(ev);
+    const auto done = p.decide();
+    p.events.push_back(slots_released{ev.allocation, ""});
+    static_cast<void>(p.decide());
+    return std::any_of(done.begin(), done.end(),
+                       [](const auto& x) { return std::holds_alternative<grant_slots>(x); });
+  };
+  const auto comes = [&](int slots, const char* device) {
+    agent_up up{"a", slots, {}, {}};
+    up.traits.device = device;
+    p.events.push_back(up);
+    static_cast<void>(p.decide());
+  };
+  comes(1, "nvda 3090");
+  comes(1, "nvda 3090");
+  EXPECT_TRUE(grants(1, "3090")) << "same";
+  comes(0, "nvda 3090");
+  EXPECT_FALSE(grants(1, "3090")) << "gone";
+  comes(2, "nvda 3090");
+  EXPECT_TRUE(grants(2, "3090")) << "extra";
+  comes(1, "nvda 4090");
+  EXPECT_FALSE(grants(1, "3090")) << "other properties";
+  EXPECT_TRUE(grants(1, "4090"));
+}
+
+// Determined's four variants (StopsWithError, Panics, StopsNormally, ReleaseResources) are one word here.
+TEST(OrderCases, TestCleanUpTaskWhenTaskActor) {
+  ordered_pool p(scheduler_kind::priority);
+  p.job(1);
+  p.events.push_back(agent_up{"a", 1});
+  p.ask(1, 1, 1);
+  EXPECT_EQ(p.decide().size(), 1u);
+  EXPECT_EQ(p.machine.details()["jobs"].size(), 1u);
+  EXPECT_EQ(p.machine.used_slots(), 1);
+  p.events.push_back(slots_released{{trial_id{1}, {1}}, ""});
+  EXPECT_TRUE(p.decide().empty());
+  EXPECT_TRUE(p.machine.details()["jobs"].empty());
+  EXPECT_EQ(p.machine.used_slots(), 0);
+}
+
+TEST(OrderCases, TestAgentStatePersistence) {
+  const allocation_id held{trial_id{1}, {1}};
+  ordered_pool p(scheduler_kind::priority);
+  p.machine = pool(pool::phase::recovering);
+  p.job(1);
+  p.job(2);
+  agent_up up{"a", 1, {{"1.1", {0}}}, {}};
+  p.events.push_back(up);
+  p.ask(2, 1, 2);
+  p.events.push_back(holders_heard{});
+  EXPECT_TRUE(p.decide().empty()) << "what the agent says runs there survives a restart of the master";
+  slots_held again{held, {{"a", {0}}}, {}, 1};
+  again.run.job = p.job(1);
+  p.events.push_back(again);
+  EXPECT_TRUE(p.decide().empty()) << "and is kept when it is told again";
+  EXPECT_EQ(p.machine.used_slots(), 1);
+  p.events.push_back(slots_released{held, ""});
+  EXPECT_EQ(p.decide().size(), 1u) << "it is forgotten when it ends";
+  p.events.push_back(slots_released{{trial_id{2}, {1}}, ""});
+  p.events.push_back(agent_drain{"a"});
+  p.events.push_back(agent_down{"a", true});
+  p.events.push_back(agent_forgotten{"a"});
+  p.events.push_back(agent_up{"a", 1});
+  p.ask(3, 1, 2);
+  EXPECT_EQ(p.decide().size(), 1u) << "with the agent went what was said of it";
 }
 
 } // namespace

@@ -20,6 +20,7 @@ struct scheduler_case {
   const char* agents;          ///< "NAME SLOTS AUX; ..."
   const char* jobs;            ///< "NAME [priority=N] [weight=N] [max=N] [submitted=X]; ..."
   std::vector<step_row> steps; ///< what is added: "NAME SLOTS JOB [at=AGENT] [stays] [not=AGENT]; ..."
+  int max_slots = -1;          ///< of the pool
 };
 
 std::vector<std::vector<std::string>> lists(const std::string& text) {
@@ -110,6 +111,7 @@ private:
     s.scheduler = c.scheduler;
     s.preemption = c.preemption;
     s.gangs = gang_rule::whole; // Determined's
+    s.max_slots = c.max_slots;
     return s;
   }
   static std::set<std::string> set_of(const char* text) {
@@ -145,9 +147,8 @@ private:
   std::map<std::string, int> used_;
 };
 
-// Not here, since they put more on a slot than it holds: TestFairSharePreemptible,
-// TestFairShareHonorsNonPreemptible*, TestFairShareBlocklistEqual, and TestFairShareBlocklistPreemptible,
-// whose jobs without weight have no share.
+// Where Determined's puts more on a slot than it holds, as no pool of ours does, the row has as many slots,
+// and a pool that may use as few of them as there were: its max_slots was lowered.
 TEST(PoolCases, OfDeterminedsSchedulers) {
   const scheduler_case rows[] = {
     {"fair_share_test.go::TestFairShareMaxSlots",
@@ -196,6 +197,54 @@ TEST(PoolCases, OfDeterminedsSchedulers) {
      "group1 weight=0; group2 weight=0; group3 weight=0; group4 weight=0",
      {{"", "task1 3 group1; task2 1 group2; task3 1 group2 at=agent2; task4 4 group3; task5 1 group4",
        "task1 task2 task5", ""}}},
+    {"fair_share_test.go::TestFairSharePreemptible",
+     scheduler_kind::fair,
+     true,
+     "agent 2 0",
+     "job1; job2",
+     {{"", "task1 1 job1 at=agent; task2 1 job2 at=agent", "", "task2"}},
+     1},
+    {"fair_share_test.go::TestFairShareHonorsNonPreemptibleInAGroup (first order)",
+     scheduler_kind::fair,
+     true,
+     "agent 2 0",
+     "group1 weight=1 max=2",
+     {{"", "task1 1 group1 at=agent; task2 1 group1 at=agent stays", "", "task1"}},
+     1},
+    {"fair_share_test.go::TestFairShareHonorsNonPreemptibleNilGroup (first order)",
+     scheduler_kind::fair,
+     true,
+     "agent 2 0",
+     "job1; job2",
+     {{"", "task1 1 job1 at=agent; task2 1 job2 at=agent stays", "", "task1"}},
+     1},
+    {"fair_share_test.go::TestFairShareHonorsNonPreemptibleNilGroup (reverse order)",
+     scheduler_kind::fair,
+     true,
+     "agent 2 0",
+     "job1; job2",
+     {{"", "task1 1 job1 at=agent stays; task2 1 job2 at=agent", "", "task2"}},
+     1},
+    {"fair_share_test.go::TestFairShareBlocklistEqual",
+     scheduler_kind::fair,
+     true,
+     "agent0 3 0",
+     "job0; job1; job2; job3",
+     {{"",
+       "task0.1 1 job0 not=agent0; task1.1 1 job1 at=agent0; task2.1 1 job2 at=agent0; task3.1 1 job3 "
+       "at=agent0",
+       "", "task2.1 task3.1"}},
+     1},
+    // Not as Determined: a job without weight has no share for which others give back.
+    {"fair_share_test.go::TestFairShareBlocklistPreemptible",
+     scheduler_kind::fair,
+     true,
+     "agent0 1 0; agent1 1 0",
+     "job0; job1; job2; job3",
+     {{"",
+       "task0.1 1 job0 not=agent0 not=agent1; task1.1 1 job1 at=agent0; task2.1 1 job2 not=agent0; task3.1 1 "
+       "job3 at=agent1",
+       "", ""}}},
     // Not as Determined: no more is offered than fits.
     {"fair_share_test.go::TestFairShareBlocklistMultiple",
      scheduler_kind::fair,
@@ -318,6 +367,16 @@ TEST(PoolCases, CountWhoWaitsAndWhoHolds) {
     }
     EXPECT_EQ(granted, 2u);
     EXPECT_EQ(p.waiting().size(), 2u);
+    pool large(pool::phase::placing, s); // the second case: all are larger than the pool
+    static_cast<void>(large.apply(up, time_point{} + 1h));
+    next = 1;
+    for (const std::uint64_t job : {1, 1, 1, 2, 3, 4}) {
+      slots_requested ev{{trial_id{next++}, {1}}, 2};
+      ev.run.job.job = {job};
+      static_cast<void>(large.apply(ev, time_point{} + 1h));
+    }
+    EXPECT_EQ(large.used_slots(), 0);
+    EXPECT_EQ(large.details()["jobs"].size(), 4u);
   }
 }
 
