@@ -1,4 +1,4 @@
-// The address is the view: all that a page shows can be read from it, and what is a default is left out.
+// The address is the view: it says everything that a page shows, and leaves out defaults.
 
 /** The parts of a list; a separator that belongs to a part stands behind a backslash. */
 export function pieces(text: string, separator: string): string[] {

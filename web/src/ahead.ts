@@ -1,4 +1,4 @@
-// A script of its own, the first of a page: what the page at an address will ask for is asked for while its code is on the way.
+// The first script of a page: it asks for what the page at an address will need while the page's code is on the way.
 
 import { mainMetric } from "./goals";
 import { read, type Params } from "./address";
@@ -23,7 +23,7 @@ setTimeout(() => go(), 300);
 
 /** A long list: its first rows are told of while the rest is on its way, which is parsed once they stand there. */
 const screen = 40;
-const long = 100_000; // letters, from which on it is one
+const long = 100_000; // a text with more letters is long
 let listed = "";
 let begins: (rows: unknown[] | null) => void;
 const beginning = new Promise<unknown[] | null>((done) => (begins = done));
@@ -65,7 +65,7 @@ async function early<T>(to: string): Promise<T | undefined> {
   if (coming.size > 0 && location.href !== opened) coming.clear();
   const there = coming.get(to);
   coming.delete(to);
-  return there?.catch(() => undefined) as Promise<T | undefined>; // a refusal is asked for again, with all that is done about one
+  return there?.catch(() => undefined) as Promise<T | undefined>; // after a refusal the page asks again, with its own handling of refusals
 }
 
 function curves(id: number, p: Params, at: number): Promise<unknown> {
@@ -94,9 +94,9 @@ function begin(path: string, p: Params): Promise<unknown> | undefined {
   } else if (kind === "experiments" && fine) {
     const of = `/troupe/v1/experiments/${id}`;
     const one = tab === "curves" ? curves(id, p, at) : ask(`/api/v1/experiments/${id}`);
-    // Metrics beside the trials are asked for where the address names some.
+    // The metrics beside the trials are asked for only where the address names some.
     if (tab === "trials" && !/(?:^|[\s,-])m\./.test(`${p.text("cols")} ${p.text("sort")} ${p.text("q")}`)) {
-      // Neither an order nor a filter puts others before its first rows.
+      // Only without an order or filter are these the first rows.
       const plain = ["q", "sort", "cols", "at"].every((name) => p.text(name) === "");
       const all = ask(`${of}/trials`, { at: at || undefined }, plain ? (to) => list<unknown>(to, "trials") : answer);
       return Promise.all([one, plain ? Promise.race([beginning, all]) : all]);
@@ -133,7 +133,7 @@ function warm(): void {
   try {
     void localStorage.length;
   } catch {
-    // a browser that keeps nothing
+    // the browser stores nothing
   }
 }
 

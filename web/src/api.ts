@@ -70,7 +70,7 @@ async function refusal(answer: Response): Promise<Refused> {
     const body = (await answer.json()) as { message?: string; error?: { error?: string; message?: string } };
     text = body.message ?? body.error?.error ?? body.error?.message ?? text;
   } catch {
-    // not ours: its status has to do
+    // not one of our answers: its status must do
   }
   return new Refused(answer.status, text);
 }
@@ -127,7 +127,7 @@ export async function lines(path: string, each: (x: never) => void, signal: Abor
   }
 }
 
-// ---- what the page reads: as the server says it, by the names that the page has for it
+// ---- what the page reads: the server's answers under the page's own names
 
 export type {
   Experiment,

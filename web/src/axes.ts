@@ -1,4 +1,4 @@
-// The axes of the charts that are our own, and the key of their colours: how much room they take, and how they are drawn.
+// The axes of our own charts, and the key of their colours: how much room they take, and how they are drawn.
 
 import { placeOf, type Dimension } from "./brush";
 import type { Ink } from "./figure";
@@ -14,19 +14,19 @@ interface Mark {
 export interface Frame {
   left: number;
   top: number;
-  width: number; // of the chart without what is beside it
+  width: number; // of the chart without its margins
   height: number;
   below: number;
   x: Mark[];
   y: Mark[];
-  upright: boolean; // the words of the horizontal axis
+  upright: boolean; // whether the words of the horizontal axis stand upright
 }
 
-const line = 14; // pixels that a line of words needs
+const line = 14; // pixels of a line of words
 const [rightPad, topPad, leastLeft, leastBelow] = [16, 16, 64, 36];
-const [title, gap] = [22, 6]; // pixels of the vertical title, and between words and axis
-const mostUpright = 110; // pixels of an upright word
-const leastLying = 100; // pixels of a word that is worth to be read without turning the head
+const [title, gap] = [22, 6]; // pixels of the vertical title, and of the gap between words and axis
+const mostUpright = 110; // limit in pixels of an upright word
+const leastLying = 100; // pixels from which on a lying word is easier to read
 
 /** The marks of an axis at their places. `cells`: choices stand in the middle of theirs. */
 export function marks(d: Dimension, cells = false): Mark[] {
@@ -125,11 +125,11 @@ export function drawAxes(c: CanvasRenderingContext2D, f: Frame, k: Ink, x: Dimen
 
 /** What the colours of a chart mean: choices with theirs, or the lowest to the highest as a small scale. */
 export interface Key {
-  tall: number; // pixels above the chart
+  tall: number; // in pixels, above the chart
   draw: (c: CanvasRenderingContext2D, ink: Ink, colour: (p: number) => string) => void;
 }
 
-const mostRows = 3; // of choices, behind which a scale from the first to the last is shown
+const mostRows = 3; // of choices; for more, a scale from the first to the last is shown
 const [dot, scaleWide] = [10, 120];
 
 /** `none`: whether some of what is drawn has no value, and the colour of the page instead. */

@@ -1,4 +1,4 @@
-// What of the trials the brushes of an address keep: "lr:0.001..0.01;opt:adam..adam".
+// Which trials the brushes in an address keep: "lr:0.001..0.01;opt:adam..adam".
 
 import { joined, pieces } from "./address";
 import { asCell } from "./filter";
@@ -17,7 +17,7 @@ export interface Dimension {
   scale: Scale;
   place: (t: Row) => number | null; // 0..1
   label: (t: Row) => string;
-  choices: string[] | null; // of one that is not a number
+  choices: string[] | null; // choices of a dimension that is not a number
 }
 
 const own = ["best", "latest", "steps", "id"];
@@ -93,7 +93,7 @@ export function readBrushes(text: string): Brush[] {
   return pieces(text, ";").flatMap((part) => {
     const m = /^((?:[^\\:]|\\.)*):(.*)$/s.exec(part);
     if (!m) return [];
-    // Numbers have points of their own: two of them part the ends.
+    // Numbers contain points: two points separate the ends.
     const ends = /^((?:[^\\]|\\.)*?)\.\.((?!\.).*)$/s.exec(m[2]!);
     if (!ends) return [];
     const [a, b] = [unescaped(ends[1]!), unescaped(ends[2]!)];

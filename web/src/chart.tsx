@@ -1,4 +1,4 @@
-// A line chart: uPlot has the axes, the cursor and the canvas; each curve is drawn on it by its own points.
+// A line chart: uPlot draws the axes, the cursor and the canvas; each curve is drawn by its own points.
 
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -22,20 +22,20 @@ let coming: Promise<void> | null = null;
 export const plotter = (): Promise<void> => (coming ??= import("uplot").then((m) => void (Plot = m.default)));
 
 export interface Drawn {
-  id: string; // of the trial, or of the group
+  id: string; // id of the trial or of the group
   label: string;
   x: number[];
   y: number[];
   colour: string;
   dash: number[];
-  raw?: number[]; // the curve before it was smoothed: stays faint
+  raw?: number[]; // the curve before smoothing, drawn faint
   band?: { low: number[]; high: number[] };
 }
 
 export interface ChartProps {
   name: string;
   metric: string;
-  lines: Drawn[] | null; // null: on their way
+  lines: Drawn[] | null; // null: not loaded yet
   xTitle: string;
   logX: boolean;
   logY: boolean;
@@ -45,7 +45,7 @@ export interface ChartProps {
   onCsv?: () => void;
   marks?: { at: number; label: string }[] | undefined;
   note?: string;
-  none?: ComponentChildren; // said where there is no curve
+  none?: ComponentChildren; // shown where there is no curve
   numbers: Signal<Curve[] | null>;
 }
 
@@ -58,12 +58,12 @@ interface Kept {
 
 interface Layer {
   line: Drawn;
-  x: number[]; // from left to right
+  x: number[]; // rising
   y: number[];
   faint: boolean;
 }
 
-const many = 30; // curves, from which on lines are thin and whole: wide dashed ones take long
+const many = 30; // from this number of curves on, lines are thin and solid: wide dashed ones are slow
 
 function layersOf(lines: readonly Drawn[]): Layer[] {
   return lines.flatMap((line) => {
@@ -89,7 +89,7 @@ export function Chart(props: ChartProps) {
     const outer = frame.current;
     if (!el || !outer || !p.lines) return;
     if (!Plot) {
-      plotter().then(draw, (why: unknown) => (lacking.value = why)); // another version was put in force meanwhile
+      plotter().then(draw, (why: unknown) => (lacking.value = why)); // another version of the page is in force meanwhile
       return;
     }
     const layers = layersOf(p.lines);
@@ -107,7 +107,7 @@ export function Chart(props: ChartProps) {
     }
     const points = p.lines.reduce((n, l) => n + l.x.length, 0);
     const last = data[0].length > 0 ? data[0][data[0].length - 1]! : NaN;
-    // uPlot draws once this has run: then the pixels are there.
+    // uPlot draws after this has run; then the pixels exist.
     queueMicrotask(() => {
       stand();
       outer.dataset["series"] = String(now.current.lines?.length ?? 0);
@@ -118,7 +118,7 @@ export function Chart(props: ChartProps) {
     });
   };
 
-  // Made when it comes into view.
+  // The chart is made when it comes into view.
   const seen = useRef(false);
   useEffect(() => {
     const el = box.current!;
@@ -142,7 +142,7 @@ export function Chart(props: ChartProps) {
       plot.current = null;
     };
   }, []);
-  // Another metric: what is drawn is not of it yet.
+  // After a change of the metric, the drawn curves are not of it yet.
   useLayoutEffect(() => {
     if (frame.current) frame.current.dataset["state"] = "loading";
   }, [props.metric]);
@@ -156,7 +156,7 @@ export function Chart(props: ChartProps) {
     shownTheme.value;
     if (plot.current && !plot.current.shape.includes(shownTheme.value)) draw();
   });
-  // What is pointed at elsewhere is marked here.
+  // Marks here what the pointer is on elsewhere.
   useSignalEffect(() => {
     const id = hovered.value;
     const mine = plot.current;
@@ -218,7 +218,7 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
   const axis = { stroke: text, font, labelFont: "bold " + font, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1 } };
   const wall = p.xTitle === "time";
   const edge = { paths: () => null, points: { show: false } };
-  const dot = document.createElement("div"); // on the nearest point of the curve that is pointed at
+  const dot = document.createElement("div"); // on the nearest point of the curve under the pointer
   dot.className = "nearest";
   dot.hidden = true;
   return {
@@ -358,7 +358,7 @@ function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
     const raw = l.line.raw ?? l.line.y;
     for (let i = 0; i < raw.length; ++i) {
       const v = raw[i]!;
-      if (v - v === 0) continue; // finite
+      if (v - v === 0) continue; // false for NaN and infinities
       const x = u.valToPos(l.line.x[i]!, "x", true);
       c.strokeStyle = c.fillStyle = l.line.colour;
       c.beginPath();

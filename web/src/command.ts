@@ -1,4 +1,4 @@
-// The line of `troupe` that lists what a grid shows, as one pastes it into a shell.
+// The `troupe` command that lists what a grid shows, to be pasted into a shell.
 
 import type { Params } from "./address";
 import { full, type Brush } from "./brush";
@@ -10,8 +10,8 @@ export const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ?
 /** What a grid is filtered and ordered by; both may be "". */
 export interface Asked {
   where: string;
-  conditions: readonly Condition[]; // of `where`
-  sort: string; // "-best": descending
+  conditions: readonly Condition[]; // for `where`
+  sort: string; // "-best" means descending
 }
 
 /** A verb with what the grid asks for. */

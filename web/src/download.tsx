@@ -1,4 +1,4 @@
-// A file of the server's, to be kept.
+// Saves a file of the server.
 
 import { request } from "./api";
 import { download, refused } from "./ui";

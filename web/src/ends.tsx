@@ -1,4 +1,4 @@
-// The ends of what a chart shows, as fields: beside the drag over it.
+// The ends of a chart's range as fields, beside the drag over the chart.
 
 import { KeptInput } from "./kept_input";
 import { set } from "./router";

@@ -1,4 +1,4 @@
-// What every chart has beside its picture: its numbers as a table and as CSV, and the picture as PNG.
+// What every chart offers besides its picture: its numbers as a table and as CSV, and the picture as PNG.
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -83,7 +83,7 @@ export function ink(): Ink {
 
 export const font = "12px system-ui, sans-serif";
 
-const widths = new Map<string, number>(); // of texts in that font: charts are drawn at each move of the pointer
+const widths = new Map<string, number>(); // widths of texts in that font: charts are drawn at each move of the pointer
 let ruler: CanvasRenderingContext2D | null = null;
 export function measure(text: string): number {
   const known = widths.get(text);
@@ -98,7 +98,7 @@ export function measure(text: string): number {
   return wide;
 }
 
-const mostPixels = 16_000; // of a side: browsers make no larger canvas
+const mostPixels = 16_000; // of one side: browsers make no larger canvas
 
 /** A picture that is drawn for its file alone, with a title above it. */
 export function savePicture(name: string, title: string, width: number, height: number, draw: (c: CanvasRenderingContext2D, ink: Ink) => void): void {
@@ -124,7 +124,7 @@ export interface Named {
 /** What is drawn in the page, on the page's ground: without it, light letters would stand on nothing. With a title above it and the names of its curves below, so that it can be read by itself. */
 export function saveCanvas(name: string, from: HTMLCanvasElement, title: string, curves: readonly Named[] = []): void {
   const canvas = document.createElement("canvas");
-  const ratio = from.width / (from.clientWidth || parseFloat(from.style.width) || from.width); // pixels of one of the page
+  const ratio = from.width / (from.clientWidth || parseFloat(from.style.width) || from.width); // canvas pixels for one pixel of the page
   const [head, row, each] = [28, 20, 200];
   const columns = Math.max(1, Math.floor(from.width / ratio / each));
   const foot = curves.length > 0 ? Math.ceil(curves.length / columns) * row + 12 : 0;

@@ -1,4 +1,4 @@
-// The one filter language: conditions parted by blanks, all of which must hold.
+// The filter language: conditions separated by blanks, all of which must hold.
 
 import { number } from "./text";
 
@@ -36,13 +36,13 @@ export function parse(text: string, known?: ReadonlySet<string>, early = false):
     let value = "";
     let op: Condition["op"] | "" = "";
     let quoted = false;
-    let doubled = -1; // where a second comparison stands behind the first
+    let doubled = -1; // where a second comparison follows the first
     while (i < text.length && text[i] !== " " && text[i] !== "\t") {
       if (text[i] === "'") {
         const begun = i++;
         for (;; ++i) {
           if (i >= text.length) return wrong(begun, "this quote is not closed");
-          if (text[i] === "'" && text[++i] !== "'") break; // two are one of the text
+          if (text[i] === "'" && text[++i] !== "'") break; // a doubled quote is one quote of the text
           value += text[i];
         }
         quoted = true;

@@ -1,4 +1,4 @@
-// What a search is about: one metric, or several, of which no trial is the best in all.
+// The goal of a search: one metric, or several, for which no trial is the best in all.
 
 import type { Experiment } from "./api_types";
 

@@ -1,4 +1,4 @@
-// A field over something that changes live.
+// A field that keeps what is typed while its value changes live.
 
 import { useSignal } from "@preact/signals";
 

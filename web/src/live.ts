@@ -1,4 +1,4 @@
-// What of the cluster changes, as it changes.
+// Follows the changes of the cluster.
 
 import { effect, signal } from "@preact/signals";
 import sharedUrl from "./live-worker.ts?sharedworker&url";
@@ -28,8 +28,8 @@ export type LiveEvent =
 type Listener = { topics: string[]; on: (e: LiveEvent) => void };
 
 const listeners = new Set<Listener>();
-let held: { l: Listener; e: LiveEvent }[] = []; // while paused or hidden
-let missed = false; // more than is held, or a cut: all is read again
+let held: { l: Listener; e: LiveEvent }[] = []; // events that came while paused or hidden
+let missed = false; // whether there were more than are held, or a cut: everything is read again
 const mostHeld = 20_000;
 const waits = (): boolean => paused.peek() || document.hidden;
 let owed: (() => void)[] = []; // what is to be done once nothing waits
@@ -59,7 +59,7 @@ function open(): Wire {
     spoken = true;
     heard(e);
   };
-  // The server may be away before the worker's script has come.
+  // The server may go away before the worker's script has come.
   const failed = (): void => {
     if (spoken) return;
     wire = null;
@@ -176,7 +176,7 @@ function tellTopics(): void {
   if (!session.peek()) return;
   const all = new Set<string>();
   for (const l of listeners) l.topics.forEach((t) => all.add(t));
-  if (all.size === 0) all.add("cluster"); // a page that follows nothing tells of a cut as well
+  if (all.size === 0) all.add("cluster"); // a page that follows nothing reports a cut as well
   wire ??= open();
   wire.post({ kind: "topics", topics: Array.from(all), after: firstSequence.peek() });
 }
@@ -185,7 +185,7 @@ let telling = false;
 function soon(): void {
   if (telling) return;
   telling = true;
-  // Its worker may be a process of its own: it begins once what the page shows first stands there.
+  // Its worker may be a process of its own, so it begins once the page shows its first content.
   void stood.then(() => {
     telling = false;
     tellTopics();

@@ -1,4 +1,4 @@
-// Which of very many metrics are drawn.
+// Which of a very large number of metrics are drawn.
 
 import type { MetricInfo } from "./api_types";
 

@@ -64,7 +64,7 @@ export function firstOf(text: string, key: string, most: number): unknown[] | nu
       for (++i; i < text.length && text[i] !== '"'; ++i) if (text[i] === "\\") ++i;
     } else if (c === "[" || c === "{") ++depth;
     else if (c === "]" || c === "}") {
-      if (--depth === 0) return null; // the list ends before
+      if (--depth === 0) return null; // the list ends before it has `most` elements
       if (depth === 1 && ++found === most) return JSON.parse(text.slice(head.length, i + 1) + "]") as unknown[];
     }
   }

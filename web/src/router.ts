@@ -1,4 +1,4 @@
-// Where one is. History routing below /ui; the parameters are the view.
+// The address as a value. History routing below /ui; the parameters are the view.
 
 import { computed, signal } from "@preact/signals";
 import { patched, read, type Params } from "./address";

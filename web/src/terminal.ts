@@ -4,7 +4,7 @@ import { clean } from "./text";
 
 export interface Segment {
   text: string;
-  classes: string; // "", "fg1 bold", "bg4", "grey0" (the ground), "reverse" (the ground is what letters usually are)
+  classes: string; // "", "fg1 bold", "bg4", "grey0" (the ground), "reverse" (the ground has the colour of usual letters)
 }
 
 /** One of the six colours, or one of four greys from black to white; null is what the page has. */
@@ -92,7 +92,7 @@ export function segments(line: string): Segment[] {
   let reverse = false;
   const push = (text: string) => {
     if (text === "") return;
-    // Letters that are grey are as the rest of the text.
+    // Grey letters look like the rest of the text.
     const [letters, ground] = reverse ? [bg, fg] : [fg, bg];
     const classes = [letters && "hue" in letters ? `fg${letters.hue}` : "", ground === null ? (reverse ? "reverse" : "") : "hue" in ground ? `bg${ground.hue}` : `grey${ground.grey}`, bold ? "bold" : "", dim ? "dim" : "", under ? "under" : ""].filter(Boolean).join(" ");
     out.push({ text: clean(text), classes });
@@ -104,7 +104,7 @@ export function segments(line: string): Segment[] {
     push(rest.slice(0, found.index));
     rest = rest.slice(found.index + found[0].length);
     if (found[2] !== "m" || /[<=>?]/.test(found[1] ?? "")) continue;
-    // Between colons stand the parts of one colour, with an empty one for the space of colours.
+    // Colons separate the parts of one colour; the colour space may be an empty part.
     const codes = (found[1] || "0").replace(/([34]8):2:[0-9]*:(?=[0-9]+:[0-9]+:[0-9]+)/g, "$1:2:").replace(/[34]8:[0-9:]*/g, (x) => x.replaceAll(":", ";")).replace(/:[0-9]*/g, "").split(";").map(Number);
     for (let i = 0; i < codes.length; ++i) {
       const c = codes[i]!;

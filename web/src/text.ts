@@ -1,7 +1,7 @@
-// Texts that others wrote, made harmless, and numbers and times for people.
+// Makes texts of other users harmless, and writes numbers and times for people.
 
 const control = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
-const bidi = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g; // and the two that begin a line
+const bidi = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g; // and the two characters that begin a line
 
 /** A text of a user as it may stand in the page: control characters are seen, and none turns the direction. */
 export function clean(text: string): string {
@@ -107,7 +107,7 @@ export const plain = (x: string | number | boolean | null): string | number | bo
 export function csv(rows: (string | number | boolean | null)[][]): string {
   const cell = (x: string | number | boolean | null) => {
     let text = x === null || (typeof x === "number" && Number.isNaN(x)) ? (x === null ? "" : "NaN") : String(x);
-    if (typeof x === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text; // no formula for a spreadsheet
+    if (typeof x === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text; // a spreadsheet must not read it as a formula
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return rows.map((r) => r.map(cell).join(",")).join("\r\n") + "\r\n";

@@ -1,9 +1,9 @@
-// When the runs of trials held slots: from the facts of their experiment.
+// When the runs of trials held slots, from the facts of their experiment.
 
 export interface Held {
   trial: number;
   from: number; // ms
-  to: number | null; // still
+  to: number | null; // null: it holds them still
 }
 
 interface Fact {

@@ -1,8 +1,8 @@
-// What a stream may be asked for: the server refuses all of it where one topic is wrong, or where there are too many.
+// The topics of a stream: the server refuses all of them where one is wrong, or where there are too many.
 
 const shape = /^(?:experiments|cluster|(?:experiment|logs)\/[1-9]\d{0,18}|series\/[1-9]\d{0,18}\/[^/]+\/.*)$/s;
-const most = 100; // of the server
-const longest = 12_000; // bytes in the address: the server reads 16 KiB of headers
+const most = 100; // limit of the server
+const longest = 12_000; // limit in bytes of the address: the server reads 16 KiB of headers
 
 /** An element of a list that commas part, as the server reads it. */
 export const element = (name: string): string => name.replace(/[%,]/g, (c) => (c === "," ? "%2C" : "%25"));

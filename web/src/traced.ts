@@ -6,7 +6,7 @@ export interface Points {
 }
 type Range = [number, number];
 
-// Most of this runs once over each point of a page that has just begun, before anything of it is compiled: plain loops, and no calls in them.
+// Most of this runs once over each point of a new page, before the browser has compiled it: so plain loops without calls.
 
 /** From values to pixels: a factor and a summand, of the value or of its logarithm. */
 export interface Place {
@@ -80,7 +80,7 @@ export function nearest(all: readonly Points[], px: Place, py: Place, x: number,
   let best: { curve: number; x: number; y: number } | null = null;
   let least = reach;
   all.forEach((l, curve) => {
-    // The first point that is not left of the place.
+    // The first point at or right of the place.
     let low = 0;
     let high = l.x.length;
     while (low < high) {
@@ -93,7 +93,7 @@ export function nearest(all: readonly Points[], px: Place, py: Place, x: number,
     const [a, b] = [point(low - 1), point(low)];
     const near = !fine(a) ? b : !fine(b) ? a : x - a!.x < b!.x - x ? a : b;
     if (!fine(near)) return;
-    // Between two points the line counts, beside them the point.
+    // Between two points the line counts, elsewhere the point.
     const between = fine(a) && fine(b) && b!.x > a!.x;
     const far = between ? Math.abs(a!.y + ((b!.y - a!.y) * (x - a!.x)) / (b!.x - a!.x) - y) : Math.hypot(near!.x - x, near!.y - y);
     if (far < least) {

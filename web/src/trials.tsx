@@ -1,4 +1,4 @@
-// The trials of an experiment, kept up to date; and their grid.
+// The trials of an experiment, kept up to date, and their grid.
 
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
@@ -25,7 +25,7 @@ const atOnce = Promise.resolve();
 /** `wanted`: metrics whose summaries each trial has beside, as "training.loss"; `when`: after what all is read. */
 export function useTrials(experiment: number, wanted: string[], when: Promise<void> = atOnce) {
   const rows = useSignal<readonly Row[] | null>(null);
-  const first = useSignal<readonly Row[] | null>(null); // of a long list that is on its way
+  const first = useSignal<readonly Row[] | null>(null); // the first rows of a long list that is still loading
   const at = pastAt.value;
   const key = `${experiment} ${wanted.join(",")} ${at}`;
   const path = `/troupe/v1/experiments/${experiment}/trials`;
@@ -39,7 +39,7 @@ export function useTrials(experiment: number, wanted: string[], when: Promise<vo
     void firstRows(asked(path, query)).then((some) => {
       if (!some || gone || rows.peek()) return;
       const few = (some as Trial[]).map(withHp);
-      // Which of many hyperparameters vary, only the whole list tells.
+      // Only the whole list shows which of many hyperparameters vary.
       if (few.every((t) => Object.keys(t.hp).length <= fewHparams)) first.value = few;
       else stand();
     });
@@ -56,7 +56,7 @@ export function useTrials(experiment: number, wanted: string[], when: Promise<vo
     let due = 0;
     let summaries: ReturnType<typeof setTimeout> | undefined;
     const stop = listen([`experiment/${experiment}`], (e) => {
-      // Of a trial that was deleted nothing comes but that there are fewer.
+      // The only sign of a deleted trial is that the number of trials falls.
       if (e.name === "experiment" && e.data.id === experiment && e.data.numTrials < (rows.peek()?.length ?? 0)) reread.current();
       if (e.name !== "trial" || e.data.experimentId !== experiment) return;
       const one = withHp(e.data);
@@ -99,10 +99,10 @@ export function useMetrics(experiment: number, when: Promise<void> = atOnce): { 
     experiment ? when.then(() => get<MetricList>(`/troupe/v1/experiments/${experiment}/metrics`, {}, signal)) : Promise.resolve({ metrics: [] }),
   );
   useAtOnce(() => {
-    if (now.value.state === "ready" && namesOf(now.value.value.metrics) !== namesOf(metrics.peek())) metrics.value = now.value.value.metrics; // what is drawn does not move because of later reports
+    if (now.value.state === "ready" && namesOf(now.value.value.metrics) !== namesOf(metrics.peek())) metrics.value = now.value.value.metrics; // later reports must not move what is drawn
     known.value = now.value.state !== "loading";
   });
-  // A search that has just begun has no metrics yet, and others come later.
+  // A new search has no metrics yet, and more come later.
   useEffect(() => {
     if (!experiment) return;
     let due: ReturnType<typeof setTimeout> | undefined;
@@ -144,7 +144,7 @@ export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], 
   const numeric = metrics.filter((m) => m.kind === "number" && !many.some((g) => g.group === m.group && g.name === m.name));
   const names = new Set(metrics.map((m) => `${m.group}.${m.name}`));
   const of = (m: Pick<MetricInfo, "group" | "name">, usual: boolean): Column<Row>[] =>
-    // A metric that is called as the lowest of another one has that key for itself.
+    // A metric whose name equals the key for another metric's lowest value has that key.
     (["last", "min", "max"] as const).filter((how) => how === "last" || !names.has(`${m.group}.${m.name}.${how}`)).map((how) => ({
       key: how === "last" ? `m.${m.group}.${m.name}` : `m.${m.group}.${m.name}.${how}`,
       title: `${nameOf(m.name)} (${m.group}, ${how})`,
@@ -172,7 +172,7 @@ export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], 
 /** Metrics that some keys of columns name, as "m.training.loss.min": only their summaries are asked for. */
 export function namedMetrics(keys: readonly string[], filter: string, known: readonly MetricInfo[]): string[] {
   const parsed = parse(filter);
-  // A filter that is not finished names what it named before.
+  // An unfinished filter names the same columns as before.
   const inFilter = parsed.ok ? parsed.conditions.map((c) => c.key) : filter.split(/\s+/).map((word) => /^[^=<>!~]*/.exec(word)![0]);
   const names = new Set(known.map((m) => `${m.group}.${m.name}`));
   const all = new Set<string>();

@@ -1,4 +1,4 @@
-// Whoever types while a dialog comes up goes on in the field: no key goes into the dialog, and none is lost.
+// A user who types while a dialog opens goes on in the field: no key goes into the dialog, and none is lost.
 
 type Field = HTMLInputElement | HTMLTextAreaElement;
 
@@ -8,7 +8,7 @@ export function fieldOf(el: Element | null): Field | null {
   return el instanceof HTMLInputElement && /^(text|search|number|email|url|tel|password)$/.test(el.type) ? el : null;
 }
 
-let pressed = -Infinity; // when a key was pressed last
+let pressed = -Infinity; // time at which a key was last pressed
 globalThis.addEventListener?.("keydown", () => (pressed = performance.now()), true);
 /** Whether keys were pressed just now, wherever they went. */
 export const typesNow = (): boolean => performance.now() - pressed < 1000;
@@ -37,7 +37,7 @@ export function goesBack(field: Field): () => void {
   const [from, to] = [field.selectionStart, field.selectionEnd];
   return () => {
     field.blur();
-    void field.offsetWidth; // now it can have it
+    void field.offsetWidth; // now it can get the focus
     field.focus({ preventScroll: true });
     if (from !== null) field.setSelectionRange(from, to);
   };
@@ -50,7 +50,7 @@ export function typeInto(field: Field, e: KeyboardEvent): boolean {
   const value = field.value;
   const to = after(e.key, { value, from: field.selectionStart ?? value.length, to: field.selectionEnd ?? value.length }, field instanceof HTMLTextAreaElement);
   if (!to) return false;
-  if (field.type === "number" && Number.isNaN(Number(to.value))) return true; // it would lose all that stands there
+  if (field.type === "number" && Number.isNaN(Number(to.value))) return true; // the field would lose its whole content
   field.value = to.value;
   if (field.selectionStart !== null) field.setSelectionRange(to.from, to.to);
   field.dispatchEvent(new InputEvent("input", { bubbles: true }));

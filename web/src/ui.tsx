@@ -97,7 +97,7 @@ async function copied(text: string, beside: Element): Promise<boolean> {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      // not allowed: the other way may be
+      // not allowed: the other way may work
     }
   const before = document.activeElement as HTMLElement | null;
   const field = document.createElement("textarea");
@@ -182,7 +182,7 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
   }, [key]);
   return {
     now,
-    // A read that is on its way comes to its end first: changes that come faster than answers would let none of them arrive.
+    // A running read ends first: otherwise changes that come faster than answers would let no answer arrive.
     again: () => (busy.current ? void (stale.current = true) : start(now.peek().state !== "ready")),
     change: (to) => {
       const old = now.peek();

@@ -1,4 +1,4 @@
-// The live actors of all nodes: who owns whom, who is busy, and one of them from near.
+// The live actors of all nodes: who owns whom, who is busy, and one of them in detail.
 
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
@@ -27,7 +27,7 @@ const columns: Column<Actor>[] = [
   { key: "uptime", title: "Up", value: (a) => a.uptime_s, show: (a) => span(a.uptime_s), width: 100 },
 ];
 
-const pause = 3500; // between two reads, which take turns: an open page makes at most three in 10 s
+const pause = 3500; // ms between two reads, which take turns: an open page makes at most three in 10 s
 
 const shellKeys = { id: "actor", rate: "msg_per_s", run: "run_us_p99", wait: "wait_us_p99", uptime: "uptime_s" };
 
@@ -37,7 +37,7 @@ export default function Actors() {
   useSignalEffect(() => {
     if (now.value.state === "ready") rows.value = now.value.value.rows;
   });
-  const others = useRef<(() => void)[]>([]); // reads of the one that is open
+  const others = useRef<(() => void)[]>([]); // reads of the open actor
   const turn = useRef(0);
   useEffect(() => {
     const due = setInterval(() => {
@@ -78,7 +78,7 @@ export default function Actors() {
 
 const named = (a: Actor, all: readonly Actor[]): string => (all.some((b) => b !== a && b.actor === a.actor) ? `${a.actor}@${a.node}` : a.actor);
 
-const mostDrawn = 400; // actors of a node
+const mostDrawn = 400; // limit of the drawn actors of a node
 
 /** Nodes, and in each its actors below their owners: colour is load, the number the backlog. */
 function Topology(props: { rows: readonly Actor[] }) {

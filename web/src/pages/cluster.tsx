@@ -86,8 +86,8 @@ export default function Cluster() {
   useSignalEffect(() => {
     if (now.value.state === "ready") agents.value = now.value.value.agents;
   });
-  const known = useRead("pools", (signal) => get<Pools>("/troupe/v1/pools", {}, signal)).now.value; // those without an agent too
-  const ordered = useRef(-Infinity); // when one changed something here
+  const known = useRead("pools", (signal) => get<Pools>("/troupe/v1/pools", {}, signal)).now.value; // includes pools without an agent
+  const ordered = useRef(-Infinity); // time of the last change that the user made here
   useEffect(
     () =>
       listen(["cluster"], (e) => {

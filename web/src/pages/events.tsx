@@ -12,7 +12,7 @@ import { Empty, Failed, Time, useRead } from "../ui";
 import type { ShellEvent, ShellEvents } from "../api_types";
 
 interface Row extends ShellEvent {
-  id: string; // the same when it is read again
+  id: string; // stays the same when the row is read again
 }
 
 function withIds(rows: readonly ShellEvent[]): Row[] {

@@ -43,7 +43,7 @@ export function SignIn(props: { over: boolean; interrupted?: Interrupted }) {
     if (props.over) return;
     const code = /(?:^#|&)code=([0-9a-f]+)/.exec(place.peek().hash)?.[1];
     if (code) {
-      history.replaceState(null, "", location.pathname + location.search); // out of the address before anything else
+      history.replaceState(null, "", location.pathname + location.search); // removed from the address before anything else
       void enter({ code });
     } else if (session.peek()) go(next(), true);
     else name.current?.focus();
