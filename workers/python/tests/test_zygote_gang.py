@@ -35,7 +35,7 @@ def agent(monkeypatch):
             time.sleep(server.slow.pop(0) if server.slow else 0)
             status, body = server.answers.pop(0) if server.answers else (200, json.dumps({"rendezvousInfo": GANG}))
             if status == 0:
-                return  # the end of the connection
+                return  # the connection ended
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

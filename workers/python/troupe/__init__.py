@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional
 try:
     from troupe import _session
 except ModuleNotFoundError as missing:
-    # While the module of `python3 -m troupe.services.X` is looked for, its name is "-m": the log of such a task gets one line.
+    # While `python3 -m troupe.services.X` looks for its module, the program's name is "-m": the log of such a task then gets one
+    # line.
     if missing.name != "msgpack" or sys.argv[:1] != ["-m"]:
         raise
     raise SystemExit(
@@ -197,7 +198,7 @@ def _together(metrics: Any, more: Dict[str, Any]) -> Any:
 def __getattr__(name: str) -> Any:
     if name == "stop_reason":
         return _session.current().sink.stop_reason
-    if name in ("ClusterError", "LocalCluster", "LocalRun"):  # a host's, not a script's: loaded when asked for
+    if name in ("ClusterError", "LocalCluster", "LocalRun"):  # for hosts, not for scripts: loaded when asked for
         from troupe import _local_cluster
 
         return getattr(_local_cluster, name)

@@ -70,7 +70,7 @@ def _is_map(value: Any) -> bool:
 def _copy(value: Any, where: str, level: int, keys: List[int]) -> Any:
     if type(value) in _EXACT:
         return value
-    if isinstance(value, (bool, int, float, str)):  # subclasses: numpy.float64, IntEnum, ...
+    if isinstance(value, (bool, int, float, str)):  # also subclasses: numpy.float64, IntEnum, ...
         for kind in (bool, int, float, str):
             if isinstance(value, kind):
                 return kind.__str__(value) if kind is str else kind(value)
@@ -92,7 +92,7 @@ def _copy(value: Any, where: str, level: int, keys: List[int]) -> Any:
         return result
     if isinstance(value, (list, tuple)):
         return [_copy(item, where, level + 1, keys) for item in value]
-    # numpy and torch without importing them: a scalar has no dimensions, an array has tolist().
+    # Finds numpy and torch values without importing these: a scalar has no dimensions, an array has tolist().
     if hasattr(value, "tolist") and hasattr(value, "dtype"):
         number = value.tolist()
         if type(number) is not type(value):

@@ -204,7 +204,7 @@ class LocalRun:
         for report in self._cluster.call(f"GET /troupe/v1/trials/{trial}/metrics?after={told.get(trial, 0)}"):
             told[trial] = report["row"]
             for name, value in report["metrics"].items():
-                if isinstance(value, str):  # as JSON has no number for them
+                if isinstance(value, str):  # JSON has no number for these
                     value = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}.get(value)
                 if isinstance(value, (int, float)) and not isinstance(value, bool):
                     yield {"trial": trial, "step": report["totalBatches"], "name": name, "value": float(value),

@@ -119,7 +119,7 @@ class _Group:
         except OSError as why:
             raise TroupeError(f"rank 0 cannot listen on {address[0]}:{address[1]}: {why}; TROUPE_DIST_PORT names another port") from None
         with listener:
-            listener._listener._socket.settimeout(1.0)  # the class has no call for it; a rank may never come
+            listener._listener._socket.settimeout(1.0)  # the class offers no timeout, and a rank may never come
             while len(self.peers) < size() - 1:
                 if time.monotonic() > until:
                     missing = [r for r in range(1, size()) if r not in self.peers]
@@ -128,7 +128,7 @@ class _Group:
                     peer = listener.accept()
                     number = peer.recv()
                 except (TimeoutError, AuthenticationError, EOFError, OSError):
-                    continue  # nobody yet, or somebody else
+                    continue  # nobody came yet, or a stranger
                 self.peers[number] = peer
 
     def _dial(self, connection: Any, address: Any, key: bytes, until: float) -> None:
@@ -182,7 +182,7 @@ class _Group:
         try:
             self.peers[0].send((call, value))
         except OSError:
-            pass  # what rank 0 said last may say why
+            pass  # the last message of rank 0 may say why
         theirs, answer = self._receive(0)
         if theirs is None:
             raise TroupeError(answer)

@@ -113,7 +113,7 @@ def wanted_imports(folder, script):
         try:
             tree = compile(source, path, "exec", ONLY_AST, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue  # the script will say so itself
+            continue  # the script will report it itself
         here = []
         all_of_it = _imports(tree.body, here)
         for module, names, level in here:

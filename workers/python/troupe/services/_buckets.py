@@ -18,7 +18,7 @@ signs_in_by = {"s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "gs": "GOOGL
 
 
 def warn(text: str) -> None:
-    sys.stderr.write(f"troupe: {text}\n")  # at once: several threads warn
+    sys.stderr.write(f"troupe: {text}\n")  # written at once, because several threads warn
     sys.stderr.flush()
 
 
@@ -83,7 +83,7 @@ class Copying:
                 failed = fault
                 del seen[path]
                 continue
-            # Times of a bucket are whole seconds, and a file may be written twice in one: what is new is read once more.
+            # A bucket's times are whole seconds, and a file may be written twice in one: so a new file is read once more.
             if seen[path] > recent and self.copied.get(path) != seen[path]:
                 self.copied[path] = seen.pop(path)
         if failed:
@@ -110,7 +110,7 @@ def copy_buckets(root: Path, sources: List[Dict[str, Any]]) -> List[str]:
         scheme, bucket, folder = parts_of(source["place"])
         storage = {key: one for key, one in (source.get("storage") or {}).items() if key != "prefix"}
         folders.setdefault((scheme, bucket, json.dumps(storage, sort_keys=True)), []).append(folder)
-    os.environ.setdefault("AWS_MAX_ATTEMPTS", "2")  # each may take a minute, and it is tried again anyhow
+    os.environ.setdefault("AWS_MAX_ATTEMPTS", "2")  # each attempt may take a minute, and it is tried again later
     out = []
     for (scheme, bucket, storage_text), its in folders.items():
         name = f"{scheme}://{bucket}"
@@ -121,7 +121,7 @@ def copy_buckets(root: Path, sources: List[Dict[str, Any]]) -> List[str]:
         try:
             from determined.tensorboard import fetchers
 
-            # Without the slash the files of experiment 70 would be among those of experiment 7.
+            # Without the slash experiment 7 would get the files of experiment 70.
             fetcher = fetchers.build(of_storage, [f"{name}/{folder}/" for folder in its], str(own))
         except ImportError as fault:
             warn(f"event files in {name} are read by Determined's client: '{sys.executable} -m pip install determined==0.38.1' ({fault})")

@@ -60,7 +60,7 @@ class Surroundings:
         request = urllib.request.Request(self.master + path, data=json.dumps(body or {}).encode(), method=method)
         request.add_header("Content-Type", "application/json")
         request.add_header("Grpc-Metadata-x-allocation-token", f"Bearer {self.token}")
-        # The agent's listener is on this host: no proxy is between.
+        # The agent's listener is on this host, so no proxy is needed.
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=timeout) as answer:
             answer.read()
 

@@ -87,7 +87,7 @@ class Watch:
         try:
             self.around.call("PUT", f"/api/v1/notebooks/{self.around.task}/report_idle", {"notebookId": self.around.task, "idle": idle})
         except (OSError, ValueError, http.client.HTTPException):
-            pass  # the next round tells it
+            pass  # the next round reports it
 
 
 def command(around: Surroundings) -> List[str]:
@@ -97,18 +97,18 @@ def command(around: Surroundings) -> List[str]:
         "ServerApp.base_url": around.base_url() + "/",
         "ServerApp.open_browser": "False",
         "ServerApp.allow_root": "True",
-        # Whom a request comes from and by which scheme is what the proxy says, which alone reaches the socket. `Host` is what the
-        # browser has sent, so that Jupyter's checks of origin and XSRF hold; which hosts there are is the proxy's to know.
+        # The proxy, which alone reaches the socket, says whom a request comes from and by which scheme. `Host` is what the
+        # browser has sent, so that Jupyter's checks of origin and XSRF work; the proxy knows which hosts there are.
         "ServerApp.trust_xheaders": "True",
         "ServerApp.allow_remote_access": "True",
         "ServerApp.root_dir": "/",
         "FileContentsManager.preferred_dir": os.getcwd(),
-        # Kernels speak over sockets of this task's folder: no port of this host is theirs.
+        # Kernels use sockets in this task's folder, and no port of this host.
         "KernelManager.transport": "ipc",
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
         "LabApp.news_url": "None",
-        # Terminals are an extension, which Jupyter finds by a file below the interpreter's prefix: where the packages lie elsewhere, as by a
-        # .pth file, nothing else names it. Without that package Jupyter goes on and has no terminals.
+        # Terminals are an extension, which Jupyter finds by a file below the interpreter's prefix. Where the packages lie
+        # elsewhere (named by a .pth file), only this setting names it. Without that package Jupyter goes on and has no terminals.
         "ServerApp.jpserver_extensions": "{'jupyterlab': True, 'jupyter_server_terminals': True}",
     }
     return [sys.executable, "-m", "jupyterlab", *(f"--{name}={value}" for name, value in options.items())]

@@ -18,7 +18,7 @@ from troupe.services._common import Surroundings, give_up, listen, say
 
 most_connections = 64
 first_byte_seconds = 10.0
-most_value_bytes = 64 << 10  # sshd passes all of them between its own processes, 256 KiB at most
+most_value_bytes = 64 << 10  # sshd passes all of them between its own processes, at most 256 KiB
 
 configuration = """\
 HostKey {folder}/host_key
@@ -109,7 +109,7 @@ class Connections:
     def __init__(self, server: socket.socket, command: List[str]) -> None:
         self.server = server
         self.command = command
-        self.waiting: Dict[socket.socket, float] = {}  # with the time by which it has to say something
+        self.waiting: Dict[socket.socket, float] = {}  # with the time by which a first byte must come
         self.running: List[subprocess.Popen] = []
         self.events = selectors.DefaultSelector()
         server.setblocking(False)
@@ -194,7 +194,7 @@ def main() -> int:
     if tried.returncode != 0:
         give_up(f"sshd does not take its configuration: {(tried.stderr or tried.stdout).strip()}")
     for name in ("TROUPE_SERVICE_CONFIG", "TROUPE_SERVICE_SOCKET"):
-        os.environ.pop(name, None)  # the host's key is not for logins
+        os.environ.pop(name, None)  # logins must not get the host's key
     connections = Connections(listen(around.socket), command)
     say(f"Server listening on {around.socket}.")
     around.tell_ready()
