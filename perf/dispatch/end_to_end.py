@@ -68,13 +68,13 @@ class Orphans:
                 if ended.si_pid not in (self.node, *mine):
                     os.waitpid(ended.si_pid, 0)
                 else:
-                    time.sleep(0.01)  # somebody else's to reap
+                    time.sleep(0.01)  # another process reaps it
             except ChildProcessError:
                 time.sleep(0.01)
 
 
 mine = set()
-clients_s = 0.0  # processor time of the commands of this program, which is not that of a trial
+clients_s = 0.0  # processor time of this program's commands, which does not count as the trials'
 
 
 def command(*words, **more):
@@ -159,13 +159,13 @@ class Node:
         self.config.write_text(CONFIG.format(trials=trials))
         began = time.time()
         experiment = json.loads(self.cli("experiment", "create", self.config, self.files))["id"]
-        # `experiment wait` would have the node shape every fact for it.
+        # With `experiment wait` the node would shape every fact for it.
         while (state := json.loads(self.cli("experiment", "describe", experiment))["state"].removeprefix("STATE_")) not in (
                 "COMPLETED", "ERROR", "CANCELED"):
             time.sleep(0.3)
         if state != "COMPLETED":
             sys.exit(f"experiment {experiment}: {state}")
-        time.sleep(0.5)  # for the sandboxes that linger
+        time.sleep(0.5)  # lets sandboxes end that linger
         self.cpu_at_end = cpu_s(self.process.pid)
         rows = json.loads(self.cli("trial", "list", experiment))
         rows = rows["trials"] if isinstance(rows, dict) else rows
@@ -186,7 +186,7 @@ def seconds(text):
 
 
 def troupe(binary, trials, orphans):
-    # Not below /tmp: there each sandbox would have to make the way to it in its own.
+    # Not below /tmp: each sandbox would have to make the way to it in its own /tmp.
     with tempfile.TemporaryDirectory(prefix="dispatch-", dir=binary.parent) as root:
         node = Node(binary, pathlib.Path(root), orphans)
         node.search(64)

@@ -396,7 +396,7 @@ def main():
                 beside.terminate()
                 beside.wait()
         if "tasks" in given.only:
-            for _ in range(max(5, given.rounds)):  # JupyterLab's own start differs by half a second
+            for _ in range(max(5, given.rounds)):  # the start time of JupyterLab itself varies by half a second
                 note("notebook, POST to ready", notebook_by_hand(root) * 1e3, notebook(url, token) * 1e3, "ms", "time")
             for _ in range(7 * given.rounds):
                 begun = time.perf_counter()
