@@ -39,7 +39,7 @@ const pages: [RegExp, string, Load | null][] = [
   [/^\/settings$/, "settings", () => import("./pages/settings")],
 ];
 
-/** Of this server and not of this page: the server sends those here who have to sign in before. */
+/** Addresses of this server outside of this page: the server sends users here who must log in first. */
 const served = /^\/open\/(?:det|proxy)\//;
 
 const nav: [string, string][] = [
@@ -243,7 +243,7 @@ function Standing(props: { who: Session }) {
   );
 }
 
-/** The password is asked for over the page, which keeps all that was typed. */
+/** Asks for the password over the page, which keeps all typed text. */
 function Again() {
   const box = useRef<HTMLDialogElement>(null);
   const asked = askAgain.value;

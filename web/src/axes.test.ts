@@ -8,7 +8,7 @@ const ink = { text: "text", line: "line", faint: "faint", accent: "accent", onAc
 const numbers = (title: string, ...values: number[]): Dimension => ({ key: title, title, scale: fitting(values), choices: null, place: () => null, label: () => "" });
 const choices = (title: string, ...all: string[]): Dimension => ({ key: title, title, scale: linear(0, 1), choices: all, place: () => null, label: () => "" });
 
-/** What is written and filled, in place of a canvas. */
+/** Stands for a canvas, and keeps what is written and filled. */
 function paper() {
   const texts: { text: string; x: number; align: string }[] = [];
   const fills: string[] = [];

@@ -45,7 +45,7 @@ export function fitted(all: readonly Mark[], room: number, measure: Measure): Ma
   return all.map((m, i) => ({ at: m.at, text: texts[i]! }));
 }
 
-/** Every so manieth of the marks, so that `each` pixels are between them on `long` pixels. */
+/** Every n-th of the marks, so that they are `each` pixels apart on an axis of `long` pixels. */
 function thinned(all: readonly Mark[], each: number, long: number): Mark[] {
   const next = Math.ceil(each / Math.max(1e-9, step(all) * long) - 1e-9);
   return all.filter((_, i) => i % Math.max(1, next) === 0);
@@ -58,7 +58,7 @@ function step(all: readonly Mark[]): number {
   return least;
 }
 
-/** In a canvas of w to h pixels, of which the key takes `key` above. */
+/** The frame in a canvas of w times h pixels, where the key takes the upper `key` pixels. */
 export function frame(w: number, h: number, x: Dimension, y: Dimension, cells: boolean, key: number, measure: Measure): Frame {
   const widest = (all: readonly Mark[]) => Math.max(0, ...all.map((m) => measure(m.text)));
   const top = topPad + key;
@@ -78,7 +78,7 @@ export function frame(w: number, h: number, x: Dimension, y: Dimension, cells: b
   return { left, top, width, height, below, x: under, y: thinned(beside, line, height), upright };
 }
 
-/** `grid`: whether each mark has a line across the chart. */
+/** Draws the axes; `grid` says whether each mark has a line across the chart. */
 export function drawAxes(c: CanvasRenderingContext2D, f: Frame, k: Ink, x: Dimension, y: Dimension, measure: Measure, grid = true): void {
   const bottom = f.top + f.height;
   const across = (x0: number, y0: number, x1: number, y1: number) => {
@@ -123,7 +123,7 @@ export function drawAxes(c: CanvasRenderingContext2D, f: Frame, k: Ink, x: Dimen
 
 // ---- colours
 
-/** What the colours of a chart mean: choices with theirs, or the lowest to the highest as a small scale. */
+/** The meaning of a chart's colours: each choice with its colour, or a small scale from the lowest to the highest value. */
 export interface Key {
   tall: number; // in pixels, above the chart
   draw: (c: CanvasRenderingContext2D, ink: Ink, colour: (p: number) => string) => void;
@@ -132,7 +132,7 @@ export interface Key {
 const mostRows = 3; // of choices; for more, a scale from the first to the last is shown
 const [dot, scaleWide] = [10, 120];
 
-/** `none`: whether some of what is drawn has no value, and the colour of the page instead. */
+/** `none`: whether some of the drawn trials have no value, and so have the page's colour. */
 export function keyOf(d: Dimension, w: number, none: boolean, measure: Measure): Key {
   const parts: { x: number; y: number; text: string; p: number | null }[] = [];
   const head = `${shortened(clean(d.title), Math.min(200, w / 3), measure)}:`;

@@ -18,7 +18,7 @@ import { Failed } from "./ui";
 
 let Plot: typeof uPlot | null = null;
 let coming: Promise<void> | null = null;
-/** What draws: its start takes 40 ms (`Intl.NumberFormat`), so pages without a chart have none. */
+/** The library that draws: its start takes 40 ms (`Intl.NumberFormat`), so only pages with a chart load it. */
 export const plotter = (): Promise<void> => (coming ??= import("uplot").then((m) => void (Plot = m.default)));
 
 export interface Drawn {
@@ -202,7 +202,7 @@ export function Chart(props: ChartProps) {
 
 const logarithmicX = (p: ChartProps): boolean => p.logX && p.xTitle !== "time";
 
-/** What uPlot is given: the corners of what there is, from which it finds its scales. */
+/** The data for uPlot: the corners of all curves, from which it finds its scales. */
 function edges(layers: Layer[], p: ChartProps): uPlot.AlignedData {
   const all = corners(layers, logarithmicX(p), p.logY);
   if (!all.x) return [[], [], []];
@@ -286,7 +286,7 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
   };
 }
 
-/** Where values stand on the canvas; or, as the pointer counts, in the document from the corner of the plot. */
+/** The place of values on the canvas, or, as for the pointer, in the document from the plot's corner. */
 function placesOf(u: uPlot, pointer = false): { x: Place; y: Place } | null {
   const { x, y } = u.scales as { x: uPlot.Scale; y: uPlot.Scale };
   if (x.min == null || x.max == null || y.min == null || y.max == null) return null;
@@ -295,7 +295,7 @@ function placesOf(u: uPlot, pointer = false): { x: Place; y: Place } | null {
   return { x: placing(x.min, x.max, x.distr === 3, left, left + width), y: placing(y.min, y.max, y.distr === 3, top + height, top) };
 }
 
-/** The curves; what is pointed at comes last and alone is not pale. */
+/** Draws the curves. The curve under the pointer comes last; all others are then pale. */
 function drawn(u: uPlot, p: ChartProps, layers: Layer[]): void {
   const places = placesOf(u);
   if (!places) return;
@@ -327,7 +327,7 @@ function drawn(u: uPlot, p: ChartProps, layers: Layer[]): void {
   c.setLineDash([]);
 }
 
-/** What lies between the lowest and the highest of a group, stretch by stretch. */
+/** Fills the area between a group's lowest and highest values, stretch by stretch. */
 function between(c: CanvasRenderingContext2D, l: Layer, places: { x: Place; y: Place }, p: ChartProps, pale: number): void {
   const band = l.line.band!;
   const ok = (i: number) => [band.low[i]!, band.high[i]!].every((v) => Number.isFinite(v) && (!p.logY || v > 0)) && (!logarithmicX(p) || l.line.x[i]! > 0);
@@ -342,12 +342,12 @@ function between(c: CanvasRenderingContext2D, l: Layer, places: { x: Place; y: P
   }
 }
 
-/** Only the chart under the pointer says what is pointed at. */
+/** Only the chart under the pointer says what the pointer is on. */
 function u_active(frame: HTMLElement): boolean {
   return frame.matches(":hover");
 }
 
-/** What has no place on the axis: infinities and NaN at the edges; and where a run began again. */
+/** Marks values that have no place on the axis (infinities and NaN, at the edges), and restarts of runs. */
 function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
   const c = u.ctx;
   const { top, height } = u.bbox;

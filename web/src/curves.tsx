@@ -156,7 +156,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
   return { lines, fault, again: read };
 }
 
-/** The same choice as the server's: of each bucket the first, last, lowest and highest. */
+/** Chooses points as the server does: the first, last, lowest and highest of each bucket. */
 export function thinned(x: number[], y: number[], to: number): [number[], number[]] {
   const buckets = Math.max(1, Math.floor(to / 5));
   const keep = new Set<number>();
@@ -192,7 +192,7 @@ export interface CurvesProps {
 
 const shownAtOnce = 12;
 
-/** The other metrics: those that are pinned, and then the newest of those that the search finds, each made when it comes into view. */
+/** The other metrics: first the pinned ones, then the newest that the search finds. Each chart is made when it comes into view. */
 export function MoreCurves(props: CurvesProps) {
   const p = params.value;
   const main = p.text("metric", props.metric);
@@ -238,10 +238,10 @@ export function MoreCurves(props: CurvesProps) {
   );
 }
 
-/** A large chart waits for its curves: the small ones below it let it go first. */
+/** Whether a large chart waits for its curves: the small charts below let it go first. */
 const waiting = signal(false);
 
-/** Its place is kept; what is in it is made once it comes into view. */
+/** Keeps the place of a chart, which is made once it comes into view. */
 function InView(props: { height: number; children: ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
   const seen = useSignal(false);
@@ -288,7 +288,7 @@ function SmallCurves(props: CurvesProps) {
 
 const curvesCsv = (x: string, metric: string, lines: readonly Curve[]): string => csv([["trial", x, metric], ...lines.flatMap((l) => l.x.map((v, i) => [l.trial, v, l.y[i]!] as (string | number | null)[]))]);
 
-/** Says it where the address names an X axis that there is not: what stands below has the usual one. */
+/** Says that the X axis in the address does not exist, so that the charts below have the usual one. */
 export function UnknownAxis(props: { usual?: string }) {
   const asked = params.value.text("x");
   const x = axisOf(asked, props.usual);
@@ -337,7 +337,7 @@ export function Curves(props: CurvesProps) {
   const others = props.metrics.filter((m) => m.kind === "number" && m.group === parts(wanted).group && m.name !== parts(wanted).name).map((m) => `metric:${m.name}`);
   const axes = x.startsWith("metric:") && !others.slice(0, 100).includes(x) ? [x, ...others.slice(0, 99)] : others.slice(0, 100);
   const epochs = props.metrics.some((m) => m.name === "epoch" || m.name === "epochs");
-  /** An x that the reports of the other group do not have is given up. */
+  /** Drops an x that the reports of the other group do not have. */
   const choose = (metric: string) => {
     const has = (m: MetricInfo) => x === `metric:${m.name}` && m.group === parts(metric).group;
     const lost = x.startsWith("metric:") && !props.metrics.some(has);
@@ -468,7 +468,7 @@ function dress(lines: Curve[], how: { smooth: number; group: string; byId: Map<n
   }));
 }
 
-/** Names of a chart's curves, which are marked in it when pointed at. */
+/** Names of a chart's curves; the curve under the pointer is marked in the chart. */
 export function Legend(props: { lines: Drawn[] }) {
   if (props.lines.length > 30) return null;
   return (

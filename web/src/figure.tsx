@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 import { clean, csv, short } from "./text";
 import { refused, save } from "./ui";
 
-/** What a chart shows, as rows: the first column names the trial, or whatever each is about. */
+/** The content of a chart as rows; the first column names the trial or other subject of each row. */
 export interface Table {
   columns: string[];
   rows: () => (string | number | null)[][];
@@ -44,7 +44,7 @@ function Numbers(props: { name: string; table: Table }) {
   );
 }
 
-/** Below a chart: `name` of the files, `title` of the table; `listed`: what is shown is a table already. */
+/** The part below a chart: `name` is for its files, `title` for its table; `listed` says that the chart is a table already. */
 export function Files(props: { name: string; title: string; table: Table; picture: () => void; listed?: boolean; children?: ComponentChildren }) {
   const open = useSignal(false);
   return (
@@ -100,7 +100,7 @@ export function measure(text: string): number {
 
 const mostPixels = 16_000; // of one side: browsers make no larger canvas
 
-/** A picture that is drawn for its file alone, with a title above it. */
+/** A picture that is only drawn for a file, with a title above it. */
 export function savePicture(name: string, title: string, width: number, height: number, draw: (c: CanvasRenderingContext2D, ink: Ink) => void): void {
   const canvas = document.createElement("canvas");
   const ratio = Math.min(2, mostPixels / width, mostPixels / height);

@@ -15,7 +15,7 @@ export function goals(e: About): string[] {
 
 export const several = (e: About): boolean => goals(e).length > 1;
 
-/** What charts open with; "" where the search names none. */
+/** The metric that charts show first; "" where the search names none. */
 export const mainMetric = (e: About): string => (goals(e).length > 0 ? `validation.${goals(e)[0]}` : "");
 
 /** "smallest loss and largest size". */

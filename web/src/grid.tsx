@@ -47,7 +47,7 @@ export interface GridProps<R> {
 const overscan = 8; // rows that are drawn above and below the visible ones
 const atFirst = 1; // overscan until the first rows are drawn
 
-/** The row that has the focus, or text that one selected. */
+/** The row that has the focus or the selected text. */
 function rowInUse(box: HTMLElement): string | null {
   const of = (node: Node | null): string | null => {
     const element = node instanceof Element ? node : (node?.parentElement ?? null);
@@ -57,7 +57,7 @@ function rowInUse(box: HTMLElement): string | null {
   return of(document.activeElement) ?? (text && !text.isCollapsed ? of(text.anchorNode) : null);
 }
 
-/** How many rows stand above this one that did not before. */
+/** How many new rows stand above this one. */
 function cameAbove<R>(row: string | null, before: readonly R[], now: readonly R[], id: (row: R) => string): number {
   if (row === null) return 0;
   const was = before.findIndex((r) => id(r) === row);

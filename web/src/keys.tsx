@@ -108,7 +108,7 @@ const help: [string, string][] = [
   ["Esc", "Leave a dialog"],
 ];
 
-/** Without the pages that one may not see. */
+/** Without the pages that the user may not see. */
 function helpFor(): [string, string][] {
   if (pagesFor([["Actors", "/actors"]]).length > 0) return help;
   return help.map(([key, what]) => [key.replace("g a, ", ""), what.replace("Actors, logs", "Logs")]);

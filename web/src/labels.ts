@@ -34,7 +34,7 @@ function shownFrom(chars: readonly string[], from: number, room: number, measure
   return of(largest(0, Math.max(0, from - 1), (count) => measure(of(count)) <= room));
 }
 
-/** Texts in `room` each: without their middle, or without that part in which those that would look alike are the same. */
+/** Texts that each fit in `room`: without their middle, or, where texts would look alike, without the part that they share. */
 export function labels(texts: readonly string[], room: number, measure: Measure): string[] {
   const out = texts.map((t) => shortened(t, room, measure));
   const part = (among: readonly number[], before: number): void => {

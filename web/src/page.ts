@@ -9,9 +9,9 @@ export interface PageProps {
   tab: string;
 }
 
-/** Set by each page: what it is called, and whether it has what it shows. */
+/** Set by each page: its title, and whether its content has arrived. */
 export const pageState = signal<"loading" | "ready" | "empty" | "error">("loading");
-/** How many parts that are the whole of what an address shows have failed. */
+/** How many failed parts are all that an address shows. */
 export const wholesFailed = signal(0);
 let speaker: object | null = null; // the page that set pageState: a page that goes does not undo what the next one has set
 export function usePage(title: string, state: "loading" | "ready" | "empty" | "error"): void {

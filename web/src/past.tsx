@@ -108,14 +108,14 @@ export function TimeSlider(props: { experiment: number }) {
   );
 }
 
-/** Takes the moment out of the address of a page that is shown as it is now. */
+/** Removes the moment from the address of a page that shows the present. */
 export function useNoMoment(of: unknown[] = [], applies = true) {
   useEffect(() => {
     if (applies && params.peek().text("at") !== "") set({ at: null }, true);
   }, of);
 }
 
-/** Says it where the address names a moment that no fact can have: what stands below is as it is now. */
+/** Says that no fact has the moment in the address, so that the page below shows the present. */
 export function UnknownMoment() {
   const said = params.value.text("at");
   if (said === "" || factOf(said) > 0) return null;

@@ -143,7 +143,7 @@ function nearest(points: { id: string; x: number; y: number }[], x: number, y: n
   return best;
 }
 
-/** What a size gave last: a chart is asked where its points lie at each move of the pointer. */
+/** Remembers the result for the last size: each move of the pointer asks where a chart's points lie. */
 function lastOf<T>(make: (w: number, h: number) => T): (w: number, h: number) => T {
   let last: { w: number; h: number; made: T } | null = null;
   return (w, h) => {
@@ -154,7 +154,7 @@ function lastOf<T>(make: (w: number, h: number) => T): (w: number, h: number) =>
 
 const noKey: Key = { tall: 0, draw: () => undefined };
 
-/** An axis that is no hyperparameter. */
+/** An axis that is not a hyperparameter. */
 const axisOf = (title: string, scale: Scale): Dimension => ({ key: "", title, scale, choices: null, place: () => null, label: () => "" });
 
 export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimension; colour: Dimension | null; onBrush?: (axes: string[], b: (Brush | null)[]) => void; testid?: string; height?: number }) {
@@ -432,7 +432,7 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
   );
 }
 
-/** When trials held slots, on as few lines as there were at once; `until` is the end of what has none. */
+/** When trials held slots, on as many lines as were held at once; `until` is the end of stretches without one. */
 export function Timeline(props: { rows: readonly Row[]; held: readonly Held[]; until: number }) {
   const states = new Map(props.rows.map((t) => [t.id, t.state]));
   const now = props.until;
@@ -477,7 +477,7 @@ export function Timeline(props: { rows: readonly Row[]; held: readonly Held[]; u
   );
 }
 
-/** The trials that no other one beats in every metric. */
+/** The trials that no other trial beats in every metric. */
 export function Front(props: { points: { id: string; x: number; y: number }[]; x: string; y: string }) {
   const finite = props.points.filter((p) => Number.isFinite(p.x) && Number.isFinite(p.y));
   const x = axisOf(props.x, fitting(finite.map((p) => p.x)));

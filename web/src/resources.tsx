@@ -19,7 +19,7 @@ const usual: [string, string][] = [
   ["write_bytes_per_s", "Written to disk, bytes a second"],
 ];
 
-/** The metrics of the slots that it had in any of its runs. */
+/** The metrics of the slots that the trial had in any of its runs. */
 function useDevices(experiment: number, trial: number, runs: number): readonly [string, string][] {
   const names = useSignal<readonly string[]>([]);
   useEffect(() => {

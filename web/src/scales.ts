@@ -83,7 +83,7 @@ export function looks(i: number): { colour: string; dash: number[] } {
   return { colour: colours[i % colours.length]!, dash: dashes[Math.floor(i / colours.length) % dashes.length]! };
 }
 
-/** The look of each trial of one chart: that of its number, or the next that no lower number has while there are any. */
+/** The look of each trial of one chart: that of its number, or, as long as there are any, the next look that no lower number has. */
 export function looksOf(trials: number[]): Map<number, number> {
   const all = colours.length * dashes.length;
   const out = new Map<number, number>();
@@ -113,7 +113,7 @@ export function heat(p: number): string {
   return `rgb(${c[0]},${c[1]},${c[2]})`;
 }
 
-/** The part of it that thin lines and points are seen in, on the page's ground. */
+/** The part of the scale in which thin lines and points are visible on the page's ground. */
 export const heatLine = (p: number, dark: boolean): string => {
   const q = Math.min(1, Math.max(0, Number.isFinite(p) ? p : 0));
   return heat(dark ? 0.38 + 0.62 * q : 0.55 * q);

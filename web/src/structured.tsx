@@ -6,7 +6,7 @@ import { Drawing } from "./plots";
 import { clean, csv, number, short } from "./text";
 import { save } from "./ui";
 
-/** `name`: the metric's, for files. */
+/** `name` is the metric's name, used for files. */
 export function Structured(props: { value: unknown; name: string }) {
   const v = props.value;
   if (number(v) !== null) return <span class="num">{short(number(v), 6)}</span>;
@@ -55,7 +55,7 @@ const mostCells = 100; // limit for a row or a column in the document
 
 const corner = "true \\ predicted";
 
-/** Rows are the true classes. */
+/** A confusion matrix; rows are the true classes. */
 function Matrix(props: { rows: number[][]; labels: string[] | null; name: string }) {
   let high = 0;
   let low = 0;

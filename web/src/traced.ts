@@ -15,7 +15,7 @@ export interface Place {
   b: number;
 }
 
-/** Of `low` to `from`, of `high` to `to`. */
+/** Maps `low` to `from` and `high` to `to`. */
 export function placing(low: number, high: number, log: boolean, from: number, to: number): Place {
   const a = log ? Math.log10(low) : low;
   const k = (to - from) / ((log ? Math.log10(high) : high) - a);
@@ -23,7 +23,7 @@ export function placing(low: number, high: number, log: boolean, from: number, t
 }
 export const at = (p: Place, v: number): number => p.b + p.k * (p.log ? Math.log10(v) : v);
 
-/** The corners of all that can be drawn; null where nothing can. */
+/** The corners of everything that can be drawn; null where nothing can. */
 export function corners(all: readonly Points[], logX: boolean, logY: boolean): { x: Range | null; y: Range | null } {
   let x0 = Infinity;
   let x1 = -Infinity;
@@ -51,7 +51,7 @@ export function leftToRight(x: readonly number[]): number[] | null {
   return null;
 }
 
-/** Draws one curve; what is not finite, or has no logarithm, is a gap. Points that stand alone are told to `lonely`. */
+/** Draws one curve; values that are not finite, or have no logarithm, are gaps. `lonely` gets the points that stand alone. */
 export function trace(to: { moveTo(x: number, y: number): void; lineTo(x: number, y: number): void }, l: Points, px: Place, py: Place, lonely?: (x: number, y: number) => void): void {
   const lowX = px.log ? 0 : -Infinity;
   const lowY = py.log ? 0 : -Infinity;

@@ -22,7 +22,7 @@ const withHp = (t: Trial): Row => ({ ...t, hp: flat(t.hparams) });
 
 const atOnce = Promise.resolve();
 
-/** `wanted`: metrics whose summaries each trial has beside, as "training.loss"; `when`: after what all is read. */
+/** `wanted`: metrics, such as "training.loss", whose summaries each trial gets; `when`: reading waits for it. */
 export function useTrials(experiment: number, wanted: string[], when: Promise<void> = atOnce) {
   const rows = useSignal<readonly Row[] | null>(null);
   const first = useSignal<readonly Row[] | null>(null); // the first rows of a long list that is still loading
@@ -117,7 +117,7 @@ export function useMetrics(experiment: number, when: Promise<void> = atOnce): { 
   return { metrics, known, again };
 }
 
-/** All hyperparameters that some trial has, in the order of their names. */
+/** All hyperparameters of the trials, by name. */
 export function useHparams(rows: readonly Row[] | null): string[] {
   const names = useRef<string[]>([]);
   return useMemo(() => {
@@ -131,13 +131,13 @@ export function useHparams(rows: readonly Row[] | null): string[] {
 
 const fewHparams = 6;
 
-/** Of many hyperparameters the first that vary: these are shown where the address names no columns. */
+/** The hyperparameters that are shown where the address names no columns: of many the first that vary. */
 export function shownHparams(hparams: string[], rows: readonly Row[] | null): string[] {
   if (hparams.length <= fewHparams) return hparams;
   return hparams.filter((h) => new Set((rows ?? []).map((t) => JSON.stringify(t.hp[h]))).size > 1).slice(0, fewHparams);
 }
 
-/** `goals`: the metrics of the search; of several each is a column, as none is the best. */
+/** `goals`: the metrics of the search. Each of several is a column, because no one is the best. */
 export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], goals: readonly string[], shown = hparams): Column<Row>[] {
   const one = goals.length < 2;
   const many = one ? [] : goals.map((name) => ({ group: "validation", name }));
@@ -169,7 +169,7 @@ export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], 
   ];
 }
 
-/** Metrics that some keys of columns name, as "m.training.loss.min": only their summaries are asked for. */
+/** The metrics that keys of columns, such as "m.training.loss.min", name: only their summaries are asked for. */
 export function namedMetrics(keys: readonly string[], filter: string, known: readonly MetricInfo[]): string[] {
   const parsed = parse(filter);
   // An unfinished filter names the same columns as before.
@@ -186,5 +186,5 @@ export function namedMetrics(keys: readonly string[], filter: string, known: rea
   return Array.from(all).filter(askable).sort();
 }
 
-/** Named with its group. */
+/** A metric's name with its group. */
 export const askable = (metric: string): boolean => named(metric).group !== "";

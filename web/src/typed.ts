@@ -2,7 +2,7 @@
 
 type Field = HTMLInputElement | HTMLTextAreaElement;
 
-/** The field that one types into, if one does. */
+/** The field that the user types into, if there is one. */
 export function fieldOf(el: Element | null): Field | null {
   if (el instanceof HTMLTextAreaElement) return el;
   return el instanceof HTMLInputElement && /^(text|search|number|email|url|tel|password)$/.test(el.type) ? el : null;
@@ -19,7 +19,7 @@ export interface Text {
   to: number;
 }
 
-/** A text after a key, as a field does it; null of a key that writes nothing. */
+/** A text after a key, as a field would have it; null for a key that writes nothing. */
 export function after(key: string, now: Text, multiline: boolean): Text | null {
   const put = (text: string, from = now.from, to = now.to): Text => ({ value: now.value.slice(0, from) + text + now.value.slice(to), from: from + text.length, to: from + text.length });
   const selected = now.to > now.from;
@@ -43,7 +43,7 @@ export function goesBack(field: Field): () => void {
   };
 }
 
-/** Writes a key into a field that has not the focus. Whether it wrote anything. */
+/** Writes a key into a field without the focus; returns whether it wrote anything. */
 export function typeInto(field: Field, e: KeyboardEvent): boolean {
   const altGr = e.getModifierState("AltGraph");
   if (((e.ctrlKey || e.altKey) && !altGr) || e.metaKey || e.isComposing || field.disabled || field.readOnly) return false;

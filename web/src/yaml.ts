@@ -15,7 +15,7 @@ function scalar(text: string): Kind {
   return /^[&*!]/.test(text) ? "mark" : "string";
 }
 
-/** The lines of a text, each in parts that give it again when they are joined. */
+/** The lines of a text, each split into parts; joined, the parts give the line. */
 export function parts(text: string): Part[][] {
   let flow = 0; // depth in [ and {
   let block = -1; // indentation of the line that began a block of text; -1: none

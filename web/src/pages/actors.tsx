@@ -153,7 +153,7 @@ function Topology(props: { rows: readonly Actor[] }) {
   );
 }
 
-/** Each below its owner; first those that own others, then those that nobody owns. */
+/** Each actor below its owner; first actors that own others, then those without an owner. */
 function owned(actors: Actor[], tree: Branch | null): [Actor, number][] {
   const left = new Map(actors.map((a) => [a.actor, a]));
   const out: [Actor, number][] = [];
@@ -168,7 +168,7 @@ function owned(actors: Actor[], tree: Branch | null): [Actor, number][] {
   return [...out, ...rest.map((a) => [a, 0] as [Actor, number])];
 }
 
-/** `turns`: where it leaves its reads, to be read again. */
+/** `turns` gets its reads, so that the page repeats them. */
 function One(props: { name: string; turns: (() => void)[] }) {
   const q = { actor: props.name };
   const info = useRead(`info ${props.name}`, (signal) => get<ShellInfo>("/troupe/v1/shell/info", q, signal));
@@ -295,7 +295,7 @@ function One(props: { name: string; turns: (() => void)[] }) {
 }
 
 /** An operator's message: its word, and its fields as JSON. */
-/** `kind`: of the actor, of which not every message is taken; "" while it is not known. */
+/** `kind` of the actor, which decides the messages that it takes; "" while it is not known. */
 function Send(props: { name: string; kind: string }) {
   const known = useRead(`messages ${props.name}`, (signal) => get<ShellOrders>("/troupe/v1/shell/messages", { actor: props.name }, signal));
   const message = useSignal("");

@@ -171,7 +171,7 @@ function OnSlots(props: { of: Experiment; rows: readonly Row[] }) {
   return all && <Timeline rows={props.rows} held={bars} until={until} />;
 }
 
-/** The same without a drag. */
+/** Sets the same ranges without a drag. */
 function BrushFields(props: { keys: string[]; title: (key: string) => string; onBrush: (key: string, b: Brush | null) => void }) {
   const axis = useRef<HTMLSelectElement>(null);
   const from = useRef<HTMLInputElement>(null);
@@ -211,7 +211,7 @@ function BrushFields(props: { keys: string[]; title: (key: string) => string; on
   );
 }
 
-/** `trials`: those with a value. Of too few nothing is asked for: a refusal would stand on the console. */
+/** `trials`: those with a value. Nothing is asked for where they are too few: the console would show a refusal. */
 function ImportanceChart(props: { of: Experiment; metric: string; trials: number }) {
   const e = props.of;
   const few = props.trials < leastTrials;

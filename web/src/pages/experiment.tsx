@@ -43,7 +43,7 @@ const withGrid = ["trials", "checkpoints", "events", "analysis"]; // tabs whose 
 
 const thoseTrials = (ids: string[]): string => (ids.length === 1 ? `trial ${ids[0]}` : `${ids.length} trials`);
 
-/** The same at the moment that is shown. */
+/** The experiment's address at the moment that is shown. */
 const then = (to: string): string => (pastAt.value > 0 ? `${to}${to.includes("?") ? "&" : "?"}at=${pastAt.value}` : to);
 
 export default function ExperimentPage(props: PageProps) {
@@ -143,7 +143,7 @@ function One(props: PageProps) {
   );
 }
 
-/** `plain`: a grid below has the links of its own. */
+/** `plain`: a grid below has links of its own. */
 function Actions(props: { of: Experiment; plain: boolean; command: string }) {
   const e = props.of;
   const fork = useSignal(false);

@@ -130,7 +130,7 @@ export function Config(props: { of: Experiment }) {
   );
 }
 
-/** To another experiment, or to what it would be out of defaults alone: by the values of both. */
+/** The differences to another experiment, or to one of defaults alone, by the values of both. */
 function Differences(props: { of: Experiment; to: string }) {
   const { now, again } = useRead(`other ${props.of.id} ${props.to}`, (signal) =>
     props.to
@@ -181,7 +181,7 @@ function faultsIn(text: string): FaultAt[] {
     .flatMap((m) => (m ? [{ line: Number(m[1]), text: m[2] ?? "" }] : []));
 }
 
-/** Where it says nothing of a place, it goes where what it is made of is. */
+/** Where the text names no place, the new experiment goes to the place of its parent. */
 const placed = (config: string, of: Experiment) => (/^(["']?)(?:workspace|project)\1\s*:/m.test(config) ? { config } : { config, projectId: of.projectId });
 
 export function Fork(props: { of: Experiment; onClose: () => void }) {

@@ -95,7 +95,7 @@ function Users() {
   const admin = useRef<HTMLInputElement>(null);
   const fault = useSignal("");
   const v = now.value;
-  /** A fault of the form stands in it, others over the page. */
+  /** The form shows its own faults; other faults are shown over the page. */
   const done = (p: Promise<unknown>, text: string, form = false) =>
     p.then(
       () => {

@@ -197,7 +197,7 @@ function One(props: PageProps) {
 
 const none: readonly Report[] = [];
 
-/** It has no slots yet: what is called its start is when it began to wait. */
+/** The run has no slots yet: its start is the time at which it began to wait. */
 const queued = (run: { state: string }): boolean => state(run.state) === "QUEUED";
 
 function Overview(props: View) {
@@ -284,7 +284,7 @@ function Overview(props: View) {
   );
 }
 
-/** What a failed trial said last. */
+/** The last lines of a failed trial. */
 function LastLines(props: { trial: number; of: readonly number[] }) {
   const first = props.of[0]!;
   const { now } = useRead(`lines ${props.trial} ${first} ${props.of.length}`, (signal) => get<LogPage>(`/troupe/v1/trials/${props.trial}/log`, { from: first, limit: props.of.length }, signal));
@@ -395,7 +395,7 @@ function Reports(props: GetTrialResponse) {
   );
 }
 
-/** A structured metric, and a slider through its steps. `title`: with its group, where several have one of this name. */
+/** A structured metric, and a slider through its steps. `title` holds the group where several groups have this name. */
 function Steps(props: { name: string; title: string; reports: readonly Report[] }) {
   const key = `step.${props.title}`;
   const chosen = params.value.text(key);
