@@ -10,8 +10,8 @@ TOKEN, ALLOCATION = "secret", "12.3"
 
 
 class FakeAgent:
-    """Acknowledges at once unless `hold` is set. `decide(seq, metrics)` gives a stop reason or None; `refuse(seq, metrics)` a
-    text or None. What is durable survives stop() and start() on the same port, sessions do not."""
+    """Acknowledges at once unless `hold` is set. `decide(seq, metrics)` returns a stop reason or None; `refuse(seq, metrics)` a
+    text or None. Durable reports survive stop() and start() on the same port, sessions do not."""
 
     def __init__(self, endpoint: str = "tcp://127.0.0.1:*"):
         self.endpoint = endpoint

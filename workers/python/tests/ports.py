@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def free_port():
-    """One that nobody listens on, as text; below those that the kernel gives to connections, so nobody else comes to it meanwhile."""
+    """A port without a listener, as text. It is below those that the kernel gives to connections, so that no other process takes it."""
     first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
         port = random.randrange(10000, max(first, 10001))

@@ -1,4 +1,4 @@
-"""The package against an agent's socket, in processes of its own."""
+"""The package against an agent's socket, each script in its own process."""
 
 import math
 import signal

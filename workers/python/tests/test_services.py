@@ -39,7 +39,7 @@ def wait_for(holds, seconds=60, what=None):
 
 
 class Master:
-    """Records calls; `fail` makes it answer 503 so often."""
+    """Records calls; `fail` is how many of them it answers with 503."""
 
     def __init__(self):
         self.calls, self.fail = [], 0
@@ -180,7 +180,7 @@ AUTH = {"Authorization": f"token {WORD}", "Host": f"{TASK}.localhost:8080"}
 
 
 class WebSocket:
-    """As much of RFC 6455 as a test needs."""
+    """The part of RFC 6455 that a test needs."""
 
     def __init__(self, service, path):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -511,7 +511,7 @@ def test_tensorboard_shows_runs_while_they_grow_and_listens_on_no_port(start, tm
 
 
 def event_file(*values):
-    """Its bytes, with `values` as the curve of `loss`."""
+    """The bytes of an event file with `values` as the curve of `loss`."""
     from tensorboard.summary import Writer
 
     with tempfile.TemporaryDirectory() as made:
@@ -523,7 +523,7 @@ def event_file(*values):
 
 
 class Bucket:
-    """A server of S3 (moto) that knows one user, and looks at keys and signatures."""
+    """An S3 server (moto) with one user, which checks keys and signatures."""
 
     def __init__(self):
         import boto3
@@ -570,7 +570,7 @@ def bucket():
 
 
 def curves(service):
-    """What TensorBoard shows: the values of `loss` by run."""
+    """The values of `loss` by run that TensorBoard shows."""
     status, body, _ = ask(service, "GET", "/data/runs")
     assert status == 200, body
     out = {}

@@ -1,4 +1,4 @@
-"""What a forked process asks for where its trial is on several agents, and what it does with every answer."""
+"""What a forked process asks for when its trial is on several agents, and what it does with each answer."""
 
 import http.server
 import json
@@ -27,7 +27,7 @@ def child(tmp_path):
 
 @pytest.fixture
 def agent(monkeypatch):
-    """Answers with one of `agent.answers` each, then with the gang."""
+    """Answers requests with `agent.answers` in turn, then with the gang."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):

@@ -1,4 +1,4 @@
-"""What of a script the zygote imports beforehand, and what it leaves to the script."""
+"""Which imports of a script the zygote makes beforehand, and which it leaves to the script."""
 
 import os
 import pathlib

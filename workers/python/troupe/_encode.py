@@ -1,4 +1,4 @@
-"""Metrics of any kind to plain values and msgpack bytes, with the limits of docs/task-link.md."""
+"""Turns metrics of any kind into plain values and msgpack bytes, within the limits of docs/task-link.md."""
 
 import struct
 import threading
@@ -23,8 +23,8 @@ def plain(metrics: Any) -> Dict[str, Any]:
     """A copy of `metrics` made of dict, list, str, bool, int, float and None alone; numpy and torch scalars become
     numbers and their arrays lists.
 
-    Raises TypeError where `metrics` is not a mapping, a key is not a string, or a value of another kind; Refused where a limit of
-    levels or keys is broken.
+    Raises TypeError where `metrics` is not a mapping, a key is not a string, or a value has another type; Refused where there are
+    too many levels or keys.
     """
     if type(metrics) is dict and len(metrics) <= MAX_KEYS:
         for key, item in metrics.items():
@@ -51,7 +51,7 @@ def pack(value: Any) -> bytes:
 
 
 def pack_metrics(metrics: Dict[str, Any]) -> bytes:
-    """As pack(); Refused beyond the limit of bytes."""
+    """Packs like pack(); raises Refused beyond the limit of bytes."""
     data = pack(metrics)
     if len(data) > MAX_BYTES:
         raise Refused(f"a report of {len(data):,} bytes; at most {MAX_BYTES:,} are allowed; save large things in a checkpoint")

@@ -1,4 +1,4 @@
-"""Without a cluster: the same calls write a folder below ./troupe-runs."""
+"""A run without a cluster: the same calls write a folder below ./troupe-runs."""
 
 import json
 import math

@@ -48,7 +48,7 @@ def merge(defaults: Mapping[str, Any], hparams_json: str, argv: Sequence[str]) -
 
 
 def _flags(argv: Sequence[str], known: Mapping[str, Any]) -> Dict[str, str]:
-    """`--name=value` and `--name value` of known names; others are the script's own and left alone."""
+    """Reads `--name=value` and `--name value` for known names; other flags belong to the script."""
     found = {}
     for at, word in enumerate(argv):
         if word == "--":

@@ -87,7 +87,7 @@ class Session:
         return bool(self.sink.flush(timeout)) and dropped() == 0
 
     def end(self) -> None:
-        """At exit: gives what is queued some time to become durable."""
+        """Runs at exit: gives queued reports some time to become durable."""
         if self._ended:
             return
         self._ended = True
@@ -135,7 +135,7 @@ def current() -> Session:
 
 
 def warn(cause: str, text: str) -> None:
-    """One line on stderr, once per cause and process."""
+    """Writes one line on stderr, once per cause and process."""
     if cause not in _warned:
         _warned.add(cause)
         try:

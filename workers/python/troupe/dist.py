@@ -1,4 +1,4 @@
-"""What the ranks of one run tell each other, without torch: small Python objects, through rank 0.
+"""Lets the ranks of one run exchange small Python objects through rank 0, without torch.
 
     import troupe.dist as dist
 
@@ -10,7 +10,7 @@ Ranks are those of the environment (RANK, WORLD_SIZE, LOCAL_RANK: `launch: per_s
 call returns at once. All ranks make the same calls in the same order, from one thread. Values are pickled. They meet at MASTER_ADDR
 and TROUPE_DIST_PORT, or else the port after MASTER_PORT, on the first call that needs the others.
 
-A rank that ends or dies ends the others' call with TroupeError; one that is late is waited for.
+Where a rank ends or dies, the calls of the others raise TroupeError; a rank that is late is waited for.
 """
 
 import atexit
@@ -46,7 +46,7 @@ def local_size() -> int:
 
 
 def broadcast(value: Any, root: int = 0) -> Any:
-    """The `value` that rank `root` gave, on every rank; what others give is ignored."""
+    """The `value` of rank `root`, on every rank; values of other ranks are ignored."""
     _check_root(root)
     return _exchange("broadcast", root, value if rank() == root else None)
 
@@ -80,7 +80,7 @@ def _check_root(root: int) -> None:
 
 
 def _answers(what: str, root: int, values: List[Any]) -> List[Any]:
-    """What each rank gets back."""
+    """The answer for each rank."""
     if what == "broadcast":
         return [values[root]] * len(values)
     if what == "gather":

@@ -16,7 +16,7 @@
 A loader's `batch_size` is that of all ranks together: each rank takes its part of every batch, and gradients are weighted by the parts'
 lengths, so two ranks follow the curve of one. Ranks are those of the environment (`launch: per_slot`, torchrun).
 
-What is drawn at random depends on the seed, the batch's number and the rank alone: a run that stops in the middle of an epoch goes on
+Random numbers depend only on the seed, the batch's number and the rank: a run that stops in the middle of an epoch goes on
 as if it had not stopped. Random numbers that a loader's own worker processes draw are the exception.
 """
 
@@ -40,7 +40,7 @@ Period = Union[int, str, None]  #: batches, or "100 batches", "2 epochs"; None: 
 
 
 class Trial:
-    """What fit() trains. Build the model in __init__(self, ctx, p): `ctx` is a Context, `p` the hyperparameters."""
+    """The base class of what fit() trains. Build the model in __init__(self, ctx, p): `ctx` is a Context, `p` the hyperparameters."""
 
     def train_loader(self) -> DataLoader:
         raise NotImplementedError(f"{type(self).__name__} has no train_loader()")
@@ -57,12 +57,12 @@ class Trial:
         raise NotImplementedError(f"{type(self).__name__} has no evaluate_batch()")
 
     def reducers(self) -> Mapping[str, Callable[[List[Any]], Any]]:
-        """For a metric of evaluate_batch(): what makes one value of those of all batches and ranks, given as a list."""
+        """By name of a metric of evaluate_batch(): the function that makes one value from the list of those of all batches and ranks."""
         return {}
 
 
 class Callback:
-    """Called by fit(); what state_dict() gives is kept in checkpoints."""
+    """The base class of callbacks of fit(); checkpoints keep what state_dict() returns."""
 
     def on_start(self, trial: Trial) -> None: ...
     def on_epoch_start(self, epoch: int) -> None: ...
@@ -79,7 +79,7 @@ class Callback:
 
 
 class Context:
-    """What a trial is given to build itself with."""
+    """A trial builds itself with this object."""
 
     def __init__(self, amp: Optional[str], accumulate: int, clip_norm: Optional[float], clip_value: Optional[float]):
         if amp not in (None, "bf16", "fp16"):
@@ -159,7 +159,7 @@ class Context:
         return batch
 
     def _quiet_ranks(self) -> Any:
-        """Ranks exchange gradients only in the batch after which the optimizer steps."""
+        """Lets ranks exchange gradients only in the batch after which the optimizer steps."""
         stack = contextlib.ExitStack()
         if not self._steps_now:
             for module in self._modules:
@@ -183,7 +183,7 @@ class Context:
 
 
 class _Part:
-    """Of batches of all ranks, this rank's part: consecutive samples, as equal in number as can be. Begins at batch `first`."""
+    """This rank's part of the batches of all ranks: consecutive samples, as equal in number as possible. Begins at batch `first`."""
 
     def __init__(self, samples: Sequence[int], batch_size: int, drop_last: bool, rank: int, size: int, first: int):
         self.samples, self.batch_size, self.rank, self.size, self.first = samples, batch_size, rank, size, first
@@ -452,6 +452,6 @@ def fit(trial_class: Callable[..., Trial], *, epochs: Optional[int] = None, batc
 
 
 def _leave_group() -> None:
-    """PyTorch wants it before the interpreter ends. Not where fit() failed: another rank may then be in a collective for ever."""
+    """Leaves the group, as PyTorch wants before the interpreter ends. Not called where fit() failed: another rank may then wait in a collective for ever."""
     if torch_dist.is_initialized():
         torch_dist.destroy_process_group()

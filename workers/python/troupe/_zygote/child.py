@@ -1,4 +1,4 @@
-"""A process that was just forked from the zygote becomes what a fresh start of the script would be."""
+"""Turns a process that was just forked from the zygote into what a fresh start of the script would be."""
 
 import os
 import sys
@@ -39,7 +39,7 @@ def wide(text):
 
 
 def put_script(ctypes, spots, name, path):
-    """The interpreter has made the name absolute at its start, so all copies get the absolute one."""
+    """The interpreter made the name absolute at its start, so all copies get the absolute path."""
     old, new = wide(name), wide(path) + b"\0\0\0\0"
     if len(new) > len(old):
         raise ValueError("the script's path is too long")
@@ -71,7 +71,7 @@ def cpus(physical=False):
 
 
 def thread_setters(ctypes):
-    """[(function, variables that it goes by, whether it counts cores)] of the numerical libraries that are loaded."""
+    """[(function, variables that it obeys, whether it counts cores)] of the loaded numerical libraries."""
     with open("/proc/self/maps") as maps:
         fields = (line.split(None, 5) for line in maps)
         paths = sorted({part[5].strip() for part in fields if len(part) > 5 and part[5].startswith("/")})
@@ -157,7 +157,7 @@ PORTS = ("DTRAIN_SSH_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROC
 
 
 def meet_gang(hidden):
-    """Where the task is on several agents: waits for the others. Returns the variables that are known only then, {name: text}.
+    """Waits for the other agents where the task is on several. Returns the variables that are known only then: {name: text}.
 
     The entrypoint script calls it too (actors/host/stock_task.cpp).
     """
@@ -285,7 +285,7 @@ def _become(parent, request, streams, gate_fd, verdict):
 
 
 class Variables(dict):
-    """What os.environ holds; knows which variables something else than the import of an installed module has changed."""
+    """Stands in for os.environ, and knows which variables were changed by something else than the import of an installed module."""
 
     def __init__(self, pairs):
         super().__init__(pairs)
@@ -304,7 +304,7 @@ class Variables(dict):
             self.by_script.add(name)
 
     def is_installed_import(self, frame):
-        """Whether all between this frame and the import that it is part of is the standard library's and installed."""
+        """Whether all code between this frame and its import belongs to the standard library and installed packages."""
         library, installed = os.__file__.rpartition("/")[0] + "/", False
         while frame is not None:
             file = frame.f_code.co_filename
@@ -325,10 +325,10 @@ def environment_changed(parent):
 
 
 def tell_modules(parent, later):
-    """For the trials to come: the installed modules that this one has imported though they were not warm.
+    """Reports the installed modules that this trial imported although they were not warm, for later trials.
 
-    Not where the script has changed its environment: a module may have read there what others will not find. What
-    installed modules set while they are imported (scikit-learn sets KMP_*) is not a change by the script.
+    Reports nothing where the script has changed its environment: a module may have read there what other trials do not have.
+    Variables that installed modules set while they are imported (scikit-learn sets KMP_*) are not changes by the script.
     """
     if parent.learned_file is None or environment_changed(parent):
         return
@@ -348,9 +348,9 @@ def tell_modules(parent, later):
 
 
 def keep_modules(parent):
-    """The last thing before the interpreter takes its modules apart: the warm ones are left out, which nobody would see.
+    """Runs last, before the interpreter takes its modules apart, and leaves out the warm ones, which nobody notices.
 
-    To clear them takes 0.2 s, and even to go through them copies some thousand pages.
+    Clearing them takes 0.2 s, and even walking over them copies some thousand pages.
     """
     if parent.last_warm is None:
         return  # the zygote itself ends

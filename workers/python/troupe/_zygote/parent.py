@@ -91,7 +91,7 @@ class Parent:
     # ---- the loop
 
     def run(self):
-        """Returns only in a forked process, with what finishes it."""
+        """Returns only in a forked process, with the function that completes it."""
         self.hello()
         poll = self.select.poll()
         poll.register(self.control.fileno(), self.select.POLLIN)
@@ -194,9 +194,9 @@ class Parent:
             raise Refused(f"{path} has changed since the zygote warmed up")
 
     def fork(self, fds):
-        """True in the forked process, which gets ready while the files are looked at here, and does nothing of the trial's before.
+        """Returns True in the forked process. That process prepares itself while this one checks the files, and runs nothing of the trial before.
 
-        Adds two descriptors to `fds`; it may be told why not as long as they are open.
+        Adds two descriptors to `fds`; while they are open, a refusal can still be sent.
         """
         request, mounts, pids, user = fds[:4]
         same_user = os.fstat(user).st_ino == self.own_user
@@ -268,9 +268,9 @@ class Parent:
         self.gc.freeze()
 
     def set_threads(self, environment):
-        """Numerical libraries get their numbers of threads here, and lose the threads again: OpenBLAS ends its own at a
-        fork and starts them when it calculates. So a forked process has one thread at its first line, as a started one.
-        False where that leaves a thread; then the forked process sets them."""
+        """Sets the numbers of threads of numerical libraries, and removes the threads again: OpenBLAS ends its own at a
+        fork and starts them when it calculates. So a forked process has one thread at its first line, like a started one.
+        Returns False where a thread is left; then the forked process sets the numbers."""
         self.child["set_threads"](self.numbers, environment)
         count = lambda: len(os.listdir("/proc/self/task"))  # noqa: E731
         if count() > 1:
@@ -300,7 +300,7 @@ class Parent:
             raise Refused(f"importing {name} starts threads ({threads - 1}), which a fork would lose")
 
     def warm_torch(self, torch):
-        """The first optimizer of a process takes a second, most of it imports."""
+        """Makes an optimizer, because the first one of a process takes a second, most of it for imports."""
         filters = list(sys.modules["warnings"].filters)
         try:
             state = torch.random.get_rng_state()

@@ -31,7 +31,7 @@ class OverSocket(http.client.HTTPConnection):
 
 
 def limit_seconds(text: Any) -> Optional[float]:
-    """What a duration as Go writes it says, `1h30m` or `20s`; None where it is none."""
+    """The seconds in a duration as Go writes it, `1h30m` or `20s`; None where the text is not one."""
     if not isinstance(text, str) or not re.fullmatch(r"([0-9]+(\.[0-9]*)?(ms|[hms]))+", text):
         return None
     units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -39,13 +39,13 @@ def limit_seconds(text: Any) -> Optional[float]:
 
 
 def between_looks(around: Surroundings) -> float:
-    """A short limit is looked at more often, so that what is in use is heard of before it ends."""
+    """Seconds between two checks: fewer for a short limit, so that a notebook in use is reported before the limit ends."""
     limit = limit_seconds(around.config.get("idle_timeout"))
     return look_seconds if limit is None else min(look_seconds, max(1.0, limit / 3))
 
 
 class Watch:
-    """Whether the notebook is idle, by `notebook_idle_type`. What cannot be asked is not idle."""
+    """Decides whether the notebook is idle, by `notebook_idle_type`. A notebook that cannot be asked is not idle."""
 
     def __init__(self, around: Surroundings, token: str) -> None:
         self.around = around
@@ -115,7 +115,7 @@ def command(around: Surroundings) -> List[str]:
 
 
 def begin(around: Surroundings, token: str) -> None:
-    """Jupyter says that it runs a moment before it listens."""
+    """Reports that the task is ready once Jupyter listens, which is a moment after Jupyter says that it runs."""
     while True:
         connection = OverSocket(around.socket)
         try:

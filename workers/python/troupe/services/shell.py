@@ -55,7 +55,7 @@ not_for_logins = re.compile(r"^(_|HOME|TERM|LANG|LC_.*|PWD|OLDPWD|SHLVL|TROUPE_S
 
 
 def login_variables(env: Dict[str, str]) -> List[str]:
-    """As options of an authorized key. A line break cannot stand in one, nor a backslash at the end."""
+    """The variables as options of an authorized key, which can hold neither a line break nor a backslash at the end."""
     options = []
     for name, value in sorted(env.items()):
         if not_for_logins.match(name) or not re.match(r"^[A-Za-z0-9_]+$", name):
@@ -94,7 +94,7 @@ def find_sshd() -> str:
 
 
 def check_login() -> None:
-    """What would refuse every login is said now."""
+    """Reports now what would refuse every login."""
     try:
         account = pwd.getpwuid(os.getuid())
     except KeyError:
@@ -104,7 +104,7 @@ def check_login() -> None:
 
 
 class Connections:
-    """Waits for the first byte of each, then for the end of its sshd."""
+    """Waits for the first byte of each connection, then for the end of its sshd."""
 
     def __init__(self, server: socket.socket, command: List[str]) -> None:
         self.server = server

@@ -20,7 +20,7 @@ def has_events(root: Path) -> bool:
 
 
 class Links:
-    """One folder that holds all sources. Of several of one name those that have event files get it, in the order in which these are seen."""
+    """One folder that holds all sources. Where several have the same name, those with event files get it, in the order in which these appear."""
 
     def __init__(self, root: Path, sources: List[str]) -> None:
         self.root = root
