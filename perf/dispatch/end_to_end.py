@@ -54,7 +54,7 @@ with contextlib.redirect_stderr(io.StringIO()), LocalCluster(worker_config=Worke
 
 
 class Orphans:
-    """Sandboxes belong to nobody, so this process asks for them and reaps them: their processor time is then its children's."""
+    """Sandboxes have no parent, so this process adopts and reaps them: their processor time is then its children's."""
 
     def __init__(self):
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
@@ -92,7 +92,7 @@ def command(*words, **more):
 
 
 def ticks(pid):
-    """Of a process and of those of its children that have ended; then of its children that live."""
+    """Ticks of a process and its ended children; then those of its living children."""
     try:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         children = [child for file in pathlib.Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
@@ -102,13 +102,13 @@ def ticks(pid):
 
 
 def cpu_s(pid):
-    """Of a process, of what it has started, and of what this one has reaped."""
+    """CPU seconds of a process, of all that it has started, and of all that this process has reaped."""
     reaped = os.times()
     return ticks(pid) / os.sysconf("SC_CLK_TCK") + reaped.children_user + reaped.children_system - clients_s
 
 
 def floor(program, count, root):
-    """Two at once."""
+    """Runs two bare spawns at once."""
     both = []
     for place in ("a", "b"):
         for folder in ("tmp", "run"):

@@ -51,7 +51,7 @@ class Node:
             return ""
 
     def call(self, method, path, body=None):
-        """The body of the answer; that nothing is there is an answer."""
+        """The body of the answer, also of "not found"."""
         self.connection.request(method, path, None if body is None else json.dumps(body),
                                 {"Authorization": "Bearer " + self.token} if self.token else {})
         answer = self.connection.getresponse()

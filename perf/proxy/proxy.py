@@ -70,7 +70,7 @@ def free_ports(n):
 
 
 class Connection:
-    """Kept open; requests one after the other."""
+    """A connection that is kept open; it sends one request after the other."""
 
     def __init__(self, port, prefix, headers):
         self.s = socket.create_connection(("127.0.0.1", port), timeout=60)
@@ -128,7 +128,7 @@ def bulk(port, prefix, headers, each=12, connections=64):
 
 
 def web_sockets(addresses, headers, connections):
-    """`addresses` are ports with prefixes, that take turns: one service has at most 256 connections."""
+    """`addresses` are ports with prefixes, which take turns: one service has at most 256 connections."""
     sockets = []
     for n in range(connections):
         port, prefix = addresses[n % len(addresses)]

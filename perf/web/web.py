@@ -101,7 +101,7 @@ class Bench:
         return seconds, taken[0] / 1024, page, context
 
     def other(self, url, selector):
-        """Of a peer, whose rows have no selector of CSS alone: by Playwright's clock."""
+        """Times a peer by Playwright's clock, because no selector of CSS alone finds its rows."""
         context = self.browser.new_context(viewport={"width": 1400, "height": 900})
         page = context.new_page()
         t = time.time()
