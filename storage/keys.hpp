@@ -14,7 +14,7 @@
 //           'K' key of the submitter        experiment id
 //           'H' trial                       the constant part of a trial            'T' the changing part
 //           'A' task                        what every task has
-//           'B' task                        the constant part of a task that is not a trial   'Y' the changing part
+//           'B' task                        the constant part, unless a trial        'Y' the changing part
 //           'X' experiment trial            which trials an experiment has
 //           'N' project                     the newest number of a trial in it
 //           'I' project number              the trial that got the number, wherever it is now
