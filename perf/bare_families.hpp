@@ -1,5 +1,5 @@
 #pragma once
-// The floor of a start: the column families of a data directory, opened as RocksDB gives them.
+// The floor of a start: the column families of a data directory, opened with RocksDB's defaults.
 
 #include <cstdio>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 class bare_families {
 public:
-  /// Ends the program with the reason where they cannot be opened.
+  /// Ends the program, with the reason, where they cannot be opened.
   explicit bare_families(const char* directory) {
     rocksdb::DBOptions options;
     options.create_if_missing = options.create_missing_column_families = true;

@@ -9,21 +9,21 @@
 //           'g' sequence of its last fact   one commit: which facts, in order
 //           'm' task run rank process       high-water mark of one library instance's reports
 //           'l' source                      position up to which a log was stored
-//           'r' trial                       steps of its newest report that is no sample
-//   rows    'C' experiment                  what of an experiment never changes     'E' what does
+//           'r' trial                       steps of its newest report that is not a sample
+//   rows    'C' experiment                  the constant part of an experiment      'E' the changing part
 //           'K' key of the submitter        experiment id
-//           'H' trial                       what of a trial never changes           'T' what does
+//           'H' trial                       the constant part of a trial            'T' the changing part
 //           'A' task                        what every task has
-//           'B' task                        what of a task that is no trial never changes     'Y' what does
+//           'B' task                        the constant part, unless a trial        'Y' the changing part
 //           'X' experiment trial            which trials an experiment has
 //           'N' project                     the newest number of a trial in it
 //           'I' project number              the trial that got the number, wherever it is now
 //           'F' key of a project            the project that had it last
 //           'P' uuid                        where its fact stands
-//           'W' workspace  'J' project  'Q' template  'M' model  'V' version of a model  'D' what is said of
-//           an experiment 'U' user   'R' number of a session's token   'O' (the configuration)   'S' key of a
-//           setting
-//                                           each its newest fact
+//           'W' workspace                   its newest fact, as for all down to 'S'
+//           'J' project   'Q' template   'M' model   'V' version of a model
+//           'D' experiment                  its newest description
+//           'U' user   'R' number of a session's token   'O' (the configuration)   'S' key of a setting
 //           'Z' tag 0 name                  the newest fact of a name, encoded (projections/records.cpp)
 //   series  trial row                       one report
 //   logs    task number                     lines up to this one (log_rows.hpp)

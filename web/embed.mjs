@@ -1,5 +1,5 @@
-// Writes the files of a built page as one assembler source: each as it is and compressed, and a table over them
-// (runtime/web/assets.cpp reads it). The same files give the same source.
+// Writes the files of a built page as one assembler source: each file plain and compressed, and a table of them (runtime/web/assets.cpp
+// reads it). The same files give the same source.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync, mkdirSync } from "node:fs";
 import { extname, join, relative } from "node:path";

@@ -1,4 +1,4 @@
-// Makes src/api_types.ts out of docs/openapi.json: the types of what the server answers.
+// Makes src/api_types.ts from docs/openapi.json: the types of the server's answers.
 //   node types.mjs        writes it
 //   types.test.mjs        fails where it is not what this makes
 
@@ -83,7 +83,7 @@ export function typesOf(document) {
     if (wanted.has(ref)) return;
     const schema = schemas[ref.split("/").pop()];
     if (!schema) throw new Error(`there is no ${ref}`);
-    if ((schema.type === "object" && !schema.properties && !schema.additionalProperties) || schema.type === "string") return; // says no fields
+    if ((schema.type === "object" && !schema.properties && !schema.additionalProperties) || schema.type === "string") return; // it says no fields
     wanted.add(ref);
     refsIn(schema, new Set()).forEach(add);
   };

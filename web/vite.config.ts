@@ -1,7 +1,7 @@
 import { build, defineConfig } from "vite";
 
-// What a page asks for first is asked for by a script of its own, src/ahead.ts. It is no module: those wait for the style, and for the
-// end of the document. It has a build of its own, so that it shares no file with the rest.
+// src/ahead.ts asks for what a page needs first. It is not a module, because modules wait for the style and for the end of the document. It
+// has its own build, so that it shares no file with the rest.
 const ahead = {
   name: "ahead",
   apply: "build" as const,
@@ -18,14 +18,14 @@ const ahead = {
       if (!file || !plotter) throw new Error("src/ahead.ts or uPlot was not built");
       const module = '<script type="module"';
       if (html.split(module).length !== 2) throw new Error("index.html has another number of modules than one");
-      // A frame without anything in it takes 40 ms from the script that fills it: none is drawn before that script has run.
+      // An empty frame takes 40 ms from the script that fills it, so none is drawn before that script has run.
       return { html: html.replace(module, module + ' blocking="render"'), tags: [{ tag: "script", attrs: { src: "/ui/" + file, "data-plotter": "/ui/" + plotter }, injectTo: "head-prepend" as const }] };
     },
   },
 };
 
-// uPlot makes two formats of Intl when it is loaded, which takes 40 ms and more; neither is used here: the page writes the numbers
-// of its axes itself, and times are those of the browser.
+// uPlot makes two formats of Intl when it is loaded, which takes 40 ms and more. Neither is used: the page writes the numbers of its axes
+// itself, and times are in the browser's zone.
 const formats: [string, string][] = [
   ["const numFormatter = new Intl.NumberFormat(domEnv ? nav.language : 'en-US');\nconst fmtNum = val => numFormatter.format(val);", "const fmtNum = val => val.toLocaleString();"],
   ["const localTz = new Intl.DateTimeFormat().resolvedOptions().timeZone;", ""],
@@ -43,7 +43,7 @@ const lazy = {
   },
 };
 
-// The page lies below /ui/ of the server that it talks to. Nothing is inlined: its policy allows files of its own alone.
+// The page lies below /ui/ of the server that it talks to. Nothing is inlined: its policy allows only its own files.
 export default defineConfig({
   base: "/ui/",
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
@@ -56,7 +56,7 @@ export default defineConfig({
     sourcemap: false,
     rollupOptions: {
       input: { index: "index.html" },
-      // All that each page needs is one file: each more is a request before the first line is drawn.
+      // The code that each page needs is in one file: each further file is a request before the first line is drawn.
       output: { codeSplitting: { groups: [{ name: "index", test: /index\.html$/ }] } },
     },
   },

@@ -30,7 +30,7 @@ namespace http = boost::beast::http;
 using tcp = net::ip::tcp;
 using clock_type = std::chrono::steady_clock;
 
-/// Reads a request, answers fixed bytes, nothing else.
+/// Reads a request, and answers fixed bytes.
 class bare_server {
 public:
   explicit bare_server(std::string body)
@@ -80,7 +80,7 @@ private:
   std::vector<std::thread> threads_;
 };
 
-/// Requests per second of `clients` kept connections, one request at a time each.
+/// Requests per second of `clients` kept connections, each with one request at a time.
 double rate(std::uint16_t port, const std::string& path, const std::string& token, int clients,
             double seconds) {
   std::atomic<long> done = 0;
@@ -106,7 +106,7 @@ double microseconds(int times, Work work) {
   return std::chrono::duration<double, std::micro>(clock_type::now() - began).count() / times;
 }
 
-/// As large as a completed configuration is: some 5 KB.
+/// As large as a completed configuration: about 5 KB.
 value large_config() {
   value config = {{"name", "digits"},
                   {"searcher", {{"name", "adaptive_asha"}, {"metric", "accuracy"}}},
@@ -117,7 +117,7 @@ value large_config() {
   return config;
 }
 
-/// Microseconds of a list of 100 experiments out of a journal on disk, right after a new fact about one of
+/// Microseconds for a list of 100 experiments from a journal on disk, right after a new fact about one of
 /// them.
 double list_of_a_hundred(const std::string& target) {
   const auto folder = std::filesystem::temp_directory_path() / ("perf_api." + std::to_string(::getpid()));
@@ -174,7 +174,7 @@ int main(int argc, char** argv) {
   std::cout << "one experiment: " << body.size() << " bytes, " << std::thread::hardware_concurrency()
             << " cores, 2 server threads, 8 clients\n";
   double ours = 0, theirs = 0;
-  for (int round = 0; round < 3; ++round) { // in turns, so that a busy machine is busy for both
+  for (int round = 0; round < 3; ++round) { // in turns, so that other work on the machine affects both
     theirs += rate(bare.port(), one, token, 8, seconds) / 3;
     ours += rate(x.http->port(), one, token, 8, seconds) / 3;
   }

@@ -1,5 +1,5 @@
-// Metric reports over HTTP: kept connections, one report at a time each, every answer awaited. Prints one
-// line of JSON.
+// Sends metric reports over HTTP: kept connections, each with one report at a time, every answer awaited.
+// Prints one line of JSON.
 //   perf_api_reports PORT TOKEN TRIAL RUN CONNECTIONS SECONDS
 
 #include "test/unit/api/fakes.hpp"

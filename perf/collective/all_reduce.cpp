@@ -1,8 +1,8 @@
-// all_reduce of f32 by two processes through `shm`, beside the floor: each of both has just written its data
-// into memory that both see, copies the other's out of it once, and they tell each other. Prints a line
-// `BYTES OWN_SECONDS COMMON_SECONDS FLOOR_SECONDS` for each length given: with data in a std::vector and in
-// memory of collective::allocate. Each is the fastest tenth's slowest, because a machine that does other work
-// as well adds to the rest.
+// all_reduce of f32 by two processes through `shm`, beside its floor: both have just written their data into
+// memory that both see, copy the other's out of it once, and tell each other so. For each length given it
+// prints a line `BYTES OWN_SECONDS COMMON_SECONDS FLOOR_SECONDS`: with data in a std::vector, and in memory
+// of collective::allocate. Each figure is the slowest of the fastest tenth, because other work on the machine
+// slows the rest.
 #include "workers/collectives/shared_copy.hpp"
 #include "workers/collectives/shm.hpp"
 
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
     }
     bool right = true;
     const auto time_of = [&](std::span<float> memory, int i) {
-      std::memset(memory.data(), i & 1, bytes); // as a backward pass would have
+      std::memset(memory.data(), i & 1, bytes); // as a backward pass writes it
       const float before = memory.front();
       meet();
       const auto from = clock_type::now();
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
       meet();
       const auto from = clock_type::now();
       troupe::copy_evenly(reinterpret_cast<std::byte*>(data.data()), shared[1 - rank],
-                          bytes); // the better one here
+                          bytes); // the faster way here
       meet();
       if (i >= 3) {
         own.push_back(times[0]);

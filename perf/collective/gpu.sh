@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Everything of the member `nccl` that needs a GPU, in one command on a machine that has one, with its transcript in perf/results/:
-# every operation for 1, 2 and 4 ranks on one GPU, the abort of a killed rank, and the overhead over the bare call.
-# Asked: at most 2 us below 1 MiB, at most 1 % above. Needs nvcc, and ./setup build run before (it fetches NCCL).
-# Ranks that share a GPU take turns of milliseconds on it, so that their overhead is timed under MPS where that is installed.
+# Runs everything of the member `nccl` that needs a GPU, with its transcript in perf/results/: every operation for 1, 2 and 4
+# ranks on one GPU, the abort of a killed rank, and the overhead over the bare call. Claim: at most 2 us below 1 MiB, at most 1 %
+# above. Needs nvcc, and an earlier ./setup build run (it fetches NCCL). Ranks that share a GPU take turns of milliseconds on it,
+# so their overhead is timed under MPS where that is installed.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 nccl=$(compgen -G '.venv/lib/python3*/site-packages/nvidia/nccl' | head -1 || true)

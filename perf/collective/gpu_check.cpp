@@ -39,7 +39,7 @@ double seconds_since(steady::time_point from) {
   return std::chrono::duration<double>(steady::now() - from).count();
 }
 
-int devices() { // asked in a process of its own: CUDA does not survive a fork
+int devices() { // asked in another process: CUDA does not survive a fork
   int ends[2];
   if (pipe(ends) != 0)
     return 0;
@@ -179,8 +179,7 @@ void operations_of(collective& c) {
         return wide(value_of<T>(int(i / std::max<std::size_t>(n, 1)), i % std::max<std::size_t>(n, 1)));
       },
       "all_gather");
-    std::vector<T> on_host =
-      mine; // what lies in a processor's memory goes another way, through the same group
+    std::vector<T> on_host = mine; // memory of a processor goes another way, through the same group
     need(c.all_reduce(on_host, reduce::sum), "all_reduce on the host");
     check<T>(
       on_host, [&](std::size_t i) { return expected<T>(c.size(), i, reduce::sum); },
@@ -248,7 +247,7 @@ void overhead(collective& c, int device) {
     std::vector<std::int32_t> repeats{20};
     std::vector<double> ours, theirs;
     const auto begun = steady::now();
-    for (int i = 0; i < repeats[0]; ++i) { // in turns, each the first as often
+    for (int i = 0; i < repeats[0]; ++i) { // in turns; each is first equally often
       for (const bool bare_now : {i % 2 == 0, i % 2 != 0}) {
         need(c.barrier(), "barrier");
         const auto from = steady::now();
@@ -316,7 +315,7 @@ int main(int argc, char** argv) {
   }
   int worst = 0;
   if (mode == "abort") {
-    sleep(12); // long enough for all to have joined and to be reducing
+    sleep(12); // long enough for all ranks to have joined and to be reducing
     kill(ranks.back(), SIGKILL);
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) {

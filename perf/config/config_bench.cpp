@@ -1,5 +1,5 @@
-// Check and complete a typical configuration of 60 lines: aim 10,000 a second on one core, each under 1 ms.
-// One line of JSON, for compare.py. Usage: perf_config [FILE [TIMES]]
+// Checks and completes a typical configuration of 60 lines. Claim: 10,000 a second on one core, each under 1
+// ms. Prints one line of JSON, for compare.py. Usage: perf_config [FILE [TIMES]]
 
 #include "model/config/experiment_config.hpp"
 
@@ -22,7 +22,7 @@ double cpu_seconds() {
   return static_cast<double>(use.ru_utime.tv_sec) + 1e-6 * static_cast<double>(use.ru_utime.tv_usec);
 }
 
-/// Of this thread alone, so that a busy machine does not count.
+/// CPU time of this thread, so that other work on the machine does not count.
 double thread_microseconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -39,7 +39,7 @@ double cpu_us() {
   return sum;
 }
 
-/// Time that a process has run, from its schedstat; 0 where it is gone.
+/// Time that a process has run, from its schedstat; 0 where the process is gone.
 double ran_us(int pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/schedstat");
   double ns = 0;
@@ -47,7 +47,7 @@ double ran_us(int pid) {
   return ns / 1000;
 }
 
-/// A bare_spawn, asked line by line.
+/// A running bare_spawn, which is asked line by line.
 class bare {
 public:
   bare(const std::string& mode, const std::filesystem::path& folder) {
@@ -86,7 +86,7 @@ private:
   FILE* answers_ = nullptr;
 };
 
-/// Waits for events of one task at a time.
+/// Waits for events, one task at a time.
 class watcher {
 public:
   void tell(const task_event& event) {
@@ -139,11 +139,11 @@ int main(int argc, char** argv) {
   bare fresh("fresh", folder / "fresh"), inside("inside", folder / "inside");
   std::vector<double> fresh_wall, fresh_cpu, inside_wall, inside_cpu, wall, cpu, cold_wall, cold_cpu;
 
-  // `ready` waits for a spare; without one a launch makes its sandbox first.
+  // `ready` waits for a spare. Without one, a launch makes its sandbox first.
   auto launch = [&](int n, bool ready, std::vector<double>& walls, std::vector<double>& cpus) {
     while (ready && runtime.spares_ready() < 1)
       ::usleep(200);
-    // As a task's files are: prepared beforehand.
+    // Prepared beforehand, like the files of a task.
     const auto id = "t" + std::to_string(n);
     const auto prepared = runtime.prepare(id);
     if (!prepared)
@@ -170,7 +170,7 @@ int main(int argc, char** argv) {
     fresh.once(fresh_wall, fresh_cpu);
     launch(2 * n, true, wall, cpu);
     inside.once(inside_wall, inside_cpu);
-    if (n % 4 == 0) // right after another launch the spare is not ready yet
+    if (n % 4 == 0) // the spare is not ready yet right after another launch
       launch(2 * n + 1, false, cold_wall, cold_cpu);
   }
   std::printf(

@@ -54,7 +54,7 @@ with contextlib.redirect_stderr(io.StringIO()), LocalCluster(worker_config=Worke
 
 
 class Orphans:
-    """Sandboxes belong to nobody, so this process asks for them and reaps them: their processor time is then its children's."""
+    """Sandboxes have no parent, so this process adopts and reaps them: their processor time is then its children's."""
 
     def __init__(self):
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
@@ -68,13 +68,13 @@ class Orphans:
                 if ended.si_pid not in (self.node, *mine):
                     os.waitpid(ended.si_pid, 0)
                 else:
-                    time.sleep(0.01)  # somebody else's to reap
+                    time.sleep(0.01)  # another process reaps it
             except ChildProcessError:
                 time.sleep(0.01)
 
 
 mine = set()
-clients_s = 0.0  # processor time of the commands of this program, which is not that of a trial
+clients_s = 0.0  # processor time of this program's commands, which does not count as the trials'
 
 
 def command(*words, **more):
@@ -92,7 +92,7 @@ def command(*words, **more):
 
 
 def ticks(pid):
-    """Of a process and of those of its children that have ended; then of its children that live."""
+    """Ticks of a process and its ended children; then those of its living children."""
     try:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         children = [child for file in pathlib.Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
@@ -102,13 +102,13 @@ def ticks(pid):
 
 
 def cpu_s(pid):
-    """Of a process, of what it has started, and of what this one has reaped."""
+    """CPU seconds of a process, of all that it has started, and of all that this process has reaped."""
     reaped = os.times()
     return ticks(pid) / os.sysconf("SC_CLK_TCK") + reaped.children_user + reaped.children_system - clients_s
 
 
 def floor(program, count, root):
-    """Two at once."""
+    """Runs two bare spawns at once."""
     both = []
     for place in ("a", "b"):
         for folder in ("tmp", "run"):
@@ -159,13 +159,13 @@ class Node:
         self.config.write_text(CONFIG.format(trials=trials))
         began = time.time()
         experiment = json.loads(self.cli("experiment", "create", self.config, self.files))["id"]
-        # `experiment wait` would have the node shape every fact for it.
+        # With `experiment wait` the node would shape every fact for it.
         while (state := json.loads(self.cli("experiment", "describe", experiment))["state"].removeprefix("STATE_")) not in (
                 "COMPLETED", "ERROR", "CANCELED"):
             time.sleep(0.3)
         if state != "COMPLETED":
             sys.exit(f"experiment {experiment}: {state}")
-        time.sleep(0.5)  # for the sandboxes that linger
+        time.sleep(0.5)  # lets sandboxes end that linger
         self.cpu_at_end = cpu_s(self.process.pid)
         rows = json.loads(self.cli("trial", "list", experiment))
         rows = rows["trials"] if isinstance(rows, dict) else rows
@@ -186,7 +186,7 @@ def seconds(text):
 
 
 def troupe(binary, trials, orphans):
-    # Not below /tmp: there each sandbox would have to make the way to it in its own.
+    # Not below /tmp: each sandbox would have to make the way to it in its own /tmp.
     with tempfile.TemporaryDirectory(prefix="dispatch-", dir=binary.parent) as root:
         node = Node(binary, pathlib.Path(root), orphans)
         node.search(64)

@@ -51,7 +51,7 @@ class Node:
             return ""
 
     def call(self, method, path, body=None):
-        """The body of the answer; that nothing is there is an answer."""
+        """The body of the answer, also of "not found"."""
         self.connection.request(method, path, None if body is None else json.dumps(body),
                                 {"Authorization": "Bearer " + self.token} if self.token else {})
         answer = self.connection.getresponse()
@@ -68,7 +68,7 @@ class Node:
 def measure(node, rounds):
     took = []
     for trial in range(1, rounds + 6):
-        time.sleep(0.2)  # until its spare sandboxes are there again
+        time.sleep(0.2)  # lets its spare sandboxes come back
         began = time.time_ns()
         node.call("POST", "/troupe/v1/experiments", {"config": CONFIG})
         end = time.monotonic() + 20

@@ -1,5 +1,5 @@
-// The floor: a host linked to RocksDB and CAF that opens the column families of a data directory as RocksDB
-// gives them, and holds an actor system with nothing in it. Usage: perf_embed_bare DIRECTORY
+// The floor: a host linked to RocksDB and CAF that opens the column families of a data directory with
+// RocksDB's defaults, and holds an empty actor system. Usage: perf_embed_bare DIRECTORY
 
 #include "measure.hpp"
 #include "perf/bare_families.hpp"

@@ -1,5 +1,5 @@
-// A host that opens a node: when it is ready, and what the process then holds. Usage: perf_embed_node
-// DATA_DIR
+// A host that opens a node: how long that takes, and the memory of the process afterwards. Usage:
+// perf_embed_node DATA_DIR
 
 #include "measure.hpp"
 #include "troupe/embed.hpp"

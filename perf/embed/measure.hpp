@@ -18,7 +18,7 @@ inline double ms_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Its maps go to the file that PERF_MAPS names, to see which library takes what.
+/// Writes the process's maps to the file that PERF_MAPS names, which shows the share of each library.
 inline void print(double ms) {
   if (const char* path = std::getenv("PERF_MAPS"))
     std::ofstream(path) << std::ifstream("/proc/self/smaps").rdbuf();

@@ -4,13 +4,12 @@
 //   ingest_sender [--senders 16] [--seconds 10] [--metrics 8] [--rate 0] [--batch 64] [--give-up 30]
 //                 [--record FILE] [--endpoint E] [--token T,...] [--allocation A,...] [--rank 0]
 //
-// Each sender is a library instance of its own: its connection, its process id, its sequence numbers, its
-// window, and it says everything again after a reconnection. Several allocations (and their tokens) are given
-// to the senders by turns. --rate bounds all senders together, in reports a second; 0: as fast as the
-// acknowledgements allow. After --seconds it sends no more and waits for the last acknowledgement, at most
-// --give-up seconds. Prints one line of JSON; --record writes it to a file too, then a line for each sender
-// with what was acknowledged to it. Metric "i" of a report is its number, so that a reader can tell what is
-// missing.
+// Each sender is a library instance: it has its own connection, process id, sequence numbers and window, and
+// repeats everything after a reconnection. Several allocations (and their tokens) are given to the senders in
+// turn. --rate limits all senders together, in reports a second; 0: as fast as acknowledgements allow. After
+// --seconds it sends no more and waits for the last acknowledgement, at most --give-up seconds. Prints one
+// line of JSON; --record writes it to a file too, followed by a line for each sender with what was
+// acknowledged to it. Metric "i" of a report is its number, so that a reader can tell what is missing.
 
 #include <msgpack.hpp>
 #include <zmq.hpp>
@@ -68,7 +67,7 @@ public:
   std::uint64_t sent() const { return made_; }
   const std::string& process() const { return process_; }
   const std::string& fault() const { return fault_; }
-  std::vector<double>& waits() { return waits_; } ///< ms from the frame to the acknowledgement that covers it
+  std::vector<double>& waits() { return waits_; } ///< ms from a frame to the acknowledgement that covers it
 
   void hear(steady::time_point now) {
     zmq::message_t body;
@@ -82,7 +81,7 @@ public:
       else if (kind == "welcome") {
         advance(fields.at(2).as<std::uint64_t>(), now);
         window_ = fields.at(4).as<std::size_t>();
-        sent_ = acked_; // all that is not acknowledged goes again
+        sent_ = acked_; // everything without an acknowledgement is sent again
         flying_.clear();
         greeted_ = true;
       } else if (kind == "again")

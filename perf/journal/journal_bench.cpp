@@ -1,5 +1,5 @@
-// Commit throughput of the journal beside raw RocksDB: synced batches of the same bytes, the same number of
-// things in each, taking turns in one run. Usage: perf_journal [DIRECTORY [SECONDS [facts|reports [SIZE]]]]
+// Commit throughput of the journal beside raw RocksDB: synced batches of the same bytes, with the same number
+// of rows in each, taking turns in one run. Usage: perf_journal [DIRECTORY [SECONDS [facts|reports [SIZE]]]]
 //
 // Raw is one put per fact or report, on RocksDB's default options. The journal also decodes and checks each
 // fact, folds it into rows, and keeps the global order, the fences and the high-water marks.
@@ -38,7 +38,7 @@ void must(bool ok, const std::string& why) {
   std::exit(1);
 }
 
-/// An endless life of one experiment: six validations, three checkpoints and a pause in ten facts.
+/// The endless life of an experiment: each ten facts are six validations, three checkpoints and a pause.
 class life {
 public:
   storage::append next() {
@@ -73,7 +73,7 @@ public:
   }
 
 private:
-  /// As Troupe's packages name checkpoints, a millisecond apart (version 7); TROUPE_SCATTERED=1: as
+  /// Names checkpoints as Troupe's packages do, a millisecond apart (version 7); with TROUPE_SCATTERED=1 as
   /// Determined's client does.
   static std::string uuid(std::uint64_t n) {
     static const bool scattered = std::getenv("TROUPE_SCATTERED") != nullptr;
@@ -112,7 +112,7 @@ void begin(storage::journal& j, life& facts) {
   must(bool(j.commit()), "commit");
 }
 
-/// Eight scalars under names as users write them.
+/// Eight scalars with names as users write them.
 std::string metrics_of(std::uint64_t n) {
   msgpack::sbuffer buffer;
   msgpack::packer<msgpack::sbuffer> packer(buffer);
@@ -130,7 +130,7 @@ struct tally {
   double rate() const { return double(things) / seconds; }
 };
 
-/// Runs `work` for one slice; it returns the number of things and bytes made durable by one commit.
+/// Runs `work` for one slice. `work` returns how many rows and bytes one commit made durable.
 template <class Work>
 void slice(tally& into, double seconds, Work work) {
   auto begin = clock_type::now();
@@ -221,7 +221,7 @@ int main(int count, char** arguments) {
         must(bool(done), done ? "" : done.error().what);
         return std::pair(group.size(), bytes);
       };
-      // Sixteen senders, as many reports from each as the group asks for.
+      // Sixteen senders; each sends as many reports as the group asks for.
       auto make_reports = [&] {
         std::vector<storage::report_batch> group;
         const std::size_t senders = std::min<std::size_t>(16, size);

@@ -1,5 +1,5 @@
-// How long opening takes, what it costs in memory, and how fast a long stream is read: a database that was
-// killed with full write-ahead logs. Usage: perf_journal_open [DIRECTORY]
+// How long opening takes and how much memory it needs, and how fast a long stream is read: for a database
+// that was killed with full write-ahead logs. Usage: perf_journal_open [DIRECTORY]
 
 #include "storage/journal.hpp"
 
@@ -44,7 +44,7 @@ void must(bool ok, const std::string& why) {
   std::_Exit(1);
 }
 
-/// 100,000 facts of one stream and twice as many reports, then death without a goodbye.
+/// Writes 100,000 facts of one stream and twice as many reports, then dies without closing anything.
 [[noreturn]] void fill(const std::filesystem::path& at) {
   auto opened = storage::open_journal({.directory = at});
   must(bool(opened), opened ? "" : opened.error().what);

@@ -1,7 +1,7 @@
-// Claims of the shell's probe: at most 20 ns a message with tracing off, whether many wait or few; what it
-// takes of a calm actor, which has a thousand a second at most, is told beside it; a trace of a flooded actor
-// slows it by at most 5 % and never grows memory; `ps` over 10,000 live actors takes under 100 ms; the
-// counters are the benchmark's own. The floor is CAF's own actor with the same handler, measured turn by turn
+// Claims of the shell's probe: at most 20 ns a message with tracing off, whether many wait or few; a trace of
+// a flooded actor slows it by at most 5 % and never grows memory; `ps` over 10,000 live actors takes under
+// 100 ms. The cost for a calm actor, which has at most a thousand messages a second, is printed beside these;
+// the counters are the benchmark's own. The floor is CAF's own actor with the same handler, measured in turns
 // with the probed one.
 //
 //   perf_probe [MESSAGES] [ROUNDS]
@@ -31,7 +31,7 @@ double rss_mb() {
   return static_cast<double>(resident) * 4096 / 1e6;
 }
 
-/// Handles `wanted` messages, then says so.
+/// Handles `wanted` messages, then reports so.
 struct counted {
   std::atomic<std::uint64_t> handled{0};
   std::uint64_t wanted = 0;
@@ -92,8 +92,8 @@ double median(std::vector<double> all) {
   return all[all.size() / 2];
 }
 
-/// The probe's own work on a message of a calm actor, which is timed and of which a text is kept: the first
-/// few of each probe.
+/// The probe's own work on a message of a calm actor, which is timed and whose text is kept: that is so for
+/// the first few messages of each probe.
 double calm_cost(std::uint64_t messages) {
   const agent_down mail{"a1"};
   const auto brief = message_readers().at(reinterpret_cast<type_key>(&typeid(mail))).brief;
@@ -101,7 +101,7 @@ double calm_cost(std::uint64_t messages) {
   for (std::uint64_t i = 0; i < messages; i += probe::calm_messages) {
     probes.push_back(std::make_unique<probe>());
     auto* slot = probes.back()->add_slot(4096, nullptr, brief);
-    probes.back()->keep(brief, &mail); // the one allocation
+    probes.back()->keep(brief, &mail); // the only allocation
     probes.back()->end(probes.back()->begin(slot), 0, 0, 0, 0);
   }
   const auto begun = clock_type::now();
@@ -115,7 +115,7 @@ double calm_cost(std::uint64_t messages) {
          static_cast<double>(probes.size() * (probe::calm_messages - 1));
 }
 
-/// One reading of the clock: what there is to compare with, on a machine that others use too.
+/// One reading of the clock, to compare with on a machine that others use too.
 double clock_cost(std::uint64_t readings) {
   std::uint64_t all = 0;
   const auto begun = clock_type::now();
@@ -216,7 +216,7 @@ int main(int argc, char** argv) {
               static_cast<unsigned long long>(3 * sent / 2));
   std::uint64_t counted_by_probe = 0;
   for (int i = 0; i < 1000 && counted_by_probe != sent;
-       ++i) // the last one is noted after its handler has told us
+       ++i) // the probe notes the last one only after its handler has reported
     counted_by_probe = inspect(sys, inspector, "actor", {{"actor", "sink/1"}, {"what", "stats"}})["messages"]
                          .get<std::uint64_t>();
   std::printf("the probe counted %llu of %llu messages: %s\n",

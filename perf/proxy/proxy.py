@@ -70,7 +70,7 @@ def free_ports(n):
 
 
 class Connection:
-    """Kept open; requests one after the other."""
+    """A connection that is kept open; it sends one request after the other."""
 
     def __init__(self, port, prefix, headers):
         self.s = socket.create_connection(("127.0.0.1", port), timeout=60)
@@ -128,7 +128,7 @@ def bulk(port, prefix, headers, each=12, connections=64):
 
 
 def web_sockets(addresses, headers, connections):
-    """`addresses` are ports with prefixes, that take turns: one service has at most 256 connections."""
+    """`addresses` are ports with prefixes, which take turns: one service has at most 256 connections."""
     sockets = []
     for n in range(connections):
         port, prefix = addresses[n % len(addresses)]
@@ -396,7 +396,7 @@ def main():
                 beside.terminate()
                 beside.wait()
         if "tasks" in given.only:
-            for _ in range(max(5, given.rounds)):  # JupyterLab's own start differs by half a second
+            for _ in range(max(5, given.rounds)):  # the start time of JupyterLab itself varies by half a second
                 note("notebook, POST to ready", notebook_by_hand(root) * 1e3, notebook(url, token) * 1e3, "ms", "time")
             for _ in range(7 * given.rounds):
                 begun = time.perf_counter()

@@ -95,7 +95,7 @@ class House(Processes):
         for name, n in slots.items():
             self.agent(name, slots=n)
         wait_for(lambda: self.alive_agents() == sum(slots.values()), 30)
-        for _ in range(5):  # what comes first is cold
+        for _ in range(5):  # the first ones are cold
             self.kill(self.start_of_one()[0])
 
     def post(self, script, trials=1, priority=42):
@@ -146,7 +146,7 @@ def agent(given, house):
     before = cpu_s(house.process)
     row("submit to the first line, idle", idle_starts(house), cpu_s(house.process) - before)
     times, twice = [], 0
-    for _ in range(given.kills):  # each of a task of its own: one that is lost again without a new checkpoint waits for 1, 2, 4 ... s
+    for _ in range(given.kills):  # each of another task: a task that is lost again without a new checkpoint waits for 1, 2, 4 ... s
         experiment, marks, _ = house.post(MARK)
         house.marked(marks)
         holder = house.holder()
@@ -429,7 +429,7 @@ def cut(given, house):
         job.mkdir()
         (job / "job.sh").write_text(script)
         times, gaps = [], []
-        for n in range(5):  # each of a trial of its own, as above
+        for n in range(5):  # each of another trial, as above
             marks, config = lab.root / f"marks-{n}", lab.root / f"cut-{n}.yaml"
             first, before = pathlib.Path(f"{marks}-first"), pathlib.Path(f"{marks}-{n + 1}.1")
             config.write_text(CONFIG.format(name="cut", entrypoint="sh job.sh", trials=1, priority=42, marks=marks))
@@ -464,7 +464,7 @@ def main():
     for part in (agent, dask, master, slurm, preempt, cut):
         if part.__name__ not in given.only.split(","):
             continue
-        # Not below /tmp: there each sandbox would have to make the way to it in its own.
+        # Not below /tmp: each sandbox would have to make the way to it in its own /tmp.
         root = pathlib.Path(tempfile.mkdtemp(prefix="recovery-", dir="/var/tmp"))
         house = House(root)
         try:

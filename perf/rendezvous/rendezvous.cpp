@@ -1,10 +1,9 @@
 // Both sides of the rendezvous of a large gang on the task link, for rendezvous.py.
-//
-//   perf_rendezvous agent RANKS            prints its endpoint; the real socket, gateway machine and
-//   stand-ins; once all ranks have said
-//                                          that they are there, each is told to train
-//   perf_rendezvous ranks FIRST COUNT ENDPOINT   stub workers: prints "ready", waits for a line, connects
-//   them all, prints "done"
+//   perf_rendezvous agent RANKS
+//     Runs the real socket, gateway machine and stand-ins, and prints its endpoint. Once all ranks have
+//     reported, it tells each to train.
+//   perf_rendezvous ranks FIRST COUNT ENDPOINT
+//     Runs stub workers: prints "ready", waits for a line, connects all of them, prints "done".
 
 #include "actors/harness/harness.hpp"
 #include "actors/worker/stand_in.hpp"

@@ -1,5 +1,5 @@
-// What the machine of a pool costs: one pass over a full queue, one event in steady state, a preemption for a
-// large gang, an explanation; each beside its floor in the same process. CPU time of the thread.
+// What a pool's machine costs: one pass over a full queue, one event in steady state, a preemption for a
+// large gang, an explanation; each beside its floor in the same process. Measures CPU time of the thread.
 //
 //   perf_schedulers [WAITING AGENTS]
 
@@ -49,7 +49,7 @@ pool_settings settings_of(scheduler_kind kind, bool preemption) {
   return settings;
 }
 
-/// Best fit of ranked requests into free slots by buckets: what a pass cannot do without.
+/// Best fit of ranked requests into free slots by buckets: no pass can do with less.
 double floor_us(const std::vector<slots_requested>& asked, int agents) {
   const auto begin = cpu_us();
   std::vector<const slots_requested*> order;
@@ -265,7 +265,7 @@ void explanations(int waiting, int agents) {
   }
 }
 
-/// Whoever has a reservation withdraws, and the next one gets it.
+/// The run with the reservation withdraws, and the next one gets it.
 void reservations(int waiting, int agents) {
   for (const auto kind : {scheduler_kind::priority, scheduler_kind::fair}) {
     filled_pool p(kind, false, waiting, agents, 1000);

@@ -1,5 +1,5 @@
-// Claim: on the synthetic learning curves adaptive standard has no more regret than Determined's rules, at
-// 500 workers too. Same trials and noise for both by key. usage: perf_search_curves [SEEDS]
+// Claim: on the synthetic learning curves adaptive standard has no more regret than Determined's rules, also
+// with 500 workers. Both get the same trials and noise by key. Usage: perf_search_curves [SEEDS]
 
 #include "searchers/simulation.hpp"
 

@@ -64,7 +64,7 @@ void measure(int trials) {
     auto actions = s->apply(report).value();
     auto b = std::chrono::steady_clock::now();
     ++events;
-    if (events > static_cast<std::uint64_t>(trials)) // the second half: the rungs are full
+    if (events > static_cast<std::uint64_t>(trials)) // second half: the rungs are full
       decisions.push_back(std::chrono::duration<double, std::micro>(b - a).count());
     bool stopped = !actions.empty() && std::holds_alternative<stop_trial>(actions[0]);
     auto key = live[i].key;

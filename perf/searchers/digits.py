@@ -24,7 +24,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TRIALS, EPOCHS, WORKERS, LONGEST_S = 24, 16, 2, 600
-BECOME_SUBREAPER = 36  # prctl: the orphans of a run become ours, so that their CPU time is counted
+BECOME_SUBREAPER = 36  # prctl: this process becomes the parent of a run's orphans, so that their CPU time is counted
 
 
 class Processes:
@@ -50,7 +50,7 @@ class Processes:
             try:
                 fields = (folder / "stat").read_text().rsplit(") ", 1)[1].split()
             except OSError:
-                continue  # it ended meanwhile
+                continue  # the process ended meanwhile
             pid = int(folder.name)
             parents[pid] = int(fields[1])
             used[pid] = (fields[19], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))  # start, user + system

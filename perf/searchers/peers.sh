@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the environment of the peers, beside the project's own: perf/searchers/peers.sh [DIR]; default .venv-peers.
-# torch (for Optuna's Gaussian process and the real training) is taken from the project's .venv where it is there.
+# Makes the environment of the peers, beside the project's own: perf/searchers/peers.sh [DIR]; default .venv-peers. Takes torch
+# (for Optuna's Gaussian process and the real training) from the project's .venv where that has it.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=${1:-$root/.venv-peers}

@@ -1,4 +1,4 @@
-// `troupe search ...` alone: what quality.py drives, so that measuring searchers needs no whole build.
+// Only `troupe search ...`: quality.py runs it, so that measuring searchers needs no whole build.
 
 #include "runtime/cli/search_commands/search_command.hpp"
 

@@ -159,11 +159,11 @@ class Bench:
             for turn in range(self.rounds + 1):
                 for key in SORT_KEYS:
                     for name, one in both.items():
-                        count += 1  # a new fact: what was kept of the last answer does not count
+                        count += 1  # a new fact: the kept answer does not count
                         one.wire().call("PATCH", f"/api/v1/experiments/{newest[name]}", {"id": newest[name], "description": f"changed {count}"})
                         before = one.cpu()
                         ms = one.wire().timed("GET", f"/api/v1/experiments?limit=100&sortBy=SORT_BY_{key}") * 1e3
-                        if turn:  # the first one reads all rows
+                        if turn:  # the first turn reads all rows
                             took.setdefault((name, key), []).append(ms)
                             cpu.setdefault((name, key), []).append((one.cpu() - before) * 1e3)
         m = {at: statistics.median(x) for at, x in took.items()}
@@ -182,7 +182,7 @@ class Bench:
         with rbac.running():
             admin = rbac.wire("admin")
             admin.call("POST", "/api/v1/roles/add-assignments", {"groupRoleAssignments": [], "userRoleAssignments": [
-                {"userId": 2, "roleAssignment": {"role": {"roleId": 1}}}]})  # `determined` makes the experiments
+                {"userId": 2, "roleAssignment": {"role": {"roleId": 1}}}]})  # the user `determined` makes the experiments
             fill(rbac, 100)
             made = [admin.call("POST", "/api/v1/workspaces", {"name": f"place {n}"})["workspace"]["id"] for n in range(places - 1)]
             scopes = [1, *made]
@@ -223,7 +223,7 @@ class Bench:
                             cpu[one].append((one.cpu() - before) / many * 1e6)
                 m = statistics.median
                 self.row(what, m(took[rbac]), m(took[basic]), "us", f"{m(cpu[rbac]):.0f} and {m(cpu[basic]):.0f} us", least)
-            # Right after a change of the cluster, which is when assignments are read again.
+            # Right after a change of the cluster, because assignments are then read again.
             took = {rbac: [], basic: []}
             for turn in range(4 * self.rounds):
                 for one in both:
@@ -375,7 +375,7 @@ class Bench:
         def bare():
             copied = self.root / "copied"
             subprocess.run(["cp", "-r", checkpoints, copied], check=True)
-            os.sync()  # as those that are deleted: files that no disk has yet are gone in half the time
+            os.sync()  # like those that are deleted: removing files that are not yet on a disk takes half the time
             begun = time.perf_counter()
             subprocess.run(["rm", "-r", copied], check=True)
             gone.append(time.perf_counter() - begun)
@@ -384,12 +384,12 @@ class Bench:
             bare()
         with many.running():
             self.pid("delete", many)
-            fill(many, 1)  # one that stays, for the other requests
+            fill(many, 1)  # one stays, for the other requests
             stays = many.wire().call("GET", "/api/v1/experiments?limit=1&orderBy=ORDER_BY_DESC")["experiments"][0]["id"]
             probe, wire = Probe(many, stays), many.wire()
             left = lambda: wire.call("GET", "/api/v1/experiments?limit=1")["pagination"]["total"] - 1  # noqa: E731
             looked = time.perf_counter()
-            while time.perf_counter() < looked + 10:  # the same looks as while they are deleted
+            while time.perf_counter() < looked + 10:  # the same requests as during the deletion
                 time.sleep(0.2)
                 left()
             before, begun = many.cpu(), time.perf_counter()
@@ -444,7 +444,7 @@ class Bench:
             for name in self.wanted:
                 try:
                     getattr(self, name)()
-                except Exception as fault:  # the other rows are measured still
+                except Exception as fault:  # the other rows are measured nevertheless
                     failed.append(name)
                     traceback.print_exc()
                     print(f"{name}: not measured: {fault}", flush=True)

@@ -1,8 +1,8 @@
 // The floor of a search: one pass over the rows of all experiments in a data directory, each decoded, and
-// beside it the rows with their best trials and what these reported last.
+// another one over the rows with their best trials and newest reports.
 //   perf_stock_floor DIRECTORY     the folder `master/db` of a data directory that nobody has open
-// Each line of standard input asks for one pass; the answer is a line: experiments, milliseconds of the rows
-// and of CPU, milliseconds of the rows with their trials and of CPU.
+// Each line of standard input asks for one pass. The answer is a line: experiments, milliseconds and CPU
+// milliseconds of the rows, milliseconds and CPU milliseconds of the rows with their trials.
 
 #include "storage/journal.hpp"
 
@@ -22,7 +22,7 @@ double now_ms(clockid_t clock) {
   return 1e3 * double(at.tv_sec) + 1e-6 * double(at.tv_nsec);
 }
 
-/// Wall and CPU milliseconds of a piece of work.
+/// Wall and CPU milliseconds of one call.
 template <class Work>
 std::pair<double, double> cost(Work work) {
   const auto wall = now_ms(CLOCK_MONOTONIC), cpu = now_ms(CLOCK_THREAD_CPUTIME_ID);

@@ -189,7 +189,7 @@ def each(items, work, threads=32):
                 return
             try:
                 work(item)
-            except Exception as fault:  # told by the thread that waits
+            except Exception as fault:  # the waiting thread reports it
                 faults.append(fault)
 
     all = [threading.Thread(target=run) for _ in range(threads)]

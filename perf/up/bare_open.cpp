@@ -1,4 +1,4 @@
-// The floor of a start: a program that opens the column families of a data directory as RocksDB gives them
+// The floor of a start: a program that opens the column families of a data directory with RocksDB's defaults
 // and answers its first HTTP request. Usage: perf_bare_open DIRECTORY PORT
 
 #include "perf/bare_families.hpp"

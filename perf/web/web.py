@@ -86,7 +86,7 @@ class Bench:
     def cold(self, path, selector):
         """A fresh browser profile that is signed in: seconds from the address to the frame that has the selector, by the page's own clock, and
         bytes on the wire. Playwright looks only afterwards: to look it runs a script of 330 kB in the page, which takes 20 to 40 ms."""
-        time.sleep(1)  # the browser still tidies what was closed before, a peer's heavy page too
+        time.sleep(1)  # the browser still frees what was closed before, such as a peer's heavy page
         context = self.browser.new_context(viewport={"width": 1400, "height": 900}, storage_state=self.state)
         context.add_init_script(SEEN % json.dumps(selector))
         page = context.new_page()
@@ -101,7 +101,7 @@ class Bench:
         return seconds, taken[0] / 1024, page, context
 
     def other(self, url, selector):
-        """Of a peer, whose rows have no selector of CSS alone: by Playwright's clock."""
+        """Times a peer by Playwright's clock, because no selector of CSS alone finds its rows."""
         context = self.browser.new_context(viewport={"width": 1400, "height": 900})
         page = context.new_page()
         t = time.time()
@@ -138,7 +138,7 @@ class Bench:
         page.get_by_label("Metric", exact=True).select_option("validation.loss")
         page.wait_for_selector('[data-testid=chart][data-metric="validation.loss"][data-state=ready]')
         page.wait_for_timeout(300)
-        # From the choice to the drawn chart, by the page's own clock.
+        # From the choice to the drawn chart, measured by the page's clock.
         self.note("curves, from the choice of the metric", page.evaluate("""chart => new Promise(go => {
             const select = document.querySelector('select[aria-label=Metric]');
             const t = performance.now();

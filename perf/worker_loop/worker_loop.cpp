@@ -1,9 +1,9 @@
-// What the loop of a C++ trial adds to a step, the worker actor running beside it: the agreement on orders
-// before each batch, the means, a report each hundred batches. Asked: at most 0.5 % of a step of 1 ms.
+// What the loop of a C++ trial adds to a step while the worker actor runs beside it: the agreement on orders
+// before each batch, the means, and a report each hundred batches. Claim: at most 0.5 % of a step of 1 ms.
 //
 //   perf_worker_loop [STEPS]
 //
-// Empty steps show the cost; steps of 1 ms that spin show what of it is left in the wall time, beside the
+// Empty steps show the cost. Steps of 1 ms that spin show how much of it is left in the wall time, beside the
 // same steps in a bare loop.
 
 #include "workers/trial/trial_loop.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-/// Leads its own worker: the order comes as from an agent.
+/// Leads its own worker: orders come as from an agent.
 struct echo_sink final : report_sink {
   result<void> training(std::int64_t, const metrics&) override { return {}; }
   result<void> validation(std::int64_t, const metrics&) override { return {}; }

@@ -1,4 +1,4 @@
-// The only file that includes CLI11: it takes seconds to compile, and throws.
+// Only this file includes CLI11, which takes seconds to compile, and throws.
 
 #include "runtime/cli/arguments.hpp"
 #include "runtime/cli/words.hpp"
@@ -29,7 +29,7 @@ constexpr option_spec read[] = {
   {"-q,--quiet", "", "Print only the ids, one on each line", option_kind::toggle},
 };
 
-/// Where CLI11 puts what it reads, one per argument and option, and which of them it is.
+/// Where CLI11 puts what it reads: one for each argument and option, which it also names.
 struct slot {
   std::string key;
   option_kind kind = option_kind::text;
@@ -49,7 +49,7 @@ std::vector<std::string> split(std::string_view text, char at) {
   return parts;
 }
 
-/// `slots` keeps its elements in place, as `app` points to them.
+/// A list keeps its elements in place, because `app` points to them.
 void declare(CLI::App& app, const verb_spec& verb, std::list<slot>& slots) {
   for (const auto& a : verb.takes) {
     auto& to = slots.emplace_back(slot{std::string(a.name), option_kind::list});
@@ -75,7 +75,7 @@ void declare(CLI::App& app, const verb_spec& verb, std::list<slot>& slots) {
     if (o.kind == option_kind::list)
       made->take_all()->expected(1)->allow_extra_args(false);
     if (o.kind == option_kind::text || o.kind == option_kind::number)
-      made->expected(1)->take_last()->allow_extra_args(false); // or it eats the arguments after it
+      made->expected(1)->take_last()->allow_extra_args(false); // otherwise it takes the arguments after it
   };
   for (const auto& o : verb.options)
     add(o, "Options");

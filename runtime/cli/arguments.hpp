@@ -1,6 +1,6 @@
 #pragma once
-// One verb's arguments and options: how they are declared, and what was given. CLI11 reads them, in
-// arguments.cpp only.
+// How one verb's arguments and options are declared, and what a user gave. Only arguments.cpp uses CLI11,
+// which reads them.
 
 #include "model/result.hpp"
 
@@ -21,7 +21,7 @@ struct argument_spec {
 enum class option_kind { toggle, text, number, maybe_text /* its value may be left out */, list };
 
 struct option_spec {
-  std::string_view names; ///< "-o,--output"; the last is the key
+  std::string_view names; ///< "-o,--output"; the last one is the key
   std::string_view value; ///< how help names its value: "FORMAT"
   std::string_view text;
   option_kind kind = option_kind::toggle;
@@ -36,19 +36,19 @@ struct verb_spec {
   std::string_view summary;
   std::span<const argument_spec> takes;
   std::span<const option_spec> options;
-  bool reads = false;        ///< takes the output options
-  bool talks = false;        ///< takes the options of a client
-  std::string_view examples; ///< a line each
+  bool reads = false;        ///< whether it takes the output options
+  bool talks = false;        ///< whether it takes the options of a client
+  std::string_view examples; ///< one a line
   std::string_view see;      ///< "troupe experiment list, troupe trial describe"
   int (*act)(session&, const arguments&) = nullptr;
 };
 
-/// What was given; keys as "--output" and "EXPERIMENT".
+/// What a user gave, by keys such as "--output" and "EXPERIMENT".
 class arguments {
 public:
   bool has(std::string_view key) const { return given_.find(key) != given_.end(); }
   std::string text(std::string_view key, std::string_view otherwise = "") const;
-  /// An option of kind number, which has been checked.
+  /// An option of kind number; its text was checked before.
   std::int64_t number(std::string_view key, std::int64_t otherwise) const;
   std::vector<std::string> all(std::string_view key) const;
   void set(std::string key, std::vector<std::string> texts) { given_[std::move(key)] = std::move(texts); }
@@ -57,21 +57,21 @@ private:
   std::map<std::string, std::vector<std::string>, std::less<>> given_;
 };
 
-/// The options that every verb has, those of a client, and those of a read verb.
+/// Returns the options of every verb, of a client, and of a read verb.
 std::span<const option_spec> common_options();
 std::span<const option_spec> client_options();
 std::span<const option_spec> read_options();
 /// All options of a verb, its own first.
 std::vector<option_spec> options_of(const verb_spec& verb);
-/// "--output" of "-o,--output".
+/// The key of "-o,--output" is "--output".
 std::string key_of(const option_spec& option);
 
-/// Reads the words after the verb. Fails with errc::invalid, the text naming the word and, where one is near,
-/// the option that was meant after a newline and "hint: ".
+/// Reads the words after the verb. Fails with errc::invalid and names the word; where an option is near it, a
+/// newline and "hint: " with that option follow.
 result<arguments> parse_arguments(const verb_spec& verb, const std::vector<std::string>& given);
 
-/// The help of one verb: summary, usage, arguments, options, examples; `with_shared`: the options of many
-/// verbs too.
+/// The help of one verb: summary, usage, arguments, options, examples; with `with_shared` also the options of
+/// many verbs.
 std::string help_text(const verb_spec& verb, bool with_shared = true);
 
 } // namespace troupe::cli

@@ -1,5 +1,5 @@
-// Verbs about the cluster as a whole, and those that the node does: their flags are read here, and the hook
-// is called.
+// Verbs about the cluster as a whole, and verbs of the node, whose flags are read here for the hook that does
+// them.
 
 #include "model/config/from_determined.hpp"
 #include "runtime/cli/experiments.hpp"
@@ -29,7 +29,7 @@ std::filesystem::path data_dir(session& s) {
   return text.empty() ? client::default_data_dir(s.io.env) : std::filesystem::path(text);
 }
 
-/// A cluster file may name the data directory; then the hook gets none, unless the command line has one.
+/// Whether the data directory is left to the cluster file, which may name it: then the hook gets none.
 bool is_left_to_file(session& s) {
   return !s.given.has("--data-dir") && s.io.env("TROUPE_DATA_DIR").empty() &&
          (s.given.has("FILE") || s.given.has("--file") || s.given.has("--determined"));
@@ -41,8 +41,7 @@ std::optional<int> slots(session& s) {
   return static_cast<int>(std::min<std::int64_t>(s.given.number("--slots", 0), 1 << 20));
 }
 
-/// A malformed address is refused before the node does anything. `fallback_port` is not a port that may be
-/// left out.
+/// Refuses a malformed address before the node does anything. The port may not be left out.
 result<void> check_listen(const std::string& flag, const std::string& text) {
   if (text.empty())
     return {};
@@ -82,7 +81,7 @@ int submit_and_follow(session& s, const run_options& options) {
       return s.fail(ok.error());
   } else {
     auto context = options.context;
-    if (context.empty()) // as on a cluster of its own: the files beside the configuration
+    if (context.empty()) // the files beside the configuration, as on a cluster of its own
       context = std::filesystem::absolute(options.config).parent_path();
     client::submission wanted{options.config, context, options.set, true, "", ""};
     if (auto live = client::live(**cluster))
@@ -269,13 +268,13 @@ int web(session& s, const arguments& given) {
     path.erase(0, path.starts_with("ui/") ? 3 : 2);
   if (path.find_first_of("#\r\n\\ ") != path.npos)
     return s.fail({errc::invalid, "'" + path + "' is not a page\nhint: troupe web experiments/7"});
-  std::string next; // is one value of a query
+  std::string next; // one value of the query
   for (const char c : path)
     next += c == '%' ? "%25" : c == '&' ? "%26" : c == '+' ? "%2B" : std::string(1, c);
   auto cluster = s.server();
   if (!cluster)
     return s.fail(cluster.error());
-  // What answers with the page's text, which is no JSON, is fine.
+  // A page's text is an answer too, though it is not JSON.
   if (auto page = (*cluster)->get("/ui/"); !page && page.error().code == errc::not_found)
     return s.fail(
       {errc::not_found, "no web page at " + (*cluster)->where().url +
@@ -304,7 +303,7 @@ int down(session& s, const arguments& given) {
   if (!cluster)
     return s.fail(cluster.error());
   auto where = (*cluster)->where();
-  // A node of this host that we may signal needs no login; it stops as on Ctrl-C.
+  // A node of this host that we may signal needs no login; it stops as after Ctrl-C.
   bool signalled = where.pid > 0 && ::kill(where.pid, SIGTERM) == 0;
   if (!signalled)
     if (auto ok = (*cluster)->shut_down(); !ok)

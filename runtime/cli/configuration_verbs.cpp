@@ -20,7 +20,7 @@ namespace {
 
 constexpr int plan_format = 1;
 
-/// Faults on standard error; false where there are some.
+/// Prints faults on standard error; false where there are any.
 bool tell(session& s, const config::cluster_file& file) {
   s.io.err << file.rendered();
   return file.ok();
@@ -34,7 +34,7 @@ value row_of(const config::diagnostic& x) {
   return row;
 }
 
-/// Secrets are in it: only its owner may read it.
+/// The text holds secrets, so only its owner may read it.
 result<void> write_private(const std::string& path, const std::string& text) {
   workers::owned_fd out{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
   if (!out || ::fchmod(out.get(), 0600) != 0 ||
@@ -43,7 +43,7 @@ result<void> write_private(const std::string& path, const std::string& text) {
   return {};
 }
 
-/// A file that --plan wrote; nothing where it is something else.
+/// The plan in a file that --plan wrote; nothing where the file is something else.
 std::optional<value> plan_in(const std::string& path, const config::file_world& world) {
   auto text = world.read(path);
   if (!text || !text->starts_with('{'))
@@ -54,7 +54,7 @@ std::optional<value> plan_in(const std::string& path, const config::file_world& 
   return *got;
 }
 
-/// Only an admin may change a cluster: without a name of the caller's own, that is who asks.
+/// Only an admin may change a cluster, so a caller who named no user asks as admin.
 client::server as_admin(session& s, const client::server& cluster) {
   auto options = client::options_from(s.io.env);
   if (s.io.env("TROUPE_USER").empty() && options.who.token.empty())
@@ -99,7 +99,7 @@ value live_value(const client::live_configuration& x) {
 
 namespace {
 
-/// A file of Determined's: what it becomes, and what of it has no effect.
+/// Shows what a file of Determined becomes, and which of its keys have no effect.
 int check_determined(session& s, const arguments& given) {
   const auto file = given.text("FILE");
   const auto world = client::host_files(s.io.env);
@@ -184,7 +184,7 @@ int config_show(session& s, const arguments&) {
   if (!live)
     return s.fail(live.error());
   auto& shown = live->configuration;
-  if (shown.is_null()) // no file yet: what a cluster without one is
+  if (shown.is_null()) // no file yet: shows what a cluster without one is
     shown = {{"troupe", 1},
              {"pools", {{"default", {{"default", true}}}}},
              {"nodes", value::array()},

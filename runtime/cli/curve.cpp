@@ -8,7 +8,7 @@
 namespace troupe::cli {
 namespace {
 
-/// A raster of dots, (0, 0) at the lower left.
+/// A grid of dots; (0, 0) is at the lower left.
 class raster {
 public:
   raster(int width, int height) : width_(width), dots_(static_cast<std::size_t>(width) * height) {}
@@ -65,7 +65,7 @@ std::string draw_curve(const std::vector<std::pair<double, double>>& points, con
   auto top = number_text(high, 4), bottom = number_text(low, 4);
   int label = std::max(width_of(top), width_of(bottom)) + 1;
   int width = std::max(8, std::min(columns, screen.width - 1) - label - 1);
-  int height = std::max(2, rows - 1); // the last line has the labels of x
+  int height = std::max(2, rows - 1); // the last line holds the labels of x
   int fine_x = screen.utf8 ? 2 : 1, fine_y = screen.utf8 ? 4 : 1;
   raster dots(width * fine_x, height * fine_y);
   auto scale = [](double v, double from, double to, int cells) {

@@ -9,9 +9,9 @@
 
 namespace troupe::cli {
 
-/// Points of rising x; those that are not finite are left out. `rows` lines of at most `columns` columns
-/// (both with the labels, and never wider than the screen), each ended by a newline; in braille dots, or in
-/// `*` where the screen has no UTF-8. Empty without a finite point.
+/// Draws points of rising x, without those that are not finite. Returns `rows` lines of at most `columns`
+/// columns, labels included, never wider than the screen, each ended by a newline: in braille dots, or in `*`
+/// where the screen has no UTF-8. Empty where no point is finite.
 std::string draw_curve(const std::vector<std::pair<double, double>>& points, const terminal& screen,
                        int columns = 64, int rows = 6);
 

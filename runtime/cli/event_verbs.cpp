@@ -12,9 +12,9 @@
 namespace troupe::cli::verbs {
 namespace {
 
-constexpr std::chrono::seconds patience{60}; ///< without a further fact
+constexpr std::chrono::seconds patience{60}; ///< longest wait for a further fact
 
-/// A fact as a row: what every one has, and the rest under `fields`.
+/// A fact as a row: fields of every fact, and the rest under `fields`.
 value row_of(value fact) {
   value row = value::object();
   for (const char* key : {"sequence", "at", "type", "entity", "experiment"})
@@ -27,7 +27,7 @@ value row_of(value fact) {
   return row;
 }
 
-// ---- of the whole cluster
+// ---- events of the whole cluster
 
 const std::vector<column> fact_columns = {{"NUMBER", "sequence"}, {"AT", "at"},
                                           {"BY", "fields.by"},    {"WHAT", "type"},
@@ -35,7 +35,7 @@ const std::vector<column> fact_columns = {{"NUMBER", "sequence"}, {"AT", "at"},
 const std::vector<column> desk_columns = {
   {"AT", "at"}, {"KIND", "kind"}, {"USER", "user"}, {"ACTOR", "actor"}, {"WHAT", "what"}};
 
-/// "2h": so long before `now`; or a time as RFC 3339 has it.
+/// "2h" is 2 hours before `now`; otherwise the text is a time of RFC 3339.
 result<time_point> since_in(const std::string& text, time_point now) {
   if (const auto at = from_rfc3339(text))
     return *at;
@@ -54,7 +54,7 @@ result<time_point> since_in(const std::string& text, time_point now) {
   return now - std::chrono::seconds(number * seconds);
 }
 
-/// Prints rows as they come: a table or CSV with one header, YAML as one list, JSON as an object a line.
+/// Prints rows as they come: a table or CSV with one header, YAML as one list, JSON as one object a line.
 class live_rows {
 public:
   live_rows(session& s) : s_(s), options_(s.output()) {}
@@ -81,11 +81,11 @@ private:
   output_options options_;
 };
 
-/// What is asked for of the facts.
+/// Which facts are wanted.
 struct fact_query {
   experiment_id experiment;
   client::query filter;
-  std::size_t limit = 0; ///< the newest; 0: all
+  std::size_t limit = 0; ///< only the newest ones; 0: all
 };
 
 /// The facts up to number `last`, oldest first.
@@ -128,7 +128,7 @@ result<value> facts_until(client::server& cluster, const fact_query& what, std::
   return rows;
 }
 
-/// Facts that come after number `last`, until somebody interrupts.
+/// Prints facts that come after number `last`, until the user interrupts.
 int follow_facts(session& s, client::server& cluster, const fact_query& what, std::uint64_t last,
                  live_rows& printer, const interrupt_watch& watch) {
   client::event_stream events(cluster, what.experiment, last, what.filter);
@@ -150,7 +150,7 @@ int follow_facts(session& s, client::server& cluster, const fact_query& what, st
   return exit_interrupted;
 }
 
-/// What the desk of the shell keeps: no facts of the journal.
+/// Prints what the shell's desk keeps; these are not facts of the journal.
 int print_desk(session& s, client::server& cluster, const std::string& kind, const std::string& since) {
   for (const char* option : {"--follow", "--experiment"})
     if (s.given.has(option))
@@ -165,7 +165,7 @@ int print_desk(session& s, client::server& cluster, const std::string& kind, con
     s.io.err << "node " << shown(part(node, "node"), show_as::plain, {})
              << " did not answer: " << shown(part(node, "why"), show_as::plain, {}) << "\n";
   value rows = value::array();
-  for (const auto& row : part(got->body, "rows")) // times compare as text: their digits are the same
+  for (const auto& row : part(got->body, "rows")) // times compare as text, because all have the same digits
     if (limit != 0 && shown(part(row, "at"), show_as::plain, {}) >= since)
       rows.push_back(row);
   auto chosen = s.chosen(std::move(rows), desk_grid());
@@ -230,7 +230,7 @@ int events(session& s, const arguments& given) {
 
 namespace {
 
-/// Those of `entity` where it is named.
+/// Prints only the facts of `entity` where it is named.
 int print_facts(session& s, client::server& cluster, experiment_id id, const std::string& entity) {
   auto now = cluster.get("/api/v1/me"); // the answer says how far the journal has come
   if (!now)

@@ -1,4 +1,5 @@
-// What of `troupe experiment` changes what is said of one, its place, its share of a pool, and its end.
+// What `troupe experiment` changes of an experiment: its description, its place, its share of a pool, and its
+// end.
 
 #include "runtime/cli/experiments.hpp"
 #include "runtime/cli/follow.hpp"
@@ -14,13 +15,13 @@ namespace {
 
 std::string path_of(experiment_id id) { return "/api/v1/experiments/" + to_string(id); }
 
-/// As it is after an order: where it is gone, as it was.
+/// The experiment after an order; where it is gone, as it was before.
 value now_or(client::server& cluster, experiment_id id, value before) {
   auto now = thing_at(cluster, path_of(id), "experiment");
   return now ? std::move(*now) : std::move(before);
 }
 
-/// Does `act` to each experiment that is named; all are tried, the first failure gives the exit code.
+/// Calls `act` for each experiment that is named. All are tried; the first failure gives the exit code.
 template <class Act>
 int on_experiments(session& s, const char* done, const Act& act) {
   auto cluster = s.server();
@@ -54,7 +55,7 @@ int on_experiments(session& s, const char* done, const Act& act) {
   return code == exit_done ? printed : code;
 }
 
-/// A number from 0 on, or none where `text` is anything else.
+/// A number from 0 on; none where `text` is anything else.
 template <class Number>
 std::optional<Number> number_of(const std::string& text) {
   Number number{};
@@ -63,7 +64,7 @@ std::optional<Number> number_of(const std::string& text) {
                                                                                : std::nullopt;
 }
 
-/// What is asked for of a pool, as the body says it; errc::invalid with the option.
+/// The options about a pool as the body of the request. Fails with errc::invalid and names the option.
 result<value> wanted_resources(const arguments& given) {
   value body = value::object();
   if (given.has("--priority")) {
@@ -90,7 +91,7 @@ result<value> wanted_resources(const arguments& given) {
   return body;
 }
 
-/// What is asked for of an experiment's own words and of the checkpoints that it keeps.
+/// The options about an experiment's description and its kept checkpoints as the body of the request.
 value wanted_words(const arguments& given) {
   value body = value::object();
   for (const auto& [option, key] :
@@ -210,7 +211,7 @@ int experiment_set(session& s, const arguments& given) {
     auto id = named_experiment(cluster, given.text("EXPERIMENT"));
     if (!id)
       return id.error();
-    // What only a live experiment takes comes first: where it is refused, nothing has changed.
+    // What only a live experiment accepts comes first: where it is refused, nothing has changed.
     if (!resources->empty())
       if (auto done = cluster.post("/troupe/v1/experiments/" + to_string(*id) + "/resources", *resources);
           !done)

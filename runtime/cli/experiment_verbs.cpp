@@ -12,7 +12,7 @@
 namespace troupe::cli::verbs {
 namespace {
 
-/// Does `act` to each experiment that is named; all are tried, the first failure gives the exit code.
+/// Calls `act` for each experiment that is named. All are tried; the first failure gives the exit code.
 int change(session& s, const std::string& act, const std::string& done) {
   auto cluster = s.server();
   if (!cluster)
@@ -44,7 +44,7 @@ int experiment_create(session& s, const arguments& given) {
   client::submission wanted{given.text("CONFIG"),   given.text("DIR"),   given.all("--config"),
                             !given.has("--paused"), given.text("--key"), given.text("--name")};
   auto cluster = s.server();
-  if (cluster) // the cluster's defaults lie below; one that cannot be asked says so when it is submitted to
+  if (cluster) // the cluster's defaults lie below; a cluster that cannot be asked says so at the submission
     if (auto live = client::live(**cluster))
       wanted.cluster = std::move(live->configuration);
   auto what = client::prepare(wanted, s.io.in);

@@ -1,5 +1,5 @@
-// `troupe explain trial | allocation | experiment | task ID`: why something is where it is, and what would
-// help.
+// `troupe explain trial | allocation | experiment | task ID`: why something waits or runs where it does, and
+// what would help.
 
 #include "runtime/cli/experiments.hpp"
 #include "runtime/cli/pool_verbs.hpp"
@@ -67,7 +67,7 @@ std::string agents_line(const value& x) {
 
 std::string slots_text(const value& slots) { return to_json(slots) + (slots == 1 ? " slot" : " slots"); }
 
-/// "trial 12", "shell 2c31...", or, where one may not see whose it is, "another's".
+/// "trial 12", "shell 2c31...", or "another's" where the caller may not see the owner.
 std::string holder(const std::string& allocation) {
   const auto id = parse_allocation(allocation);
   return id ? std::string(name(id.task.kind())) + " " + to_string(id.task) : "another's";

@@ -11,7 +11,7 @@ std::string plain(const value& x, const char* path, show_as how = show_as::plain
   return printable(shown(part(x, path), how, {}));
 }
 
-/// Lines of two columns.
+/// Adds lines of two columns.
 void add_pair(std::vector<std::string>& out, const std::string& name, const std::string& text,
               const terminal& screen) {
   out.push_back("  " + painted(padded(name, 17), paint::dim, screen) + text);

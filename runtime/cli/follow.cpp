@@ -13,7 +13,7 @@ namespace {
 
 using link = client::event_stream::step::link;
 
-/// Lines that stay, and below them a frame that is replaced.
+/// Prints lines that stay, and below them a frame that is replaced.
 class painter {
 public:
   explicit painter(const canvas& on) : on_(on), screen_(on.screen) {}
@@ -24,15 +24,15 @@ public:
     return screen_;
   }
 
-  /// A frame alone waits until the last drawing is `pace` old, so that a storm of reports does not become a
-  /// storm of drawings.
+  /// A frame without lines waits until the last drawing is `pace` old, so that many reports do not cause as
+  /// many drawings.
   void draw(const std::vector<std::string>& lines, const std::vector<std::string>& frame) {
     auto now = std::chrono::steady_clock::now();
     if (lines.empty() && (frame == frame_ || (!frame.empty() && now - drawn_ < pace)))
       return;
     drawn_ = now;
     std::string text;
-    if (!frame_.empty()) // back to where the last frame began, and nothing below it
+    if (!frame_.empty()) // goes back to where the last frame began, and clears what is below
       text += "\x1b[" + std::to_string(frame_.size()) + "A\r\x1b[J";
     for (const auto& line : lines)
       text += line + "\n";
@@ -56,7 +56,7 @@ struct opening {
   std::uint64_t sequence = 0;
 };
 
-/// The experiment as it is now, and from where on its stream has to be read.
+/// The experiment as it is now, and the number from which its stream must be read.
 result<opening> open_view(client::server& cluster, experiment_id id, bool redraws) {
   auto experiment = cluster.get("/api/v1/experiments/" + to_string(id));
   if (!experiment)
@@ -65,8 +65,7 @@ result<opening> open_view(client::server& cluster, experiment_id id, bool redraw
   if (!trials)
     return trials.error();
   opening o{progress_view(setup_of(experiment->body), redraws), 0};
-  // Facts between the two reads come again by the stream; those after the older of the two must not be
-  // missed.
+  // The stream repeats facts that came between the two reads; facts after the older read must not be missed.
   o.sequence = std::min(experiment->sequence.value_or(0), trials->sequence.value_or(0));
   o.view.take_snapshot(experiment->body, trials->body);
   return o;
@@ -81,7 +80,7 @@ void take_step(progress_view& view, const client::event_stream::step& step) {
     view.take(event);
 }
 
-/// The validations of a trial by step, archived ones left out.
+/// The validations of a trial by step, without archived ones.
 std::vector<std::pair<double, double>> curve_of(client::server& cluster, const value& trial,
                                                 const std::string& metric) {
   std::map<double, double> by_step;
@@ -98,7 +97,7 @@ std::vector<std::pair<double, double>> curve_of(client::server& cluster, const v
   return {by_step.begin(), by_step.end()};
 }
 
-/// What the first trial that failed said last; empty where none did.
+/// The last lines of the first trial that failed; empty where none failed.
 failed_log failed_log_of(client::server& cluster, experiment_id id) {
   failed_log out;
   auto got = cluster.get("/troupe/v1/experiments/" + to_string(id) + "/trials");
@@ -184,7 +183,7 @@ paused follow_pause(client::server& cluster, experiment_id id, const canvas& on,
     return {paused::by::fault, {}, "", begun.error()};
   auto& view = begun->view;
   painter p(on);
-  static_cast<void>(view.lines(p.screen())); // the header has been shown
+  static_cast<void>(view.lines(p.screen())); // the header was shown before
   client::event_stream events(cluster, id, begun->sequence);
   auto shown_for = view.running();
   bool first = true;

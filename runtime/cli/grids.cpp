@@ -1,4 +1,4 @@
-// The columns of the web page's grids, as `--where` and `--sort` name them.
+// The columns of the web page's grids, by the names that `--where` and `--sort` use.
 
 #include "runtime/cli/output.hpp"
 #include "runtime/cli/selection.hpp"
@@ -13,7 +13,7 @@ grid::cell at(std::string path) {
   return [path = std::move(path)](const value& row) { return part(row, path); };
 }
 
-/// A number that JSON may have as a text, as "NaN".
+/// A number, which JSON may hold as a text such as "NaN".
 grid::cell number_at(std::string path) {
   return [path = std::move(path)](const value& row) {
     const auto x = number_in(part(row, path));
@@ -21,7 +21,7 @@ grid::cell number_at(std::string path) {
   };
 }
 
-/// "ACTIVE" of "STATE_ACTIVE".
+/// "STATE_ACTIVE" becomes "ACTIVE".
 grid::cell state_at(std::string path) {
   return [path = std::move(path)](const value& row) -> value {
     const auto& x = part(row, path);
@@ -29,7 +29,7 @@ grid::cell state_at(std::string path) {
   };
 }
 
-/// A list of texts as words.
+/// A list of texts, joined as words.
 grid::cell words_at(std::string path) {
   return [path = std::move(path)](const value& row) -> value {
     std::string text;
@@ -54,7 +54,7 @@ grid::cell seconds_of_life(time_point now) {
 
 bool is_map(const value& x) { return x.is_object() && !x.empty(); }
 
-/// {"a": {"b": 1}} has "a.b".
+/// The flat names in a value: {"a": {"b": 1}} has "a.b".
 void names_in(const value& x, const std::string& prefix, std::set<std::string>& names) {
   for (const auto& [key, inner] : x.items())
     if (is_map(inner))
@@ -63,7 +63,7 @@ void names_in(const value& x, const std::string& prefix, std::set<std::string>& 
       names.insert(prefix + key);
 }
 
-/// The value with that flat name: keys may have dots of their own.
+/// The value with that flat name; its keys may hold dots.
 const value* flat_part(const value& x, std::string_view name) {
   if (!x.is_object())
     return nullptr;
@@ -76,7 +76,7 @@ const value* flat_part(const value& x, std::string_view name) {
   return nullptr;
 }
 
-/// What a report or a configuration has: lists and maps as JSON.
+/// A value of a report or configuration; lists and maps become JSON.
 value cell_of(const value& x) { return x.is_structured() ? value(to_json(x)) : x; }
 
 bool busy(const value& slot) { return !part(slot, "container").is_null(); }
@@ -92,7 +92,7 @@ value standing_of_agent(const value& agent) {
   return upper;
 }
 
-/// What would free slots for a run that waits, each with its allocation, and when, where that is known.
+/// What would free slots for a run that waits: allocations, and when, where that is known.
 value would_free(const value& row) {
   std::string text;
   for (const auto& one : part(row, "explain.wouldFree")) {
@@ -218,7 +218,7 @@ grid report_grid(const value& rows) {
             {"archived", [](const value& row) { return value(part(row, "archived") == true ? "yes" : ""); }}},
            {"group"}};
   const auto fixed = all.columns;
-  std::map<std::string, bool> numeric; // is it a number everywhere?
+  std::map<std::string, bool> numeric; // whether all its values are numbers
   for (const auto& row : rows)
     for (const auto& [name, x] : part(row, "metrics").items()) {
       auto& all_numbers = numeric.emplace(name, true).first->second;

@@ -126,7 +126,7 @@ std::string manual_markdown() {
 }
 
 std::string bash_completion() {
-  std::map<std::string, std::string> seconds; // of a noun
+  std::map<std::string, std::string> seconds; // second words by noun
   std::string firsts = "help";
   std::string cases;
   for (const auto& v : all_verbs()) {

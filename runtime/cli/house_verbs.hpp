@@ -1,6 +1,6 @@
 #pragma once
 // `troupe workspace`, `project`, `model`, `template`, `user`, `token`, `group`, `role`, `policy`, `webhook`,
-// and what of `troupe experiment` changes what is said of it, its place and its end.
+// and the verbs of `troupe experiment` that change its description, its place and its end.
 
 #include "runtime/cli/arguments.hpp"
 

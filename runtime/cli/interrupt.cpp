@@ -3,7 +3,7 @@
 namespace troupe::cli {
 namespace {
 
-std::atomic<bool> interrupted{false}; // what a signal handler may touch
+std::atomic<bool> interrupted{false}; // a signal handler sets it
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 } // namespace

@@ -1,12 +1,12 @@
 #pragma once
-// Ctrl-C while something is watched: the first one is seen here, the second one ends the process as usual.
+// Ctrl-C while something is watched: the first one is noted here, the second one ends the process as usual.
 
 #include <atomic>
 #include <csignal>
 
 namespace troupe::cli {
 
-/// One at a time in a process.
+/// A process may have only one at a time.
 class interrupt_watch {
 public:
   interrupt_watch();

@@ -11,7 +11,7 @@
 namespace troupe::cli::verbs {
 namespace {
 
-/// Prints log lines as they come; JSON as one list, or one object a line when following.
+/// Prints log lines as they come. JSON is one list, or one object a line when following.
 class log_printer {
 public:
   log_printer(session& s, bool name_trials)
@@ -66,7 +66,7 @@ private:
 
 std::string log_path(trial_id id) { return "/api/v1/trials/" + to_string(id) + "/logs"; }
 
-/// What of the lines is asked for.
+/// Which lines are wanted.
 client::query wanted_lines(const session& s) {
   client::query out;
   if (s.given.has("--search"))
@@ -76,7 +76,7 @@ client::query wanted_lines(const session& s) {
   return out;
 }
 
-/// The last lines, oldest first.
+/// Prints the last lines, oldest first.
 result<void> print_tail(client::server& cluster, trial_id id, std::int64_t count, client::query with,
                         log_printer& printer) {
   std::vector<value> lines;
@@ -108,13 +108,13 @@ result<void> print_logs(session& s, client::server& cluster, trial_id id, log_pr
     [&] { return watch.seen(); });
 }
 
-/// The log of one trial as it grows, read without waiting.
+/// The log of one trial while it grows; reading does not wait.
 struct live_log {
   trial_id id;
   std::unique_ptr<client::http_stream> stream;
   std::string bytes;
 
-  /// False once it is over.
+  /// False once the log has ended.
   bool read(log_printer& printer) {
     auto more = stream->read(bytes, std::chrono::milliseconds(0));
     if (stream->status() == 200)

@@ -289,7 +289,7 @@ std::string shown(const value& x, show_as how, time_point now) {
   case show_as::age: {
     auto at = x.is_string() ? parse_rfc3339(x.get<std::string>()) : std::nullopt;
     if (at == time_point{})
-      return "-"; // never
+      return "-"; // 0 means never
     return at ? span_text(std::chrono::duration<double>(now - *at).count()) + " ago" : raw(x);
   }
   case show_as::compact:

@@ -37,7 +37,7 @@ result<value> ids_of_users(client::server& cluster, const std::vector<std::strin
   return ids;
 }
 
-/// What they are called, by their ids.
+/// The names of these rows, by their ids.
 std::map<value, value> names_in(const value& rows, const char* name) {
   std::map<value, value> names;
   for (const auto& one : rows)
@@ -46,7 +46,7 @@ std::map<value, value> names_in(const value& rows, const char* name) {
 }
 value name_of(const std::map<value, value>& names, const value& id) {
   const auto known = names.find(id);
-  return known == names.end() ? id : known->second; // one that the caller does not see
+  return known == names.end() ? id : known->second; // the caller does not see this one
 }
 
 } // namespace
@@ -156,7 +156,7 @@ int user_set(session& s, const arguments& given) {
 
 namespace {
 
-/// By its number, also where it is void.
+/// A token by its number, even where it is void.
 result<value> token_named(client::server& cluster, const std::string& word) {
   auto rows = cluster.list("/api/v1/tokens", "tokenInfo", {{"showInactive", "true"}});
   if (!rows)
@@ -202,7 +202,7 @@ int token_create(session& s, const arguments& given) {
   return act_on(s, columns, [&](client::server& cluster) -> result<deed> {
     value body = {{"description", given.text("--description")}};
     auto life = given.text("--expires");
-    if (life.ends_with('d')) { // as Go writes it
+    if (life.ends_with('d')) { // the body wants hours: Go's durations have no days
       life.pop_back();
       if (life.empty() || life.size() > 5 || life.find_first_not_of("0123456789") != life.npos)
         return error{errc::invalid, "--expires: '" + life + "d' is not a number of days"};
@@ -317,7 +317,7 @@ const std::vector<column> role_columns = {{"ID", "roleId"},
                                           {"PERMISSIONS", "permissions", show_as::count},
                                           {"OF A WORKSPACE", "scopeTypeMask.workspace"}};
 
-/// {role, userRoleAssignments, groupRoleAssignments}.
+/// A role with its assignments: {role, userRoleAssignments, groupRoleAssignments}.
 result<value> role_with_assignments(client::server& cluster, const value& role) {
   auto got = cluster.post("/api/v1/roles/search/by-ids", {{"roleIds", value::array({part(role, "roleId")})}});
   if (!got)

@@ -26,13 +26,13 @@ const std::vector<column> project_columns = {{"ID", "id"},
 std::string workspace_path(const std::string& id) { return "/api/v1/workspaces/" + id; }
 std::string project_path(const std::string& id) { return "/api/v1/projects/" + id; }
 
-/// "none" is no pool: the cluster's default.
+/// "none" means no pool: the cluster's default.
 std::string pool_in(const arguments& given, const char* option) {
   const auto text = given.text(option);
   return text == "none" ? std::string() : text;
 }
 
-/// What of a workspace is wanted, as the bodies of POST and PATCH say it.
+/// The options about a workspace as the bodies of POST and PATCH.
 result<value> workspace_wish(session& s) {
   value body = value::object();
   if (s.given.has("--name"))
@@ -53,14 +53,14 @@ result<value> workspace_wish(session& s) {
     auto section = map_in(s, file);
     if (!section)
       return section.error();
-    // As a part of a configuration too.
+    // The section may also be part of a configuration.
     const auto& inner = part(*section, "checkpoint_storage");
     body["checkpointStorageConfig"] = section->size() == 1 && inner.is_object() ? inner : *section;
   }
   return body;
 }
 
-/// What became of a thing whose deletion was ordered: as it is now, or as it was where it is gone.
+/// A thing whose deletion was ordered: as it is now, or as it was where it is gone.
 value left_of(client::server& cluster, const std::string& path, const char* key, const value& before) {
   auto now = thing_at(cluster, path, key);
   return now ? *now : before;
@@ -75,7 +75,7 @@ result<deed> project_after(client::server& cluster, const std::string& id) {
   return now ? result<deed>(deed{"changed project " + id, std::move(*now)}) : now.error();
 }
 
-/// Posts to each path that its option asks for, in this order.
+/// Posts to the path of each option that is given, in this order.
 struct step {
   const char* option;
   std::string path;
@@ -149,7 +149,7 @@ int workspace_set(session& s, const arguments& given) {
     if (!known)
       return known.error();
     const auto id = id_text(*known), path = workspace_path(id);
-    // An archived one takes no change: it is opened first, and closed last.
+    // An archived workspace accepts no change, so it is unarchived first and archived last.
     if (auto done = take_steps(cluster, given, {{"--unarchive", path + "/unarchive"}}); !done)
       return done.error();
     if (!body->empty())
@@ -187,7 +187,7 @@ int project_list(session& s, const arguments& given) {
   auto cluster = s.server();
   if (!cluster)
     return s.fail(cluster.error());
-  std::string in = "0"; // all
+  std::string in = "0"; // 0 means all workspaces
   if (given.has("--workspace")) {
     auto workspace = workspace_named(**cluster, given.text("--workspace"));
     if (!workspace)
@@ -261,7 +261,7 @@ int project_set(session& s, const arguments& given) {
         return workspace.error();
       to["destinationWorkspaceId"] = part(*workspace, "id");
     }
-    // An archived one takes no change: it is opened first, and closed last.
+    // An archived project accepts no change, so it is unarchived first and archived last.
     if (auto done = take_steps(cluster, given, {{"--unarchive", path + "/unarchive"}}); !done)
       return done.error();
     if (!body.empty())

@@ -43,7 +43,7 @@ std::string disabled(const arguments& given) {
   return given.has("--drain") ? ": what runs there ends by itself" : ": what runs there runs elsewhere";
 }
 
-/// Where a condition or the order asks for them: why the first hundred wait, and what would free their slots.
+/// Where a condition or the order needs them: why the first hundred wait, and what would free slots for them.
 result<void> add_reasons(session& s, client::server& cluster, value& waiting) {
   const auto keys = keys_named(s.given.text("--where"), s.given.text("--sort"));
   if (s.given.has("--at") ||
@@ -54,7 +54,7 @@ result<void> add_reasons(session& s, client::server& cluster, value& waiting) {
     auto got = cluster.get("/troupe/v1/allocations/" + client::percent_encode(id) + "/explain");
     if (got)
       waiting[i]["explain"] = std::move(got->body);
-    else if (got.error().code != errc::not_found) // the run no longer waits
+    else if (got.error().code != errc::not_found) // the run does not wait any more
       return got.error();
   }
   return {};
@@ -128,7 +128,7 @@ int queue_list(session& s, const arguments& given) {
   auto cluster = s.server();
   if (!cluster)
     return s.fail(cluster.error());
-  if (given.has("--pool")) // an unknown one is told from an empty queue
+  if (given.has("--pool")) // an unknown pool must not look like an empty queue
     if (auto known = (*cluster)->get("/troupe/v1/pools/" + client::percent_encode(given.text("--pool")));
         !known)
       return s.fail(known.error());

@@ -1,5 +1,5 @@
 #pragma once
-// Verbs about who runs when: pools, the queue, agents and slots that are taken out, reasons.
+// Verbs about who runs when: pools, the queue, drained agents and disabled slots, reasons.
 
 #include "runtime/cli/arguments.hpp"
 

@@ -36,7 +36,7 @@ std::string singular(std::string unit) {
 
 std::string trial_name(trial_id id) { return "trial " + to_string(id); }
 
-/// The number of the trial in "trial/12" and "allocation/12.3".
+/// The number of the trial in "trial/12" or "allocation/12.3".
 trial_id trial_of_entity(const std::string& entity) {
   if (entity.starts_with("trial/"))
     return parse_id<trial_id>(std::string_view(entity).substr(6));
@@ -76,7 +76,7 @@ progress_setup setup_of(const value& answer) {
 
 progress_view::progress_view(progress_setup setup, bool redraws, int line_budget)
     : setup_(std::move(setup)), redraws_(redraws) {
-  // The header, the last lines with the curve, and one line for each trial have their place already.
+  // The header, the last lines with the curve, and one line for each trial already have their lines.
   constexpr int fixed = 18;
   budget_ = line_budget - fixed - static_cast<int>(std::min<std::uint64_t>(setup_.max_trials, 1000));
   auto line = fmt::format("experiment {}  {}: {}", to_string(setup_.id), setup_.name, setup_.searcher);
@@ -243,7 +243,7 @@ void progress_view::on_search(const value& event) {
 void progress_view::on_stop(trial_id id, const value& event) {
   auto x = stop_in(event);
   if (!x)
-    return; // the trial reached its full length: the end gets a line
+    return; // the trial reached its full length: its end gets a line
   trials_[id].stopped = x;
   auto line = trial_name(id) + "  stopped early";
   if (x->rung >= 0 && std::isfinite(x->metric) && std::isfinite(x->needed))
@@ -289,7 +289,7 @@ void progress_view::on_trial_ended(trial_id id, one_trial& t, const value& event
   t.state = shown(part(event, "state"), show_as::state, {});
   auto why = text_in(event, "why");
   if (t.state == "COMPLETED" && t.stopped)
-    return; // the line of the trial stands already
+    return; // the trial has its line already
   auto line = trial_name(id) + "  " + (t.state == "COMPLETED" ? "completed" : t.state);
   if (t.units > 0)
     line += " at " + units_text(t.units);

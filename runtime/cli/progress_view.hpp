@@ -1,6 +1,6 @@
 #pragma once
-// What a person sees of a running experiment: facts in, lines and frames out. Pure: the loop around it is
-// follow.cpp.
+// What a user sees of a running experiment: takes facts, gives lines and frames. Pure; follow.cpp is the loop
+// around it.
 
 #include "model/ids.hpp"
 #include "model/time.hpp"
@@ -24,26 +24,27 @@ struct progress_setup {
   std::uint64_t max_trials = 0; ///< 0: not known
   time_point started;
 };
-/// From the answer of GET /api/v1/experiments/ID.
+/// Reads the answer of GET /api/v1/experiments/ID.
 progress_setup setup_of(const value& experiment);
 
 class progress_view {
 public:
-  /// `line_budget` bounds the lines of a pipe beyond one for each trial's end: what is only nice to know
-  /// stops there.
+  /// `line_budget` limits the lines of a pipe, besides one for each trial's end: lines that are not needed
+  /// stop there.
   progress_view(progress_setup setup, bool redraws, int line_budget = 60);
 
-  /// The experiment and its trials as they were when the watching began (`{"trials": [...]}` of docs/api.md).
+  /// Takes the experiment and its trials as they were when the watching began (`{"trials": [...]}` of
+  /// docs/api.md).
   void take_snapshot(const value& experiment, const value& trials);
-  /// One event of the stream; unknown ones change nothing.
+  /// Takes one event of the stream; unknown events change nothing.
   void take(const value& event);
   void take_lost(const std::string& why);
   void take_back();
 
   /// The lines that became final since the last call.
   std::vector<std::string> lines(const terminal& screen);
-  /// What stands below them and is drawn again: nothing where `redraws` is false, or once the experiment has
-  /// ended.
+  /// The part below the lines, which is drawn again. Empty where `redraws` is false, or once the experiment
+  /// has ended.
   std::vector<std::string> frame(const terminal& screen, time_point now) const;
 
   const progress_setup& setup() const { return setup_; }
@@ -54,8 +55,8 @@ public:
   std::size_t stopped_early() const;
   /// Trials that hold slots now.
   std::vector<trial_id> running() const;
-  /// Those of `running` whose newest checkpoint is older than their newest validation, with their steps: for
-  /// whom a pause still waits.
+  /// The trials that a pause still waits for, with their steps: running trials whose newest checkpoint is
+  /// older than their newest validation.
   std::string pause_text(std::chrono::seconds left) const;
 
 private:
@@ -80,7 +81,7 @@ private:
   one_trial& trial(const value& id);
   void on_search(const value& event);
   void on_stop(trial_id id, const value& event);
-  /// None where the searcher let the trial go at its full length.
+  /// None where the trial ended at its full length.
   static std::optional<stop> stop_in(const value& x);
   void on_run_ended(trial_id id, one_trial& t, const value& event);
   void on_trial_ended(trial_id id, one_trial& t, const value& event);
@@ -107,15 +108,15 @@ private:
   std::vector<std::pair<std::string, paint>> lines_;
 };
 
-/// What a trial that failed printed last, oldest first; the trial is 0 where none failed.
+/// The last lines of a trial that failed, oldest first; the trial is 0 where none failed.
 struct failed_log {
   trial_id trial;
   std::vector<std::string> lines;
 };
 
-/// The last lines: how it ended, the best trial with hyperparameters, metric and checkpoint, its curve, and
-/// the command that shows it again. `outcome` is the answer of GET /troupe/v1/experiments/ID/outcome; `curve`
-/// its validations.
+/// The last lines: how the experiment ended, the best trial with hyperparameters, metric and checkpoint, its
+/// curve, and the command that shows it again. `outcome` is the answer of GET
+/// /troupe/v1/experiments/ID/outcome; `curve` holds the best trial's validations.
 std::vector<std::string> final_report(const progress_view& view, const value& outcome,
                                       const std::vector<std::pair<double, double>>& curve,
                                       const failed_log& failed, const terminal& screen, time_point now);

@@ -32,7 +32,7 @@ std::string template_path(const std::string& name) {
 }
 std::string model_path(const std::string& name) { return "/api/v1/models/" + client::percent_encode(name); }
 
-/// The server's "not found", with the verb that lists what there is.
+/// The server's "not found", with the verb that lists what exists.
 error with_list(error why, const char* what) {
   if (why.code == errc::not_found && why.what.starts_with(what) &&
       why.what.find("\nhint: ") == std::string::npos)
@@ -44,23 +44,23 @@ result<value> template_named(client::server& cluster, const std::string& name) {
   auto found = thing_at(cluster, template_path(name), "template");
   return found ? found : with_list(found.error(), "template");
 }
-/// By name or number.
+/// A model by name or number.
 result<value> model_named(client::server& cluster, const std::string& word) {
   auto found = thing_at(cluster, model_path(word), "model");
   return found ? found : with_list(found.error(), "model");
 }
-/// The path of a model by number: a name may change on the way.
+/// The path of a model by its number, because its name may change meanwhile.
 std::string path_of(const value& model) { return model_path(id_text(model)); }
 
 result<value> versions_of(client::server& cluster, const value& model) {
   auto rows = cluster.list(path_of(model) + "/versions", "modelVersions");
   if (rows)
     for (auto& one : *rows)
-      one.erase("model"); // the reader named the model
+      one.erase("model"); // the user named the model
   return rows;
 }
 
-/// Texts that are given, under their keys.
+/// The options that are given, under the keys of the body.
 value texts_in(const arguments& given, const std::vector<std::pair<const char*, const char*>>& options) {
   value body = value::object();
   for (const auto& [option, key] : options)
@@ -69,7 +69,7 @@ value texts_in(const arguments& given, const std::vector<std::pair<const char*, 
   return body;
 }
 
-/// Adds labels and metadata to `body`, where they change: both are replaced whole.
+/// Adds labels and metadata to `body` where they change: the server replaces each as a whole.
 result<void> add_marks(value& body, const value& now, const arguments& given) {
   if (given.has("--add-label") || given.has("--remove-label"))
     body["labels"] = changed_labels(part(now, "labels"), given, "--add-label", "--remove-label");
@@ -97,7 +97,7 @@ bool changes_marks(const arguments& given) {
          given.has("--remove-metadata");
 }
 
-/// Of "3"; errc::invalid on other words.
+/// The number in "3". Fails with errc::invalid on other words.
 result<std::string> version_in(const arguments& given) {
   const auto word = given.text("VERSION");
   if (word.empty() || word.size() > 18 || word.find_first_not_of("0123456789") != word.npos)
@@ -172,7 +172,7 @@ int template_set(session& s, const arguments& given) {
         return workspace.error();
       if (config.is_null())
         config = part(*now, "config");
-      if (to_json(config).find(config::secret_mask) != std::string::npos) // shown to nobody, so not sent back
+      if (to_json(config).find(config::secret_mask) != std::string::npos) // a mask is not sent back
         return error{errc::invalid, "template '" + name +
                                       "' holds secrets, which move only with its text\nhint: give "
                                       "--config-file FILE as well"};
@@ -278,7 +278,7 @@ int model_set(session& s, const arguments& given) {
         return workspace.error();
       to = part(*workspace, "id");
     }
-    // An archived one takes no change: it is opened first, and closed last.
+    // An archived model accepts no change, so it is unarchived first and archived last.
     const auto path = path_of(*known);
     if (given.has("--unarchive"))
       if (auto done = cluster.post(path + "/unarchive"); !done)

@@ -19,7 +19,7 @@ const verb_spec* find_verb(std::string_view path) {
   return at == verbs.end() ? nullptr : &*at;
 }
 
-/// The first words (`noun` empty), or the second ones of a noun; each once.
+/// The first words (where `noun` is empty), or the second words of a noun; each once.
 std::vector<std::string> words_after(const std::string& noun) {
   std::vector<std::string> known;
   for (const auto& v : all_verbs()) {
@@ -57,7 +57,7 @@ result<std::string> meant(const std::string& word, const std::string& noun) {
 
 bool is_option(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
 
-/// How many words an option before the verb takes, itself included.
+/// How many words an option before the verb takes, the option included.
 std::size_t words_of_option(const std::string& word) {
   static const std::vector<std::string> with_value = {"--master", "--color", "-o", "--output", "--columns"};
   return std::find(with_value.begin(), with_value.end(), word) != with_value.end() ? 2 : 1;
@@ -68,7 +68,7 @@ std::size_t words_of_option(const std::string& word) {
 result<resolved> resolve_words(const std::vector<std::string>& given) {
   resolved out;
   std::size_t at = 0;
-  auto skip_options = [&] { // keeps them for the verb
+  auto skip_options = [&] { // keeps options for the verb
     while (at < given.size() && is_option(given[at])) {
       if (given[at] == "--help" || given[at] == "-h") {
         out.wants_help = true;
@@ -100,7 +100,7 @@ result<resolved> resolve_words(const std::vector<std::string>& given) {
     return out;
   }
   const auto* alone = find_verb(*first);
-  bool raw = alone && !alone->act; // the words behind it belong to another library
+  bool raw = alone && !alone->act; // the words after it belong to another library
   if (raw && at < given.size() && find_verb(*first + " " + given[at])) { // but `config show` is ours
     out.verb = find_verb(*first + " " + given[at++]);
     out.rest.insert(out.rest.end(), given.begin() + static_cast<std::ptrdiff_t>(at), given.end());
@@ -125,7 +125,7 @@ result<resolved> resolve_words(const std::vector<std::string>& given) {
     } else if (out.wants_help) {
       out.noun = *first;
       return out;
-    } else if ((out.verb = find_verb(*first + " list"))) { // a noun alone
+    } else if ((out.verb = find_verb(*first + " list"))) { // a noun without a verb
       out.rest.resize(before);
       at = start;
     } else {

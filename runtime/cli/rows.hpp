@@ -1,19 +1,19 @@
 #pragma once
-// The rows of the verb table, a file for each family of nouns; verbs.cpp lays them one behind the other.
+// The rows of the verb table, one file for each family of nouns; verbs.cpp joins them.
 
 #include "runtime/cli/arguments.hpp"
 
 namespace troupe::cli::rows {
 
-std::span<const verb_spec> of_node();        ///< what starts, checks and stops a cluster on this host
+std::span<const verb_spec> of_node();        ///< verbs that start, check and stop a cluster on this host
 std::span<const verb_spec> of_experiments(); ///< experiments, trials, checkpoints
-std::span<const verb_spec> of_tasks();       ///< tasks that are no trials
+std::span<const verb_spec> of_tasks();       ///< tasks that are not trials
 std::span<const verb_spec> of_places();      ///< workspaces, projects, models, templates
 std::span<const verb_spec> of_people();      ///< users, tokens, groups, roles
 std::span<const verb_spec> of_rules();       ///< policies, webhooks
 std::span<const verb_spec> of_cluster();     ///< agents, slots, pools, the configuration, this program itself
 
-// ---- words and options of several files
+// ---- words and options that several files use
 
 inline constexpr std::span<const argument_spec> no_words{};
 inline constexpr std::span<const option_spec> no_options{};

@@ -1,4 +1,4 @@
-// Rows of the verb table: what starts, checks and stops a cluster on this host.
+// Rows of the verb table: verbs that start, check and stop a cluster on this host.
 
 #include "runtime/cli/configuration_verbs.hpp"
 #include "runtime/cli/pool_verbs.hpp"

@@ -1,4 +1,4 @@
-// Rows of the verb table: tasks that are no trials.
+// Rows of the verb table: tasks that are not trials.
 
 #include "runtime/cli/rows.hpp"
 #include "runtime/cli/task_verbs.hpp"

@@ -15,7 +15,7 @@ const std::vector<column> webhook_columns = {
   {"ID", "id"},    {"NAME", "name"}, {"URL", "url"}, {"TYPE", "webhookType"}, {"WORKSPACE", "workspaceId"},
   {"MODE", "mode"}};
 
-/// Of the cluster where `workspace` is empty.
+/// The path of the cluster's policies where `workspace` is empty.
 std::string policy_path_of(const std::string& workspace, const std::string& kind) {
   return (workspace.empty() ? std::string("/api/v1/config-policies/global/")
                             : "/api/v1/config-policies/workspaces/" + workspace + "/") +
@@ -53,7 +53,7 @@ int policy_list(session& s, const arguments&) {
     for (const char* kind : {"EXPERIMENT", "NTSC"}) {
       auto got = (*cluster)->get(policy_path_of(id_text(place), kind));
       if (!got && (got.error().code == errc::denied || got.error().code == errc::not_found))
-        continue; // not for the caller's eyes, or deleted meanwhile
+        continue; // the caller may not see it, or it was deleted meanwhile
       if (!got)
         return s.fail(got.error());
       if (const auto& policies = part(got->body, "configPolicies"); !policies.empty())
@@ -84,7 +84,7 @@ int policy_describe(session& s, const arguments& given) {
 
 int policy_set(session& s, const arguments& given) {
   return act_on(s, policy_columns, [&](client::server& cluster) -> result<deed> {
-    auto policies = map_in(s, given.text("FILE")); // faults of the file have places
+    auto policies = map_in(s, given.text("FILE")); // faults of the file have places in it
     if (!policies)
       return policies.error();
     auto path = policy_path(cluster, given);

@@ -10,7 +10,7 @@ namespace troupe::cli {
 
 namespace {
 
-/// --color has to be known before anything is printed, wherever it stands.
+/// Finds --color wherever it stands, because it must be known before anything is printed.
 colour_when colours_of(const words& given) {
   std::string text;
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -67,9 +67,9 @@ int run(const words& given, const hooks& node, console& io) {
     int code = dispatch(given, node, io);
     io.out.flush();
     if (!io.out && code == exit_done)
-      code = exit_failed; // a full disk or a closed pipe took the output
+      code = exit_failed; // the output could not be written: the disk is full or the pipe is closed
     return code;
-  } catch (const std::exception& bug) { // of a library that throws what it should not
+  } catch (const std::exception& bug) { // from a library that throws where it should not
     io.err << error_text({errc::internal, std::string("a bug in troupe: ") + bug.what()}, io.err_screen);
     return exit_bug;
   }

@@ -7,9 +7,9 @@ namespace troupe::cli {
 
 struct console;
 
-/// What `main` calls. Returns one of the documented exit codes, whatever the hooks and libraries do.
+/// `main` calls it. Returns one of the documented exit codes, whatever hooks and libraries do.
 int run(int argc, char** argv, const hooks& node);
-/// The same for given streams; `given` without the program's name.
+/// Does the same for the given streams; `given` lacks the program's name.
 int run(const words& given, const hooks& node, console& io);
 
 } // namespace troupe::cli

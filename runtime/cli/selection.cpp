@@ -42,7 +42,7 @@ error no_column(const std::string& key, const grid& of, const std::string& where
                            (near ? "did you mean '" + *near + "'?" : "the columns are " + list)};
 }
 
-/// `hp.` may be left out.
+/// The known key that `key` means; `hp.` may be left out.
 std::optional<std::string> known_key(const std::string& key, const grid& of) {
   for (const auto& name : {key, "hp." + key})
     if (of.columns.contains(name))
@@ -52,8 +52,8 @@ std::optional<std::string> known_key(const std::string& key, const grid& of) {
 
 struct scanned {
   std::vector<condition> all;
-  std::vector<std::size_t> at; ///< where each begins
-  std::optional<error> fault;  ///< what is behind `all`
+  std::vector<std::size_t> at; ///< where each word begins
+  std::optional<error> fault;  ///< fault of the text after `all`
 };
 
 scanned scan(const std::string& text) {
@@ -70,7 +70,7 @@ scanned scan(const std::string& text) {
     const auto start = i;
     condition one;
     bool quoted = false;
-    std::optional<std::size_t> doubled; // where a second comparison stands behind the first
+    std::optional<std::size_t> doubled; // where a second comparison follows the first
     while (i < text.size() && !blank(text[i])) {
       if (text[i] == '\'') {
         const auto begun = i++;
@@ -78,7 +78,7 @@ scanned scan(const std::string& text) {
           if (i >= text.size())
             return failed(begun, "this quote is not closed");
           if (text[i] == '\'' && (++i >= text.size() || text[i] != '\''))
-            break; // two are one of the text
+            break; // a doubled quote is one quote of the text
           one.text += text[i];
         }
         quoted = true;
@@ -110,7 +110,7 @@ scanned scan(const std::string& text) {
   return out;
 }
 
-/// "12", "-0.5", "1e-3", "Infinity" as numbers; anything else is none.
+/// "12", "-0.5", "1e-3", "Infinity" are numbers; other texts are not.
 std::optional<double> number_of(std::string_view text) {
   while (!text.empty() && blank(text.front()))
     text.remove_prefix(1);
@@ -156,7 +156,7 @@ std::string word_of(const value& x) {
   return x.is_string() ? x.get<std::string>() : x.is_number() ? number_word(*number_in(x)) : to_json(x);
 }
 
-/// Null, "", and NaN.
+/// Whether it is null, "", or NaN.
 bool missing(const value& x) {
   if (x.is_null() || (x.is_string() && x.get_ref<const std::string&>().empty()))
     return true;
@@ -208,7 +208,7 @@ bool before(const value& a, const value& b, bool descending) {
   if (x && y)
     return descending ? *y < *x : *x < *y;
   if (x || y)
-    return descending != static_cast<bool>(x); // numbers before texts
+    return descending != static_cast<bool>(x); // numbers come before texts
   return descending ? word_of(b) < word_of(a) : word_of(a) < word_of(b);
 }
 
@@ -254,7 +254,7 @@ result<value> selected(value rows, const grid& of, const std::string& where, con
   const auto key = known_key(sort.substr(descending), of);
   if (!key)
     return no_column(sort.substr(descending), of, "--sort: ");
-  std::vector<std::pair<value, value>> cells; // of each row its cell, made once
+  std::vector<std::pair<value, value>> cells; // each row with its cell, which is made once
   for (auto& row : kept) {
     auto cell = of.columns.at(*key)(row);
     cells.emplace_back(std::move(cell), std::move(row));

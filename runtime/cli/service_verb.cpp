@@ -1,4 +1,4 @@
-// `troupe install-service`: a systemd unit that keeps the cluster up.
+// `troupe install-service` writes a systemd unit that keeps the cluster up.
 
 #include "runtime/cli/configuration_verbs.hpp"
 #include "runtime/cli/session.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A word in systemd's form: in quotes, with % and $ doubled.
+/// A word as systemd reads it: in quotes, with % and $ doubled.
 std::string word(const std::string& text) {
   std::string out = "\"";
   for (char c : text) {

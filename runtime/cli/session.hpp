@@ -14,9 +14,10 @@
 namespace troupe::cli {
 
 int exit_of(errc code);
-/// For verbs that live in the node: prints the error as `session::fail` does, without colour; its exit code.
+/// For verbs that live in the node: prints the error as `session::fail` does, without colour, and returns its
+/// exit code.
 int exit_after(const error& why);
-/// Exit code for an experiment that ended: "COMPLETED", "STATE_ERROR", ...
+/// The exit code for an experiment that ended: "COMPLETED", "STATE_ERROR", ...
 int exit_of_state(std::string_view state);
 std::string exit_codes_text();
 
@@ -26,7 +27,7 @@ struct console {
   std::ostream& err;
   terminal screen; ///< terminal behind `out`
   terminal err_screen;
-  int out_fd = -1; ///< terminal whose size is asked again; -1: never
+  int out_fd = -1; ///< terminal whose size is read again; -1: never
   std::function<time_point()> now;
   client::environment env;
 };
@@ -35,14 +36,14 @@ struct session {
   const hooks& node;
   console& io;
   const arguments& given;
-  bool only_reads = false;             ///< the verb changes nothing: a data directory without a node will do
-  std::shared_ptr<void> own_node = {}; ///< opened for this invocation
+  bool only_reads = false; ///< whether the verb changes nothing: a data directory without a node will do
+  std::shared_ptr<void> own_node = {}; ///< node that was opened for this invocation
   std::unique_ptr<client::server> cluster = {};
 
   result<client::server_address> open_here(const error& otherwise);
   /// The cluster that --master, the environment or a data directory names. Does not connect.
   result<client::server*> server();
-  /// Prints "error: ..." and a hint on standard error; the exit code of its kind.
+  /// Prints "error: ..." and a hint on standard error; returns the exit code of its kind.
   int fail(const error& why);
   int print(const result<std::string>& text);
   output_options output() const;

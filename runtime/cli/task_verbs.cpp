@@ -134,8 +134,8 @@ int set(session& s, const std::string& kind) {
   return done ? static_cast<int>(exit_done) : s.fail(done.error());
 }
 
-/// Prints the lines of a task as they come, until it ends or somebody interrupts. `apart`: what its program
-/// does not write to its standard output goes to ours for errors.
+/// Prints the lines of a task as they come, until it ends or the user interrupts. With `apart`, lines that
+/// its program does not write to its standard output go to our standard error.
 result<void> print_log(session& s, client::server& cluster, const std::string& id, bool follow,
                        const interrupt_watch& watch, bool apart = false) {
   const auto format = s.given.has("--output") ? s.output().format : output_format::table;
@@ -205,7 +205,7 @@ int exit_of_task(session& s, client::server& cluster, const std::string& id) {
   return static_cast<int>(code.value_or(0));
 }
 
-/// Ends with the task; whoever interrupts is asked nothing: it goes on.
+/// Ends when the task ends. After an interrupt the task goes on, without a question.
 int follow(session& s, client::server& cluster, const std::string& id) {
   interrupt_watch watch;
   if (auto ok = print_log(s, cluster, id, true, watch, true); !ok)
@@ -273,7 +273,7 @@ void say_warnings(session& s, const value& made) {
       say_warning(s, one.get<std::string>());
 }
 
-/// Waits until it is ready; false where it ended before.
+/// Waits until the task is ready; false where it ended before.
 result<bool> wait_ready(client::server& cluster, const std::string& id, const interrupt_watch& watch) {
   while (!watch.seen()) {
     auto got = cluster.get(std::string(own) + "/" + id);
@@ -295,7 +295,7 @@ int open_in_browser(session& s, client::server& cluster, const std::string& id, 
     return s.fail(access.error());
   const auto page = cluster.page_of(id);
   auto path = text_of(access->body, "address");
-  if (path.empty() && !page) // it is no kind that has a page in any case
+  if (path.empty() && !page) // tasks of its kind have no page
     return s.fail(page.error());
   if (path.empty())
     path = "/proxy/" + id + "/";
@@ -303,9 +303,9 @@ int open_in_browser(session& s, client::server& cluster, const std::string& id, 
   s.io.out.flush();
   if (only_print)
     return exit_done;
-  // What a program is started with stands in the list of processes: so the browser gets no token.
+  // The list of processes shows a program's arguments, so the browser gets no token.
   const auto address = page ? *page : cluster.where().url + "/proxy/" + id + "/";
-  if (::fork() == 0) { // the child is nobody's: it outlives this program where the browser does
+  if (::fork() == 0) { // the child has no parent: where the browser outlives this program, so does the child
     ::setsid();
     if (const int none = ::open("/dev/null", O_RDWR); none >= 0)
       ::dup2(none, 0), ::dup2(none, 1), ::dup2(none, 2);
@@ -381,7 +381,7 @@ int create_generic(session& s, client::server& cluster, new_task what) {
   return follow(s, cluster, id);
 }
 
-/// Files for ssh of one shell, in a folder that only this user reads.
+/// Files for ssh to one shell, in a folder that only this user can read.
 struct login {
   std::string id, user;
   std::filesystem::path key, hosts;
@@ -428,19 +428,19 @@ std::string own_program() {
   return wrong ? "troupe" : path.string();
 }
 
-/// The path, where it has to be, as ssh reads it in its file and behind `-o`.
+/// The path in quotes, where ssh's file and `-o` need them.
 std::string in_ssh_config(const std::filesystem::path& path) {
   const auto text = path.string();
   return text.find(' ') == text.npos ? text : "\"" + text + "\"";
 }
-/// The text as a word of sh, quoted where it has to be.
+/// The text as a word of sh, in quotes where it needs them.
 std::string in_command(const std::string& text) {
   return text.find_first_of(" \t'\"\\$`&|;<>()*?[#") == text.npos ? text : sh_word(text);
 }
 
 std::vector<std::string> ssh_options(const session& s, client::server& cluster, const login& with) {
   std::error_code ignored;
-  const auto ca = s.io.env("TROUPE_CA_FILE"); // an editor that runs ssh may not have it
+  const auto ca = s.io.env("TROUPE_CA_FILE"); // an editor that runs ssh may lack the variable
   const auto trust =
     ca.empty() ? std::string()
                : "env TROUPE_CA_FILE=" + in_command(std::filesystem::absolute(ca, ignored).string()) + " ";
@@ -454,7 +454,7 @@ std::vector<std::string> ssh_options(const session& s, client::server& cluster, 
             " " + with.id};
 }
 
-/// Its output and exit code are shown unless it is `apart`.
+/// Shows output and exit code of the command, unless `apart`.
 int start_command(session& s, const arguments& given, bool apart) {
   auto cluster = s.server();
   if (!cluster)

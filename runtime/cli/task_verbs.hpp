@@ -1,12 +1,12 @@
 #pragma once
-// Verbs about tasks that are no trials: commands, notebooks, TensorBoards, shells (`ssh`), generic tasks.
+// Verbs about tasks that are not trials: commands, notebooks, TensorBoards, shells (`ssh`), generic tasks.
 
 #include "runtime/cli/arguments.hpp"
 #include "runtime/client/server.hpp"
 
 namespace troupe::cli::verbs {
 
-/// The task that a UUID or its beginning names, of this kind (empty: of any).
+/// The task that a UUID or its beginning names, of this kind (empty: of any kind).
 result<value> named_task_row(client::server& cluster, const std::string& text, const std::string& kind);
 
 int command_run(session&, const arguments&);

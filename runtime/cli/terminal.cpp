@@ -9,7 +9,7 @@
 namespace troupe::cli {
 namespace {
 
-bool locale_is_utf8() { // as setlocale would choose, without its cost
+bool locale_is_utf8() { // decides as setlocale does, without its cost
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
     if (const char* text = std::getenv(name); text && *text) {
       std::string lower(text);

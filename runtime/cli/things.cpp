@@ -10,7 +10,7 @@
 namespace troupe::cli {
 namespace {
 
-constexpr int most_at_once = 500; ///< groups and roles of one answer
+constexpr int most_at_once = 500; ///< groups and roles in one answer
 
 /// Cuts the text at each `at`.
 std::vector<std::string> parts_of(const std::string& text, char at) {
@@ -27,7 +27,7 @@ bool is_number(const std::string& text) {
   return !text.empty() && text.size() <= 18 && text.find_first_not_of("0123456789") == text.npos;
 }
 
-/// The one of `rows` that has this word as its name, else as its number.
+/// The one of `rows` whose name is this word, otherwise the one whose number it is.
 result<value> row_named(const value& rows, const std::string& what, const std::string& word, const char* name,
                         const char* id) {
   for (const auto& one : rows)

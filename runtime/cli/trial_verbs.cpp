@@ -44,7 +44,7 @@ metric_choice searcher_metric(client::server& cluster, trial_id id) {
   return choice;
 }
 
-/// A metric may be reported bare or below the groups of Determined's reports.
+/// Finds a metric, which may be reported directly or within the groups of Determined's reports.
 std::optional<double> metric_in(const value& metrics, const std::string& name) {
   for (const char* below : {"", "avgMetrics", "avg_metrics", "validation_metrics"}) {
     const auto& map = *below ? part(metrics, below) : metrics;
@@ -55,7 +55,7 @@ std::optional<double> metric_in(const value& metrics, const std::string& name) {
   return std::nullopt;
 }
 
-/// An element of a list that commas part, as the server reads it.
+/// An element of a list with commas, as the server reads it.
 std::string element(const std::string& name) {
   std::string out;
   for (char c : name)
@@ -63,7 +63,7 @@ std::string element(const std::string& name) {
   return out;
 }
 
-/// The trials of an experiment as the page's grid has them, those that --where and --sort choose.
+/// The trials of an experiment as the page's grid has them; --where and --sort choose among them.
 result<value> chosen_trials(session& s, client::server& cluster, experiment_id id) {
   const auto path = "/troupe/v1/experiments/" + to_string(id);
   const auto keys = keys_named(s.given.text("--where"), s.given.text("--sort"));
@@ -92,7 +92,7 @@ result<value> chosen_trials(session& s, client::server& cluster, experiment_id i
   return s.chosen(std::move(rows), columns);
 }
 
-/// Of a moment of the past the page's rows are all that there is.
+/// For a moment of the past the page's rows are all that exists.
 const std::vector<column> past_columns = {{"ID", "id"},
                                           {"STATE", "state", show_as::state},
                                           {"STEPS", "totalBatches", show_as::number},
@@ -129,7 +129,7 @@ int trial_list(session& s, const arguments& given) {
       by_id.emplace(part(row, "id"), std::move(row));
     *rows = value::array();
     for (const auto& one : *chosen)
-      if (auto found = by_id.find(part(one, "id")); found != by_id.end()) // one may just have begun
+      if (auto found = by_id.find(part(one, "id")); found != by_id.end()) // a trial may have just begun
         rows->push_back(std::move(found->second));
   }
   return s.print(show_rows(*rows, trial_columns, s.output()));
@@ -174,7 +174,7 @@ int trial_metrics(session& s, const arguments& given) {
   const auto path = "/troupe/v1/trials/" + to_string(*id) + "/metrics";
   auto options = s.output();
   if (options.format == output_format::json && options.columns.empty() && !given.has("--where") &&
-      !given.has("--sort")) { // as it comes: it may be more than fits in memory
+      !given.has("--sort")) { // in the order of the stream: the rows may not fit in memory
     auto ok = (*cluster)->download(path, with, [&](std::string_view part) { return bool(s.io.out << part); });
     if (!ok)
       return s.fail(ok.error());
@@ -206,7 +206,7 @@ int trial_metrics(session& s, const arguments& given) {
                                            ? std::vector{given.text("--group")}
                                            : std::vector<std::string>{"validation", "training"};
   for (const auto& group : shown) {
-    std::map<double, double> by_step; // of one step the last report counts
+    std::map<double, double> by_step; // the last report of a step counts
     for (const auto& row : rows)
       if (part(row, "group") == group && part(row, "archived") != value(true))
         if (auto y = metric_in(part(row, "metrics"), choice.name))

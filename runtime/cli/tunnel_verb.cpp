@@ -17,14 +17,14 @@
 namespace troupe::cli::verbs {
 namespace {
 
-constexpr std::size_t most_waiting = 65'536; ///< bytes in each direction
-constexpr std::size_t one_write = 4096;      ///< a pipe that is ready takes so much without waiting
+constexpr std::size_t most_waiting = 65'536; ///< bytes that wait in each direction
+constexpr std::size_t one_write = 4096;      ///< a pipe that is ready takes this many bytes without waiting
 constexpr int most_connections = 64;
 
-/// Between two descriptors and the service, until both directions have ended. `in` and `out` may be one
-/// socket.
+/// Passes bytes between two descriptors and the service, until both directions have ended. `in` and `out` may
+/// be the same socket.
 result<void> carry(client::http_upgrade& service, int in, int out, bool socket) {
-  std::string up, down; // waiting to be written
+  std::string up, down; // bytes that wait to be written
   bool in_over = false, service_over = false, ended = false;
   while (!service_over || !down.empty()) {
     if (down.size() < most_waiting && !service_over) { // some may wait inside of TLS, where no poll sees it
@@ -83,7 +83,7 @@ struct local_address {
   socklen_t size = 0;
 };
 
-/// "127.0.0.1:8080", "[::1]:8080": an address, since a name may be another host's.
+/// "127.0.0.1:8080", "[::1]:8080": only addresses, because a name may be another host's.
 result<local_address> address_of(const std::string& text) {
   const error wrong{errc::invalid, "--listen '" + text + "' is not ADDRESS:PORT, as 127.0.0.1:8080"};
   const auto colon = text.rfind(':');
@@ -130,7 +130,7 @@ std::string text_of(int listener) {
 }
 
 struct shared_server {
-  std::mutex mutex; ///< of `cluster`, which is not thread-safe, and of the console
+  std::mutex mutex; ///< guards `cluster`, which is not thread-safe, and the console
   client::server& cluster;
   session& s;
   std::string service;
@@ -161,7 +161,7 @@ int serve_port(session& s, client::server& cluster, const std::string& service, 
   if (listener < 0 || ::bind(listener, reinterpret_cast<const sockaddr*>(&where->at), where->size) != 0 ||
       ::listen(listener, 64) != 0)
     return s.fail({errc::conflict, "cannot listen on " + address + ": " + std::strerror(errno)});
-  if (auto first = cluster.tunnel(service); !first) // a wrong name is said now, not at the first connection
+  if (auto first = cluster.tunnel(service); !first) // a wrong name fails now, and not at the first connection
     return s.fail(first.error());
   s.io.err << "forwarding " << text_of(listener) << " to " << service << "; Ctrl-C ends it\n" << std::flush;
   interrupt_watch interrupted;
@@ -177,7 +177,7 @@ int serve_port(session& s, client::server& cluster, const std::string& service, 
     std::thread([&all, socket] { all.serve(socket); }).detach();
   }
   ::close(listener);
-  std::_Exit(0); // connections that are open end with the process
+  std::_Exit(0); // open connections end with the process
 }
 
 } // namespace

@@ -5,24 +5,24 @@
 
 namespace troupe::cli {
 
-/// In the order of help.
+/// All verbs, in the order of help.
 std::span<const verb_spec> all_verbs();
 
-/// What words mean before the options are read.
+/// What the words mean before the options are read.
 struct resolved {
-  const verb_spec* verb = nullptr; ///< none: help of `noun` (or of everything) is asked for
+  const verb_spec* verb = nullptr; ///< none: the help of `noun`, or of everything, is asked for
   std::string noun;                ///< "" or "experiment"
-  std::vector<std::string> rest;   ///< words after the verb; options that stood before it come first
+  std::vector<std::string> rest;   ///< words after the verb; options before the verb come first
   bool wants_help = false;
 };
-/// Accepts prefixes that mean one word only, `ls` for list, a noun alone for its list, and options of a
-/// client before the verb. Fails with errc::invalid, naming the word that was probably meant.
+/// Accepts unambiguous prefixes, `ls` for list, a noun alone for its list, and options of a client before the
+/// verb. Fails with errc::invalid and names the word that was probably meant.
 result<resolved> resolve_words(const std::vector<std::string>& given);
 
-/// `troupe --help`, `troupe experiment --help`.
+/// The text of `troupe --help` and `troupe experiment --help`.
 std::string overview_text();
 std::string noun_text(const std::string& noun);
-/// docs/cli.md.
+/// The text of docs/cli.md.
 std::string manual_markdown();
 std::string bash_completion();
 /// `troupe help ...`; returns the exit code.

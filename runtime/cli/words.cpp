@@ -40,7 +40,7 @@ std::vector<std::string> expand(std::string_view word, const std::vector<std::st
     if (!word.empty() && candidate.starts_with(word))
       meant.push_back(candidate);
   }
-  if (meant.size() > 1) // verbs that came later take no short form from others
+  if (meant.size() > 1) // later verbs take no short form from earlier ones
     std::erase_if(meant, [](const auto& x) {
       return x == "apply" || x == "check" || x == "explain" || x == "install-service" || x == "events";
     });

@@ -20,7 +20,7 @@ thread_local std::string last_error;
 void fail(std::string why) { last_error = std::move(why); }
 void fail(const fault& why) { last_error = why.message + (why.hint.empty() ? "" : "\nhint: " + why.hint); }
 
-/// The members of the options, each used once; what is left is a fault.
+/// The members of the options, each used once; a member that is left is a fault.
 class option_reader {
 public:
   explicit option_reader(value all) : all_(std::move(all)) {}
@@ -114,7 +114,7 @@ troupe_node* open(const char* options) {
   return new troupe_node{std::move(held)};
 }
 
-/// A stream of JSON lines, or of server-sent events, becomes an array.
+/// Turns a stream of JSON lines, or of server-sent events, into an array.
 value lines_of(std::string_view body) {
   auto out = value::array();
   while (!body.empty()) {
@@ -247,7 +247,7 @@ int subscribe(troupe_node* node, const char* topics, void (*heard)(const void*, 
   if (wanted.size() > wanted.count("metric"))
     node->held->on_fact([heard, with, wanted](std::uint64_t, const std::string& entity, const std::string&,
                                               const std::string& json) {
-      // What creates or removes an experiment stands in the cluster's stream.
+      // The creation or removal of an experiment is a fact of the cluster's stream.
       const auto kind = entity == "cluster" ? std::string("experiment") : entity.substr(0, entity.find('/'));
       if (!wanted.contains("all") && !wanted.contains(kind))
         return;
@@ -259,7 +259,7 @@ int subscribe(troupe_node* node, const char* topics, void (*heard)(const void*, 
   return 0;
 }
 
-/// No exception leaves the library.
+/// Catches exceptions: none leaves the library.
 template <class T, class F>
 T guarded(T otherwise, F call) noexcept {
   try {

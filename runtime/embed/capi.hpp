@@ -1,6 +1,6 @@
 #pragma once
-// What the functions of <troupe.h> do. They stand in a source of their own, which sees nothing but that
-// header: so the description of the interface (abi/) holds nothing else.
+// What the functions of <troupe.h> do. Their own source sees only that header, so that the description of the
+// interface (abi/) holds nothing else.
 
 #include "runtime/embed/troupe.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// From the engine's types to the public ones.
+// Converts the engine's types to the public ones.
 
 #include "runtime/embed/engine.hpp"
 #include "runtime/embed/troupe/embed.hpp"
@@ -8,7 +8,7 @@ namespace troupe {
 inline namespace v0 {
 
 error to_error(const embedding::fault& why);
-std::string text_of(const parameter& x); ///< JSON
+std::string text_of(const parameter& x); ///< as JSON
 
 } // namespace v0
 } // namespace troupe

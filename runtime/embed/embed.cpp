@@ -32,7 +32,7 @@ log_sink standard_error() {
   };
 }
 
-/// What a host's callback throws goes to its log, and no further.
+/// Calls a host's callback. What it throws goes to the host's log, and no further.
 template <class F>
 void guarded(const log_sink& log, const char* what, F call) noexcept {
   try {
@@ -40,7 +40,7 @@ void guarded(const log_sink& log, const char* what, F call) noexcept {
   } catch (const std::exception& thrown) {
     try {
       log(log_level::error, std::string("a callback of the host (") + what + ") threw: " + thrown.what());
-    } catch (...) { // a sink that throws has no other place to say it
+    } catch (...) { // a log sink that throws cannot be reported anywhere
     }
   } catch (...) {
     try {

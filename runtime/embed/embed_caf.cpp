@@ -12,10 +12,10 @@ namespace troupe {
 inline namespace v0 {
 namespace {
 
-constexpr int window = 256; ///< events until the actor has to have taken them
+constexpr int window = 256; ///< after this many events the node waits until the actor has taken them
 constexpr auto patience = std::chrono::seconds(5);
 
-/// The host's actor while it is subscribed. Only the node's event thread calls it.
+/// Sends events to the host's actor while it is subscribed. Only the node's event thread calls it.
 class mail_to {
 public:
   mail_to(caf::actor_system& system, event_sink who, bool end_it)
@@ -28,7 +28,7 @@ public:
     if (++sent_ % window != 0)
       return caf::anon_send(who_, std::move(x));
     self_->request(who_, patience, std::move(x))
-      .receive([] {}, [](const caf::error&) {}); // it has died, or is slow
+      .receive([] {}, [](const caf::error&) {}); // the actor has died, or is slow
   }
 
 private:

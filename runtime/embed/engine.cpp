@@ -22,17 +22,17 @@
 namespace troupe::embedding {
 namespace {
 
-constexpr std::size_t most_gathered = 256u << 20; ///< limit of a body that is gathered from a stream
+constexpr std::size_t most_gathered = 256u << 20; ///< limit of a body that is collected from a stream
 
 fault fault_of(const error& why) {
   auto text = why.what;
   std::string hint;
-  // The last line alone: of several faults each keeps its own.
+  // Only where the hint is the last line: of several faults each keeps its own.
   if (auto at = text.rfind("\nhint: "); at != text.npos && text.find('\n', at + 1) == text.npos) {
     hint = text.substr(at + 7);
     text.resize(at);
   }
-  // What a person at the command line would do, in words of this API.
+  // Advice for the command line becomes advice in words of this API.
   for (const auto& [flag, field] :
        {std::pair{"with --data-dir", "in data_dir"}, {"with --listen 127.0.0.1:PORT", "in http"}})
     if (auto at = hint.find(flag); at != hint.npos)
@@ -44,7 +44,7 @@ const fault gone{"unreachable", "the node has stopped", "open it again"};
 
 api::principal host_user() { return {.user = "admin", .admin = true, .allocation = {}}; }
 
-/// What is waited for while another thread answers.
+/// The result that one thread waits for and another gives.
 template <class T>
 class mailbox {
 public:
@@ -125,13 +125,13 @@ public:
     parts.empty_journal = storage::make_memory_journal;
     service_ = std::make_shared<api::service>(
       std::move(parts),
-      how_.web ? web::page_routes() : std::vector<api::route>{}); // the host's own server has the page
+      how_.web ? web::page_routes() : std::vector<api::route>{}); // the host's own server serves the page
     admin_.who = host_user();
     if (auto user = node_->users()->find(std::string("admin")))
       admin_.user_id = user->id;
     if (auto ok = node_->start_agent(); !ok)
       return fault_of(ok.error());
-    // A part that fails for good ends the node's work; the host hears it in words.
+    // A part that fails for good ends the node's work; the host is told why.
     guard_ = std::thread([this] {
       ::pthread_setname_np(::pthread_self(), "troupe.guard");
       auto why = node_->wait();
@@ -437,7 +437,7 @@ void engine::on_every_metric(std::function<void(std::uint64_t, const reported&)>
   auto* watching = inside_->observer_.get();
   auto& reads = *inside_->node_->reads();
   const auto tell = [fn](experiment_id id) { return [fn, id](const reported& x) { fn(id.value, x); }; };
-  // Experiments that are open now tell what is reported from now on; later ones, everything.
+  // For experiments that are open now, what is reported from now on; for later ones, everything.
   if (auto rows = reads.experiment_standings())
     for (const auto& row : *rows)
       if (!terminal(row.state))
@@ -469,7 +469,7 @@ ending engine::wait(std::uint64_t experiment, std::optional<milliseconds> limit,
     const auto now = std::chrono::steady_clock::now();
     if (until && now >= *until)
       return ending::open;
-    // In short steps: stop() waits for who is inside.
+    // Waits in short steps, because stop() waits for callers.
     auto step = milliseconds(100);
     if (until)
       step = std::min(step, std::chrono::ceil<milliseconds>(*until - now));
@@ -501,7 +501,7 @@ bool engine::takes_command(std::string_view name) {
   const auto* known = commands::find(name);
   if (!known || known->is.right.what == authority::action::report)
     return false;
-  if (is_one_of(commands::catalogue_commands{}, name)) // the node makes them of what routes and files say
+  if (is_one_of(commands::catalogue_commands{}, name)) // the node makes these itself, from routes and files
     return false;
   switch (known->is.by) {
   case commands::taker::cluster:

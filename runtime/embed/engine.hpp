@@ -1,6 +1,6 @@
 #pragma once
-// Between the public headers and the node. It names types of neither, since they share names (troupe::node,
-// troupe::error): who includes this may include one of them.
+// The layer between the public headers and the node. It uses types of neither, because both have the names
+// troupe::node and troupe::error: its users may include one of them.
 
 #include <chrono>
 #include <cstdint>
@@ -23,16 +23,16 @@ using std::chrono::milliseconds;
 using named_numbers = std::vector<std::pair<std::string, double>>;
 using header_list = std::vector<std::pair<std::string, std::string>>;
 
-/// The codes are those of model/result.hpp and of <troupe/result.hpp>, by name; empty code: no fault.
+/// The codes are those of model/result.hpp and of <troupe/result.hpp>, by name. An empty code means no fault.
 struct fault {
   std::string code, message, hint;
   explicit operator bool() const { return !code.empty(); }
 };
 
 struct settings {
-  std::string data_dir, listen, name, python; ///< listen empty: no port
+  std::string data_dir, listen, name, python; ///< an empty `listen` means no port
   int cpu_slots = 0;
-  bool web = true; ///< the web page below /ui/
+  bool web = true; ///< whether the web page is served below /ui/
   bool in_memory = false, shared_rocksdb = false;
   caf::actor_system* actors = nullptr;
   std::function<void(int level, std::string_view)> log; ///< level: 0 info, 1 warning, 2 error; never throws
@@ -42,7 +42,7 @@ struct settings {
 };
 
 struct submission {
-  std::string config, config_name; ///< the text, and what diagnostics call it
+  std::string config, config_name; ///< the text, and its name in diagnostics
   std::string context;             ///< folder or file; empty: none
   std::string key;
 };
@@ -69,7 +69,7 @@ struct answer {
   header_list headers;
 };
 
-/// A node, and one thread that tells its host what happens. Thread-safe; after stop() every call fails with
+/// A node, and one thread that tells its host what happens. Thread-safe. After stop() every call fails with
 /// `unreachable`.
 class engine {
 public:
@@ -89,31 +89,31 @@ public:
   fault best_of(std::uint64_t experiment, best& out) const;
   /// `fn` never throws. Called on the event thread.
   void on_metric(std::uint64_t experiment, std::function<void(const reported&)> fn);
-  /// As on_metric, of all experiments, from now on.
+  /// Like on_metric, for all experiments, from now on.
   void on_every_metric(std::function<void(std::uint64_t experiment, const reported&)> fn);
   ending wait(std::uint64_t experiment, std::optional<milliseconds> limit, std::string& why);
 
-  /// Facts from now on, each as one JSON object. `fn` never throws; called on the event thread.
+  /// Calls `fn` with facts from now on, each as one JSON object, on the event thread. `fn` never throws.
   void on_fact(std::function<void(std::uint64_t sequence, const std::string& entity, const std::string& type,
                                   const std::string& json)>
                  fn);
 
-  /// `as_host`: as the user admin, without a token.
+  /// `as_host` acts as the user admin, without a token.
   answer http(const std::string& method, const std::string& target, const header_list& headers,
               std::string body, bool as_host, const std::function<bool(std::string_view)>& piece);
 
-  /// A command of model/commands/table.hpp by its name, as the user admin; `fields` is msgpack, empty: none.
-  /// The status is that of HTTP, the body JSON.
+  /// Runs a command of model/commands/table.hpp by its name, as the user admin. `fields` is msgpack; empty:
+  /// none. The status is that of HTTP, the body is JSON.
   answer command(const std::string& name, std::string_view fields);
-  /// Whether `command` takes this name: what tasks, agents and the node itself say is not for hosts.
+  /// Whether `command` accepts this name: hosts may not send what tasks, agents and the node itself send.
   static bool takes_command(std::string_view name);
 
-  /// The log of settings::log, for what is told beside the engine.
+  /// Writes to the log of settings::log what is reported outside of the engine.
   void log(int level, std::string_view line) const;
 
   std::string url() const;
   named_numbers measures() const;
-  caf::actor_system* actors() const; ///< null once it has stopped
+  caf::actor_system* actors() const; ///< null once the node has stopped
   bool owns_actors() const;
 
 private:
@@ -124,16 +124,16 @@ private:
   std::unique_ptr<inside> inside_;
 };
 
-/// The configuration of a submission from its parts; `more` is the user's own text, YAML or JSON.
+/// The configuration of a submission is made from these; `more` is the user's own text, YAML or JSON.
 struct parts {
   std::string entrypoint, metric, name, hparams_json; ///< empty: not given
   bool smaller_is_better = true;
-  std::optional<int> slots, max_restarts; ///< none: what `more` says, or the default of the configuration
+  std::optional<int> slots, max_restarts; ///< none: the value in `more`, or the configuration's default
   std::string more;
 };
 std::string config_of(const parts& from, fault& why);
 
-/// The tar of a folder or file.
+/// Makes the tar of a folder or file.
 std::string pack(const std::string& context, fault& why);
 
 void add_messages(caf::actor_system_config& to);

@@ -1,5 +1,5 @@
 #pragma once
-// JSON text of single values, for sources that may not see the types of model/.
+// JSON text of single values, for sources that may not include the types of model/.
 
 #include <cmath>
 #include <cstdio>
@@ -24,7 +24,7 @@ inline std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
-/// Reads back exactly; what JSON has no number for is the string that model/value.hpp reads as one.
+/// The text reads back exactly. Where JSON has no number, it is the string that model/value.hpp reads as one.
 inline std::string number_text(double x) {
   if (std::isnan(x))
     return "\"NaN\"";

@@ -1,6 +1,6 @@
-// Functions of libraries that are loaded when one of them is first called: libtroupe.so has the definitions
-// of its own that this makes, so a host that uses no TLS does not map OpenSSL. lazy_calls.inc, made by
-// lazy_calls.sh, has one `troupe_lazy_call NAME, SONAME` for each.
+// Loads libraries when one of their functions is first called: libtroupe.so has its own definitions of these
+// functions, made here, so that a host which uses no TLS does not map OpenSSL. lazy_calls.sh writes
+// lazy_calls.inc, which has one `troupe_lazy_call NAME, SONAME` for each function.
 
 #include <cstdio>
 #include <cstdlib>
@@ -8,7 +8,7 @@
 
 namespace {
 
-/// As the assembler below lays it out, followed by the function's name.
+/// The layout that the assembler below writes; the function's name follows it.
 struct lazy_call {
   void* function; ///< null until the first call
   const char* soname;
@@ -16,8 +16,8 @@ struct lazy_call {
 
 } // namespace
 
-/// Safe from any thread: all of them find the same function. The package that brings libcaf_core brings these
-/// libraries, too.
+/// Safe from any thread: all threads find the same function. The package of libcaf_core depends on these
+/// libraries, so they are installed.
 extern "C" __attribute__((visibility("hidden"), used)) void* troupe_resolve_lazy_call(lazy_call* call) {
   const auto* name = reinterpret_cast<const char*>(call + 1);
   void* library = ::dlopen(call->soname, RTLD_NOW | RTLD_LOCAL);
@@ -30,8 +30,9 @@ extern "C" __attribute__((visibility("hidden"), used)) void* troupe_resolve_lazy
   return function;
 }
 
-// A definition jumps to the function, or to the resolver with r11, which no caller minds. On the way there
-// all that may hold an argument is kept: six registers, rax (how many vector registers do), and those eight.
+// A definition jumps to the function, or to the resolver with r11, which callers do not use. All registers
+// that may hold an argument are kept: six general registers, rax (the number of vector registers), and eight
+// vector registers.
 asm(R"(
 .pushsection .text.troupe_lazy_calls, "ax", @progbits
 .type troupe_enter_lazy_call, @function

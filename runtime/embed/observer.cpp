@@ -9,7 +9,7 @@
 namespace troupe::embedding {
 namespace {
 
-constexpr std::size_t page = 1000; ///< rows or facts read at once
+constexpr std::size_t page = 1000; ///< rows or facts that are read at once
 
 } // namespace
 
@@ -36,7 +36,7 @@ void observer::wait_for_commit_after(std::uint64_t seen, milliseconds limit) {
   --waiting_;
 }
 
-/// With mutex_ held, but in the constructor.
+/// The caller holds mutex_, except in the constructor.
 void observer::start() {
   if (!thread_.joinable() && !stopping_)
     thread_ = std::thread([this] { loop(); });
@@ -57,7 +57,7 @@ void observer::on_metric(experiment_id of, metric_call fn, bool replay) {
         }
   std::lock_guard lock(mutex_);
   listeners_.push_back(std::move(fresh));
-  ++commits_; // what is there already is told at once
+  ++commits_; // what exists already is reported at once
   start();
   wake_.notify_all();
 }
@@ -90,7 +90,7 @@ void observer::stop() {
   if (thread_.joinable())
     thread_.join();
   std::lock_guard lock(mutex_);
-  listeners_.clear(); // with what they hold: actors of the host, which the end of an actor system waits for
+  listeners_.clear(); // listeners may hold actors of the host, for which the end of an actor system waits
   facts_.clear();
 }
 
@@ -125,17 +125,17 @@ void observer::loop() {
     if (over) {
       std::lock_guard lock(mutex_);
       std::erase_if(listeners_, [](const auto& one) { return one->over; });
-      ++commits_; // who waits for the end looks again
+      ++commits_; // wakes those that wait for an end
       wake_.notify_all();
     }
   }
 }
 
-/// True when it has heard the last of its experiment.
+/// True when it has heard the last metric of its experiment.
 bool observer::tell_metrics(listener& to) {
   if (to.over)
     return false;
-  auto row = reads_->experiment(to.of); // before its metrics: a report is durable before its trial's end
+  auto row = reads_->experiment(to.of); // read before its metrics: a report is durable before its trial's end
   auto trials = reads_->trials(to.of);
   if (!row || !trials)
     return false;

@@ -1,6 +1,6 @@
 #pragma once
-// What happens in a node, told to its host: one thread that reads behind each commit and calls back. Nothing
-// waits for it: a slow callback delays the others and costs the cluster nothing.
+// Tells a host what happens in its node: one thread reads after each commit and calls back. Nothing waits for
+// this thread: a slow callback delays only other callbacks.
 
 #include "runtime/embed/engine.hpp"
 #include "storage/journal.hpp"
@@ -20,16 +20,16 @@ public:
   using fact_call =
     std::function<void(std::uint64_t, const std::string&, const std::string&, const std::string&)>;
 
-  /// `tick` is called every `period` on the same thread, where it is set.
+  /// Where `tick` is set, the same thread calls it every `period`.
   observer(std::shared_ptr<storage::reader> reads, std::function<void()> tick, milliseconds period);
   ~observer(); ///< stops
 
-  void committed(); ///< is to be called after each commit; costs nanoseconds where nobody waits
+  void committed(); ///< to be called after each commit; takes nanoseconds where nothing is subscribed
   std::uint64_t commits() const { return commits_; }
   void wait_for_commit(milliseconds limit) { wait_for_commit_after(commits_, limit); }
   void wait_for_commit_after(std::uint64_t seen, milliseconds limit);
 
-  /// `replay`: with what was reported before.
+  /// `replay` includes what was reported before.
   void on_metric(experiment_id of, metric_call fn, bool replay = true);
   void on_fact(fact_call fn);
 
@@ -37,7 +37,7 @@ public:
     experiment_state state = experiment_state::completed;
     std::string why;
   };
-  /// Set once the experiment is over and every earlier on_metric has heard all of it.
+  /// Set once the experiment is over and every earlier on_metric has heard all of its metrics.
   std::optional<end> ended(experiment_id of);
 
   void stop();
@@ -46,8 +46,8 @@ private:
   struct listener {
     experiment_id of;
     metric_call fn;
-    std::map<std::uint64_t, std::uint64_t> heard; ///< trial, its newest row told
-    std::set<std::uint64_t> ended;                ///< trials that report no more
+    std::map<std::uint64_t, std::uint64_t> heard; ///< by trial: the newest row that was told
+    std::set<std::uint64_t> ended;                ///< trials that will report nothing more
     bool over = false;
   };
   void start();
@@ -63,7 +63,7 @@ private:
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::shared_ptr<listener>> listeners_;
-  std::vector<std::pair<std::uint64_t, fact_call>> facts_; ///< the newest fact each was told
+  std::vector<std::pair<std::uint64_t, fact_call>> facts_; ///< each with the newest fact that it was told
   bool stopping_ = false;
   std::thread thread_;
 };

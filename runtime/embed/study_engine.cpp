@@ -132,7 +132,7 @@ private:
             "tell of those that ask() gave"};
   }
 
-  /// Null for one that has ended, or with a fault.
+  /// The running trial of that key. Null for one that has ended, or, with a fault, for an unknown one.
   trial* running(const std::string& key, fault& why) {
     auto at = trials_.find(key);
     if (at == trials_.end() || at->second.state == standing::queued)
@@ -187,7 +187,7 @@ private:
   double best_metric_ = 0;
 };
 
-/// The two sections, completed and checked as those of an experiment.
+/// The two sections, completed and checked like those of an experiment.
 value sections_of(const study_engine::options& how, fault& why) {
   auto read = config::read_document(how.searcher, "searcher");
   if (!read.faults.empty())

@@ -1,5 +1,5 @@
 #pragma once
-// Between <troupe/study.hpp> and the searchers; names types of neither, as engine.hpp.
+// The layer between <troupe/study.hpp> and the searchers. It uses types of neither, as engine.hpp.
 
 #include "runtime/embed/engine.hpp"
 
@@ -19,11 +19,11 @@ enum class advice { go_on, stop, pause };
 class study_engine {
 public:
   struct options {
-    std::string searcher, metric, time_metric, space_json; ///< searcher: a name, YAML or JSON
+    std::string searcher, metric, time_metric, space_json; ///< `searcher` is a name, YAML or JSON
     bool smaller_is_better = true;
     int max_trials = 0;
     std::uint64_t seed = 1;
-    std::string snapshot; ///< empty: a new one
+    std::string snapshot; ///< empty: a new study
   };
   static std::unique_ptr<study_engine> make(const options& how, fault& why);
   virtual ~study_engine() = default;
@@ -39,7 +39,7 @@ public:
 
 /// The members of a JSON object, values as JSON text.
 std::vector<std::pair<std::string, std::string>> members_of(const std::string& json);
-/// A JSON string without its quotes; nothing where it is not a string.
+/// The text in a JSON string; nothing where it is not a string.
 std::optional<std::string> text_in(const std::string& json);
 
 } // namespace troupe::embedding

@@ -41,9 +41,9 @@ result<commands::experiment_create> as_command(const client::new_experiment& x) 
 struct cluster_service::impl {
   fs::path file;
   bool determined = false;
-  config::cluster_file read; ///< the file as last read without a fault
+  config::cluster_file read; ///< the file when it was last read without a fault
   fs::path data_dir, tls_dir;
-  const node::node* running = nullptr; ///< outlives this
+  const node::node* running = nullptr; ///< outlives this object
   client::server_options health;
   mutable std::mutex mutex;
   value in_force;
@@ -68,7 +68,7 @@ struct cluster_service::impl {
 
   /// Does what `troupe apply --yes` does over HTTP.
   result<void> put(const config::cluster_file& what) const {
-    auto experiments = client::experiments_of(what.config); // a bad file of theirs changes nothing
+    auto experiments = client::experiments_of(what.config); // a bad file of an experiment changes nothing
     if (!experiments)
       return experiments.error();
     auto live = running->command(commands::configuration_get{});
@@ -111,7 +111,7 @@ cluster_service::~cluster_service() { stop(); }
 
 namespace {
 
-/// What the process needs of a cluster file before it starts; what is said already stays.
+/// Takes what the process needs from a cluster file before it starts; options that are set already stay.
 void take(node::node_options& options, const value& config, const value& secrets) {
   const auto cluster = config.value("cluster", value::object());
   auto text = [&](const char* key) {
@@ -153,7 +153,7 @@ void take(node::node_options& options, const value& config, const value& secrets
   }
 }
 
-/// Of the configuration in force that an earlier start left in the data directory; null where there is none.
+/// The configuration in force that an earlier start left in the data directory; null where there is none.
 value left_configuration(const fs::path& data_dir) {
   const auto text =
     client::host_files(client::process_environment).read(node::configuration_copy(data_dir).string());
@@ -169,7 +169,7 @@ result<void> cluster_service::read(node::node_options& options) {
       options.data_dir = client::default_data_dir(client::process_environment);
     if (auto config = left_configuration(options.data_dir); config.is_object())
       take(options, config, value::object());
-    options.configuration = {}; // the journal has it
+    options.configuration = {}; // the journal holds it
     return {};
   }
   std::error_code ignored;
@@ -258,7 +258,7 @@ result<void> cluster_service::wait_for_nodes() {
     for (const auto& name : names)
       if (std::none_of(agents.begin(), agents.end(), [&](const value& a) {
             return a.value("name", value()) == name &&
-                   a.value("state", value()) != "away"; // drained ones come too
+                   a.value("state", value()) != "away"; // drained agents count too
           }))
         missing += (missing.empty() ? "" : ", ") + name;
     if (missing.empty())

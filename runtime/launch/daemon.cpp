@@ -63,7 +63,7 @@ result<forked> become_daemon(const std::filesystem::path& log) {
     return outcome;
   }
   ::setsid();
-  if (::fork() != 0) // the second child can never take a terminal, and the first is reaped at once
+  if (::fork() != 0) // the second child can never take a terminal; the first is reaped at once
     ::_exit(0);
   workers::owned_fd nothing{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
   ::dup2(nothing.get(), 0);

@@ -1,5 +1,5 @@
 #pragma once
-// `-d`: the program goes on in the background, and the command ends once it serves or has failed.
+// `-d` lets the program go on in the background; the command ends once the program serves or has failed.
 
 #include "model/result.hpp"
 #include "workers/owned_fd.hpp"
@@ -9,7 +9,7 @@
 
 namespace troupe::launch {
 
-/// How the background process tells the waiting command; does nothing where there is none.
+/// How the background process informs the waiting command; does nothing where no command waits.
 class daemon_notice {
 public:
   daemon_notice() = default;
@@ -23,12 +23,12 @@ private:
 
 struct forked {
   bool parent = false;
-  int exit_code = 0;    ///< exit code of the parent
-  daemon_notice notice; ///< notice of the child
+  int exit_code = 0;    ///< for the parent
+  daemon_notice notice; ///< for the child
 };
 
-/// Must be called before any thread is made. The child has a session of its own and writes to `log`; the
-/// parent returns once the child is ready or has failed, having printed what the child printed until then.
+/// Must be called before any thread is made. The child has its own session and writes to `log`. The parent
+/// returns once the child is ready or has failed, and has then printed what the child printed.
 result<forked> become_daemon(const std::filesystem::path& log);
 
 } // namespace troupe::launch

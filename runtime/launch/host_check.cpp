@@ -39,7 +39,7 @@ host_finding bad(std::string path, std::string what, std::string mend) {
   return {std::move(path), std::move(what), std::move(mend), false};
 }
 
-/// The address of a live node that holds the data directory, without its scheme; empty: nobody holds it.
+/// The address, without its scheme, of a live node that holds the data directory; empty: none holds it.
 std::string held_address(const fs::path& data_dir) {
   auto lock = client::read_lock(data_dir);
   if (!lock || !client::alive(*lock))
@@ -78,7 +78,7 @@ host_finding look_at_port(const std::string& path, const std::string& address, c
                                : "name an address of this host");
 }
 
-/// Folders are made when a cluster starts: what counts is the nearest one that is there.
+/// Folders are made when a cluster starts, so the nearest existing folder counts.
 host_finding look_at_folder(const std::string& path, const fs::path& folder) {
   auto there = folder;
   std::error_code fault;
@@ -99,7 +99,7 @@ host_finding look_at_folder(const std::string& path, const fs::path& folder) {
   return good(path, fmt::format("{} can be written, {} GiB free", folder.string(), room.available >> 30));
 }
 
-/// A number of slots is of artificial ones, whatever devices there are.
+/// A number of slots means artificial slots, whatever devices exist.
 std::string unused_gpus(const value& node, std::size_t gpus) {
   const auto slots = node.find("slots");
   return gpus != 0 && slots != node.end() && slots->is_number_integer()
@@ -124,7 +124,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// Prints one line, "clock SECONDS", "room KIB", "gpus N" and "missing PROGRAM" each.
+/// Prints one line each: "clock SECONDS", "room KIB", "gpus N" and "missing PROGRAM".
 constexpr const char* look_script =
   "echo clock $(date +%s.%N); echo room $(df -Pk \"$HOME\" | tail -n 1 | awk '{print $4}'); "
   "echo gpus $(nvidia-smi -L 2>/dev/null | wc -l); "
@@ -134,7 +134,7 @@ std::vector<host_finding> look_over_ssh(const std::string& path, const value& no
   const auto host = word(node, "host");
   const auto mend = "try it by hand: " + command_line(ssh_words(node, "true"));
   const double asked = now();
-  // Closing standard input and a limit of time: a host that says nothing must not hold the others up.
+  // Standard input is closed and the time is limited: a silent host must not delay the others.
   auto* out = ::popen(
     fmt::format("timeout 20 {} 2>&1 </dev/null", command_line(ssh_words(node, look_script))).c_str(), "re");
   if (!out)
@@ -168,7 +168,7 @@ std::vector<host_finding> look_over_ssh(const std::string& path, const value& no
     else if (key == "missing")
       all.push_back(bad(path, fmt::format("{}: there is no program '{}'", host, rest), "install it there"));
   }
-  // Between the question and the answer is all that is known of when it looked.
+  // It looked at some time between the question and the answer; more is not known.
   const double skew = clock < asked ? clock - asked : clock > answered ? clock - answered : 0;
   if (std::abs(skew) > most_skew) {
     char text[32];
@@ -198,7 +198,7 @@ std::vector<host_finding> check_hosts(const value& config) {
   const auto holder = held_address(data_dir);
   const auto listen = word(cluster, "listen");
   all.push_back(look_at_port("cluster.listen", listen.empty() ? "127.0.0.1:8080" : listen, holder));
-  // The agents' port has no line in the lock file: the running node holds both ports.
+  // The lock file has no line for the agents' port: the running node holds both ports.
   if (const auto agents = word(cluster, "agent_listen"); !agents.empty() && holder.empty())
     all.push_back(look_at_port("cluster.agent_listen", agents, holder));
   all.push_back(look_at_folder("cluster.data_dir", data_dir));

@@ -38,7 +38,7 @@ std::vector<end_agent> kept_nodes::stop() {
   return all;
 }
 
-/// A node of which something but its pool has changed is ended and started again.
+/// Ends a node and starts it again if something other than its pool has changed.
 void kept_nodes::on(out& o, const nodes_wanted& ev, time_point now) {
   std::map<std::string, value> named;
   for (const auto& one : ev.nodes)
@@ -47,7 +47,7 @@ void kept_nodes::on(out& o, const nodes_wanted& ev, time_point now) {
   for (auto it = nodes_.begin(); it != nodes_.end();) {
     const auto same = named.find(it->first);
     if (same != named.end() && without_pool(same->second) == without_pool(it->second.node)) {
-      it->second.node = same->second; // the master moves the agent into another pool by itself
+      it->second.node = same->second; // the master itself moves the agent into another pool
       ++it;
       continue;
     }

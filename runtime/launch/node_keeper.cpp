@@ -28,8 +28,8 @@ std::string text(const value& x, const char* key) {
   return x.is_object() && it != x.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-/// A child with its output in `log`, in a process group of its own, so that Ctrl-C reaches this process
-/// alone. It hears SIGTERM when the calling thread ends. Only calls that are safe after fork stand between.
+/// Starts a child with its output in `log`, in its own process group, so that only this process gets Ctrl-C.
+/// The child gets SIGTERM when the calling thread ends. Makes only calls that are safe after fork.
 pid_t spawn(const std::vector<std::string>& words, const std::filesystem::path& log, bool dies_with_us) {
   std::vector<char*> argv;
   for (const auto& word : words)
@@ -104,7 +104,7 @@ void node_keeper::work() {
     reap();
     step(clock_ticked{});
   }
-  std::vector<std::thread> ends; // hosts are told at once
+  std::vector<std::thread> ends; // all hosts are told at once
   for (const auto& one : machine_.stop()) {
     const auto pid = taken_pid(one.name);
     ends.emplace_back([this, one, pid] { end(one.name, one.node, pid); });
@@ -137,7 +137,7 @@ void node_keeper::reap() {
 
 void node_keeper::run(const kill_ssh& x) {
   if (auto it = pids_.find(x.name); it != pids_.end())
-    ::kill(-it->second, SIGKILL); // the next look reaps it
+    ::kill(-it->second, SIGKILL); // reaped at the next check
 }
 
 void node_keeper::run(const end_agent& x) { end(x.name, x.node, taken_pid(x.name)); }
@@ -150,7 +150,7 @@ void node_keeper::run(const start_agent& x) {
   step(start_tried{x.name, pid > 0 ? std::string() : std::strerror(fault)});
 }
 
-/// 0 where no child is kept under this name.
+/// Returns 0 where no child is kept under this name.
 pid_t node_keeper::taken_pid(const std::string& name) {
   auto found = pids_.extract(name);
   return found ? found.mapped() : 0;
@@ -172,8 +172,8 @@ std::vector<std::string> node_keeper::agent_words(const std::string& name, const
   return words;
 }
 
-/// Run by the shell of the other host: starts the agent unless it runs. `key=value` first, so that a reader
-/// of `ps` sees them.
+/// A script for the shell of the other host: it starts the agent unless it runs. `key=value` comes first, so
+/// that `ps` shows it.
 std::string node_keeper::start_script(const std::string& name, const value& node) const {
   const auto& ssh = node["ssh"];
   const auto dir = text(ssh, "data_dir"), binary = text(ssh, "binary"), master = text(ssh, "master");
@@ -181,7 +181,7 @@ std::string node_keeper::start_script(const std::string& name, const value& node
     fmt::format("set -e; umask 077; dir={}; ",
                 dir.empty() ? "$HOME/.local/share/troupe-agent/" + sh_word(name) : sh_word(dir));
   script += "mkdir -p \"$dir\"; ";
-  // Alive is who holds the lock; its pid is for the end.
+  // Whoever holds the lock is alive; the pid in it is needed to end the agent.
   script += "if [ -e \"$dir/lock\" ] && ! flock -n \"$dir/lock\" true; then exit 0; fi; ";
   if (!setup_.tls_dir.empty())
     script += "[ -e \"$dir/tls/agent.key\" ] || exit 45; ";
@@ -206,7 +206,7 @@ pid_t node_keeper::start(const std::string& name, const value& node) {
     return spawn(agent_words(name, node), log, true);
   } else {
     auto line = [&](const std::string& script) { return command_line(ssh_words(node, script)) + " "; };
-    // 44: the program is missing there, 45: the certificates are. What is missing is copied.
+    // Exit code 44: the program is missing there; 45: the certificates are. What is missing is copied.
     std::string tar = "tar czf - ";
     for (const auto& path : setup_.copied)
       tar +=
@@ -244,7 +244,7 @@ void node_keeper::end(const std::string& name, const value& node, pid_t child) {
   };
   if (!is_remote(node)) {
     if (child > 0) {
-      ::kill(child, SIGUSR1); // with its tasks
+      ::kill(child, SIGUSR1); // ends its tasks too
       wait_for(child);
     }
     return;

@@ -1,8 +1,8 @@
 #pragma once
 // Keeps the agents that a configuration names: those of this host as child processes, those of other hosts
-// over ssh. Started again with back-off where they end; ended, with their tasks, where the configuration no
-// longer names them, and with the keeper itself. A kill -9 of this process leaves the tasks to the agents of
-// the next start.
+// over ssh. It starts an agent that ended again, with back-off. It ends agents, with their tasks, that the
+// configuration no longer names, and all of them at its own end. A kill -9 of this process leaves the tasks
+// to the agents of the next start.
 
 #include "runtime/launch/kept_nodes.hpp"
 
@@ -20,11 +20,11 @@ namespace troupe::launch {
 
 struct keeper_setup {
   std::filesystem::path program;  ///< this program
-  std::filesystem::path data_dir; ///< folder of the master; agents get nodes/NAME in it
+  std::filesystem::path data_dir; ///< folder of the master; agents use nodes/NAME in it
   std::string master;             ///< "HOST:PORT" that agents of this host dial
   std::filesystem::path tls_dir;  ///< empty: plain
   std::vector<std::filesystem::path>
-    copied; ///< files copied to a host without the program: programs, then the Python folder
+    copied; ///< files that a host without the program gets: programs, then the Python folder
   std::function<void(const std::string&)> say; ///< one line for people; thread-safe
 };
 
@@ -35,7 +35,7 @@ public:
   node_keeper(const node_keeper&) = delete;
   node_keeper& operator=(const node_keeper&) = delete;
 
-  /// From any thread; never blocks. The newest counts.
+  /// May be called from any thread; never blocks. The newest configuration counts.
   void want(const value& configuration);
   /// Ends all agents and their tasks; at most 30 s.
   void stop();
@@ -60,12 +60,12 @@ private:
   std::condition_variable wake_;
   std::optional<value> wanted_;
   bool stop_ = false;
-  kept_nodes machine_;                ///< of the thread, as all below
+  kept_nodes machine_;                ///< the thread owns this and the members below
   std::map<std::string, pid_t> pids_; ///< of children that run, or of the ssh at work
   std::thread thread_;
 };
 
-/// How somebody starts the agent of a node with `manual: true`.
+/// The command that starts the agent of a node with `manual: true`.
 std::string join_command(const value& node, const std::string& master, const std::filesystem::path& tls_dir);
 
 } // namespace troupe::launch

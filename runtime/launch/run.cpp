@@ -1,4 +1,4 @@
-// `troupe run`: a cluster of its own for one experiment, with the display of the command line in front.
+// `troupe run`: its own cluster for one experiment, with the command line's display.
 
 #include "runtime/cli/follow.hpp"
 #include "runtime/cli/session.hpp"
@@ -36,7 +36,7 @@ public:
   session(const cli::run_options& o, node::node& here)
       : o_(o), here_(here), client_(client::server_address{here.url(), "", o.data_dir, 0}) {}
 
-  /// The experiment to go on with, or a new one; all others are paused before any slot exists.
+  /// The experiment to go on with, or a new one. All others are paused before any slot exists.
   result<experiment_id> choose(const std::optional<client::prepared>& wanted) {
     experiment_id chosen;
     auto open = unfinished(here_);

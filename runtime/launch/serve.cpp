@@ -22,7 +22,7 @@ public:
       return give_up(ok.error());
     const auto greeting = this->greeting();
     std::cout << greeting << std::endl;
-    if (how_.daemon) // in the background "ready" means that work can be given to it
+    if (how_.daemon) // in the background "ready" means that the node accepts work
       if (auto ok = wait_for_agents(); !ok)
         return give_up(ok.error());
     notice_.ready(greeting);
@@ -63,7 +63,7 @@ private:
     auto text = is_master ? "troupe is up at " + node_->address()
                           : "troupe agent for the master at " + options_.master_address;
     text += ", data in " + options_.data_dir.string();
-    // The link holds a code that lets its reader in: it goes to a terminal, and into no log.
+    // The link holds a code that lets in whoever reads it, so it goes only to a terminal, never into a log.
     if (const auto page = node_->web_link(::isatty(STDOUT_FILENO) && !how_.daemon ? "admin" : "", "");
         !page.empty())
       text += "\nweb page: " + page;
@@ -97,7 +97,7 @@ private:
     takes_reloads_ = on;
   }
 
-  /// From the thread of signals.
+  /// Runs on the thread of signals.
   void hear(int number) {
     std::lock_guard lock(mutex_);
     if (number == SIGHUP) {
@@ -105,7 +105,7 @@ private:
         how_.cluster->reload([this] { service_.reloading(); }, [this] { service_.ready("serving"); });
       return;
     }
-    if (number == SIGUSR1) { // by the keeper of nodes: the agent's tasks end with it
+    if (number == SIGUSR1) { // the keeper of nodes sends it: the agent's tasks end with the agent
       if (how_.cluster)
         return;
       if (node_)
@@ -113,7 +113,7 @@ private:
     }
     if (++asked_ > 1) {
       if (node_)
-        node_->end_agent(); // tasks that should not outlive the agent are killed
+        node_->end_agent(); // kills tasks that must not outlive the agent
       std::_Exit(cli::exit_interrupted);
     }
     if (node_)
@@ -126,7 +126,7 @@ private:
   std::unique_ptr<node::node> node_;
   bool agent_here_ = false;
   service_notice service_; ///< made before any thread, ended before the node that it watches
-  std::mutex mutex_;       ///< of node_ until it has started, and of what follows
+  std::mutex mutex_;       ///< guards node_ until it has started, and the members below
   int asked_ = 0;          ///< how often it was asked to end
   bool takes_reloads_ = false;
   signal_thread signals_;

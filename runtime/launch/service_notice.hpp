@@ -1,6 +1,6 @@
 #pragma once
-// What systemd hears from this process: ready, reloading, stopping, alive. Datagrams to $NOTIFY_SOCKET;
-// without it, nothing.
+// What this process tells systemd: ready, reloading, stopping, alive. It sends datagrams to $NOTIFY_SOCKET;
+// without the variable, nothing.
 
 #include <chrono>
 #include <condition_variable>
@@ -13,15 +13,16 @@ namespace troupe::launch {
 
 class service_notice {
 public:
-  /// Reads the environment, and takes the variables out of it, since tasks must not speak for this process.
-  /// To be made before any thread.
+  /// Reads the variables and removes them from the environment, because tasks must not speak for this
+  /// process. To be made before any thread.
   service_notice();
   ~service_notice();
   service_notice(const service_notice&) = delete;
   service_notice& operator=(const service_notice&) = delete;
 
   void ready(const std::string& status);
-  /// From now on, twice in each WATCHDOG_USEC, as long as `alive` says so. `alive` may take some seconds.
+  /// From now on says twice in each WATCHDOG_USEC that the process is alive, as long as `alive` returns true.
+  /// `alive` may take some seconds.
   void watch(std::function<bool()> alive);
   void reloading();
   void stopping();

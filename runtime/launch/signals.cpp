@@ -23,7 +23,7 @@ signal_thread::signal_thread(std::function<void(int)> each) {
     for (int number = 0;;) {
       if (sigwait(&mine, &number) != 0)
         continue;
-      if (number == SIGUSR2) // ours: the end of this thread
+      if (number == SIGUSR2) // our signal: ends this thread
         return;
       each(number);
     }

@@ -1,5 +1,5 @@
 #pragma once
-// SIGINT and SIGTERM as calls on a thread: blocked in all others, so that no handler runs anywhere.
+// SIGINT and SIGTERM as calls on a thread. All other threads block them, so that no handler runs anywhere.
 
 #include <csignal>
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace troupe::launch {
 
-/// To be made before any other thread. Calls `each` with the signal's number, any number of times, until it
-/// is destroyed.
+/// To be made before any other thread. Calls `each` with the signal's number, for each signal, until it is
+/// destroyed.
 class signal_thread {
 public:
   explicit signal_thread(std::function<void(int)> each);

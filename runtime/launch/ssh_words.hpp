@@ -1,5 +1,6 @@
 #pragma once
-// How this program calls ssh for a node of the cluster's file: never asks, never trusts an unknown host.
+// How this program calls ssh for a node of the cluster's file: it never asks, and never trusts an unknown
+// host.
 
 #include "model/value.hpp"
 
@@ -8,7 +9,7 @@
 
 namespace troupe::launch {
 
-/// `node` is an entry of `nodes` with `ssh`; `script` is run by sh on its host.
+/// `node` is an entry of `nodes` with `ssh`; sh runs `script` on its host.
 std::vector<std::string> ssh_words(const value& node, const std::string& script);
 
 /// The words as one command line of sh.

@@ -1,5 +1,5 @@
-// Commands that change the cluster. The server checks the right and writes the audit log; here only words
-// become values.
+// Commands that change the cluster. The server checks rights and writes the audit log; this only turns words
+// into values.
 
 #include "runtime/cli/words.hpp"
 #include "runtime/shell/actions.hpp"
@@ -23,7 +23,7 @@ bool begins_with_one_of(const std::string& text, std::initializer_list<std::stri
   return std::any_of(words.begin(), words.end(), [&](std::string_view w) { return text.starts_with(w); });
 }
 
-/// The value of a field by its type; a type that is not known here is sent as text.
+/// The value of a field by its type; a field of an unknown type is sent as text.
 result<value> typed(const std::string& field, const std::string& type, const std::string& text) {
   auto bad = [&](const char* wanted, const char* example) {
     return error{errc::invalid, "field '" + field + "' takes " + wanted + ", not '" + text +

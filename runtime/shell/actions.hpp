@@ -1,5 +1,5 @@
 #pragma once
-// What the commands of the table do, by file.
+// The functions of the table's commands, by file.
 
 #include "runtime/shell/session.hpp"
 
@@ -43,13 +43,13 @@ outcome read_only(session&, const typed_words&);
 outcome attach(session&, const typed_words&);
 outcome unreachable_here(session&, const typed_words&); ///< let, watch, repeat: statements, not commands
 
-/// The columns of `ps`, also for `top`.
+/// The columns of `ps`, which `top` uses too.
 const std::vector<cli::column>& ps_columns();
-/// The actor that a command names, or the one that `cd` chose; errc::invalid where there is none.
+/// The actor that a command names, or the one that `cd` chose. Fails with errc::invalid where there is none.
 result<std::string> actor_of(session& s, const typed_words& g, const std::string& command);
-/// The rows of an answer {"rows", "missing"}, the missing nodes as notes.
+/// The rows of an answer {"rows", "missing"}; the missing nodes become notes.
 answer rows_of(const value& body, std::vector<cli::column> columns);
-/// "kind=trial" as key and value.
+/// Splits "kind=trial" into key and value.
 std::optional<std::pair<std::string, std::string>> pair_of(const std::string& word);
 
 } // namespace troupe::shell::actions

@@ -19,7 +19,7 @@ std::string raw(const value& x) {
   return x.is_string() ? x.get<std::string>() : to_json(x);
 }
 
-/// How people read a value under this key: the unit stands in the name.
+/// A value as people read it: the name of its key says the unit.
 value for_people(const std::string& key, const value& x, const look& how) {
   auto number = x.is_number() ? std::optional<double>(x.get<double>()) : std::nullopt;
   if (number && (key.ends_with("_us") || key.find("_us_") != key.npos))
@@ -247,7 +247,7 @@ std::string stats_text(const value& x, const look& how) {
   return out;
 }
 
-/// What csv makes rows of.
+/// The rows that csv prints.
 value as_rows(const answer& a) {
   auto rows = value::array();
   switch (a.how) {
@@ -347,7 +347,7 @@ std::string render(const answer& a, const look& how) {
     break;
   }
   if (a.what.is_object() && a.what.size() == 1) {
-    const auto& only = *a.what.begin(); // {}: the order was followed, and there is nothing to tell
+    const auto& only = *a.what.begin(); // {}: the order was carried out, and there is nothing to show
     return (only.is_object() && only.empty() ? "done" : cli::printable(raw(only))) + "\n";
   }
   return a.what.is_string() ? a.what.get<std::string>() + "\n" : cli::to_yaml(a.what);

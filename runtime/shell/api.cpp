@@ -4,10 +4,10 @@ namespace troupe::shell {
 namespace {
 
 constexpr std::chrono::seconds get_limit{30};
-constexpr std::chrono::seconds stream_quiet_limit{45}; ///< the server says ": alive" every 15 s
+constexpr std::chrono::seconds stream_quiet_limit{45}; ///< the server sends ": alive" every 15 s
 constexpr std::size_t most_bytes = 64 << 20;
 
-/// Reads what is left of a refusal.
+/// Reads the rest of a refusal.
 std::string rest_of(client::http_stream& stream, std::string bytes) {
   while (bytes.size() < 65536) {
     auto more = stream.read(bytes, std::chrono::seconds(1));
@@ -40,7 +40,7 @@ result<std::vector<stream_event>> row_stream::read(std::chrono::milliseconds wai
   if (status != 0 && status != 200) {
     bytes = rest_of(*stream_, std::move(bytes));
     if (status == 401 &&
-        !std::exchange(logged_in_again_, true)) { // a token of an earlier life: any request logs in
+        !std::exchange(logged_in_again_, true)) { // a token of an earlier start: any request logs in
       if (auto again = from_.get("/troupe/v1/status"); !again)
         return again.error();
       stream_.reset();
@@ -62,7 +62,7 @@ result<std::vector<stream_event>> row_stream::read(std::chrono::milliseconds wai
       out.push_back({stream_event::kind::row, *std::move(data)});
     }
   }
-  if (!*more && !ended_ && out.empty()) // what came is given first; the next read tells
+  if (!*more && !ended_ && out.empty()) // what has come is returned first; the next read reports the end
     return error{errc::unreachable, from_.where().url + ": the node went away in the middle of the stream"};
   return out;
 }

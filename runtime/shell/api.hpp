@@ -1,5 +1,5 @@
 #pragma once
-// The shell's part of the cluster's HTTP API: calls that Ctrl-C ends, and streams of rows.
+// The shell's calls of the cluster's HTTP API, which Ctrl-C ends, and its streams of rows.
 
 #include "runtime/client/server.hpp"
 #include "runtime/client/sse.hpp"
@@ -9,7 +9,7 @@
 
 namespace troupe::shell {
 
-/// An element of a stream: a row, "this many were dropped", or the end.
+/// An element of a stream: a row, the number of dropped rows, or the end.
 struct stream_event {
   enum class kind { row, lost, end } what = kind::row;
   value data; ///< lost: {"count"}; end: {"seen", "shown", "dropped", "why"}
@@ -20,11 +20,11 @@ class row_stream {
 public:
   row_stream(client::server& from, std::string path, client::query with);
 
-  /// Waits at most `wait`. An empty list is not an end: `ended()` is. Fails where the stream is refused or
-  /// breaks.
+  /// Waits at most `wait`. An empty list does not mean the end; `ended()` does. Fails where the stream is
+  /// refused or breaks.
   result<std::vector<stream_event>> read(std::chrono::milliseconds wait);
   bool ended() const { return ended_; }
-  bool open() const { return answered_; } ///< the server has taken it
+  bool open() const { return answered_; } ///< whether the server has accepted the stream
 
 private:
   client::server& from_;
@@ -35,20 +35,20 @@ private:
   bool answered_ = false, ended_ = false, logged_in_again_ = false;
 };
 
-/// Not thread-safe; each thread has one of its own.
+/// Not thread-safe: each thread has its own.
 class api {
 public:
-  /// `interrupted` is looked at while an answer is waited for; it outlives this.
+  /// Checks `interrupted`, which must outlive this object, while it waits for an answer.
   api(client::server_address where, client::server_options options,
       const std::atomic<bool>* interrupted = nullptr);
 
   const client::server_address& where() const { return server_.where(); }
   bool find_again() { return server_.find_again(); }
 
-  /// At most 30 s. Fails with errc::timeout and "interrupted" where Ctrl-C came.
+  /// Waits at most 30 s. Fails with errc::timeout and "interrupted" after Ctrl-C.
   result<value> get(const std::string& path, const client::query& with = {});
   result<value> post(const std::string& path, const value& body);
-  /// Called about every 100 ms while `get` waits; it gives up, as after Ctrl-C, where this returns true.
+  /// `get` calls it about every 100 ms while it waits; where it returns true, `get` gives up as after Ctrl-C.
   void set_idle(std::function<bool()> idle) { idle_ = std::move(idle); }
   row_stream stream(const std::string& path, client::query with) { return {server_, path, std::move(with)}; }
 
@@ -58,7 +58,7 @@ private:
   std::function<bool()> idle_;
 };
 
-/// Below this all the shell's routes are.
+/// All routes of the shell are below this path.
 inline std::string route(const std::string& name) { return "/troupe/v1/shell/" + name; }
 
 } // namespace troupe::shell

@@ -11,7 +11,7 @@ namespace troupe::shell {
 namespace {
 
 constexpr std::chrono::seconds fresh_for{3};
-constexpr std::chrono::seconds least_quiet{1}; ///< between two times that lines come above the prompt
+constexpr std::chrono::seconds least_quiet{1}; ///< between two times that lines are printed above the prompt
 constexpr std::chrono::milliseconds first_retry{1000}, last_retry{15'000};
 
 std::string text(const value& x) { return x.is_string() ? x.get<std::string>() : ""; }
@@ -53,7 +53,7 @@ void event_feed::run() {
   int failures = 0;
   bool lost = false, due = false;
   auto woken = std::chrono::steady_clock::now() - least_quiet;
-  auto wake_in_time = [&] { // a busy cluster must not take the screen away from who types
+  auto wake_in_time = [&] { // a busy cluster must not take the screen from the user who types
     if (auto now = std::chrono::steady_clock::now(); due && now - woken >= least_quiet) {
       due = false;
       woken = now;
@@ -70,7 +70,7 @@ void event_feed::run() {
         open = false;
         auto code = got ? errc::unreachable : got.error().code;
         if (code == errc::denied || code == errc::unauthorized || code == errc::not_found)
-          return; // asking again is useless; commands will say why
+          return; // asking again does not help; commands will report why
         if (!std::exchange(lost, true)) {
           waiting_.link = "the connection to " + where_ + " is lost; trying again";
           wake();

@@ -1,6 +1,6 @@
 #pragma once
-// What an interactive session learns while nobody asks: events of the cluster, and the names that Tab offers.
-// Each has a thread and a connection of its own, bounded queues, and dials again for as long as it lives.
+// What an interactive session learns without a command: events of the cluster, and the names that Tab offers.
+// Each part has its own thread, connection and bounded queue, and dials again as long as it lives.
 
 #include "runtime/shell/api.hpp"
 #include "runtime/shell/completion.hpp"
@@ -11,20 +11,20 @@
 
 namespace troupe::shell {
 
-/// The events of the cluster, for lines above the prompt.
+/// The events of the cluster, printed above the prompt.
 class event_feed {
 public:
   static constexpr std::size_t most_waiting = 200;
 
-  /// `own_user`: whose audit rows are left out, as that person sees the answers.
+  /// Audit rows of `own_user` are left out, because that user sees the answers.
   event_feed(client::server_address where, client::server_options options, std::string own_user);
   ~event_feed();
 
-  int fd() const { return fd_; } ///< readable while something waits
+  int fd() const { return fd_; } ///< readable while something waits to be shown
   struct news {
     std::vector<value> rows;
     std::size_t dropped = 0;
-    std::string link; ///< "the connection to ... is lost", "... is back"; or empty
+    std::string link; ///< "the connection to ... is lost", "... is back"; may be empty
   };
   news take();
 
@@ -41,13 +41,13 @@ private:
   std::thread thread_;
 };
 
-/// Names of actors, nodes and messages, refreshed when asked for and older than some seconds.
+/// Names of actors, nodes and messages. They are refreshed when they are asked for and some seconds old.
 class name_cache {
 public:
   name_cache(client::server_address where, client::server_options options);
   ~name_cache();
 
-  /// What is known; waits at most `patience` for what was never read.
+  /// The known names; waits at most `patience` for names that were never read.
   live_names get(std::chrono::milliseconds patience);
 
 private:

@@ -172,7 +172,7 @@ result<std::chrono::milliseconds> parse_span(std::string_view text) {
                 : unit == "h"                  ? 3'600'000
                 : unit == "d"                  ? 86'400'000
                                                : 0;
-    if (unit.empty() && rest.empty() && total == 0) // a number alone
+    if (unit.empty() && rest.empty() && total == 0) // a number without a unit
       ms = 1000;
     if (ms == 0)
       return bad();

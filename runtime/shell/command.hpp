@@ -1,6 +1,5 @@
 #pragma once
-// The shell's own commands: how they are named, what they take, and reading what was given. Pure but for
-// `act`.
+// The shell's own commands: their names, what they take, and how typed words are read. Pure except for `act`.
 
 #include "model/result.hpp"
 
@@ -14,21 +13,21 @@
 namespace troupe::shell {
 
 struct option {
-  std::string_view names; ///< "-n,--max"; the last is the key
+  std::string_view names; ///< "-n,--max"; the last one is the key
   std::string_view value; ///< "N", "T" (a span), "TEXT"; empty: a switch
   std::string_view text;
 };
 
-/// What an argument is, for completion.
+/// The kind of an argument, for completion.
 enum class what { none, actor, message_of_actor, node, command, level, kind, file, correlation };
 
-/// What was typed behind the name of a command, read by its options.
+/// The words typed after a command's name, read by its options.
 struct typed_words {
   std::vector<std::string> words;             ///< words after the command's name
   std::map<std::string, std::string> options; ///< "--max" -> "3"; a switch -> ""
   bool has(const std::string& key) const { return options.count(key) != 0; }
   std::string text(const std::string& key, const std::string& otherwise = "") const;
-  std::int64_t number(const std::string& key, std::int64_t otherwise) const; ///< the text has been checked
+  std::int64_t number(const std::string& key, std::int64_t otherwise) const; ///< the text was checked before
   std::chrono::milliseconds span(const std::string& key, std::chrono::milliseconds otherwise) const;
 };
 
@@ -42,8 +41,8 @@ struct command {
   std::size_t least = 0, most = 0;
   std::span<const option> options;
   std::string_view summary, examples; ///< examples: one a line
-  what completes = what::none;        ///< completion of the first word
-  bool acts = false;                  ///< only after :rw
+  what completes = what::none;        ///< kind of the first word, for completion
+  bool acts = false;                  ///< whether it needs :rw
   outcome (*act)(session&, const typed_words&) = nullptr;
 };
 
@@ -51,11 +50,11 @@ std::span<const command> all_commands();
 const command* find_command(const std::vector<std::string>& words, std::size_t& used);
 
 /// Reads the words after the command's name; `quoted[i]` says that word i is not an option. Fails with
-/// errc::invalid, naming the word and the nearest option.
+/// errc::invalid and names the word and the nearest option.
 result<typed_words> read_typed_words(const command& c, const std::vector<std::string>& words,
                                      const std::vector<bool>& quoted = {});
 
-/// "90s", "500ms", "2m", "1h", "1h30m", "1.5s", "2" (seconds). Fails with errc::invalid.
+/// Reads "90s", "500ms", "2m", "1h", "1h30m", "1.5s", "2" (seconds). Fails with errc::invalid.
 result<std::chrono::milliseconds> parse_span(std::string_view text);
 std::string span_arg(std::chrono::milliseconds x); ///< seconds, as the server reads them: "2", "0.5"
 

@@ -13,7 +13,7 @@
 namespace troupe::shell {
 namespace {
 
-/// The words of the statement or filter that the cursor stands in, the last one (maybe empty) being
+/// The words of the statement or filter in which the cursor stands. The last word (which may be empty) is
 /// completed.
 struct place {
   std::vector<std::string> words;
@@ -76,7 +76,7 @@ void add_files(std::vector<candidate>& to, const std::string& word) {
     add(to, word, folder + name + (at->is_directory(ignored) ? "/" : ""));
   }
   for (auto& c : to)
-    c.text = shell::quoted(c.text); // not the one of <iomanip>
+    c.text = shell::quoted(c.text); // qualified, because <iomanip> has one too
 }
 
 std::string kind_of(const std::string& actor) { return actor.substr(0, actor.find('/')); }
@@ -185,7 +185,7 @@ void add_arguments(std::vector<candidate>& to, const command& c, const std::vect
     add_files(to, word);
     break;
   case what::command:
-    break; // handled by the caller
+    break; // the caller handles it
   case what::none:
     if (c.name == "events")
       for (const auto& kind : commands::choices("shell.events", "kind"))
@@ -253,7 +253,7 @@ completions complete(std::string_view before, const live_names& names,
         add(out.all, word, name);
     return out;
   }
-  // What stands before another command: watch -n 2s CMD, repeat N CMD, let x = CMD, help CMD.
+  // Words that stand before another command: watch -n 2s CMD, repeat N CMD, let x = CMD, help CMD.
   for (bool again = true; again && words.size() > 1;) {
     again = false;
     std::size_t skip = 0;
@@ -298,7 +298,7 @@ std::string common_start(const std::vector<candidate>& all) {
       ++same;
     out.resize(same);
   }
-  while (!out.empty() && (out.back() & 0x80) != 0 && !is_text(out)) // never within a letter
+  while (!out.empty() && (out.back() & 0x80) != 0 && !is_text(out)) // never cuts a letter
     out.pop_back();
   return out;
 }

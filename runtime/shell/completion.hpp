@@ -1,5 +1,5 @@
 #pragma once
-// What Tab offers. Pure: the names that live are passed in.
+// What Tab offers. Pure: the caller passes the current names.
 
 #include <string>
 #include <string_view>
@@ -9,7 +9,7 @@ namespace troupe::shell {
 
 struct message_fields {
   std::string name;
-  std::vector<std::string> kinds, fields; ///< kinds of actors that take the message; its fields
+  std::vector<std::string> kinds, fields; ///< kinds of actors that take the message, and the message's fields
 };
 
 struct live_names {
@@ -23,15 +23,15 @@ struct candidate {
 };
 
 struct completions {
-  std::size_t from = 0; ///< the byte of the line at which the word to replace begins
+  std::size_t from = 0; ///< byte of the line at which the replaced word begins
   std::vector<candidate> all;
 };
 
-/// For the text before the cursor. `variables` are names without "$".
+/// Completes the text before the cursor. `variables` are names without "$".
 completions complete(std::string_view before, const live_names& names,
                      const std::vector<std::string>& variables);
 
-/// What all of `all` begin with.
+/// The longest text with which all of `all` begin.
 std::string common_start(const std::vector<candidate>& all);
 
 } // namespace troupe::shell

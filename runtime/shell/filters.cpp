@@ -85,7 +85,7 @@ result<answer> rows_ordered(answer a, std::string key) {
   return a;
 }
 
-/// Those that stand in `words` behind the first, each a list with commas.
+/// The keys in all words after the first one, each a list with commas.
 std::vector<std::string> keys_in(const std::vector<std::string>& words) {
   std::vector<std::string> keys;
   for (std::size_t i = 1; i < words.size(); ++i)
@@ -109,7 +109,7 @@ result<answer> with_columns(answer a, const std::vector<std::string>& keys) {
       kept[key] = part(row, key);
     rows.push_back(std::move(kept));
   }
-  // The titles live in the columns of the command; those of other keys are the keys, whose text must outlive
+  // Titles come from the command's columns. For other keys the key is the title, and its text must outlive
   // the answer.
   std::vector<cli::column> titled;
   for (const auto& key : keys) {

@@ -1,5 +1,5 @@
 #pragma once
-// Our own filters after a "|": they work on rows, whatever the output format. Pure.
+// The shell's own filters after a "|". They work on rows, whatever the output format. Pure.
 //
 //   where KEY=V KEY!=V KEY~TEXT 'KEY>N' 'KEY<=N'     columns A,B     order [-]KEY     first [N]     last [N]
 //   count
@@ -8,7 +8,7 @@
 
 namespace troupe::shell {
 
-/// `words` with the filter's name first. Fails with errc::invalid, naming what is wrong and what would be
+/// `words` begins with the filter's name. Fails with errc::invalid, and says what is wrong and what would be
 /// right.
 result<answer> filtered(answer what, const std::vector<std::string>& words);
 

@@ -13,7 +13,7 @@
 namespace troupe::shell {
 namespace {
 
-/// A line of the file: newlines and backslashes escaped.
+/// A line as the file holds it: newlines and backslashes are escaped.
 std::string escaped(const std::string& line) {
   std::string out;
   for (char c : line)
@@ -57,7 +57,7 @@ bool is_secret(std::string_view line) {
                            "api_key", "api-key", "private_key", "bearer"})
     if (lower.find(word) != lower.npos)
       return true;
-  auto scheme = lower.find("://"); // a URL with a password in it
+  auto scheme = lower.find("://"); // a URL that holds a password
   auto at = scheme == lower.npos ? lower.npos : lower.find('@', scheme);
   return at != lower.npos && lower.find_first_of("/ ", scheme + 3) > at && lower.find(':', scheme + 3) < at;
 }
@@ -71,7 +71,7 @@ std::vector<std::string> history::load() {
   if (lines.size() > most_lines) {
     bool much = lines.size() > 2 * most_lines;
     lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(most_lines));
-    if (much) { // the newest ones, in a new file that takes the old one's place
+    if (much) { // writes the newest lines to a new file that replaces the old one
       std::string text;
       for (const auto& line : lines)
         text += escaped(line) + "\n";
@@ -95,7 +95,7 @@ result<bool> history::add(const std::string& line) {
   };
   if (fd < 0)
     return fault();
-  ::fchmod(fd, 0600); // also of a file that somebody made readable
+  ::fchmod(fd, 0600); // also for a file that others could read
   bool ok = write_all(fd, escaped(line) + "\n");
   auto out = ok ? result<bool>(true) : result<bool>(fault());
   ::close(fd);

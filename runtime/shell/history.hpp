@@ -10,7 +10,7 @@
 
 namespace troupe::shell {
 
-/// $XDG_STATE_HOME/troupe/shell_history, else below ~/.local/state.
+/// $XDG_STATE_HOME/troupe/shell_history, or below ~/.local/state without the variable.
 std::filesystem::path history_file(const client::environment& env);
 
 /// Whether a line may hold a secret, so that it is not kept: it names a password, token, secret, passphrase
@@ -22,9 +22,9 @@ public:
   static constexpr std::size_t most_lines = 1000;
 
   explicit history(std::filesystem::path file) : file_(std::move(file)) {}
-  /// The newest lines, oldest first. A file that cannot be read is an empty one.
+  /// The newest lines, oldest first; empty where the file cannot be read.
   std::vector<std::string> load();
-  /// Appends a line, unless it is blank, a secret, or the same as the one before. Fails with errc::io.
+  /// Appends a line, unless it is blank, may be a secret, or equals the last line. Fails with errc::io.
   result<bool> add(const std::string& line);
 
 private:

@@ -125,7 +125,7 @@ host_pipe::start(const std::string& command, const std::map<std::string, std::st
   made->impl_->buffer.set(in[1]);
   if (capture)
     made->impl_->reader =
-      std::thread([to = &made->impl_->captured, fd = out[0]] { // or both sides wait for each other
+      std::thread([to = &made->impl_->captured, fd = out[0]] { // otherwise both sides wait for each other
         std::array<char, 16384> bytes;
         for (;;) {
           auto count = ::read(fd, bytes.data(), bytes.size());

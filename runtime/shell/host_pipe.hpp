@@ -1,5 +1,5 @@
 #pragma once
-// A host command that reads what a command of ours prints.
+// A command of the host that reads the output of a shell command.
 
 #include "model/result.hpp"
 
@@ -12,15 +12,15 @@ namespace troupe::shell {
 
 class host_pipe {
 public:
-  /// Starts /bin/sh -c `command` with `more` added to its environment; what it prints goes to this process's
-  /// standard output, or, with `capture`, is kept (at most 16 MB).
+  /// Starts /bin/sh -c `command` with `more` added to its environment. Its output goes to this process's
+  /// standard output, or is kept with `capture` (at most 16 MB).
   static result<std::unique_ptr<host_pipe>>
   start(const std::string& command, const std::map<std::string, std::string>& more, bool capture);
   ~host_pipe();
 
-  /// Standard input of the command; bad once the command has closed it.
+  /// The command's standard input; its state is bad once the command has closed it.
   std::ostream& in();
-  /// Closes its input and waits for its end; its exit code, 128 + N after signal N.
+  /// Closes the command's input and waits for its end. Returns its exit code, or 128 + N after signal N.
   int finish();
   const std::string& captured() const; ///< valid after `finish`
 

@@ -1,5 +1,5 @@
-// The only file that knows libedit. It reads characters through us, so that one poll waits for keys and for
-// news, a flood is cut before libedit sees it, and UTF-8 is decoded whatever the locale is.
+// Only this file uses libedit. libedit reads characters through it, so that one poll waits for keys and for
+// news, a flood of input is cut before libedit sees it, and UTF-8 is decoded whatever the locale is.
 
 #include "runtime/cli/terminal.hpp"
 #include "runtime/shell/line.hpp"
@@ -60,7 +60,7 @@ std::string narrow(std::wstring_view text) {
   return out;
 }
 
-/// libedit shows only what the locale has letters for.
+/// libedit shows only letters of the locale.
 void choose_locale() {
   std::setlocale(LC_CTYPE, "");
   const char* named = nullptr;
@@ -97,7 +97,7 @@ public:
     el_wset(el_, EL_BIND, L"\\e[3~", L"ed-delete-next-char", nullptr);
     el_wset(el_, EL_BIND, L"\\e[1;5D", L"ed-prev-word", nullptr);
     el_wset(el_, EL_BIND, L"\\e[1;5C", L"em-next-word", nullptr);
-    el_wset(el_, EL_SETTY, L"-d", L"-isig", nullptr); // ^C comes as a key, and can be met by no other process
+    el_wset(el_, EL_SETTY, L"-d", L"-isig", nullptr); // ^C comes as a key, and reaches no other process
   }
 
   ~editor() override {
@@ -152,7 +152,7 @@ private:
     return -1;
   }
 
-  /// The next key for libedit: 1, or -1 to end the line.
+  /// Gives libedit the next key: returns 1, or -1 to end the line.
   int next(wchar_t* key) {
     for (;;) {
       if (signals_.ended->load())
@@ -187,14 +187,14 @@ private:
         text.resize(1);
       bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(text.size()));
       *key = whole ? wide(text)[0] : L'?';
-      if (*key == 0) // no command for it
+      if (*key == 0) // no command has this key
         continue;
       line_bytes_ = *key == L'\n' || *key == L'\r' ? 0 : line_bytes_ + text.size();
       return 1;
     }
   }
 
-  /// Until a key or news comes; at most half a second, as a signal may come just before.
+  /// Waits for a key or news; at most half a second, because a signal may have come just before.
   void wait() {
     pollfd on[2] = {{STDIN_FILENO, POLLIN, 0}, {news_fd_, POLLIN, 0}};
     if (::poll(on, news_fd_ >= 0 ? 2 : 1, 500) <= 0)
@@ -210,7 +210,7 @@ private:
       fill(0);
   }
 
-  /// Takes all bytes that are there; false where none came within `wait_ms`.
+  /// Takes all bytes that have arrived; false where none came within `wait_ms`.
   bool fill(int wait_ms) {
     bool came = false;
     for (;;) {
@@ -230,7 +230,7 @@ private:
     }
   }
 
-  /// A line beyond the limit is read to its end, or until nothing comes for a moment, and dropped.
+  /// Reads a line beyond the limit to its end, or until nothing comes for a moment, and drops it.
   bool cut_flood() {
     auto end = std::find(bytes_.begin(), bytes_.end(), '\n');
     auto cr = std::find(bytes_.begin(), end, '\r');
@@ -261,7 +261,7 @@ private:
     return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
   }
 
-  /// From the cursor to the first column of the prompt, everything below cleared.
+  /// Moves from the cursor to the first column of the prompt, and clears everything below.
   std::string to_prompt(int columns) const {
     const auto* line = el_wline(el_);
     auto before = narrow({line->buffer, static_cast<std::size_t>(line->cursor - line->buffer)});
@@ -274,7 +274,7 @@ private:
 
   void print_above(const std::string& text) {
     std::string shown;
-    for (char c : text) // the terminal is raw
+    for (char c : text) // the terminal is in raw mode
       shown += c == '\n' ? std::string("\r\n") : std::string(1, c);
     auto all = to_prompt(columns()) + shown;
     std::fwrite(all.data(), 1, all.size(), stdout);
@@ -283,7 +283,7 @@ private:
   }
 
   void resize() {
-    auto clear = to_prompt(columns()); // the terminal has wrapped the text again at its new width
+    auto clear = to_prompt(columns()); // the terminal has wrapped the text anew at its new width
     std::fwrite(clear.data(), 1, clear.size(), stdout);
     std::fflush(stdout);
     el_resize(el_);
@@ -349,7 +349,7 @@ private:
   HistoryW* history_ = nullptr;
   std::wstring prompt_;
   int prompt_width_ = 0;
-  std::deque<char> bytes_; ///< read and not yet given to libedit
+  std::deque<char> bytes_; ///< read, but not yet given to libedit
   std::size_t line_bytes_ = 0, dropped_ = 0;
   bool ended_ = false;
   input::kind why_ = input::kind::end;

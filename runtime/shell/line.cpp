@@ -10,7 +10,7 @@ bool blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool name_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
 bool name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-/// Bytes of the UTF-8 sequence that starts with `c`; 0 where none does.
+/// Number of bytes in the UTF-8 sequence that starts with `c`; 0 where none does.
 std::size_t bytes_of(unsigned char c) {
   return c < 0x80 ? 1 : c >= 0xf8 ? 0 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 0;
 }
@@ -43,7 +43,7 @@ private:
   void skip_blanks() {
     while (!at_end() && blank(text_[at_]))
       ++at_;
-    if (!at_end() && text_[at_] == '#') // up to the end of its line
+    if (!at_end() && text_[at_] == '#') // a comment ends with its line
       while (!at_end() && text_[at_] != '\n')
         ++at_;
     if (!at_end() && blank(text_[at_]))
@@ -159,7 +159,7 @@ private:
       auto one = read_word();
       if (!one)
         return one.error();
-      if (one->quoted || !one->parts.empty()) // else only a joint between two lines
+      if (one->quoted || !one->parts.empty()) // otherwise only a joint between two lines
         words.push_back(*std::move(one));
     }
     return {};
@@ -243,7 +243,7 @@ private:
     } else if (!at_end() && name_start(text_[at_])) {
       while (!at_end() && name_char(text_[at_]))
         name += text_[at_++];
-    } else { // a lone dollar is a dollar
+    } else { // a lone dollar stands for itself
       literal += '$';
       return {};
     }

@@ -4,11 +4,10 @@
 //   line      = statement { ";" statement } [ "#" comment ]
 //   statement = command { "|" filter } [ "|" host command ] [ ">" file | ">>" file ]
 //
-// Words are parted by blanks. 'single quotes' keep everything, "double quotes" keep all but $x and the
-// backslash's
-// \" \\ \$ \n \t, a bare backslash keeps the next character. $x, ${x} and ${x.field} name a variable, a bare
-// _ the last result. What follows a "|" that starts none of our own filters goes to the host's shell as it is
-// written.
+// Blanks separate words. 'Single quotes' keep everything. "Double quotes" keep all but $x and the backslash's
+// \" \\ \$ \n \t. A bare backslash keeps the next character. $x, ${x} and ${x.field} name a variable, a bare
+// _ the last result. Text after a "|" that does not begin with one of our own filters goes to the host's
+// shell as it is.
 
 #include "model/result.hpp"
 
@@ -24,20 +23,20 @@ namespace troupe::shell {
 constexpr std::size_t most_line_bytes = 64 * 1024;
 
 struct word_part {
-  std::string text; ///< itself, or "x" and "x.field" of a variable
+  std::string text; ///< the text itself, or "x" and "x.field" for a variable
   bool variable = false;
   friend bool operator==(const word_part&, const word_part&) = default;
 };
 
 struct word {
   std::vector<word_part> parts;
-  bool quoted = false; ///< true: at least in part; a quoted word names no command and is not an option
+  bool quoted = false; ///< at least in part; a quoted word names no command and is not an option
   std::size_t at = 0;  ///< offset of the first byte in the line
   friend bool operator==(const word& a, const word& b) { return a.parts == b.parts && a.quoted == b.quoted; }
 };
 
 struct stage {
-  std::vector<word> words; ///< one of our filters; empty where `host` is set
+  std::vector<word> words; ///< words of one of our filters; empty where `host` is set
   std::string host;        ///< text for /bin/sh
   friend bool operator==(const stage&, const stage&) = default;
 };
@@ -57,21 +56,21 @@ struct statement {
 struct parsed_line {
   std::vector<statement> statements;
   bool open =
-    false; ///< a quote is not closed or the last character is a backslash: the next line belongs to it
+    false; ///< whether a quote is open or the last character is a backslash: the next line belongs to it
 };
 
-/// The words after a "|" that are ours.
+/// The words that begin our own filters after a "|".
 const std::vector<std::string>& filter_names();
 
-/// Fails with errc::invalid, naming the column, counted from 1 in characters.
+/// Fails with errc::invalid and names the column, counted from 1 in characters.
 result<parsed_line> parse_line(std::string_view text);
 
-/// Text of a variable, or an error that names it.
+/// The text of a variable, or an error that names it.
 using lookup = std::function<result<std::string>(const std::string&)>;
 result<std::string> expanded(const word& w, const lookup& variables);
 result<std::vector<std::string>> expanded(const std::vector<word>& words, const lookup& variables);
 
-/// The word as it can be typed again: quoted where it has to be.
+/// The word as it can be typed again: in quotes where it needs them.
 std::string quoted(std::string_view text);
 
 /// Whether `text` is UTF-8 without control characters other than tab and newline.

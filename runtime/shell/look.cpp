@@ -1,4 +1,4 @@
-// Commands that look: one request, one answer.
+// Commands that only read: one request, one answer.
 
 #include "runtime/shell/actions.hpp"
 
@@ -17,7 +17,7 @@ outcome rows(session& s, const std::string& name, const client::query& with,
   return rows_of(*got, std::move(columns));
 }
 
-/// The answer about one actor.
+/// Answers with one request about one actor.
 outcome one(session& s, const typed_words& g, const std::string& name, shape how, client::query more = {}) {
   auto actor = actor_of(s, g, name);
   if (!actor)
@@ -159,8 +159,8 @@ outcome tree(session& s, const typed_words& g) {
 outcome state(session& s, const typed_words& g) {
   client::query more;
   auto words = g;
-  bool only_path =
-    !s.actor_scope().empty() && g.words.size() == 1 && g.words[0].find('/') == std::string::npos; // after cd
+  bool only_path = !s.actor_scope().empty() && g.words.size() == 1 &&
+                   g.words[0].find('/') == std::string::npos; // `cd` chose an actor
   auto path = only_path ? g.words[0] : g.words.size() > 1 ? g.words[1] : "";
   if (only_path)
     words.words.clear();

@@ -1,4 +1,4 @@
-// Running statements: pipes, redirection, `let`, `watch`, `repeat`, scripts, and the verbs of `troupe`.
+// Runs statements: pipes, redirection, `let`, `watch`, `repeat`, scripts, and the verbs of `troupe`.
 
 #include "runtime/cli/run.hpp"
 #include "runtime/cli/verbs.hpp"
@@ -17,10 +17,9 @@ namespace troupe::shell {
 namespace {
 
 constexpr int most_nested = 16;
-constexpr int most_text_faults =
-  20; ///< limit of the faults in a script, after which it is taken for something else
+constexpr int most_text_faults = 20; ///< a script with more faults is not taken for a script
 
-/// The text of a word without variables; empty where it was quoted or has some.
+/// The text of a word; empty where the word was quoted or has variables.
 std::string plain(const word& w) {
   return !w.quoted && w.parts.size() == 1 && !w.parts[0].variable ? w.parts[0].text : "";
 }
@@ -425,7 +424,7 @@ int session::run_file(const std::string& path, bool keep_going) {
             "take the `source` line out"));
   std::ifstream in(path);
   if (in && in.peek() == std::ifstream::traits_type::eof() && !in.eof())
-    in.setstate(std::ios::failbit); // a folder opens, and cannot be read
+    in.setstate(std::ios::failbit); // a folder can be opened, but not read
   if (!in && !in.eof())
     return fail(
       wrong(path + ": " + std::strerror(errno ? errno : EISDIR), "name a file with one command a line"));
@@ -435,7 +434,8 @@ int session::run_file(const std::string& path, bool keep_going) {
 
 int session::run_stream(std::istream& in, const std::string& name, bool keep_going) {
   std::istringstream nothing;
-  auto* before = std::exchange(in_, &in == &io_.in ? &nothing : in_); // a verb must not eat the script
+  auto* before =
+    std::exchange(in_, &in == &io_.in ? &nothing : in_); // a verb must not read the script as its input
   ++depth_;
   int code = run_script(in, name, keep_going);
   --depth_;

@@ -1,6 +1,5 @@
 #pragma once
-// One session of the shell: the cluster it is attached to, its mode, its variables, and running statements in
-// it.
+// One session of the shell: its cluster, its mode, its variables, and the statements that run in it.
 
 #include "runtime/cli/session.hpp"
 #include "runtime/shell/answer.hpp"
@@ -12,8 +11,8 @@
 
 namespace troupe::shell {
 
-/// How a command ended: an answer still to be shown, a fault still to be said, or neither (it showed all
-/// itself).
+/// How a command ended: with an answer to show, with a fault to report, or with neither where it has shown
+/// everything itself.
 struct outcome {
   outcome() = default;
   outcome(answer a) : what(std::move(a)) {}
@@ -22,7 +21,7 @@ struct outcome {
 
   answer what;
   std::optional<error> fault;
-  int code = 0; ///< exit code of a verb of `troupe` that has told its fault itself
+  int code = 0; ///< exit code of a verb of `troupe` that has reported its fault itself
 };
 
 struct variable {
@@ -34,11 +33,12 @@ class session {
 public:
   using clock = std::chrono::steady_clock;
 
-  /// `node` is what `troupe` verbs run with; both outlive this. `interrupted` is set by Ctrl-C.
+  /// `troupe` verbs run with `node`. Both `node` and `io` must outlive this session. Ctrl-C sets
+  /// `interrupted`.
   session(const cli::hooks& node, cli::console& io, std::atomic<bool>& interrupted);
 
   // ---- the cluster
-  /// "": the one that is found. Connects at the first call only.
+  /// "" means the cluster that is found. Connects only at the first call.
   result<void> attach(const std::string& where);
   result<api*> cluster();
   result<value> get(const std::string& name,
@@ -47,20 +47,20 @@ public:
   std::string url() const;
 
   // ---- running
-  /// Runs a complete text of one or more statements; the exit code of the first that fails, whereupon the
-  /// rest is left out. Faults are said on standard error, with `place` ("file:3: ") before them. Clear
-  /// `interrupted` before it.
+  /// Runs a complete text of one or more statements. The first that fails gives the exit code; later ones are
+  /// not run. Prints faults on standard error, with `place` ("file:3: ") before them. Clear `interrupted`
+  /// before the call.
   int run(std::string_view text, const std::string& place = "");
   int run_file(const std::string& path, bool keep_going);
   int run_stream(std::istream& in, const std::string& name, bool keep_going);
   int run_statement(const statement& s);
-  /// Says a fault; its exit code.
+  /// Prints a fault; returns its exit code.
   int fail(const error& why);
   bool quitting() const { return quitting_; }
   void quit() { quitting_ = true; }
   bool interrupted() const { return interrupted_.load(); }
   std::atomic<bool>& interrupt_flag() { return interrupted_; }
-  /// Waits at most so long, less where Ctrl-C comes; false then.
+  /// Waits at most this long; returns false at once after Ctrl-C.
   bool pause(std::chrono::milliseconds time) const;
 
   // ---- what commands need
@@ -71,13 +71,14 @@ public:
   void set_own_format(const std::string& name);
   cli::output_format format() const { return format_; }
   void set_format(cli::output_format f) { format_ = f; }
-  /// A stream's rows: shown at once, or kept where a filter or `let` takes them (at most 10,000; then false).
+  /// Rows of a stream are shown at once, or kept where a filter or `let` takes them (at most 10,000; then
+  /// false).
   void begin_rows(std::vector<cli::column> columns);
   bool take_row(const value& row);
   outcome end_rows();
-  void note(const std::string& text); ///< a line on standard error
+  void note(const std::string& text); ///< prints a line on standard error
 
-  /// Connection for changes, where another user makes them; none: the same one.
+  /// The connection for changes, where another user makes them; null: the same connection.
   void set_operator(std::unique_ptr<api> who) { operator_ = std::move(who); }
   bool may_write() const { return clock::now() < writable_until_; }
   void set_writable(std::chrono::minutes time) {
@@ -90,7 +91,7 @@ public:
   std::string prompt() const;
   bool interactive = false;
   std::function<bool(const std::string& question)>
-    confirm; ///< asks who sits at the terminal; empty: nobody does
+    confirm; ///< asks the user at the terminal; empty: there is none
 
 private:
   int run_here(std::string_view text);
@@ -114,25 +115,25 @@ private:
   std::string attach_;
   std::unique_ptr<api> api_, operator_;
   cli::output_format format_ = cli::output_format::table;
-  std::optional<cli::output_format> own_format_; ///< of the running command
+  std::optional<cli::output_format> own_format_; ///< format of the running command only
   clock::time_point writable_until_{};
   std::string actor_, node_;
   std::map<std::string, variable> variables_;
   std::ostream* out_;
-  std::istream* in_; ///< standard input of verbs
+  std::istream* in_; ///< verbs read it as standard input
   answer rows_;      ///< rows of the running stream
   std::size_t row_count_ = 0;
-  bool collecting_ = false; ///< rows and what verbs print are kept in place of shown
-  bool capturing_ = false;  ///< `let` takes the answer
+  bool collecting_ = false; ///< whether rows and the output of verbs are kept and not shown
+  bool capturing_ = false;  ///< whether `let` takes the answer
   bool quitting_ = false;
   int depth_ = 0;     ///< depth of nested `source` commands
   std::string place_; ///< FILE:LINE of the running line
   answer captured_;
 };
 
-/// Words that start a command of ours or a verb of `troupe`.
+/// Words that begin a command of the shell or a verb of `troupe`.
 std::vector<std::string> first_words();
-/// Whether a verb of `troupe` changes something, so that it needs :rw.
+/// Whether a verb of `troupe` changes something, and so needs :rw.
 bool verb_acts(std::string_view path);
 
 } // namespace troupe::shell

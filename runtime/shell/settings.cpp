@@ -24,7 +24,7 @@ std::string name_of(const value& me) {
 }
 bool is_admin(const value& me) { return cli::part(me, "user.admin") == true; }
 
-/// What the cluster takes; empty where it cannot be asked.
+/// The messages that the cluster accepts; empty where it cannot be asked.
 std::string messages_help(session& s) {
   auto got = s.get("messages");
   if (!got)
@@ -128,7 +128,7 @@ outcome read_write(session& s, const typed_words&) {
   auto name = name_of(*me);
   s.set_operator(nullptr);
   if (!is_admin(*me)) {
-    // As in `troupe down`: where no user is named, `admin` is tried with the same password.
+    // As in `troupe down`: where no user is named, tries `admin` with the same password.
     const auto& env = s.io().env;
     auto options = client::options_from(env);
     options.who.user = "admin";
@@ -165,7 +165,7 @@ outcome attach(session& s, const typed_words& g) {
   if (auto ok = s.attach(g.words[0]); !ok)
     return ok.error();
   if (auto got = s.get("nodes"); !got) {
-    static_cast<void>(s.attach(before)); // what was there stays
+    static_cast<void>(s.attach(before)); // goes back to the former cluster
     return got.error();
   }
   s.set_writable(std::chrono::minutes(0));

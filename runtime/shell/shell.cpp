@@ -14,10 +14,10 @@ namespace {
 
 using cli::part;
 
-std::atomic<bool> interrupted{false}, ended{false}, resized{false}; // what signal handlers may touch
+std::atomic<bool> interrupted{false}, ended{false}, resized{false}; // signal handlers set these
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-/// Ctrl-C ends what runs; the second one, where the first had no effect, ends the process as usual.
+/// Ctrl-C ends what runs. If that has no effect, the second Ctrl-C ends the process as usual.
 void on_interrupt(int number) {
   if (interrupted.exchange(true)) {
     std::signal(number, SIG_DFL);
@@ -32,8 +32,8 @@ public:
   explicit signal_watch(bool interactive) {
     interrupted = ended = resized = false;
     set(SIGINT, on_interrupt);
-    set(SIGPIPE, SIG_IGN); // a host command or a reader that has gone is an error of writing
-    if (interactive) {     // a script dies of them as any program
+    set(SIGPIPE, SIG_IGN); // writing to a host command or reader that has gone then fails with an error
+    if (interactive) {     // these end a script like any other program
       set(SIGTERM, on_end);
       set(SIGHUP, on_end);
       set(SIGWINCH, [](int) { resized = true; });
@@ -97,7 +97,7 @@ std::vector<std::string> lines_of(event_feed::news news, const cli::terminal& sc
   std::vector<std::string> out;
   if (!news.link.empty())
     out.push_back(news.link);
-  constexpr std::size_t most_shown = 5; // a second; the rest is one command away
+  constexpr std::size_t most_shown = 5; // each second; a command shows the rest
   auto skipped = news.dropped + (news.rows.size() > most_shown ? news.rows.size() - most_shown : 0);
   look how{cli::output_format::table, screen, {}};
   for (std::size_t i = news.rows.size() > most_shown ? news.rows.size() - most_shown : 0;
@@ -113,7 +113,7 @@ std::vector<std::string> lines_of(event_feed::news news, const cli::terminal& sc
   return out;
 }
 
-/// The background of one attachment; made anew after `:attach`.
+/// The background of one attachment; `:attach` makes a new one.
 struct background {
   std::string url;
   std::unique_ptr<event_feed> feed;

@@ -1,6 +1,6 @@
 #pragma once
-// `troupe shell`: looks into the live actors of a cluster, and acts on them. A client of the HTTP API and
-// nothing else.
+// `troupe shell` looks into the live actors of a cluster, and acts on them. It is only a client of the HTTP
+// API.
 
 #include "runtime/cli/hooks.hpp"
 
@@ -10,10 +10,10 @@ struct console;
 
 namespace troupe::shell {
 
-/// Runs a session on this process's terminal or standard input; the documented exit codes. Verbs of `troupe`
-/// inside it run with `node`.
+/// Runs a session on this process's terminal or standard input; returns a documented exit code. Verbs of
+/// `troupe` in the session run with `node`.
 int run(const cli::shell_options& options, const cli::hooks& node);
-/// The same without a terminal, for given streams: -e, -f, or standard input as a script.
+/// Does the same without a terminal, on the given streams: -e, -f, or standard input as a script.
 int run_batch(const cli::shell_options& options, const cli::hooks& node, cli::console& io);
 
 } // namespace troupe::shell

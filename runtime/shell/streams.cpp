@@ -1,5 +1,5 @@
-// Commands that show what comes: events, trace, follow. Each ends by its bounds, by Ctrl-C, or with its
-// stream.
+// Commands that show rows as they come: events, trace, follow. Each ends at its limits, after Ctrl-C, or with
+// its stream.
 
 #include "runtime/shell/actions.hpp"
 
@@ -14,7 +14,7 @@ using cli::show_as;
 constexpr std::chrono::milliseconds no_end = std::chrono::hours(24 * 366);
 
 struct bounds {
-  std::int64_t max = -1; ///< rows; -1: any
+  std::int64_t max = -1; ///< number of rows; -1: any
   std::chrono::milliseconds time = no_end;
   std::function<bool(const value&)> wanted;
 };
@@ -143,7 +143,7 @@ outcome trace(session& s, const typed_words& g) {
     with.emplace_back("rate", g.text("--rate"));
   if (g.has("--msg"))
     with.emplace_back("msg", g.text("--msg"));
-  limit.time += std::chrono::seconds(3); // the server ends it and says why; a silent one does not hold us
+  limit.time += std::chrono::seconds(3); // the server ends it and says why; a silent one must not hold us
   return stream(s, "trace", with, limit, message_columns(), true);
 }
 

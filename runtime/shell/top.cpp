@@ -1,4 +1,4 @@
-// `top`: the busiest actors on a screen that is drawn again; without a terminal, one table.
+// `top` shows the busiest actors on a screen that is drawn again, or one table without a terminal.
 
 #include "runtime/shell/actions.hpp"
 #include "runtime/shell/top_view.hpp"
@@ -12,7 +12,7 @@
 namespace troupe::shell::actions {
 namespace {
 
-/// Keys come one by one and unseen while this lives.
+/// While it lives, keys are read one by one and not shown.
 class raw_keys {
 public:
   raw_keys() {
@@ -30,7 +30,7 @@ public:
   raw_keys(const raw_keys&) = delete;
   raw_keys& operator=(const raw_keys&) = delete;
 
-  /// The next key, 0 where none is there within `wait`; 'q' once standard input has ended.
+  /// The next key; 0 where none came within `wait`; 'q' once standard input has ended.
   static char key(std::chrono::milliseconds wait) {
     pollfd on{STDIN_FILENO, POLLIN, 0};
     if (::poll(&on, 1, static_cast<int>(wait.count())) <= 0)
@@ -44,7 +44,7 @@ private:
   bool changed_ = false;
 };
 
-/// The screen under it comes back afterwards.
+/// The screen below it comes back afterwards.
 class live_screen : public raw_keys {
 public:
   explicit live_screen(std::ostream& out) : out_(out) { out_ << "\x1b[?1049h\x1b[?25l" << std::flush; }
@@ -54,14 +54,14 @@ private:
   std::ostream& out_;
 };
 
-std::string over_the_last(const std::string& out) { // so that nothing flickers
+std::string over_the_last(const std::string& out) { // draws over the last picture, so that nothing flickers
   std::string lines = "\x1b[H";
   for (char c : out)
     lines += c == '\n' ? std::string("\x1b[K\n") : std::string(1, c);
   return lines + "\x1b[J";
 }
 
-/// The table with the chosen line reversed, from the row that brings it into sight.
+/// The table with the chosen line reversed, from a row on that shows this line.
 std::string table(session& s, const value& rows, std::size_t at) {
   const auto most = static_cast<std::size_t>(std::max(1, s.io().screen.height - 3));
   const auto first = at >= most ? at - most + 1 : 0;
@@ -70,7 +70,7 @@ std::string table(session& s, const value& rows, std::size_t at) {
     shown.what.push_back(rows[i]);
   std::istringstream lines(render(shown, s.how()));
   std::string out;
-  auto below = static_cast<std::ptrdiff_t>(at - first) + 1; // under the header
+  auto below = static_cast<std::ptrdiff_t>(at - first) + 1; // below the header
   for (std::string line; std::getline(lines, line); --below)
     out += below == 0 && !rows.empty() ? "\x1b[7m" + line + "\x1b[0m\n" : line + "\n";
   return out;
@@ -162,7 +162,7 @@ outcome top(session& s, const typed_words& g) {
       cli::refresh_size(s.io().out_fd, s.io().screen);
       s.io().out << (v.helps() ? help(s) : picture(s, rows, v, fault)) << std::flush;
     };
-    // Keys are taken while an answer is waited for; the last picture follows them.
+    // Keys are read while the answer is waited for; the last picture obeys them.
     const auto look = [&](std::chrono::milliseconds wait) {
       v.take(live_screen::key(wait));
       if (v.changed() && v.opened().empty() && !v.leaves() && !first)
@@ -186,8 +186,8 @@ outcome top(session& s, const typed_words& g) {
         continue;
       }
       if (const auto actor = v.traced(); !actor.empty()) {
-        screen.reset();      // the messages stay to be read when `top` has ended
-        (*to)->set_idle({}); // the trace takes the keys meanwhile
+        screen.reset();      // messages stay visible after `top` has ended
+        (*to)->set_idle({}); // the trace reads the keys meanwhile
         auto trace_it = typed_words{};
         trace_it.words = {actor};
         trace_it.options = {{"--for", "10s"}, {"--max", "100"}};
@@ -204,7 +204,7 @@ outcome top(session& s, const typed_words& g) {
       }
       auto quick = asked;
       if (first)
-        quick.options["--window"] = "0.2s"; // something to see at once
+        quick.options["--window"] = "0.2s"; // shows something at once
       auto got = ps(s, quick);
       if (over() || !v.opened().empty())
         continue;
@@ -223,7 +223,7 @@ outcome top(session& s, const typed_words& g) {
     }
     (*to)->set_idle({});
   }
-  s.interrupt_flag() = false; // Ctrl-C leaves it too
+  s.interrupt_flag() = false; // Ctrl-C ends it, too
   if (refused)
     return *refused;
   return {};

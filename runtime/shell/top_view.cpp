@@ -50,12 +50,12 @@ void top_view::take(char key) {
     return;
   }
   changed_ = true;
-  const bool gives_up = !escape_.empty(); // the key alone
+  const bool gives_up = !escape_.empty(); // the Escape key alone
   escape_.clear();
   if (key == ctrl_c || key == ctrl_d) {
     leaves_ = true;
   } else if (!opened_.empty() || helps_) {
-    opened_.clear(); // any key
+    opened_.clear(); // any key closes it
     helps_ = false;
   } else if (gives_up) {
     filter_ = typing_ ? before_ : "";

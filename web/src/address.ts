@@ -1,6 +1,6 @@
-// The address is the view: all that a page shows can be read from it, and what is a default is left out.
+// The address is the view: it says everything that a page shows, and leaves out defaults.
 
-/** The parts of a list; a separator that belongs to a part stands behind a backslash. */
+/** The parts of a list; a separator within a part follows a backslash. */
 export function pieces(text: string, separator: string): string[] {
   const out: string[] = [];
   let part = "";
@@ -19,7 +19,7 @@ export function pieces(text: string, separator: string): string[] {
   return out.filter(Boolean);
 }
 
-/** One text of which `pieces` makes the parts again. */
+/** Joins parts to one text, which `pieces` splits again. */
 export const joined = (parts: readonly string[], separator: string): string => parts.map((p) => p.replaceAll("\\", "\\\\").replaceAll(separator, "\\" + separator)).join(separator);
 
 export interface Params {
@@ -42,7 +42,7 @@ export function read(search: string): Params {
   };
 }
 
-/** The address with some parameters set; null, false, "" and an empty list take one out. */
+/** The address with some parameters set; null, false, "" and an empty list remove one. */
 export function patched(path: string, search: string, changes: Record<string, string | number | boolean | string[] | null>): string {
   const all = new URLSearchParams(search);
   for (const [key, to] of Object.entries(changes)) {

@@ -1,4 +1,4 @@
-// A script of its own, the first of a page: what the page at an address will ask for is asked for while its code is on the way.
+// The first script of a page: it asks for what the page at an address will need while the page's code is on the way.
 
 import { mainMetric } from "./goals";
 import { read, type Params } from "./address";
@@ -15,19 +15,19 @@ const answer = <T>(to: string): Promise<T> => fetched(to).then((got) => got.json
 const coming = new Map<string, Promise<unknown>>();
 const opened = location.href;
 
-/** What a page has beside the thing that it is about waits until that stands there, and at most so many ms. */
+/** The less important parts of a page wait until its main part is shown, at most so many ms. */
 let go: () => void;
 const stood = new Promise<void>((done) => (go = done));
 const stand = (): void => void requestAnimationFrame(() => setTimeout(go));
 setTimeout(() => go(), 300);
 
-/** A long list: its first rows are told of while the rest is on its way, which is parsed once they stand there. */
+/** A long list: its first rows are shown while the rest arrives; the rest is parsed once they are shown. */
 const screen = 40;
-const long = 100_000; // letters, from which on it is one
+const long = 100_000; // a text with more letters is long
 let listed = "";
 let begins: (rows: unknown[] | null) => void;
 const beginning = new Promise<unknown[] | null>((done) => (begins = done));
-/** To the first who wants them, of a list that was asked for ahead; null where it is short, or was not. */
+/** Gives the first rows of a list that was asked for ahead to the first caller; null where the list is short or was not asked for. */
 async function firstRows(to: string): Promise<unknown[] | null> {
   if (to !== listed || location.href !== opened) return null;
   listed = "";
@@ -59,13 +59,13 @@ function ask<T>(path: string, query: Query = {}, how: (to: string) => Promise<T>
   return mine;
 }
 
-/** The answer that was asked for ahead, to the first who wants it; undefined where none was, or the page is elsewhere by now. */
+/** Gives an answer that was asked for ahead to the first caller; undefined where it was not asked for, or the page has changed. */
 async function early<T>(to: string): Promise<T | undefined> {
   await begun;
   if (coming.size > 0 && location.href !== opened) coming.clear();
   const there = coming.get(to);
   coming.delete(to);
-  return there?.catch(() => undefined) as Promise<T | undefined>; // a refusal is asked for again, with all that is done about one
+  return there?.catch(() => undefined) as Promise<T | undefined>; // after a refusal the page asks again, with its own handling of refusals
 }
 
 function curves(id: number, p: Params, at: number): Promise<unknown> {
@@ -81,7 +81,7 @@ function curves(id: number, p: Params, at: number): Promise<unknown> {
   return one;
 }
 
-/** Asks exactly what the page at this address reads first, what takes longest before the rest; tells when there is what its frame shows. */
+/** Sends exactly the first questions of the page at this address, the slowest first; says when the content of its frame has arrived. */
 function begin(path: string, p: Params): Promise<unknown> | undefined {
   const [, kind, number, tab = ""] = path.split("/");
   const id = Number(number);
@@ -94,9 +94,9 @@ function begin(path: string, p: Params): Promise<unknown> | undefined {
   } else if (kind === "experiments" && fine) {
     const of = `/troupe/v1/experiments/${id}`;
     const one = tab === "curves" ? curves(id, p, at) : ask(`/api/v1/experiments/${id}`);
-    // Metrics beside the trials are asked for where the address names some.
+    // The metrics beside the trials are asked for only where the address names some.
     if (tab === "trials" && !/(?:^|[\s,-])m\./.test(`${p.text("cols")} ${p.text("sort")} ${p.text("q")}`)) {
-      // Neither an order nor a filter puts others before its first rows.
+      // Only without an order or filter are these the first rows.
       const plain = ["q", "sort", "cols", "at"].every((name) => p.text(name) === "");
       const all = ask(`${of}/trials`, { at: at || undefined }, plain ? (to) => list<unknown>(to, "trials") : answer);
       return Promise.all([one, plain ? Promise.race([beginning, all]) : all]);
@@ -119,7 +119,7 @@ function begin(path: string, p: Params): Promise<unknown> | undefined {
   return undefined;
 }
 
-/** The file of what draws lines, which only the script that needs it names. */
+/** The file of the code that draws lines; only the script that needs it names it. */
 const plotter = (document.currentScript as HTMLScriptElement).dataset["plotter"];
 function load(): void {
   const link = document.createElement("link");
@@ -128,16 +128,16 @@ function load(): void {
   document.head.append(link);
 }
 
-/** The first look into the storage of a site takes its time, which is free while answers are waited for: settings.ts reads it. */
+/** The first access to a site's storage is slow, and costs nothing while answers are awaited: settings.ts uses its result. */
 function warm(): void {
   try {
     void localStorage.length;
   } catch {
-    // a browser that keeps nothing
+    // the browser stores nothing
   }
 }
 
-/** Who one is. Only who is signed in asks for more: a refusal would stand on the console. */
+/** Asks for the user. Only for a signed-in user more is asked: the console would show refusals. */
 const who: Promise<Session> = answer<Session>("/troupe/v1/session");
 let frame: Promise<unknown> | undefined;
 function start(signedIn: boolean): void {
@@ -155,7 +155,7 @@ const known = (performance.getEntriesByType("navigation") as PerformanceNavigati
 if (known) start(true);
 const begun: Promise<void> = known ? Promise.resolve() : who.then((x) => start(!!x.user), () => undefined);
 
-/** For at most so many ms: quick answers come before a first frame without them would have been drawn. */
+/** Waits at most so many ms: fast answers then come before a first frame is drawn without them. */
 const framed = (ms: number): Promise<unknown> => Promise.race([frame?.catch(() => undefined), new Promise((go) => setTimeout(go, ms))]);
 
 export interface Ahead {

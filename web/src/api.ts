@@ -14,18 +14,18 @@ export class Refused extends Error {
   }
 }
 
-/** Of somebody who is signed in. */
+/** The session of a signed-in user. */
 export type Session = Required<Answer> & { user: User };
 
 /** Null where the server says that nobody is signed in. */
 export const sessionIn = (answer: Answer): Session | null => (answer.user ? (answer as Session) : null);
 
-/** undefined: not known yet; null: nobody is signed in. */
+/** The present session. undefined: not known yet; null: nobody is signed in. */
 export const session = signal<Session | null | undefined>(undefined);
-/** Set where the server stopped knowing who one is while a page was open: the password is asked for over the page. */
+/** Set where the session ended while a page was open: the password is then asked for over the page. */
 export const askAgain = signal(false);
 
-/** The fact that the first answer had seen: all that is read later has seen it too. */
+/** The newest fact that the first answer includes; all later answers include it too. */
 export const firstSequence = signal(0);
 
 let waiting: (() => void)[] = [];
@@ -51,7 +51,7 @@ export function may(what: string, ...workspaces: readonly (number | undefined)[]
   return (me?.rights.includes(what) ?? false) && (!only || workspaces.every((one) => one !== undefined && only.includes(one)));
 }
 
-/** The pages that the session may see, of [title, address]: before it is known, all. */
+/** The pages, as [title, address], that the session may see; all of them before the session is known. */
 export const pagesFor = (all: readonly [string, string][]): readonly [string, string][] => all.filter(([, to]) => to !== "/actors" || !session.value || may("view actor"));
 
 export function explain(why: unknown): string {
@@ -61,7 +61,7 @@ export function explain(why: unknown): string {
   return why instanceof Error ? why.message : String(why);
 }
 
-/** Whether the server could not be asked, or could not answer: the same may be well a moment later. */
+/** Whether the server could not be reached or could not answer: a later try may succeed. */
 export const isAway = (why: unknown): boolean => !(why instanceof Refused) || why.status >= 500;
 
 async function refusal(answer: Response): Promise<Refused> {
@@ -70,7 +70,7 @@ async function refusal(answer: Response): Promise<Refused> {
     const body = (await answer.json()) as { message?: string; error?: { error?: string; message?: string } };
     text = body.message ?? body.error?.error ?? body.error?.message ?? text;
   } catch {
-    // not ours: its status has to do
+    // not one of our answers: its status must do
   }
   return new Refused(answer.status, text);
 }
@@ -111,7 +111,7 @@ export async function post<T>(path: string, body: unknown = {}): Promise<T> {
   return (await request("POST", path, body)).json() as Promise<T>;
 }
 
-/** Newline-delimited JSON, value by value. */
+/** Reads newline-delimited JSON, value by value. */
 export async function lines(path: string, each: (x: never) => void, signal: AbortSignal): Promise<void> {
   const answer = await request("GET", path, undefined, signal, true);
   const reader = answer.body!.getReader();
@@ -127,7 +127,7 @@ export async function lines(path: string, each: (x: never) => void, signal: Abor
   }
 }
 
-// ---- what the page reads: as the server says it, by the names that the page has for it
+// ---- what the page reads: the server's answers under the page's own names
 
 export type {
   Experiment,

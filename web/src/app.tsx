@@ -1,4 +1,4 @@
-// The frame of all pages: navigation, who one is, whether the page is live, and which page the address names.
+// The frame of all pages: navigation, the user, whether the page is live, and which page the address names.
 
 import { signal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
@@ -24,7 +24,7 @@ import { fieldOf, goesBack, typesNow } from "./typed";
 type Page = ComponentType<PageProps>;
 type Load = () => Promise<{ default: Page }>;
 
-// The first four share most of what they are made of, and come with the frame.
+// The first four share most of their code, and come with the frame.
 const pages: [RegExp, string, Load | null][] = [
   [/^\/$/, "home", null],
   [/^\/experiments$/, "experiments", null],
@@ -39,7 +39,7 @@ const pages: [RegExp, string, Load | null][] = [
   [/^\/settings$/, "settings", () => import("./pages/settings")],
 ];
 
-/** Of this server and not of this page: the server sends those here who have to sign in before. */
+/** Addresses of this server outside of this page: the server sends users here who must log in first. */
 const served = /^\/open\/(?:det|proxy)\//;
 
 const nav: [string, string][] = [
@@ -74,14 +74,14 @@ function found(at: string): { name: string; page: Page | null; props: PageProps 
           loaded.set(name, x.default);
           ++arrived.value;
         },
-        (why: unknown) => (missing.value = why), // another version was put in force meanwhile
+        (why: unknown) => (missing.value = why), // another version of the page is in force meanwhile
       );
     return { name, page, props };
   }
   return null;
 }
 
-// Who one is, the code of the page, and then what it shows are asked for without waiting for one another.
+// The user, the page's code and the data that it shows are asked for at the same time.
 who.then(
   (answer) => {
     const mine = sessionIn(answer);
@@ -91,7 +91,7 @@ who.then(
   () => signedOut(),
 );
 found(path.peek());
-if (withLines(path.peek())) plotter().catch(() => undefined); // its chart says so
+if (withLines(path.peek())) plotter().catch(() => undefined); // the chart reports a failure
 
 export function App() {
   useKeys();
@@ -99,7 +99,7 @@ export function App() {
     document.addEventListener("click", follow);
     return () => document.removeEventListener("click", follow);
   }, []);
-  // Who is not signed in goes to the door and from there to where they wanted to be: here, or in a page that a task serves.
+  // A user without a login goes to the login page, and from there to the page that they wanted: one of ours, or one that a task serves.
   const elsewhere = session.value && served.test(path.value);
   useSignalEffect(() => {
     const to = place.value.path + place.value.search;
@@ -118,12 +118,12 @@ export function App() {
   const inner = page?.name ?? (login ? "login" : "not-found");
   const ready = login ? me !== undefined : me !== null;
   useEffect(() => {
-    // Another page, and not another tab of the same one: its heading is read first, once it is there.
+    // On another page (not only another tab of the same one) the heading gets the focus once it exists, so that it is read first.
     const group = (p: string) => p.split("/").slice(0, 3).join("/");
     if (group(before.current) === group(at) || (!login && (!ready || (page !== null && !page.page)))) return;
     const was = before.current;
     before.current = at;
-    if (was !== "/login" && at === "/login") return; // a field has it
+    if (was !== "/login" && at === "/login") return; // a field has the focus
     requestAnimationFrame(() => main.current?.querySelector<HTMLElement>("h1")?.focus());
   }, [at, page?.page, login, ready]);
   return (
@@ -196,7 +196,7 @@ export function App() {
 }
 
 function Main(props: { name: string; refer: { current: HTMLElement | null }; children: preact.ComponentChildren }) {
-  // Written at once: what is rendered is rendered later, and maybe without what has been said meanwhile.
+  // Written at once: rendering comes later, and may miss what was said meanwhile.
   useAtOnce(() => {
     props.refer.current!.dataset.state = pageState.value === "ready" && wholesFailed.value > 0 ? "error" : pageState.value;
   });
@@ -243,7 +243,7 @@ function Standing(props: { who: Session }) {
   );
 }
 
-/** The password is asked for over the page, which keeps all that was typed. */
+/** Asks for the password over the page, which keeps all typed text. */
 function Again() {
   const box = useRef<HTMLDialogElement>(null);
   const asked = askAgain.value;

@@ -1,4 +1,4 @@
-// The axes of the charts that are our own, and the key of their colours: how much room they take, and how they are drawn.
+// The axes of our own charts, and the key of their colours: how much room they take, and how they are drawn.
 
 import { placeOf, type Dimension } from "./brush";
 import type { Ink } from "./figure";
@@ -14,19 +14,19 @@ interface Mark {
 export interface Frame {
   left: number;
   top: number;
-  width: number; // of the chart without what is beside it
+  width: number; // of the chart without its margins
   height: number;
   below: number;
   x: Mark[];
   y: Mark[];
-  upright: boolean; // the words of the horizontal axis
+  upright: boolean; // whether the words of the horizontal axis stand upright
 }
 
-const line = 14; // pixels that a line of words needs
+const line = 14; // pixels of a line of words
 const [rightPad, topPad, leastLeft, leastBelow] = [16, 16, 64, 36];
-const [title, gap] = [22, 6]; // pixels of the vertical title, and between words and axis
-const mostUpright = 110; // pixels of an upright word
-const leastLying = 100; // pixels of a word that is worth to be read without turning the head
+const [title, gap] = [22, 6]; // pixels of the vertical title, and of the gap between words and axis
+const mostUpright = 110; // limit in pixels of an upright word
+const leastLying = 100; // pixels from which on a lying word is easier to read
 
 /** The marks of an axis at their places. `cells`: choices stand in the middle of theirs. */
 export function marks(d: Dimension, cells = false): Mark[] {
@@ -45,7 +45,7 @@ export function fitted(all: readonly Mark[], room: number, measure: Measure): Ma
   return all.map((m, i) => ({ at: m.at, text: texts[i]! }));
 }
 
-/** Every so manieth of the marks, so that `each` pixels are between them on `long` pixels. */
+/** Every n-th of the marks, so that they are `each` pixels apart on an axis of `long` pixels. */
 function thinned(all: readonly Mark[], each: number, long: number): Mark[] {
   const next = Math.ceil(each / Math.max(1e-9, step(all) * long) - 1e-9);
   return all.filter((_, i) => i % Math.max(1, next) === 0);
@@ -58,7 +58,7 @@ function step(all: readonly Mark[]): number {
   return least;
 }
 
-/** In a canvas of w to h pixels, of which the key takes `key` above. */
+/** The frame in a canvas of w times h pixels, where the key takes the upper `key` pixels. */
 export function frame(w: number, h: number, x: Dimension, y: Dimension, cells: boolean, key: number, measure: Measure): Frame {
   const widest = (all: readonly Mark[]) => Math.max(0, ...all.map((m) => measure(m.text)));
   const top = topPad + key;
@@ -78,7 +78,7 @@ export function frame(w: number, h: number, x: Dimension, y: Dimension, cells: b
   return { left, top, width, height, below, x: under, y: thinned(beside, line, height), upright };
 }
 
-/** `grid`: whether each mark has a line across the chart. */
+/** Draws the axes; `grid` says whether each mark has a line across the chart. */
 export function drawAxes(c: CanvasRenderingContext2D, f: Frame, k: Ink, x: Dimension, y: Dimension, measure: Measure, grid = true): void {
   const bottom = f.top + f.height;
   const across = (x0: number, y0: number, x1: number, y1: number) => {
@@ -123,16 +123,16 @@ export function drawAxes(c: CanvasRenderingContext2D, f: Frame, k: Ink, x: Dimen
 
 // ---- colours
 
-/** What the colours of a chart mean: choices with theirs, or the lowest to the highest as a small scale. */
+/** The meaning of a chart's colours: each choice with its colour, or a small scale from the lowest to the highest value. */
 export interface Key {
-  tall: number; // pixels above the chart
+  tall: number; // in pixels, above the chart
   draw: (c: CanvasRenderingContext2D, ink: Ink, colour: (p: number) => string) => void;
 }
 
-const mostRows = 3; // of choices, behind which a scale from the first to the last is shown
+const mostRows = 3; // of choices; for more, a scale from the first to the last is shown
 const [dot, scaleWide] = [10, 120];
 
-/** `none`: whether some of what is drawn has no value, and the colour of the page instead. */
+/** `none`: whether some of the drawn trials have no value, and so have the page's colour. */
 export function keyOf(d: Dimension, w: number, none: boolean, measure: Measure): Key {
   const parts: { x: number; y: number; text: string; p: number | null }[] = [];
   const head = `${shortened(clean(d.title), Math.min(200, w / 3), measure)}:`;

@@ -14,7 +14,7 @@ describe("brushes", () => {
     ]);
     expect(readBrushes("lr:0.5;x..y;")).toEqual([]);
     expect(readBrushes("lr:0.4..0.2")).toEqual([{ key: "lr", from: 0.2, to: 0.4 }]);
-    expect(readBrushes(":1..2")).toEqual([{ key: "", from: 1, to: 2 }]); // a name may be empty
+    expect(readBrushes(":1..2")).toEqual([{ key: "", from: 1, to: 2 }]); // an empty name is allowed
   });
   test("are read again whatever stands in names and values", () => {
     const all = [
@@ -29,7 +29,7 @@ describe("brushes", () => {
   test("keep numbers, words, and words that look like numbers", () => {
     const rows = [row(1, { n: "1", k: 1, opt: "adam" }), row(2, { n: "10", k: "x", opt: "sgd" }), row(3, { n: "9", opt: "sgd" })];
     expect(kept(rows, "n:1..9")).toEqual([1, 3]);
-    expect(kept(rows, "k:0..5")).toEqual([1]); // what is missing passes nothing
+    expect(kept(rows, "k:0..5")).toEqual([1]); // a missing value passes no brush
     expect(kept(rows, "opt:sgd..sgd;best:2..2")).toEqual([2]);
     expect(kept(rows, "m.training.a,b:2..3")).toEqual([2, 3]);
     expect(kept([row(1, {}, "NaN"), row(2, {}, 1)], "best:0..5")).toEqual([2]);

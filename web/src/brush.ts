@@ -1,4 +1,4 @@
-// What of the trials the brushes of an address keep: "lr:0.001..0.01;opt:adam..adam".
+// Which trials the brushes in an address keep: "lr:0.001..0.01;opt:adam..adam".
 
 import { joined, pieces } from "./address";
 import { asCell } from "./filter";
@@ -17,7 +17,7 @@ export interface Dimension {
   scale: Scale;
   place: (t: Row) => number | null; // 0..1
   label: (t: Row) => string;
-  choices: string[] | null; // of one that is not a number
+  choices: string[] | null; // choices of a dimension that is not a number
 }
 
 const own = ["best", "latest", "steps", "id"];
@@ -64,7 +64,7 @@ export function dimension(rows: readonly Row[], key: string, title = key.replace
   };
 }
 
-/** One side of a heat map: a cell for each choice, or for each of few whole numbers; else equal stretches of the axis. */
+/** One side of a heat map: a cell for each choice, or for each of a few whole numbers; otherwise equal stretches of the axis. */
 export function celled(d: Dimension, rows: readonly Row[], most: number): Dimension & { cells: number; cell: (t: Row) => number | null } {
   const all = Array.from(new Set(rows.map((t) => value(t, d.key)).filter((x): x is number => typeof x === "number" && Number.isFinite(x)))).sort((a, b) => a - b);
   if (!d.choices && all.length > 0 && all.length <= most && all.every(Number.isInteger)) {
@@ -85,7 +85,7 @@ export interface Brush {
   to: number | string;
 }
 
-/** A colon, a point or a backslash of a name stands behind a backslash. */
+/** A colon, point or backslash in a name follows a backslash. */
 const escaped = (text: string): string => text.replace(/[\\:.]/g, "\\$&");
 const unescaped = (text: string): string => text.replace(/\\([\\:.])/g, "$1");
 
@@ -93,7 +93,7 @@ export function readBrushes(text: string): Brush[] {
   return pieces(text, ";").flatMap((part) => {
     const m = /^((?:[^\\:]|\\.)*):(.*)$/s.exec(part);
     if (!m) return [];
-    // Numbers have points of their own: two of them part the ends.
+    // Numbers contain points: two points separate the ends.
     const ends = /^((?:[^\\]|\\.)*?)\.\.((?!\.).*)$/s.exec(m[2]!);
     if (!ends) return [];
     const [a, b] = [unescaped(ends[1]!), unescaped(ends[2]!)];
@@ -111,7 +111,7 @@ export function writeBrushes(all: readonly Brush[]): string {
   );
 }
 
-/** The key in the address of one of a dimension. */
+/** The key of a dimension in the address. */
 export const addressed = (key: string): string => {
   const bare = key.replace(/^hp\./, "");
   return bare === key || own.includes(bare) || /^(?:m|hp)\./.test(bare) ? key : bare;
@@ -120,7 +120,7 @@ export const addressed = (key: string): string => {
 /** The key of a dimension that the one in the address names. */
 export const full = (key: string): string => (own.includes(key) || /^(?:m|hp)\./.test(key) ? key : `hp.${key}`);
 
-/** What lies between two places of an axis, or null. */
+/** The range between two places of an axis, or null. */
 export function brushed(d: Dimension, a: number, b: number): Brush | null {
   const [low, high] = [Math.max(0, Math.min(a, b)), Math.min(1, Math.max(a, b))];
   if (low > 1 || high < 0) return null;
@@ -133,7 +133,7 @@ export function brushed(d: Dimension, a: number, b: number): Brush | null {
   return { key, from, to };
 }
 
-/** One brush for each axis: the fresh ones in place of those that these axes had. */
+/** One brush for each axis: new brushes replace those of the same axes. */
 export function withBrushes(all: readonly Brush[], axes: readonly string[], fresh: readonly (Brush | null)[]): Brush[] {
   return [...all.filter((b) => !axes.includes(full(b.key))), ...fresh.filter((b): b is Brush => b !== null)];
 }

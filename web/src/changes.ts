@@ -1,4 +1,4 @@
-// What is read again as the cluster changes.
+// What is read again when the cluster changes.
 
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";

@@ -1,4 +1,4 @@
-// A line chart: uPlot has the axes, the cursor and the canvas; each curve is drawn on it by its own points.
+// A line chart: uPlot draws the axes, the cursor and the canvas; each curve is drawn by its own points.
 
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -18,24 +18,24 @@ import { Failed } from "./ui";
 
 let Plot: typeof uPlot | null = null;
 let coming: Promise<void> | null = null;
-/** What draws: its start takes 40 ms (`Intl.NumberFormat`), so pages without a chart have none. */
+/** The library that draws: its start takes 40 ms (`Intl.NumberFormat`), so only pages with a chart load it. */
 export const plotter = (): Promise<void> => (coming ??= import("uplot").then((m) => void (Plot = m.default)));
 
 export interface Drawn {
-  id: string; // of the trial, or of the group
+  id: string; // id of the trial or of the group
   label: string;
   x: number[];
   y: number[];
   colour: string;
   dash: number[];
-  raw?: number[]; // the curve before it was smoothed: stays faint
+  raw?: number[]; // the curve before smoothing, drawn faint
   band?: { low: number[]; high: number[] };
 }
 
 export interface ChartProps {
   name: string;
   metric: string;
-  lines: Drawn[] | null; // null: on their way
+  lines: Drawn[] | null; // null: not loaded yet
   xTitle: string;
   logX: boolean;
   logY: boolean;
@@ -45,7 +45,7 @@ export interface ChartProps {
   onCsv?: () => void;
   marks?: { at: number; label: string }[] | undefined;
   note?: string;
-  none?: ComponentChildren; // said where there is no curve
+  none?: ComponentChildren; // shown where there is no curve
   numbers: Signal<Curve[] | null>;
 }
 
@@ -58,12 +58,12 @@ interface Kept {
 
 interface Layer {
   line: Drawn;
-  x: number[]; // from left to right
+  x: number[]; // rising
   y: number[];
   faint: boolean;
 }
 
-const many = 30; // curves, from which on lines are thin and whole: wide dashed ones take long
+const many = 30; // from this number of curves on, lines are thin and solid: wide dashed ones are slow
 
 function layersOf(lines: readonly Drawn[]): Layer[] {
   return lines.flatMap((line) => {
@@ -89,7 +89,7 @@ export function Chart(props: ChartProps) {
     const outer = frame.current;
     if (!el || !outer || !p.lines) return;
     if (!Plot) {
-      plotter().then(draw, (why: unknown) => (lacking.value = why)); // another version was put in force meanwhile
+      plotter().then(draw, (why: unknown) => (lacking.value = why)); // another version of the page is in force meanwhile
       return;
     }
     const layers = layersOf(p.lines);
@@ -107,7 +107,7 @@ export function Chart(props: ChartProps) {
     }
     const points = p.lines.reduce((n, l) => n + l.x.length, 0);
     const last = data[0].length > 0 ? data[0][data[0].length - 1]! : NaN;
-    // uPlot draws once this has run: then the pixels are there.
+    // uPlot draws after this has run; then the pixels exist.
     queueMicrotask(() => {
       stand();
       outer.dataset["series"] = String(now.current.lines?.length ?? 0);
@@ -118,7 +118,7 @@ export function Chart(props: ChartProps) {
     });
   };
 
-  // Made when it comes into view.
+  // The chart is made when it comes into view.
   const seen = useRef(false);
   useEffect(() => {
     const el = box.current!;
@@ -142,7 +142,7 @@ export function Chart(props: ChartProps) {
       plot.current = null;
     };
   }, []);
-  // Another metric: what is drawn is not of it yet.
+  // After a change of the metric, the drawn curves are not of it yet.
   useLayoutEffect(() => {
     if (frame.current) frame.current.dataset["state"] = "loading";
   }, [props.metric]);
@@ -156,7 +156,7 @@ export function Chart(props: ChartProps) {
     shownTheme.value;
     if (plot.current && !plot.current.shape.includes(shownTheme.value)) draw();
   });
-  // What is pointed at elsewhere is marked here.
+  // Marks here what the pointer is on elsewhere.
   useSignalEffect(() => {
     const id = hovered.value;
     const mine = plot.current;
@@ -202,7 +202,7 @@ export function Chart(props: ChartProps) {
 
 const logarithmicX = (p: ChartProps): boolean => p.logX && p.xTitle !== "time";
 
-/** What uPlot is given: the corners of what there is, from which it finds its scales. */
+/** The data for uPlot: the corners of all curves, from which it finds its scales. */
 function edges(layers: Layer[], p: ChartProps): uPlot.AlignedData {
   const all = corners(layers, logarithmicX(p), p.logY);
   if (!all.x) return [[], [], []];
@@ -218,7 +218,7 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
   const axis = { stroke: text, font, labelFont: "bold " + font, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1 } };
   const wall = p.xTitle === "time";
   const edge = { paths: () => null, points: { show: false } };
-  const dot = document.createElement("div"); // on the nearest point of the curve that is pointed at
+  const dot = document.createElement("div"); // on the nearest point of the curve under the pointer
   dot.className = "nearest";
   dot.hidden = true;
   return {
@@ -286,7 +286,7 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
   };
 }
 
-/** Where values stand on the canvas; or, as the pointer counts, in the document from the corner of the plot. */
+/** The place of values on the canvas, or, as for the pointer, in the document from the plot's corner. */
 function placesOf(u: uPlot, pointer = false): { x: Place; y: Place } | null {
   const { x, y } = u.scales as { x: uPlot.Scale; y: uPlot.Scale };
   if (x.min == null || x.max == null || y.min == null || y.max == null) return null;
@@ -295,7 +295,7 @@ function placesOf(u: uPlot, pointer = false): { x: Place; y: Place } | null {
   return { x: placing(x.min, x.max, x.distr === 3, left, left + width), y: placing(y.min, y.max, y.distr === 3, top + height, top) };
 }
 
-/** The curves; what is pointed at comes last and alone is not pale. */
+/** Draws the curves. The curve under the pointer comes last; all others are then pale. */
 function drawn(u: uPlot, p: ChartProps, layers: Layer[]): void {
   const places = placesOf(u);
   if (!places) return;
@@ -327,7 +327,7 @@ function drawn(u: uPlot, p: ChartProps, layers: Layer[]): void {
   c.setLineDash([]);
 }
 
-/** What lies between the lowest and the highest of a group, stretch by stretch. */
+/** Fills the area between a group's lowest and highest values, stretch by stretch. */
 function between(c: CanvasRenderingContext2D, l: Layer, places: { x: Place; y: Place }, p: ChartProps, pale: number): void {
   const band = l.line.band!;
   const ok = (i: number) => [band.low[i]!, band.high[i]!].every((v) => Number.isFinite(v) && (!p.logY || v > 0)) && (!logarithmicX(p) || l.line.x[i]! > 0);
@@ -342,12 +342,12 @@ function between(c: CanvasRenderingContext2D, l: Layer, places: { x: Place; y: P
   }
 }
 
-/** Only the chart under the pointer says what is pointed at. */
+/** Only the chart under the pointer says what the pointer is on. */
 function u_active(frame: HTMLElement): boolean {
   return frame.matches(":hover");
 }
 
-/** What has no place on the axis: infinities and NaN at the edges; and where a run began again. */
+/** Marks values that have no place on the axis (infinities and NaN, at the edges), and restarts of runs. */
 function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
   const c = u.ctx;
   const { top, height } = u.bbox;
@@ -358,7 +358,7 @@ function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
     const raw = l.line.raw ?? l.line.y;
     for (let i = 0; i < raw.length; ++i) {
       const v = raw[i]!;
-      if (v - v === 0) continue; // finite
+      if (v - v === 0) continue; // false for NaN and infinities
       const x = u.valToPos(l.line.x[i]!, "x", true);
       c.strokeStyle = c.fillStyle = l.line.colour;
       c.beginPath();

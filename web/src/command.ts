@@ -1,4 +1,4 @@
-// The line of `troupe` that lists what a grid shows, as one pastes it into a shell.
+// The `troupe` command that lists what a grid shows, to be pasted into a shell.
 
 import type { Params } from "./address";
 import { full, type Brush } from "./brush";
@@ -7,19 +7,19 @@ import { condition, type Condition } from "./filter";
 /** One word for a POSIX shell, and for that of `troupe shell`. */
 export const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
-/** What a grid is filtered and ordered by; both may be "". */
+/** Filter and order of a grid; both may be "". */
 export interface Asked {
   where: string;
-  conditions: readonly Condition[]; // of `where`
-  sort: string; // "-best": descending
+  conditions: readonly Condition[]; // for `where`
+  sort: string; // "-best" means descending
 }
 
-/** A verb with what the grid asks for. */
+/** A verb with the grid's filter and order. */
 export function listed(verb: string, asked: Asked): string {
   return [verb, ...(asked.where.trim() ? ["--where", quoted(asked.where.trim())] : []), ...(asked.sort ? ["--sort", quoted(asked.sort)] : [])].join(" ");
 }
 
-/** A command of the shell, whose rows have keys of their own; a bare word is looked for in the first of them. */
+/** A command of the shell, whose rows have their own keys; a bare word is searched in the first of them. */
 export function piped(command: string, keys: Readonly<Record<string, string>>, asked: Asked): string {
   const key = (of: string) => keys[of] ?? of;
   const where = asked.conditions.map((c) => quoted(`${key(c.key === "" ? "id" : c.key)}${c.op}${c.value}`));
@@ -27,10 +27,10 @@ export function piped(command: string, keys: Readonly<Record<string, string>>, a
   return `troupe shell -e ${quoted([command, ...(where.length > 0 ? [`where ${where.join(" ")}`] : []), ...(asked.sort ? [`order ${quoted(order)}`] : [])].join(" | "))}`;
 }
 
-/** Conditions as one types them. */
+/** Conditions as a user types them. */
 export const typed = (all: readonly Condition[]): string => all.map((c) => condition(c.key, c.op, c.value)).join(" ");
 
-/** What brushes keep, as conditions of the filter. */
+/** The ranges of brushes as conditions of the filter. */
 export function brushes(all: readonly Brush[]): string {
   return all.map((b) => (b.from === b.to ? condition(full(b.key), "=", String(b.from)) : `${condition(full(b.key), ">=", String(b.from))} ${condition(full(b.key), "<=", String(b.to))}`)).join(" ");
 }

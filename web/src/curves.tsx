@@ -1,4 +1,4 @@
-// Learning curves of some trials, with the controls that change how they are drawn; all of it in the address.
+// Learning curves of some trials, with the controls that change how they are drawn; the address holds all of it.
 
 import { signal, useComputed, useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -19,7 +19,7 @@ import { Failed, save } from "./ui";
 import { hovered } from "./hover";
 
 export interface Curve {
-  label?: string; // of what is no trial
+  label?: string; // for a line that is not a trial
   trial: number;
   row: number;
   count: number;
@@ -33,15 +33,15 @@ function numbers(list: (number | string)[]): number[] {
 }
 const curve = (s: SeriesLine): Curve => ({ trial: s.trial, row: s.row, count: s.count, x: numbers(s.x), y: numbers(s.y) });
 
-const mostTrials = 1000; // whose curves the server tells at once
-const most = 2000; // drawn points of a curve before it is thinned out again
+const mostTrials = 1000; // limit of the trials whose curves the server gives at once
+const most = 2000; // limit of the drawn points of a curve; above it the curve is thinned out again
 
 /** The curves of one metric, kept up to date. */
 export function useSeries(metric: string, of: { experiment?: number; trials?: number[] }, x: string, range: [number, number] | null, experiments: number[]) {
   const lines = useSignal<Curve[] | null>(null);
   const fault = useSignal<unknown>(null);
   const turn = useRef(0);
-  const meanwhile = useRef<Fresh[] | null>(null); // what came while one reads: the answer may be older
+  const meanwhile = useRef<Fresh[] | null>(null); // points that came during a read, whose answer may be older
   const { group, name } = parts(metric);
   const who = of.experiment ? `experiment=${of.experiment}` : `trials=${(of.trials ?? []).join(",")}`;
   const past = pastAt.value;
@@ -71,7 +71,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
   };
   const before = useRef("");
   useLayoutEffect(() => {
-    // What is drawn stays while another moment of the same is read.
+    // The old picture stays while another moment of the same curves is read.
     const same = key.slice(0, key.lastIndexOf("|"));
     if (before.current !== same) lines.value = null;
     before.current = same;
@@ -82,7 +82,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
   useSignalEffect(() => {
     if (returns.value > 0) read();
   });
-  // New points come by themselves where x is theirs; another x is read again, at most every two seconds.
+  // New points come by themselves where their x is known; for another x the curves are read again, at most every two seconds.
   useEffect(() => {
     if (!group || past > 0) return;
     let pending = new Map<number, { row: number; x: number[]; y: number[] }>();
@@ -95,7 +95,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
         read();
       }, 2000);
     };
-    const newest = new Map<number, number>(); // steps
+    const newest = new Map<number, number>(); // newest step of each trial
     let heard = false;
     const flush = () => {
       due = 0;
@@ -110,7 +110,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
         const last = line.x[line.x.length - 1] ?? -Infinity;
         let i = 0;
         while (i < p.x.length && p.x[i]! <= last) ++i;
-        if (i > 0) later(); // a run that went on from an earlier step: what the one before had reported from there on is given up
+        if (i > 0) later(); // a run went on from an earlier step: the former run's later reports do not count any more
         let nx = line.x.concat(p.x.slice(i));
         let ny = line.y.concat(p.y.slice(i));
         if (nx.length > most) [nx, ny] = thinned(nx, ny, points);
@@ -119,7 +119,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
       for (const [trial, p] of all) if (!wanted || wanted.has(trial)) next.push({ trial, row: p.row, count: p.x.length, x: p.x, y: p.y });
       lines.value = next;
     };
-    // A metric that no topic can name moves with the trials.
+    // A metric that no topic can name is read again when the trials change.
     const topic = (e: number) => `series/${e}/${metric.replace(".", "/")}`;
     const stop = listen(
       experiments.map((e) => (isTopic(topic(e)) ? topic(e) : `experiment/${e}`)),
@@ -129,7 +129,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
         if (e.name !== "points" || e.data.group !== group || e.data.metric !== name) return;
         const trial = e.data.trial;
         if (wanted && !wanted.has(trial)) return;
-        // What came between the first read and the beginning of the stream is in neither: the first that one hears has all read once more.
+        // Points between the first read and the beginning of the stream are in neither, so the first message causes one more read.
         if (!heard || range || (x !== "step" && x !== "time")) later();
         heard = true;
         if (range || (x !== "step" && x !== "time")) return;
@@ -137,7 +137,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
         newest.set(trial, e.data.steps[e.data.steps.length - 1] ?? before);
         if (e.data.steps[0]! < before) later();
         const p = pending.get(trial) ?? { row: 0, x: [], y: [] };
-        if (e.data.row <= p.row) return; // told twice, by two streams
+        if (e.data.row <= p.row) return; // two streams report it
         const fresh = { trial, row: e.data.row, x: x === "step" ? e.data.steps : e.data.at, y: numbers(e.data.y) };
         meanwhile.current?.push(fresh);
         p.x.push(...fresh.x);
@@ -156,7 +156,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
   return { lines, fault, again: read };
 }
 
-/** The same choice as the server's: of each bucket the first, last, lowest and highest. */
+/** Chooses points as the server does: the first, last, lowest and highest of each bucket. */
 export function thinned(x: number[], y: number[], to: number): [number[], number[]] {
   const buckets = Math.max(1, Math.floor(to / 5));
   const keep = new Set<number>();
@@ -180,19 +180,19 @@ export function thinned(x: number[], y: number[], to: number): [number[], number
 }
 
 export interface CurvesProps {
-  trials: readonly Trial[] | null; // for names, groups and colours; null: not known yet
-  only?: number[]; // these trials alone
-  experiment?: number; // all of this experiment
-  experiments: number[]; // whose points are heard
+  trials: readonly Trial[] | null; // for names, groups and colours; null: not loaded yet
+  only?: number[]; // only these trials
+  experiment?: number; // all trials of this experiment
+  experiments: number[]; // experiments whose points are followed
   metrics: readonly MetricInfo[];
-  metric: string; // where the address names none; "": the first there is
+  metric: string; // used where the address names none; "": the first metric
   height?: number;
   marks?: { x: string; at: number; label: string }[]; // restarts
 }
 
 const shownAtOnce = 12;
 
-/** The other metrics: those that are pinned, and then the newest of those that the search finds, each made when it comes into view. */
+/** The other metrics: first the pinned ones, then the newest that the search finds. Each chart is made when it comes into view. */
 export function MoreCurves(props: CurvesProps) {
   const p = params.value;
   const main = p.text("metric", props.metric);
@@ -238,10 +238,10 @@ export function MoreCurves(props: CurvesProps) {
   );
 }
 
-/** A large chart waits for its curves: the small ones below it let it go first. */
+/** Whether a large chart waits for its curves: the small charts below let it go first. */
 const waiting = signal(false);
 
-/** Its place is kept; what is in it is made once it comes into view. */
+/** Keeps the place of a chart, which is made once it comes into view. */
 function InView(props: { height: number; children: ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
   const seen = useSignal(false);
@@ -263,7 +263,7 @@ function InView(props: { height: number; children: ComponentChildren }) {
 function SmallCurves(props: CurvesProps) {
   const p = params.value;
   const chosen = axisOf(p.text("x"));
-  // An x that is a metric of the other group is none of these reports.
+  // A metric of the other group cannot be the x of these reports.
   const x = chosen.startsWith("metric:") && !props.metrics.some((m) => chosen === `metric:${m.name}` && m.group === parts(props.metric).group) ? "step" : chosen;
   const smooth = p.number("smooth", 0, 0, 0.99);
   const { lines, fault, again } = useSeries(props.metric, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, null, props.experiments);
@@ -288,7 +288,7 @@ function SmallCurves(props: CurvesProps) {
 
 const curvesCsv = (x: string, metric: string, lines: readonly Curve[]): string => csv([["trial", x, metric], ...lines.flatMap((l) => l.x.map((v, i) => [l.trial, v, l.y[i]!] as (string | number | null)[]))]);
 
-/** Says it where the address names an X axis that there is not: what stands below has the usual one. */
+/** Says that the X axis in the address does not exist, so that the charts below have the usual one. */
 export function UnknownAxis(props: { usual?: string }) {
   const asked = params.value.text("x");
   const x = axisOf(asked, props.usual);
@@ -328,7 +328,7 @@ export function Curves(props: CurvesProps) {
   const said = p.text("group");
   const by = !hparams.includes(said) && said.startsWith("hp.") ? said.slice(3) : said;
   const group = props.trials && !hparams.includes(by) ? "" : by;
-  // Without the trials nobody knows which curves are of one group.
+  // Without the trials it is unknown which curves belong to one group.
   const drawn: Drawn[] | null = useMemo(() => (lines.value && (group === "" || props.trials) ? dress(lines.value, { smooth, group, byId }) : null), [lines.value, smooth, group, group && byId]);
   const yRange = useMemo(() => (clip && drawn ? clipped(drawn.flatMap((d) => d.y), logY) : null), [clip, drawn, logY]);
   const options = named.includes(wanted) || !wanted ? named : [wanted, ...named];
@@ -337,7 +337,7 @@ export function Curves(props: CurvesProps) {
   const others = props.metrics.filter((m) => m.kind === "number" && m.group === parts(wanted).group && m.name !== parts(wanted).name).map((m) => `metric:${m.name}`);
   const axes = x.startsWith("metric:") && !others.slice(0, 100).includes(x) ? [x, ...others.slice(0, 99)] : others.slice(0, 100);
   const epochs = props.metrics.some((m) => m.name === "epoch" || m.name === "epochs");
-  /** An x that the reports of the other group do not have is given up. */
+  /** Drops an x that the reports of the other group do not have. */
   const choose = (metric: string) => {
     const has = (m: MetricInfo) => x === `metric:${m.name}` && m.group === parts(metric).group;
     const lost = x.startsWith("metric:") && !props.metrics.some(has);
@@ -468,7 +468,7 @@ function dress(lines: Curve[], how: { smooth: number; group: string; byId: Map<n
   }));
 }
 
-/** Names of a chart's curves, which are marked in it when pointed at. */
+/** Names of a chart's curves; the curve under the pointer is marked in the chart. */
 export function Legend(props: { lines: Drawn[] }) {
   if (props.lines.length > 30) return null;
   return (

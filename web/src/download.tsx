@@ -1,9 +1,9 @@
-// A file of the server's, to be kept.
+// Saves a file of the server.
 
 import { request } from "./api";
 import { download, refused } from "./ui";
 
-/** Whoever is no longer signed in is asked first: a browser says nothing of a download that is refused. */
+/** A user who is no longer signed in is asked first: a browser does not show that a download was refused. */
 export function Download(props: { href: string; name: string }) {
   return (
     <a

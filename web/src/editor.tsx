@@ -1,4 +1,4 @@
-// A configuration as one edits it: its colours lie over the text field, and what is wrong stands at its line.
+// An editor of a configuration: its colours lie over the text field, and each fault stands at its line.
 
 import { useMemo, useRef } from "preact/hooks";
 import type { RefObject } from "preact";

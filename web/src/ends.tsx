@@ -1,11 +1,11 @@
-// The ends of what a chart shows, as fields: beside the drag over it.
+// The ends of a chart's range as fields, beside the drag over the chart.
 
 import { KeptInput } from "./kept_input";
 import { set } from "./router";
 import { zone } from "./settings";
 import { clock, seconds } from "./text";
 
-/** `whole`: the ends of what there is, which stand for the one that is not said. */
+/** `whole`: the ends of all values, used for an end that is not given. */
 export function Ends(props: { time: boolean; range: [number, number] | null; whole: () => [number, number] | null }) {
   const { range, time } = props;
   const change = (i: 0 | 1, text: string) => {
@@ -39,7 +39,7 @@ export function Ends(props: { time: boolean; range: [number, number] | null; who
   );
 }
 
-/** Of some lists of numbers, which need not be in order. */
+/** The ends of some lists of numbers, which need not be sorted. */
 export function endsOf(lists: readonly (readonly number[])[]): [number, number] | null {
   let low = Infinity;
   let high = -Infinity;

@@ -1,4 +1,5 @@
-// Facts as they come. They are read up to the newest one and then on from there: a stream for each tab would use up a browser's connections.
+// Facts as they come. They are read up to the newest one and then on from there, because a stream for each tab would use up a browser's
+// connections.
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -14,7 +15,7 @@ interface Fact {
   type: string;
   at: string;
   experiment?: number;
-  by: string; // who did it, where somebody did
+  by: string; // the user, where a user caused it
   rest: string;
 }
 
@@ -45,22 +46,22 @@ function fact(text: string): Fact {
 
 const facts = [columns(false), columns(true)] as const;
 const pauseAfterChange = 400; // ms
-const untold = 4000; // ms after which facts are looked for that no topic tells of
+const untold = 4000; // ms; then facts are looked for that no topic reports
 
 /** `query`: "experiment=7", "entity=trial/12", "kind=audit". */
 export function EventGrid(props: { query: string; topics: readonly string[]; command: string; audit?: boolean }) {
   const rows = useSignal<readonly Fact[]>([]);
-  const whole = useSignal(false); // what there was has been read
-  const cut = useSignal(false); // older facts are left out
+  const whole = useSignal(false); // whether all earlier facts were read
+  const cut = useSignal(false); // whether older facts are left out
   const fault = useSignal<unknown>(null);
   const turn = useSignal(0);
   useEffect(() => {
     const abort = new AbortController();
-    let known = rows.peek()[rows.peek().length - 1]?.sequence ?? 0; // facts up to there are read
+    let known = rows.peek()[rows.peek().length - 1]?.sequence ?? 0; // number up to which facts were read
     let due: ReturnType<typeof setTimeout> | undefined;
     let dueAt = Infinity;
     let busy = false;
-    let changed = false; // while it was read
+    let changed = false; // whether something changed during the read
     let refused = false;
     const show = (fresh: Fact[]) => {
       if (fresh.length === 0) return;
@@ -86,7 +87,7 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
         const parts = rest.split("\n");
         rest = parts.pop() ?? "";
         const fresh = parts.filter((line) => line.startsWith("data: ")).map((line) => fact(line.slice(6)));
-        known = fresh[fresh.length - 1]?.sequence ?? known; // where it breaks off it goes on
+        known = fresh[fresh.length - 1]?.sequence ?? known; // after a break it goes on here
         show(fresh);
       }
       known = newest;
@@ -108,7 +109,7 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
             () => (fault.value = null),
             (why: unknown) => {
               if (!abort.signal.aborted) fault.value = why;
-              refused = why instanceof Refused && why.status < 500; // it stays so
+              refused = why instanceof Refused && why.status < 500; // a refusal is final
             },
           )
           .finally(() => {

@@ -1,10 +1,10 @@
-// The one filter language: conditions parted by blanks, all of which must hold.
+// The filter language: conditions separated by blanks, all of which must hold.
 
 import { number } from "./text";
 
 export type Cell = number | string | boolean | null | undefined;
 
-/** What a report or a configuration has, as a cell: lists and maps as JSON. */
+/** A value of a report or configuration as a cell; lists and maps become JSON. */
 export const asCell = (x: unknown): Cell => (x === undefined || x === null ? null : typeof x === "number" || typeof x === "boolean" ? x : typeof x === "string" ? (number(x) ?? x) : JSON.stringify(x));
 
 export interface Condition {
@@ -21,7 +21,7 @@ export type Parsed = { ok: true; conditions: Condition[] } | { ok: false; fault:
 
 const ops = ["!=", "<=", ">=", "=", "<", ">", "~"] as const;
 
-/** `known`: the keys that there are, or nothing where that is not known; `early`: there may be more. */
+/** `known`: the existing keys, or nothing where they are not known; `early`: more keys may come. */
 export function parse(text: string, known?: ReadonlySet<string>, early = false): Parsed {
   const conditions: Condition[] = [];
   let i = 0;
@@ -36,13 +36,13 @@ export function parse(text: string, known?: ReadonlySet<string>, early = false):
     let value = "";
     let op: Condition["op"] | "" = "";
     let quoted = false;
-    let doubled = -1; // where a second comparison stands behind the first
+    let doubled = -1; // where a second comparison follows the first
     while (i < text.length && text[i] !== " " && text[i] !== "\t") {
       if (text[i] === "'") {
         const begun = i++;
         for (;; ++i) {
           if (i >= text.length) return wrong(begun, "this quote is not closed");
-          if (text[i] === "'" && text[++i] !== "'") break; // two are one of the text
+          if (text[i] === "'" && text[++i] !== "'") break; // a doubled quote is one quote of the text
           value += text[i];
         }
         quoted = true;
@@ -74,14 +74,14 @@ export function parse(text: string, known?: ReadonlySet<string>, early = false):
   return { ok: true, conditions };
 }
 
-/** A condition as one types it; without a key a bare word. */
+/** A condition as a user types it; a bare word has no key. */
 export function condition(key: string, op: Condition["op"], value: string): string {
   const quoted = (text: string, plain: RegExp) => (plain.test(text) ? text : `'${text.replaceAll("'", "''")}'`);
   const word = /^[^\s'=!<>~]+$/;
   return key === "" ? quoted(value, word) : quoted(key, word) + op + quoted(value, /^[^\s'=!<>~][^\s']*$/);
 }
 
-/** `hp.` may be left out. */
+/** The known key that a key means; `hp.` may be left out. */
 function resolve(key: string, known: ReadonlySet<string>): string | null {
   if (known.has(key)) return key;
   return known.has("hp." + key) ? "hp." + key : null;
@@ -128,7 +128,7 @@ function compared<T extends number | string>(a: T, b: T, op: Condition["op"]): b
   }
 }
 
-/** Numbers as numbers, also where they came as text; what is missing or NaN comes last in both directions. */
+/** Compares numbers as numbers, also those given as text; missing values and NaN come last in both directions. */
 export function comparator<R>(get: (row: R) => Cell, descending: boolean): (a: R, b: R) => number {
   const turn = descending ? -1 : 1;
   return (left, right) => {

@@ -1,4 +1,4 @@
-// What a search is about: one metric, or several, of which no trial is the best in all.
+// The goal of a search: one metric, or several, for which no trial is the best in all.
 
 import type { Experiment } from "./api_types";
 
@@ -15,7 +15,7 @@ export function goals(e: About): string[] {
 
 export const several = (e: About): boolean => goals(e).length > 1;
 
-/** What charts open with; "" where the search names none. */
+/** The metric that charts show first; "" where the search names none. */
 export const mainMetric = (e: About): string => (goals(e).length > 0 ? `validation.${goals(e)[0]}` : "");
 
 /** "smallest loss and largest size". */

@@ -1,4 +1,4 @@
-// A grid of any number of rows, of which those in view are in the document.
+// A grid of any number of rows; only the rows in view are in the document.
 
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -17,37 +17,37 @@ export interface Column<R> {
   title: string;
   value: (row: R) => Cell;
   show?: (row: R) => ComponentChildren;
-  file?: (row: R) => Promise<Cell>; // in a file, where a picture is shown
+  file?: (row: R) => Promise<Cell>; // text for a file, where the grid shows a picture
   width?: number; // pixels
-  usual?: boolean; // shown where the address does not name columns
+  usual?: boolean; // whether it is shown where the address names no columns
 }
 
 export interface GridProps<R> {
   name: string; // "Experiments"
   rows: readonly R[];
-  coming?: number; // these are the first of so many, and the others are on their way
+  coming?: number; // number of all rows, where these are only the first ones
   id: (row: R) => string;
   columns: Column<R>[];
   link?: (row: R) => string; // address below /ui
   usualSort?: string; // "-id"
   selectable?: boolean;
   actions?: (selected: string[]) => ComponentChildren;
-  command?: string; // of `troupe`, with the same rows
-  otherOrder?: boolean; // in which the command lists where no order is asked for
-  within?: string; // conditions for it, where `pass` leaves rows out
-  piped?: Readonly<Record<string, string>>; // it is one of the shell: its keys in place of the columns'
-  bare?: string[]; // columns in which a bare word is looked for
+  command?: string; // `troupe` command that lists the same rows
+  otherOrder?: boolean; // whether that command lists in another order where none is asked for
+  within?: string; // its conditions, where `pass` leaves rows out
+  piped?: Readonly<Record<string, string>>; // set for a command of the shell: its keys in place of the columns'
+  bare?: string[]; // columns in which a bare word is searched
   empty?: ComponentChildren;
-  hovers?: boolean; // rows are trials: they are marked with the charts
-  pass?: (row: R) => boolean; // beside the filter
-  loading?: boolean; // rows or columns are on their way: a filter may name what is not there yet
+  hovers?: boolean; // whether rows are trials, which are marked together with the charts
+  pass?: (row: R) => boolean; // applied besides the filter
+  loading?: boolean; // whether rows or columns are still loading, so that a filter may name a column that comes later
   height?: number;
 }
 
-const overscan = 8; // rows above and below what is seen
-const atFirst = 1; // of them, until the first rows stand there
+const overscan = 8; // rows that are drawn above and below the visible ones
+const atFirst = 1; // overscan until the first rows are drawn
 
-/** The row that has the focus, or text that one selected. */
+/** The row that has the focus or the selected text. */
 function rowInUse(box: HTMLElement): string | null {
   const of = (node: Node | null): string | null => {
     const element = node instanceof Element ? node : (node?.parentElement ?? null);
@@ -57,7 +57,7 @@ function rowInUse(box: HTMLElement): string | null {
   return of(document.activeElement) ?? (text && !text.isCollapsed ? of(text.anchorNode) : null);
 }
 
-/** How many rows stand above this one that did not before. */
+/** How many new rows stand above this one. */
 function cameAbove<R>(row: string | null, before: readonly R[], now: readonly R[], id: (row: R) => string): number {
   if (row === null) return 0;
   const was = before.findIndex((r) => id(r) === row);
@@ -96,7 +96,7 @@ export function Grid<R>(props: GridProps<R>) {
     return kept.slice().sort(comparator((r) => column.value(r), sort.startsWith("-")));
   }, [props.rows, conditions, sort, by, props.pass]);
 
-  // How many rows a filter leaves is told to who does not see it; that rows come is not.
+  // Screen readers hear how many rows a filter leaves, but not that rows arrive.
   const told = useRef(filterText.value);
   const counts = useRef("");
   const whole = props.coming === undefined;
@@ -127,11 +127,12 @@ export function Grid<R>(props: GridProps<R>) {
   const first = useComputed(() => Math.max(0, Math.floor(top.value / rowHeight) - beyond.value));
   const drawn = Math.ceil(room.value / rowHeight) + 2 * beyond.value;
   const active = useSignal<string | null>(null);
-  // What one reads stays where it is when rows come above it. A list at its top shows what is newest, unless one is in one of its rows.
+  // The visible rows stay in place when rows come above them. A list at its top shows the newest rows, unless one of its rows has the
+  // focus.
   const anchor = useRef<{ id: string; offset: number } | null>(null);
   const before = useRef(rows);
-  const left = useRef(false); // the top, for a row that one was in
-  const own = useRef(0); // where this scrolled to last
+  const left = useRef(false); // whether the top was left for a row that had the focus
+  const own = useRef(0); // where this code scrolled to last
   const above = scroller.current?.scrollTop === 0 && before.current !== rows ? cameAbove(rowInUse(scroller.current), before.current, rows, props.id) : 0;
   const from = Math.min(first.value + above, Math.max(0, count - drawn));
   useLayoutEffect(() => {
@@ -192,8 +193,8 @@ export function Grid<R>(props: GridProps<R>) {
     if (!focus) return;
     const shown = () => box.querySelector<HTMLElement>(`[role=row][data-id="${CSS.escape(props.id(row))}"]`);
     const drawn = shown();
-    (drawn ?? box).focus({ preventScroll: true }); // at once: the next key belongs to the grid, and not to the button that had the focus
-    if (drawn) drawn.scrollIntoView({ block: "nearest", inline: "nearest" }); // the grid itself may be out of sight
+    (drawn ?? box).focus({ preventScroll: true }); // at once, so that the next key goes to the grid and not to the button that had the focus
+    if (drawn) drawn.scrollIntoView({ block: "nearest", inline: "nearest" }); // the grid itself may be out of view
     else
       requestAnimationFrame(() => {
         if (document.activeElement !== box) return;
@@ -235,7 +236,7 @@ export function Grid<R>(props: GridProps<R>) {
     if (kind === "csv") save(`${name}.csv`, "text/csv", csv([keys, ...cells]));
     else save(`${name}.json`, "application/json", JSON.stringify(cells.map((row) => Object.fromEntries(row.map((x, i) => [keys[i], plain(x)]))), null, 1));
   };
-  const due = useRef<"csv" | "json" | null>(null); // asked for before all rows were there
+  const due = useRef<"csv" | "json" | null>(null); // format that was asked for before all rows had come
   useEffect(() => {
     if (!whole || !due.current) return;
     void write.current(due.current);
@@ -376,7 +377,7 @@ export function Grid<R>(props: GridProps<R>) {
 const cellOf = (x: Cell): string | number | boolean | null => (x === undefined || x === null ? null : typeof x === "number" || typeof x === "boolean" ? x : String(x));
 const textOf = (x: Cell): string => (x === null || x === undefined ? "" : typeof x === "number" ? short(x) : String(x));
 
-const atOnce = 4; // rows whose cells for a file are read
+const atOnce = 4; // number of rows whose cells for a file are read at once
 
 /** The rows as they stand in a file. */
 async function filed<R>(rows: readonly R[], columns: readonly Column<R>[]): Promise<(string | number | boolean | null)[][]> {

@@ -1,4 +1,4 @@
-// The trial under the pointer: marked in every chart and in the grid.
+// The trial under the pointer, which is marked in every chart and in the grid.
 
 import { signal } from "@preact/signals";
 

@@ -1,4 +1,4 @@
-// Words beside the axes of charts: as wide as there is room, and so that no two of them look alike.
+// Words beside the axes of charts: as wide as the room allows, and so that no two look alike.
 
 import { short } from "./text";
 
@@ -34,7 +34,7 @@ function shownFrom(chars: readonly string[], from: number, room: number, measure
   return of(largest(0, Math.max(0, from - 1), (count) => measure(of(count)) <= room));
 }
 
-/** Texts in `room` each: without their middle, or without that part in which those that would look alike are the same. */
+/** Texts that each fit in `room`: without their middle, or, where texts would look alike, without the part that they share. */
 export function labels(texts: readonly string[], room: number, measure: Measure): string[] {
   const out = texts.map((t) => shortened(t, room, measure));
   const part = (among: readonly number[], before: number): void => {
@@ -45,7 +45,7 @@ export function labels(texts: readonly string[], room: number, measure: Measure)
       if (new Set(group.map((i) => texts[i]!)).size < 2) continue;
       let same = 0;
       while (chars.every((c) => c.length > same && c[same] === chars[0]![same])) ++same;
-      if (same <= before) continue; // there is no room for what they differ in
+      if (same <= before) continue; // the part that differs does not fit
       group.forEach((i, n) => (out[i] = shownFrom(chars[n]!, same, room, measure)));
       part(group, same);
     }

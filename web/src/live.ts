@@ -1,4 +1,4 @@
-// What of the cluster changes, as it changes.
+// Follows the changes of the cluster.
 
 import { effect, signal } from "@preact/signals";
 import sharedUrl from "./live-worker.ts?sharedworker&url";
@@ -10,12 +10,12 @@ export type LiveState = "live" | "paused" | "lost";
 export const paused = signal(false);
 export const connection = signal<"live" | "lost" | "idle">("idle");
 export const lastData = signal<Date | null>(null);
-/** Counts the times that the connection came back: then what is no row of a list is read again. */
+/** Counts how often the connection came back: everything except rows of lists is then read again. */
 export const returns = signal(0);
-/** The server is another version than the page: a reload is offered. */
+/** Whether the server's version differs from the page's: then a reload is offered. */
 export const newVersion = signal(false);
 
-/** As docs/api.md has them. */
+/** The events that docs/api.md describes. */
 export type LiveEvent =
   | { name: "hello"; data: LiveHello }
   | { name: "experiment"; data: Experiment }
@@ -28,13 +28,13 @@ export type LiveEvent =
 type Listener = { topics: string[]; on: (e: LiveEvent) => void };
 
 const listeners = new Set<Listener>();
-let held: { l: Listener; e: LiveEvent }[] = []; // while paused or hidden
-let missed = false; // more than is held, or a cut: all is read again
+let held: { l: Listener; e: LiveEvent }[] = []; // events that came while paused or hidden
+let missed = false; // whether there were more than are held, or a cut: everything is read again
 const mostHeld = 20_000;
 const waits = (): boolean => paused.peek() || document.hidden;
 let owed: (() => void)[] = []; // what is to be done once nothing waits
 
-/** Calls it now, or, where the tab is hidden or its live changes are paused, once it is not. */
+/** Calls the function now, or, where the tab is hidden or its live changes are paused, once that ends. */
 export function whenSeen(call: () => void): void {
   if (!waits()) call();
   else if (!owed.includes(call)) owed.push(call);
@@ -59,7 +59,7 @@ function open(): Wire {
     spoken = true;
     heard(e);
   };
-  // The server may be away before the worker's script has come.
+  // The server may go away before the worker's script has come.
   const failed = (): void => {
     if (spoken) return;
     wire = null;
@@ -79,7 +79,7 @@ function open(): Wire {
   return { post: (x) => worker.postMessage(x) };
 }
 
-/** A stream that cannot be had may be one of somebody who is no longer signed in. */
+/** A stream may fail because the user is no longer signed in. */
 let looking = 0;
 function lookWhoOneIs(): void {
   if (!session.peek() || askAgain.peek() || document.hidden || performance.now() - looking < 3000) return;
@@ -94,7 +94,7 @@ function lookWhoOneIs(): void {
     );
 }
 
-/** A stream goes on though this tab asks who one is: another one may have been told. */
+/** Called when a stream works although this tab asks for the password: the user may have signed in on another tab. */
 function signedInElsewhere(): void {
   void request("GET", "/troupe/v1/session")
     .then((x) => x.json())
@@ -171,12 +171,12 @@ function release(): void {
   for (const { l, e } of all) if (listeners.has(l)) l.on(e);
 }
 
-/** Nobody who is not signed in may hear anything: then there is no stream. */
+/** Without a signed-in user there is no stream, because the server would refuse it. */
 function tellTopics(): void {
   if (!session.peek()) return;
   const all = new Set<string>();
   for (const l of listeners) l.topics.forEach((t) => all.add(t));
-  if (all.size === 0) all.add("cluster"); // a page that follows nothing tells of a cut as well
+  if (all.size === 0) all.add("cluster"); // a page that follows nothing reports a cut as well
   wire ??= open();
   wire.post({ kind: "topics", topics: Array.from(all), after: firstSequence.peek() });
 }
@@ -185,14 +185,14 @@ let telling = false;
 function soon(): void {
   if (telling) return;
   telling = true;
-  // Its worker may be a process of its own: it begins once what the page shows first stands there.
+  // Its worker may be a process of its own, so it begins once the page shows its first content.
   void stood.then(() => {
     telling = false;
     tellTopics();
   });
 }
 
-/** Calls `on` for every change of these topics until what it returns is called. */
+/** Calls `on` for every change of these topics until the returned function is called. */
 export function listen(topics: string[], on: (e: LiveEvent) => void): () => void {
   const l = { topics, on };
   listeners.add(l);

@@ -1,4 +1,4 @@
-// The log of a trial: any length, of which at most 500 lines are in the document.
+// The log of a trial. It may have any length; at most 500 lines are in the document.
 
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
@@ -16,9 +16,9 @@ import { clean, moment } from "./text";
 import { CopyCommand, CopyLink, tell } from "./ui";
 import type { LogHit, LogPage, LogSearchEnd } from "./api_types";
 
-const page = 400; // lines that are read at once as one scrolls on
+const page = 400; // lines that are read at once while scrolling
 const most = 500; // in the document
-const lineHeight = 40; // pixels of the window for each line in view: the log has 60 % of it, and a line 24
+const lineHeight = 40; // pixels of the window for each visible line: the log has 60 % of the window, and a line has 24 pixels
 
 export function LogLineView(props: { line: LogLine; marked?: boolean }) {
   const l = props.line;
@@ -50,8 +50,8 @@ export function Log(props: { trial: number }) {
   const busy = useRef(false);
   const turn = useRef(0);
   const keep = useRef<{ line: number; y: number } | null>(null);
-  const toReveal = useRef(""); // once it is there
-  const begun = useSignal(false); // until then of the last lines those in view alone are in the document
+  const toReveal = useRef(""); // line to show once it exists
+  const begun = useSignal(false); // until then only the visible ones of the last lines are in the document
   useEffect(() => void stood.then(() => (begun.value = true)), []);
 
   const read = async (query: { from?: number; limit: number }): Promise<LogLine[]> => {
@@ -65,7 +65,7 @@ export function Log(props: { trial: number }) {
     try {
       const got = await read(logQuery(line));
       const there = line === "" || got.some((l) => String(l.line) === line);
-      const all = got.length > 0 || ends.peek().last === 0 ? got : await read(logQuery("")); // of a line that is not there: the end
+      const all = got.length > 0 || ends.peek().last === 0 ? got : await read(logQuery("")); // where the line does not exist, the end of the log is shown
       if (mine !== turn.current) return;
       toReveal.current = there ? line : "";
       shown.value = all;
@@ -93,7 +93,7 @@ export function Log(props: { trial: number }) {
     const own = el?.getBoundingClientRect();
     if (el && room && own && (own.top < Math.max(0, room.top) || own.bottom > Math.min(innerHeight, room.bottom))) el.scrollIntoView({ block: "center" });
   };
-  // What comes above it, as hits do, moves the line that the address names, until somebody scrolls.
+  // Content that comes above it, such as hits, moves the line that the address names; it is kept in place until the user scrolls.
   const still = useRef(true);
   useEffect(() => {
     still.current = at !== "";
@@ -106,7 +106,7 @@ export function Log(props: { trial: number }) {
     const el = box.current;
     if (el) el.scrollTop = el.scrollHeight;
   };
-  // New lines while one follows.
+  // Adds new lines while the log is followed.
   useEffect(() => {
     let pending: LogLine[] = [];
     let due = 0;
@@ -119,7 +119,7 @@ export function Log(props: { trial: number }) {
     });
     const add = () => {
       due = 0;
-      if (!ready.peek() || busy.current) return void (due = requestAnimationFrame(add)); // what is being read may be older
+      if (!ready.peek() || busy.current) return void (due = requestAnimationFrame(add)); // the running read may be older
       const fresh = pending;
       pending = [];
       if (!follow.peek()) return;
@@ -127,7 +127,7 @@ export function Log(props: { trial: number }) {
       for (const l of fresh) {
         const newest = next[next.length - 1]?.line ?? 0;
         if (l.line <= newest) continue;
-        if (l.line > newest + 1) return void open(""); // some came before one listened
+        if (l.line > newest + 1) return void open(""); // some lines came before the stream began
         next.push(l);
       }
       shown.value = next.length > most ? next.slice(next.length - page) : next;
@@ -140,7 +140,7 @@ export function Log(props: { trial: number }) {
   useSignalEffect(() => {
     if (returns.value === 0) return;
     if (follow.peek()) void open("");
-    else void read(logQuery("")).catch(() => undefined); // how far it goes now
+    else void read(logQuery("")).catch(() => undefined); // reads how far the log goes now
   });
 
   useLayoutEffect(() => {
@@ -167,7 +167,7 @@ export function Log(props: { trial: number }) {
     try {
       const got = await read({ from: older ? Math.max(1, edge.line - page) : edge.line + 1, limit: page });
       const fresh = got.filter((l) => (older ? l.line < edge.line : l.line > edge.line));
-      // What one reads stays where it is: the line at that end which is drawn.
+      // The visible text stays in place: the drawn line at that end.
       const drawn = box.current?.querySelectorAll<HTMLElement>("[data-line]");
       const row = drawn?.[older ? 0 : drawn.length - 1];
       if (row) keep.current = { line: Number(row.dataset["line"]), y: row.getBoundingClientRect().top };
@@ -236,10 +236,10 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; o
   const typed = useSignal(q);
   const hits = useSignal<LogLine[]>([]);
   const end = useSignal<LogSearchEnd | null>(null);
-  const scanned = useRef(0); // by the searches before the one that `end` is of
+  const scanned = useRef(0); // lines looked at by the searches before that of `end`
   const fault = useSignal("");
   const seen = useSignal(0); // hits in the document
-  const from = useSignal(""); // where the search goes on
+  const from = useSignal(""); // where the search continues
   const input = useRef<HTMLInputElement>(null);
   const atOnce = props.wide ? 500 : 100;
   useEffect(() => {

@@ -1,8 +1,8 @@
-// Which of very many metrics are drawn.
+// Which of a very large number of metrics are drawn.
 
 import type { MetricInfo } from "./api_types";
 
-/** Names of the numbers, those that were reported last first; of one report by name. */
+/** Names of numeric metrics, the last reported first; within one report by name. */
 export function newestFirst(metrics: readonly MetricInfo[]): string[] {
   return metrics
     .filter((m) => m.kind === "number" && m.group !== "system")
@@ -11,7 +11,7 @@ export function newestFirst(metrics: readonly MetricInfo[]): string[] {
     .map((m) => m.name);
 }
 
-/** The pinned ones, and of the others that hold all the words the first `most`; `found` counts those. */
+/** The pinned metrics, and the first `most` of the others that contain all the words; `found` counts the latter. */
 export function drawn(names: readonly string[], pins: readonly string[], look: string, most: number): { shown: string[]; found: number } {
   const words = look.toLowerCase().split(/\s+/).filter(Boolean);
   const found = names.filter((m) => !pins.includes(m) && words.every((w) => m.toLowerCase().includes(w)));

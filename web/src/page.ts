@@ -1,4 +1,4 @@
-// What each page is given, and what it says of itself.
+// What each page gets from the frame, and what it tells the frame.
 
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
@@ -9,11 +9,11 @@ export interface PageProps {
   tab: string;
 }
 
-/** Set by each page: what it is called, and whether it has what it shows. */
+/** Set by each page: its title, and whether its content has arrived. */
 export const pageState = signal<"loading" | "ready" | "empty" | "error">("loading");
-/** How many parts that are the whole of what an address shows have failed. */
+/** How many failed parts are all that an address shows. */
 export const wholesFailed = signal(0);
-let speaker: object | null = null; // the page that pageState is of: one that goes does not unsay what the next one has said
+let speaker: object | null = null; // the page that set pageState: a page that goes does not undo what the next one has set
 export function usePage(title: string, state: "loading" | "ready" | "empty" | "error"): void {
   useEffect(() => {
     document.title = `${title} · Troupe`;

@@ -1,4 +1,4 @@
-// An experiment as it was after one of its facts: a slider over them, and a player.
+// An experiment as it was after one of its facts: a slider over the facts, and a player.
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -48,7 +48,7 @@ export function TimeSlider(props: { experiment: number }) {
     clearTimeout(due.current);
     due.current = setTimeout(() => void load().then((list) => list.length > 0 && move(place >= whole ? list.length - 1 : Math.floor((place / whole) * (list.length - 1)), list)), 120);
   };
-  // Forward, so that the whole takes about half a minute.
+  // Plays forward, so that the whole takes about half a minute.
   useEffect(() => {
     if (!playing.value) return;
     const timer = setInterval(() => {
@@ -58,11 +58,11 @@ export function TimeSlider(props: { experiment: number }) {
     }, 600);
     return () => {
       clearInterval(timer);
-      const at = pastAt.peek(); // where it stopped is said once, not each place on the way
+      const at = pastAt.peek(); // screen readers hear where it stopped, not each place on the way
       tell(at > 0 ? `as of ${all[index(at)]?.at ?? at}` : "now");
     };
   }, [playing.value, all]);
-  const moment = at > 0 && wholesFailed.value === 0 ? all[here] : undefined; // else there is no such moment
+  const moment = at > 0 && wholesFailed.value === 0 ? all[here] : undefined; // undefined: there is no such moment
   return (
     <div class={`past${at > 0 ? " on" : ""}`}>
       <label>
@@ -108,14 +108,14 @@ export function TimeSlider(props: { experiment: number }) {
   );
 }
 
-/** Takes the moment out of the address of a page that is shown as it is now. */
+/** Removes the moment from the address of a page that shows the present. */
 export function useNoMoment(of: unknown[] = [], applies = true) {
   useEffect(() => {
     if (applies && params.peek().text("at") !== "") set({ at: null }, true);
   }, of);
 }
 
-/** Says it where the address names a moment that no fact can have: what stands below is as it is now. */
+/** Says that no fact has the moment in the address, so that the page below shows the present. */
 export function UnknownMoment() {
   const said = params.value.text("at");
   if (said === "" || factOf(said) > 0) return null;

@@ -1,4 +1,4 @@
-// The charts that are our own: drawn on canvas or as SVG, on shared scales, with one hover and one brush.
+// Our own charts: drawn on canvas or as SVG, on shared scales, with one hover and one brush.
 
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -29,11 +29,11 @@ export function Drawing(props: {
   draw: (c: CanvasRenderingContext2D, width: number, height: number, ink: Ink) => void;
   depends: unknown[];
   data?: Record<string, string | number>;
-  at?: (x: number, y: number, width: number, height: number) => string | null; // the trial there
+  at?: (x: number, y: number, width: number, height: number) => string | null; // the trial at that place
   onClick?: (id: string) => void;
   onDrag?: (x0: number, y0: number, x1: number, y1: number, width: number, height: number) => void;
-  table: Table; // the numbers behind it
-  file?: string; // its name, where `testid` is not enough
+  table: Table; // the numbers that the chart shows
+  file?: string; // name of the file, where `testid` is not enough
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const figure = useRef<HTMLElement>(null);
@@ -41,7 +41,7 @@ export function Drawing(props: {
   now.current = props;
   const due = useRef(0);
   const start = useRef<[number, number] | null>(null);
-  const reach = useRef<[number, number] | null>(null); // of a drag
+  const reach = useRef<[number, number] | null>(null); // ends of a running drag
   const paint = () => {
     due.current ||= requestAnimationFrame(() => {
       due.current = 0;
@@ -143,7 +143,7 @@ function nearest(points: { id: string; x: number; y: number }[], x: number, y: n
   return best;
 }
 
-/** What a size gave last: a chart is asked where its points lie at each move of the pointer. */
+/** Remembers the result for the last size: each move of the pointer asks where a chart's points lie. */
 function lastOf<T>(make: (w: number, h: number) => T): (w: number, h: number) => T {
   let last: { w: number; h: number; made: T } | null = null;
   return (w, h) => {
@@ -154,7 +154,7 @@ function lastOf<T>(make: (w: number, h: number) => T): (w: number, h: number) =>
 
 const noKey: Key = { tall: 0, draw: () => undefined };
 
-/** An axis that is no hyperparameter. */
+/** An axis that is not a hyperparameter. */
 const axisOf = (title: string, scale: Scale): Dimension => ({ key: "", title, scale, choices: null, place: () => null, label: () => "" });
 
 export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimension; colour: Dimension | null; onBrush?: (axes: string[], b: (Brush | null)[]) => void; testid?: string; height?: number }) {
@@ -194,7 +194,7 @@ export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
       at={(px, py, w, h) => nearest(places(w, h), px, py)}
       onDrag={(x0, y0, x1, y1, w, h) => {
         const f = framed(w, h);
-        // Two that show the same axis are one.
+        // Two brushes of the same axis count as one.
         const over = new Map([
           [y.key, brushed(y, 1 - (y0 - f.top) / f.height, 1 - (y1 - f.top) / f.height)],
           [x.key, brushed(x, (x0 - f.left) / f.width, (x1 - f.left) / f.width)],
@@ -260,7 +260,7 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
   const words = dims.map((d) => marks(d));
   const apart = lastOf((w) => {
     const widest = Math.max(0, ...(words[dims.length - 1] ?? []).map((m) => measure(m.text)));
-    const right = Math.max(60, Math.min(widest + 12, 200, w / 4)); // behind the last axis stand its words
+    const right = Math.max(60, Math.min(widest + 12, 200, w / 4)); // room for the words behind the last axis
     return { right, between: dims.length > 1 ? (w - 60 - right) / (dims.length - 1) : w / 2 };
   });
   const x = (i: number, w: number) => (dims.length > 1 ? 60 + i * apart(w, 0).between : w / 2);
@@ -313,7 +313,7 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
           c.lineTo(a, y(1, h));
           c.stroke();
           if (d === colour) {
-            // What the lines have their colours from.
+            // Where the colours of the lines come from.
             const [low, high] = [y(0, h), y(1, h)];
             for (let at = high; at < low; at += 2) {
               c.fillStyle = heatLine((low - at) / (low - high), shownTheme.peek() === "dark");
@@ -369,7 +369,7 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
   );
 }
 
-const mostCells = 8; // of a side that is no choice
+const mostCells = 8; // of a side that is not a choice
 
 /** The mean of a metric over two hyperparameters. */
 export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimension; of: Dimension }) {
@@ -408,7 +408,7 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
           const j = Math.floor(key / nx);
           c.fillStyle = heat(one.sum / one.n);
           c.fillRect(f.left + i * gw + 1, f.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
-          c.strokeStyle = k.text; // the darkest and the lightest are near the ground of a theme
+          c.strokeStyle = k.text; // the darkest and the lightest colour are close to the ground of a theme
           c.globalAlpha = 0.5;
           c.strokeRect(f.left + i * gw + 1, f.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
           c.globalAlpha = 1;
@@ -432,7 +432,7 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
   );
 }
 
-/** When trials held slots, on as few lines as there were at once; `until` is the end of what has none. */
+/** When trials held slots, on as many lines as were held at once; `until` is the end of stretches without one. */
 export function Timeline(props: { rows: readonly Row[]; held: readonly Held[]; until: number }) {
   const states = new Map(props.rows.map((t) => [t.id, t.state]));
   const now = props.until;
@@ -477,7 +477,7 @@ export function Timeline(props: { rows: readonly Row[]; held: readonly Held[]; u
   );
 }
 
-/** The trials that no other one beats in every metric. */
+/** The trials that no other trial beats in every metric. */
 export function Front(props: { points: { id: string; x: number; y: number }[]; x: string; y: string }) {
   const finite = props.points.filter((p) => Number.isFinite(p.x) && Number.isFinite(p.y));
   const x = axisOf(props.x, fitting(finite.map((p) => p.x)));

@@ -28,7 +28,7 @@ describe("the filter language", () => {
     expect(passes("best<=0.25 best>=0.25", row)).toBe(true);
     expect(passes("state=error", row)).toBe(true);
     expect(passes("state!=error", row)).toBe(false);
-    expect(passes("id>9", row)).toBe(true); // as text it would not be
+    expect(passes("id>9", row)).toBe(true); // compared as text it would be false
   });
   test("hp. may be left out", () => expect(passes("lr=0.01", row)).toBe(true));
   test("quotes hold blanks", () => {
@@ -53,7 +53,7 @@ describe("the filter language", () => {
     expect(parse("state=ERROR best<", new Set(["state", "best"]))).toEqual({ ok: false, fault: { at: 17, message: "what should best be compared with?" } });
     expect(parse("name='x", new Set(["name"]))).toEqual({ ok: false, fault: { at: 5, message: "this quote is not closed" } });
     expect(parse("a b zzz=1", new Set(["id"]))).toEqual({ ok: false, fault: { at: 4, message: "there is no column 'zzz'" } });
-    expect(parse("lr>1 zzz=1", new Set(["hp.lr"]), true)).toMatchObject({ ok: true, conditions: [{ key: "hp.lr" }, { key: "zzz" }] }); // columns are on their way
+    expect(parse("lr>1 zzz=1", new Set(["hp.lr"]), true)).toMatchObject({ ok: true, conditions: [{ key: "hp.lr" }, { key: "zzz" }] }); // columns may still be loading
     expect(parse("lr==1", new Set(["lr"]))).toEqual({ ok: false, fault: { at: 3, message: "= cannot follow =: a value that begins with it stands in quotes" } });
     expect(parse("lr<<1", new Set(["lr"]))).toMatchObject({ ok: false, fault: { at: 3 } });
     expect(parse("lr<='=1'", new Set(["lr"]))).toMatchObject({ ok: true, conditions: [{ op: "<=", value: "=1" }] });
@@ -234,7 +234,7 @@ describe("what terminals are told beside colours", () => {
     expect(classes("\u001b[38;2;230;30;200mx")).toEqual(["fg5"]);
     expect(classes("\u001b[38:2::255:0:0mx")).toEqual(["fg1"]);
     expect(classes("\u001b[38:2::0:255:0mx\u001b[38:2:0:0:255my\u001b[38:5:46mz")).toEqual(["fg2", "fg4", "fg2"]);
-    expect(classes("\u001b[38;5;245mx")).toEqual([""]); // greys are as the rest
+    expect(classes("\u001b[38;5;245mx")).toEqual([""]); // greys look like the rest
     expect(classes("\u001b[48;5;196;1mx")).toEqual(["bg1 bold"]);
   });
   test("stand behind the text, too", () => {
@@ -269,7 +269,7 @@ describe("texts of users", () => {
   test("cannot turn the direction or hide", () => {
     expect(clean("a\u202eb\u0007c\u009bd")).toBe("a\ufffdb\u2407c\ufffdd");
     expect(clean("täglich\t✓")).toBe("täglich\t✓");
-    expect(clean("a\u2028b\u2029c")).toBe("a\ufffdb\ufffdc"); // would begin another line
+    expect(clean("a\u2028b\u2029c")).toBe("a\ufffdb\ufffdc"); // these two would begin another line
   });
   test("make no formula in a table", () => expect(csv([["=1+1", -2, 'a"b', null, NaN]])).toBe("'=1+1,-2,\"a\"\"b\",,NaN\r\n"));
 });
@@ -421,7 +421,7 @@ describe("the timeline", () => {
 
 describe("of very many metrics", () => {
   const info = (name: string, seconds: number, group = "training", kind: "number" | "matrix" = "number") => ({ group, name, kind, trials: 1, reports: 1, lastReport: new Date(1e12 + seconds * 1000).toISOString() });
-  // Reported in turns: the one with the number 7 * i % 1000 at second i.
+  // Metric 7 * i % 1000 is reported at second i.
   const thousand = Array.from({ length: 1000 }, (_, i) => info(`m${(7 * i) % 1000}`, i)).sort((a, b) => (a.name < b.name ? -1 : 1));
   test("the newest are those that were reported last, not those of the first names", () => {
     const { shown, found } = drawn(newestFirst(thousand), [], "", 12);
@@ -448,7 +448,7 @@ test("a slot in one word", () => {
   const held = { ...slot, container: { id: "3.1" } as never };
   expect([slotState(agent, slot), slotState(agent, held)]).toEqual(["free", "busy"]);
   expect([slotState(agent, { ...held, enabled: false }), slotState({ ...agent, enabled: false }, slot)]).toEqual(["disabled", "disabled"]);
-  // The server says of agents that drain that they are not enabled either.
+  // The server also reports a draining agent as not enabled.
   const draining = { ...agent, draining: true, enabled: false };
   expect([slotState(draining, held), slotState(draining, slot)]).toEqual(["draining", "draining"]);
   const away = { ...agent, state: "away" };

@@ -5,7 +5,7 @@ export type Query = Record<string, string | number | boolean | undefined>;
 /** How long a whole answer may take, in ms: longer than the server's own limits. */
 export const answerTime = 60_000;
 
-/** The address of a read; what is undefined or empty is left out, but for the name of a metric. */
+/** The address of a read; undefined and empty values are left out, except for the name of a metric. */
 export function asked(path: string, query: Query = {}): string {
   const all = new URLSearchParams();
   for (const [key, x] of Object.entries(query)) if (x !== undefined && (x !== "" || (key === "metric" && query.group))) all.set(key, String(x));
@@ -13,7 +13,7 @@ export function asked(path: string, query: Query = {}): string {
   return path + (text ? "?" + text : "");
 }
 
-/** Whether the page at an address begins with lines: what draws them is on its way before. */
+/** Whether the page at an address begins with curves: the code that draws them is then loaded ahead. */
 export const withLines = (path: string): boolean => /^\/(?:experiments\/\d+(?:\/curves)?|trials\/\d+(?:\/resources)?|compare|cluster)$/.test(path);
 
 export const seriesPath = "/troupe/v1/series";
@@ -24,7 +24,7 @@ export function parts(metric: string): { group: string; name: string } {
   return { group: metric.slice(0, dot), name: metric.slice(dot + 1) };
 }
 
-/** Of an experiment, or of some trials: few of them come with more points. */
+/** Curves of an experiment, or of some trials; fewer trials get more points. */
 export function seriesQuery(metric: string, of: { experiment?: number; trials?: number[] }, x: string, range: [number, number] | null, past: number) {
   const { group, name } = parts(metric);
   const count = of.trials?.length ?? 100;
@@ -52,7 +52,7 @@ export const factOf = (text: string): number => (/^\d{1,15}$/.test(text) ? Numbe
 /** The X axis that an address names; the usual one where there is none of that name. */
 export const axisOf = (name: string, usual = "step"): string => (/^(?:step|time|relative|epoch|metric:.*)$/s.test(name) ? name : usual);
 
-/** The first `most` elements of the list that a JSON text begins with, `{"key":[`; null where they are not whole in what there is of it. */
+/** The first `most` elements of the list with which a JSON text begins, `{"key":[`; null where the text does not hold all of them yet. */
 export function firstOf(text: string, key: string, most: number): unknown[] | null {
   const head = `{"${key}":`;
   if (!text.startsWith(head + "[")) return null;
@@ -64,7 +64,7 @@ export function firstOf(text: string, key: string, most: number): unknown[] | nu
       for (++i; i < text.length && text[i] !== '"'; ++i) if (text[i] === "\\") ++i;
     } else if (c === "[" || c === "{") ++depth;
     else if (c === "]" || c === "}") {
-      if (--depth === 0) return null; // the list ends before
+      if (--depth === 0) return null; // the list ends before it has `most` elements
       if (depth === 1 && ++found === most) return JSON.parse(text.slice(head.length, i + 1) + "]") as unknown[];
     }
   }
@@ -84,7 +84,7 @@ const ofDevices = new Map<string, [string, string]>([
   ["utilization_percent", ["Slot", "percent"]],
 ]);
 
-/** What a metric `AGENT/SLOT/NAME` of the group `system` is called; one of another name keeps it. */
+/** The title of a metric `AGENT/SLOT/NAME` of the group `system`; any other name stays. */
 export function deviceTitle(metric: string): string {
   const found = /^(.+)\/(\d+)\/(\w+)$/s.exec(metric);
   const known = found && ofDevices.get(found[3]!);

@@ -19,7 +19,7 @@ const usual: [string, string][] = [
   ["write_bytes_per_s", "Written to disk, bytes a second"],
 ];
 
-/** The metrics of the slots that it had in any of its runs. */
+/** The metrics of the slots that the trial had in any of its runs. */
 function useDevices(experiment: number, trial: number, runs: number): readonly [string, string][] {
   const names = useSignal<readonly string[]>([]);
   useEffect(() => {
@@ -31,9 +31,9 @@ function useDevices(experiment: number, trial: number, runs: number): readonly [
           names.value = metrics.map((m) => m.name).filter((name) => !usual.some(([one]) => one === name));
           if (tries > 1) again = setTimeout(() => read(tries - 1), 5000);
         },
-        () => undefined, // the charts beside it say what is wrong
+        () => undefined, // the charts beside it report the fault
       );
-    read(4); // an agent looks every 5 s
+    read(4); // an agent takes a sample every 5 s
     return () => {
       stop.abort();
       clearTimeout(again);

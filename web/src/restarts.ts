@@ -1,6 +1,6 @@
 // Where the runs of a trial began.
 
-/** Where a run began again: at the step that it went on from, and on the axes of time. A run that never had an agent, where others had one, took no time. */
+/** Where a run restarted: the step from which it went on, and the place on the axes of time. A run that never had an agent, where others had one, took no time. */
 export function restarts(runs: readonly { run: number; agents: readonly string[]; fromSteps: number; startTime: string; endTime: string | null }[]): { x: string; at: number; label: string }[] {
   let ran = 0;
   const placed = runs.some((r) => r.agents.length > 0);

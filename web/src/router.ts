@@ -1,4 +1,4 @@
-// Where one is. History routing below /ui; the parameters are the view.
+// The address as a value. History routing below /ui; the parameters are the view.
 
 import { computed, signal } from "@preact/signals";
 import { patched, read, type Params } from "./address";
@@ -24,12 +24,12 @@ export const params = computed<Params>(() => read(place.value.search));
 /** Tabs of an experiment that can be seen as they were. */
 export const timed = ["", "trials", "curves", "analysis", "search"];
 
-/** The fact after which an experiment is shown, and not as it is now; 0: now. */
+/** The fact after which an experiment is shown; 0: as it is now. */
 export const pastAt = computed(() => (timed.includes(/^\/experiments\/\d+(?:\/(\w+))?$/.exec(place.value.path)?.slice(1).join("") ?? "-") ? factOf(params.value.text("at")) : 0));
 
 window.addEventListener("popstate", () => (place.value = here()));
 
-/** `to` is an address below /ui, as "/experiments?q=x". */
+/** `to` is an address below /ui, such as "/experiments?q=x". */
 export function go(to: string, replace = false): void {
   const whole = prefix + to;
   if (replace) history.replaceState(null, "", whole);
@@ -37,7 +37,7 @@ export function go(to: string, replace = false): void {
   place.value = here();
 }
 
-/** Changes parameters of the view. What is typed replaces the entry of the history; a choice makes one. */
+/** Changes parameters of the view. Typing replaces the entry of the history; a choice adds one. */
 export function set(changes: Record<string, string | number | boolean | string[] | null>, typed = false): void {
   const now = place.peek();
   const to = patched(now.path, now.search, changes);

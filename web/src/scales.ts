@@ -1,4 +1,4 @@
-// From numbers to places, for the charts that are our own.
+// From numbers to places, for our own charts.
 
 export interface Scale {
   at(x: number): number; // 0..1
@@ -13,7 +13,7 @@ export function niceTicks(low: number, high: number, count: number): number[] {
   const size = Math.pow(10, Math.floor(Math.log10(raw)));
   const step = [1, 2, 5, 10].map((m) => m * size).find((s) => s >= raw) ?? raw;
   const out: number[] = [];
-  // Of numbers that are much larger than what lies between them, several ticks may be one and the same.
+  // Where numbers are much larger than the differences between them, several ticks may be the same number.
   const first = Math.ceil(low / step);
   for (let i = 0; i <= 2 * count + 2 && (first + i) * step <= high + step * 1e-9; ++i) {
     const x = Number(((first + i) * step).toPrecision(12));
@@ -28,7 +28,7 @@ export function linear(low: number, high: number): Scale {
     high = Math.min(Number.MAX_VALUE, low + room);
     low = Math.max(-Number.MAX_VALUE, low - room);
   }
-  const half = high / 2 - low / 2; // of both, so that nothing is too large
+  const half = high / 2 - low / 2; // half of both, so that nothing overflows
   if (half === 0) return { at: (x) => (x > low ? 1 : 0), back: (p) => (p < 0.5 ? low : high), ticks: [low, high] };
   return { at: (x) => (x / 2 - low / 2) / half, back: (p) => low * (1 - p) + p * high, ticks: niceTicks(low, high, 5) };
 }
@@ -38,7 +38,7 @@ export function logarithmic(low: number, high: number): Scale {
   const a = Math.log10(low);
   const b = Math.log10(high);
   const ticks: number[] = [];
-  for (let e = Math.ceil(a - 1e-9); e <= b + 1e-9; ++e) ticks.push(Number(`1e${e}`)); // `pow` may be a little beside it
+  for (let e = Math.ceil(a - 1e-9); e <= b + 1e-9; ++e) ticks.push(Number(`1e${e}`)); // `pow` may be slightly off
   return {
     at: (x) => (Math.log10(x) - a) / (b - a),
     back: (p) => Math.pow(10, a + p * (b - a)),
@@ -70,7 +70,7 @@ export function bounds(a: number, b: number): [number, number] {
     return Number.isFinite(to) ? to : x;
   };
   const ends: [number, number] = [rounded(low, Math.floor), rounded(high, Math.ceil)];
-  // A number just above nothing is no nothing: what is logarithmic has no place for it.
+  // A number just above 0 must not become 0, which has no place on a logarithmic axis.
   if (low > 0 && ends[0] <= 0) ends[0] = Number(low.toPrecision(4)) <= low ? Number(low.toPrecision(4)) : low;
   return [Math.min(low, ends[0]), Math.max(high, ends[1])];
 }
@@ -83,7 +83,7 @@ export function looks(i: number): { colour: string; dash: number[] } {
   return { colour: colours[i % colours.length]!, dash: dashes[Math.floor(i / colours.length) % dashes.length]! };
 }
 
-/** The look of each trial of one chart: that of its number, or the next that no lower number has while there are any. */
+/** The look of each trial of one chart: that of its number, or, as long as there are any, the next look that no lower number has. */
 export function looksOf(trials: number[]): Map<number, number> {
   const all = colours.length * dashes.length;
   const out = new Map<number, number>();
@@ -113,7 +113,7 @@ export function heat(p: number): string {
   return `rgb(${c[0]},${c[1]},${c[2]})`;
 }
 
-/** The part of it that thin lines and points are seen in, on the page's ground. */
+/** The part of the scale in which thin lines and points are visible on the page's ground. */
 export const heatLine = (p: number, dark: boolean): string => {
   const q = Math.min(1, Math.max(0, Number.isFinite(p) ? p : 0));
   return heat(dark ? 0.38 + 0.62 * q : 0.55 * q);

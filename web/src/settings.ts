@@ -1,4 +1,4 @@
-// What this browser remembers of how one likes the page; nothing of who one is.
+// What this browser remembers of the user's preferences; nothing of the user.
 
 import { effect, signal } from "@preact/signals";
 
@@ -10,14 +10,14 @@ function kept<T extends string>(key: string, usual: T, allowed: readonly T[]) {
       const text = localStorage.getItem("troupe." + key) as T | null;
       if (text !== null && allowed.includes(text)) return text;
     } catch {
-      // a browser that keeps nothing
+      // the browser stores nothing
     }
     return usual;
   };
   const s = signal<T>(stored());
   addEventListener("storage", (e) => {
     if (e.key !== "troupe." + key && e.key !== null) return;
-    s.value = stored(); // another tab's choice: what stands there now, as the event may be an old one
+    s.value = stored(); // another tab's choice: reads the present one, because the event may be an old one
   });
   effect(() => {
     const to = s.value;
@@ -25,7 +25,7 @@ function kept<T extends string>(key: string, usual: T, allowed: readonly T[]) {
       if (to === usual) localStorage.removeItem("troupe." + key);
       else localStorage.setItem("troupe." + key, to);
     } catch {
-      // as above
+      // the browser stores nothing
     }
   });
   return s;

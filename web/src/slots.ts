@@ -2,10 +2,10 @@
 
 import type { Agent, Slot } from "./api_types";
 
-/** A state in a word that has room in a slot: "" of one that is free. */
+/** A slot's state as a short word; "" for a free slot. */
 export const slotWord = (state: "free" | "busy" | "draining" | "disabled"): string => ({ free: "", busy: "busy", draining: "drain", disabled: "off" })[state];
 
-/** What holds a slot: a trial, a task, or something that one may not see, of which the server tells no more than that it is there. */
+/** The holder of a slot: a trial, a task, or something that the user may not see, of which the server only says that it exists. */
 export function holderOf(s: Pick<Slot, "container">): { kind: "none" | "trial" | "task" | "hidden"; id: string } {
   const id = s.container?.id.split(".")[0] ?? "";
   if (id === "") return { kind: "none", id };
@@ -13,13 +13,13 @@ export function holderOf(s: Pick<Slot, "container">): { kind: "none" | "trial" |
   return { kind: /^\d+$/.test(id) ? "trial" : "task", id };
 }
 
-/** "trial 7 of ada", "of another", "" of a slot that nothing holds. */
+/** "trial 7 of ada", "of another", "" for a free slot. */
 export function heldBy(s: Pick<Slot, "container">, user: string): string {
   const { kind, id } = holderOf(s);
   return kind === "none" ? "" : kind === "hidden" ? "of another" : `${kind} ${id}${user ? ` of ${user}` : ""}`;
 }
 
-/** Of an agent that drains or is away the slots are no more for new work, whatever still runs there. */
+/** Slots of an agent that drains or is away take no new work, whatever still runs there. */
 export function slotState(a: Pick<Agent, "draining" | "enabled" | "state">, s: Pick<Slot, "draining" | "enabled" | "container">): "free" | "busy" | "draining" | "disabled" {
   if (a.state === "away" || a.state === "lost") return s.container ? "busy" : "disabled";
   if (a.draining || s.draining) return "draining";

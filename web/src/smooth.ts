@@ -1,6 +1,6 @@
 // What is done to a curve before it is drawn.
 
-/** Exponential, bias-corrected; what is not finite stays as it is and does not count. */
+/** Smooths exponentially with bias correction. Values that are not finite stay and do not count. */
 export function smoothed(y: readonly number[], weight: number): number[] {
   if (weight <= 0) return y.slice();
   let last = 0;
@@ -71,7 +71,7 @@ export function band(lines: readonly Line[], most = 400): { x: number[]; mean: n
   return { x, mean, low, high };
 }
 
-/** Points of a trial that came by themselves; `row` is the newest report among them. */
+/** Points of a trial that the stream delivered; `row` is the newest report among them. */
 export interface Fresh {
   trial: number;
   row: number;
@@ -79,7 +79,7 @@ export interface Fresh {
   y: number[];
 }
 
-/** The curves with points that came later; those that they have already are not drawn twice. */
+/** Adds later points to the curves; points that they have already are not drawn twice. */
 export function appended<C extends Fresh & { count: number }>(lines: readonly C[], p: Fresh): (C | (Fresh & { count: number }))[] {
   if (!lines.some((line) => line.trial === p.trial)) return [...lines, { ...p, count: p.x.length }];
   return lines.map((line) => {

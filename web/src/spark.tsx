@@ -1,4 +1,4 @@
-// A small line: the best value so far of a search, trial by trial. Read when it comes into view.
+// A small line: the best value so far of a search, trial by trial. It is loaded when it comes into view.
 
 import { useEffect, useRef } from "preact/hooks";
 import { get, type Experiment, type Trial } from "./api";

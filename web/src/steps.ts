@@ -17,7 +17,7 @@ export function steps<R extends Told>(names: readonly string[], reports: readonl
   });
 }
 
-/** What the address calls each report: its step, and where several are of one step its row too. */
+/** The name of each report in the address: its step, and where several have the same step also its row. */
 export function stepNames(reports: readonly Told[]): string[] {
   const of = new Map<number, number>();
   for (const r of reports) of.set(r.totalBatches, (of.get(r.totalBatches) ?? 0) + 1);

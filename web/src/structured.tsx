@@ -1,4 +1,4 @@
-// Metrics that are no numbers: matrices, bar charts, tables, and trees of anything else.
+// Metrics that are not numbers: matrices, bar charts, tables, and trees of anything else.
 
 import { fitting, heat, linear } from "./scales";
 import { Files, savePicture } from "./figure";
@@ -6,7 +6,7 @@ import { Drawing } from "./plots";
 import { clean, csv, number, short } from "./text";
 import { save } from "./ui";
 
-/** `name`: the metric's, for files. */
+/** `name` is the metric's name, used for files. */
 export function Structured(props: { value: unknown; name: string }) {
   const v = props.value;
   if (number(v) !== null) return <span class="num">{short(number(v), 6)}</span>;
@@ -38,7 +38,7 @@ function matrixOf(v: unknown): { rows: number[][]; labels: string[] | null } | n
 function tableOf(v: unknown): { columns: string[]; rows: unknown[][] } | null {
   if (Array.isArray(v) && v.length > 0 && v.every((x) => x !== null && typeof x === "object" && !Array.isArray(x))) {
     const columns = Array.from(new Set(v.flatMap((x) => Object.keys(x as object))));
-    if (columns.length === 0 || !v.some((x) => Object.keys(x as object).length === columns.length)) return null; // of like maps one has all keys
+    if (columns.length === 0 || !v.some((x) => Object.keys(x as object).length === columns.length)) return null; // one of the maps must have all keys
     return { columns, rows: v.map((x) => columns.map((c) => (x as Record<string, unknown>)[c])) };
   }
   const o = v as { columns?: unknown; rows?: unknown } | null;
@@ -51,11 +51,11 @@ function tableOf(v: unknown): { columns: string[]; rows: unknown[][] } | null {
   return null;
 }
 
-const mostCells = 100; // of a row or a column in the document
+const mostCells = 100; // limit for a row or a column in the document
 
 const corner = "true \\ predicted";
 
-/** Rows are the true classes. */
+/** A confusion matrix; rows are the true classes. */
 function Matrix(props: { rows: number[][]; labels: string[] | null; name: string }) {
   let high = 0;
   let low = 0;

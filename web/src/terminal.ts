@@ -4,13 +4,13 @@ import { clean } from "./text";
 
 export interface Segment {
   text: string;
-  classes: string; // "", "fg1 bold", "bg4", "grey0" (the ground), "reverse" (the ground is what letters usually are)
+  classes: string; // "", "fg1 bold", "bg4", "grey0" (the ground), "reverse" (the ground has the colour of usual letters)
 }
 
 /** One of the six colours, or one of four greys from black to white; null is what the page has. */
 type Colour = { hue: number } | { grey: number } | null;
 
-/** After a carriage return only the last state is seen, and what follows a backspace is written over what stands there. */
+/** After a carriage return only the last state is visible, and text after a backspace overwrites the text before it. */
 export function lastState(line: string): string {
   const parts = line.replace(/\r+$/, "").split("\r");
   const last = parts[parts.length - 1] ?? "";
@@ -43,7 +43,7 @@ function writtenOver(line: string): string {
   return cells.map((c) => c.before + c.char).join("") + before;
 }
 
-/** The lines without those states of a progress bar that a later line of its rank and stream has written over; the line that is pointed at stays. */
+/** The lines without those states of a progress bar that a later line of the same rank and stream replaces; the line that the address names stays. */
 export function lastStates<T extends { line?: number; rank: number; stream: string; text: string }>(lines: readonly T[], pointed = ""): T[] {
   const over = new Set<string>();
   const out: T[] = [];
@@ -55,7 +55,7 @@ export function lastStates<T extends { line?: number; rank: number; stream: stri
   return out.reverse();
 }
 
-/** Only so dark or so light that letters can be read on it. */
+/** Limits a colour so that letters on it can be read. */
 const greyOf = (level: number): Colour => ({ grey: level < 40 ? 0 : level < 128 ? 1 : level < 220 ? 2 : 3 });
 
 /** The nearest of the colours of a terminal. */
@@ -76,10 +76,10 @@ function of256(n: number): Colour {
   return nearest(level(Math.floor((n - 16) / 36)), level(Math.floor((n - 16) / 6) % 6), level((n - 16) % 6));
 }
 
-/** Escape sequences: those that colour are obeyed, all others are left out. */
+/** Escape sequences: colours are applied, all others are dropped. */
 const sequence = /\u001b(?:\[([0-?]*)[ -/]*([@-~])|[\]P^_X][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[ -/]+[0-~]|[0-~])/;
 
-/** A part of a line without what only a terminal is told. */
+/** A part of a line without control sequences for a terminal. */
 export const withoutSequences = (text: string): string => text.replace(new RegExp(sequence, "g"), "").replace(/\r+$/, "");
 
 export function segments(line: string): Segment[] {
@@ -92,7 +92,7 @@ export function segments(line: string): Segment[] {
   let reverse = false;
   const push = (text: string) => {
     if (text === "") return;
-    // Letters that are grey are as the rest of the text.
+    // Grey letters look like the rest of the text.
     const [letters, ground] = reverse ? [bg, fg] : [fg, bg];
     const classes = [letters && "hue" in letters ? `fg${letters.hue}` : "", ground === null ? (reverse ? "reverse" : "") : "hue" in ground ? `bg${ground.hue}` : `grey${ground.grey}`, bold ? "bold" : "", dim ? "dim" : "", under ? "under" : ""].filter(Boolean).join(" ");
     out.push({ text: clean(text), classes });
@@ -104,7 +104,7 @@ export function segments(line: string): Segment[] {
     push(rest.slice(0, found.index));
     rest = rest.slice(found.index + found[0].length);
     if (found[2] !== "m" || /[<=>?]/.test(found[1] ?? "")) continue;
-    // Between colons stand the parts of one colour, with an empty one for the space of colours.
+    // Colons separate the parts of one colour; the colour space may be an empty part.
     const codes = (found[1] || "0").replace(/([34]8):2:[0-9]*:(?=[0-9]+:[0-9]+:[0-9]+)/g, "$1:2:").replace(/[34]8:[0-9:]*/g, (x) => x.replaceAll(":", ";")).replace(/:[0-9]*/g, "").split(";").map(Number);
     for (let i = 0; i < codes.length; ++i) {
       const c = codes[i]!;

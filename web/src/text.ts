@@ -1,22 +1,22 @@
-// Texts that others wrote, made harmless, and numbers and times for people.
+// Makes texts of other users harmless, and writes numbers and times for people.
 
 const control = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
-const bidi = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g; // and the two that begin a line
+const bidi = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g; // and the two characters that begin a line
 
-/** A text of a user as it may stand in the page: control characters are seen, and none turns the direction. */
+/** A user's text as the page may show it: control characters become visible, and none changes the direction of text. */
 export function clean(text: string): string {
   return text
     .replace(control, (c) => (c.charCodeAt(0) < 0x20 ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : "\ufffd"))
     .replace(bidi, "\ufffd");
 }
 
-/** A name of a user for people: one of blanks alone stands in quotes, so that it is seen. */
+/** A name that a user chose, as shown: one of blanks alone gets quotes, so that it is visible. */
 export const nameOf = (name: string): string => (name.trim() === "" ? `'${clean(name)}'` : clean(name));
 
-/** "validation.loss" for people. */
+/** "validation.loss" as shown. */
 export const metricOf = (key: string): string => key.slice(0, key.indexOf(".") + 1) + nameOf(key.slice(key.indexOf(".") + 1));
 
-/** A number as the API writes it: the three that JSON does not have are texts. */
+/** A number as the API writes it: NaN and the infinities, which JSON lacks, are texts. */
 export function number(x: unknown): number | null {
   if (typeof x === "number") return x;
   if (x === "NaN" || x === "Nan") return NaN;
@@ -46,7 +46,7 @@ export function bytes(n: number): string {
   return `${i === 0 ? n : n.toPrecision(3)} ${units[i]}`;
 }
 
-/** "2 h 5 min": seconds for people. */
+/** Seconds as shown: "2 h 5 min". */
 export function span(seconds: number): string {
   if (!Number.isFinite(seconds) || seconds < 0) return "";
   if (seconds < 60) return `${seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds)} s`;
@@ -81,7 +81,7 @@ export function state(text: string | undefined): string {
   return (text ?? "").replace(/^STATE_/, "");
 }
 
-/** {"a": {"b": 1}} -> {"a.b": 1}; a map with nothing in it stays. */
+/** {"a": {"b": 1}} -> {"a.b": 1}; an empty map stays. */
 export function flat(x: unknown, prefix = "", into: Record<string, unknown> = Object.create(null) as Record<string, unknown>): Record<string, unknown> {
   const isMap = (one: unknown): one is object => one !== null && typeof one === "object" && !Array.isArray(one);
   if (isMap(x))
@@ -101,13 +101,13 @@ export function named(metric: string): { group: string; name: string } {
   return dot > 0 ? { group: metric.slice(0, dot), name: metric.slice(dot + 1) } : { group: "", name: "" };
 }
 
-/** For JSON: the three numbers that it does not have are texts, as in the API. */
+/** A value for JSON: NaN and the infinities become texts, as in the API. */
 export const plain = (x: string | number | boolean | null): string | number | boolean | null => (typeof x === "number" && !Number.isFinite(x) ? String(x) : x);
 
 export function csv(rows: (string | number | boolean | null)[][]): string {
   const cell = (x: string | number | boolean | null) => {
     let text = x === null || (typeof x === "number" && Number.isNaN(x)) ? (x === null ? "" : "NaN") : String(x);
-    if (typeof x === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text; // no formula for a spreadsheet
+    if (typeof x === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text; // a spreadsheet must not read it as a formula
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return rows.map((r) => r.map(cell).join(",")).join("\r\n") + "\r\n";

@@ -1,9 +1,9 @@
-// When the runs of trials held slots: from the facts of their experiment.
+// When the runs of trials held slots, from the facts of their experiment.
 
 export interface Held {
   trial: number;
   from: number; // ms
-  to: number | null; // still
+  to: number | null; // null: it holds them still
 }
 
 interface Fact {
@@ -13,7 +13,7 @@ interface Fact {
   trial?: number;
 }
 
-/** The stretches in which trials held slots, by their begin; with `upto`, as it was after that fact: what held then has no end. */
+/** The stretches in which trials held slots, by their begin; with `upto`, as they were after that fact: stretches that lasted then have no end. */
 export function held(history: readonly Fact[], upto = Infinity): Held[] {
   const open = new Map<number, Held>();
   const all: Held[] = [];
@@ -33,7 +33,7 @@ export function held(history: readonly Fact[], upto = Infinity): Held[] {
   return all;
 }
 
-/** Each on the first line that is free when it begins; what still holds goes to `now`. */
+/** Puts each stretch on the first line that is free when it begins; stretches that still last go to `now`. */
 export function lanes<T extends { from: number; to: number | null }>(bars: readonly T[], now: number): { bars: (T & { lane: number })[]; count: number } {
   const free: number[] = [];
   const placed = bars

@@ -1,16 +1,16 @@
-// What a stream may be asked for: the server refuses all of it where one topic is wrong, or where there are too many.
+// The topics of a stream: the server refuses all of them where one is wrong, or where there are too many.
 
 const shape = /^(?:experiments|cluster|(?:experiment|logs)\/[1-9]\d{0,18}|series\/[1-9]\d{0,18}\/[^/]+\/.*)$/s;
-const most = 100; // of the server
-const longest = 12_000; // bytes in the address: the server reads 16 KiB of headers
+const most = 100; // limit of the server
+const longest = 12_000; // limit in bytes of the address: the server reads 16 KiB of headers
 
-/** An element of a list that commas part, as the server reads it. */
+/** An element of a list with commas, as the server reads it. */
 export const element = (name: string): string => name.replace(/[%,]/g, (c) => (c === "," ? "%2C" : "%25"));
 export const elements = (names: Iterable<string>): string => Array.from(names, element).join(",");
 
 export const isTopic = (text: string): boolean => shape.test(text);
 
-/** Those that there are, in an order that does not change: lists and logs before curves, and what is too much left out. */
+/** The topics in a stable order, lists and logs before curves; those above the limits are left out. */
 export function asked(topics: Iterable<string>): string[] {
   const rank = (t: string) => (t.startsWith("series/") ? 1 : 0);
   const all = Array.from(new Set(topics)).filter(isTopic);

@@ -8,7 +8,7 @@ describe("curves by their own points", () => {
       { x: [0, 9], y: [Infinity, 2] },
     ];
     expect(corners(all, false, false)).toEqual({ x: [0, 9], y: [-1, 5] });
-    expect(corners(all, true, true)).toEqual({ x: [1, 9], y: [2, 5] }); // no logarithm of 0 and of -1
+    expect(corners(all, true, true)).toEqual({ x: [1, 9], y: [2, 5] }); // 0 and -1 have no logarithm
     expect(corners([{ x: [1, 2], y: [NaN, NaN] }], false, false)).toEqual({ x: [1, 2], y: null });
     expect(corners([], false, false)).toEqual({ x: null, y: null });
   });

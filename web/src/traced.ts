@@ -6,7 +6,7 @@ export interface Points {
 }
 type Range = [number, number];
 
-// Most of this runs once over each point of a page that has just begun, before anything of it is compiled: plain loops, and no calls in them.
+// Most of this runs once over each point of a new page, before the browser has compiled it: so plain loops without calls.
 
 /** From values to pixels: a factor and a summand, of the value or of its logarithm. */
 export interface Place {
@@ -15,7 +15,7 @@ export interface Place {
   b: number;
 }
 
-/** Of `low` to `from`, of `high` to `to`. */
+/** Maps `low` to `from` and `high` to `to`. */
 export function placing(low: number, high: number, log: boolean, from: number, to: number): Place {
   const a = log ? Math.log10(low) : low;
   const k = (to - from) / ((log ? Math.log10(high) : high) - a);
@@ -23,7 +23,7 @@ export function placing(low: number, high: number, log: boolean, from: number, t
 }
 export const at = (p: Place, v: number): number => p.b + p.k * (p.log ? Math.log10(v) : v);
 
-/** The corners of all that can be drawn; null where nothing can. */
+/** The corners of everything that can be drawn; null where nothing can. */
 export function corners(all: readonly Points[], logX: boolean, logY: boolean): { x: Range | null; y: Range | null } {
   let x0 = Infinity;
   let x1 = -Infinity;
@@ -51,7 +51,7 @@ export function leftToRight(x: readonly number[]): number[] | null {
   return null;
 }
 
-/** Draws one curve; what is not finite, or has no logarithm, is a gap. Points that stand alone are told to `lonely`. */
+/** Draws one curve; values that are not finite, or have no logarithm, are gaps. `lonely` gets the points that stand alone. */
 export function trace(to: { moveTo(x: number, y: number): void; lineTo(x: number, y: number): void }, l: Points, px: Place, py: Place, lonely?: (x: number, y: number) => void): void {
   const lowX = px.log ? 0 : -Infinity;
   const lowY = py.log ? 0 : -Infinity;
@@ -80,7 +80,7 @@ export function nearest(all: readonly Points[], px: Place, py: Place, x: number,
   let best: { curve: number; x: number; y: number } | null = null;
   let least = reach;
   all.forEach((l, curve) => {
-    // The first point that is not left of the place.
+    // The first point at or right of the place.
     let low = 0;
     let high = l.x.length;
     while (low < high) {
@@ -93,7 +93,7 @@ export function nearest(all: readonly Points[], px: Place, py: Place, x: number,
     const [a, b] = [point(low - 1), point(low)];
     const near = !fine(a) ? b : !fine(b) ? a : x - a!.x < b!.x - x ? a : b;
     if (!fine(near)) return;
-    // Between two points the line counts, beside them the point.
+    // Between two points the line counts, elsewhere the point.
     const between = fine(a) && fine(b) && b!.x > a!.x;
     const far = between ? Math.abs(a!.y + ((b!.y - a!.y) * (x - a!.x)) / (b!.x - a!.x) - y) : Math.hypot(near!.x - x, near!.y - y);
     if (far < least) {

@@ -1,4 +1,4 @@
-// The trials of an experiment, kept up to date; and their grid.
+// The trials of an experiment, kept up to date, and their grid.
 
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
@@ -22,10 +22,10 @@ const withHp = (t: Trial): Row => ({ ...t, hp: flat(t.hparams) });
 
 const atOnce = Promise.resolve();
 
-/** `wanted`: metrics whose summaries each trial has beside, as "training.loss"; `when`: after what all is read. */
+/** `wanted`: metrics, such as "training.loss", whose summaries each trial gets; `when`: reading waits for it. */
 export function useTrials(experiment: number, wanted: string[], when: Promise<void> = atOnce) {
   const rows = useSignal<readonly Row[] | null>(null);
-  const first = useSignal<readonly Row[] | null>(null); // of a long list that is on its way
+  const first = useSignal<readonly Row[] | null>(null); // the first rows of a long list that is still loading
   const at = pastAt.value;
   const key = `${experiment} ${wanted.join(",")} ${at}`;
   const path = `/troupe/v1/experiments/${experiment}/trials`;
@@ -39,7 +39,7 @@ export function useTrials(experiment: number, wanted: string[], when: Promise<vo
     void firstRows(asked(path, query)).then((some) => {
       if (!some || gone || rows.peek()) return;
       const few = (some as Trial[]).map(withHp);
-      // Which of many hyperparameters vary, only the whole list tells.
+      // Only the whole list shows which of many hyperparameters vary.
       if (few.every((t) => Object.keys(t.hp).length <= fewHparams)) first.value = few;
       else stand();
     });
@@ -56,7 +56,7 @@ export function useTrials(experiment: number, wanted: string[], when: Promise<vo
     let due = 0;
     let summaries: ReturnType<typeof setTimeout> | undefined;
     const stop = listen([`experiment/${experiment}`], (e) => {
-      // Of a trial that was deleted nothing comes but that there are fewer.
+      // The only sign of a deleted trial is that the number of trials falls.
       if (e.name === "experiment" && e.data.id === experiment && e.data.numTrials < (rows.peek()?.length ?? 0)) reread.current();
       if (e.name !== "trial" || e.data.experimentId !== experiment) return;
       const one = withHp(e.data);
@@ -99,10 +99,10 @@ export function useMetrics(experiment: number, when: Promise<void> = atOnce): { 
     experiment ? when.then(() => get<MetricList>(`/troupe/v1/experiments/${experiment}/metrics`, {}, signal)) : Promise.resolve({ metrics: [] }),
   );
   useAtOnce(() => {
-    if (now.value.state === "ready" && namesOf(now.value.value.metrics) !== namesOf(metrics.peek())) metrics.value = now.value.value.metrics; // what is drawn does not move because of later reports
+    if (now.value.state === "ready" && namesOf(now.value.value.metrics) !== namesOf(metrics.peek())) metrics.value = now.value.value.metrics; // later reports must not move what is drawn
     known.value = now.value.state !== "loading";
   });
-  // A search that has just begun has no metrics yet, and others come later.
+  // A new search has no metrics yet, and more come later.
   useEffect(() => {
     if (!experiment) return;
     let due: ReturnType<typeof setTimeout> | undefined;
@@ -117,7 +117,7 @@ export function useMetrics(experiment: number, when: Promise<void> = atOnce): { 
   return { metrics, known, again };
 }
 
-/** All hyperparameters that some trial has, in the order of their names. */
+/** All hyperparameters of the trials, by name. */
 export function useHparams(rows: readonly Row[] | null): string[] {
   const names = useRef<string[]>([]);
   return useMemo(() => {
@@ -131,20 +131,20 @@ export function useHparams(rows: readonly Row[] | null): string[] {
 
 const fewHparams = 6;
 
-/** Of many hyperparameters the first that vary: these are shown where the address names no columns. */
+/** The hyperparameters that are shown where the address names no columns: of many the first that vary. */
 export function shownHparams(hparams: string[], rows: readonly Row[] | null): string[] {
   if (hparams.length <= fewHparams) return hparams;
   return hparams.filter((h) => new Set((rows ?? []).map((t) => JSON.stringify(t.hp[h]))).size > 1).slice(0, fewHparams);
 }
 
-/** `goals`: the metrics of the search; of several each is a column, as none is the best. */
+/** `goals`: the metrics of the search. Each of several is a column, because no one is the best. */
 export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], goals: readonly string[], shown = hparams): Column<Row>[] {
   const one = goals.length < 2;
   const many = one ? [] : goals.map((name) => ({ group: "validation", name }));
   const numeric = metrics.filter((m) => m.kind === "number" && !many.some((g) => g.group === m.group && g.name === m.name));
   const names = new Set(metrics.map((m) => `${m.group}.${m.name}`));
   const of = (m: Pick<MetricInfo, "group" | "name">, usual: boolean): Column<Row>[] =>
-    // A metric that is called as the lowest of another one has that key for itself.
+    // A metric whose name equals the key for another metric's lowest value has that key.
     (["last", "min", "max"] as const).filter((how) => how === "last" || !names.has(`${m.group}.${m.name}.${how}`)).map((how) => ({
       key: how === "last" ? `m.${m.group}.${m.name}` : `m.${m.group}.${m.name}.${how}`,
       title: `${nameOf(m.name)} (${m.group}, ${how})`,
@@ -169,10 +169,10 @@ export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], 
   ];
 }
 
-/** Metrics that some keys of columns name, as "m.training.loss.min": only their summaries are asked for. */
+/** The metrics that keys of columns, such as "m.training.loss.min", name: only their summaries are asked for. */
 export function namedMetrics(keys: readonly string[], filter: string, known: readonly MetricInfo[]): string[] {
   const parsed = parse(filter);
-  // A filter that is not finished names what it named before.
+  // An unfinished filter names the same columns as before.
   const inFilter = parsed.ok ? parsed.conditions.map((c) => c.key) : filter.split(/\s+/).map((word) => /^[^=<>!~]*/.exec(word)![0]);
   const names = new Set(known.map((m) => `${m.group}.${m.name}`));
   const all = new Set<string>();
@@ -186,5 +186,5 @@ export function namedMetrics(keys: readonly string[], filter: string, known: rea
   return Array.from(all).filter(askable).sort();
 }
 
-/** Named with its group. */
+/** A metric's name with its group. */
 export const askable = (metric: string): boolean => named(metric).group !== "";

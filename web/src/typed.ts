@@ -1,14 +1,14 @@
-// Whoever types while a dialog comes up goes on in the field: no key goes into the dialog, and none is lost.
+// A user who types while a dialog opens goes on in the field: no key goes into the dialog, and none is lost.
 
 type Field = HTMLInputElement | HTMLTextAreaElement;
 
-/** The field that one types into, if one does. */
+/** The field that the user types into, if there is one. */
 export function fieldOf(el: Element | null): Field | null {
   if (el instanceof HTMLTextAreaElement) return el;
   return el instanceof HTMLInputElement && /^(text|search|number|email|url|tel|password)$/.test(el.type) ? el : null;
 }
 
-let pressed = -Infinity; // when a key was pressed last
+let pressed = -Infinity; // time at which a key was last pressed
 globalThis.addEventListener?.("keydown", () => (pressed = performance.now()), true);
 /** Whether keys were pressed just now, wherever they went. */
 export const typesNow = (): boolean => performance.now() - pressed < 1000;
@@ -19,7 +19,7 @@ export interface Text {
   to: number;
 }
 
-/** A text after a key, as a field does it; null of a key that writes nothing. */
+/** A text after a key, as a field would have it; null for a key that writes nothing. */
 export function after(key: string, now: Text, multiline: boolean): Text | null {
   const put = (text: string, from = now.from, to = now.to): Text => ({ value: now.value.slice(0, from) + text + now.value.slice(to), from: from + text.length, to: from + text.length });
   const selected = now.to > now.from;
@@ -37,20 +37,20 @@ export function goesBack(field: Field): () => void {
   const [from, to] = [field.selectionStart, field.selectionEnd];
   return () => {
     field.blur();
-    void field.offsetWidth; // now it can have it
+    void field.offsetWidth; // now it can get the focus
     field.focus({ preventScroll: true });
     if (from !== null) field.setSelectionRange(from, to);
   };
 }
 
-/** Writes a key into a field that has not the focus. Whether it wrote anything. */
+/** Writes a key into a field without the focus; returns whether it wrote anything. */
 export function typeInto(field: Field, e: KeyboardEvent): boolean {
   const altGr = e.getModifierState("AltGraph");
   if (((e.ctrlKey || e.altKey) && !altGr) || e.metaKey || e.isComposing || field.disabled || field.readOnly) return false;
   const value = field.value;
   const to = after(e.key, { value, from: field.selectionStart ?? value.length, to: field.selectionEnd ?? value.length }, field instanceof HTMLTextAreaElement);
   if (!to) return false;
-  if (field.type === "number" && Number.isNaN(Number(to.value))) return true; // it would lose all that stands there
+  if (field.type === "number" && Number.isNaN(Number(to.value))) return true; // the field would lose its whole content
   field.value = to.value;
   if (field.selectionStart !== null) field.setSelectionRange(to.from, to.to);
   field.dispatchEvent(new InputEvent("input", { bubbles: true }));

@@ -46,14 +46,14 @@ export function Progress(props: { of: number }) {
   );
 }
 
-/** What changed, told politely to who does not see it. */
+/** Tells a change to screen readers, without interrupting. */
 export const said = signal("");
 export function tell(text: string): void {
   said.value = "";
   queueMicrotask(() => (said.value = text));
 }
 
-/** What came of what one did: it stands over the page for a while, a refusal until one closes it. */
+/** The outcome of an action: shown over the page for a while, a refusal until the user closes it. */
 export const note = signal<{ text: string; bad: boolean } | null>(null);
 let leaving: ReturnType<typeof setTimeout> | undefined;
 function stand(text: string, bad: boolean): void {
@@ -82,7 +82,7 @@ export function Note() {
   );
 }
 
-/** Asks for several things at once and tells what came of it: which of them were refused, and why. */
+/** Sends several requests at once and shows the outcome: which were refused, and why. */
 export async function each(ids: readonly string[], kind: string, order: (id: string) => Promise<unknown>, done: string): Promise<void> {
   const all = await Promise.allSettled(ids.map(order));
   const faults = all.flatMap((x, i) => (x.status === "rejected" ? [`${kind} ${ids[i]}: ${explain(x.reason)}`] : []));
@@ -90,14 +90,14 @@ export async function each(ids: readonly string[], kind: string, order: (id: str
   else say(done);
 }
 
-/** Without the clipboard of a secure page, as over plain HTTP, by way of a field. */
+/** Copies by a text field where the page has no clipboard, as over plain HTTP. */
 async function copied(text: string, beside: Element): Promise<boolean> {
   if (navigator.clipboard)
     try {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      // not allowed: the other way may be
+      // not allowed: the other way may work
     }
   const before = document.activeElement as HTMLElement | null;
   const field = document.createElement("textarea");
@@ -130,7 +130,7 @@ export function CopyCommand(props: { command: string }) {
   return <Copy text={() => props.command}>Copy command</Copy>;
 }
 
-/** The browser keeps what lies at `href` as a file. */
+/** Lets the browser save `href` as a file. */
 export function download(href: string, name: string): void {
   const a = document.createElement("a");
   a.href = href;
@@ -146,7 +146,7 @@ export function save(name: string, type: string, text: string | Blob): void {
 
 export type Loading<T> = { state: "loading" } | { state: "ready"; value: T } | { state: "error"; why: unknown };
 
-/** Reads once for each key, and again on demand; what is there stays while it is read again. */
+/** Reads once for each key, and again on demand; the old value stays meanwhile. */
 export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T>): { now: ReadonlySignal<Loading<T>>; again: () => void; change: (to: (old: T) => T) => void } {
   const now = useSignal<Loading<T>>({ state: "loading" });
   const turn = useRef(0);
@@ -182,7 +182,7 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
   }, [key]);
   return {
     now,
-    // A read that is on its way comes to its end first: changes that come faster than answers would let none of them arrive.
+    // A running read ends first: otherwise changes that come faster than answers would let no answer arrive.
     again: () => (busy.current ? void (stale.current = true) : start(now.peek().state !== "ready")),
     change: (to) => {
       const old = now.peek();
@@ -191,14 +191,14 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
   };
 }
 
-/** Of signals, as `useSignalEffect`, but before the next frame: what arrived is shown in it. */
+/** Like `useSignalEffect`, but runs before the next frame, which then shows what arrived. */
 export function useAtOnce(run: () => void): void {
   const now = useRef(run);
   now.current = run;
   useLayoutEffect(() => effect(() => now.current()), []);
 }
 
-/** `whole`: there is nothing else that the address names. */
+/** `whole`: the failed part is all that the address names. */
 export function Failed(props: { why: unknown; again: () => void; whole?: boolean }) {
   useLayoutEffect(() => {
     if (!props.whole) return;
@@ -215,7 +215,7 @@ export function Failed(props: { why: unknown; again: () => void; whole?: boolean
   );
 }
 
-/** Those that the address names may be any digits. */
+/** Whether a number is an id: an address may hold any digits. */
 export const isId = (id: number): boolean => id > 0 && Number.isSafeInteger(id);
 
 export const isUnknown = (why: unknown): boolean => why instanceof Refused && why.status === 404;

@@ -12,7 +12,7 @@ template <class Raw, class Sum>
 struct plain {
   using raw [[gnu::aligned(1), gnu::may_alias]] = Raw;
   using sum = Sum;
-  using wide = std::conditional_t<std::is_same_v<Raw, std::int64_t>, __int128, // of an exact average
+  using wide = std::conditional_t<std::is_same_v<Raw, std::int64_t>, __int128, // for an exact average
                                   std::conditional_t<std::is_same_v<Raw, std::int32_t>, std::int64_t, Raw>>;
   static Sum load(Raw x) { return Sum(x); }
   static Raw store(Sum x) { return Raw(x); }

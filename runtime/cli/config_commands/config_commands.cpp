@@ -16,7 +16,7 @@ using config::level;
 using config::outcome;
 
 constexpr int ok = exit_done, faulty = exit_usage;
-constexpr std::size_t most_bytes = 8 << 20; ///< limit of a file; the reader refuses smaller ones already
+constexpr std::size_t most_bytes = 8 << 20; ///< limit of a file; the reader has lower limits of its own
 
 constexpr auto usage = R"(Reads, checks and explains experiment configurations. Nothing is sent to a cluster.
 
@@ -49,7 +49,7 @@ struct source {
   std::string file, text;
 };
 
-/// What the command line says; `wrong` where it cannot be understood.
+/// What the command line asks for; `wrong` is set where it cannot be understood.
 struct request {
   std::vector<std::string> files;
   std::vector<std::string> overrides;

@@ -1,5 +1,5 @@
 #pragma once
-// `troupe config check|complete|merge|explain|schema`: the front of model/config for people and scripts.
+// `troupe config check|complete|merge|explain|schema` show model/config to people and scripts.
 
 #include <iosfwd>
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace troupe::cli {
 
-/// Runs one command; `args` is what follows `config`. A file named "-" is `in`. Results go to `out`,
-/// diagnostics for people to `err`. Returns the exit code: 0, or 2 on a fault of usage, of a file or of a
+/// Runs one command; `args` follows the word `config`. A file named "-" is `in`. Results go to `out`,
+/// diagnostics for people to `err`. Returns the exit code: 0, or 2 for wrong usage, or a fault of a file or
 /// configuration.
 int config_command(const std::vector<std::string>& args, std::istream& in, std::ostream& out,
                    std::ostream& err);

@@ -1,5 +1,5 @@
 #pragma once
-// `troupe search preview CONFIG`: what would run, as a table and a picture.
+// `troupe search preview CONFIG` shows what would run, as a table and a picture.
 
 #include "searchers/preview.hpp"
 

@@ -46,7 +46,7 @@ std::optional<exit_reason> reason_of(const std::string& name) {
   return std::nullopt;
 }
 
-/// Reads the members of one event; the first fault stays.
+/// Reads the members of one event; keeps the first fault.
 class members {
 public:
   explicit members(const value& object) : object_(object) {}
@@ -85,7 +85,7 @@ result<search_event> event_of(const value& line) {
   if (!in.fault().empty())
     return wrong("a line must hold `config` (a header) or `event` (a string)");
   search_event event;
-  if (kind == "orders") { // of a custom search: what the process outside would send
+  if (kind == "orders") { // for a custom search: what the process outside would send
     value orders = line;
     orders.erase("event");
     return search_event{search_ordered{std::move(orders)}};

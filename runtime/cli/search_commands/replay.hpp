@@ -1,5 +1,5 @@
 #pragma once
-// `troupe search replay -`: one searcher by hand, a JSON line out for each JSON line in.
+// `troupe search replay -` drives one searcher by hand: it answers each JSON line with a JSON line.
 
 #include "searchers/searcher.hpp"
 
@@ -10,7 +10,7 @@ namespace troupe::cli {
 
 class search_replay {
 public:
-  /// The answer to one line: actions and progress, or `{"error": ...}` with nothing changed.
+  /// Answers one line with actions and progress, or with `{"error": ...}` and nothing changed.
   value answer(std::string_view line);
 
 private:

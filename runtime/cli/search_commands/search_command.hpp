@@ -7,8 +7,8 @@
 
 namespace troupe::cli {
 
-/// `args` without "troupe search". Returns the exit code: 0, 1 where a file or configuration is at fault, 2
-/// for wrong usage.
+/// `args` lacks "troupe search". Returns the exit code: 0, 1 for a fault of a file or configuration, 2 for
+/// wrong usage.
 int search_command(const std::vector<std::string>& args, std::istream& in, std::ostream& out,
                    std::ostream& err);
 

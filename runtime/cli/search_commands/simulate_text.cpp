@@ -24,7 +24,7 @@ bool read_number(const std::string& text, T& into) {
   return fault == std::errc{} && end == text.data() + text.size();
 }
 
-/// The fault as text; empty where the arguments are good.
+/// Returns the fault as text; empty where the arguments are good.
 std::string read_arguments(const std::vector<std::string>& args, request& r) {
   for (std::size_t i = 0; i < args.size(); ++i) {
     const auto& arg = args[i];

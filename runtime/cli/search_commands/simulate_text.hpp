@@ -14,7 +14,7 @@ inline constexpr const char* simulate_usage =
   "long\n"
   "                                         at most; until the search is over where T is not given\n";
 
-/// `args` behind "simulate". Exit codes as search_command.
+/// `args` follows the word "simulate". Exit codes are those of search_command.
 int simulate_search(const std::vector<std::string>& args, std::istream& in, std::ostream& out,
                     std::ostream& err);
 

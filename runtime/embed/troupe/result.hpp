@@ -1,5 +1,5 @@
 #pragma once
-// What the calls of <troupe/embed.hpp> and <troupe/study.hpp> give back: a value, or an error for the program
+// What the calls of <troupe/embed.hpp> and <troupe/study.hpp> return: a value, or an error for the program
 // and for people.
 
 #include <cstdio>
@@ -20,16 +20,16 @@ inline namespace v0 {
 /// A code exists only where a caller reacts differently.
 enum class errc {
   invalid,     ///< the input is wrong; the same call fails again
-  not_found,   ///< no such thing
-  conflict,    ///< the state does not allow it: it is over, held by another, taken
+  not_found,   ///< there is no such thing
+  conflict,    ///< the state forbids it: it is over, held by another, or taken
   denied,      ///< not allowed
   busy,        ///< a bounded queue is full; try later
   no_space,    ///< the disk is below its reserve
   io,          ///< the operating system refused a read or write
   unreachable, ///< the peer cannot be reached, or the node has stopped
-  timeout,     ///< no answer in time: the outcome is unknown
-  corrupt,     ///< stored bytes do not decode
-  unsupported, ///< known, but not built
+  timeout,     ///< no answer came in time: the outcome is unknown
+  corrupt,     ///< stored bytes cannot be decoded
+  unsupported, ///< this build cannot do it
   internal     ///< a bug
 };
 TROUPE_API const char* name(errc code);
@@ -38,11 +38,12 @@ struct error {
   errc code = errc::internal;
   std::string message; ///< the fault, with its place
   std::string hint;    ///< how to mend it; may be empty
-  /// "error: MESSAGE", and "hint: HINT" below where there is one. Gives back 1, for a `return` from main.
+  /// Prints "error: MESSAGE", and "hint: HINT" below it where there is one. Returns 1, for a `return` in
+  /// main.
   TROUPE_API int print(std::FILE* to) const;
 };
 
-/// Holds a `T` or an error. Taking the value of a failed one ends the process: look first.
+/// Holds a `T` or an error. Taking the value of a failed one ends the process: check first.
 template <class T>
 class [[nodiscard]] result {
 public:

@@ -19,7 +19,7 @@ import { ended } from "./home";
 import type { History, Importance, ParetoFront } from "../api_types";
 
 const mostAxes = 12;
-const leastTrials = 8; // of which the server tells the importance of hyperparameters
+const leastTrials = 8; // number of trials from which on the server computes the importance of hyperparameters
 
 export function Analysis(props: { of: Experiment }) {
   const e = props.of;
@@ -30,7 +30,7 @@ export function Analysis(props: { of: Experiment }) {
   const past = pastAt.value > 0;
   const chosen = ["ax", "ay", "ac"].map((name) => p.text(name));
   const many = several(e);
-  const aims = many ? goals(e).map((m) => `m.validation.${m}`) : ["best"]; // what trials are looked at by
+  const aims = many ? goals(e).map((m) => `m.validation.${m}`) : ["best"]; // the metrics by which trials are compared
   const aim = aims[0]!;
   const important = goals(e).find((m) => m === p.text("imp")) ?? goals(e)[0] ?? "";
   const { rows, now, again } = useTrials(e.id, namedMetrics([...chosen, ...aims, ...brushes.map((b) => b.key), ...p.list("cols"), p.text("sort")], p.text("q"), metrics.value));
@@ -47,7 +47,7 @@ export function Analysis(props: { of: Experiment }) {
   const yKey = pick(chosen[1]!, aim);
   const cKey = pick(chosen[2]!, keys[1] ?? aim);
   const title = (k: string) => (k === "best" ? `best ${nameOf(e.searcherMetric)}` : k.startsWith("m.") ? metricOf(k.slice(2)) : nameOf(k.replace(/^hp\./, "")));
-  // The heat map is of two hyperparameters: those that are chosen, else the first that vary.
+  // The heat map shows two hyperparameters: the chosen ones, otherwise the first that vary.
   const [heatX, heatY] = Array.from(new Set([...[xKey, cKey, yKey].filter((k) => k.startsWith("hp.")), ...varying.map((h) => `hp.${h}`)]));
   const drawn = new Set([...varying.map((h) => `hp.${h}`), ...aims, xKey, yKey, cKey, ...[heatX, heatY].flatMap((k) => k ?? [])]);
   const dim = useMemo(() => new Map(Array.from(drawn).map((k) => [k, dimension(all, k, title(k), !k.startsWith("hp.") || !isEven(e, k.slice(3)))])), [all, Array.from(drawn).join("\n")]);
@@ -171,7 +171,7 @@ function OnSlots(props: { of: Experiment; rows: readonly Row[] }) {
   return all && <Timeline rows={props.rows} held={bars} until={until} />;
 }
 
-/** The same without a drag. */
+/** Sets the same ranges without a drag. */
 function BrushFields(props: { keys: string[]; title: (key: string) => string; onBrush: (key: string, b: Brush | null) => void }) {
   const axis = useRef<HTMLSelectElement>(null);
   const from = useRef<HTMLInputElement>(null);
@@ -211,7 +211,7 @@ function BrushFields(props: { keys: string[]; title: (key: string) => string; on
   );
 }
 
-/** `trials`: those with a value. Of too few nothing is asked for: a refusal would stand on the console. */
+/** `trials`: those with a value. Nothing is asked for where they are too few: the console would show a refusal. */
 function ImportanceChart(props: { of: Experiment; metric: string; trials: number }) {
   const e = props.of;
   const few = props.trials < leastTrials;

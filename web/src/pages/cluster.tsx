@@ -26,7 +26,7 @@ const columns: Column<Agent>[] = [
   { key: "registered", title: "Registered", value: (a) => a.registeredTime, show: (a) => <Time at={a.registeredTime} />, width: 190 },
 ];
 
-/** Whose allocations hold slots: asked once for each, a hundred at most. */
+/** The owners of allocations that hold slots: asked once for each, for a hundred at most. */
 function useOwners(all: readonly Agent[]): ReadonlyMap<string, string> {
   const known = useSignal<ReadonlyMap<string, string>>(new Map());
   const asked = useRef(new Set<string>());
@@ -44,7 +44,7 @@ function useOwners(all: readonly Agent[]): ReadonlyMap<string, string> {
   return known.value;
 }
 
-/** What the stream tells of the cluster may be so old (ms): behind an order it is read instead. */
+/** The stream's view of the cluster may be this old, in ms: after an order the cluster is read instead. */
 const mostBehind = 2000;
 
 /** The slots as numbers and as a picture. */
@@ -86,8 +86,8 @@ export default function Cluster() {
   useSignalEffect(() => {
     if (now.value.state === "ready") agents.value = now.value.value.agents;
   });
-  const known = useRead("pools", (signal) => get<Pools>("/troupe/v1/pools", {}, signal)).now.value; // those without an agent too
-  const ordered = useRef(-Infinity); // when one changed something here
+  const known = useRead("pools", (signal) => get<Pools>("/troupe/v1/pools", {}, signal)).now.value; // includes pools without an agent
+  const ordered = useRef(-Infinity); // time of the last change that the user made here
   useEffect(
     () =>
       listen(["cluster"], (e) => {

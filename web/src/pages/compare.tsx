@@ -14,15 +14,15 @@ import { CopyLink, Empty, Failed, Link, save, useRead, isId } from "../ui";
 import type { GetExperimentResponse, GetTrialResponse, MetricList, TrialProgressList } from "../api_types";
 
 const most = 100;
-const mostMetrics = 200; // side by side
+const mostMetrics = 200; // limit of metrics side by side
 
 interface View {
   trials: (Trial & { config: Record<string, unknown> })[];
   experiments: Experiment[];
   metrics: MetricInfo[];
   metric: string;
-  open: number[]; // experiments of the address that have not ended: each may have another best trial
-  left: string[]; // what of the address is not shown, and why
+  open: number[]; // experiments of the address that have not ended: their best trial may change
+  left: string[]; // parts of the address that are not shown, and why
 }
 
 async function read(trials: number[], experiments: number[], signal: AbortSignal): Promise<View> {

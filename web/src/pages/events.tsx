@@ -12,7 +12,7 @@ import { Empty, Failed, Time, useRead } from "../ui";
 import type { ShellEvent, ShellEvents } from "../api_types";
 
 interface Row extends ShellEvent {
-  id: string; // the same when it is read again
+  id: string; // stays the same when the row is read again
 }
 
 function withIds(rows: readonly ShellEvent[]): Row[] {
@@ -41,7 +41,7 @@ const kinds: [string, string][] = [
   ["fault", "Faults"],
 ];
 
-/** Facts of the journal; the rest is kept by the desk of the shell. */
+/** Facts of the journal; the shell's desk keeps the rest. */
 const isFacts = (kind: string): boolean => kind === "" || kind === "audit";
 
 export default function Events() {
@@ -84,7 +84,7 @@ export default function Events() {
   );
 }
 
-/** What the desk of the shell keeps: not facts of the journal. Its word for orders is another one. */
+/** What the shell's desk keeps, which are not facts of the journal. It has another word for orders. */
 function Desk(props: { kind: string }) {
   const { now, again } = useRead(`desk ${props.kind}`, (signal) => get<ShellEvents>("/troupe/v1/shell/events", { kind: props.kind === "shell" ? "audit" : props.kind, max: 1000 }, signal));
   useEffect(() => {

@@ -39,11 +39,11 @@ const tabs: [string, string][] = [
   ["events", "Events"],
 ];
 
-const withGrid = ["trials", "checkpoints", "events", "analysis"]; // which has the links of its own
+const withGrid = ["trials", "checkpoints", "events", "analysis"]; // tabs whose grid has links of its own
 
 const thoseTrials = (ids: string[]): string => (ids.length === 1 ? `trial ${ids[0]}` : `${ids.length} trials`);
 
-/** The same at the moment that is shown. */
+/** The experiment's address at the moment that is shown. */
 const then = (to: string): string => (pastAt.value > 0 ? `${to}${to.includes("?") ? "&" : "?"}at=${pastAt.value}` : to);
 
 export default function ExperimentPage(props: PageProps) {
@@ -91,7 +91,7 @@ function One(props: PageProps) {
   usePage(e ? `Experiment ${id}: ${clean(e.name)}` : `Experiment ${id}`, view.state === "error" || unknown || !known ? "error" : e ? "ready" : "loading");
   useEffect(() => {
     if (!unknown || gone.value) return;
-    return listen(["experiments"], (x) => void (x.name === "experiment" && x.data.id === id && again())); // it may be made yet
+    return listen(["experiments"], (x) => void (x.name === "experiment" && x.data.id === id && again())); // it may be created yet
   }, [id, unknown]);
   if (unknown) return <Unknown id={String(id)} />;
   if (view.state === "error" && !e)
@@ -143,7 +143,7 @@ function One(props: PageProps) {
   );
 }
 
-/** `plain`: a grid below has the links of its own. */
+/** `plain`: a grid below has links of its own. */
 function Actions(props: { of: Experiment; plain: boolean; command: string }) {
   const e = props.of;
   const fork = useSignal(false);
@@ -320,7 +320,7 @@ function Trials(props: { of: Experiment }) {
   const mine = several(e) && p.list("cols").length === 0 ? goals(e).map((m) => `m.validation.${m}`) : []; // columns of several metrics
   const asked = [...p.list("cols"), ...mine, p.text("sort")];
   const plain = p.text("q") === "" && asked.every((c) => c === "");
-  const { metrics, known } = useMetrics(e.id, plain ? stood : undefined); // rows come before the columns to choose from
+  const { metrics, known } = useMetrics(e.id, plain ? stood : undefined); // rows come before the columns that can be chosen
   const { rows, first, now, again } = useTrials(e.id, namedMetrics(asked, p.text("q"), metrics.value));
   const there = rows.value ?? (plain ? first.value : null);
   const hps = useHparams(there);
@@ -378,7 +378,7 @@ function Trials(props: { of: Experiment }) {
 
 function AllCurves(props: { of: Experiment }) {
   const e = props.of;
-  // What the chart does not need to be drawn comes after it.
+  // What the chart does not need is loaded after it.
   const { rows } = useTrials(e.id, [], params.value.text("group") === "" ? stood : undefined);
   const { metrics } = useMetrics(e.id, stood);
   const sel = params.value.list("sel").map(Number).filter(Number.isFinite);

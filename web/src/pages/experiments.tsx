@@ -70,7 +70,7 @@ export default function Experiments() {
   usePage("Experiments", view.state === "error" ? "error" : view.state === "loading" ? "loading" : all.length === 0 ? "empty" : "ready");
   const command = useMemo(() => "troupe experiment list", []);
   const order = (ids: string[], what: string, done: string) => each(ids, "experiment", (id) => post(`/api/v1/experiments/${id}/${what}`), ids.length === 1 ? `experiment ${ids[0]} is ${done}` : `${ids.length} experiments are ${done}`);
-  const named = 10; // of many, the question names the first
+  const named = 10; // the question names only the first of many
   const namesOf = (ids: string[]) => ids.slice(0, named).map((id) => `${id} ${clean(all.find((e) => String(e.id) === id)?.name ?? "")}`).join(", ") + (ids.length > named ? ` and ${ids.length - named} more` : "");
   const open = (ids: string[]) => ids.some((id) => all.some((e) => String(e.id) === id && !ended(e)));
   const placesOf = (ids: string[]) => ids.map((id) => all.find((e) => String(e.id) === id)?.workspaceId);

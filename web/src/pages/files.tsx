@@ -1,4 +1,4 @@
-// The files of an experiment, its configuration, and a new experiment made of both.
+// The files of an experiment, its configuration, and a new experiment that is made of both.
 
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
@@ -53,7 +53,7 @@ function Tree(props: { nodes: Node[]; at: string }) {
   );
 }
 
-const mostLines = 5000; // of a file that are shown: each is an element
+const mostLines = 5000; // limit of the shown lines of a file: each is an element
 
 function FileView(props: { id: number; path: string }) {
   const { now, again } = useRead(`file ${props.id} ${props.path}`, async () => {
@@ -94,7 +94,7 @@ function FileView(props: { id: number; path: string }) {
 export function Config(props: { of: Experiment }) {
   const e = props.of;
   const { now } = useRead(`original ${e.id}`, (signal) => get<GetExperimentResponse>(`/api/v1/experiments/${e.id}`, {}, signal));
-  // "defaults" where the parent would be taken without a word.
+  // "defaults" is needed where otherwise the parent would be taken.
   const named = params.value.text("to", e.forkedFrom ? String(e.forkedFrom) : "");
   const other = named === "defaults" ? "" : named;
   const source = now.value.state === "ready" ? (now.value.value.experiment.originalConfig ?? "") : "";
@@ -130,7 +130,7 @@ export function Config(props: { of: Experiment }) {
   );
 }
 
-/** To another experiment, or to what it would be out of defaults alone: by the values of both. */
+/** The differences to another experiment, or to one of defaults alone, by the values of both. */
 function Differences(props: { of: Experiment; to: string }) {
   const { now, again } = useRead(`other ${props.of.id} ${props.to}`, (signal) =>
     props.to
@@ -143,7 +143,7 @@ function Differences(props: { of: Experiment; to: string }) {
   const mine = flat(props.of.config);
   const theirs = flat(v.value);
   const keys = Array.from(new Set([...Object.keys(mine), ...Object.keys(theirs)])).sort();
-  // A map with nothing in it is told by what the other one has there.
+  // An empty map needs no row: the other one's keys within it show the difference.
   const told = (one: Record<string, unknown>, other: Record<string, unknown>, k: string) => JSON.stringify(one[k]) === "{}" && Object.keys(other).some((o) => o.startsWith(`${k}.`));
   const rows = keys.filter((k) => !told(mine, theirs, k) && !told(theirs, mine, k) && JSON.stringify(mine[k] ?? null) !== JSON.stringify(theirs[k] ?? null));
   return (
@@ -181,7 +181,7 @@ function faultsIn(text: string): FaultAt[] {
     .flatMap((m) => (m ? [{ line: Number(m[1]), text: m[2] ?? "" }] : []));
 }
 
-/** Where it says nothing of a place, it goes where what it is made of is. */
+/** Where the text names no place, the new experiment goes to the place of its parent. */
 const placed = (config: string, of: Experiment) => (/^(["']?)(?:workspace|project)\1\s*:/m.test(config) ? { config } : { config, projectId: of.projectId });
 
 export function Fork(props: { of: Experiment; onClose: () => void }) {
@@ -191,8 +191,8 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
   const faults = useSignal<FaultAt[]>([]);
   const fault = useSignal("");
   const checked = useSignal(false);
-  const away = useSignal(false); // the server, when it was asked last: the fault is none of the text
-  const turn = useSignal(0); // counts how often one tried again
+  const away = useSignal(false); // whether the server was away when it was last asked: the text has no fault then
+  const turn = useSignal(0); // number of tries by the user
   const loaded = useRef(false);
   const busy = useSignal(false);
   const area = useRef<HTMLTextAreaElement>(null);
@@ -219,14 +219,14 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
   useEffect(() => {
     checked.value = false;
     if (text.value === "") {
-      if (away.peek() && !loaded.current) return; // it is empty because nothing came
+      if (away.peek() && !loaded.current) return; // the text is empty because nothing has come
       away.value = false;
-      faults.value = []; // they are of a text that is gone
+      faults.value = []; // these faults belong to a text that is gone
       fault.value = "";
       return;
     }
     const mine = text.value;
-    let over = false; // for a later text or try
+    let over = false; // whether a later text or try has replaced this one
     const due = setTimeout(() => {
       post("/api/v1/experiments", { ...placed(mine, e), validateOnly: true }).then(
         () => {
@@ -244,7 +244,7 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
       clearTimeout(due);
     };
   }, [text.value, turn.value]);
-  // Once the server is there again it is asked again, whether what is live is paused or not.
+  // Asks again once the server is back, whether live updates are paused or not.
   useSignalEffect(() => {
     returns.value;
     if (connection.value === "live" && away.peek()) turn.value = turn.peek() + 1;

@@ -14,13 +14,13 @@ function next(): string {
   return url.origin === location.origin && url.pathname.startsWith("/ui") ? url.pathname.slice(3).replace(/^\/?/, "/") + url.search : "/";
 }
 
-/** What one did as the password was asked for over a page: what was typed, and into which field. */
+/** What the user was doing when the password was asked for over a page: the typed text, and its field. */
 export interface Interrupted {
   typing: boolean;
   field: HTMLInputElement | HTMLTextAreaElement | null;
 }
 
-/** `over`: over a page. Of who typed the heading gets the focus, and keys go on into the field, until one goes to the password. */
+/** `over`: shown over a page. If the user was typing, the heading gets the focus and keys go on into the field, until the user goes to the password. */
 export function SignIn(props: { over: boolean; interrupted?: Interrupted }) {
   const { typing, field } = props.interrupted ?? { typing: false, field: null };
   if (!props.over) usePage("Sign in", "ready");
@@ -43,7 +43,7 @@ export function SignIn(props: { over: boolean; interrupted?: Interrupted }) {
     if (props.over) return;
     const code = /(?:^#|&)code=([0-9a-f]+)/.exec(place.peek().hash)?.[1];
     if (code) {
-      history.replaceState(null, "", location.pathname + location.search); // out of the address before anything else
+      history.replaceState(null, "", location.pathname + location.search); // removed from the address before anything else
       void enter({ code });
     } else if (session.peek()) go(next(), true);
     else name.current?.focus();

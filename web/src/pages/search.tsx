@@ -22,7 +22,7 @@ function RungFiles(props: { id: number; units: string; of: Story }) {
   return <Files name={`rungs-${props.id}`} title="Brackets and rungs" table={table} picture={() => saveBars(`rungs-${props.id}`, `Brackets and rungs of experiment ${props.id}`, bars())} />;
 }
 
-const atOnce = 500; // decisions in the document
+const atOnce = 500; // limit of decisions in the document
 
 export function SearchStory(props: { of: Experiment }) {
   const id = props.of.id;

@@ -95,7 +95,7 @@ function Users() {
   const admin = useRef<HTMLInputElement>(null);
   const fault = useSignal("");
   const v = now.value;
-  /** A fault of the form stands in it, others over the page. */
+  /** The form shows its own faults; other faults are shown over the page. */
   const done = (p: Promise<unknown>, text: string, form = false) =>
     p.then(
       () => {
@@ -183,8 +183,8 @@ function NewPassword(props: { of: User; onDone: (p: string) => void }) {
   const input = useRef<HTMLInputElement>(null);
   const button = useRef<HTMLButtonElement>(null);
   const used = useRef(false);
-  // What one pressed goes away: the focus is led on, and back.
-  // Before the page is drawn anew: who types at once types there.
+  // The pressed element disappears: the focus is moved on, and back. This happens before the page is drawn anew, so that keys go there at
+  // once.
   useLayoutEffect(() => {
     if (open.value) input.current?.focus();
     else if (used.current) button.current?.focus();

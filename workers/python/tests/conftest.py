@@ -24,7 +24,7 @@ def agent():
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs a script in a process of its own, in an empty folder; gives (exit code, stdout lines, stderr)."""
+    """Runs a script in another process, in an empty folder; returns (exit code, stdout lines, stderr)."""
 
     def start(script, agent=None, argv=(), popen=False, **env):
         full = {k: v for k, v in os.environ.items() if not k.startswith("TROUPE_") and k != "RANK"}

@@ -10,8 +10,8 @@ TOKEN, ALLOCATION = "secret", "12.3"
 
 
 class FakeAgent:
-    """Acknowledges at once unless `hold` is set. `decide(seq, metrics)` gives a stop reason or None; `refuse(seq, metrics)` a
-    text or None. What is durable survives stop() and start() on the same port, sessions do not."""
+    """Acknowledges at once unless `hold` is set. `decide(seq, metrics)` returns a stop reason or None; `refuse(seq, metrics)` a
+    text or None. Durable reports survive stop() and start() on the same port, sessions do not."""
 
     def __init__(self, endpoint: str = "tcp://127.0.0.1:*"):
         self.endpoint = endpoint
@@ -29,7 +29,7 @@ class FakeAgent:
         self.stop_reason: Optional[str] = None
         self.window = 1 << 20
         self.words: List[Tuple[int, str, Any]] = []  # (rank, kind, fields) of trials in C++
-        self.lead: Callable[[int, Any], List[Any]] = self._lead_on  # (rank, status) -> orders
+        self.lead: Callable[[int, Any], List[Any]] = self._lead_on  # called with (rank, status), returns orders
         self.refuse_worker: Optional[str] = None
         self.changed = threading.Condition()
         self._thread: Optional[threading.Thread] = None
@@ -40,7 +40,7 @@ class FakeAgent:
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.LINGER, 0)
         with self.changed:
-            self.changed.wait_for(self._bound, 120)  # the port of a stopped one frees a moment later
+            self.changed.wait_for(self._bound, 120)  # the port of a stopped agent is free a moment later
         self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
         self._sessions: Dict[bytes, Tuple[str, int]] = {}
         self._closing = False

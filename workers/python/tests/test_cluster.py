@@ -1,4 +1,4 @@
-"""The package against an agent's socket, in processes of its own."""
+"""The package against an agent's socket, each script in its own process."""
 
 import math
 import signal
@@ -124,7 +124,7 @@ def test_an_agent_that_does_not_know_the_allocation_yet_is_asked_again(run, agen
 
 
 def test_everything_is_sent_again_after_the_agent_restarts_on_its_port(run, agent):
-    agent.hold = True  # what it took is durable, but the process never heard so
+    agent.hold = True  # it makes reports durable, but the process never hears so
     process = run("""
 import sys
 for i in range(500): troupe.log(i=i)
@@ -179,7 +179,7 @@ print(troupe.flush(), flush=True)
     path.write_text(other.endpoint + "\n")
     out, err = process.communicate("\n", timeout=180)
     other.stop()
-    agent.start()  # for the fixture
+    agent.start()  # the fixture expects it to run
     assert (out, err) == ("True\n", "") and [m["i"] for m in other.metrics()] == [1]
 
 

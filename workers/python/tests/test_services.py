@@ -41,7 +41,7 @@ def wait_for(holds, seconds=120, what=None):
 
 
 class Master:
-    """Records calls; `fail` makes it answer 503 so often."""
+    """Records calls; `fail` is how many of them it answers with 503."""
 
     def __init__(self):
         self.calls, self.fail = [], 0
@@ -79,7 +79,7 @@ class Master:
 
 class Service:
     def __init__(self, kind, config, python=sys.executable, **env):
-        self.folder = Path(tempfile.mkdtemp(prefix="svc-", dir="/tmp"))  # pytest's own is too long for a socket's name
+        self.folder = Path(tempfile.mkdtemp(prefix="svc-", dir="/tmp"))  # pytest's folders are too long for a socket's name
         self.folder.chmod(0o755)
         self.socket = str(self.folder / "service")
         self.master = Master()
@@ -191,7 +191,7 @@ AUTH = {"Authorization": f"token {WORD}", "Host": f"{TASK}.localhost:8080"}
 
 
 class WebSocket:
-    """As much of RFC 6455 as a test needs."""
+    """The part of RFC 6455 that a test needs."""
 
     def __init__(self, service, path):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -263,7 +263,7 @@ def test_a_notebook_has_terminals_where_the_packages_are_not_below_the_interpret
 
 def test_jupyters_own_checks_of_origin_and_xsrf_are_on(notebook):
     service = notebook()
-    # A browser that is logged in has a cookie and no header.
+    # A browser that has logged in sends a cookie and no header.
     status, _, answer = ask(service, "GET", f"/lab?token={WORD}", Host="x.localhost")
     cookies = "; ".join(c.split(";")[0] for c in answer.headers.get_all("Set-Cookie") or [])
     assert status == 200 and "username" in cookies
@@ -325,7 +325,7 @@ def test_the_master_is_told_again_after_an_error(start):
     service.wait_ready()
     ((_, _, body, _),) = service.master.ready()
     assert body["agentUserGroup"] == {"agentUid": os.getuid(), "agentGid": os.getgid(), "agentUser": pwd.getpwuid(os.getuid()).pw_name,
-                                      "agentGroup": grp.getgrgid(os.getgid()).gr_name}  # the name that logins use
+                                      "agentGroup": grp.getgrgid(os.getgid()).gr_name}  # the name by which logins go
 
 
 def test_what_is_missing_is_one_line(start, tmp_path):
@@ -544,7 +544,7 @@ def test_tensorboard_shows_runs_while_they_grow_and_listens_on_no_port(start, tm
 
 
 def event_file(*values):
-    """Its bytes, with `values` as the curve of `loss`."""
+    """The bytes of an event file with `values` as the curve of `loss`."""
     from tensorboard.summary import Writer
 
     with tempfile.TemporaryDirectory() as made:
@@ -556,7 +556,7 @@ def event_file(*values):
 
 
 class Bucket:
-    """A server of S3 (moto) that knows one user, and looks at keys and signatures."""
+    """An S3 server (moto) with one user, which checks keys and signatures."""
 
     def __init__(self):
         import boto3
@@ -603,7 +603,7 @@ def bucket():
 
 
 def curves(service):
-    """What TensorBoard shows: the values of `loss` by run."""
+    """The values of `loss` by run that TensorBoard shows."""
     status, body, _ = ask(service, "GET", "/data/runs")
     assert status == 200, body
     out = {}
@@ -629,16 +629,16 @@ def test_tensorboard_shows_the_curves_of_buckets_and_of_a_folder(start, bucket, 
     bucket.put("models", f"deep/er/{at}/70/trial/1", 9.0)
     bucket.put("others", f"{at}/8/trial/12", 0.25)
     bucket.put("others", f"{at}/8/trial/121", 9.0)
-    bucket.put("others", f"#x/{at}/5/trial/1", 7.0)  # its fetcher lists the whole bucket
+    bucket.put("others", f"#x/{at}/5/trial/1", 7.0)  # the experiment's fetcher lists the whole bucket
     bucket.s3.put_object(Bucket="others", Key=f"{tmp_path}/escaped", Body=b"x")
-    bucket.s3.put_object(Bucket="models", Key=f"deep/er/{at}/7/", Body=b"")  # a folder, as pages of S3 servers make it
+    bucket.s3.put_object(Bucket="models", Key=f"deep/er/{at}/7/", Body=b"")  # a folder, as pages of S3 servers make one
     bucket.s3.put_object(Bucket="models", Key=f"deep/er/{at}/7/../../../../../../../../out.tfevents", Body=b"")
     here = tmp_path / "tensorboard/experiment/9/trial/1"
     writer = Writer(str(here))
     writer.add_scalar("loss", 2.0, step=1)
     writer.close()
     config, signed = in_bucket(bucket, f"s3://models//deep//er/{'/' + at}/7", f"s3://others/{at}/8/trial/12", f"s3://others/#x/{at}/5", str(here.parent.parent),
-                               f"s3://others/{at}/9", f"s3://models/deep/er/{at}/7/trial/1")  # still empty, and among those of its experiment
+                               f"s3://others/{at}/9", f"s3://models/deep/er/{at}/7/trial/1")  # one is still empty, one is among those of its experiment
     service = start("tensorboard", config, **signed)
     service.wait_ready()
     wanted = {"experiment_7/trial/1": [0.5], "experiment_8/trial_12": [0.25], "experiment_5/trial/1": [7.0], "experiment_9/trial/1": [2.0]}
@@ -665,7 +665,7 @@ def test_tensorboard_says_once_what_keeps_it_from_a_bucket_and_goes_on_when_it_i
     wait_for(lambda: "troupe: reading s3://late (experiment_1): " in wrong.said(), 30, wrong.said)
     bucket.close()
     wait_for(lambda: "Could not connect" in right.said(), 60, right.said)
-    time.sleep(12)  # two more looks
+    time.sleep(12)  # two more rounds
     bucket.open()
     bucket.put("late", "c/tensorboard/experiment/1/trial/1", 0.5, 0.75)
     wait_for(lambda: curves(right) == {"experiment_1/trial/1": [0.5, 0.75]}, 60, right.said)

@@ -1,4 +1,4 @@
-"""What a forked process asks for where its trial is on several agents, and what it does with every answer."""
+"""What a forked process asks for when its trial is on several agents, and what it does with each answer."""
 
 import http.server
 import json
@@ -27,7 +27,7 @@ def child(tmp_path):
 
 @pytest.fixture
 def agent(monkeypatch):
-    """Answers with one of `agent.answers` each, then with the gang."""
+    """Answers requests with `agent.answers` in turn, then with the gang."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -35,7 +35,7 @@ def agent(monkeypatch):
             time.sleep(server.slow.pop(0) if server.slow else 0)
             status, body = server.answers.pop(0) if server.answers else (200, json.dumps({"rendezvousInfo": GANG}))
             if status == 0:
-                return  # the end of the connection
+                return  # the connection ended
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

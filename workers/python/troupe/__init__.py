@@ -14,8 +14,8 @@
                 save(path, model, step)
 
 On a Troupe cluster this talks to the agent of the host; anywhere else the same script writes ./troupe-runs/NAME/.
-Every function may be called from any thread. A forked child is a process of its own: it reports under its own name, and
-what its parent had queued stays the parent's. Under several ranks (environment variable RANK) the trial's metrics and
+Every function may be called from any thread. A forked child is another process: it reports under its own name, and reports that
+its parent has queued stay with the parent. With several ranks (environment variable RANK) the trial's metrics and
 checkpoints are those of rank 0; the other ranks may call everything and report nothing.
 """
 
@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional
 try:
     from troupe import _session
 except ModuleNotFoundError as missing:
-    # While the module of `python3 -m troupe.services.X` is looked for, its name is "-m": the log of such a task gets one line.
+    # While `python3 -m troupe.services.X` looks for its module, the program's name is "-m": the log of such a task then gets one
+    # line.
     if missing.name != "msgpack" or sys.argv[:1] != ["-m"]:
         raise
     raise SystemExit(
@@ -84,11 +85,11 @@ def params(**defaults: Any) -> Params:
 def log(metrics: Mapping[str, Any] = _NONE_GIVEN, *, step: Optional[int] = None, **more: Any) -> None:
     """Reports training metrics: `log({"loss": 0.1}, step=7)` or `log(loss=0.1)`.
 
-    `step`: batches trained so far; by default that of troupe.steps(), else one more than the last report's. Values: numbers
+    `step`: batches trained so far (default: that of troupe.steps(), otherwise one more than the last report's). Values: numbers
     (NaN and infinities too), strings, booleans, None, lists and maps of these, numpy and torch scalars.
 
-    Never waits and never raises: what cannot be reported (queue full, no map, over 1 MiB, 64 levels or 1,000 keys) is told once
-    on stderr and counted by dropped().
+    Never waits and never raises: a report that cannot be made (the queue is full, it is not a map, it exceeds 1 MiB, 64 levels or
+    1,000 keys) is noted once on stderr and counted by dropped().
     """
     try:
         _session.current().log(_together(metrics, more), step)
@@ -100,17 +101,17 @@ def log(metrics: Mapping[str, Any] = _NONE_GIVEN, *, step: Optional[int] = None,
 def validate(metrics: Mapping[str, Any] = _NONE_GIVEN, *, step: Optional[int] = None, **more: Any) -> None:
     """Reports validation metrics, and returns once they are durable and the searcher has decided (it gets 100 ms).
 
-    Arguments as log(); `step` defaults to that of troupe.steps(), else the last logged one. After it, should_stop() knows the
-    decision. While the agent or the master is away it waits, without limit; that is not a failure.
+    Arguments as in log(); `step` defaults to that of troupe.steps(), otherwise to the last logged one. Afterwards should_stop()
+    knows the decision. While the agent or the master is away it waits without limit; that is not a failure.
 
-    Raises TypeError where `metrics` is not a map or holds what is not a metric, Refused (a ValueError) beyond the limits of log() or
+    Raises TypeError where `metrics` is not a map or holds a value that is not a metric, Refused (a ValueError) beyond the limits of log() or
     where the cluster refuses the report, TroupeError where it refuses this process.
     """
     _session.current().validate(_together(metrics, more), step)
 
 
 def steps(start: int, stop: int) -> Iterator[int]:
-    """Counts the steps of a run: gives start+1, ..., stop, where `start` steps are already done (0, or what was saved).
+    """Counts the steps of a run: yields start+1, ..., stop, where `start` steps are already done (0, or the saved number).
 
     While step N runs, N is the default `step` of log(), validate() and checkpoint(). Reports progress. Ends early, after the
     running step, once should_stop() is true: save a checkpoint after the loop if the last one is older.
@@ -138,13 +139,13 @@ def checkpoint(step: Optional[int] = None, metadata: Optional[Mapping[str, Any]]
     of a later run finds it; only then does the block end. If the block raises, nothing remains. `step` defaults as in
     validate(); `metadata` is a map like metrics. On ranks other than 0 the folder is thrown away.
 
-    Raises as validate(), and OSError where the disk does.
+    Raises what validate() raises, and OSError for a fault of the disk.
     """
     return _session.current().checkpoint(step, metadata)
 
 
 def resume() -> "Optional[Path]":
-    """The folder of the checkpoint to resume from, or None on a fresh start. Only to be read.
+    """The folder of the checkpoint to resume from, or None on a fresh start. It must not be changed.
 
     Without a cluster: the latest checkpoint of the run named by the environment variable TROUPE_RESUME (`latest`: the newest).
 
@@ -154,8 +155,8 @@ def resume() -> "Optional[Path]":
 
 
 def should_stop() -> bool:
-    """True once the run should save a checkpoint and end: paused, pruned or perturbed by the searcher, canceled, preempted. Costs nothing
-    to ask often. False when the session cannot start (log() tells why)."""
+    """True once the run should save a checkpoint and end: it is paused, pruned or perturbed by the searcher, canceled, or preempted. May be
+    called often at no cost. False when the session cannot start (log() says why)."""
     try:
         return _session.current().sink.stop_reason is not None
     except TroupeError:
@@ -163,8 +164,8 @@ def should_stop() -> bool:
 
 
 def progress(done: float, total: float = 1.0) -> None:
-    """How far the run is: `progress(0.3)` or `progress(30, 100)`. For display, and to estimate its end: passed on once a
-    second at most, and by whole percents. Never raises."""
+    """Tells how far the run is: `progress(0.3)` or `progress(30, 100)`. Used for display, and to estimate the end; passed on at most
+    once a second, and in whole percents. Never raises."""
     try:
         _session.current().sink.progress(min(1.0, max(0.0, float(done) / float(total))))
     except Exception as why:
@@ -174,13 +175,13 @@ def progress(done: float, total: float = 1.0) -> None:
 def flush(timeout: Optional[float] = None) -> bool:
     """Waits, at most `timeout` seconds (None: without limit), until every report so far is durable.
 
-    True when all are; False when the time is over, the cluster refuses this process, or reports were dropped (dropped()).
+    Returns True when all are; False when the time is over, the cluster refuses this process, or reports were dropped (dropped()).
     """
     return _session.current().flush(timeout)
 
 
 def dropped() -> int:
-    """How many reports of this process will never be durable: queue full, not reportable, or refused."""
+    """How many reports of this process will never be durable: the queue was full, or they were not reportable or refused."""
     return _session.dropped()
 
 
@@ -197,7 +198,7 @@ def _together(metrics: Any, more: Dict[str, Any]) -> Any:
 def __getattr__(name: str) -> Any:
     if name == "stop_reason":
         return _session.current().sink.stop_reason
-    if name in ("ClusterError", "LocalCluster", "LocalRun"):  # a host's, not a script's: loaded when asked for
+    if name in ("ClusterError", "LocalCluster", "LocalRun"):  # for hosts, not for scripts: loaded when asked for
         from troupe import _local_cluster
 
         return getattr(_local_cluster, name)

@@ -1,4 +1,4 @@
-"""Metrics of any kind to plain values and msgpack bytes, with the limits of docs/task-link.md."""
+"""Turns metrics of any kind into plain values and msgpack bytes, within the limits of docs/task-link.md."""
 
 import struct
 import threading
@@ -23,8 +23,8 @@ def plain(metrics: Any) -> Dict[str, Any]:
     """A copy of `metrics` made of dict, list, str, bool, int, float and None alone; numpy and torch scalars become
     numbers and their arrays lists.
 
-    Raises TypeError where `metrics` is not a mapping, a key is not a string, or a value of another kind; Refused where a limit of
-    levels or keys is broken.
+    Raises TypeError where `metrics` is not a mapping, a key is not a string, or a value has another type; Refused where there are
+    too many levels or keys.
     """
     if type(metrics) is dict and len(metrics) <= MAX_KEYS:
         for key, item in metrics.items():
@@ -51,7 +51,7 @@ def pack(value: Any) -> bytes:
 
 
 def pack_metrics(metrics: Dict[str, Any]) -> bytes:
-    """As pack(); Refused beyond the limit of bytes."""
+    """Packs like pack(); raises Refused beyond the limit of bytes."""
     data = pack(metrics)
     if len(data) > MAX_BYTES:
         raise Refused(f"a report of {len(data):,} bytes; at most {MAX_BYTES:,} are allowed; save large things in a checkpoint")
@@ -70,7 +70,7 @@ def _is_map(value: Any) -> bool:
 def _copy(value: Any, where: str, level: int, keys: List[int]) -> Any:
     if type(value) in _EXACT:
         return value
-    if isinstance(value, (bool, int, float, str)):  # subclasses: numpy.float64, IntEnum, ...
+    if isinstance(value, (bool, int, float, str)):  # also subclasses: numpy.float64, IntEnum, ...
         for kind in (bool, int, float, str):
             if isinstance(value, kind):
                 return kind.__str__(value) if kind is str else kind(value)
@@ -92,7 +92,7 @@ def _copy(value: Any, where: str, level: int, keys: List[int]) -> Any:
         return result
     if isinstance(value, (list, tuple)):
         return [_copy(item, where, level + 1, keys) for item in value]
-    # numpy and torch without importing them: a scalar has no dimensions, an array has tolist().
+    # Finds numpy and torch values without importing these: a scalar has no dimensions, an array has tolist().
     if hasattr(value, "tolist") and hasattr(value, "dtype"):
         number = value.tolist()
         if type(number) is not type(value):

@@ -50,14 +50,14 @@ class Link:
         self._settings = settings
         self._warn = warn
         self._lose = lose
-        self._news = threading.Condition(threading.Lock())  # guards what follows, up to the thread
+        self._news = threading.Condition(threading.Lock())  # guards the members below, up to the thread
         self._queued: Deque[bytes] = deque()
         self._queued_bytes = 0
         self._unacked: Deque[bytes] = deque()
         self._unacked_bytes = 0
         self._acked = 0
         self._next = 1
-        self._awaited: Dict[int, Optional[str]] = {}  # validations that a caller waits for: the refusal, if any
+        self._awaited: Dict[int, Optional[str]] = {}  # validations that a caller waits for, with their refusal
         self._refused_seen = 0
         self._checkpoints: Dict[int, _Checkpoint] = {}
         self._next_checkpoint = 1
@@ -72,7 +72,7 @@ class Link:
         self._thread = threading.Thread(target=self._run, name="troupe-link", daemon=True)
         self._thread.start()
 
-    # Called by the script's threads.
+    # The script's threads call what follows.
 
     def log(self, group: str, steps: int, metrics: Dict[str, Any]) -> bool:
         """Queues a report; False where the queue is full or the link is closed for good. Never waits."""
@@ -126,7 +126,7 @@ class Link:
 
     def progress(self, done: float) -> None:
         with self._news:
-            self._progress = done  # leaves when the thread looks next, within a second
+            self._progress = done  # sent when the thread looks next, within a second
 
     def flush(self, timeout: Optional[float]) -> bool:
         """Waits until every report so far is answered, at most `timeout` seconds (None: no limit); False where it is not."""
@@ -179,7 +179,7 @@ class Link:
         except BlockingIOError:
             pass  # A wake-up is already on its way.
 
-    # The thread.
+    # What follows runs on the thread.
 
     def _run(self) -> None:
         try:
@@ -267,7 +267,7 @@ class _Conversation:
         if self._socket is not None:
             self._socket.close(linger=0)
         self._socket = socket = self._context.socket(zmq.DEALER)
-        socket.setsockopt(zmq.IMMEDIATE, 1)  # never queue for a connection that may not come
+        socket.setsockopt(zmq.IMMEDIATE, 1)  # never queue for a connection that may not be made
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.RECONNECT_IVL, 50)
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, 1000)
@@ -350,7 +350,7 @@ class _Conversation:
         else:
             until = min(until, now + PING_S if self._blocked else self._next_hello)
         with link._news:
-            # With something queued the next look is already due: after the pace, or when the agent makes room.
+            # With something queued the thread looks again after the pace, or when the agent makes room.
             if link._queued and self._greeted and not self._blocked and self._next_entries():
                 until = min(until, now if link._waiters else self._next_send)
             if link._checkpoints and self._greeted:
@@ -378,7 +378,7 @@ class _Conversation:
                 message = msgpack.unpackb(frame)
                 self._hear(message[0], message)
             except (ValueError, TypeError, LookupError, msgpack.UnpackException):
-                continue  # of a newer version or garbage; a ping heals whatever it was to say
+                continue  # of a newer version, or garbage; a ping mends whatever it meant
 
     def _hear(self, kind: Any, message: Any) -> None:
         link = self._link

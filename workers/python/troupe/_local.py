@@ -1,4 +1,4 @@
-"""Without a cluster: the same calls write a folder below ./troupe-runs."""
+"""A run without a cluster: the same calls write a folder below ./troupe-runs."""
 
 import json
 import math
@@ -70,7 +70,7 @@ class LocalRun:
                     try:
                         rows.append(json.loads(line)["uuid"])
                     except (ValueError, LookupError, TypeError):
-                        continue  # a line that a crash cut off
+                        continue  # a crash cut this line off
         except FileNotFoundError:
             return None
         paths = (self.folder / "checkpoints" / name for name in reversed(rows))
@@ -96,7 +96,7 @@ class LocalRun:
                 self._reports = None
 
     def _write(self, group: str, steps: int, metrics: Dict[str, Any], durable: bool) -> None:
-        _encode.pack_metrics(metrics)  # the same limits as on a cluster, so that a script fails here rather than there
+        _encode.pack_metrics(metrics)  # the limits of a cluster, so that a script fails here and not only there
         line = _line({"group": group, "steps": steps, "metrics": metrics, "time_us": time.time_ns() // 1000})
         now = time.monotonic()
         with self._lock:

@@ -1,4 +1,4 @@
-"""A cluster for the life of a `with` block: inside this process where libtroupe.so is installed, else a child process."""
+"""A cluster for the life of a `with` block: in this process where libtroupe.so is installed, otherwise in a child process."""
 
 import contextlib
 import ctypes
@@ -27,7 +27,7 @@ _here = pathlib.Path(__file__).resolve()
 
 
 class ClusterError(TroupeError):
-    """What the cluster refused, in its words. `status` is the HTTP status, 0 where there was no answer."""
+    """A refusal with the cluster's text. `status` is the HTTP status; 0: there was no answer."""
 
     def __init__(self, text, status=0):
         super().__init__(text)
@@ -35,7 +35,7 @@ class ClusterError(TroupeError):
 
 
 def _above(*names):
-    """The first of the files that exists in a folder above this one: an installation may be moved."""
+    """The first of the files that exists in a folder above this one, because an installation may be moved."""
     for folder in _here.parents:
         for name in names:
             for found in sorted(folder.glob(name)):
@@ -189,7 +189,7 @@ class LocalRun:
         return _OVER.get(self.outcome()["state"].replace("STATE_", ""), "running")
 
     def why(self):
-        """Why it failed, for people."""
+        """Why the run failed, as text for people."""
         return self.outcome()["why"]
 
     def metrics(self):
@@ -200,18 +200,18 @@ class LocalRun:
         return [t["id"] for t in self._cluster.call(f"GET /api/v1/experiments/{self.id}/trials?limit=-1")["trials"]]
 
     def _numbers(self, trial, told):
-        """Those behind the row told[trial], which moves on."""
+        """The numbers after the row told[trial], which then moves on."""
         for report in self._cluster.call(f"GET /troupe/v1/trials/{trial}/metrics?after={told.get(trial, 0)}"):
             told[trial] = report["row"]
             for name, value in report["metrics"].items():
-                if isinstance(value, str):  # as JSON has no number for them
+                if isinstance(value, str):  # JSON has no number for these
                     value = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}.get(value)
                 if isinstance(value, (int, float)) and not isinstance(value, bool):
                     yield {"trial": trial, "step": report["totalBatches"], "name": name, "value": float(value),
                            "validation": report["group"] == "validation"}
 
     def on_metric(self, heard, poll=0.1):
-        """Calls `heard` with each number, earlier ones first, on a thread of its own; wait() comes back after the last of them."""
+        """Calls `heard` with each number, earlier ones first, on another thread; wait() returns after the last call."""
         def follow():
             told = {}
             while True:
@@ -228,7 +228,7 @@ class LocalRun:
         thread.start()
 
     def wait(self, timeout=None):
-        """The state it ended in, or None after `timeout` seconds."""
+        """Waits for the end; returns the final state, or None after `timeout` seconds."""
         until = None if timeout is None else time.monotonic() + timeout
         while (state := self.state()) == "running":
             if until is not None and time.monotonic() >= until:
@@ -239,7 +239,7 @@ class LocalRun:
         return state
 
     def cancel(self, gently=False):
-        """Ends it and kills its tasks; `gently` asks the scripts first to save and end, for as long as that takes."""
+        """Ends the run and kills its tasks; `gently` first asks the scripts to save and end, for as long as that takes."""
         self._cluster.call(f"POST /api/v1/experiments/{self.id}/{'cancel' if gently else 'kill'}")
 
     def best(self):
@@ -286,13 +286,13 @@ class LocalCluster:
             raise
 
     def call(self, request, body=None):
-        """Any request of the REST API: call("GET /api/v1/experiments"). Raises ClusterError."""
+        """Sends any request of the REST API: call("GET /api/v1/experiments"). Raises ClusterError."""
         if self._node is None:
             raise ClusterError("the cluster is closed")
         return self._node.call(request, body)
 
     def submit(self, entrypoint=None, context=None, hparams=None, metric="loss", smaller_is_better=True, name=None, config=None):
-        """A run of one trial; or, with `config` (a dict, or YAML text), an experiment of any kind."""
+        """Submits a run of one trial, or, with `config` (a dict, or YAML text), an experiment of any kind."""
         if isinstance(config, str):
             text = config
             if entrypoint or hparams or name:

@@ -38,7 +38,7 @@ def merge(defaults: Mapping[str, Any], hparams_json: str, argv: Sequence[str]) -
         if not isinstance(chosen, dict):
             raise TroupeError("TROUPE_HPARAMS is not a JSON object")
         for name, value in chosen.items():
-            # YAML writes 1 for 1.0; a script that gave a float default expects a float.
+            # YAML writes 1 for 1.0, but a script with a float default expects a float.
             if type(merged.get(name)) is float and type(value) is int:
                 value = float(value)
             merged[name] = value
@@ -48,7 +48,7 @@ def merge(defaults: Mapping[str, Any], hparams_json: str, argv: Sequence[str]) -
 
 
 def _flags(argv: Sequence[str], known: Mapping[str, Any]) -> Dict[str, str]:
-    """`--name=value` and `--name value` of known names; others are the script's own and left alone."""
+    """Reads `--name=value` and `--name value` for known names; other flags belong to the script."""
     found = {}
     for at, word in enumerate(argv):
         if word == "--":

@@ -25,7 +25,7 @@ class Session:
         self.settings = read_settings()
         self.sink: Any
         if self.settings.on_cluster:
-            from troupe._link import Link  # pyzmq is loaded only where it is needed
+            from troupe._link import Link  # loads pyzmq only where it is needed
 
             self.sink = Link(self.settings, warn, lose)
         else:
@@ -87,7 +87,7 @@ class Session:
         return bool(self.sink.flush(timeout)) and dropped() == 0
 
     def end(self) -> None:
-        """At exit: gives what is queued some time to become durable."""
+        """Runs at exit: gives queued reports some time to become durable."""
         if self._ended:
             return
         self._ended = True
@@ -116,7 +116,7 @@ class Session:
 
 _lock = threading.Lock()
 _current: Optional[Session] = None
-_inherited: List[Any] = []  # of the parent: never touched again, never collected
+_inherited: List[Any] = []  # sessions of the parent: never touched again, never collected
 _dropped = 0
 _warned: set = set()
 
@@ -135,7 +135,7 @@ def current() -> Session:
 
 
 def warn(cause: str, text: str) -> None:
-    """One line on stderr, once per cause and process."""
+    """Writes one line on stderr, once per cause and process."""
     if cause not in _warned:
         _warned.add(cause)
         try:
@@ -155,7 +155,7 @@ def dropped() -> int:
 
 def _at_exit(pid: int) -> None:
     atexit.register(_end, pid)
-    # Children of multiprocessing leave through os._exit and run only its own finalizers.
+    # Children of multiprocessing end through os._exit and run only its own finalizers.
     util = sys.modules.get("multiprocessing.util")
     if util is not None and sys.modules["multiprocessing"].parent_process() is not None:
         util.Finalize(None, _end, args=(pid,), exitpriority=100)
@@ -167,7 +167,7 @@ def _end(pid: int) -> None:
 
 
 def _forget() -> None:
-    # The parent's thread and socket do not exist here, and its queue is the parent's to send.
+    # The parent's thread and socket do not exist here, and its queue belongs to the parent.
     global _current, _lock, _dropped, _warned
     if _current is not None:
         _inherited.append(_current)

@@ -1,4 +1,4 @@
-"""What the agent tells a task through its environment; docs/task-link.md has the table."""
+"""The variables by which the agent sets up a task; docs/task-link.md has the table."""
 
 import os
 import re
@@ -24,7 +24,7 @@ class Settings(NamedTuple):
         return bool(self.endpoint or self.endpoint_file)
 
     def current_endpoint(self) -> str:
-        """The endpoint as of now: that of the file where there is one, else that of the environment."""
+        """The present endpoint: that of the file where there is one, otherwise that of the environment."""
         if self.endpoint_file:
             try:
                 with open(self.endpoint_file, encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""What the ranks of one run tell each other, without torch: small Python objects, through rank 0.
+"""Lets the ranks of one run exchange small Python objects through rank 0, without torch.
 
     import troupe.dist as dist
 
@@ -10,7 +10,7 @@ Ranks are those of the environment (RANK, WORLD_SIZE, LOCAL_RANK: `launch: per_s
 call returns at once. All ranks make the same calls in the same order, from one thread. Values are pickled. They meet at MASTER_ADDR
 and TROUPE_DIST_PORT, or else the port after MASTER_PORT, on the first call that needs the others.
 
-A rank that ends or dies ends the others' call with TroupeError; one that is late is waited for.
+Where a rank ends or dies, the calls of the others raise TroupeError; a rank that is late is waited for.
 """
 
 import atexit
@@ -46,7 +46,7 @@ def local_size() -> int:
 
 
 def broadcast(value: Any, root: int = 0) -> Any:
-    """The `value` that rank `root` gave, on every rank; what others give is ignored."""
+    """The `value` of rank `root`, on every rank; values of other ranks are ignored."""
     _check_root(root)
     return _exchange("broadcast", root, value if rank() == root else None)
 
@@ -80,7 +80,7 @@ def _check_root(root: int) -> None:
 
 
 def _answers(what: str, root: int, values: List[Any]) -> List[Any]:
-    """What each rank gets back."""
+    """The answer for each rank."""
     if what == "broadcast":
         return [values[root]] * len(values)
     if what == "gather":
@@ -119,7 +119,7 @@ class _Group:
         except OSError as why:
             raise TroupeError(f"rank 0 cannot listen on {address[0]}:{address[1]}: {why}; TROUPE_DIST_PORT names another port") from None
         with listener:
-            listener._listener._socket.settimeout(1.0)  # the class has no call for it; a rank may never come
+            listener._listener._socket.settimeout(1.0)  # the class offers no timeout, and a rank may never come
             while len(self.peers) < size() - 1:
                 if time.monotonic() > until:
                     missing = [r for r in range(1, size()) if r not in self.peers]
@@ -128,7 +128,7 @@ class _Group:
                     peer = listener.accept()
                     number = peer.recv()
                 except (TimeoutError, AuthenticationError, EOFError, OSError):
-                    continue  # nobody yet, or somebody else
+                    continue  # nobody came yet, or a stranger
                 self.peers[number] = peer
 
     def _dial(self, connection: Any, address: Any, key: bytes, until: float) -> None:
@@ -182,7 +182,7 @@ class _Group:
         try:
             self.peers[0].send((call, value))
         except OSError:
-            pass  # what rank 0 said last may say why
+            pass  # the last message of rank 0 may say why
         theirs, answer = self._receive(0)
         if theirs is None:
             raise TroupeError(answer)

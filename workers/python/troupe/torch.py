@@ -16,7 +16,7 @@
 A loader's `batch_size` is that of all ranks together: each rank takes its part of every batch, and gradients are weighted by the parts'
 lengths, so two ranks follow the curve of one. Ranks are those of the environment (`launch: per_slot`, torchrun).
 
-What is drawn at random depends on the seed, the batch's number and the rank alone: a run that stops in the middle of an epoch goes on
+Random numbers depend only on the seed, the batch's number and the rank: a run that stops in the middle of an epoch goes on
 as if it had not stopped. Random numbers that a loader's own worker processes draw are the exception.
 """
 
@@ -40,7 +40,7 @@ Period = Union[int, str, None]  #: batches, or "100 batches", "2 epochs"; None: 
 
 
 class Trial:
-    """What fit() trains. Build the model in __init__(self, ctx, p): `ctx` is a Context, `p` the hyperparameters."""
+    """The base class of what fit() trains. Build the model in __init__(self, ctx, p): `ctx` is a Context, `p` the hyperparameters."""
 
     def train_loader(self) -> DataLoader:
         raise NotImplementedError(f"{type(self).__name__} has no train_loader()")
@@ -57,12 +57,12 @@ class Trial:
         raise NotImplementedError(f"{type(self).__name__} has no evaluate_batch()")
 
     def reducers(self) -> Mapping[str, Callable[[List[Any]], Any]]:
-        """For a metric of evaluate_batch(): what makes one value of those of all batches and ranks, given as a list."""
+        """By name of a metric of evaluate_batch(): the function that makes one value from the list of those of all batches and ranks."""
         return {}
 
 
 class Callback:
-    """Called by fit(); what state_dict() gives is kept in checkpoints."""
+    """The base class of callbacks of fit(); checkpoints keep what state_dict() returns."""
 
     def on_start(self, trial: Trial) -> None: ...
     def on_epoch_start(self, epoch: int) -> None: ...
@@ -79,7 +79,7 @@ class Callback:
 
 
 class Context:
-    """What a trial is given to build itself with."""
+    """A trial builds itself with this object."""
 
     def __init__(self, amp: Optional[str], accumulate: int, clip_norm: Optional[float], clip_value: Optional[float]):
         if amp not in (None, "bf16", "fp16"):
@@ -94,15 +94,15 @@ class Context:
         if self.size > 1 and not torch_dist.is_initialized():
             torch_dist.init_process_group("nccl" if cuda else "gloo")
         self._amp = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(amp or "")
-        # Half precision loses small gradients unless the loss is scaled; there is nothing to gain from it on a CPU.
+        # Half precision loses small gradients unless the loss is scaled; on a CPU it brings nothing.
         self._scaler = torch.amp.GradScaler(self.device.type, enabled=amp == "fp16" and cuda)
         self._accumulate, self._clip_norm, self._clip_value = accumulate, clip_norm, clip_value
         self._modules: List[torch.nn.Module] = []
         self._optimizers: List[torch.optim.Optimizer] = []
         self._schedulers: List[Tuple[Any, str]] = []
         self._manual = False
-        self._weight = 1.0  # of this rank's part in the mean gradient
-        self._steps_now = True  # the batch under way is the last of those whose gradients are accumulated
+        self._weight = 1.0  # weight of this rank's part in the mean gradient
+        self._steps_now = True  # whether the running batch is the last whose gradients are accumulated
 
     def wrap(self, what: Any, every: str = "batch") -> Any:
         """Takes a module (moved to the device, and made one of all ranks), an optimizer or a scheduler (stepped after `every`
@@ -159,7 +159,7 @@ class Context:
         return batch
 
     def _quiet_ranks(self) -> Any:
-        """Ranks exchange gradients only in the batch after which the optimizer steps."""
+        """Lets ranks exchange gradients only in the batch after which the optimizer steps."""
         stack = contextlib.ExitStack()
         if not self._steps_now:
             for module in self._modules:
@@ -183,12 +183,12 @@ class Context:
 
 
 class _Part:
-    """Of batches of all ranks, this rank's part: consecutive samples, as equal in number as can be. Begins at batch `first`."""
+    """This rank's part of the batches of all ranks: consecutive samples, as equal in number as possible. Begins at batch `first`."""
 
     def __init__(self, samples: Sequence[int], batch_size: int, drop_last: bool, rank: int, size: int, first: int):
         self.samples, self.batch_size, self.rank, self.size, self.first = samples, batch_size, rank, size, first
         whole, rest = divmod(len(samples), batch_size)
-        # A batch with fewer samples than ranks would leave one without work.
+        # A batch with fewer samples than ranks would leave a rank without work.
         self.lengths = [batch_size] * whole + ([rest] if rest >= size and not drop_last else [])
 
     def part(self, i: int) -> Tuple[int, int]:
@@ -217,7 +217,7 @@ def _order(loader: DataLoader, seed: int, epoch: int, what: str) -> List[int]:
         return torch.randperm(count, generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch)).tolist()
     if isinstance(loader.sampler, SequentialSampler):
         return list(range(count))
-    samples = list(loader.sampler)  # its own order, which it has to give again after a restart
+    samples = list(loader.sampler)  # the sampler's own order, which it must give again after a restart
     return samples
 
 
@@ -247,7 +247,7 @@ class _Run:
     def __init__(self, trial: Trial, ctx: Context, callbacks: Sequence[Callback], seed: int):
         self.trial, self.ctx, self.callbacks, self.seed = trial, ctx, callbacks, seed
         self.done = 0  # batches
-        self.sums: Dict[str, float] = {}  # of training metrics since the last report
+        self.sums: Dict[str, float] = {}  # sums of training metrics since the last report
         self.counted = 0
         self.saved_at = -1
 
@@ -301,7 +301,7 @@ class _Run:
         ctx = self.ctx
         samples = _order(loader, self.seed, 0, "val_loader()")
         part = _Part(samples, loader.batch_size or 1, False, ctx.rank, ctx.size, 0)
-        left = len(samples) - sum(part.lengths)  # fewer than there are ranks: rank 0 takes them
+        left = len(samples) - sum(part.lengths)  # fewer samples than ranks: rank 0 takes them
         reducers = self.trial.reducers()
         sums: Dict[str, float] = {}
         lists: Dict[str, List[Any]] = {name: [] for name in reducers}
@@ -346,7 +346,7 @@ class _Run:
             torch_dist.all_gather_object(of_all, (self.sums, self.counted))
         state = {"version": 1, "batches": self.done, "means": of_all, "context": self.ctx._state(),
                  "callbacks": [c.state_dict() for c in self.callbacks]}
-        with troupe.checkpoint(self.done, {"batches": self.done}) as path:  # rank 0's is kept
+        with troupe.checkpoint(self.done, {"batches": self.done}) as path:  # rank 0's folder is kept
             if self.ctx.rank == 0:
                 torch.save(state, path / "troupe.pt")
                 for callback in self.callbacks:
@@ -363,7 +363,7 @@ class _Run:
         self.ctx._load(state["context"])
         self.done = self.saved_at = state["batches"]
         means = state["means"]
-        # With another number of ranks the old sums belong to nobody; those of rank 0 are as good as any.
+        # With another number of ranks the old sums belong to no rank; those of rank 0 do as well.
         self.sums, self.counted = means[self.ctx.rank] if len(means) == self.ctx.size else means[0]
         for callback, one in zip(self.callbacks, state["callbacks"]):
             callback.load_state_dict(one)
@@ -387,7 +387,7 @@ def fit(trial_class: Callable[..., Trial], *, epochs: Optional[int] = None, batc
     params = troupe.params(**defaults)
     if seed is None:
         seed = int(os.environ.get("TROUPE_TRIAL_SEED") or 0)
-    torch.manual_seed(seed)  # the same parameters on every rank
+    torch.manual_seed(seed)  # gives the same parameters on every rank
     ctx = Context(amp, accumulate, clip_norm, clip_value)
     takes_params = len(inspect.signature(trial_class).parameters) > 1
     trial = trial_class(ctx, params) if takes_params else trial_class(ctx)
@@ -434,7 +434,7 @@ def fit(trial_class: Callable[..., Trial], *, epochs: Optional[int] = None, batc
             waiting_save |= run.done == last or (saves > 0 and run.done % saves == 0)
             troupe.progress(run.done, last)
             if not ctx._steps_now:
-                continue  # half-made gradients are in no checkpoint
+                continue  # no checkpoint holds half-made gradients
             if waiting_validation:
                 run.validate()
                 waiting_validation = False
@@ -452,6 +452,6 @@ def fit(trial_class: Callable[..., Trial], *, epochs: Optional[int] = None, batc
 
 
 def _leave_group() -> None:
-    """PyTorch wants it before the interpreter ends. Not where fit() failed: another rank may then be in a collective for ever."""
+    """Leaves the group, as PyTorch wants before the interpreter ends. Not called where fit() failed: another rank may then wait in a collective for ever."""
     if torch_dist.is_initialized():
         torch_dist.destroy_process_group()

@@ -1,10 +1,10 @@
-"""A process that was just forked from the zygote becomes what a fresh start of the script would be."""
+"""Turns a process that was just forked from the zygote into what a fresh start of the script would be."""
 
 import os
 import sys
 
 
-# ---- the name of the script, of which the interpreter keeps its own copy
+# ---- the script's name, of which the interpreter keeps copies
 
 
 def find_placeholder(name):
@@ -29,7 +29,7 @@ def find_placeholder(name):
             while at >= 0:
                 spots.append(begin + at)
                 at = data.find(sought, at + len(sought))
-    # What this search itself has copied is none of them.
+    # What this search has copied does not count.
     ranges = [(id(x), id(x) + sys.getsizeof(x)) for x in own]
     return [spot for spot in spots if not any(begin <= spot < end for begin, end in ranges)]
 
@@ -39,13 +39,13 @@ def wide(text):
 
 
 def put_script(ctypes, spots, name, path):
-    """The interpreter has made the name absolute at its start, so all copies get the absolute one."""
+    """The interpreter made the name absolute at its start, so all copies get the absolute path."""
     old, new = wide(name), wide(path) + b"\0\0\0\0"
     if len(new) > len(old):
         raise ValueError("the script's path is too long")
     found = 0
     for spot in spots:
-        # What was freed meanwhile has other bytes at its beginning.
+        # Memory that was freed meanwhile begins with other bytes.
         if ctypes.string_at(spot, len(old)) == old:
             ctypes.memmove(spot, new, len(new))
             found += 1
@@ -71,12 +71,12 @@ def cpus(physical=False):
 
 
 def thread_setters(ctypes):
-    """[(function, variables that it goes by, whether it counts cores)] of the numerical libraries that are loaded."""
+    """[(function, variables that it obeys, whether it counts cores)] of the loaded numerical libraries."""
     with open("/proc/self/maps") as maps:
         fields = (line.split(None, 5) for line in maps)
         paths = sorted({part[5].strip() for part in fields if len(part) > 5 and part[5].startswith("/")})
     openmp = ("OMP_NUM_THREADS",)
-    # PyTorch with MKL takes MKL's number for OpenMP too.
+    # PyTorch with MKL uses MKL's number for OpenMP too.
     of_torch = (("MKL_NUM_THREADS",) + openmp, True)
     found = []
     for path in paths:
@@ -115,14 +115,14 @@ def set_threads(setters, environment):
         function(number(environment, variables) or counts[physical])
 
 
-# ---- what a process draws when it starts
+# ---- random state of a starting process
 
 
 def draw_again(absent):
     if numpy := sys.modules.get("numpy.random"):
         numpy.seed()
     torch = sys.modules.get("torch")
-    if torch is not None and torch.initial_seed() != 67280421310721:  # what older ones always begin with
+    if torch is not None and torch.initial_seed() != 67280421310721:  # older versions always begin with this seed
         torch.default_generator.seed()
     if tempfile := sys.modules.get("tempfile"):
         tempfile.tempdir = None
@@ -135,7 +135,7 @@ def draw_again(absent):
 
 
 def set_environment(pairs):
-    coerced = os.environb.get(b"LC_CTYPE")  # Python sets it itself where no variable names a locale
+    coerced = os.environb.get(b"LC_CTYPE")  # Python sets it where no variable names a locale
     names = {pair.partition(b"=")[0] for pair in pairs}
     os.environb.clear()
     for pair in pairs:
@@ -149,15 +149,15 @@ def set_environment(pairs):
 
 RENDEZVOUS_FILE = "/run/determined/info/rendezvous.json"
 ANSWER_S = 60
-PAUSES_S = (0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)  # between calls that failed; one that nobody answers yet is not a failure
+PAUSES_S = (0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)  # between calls that failed; a call without an answer yet has not failed
 
 
-# The chief's agent has claimed these ports; at the rendezvous the other agents hear of them, in this order.
+# The chief's agent has claimed these ports; the other agents get them at the rendezvous, in this order.
 PORTS = ("DTRAIN_SSH_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2", "C10D_PORT")
 
 
 def meet_gang(hidden):
-    """Where the task is on several agents: waits for the others. Returns the variables that are known only then, {name: text}.
+    """Waits for the other agents where the task is on several. Returns the variables that are known only then: {name: text}.
 
     The entrypoint script calls it too (actors/host/stock_task.cpp).
     """
@@ -184,7 +184,7 @@ def ask_for_gang(json, time):
     from http import client
 
     env = os.environ
-    ports = ",".join(env.get(name, "0") for name in PORTS)  # zeros, but for the chief's
+    ports = ",".join(env.get(name, "0") for name in PORTS)  # only the chief sends real ports
     path = f"/api/v1/allocations/{env['DET_ALLOCATION_ID']}/resources/{env['DET_RESOURCES_ID']}/rendezvous?ports={ports}"
     host, token = env["DET_MASTER"].partition("://")[2], env["DET_SESSION_TOKEN"]
     pauses, why = iter(PAUSES_S), ""
@@ -200,7 +200,7 @@ def ask_for_gang(json, time):
             if answer.status < 500:
                 break
         except client.socket.timeout:
-            continue  # the others have not come
+            continue  # the other agents have not come yet
         except (OSError, client.HTTPException) as fault:
             why = str(fault) or type(fault).__name__
         finally:
@@ -262,7 +262,7 @@ def _become(parent, request, streams, gate_fd, verdict):
     gate.send(f"ready {os.getpid()} {host_pid}".encode())
     if gate.recv(16) != b"go":
         os._exit(0)
-    # Before troupe-task is the parent, this would ask for the death of this process.
+    # Before troupe-task is the parent, this call would ask for the death of this process.
     while os.getppid() > 1:
         parent.select.select((), (), (), 0.0001)
     ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
@@ -281,11 +281,11 @@ def _become(parent, request, streams, gate_fd, verdict):
         parent.variables.sites = parent.sites
     parent.library.troupe_leave_quickly()
     parent.last_warm = next(reversed(sys.modules))
-    parent.kept.append(parent)  # to take it apart would cost a millisecond
+    parent.kept.append(parent)  # freeing it would take a millisecond
 
 
 class Variables(dict):
-    """What os.environ holds; knows which variables something else than the import of an installed module has changed."""
+    """Stands in for os.environ, and knows which variables were changed by something else than the import of an installed module."""
 
     def __init__(self, pairs):
         super().__init__(pairs)
@@ -304,7 +304,7 @@ class Variables(dict):
             self.by_script.add(name)
 
     def is_installed_import(self, frame):
-        """Whether all between this frame and the import that it is part of is the standard library's and installed."""
+        """Whether all code between this frame and its import belongs to the standard library and installed packages."""
         library, installed = os.__file__.rpartition("/")[0] + "/", False
         while frame is not None:
             file = frame.f_code.co_filename
@@ -325,10 +325,10 @@ def environment_changed(parent):
 
 
 def tell_modules(parent, later):
-    """For the trials to come: the installed modules that this one has imported though they were not warm.
+    """Reports the installed modules that this trial imported although they were not warm, for later trials.
 
-    Not where the script has changed its environment: a module may have read there what others will not find. What
-    installed modules set while they are imported (scikit-learn sets KMP_*) is not a change by the script.
+    Reports nothing where the script has changed its environment: a module may have read there what other trials do not have.
+    Variables that installed modules set while they are imported (scikit-learn sets KMP_*) are not changes by the script.
     """
     if parent.learned_file is None or environment_changed(parent):
         return
@@ -338,7 +338,7 @@ def tell_modules(parent, later):
         path = getattr(getattr(module, "__spec__", None), "origin", None)
         if path and getattr(module, "__name__", None) == name and any(path.startswith(site + "/") for site in parent.sites):
             (packages if hasattr(module, "__path__") else names).append(name)
-    names = packages or names  # a package brings most of its modules along; the next trial says which it does not
+    names = packages or names  # a package imports most of its modules; the next trial shows which it does not
     if names:
         try:
             with open(parent.learned_file, "w") as file:
@@ -348,9 +348,9 @@ def tell_modules(parent, later):
 
 
 def keep_modules(parent):
-    """The last thing before the interpreter takes its modules apart: the warm ones are left out, which nobody would see.
+    """Runs last, before the interpreter takes its modules apart, and leaves out the warm ones, which nobody notices.
 
-    To clear them takes 0.2 s, and even to go through them copies some thousand pages.
+    Clearing them takes 0.2 s, and even walking over them copies some thousand pages.
     """
     if parent.last_warm is None:
         return  # the zygote itself ends

@@ -10,7 +10,7 @@ To a troupe-task:  taken | no WHY         From it:  fork or, where another rank 
 import os
 import sys
 
-MUST_CLOSE = 64  # descriptors of the zygote's own, at the end of the range so that libraries get the usual numbers
+MUST_CLOSE = 64  # number of the zygote's own descriptors: at the end of the range, so that libraries get the usual numbers
 
 
 class Refused(Exception):
@@ -36,9 +36,9 @@ class Parent:
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self.high = max(64, min(soft, 1024) - MUST_CLOSE)
         self.ours = here.rpartition("/")[0].rpartition("/")[0]
-        self.reading = load("reading")  # noqa: F821  given by sitecustomize
-        self.child = load("child")  # noqa: F821
-        ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL: it lives no longer than its agent
+        self.reading = load("reading")  # noqa: F821  sitecustomize defines it
+        self.child = load("child")  # noqa: F821  sitecustomize defines it
+        ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL: the zygote must not outlive its agent
         self.control = self.socket(int(os.environ.pop("TROUPE_ZYGOTE_CONTROL")))
         self.library = ctypes.PyDLL(os.environ.pop("TROUPE_ZYGOTE_LIBRARY"))
         self.library.troupe_changed.restype = ctypes.c_char_p
@@ -48,14 +48,14 @@ class Parent:
         owner = os.environb.pop(b"TROUPE_ZYGOTE_OWNER", b"")
         mark = "TROUPE_ZYGOTE_"
         wanted = [name for name in os.environ if name.startswith(mark) and name.endswith("_NUM_THREADS")]
-        self.thread_numbers = {name[len(mark):]: os.environ.pop(name) for name in wanted}  # of the trials
+        self.thread_numbers = {name[len(mark):]: os.environ.pop(name) for name in wanted}  # those of the trials
         shown = b"\0".join([b"troupe-zygote", os.fsencode(sys.executable), owner, b""])
         self.library.troupe_show_command(shown, ctypes.c_size_t(len(shown)), b"", ctypes.c_size_t(0))
         self.pending = {}
-        self.contexts = {}  # by its name: what is beside its script
+        self.contexts = {}  # by name: the modules beside the context's script
         self.not_learned = set()
-        self.learned_file, self.given = None, {}  # of a forked process: where it says what it had imported at its end
-        self.warm = {}  # module name -> None, in the order of their import
+        self.learned_file, self.given = None, {}  # in a forked process: the file that gets what it has imported at its end
+        self.warm = {}  # names of modules, in the order of their import
         self.watched = {}
         self.sites = site_folders()
         self.numbers, self.numbers_are_set = [], False
@@ -63,7 +63,7 @@ class Parent:
         import atexit
 
         atexit.register(self.child["keep_modules"], self)
-        # None of this is there in a fresh start. What a library imports of it later is loaded anew.
+        # A fresh start has none of these. A library that imports one later loads it anew.
         self.hidden = {name: sys.modules.pop(name) for name in set(sys.modules) - before}
         self.base = set(sys.modules)
 
@@ -91,7 +91,7 @@ class Parent:
     # ---- the loop
 
     def run(self):
-        """Returns only in a forked process, with what finishes it."""
+        """Returns only in a forked process, with the function that completes it."""
         self.hello()
         poll = self.select.poll()
         poll.register(self.control.fileno(), self.select.POLLIN)
@@ -129,11 +129,11 @@ class Parent:
             learned = [name for name in learned.split() if name not in self.warm and name not in self.not_learned]
             if context not in self.contexts or learned:
                 self.tell("warming")
-                # Imports make little garbage; looking for it again and again costs an eighth of torch's.
+                # Imports make little garbage; looking for it again and again takes an eighth of torch's import.
                 thresholds, never = self.gc.get_threshold(), (0, 1009, 1013)
                 self.gc.set_threshold(*never)
                 self.warm_up(folder, script, learned)
-                if self.gc.get_threshold() == never:  # else a module has set its own
+                if self.gc.get_threshold() == never:  # otherwise a module has set its own thresholds
                     self.gc.set_threshold(*thresholds)
                 self.contexts[context] = self.reading["top_names"](folder, script)
                 self.tell("ready")
@@ -187,16 +187,16 @@ class Parent:
             raise Refused(f"'{sorted(hiding)[0]}' beside the script has the name of an installed module that is warm")
 
     def check_files(self):
-        # In one go over packed memory: what Python touches here is copied, page by page, after each fork.
+        # One call over packed memory: after each fork, every page that Python touches here is copied.
         if changed := self.library.troupe_changed(*self.packed):
             path = os.fsdecode(changed)
             self.tell(f"stale {path} has changed")
             raise Refused(f"{path} has changed since the zygote warmed up")
 
     def fork(self, fds):
-        """True in the forked process, which gets ready while the files are looked at here, and does nothing of the trial's before.
+        """Returns True in the forked process. That process prepares itself while this one checks the files, and runs nothing of the trial before.
 
-        Adds two descriptors to `fds`; it may be told why not as long as they are open.
+        Adds two descriptors to `fds`; while they are open, a refusal can still be sent.
         """
         request, mounts, pids, user = fds[:4]
         same_user = os.fstat(user).st_ino == self.own_user
@@ -207,7 +207,7 @@ class Parent:
         if outcome < 0:
             raise Refused(f"{(step.value or b'').decode()}: {os.strerror(-outcome)}")
         if outcome == 0:
-            os.close(fds[-1])  # so that the end of the zygote is a verdict, too
+            os.close(fds[-1])  # so that the end of the zygote is an answer, too
             self.child["become"](self, request, fds[4:7], fds[7], fds[-2])
             return True
         self.check_files()
@@ -218,7 +218,7 @@ class Parent:
 
     def warm_up(self, folder, script, learned=()):
         known = set(sys.modules)
-        if self.numbers_are_set:  # what is imported now may calculate, and must start no thread
+        if self.numbers_are_set:  # modules that are imported now may calculate, but must start no thread
             self.set_threads({name: "1" for _, names, _ in self.numbers for name in names})
         for module, names in self.reading["wanted_imports"](folder, script):
             place = self.reading["place_of"](module.partition(".")[0])
@@ -240,7 +240,7 @@ class Parent:
                     raise Refused(f"learned {name}: {why}") from None
         if "troupe" in sys.modules:
             self.warm_module("troupe._link")
-        # Before the step of torch, which loads libraries that a script may never ask for.
+        # Before the import of torch, which loads libraries that a script may never need.
         self.numbers = self.child["thread_setters"](self.ctypes)
         if "torch" in sys.modules and "torch" not in known:
             self.warm_torch(sys.modules["torch"])
@@ -258,7 +258,7 @@ class Parent:
                 pass
         if weakref := sys.modules.get("weakref"):
             for finalizer in list(weakref.finalize._registry):
-                finalizer.atexit = False  # torch takes its operators apart, one by one
+                finalizer.atexit = False  # torch would take its operators apart one by one
         self.warm_names = {name.partition(".")[0] for name in self.warm}
         paths, times = zip(*self.watched.items())
         self.packed = (b"".join(os.fsencode(path) + b"\0" for path in paths),
@@ -268,9 +268,9 @@ class Parent:
         self.gc.freeze()
 
     def set_threads(self, environment):
-        """Numerical libraries get their numbers of threads here, and lose the threads again: OpenBLAS ends its own at a
-        fork and starts them when it calculates. So a forked process has one thread at its first line, as a started one.
-        False where that leaves a thread; then the forked process sets them."""
+        """Sets the numbers of threads of numerical libraries, and removes the threads again: OpenBLAS ends its own at a
+        fork and starts them when it calculates. So a forked process has one thread at its first line, like a started one.
+        Returns False where a thread is left; then the forked process sets the numbers."""
         self.child["set_threads"](self.numbers, environment)
         count = lambda: len(os.listdir("/proc/self/task"))  # noqa: E731
         if count() > 1:
@@ -300,7 +300,7 @@ class Parent:
             raise Refused(f"importing {name} starts threads ({threads - 1}), which a fork would lose")
 
     def warm_torch(self, torch):
-        """The first optimizer of a process takes a second, most of it imports."""
+        """Makes an optimizer, because the first one of a process takes a second, most of it for imports."""
         filters = list(sys.modules["warnings"].filters)
         try:
             state = torch.random.get_rng_state()

@@ -1,4 +1,4 @@
-"""Which installed packages a script needs, found by reading it and the files beside it that it imports. Nothing is run."""
+"""Finds the installed packages that a script needs, by reading it and the files beside it that it imports. Nothing is run."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ MAX_FILES, MAX_BYTES = 500, 1 << 20
 def _imports(body, found):
     """Appends (module, names) for each import that running `body` as a module may reach; functions are not entered.
 
-    Returns False where the environment is changed: what is imported after that must see the change.
+    Returns False where the environment is changed, because later imports must see the change.
     """
     for node in body:
         kind = type(node).__name__
@@ -48,7 +48,7 @@ def _mentions(node, name):
 
 
 def _changes_environment(node):
-    """A statement, not a block, that writes variables: os.environ[...] = x, os.environ.setdefault(...), putenv."""
+    """Whether a statement (not a block) writes variables: os.environ[...] = x, os.environ.setdefault(...), putenv."""
     kind = type(node).__name__
     if kind in ("Assign", "AugAssign", "AnnAssign", "Delete"):
         targets = getattr(node, "targets", None) or [node.target]
@@ -96,7 +96,7 @@ class Reader:
 
 
 def wanted_imports(folder, script):
-    """[(module, names)] of what is not beside the script, in the order in which it is met.
+    """[(module, names)] of imports that are not beside the script, in the order in which they occur.
 
     `folder`: descriptor of the working directory; `script`: its path in there.
     """
@@ -113,7 +113,7 @@ def wanted_imports(folder, script):
         try:
             tree = compile(source, path, "exec", ONLY_AST, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue  # the script will say so itself
+            continue  # the script will report it itself
         here = []
         all_of_it = _imports(tree.body, here)
         for module, names, level in here:

@@ -15,7 +15,7 @@ def _begin():
     sys.path_importer_cache.pop(here, None)
     mine = sys.modules.pop("sitecustomize")
     try:
-        import sitecustomize  # noqa: F401  the host's own, as it would have been
+        import sitecustomize  # noqa: F401  the host's own module, as without us
     except ImportError as why:
         if why.name != "sitecustomize":
             raise
@@ -31,7 +31,7 @@ def _begin():
 
     load("parent")["serve"](here)
     if not host_has_one:
-        # What the import of a module that is not there gives; Python expects it.
+        # Python expects this error where the module does not exist.
         raise ImportError("No module named 'sitecustomize'", name="sitecustomize")
 
 

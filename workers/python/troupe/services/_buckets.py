@@ -18,12 +18,12 @@ signs_in_by = {"s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "gs": "GOOGL
 
 
 def warn(text: str) -> None:
-    sys.stderr.write(f"troupe: {text}\n")  # at once: several threads warn
+    sys.stderr.write(f"troupe: {text}\n")  # written at once, because several threads warn
     sys.stderr.flush()
 
 
 def words_of(raised: Exception) -> str:
-    """Its first line: Azure's others differ each time."""
+    """The first line of a fault's text: the other lines of Azure's differ each time."""
     text = (str(raised).strip() or type(raised).__name__).splitlines()[0]
     code = getattr(raised, "error_code", None)
     code = str(getattr(code, "value", code) or "")
@@ -35,14 +35,14 @@ def without_login(address: Any) -> str:
 
 
 def parts_of(source: str) -> Tuple[str, str, str]:
-    """Scheme, bucket and folder, whose name is as Determined's client makes it of a prefix like `/a//b/`."""
+    """Scheme, bucket and folder. The folder's name is the one that Determined's client makes from a prefix like `/a//b/`."""
     scheme, rest = source.split("://", 1)
     bucket, _, folder = rest.partition("/")
     return scheme, bucket, posixpath.normpath("/" + folder).lstrip("/")
 
 
 def name_of(source: str) -> str:
-    """What its curves are called: `experiment_7`, or `experiment_7/trial_12` for one trial."""
+    """The name of a source's curves: `experiment_7`, or `experiment_7/trial_12` for one trial."""
     parts = [part for part in source.rstrip("/").split("/") if part]
     found = re.search(r"experiment/(\d+)(?:/trial/(\d+))?$", source.rstrip("/"))
     if found:
@@ -51,7 +51,7 @@ def name_of(source: str) -> str:
 
 
 def storage_of(scheme: str, bucket: str, given: Any) -> Dict[str, Any]:
-    """`checkpoint_storage` as the fetchers want it."""
+    """`checkpoint_storage` in the form that the fetchers take."""
     kind = kinds.get(scheme, scheme)
     storage = dict(given) if isinstance(given, dict) and given.get("type") == kind else {}
     storage.update({"type": kind, "container" if kind == "azure" else "bucket": bucket})
@@ -62,7 +62,7 @@ def storage_of(scheme: str, bucket: str, given: Any) -> Dict[str, Any]:
 
 
 class Copying:
-    """Copies what is new below `folders` of a bucket. A fetcher may list more: where a prefix has `#` or `?`, and what others put there."""
+    """Copies new files below `folders` of a bucket. A fetcher may list more: where a prefix has `#` or `?`, and files of others."""
 
     def __init__(self, fetcher: Any, folders: List[str]) -> None:
         self.fetcher = fetcher
@@ -70,7 +70,7 @@ class Copying:
         self.copied: Dict[str, datetime.datetime] = {}
 
     def copy_new(self) -> None:
-        """Raises what the last file that could not be read raised; it is read again the next time."""
+        """Raises the last error of reading a file; such files are read again the next time."""
         seen = self.fetcher._file_records
         failed = None
         recent = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1)
@@ -83,7 +83,7 @@ class Copying:
                 failed = fault
                 del seen[path]
                 continue
-            # Times of a bucket are whole seconds, and a file may be written twice in one: what is new is read once more.
+            # A bucket's times are whole seconds, and a file may be written twice in one: so a new file is read once more.
             if seen[path] > recent and self.copied.get(path) != seen[path]:
                 self.copied[path] = seen.pop(path)
         if failed:
@@ -104,13 +104,13 @@ class Copying:
 
 
 def copy_buckets(root: Path, sources: List[Dict[str, Any]]) -> List[str]:
-    """The folders below `root` that will have the files of those sources that can be read, a thread for each bucket."""
+    """Returns the folders below `root` that will get the files of readable sources; starts a thread for each bucket."""
     folders: Dict[Tuple[str, str, str], List[str]] = {}
     for source in sources:
         scheme, bucket, folder = parts_of(source["place"])
         storage = {key: one for key, one in (source.get("storage") or {}).items() if key != "prefix"}
         folders.setdefault((scheme, bucket, json.dumps(storage, sort_keys=True)), []).append(folder)
-    os.environ.setdefault("AWS_MAX_ATTEMPTS", "2")  # each may take a minute, and it is tried again anyhow
+    os.environ.setdefault("AWS_MAX_ATTEMPTS", "2")  # each attempt may take a minute, and it is tried again later
     out = []
     for (scheme, bucket, storage_text), its in folders.items():
         name = f"{scheme}://{bucket}"
@@ -121,7 +121,7 @@ def copy_buckets(root: Path, sources: List[Dict[str, Any]]) -> List[str]:
         try:
             from determined.tensorboard import fetchers
 
-            # Without the slash the files of experiment 70 would be among those of experiment 7.
+            # Without the slash experiment 7 would get the files of experiment 70.
             fetcher = fetchers.build(of_storage, [f"{name}/{folder}/" for folder in its], str(own))
         except ImportError as fault:
             warn(f"event files in {name} are read by Determined's client: '{sys.executable} -m pip install determined==0.38.1' ({fault})")

@@ -1,4 +1,4 @@
-"""What the programs share: their surroundings, and their two calls of the master."""
+"""What the programs share: their environment, and their two calls of the master."""
 
 import grp
 import json
@@ -16,7 +16,7 @@ again_seconds = 5.0
 
 
 def give_up(why: str) -> NoReturn:
-    """One line, for the task's log, and the end."""
+    """Writes one line to the task's log and ends the program."""
     print(f"troupe: {why}", file=sys.stderr, flush=True)
     raise SystemExit(1)
 
@@ -26,7 +26,7 @@ def say(text: str) -> None:
 
 
 class Surroundings:
-    """Of the task, as the agent and the master have set them."""
+    """The environment of the task, as the agent and the master have set it."""
 
     def __init__(self) -> None:
         def needed(name: str) -> str:
@@ -56,16 +56,16 @@ class Surroundings:
         return folder
 
     def call(self, method: str, path: str, body: Optional[Dict[str, Any]] = None, timeout: float = 30) -> None:
-        """Raises OSError (urllib's are) where it was not done."""
+        """Calls the master; raises OSError (as urllib's errors are) where that failed."""
         request = urllib.request.Request(self.master + path, data=json.dumps(body or {}).encode(), method=method)
         request.add_header("Content-Type", "application/json")
         request.add_header("Grpc-Metadata-x-allocation-token", f"Bearer {self.token}")
-        # The agent's listener is on this host: no proxy is between.
+        # The agent's listener is on this host, so no proxy is needed.
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=timeout) as answer:
             answer.read()
 
     def tell_ready(self) -> None:
-        """In the background, again until the master has heard it. It says no for good to a task that has ended."""
+        """Reports in the background, until the master has heard it. The master refuses for good where the task has ended."""
 
         def tell() -> None:
             while True:
@@ -83,7 +83,7 @@ class Surroundings:
 
 
 def own_account() -> Dict[str, Any]:
-    """As the body of `ready`: who logs in has to name it. Empty where this host has no name for it."""
+    """The account as the body of `ready`: a login must name it. Empty where this host has no name for it."""
     try:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -96,7 +96,7 @@ def own_account() -> Dict[str, Any]:
 
 
 def listen(path: str, backlog: int = 128) -> socket.socket:
-    """Only this account and root reach the socket. What an earlier life has left there goes."""
+    """Listens on a socket that only this account and root reach. Removes a socket that an earlier start left there."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -114,7 +114,7 @@ def listen(path: str, backlog: int = 128) -> socket.socket:
 
 
 def every(seconds: float, do: Callable[[], None]) -> threading.Thread:
-    """In the background, as long as this process lives."""
+    """Calls the function again and again in the background, as long as this process lives."""
 
     def run() -> None:
         while True:

@@ -31,7 +31,7 @@ class OverSocket(http.client.HTTPConnection):
 
 
 def limit_seconds(text: Any) -> Optional[float]:
-    """What a duration as Go writes it says, `1h30m` or `20s`; None where it is none."""
+    """The seconds in a duration as Go writes it, `1h30m` or `20s`; None where the text is not one."""
     if not isinstance(text, str) or not re.fullmatch(r"([0-9]+(\.[0-9]*)?(ms|[hms]))+", text):
         return None
     units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -39,13 +39,13 @@ def limit_seconds(text: Any) -> Optional[float]:
 
 
 def between_looks(around: Surroundings) -> float:
-    """A short limit is looked at more often, so that what is in use is heard of before it ends."""
+    """Seconds between two checks: fewer for a short limit, so that a notebook in use is reported before the limit ends."""
     limit = limit_seconds(around.config.get("idle_timeout"))
     return look_seconds if limit is None else min(look_seconds, max(1.0, limit / 3))
 
 
 class Watch:
-    """Whether the notebook is idle, by `notebook_idle_type`. What cannot be asked is not idle."""
+    """Decides whether the notebook is idle, by `notebook_idle_type`. A notebook that cannot be asked is not idle."""
 
     def __init__(self, around: Surroundings, token: str) -> None:
         self.around = around
@@ -87,7 +87,7 @@ class Watch:
         try:
             self.around.call("PUT", f"/api/v1/notebooks/{self.around.task}/report_idle", {"notebookId": self.around.task, "idle": idle})
         except (OSError, ValueError, http.client.HTTPException):
-            pass  # the next round tells it
+            pass  # the next round reports it
 
 
 def command(around: Surroundings) -> List[str]:
@@ -97,25 +97,25 @@ def command(around: Surroundings) -> List[str]:
         "ServerApp.base_url": around.base_url() + "/",
         "ServerApp.open_browser": "False",
         "ServerApp.allow_root": "True",
-        # Whom a request comes from and by which scheme is what the proxy says, which alone reaches the socket. `Host` is what the
-        # browser has sent, so that Jupyter's checks of origin and XSRF hold; which hosts there are is the proxy's to know.
+        # The proxy, which alone reaches the socket, says whom a request comes from and by which scheme. `Host` is what the
+        # browser has sent, so that Jupyter's checks of origin and XSRF work; the proxy knows which hosts there are.
         "ServerApp.trust_xheaders": "True",
         "ServerApp.allow_remote_access": "True",
         "ServerApp.root_dir": "/",
         "FileContentsManager.preferred_dir": os.getcwd(),
-        # Kernels speak over sockets of this task's folder: no port of this host is theirs.
+        # Kernels use sockets in this task's folder, and no port of this host.
         "KernelManager.transport": "ipc",
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
         "LabApp.news_url": "None",
-        # Terminals are an extension, which Jupyter finds by a file below the interpreter's prefix: where the packages lie elsewhere, as by a
-        # .pth file, nothing else names it. Without that package Jupyter goes on and has no terminals.
+        # Terminals are an extension, which Jupyter finds by a file below the interpreter's prefix. Where the packages lie
+        # elsewhere (named by a .pth file), only this setting names it. Without that package Jupyter goes on and has no terminals.
         "ServerApp.jpserver_extensions": "{'jupyterlab': True, 'jupyter_server_terminals': True}",
     }
     return [sys.executable, "-m", "jupyterlab", *(f"--{name}={value}" for name, value in options.items())]
 
 
 def begin(around: Surroundings, token: str) -> None:
-    """Jupyter says that it runs a moment before it listens."""
+    """Reports that the task is ready once Jupyter listens, which is a moment after Jupyter says that it runs."""
     while True:
         connection = OverSocket(around.socket)
         try:

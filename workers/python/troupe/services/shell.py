@@ -18,7 +18,7 @@ from troupe.services._common import Surroundings, give_up, listen, say
 
 most_connections = 64
 first_byte_seconds = 10.0
-most_value_bytes = 64 << 10  # sshd passes all of them between its own processes, 256 KiB at most
+most_value_bytes = 64 << 10  # sshd passes all of them between its own processes, at most 256 KiB
 
 configuration = """\
 HostKey {folder}/host_key
@@ -55,7 +55,7 @@ not_for_logins = re.compile(r"^(_|HOME|TERM|LANG|LC_.*|PWD|OLDPWD|SHLVL|TROUPE_S
 
 
 def login_variables(env: Dict[str, str]) -> List[str]:
-    """As options of an authorized key. A line break cannot stand in one, nor a backslash at the end."""
+    """The variables as options of an authorized key, which can hold neither a line break nor a backslash at the end."""
     options = []
     for name, value in sorted(env.items()):
         if not_for_logins.match(name) or not re.match(r"^[A-Za-z0-9_]+$", name):
@@ -94,7 +94,7 @@ def find_sshd() -> str:
 
 
 def check_login() -> None:
-    """What would refuse every login is said now."""
+    """Reports now what would refuse every login."""
     try:
         account = pwd.getpwuid(os.getuid())
     except KeyError:
@@ -104,12 +104,12 @@ def check_login() -> None:
 
 
 class Connections:
-    """Waits for the first byte of each, then for the end of its sshd."""
+    """Waits for the first byte of each connection, then for the end of its sshd."""
 
     def __init__(self, server: socket.socket, command: List[str]) -> None:
         self.server = server
         self.command = command
-        self.waiting: Dict[socket.socket, float] = {}  # with the time by which it has to say something
+        self.waiting: Dict[socket.socket, float] = {}  # with the time by which a first byte must come
         self.running: List[subprocess.Popen] = []
         self.events = selectors.DefaultSelector()
         server.setblocking(False)
@@ -194,7 +194,7 @@ def main() -> int:
     if tried.returncode != 0:
         give_up(f"sshd does not take its configuration: {(tried.stderr or tried.stdout).strip()}")
     for name in ("TROUPE_SERVICE_CONFIG", "TROUPE_SERVICE_SOCKET"):
-        os.environ.pop(name, None)  # the host's key is not for logins
+        os.environ.pop(name, None)  # logins must not get the host's key
     connections = Connections(listen(around.socket), command)
     say(f"Server listening on {around.socket}.")
     around.tell_ready()

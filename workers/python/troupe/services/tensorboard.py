@@ -20,14 +20,15 @@ def has_events(root: Path) -> bool:
 
 
 class Links:
-    """One folder that holds all sources. Of several of one name those that have event files get it, in the order in which these are seen."""
+    """One folder that holds all sources. Where several have the same name, those with event files get it, in the order in which these appear."""
 
     def __init__(self, root: Path, sources: List[str]) -> None:
         self.root = root
         self.taken: Dict[str, int] = {}
         names = [name_of(source) for source in sources]
         self.waiting = [source for source, name in zip(sources, names) if names.count(name) > 1]
-        # Experiments before trials of theirs, which are in their folder already. A folder that is not there yet is seen once it is.
+        # Experiments come before their trials, whose files are in the experiment's folder already. A folder that does not exist
+        # yet is shown once it does.
         for source in sorted(set(sources) - set(self.waiting), key=lambda one: name_of(one).count("/")):
             self.place(source)
         self.look()
@@ -78,14 +79,14 @@ def serve(around: Surroundings, root: Path, arguments: List[str]) -> int:
                 print(f"troupe: TensorBoard: {fault}", file=sys.stderr, flush=True)
 
         def get_url(self) -> str:
-            return f"http://localhost:0{around.base_url()}/"  # TensorBoard notes it in its /tmp, and wants a port there
+            return f"http://localhost:0{around.base_url()}/"  # TensorBoard notes it in its /tmp, and expects a port there
 
         def print_serving_message(self) -> None:
             say(f"TensorBoard serves {around.base_url()}/")
             around.tell_ready()
 
     board = program.TensorBoard(plugins=default.get_plugins(), server_class=OverSocket)
-    # What reads in a process of its own would be asked over a port of this host.
+    # A reader in a process of its own would be asked over a port of this host.
     board.configure(["tensorboard", "--reload_interval=5", "--reload_multifile=true", *arguments, f"--logdir={root}",
                      f"--path_prefix={around.base_url()}", "--load_fast=false"])
     return board.main()
@@ -101,15 +102,15 @@ def main() -> int:
     if not sources:
         give_up("TROUPE_SERVICE_CONFIG names no sources")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    base = around.own_folder("tensorboard-events")  # goes with the task, wherever TMPDIR of the agent leads
-    tempfile.tempdir = str(around.own_folder("tmp"))  # of TensorBoard's own notes
+    base = around.own_folder("tensorboard-events")  # removed with the task, whatever the agent's TMPDIR is
+    tempfile.tempdir = str(around.own_folder("tmp"))  # for TensorBoard's own notes
     root = base / "shown"
     root.mkdir(exist_ok=True)
     in_buckets = [one for one in sources if "://" in one["place"]]
     folders = copy_buckets(base / "copied", in_buckets) if in_buckets else []
     folders += [one["place"] for one in sources if "://" not in one["place"]]
     if not folders:
-        return 1  # it was said why
+        return 1  # the reason was printed
     links = Links(root, folders)
 
     def look() -> None:
