@@ -276,7 +276,7 @@ class Cluster:
     def state(self, experiment):
         return self.json("experiment", "describe", str(experiment))["state"].removeprefix("STATE_")
 
-    def wait_end(self, experiment, seconds=120):
+    def wait_end(self, experiment, seconds=300):
         def ended():
             state = self.state(experiment)
             return state if state in ("COMPLETED", "ERROR", "CANCELED") else None
@@ -321,7 +321,7 @@ class Cluster:
 
     def acks(self):
         try:
-            return [json.loads(line) for line in (self.root / "acks").read_text().splitlines()]
+            return [json.loads(line) for line in (self.root / "acks").read_text().split("\n")[:-1]]  # the last one may still be written
         except FileNotFoundError:
             return []
 

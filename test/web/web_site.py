@@ -82,7 +82,7 @@ class Site(Cluster):
         (self.root / f"{name}.yaml").write_text(f"name: {name}\nentrypoint: python3 job.py\n{config}\n")
         return self.json("experiment", "create", str(self.root / f"{name}.yaml"), str(job))["id"]
 
-    def wait_ended(self, experiment, seconds=120):
+    def wait_ended(self, experiment, seconds=300):
         def ended():
             state = self.json("experiment", "describe", str(experiment))["state"]
             return state if re.search("COMPLETED|ERROR|CANCELED", state) else None
