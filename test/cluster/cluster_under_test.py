@@ -115,11 +115,6 @@ def hold(gate):
     return f"for i in $(seq 12000); do [ -e {gate} ] && break; sleep 0.05; done"
 
 
-def hold_python(gate):
-    """The same as a line of Python."""
-    return f"import os, time\nfor _ in range(12000):\n    if os.path.exists({str(gate)!r}):\n        break\n    time.sleep(0.05)\n"
-
-
 def go_on(gate):
     pathlib.Path(gate).touch()
 
