@@ -409,8 +409,8 @@ def test_killing_the_master_while_a_task_trains(cluster):
         said = texts["follow"].read_text()
         assert follow.returncode == 1 and "Traceback" not in said, said
         assert f"To reopen log stream, run: det trial logs -f {trial}" in said, said
+        (cluster.root / f"go-{experiment}").touch()  # it reports while nobody is there
         cluster.up(slots=2)
-        (cluster.root / f"go-{experiment}").touch()
         said = cluster.det("trial", "logs", "-f", str(trial), cold=True)
         assert all(f"saved {step}\n" in said for step in range(5, 101, 5)), said
         cluster.wait(experiment)
