@@ -71,14 +71,14 @@ async ([how, url, more]) => {
     });
     case "window": {
       const w = open(url);
-      for (let turn = 0; turn < 600; ++turn) {  // what it opens with is empty, and of the page that opened it
+      for (let turn = 0; turn < 600 && w && !w.closed; ++turn) {  // what it opens with is empty, and of the page that opened it
         try {
-          const text = w.document.body.innerText;
+          const text = w.document.body?.innerText;
           if (text) return text;
         } catch (e) { return "refused"; }
         await new Promise(r => setTimeout(r, 50));
       }
-      return "";
+      return "refused";
     }
   }
 }
