@@ -499,7 +499,7 @@ def test_a_stream_whose_script_does_not_come_is_tried_again(site, context):
 
 
 def test_from_sign_in_to_a_paused_experiment_by_keyboard(site, context):
-    search = site.submit_search(name="keys", trials=4, epoch_s=60)
+    search = site.submit_search(name="keys", trials=4, epoch_s=20)
     tab = Page(context, site)
     press = tab.page.keyboard.press
     tab.page.goto(site.url() + "/ui/")
