@@ -115,11 +115,6 @@ def hold(gate):
     return f"for i in $(seq 12000); do [ -e {gate} ] && break; sleep 0.05; done"
 
 
-def hold_python(gate):
-    """The same as a line of Python."""
-    return f"import os, time\nfor _ in range(12000):\n    if os.path.exists({str(gate)!r}):\n        break\n    time.sleep(0.05)\n"
-
-
 def go_on(gate):
     pathlib.Path(gate).touch()
 
@@ -276,7 +271,7 @@ class Cluster:
     def state(self, experiment):
         return self.json("experiment", "describe", str(experiment))["state"].removeprefix("STATE_")
 
-    def wait_end(self, experiment, seconds=120):
+    def wait_end(self, experiment, seconds=300):
         def ended():
             state = self.state(experiment)
             return state if state in ("COMPLETED", "ERROR", "CANCELED") else None
@@ -321,7 +316,7 @@ class Cluster:
 
     def acks(self):
         try:
-            return [json.loads(line) for line in (self.root / "acks").read_text().splitlines()]
+            return [json.loads(line) for line in (self.root / "acks").read_text().split("\n")[:-1]]  # the last one may still be written
         except FileNotFoundError:
             return []
 

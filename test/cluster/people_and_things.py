@@ -41,7 +41,7 @@ class Line:
         text = b""
         if streams and answer.status == 200:
             link = self.http.sock or answer.fp.raw._sock
-            link.settimeout(3)  # to its first words; then it is asked how long it goes on
+            link.settimeout(1)  # to its first words; then it is asked how long it goes on
             try:
                 text = answer.read1(65536)
                 link.settimeout(0.5 if "after=0" in path else 0.2)

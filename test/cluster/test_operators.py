@@ -39,7 +39,7 @@ class Lab(Processes):
         return wait_for(lambda: self.trials(experiment), 30)[0]["id"]
 
     def seen(self, trial, kind):
-        return [x for x in self.acks() if x["trial"] == trial and x["kind"] == kind] if (self.root / "acks").exists() else []
+        return [x for x in self.acks() if x["trial"] == trial and x["kind"] == kind]
 
     def wait_for_run(self, trial, run=1):
         wait_for(lambda: any(x["run"] == run for x in self.seen(trial, "start")), 60)

@@ -39,11 +39,7 @@ def submit(lab, name, slots, more, epoch_s):
 
 
 def acks(lab, trial, kind):
-    try:
-        lines = (lab.root / "acks").read_text().splitlines()
-    except FileNotFoundError:
-        return []
-    return [x for x in map(json.loads, lines) if x["trial"] == trial and x["kind"] == kind]
+    return [x for x in lab.acks() if x["trial"] == trial and x["kind"] == kind]
 
 
 def trial_of(lab, experiment):

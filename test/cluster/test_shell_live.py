@@ -11,7 +11,7 @@ import pexpect
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from cluster_under_test import BINARY, Cluster, wait_for  # noqa: E402
+from cluster_under_test import BINARY, Cluster, free_port, wait_for  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +20,8 @@ def cluster(tmp_path_factory):
     c.env.update(LANG="C.UTF-8", TERM="xterm", NO_COLOR="1", XDG_STATE_HOME=str(c.root / "state"), XDG_CONFIG_HOME=str(c.root / "config"))
     for name in ("TROUPE_USER", "TROUPE_PASSWORD", "TROUPE_TOKEN", "LC_ALL"):
         c.env.pop(name, None)
+    c.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
     c.up()
-    c.listen = c.url().removeprefix("http://")  # the same address after a restart
     c.hold(epoch=0)  # so that it is not over before the tests
     c.experiment = c.submit(trials=8, epoch_s=3)
     yield c

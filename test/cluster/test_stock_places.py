@@ -4,10 +4,10 @@ real cluster; and what of it is left after `kill -9` of the master."""
 import concurrent.futures
 import json
 import re
-import urllib.parse
 
 import pytest
 
+from cluster_under_test import free_port
 from people_and_things import Line
 from test_stock_client import Stock
 
@@ -15,6 +15,7 @@ from test_stock_client import Stock
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     cluster = Stock(tmp_path_factory.mktemp("places"))
+    cluster.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
     cluster.up(slots=2)
     cluster.det("user", "login", "admin", home="admin", stdin="\n")
     cluster.det("user", "create", "ann", "--password", "Secret-123", home="admin")
@@ -168,7 +169,6 @@ def test_what_was_acknowledged_outlives_the_master(cluster, ended):
     cluster.det("workspace", "create", "lasting", home="ann")
     cluster.det("project", "create", "lasting", "kept", home="ann")
     cluster.det("experiment", "label", "add", str(ended), "kept-label")
-    cluster.listen = urllib.parse.urlsplit(cluster.url()).netloc
     cluster.kill_node()
     cluster.up(slots=2)
     assert project(cluster, "lasting", "kept")["key"] == "KEP"
@@ -198,7 +198,6 @@ def test_who_is_renamed_keeps_what_was_made_before(cluster):
         cluster.det("workspace", "archive", "of-cy", home="cy")
         cluster.det("workspace", "unarchive", "of-cy", home="cy")
         assert "already exists" in cluster.det("user", "create", former, "--password", "Secret-123", home="admin", code=1)
-        cluster.listen = urllib.parse.urlsplit(cluster.url()).netloc
         cluster.kill_node()
         cluster.up(slots=2)
     cluster.det("project", "delete", "of-cy", "one", "--yes", home="cy")

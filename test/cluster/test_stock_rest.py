@@ -5,20 +5,20 @@ import datetime
 import json
 import pathlib
 import urllib.error
-import urllib.parse
 import urllib.request
 
 import pytest
 from determined.common import api
 from determined.common.api import bindings as b, errors
 
-from cluster_under_test import wait_for
+from cluster_under_test import free_port, wait_for
 from test_stock_client import Stock
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     cluster = Stock(tmp_path_factory.mktemp("rest"))
+    cluster.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
     cluster.up(slots=2)
     cluster.det("user", "login", "admin", home="admin", stdin="\n")
     cluster.det("user", "create", "ann", "--password", "Secret-123", home="admin")
@@ -519,7 +519,6 @@ def test_runs_have_names_that_go_on_leading_to_them(cluster, user, admin):
         assert leads(name) == (303, f"/ui/trials/{second}"), name
     assert leads("CAT-99")[0] == leads("nothing")[0] == 404
     assert "localId" in {c.column for c in b.get_GetProjectColumns(user, id=cats, tableType=b.v1TableType.RUN).columns}
-    cluster.listen = urllib.parse.urlsplit(cluster.url()).netloc
     cluster.kill_node()
     cluster.up(slots=2)
     assert [r.localId for r in runs()] == ["CAT-4", "CAT-5", "CAT-6"] and found("DOG-2") == [second]
@@ -567,7 +566,6 @@ def test_runs_of_a_search_are_archived_and_deleted_one_by_one(cluster, user, adm
     assert said(b.post_DeleteRuns(user, body=b.v1DeleteRunsRequest(runIds=[first, 9999], projectId=project)))[first] == ""
     left = [second, third]
     assert sorted(listed(True)) == left, "it is out of lists at once"
-    cluster.listen = urllib.parse.urlsplit(cluster.url()).netloc
     cluster.kill_node()
     cluster.up(slots=2)
 
@@ -763,7 +761,6 @@ def test_what_was_ordered_outlives_the_master(cluster, user, admin):
     b.put_SetClusterMessage(admin, body=b.v1SetClusterMessageRequest(message="still there", startTime="2020-01-01T00:00:00Z"))
     for experiment in doomed:
         b.delete_DeleteExperiment(user, experimentId=experiment)
-    cluster.listen = urllib.parse.urlsplit(cluster.url()).netloc
     cluster.kill_node()
     cluster.up(slots=2)
     script = api.Session(cluster.url(), "determined", token, None)

@@ -26,8 +26,19 @@ def pending(pid, number):
     return any(int(line.split()[1], 16) & 1 << number - 1 for line in lines if line.startswith(("SigPnd:", "ShdPnd:")))
 
 
-def parent(pid):
-    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+def kill_script(cluster, experiment):
+    """Of the experiment's processes the one that started no other: the others are its sandbox, and shells. False where one ends meanwhile."""
+    mine = set()
+    try:
+        for pid, words in cluster.describe_tree():
+            if b"job.py" in words and f"\0DET_EXPERIMENT_ID={experiment}\0".encode() in b"\0" + pathlib.Path(f"/proc/{pid}/environ").read_bytes():
+                mine.add(pid)
+        parents = {int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in mine}
+        (script,) = mine - parents
+        os.kill(script, signal.SIGKILL)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def undisturbed_hparams(tmp_path_factory):
@@ -98,9 +109,7 @@ def test_a_killed_task_costs_one_restart(cluster):
     cluster.hold(epoch=4)
     experiment = cluster.json("experiment", "create", str(config), str(job))["id"]
     wait_for(lambda: any(a["kind"] == "saved" for a in cluster.acks()), 30)
-    tasks = {pid for pid, words in cluster.describe_tree() if b"job.py" in words}
-    (task,) = tasks - {parent(pid) for pid in tasks}  # the others are its sandbox
-    os.kill(task, signal.SIGKILL)
+    wait_for(lambda: kill_script(cluster, experiment))
     wait_for(lambda: len([a for a in cluster.acks() if a["kind"] == "start"]) == 2, 60)
     cluster.go_on()
     assert cluster.wait_end(experiment) == "COMPLETED"

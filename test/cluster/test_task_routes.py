@@ -5,13 +5,12 @@ import hashlib
 import json
 import threading
 import urllib.error
-import urllib.parse
 import urllib.request
 import uuid
 
 import pytest
 
-from cluster_under_test import Cluster, wait_for
+from cluster_under_test import Cluster, free_port, wait_for
 
 # Ends with the code that the test writes to exit-TRIAL-RUN.
 SCRIPT = """
@@ -282,12 +281,11 @@ def test_the_search_stops_a_trial_by_preemption(cluster):
 
 
 def test_a_task_goes_on_while_the_master_is_killed(cluster):
+    cluster.listen = f"127.0.0.1:{free_port()}"
     cluster.start()
     task = Task(cluster, 1, 1)
     task.report("validation", 1, {"loss": 3})
-    port = urllib.parse.urlsplit(cluster.url()).port
     cluster.kill_node()
-    cluster.listen = f"127.0.0.1:{port}"
     cluster.up()
     task.report("validation", 1, {"loss": 3})
     task.report("validation", 2, {"loss": 2})

@@ -202,11 +202,13 @@ def test_tokens_of_a_task_open_what_they_should_and_die_with_it(cluster):
 
 @pytest.mark.parametrize("what", ["node", "everything"])
 def test_a_command_outlives_its_master_and_agent(cluster, what):
-    gate = cluster.root / "gate"
-    uuid = cluster.cli("command", "run", "-d", "--", f"for k in $(seq 100); do echo line $k; done; {hold(gate)}; for k in $(seq 101 200); do echo line $k; done").stdout.strip()
+    away, gate = cluster.root / "away", cluster.root / "gate"
+    lines = lambda first, last: f"for k in $(seq {first} {last}); do echo line $k; done"
+    uuid = cluster.cli("command", "run", "-d", "--", "; ".join((lines(1, 100), hold(away), lines(101, 150), hold(gate), lines(151, 200)))).stdout.strip()
     wait_for(lambda: "line 3" in logs(cluster, uuid), 20)
     if what == "node":
         cluster.kill_node()
+        go_on(away)  # what it says now nobody hears at once
     else:
         cluster.kill_everything()
     cluster.up(slots=2)

@@ -5,7 +5,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from web_site import Page, Site, browser  # noqa: E402
+from web_site import PATIENCE_S, Page, Site, browser  # noqa: E402
 
 
 @pytest.hookimpl(wrapper=True)
@@ -41,6 +41,7 @@ def site(tmp_path_factory):
 @pytest.fixture
 def context(chromium):
     one = chromium.new_context(viewport={"width": 1280, "height": 900})
+    one.set_default_timeout(1000 * PATIENCE_S)
     yield one
     one.close()
 
@@ -50,5 +51,5 @@ def page(context, site):
     """A tab that is signed in as the admin."""
     tab = Page(context, site)
     tab.page.goto(site.link())
-    tab.page.wait_for_selector("main[data-page=home][data-state=ready], main[data-page=home][data-state=empty]", timeout=20000)
+    tab.page.wait_for_selector("main[data-page=home][data-state=ready], main[data-page=home][data-state=empty]")
     return tab

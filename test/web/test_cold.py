@@ -28,12 +28,14 @@ OPENED = {
 def opened(site, page):
     """Opens an address in a tab of its own; which reads it made, in their order."""
 
-    def go(path, height=900):
+    def go(path, height=900, wanted=()):
         tab = Page(page.page.context, site)
         tab.page.set_viewport_size({"width": 1280, "height": height})
         asked = []
         tab.page.on("request", lambda r: asked.append(r.url.removeprefix(site.url())))
-        tab.go(path).stays(lambda: tab.faults == [], 1.5)
+        tab.go(path)
+        wait_for(lambda: tab.page.evaluate("true") and set(wanted) <= set(asked), what=lambda: asked)
+        tab.stays(lambda: tab.faults == [], 1.5)
         return tab, [a for a in asked if not a.startswith("/ui/")]
 
     return go
@@ -43,9 +45,8 @@ def opened(site, page):
 def test_each_read_is_asked_for_once_and_before_the_page_is_there(site, opened, path):
     t = site.json("experiment", "describe", str(site.search))["bestTrialId"]
     fill = lambda text: text.format(e=site.search, t=t)
-    tab, asked = opened(fill(path))
+    tab, asked = opened(fill(path), wanted=[fill(one) for one in OPENED[path]])
     assert asked[0] == "/troupe/v1/session" and len(asked) == len(set(asked)), asked
-    assert set(map(fill, OPENED[path])) <= set(asked), asked
 
 
 def test_who_is_signed_in_asks_at_once(site, page):

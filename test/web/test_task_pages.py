@@ -71,8 +71,14 @@ async ([how, url, more]) => {
     });
     case "window": {
       const w = open(url);
-      await new Promise(r => setTimeout(r, 1500));
-      try { return w.document.body.innerText; } catch (e) { return "refused"; }
+      for (let turn = 0; turn < 600 && w && !w.closed; ++turn) {  // what it opens with is empty, and of the page that opened it
+        try {
+          const text = w.document.body?.innerText;
+          if (text) return text;
+        } catch (e) { return "refused"; }
+        await new Promise(r => setTimeout(r, 50));
+      }
+      return "refused";
     }
   }
 }
@@ -98,7 +104,7 @@ class Task:
 
     def reached(self, site):
         try:
-            return urllib.request.urlopen(site.request(f"/proxy/{self.id}/"), timeout=10).status == 200
+            return urllib.request.urlopen(site.request(f"/proxy/{self.id}/"), timeout=120).status == 200
         except urllib.error.HTTPError:
             return False
 
@@ -237,6 +243,7 @@ def test_a_port_of_pages_shows_a_browser_the_tasks_of_its_user_alone(shared, chr
                                                                                "--host-resolver-rules=MAP head.lab 127.0.0.1"])
     try:
         context = named.new_context()
+        context.set_default_timeout(120_000)
         api = shared.url().replace("127.0.0.1", "head.lab")
         viewer = context.new_page()
         viewer.goto(shared.link().replace("127.0.0.1", "head.lab"))
@@ -266,7 +273,7 @@ def test_a_port_of_pages_shows_a_browser_the_tasks_of_its_user_alone(shared, chr
             request = shared.request(path)
             request.full_url = f"http://127.0.0.1:{port}{path}"
             try:
-                got = urllib.request.urlopen(request, timeout=10).status
+                got = urllib.request.urlopen(request, timeout=120).status
             except urllib.error.HTTPError as no:
                 got = no.code
             assert got == status, path
@@ -316,6 +323,7 @@ def test_names_below_a_domain_have_pages_behind_a_proxy_that_speaks_tls(tmp_path
             try:
                 own, other = Task(one, "own"), Task(one, "other")
                 context = named.new_context(ignore_https_errors=True)
+                context.set_default_timeout(120_000)
                 link = urllib.parse.urlsplit(one.link())
                 viewer = context.new_page()
                 viewer.goto(f"https://head.lab{link.path}?{link.query}#{link.fragment}")

@@ -41,7 +41,7 @@ def test_a_link_signs_in_once_and_leads_on(site, context):
     tab = Page(context, site)
     tab.page.goto(link)
     tab.page.wait_for_selector("main[data-page=experiments][data-state=ready]")
-    assert "code" not in tab.page.url and tab.page.url.endswith("/ui/experiments?q=digits")
+    tab.at("/ui/experiments?q=digits", but=["code"])
     assert tab.page.evaluate("document.cookie") == ""
     assert tab.page.evaluate("JSON.stringify(localStorage)") == "{}"
     name = [c for c in context.cookies() if c["name"].startswith("troupe-")]
@@ -58,8 +58,11 @@ def test_a_link_signs_in_once_and_leads_on(site, context):
 def test_the_code_is_in_no_log(site):
     code = site.link().split("code=")[1]
     for file in site.data.rglob("*"):
-        if file.is_file() and file.stat().st_size < 50_000_000:
-            assert code.encode() not in file.read_bytes(), file
+        try:
+            if file.is_file() and file.stat().st_size < 50_000_000:
+                assert code.encode() not in file.read_bytes(), file
+        except FileNotFoundError:
+            pass  # the journal keeps what it needs, and drops the rest meanwhile
 
 
 def test_run_says_where_its_page_is(site):
@@ -92,7 +95,7 @@ def test_next_leads_only_below_ui(site, context, to):
     code = site.link().split("#")[1]
     tab.page.goto(site.url() + "/ui/login?next=" + to + "#" + code)
     tab.page.wait_for_selector("main[data-page=home]")
-    assert tab.page.url == site.url() + "/ui/"
+    wait_for(lambda: tab.page.evaluate("location.href") == site.url() + "/ui/", what=lambda: tab.page.evaluate("location.href"))
     tab.fine()
 
 
@@ -158,7 +161,7 @@ def test_each_page_has_no_error_and_no_barrier(site, page, theme):
     for path in PAGES:
         at = path.format(e=site.search, t=t)
         page.page.goto(site.url() + "/ui" + at)
-        page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)
+        page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]")
         assert page.page.evaluate("document.documentElement.dataset.theme") == theme
         page.settle()
         if (folder := os.environ.get("TROUPE_WEB_PICTURES")) and theme == "light" and path in PICTURES:
@@ -217,18 +220,19 @@ def test_hyperparameters_sort_as_numbers_and_the_address_keeps_it(site, page):
     page.go(f"/experiments/{site.search}/trials?cols=id,hp.lr")
     page.page.wait_for_selector('[role=grid][data-all="8"]')
     page.page.locator('[data-col="hp.lr"] button').click()
-    assert "sort=hp.lr" in page.page.url
-    up = [float(x) for x in cells(page.page, "Trials", "hp.lr")]
-    assert up == sorted(up) and len(up) == 8
+    page.at("sort=hp.lr")
+    shown = lambda: [float(x) for x in cells(page.page, "Trials", "hp.lr")]
+    wait_for(lambda: (now := shown()) == sorted(now) and len(now) == 8, what=shown)
+    up = shown()
     page.page.locator('[data-col="hp.lr"] button').click()
-    down = [float(x) for x in cells(page.page, "Trials", "hp.lr")]
-    assert down == sorted(up, reverse=True)
+    down = sorted(up, reverse=True)
+    wait_for(lambda: shown() == down, what=shown)
     assert page.page.locator('[role=columnheader][data-col="hp.lr"]').get_attribute("aria-sort") == "descending"
     page.page.reload()
     page.page.wait_for_selector('[role=grid][data-all="8"]')
-    assert [float(x) for x in cells(page.page, "Trials", "hp.lr")] == down
+    wait_for(lambda: shown() == down, what=shown)
     page.page.go_back()
-    assert [float(x) for x in cells(page.page, "Trials", "hp.lr")] == up
+    wait_for(lambda: shown() == up, what=shown)
 
 
 def test_the_filter_and_its_faults(site, page):
@@ -267,7 +271,7 @@ def test_metrics_as_columns(site, page):
 
 
 def chart(page):
-    page.page.wait_for_selector("[data-testid=chart][data-state=ready]", timeout=20000)
+    page.page.wait_for_selector("[data-testid=chart][data-state=ready]")
     return page.page.locator("[data-testid=chart]").first
 
 
@@ -276,10 +280,10 @@ def test_curves_of_all_trials_and_their_numbers(site, page):
     c = chart(page)
     assert c.get_attribute("data-series") == "8" and c.get_attribute("data-metric") == "validation.loss" and c.get_attribute("data-last-x") == "16"
     c.get_by_role("button", name="Show as table").click()
-    assert page.page.locator('[role=grid][aria-label="Curves as numbers"] [data-id]').count() == 8
+    wait_for(lambda: page.page.locator('[role=grid][aria-label="Curves as numbers"] [data-id]').count() == 8)
     page.page.get_by_label("Metric", exact=True).select_option("training.odd")
     page.page.wait_for_selector('[data-testid=chart][data-metric="training.odd"][data-state=ready]')
-    assert "metric=training.odd" in page.page.url
+    page.at("metric=training.odd")
     page.fine()  # NaN and infinities did not take the page down
 
 
@@ -292,14 +296,13 @@ def test_the_address_is_the_view(site, page, context):
     page.page.get_by_label("Logarithmic Y").check()
     page.page.get_by_label("Group by").select_option("opt")
     page.page.wait_for_selector('[data-testid=chart][data-series="2"]')
-    for part in ["x=relative", "smooth=0.5", "logy=1", "group=opt"]:
-        assert part in page.page.url
+    page.at("x=relative", "smooth=0.5", "logy=1", "group=opt")
     other = Page(context, site)
-    other.page.goto(page.page.url)
+    other.page.goto(page.page.evaluate("location.href"))
     other.page.wait_for_selector('[data-testid=chart][data-series="2"][data-state=ready]')
     assert other.page.get_by_label("Smoothing").input_value() == "0.5" and other.page.get_by_label("Logarithmic Y").is_checked()
     page.page.get_by_label("X axis").select_option("step")
-    assert "x=" not in page.page.url.split("?")[1]  # a default stays out of it
+    page.at("?", but=["?x=", "&x="])  # a default stays out of it
     other.fine()
 
 
@@ -319,11 +322,11 @@ def test_a_brush_filters_the_others_and_the_grid(site, page):
     page.page.wait_for_selector("[data-testid=parallel][data-state=ready]")
     passing = page.page.get_attribute("[data-testid=parallel]", "data-trials")
     assert 0 < int(passing) < 8
-    assert page.page.get_attribute('[role=grid][aria-label="Trials"]', "data-rows") == passing
-    assert page.page.get_attribute("[data-testid=scatter]", "data-trials") == passing
+    wait_for(lambda: page.page.get_attribute('[role=grid][aria-label="Trials"]', "data-rows") == passing)
+    wait_for(lambda: page.page.get_attribute("[data-testid=scatter]", "data-trials") == passing)
     page.page.get_by_role("button", name="Show all").click()
     wait_for(lambda: page.page.get_attribute("[data-testid=parallel]", "data-trials") == "8", 5)
-    assert "brush" not in page.page.url
+    page.at(but=["brush"])
 
 
 def test_importance_and_rungs(site, page):
@@ -353,7 +356,7 @@ def test_compare_shows_what_differs(site, page):
     for _ in range(2):
         page.page.keyboard.press("j")
         page.page.keyboard.press("x")
-    assert page.page.locator("[role=row][aria-selected=true]").count() == 2
+    wait_for(lambda: page.page.locator("[role=row][aria-selected=true]").count() == 2)
     page.page.keyboard.press("c")
     page.page.wait_for_selector("main[data-page=compare][data-state=ready]")
     keys = page.page.locator("[data-testid=differences] [data-key]").evaluate_all("all => all.map(x => x.dataset.key)")
@@ -370,7 +373,7 @@ def test_matrices_are_drawn(site, page):
     slider.focus()
     page.page.keyboard.press("Home")
     wait_for(lambda: "step.confusion=1" in page.page.evaluate("location.href"), 5)
-    assert page.page.locator("[data-testid=matrix] tbody td").first.inner_text() == "1"
+    wait_for(lambda: page.page.locator("[data-testid=matrix] tbody td").first.inner_text() == "1")
 
 
 # ---- logs
@@ -387,7 +390,7 @@ def test_a_log_shows_what_a_terminal_would(site, page):
     page.page.wait_for_selector('[data-testid=hits][data-hits="1"]')
     page.page.locator("[data-testid=hits] button").first.click()
     wait_for(lambda: "line=" in page.page.evaluate("location.href"), 5)
-    assert page.page.locator(".logline.marked").count() == 1
+    wait_for(lambda: page.page.locator(".logline.marked").count() == 1)
 
 
 # ---- live
@@ -395,8 +398,8 @@ def test_a_log_shows_what_a_terminal_would(site, page):
 
 def test_a_running_search_moves_without_a_reload(site, page):
     page.go("/experiments")
-    search = site.submit_search(name="moving", trials=4, epoch_s=2)  # it has to run still when the page is drawn
-    page.page.wait_for_selector(f'[role=row][data-id="{search}"]', timeout=60000)
+    search = site.submit_search(name="moving", trials=4, epoch_s=5)  # it has to run still when the page is drawn
+    page.page.wait_for_selector(f'[role=row][data-id="{search}"]')
     page.go(f"/experiments/{search}/curves")
     c = chart(page)
     last = float(c.get_attribute("data-last-x"))
@@ -406,14 +409,14 @@ def test_a_running_search_moves_without_a_reload(site, page):
 
 
 def test_what_a_trial_uses_is_drawn(site, page):
-    search = site.submit_search(name="uses", trials=1, epoch_s=4)
+    search = site.submit_search(name="uses", trials=1, epoch_s=20)
     trial = wait_for(lambda: (site.json("trial", "list", str(search)) or [{}])[0].get("id"), 60)
     page.go(f"/trials/{trial}/resources")
     memory = '[data-testid=resources] [data-testid=chart][data-metric="system.memory_bytes"][data-state=ready]'
-    page.page.wait_for_selector(memory, timeout=60000)
+    page.page.wait_for_selector(memory)
     wait_for(lambda: int(page.page.get_attribute(memory, "data-points") or 0) >= 2, 60)
     slot = page.page.locator("[data-testid=resources] section", has=page.page.get_by_role("heading", name=re.compile(r"Slot \d+ of .+, percent")))
-    slot.locator('[data-testid=chart][data-metric$="/utilization_percent"][data-state=ready]').wait_for(timeout=30000)
+    slot.locator('[data-testid=chart][data-metric$="/utilization_percent"][data-state=ready]').wait_for()
     site.cli("experiment", "kill", str(search))
     page.fine()
 
@@ -445,11 +448,11 @@ def test_ten_tabs_are_live(site, context):
     tabs[0].page.goto(site.link())
     tabs[0].page.wait_for_selector("main[data-page=home][data-state=ready]")
     for tab in tabs:
-        tab.go("/experiments", timeout=30000)
+        tab.go("/experiments")
     search = site.submit_search(name="ten", trials=1)
     for tab in tabs:
         tab.page.bring_to_front()
-        tab.page.wait_for_selector(f'[role=row][data-id="{search}"]', timeout=20000)
+        tab.page.wait_for_selector(f'[role=row][data-id="{search}"]')
     site.wait_ended(search)
 
 
@@ -464,20 +467,20 @@ def test_the_page_goes_on_after_kill_9_of_the_master(tmp_path, chromium):
         tab.page.wait_for_selector("main[data-page=experiments]")
         tab.page.get_by_label("Filter").fill("name~after")
         site.kill_node()
-        tab.page.wait_for_selector("[data-testid=live][data-state=lost]", timeout=15000)
+        tab.page.wait_for_selector("[data-testid=live][data-state=lost]")
         assert "connection lost, trying again" in tab.page.inner_text("body")
         assert tab.page.get_by_label("Filter").input_value() == "name~after"
         site.up(slots=2)
-        tab.page.wait_for_selector("[data-testid=live][data-state=live]", timeout=30000)
+        tab.page.wait_for_selector("[data-testid=live][data-state=live]")
         tab.page.goto(site.url() + "/ui/settings")  # which follows nothing
         tab.page.wait_for_selector("main[data-page=settings][data-state=ready]")
         site.kill_node()
-        tab.page.wait_for_selector("[data-testid=live][data-state=lost]", timeout=15000)
+        tab.page.wait_for_selector("[data-testid=live][data-state=lost]")
         site.up(slots=2)
         tab.page.goto(site.url() + "/ui/experiments?q=name~after")
-        tab.page.wait_for_selector("[data-testid=live][data-state=live]", timeout=30000)
+        tab.page.wait_for_selector("[data-testid=live][data-state=live]")
         search = site.submit_search(name="after", trials=1)
-        tab.page.wait_for_selector(f'[role=row][data-id="{search}"]', timeout=20000)
+        tab.page.wait_for_selector(f'[role=row][data-id="{search}"]')
     finally:
         context.close()
         site.close()
@@ -487,16 +490,16 @@ def test_a_stream_whose_script_does_not_come_is_tried_again(site, context):
     context.route("**/live-worker-*.js", lambda route: route.abort())
     tab = Page(context, site)
     tab.page.goto(site.link("experiments"))
-    tab.page.wait_for_selector("[data-testid=live][data-state=lost]", timeout=15000)
+    tab.page.wait_for_selector("[data-testid=live][data-state=lost]")
     context.unroute("**/live-worker-*.js")
-    tab.page.wait_for_selector("[data-testid=live][data-state=live]", timeout=30000)
+    tab.page.wait_for_selector("[data-testid=live][data-state=live]")
 
 
 # ---- by keyboard alone
 
 
 def test_from_sign_in_to_a_paused_experiment_by_keyboard(site, context):
-    search = site.submit_search(name="keys", trials=4, epoch_s=10)
+    search = site.submit_search(name="keys", trials=4, epoch_s=20)
     tab = Page(context, site)
     press = tab.page.keyboard.press
     tab.page.goto(site.url() + "/ui/")
@@ -522,7 +525,7 @@ def test_from_sign_in_to_a_paused_experiment_by_keyboard(site, context):
             break
         press("Tab")
     press("Enter")
-    tab.page.get_by_role("button", name="Resume").wait_for(timeout=20000)
+    tab.page.get_by_role("button", name="Resume").wait_for()
     press("Control+k")
     tab.page.get_by_role("dialog", name="Command palette").wait_for()
     tab.page.keyboard.type("queue")
@@ -547,12 +550,12 @@ def test_keys_that_come_faster_than_frames_are_the_grids(site, context):
             document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
     }""")
     tab.page.wait_for_selector(f"main[data-page=experiment]:has-text('{search}')")
-    assert tab.page.url.endswith(f"/experiments/{search}")
+    wait_for(lambda: tab.page.evaluate("location.href").endswith(f"/experiments/{search}"))
     tab.fine()
 
 
 def test_kill_asks_once_and_esc_leaves_it(site, page):
-    search = site.submit_search(name="victim", trials=2, epoch_s=0.5)
+    search = site.submit_search(name="victim", trials=2, epoch_s=60)
     page.go(f"/experiments/{search}")
     page.page.get_by_role("button", name="Kill", exact=True).click()
     page.page.get_by_role("alertdialog", name=f"Kill experiment {search}?").wait_for()
@@ -562,7 +565,7 @@ def test_kill_asks_once_and_esc_leaves_it(site, page):
     page.page.get_by_role("button", name="Kill", exact=True).click()
     page.page.get_by_role("alertdialog").get_by_role("button", name="Kill").click()
     assert "CANCELED" in site.wait_ended(search)
-    page.page.wait_for_selector("[data-testid=explain]:has-text('killed by admin')", timeout=10000)
+    page.page.wait_for_selector("[data-testid=explain]:has-text('killed by admin')")
     why = page.page.request.get(f"{site.url()}/troupe/v1/experiments/{search}/explain").json()
     assert why["reason"] == {"code": "ended", "text": "was ended: killed by admin"} and why["wouldFree"] == [] and why["since"]
 
@@ -649,7 +652,7 @@ def test_a_restart_is_marked_on_every_axis_that_knows_of_it(site, page):
     site.wait_ended(search)
     trial = site.json("trial", "list", str(search))[0]["id"]
     page.go(f"/trials/{trial}?metric=training.loss")
-    page.page.wait_for_selector('[data-testid=chart][data-metric="training.loss"][data-state=ready][data-marks="40"]', timeout=20000)
+    page.page.wait_for_selector('[data-testid=chart][data-metric="training.loss"][data-state=ready][data-marks="40"]')
     page.page.get_by_label("X axis").select_option("time")
     page.page.wait_for_selector('[data-testid=chart][data-metric="training.loss"][data-state=ready][data-marks]:not([data-marks=""]):not([data-marks="40"])')
     assert page.page.locator("td[data-col=agents]").all_inner_texts()[0] != ""
@@ -679,7 +682,7 @@ def test_slots_over_time_and_slot_hours_by_user(site, page):
     assert float(page.page.locator("[data-testid=slot-hours] li").first.get_attribute("data-hours")) > 0
     assert page.page.locator(f'[data-testid=slot-hours-by] tr[data-id="{site.search}"]').count() == 1
     page.page.get_by_label("Time", exact=True).select_option("24h")
-    assert "span=24h" in page.page.url
+    page.at("span=24h")
     page.page.wait_for_selector('[data-testid=chart][data-metric=slots][data-state=ready]')
     got = page.page.request.get(site.url() + "/troupe/v1/usage?step=60").json()["slots"]
     assert len({len(got[k]) for k in ("t", "total", "used", "waiting")}) == 1 and len(got["t"]) == 1440
@@ -691,9 +694,9 @@ def test_slots_over_time_and_slot_hours_by_user(site, page):
 
 
 def test_slots_of_an_agent_that_drains_say_so(site, page):
-    search = site.submit_search(name="drained", trials=1, epoch_s=1)
+    search = site.submit_search(name="drained", trials=1, epoch_s=60)
     page.go("/cluster")
-    page.page.wait_for_selector("[data-testid=slots] [data-state=busy]", timeout=60000)
+    page.page.wait_for_selector("[data-testid=slots] [data-state=busy]")
     page.page.get_by_role("button", name="Drain").click()
     page.page.get_by_role("alertdialog").get_by_role("button", name="Drain").click()
     wait_for(lambda: page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4, 10)
@@ -719,7 +722,7 @@ def test_the_editor_has_colours_and_faults_at_their_line(site, page):
     dialog.get_by_text("The server accepts it.").wait_for()
     box.fill(text + "\nmax_restart: 3\n")
     line = text.count("\n") + 2
-    dialog.locator(f'.gutter .bad[data-line="{line}"]').wait_for(timeout=10000)
+    dialog.locator(f'.gutter .bad[data-line="{line}"]').wait_for()
     assert "max_restart" in dialog.locator(f'pre .bad[data-line="{line}"]').inner_text()
     assert dialog.get_by_role("button", name="Submit").is_disabled()
     dialog.get_by_role("button", name=f"Line {line}").first.click()
@@ -743,7 +746,7 @@ def test_time_travel_shows_what_was(site, page):
     page.page.keyboard.press("Home")
     page.page.wait_for_selector('[role=grid][data-all="0"]')
     page.page.wait_for_selector("[data-testid=as-of]:has-text('as of 20')")
-    assert "at=" in page.page.url
+    page.at("at=")
     assert page.page.get_by_role("button", name="Fork").count() == 0
     history = page.page.request.get(site.url() + f"/troupe/v1/experiments/{site.search}/history").json()["history"]
     sequences = [h["sequence"] for h in history]
@@ -763,7 +766,7 @@ def test_time_travel_shows_what_was(site, page):
     page.page.wait_for_selector("[data-testid=as-of]:has-text('as of 20')")
     page.page.get_by_role("tab", name="Search").click()
     page.page.wait_for_selector("[data-testid=decisions]")
-    assert f"at={middle}" in page.page.url
+    page.at(f"at={middle}")
     page.page.get_by_role("button", name="Play").click()
     wait_for(lambda: f"at={middle}" not in page.page.evaluate("location.search"), 10)
     page.page.get_by_role("button", name="Now").click()
@@ -791,12 +794,12 @@ def test_the_queue_of_the_past(site, page):
     page.go(f"/experiments/{site.search}?at={at}")
     page.page.get_by_role("link", name="Queue then").click()
     page.page.wait_for_selector("main[data-page=queue][data-state=ready] [data-testid=as-of]:has-text('as of 20')")
-    assert page.page.url.endswith(f"/ui/queue?at={at}")
+    page.at(f"/ui/queue?at={at}")
     assert sorted(cells(page.page, "Queue", "id")) == sorted(str(row["trial"]) for row in lengths[at])
     assert set(cells(page.page, "Queue", "why")) == {""} and axe(page) == []
     page.page.get_by_role("button", name="Now").click()
     page.page.wait_for_selector("main[data-page=queue][data-state=empty]")
-    assert page.page.url.endswith("/ui/queue")
+    page.at("/ui/queue", but=["?"])
     page.fine()
 
 
@@ -867,18 +870,18 @@ def test_more_metrics_are_drawn_when_they_come_into_view(site, page):
     more.locator('[data-metric="training.loss"] [data-testid=chart]').scroll_into_view_if_needed()
     page.page.wait_for_selector('[data-testid=more-metrics] [data-testid=chart][data-metric="training.loss"][data-state=ready]')
     more.get_by_role("button", name="Pin validation.epoch").click()
-    assert "pin=validation.epoch" in page.page.url
+    page.at("pin=validation.epoch")
     assert more.locator("section[data-metric]").first.get_attribute("data-metric") == "validation.epoch"
     more.get_by_label("Search metrics").fill("odd")
     wait_for(lambda: more.locator("section[data-metric]").count() == 2, 5)  # the pinned one stays
     more.get_by_role("button", name="Enlarge training.odd").click()
     page.page.wait_for_selector('[data-testid=chart][data-metric="training.odd"]')
-    assert "metric=training.odd" in page.page.url
+    page.at("metric=training.odd")
     page.fine()
 
 
 def test_reports_come_without_a_reload(site, page):
-    search = site.submit("reports", "import time, troupe\nfor i in range(1, 200):\n    troupe.log({'loss': 1.0 / i}, step=i)\n    time.sleep(0.3)\n", SINGLE)
+    search = site.submit("reports", "import time, troupe\nfor i in range(1, 5000):\n    troupe.log({'loss': 1.0 / i}, step=i)\n    time.sleep(0.3)\n", SINGLE)
     trial = wait_for(lambda: (site.json("trial", "list", str(search)) or [{}])[0].get("id"), 60)
     page.go(f"/trials/{trial}/metrics")
     grid = '[role=grid][aria-label="Reports"]'
@@ -948,11 +951,11 @@ SLOWLY = """() => { const ask = window.fetch;
 
 def test_answers_that_come_slower_than_changes_arrive(site, page):
     """Home reads again with each change: a read that was begun has to come to its end."""
-    search = site.submit_search(name="restless", trials=40, epoch_s=0.15)
+    search = site.submit_search(name="restless", trials=1000, epoch_s=0.15)
     page.go("/cluster")
     page.page.evaluate(SLOWLY)
     page.page.locator('nav a[href="/ui/"]').click()
-    page.page.wait_for_selector("main[data-page=home][data-state=ready]", timeout=15000)
+    page.page.wait_for_selector("main[data-page=home][data-state=ready]")
     assert "COMPLETED" not in site.json("experiment", "describe", str(search))["state"], "changes went on all the time"
     site.cli("experiment", "kill", str(search))
     page.fine()

@@ -51,7 +51,7 @@ def bounded():
     def late(*_):
         raise TimeoutError("a file did not arrive")
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(180)
+    signal.alarm(800)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
@@ -73,7 +73,7 @@ def test_every_chart_of_every_page_is_saved(site, page, two, theme):
             continue
         at = path.format(e=site.search, t=best_trial(site), two=two, odd=trial)
         page.page.goto(site.url() + "/ui" + at)
-        page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)
+        page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]")
         page.settle()
         count = page.page.locator("main figure").count()
         for i in range(count):
@@ -176,9 +176,9 @@ def test_a_copied_command_has_the_filter_and_the_order(site, page, two):
 
 
 def test_two_that_kill_are_told_apart(site, page):
-    search = site.submit_search(name="kept", trials=2, epoch_s=2)
+    search = site.submit_search(name="kept", trials=2, epoch_s=60)
     page.go(f"/experiments/{search}/trials")
-    page.page.wait_for_selector('[role=grid][data-all="2"]', timeout=60000)
+    page.page.wait_for_selector('[role=grid][data-all="2"]')
     for box in page.page.locator("[role=row][data-id] input[type=checkbox]").all():
         box.check()
     assert page.page.get_by_role("button", name="Kill", exact=True).count() == 1

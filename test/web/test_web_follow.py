@@ -3,7 +3,7 @@
 import pytest
 
 from test_web import SINGLE, chart
-from web_site import Page, Site, free_port, wait_for
+from web_site import Page, Site, free_port, go_on, wait_for
 
 LINES = """
 import os, sys, time
@@ -14,7 +14,7 @@ for i in range(1, 5):
     print(f"{25 * i} %", end="\\r", file=sys.stderr, flush=True)
     time.sleep(0.1)
 mark = os.environ["MARK"]
-for i in range(1, 2000):
+for i in range(1, 20_000):
     print("late", i, flush=True)
     time.sleep(0.1)
     if os.path.exists(mark):
@@ -45,7 +45,8 @@ def test_follow_goes_to_the_end_and_has_no_gap(site, page, talking):
     assert follow.get_attribute("aria-pressed") == "false"
     follow.click()
     wait_for(lambda: "late" in page.page.locator("[role=log] [data-line]").last.inner_text(), 10)
-    assert "line=" not in page.page.url and follow.get_attribute("aria-pressed") == "true"
+    page.at(but=["line="])
+    assert follow.get_attribute("aria-pressed") == "true"
     last = shown(page)[-1]
     wait_for(lambda: shown(page)[-1] > last + 10, 15)
     lines = shown(page)
@@ -56,6 +57,7 @@ def test_follow_goes_to_the_end_and_has_no_gap(site, page, talking):
     assert follow.get_attribute("aria-pressed") == "false"
     marked = page.page.locator(".logline.marked")
     number = int(marked.get_attribute("data-line"))
+    page.at(f"line={number}")
     log = page.page.locator("[role=log]").bounding_box()
     page.stays(lambda: log["y"] <= marked.bounding_box()["y"] <= log["y"] + log["height"] and f"line={number}" in page.page.url, 1.5)
     page.fine()
@@ -141,7 +143,8 @@ for i in range(41 if again else 1, 200):
         with troupe.checkpoint(i) as path:
             (path / "model").write_text("x")
     if i == 60 and not again:
-        time.sleep(3)
+        while not os.path.exists(os.environ["MARK"] + "-may-come"):  # until the page has drawn all this
+            time.sleep(0.05)
         mark.write_text("x")
         sys.exit("breaks")
     time.sleep(0.1 if i < 60 else 0.5)
@@ -174,6 +177,7 @@ def test_a_run_that_was_given_up_leaves_an_open_chart(site, page):
     page.go(f"/trials/{trial}?metric=training.loss")
     c = chart(page)
     wait_for(lambda: float(c.get_attribute("data-last-x") or 0) >= 58, 60)
+    go_on(f"{mark}-may-come")
     c.get_by_role("button", name="Show as table").click()
     table = page.page.locator('[role=grid][aria-label="Curves as numbers"] [data-id]')
     wait_for(lambda: float(table.locator("[data-col=last]").inner_text()) > 1050, 60)
@@ -197,7 +201,7 @@ def test_a_cut_while_paused_moves_nothing_and_a_session_that_ended_is_asked_for(
         tab.page.keyboard.press(".")
         tab.page.wait_for_selector("[data-testid=live][data-state=paused]")
         site.kill_node()
-        tab.page.wait_for_selector("text=connection lost, trying again", timeout=15000)
+        tab.page.wait_for_selector("text=connection lost, trying again")
         import re
         assert re.search(r"last data \d\d:\d\d\)", tab.page.inner_text("body"))
         site.up(slots=2)
@@ -205,20 +209,20 @@ def test_a_cut_while_paused_moves_nothing_and_a_session_that_ended_is_asked_for(
         wait_for(lambda: "connection lost" not in tab.page.inner_text("body"), 30)
         tab.stays(lambda: tab.page.locator(f'[role=row][data-id="{search}"]').count() == 0, 1.5)
         tab.page.keyboard.press(".")
-        tab.page.wait_for_selector(f'[role=row][data-id="{search}"]', timeout=20000)
+        tab.page.wait_for_selector(f'[role=row][data-id="{search}"]')
         # And now nobody is signed in any more.
         tab.page.get_by_label("Filter").fill("name~unseen")
         context.clear_cookies()
         site.kill_node()
         site.up(slots=2)
         dialog = tab.page.get_by_role("dialog", name="Sign in again")
-        dialog.wait_for(timeout=30000)
+        dialog.wait_for()
         tab.page.keyboard.press("Escape")
         tab.page.keyboard.press("Escape")
         tab.stays(lambda: dialog.count() == 1, 0.3)  # what waits for it would wait for ever
         assert dialog.get_by_label("Username").input_value() == "admin"
         dialog.get_by_role("button", name="Sign in").click()
-        tab.page.wait_for_selector("[data-testid=live][data-state=live]", timeout=20000)
+        tab.page.wait_for_selector("[data-testid=live][data-state=live]")
         assert tab.page.get_by_label("Filter").input_value() == "name~unseen"
     finally:
         context.close()

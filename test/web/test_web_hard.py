@@ -78,7 +78,7 @@ def test_each_page_of_hard_names_works(site, page, hard):
     for path in PAGES:
         at = path.format(e=hard, t=t)
         page.page.goto(site.url() + "/ui" + at)
-        page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)
+        page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]")
         page.settle()
         assert page.faults == [], (at, page.faults)
         assert page.page.locator("[role=alert]:visible p, .fault").all_inner_texts() == [], at
@@ -93,7 +93,7 @@ def test_a_search_without_trials_says_so(site, page, empty):
     for path, text in [("", "No validation yet"), ("/trials", "No trial yet"), ("/curves", "No report of"), ("/analysis", "No trial yet"), ("/search", "No decision yet"),
                        ("/checkpoints", "No checkpoint yet"), ("/logs", "Logs of its trials"), ("/trials?q=x%3C1&sort=-x", "No trial yet")]:
         page.page.goto(f"{site.url()}/ui/experiments/{empty}{path}")
-        page.page.wait_for_selector(f"main[data-state=ready]:has-text('{text}')", timeout=15000)
+        page.page.wait_for_selector(f"main[data-state=ready]:has-text('{text}')")
         assert page.page.locator(".fault").count() == 0, path
     page.page.goto(f"{site.url()}/ui/compare?experiments={empty}")
     page.page.wait_for_selector(f"main[data-state=empty]:has-text('experiment {empty} has no validation yet')")
@@ -118,7 +118,7 @@ def test_each_page_fits_a_narrow_window(site, page, hard):
     for path in PAGES + ["/actors?at=cluster"]:
         at = path.format(e=hard, t=t)
         page.page.goto(site.url() + "/ui" + at)
-        page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]", timeout=20000)
+        page.page.wait_for_selector("main[data-state=ready], main[data-state=empty]")
         page.settle()
         if (width := page.page.evaluate("document.documentElement.scrollWidth")) > 362:
             wide[at] = (width, page.page.evaluate("""[...document.querySelectorAll('main *')].filter(x => x.getBoundingClientRect().right > 362
@@ -131,7 +131,7 @@ def test_home_shows_the_first_error_line_of_the_last_failures(site, page):
     assert "ERROR" in site.wait_ended(search)
     page.go("/")
     card = page.page.locator(f"li:has(a[href='/ui/experiments/{search}'])")
-    card.locator("text=RuntimeError: no such <b>file</b>").wait_for(timeout=10000)
+    card.locator("text=RuntimeError: no such <b>file</b>").wait_for()
     card.locator(".line a").click()
     page.page.wait_for_selector(".logline.marked:has-text('RuntimeError')")
     page.fine()
@@ -145,8 +145,8 @@ def test_a_file_of_many_lines_is_shown_in_part(site, page):
     (site.root / "lines.yaml").write_text(f"name: lines\nentrypoint: python3 job.py\n{SINGLE}\n")
     search = site.json("experiment", "create", str(site.root / "lines.yaml"), str(job))["id"]
     page.go(f"/experiments/{search}/code")
-    page.page.get_by_role("button", name="many.txt").click(timeout=10000)
-    page.page.wait_for_selector("text=The first 5000 of 300001 lines", timeout=10000)
+    page.page.get_by_role("button", name="many.txt").click()
+    page.page.wait_for_selector("text=The first 5000 of 300001 lines")
     assert page.page.locator(".file code").count() == 5000
     page.fine()
 
@@ -246,9 +246,9 @@ def test_the_default_order_stays_out_of_the_address(site, page, hard):
     page.page.wait_for_selector('[role=grid] [role=row][data-id]')
     button = page.page.locator('[role=columnheader][data-col="id"] button')
     button.click()
-    assert "sort=id" in page.page.url
+    page.at("sort=id")
     button.click()
-    assert "sort" not in page.page.url
+    page.at(but=["sort"])
     assert page.page.locator('[role=columnheader][data-col="id"]').get_attribute("aria-sort") == "descending"
 
 
@@ -260,7 +260,7 @@ def test_curves_of_every_name(site, page, hard):
     for name in NAMES + values:
         for how in ["", "&logy=1&clip=1&smooth=0.9", "&group=layers&logx=1"] if name in values else [""]:
             page.page.goto(f"{site.url()}/ui/experiments/{hard}/curves?metric={quote('training.' + name, safe='')}{how}")
-            page.page.wait_for_selector("figure[data-testid=chart] >> nth=0", timeout=10000)
+            page.page.wait_for_selector("figure[data-testid=chart] >> nth=0")
             wait_for(lambda: page.page.locator("[data-testid=chart]").first.get_attribute("data-state") in ("ready", "empty"), 10)
             c = page.page.locator("[data-testid=chart]").first
             assert c.get_attribute("data-metric") == "training." + name
@@ -289,10 +289,10 @@ def test_a_zoom_over_wall_time_keeps_its_seconds(site, page, hard):
     def zoomed():
         drag(page.page, c.locator(".u-over").bounding_box(), 0.1, 0.9)
         page.settle()
-        return "from=" in page.page.url
+        return "from=" in page.page.evaluate("location.href")
 
     wait_for(zoomed, 20, 0.5)  # what comes meanwhile may move the chart
-    a, b = (float(re.search(rf"{end}=([\d.e+]+)", page.page.url).group(1)) for end in ("from", "to"))
+    a, b = (float(re.search(rf"{end}=([\d.e+]+)", page.page.evaluate("location.href")).group(1)) for end in ("from", "to"))
     assert 0 < b - a < 60, (a, b)
     page.page.get_by_role("button", name="Whole range").click()
     wait_for(lambda: "from=" not in page.page.evaluate("location.href"), 5)
@@ -312,7 +312,7 @@ def test_an_axis_that_the_other_group_does_not_have_is_given_up(site, page, hard
     assert page.page.get_by_label("X axis").input_value() == "metric:a,b"
     page.page.get_by_label("Metric", exact=True).select_option("validation.loss")
     page.page.wait_for_selector('[data-testid=chart][data-metric="validation.loss"][data-state=ready]')
-    assert "x=" not in page.page.url
+    page.at(but=["x="])
     page.fine()
 
 
@@ -327,11 +327,11 @@ def test_scatter_over_any_metric_and_one_brush_for_each_axis(site, page, hard):
     page.page.get_by_label("Colour").select_option("hp.layers")
     box = page.page.locator("[data-testid=scatter] canvas")
     def over(x0):
-        before = page.page.url
+        before = page.page.evaluate("location.href")
         box.scroll_into_view_if_needed()
         drag(page.page, box.bounding_box(), x0, 0.99, 0.02, 0.98)
         page.settle()
-        return page.page.url != before
+        return page.page.evaluate("location.href") != before
 
     for x0 in (0.3, 0.02):
         wait_for(lambda: over(x0), 20, 0.5)  # what comes meanwhile may move the chart
@@ -504,7 +504,7 @@ def test_ends_of_a_chart_and_of_a_brush_as_fields(site, page, hard):
     wait_for(lambda: all(one in page.page.evaluate("location.href") for one in ("from=2", "to=3.5")), 5)
     page.page.wait_for_selector('[data-testid=chart][data-metric="training.loss"][data-state=ready][data-last-x="3"]')
     page.page.get_by_label("X axis").select_option("time")
-    assert "from=" not in page.page.url
+    page.at(but=["from="])
     chart(page)
     page.page.get_by_label("From").fill("2020-01-02T03:04:05")
     page.page.get_by_label("From").blur()
@@ -534,10 +534,10 @@ def test_links_keep_the_moment(site, page):
     rows(page.page, "Trials").first.get_by_role("checkbox").check()
     assert page.page.get_by_role("button", name="Kill").count() == 0
     page.page.get_by_role("button", name="Curves", exact=True).click()
-    assert f"at={at}" in page.page.url and "sel=" in page.page.url
+    page.at(f"at={at}", "sel=")
     chart(page)
     page.page.get_by_role("link", name="All trials").click()
-    assert f"at={at}" in page.page.url and "sel=" not in page.page.url
+    page.at(f"at={at}", but=["sel="])
     assert page.page.get_by_role("button", name="Copy link").count() == 1
     page.page.keyboard.press("Control+k")
     page.page.get_by_role("dialog", name="Command palette").wait_for()

@@ -149,12 +149,12 @@ def test_a_slot_of_a_run_that_one_may_not_see_is_of_another(tmp_path, chromium):
         tab = Page(context, site)
         tab.page.goto(site.link("cluster", user="eve"))
         slot = tab.page.locator("[data-testid=slots] .slot[data-state=busy]")
-        slot.wait_for(timeout=60000)
+        slot.wait_for()
         tab.settle()
         assert slot.inner_text() == "busy"
         assert ": busy, of another" in slot.get_attribute("title") and "hidden-" not in tab.page.locator("main").evaluate("x => x.outerHTML")
         site.call("/troupe/v1/shell/drain", {"node": site.json("agent", "list")[0]["id"], "on": True})
-        tab.page.locator("[data-testid=slots] .slot[data-state=draining]").wait_for(timeout=20000)
+        tab.page.locator("[data-testid=slots] .slot[data-state=draining]").wait_for()
         assert tab.page.locator("[data-testid=slots] .slot").inner_text() == "drain"
         tab.fine()
     finally:
@@ -247,10 +247,10 @@ def test_a_fork_is_checked_again_after_an_outage(tmp_path, chromium):
         site.kill_node()
         dialog.get_by_label("Configuration").press("Control+End")
         tab.page.keyboard.type("# more")
-        dialog.get_by_text("the server cannot be reached").wait_for(timeout=20000)
-        tab.page.wait_for_selector("[data-testid=live][data-state=lost]", timeout=15000)
+        dialog.get_by_text("the server cannot be reached").wait_for()
+        tab.page.wait_for_selector("[data-testid=live][data-state=lost]")
         site.up(slots=2)
-        dialog.get_by_text("The server accepts it.").wait_for(timeout=30000)
+        dialog.get_by_text("The server accepts it.").wait_for()
         assert dialog.get_by_role("button", name="Submit").is_enabled()
         assert dialog.get_by_label("Configuration").input_value().endswith("# more")
     finally:

@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 
-from cluster_under_test import BINARY, Cluster, free_port, stays, wait_for  # noqa: E402,F401
+from cluster_under_test import BINARY, PATIENCE_S, Cluster, free_port, go_on, stays, wait_for  # noqa: E402,F401
 from playwright.sync_api import sync_playwright  # noqa: E402
 
 BROWSER = os.environ.get("TROUPE_CHROMIUM", "/usr/bin/chromium")
@@ -82,7 +82,7 @@ class Site(Cluster):
         (self.root / f"{name}.yaml").write_text(f"name: {name}\nentrypoint: python3 job.py\n{config}\n")
         return self.json("experiment", "create", str(self.root / f"{name}.yaml"), str(job))["id"]
 
-    def wait_ended(self, experiment, seconds=120):
+    def wait_ended(self, experiment, seconds=300):
         def ended():
             state = self.json("experiment", "describe", str(experiment))["state"]
             return state if re.search("COMPLETED|ERROR|CANCELED", state) else None
@@ -91,7 +91,7 @@ class Site(Cluster):
     def link(self, path="", user="admin"):
         env = {**self.env, "TROUPE_USER": user}
         import subprocess
-        done = subprocess.run([BINARY, "web", path], env=env, capture_output=True, text=True, timeout=30)
+        done = subprocess.run([BINARY, "web", path], env=env, capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
@@ -103,6 +103,7 @@ class Page:
 
     def __init__(self, context, site):
         self.page = context.new_page()
+        self.page.set_default_timeout(1000 * PATIENCE_S)
         self.site = site
         self.faults = []
         self.unanswered = []
@@ -119,13 +120,20 @@ class Page:
         if not request.url.startswith((self.site.url(), "data:", "blob:")):
             self.faults.append("a request elsewhere: " + request.url)
 
-    def go(self, path, state="ready", timeout=20000):
+    def go(self, path, state="ready"):
         self.page.goto(self.site.url() + "/ui" + path)
-        self.ready(state, timeout)
+        self.ready(state)
         return self
 
-    def ready(self, state="ready", timeout=20000):
-        self.page.wait_for_selector(f"main[data-state={state}]", timeout=timeout)
+    def ready(self, state="ready"):
+        self.page.wait_for_selector(f"main[data-state={state}]")
+        return self
+
+    def at(self, *parts, but=()):
+        """Waits until the address has these parts and none of the others. The page changes it a moment after what one did, and `page.url`
+        hears of that another moment later."""
+        address = lambda: self.page.evaluate("location.href")
+        wait_for(lambda: (now := address()) and all(part in now for part in parts) and not any(part in now for part in but), what=address)
         return self
 
     def settle(self):
@@ -134,7 +142,7 @@ class Page:
             self.page.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
             endless = ("/troupe/v1/live", "/assets/live-worker")  # nobody says of these that they have ended
             return not [url for url in self.unanswered if not any(part in url for part in endless)]
-        wait_for(still, 20, 0, lambda: self.unanswered)
+        wait_for(still, every=0, what=lambda: self.unanswered)
         return self
 
     def stays(self, true, seconds, what=lambda: None):
