@@ -13,7 +13,7 @@ struct experiment_row {
   experiment_state state = experiment_state::active;
   std::string name, owner, context, key, source, why;
   shared_value config{value()}; ///< complete; null where it is not known
-  time_point created, ended;    ///< `ended` is 0 until then
+  time_point created, ended;    ///< `ended` is 0 before the end
   double progress = 0;          ///< from 0 to 1
   std::uint64_t num_trials = 0;
   std::string metric; ///< the searcher's metric
@@ -102,7 +102,7 @@ struct task_row {
   experiment_id experiment;      ///< the experiment of the task; 0: none
   std::string owner;             ///< name of the account that it runs for
   std::string workspace;         ///< as its configuration names it; may be empty
-  time_point created, ended;     ///< `ended` is 0 until then
+  time_point created, ended;     ///< `ended` is 0 before the end
   run_id run;                    ///< the newest run; 0: none yet
   bool open = false;             ///< whether that run has not ended
   std::vector<run_id> continued; ///< for each continuation of its trial, the newest run before it

@@ -87,8 +87,8 @@ private:
     int empty_searches = 0; ///< searches that found no process that outlived troupe-task
     bool dead = false;      ///< whether troupe-task is dead; its record is not judged yet
     bool done = false;      ///< whether the end was reported
-    clock::time_point retry_at = clock::time_point::max(); ///< dials, or searches for survivors, again
-    clock::time_point kill_at = clock::time_point::max();  ///< kills troupe-task itself
+    clock::time_point retry_at = clock::time_point::max(); ///< then dials, or searches for survivors, again
+    clock::time_point kill_at = clock::time_point::max();  ///< then kills troupe-task itself
   };
 
   struct ready_spare {
