@@ -133,6 +133,7 @@ TEST_F(AgentActor, TheGatewayHearsOfATaskBeforeItIsStarted) {
   EXPECT_THAT(told, ElementsAre("gateway", "runtime"));
   ASSERT_EQ(gateways[0].all<harness_task>().size(), 1u);
   EXPECT_EQ(gateways[0].all<harness_task>()[0].token, "a token");
+  EXPECT_TRUE(gateways[0].all<harness_task>()[0].begins);
 }
 
 TEST_F(AgentActor, TellsAnExitOnceOutputAndReportsAreDurable) {
@@ -146,10 +147,11 @@ TEST_F(AgentActor, TellsAnExitOnceOutputAndReportsAreDurable) {
   caf::anon_send(agent, pumped{id});
   run();
   EXPECT_TRUE(exits().empty()) << "its reports are on their way";
-  caf::anon_send(agent, harness_drained{id});
+  caf::anon_send(agent, harness_drained{id, true});
   run();
   ASSERT_EQ(exits().size(), 1u);
   EXPECT_EQ(exits()[0].exit_code, 3);
+  EXPECT_TRUE(exits()[0].silent);
 }
 
 TEST_F(AgentActor, AsksAMasterThatIsBusyAgain) {
@@ -209,6 +211,7 @@ TEST_F(AgentActor, ANewGatewayIsToldWhichTasksRun) {
   ASSERT_EQ(gateways.size(), 2u);
   ASSERT_EQ(gateways[1].all<harness_task>().size(), 1u);
   EXPECT_EQ(gateways[1].all<harness_task>()[0].allocation, id);
+  EXPECT_FALSE(gateways[1].all<harness_task>()[0].begins) << "it may have said something to the dead one";
   EXPECT_EQ(gateways[1].all<journal_actor>().size(), 1u);
 }
 

@@ -17,11 +17,12 @@ TEST_F(HarnessActor, ATaskThatHasSaidNothingIsDrainedAtOnceAndAgainWhereItIsAske
   auto made = spawn_harness(*system_, {}, agent.as<agent_actor>());
   ASSERT_TRUE(made) << made.error().what;
   auto harness = on_stage(made->actor);
-  caf::anon_send(harness, harness_task{id, "token", "/tmp"});
+  caf::anon_send(harness, harness_task{id, "token", "/tmp", true});
   caf::anon_send(harness, harness_gone{id});
   run();
   ASSERT_EQ(agent.all<harness_drained>().size(), 1u);
   EXPECT_EQ(agent.all<harness_drained>()[0].allocation, id);
+  EXPECT_TRUE(agent.all<harness_drained>()[0].silent);
   caf::anon_send(harness, harness_gone{id});
   run();
   EXPECT_EQ(agent.all<harness_drained>().size(), 2u);
