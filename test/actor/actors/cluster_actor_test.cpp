@@ -89,6 +89,7 @@ protected:
        {{"name", "search"}, {"entrypoint", "train"}, {"searcher", {{"name", "single"}, {"metric", "loss"}}}}},
       {"key", key}};
   }
+  static std::string uuid_of(int n) { return "0189c0de-0000-7000-8000-0000000000" + std::to_string(10 + n); }
   /// Experiment 1, ended, whose trial 1 has so many checkpoints of the files `a` and `b`.
   void ended_with_checkpoints(int count, const std::string& folder = "/checkpoints") {
     auto wanted = search("k");
@@ -100,7 +101,7 @@ protected:
     ASSERT_EQ(stored->reads()->experiment({1})->state, experiment_state::canceled);
     std::vector<std::string> facts;
     for (int n = 0; n < count; ++n) {
-      const auto uuid = "c" + std::to_string(n);
+      const auto uuid = uuid_of(n);
       facts.push_back(encode(checkpoint_recorded{
         time_point{}, {1}, {uuid, n, {{"a", 1}, {"b", 2}}, value::object(), folder + "/" + uuid}}));
     }
@@ -457,7 +458,7 @@ TEST_F(ClusterActor, ManyCheckpointsOfOneTrialThatHasEndedChangeTogether) {
 TEST_F(ClusterActor, GoesOnAtItsNextStartWithARemovalOfCheckpointsThatItFellOver) {
   char pattern[] = "/tmp/troupe-cluster-XXXXXX";
   const fs::path folder = ::mkdtemp(pattern);
-  for (const char* uuid : {"c0", "c1", "c2"}) {
+  for (const auto& uuid : {uuid_of(0), uuid_of(1), uuid_of(2)}) {
     fs::create_directories(folder / uuid);
     for (const char* file : {"a", "b"})
       std::ofstream(folder / uuid / file) << "x";
@@ -465,7 +466,8 @@ TEST_F(ClusterActor, GoesOnAtItsNextStartWithARemovalOfCheckpointsThatItFellOver
   ended_with_checkpoints(3, folder.string());
   const auto model = order("model.create", {{"name", "m"}});
   ASSERT_TRUE(model) << model.error().what;
-  const auto version = order("model.version.create", {{"model", model->at("id")}, {"checkpoint", "c2"}});
+  const auto version =
+    order("model.version.create", {{"model", model->at("id")}, {"checkpoint", uuid_of(2)}});
   ASSERT_TRUE(version) << version.error().what;
   close();
   checkpoint_files_removed begun;
@@ -473,25 +475,27 @@ TEST_F(ClusterActor, GoesOnAtItsNextStartWithARemovalOfCheckpointsThatItFellOver
   begun.id = task_id::of(task_kind::checkpoint_gc, 1, 2);
   begun.experiment = {1};
   begun.cause = "files";
-  begun.checkpoints = {"c0", "c1", "c2"};
+  begun.checkpoints = {uuid_of(0), uuid_of(1), uuid_of(2)};
   {
     auto fallen = storage::make_journal(store, {});
     ASSERT_TRUE(fallen);
     const auto trial = entity(trial_id{1});
     ASSERT_TRUE((*fallen)->append({entity(begun.id), 0, {encode(begun)}}));
-    ASSERT_TRUE((*fallen)->append({trial,
-                                   *(*fallen)->reads()->next_of(trial),
-                                   {encode(checkpoint_changed{time_point{}, "c0", {}, "ada"})}})); // of one
+    ASSERT_TRUE(
+      (*fallen)->append({trial,
+                         *(*fallen)->reads()->next_of(trial),
+                         {encode(checkpoint_changed{time_point{}, uuid_of(0), {}, "ada"})}})); // of one
     ASSERT_TRUE((*fallen)->commit());
   }
   open();
   pass(5s);
-  const auto there = [&](const char* uuid) {
+  const auto there = [&](int n) {
+    const auto uuid = uuid_of(n);
     return std::pair{stored->reads()->checkpoint(uuid)->state, fs::exists(folder / uuid)};
   };
-  EXPECT_EQ(there("c0"), std::pair(checkpoint_state::deleted, false));
-  EXPECT_EQ(there("c1"), std::pair(checkpoint_state::deleted, false)) << "nothing was noted of it";
-  EXPECT_EQ(there("c2"), std::pair(checkpoint_state::completed, true)) << "a version of a model";
+  EXPECT_EQ(there(0), std::pair(checkpoint_state::deleted, false));
+  EXPECT_EQ(there(1), std::pair(checkpoint_state::deleted, false)) << "nothing was noted of it";
+  EXPECT_EQ(there(2), std::pair(checkpoint_state::completed, true)) << "a version of a model";
   EXPECT_FALSE(stored->reads()->task(begun.id)->open);
   fs::remove_all(folder);
 }
