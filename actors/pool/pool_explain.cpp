@@ -74,7 +74,7 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
     std::any_of(agents_.begin(), agents_.end(), [](const auto& x) { return x.second.present; });
   const bool launched_for = is_launched_for(run);
   const auto supply = launched_for ? supply_reason(run) : std::nullopt;
-  if (!any && (most_supplied() == 0 || run.guest)) // of a guest its home brings instances
+  if (!any && !launched_for && (most_supplied() == 0 || run.guest)) // of a guest its home brings instances
     return {{"no_agents", "the pool has no agents"}};
   if (!any && launched_for && !supply)
     return {{"no_agents", "the agents of all instances of the pool are away"}};
@@ -82,7 +82,7 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
     return {*supply};
   if (run.slots == 0 && any)
     return {aux_reason(run)};
-  if (!could_hold(run) && !launched_for)
+  if (!launched_for && (run.slots == 0 || !could_hold(run))) // without slots: no agent is there
     return {impossible_reason(run)};
   std::vector<reason_text> all;
   bool room_is_kept = false; // below a limit, for who has a reservation
@@ -148,7 +148,7 @@ pool::reason_text pool::impossible_reason(const pool_run& run) const {
     return {"too_large",
             needs + ", and the pool " + (most > total_ ? "grows to " : "has ") + std::to_string(most)};
   }
-  if (supply_can_hold(run) && !run.guest)
+  if (supply_can_hold(run) && !run.guest && !could_ever_hold(run))
     return {"too_large", needs + ", and instances start for whole multiples of " +
                            std::to_string(supply_.instance_slots) + " alone"};
   rules.single_node = run.terms.rules.single_node;

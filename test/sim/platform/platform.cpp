@@ -710,6 +710,9 @@ private:
         what.get_as<link_order>(0).start.empty())
       return false;
     --starts_to_lose_;
+    for (const auto& start : what.get_as<link_order>(0).start) // of a gang it may be a loss (docs/NEXT.md)
+      if (!start.allocation.task.is_trial())
+        tasks_.hit(start.allocation.task);
     return true;
   }
   /// Sends it once more, from nobody, so that nobody hears two answers. Null: it comes once.

@@ -313,6 +313,24 @@ TEST(PoolExplain, TellsWhatTheProviderOfAnElasticPoolDoes) {
     EXPECT_EQ(p.code(2), "quota");
     EXPECT_TRUE(p.why(2, {})["also"].empty()) << "more instances are not asked for because of it";
   }
+  {
+    explained_pool p; // an agent that met its constraints has gone
+    p.tell(supply(2, 2)).up("a", 2, "x", 0).ask(1, 0, 42, rack).tell(agent_down{"a"});
+    EXPECT_EQ(p.code(1), "constraints");
+  }
+  {
+    explained_pool p; // instances without slots, for tasks that need none
+    p.tell(supply(0, 2)).ask(1, 0);
+    EXPECT_EQ(p.code(1), "scaling");
+    p.tell(supply(0, 2, 0, 0, "no quota"));
+    EXPECT_EQ(p.code(1), "provider_failed");
+  }
+  {
+    explained_pool p; // enabling it helps
+    p.tell(supply(2, 2)).up("a", 4).tell(agent_drain{"a"}).ask(1, 3);
+    EXPECT_EQ(p.code(1), "drained");
+    EXPECT_EQ(p.why(1, {})["advice"], "troupe agent enable a");
+  }
 }
 
 TEST(PoolExplain, NamesTheRunsWithoutSlotsOfEachAgent) {
