@@ -45,8 +45,9 @@ std::optional<error> cluster_unmanaged::refuses(const commands::experiment_creat
     return error{errc::invalid, "only unmanaged experiments have a name of their own: set unmanaged"};
   if (x.unmanaged && x.parent)
     return error{errc::invalid, "can't fork into an unmanaged experiment"};
-  if (auto fine = check_external_id(x.external_id); !fine)
-    return fine.error();
+  if (!x.external_id.empty() && !peers_.reads->experiment_with_key(external_key(x.external_id))) // a new one
+    if (auto fine = check_external_id(x.external_id); !fine)
+      return fine.error();
   return std::nullopt;
 }
 
@@ -79,8 +80,6 @@ void cluster_unmanaged::recover(const experiment_row& row) {
 }
 
 caf::result<command_result> cluster_unmanaged::on(const commands::trial_create& x) {
-  if (auto fine = check_external_id(x.external_id); !fine)
-    return refused(fine.error());
   return in_turn(x.experiment, [this, x](const experiment_row& row) -> result<decision> {
     if (auto open = unmanaged::takes_runs(row); !open)
       return open.error();
@@ -94,6 +93,8 @@ caf::result<command_result> cluster_unmanaged::on(const commands::trial_create& 
         out.answer = {{"id", trial.id.value}};
         return out;
       }
+    if (auto fine = check_external_id(x.external_id); !fine)
+      return fine.error();
     trial_created made{machine_.ids.reserve_trials(1), key, x.hparams, 0, {}, 0};
     out.answer = {{"id", made.trial.value}};
     search_stepped step;

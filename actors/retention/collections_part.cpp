@@ -77,7 +77,7 @@ void collections::begin(checkpoint_files_removed wanted, std::function<void(resu
     self_->request(journal_, journal_timeout, order)
       .then([id, then](const committed&) { then(id); },
             [this, id, repeats, then](const caf::error& why) {
-              if (!repeats) // where it is durable all the same, the next start finds it
+              if (!repeats) // where it is durable all the same, the next start finds it and carries it out
                 open_.erase(id);
               then(from_caf(why));
             });
