@@ -86,7 +86,7 @@ void allocation::on(allocation_step& s, const slots_granted& ev, time_point now)
   fallback_.clear();
   for (std::size_t i = 0; i < ev.on.size(); ++i) {
     parts_[ev.on[i].agent] = {};
-    s.actions.push_back(start_task{ev.on[i], int(i), int(ev.on.size()), now});
+    s.actions.push_back(start_task{ev.on[i], int(i), int(ev.on.size()), at});
   }
 }
 

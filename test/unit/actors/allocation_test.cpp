@@ -383,6 +383,12 @@ TEST(Allocation, EachPlacementHasANameOfItsOwnThoughTheClockStandsStillOrIsSetBa
     {task_unknown{id, "a", t0 + 1s}, 5s, " | "},
     {task_unknown{id, "a", t0 + 5s + 2us}, 5s, " | release request(1)"},
   });
+  auto a = play(
+    {{on_a, 5s, "placed(a:0) | start(a:0)"}, {task_unknown{id, "a", t0 + 5s}, 5s, " | release request(1)"}});
+  const auto again = a.apply(on_a, t0 + 5s);
+  EXPECT_EQ(std::get<start_task>(again.actions.at(0)).placed, t0 + 5s + 1us)
+    << "else its agent's twin takes the order for one of an earlier placement, and forgets it when it is "
+       "asked";
 }
 
 /// The new pool may know twins that were made again while there was none.
