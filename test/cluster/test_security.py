@@ -215,12 +215,13 @@ def test_what_a_user_may_not_do_to_another(cluster):
     assert "hash" not in json.dumps(admin.ok("GET", "/api/v1/users"))
 
 
-def test_a_task_reads_the_checkpoints_of_its_own_experiment_only(cluster):
+def test_a_task_reads_the_checkpoints_of_its_owner_and_changes_those_of_its_own_experiment_only(cluster):
     other = Task(cluster, 3, 1)
     other.allocation = f"{cluster.other}.00000000-0000-4000-8000-000000000003.1"
     saved = other.save(1)
-    status, said = cluster.tasks[0].api("GET", f"/api/v1/checkpoints/{saved}")
-    assert status == 403 and SECRET not in json.dumps(said), said
+    assert cluster.tasks[0].ok("GET", f"checkpoints/{saved}")["checkpoint"]["uuid"] == saved
+    status, said = cluster.tasks[0].api("POST", f"/api/v1/checkpoints/{saved}/metadata", {"checkpoint": {"uuid": saved, "metadata": {"mine": 2}}})
+    assert status == 403, said
     assert other.ok("GET", f"checkpoints/{saved}")["checkpoint"]["uuid"] == saved
     assert cluster.user.ok("GET", f"/api/v1/checkpoints/{saved}")["checkpoint"]["uuid"] == saved
     status, _ = cluster.tasks[0].api("PATCH", "/api/v1/checkpoints", {"checkpoints": [{"uuid": saved, "resources": {"resources": {}}}]})
