@@ -9,7 +9,8 @@ import pytest
 from cluster_under_test import Cluster, wait_for
 
 # A trial of 16 epochs whose loss falls with its own weight w; it saves when asked to leave, and every second epoch. While
-# there is a file `hold` it rests after the fourth.
+# there is a file `hold` it rests after the fourth; where there is one `in-turn`, it reports the fourth once there is a file
+# `go-` with its number.
 SCRIPT = """
 import json, os, select, troupe
 p = troupe.params(x=0.5)
@@ -18,7 +19,8 @@ if path := troupe.resume():
     state = json.loads((path / "state.json").read_text())
     w, start, line = state["w"], state["epoch"], state["line"]
 line = line + [[int(os.environ["DET_TRIAL_ID"]), p.x, start]]
-with open(os.environ["JOB_DIR"] + "/lines", "a") as f:
+job = os.environ["JOB_DIR"]
+with open(job + "/lines", "a") as f:
     f.write(json.dumps({"trial": int(os.environ["DET_TRIAL_ID"]), "run": int(os.environ["DET_TRIAL_RUN_ID"]), "line": line}) + "\\n")
 def save(epoch):
     with troupe.checkpoint(epoch * 10) as path:
@@ -28,8 +30,10 @@ for epoch in range(start + 1, 17):
     loss = float("nan") if p.x > 0.97 else w + (p.x - 0.3) ** 2
     if epoch % 2 == 0:
         save(epoch)
+    while epoch == 4 and os.path.exists(job + "/in-turn") and not os.path.exists(job + "/go-" + os.environ["DET_TRIAL_ID"]):
+        select.select([], [], [], 0.05)
     troupe.validate({"loss": loss, "size": p.x, "epoch": epoch}, step=epoch * 10)
-    while epoch == 4 and os.path.exists(os.environ["JOB_DIR"] + "/hold") and not troupe.should_stop():
+    while epoch == 4 and os.path.exists(job + "/hold") and not troupe.should_stop():
         select.select([], [], [], 0.05)
     if troupe.should_stop():
         if epoch % 2:
@@ -73,6 +77,7 @@ class Searching(Cluster):
         folder.mkdir()
         if hold:
             (folder / "hold").touch()
+            (folder / "in-turn").touch()
         (folder / "job.py").write_text(SCRIPT)
         text = CONFIG.format(name=name, searcher=searcher, root=folder)
         if "metrics:" in searcher:
@@ -127,10 +132,18 @@ def test_every_searcher_runs_to_its_end(cluster):
 
 
 def test_a_population_inherits_weights(cluster):
-    # All members report their fourth epoch before any goes on, so the worst of them is known from then on.
+    # A member is compared when it reports, with those that have reported and live: the worst one reports its fourth epoch last.
     experiment = cluster.submit_search("pbt", PBT.format(members=3), hold=True)
-    wait_for(lambda: sum(row["totalBatchesProcessed"] >= 40 for row in cluster.trials(experiment)) == 3, 60)
-    (cluster.root / "job-pbt" / "hold").unlink()
+    members = wait_for(lambda: len(rows := cluster.trials(experiment)) == 3 and rows, 60)
+    x_of = {row["id"]: row["hparams"]["x"] for row in members}
+    *others, worst = sorted(x_of, key=lambda trial: (1 - 0.2 * x_of[trial]) ** 4 + (x_of[trial] - 0.3) ** 2)
+    folder = cluster.root / "job-pbt"
+    for trial in others:
+        (folder / f"go-{trial}").touch()
+    wait_for(lambda: {one["trialId"] for one in cluster.heard(experiment) if one["event"] == "validation" and one["steps"] == 40} == set(others), 60)
+    (folder / f"go-{worst}").touch()
+    wait_for(lambda: any(run["run"] > 1 for run in cluster.lines("pbt")), 60, what=lambda: cluster.heard(experiment))
+    (folder / "hold").unlink()
     rows = check_end(cluster, "pbt", experiment, 3)
     again = [run for run in cluster.lines("pbt") if run["run"] > 1]
     inherited = [run for run in again if run["line"][-2][0] != run["trial"]]
