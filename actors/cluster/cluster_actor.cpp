@@ -162,9 +162,10 @@ private:
     members_.emplace(
       self_, setup_, machine_->who,
       cluster_members::needs{
-        [this] { return tasks_in_journal(); }, [this] { return experiments_->all(); },
-        [this] { return tasks_->all(); }, [this](const std::string& pool) { return instances_of(pool); },
-        peers_.journal, [this](const caf::error& why) { leave(why); },
+        [this](const std::string& agent) { return tasks_that_live_on(agent); },
+        [this] { return experiments_->all(); }, [this] { return tasks_->all(); },
+        [this](const std::string& pool) { return instances_of(pool); }, peers_.journal,
+        [this](const caf::error& why) { leave(why); },
         [this](const members_event& ev, done_callback done) { tell_members(ev, std::move(done)); },
         [this] { return experiments_->size(); }, [this] { arm(deadline()); }});
     const auto tell = [this](const members_event& ev) { tell_members(ev); };
@@ -242,6 +243,19 @@ private:
     }
     tasks_->each_open(add);
     return by_agent;
+  }
+
+  /// Without those whose allocation is closed: it has forgotten its tasks, and will not do so again.
+  expect_tasks tasks_that_live_on(const std::string& agent) const {
+    auto out = std::move(tasks_in_journal()[agent]);
+    std::erase_if(out.tasks, [this](const auto& task) {
+      const auto facts = peers_.reads->facts_of(entity(task.allocation));
+      return facts && std::any_of(facts->begin(), facts->end(), [](const auto& bytes) {
+               const auto fact = decode_as<allocation_fact>(bytes);
+               return fact && std::holds_alternative<allocation_closed>(*fact);
+             });
+    });
+    return out;
   }
 
   /// Of a run that nobody looks after any more: its processes end, and its slots are free.

@@ -166,8 +166,7 @@ void cluster_members::run(const make_twin& x) {
   link.twin = spawn_twin(self_->system(), x.agent, setup_.lease, pool);
   self_->monitor(link.twin);
   if (x.again)
-    if (auto open = with_.open_tasks_now(); open.contains(x.agent)) // before the agent registers
-      self_->send(link.twin, std::move(open[x.agent]));
+    self_->send(link.twin, with_.open_tasks_on(x.agent)); // before the agent registers
   self_->send(pool, link.twin,
               x.agent); // before anybody that the cluster actor makes later asks the pool for it
   if (x.again)

@@ -21,7 +21,7 @@ public:
   using done_callback = std::function<void(const caf::error&)>; ///< none() once durable
 
   struct needs {
-    std::function<open_tasks()> open_tasks_now; ///< as the journal has them
+    std::function<expect_tasks(const std::string& agent)> open_tasks_on; ///< as the journal has them
     std::function<std::vector<experiment_actor>()> experiments;
     std::function<std::vector<task_actor>()> tasks; ///< that are no trials
     std::function<std::vector<provider_fact>(const std::string& pool)> instances_in_journal;

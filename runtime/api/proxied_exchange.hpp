@@ -460,9 +460,9 @@ private:
         out.set(http::wire::field::content_length, length);
     } else if (const auto length = reader.content_length()) {
       out.content_length(*length);
-    } else if (http_.version() >= 11) {
+    } else if (http_.version() >= 11 && !reader.need_eof()) {
       out.chunked(true);
-    } else {
+    } else { // its end is that of the connection, as the service said: nobody vouches for it
       http_.end_after_answer();
     }
     reusable_ = !reader.need_eof() && reader.get().keep_alive() && what_.how == proxied::way::http;

@@ -9,6 +9,7 @@
 #include "system/sh_word.hpp"
 #include "workers/context_files.hpp"
 
+#include <chrono>
 #include <fcntl.h>
 #include <fstream>
 #include <ostream>
@@ -157,18 +158,33 @@ result<void> print_log(session& s, client::server& cluster, const std::string& i
       text += '\n';
     (apart && text_of(log, "stdtype") != "stdout" ? s.io.err : s.io.out) << text;
   };
-  auto ok = cluster.lines(
-    "/api/v1/tasks/" + id + "/logs", with, follow,
-    [&](value line) {
-      if (tail)
-        last.push_back(std::move(line));
-      else
-        print(line);
-      if (follow)
-        s.io.out.flush();
-      return true;
-    },
-    [&] { return watch.seen(); });
+  std::size_t printed = 0;
+  const auto read = [&] {
+    std::size_t line_number = 0;
+    return cluster.lines(
+      "/api/v1/tasks/" + id + "/logs", with, follow,
+      [&](value line) {
+        if (line_number++ < printed)
+          return true; // the connection was lost since
+        ++printed;
+        if (tail)
+          last.push_back(std::move(line));
+        else
+          print(line);
+        if (follow)
+          s.io.out.flush();
+        return true;
+      },
+      [&] { return watch.seen(); });
+  };
+  auto ok = read();
+  const auto lost = [&] { return follow && !ok && ok.error().code == errc::unreachable && !watch.seen(); };
+  if (lost())
+    s.io.err << "lost the cluster (" << ok.error().what << "); dialling it again\n";
+  while (lost()) { // for as long as it takes: the task goes on
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ok = read();
+  }
   for (auto line = last.rbegin(); line != last.rend(); ++line)
     print(*line);
   return ok;

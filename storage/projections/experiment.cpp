@@ -26,6 +26,11 @@ void add_progress(experiment_id id, experiment_changing& row, tables& rows) {
 }
 
 /// Copies the settings that are asked for without the whole configuration.
+std::string name_in(const value& config) {
+  const auto name = config.is_object() ? config.value("name", value()) : value();
+  return name.is_string() ? name.get<std::string>() : std::string();
+}
+
 void read_config(experiment_constant& row) {
   if (const auto* metric = searcher_setting(row, "metric"); metric && metric->is_string())
     row.metric = metric->get<std::string>();
@@ -125,7 +130,10 @@ void on(const experiment_continued& x, const subject&, tables& rows) {
   row->resources.clear(); // the configuration says them anew
   ++row->resource_edits;
   if (auto* constant = rows.experiments.change(x.id)) {
+    const auto before = name_in(constant->config.get());
     constant->config = x.config;
+    if (auto now = name_in(constant->config.get()); !now.empty() && now != before)
+      constant->name = std::move(now);
     read_config(*constant);
   }
 }

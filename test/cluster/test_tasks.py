@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import re
+import subprocess
 import tarfile
 import urllib.error
 import urllib.request
@@ -13,7 +14,7 @@ import urllib.request
 import pytest
 
 import warm_client
-from cluster_under_test import Cluster, go_on, hold, wait_for
+from cluster_under_test import BINARY, Cluster, go_on, hold, wait_for
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -198,6 +199,23 @@ def test_tokens_of_a_task_open_what_they_should_and_die_with_it(cluster):
     cluster.cli("command", "kill", uuid)
     wait_state(cluster, uuid, "CANCELED")
     assert status() == 401
+
+
+def test_our_client_follows_a_command_through_the_death_of_its_node(cluster):
+    gate = cluster.root / "follow-gate"
+    cluster.listen = cluster.url().removeprefix("http://")  # where the client dials again
+    client = subprocess.Popen([BINARY, "command", "run", "--slots", "0", "--", f"echo before; {hold(gate)}; echo after; exit 9"],
+                              env=cluster.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert client.stdout.readline() == "before\n"
+        cluster.kill_node()
+        assert "dialling it again" in client.stderr.readline()
+        cluster.up(slots=2)
+        go_on(gate)
+        out, err = client.communicate(timeout=120)
+        assert (out, client.returncode) == ("after\n", 9), (out, err)
+    finally:
+        client.kill()
 
 
 @pytest.mark.parametrize("what", ["node", "everything"])

@@ -112,7 +112,7 @@ TEST(Jobs, SayTheSameOfTheirStateInListsAndWithTheExperiment) {
       t.cluster.answers["pool.details"] = [](const fake_gate::heard&) -> result<value> {
         return value{{"scheduler", "priority"}, {"jobs", value::array()}};
       };
-      const auto elsewhere = t.get("/api/v1/experiments/7")["jobSummary"];
+      const auto elsewhere = t.get("/api/v1/experiments/7?pretty")["jobSummary"]; // the first answer is kept
       if (std::string_view(row.state) == "STATE_QUEUED")
         EXPECT_TRUE(elsewhere.is_null()) << row.what;
       else

@@ -65,8 +65,10 @@ TEST(ExperimentRow, HasWordsOfItsConfigurationUntilSomebodyDescribesIt) {
   EXPECT_EQ(row().labels, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(row().config.get(), config);
   f.say("experiment/2",
-        experiment_continued{.at = t0, .id = {2}, .number = 1, .config = value{{"description", "again"}}});
+        experiment_continued{
+          .at = t0, .id = {2}, .number = 1, .config = value{{"description", "again"}, {"name", "other"}}});
   EXPECT_EQ(row().description, "again");
+  EXPECT_EQ(row().name, "other");
   EXPECT_TRUE(row().labels.empty());
 }
 
