@@ -569,8 +569,8 @@ result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
     if (terminal(row->state))
       wrong(errc::conflict, "experiment " + to_string(id) + " has ended");
     else if (row->unmanaged)
-      wrong(errc::conflict, "experiment " + to_string(id) +
-                              " is unmanaged: nothing of it runs here, or waits for slots");
+      wrong(errc::conflict,
+            "experiment " + to_string(id) + " is unmanaged: nothing of it runs here, or waits for slots");
     const auto* in = book->find(row->project);
     const auto workspace = in ? in->workspace : workspace_id{1};
     if (auto fine = rules->check_change(workspace, order); !fine)
