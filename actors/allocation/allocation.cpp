@@ -262,8 +262,9 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
   if (ev.ordered && ev.signal == 9)
     return part_over(s, ev.agent, stop() || killing() || parts_.size() < 2 ? end::stopped : end::lost,
                      ev.exit_code, ev.detail, now);
-  // A task of Determined's client agrees to a stop first, and a silent one has heard of none: its exit is
-  // what it would be at any other time. Of a gang that shows when all parts are over.
+  // A task of Determined's client agrees to a stop first, and a silent one has heard of none: their exits
+  // mean what they mean at any other time. Whether a whole gang was silent is known when all its parts are
+  // over (`judge_silent`).
   const bool alone_silent = ev.silent && parts_.size() == 1;
   const bool followed = stop() && (stop()->kill || (!polls_ && !alone_silent));
   const bool good = is_good(ev);
@@ -292,8 +293,9 @@ void allocation::on(allocation_step& s, const task_unknown& ev, time_point now) 
   if (it == parts_.end() || it->second.state == part::over)
     return;
   if (ev.placed != time_point{} && ev.placed != placed_at_)
-    return;                 // the answer is about an earlier placement; the order for this one is on its way
-  if (stop() && !killing()) // the other parts may wait for it, and never hear that they have to stop
+    return; // the answer is about an earlier placement; the order for this one is on its way
+  // The other parts may wait for this one in a collective, where they never hear that they have to stop.
+  if (stop() && !killing())
     kill_by(now + spec_.end_grace);
   if (it->second.state == part::running)
     return part_over(s, ev.agent, stop() ? end::stopped : end::lost, -1,
@@ -566,7 +568,7 @@ void allocation::part_over(allocation_step& s, const std::string& agent, end why
   parts_[agent].state = part::over;
   if (daemons_.contains(agent) && why != end::stopped && why != end::lost)
     return close_if_over(s, now);
-  // Where others have completed, one that was killed at a stop, or failed then, says that the run goes on.
+  // Where some parts have completed and others were killed at a stop, or failed then, the run goes on.
   const auto& exit = parts_[agent].exit;
   const bool counts = stop() && !daemons_.contains(agent) && !(exit && is_good(*exit));
   const auto weight = [&](end e) {

@@ -26,6 +26,7 @@ namespace troupe {
 namespace {
 
 using base = actor_base<cluster_actor>;
+using open_tasks = std::map<std::string, expect_tasks>; ///< those of each agent
 
 class cluster_shell_state : durable<cluster_shell_state, cluster_actor, cluster_fact, members_action> {
   friend class durable<cluster_shell_state, cluster_actor, cluster_fact, members_action>;
@@ -245,7 +246,8 @@ private:
     return by_agent;
   }
 
-  /// Without those whose allocation is closed: it has forgotten its tasks, and will not do so again.
+  /// A closed allocation has told its agents to forget its tasks and will not do so again, so a new twin must
+  /// not wait for its word.
   expect_tasks tasks_that_live_on(const std::string& agent) const {
     auto out = std::move(tasks_in_journal()[agent]);
     std::erase_if(out.tasks, [this](const auto& task) {

@@ -349,7 +349,8 @@ void cluster_deletions::carry_out(const stored_erased& seen, const std::string& 
   note_left(seen, by, [this, tasks = seen.tasks, done = std::move(done)](command_result& left) {
     if (tasks.empty())
       return done(left);
-    erase_stored go; // what could not be noted stays, and its task ends
+    // Retention removes the files whose removal is noted, leaves all others, and ends the task.
+    erase_stored go;
     go.tasks = tasks;
     self_->request(retention_, deletion_timeout, std::move(go))
       .then(

@@ -11,9 +11,6 @@
 
 namespace troupe {
 
-/// What is to be done with the tasks of an agent that the journal knows as open.
-using open_tasks = std::map<std::string, expect_tasks>; ///< by agent
-
 class cluster_members {
 public:
   using descriptions = std::map<std::string, pool_description>; ///< by pool
@@ -21,7 +18,8 @@ public:
   using done_callback = std::function<void(const caf::error&)>; ///< none() once durable
 
   struct needs {
-    std::function<expect_tasks(const std::string& agent)> open_tasks_on; ///< as the journal has them
+    /// The tasks on this agent whose allocations are still open in the journal.
+    std::function<expect_tasks(const std::string& agent)> open_tasks_on;
     std::function<std::vector<experiment_actor>()> experiments;
     std::function<std::vector<task_actor>()> tasks; ///< that are no trials
     std::function<std::vector<provider_fact>(const std::string& pool)> instances_in_journal;

@@ -10,9 +10,9 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t most_waiting = 20'000; ///< changes of one trial
-constexpr std::size_t most_at_once = 500;    ///< of them in one append
-constexpr int most_tries = 5;                ///< of an append
+constexpr std::size_t most_waiting = 20'000; ///< limit of the changes of one trial that are not stored yet
+constexpr std::size_t most_at_once = 500;    ///< limit of the changes that one append stores
+constexpr int most_tries = 5;                ///< how often an append is repeated with another number
 
 } // namespace
 

@@ -370,9 +370,8 @@ result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts,
       if (!terminal(one.state))
         others.emplace(job_of(one.made.id), std::move(one));
   }
-  std::int64_t next = 0; // also those that the caller may not see are ahead
+  std::int64_t ahead = 0; // a number that counted jobs which the caller may not see would tell of them
   for (const auto& job : pool.at("jobs")) {
-    const auto ahead = next++;
     const experiment_id id{job.at("experiment").get<std::uint64_t>()};
     const auto other = others.find(id);
     if (is_task_job(id) && other == others.end())
@@ -408,6 +407,7 @@ result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts,
       shape["weight"] = job.at("weight");
     else
       shape["priority"] = job.at("priority");
+    ++ahead;
     out.push_back({std::move(shape), state});
   }
   return out;

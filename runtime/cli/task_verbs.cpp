@@ -178,7 +178,10 @@ result<void> print_log(session& s, client::server& cluster, const std::string& i
       [&] { return watch.seen(); });
   };
   auto ok = read();
-  const auto lost = [&] { return follow && !ok && ok.error().code == errc::unreachable && !watch.seen(); };
+  const auto lost = [&] {
+    return follow && !ok && !watch.seen() &&
+           (ok.error().code == errc::unreachable || ok.error().code == errc::timeout);
+  };
   if (lost())
     s.io.err << "lost the cluster (" << ok.error().what << "); dialling it again\n";
   while (lost()) { // for as long as it takes: the task goes on

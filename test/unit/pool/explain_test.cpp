@@ -1,6 +1,7 @@
 // Each reason that a pool gives for a run that waits.
 
 #include "actors/pool/pool.hpp"
+#include "test/unit/pool/supply.hpp"
 
 #include <gtest/gtest.h>
 
@@ -244,27 +245,13 @@ TEST(PoolExplain, TellsThatRoomBelowALimitIsKeptForAnother) {
 
 TEST(PoolExplain, SaysThatAnElasticPoolCannotGrowSoLarge) {
   explained_pool p;
-  supply_told supply;
-  supply.type = "local";
-  supply.instance_slots = 1;
-  supply.max_instances = 2;
-  p.tell(supply).ask(1, 2).ask(2, 3);
+  p.tell(supply(1, 2)).ask(1, 2).ask(2, 3);
   EXPECT_EQ(p.code(1), "scaling");
   EXPECT_EQ(p.code(2), "too_large");
   EXPECT_EQ(p.details()["jobs"][0]["waiting"], 2) << "no agent is there, and it waits";
 }
 
 TEST(PoolExplain, TellsWhatTheProviderOfAnElasticPoolDoes) {
-  const auto supply = [](int slots, int most, int instances = 0, int starting = 0, const char* error = "") {
-    supply_told out;
-    out.type = "local";
-    out.instance_slots = slots;
-    out.max_instances = most;
-    out.instances = instances;
-    out.starting = starting;
-    out.error = error;
-    return out;
-  };
   const auto first = [](explained_pool& p, std::uint64_t trial) {
     const auto said = p.why(trial, {});
     return said["reason"]["code"].get<std::string>() + ": " + said["reason"]["text"].get<std::string>() +

@@ -2,6 +2,7 @@
 
 #include "actors/pool/pool.hpp"
 #include "test/unit/actors/show.hpp"
+#include "test/unit/pool/supply.hpp"
 
 #include <gtest/gtest.h>
 
@@ -174,17 +175,6 @@ TEST_F(Fallback, WhoseLogPoliciesExcludeAgentsWaitsForAnotherPool) {
   EXPECT_EQ(tell(agent_up{"a1", 1}), "");
   EXPECT_EQ(tell(without(request(1, 1), {"a1"})), "unplaceable(1.1)");
   EXPECT_EQ(wait(10s), "fall_back(1.1 b)");
-}
-
-supply_told supply(int slots, int most, int instances = 0, int starting = 0, const char* error = "") {
-  supply_told out;
-  out.type = "local";
-  out.instance_slots = slots;
-  out.max_instances = most;
-  out.instances = instances;
-  out.starting = starting;
-  out.error = error;
-  return out;
 }
 
 TEST_F(Fallback, WhoseLogPoliciesExcludeInstancesWaitsWhileTheProviderMayBringAnother) {
