@@ -125,10 +125,18 @@ def test_what_one_tab_chooses_or_says_counts_in_the_others(site, context):
     first.page.wait_for_selector("main[data-page=settings]")
     second.page.goto(site.url() + f"/ui/experiments/{site.search}/trials")
     second.page.wait_for_selector("main[data-state=ready]")
+    second.page.evaluate("""() => {
+        window.written = [];
+        for (const name of ["setItem", "removeItem"]) {
+            const usual = Storage.prototype[name];
+            Storage.prototype[name] = function (...words) { window.written.push(words); return usual.apply(this, words); };
+        }
+    }""")
     for theme in ("dark", "light", "dark"):
         first.page.get_by_label("Theme").select_option(theme)
     for tab in (first, second):
         tab.page.wait_for_selector("html[data-theme=dark]")
+    assert second.page.evaluate("window.written") == [], "what a tab only hears of would stand over what the other one chooses next"
     assert [tab.page.evaluate("localStorage.getItem('troupe.theme')") for tab in (first, second)] == ["dark", "dark"]
     context.clear_cookies()
     second.page.get_by_role("tab", name="Checkpoints").click()

@@ -21,6 +21,9 @@ function kept<T extends string>(key: string, usual: T, allowed: readonly T[]) {
   });
   effect(() => {
     const to = s.value;
+    // What stands there already is not written again: a tab that hears of another one's choice would put it over that
+    // one's next choice, of which it has not heard yet.
+    if (to === stored()) return;
     try {
       if (to === usual) localStorage.removeItem("troupe." + key);
       else localStorage.setItem("troupe." + key, to);
