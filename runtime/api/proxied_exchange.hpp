@@ -245,8 +245,7 @@ private:
     if (up_.link)
       up_.link->abort();
     if (up_.socket) {
-      error_code ignored;
-      up_.socket->socket().set_option(net::socket_base::linger(true, 0), ignored);
+      http::close_as_break(*up_.socket, true);
       up_.socket->close();
     }
     if (reading_)
@@ -463,6 +462,7 @@ private:
     } else if (http_.version() >= 11 && !reader.need_eof()) {
       out.chunked(true);
     } else { // its end is that of the connection, as the service said: nobody vouches for it
+      until_end_ = true;
       http_.end_after_answer();
     }
     reusable_ = !reader.need_eof() && reader.get().keep_alive() && what_.how == proxied::way::http;
@@ -521,6 +521,8 @@ private:
     if (bad) {
       reusable_ = false;
       http_.end_after_answer();
+      if (until_end_)
+        http::close_as_break(http_.lowest(), true);
       http_.close(); // without the last piece: the reader sees that something is missing
       return outcome::fault;
     }
@@ -688,6 +690,7 @@ private:
   std::optional<response> fault_;
   error_code upload_fault_; ///< of what the client sent
   bool began_ = false;      ///< something of the answer is out
+  bool until_end_ = false;  ///< the end of the answer's body is that of the connection
   bool reusable_ = false;
   bool uploading_ = false, upload_failed_ = false, dropping_ = false, silent_ = false;
   std::shared_ptr<pulse> pulse_; ///< while a request is on its way

@@ -103,14 +103,27 @@ task<bool> pump(From& from, beast::flat_buffer& waiting, To& to, milliseconds wr
   co_return bad == net::error::eof || bad == net::ssl::error::stream_truncated;
 }
 
-/// Both ways, until each has ended, or one broke: then both are closed.
+/// `true`: the other side of the TCP connection reads a break (a reset) where the stream is closed from now
+/// on, also where the kernel closes it because this process was killed. `false`: it reads an end, as usual.
+template <class Stream>
+void close_as_break(Stream& stream, bool is_break) {
+  error_code ignored;
+  beast::get_lowest_layer(stream).socket().set_option(net::socket_base::linger(is_break, 0), ignored);
+}
+
+/// Both ways, until each has ended, or one broke: then both are closed, and read an end.
 template <class A, class B>
 task<void> join(A& a, beast::flat_buffer& of_a, B& b, beast::flat_buffer& of_b,
                 milliseconds write_time = milliseconds{30'000}) {
   const auto on = co_await net::this_coro::executor;
   net::steady_timer over(on);
   bool back_runs = true;
+  const auto in_order = [&] {
+    close_as_break(a, false);
+    close_as_break(b, false);
+  };
   const auto closed = [&] {
+    in_order();
     beast::get_lowest_layer(a).close();
     beast::get_lowest_layer(b).close();
   };
@@ -129,6 +142,7 @@ task<void> join(A& a, beast::flat_buffer& of_a, B& b, beast::flat_buffer& of_b,
     over.expires_at(steady::time_point::max());
     co_await over.async_wait(into(canceled));
   }
+  in_order();
 }
 
 template <class Stream>
@@ -506,8 +520,7 @@ private:
     }
     void abort() override {
       run([x = x_] {
-        error_code ignored;
-        x->at->lowest().socket().set_option(net::socket_base::linger(true, 0), ignored);
+        close_as_break(x->at->lowest(), true);
         x->end();
       });
     }

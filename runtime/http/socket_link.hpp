@@ -89,8 +89,7 @@ public:
   }
   void abort() override {
     run([me = shared_from_this()] {
-      error_code ignored;
-      me->stream_.socket().set_option(net::socket_base::linger(true, 0), ignored);
+      close_as_break(me->stream_, true);
       me->end();
     });
   }

@@ -45,11 +45,15 @@ protected:
   void viewer_spoke() { awaits_ = false; }
   void touch() { last_ = clock::now().time_since_epoch().count(); }
 
-  /// Of both. `whole`: each has said all it had to say.
-  void end(bool whole = false) {
+  /// Of both. `whole`: each has said all it had to say. `cut`: the service's side broke, and what the viewer
+  /// has got of it is not all.
+  void end(bool whole = false, bool cut = false) {
     if (over_.exchange(true))
       return;
-    ends_.viewer->close();
+    if (cut)
+      ends_.viewer->abort();
+    else
+      ends_.viewer->close();
     if (whole)
       ends_.service->close();
     else
@@ -88,7 +92,7 @@ private:
   void pass(const link_ptr& from, const link_ptr& to) {
     from->read([me = self(), from, to](result<std::string> got) {
       if (!got)
-        return me->end();
+        return me->end(false, from == me->ends_.service);
       me->touch();
       if (from == me->ends_.viewer)
         me->viewer_spoke();

@@ -175,6 +175,8 @@ struct service_opener::inside {
     co_await wire::async_read_header(master, waiting, answer, into(bad));
     if (bad || fault || answer.get().result() != wire::status::switching_protocols)
       co_return; // the secret is not, or no longer, good: nobody waits for it
+    http::close_as_break(master,
+                         true); // else the death of this process would look like an end of the service
     co_await http::join(master, waiting, service, nothing, patience);
     error_code ignored;
     service.socket().close(ignored);

@@ -98,6 +98,13 @@ class Page(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(b"x" * 100000)
             self.close_connection = True
+        elif path.endswith("/no-end"):
+            self.send_response(200)
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(b"begun")
+            self.connection.recv(1)
+            self.close_connection = True
         elif path.endswith("/no-chunk"):  # head and body in one piece
             self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
             self.close_connection = True
@@ -544,6 +551,57 @@ def test_our_tunnel_passes_half_closes(cluster):
     finally:
         tunnel.kill()
         tunnel.wait()
+
+
+class Apart(Services):
+    """A master, and an agent in a process of its own."""
+
+    def up(self, slots=2):
+        self.process = subprocess.Popen([BINARY, "master", "--data-dir", str(self.data), "--listen", self.listen, "--agent-listen", "127.0.0.1:0"],
+                                        env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
+        wait_for(self.answers)
+        self.agent = subprocess.Popen([BINARY, "agent", "--master", self.listen, "--data-dir", f"{self.data}-agent", "--slots", str(slots)],
+                                      env=self.env, stdout=self.log, stderr=self.log, start_new_session=True)
+        wait_for(lambda: self.json("status")["slots"]["total"] == slots)
+
+    def kill_agent(self):
+        self.agent.kill()
+        self.agent.wait()
+
+
+def test_the_death_of_an_agent_is_told_apart_from_an_end_of_the_service(tmp_path):
+    cluster = Apart(tmp_path)
+    try:
+        cluster.start()
+        service = f"{cluster.task}:{cluster.ports['tcp']}"
+        ended, _ = cluster.websocket(service)
+        ended.sendall(frame(b"bye\n"))
+        assert read_frame(ended) == (8, struct.pack(">H", 1000))
+        words = [BINARY, "tunnel", service, "--master", cluster.url()]
+        done = subprocess.run(words, input=b"all of it", env=cluster.env, capture_output=True, timeout=180)
+        assert (done.returncode, done.stdout) == (0, b"all of it[end]"), done.stderr
+        assert len(cluster.ask(f"/proxy/{cluster.task}/until-the-end", cluster.bearer)[2]) == 100_000
+
+        framed, _ = cluster.websocket(service)
+        framed.sendall(frame(b"some"))
+        assert read_frame(framed) == (2, b"some")
+        tunnel = subprocess.Popen(words, env=cluster.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        tunnel.stdin.write(b"some")
+        tunnel.stdin.flush()
+        assert tunnel.stdout.read(4) == b"some"
+        answer = cluster.raw(f"GET /proxy/{cluster.task}/no-end HTTP/1.1\nHost: 127.0.0.1:{cluster.port}\nAuthorization: Bearer {cluster.token}\n\n")
+        got = b""
+        while not got.endswith(b"begun"):
+            got += answer.recv(1)
+        cluster.kill_agent()
+        assert read_frame(framed) == (8, struct.pack(">H", 1011) + b"the service is gone")
+        with pytest.raises(ConnectionResetError):
+            assert answer.recv(100) == b"", "more came"
+        out, err = tunnel.communicate(timeout=120)
+        assert tunnel.returncode != 0 and b"the connection broke" in err, (tunnel.returncode, out, err)
+    finally:
+        cluster.kill_agent()
+        cluster.close()
 
 
 def test_a_page_has_an_origin_of_its_own(cluster):
