@@ -87,7 +87,7 @@ struct master_connection {
     co_await lowest.async_connect(ends, into(bad));
     if (!bad) {
       lowest.socket().set_option(net::ip::tcp::no_delay(true), bad);
-      lowest.socket().set_option(net::socket_base::keep_alive(true), bad);
+      notice_dead_host(lowest.socket().native_handle());
     }
     if (!bad && tls) {
       lowest.expires_after(connect_time);

@@ -589,6 +589,11 @@ def test_the_death_of_an_agent_is_told_apart_from_an_end_of_the_service(tmp_path
         tunnel.stdin.write(b"some")
         tunnel.stdin.flush()
         assert tunnel.stdout.read(4) == b"some"
+        def probed():  # the master's sides of both viewers and of both connections of the agent ask their other host now and then
+            rows = [line.split() for line in open("/proc/net/tcp")][1:]
+            return sum(int(row[1][9:], 16) == cluster.port and row[3] == "01" and row[5].startswith("02:") for row in rows)
+
+        wait_for(lambda: probed() >= 4)
         answer = cluster.raw(f"GET /proxy/{cluster.task}/no-end HTTP/1.1\nHost: 127.0.0.1:{cluster.port}\nAuthorization: Bearer {cluster.token}\n\n")
         got = b""
         while not got.endswith(b"begun"):
