@@ -39,8 +39,8 @@ struct task_surroundings {
   std::string master_url; ///< address of the agent's own listener, which forwards: "http://127.0.0.1:40123"
   std::string shell = "/bin/sh"; ///< shell that runs the entrypoint script and the users' hooks
   task_ports ports;
-  /// Returns what platform_paths() says of a PATH, perhaps from memory; if it is empty, platform_paths() is
-  /// called.
+  /// Returns what platform_paths() says of a PATH, perhaps from memory; if the function is empty,
+  /// platform_paths() is called.
   std::function<std::vector<std::string>(const std::string&)> platform;
   agent_account account;
   /// Folders of the host, with all links resolved, that are never mounted for a task.

@@ -159,8 +159,7 @@ workers::task_spec task_spec_of(allocation_id id, const task_launch& launch,
   for (const auto& [key, one] : env)
     if (key == "TROUPE_SERVICE_CONFIG")
       keep_sources(spec.keep, one);
-    // DET_EXPERIMENT_CONFIG is JSON as well; a variable of its own names the folder of checkpoints.
-    else if (key != "DET_EXPERIMENT_CONFIG")
+    else if (key != "DET_EXPERIMENT_CONFIG") // JSON as well; another variable names the folder of checkpoints
       keep_named(spec.keep, one);
   for (const char* key : {"PATH", "PYTHONPATH", "DET_PYTHON_EXECUTABLE"}) { // a task writes nothing to these
     std::vector<std::string> of_the_platform;
