@@ -18,7 +18,7 @@ struct harness_gateway {
   std::string endpoint; ///< endpoint with the port that was taken
 };
 
-/// Opens the socket at once; `errc::conflict` where the port is taken.
+/// Opens the socket at once; `errc::conflict` if the port is taken.
 result<harness_gateway> spawn_harness(caf::actor_system& sys, const harness_setup& setup, agent_actor agent);
 
 } // namespace troupe

@@ -50,7 +50,7 @@ value actor_shapes::row_of(const probe& p, double msg_per_s, const moment& now) 
   auto& out = row.get_ref<value::object_t&>();
   const auto add = [&](const char* key, value x) {
     out.emplace_hint(out.end(), key, std::move(x));
-  }; // rows are many: keys come in the map's order
+  }; // there are many rows: keys are added in the order of the map
   add("actor", p.name);
   add("backlog", p.backlog());
   add("kind", p.kind);

@@ -11,10 +11,10 @@ double in_seconds(duration x);
 /// The state that its machine names, or otherwise one from its mailbox.
 const char* state_of(const probe& p);
 
-/// What an actor monitors and waits for: {peers, waits}. To be called on that actor's thread.
+/// Returns what an actor monitors and what it waits for: {peers, waits}. To be called on that actor's thread.
 value ask_links(const probe_register& reg, probe_side& side);
 
-/// The shapes for the actors of one node.
+/// Makes the JSON shapes for the actors of one node.
 class actor_shapes {
 public:
   actor_shapes(const caf::actor_system& system, std::shared_ptr<probe_register> reg, std::string node)

@@ -27,9 +27,10 @@ struct shell_call {
 
 /// Where the rows of a stream go. Each function may be called from any thread; none blocks.
 struct row_sink {
-  std::function<void(value)> push; ///< bounded: a row that does not fit is dropped, and counted there
-  std::function<void(value)> end;  ///< takes the last row
-  std::function<bool()> closed;    ///< whether the reader has gone
+  /// Takes a row. The sink is bounded: it drops a row that does not fit, and counts it.
+  std::function<void(value)> push;
+  std::function<void(value)> end; ///< takes the last row
+  std::function<bool()> closed;   ///< whether the reader has gone
 };
 /// To the desk, which answers once the stream flows, or says why it cannot. Never leaves the process.
 struct open_stream {

@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// Not thread-safe: one actor owns it. Times are of the actor's clock.
+/// Not thread-safe: one actor owns it. All times come from the actor's clock.
 class mail_inspection {
 public:
   using instant = std::chrono::steady_clock::time_point;
@@ -23,7 +23,7 @@ public:
   void forget_unasked(instant now);
   bool any() const { return !watches_.empty(); }
 
-  /// Drops, delays or holds mail, where the node allows faults; "clear" removes all faults.
+  /// Drops, delays or holds mail if the node allows faults; "clear" removes all faults.
   command_result disturb(const commands::inspect_fault& x);
 
 private:
