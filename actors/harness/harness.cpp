@@ -430,8 +430,7 @@ void harness::on(out& o, const validation_decided& ev, time_point) {
     return;
   }
   if (ev.sequence > s.received())
-    // The decision concerns a report that this process has not sent here: it is decided again when it comes.
-    return;
+    return; // the process has not sent the report here yet: it is decided again when it comes
   s.decisions[ev.sequence] = {ev.sequence, ev.stop, ev.reason};
   std::erase_if(s.undecided, [&](const auto& x) { return x.first == ev.sequence; });
   acknowledge(o, s);

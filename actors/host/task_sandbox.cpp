@@ -217,8 +217,7 @@ std::vector<task_file> account_files(allocation_id id, const task_launch& launch
   if (logins && (x.uid == 0 ? root_is_locked() : own_line))
     out.push_back({"etc/shadow", x.user + ":*:::::::\n", 0600});
   if (logins && x.uid == 0)
-    // Root's sshd needs this folder, which the host may not have.
-    out.push_back({"sshd/empty", ""});
+    out.push_back({"sshd/empty", ""}); // root's sshd needs this folder, which the host may not have
   return out;
 }
 
