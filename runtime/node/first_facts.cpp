@@ -81,8 +81,8 @@ result<std::unique_ptr<api::accounts>> open_accounts(storage::journal& journal,
     if (auto ok = journal.commit(); !ok)
       return ok.error();
   }
+  // After a crash before this, the next start removes the older files.
   if (!folder.empty())
-    // After a crash before this, the next start removes them.
     for (const char* older : {"users", "configuration"}) {
       std::error_code ignored;
       std::filesystem::remove(folder / older, ignored);
