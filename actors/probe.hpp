@@ -174,9 +174,8 @@ public:
   std::uint32_t waits_for() const { return open_requests_.load(std::memory_order_relaxed); }
   /// The state of the actor's machine in one word; nullptr: the actor has no machine.
   const char* state() const { return state_.load(std::memory_order_relaxed); }
-  type_key doing() const {
-    return doing_.load(std::memory_order_relaxed);
-  } ///< type of the current message; 0: none
+  /// The type of the current message; 0: there is none.
+  type_key doing() const { return doing_.load(std::memory_order_relaxed); }
   const tick_histogram& waits() const { return wait_; }
   const tick_histogram& runs() const { return run_; }
   /// The last messages, oldest first. Notes that are overwritten during the call are left out.

@@ -55,7 +55,7 @@ struct experiment_swept {
   MSGPACK_DEFINE_ARRAY(at, id)
 };
 
-struct agent_changed { ///< by an operator: what may be placed on an agent from now on
+struct agent_changed { ///< an operator has set what may be placed on an agent from now on
   static constexpr const char* tag = "agent_changed";
   time_point at;
   std::string agent;         ///< name of the agent
@@ -67,7 +67,7 @@ struct agent_changed { ///< by an operator: what may be placed on an agent from 
   MSGPACK_DEFINE_ARRAY(at, agent, draining, disabled, by, ends, ended)
 };
 
-struct agent_left { ///< by an operator: the agent will not return, and is forgotten
+struct agent_left { ///< an operator has removed an agent that will not return: it is forgotten
   static constexpr const char* tag = "agent_left";
   time_point at;
   std::string agent; ///< name of the agent
@@ -127,7 +127,7 @@ struct configuration_changed { ///< the whole configuration in force
   value configuration;        ///< completed cluster file, as model/config/cluster_config.hpp reads it
   MSGPACK_DEFINE_ARRAY(at, by, revision, configuration)
 };
-struct setting_changed { ///< by an operator, in the operators' shell
+struct setting_changed { ///< an operator has changed a setting in the operators' shell
   static constexpr const char* tag = "setting_changed";
   time_point at;
   std::string by;
@@ -579,14 +579,14 @@ struct checkpoint_changed { ///< files of a recorded checkpoint were deleted; al
   std::string by; ///< user who did it; empty: retention, or the task
   MSGPACK_DEFINE_ARRAY(at, uuid, files, by)
 };
-struct checkpoint_described { ///< by a user; replaces the earlier metadata; also after the trial's end
+struct checkpoint_described { ///< a user has replaced the metadata; also after the trial's end
   static constexpr const char* tag = "checkpoint_described";
   time_point at;
   std::string by, uuid;
   value metadata;
   MSGPACK_DEFINE_ARRAY(at, by, uuid, metadata)
 };
-/// By a user or the script; replaces the earlier metadata; also after the trial's end.
+/// A user or the script has replaced the metadata; also after the trial's end.
 struct trial_metadata_set {
   static constexpr const char* tag = "trial_metadata_set";
   time_point at;
@@ -631,7 +631,7 @@ struct trial_heard {
 struct trial_continued {
   static constexpr const char* tag = "trial_continued";
   time_point at;
-  std::uint32_t number = 0; ///< as in experiment_resumed
+  std::uint32_t number = 0; ///< number of the continuation, as in experiment_resumed
   run_id run;               ///< the latest run before; 0: none
   MSGPACK_DEFINE_ARRAY(at, number, run)
 };
@@ -720,7 +720,7 @@ struct checkpoint_files_removed {
   time_point at;
   /// User who asked for the removal; empty: the experiment's policy asked for it.
   std::string by;
-  task_id id; ///< of kind checkpoint_gc
+  task_id id; ///< a task of kind checkpoint_gc
   deletion_step step = deletion_step::ordered;
   experiment_id experiment;
   std::string cause;         ///< "policy", "experiment" (it is deleted), "trial", "tensorboards" or "files"

@@ -88,8 +88,8 @@ struct trial_finished {
 };
 struct search_decided {
   std::vector<trial_created> created; ///< created trials, with the ids that the cluster assigned
-  std::vector<std::pair<std::string, trial_stop_decided>>
-    stopped; ///< stops by the searcher's key; `trial` is not set
+  /// Stops by the searcher's key of the trial; `trial` is not set.
+  std::vector<std::pair<std::string, trial_stop_decided>> stopped;
   bool shut_down = false, cancel = false, failure = false;
   double progress = 0;
   std::string fault;               ///< why the searcher could not answer; empty: it answered
@@ -124,8 +124,8 @@ struct ask_searcher {
 struct spawn_trial {
   trial_created trial;
   bool active = true;
-  std::optional<trial_perturb_decided>
-    perturb;                   ///< perturbation that the trial must hear before anything else
+  /// Perturbation that the trial must hear before all other messages.
+  std::optional<trial_perturb_decided> perturb;
   std::uint32_t continued = 0; ///< number of the continuation that runs it again; 0: none
 };
 struct order_trial {
@@ -266,12 +266,12 @@ private:
   std::uint64_t facts_ = 0;
   std::optional<search_stepped> over_;
   std::uint32_t continued_ = 0; ///< number of the latest continuation
-  std::optional<value>
-    to_continue_; ///< keys of the trials that run again, until the search has heard of them
+  /// Keys of the trials that run again, until the search has heard of them.
+  std::optional<value> to_continue_;
   std::map<trial_id, trial_entry> trials_;
   std::map<std::string, trial_id> by_key_;
-  std::map<std::string, std::int64_t>
-    checkpoint_steps_; ///< steps of the checkpoints that the search has heard of
+  /// Steps of the checkpoints that the search has heard of.
+  std::map<std::string, std::int64_t> checkpoint_steps_;
   std::vector<searchers::search_event> history_;
   // Soft state.
   std::deque<input> inputs_;

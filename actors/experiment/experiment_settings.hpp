@@ -13,8 +13,9 @@ struct experiment_source {
   value config;        ///< checked and complete
   std::string context; ///< blob with the experiment's files; empty: no files
   std::string owner;   ///< account for which the experiment's tasks run
-  std::string
-    checkpoint_dir;     ///< absolute; where the configuration names no folder, or a relative one beside it
+  /// Absolute path of the folder for checkpoints whose configuration names none; a relative folder in a
+  /// configuration lies beside this one.
+  std::string checkpoint_dir;
   time_point submitted; ///< experiment_created.at
 };
 
@@ -27,8 +28,8 @@ struct experiment_settings {
   std::string time_metric;               ///< metric that counts a trial's progress; empty: number of reports
   std::vector<std::string> more_metrics; ///< further metrics by which the search compares trials
   bool hears_checkpoints = false;        ///< whether the search wants to know of them
-  std::string
-    source_checkpoint; ///< uuid with which every trial begins that the search gives none; empty: anew
+  /// UUID of the checkpoint with which a trial begins if the search names none; empty: no checkpoint.
+  std::string source_checkpoint;
   // Every trial.
   int slots = 1;
   int least_slots = 0; ///< fewest slots, below `slots`, that are accepted; 0: only `slots`

@@ -21,8 +21,8 @@ struct harness_limits {
   std::uint64_t window_bytes = 1 << 20;    ///< limit of unacknowledged reports of each process
   std::size_t batch_bytes = 256 << 10;     ///< limit of metrics in one append; a larger report goes alone
   std::size_t in_flight_bytes = 768 << 10; ///< limit of all appends together; a larger append goes alone
-  std::size_t processes =
-    1024; ///< limit for one allocation; processes silent for `forget_after` do not count
+  /// Limit of the processes of one allocation; processes that were silent for `forget_after` do not count.
+  std::size_t processes = 1024;
   duration forget_after = 10s;
   duration decision_wait = 100ms; ///< how long the acknowledgement of a validation waits for the decision
   duration checkpoint_repeat = 2s;
@@ -185,10 +185,10 @@ private:
     std::string closed; ///< why the journal takes no more of this stream; empty: it does
     /// Decisions that have arrived and are not yet sent.
     std::map<std::uint64_t, workers::decision> decisions;
-    std::deque<std::pair<std::uint64_t, time_point>>
-      undecided; ///< durable validations, and how long they wait
-    std::deque<std::pair<std::uint64_t, std::string>>
-      refusals; ///< the newest few, for a process that reconnects
+    /// Durable validations, and the time until which each waits for its decision.
+    std::deque<std::pair<std::uint64_t, time_point>> undecided;
+    /// The newest few refusals, for a process that reconnects.
+    std::deque<std::pair<std::uint64_t, std::string>> refusals;
     std::deque<waiting_checkpoint> checkpoints;
     std::deque<answered_checkpoint> answered; ///< the newest few, for repeats
     double progress = 0;                      ///< the latest progress that was passed on

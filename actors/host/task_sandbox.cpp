@@ -195,8 +195,8 @@ std::vector<task_file> account_files(allocation_id id, const task_launch& launch
   const auto x = changes ? *launch.sandbox.account
                          : task_account{around.account.uid, around.account.gid, around.account.user, ""};
   const auto found = known(x);
-  // The own line stands in front of the host's lines, so that the account's name and its number lead to each
-  // other.
+  // The line of the task's account stands before the host's lines, so that the account's name and its number
+  // lead to each other.
   const bool own_line = !found || (logins && ends_logins(found->shell));
   if (own_line)
     out.push_back({"etc/passwd",

@@ -117,7 +117,7 @@ private:
     options.sandbox.linger = std::chrono::seconds(3); // the record and the output of a task are on disk
     options.spares = setup_.spares;
     options.reuse = reused_in_task_folder();
-    // The runtime's thread may outlive a handler, but not this state: it gets the inbox, never `this`.
+    // The runtime's thread runs beside the handlers, until this state ends: it gets the inbox, never `this`.
     auto started = workers::process_runtime::start(
       options, [in = inbox_](const workers::task_event& ev) { in->put(sandbox_said{ev}); });
     if (!started)

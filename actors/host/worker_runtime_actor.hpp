@@ -29,8 +29,8 @@ struct worker_runtime_setup {
   std::function<bool()> kill_on_stop;
   /// Returns the tar of a context by the name of its blob; may block.
   std::function<result<std::string>(const std::string&)> fetch;
-  std::function<workers::fence_spec()> fence; ///< as in agent_setup
-  std::string programs;                       ///< as in agent_setup
+  std::function<workers::fence_spec()> fence; ///< `fence` of agent_setup
+  std::string programs;                       ///< `programs` of agent_setup
   std::vector<std::string> gpu_uuids;         ///< UUID of each slot's GPU; empty: the slots are not GPUs
   std::filesystem::path data; ///< data directory of the node, which is never mounted for a task
 };

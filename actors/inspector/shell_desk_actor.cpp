@@ -377,8 +377,8 @@ private:
 
   /// Makes both ends of an agent's link hold back what comes from the other end.
   void pause_link(const std::string& agent, commands::inspect_fault fault, given done) {
-    if (agent ==
-        desk_->setup.local_agent) { // both ends are in one process: only their mail to each other is held
+    // If both ends are in one process, only their mail to each other is held.
+    if (agent == desk_->setup.local_agent) {
       auto down = fault, up = fault;
       down.actor = up.from_actor = "agent_node/" + agent;
       up.actor = down.from_actor = "agent/" + agent;

@@ -120,8 +120,8 @@ private:
   bool watched_ = false, to_file_ = false, releasing_ = false;
   std::vector<std::shared_ptr<message_watch>> watches_;
   std::vector<std::shared_ptr<message_fault>> faults_;
-  std::vector<std::pair<std::shared_ptr<message_watch>, message_watch::row>>
-    shown_; ///< text of the message in hand
+  /// Rows of watches for the current message.
+  std::vector<std::pair<std::shared_ptr<message_watch>, message_watch::row>> shown_;
   std::uint64_t hand_at_ = 0;
   std::deque<held> held_;
   std::deque<open_request> open_;

@@ -58,7 +58,7 @@ struct stop_task_run {
   bool kill = false;
   std::string reason; ///< "pause" or "killed"
 };
-struct tell_task_job { ///< to the pool: what the task may have from now on
+struct tell_task_job { ///< tells the pool what the task may have from now on
   job_terms job;
 };
 struct say_task_ready {}; ///< writes into the task's log that it is ready

@@ -57,14 +57,15 @@ struct checkpoint_saved {
   MSGPACK_DEFINE_ARRAY(run, saved)
 };
 // The shell makes the following events from `task_call`.
-struct checkpoint_files_changed { ///< by a user or the script; no file left: the checkpoint is deleted
+/// A user or the script has removed files; no file left: the checkpoint is deleted.
+struct checkpoint_files_changed {
   std::string uuid;
   std::map<std::string, std::int64_t> left;
 };
 struct metadata_given {
   value metadata;
 };
-struct description_given { ///< by a user, for a checkpoint
+struct description_given { ///< a user has described a checkpoint
   std::string uuid, by;
   value metadata;
 };

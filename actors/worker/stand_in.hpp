@@ -40,16 +40,16 @@ struct lease_renewed {};
 using stand_in_event = std::variant<word_heard, order_heard, lease_renewed>;
 
 // Actions.
-struct pass_word { ///< to the agent
+struct pass_word { ///< sent to the agent
   std::string word;
 };
-struct pass_order { ///< to the worker
+struct pass_order { ///< sent to the worker
   std::string process, order;
 };
-struct refuse_worker { ///< to the worker, which then ends
+struct refuse_worker { ///< sent to the worker, which then ends
   std::string process, why;
 };
-struct report_silence { ///< to the agent
+struct report_silence { ///< sent to the agent
   std::string detail;
 };
 using stand_in_action = std::variant<pass_word, pass_order, refuse_worker, report_silence>;

@@ -37,7 +37,7 @@ using worker_event = std::variant<order_arrived, phase_entered, training_failed,
 struct hand_over {
   trial::mandate mandate;
 };
-struct say_word { ///< to the stand-in; a newer status replaces one that waits
+struct say_word { ///< sent to the stand-in; a newer status replaces one that waits
   std::string word;
 };
 using worker_action = std::variant<hand_over, say_word>;

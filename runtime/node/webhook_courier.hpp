@@ -17,8 +17,8 @@ namespace troupe::node {
 /// dialled. 169.254.0.0/16 and fe80::/10, where clouds keep their secrets, are never allowed.
 struct webhook_targets {
   bool local = false; ///< whether loopback and private addresses are allowed
-  std::vector<std::string>
-    allow; ///< names of hosts, addresses and ranges (10.1.0.0/16) that may be dialled as well
+  /// Names of hosts, addresses and ranges (10.1.0.0/16) that may be dialled as well.
+  std::vector<std::string> allow;
 
   /// `host`: the host in the webhook's address; `address`: the address to which it was resolved. Returns why
   /// it is refused; empty: it is allowed.
