@@ -68,7 +68,7 @@ public:
   tick_scale();
   double microseconds(std::uint64_t ticks) const; ///< length of a difference in microseconds
   std::uint64_t ticks(std::chrono::nanoseconds of) const;
-  time_point wall(std::uint64_t at) const; ///< wall time of a reading
+  time_point wall(std::uint64_t at) const; ///< wall time of a reading of ticks_now()
 
   /// Both clocks, read once for the many times of one answer.
   struct moment {
@@ -97,7 +97,8 @@ public:
     count.store(count.load(std::memory_order_relaxed) + weight, std::memory_order_relaxed);
   }
   std::array<std::uint64_t, size> read() const;
-  static std::uint64_t upper(int bucket) { return std::uint64_t{1} << (bucket + finest); } ///< exclusive
+  /// Upper end of the bucket, not included.
+  static std::uint64_t upper(int bucket) { return std::uint64_t{1} << (bucket + finest); }
 
 private:
   std::array<std::atomic<std::uint64_t>, size> counts_{};
@@ -130,10 +131,10 @@ using brief_writer = std::size_t (*)(const void*, char* to, std::size_t most);
 
 /// One of the last messages, as it was read from the ring.
 struct message_note {
-  std::uint64_t at = 0;     ///< time at which it was begun
+  std::uint64_t at = 0;     ///< time at which the actor began the message
   std::uint64_t number = 0; ///< counts this actor's messages from 0
   type_key type = 0;
-  std::uint64_t sender = 0;  ///< actor id, 0: anonymous
+  std::uint64_t sender = 0;  ///< id of the sending actor; 0: anonymous
   std::uint32_t node = 0;    ///< node of the sender, as node_code gives it; 0: this node
   std::uint64_t request = 0; ///< CAF's message id; its top bit is set in answers
   correlation about = 0;
@@ -147,7 +148,7 @@ public:
   std::string name, kind, owner;
   std::uint64_t actor_id = 0;
   correlation about = 0; ///< correlation of messages that name nothing themselves
-  time_point since;      ///< wall time
+  time_point since;      ///< wall time at which the actor was made
   int restarts = 0;      ///< restarts of this name, counted by the register
 
   static constexpr std::size_t ring = 32, ring_slots = ring + 1, types = 14, stamped = 16, brief_bytes = 64;

@@ -21,7 +21,7 @@ struct experiment_created {
   static constexpr const char* tag = "experiment_created";
   time_point at;
   experiment_id id;
-  value config; ///< complete
+  value config; ///< the complete configuration
   std::string name, owner;
   std::string context;   ///< name of the blob with the experiment's files (a tar); empty: no files
   std::string source;    ///< the text that was submitted
@@ -71,7 +71,7 @@ struct agent_left { ///< an operator has removed an agent that will not return: 
   static constexpr const char* tag = "agent_left";
   time_point at;
   std::string agent; ///< name of the agent
-  std::string id;    ///< as in agent_joined
+  std::string id;    ///< random text, as in agent_joined
   std::string by;    ///< the user who ordered it
   MSGPACK_DEFINE_ARRAY(at, agent, id, by)
 };
@@ -112,7 +112,7 @@ struct token_changed {
   user_id user;     ///< user for whom the token stands
   std::string id;   ///< random number that the token carries; useless without the cluster's secret
   std::string name; ///< unique among the user's tokens; empty: the token of a plain session
-  time_point until; ///< the token is void from then on in any case
+  time_point until; ///< time from which on the token is void in any case
   bool revoked = false;
   std::uint64_t number = 0; ///< number of an access token, counted from 1; 0: the token of a session
   std::string description;  ///< what an access token is for
@@ -420,7 +420,7 @@ struct trial_created { ///< part of search_stepped
   MSGPACK_DEFINE_ARRAY(trial, key, hparams, seed, source_checkpoint, source_steps)
 };
 
-struct trial_stop_decided { ///< part of search_stepped; rung is -1 where no rung decided
+struct trial_stop_decided { ///< part of search_stepped; `rung` is -1 if no rung decided
   trial_id trial;
   std::string why;
   int rung = -1;
@@ -840,13 +840,14 @@ struct instance_changed {
 };
 
 using provider_fact = std::variant<instance_changed>;
-using collection_fact = std::variant<checkpoint_files_removed>; ///< of stream "task/UUID" of a collection
-using catalogue_fact =
-  std::variant<user_changed, token_changed, configuration_changed, setting_changed>; ///< of stream "cluster"
+/// Facts of stream "task/UUID" of a collection.
+using collection_fact = std::variant<checkpoint_files_removed>;
+/// Facts of stream "cluster".
+using catalogue_fact = std::variant<user_changed, token_changed, configuration_changed, setting_changed>;
 using place_fact = std::variant<workspace_changed, project_changed, experiment_moved,
-                                experiment_described>; ///< of stream "cluster"
+                                experiment_described>; ///< facts of stream "cluster"
 using registry_fact =
-  std::variant<template_changed, model_changed, model_version_changed>; ///< of stream "cluster"
+  std::variant<template_changed, model_changed, model_version_changed>; ///< facts of stream "cluster"
 /// On stream "cluster": groups and roles of users, and what each user keeps.
 using people_fact = std::variant<group_changed, roles_changed, user_setting_changed, project_visited>;
 /// On stream "cluster": rules for work that others submit, and who is told of it.

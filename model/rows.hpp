@@ -29,7 +29,7 @@ struct experiment_row {
   std::vector<experiment_resources_changed> resources; ///< resources that a user has set since; none or one
   std::uint32_t continued = 0;                         ///< how often it was continued after its end
   std::vector<trial_id> continued_trials;              ///< trials that the latest continuation runs again
-  bool unmanaged = false;             ///< whether its trials are processes outside of the cluster
+  bool unmanaged = false;             ///< whether the trials are processes outside of the cluster
   std::string external_id;            ///< name that the owner of an unmanaged experiment gave it; empty: none
   std::uint64_t checkpoint_count = 0; ///< number of checkpoints of all trials
   std::int64_t checkpoint_bytes = 0;
@@ -114,7 +114,7 @@ struct task_detail {
   task_created made;
   task_state state = task_state::active;
   std::string why;           ///< why the task has ended, or must end
-  time_point ended;          ///< 0 until it has ended
+  time_point ended;          ///< 0 until the task has ended
   int exit_code = -1;        ///< exit code of the program, once it has ended; -1: none
   bool ready = false;        ///< whether the service of its newest run has answered
   time_point active;         ///< when it was last used, as far as is known
@@ -164,7 +164,7 @@ struct trial_row {
   std::string log_policy;        ///< name of the log policy that matched last; empty: none did
   time_point heard;              ///< for an unmanaged trial: time of the latest sign of life of its process
   std::uint64_t number = 0;      ///< number in its project, counted from 1 and never given again
-  bool archived = false;         ///< this trial's own mark, whatever its experiment's is
+  bool archived = false;         ///< this trial's own mark, independent of the experiment's mark
   deletion_step deletion = deletion_step::none;
   std::string stuck; ///< why the deletion failed
   /// Steps of the newest report that is not a sample. A reader adds them, because the row changes only by

@@ -19,7 +19,7 @@ struct append {
   std::string entity;
   /// Number of the first fact. A repeat of stored facts is not an error.
   std::uint64_t first = 0;
-  std::vector<std::string> facts; ///< encoded
+  std::vector<std::string> facts; ///< encoded facts
 };
 
 /// The reports of one library instance in a task. Sequence numbers count from 1 without gaps.
@@ -34,7 +34,7 @@ struct report_batch {
     std::string group;
     std::int64_t steps = 0;
     time_point at;
-    std::string metrics; ///< a msgpack map, checked by the gateway
+    std::string metrics; ///< a msgpack map; the gateway has checked it
     std::string batches; ///< a msgpack array with a map for each batch; may be empty
     MSGPACK_DEFINE_ARRAY(group, steps, at, metrics, batches)
   };
@@ -55,13 +55,13 @@ struct recorded_validation {
 /// What the caller may tell the task once `commit` has returned.
 struct report_receipt {
   std::uint64_t up_to = 0; ///< every sequence number up to here is stored, repeats included
-  std::vector<recorded_validation> validations; ///< new ones only
+  std::vector<recorded_validation> validations; ///< only validations that are new
 };
 
 struct log_batch {
   task_id task;
   std::vector<log_line> lines; ///< the journal gives the numbers
-  std::string source;          ///< name of the spool that counts `position`, as "12.3@gpu01"
+  std::string source;          ///< name of the spool that counts `position`, for example "12.3@gpu01"
   /// Position in the spool after the last line; a batch whose position is not above the stored one is a
   /// repeat.
   std::uint64_t position = 0;

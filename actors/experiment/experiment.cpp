@@ -185,7 +185,7 @@ void experiment::on(experiment_step& s, const search_decided& ev, time_point now
     s.actions.push_back(std::move(answer));
   }
   if (over_)
-    drop_inputs(s); // the search hears nothing more
+    drop_inputs(s); // from now on the search hears no more inputs
 }
 
 search_stepped experiment::decided(const input& heard, const search_decided& ev, time_point now) const {

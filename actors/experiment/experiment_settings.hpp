@@ -16,7 +16,7 @@ struct experiment_source {
   /// Absolute path of the folder for checkpoints whose configuration names none; a relative folder in a
   /// configuration lies beside this one.
   std::string checkpoint_dir;
-  time_point submitted; ///< experiment_created.at
+  time_point submitted; ///< `at` of experiment_created
 };
 
 struct experiment_settings {

@@ -38,7 +38,7 @@ struct task_stream {
 };
 
 // Events.
-/// A task of this allocation starts or was adopted. A repeat changes what differs.
+/// A task of this allocation starts or was adopted. A repeat replaces what differs.
 struct task_expected {
   allocation_id allocation;
   std::string token;
@@ -152,10 +152,10 @@ private:
   using out = std::vector<harness_action>;
   struct task {
     std::string token, checkpoint_dir;
-    std::string stop;  ///< reason to stop that its processes are told; empty: none
+    std::string stop;  ///< reason to stop that the task's processes get; empty: none
     std::string asked; ///< the stop that was last sent to all processes
     bool gone = false;
-    bool silent = false; ///< see reports_drained
+    bool silent = false; ///< value of `silent` in reports_drained
   };
   struct flight {
     task_stream stream;
@@ -172,7 +172,7 @@ private:
     std::string uuid, refused;
   };
   struct stream_state {
-    std::string peer;                     ///< empty: not connected
+    std::string peer;                     ///< connection of the process; empty: not connected
     std::uint64_t committed = 0;          ///< number up to which the reports are durable or refused
     std::uint64_t told = 0;               ///< number up to which the reports are acknowledged
     std::deque<workers::report_row> rows; ///< rows from committed + 1 on
@@ -190,7 +190,7 @@ private:
     /// The newest few refusals, for a process that reconnects.
     std::deque<std::pair<std::uint64_t, std::string>> refusals;
     std::deque<waiting_checkpoint> checkpoints;
-    std::deque<answered_checkpoint> answered; ///< the newest few, for repeats
+    std::deque<answered_checkpoint> answered; ///< the newest few answers, kept for repeats
     double progress = 0;                      ///< the latest progress that was passed on
     /// Time of the latest progress that was passed on; before the first one, the time at which the process
     /// connected.

@@ -33,7 +33,7 @@ struct start_facts {
   bool program = false;       ///< whether the command is one program and needs no shell
   bool python_script = false; ///< whether the command is one Python script
   bool script_there = false;  ///< whether that script is a file in the working directory
-  bool zygotes = false;       ///< whether this host has zygotes and the task may use one
+  bool zygotes = false;       ///< whether this host has zygotes, and the task may use one
 };
 struct start_choice {
   bool forked = false;     ///< a zygote is asked first

@@ -23,7 +23,8 @@ value histogram(const std::array<std::uint64_t, tick_histogram::size>& counts,
           {"p99", actor_shapes::us(quantile(counts, 0.99), now)}};
 }
 
-/// Stands for an actor of another node; the desk replaces it by the actor's name.
+/// Returns the number that stands for an actor of another node; the desk replaces the number by the actor's
+/// name.
 std::string number_of(std::uint64_t id, std::uint32_t node) {
   return "#" + std::to_string(id) + (node ? "@" + std::to_string(node) : "");
 }

@@ -12,11 +12,11 @@
 namespace troupe {
 
 using given = std::function<void(result<value>)>;           ///< called once, on the desk's thread
-using named_answers = std::map<std::string, result<value>>; ///< by name of the node
+using named_answers = std::map<std::string, result<value>>; ///< answers by the name of the node
 
 inline constexpr auto node_patience = std::chrono::seconds(3);
 
-/// The text or number under `name`; nothing where it is missing or has another type.
+/// The text or number under `name`; nothing if it is missing or has another type.
 std::string field_text(const value& x, const char* name);
 double field_number(const value& x, const char* name, double otherwise);
 std::string kind_of(const std::string& actor);
@@ -98,7 +98,7 @@ private:
   static void each_number(value& body, const std::function<void(value&, number)>& use);
   std::string node_of(const number& x) const;
   std::map<std::string, node> nodes_;
-  std::map<number, std::string> names_; ///< empty text: the actor's node does not know it
+  std::map<number, std::string> names_; ///< names by number; empty: the actor's node does not know it
   std::deque<value> events_;
   std::multimap<std::chrono::steady_clock::time_point, std::function<void()>> timers_;
 };

@@ -42,7 +42,7 @@ public:
       [this](inspect_request& x) -> caf::result<command_result> {
         if (!x.fields.is_object())
           x.fields = value::object();
-        if (x.what.empty()) { // the answer of an actor of this node
+        if (x.what.empty()) { // an actor of this node has answered
           if (auto open = open_asks_.extract(x.fields.value("ask", std::uint64_t{0})); !open.empty())
             open.mapped()(std::move(x.fields["got"]));
           return answered();
@@ -323,7 +323,7 @@ private:
     caf::actor to;
     allocation_id allocation; ///< set if the actor is an allocation
   };
-  /// What an operator may say to an actor through this one.
+  /// Commands that an operator may send to an actor through the inspector.
   using delivered =
     commands::join<commands::actor_commands,
                    commands::list<commands::logs_cleanup, commands::allocation_pending_preemption,
@@ -370,7 +370,7 @@ private:
       return {{"trials", got.trials}};
     });
   }
-  /// The commands of an allocation.
+  /// Delivers a command to an allocation.
   template <commands::command C>
   requires(commands::contains<commands::allocation_commands, C>) caf::result<command_result> deliver(
     const addressee& at, const C& order) {

@@ -1,6 +1,6 @@
 #pragma once
-// What the shell's desk and the nodes' inspectors say to each other. The messages have their own type id
-// block, so that a change compiles only their users anew.
+// Messages between the shell's desk and the nodes' inspectors. They have a type id block of their own, so
+// that a change compiles only their users again.
 
 #include "actors/shells/probed.hpp"
 
@@ -57,6 +57,6 @@ CAF_ADD_TYPE_ID(troupe_shell, (troupe::probe_order))
 CAF_END_TYPE_ID_BLOCK(troupe_shell)
 
 namespace troupe {
-/// Every node's configuration must call it.
+/// Adds these messages to a node's configuration; every node has to call it.
 void add_shell_messages(caf::actor_system_config& to);
 } // namespace troupe

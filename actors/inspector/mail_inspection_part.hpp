@@ -16,7 +16,7 @@ public:
   mail_inspection(const caf::actor_system& system, std::shared_ptr<probe_register> reg, std::string node)
       : system_(system), register_(std::move(reg)), node_(std::move(node)) {}
 
-  // A trace that nobody asks for is forgotten.
+  // The functions below keep traces; a trace whose rows nobody asks for is forgotten.
   command_result open(const commands::inspect_watch& x, instant now);
   command_result taken(const commands::inspect_taken& x, instant now);
   command_result close(const commands::inspect_unwatch& x);

@@ -62,8 +62,9 @@ public:
   void write(const std::string& actor, const std::string& what, const std::string& text);
 
   const tick_scale scale;
-  std::atomic<int> log_level{2}; ///< 0 error, 1 warning, 2 info, 3 debug: how much goes to stderr
-  bool allow_faults = false;     ///< set before any actor lives
+  /// Limit of what is written to stderr: 0 error, 1 warning, 2 info, 3 debug.
+  std::atomic<int> log_level{2};
+  bool allow_faults = false; ///< set before any actor lives; constant from then on
 
 private:
   void changed() { version_.fetch_add(1, std::memory_order_relaxed); }

@@ -16,7 +16,7 @@ std::string type_name(const caf::actor_system& sys, type_key key) {
   if (key == 1)
     return "others";
   if (key == 2)
-    return "done"; // an answer without content
+    return "done"; // an answer that has no content
   const auto& types = sys.types();
   std::string name = key < 256 ? types.portable_name(static_cast<std::uint16_t>(key - 16), nullptr)
                                : types.portable_name(0, reinterpret_cast<const std::type_info*>(key));

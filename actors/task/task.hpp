@@ -18,14 +18,14 @@ struct task_spec {
   bool preemptible = false; ///< whether it may be paused, and its pool may stop it for another task
   duration idle_limit{0};   ///< time without a use after which the task ends; 0: never
   std::optional<duration>
-    stop_limit;          ///< time from a graceful stop to the kill; none: that of allocation_spec
+    stop_limit;          ///< time from a graceful stop to the kill; none: the default of allocation_spec
   job_terms job;         ///< what the pool has to know of the task
   placement_rules rules; ///< which agents may hold the task
 };
 
 // Events.
 struct task_kill_wanted {
-  std::string why; ///< "killed by eve"
+  std::string why; ///< text for people: "killed by eve"
 };
 struct task_pause_wanted {
   std::string by;
@@ -49,7 +49,7 @@ using task_event =
 // Actions.
 struct start_task_run {
   run_id run;
-  time_point started;                  ///< run_started.at
+  time_point started;                  ///< `at` of run_started
   std::vector<std::string> not_agents; ///< agents on which the run is not placed
 };
 /// Graceful unless `kill`: the program is asked to exit.

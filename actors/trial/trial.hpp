@@ -24,7 +24,7 @@ struct trial_spec {
   job_terms job;                     ///< what the pool has to know of the experiment
   placement_rules rules;             ///< which agents may hold the trial
   std::optional<duration>
-    stop_limit;                ///< time from a graceful stop to the kill; none: that of allocation_spec
+    stop_limit; ///< time from a graceful stop to the kill; none: the default of allocation_spec
   std::uint32_t continued = 0; ///< number of the continuation that runs it again; 0: none
 };
 
@@ -82,7 +82,7 @@ struct start_allocation {
   std::string from_checkpoint;
   std::int64_t from_steps = 0;
   value hparams;                       ///< null: the hyperparameters with which the trial was created
-  time_point started;                  ///< run_started.at
+  time_point started;                  ///< `at` of run_started
   std::vector<std::string> not_agents; ///< agents on which the run is not placed
 };
 /// Graceful unless `kill`: the script is asked to checkpoint and exit.

@@ -13,11 +13,11 @@
 namespace troupe {
 
 // Events.
-struct order_arrived { ///< over the task link
+struct order_arrived { ///< arrived over the task link
   std::uint64_t protocol = 0;
   std::string order;
 };
-struct phase_entered { ///< told by the thread that trains
+struct phase_entered { ///< sent by the thread that trains
   workers::worker_phase phase = workers::worker_phase::starting;
   std::uint32_t generation = 0;
   std::int64_t step = 0, batches = 0;

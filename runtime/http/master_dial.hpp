@@ -13,7 +13,7 @@
 
 namespace troupe::http {
 
-/// TLS contexts by CA file.
+/// TLS contexts by the file of their CA.
 class trust_store {
 public:
   /// Null if the file cannot be read.

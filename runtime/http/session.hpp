@@ -4,7 +4,7 @@
 // taken over and is then no longer HTTP. The owner of the session decides what is answered, and makes answers
 // that grow while they are sent. Everything runs on the stream's executor.
 
-#include <utility> // before Asio: its coroutine header forgets it
+#include <utility> // must stand before Asio, whose coroutine header forgets it
 
 #include "runtime/http/byte_link.hpp"
 
@@ -180,7 +180,7 @@ public:
     body_.reset();
     head_.emplace();
     head_->header_limit(limits_.head_bytes);
-    head_->body_limit(std::numeric_limits<std::uint64_t>::max()); // bounded in read_body
+    head_->body_limit(std::numeric_limits<std::uint64_t>::max()); // limited in read_body
     if (buffer_.size() == 0) { // the first byte may take longer than the rest of the head
       idle_ = true;
       lowest().expires_after(requests_ == 0 ? limits_.head_time : limits_.idle_time);

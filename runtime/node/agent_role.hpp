@@ -30,8 +30,8 @@ public:
   void stop_dialling();
   /// Ends the agent, and its tasks if the node is the master, too. Any thread may call this, more than once.
   void end();
-  void close_listener() ///< to be called after `end`
-  {
+  /// To be called after `end`.
+  void close_listener() {
     listener_.reset();
     opener_.reset();
   }

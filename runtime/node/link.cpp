@@ -45,7 +45,8 @@ public:
     std::copy_n(bytes.begin(), host.size(), host.begin());
     std::memcpy(&process, bytes.data() + host.size(), sizeof process);
     auto id = caf::make_node_id(process | 1u, host);
-    const_cast<caf::node_id&>(sys_.node()).swap(id); // a member of a non-const object
+    // Allowed, because the node id is a member of an object that is not const.
+    const_cast<caf::node_id&>(sys_.node()).swap(id);
   }
   void start() override {}
   void stop() override {}
@@ -201,7 +202,7 @@ struct master_link::inside {
       : sys(system), host(std::move(name)), port(at), tls_dir(std::move(dir)), token(std::move(secret)) {}
 
   std::atomic<std::uint16_t> http_port{0}; ///< 0: not known yet
-  bool said = false, linked = false;       ///< only for the dialling thread
+  bool said = false, linked = false;       ///< only the dialling thread uses these
   int refusals = 0;
   std::optional<error> refusal; ///< guarded by the mutex
 

@@ -31,7 +31,7 @@ public:
   void let_go(std::optional<std::size_t> detached);
 
   const std::string& url() const { return url_; }         ///< URL that a client on this host dials
-  const std::string& address() const { return address_; } ///< address with the host that was asked for
+  const std::string& address() const { return address_; } ///< the same URL with the host that was asked for
   /// URL of the HTTP server, with the name in its certificate.
   forward::master_address http_address() const;
   std::string web_link(const std::string& user, const std::string& path) const;

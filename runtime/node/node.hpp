@@ -50,7 +50,7 @@ struct node_options {
   std::string agent_listen; ///< node link; empty: any free port of 127.0.0.1
   bool master = true, agent = true;
   std::string master_address; ///< only for the agent role: "HOST:PORT"
-  std::string agent_name;     ///< empty: the host's name
+  std::string agent_name;     ///< empty: the name of the host
   /// Number of artificial CPU slots; none: one for each processor that this process may use.
   std::optional<int> slots;
   std::map<std::string, std::string> labels; ///< labels of the agent's host
@@ -98,7 +98,7 @@ struct node_options {
   std::string log_level = "info";
 };
 
-/// UUIDs by which clients tell clusters apart.
+/// UUIDs by which clients distinguish clusters.
 struct cluster_ids {
   std::string cluster; ///< made at the first start with a data directory, and kept there
   std::string start;   ///< made at each start

@@ -180,7 +180,7 @@ private:
     end();
   }
 
-  // ---- to the viewer: frames in a queue, since pongs come between
+  // ---- to the viewer: frames wait in a queue, because pongs may come between them
 
   enum class after { nothing, read_service, end };
 

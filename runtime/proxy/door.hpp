@@ -38,7 +38,7 @@ struct knock {
 enum class opening {
   by_nobody, ///< let in: the service itself checks who comes
   by_header, ///< let in
-  by_query,  ///< let in, without the parameter
+  by_query,  ///< let in; the parameter is removed
   by_cookie, ///< let in
   /// Let in by the code: the answer sets the page's cookie and names the address without the code.
   exchange,
