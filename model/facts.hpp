@@ -93,7 +93,7 @@ struct user_changed {
   bool admin = false, active = true;
   /// Name of the hash in DIR/master/passwords; empty: a blank password.
   std::string password;
-  std::uint64_t generation = 1;      ///< tokens with a lower number are void
+  std::uint64_t generation = 1;      ///< tokens of an earlier generation are void
   std::vector<unix_account> runs_as; ///< account under which the user's tasks run; none or one
   bool remote = false;               ///< whether another system knows the user, who then has no password here
   /// Names that the user had before, case folded: what was made under them belongs to the user.

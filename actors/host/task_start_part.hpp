@@ -56,7 +56,8 @@ private:
   const worker_runtime_setup setup_;
   workers::process_runtime& runtime_;
   workers::zygote_keeper* const zygotes_; ///< null if the files of the zygotes are missing
-  /// Shell for hooks: bash if this host has it, because hooks are written for bash.
+  /// Shell that runs the entrypoint script and the hooks: bash if this host has it, because hooks are written
+  /// for bash.
   const std::string shell_;
 
   std::mutex mutex_; ///< guards all members below
