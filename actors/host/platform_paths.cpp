@@ -58,7 +58,7 @@ std::vector<std::string> platform_paths(const task_surroundings& around, const s
     if (!file.is_absolute() || !fs::exists(file, fault))
       continue;
     add_interpreter(named, file);
-    break; // PATH shows only the first interpreter
+    break; // the first interpreter on PATH hides the others
   }
   std::set<std::string> places, links;
   for (const auto& path : named) {
