@@ -1,5 +1,5 @@
 #pragma once
-// What all machines share: the step they answer with, and how the compiler picks a visitor.
+// What all machines share: the step that they return, and how the compiler chooses a visitor.
 
 #include "model/facts.hpp"
 
@@ -10,14 +10,14 @@
 
 namespace troupe {
 
-/// What one event led to: facts to append, then actions to run, each in order.
+/// What one event caused: facts to append, then actions to run, each in order.
 template <class Fact, class Action>
 struct step_of {
   std::vector<Fact> facts;
   std::vector<Action> actions;
 };
 
-/// The event of every machine's timer: `deadline()` may be due.
+/// The event of every machine's timer: the time of `deadline()` may have come.
 struct time_passed {
   MSGPACK_DEFINE_ARRAY()
 };
@@ -27,10 +27,10 @@ struct overloaded : Fs... {
   using Fs::operator()...;
 };
 template <class... Fs>
-overloaded(Fs...) -> overloaded<Fs...>; // clang 14 needs it said
+overloaded(Fs...) -> overloaded<Fs...>; // clang 14 does not deduce this by itself
 
-/// Whether a child that died is made again: at most 5 times in a minute, then its owner fails with the
-/// reason. Soft state: an owner that is made again itself begins to count anew.
+/// Decides whether a child that died is made again: at most 5 times in a minute; after that, its owner fails
+/// with the reason. Soft state: an owner that is made again itself begins to count anew.
 template <class Id>
 class child_restarts {
 public:

@@ -1,5 +1,5 @@
 #pragma once
-// For actor systems that are not ours.
+// For actor systems that an embedding program makes.
 
 namespace caf {
 class actor_system_config;
@@ -7,7 +7,7 @@ class actor_system_config;
 
 namespace troupe {
 
-/// Registers every message of ours; to be called before the actor system is made.
+/// Registers all our messages; to be called before the actor system is made.
 void add_node_messages(caf::actor_system_config& to);
 
 } // namespace troupe

@@ -6,7 +6,7 @@
 namespace troupe {
 
 void add_node_messages(caf::actor_system_config& to) {
-  to.add_message_types<caf::id_block::troupe>(); // the one place: it costs many seconds of compile time
+  to.add_message_types<caf::id_block::troupe>(); // only here, because it costs many seconds of compile time
 }
 
 node_config::node_config() {
@@ -27,7 +27,7 @@ error from_caf(const caf::error& why) {
     return {static_cast<errc>(why.context().get_as<std::uint64_t>(0)), why.context().get_as<std::string>(1)};
   if (why == caf::sec::request_timeout)
     return {errc::timeout, "it did not answer in time"};
-  if (why == caf::sec::connection_timeout) // a slow handshake of the link
+  if (why == caf::sec::connection_timeout) // the handshake of the link was slow
     return {errc::unreachable, "it did not answer in time"};
   if (why == caf::sec::request_receiver_down)
     return {errc::timeout, "it ended before it answered"};

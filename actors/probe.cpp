@@ -132,7 +132,7 @@ void probe::time(begun& b, std::uint64_t number) noexcept {
   }
   if (came)
     b.wait = b.at > came ? b.at - came : 0;
-  // Is it busy? That it is, is seen at once; that it is no more, once a window has passed.
+  // Decides whether the actor is busy. A busy actor is noticed at once; a calm one, once a window has passed.
   if (b.at - window_at_ > calm_window) {
     skips_.store(number - window_number_ <= calm_messages ? 0 : sampled - 1, std::memory_order_relaxed);
     window_at_ = b.at;
@@ -141,8 +141,8 @@ void probe::time(begun& b, std::uint64_t number) noexcept {
     skips_.store(sampled - 1, std::memory_order_relaxed);
 }
 
-/// Each that is timed stands for all since the one before, so that the sums of the histograms are the
-/// messages.
+/// A timed message stands for all messages since the timed one before it, so that the sums of the histograms
+/// are the numbers of messages.
 std::uint64_t probe::timed(const begun& b, std::uint64_t number) noexcept {
   const auto now = ticks_now();
   const auto run = now > b.at ? now - b.at : 0;
@@ -223,7 +223,7 @@ void probe::type_slot::timed(std::uint64_t ticks) noexcept {
   count.store(n, std::memory_order_relaxed);
   if (n < (1u << 30))
     return;
-  for (auto& one : run) // old times count less, and no bucket overflows
+  for (auto& one : run) // halving gives old times less weight, and no bucket overflows
     one.store(one.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
 }
 

@@ -1,11 +1,11 @@
 #pragma once
-// What one actor counts of its own mail: how many, how long they waited and ran, and the last 32 of them. One
-// writer, the actor; any thread reads. No lock on a message's way, and one allocation in an actor's life (of
-// the texts). Times are in ticks of the processor's clock.
+// What one actor counts of its own mail: how many messages there were, how long they waited and ran, and the
+// last 32 of them. Only the actor writes; any thread reads. The way of a message takes no lock, and an actor
+// allocates once in its life (for the texts). Times are in ticks of the processor's clock.
 //
-// Every message is counted. Reading the clock costs as much as all the rest, so who takes many messages times
-// every eighth alone; a calm actor, which takes at most 16 in some 16 ms, times each, and keeps a short text
-// of each.
+// Every message is counted. Reading the clock costs as much as everything else together, so that an actor
+// that takes many messages times only every eighth. A calm actor takes at most 16 messages in about 16 ms; it
+// times each message and keeps a short text of it.
 
 #include "model/ids.hpp"
 #include "model/time.hpp"
@@ -29,7 +29,7 @@
 namespace troupe {
 
 #if defined(__x86_64__)
-/// The time stamp counter runs evenly, in all states of the processor and on all its cores.
+/// Whether the time stamp counter runs evenly, in all states of the processor and on all its cores.
 inline const bool even_time_stamps = [] {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(0x8000'0007, &a, &b, &c, &d) && (d & 1u << 8);
@@ -50,7 +50,7 @@ inline std::uint64_t ticks_now() noexcept {
 #endif
 }
 
-/// Some 16 ms: a power of two, or by the clock's own word.
+/// About 16 ms: a power of two in ticks, or computed from the frequency that the clock reports.
 #if defined(__aarch64__)
 inline const std::uint64_t calm_window = [] {
   std::uint64_t per_second;
@@ -61,15 +61,16 @@ inline const std::uint64_t calm_window = [] {
 inline constexpr std::uint64_t calm_window = std::uint64_t{1} << 25;
 #endif
 
-/// What a tick is worth: measured since it was made, so better the older it is. Thread-safe.
+/// Converts ticks to times. It measures the length of a tick from its construction on, so that it is more
+/// exact the older it is. Thread-safe.
 class tick_scale {
 public:
   tick_scale();
-  double microseconds(std::uint64_t ticks) const; ///< microseconds of a difference
+  double microseconds(std::uint64_t ticks) const; ///< length of a difference in microseconds
   std::uint64_t ticks(std::chrono::nanoseconds of) const;
-  time_point wall(std::uint64_t at) const; ///< wall time of a reading
+  time_point wall(std::uint64_t at) const; ///< wall time of a reading of ticks_now()
 
-  /// Both clocks read once: for the many times of one answer.
+  /// Both clocks, read once for the many times of one answer.
   struct moment {
     time_point wall;
     std::uint64_t ticks = 0;
@@ -87,7 +88,7 @@ private:
 
 inline constexpr std::uint64_t not_timed = std::numeric_limits<std::uint64_t>::max();
 
-/// Counts by powers of two. One writer.
+/// Counts times in buckets of powers of two. One thread writes.
 class tick_histogram {
 public:
   static constexpr int size = 40, finest = 5; ///< the first bucket ends at 2^5 ticks, the last has no end
@@ -96,14 +97,15 @@ public:
     count.store(count.load(std::memory_order_relaxed) + weight, std::memory_order_relaxed);
   }
   std::array<std::uint64_t, size> read() const;
-  static std::uint64_t upper(int bucket) { return std::uint64_t{1} << (bucket + finest); } ///< exclusive
+  /// Upper end of the bucket, not included.
+  static std::uint64_t upper(int bucket) { return std::uint64_t{1} << (bucket + finest); }
 
 private:
   std::array<std::atomic<std::uint64_t>, size> counts_{};
 };
 
-/// The upper end of the bucket that holds the quantile `q` (0..1) of what `counts` counts; 0 where they are
-/// empty.
+/// The upper end of the bucket that holds the quantile `q` (0..1) of what `counts` counts; 0 if nothing was
+/// counted.
 std::uint64_t quantile(const std::array<std::uint64_t, tick_histogram::size>& counts, double q);
 
 /// Which experiment, trial or other task a message is about: a kind and a number. 0: none.
@@ -118,20 +120,21 @@ std::string to_string_of(correlation x); ///< "trial/7", "task/*" and the end of
 /// names.
 correlation correlation_of_name(std::string_view name);
 
-/// The type of a message: a small number for types of CAF, else the address of its type_info.
+/// The type of a message: a small number for types of CAF, otherwise the address of its type_info.
 using type_key = std::uintptr_t;
 
 /// Reads the correlation out of a message of a known type.
 using correlation_reader = correlation (*)(const void*);
-/// Writes the beginning of a message of a known type, as msgpack, into `most` bytes; how many it took.
+/// Writes the beginning of a message of a known type, as msgpack, into at most `most` bytes, and returns how
+/// many it wrote.
 using brief_writer = std::size_t (*)(const void*, char* to, std::size_t most);
 
 /// One of the last messages, as it was read from the ring.
 struct message_note {
-  std::uint64_t at = 0;     ///< time at which it was begun
+  std::uint64_t at = 0;     ///< time at which the actor began the message
   std::uint64_t number = 0; ///< counts this actor's messages from 0
   type_key type = 0;
-  std::uint64_t sender = 0;  ///< actor id, 0: anonymous
+  std::uint64_t sender = 0;  ///< id of the sending actor; 0: anonymous
   std::uint32_t node = 0;    ///< node of the sender, as node_code gives it; 0: this node
   std::uint64_t request = 0; ///< CAF's message id; its top bit is set in answers
   correlation about = 0;
@@ -141,11 +144,11 @@ struct message_note {
 
 class alignas(64) probe {
 public:
-  // ---- set before it enters the register, constant from then on
+  // ---- set before the probe enters the register, constant from then on
   std::string name, kind, owner;
   std::uint64_t actor_id = 0;
-  correlation about = 0; ///< correlation of messages that name none themselves
-  time_point since;      ///< wall time
+  correlation about = 0; ///< correlation of messages that name nothing themselves
+  time_point since;      ///< wall time at which the actor was made
   int restarts = 0;      ///< restarts of this name, counted by the register
 
   static constexpr std::size_t ring = 32, ring_slots = ring + 1, types = 14, stamped = 16, brief_bytes = 64;
@@ -155,7 +158,7 @@ public:
   ~probe();
 
   // ---- any thread
-  /// A message has come.
+  /// Counts a message that has arrived.
   void arrived() noexcept {
     const auto number = in_.fetch_add(1, std::memory_order_relaxed);
     if ((number & skips_.load(std::memory_order_relaxed)) == 0)
@@ -164,27 +167,28 @@ public:
   std::uint64_t in() const { return in_.load(std::memory_order_relaxed); }
   std::uint64_t done() const { return done_.load(std::memory_order_relaxed); }
   std::uint64_t backlog() const {
-    const auto done = this->done(), in = this->in(); // in this order: never below 0
+    // Read in this order, so that the difference is never below 0.
+    const auto done = this->done(), in = this->in();
     return in > done ? in - done : 0;
   }
   std::uint64_t errors() const { return errors_.load(std::memory_order_relaxed); }
   std::uint32_t waits_for() const { return open_requests_.load(std::memory_order_relaxed); }
-  const char* state() const {
-    return state_.load(std::memory_order_relaxed);
-  } ///< state of its machine; nullptr: it has none
-  type_key doing() const { return doing_.load(std::memory_order_relaxed); } ///< 0: nothing
+  /// The state of the actor's machine in one word; nullptr: the actor has no machine.
+  const char* state() const { return state_.load(std::memory_order_relaxed); }
+  /// The type of the current message; 0: there is none.
+  type_key doing() const { return doing_.load(std::memory_order_relaxed); }
   const tick_histogram& waits() const { return wait_; }
   const tick_histogram& runs() const { return run_; }
-  /// Oldest first. What is overwritten meanwhile is left out.
+  /// The last messages, oldest first. Notes that are overwritten during the call are left out.
   std::vector<message_note> recent() const;
   struct by_type {
-    type_key type = 0; ///< 1: all further types together
+    type_key type = 0; ///< 1: all types that have no slot of their own
     std::uint64_t count = 0;
     std::array<std::uint64_t, tick_histogram::size> run{};
   };
   std::vector<by_type> of_types() const;
 
-  // ---- the actor alone
+  // ---- only the actor
   struct type_slot {
     std::atomic<type_key> type{0};
     std::atomic<std::uint64_t> count{0};
@@ -195,8 +199,8 @@ public:
   };
   struct begun {
     type_slot* slot;
-    std::uint64_t wait, at; ///< at: 0 where this message is not timed
-    std::uint32_t brief;    ///< bytes kept of it
+    std::uint64_t wait, at; ///< `at`: 0 if this message is not timed
+    std::uint32_t brief;    ///< number of bytes that were kept of the message
   };
   /// The slot of a type that has come before, or nullptr.
   type_slot* slot_of(type_key type) noexcept {
@@ -207,12 +211,12 @@ public:
         return last_slot_ = &slot;
     return nullptr;
   }
-  /// A slot for a type that is new here.
+  /// Makes a slot for a type that is new here.
   type_slot* add_slot(type_key type, correlation_reader reads, brief_writer writes = nullptr) noexcept;
 
-  /// Each message is timed, and its text kept: `keep` before `begin`.
+  /// Whether each message is timed and its text kept: then `keep` is called before `begin`.
   bool calm() const noexcept { return skips_.load(std::memory_order_relaxed) == 0; }
-  /// Keeps the text of the message that is begun next; how many bytes.
+  /// Keeps the text of the message that is begun next; returns the number of bytes.
   std::uint32_t keep(brief_writer writes, const void* content);
 
   begun begin(type_slot* slot, std::uint32_t brief = 0) noexcept {
@@ -241,7 +245,7 @@ public:
     doing_.store(0, std::memory_order_relaxed);
     done_.store(number + 1, std::memory_order_release);
   }
-  /// The message was left in the mailbox, or is none of those that count.
+  /// The message stays in the mailbox, or does not count.
   void passed() noexcept { doing_.store(0, std::memory_order_relaxed); }
   void not_counted() noexcept { in_.fetch_sub(1, std::memory_order_relaxed); }
   void failed() noexcept {
@@ -250,7 +254,7 @@ public:
   void open_requests(std::size_t n) noexcept {
     open_requests_.store(static_cast<std::uint32_t>(n), std::memory_order_relaxed);
   }
-  /// `text` is a literal.
+  /// Sets the word for the state; `text` must be a literal.
   void show(const char* text) noexcept { state_.store(text, std::memory_order_relaxed); }
 
 private:
@@ -264,19 +268,20 @@ private:
   };
   using words = std::array<std::atomic<std::uint64_t>, brief_bytes / 8>;
 
-  /// By the sender of a message that is to be timed. Behind a long queue one is stamped at a time.
+  /// Called by the sender of a message that is to be timed. Behind a long queue, one message at a time is
+  /// stamped.
   void stamp(std::uint64_t number) noexcept;
-  /// By the actor, at the beginning and at the end of a message that is timed.
+  /// Called by the actor, at the beginning and at the end of a message that is timed.
   void time(begun& b, std::uint64_t number) noexcept;
   std::uint64_t timed(const begun& b, std::uint64_t number) noexcept;
   arrival& arrival_of(std::uint64_t number) noexcept {
     return arrivals_[(skips_.load(std::memory_order_relaxed) ? number / sampled : number) % stamped];
   }
 
-  // Read by all, seldom written: one less than how many messages are between two that are timed, a power of
-  // two.
+  // Read by all threads, seldom written: one less than the number of messages from one timed message to the
+  // next, which is a power of two.
   std::atomic<std::uint64_t> skips_{0};
-  // Written by whoever sends.
+  // Written by every sender.
   alignas(64) std::atomic<std::uint64_t> in_{0};
   std::atomic<std::uint64_t> sample_number_{0}, sample_at_{0};
   std::array<arrival, stamped> arrivals_;

@@ -1,5 +1,5 @@
 #pragma once
-// Compares tokens in a time that does not tell how much of one was right, but for its length.
+// Compares tokens in a time that does not tell how much of a token was right; it may tell the length.
 
 #include <string_view>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the journal holds. A fact is an event's durable consequence, outcome included, with its time.
+// What the journal holds. A fact is the durable consequence of an event, outcome included, with its time.
 //
 // Each fact belongs to the stream of one entity: "cluster", "experiment/7", "trial/12", "task/UUID",
 // "allocation/12.3".
@@ -21,15 +21,17 @@ struct experiment_created {
   static constexpr const char* tag = "experiment_created";
   time_point at;
   experiment_id id;
-  value config; ///< complete
+  value config; ///< the complete configuration
   std::string name, owner;
-  std::string context;     ///< names the blob with the files of the experiment (a tar), or empty
-  std::string source;      ///< the text that was submitted
-  std::string key;         ///< key of the submission: the same key creates once; empty: none
-  experiment_id parent;    ///< experiment that this one was forked from; 0: none
-  project_id project{1};   ///< where it is until it is moved
-  bool unmanaged = false;  ///< its trials are processes outside of the cluster, which report by themselves
-  std::string external_id; ///< of an unmanaged one: name by which its owner finds it again; empty: none
+  std::string context;   ///< name of the blob with the experiment's files (a tar); empty: no files
+  std::string source;    ///< the text that was submitted
+  std::string key;       ///< key of the submission: the same key creates once; empty: none
+  experiment_id parent;  ///< experiment that this one was forked from; 0: none
+  project_id project{1}; ///< project in which it is created
+  /// Whether its trials are processes outside of the cluster, which report by themselves.
+  bool unmanaged = false;
+  /// For an unmanaged experiment: the name by which its owner finds it again; empty: none.
+  std::string external_id;
   MSGPACK_DEFINE_ARRAY(at, id, config, name, owner, context, source, key, parent, project, unmanaged,
                        external_id)
 };
@@ -38,84 +40,86 @@ struct agent_joined { ///< a new agent, or a known one with other slots or anoth
   static constexpr const char* tag = "agent_joined";
   time_point at;
   std::string agent; ///< name of the agent
-  std::string id;    ///< random, lives in its data directory
+  std::string id;    ///< random text that is kept in the agent's data directory
   int slots = 0;
   std::string host;
-  std::string pool; ///< that it asked for; empty: none
+  std::string pool; ///< pool that the agent asked for; empty: none
   MSGPACK_DEFINE_ARRAY(at, agent, id, slots, host, pool)
 };
 
-struct experiment_swept { ///< it has ended, and the checkpoints that its policy does not keep are gone, with
-                          ///< their files
+/// The experiment has ended, and the checkpoints that its policy does not keep are deleted, with their files.
+struct experiment_swept {
   static constexpr const char* tag = "experiment_swept";
   time_point at;
   experiment_id id;
   MSGPACK_DEFINE_ARRAY(at, id)
 };
 
-struct agent_changed { ///< by an operator: what may be placed on an agent from now on
+struct agent_changed { ///< an operator has set what may be placed on an agent from now on
   static constexpr const char* tag = "agent_changed";
   time_point at;
-  std::string agent;         ///< its name
-  bool draining = false;     ///< nothing new is placed on it
+  std::string agent;         ///< name of the agent
+  bool draining = false;     ///< nothing new is placed on the agent
   std::vector<int> disabled; ///< slots on which nothing new is placed, ascending
   std::string by;            ///< the user who ordered it
-  bool ends = false;         ///< what runs on it is killed, and runs elsewhere
-  std::vector<int> ended;    ///< of `disabled`, the slots of which the same is true
+  bool ends = false;         ///< what runs on the agent is killed, and runs elsewhere
+  std::vector<int> ended;    ///< members of `disabled`, on which what runs is killed as well
   MSGPACK_DEFINE_ARRAY(at, agent, draining, disabled, by, ends, ended)
 };
 
-struct agent_left { ///< by an operator: the agent is gone for good, and forgotten
+struct agent_left { ///< an operator has removed an agent that will not return: it is forgotten
   static constexpr const char* tag = "agent_left";
   time_point at;
-  std::string agent; ///< its name
-  std::string id;    ///< as in agent_joined
+  std::string agent; ///< name of the agent
+  std::string id;    ///< random text, as in agent_joined
   std::string by;    ///< the user who ordered it
   MSGPACK_DEFINE_ARRAY(at, agent, id, by)
 };
 
-struct unix_account { ///< an account of a host that tasks run as
+struct unix_account { ///< account of a host under which tasks run
   std::int64_t uid = 0, gid = 0;
   std::string user, group;
   MSGPACK_DEFINE_ARRAY(uid, gid, user, group)
 };
-/// What a user is from now on, all fields, whether it is made or changed. Hashes of passwords stay outside of
+/// All fields of a user from now on, whether the user is new or changed. Hashes of passwords stay outside of
 /// the journal.
 struct user_changed {
   static constexpr const char* tag = "user_changed";
   time_point at;
-  std::string by; ///< name of the user who did it; "troupe": the first users, and those of an older directory
+  /// Name of the user who did it; "troupe": the first users, and the users of an older directory.
+  std::string by;
   user_id id;
   std::string name, display_name;
   bool admin = false, active = true;
-  std::string password;         ///< names the hash that DIR/master/passwords holds; empty: a blank password
-  std::uint64_t generation = 1; ///< tokens of an earlier one are void
-  std::vector<unix_account> runs_as; ///< none or one
-  bool remote = false;               ///< is known elsewhere: has no password here
-  std::vector<std::string>
-    former; ///< names that the user had, case folded: owner of what was made under them
+  /// Name of the hash in DIR/master/passwords; empty: a blank password.
+  std::string password;
+  std::uint64_t generation = 1;      ///< tokens of an earlier generation are void
+  std::vector<unix_account> runs_as; ///< account under which the user's tasks run; none or one
+  bool remote = false;               ///< whether another system knows the user, who then has no password here
+  /// Names that the user had before, case folded: what was made under them belongs to the user.
+  std::vector<std::string> former;
   MSGPACK_DEFINE_ARRAY(at, by, id, name, display_name, admin, active, password, generation, runs_as, remote,
                        former)
 };
 enum class deletion_step : int { none = 0, ordered, failed, done };
 
-/// A session's token got a name or is revoked, or an access token was made or changed. A plain login leaves
-/// no fact.
+/// The token of a session got a name or is revoked, or an access token was made or changed. A plain login
+/// writes no fact.
 struct token_changed {
   static constexpr const char* tag = "token_changed";
   time_point at;
   std::string by;
-  user_id user;     ///< whom the token stands for
+  user_id user;     ///< user for whom the token stands
   std::string id;   ///< random number that the token carries; useless without the cluster's secret
-  std::string name; ///< unique among the user's tokens; empty: of a plain session
-  time_point until; ///< the token is void from then on in any case
+  std::string name; ///< unique among the user's tokens; empty: the token of a plain session
+  time_point until; ///< time from which on the token is void in any case
   bool revoked = false;
-  std::uint64_t number = 0; ///< of an access token, counted from 1; 0: of a session
+  std::uint64_t number = 0; ///< number of an access token, counted from 1; 0: the token of a session
   std::string description;  ///< what an access token is for
-  time_point created;       ///< of an access token
+  time_point created;       ///< when an access token was made
   MSGPACK_DEFINE_ARRAY(at, by, user, id, name, until, revoked, number, description, created)
 };
-struct configuration_changed { ///< the configuration in force, whole
+struct configuration_changed { ///< the whole configuration in force
   static constexpr const char* tag = "configuration_changed";
   time_point at;
   std::string by;
@@ -123,7 +127,7 @@ struct configuration_changed { ///< the configuration in force, whole
   value configuration;        ///< completed cluster file, as model/config/cluster_config.hpp reads it
   MSGPACK_DEFINE_ARRAY(at, by, revision, configuration)
 };
-struct setting_changed { ///< by an operator, in the shell
+struct setting_changed { ///< an operator has changed a setting in the operators' shell
   static constexpr const char* tag = "setting_changed";
   time_point at;
   std::string by;
@@ -132,8 +136,8 @@ struct setting_changed { ///< by an operator, in the shell
   MSGPACK_DEFINE_ARRAY(at, by, key, to)
 };
 
-// What follows says what a thing is from now on, all fields, whether it is made or changed; `deleted`: it is
-// gone. `owner` and `by` are names of accounts.
+// The facts below hold all fields of a thing from now on, whether it is new or changed; `deleted`: the thing
+// is deleted. `owner` and `by` are names of accounts.
 
 struct workspace_changed {
   static constexpr const char* tag = "workspace_changed";
@@ -142,13 +146,13 @@ struct workspace_changed {
   workspace_id id;
   std::string name, owner;
   bool archived = false, deleted = false;
-  std::vector<std::string> pinned_by; ///< accounts that have it among their favourites
-  std::vector<unix_account>
-    runs_as;                ///< none or one: the account of the hosts for tasks that are started there
-  value checkpoint_storage; ///< section of a configuration; null: none of its own
-  std::string compute_pool, aux_pool;           ///< where tasks go that name none; empty: the cluster's
-  deletion_step deletion = deletion_step::none; ///< it is deleted when what it holds is
-  std::string error;                            ///< why its deletion failed
+  std::vector<std::string> pinned_by; ///< accounts that have the workspace among their favourites
+  std::vector<unix_account> runs_as;  ///< account for tasks that start in the workspace; none or one
+  value checkpoint_storage;           ///< section of a configuration; null: the workspace has none of its own
+  /// Pools for tasks that name none; empty: the cluster's pools.
+  std::string compute_pool, aux_pool;
+  deletion_step deletion = deletion_step::none; ///< the workspace is deleted when its content is deleted
+  std::string error;                            ///< why the deletion failed
   MSGPACK_DEFINE_ARRAY(at, by, id, name, owner, archived, deleted, pinned_by, runs_as, checkpoint_storage,
                        compute_pool, aux_pool, deletion, error)
 };
@@ -166,8 +170,8 @@ struct project_changed {
   std::string name, key, description, owner;
   std::vector<project_note> notes;
   bool archived = false, deleted = false;
-  deletion_step deletion = deletion_step::none; ///< it is deleted when its experiments are
-  std::string error;                            ///< why its deletion failed
+  deletion_step deletion = deletion_step::none; ///< the project is deleted when its experiments are
+  std::string error;                            ///< why the deletion failed
   MSGPACK_DEFINE_ARRAY(at, by, id, workspace, name, key, description, owner, notes, archived, deleted,
                        deletion, error)
 };
@@ -177,11 +181,11 @@ struct template_changed {
   std::string by;
   std::string name; ///< unique in the cluster
   workspace_id workspace{1};
-  value config; ///< as it was given: it is checked where it is used
+  value config; ///< as it was given: checked where it is used
   bool deleted = false;
   MSGPACK_DEFINE_ARRAY(at, by, name, workspace, config, deleted)
 };
-struct model_changed { ///< of the registry
+struct model_changed { ///< a model of the registry
   static constexpr const char* tag = "model_changed";
   time_point at;
   std::string by;
@@ -200,8 +204,9 @@ struct model_version_changed {
   time_point at;
   std::string by;
   model_id model;
-  std::uint64_t version = 0; ///< counts from 1; the highest one's number comes again after its deletion
-  std::string checkpoint;    ///< uuid
+  /// Counts from 1; after the highest version was deleted, its number is used again.
+  std::uint64_t version = 0;
+  std::string checkpoint; ///< uuid
   std::string name, comment, notes, owner;
   std::vector<std::string> labels;
   value metadata; ///< an object
@@ -218,7 +223,7 @@ struct experiment_moved {
   project_id project;
   MSGPACK_DEFINE_ARRAY(at, by, id, project)
 };
-/// What people say of an experiment; until there is one, the name and what the configuration says.
+/// What users say of an experiment; before the first such fact, the name and the configuration count.
 struct experiment_described {
   static constexpr const char* tag = "experiment_described";
   time_point at;
@@ -227,24 +232,25 @@ struct experiment_described {
   std::string name, description, notes;
   std::vector<std::string> labels;
   bool archived = false;
-  std::int64_t save_experiment_best = -1, save_trial_best = -1,
-               save_trial_latest = -1; ///< checkpoints that are kept; -1: as the configuration says
+  /// Numbers of checkpoints that are kept; -1: as the configuration says.
+  std::int64_t save_experiment_best = -1, save_trial_best = -1, save_trial_latest = -1;
   MSGPACK_DEFINE_ARRAY(at, by, id, name, description, notes, labels, archived, save_experiment_best,
                        save_trial_best, save_trial_latest)
 };
 
-/// An ended experiment is to be deleted; that failed; or it is gone, with its rows, reports, logs and files.
+/// The deletion of an ended experiment is ordered, has failed, or is done: then its rows, reports, logs and
+/// files are deleted.
 struct experiment_deleted {
   static constexpr const char* tag = "experiment_deleted";
   time_point at;
   std::string by;
   experiment_id id;
   deletion_step step = deletion_step::ordered;
-  std::string why;              ///< where it failed
-  std::vector<trial_id> trials; ///< when it is done: those that went with it
+  std::string why;              ///< why it failed
+  std::vector<trial_id> trials; ///< when it is done: the trials that were deleted with it
   MSGPACK_DEFINE_ARRAY(at, by, id, step, why, trials)
 };
-/// An ended trial is out of lists, or in them again, while its experiment stays.
+/// An ended trial is hidden from lists or shown in them again, while its experiment stays.
 struct trial_archived {
   static constexpr const char* tag = "trial_archived";
   time_point at;
@@ -254,7 +260,8 @@ struct trial_archived {
   bool archived = true;
   MSGPACK_DEFINE_ARRAY(at, by, experiment, trial, archived)
 };
-/// An ended trial of an ended experiment, which stays, is to be deleted; that failed; or it is gone.
+/// The deletion of an ended trial is ordered, has failed, or is done; the trial's experiment has ended and
+/// stays.
 struct trial_deleted {
   static constexpr const char* tag = "trial_deleted";
   time_point at;
@@ -265,25 +272,25 @@ struct trial_deleted {
   std::string why; ///< why it failed
   MSGPACK_DEFINE_ARRAY(at, by, experiment, trial, step, why)
 };
-/// An ended experiment goes on: the trials that did not complete, then what its search has left.
+/// An ended experiment continues: the trials that did not complete run again, then the rest of its search.
 struct experiment_continued {
   static constexpr const char* tag = "experiment_continued";
   time_point at;
   std::string by;
   experiment_id id;
   std::uint32_t number = 0;     ///< counts the continuations of the experiment from 1
-  std::vector<trial_id> trials; ///< those that run again, ascending
-  value config;                 ///< complete, in place of the one it had; null: as it was
+  std::vector<trial_id> trials; ///< trials that run again, ascending
+  value config;                 ///< complete, replaces the earlier configuration; null: unchanged
   MSGPACK_DEFINE_ARRAY(at, by, id, number, trials, config)
 };
-/// How long logs are kept, in place of what the configuration says.
+/// How long logs are kept; replaces the configuration's value.
 struct log_retention_changed {
   static constexpr const char* tag = "log_retention_changed";
   time_point at;
   std::string by;
   experiment_id experiment;
-  trial_id trial; ///< 0: of all its trials
-  int days = -1;  ///< after a trial's end; -1: for ever
+  trial_id trial; ///< trial whose log is meant; 0: all trials of the experiment
+  int days = -1;  ///< days after a trial's end; -1: for ever
   MSGPACK_DEFINE_ARRAY(at, by, experiment, trial, days)
 };
 struct group_changed {
@@ -296,24 +303,24 @@ struct group_changed {
   bool deleted = false;
   MSGPACK_DEFINE_ARRAY(at, by, id, name, members, deleted)
 };
-/// A role was given to a user or a group, or taken.
+/// A role was given to a user or a group, or taken from them.
 struct roles_changed {
   static constexpr const char* tag = "roles_changed";
   time_point at;
   std::string by;
-  int role = 0; ///< number as Determined has it
-  user_id user; ///< one of these two
+  int role = 0; ///< number of the role in Determined
+  user_id user; ///< the user; 0 if the role is that of a group
   group_id group;
-  workspace_id workspace; ///< where it holds; 0: everywhere
+  workspace_id workspace; ///< workspace where the role holds; 0: everywhere
   bool deleted = false;
   MSGPACK_DEFINE_ARRAY(at, by, role, user, group, workspace, deleted)
 };
-/// What configurations of a kind of work have to be.
+/// What configurations of one kind of work must satisfy.
 struct policy_changed {
   static constexpr const char* tag = "policy_changed";
   time_point at;
   std::string by;
-  workspace_id workspace; ///< 0: of the cluster
+  workspace_id workspace; ///< 0: the whole cluster
   std::string kind;       ///< "EXPERIMENT" or "NTSC"
   value policies;         ///< {invariant_config, constraints}; null: none
   MSGPACK_DEFINE_ARRAY(at, by, workspace, kind, policies)
@@ -322,7 +329,8 @@ struct pool_bound {
   static constexpr const char* tag = "pool_bound";
   time_point at;
   std::string by, pool;
-  std::vector<workspace_id> workspaces; ///< that alone may use it, ascending; none: all may
+  /// The only workspaces that may use the pool, ascending; none: all workspaces may.
+  std::vector<workspace_id> workspaces;
   MSGPACK_DEFINE_ARRAY(at, by, pool, workspaces)
 };
 struct webhook_changed {
@@ -332,13 +340,13 @@ struct webhook_changed {
   webhook_id id;
   std::string name, url;
   bool slack = false;
-  workspace_id workspace; ///< 0: all
-  bool specific = false;  ///< only for experiments that name it
+  workspace_id workspace; ///< 0: all workspaces
+  bool specific = false;  ///< whether only experiments that name the webhook trigger it
   value triggers;         ///< a list of {type, condition}
   bool deleted = false;
   MSGPACK_DEFINE_ARRAY(at, by, id, name, url, slack, workspace, specific, triggers, deleted)
 };
-/// One delivery: queued, and at last delivered or given up.
+/// One delivery: first queued, at last delivered or given up.
 struct webhook_event {
   static constexpr const char* tag = "webhook_event";
   time_point at;
@@ -346,10 +354,11 @@ struct webhook_event {
   webhook_id webhook;
   std::string url;
   bool slack = false;
-  std::string body;                            ///< JSON; empty where the delivery has ended
+  std::string body;                            ///< JSON; empty if the delivery has ended
   deletion_step step = deletion_step::ordered; ///< done: delivered; failed: given up
-  std::string why;                             ///< where it failed
-  std::string about; ///< what it tells of, where that is told once: "log/TASK/TRIGGER"; empty: anything
+  std::string why;                             ///< why it failed
+  /// The subject, if the webhook is told of it only once: "log/TASK/TRIGGER"; otherwise empty.
+  std::string about;
   MSGPACK_DEFINE_ARRAY(at, id, webhook, url, slack, body, step, why, about)
 };
 struct cluster_message_changed {
@@ -358,17 +367,17 @@ struct cluster_message_changed {
   std::string by;
   std::string message;     ///< empty: none
   std::string from, until; ///< as they were sent; `until` may be empty
-  time_point begins, ends; ///< ends: 0: never
+  time_point begins, ends; ///< `ends`: 0: never
   MSGPACK_DEFINE_ARRAY(at, by, message, from, until, begins, ends)
 };
-/// What a user's page keeps.
+/// A setting that a user's page keeps.
 struct user_setting_changed {
   static constexpr const char* tag = "user_setting_changed";
   time_point at;
   std::string by;
   user_id user;
   std::string key, path;
-  std::string text; ///< empty: it is removed
+  std::string text; ///< empty: the setting is removed
   MSGPACK_DEFINE_ARRAY(at, by, user, key, path, text)
 };
 struct project_visited {
@@ -378,7 +387,7 @@ struct project_visited {
   project_id project;
   MSGPACK_DEFINE_ARRAY(at, user, project)
 };
-/// A trial began with a checkpoint for fine-tuning or inference: its metrics tell of the checkpoint.
+/// A trial began with a checkpoint for fine-tuning or inference, so that its metrics concern that checkpoint.
 struct trial_source_declared {
   static constexpr const char* tag = "trial_source_declared";
   time_point at;
@@ -402,15 +411,16 @@ struct experiment_changed {
 
 struct trial_created { ///< part of search_stepped
   trial_id trial;
-  std::string key; ///< the searcher's name for it
+  std::string key; ///< the searcher's name for the trial
   value hparams;
   std::uint32_t seed = 0;
   std::string source_checkpoint;
-  std::int64_t source_steps = 0; ///< steps of that checkpoint, where it is one of this search
+  /// Steps of the source checkpoint, if that is one of this search.
+  std::int64_t source_steps = 0;
   MSGPACK_DEFINE_ARRAY(trial, key, hparams, seed, source_checkpoint, source_steps)
 };
 
-struct trial_stop_decided { ///< part of search_stepped; rung is -1 where no rung decided
+struct trial_stop_decided { ///< part of search_stepped; `rung` is -1 if no rung decided
   trial_id trial;
   std::string why;
   int rung = -1;
@@ -418,24 +428,24 @@ struct trial_stop_decided { ///< part of search_stepped; rung is -1 where no run
   MSGPACK_DEFINE_ARRAY(trial, why, rung, units, metric, needed)
 };
 
-struct trial_resume_decided { ///< part of search_stepped: a trial that the search had paused goes on
+struct trial_resume_decided { ///< part of search_stepped: a trial that the search had paused runs again
   trial_id trial;
   double until = 0; ///< length to train to, in units of the time metric
   MSGPACK_DEFINE_ARRAY(trial, until)
 };
 
-/// Part of search_stepped: the trial goes on with these hyperparameters and the weights of another one's
-/// checkpoint.
+/// Part of search_stepped: the trial continues with these hyperparameters and with the weights in the
+/// checkpoint of trial `source`.
 struct trial_perturb_decided {
   trial_id trial, source;
   std::string checkpoint;
   std::int64_t steps = 0; ///< steps of the checkpoint
   value hparams;
-  std::uint32_t number = 0; ///< counts those of the trial from 1
+  std::uint32_t number = 0; ///< counts the perturbations of the trial from 1
   MSGPACK_DEFINE_ARRAY(trial, source, checkpoint, steps, hparams, number)
 };
 
-/// `ordered`: a process outside decides, and these are its orders (a `custom` search). `continued`: trials
+/// `ordered`: an external process decides, and these are its orders (a `custom` search). `continued`: trials
 /// that had exited run again; `metrics` lists their keys.
 enum class search_input : int {
   started = 0,
@@ -447,7 +457,7 @@ enum class search_input : int {
   continued
 };
 
-/// One step of the search: what came in and all that was decided on it, as one fact.
+/// One step of the search: the input and everything that was decided on it, as one fact.
 struct search_stepped {
   static constexpr const char* tag = "search_stepped";
   time_point at;
@@ -464,13 +474,13 @@ struct search_stepped {
   std::vector<trial_id> paused; ///< trials that wait until the search resumes them
   std::vector<trial_resume_decided> resumed;
   std::vector<trial_perturb_decided> perturbed;
-  std::string checkpoint; ///< when checkpointed: its uuid; `steps` are its steps
+  std::string checkpoint; ///< when checkpointed: the checkpoint's uuid; `steps` are its steps
   double time = 0;        ///< when checkpointed: how far the trial was, in units of the time metric
   MSGPACK_DEFINE_ARRAY(at, input, trial, row, steps, metrics, reason, created, stopped, shut_down, cancel,
                        failure, progress, paused, resumed, perturbed, checkpoint, time)
 };
 
-/// By a user: what the experiment may have of its pool from now on, all fields.
+/// From a user: what the experiment may have of its pool from now on, all fields.
 struct experiment_resources_changed {
   static constexpr const char* tag = "experiment_resources_changed";
   time_point at;
@@ -482,20 +492,22 @@ struct experiment_resources_changed {
   MSGPACK_DEFINE_ARRAY(at, by, priority, weight, max_slots, pool)
 };
 
-/// What experiment_continued ordered has reached the experiment.
+/// The experiment has heard of what experiment_continued ordered.
 struct experiment_resumed {
   static constexpr const char* tag = "experiment_resumed";
   time_point at;
-  std::uint32_t number = 0;     ///< of the continuation
-  std::vector<trial_id> trials; ///< those that run again
-  bool configured = false;      ///< with another configuration: what users had set of its pool is over
-  value hparams;                ///< of a search of one trial, by its configuration now; null: as before
+  std::uint32_t number = 0;     ///< number of the continuation
+  std::vector<trial_id> trials; ///< trials that run again
+  /// Whether there is another configuration: then what users had set for its pool no longer holds.
+  bool configured = false;
+  /// Hyperparameters that a search of one trial has from its present configuration; null: unchanged.
+  value hparams;
   MSGPACK_DEFINE_ARRAY(at, number, trials, configured, hparams)
 };
 
 // ---- stream "trial/N"
 
-/// Where the files of a checkpoint are: `key` within a store. A store is written KIND:PLACE, without secrets:
+/// Where the files of a checkpoint are: `key` in a store. A store is written KIND:PLACE, without secrets:
 /// "directory:/mnt/ck" and "shared_fs:/mnt/ck" are folders that the hosts see (storage/checkpoints/).
 struct checkpoint_place {
   std::string store, key;
@@ -508,8 +520,9 @@ struct checkpoint {
   std::int64_t steps = 0;
   std::map<std::string, std::int64_t> files; ///< bytes by path
   value metadata;
-  std::string path;       ///< absolute, of its folder; empty where its store is not a folder of the hosts
-  checkpoint_place place; ///< empty in facts of older builds, which have the path alone
+  /// Absolute path of the folder; empty if the store is not a folder of the hosts.
+  std::string path;
+  checkpoint_place place; ///< empty in facts of older builds, which have only the path
   MSGPACK_DEFINE_ARRAY(uuid, steps, files, metadata, path, place)
 };
 
@@ -527,15 +540,16 @@ struct trial_stop_ordered { ///< ordered by the searcher, a cancel or a kill
   static constexpr const char* tag = "trial_stop_ordered";
   time_point at;
   trial_state outcome = trial_state::completed; ///< state in which the trial will end
-  bool kill = false;                            ///< true: at once, without a last checkpoint
+  bool kill = false;                            ///< whether it ends at once, without a last checkpoint
   std::string why;
   MSGPACK_DEFINE_ARRAY(at, outcome, kill, why)
 };
-struct trial_perturbed { ///< what trial_perturb_decided ordered; the runs so far are of no more use
+struct trial_perturbed { ///< trial_perturb_decided ordered this; the runs so far no longer count
   static constexpr const char* tag = "trial_perturbed";
   time_point at;
   std::uint32_t number = 0;
-  run_id run; ///< the latest at this moment: reports and checkpoints of it and of earlier ones count no more
+  /// The latest run at this moment: reports and checkpoints of it and of earlier runs no longer count.
+  run_id run;
   std::string checkpoint;
   std::int64_t steps = 0;
   value hparams;
@@ -545,8 +559,8 @@ struct run_started {
   static constexpr const char* tag = "run_started";
   time_point at;
   run_id run;
-  std::string from_checkpoint; ///< uuid, or empty
-  std::int64_t from_steps = 0; ///< reports of earlier runs above this are archived
+  std::string from_checkpoint; ///< uuid; empty: the run starts without a checkpoint
+  std::int64_t from_steps = 0; ///< reports of earlier runs beyond these steps are archived
   MSGPACK_DEFINE_ARRAY(at, run, from_checkpoint, from_steps)
 };
 struct checkpoint_recorded {
@@ -560,24 +574,26 @@ struct checkpoint_changed { ///< files of a recorded checkpoint were deleted; al
   static constexpr const char* tag = "checkpoint_changed";
   time_point at;
   std::string uuid;
-  std::map<std::string, std::int64_t> files; ///< bytes by path that are left; none: it is deleted
-  std::string by;                            ///< who did it; empty: retention, or the task
+  /// Bytes by path of the files that remain; none: the checkpoint is deleted.
+  std::map<std::string, std::int64_t> files;
+  std::string by; ///< user who did it; empty: retention, or the task
   MSGPACK_DEFINE_ARRAY(at, uuid, files, by)
 };
-struct checkpoint_described { ///< by a user; replaces the metadata; also after the trial's end
+struct checkpoint_described { ///< a user has replaced the metadata; also after the trial's end
   static constexpr const char* tag = "checkpoint_described";
   time_point at;
   std::string by, uuid;
   value metadata;
   MSGPACK_DEFINE_ARRAY(at, by, uuid, metadata)
 };
-struct trial_metadata_set { ///< by a user or the script; replaces the former; also after the trial's end
+/// A user or the script has replaced the metadata; also after the trial's end.
+struct trial_metadata_set {
   static constexpr const char* tag = "trial_metadata_set";
   time_point at;
   value metadata;
   MSGPACK_DEFINE_ARRAY(at, metadata)
 };
-struct trial_progressed { ///< progress that the script told; at most one fact for each whole percent
+struct trial_progressed { ///< progress that the script reported; at most one fact for each whole percent
   static constexpr const char* tag = "trial_progressed";
   time_point at;
   double progress = 0; ///< 0..1
@@ -599,11 +615,11 @@ struct trial_ended {
   time_point at;
   trial_state state = trial_state::completed;
   std::string why;
-  int exit_reason = -1; ///< searchers::exit_reason where the searcher must hear one, else -1
+  int exit_reason = -1; ///< searchers::exit_reason if the searcher must hear one; otherwise -1
   MSGPACK_DEFINE_ARRAY(at, state, why, exit_reason)
 };
 
-/// Of an unmanaged trial: its process lives. At most one fact in half a minute. One that had ended runs
+/// The process of an unmanaged trial lives. At most one fact in half a minute. A trial that had ended runs
 /// again.
 struct trial_heard {
   static constexpr const char* tag = "trial_heard";
@@ -611,15 +627,15 @@ struct trial_heard {
   MSGPACK_DEFINE_ARRAY(at)
 };
 
-/// Its experiment was continued: the trial is open again, without restarts, from its newest checkpoint.
+/// The experiment was continued: the trial is open again, without restarts, from its newest checkpoint.
 struct trial_continued {
   static constexpr const char* tag = "trial_continued";
   time_point at;
-  std::uint32_t number = 0; ///< as in experiment_resumed
-  run_id run;               ///< the latest before; 0: none
+  std::uint32_t number = 0; ///< number of the continuation, as in experiment_resumed
+  run_id run;               ///< the latest run before; 0: none
   MSGPACK_DEFINE_ARRAY(at, number, run)
 };
-/// A line of its log matched a pattern of `log_policies`.
+/// A line of the task's log matched a pattern of `log_policies`.
 struct log_policy_matched {
   static constexpr const char* tag = "log_policy_matched";
   time_point at;
@@ -636,41 +652,44 @@ struct log_policy_matched {
 struct task_created {
   static constexpr const char* tag = "task_created";
   time_point at;
-  task_id id; ///< says its kind, too
+  task_id id; ///< tells the kind of the task as well
   std::string owner;
-  std::string name; ///< for people: the description of its configuration
+  std::string name; ///< for people: the description in the configuration
   workspace_id workspace{1};
   value config;        ///< complete
-  std::string context; ///< names the blob with its files (a tar), or empty
+  std::string context; ///< name of the blob with the task's files (a tar); empty: no files
   std::string pool;
-  value details;       ///< what its kind has besides: keys of a shell, what a TensorBoard shows
-  task_id parent;      ///< of a generic task; none: it is a root
-  task_id forked_from; ///< none: it is no fork
-  int no_pause = -1;   ///< 1: it is never paused; 0: it is paused with its parent; -1: nothing was said
-  std::string source;  ///< the text that was submitted
+  /// What the kind of the task has besides: keys of a shell, the sources of a TensorBoard.
+  value details;
+  task_id parent;      ///< for a generic task; none: it is a root
+  task_id forked_from; ///< none: the task is not a fork
+  /// 1: the task is never paused; 0: it is paused with its parent; -1: not specified.
+  int no_pause = -1;
+  std::string source; ///< the text that was submitted
   MSGPACK_DEFINE_ARRAY(at, id, owner, name, workspace, config, context, pool, details, parent, forked_from,
                        no_pause, source)
 };
-struct task_ready { ///< its service answers
+struct task_ready { ///< the task's service answers
   static constexpr const char* tag = "task_ready";
   time_point at;
   run_id run;
-  std::vector<unix_account> runs_as; ///< none or one: the account that its service runs as, by its own word
+  /// The account under which the service says that it runs; none or one.
+  std::vector<unix_account> runs_as;
   MSGPACK_DEFINE_ARRAY(at, run, runs_as)
 };
-struct task_active { ///< somebody uses it; at most one fact a minute
+struct task_active { ///< somebody uses the task; at most one fact a minute
   static constexpr const char* tag = "task_active";
   time_point at;
   MSGPACK_DEFINE_ARRAY(at)
 };
-struct task_paused { ///< or, with `paused` false, it is to go on
+struct task_paused { ///< if `paused` is false: the task is unpaused
   static constexpr const char* tag = "task_paused";
   time_point at;
   bool paused = true;
   std::string by;
   MSGPACK_DEFINE_ARRAY(at, paused, by)
 };
-struct task_stop_ordered { ///< it is to end at once
+struct task_stop_ordered { ///< the task has to end at once
   static constexpr const char* tag = "task_stop_ordered";
   time_point at;
   std::string why; ///< "killed by eve", "idle for more than 5m0s"
@@ -687,39 +706,40 @@ struct task_ended {
   static constexpr const char* tag = "task_ended";
   time_point at;
   task_state state = task_state::completed;
-  int exit_code = 0; ///< of its program; -1: it has none
+  int exit_code = 0; ///< exit code of the task's program; -1: none
   std::string why;
   MSGPACK_DEFINE_ARRAY(at, state, exit_code, why)
 };
 
 // ---- stream "task/UUID" of a collection of checkpoints, which has no other facts
 
-/// Files of an experiment's checkpoints are to be removed (`step` ordered), and at last that is over: done,
-/// or failed with the first reason. Both facts have the fields of the order.
+/// The removal of files of an experiment's checkpoints is ordered (`step` ordered) or has ended: done, or
+/// failed with the first reason. Both facts have the fields of the order.
 struct checkpoint_files_removed {
   static constexpr const char* tag = "checkpoint_files_removed";
   time_point at;
-  std::string by; ///< user who asked for it; empty: what the experiment keeps of its checkpoints said so
-  task_id id;     ///< of kind checkpoint_gc
+  /// User who asked for the removal; empty: the experiment's policy asked for it.
+  std::string by;
+  task_id id; ///< a task of kind checkpoint_gc
   deletion_step step = deletion_step::ordered;
   experiment_id experiment;
   std::string cause;         ///< "policy", "experiment" (it is deleted), "trial", "tensorboards" or "files"
-  std::string owner;         ///< of the experiment
-  workspace_id workspace{1}; ///< where the experiment is
-  std::string pool;          ///< the cluster's default one, for clients that want to show one
-  std::vector<std::string> checkpoints,
-    globs;                   ///< with cause "files": UUIDs, and patterns of what goes of these
-  std::uint64_t removed = 0; ///< checkpoints of which files were removed
-  std::uint64_t failed = 0;  ///< those of which a file could not be removed
+  std::string owner;         ///< owner of the experiment
+  workspace_id workspace{1}; ///< workspace of the experiment
+  std::string pool;          ///< the cluster's default pool, for clients that want to show one
+  /// With cause "files": UUIDs, and patterns of the files that are removed from these checkpoints.
+  std::vector<std::string> checkpoints, globs;
+  std::uint64_t removed = 0; ///< number of checkpoints of which files were removed
+  std::uint64_t failed = 0;  ///< number of checkpoints of which a file could not be removed
   std::string why;           ///< the first reason of a failure
-  trial_id trial;            ///< with cause "trial": it alone is deleted
+  trial_id trial;            ///< with cause "trial": the only trial that is deleted
   MSGPACK_DEFINE_ARRAY(at, by, id, step, experiment, cause, owner, workspace, pool, checkpoints, globs,
                        removed, failed, why, trial)
 };
 
 // ---- stream "allocation/N.R"
 
-struct placement { ///< the part of a gang on one agent
+struct placement { ///< the ranks of a gang on one agent
   std::string agent;
   std::vector<int> slots;
   MSGPACK_DEFINE_ARRAY(agent, slots)
@@ -729,27 +749,29 @@ struct allocation_placed { ///< committed before the start order leaves
   time_point at;
   std::vector<placement> on;
   std::string pool;        ///< empty in facts of older builds
-  bool backfilled = false; ///< while a more urgent request waited
-  std::string home;        ///< the pool that it fell back from; empty: none
+  bool backfilled = false; ///< whether a more urgent request waited at that time
+  std::string home;        ///< pool in which there was no place, so that this pool was used; empty: none
   MSGPACK_DEFINE_ARRAY(at, on, pool, backfilled, home)
 };
-struct allocation_preempted { ///< the pool wants its slots: it is asked to save and exit
+struct allocation_preempted { ///< the pool wants the slots back: the script is asked to save and exit
   static constexpr const char* tag = "allocation_preempted";
   time_point at;
-  allocation_id wanted_by; ///< who gets them; none: no one in particular
+  allocation_id wanted_by; ///< allocation that gets the slots; none: no particular one
   std::string reason;      ///< "priority", "fair_share", "max_slots", "quota", "disabled" or "pool"
   MSGPACK_DEFINE_ARRAY(at, wanted_by, reason)
 };
-struct allocation_ready { ///< all parts of the gang have called: each may be told the others' addresses
+/// The task's processes on every agent have called, so that each may be told the addresses of all.
+struct allocation_ready {
   static constexpr const char* tag = "allocation_ready";
   time_point at;
   MSGPACK_DEFINE_ARRAY(at)
 };
-struct allocation_yielded { ///< the script agreed to stop: its end is none of training, whatever its exit
-                            ///< code
+/// The script agreed to stop: its exit does not end the training, whatever the exit code.
+struct allocation_yielded {
   static constexpr const char* tag = "allocation_yielded";
   time_point at;
-  bool outside = false; ///< nobody here had asked it: something outside of the cluster did
+  /// Whether nothing in the cluster had asked for the stop, but something outside did.
+  bool outside = false;
   MSGPACK_DEFINE_ARRAY(at, outside)
 };
 struct allocation_gave_up { ///< the script says that its hyperparameters cannot be trained
@@ -757,14 +779,14 @@ struct allocation_gave_up { ///< the script says that its hyperparameters cannot
   time_point at;
   MSGPACK_DEFINE_ARRAY(at)
 };
-struct part_made_daemon { ///< the end of this part of the gang does not count
+struct part_made_daemon { ///< the end of the ranks on this agent does not count
   static constexpr const char* tag = "part_made_daemon";
   time_point at;
   std::string agent;
   MSGPACK_DEFINE_ARRAY(at, agent)
 };
-/// A rank of the gang is gone while the run was open, or all of them on an agent that is. Its consequence is
-/// another fact: the end of the run, or allocation_resized.
+/// A rank of the gang was lost while the run was open, or all ranks on an agent that was lost. The
+/// consequence is another fact: the end of the run, or allocation_resized.
 struct member_lost {
   static constexpr const char* tag = "member_lost";
   time_point at;
@@ -773,14 +795,15 @@ struct member_lost {
   std::string why; ///< text for people: "signal 9", "silent for 20 s"
   MSGPACK_DEFINE_ARRAY(at, agent, rank, why)
 };
-/// The gang goes on with another number of ranks: at once with those that are left, which go back to the last
-/// checkpoint, or, where it is `later`, as the next run, since slots are there again.
+/// The gang continues with another number of ranks. Without `later`, the ranks that are left continue at once
+/// and go back to the last checkpoint; with `later`, the next run continues, because slots are free again.
 struct allocation_resized {
   static constexpr const char* tag = "allocation_resized";
   time_point at;
   std::uint32_t generation = 0; ///< number of the group of ranks; counts the changes within the run
-  std::vector<int> members;     ///< the ranks it started with that are left, in the order of their new ranks
-  int ranks = 0;                ///< how many there will be
+  /// Members that are left of the ranks that the run started with, in the order of their new ranks.
+  std::vector<int> members;
+  int ranks = 0; ///< number of ranks from then on
   bool later = false;
   std::string why;
   MSGPACK_DEFINE_ARRAY(at, generation, members, ranks, later, why)
@@ -791,38 +814,43 @@ struct allocation_closed {
   end why = end::completed;
   int exit_code = 0;
   std::string detail;
-  bool finished =
-    false; ///< completed although it was asked to stop, and did not agree to: its training is over
-  bool unplaceable = false; ///< failed before it was placed: log policies exclude all that could hold it
+  /// Whether the run completed although it was asked to stop and did not agree to: its training has ended.
+  bool finished = false;
+  /// The run failed before it was placed: log policies exclude all agents that could hold it.
+  bool unplaceable = false;
   MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished, unplaceable)
 };
 
 // ---- stream "provider/POOL"
 
-/// Of the instances of an elastic pool. `ordered` is committed before the provider is called.
+/// Instances of an elastic pool. `ordered` is committed before the provider is called.
 struct instance_changed {
   static constexpr const char* tag = "instance_changed";
   time_point at;
   std::string pool;
-  std::string what;             ///< "ordered", "launched", "failed", "adopted", "ended" or "gone"
-  std::uint64_t order = 0;      ///< number of the launch, counts from 1; 0: it belongs to none
-  int count = 0;                ///< instances that are ordered
-  std::vector<std::string> ids; ///< of the instances; "gone" without ids: nothing is left of that provider
-  std::string why; ///< why it failed or ended, text for people; of "ordered" the type of the provider
+  std::string what; ///< "ordered", "launched", "failed", "adopted", "ended" or "gone"
+  /// Number of the launch, counted from 1; 0: the instances belong to no launch.
+  std::uint64_t order = 0;
+  int count = 0; ///< number of instances that are ordered
+  /// Ids of the instances; "gone" without ids: no instance of that provider is left.
+  std::vector<std::string> ids;
+  /// Why it failed or ended, text for people; with "ordered", the type of the provider.
+  std::string why;
   MSGPACK_DEFINE_ARRAY(at, pool, what, order, count, ids, why)
 };
 
 using provider_fact = std::variant<instance_changed>;
-using collection_fact = std::variant<checkpoint_files_removed>; ///< of stream "task/UUID" of a collection
-using catalogue_fact =
-  std::variant<user_changed, token_changed, configuration_changed, setting_changed>; ///< of stream "cluster"
+/// Facts of stream "task/UUID" of a collection.
+using collection_fact = std::variant<checkpoint_files_removed>;
+/// Facts of stream "cluster".
+using catalogue_fact = std::variant<user_changed, token_changed, configuration_changed, setting_changed>;
 using place_fact = std::variant<workspace_changed, project_changed, experiment_moved,
-                                experiment_described>; ///< of stream "cluster"
+                                experiment_described>; ///< facts of stream "cluster"
 using registry_fact =
-  std::variant<template_changed, model_changed, model_version_changed>; ///< of stream "cluster"
-/// Of stream "cluster": who belongs together and may what, what each person keeps.
+  std::variant<template_changed, model_changed, model_version_changed>; ///< facts of stream "cluster"
+/// On stream "cluster": groups and roles of users, and what each user keeps.
 using people_fact = std::variant<group_changed, roles_changed, user_setting_changed, project_visited>;
-/// Of stream "cluster": what holds for work that others submit, and who is told of it.
+/// On stream "cluster": rules for work that others submit, and who is told of it.
 using rule_fact = std::variant<policy_changed, pool_bound, webhook_changed, webhook_event,
                                cluster_message_changed, log_retention_changed, trial_source_declared>;
 using cluster_fact =
@@ -859,10 +887,11 @@ using fact = std::variant<
 
 /// [tag, version, fields...]; the version is 1 for every fact so far.
 std::string encode(const fact& x);
-/// Fails with errc::corrupt on other bytes, errc::unsupported on a tag or version this build does not know.
+/// Fails with errc::corrupt if the bytes are not a fact, with errc::unsupported if this build does not know
+/// the tag or the version.
 result<fact> decode(std::string_view bytes);
 
-/// A fact of a smaller variant, as the stream's own type; errc::corrupt where it belongs to another stream.
+/// A fact as the type of one stream; errc::corrupt if the fact belongs to another stream.
 template <class Narrow>
 result<Narrow> decode_as(std::string_view bytes) {
   auto wide = decode(bytes);

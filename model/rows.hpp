@@ -12,9 +12,9 @@ struct experiment_row {
   experiment_id id;
   experiment_state state = experiment_state::active;
   std::string name, owner, context, key, source, why;
-  shared_value config{value()}; ///< complete; null where it is not known
+  shared_value config{value()}; ///< complete; null if it is not known
   time_point created, ended;    ///< `ended` is 0 before the end
-  double progress = 0;          ///< from 0 to 1
+  double progress = 0;          ///< 0..1
   std::uint64_t num_trials = 0;
   std::string metric; ///< the searcher's metric
   bool smaller_is_better = true;
@@ -25,13 +25,13 @@ struct experiment_row {
   bool archived = false;
   std::string description, notes; ///< set by users, otherwise by the configuration
   std::vector<std::string> labels;
-  std::uint64_t edits = 0; ///< how often it was described or its resources were set
-  std::vector<experiment_resources_changed> resources; ///< what a user has set since: none or one
+  std::uint64_t edits = 0; ///< how often users changed the description or the resources
+  std::vector<experiment_resources_changed> resources; ///< resources that a user has set since; none or one
   std::uint32_t continued = 0;                         ///< how often it was continued after its end
   std::vector<trial_id> continued_trials;              ///< trials that the latest continuation runs again
-  bool unmanaged = false;             ///< whether its trials are processes outside of the cluster
-  std::string external_id;            ///< name that the owner of an unmanaged one gave it; empty: none
-  std::uint64_t checkpoint_count = 0; ///< of all its trials
+  bool unmanaged = false;             ///< whether the trials are processes outside of the cluster
+  std::string external_id;            ///< name that the owner of an unmanaged experiment gave it; empty: none
+  std::uint64_t checkpoint_count = 0; ///< number of checkpoints of all trials
   std::int64_t checkpoint_bytes = 0;
   MSGPACK_DEFINE_ARRAY(id, state, name, owner, context, key, source, why, config, created, ended, progress,
                        num_trials, metric, smaller_is_better, best_trial, best_metric, parent, project,
@@ -39,7 +39,7 @@ struct experiment_row {
                        unmanaged, external_id, checkpoint_count, checkpoint_bytes)
 };
 
-/// The part of an experiment's row that changes in its life; the rest is as created.
+/// The part of an experiment's row that changes during its life; the other fields stay as they were created.
 struct experiment_standing {
   experiment_id id;
   experiment_state state = experiment_state::active;
@@ -69,10 +69,10 @@ struct validation_row {  ///< the best or latest validation of a trial
   double metric = 0; ///< the searcher's metric
   time_point at;
   run_id run;
-  double units =
-    std::numeric_limits<double>::quiet_NaN(); ///< the searcher's time metric; NaN where there is none
-  bool judged =
-    true; ///< false where the report lacks the searcher's metric, as where the search names several
+  /// Value of the searcher's time metric; NaN if there is none.
+  double units = std::numeric_limits<double>::quiet_NaN();
+  /// False if the report lacks the searcher's metric, which may happen when the search names several metrics.
+  bool judged = true;
   MSGPACK_DEFINE_ARRAY(row, steps, metric, at, run, units, judged)
 };
 
@@ -83,25 +83,25 @@ struct run_row {
   std::int64_t from_steps = 0;
   end why = end::completed; ///< set once it has ended
   std::string detail;
-  std::vector<placement> on; ///< set once it is placed
+  std::vector<placement> on; ///< set once the run is placed
   std::string pool;          ///< pool in which it was placed
   bool backfilled = false;   ///< placed while a more urgent request waited
   time_point placed;         ///< 0 until it is placed
-  time_point saved;          ///< time of its newest checkpoint; 0: none
-  std::string preempted;     ///< why its pool preempted it; empty: it did not
+  time_point saved;          ///< time of the run's newest checkpoint; 0: none
+  std::string preempted;     ///< why the pool preempted the run; empty: not preempted
   MSGPACK_DEFINE_ARRAY(run, started, ended, from_checkpoint, from_steps, why, detail, on, pool, backfilled,
                        placed, saved, preempted)
 };
-/// The cost of preempting a run: its slots times the seconds from its last checkpoint, or from its placement
-/// where it saved none, to its end or `now`. 0 where it was not preempted.
+/// The cost of preempting a run: its slots times the seconds from its last checkpoint to its end or `now`. If
+/// the run saved no checkpoint, the seconds count from its placement. 0 if the run was not preempted.
 double preempted_slot_seconds(const run_row& run, time_point now);
 
-/// What every task has, whatever it runs: enough to let its processes in, to fence its runs and to list it.
+/// What every task has, whatever it runs: enough to admit its processes, to fence its runs and to list it.
 struct task_row {
   task_id id;
   experiment_id experiment;      ///< the experiment of the task; 0: none
-  std::string owner;             ///< name of the account that it runs for
-  std::string workspace;         ///< as its configuration names it; may be empty
+  std::string owner;             ///< name of the account for which the task runs
+  std::string workspace;         ///< as the configuration names it; may be empty
   time_point created, ended;     ///< `ended` is 0 before the end
   run_id run;                    ///< the newest run; 0: none yet
   bool open = false;             ///< whether that run has not ended
@@ -109,19 +109,20 @@ struct task_row {
   MSGPACK_DEFINE_ARRAY(id, experiment, owner, workspace, created, ended, run, open, continued)
 };
 
-/// A task that is not a trial, with all that its facts say.
+/// A task that is not a trial, with everything that its facts say.
 struct task_detail {
   task_created made;
   task_state state = task_state::active;
-  std::string why;                   ///< why it has ended, or must end
-  time_point ended;                  ///< 0 until it has ended
-  int exit_code = -1;                ///< of its program, once that has ended; -1: none
-  bool ready = false;                ///< whether the service of its newest run has answered
-  time_point active;                 ///< when it was last used, as far as is known
-  int priority = 0;                  ///< priority that a user has set since; 0: none
-  std::vector<run_row> runs;         ///< oldest first
-  std::string log_policy;            ///< name of the log policy that matched last; empty: none did
-  std::vector<unix_account> runs_as; ///< the account that its newest service said it runs as: none or one
+  std::string why;           ///< why the task has ended, or must end
+  time_point ended;          ///< 0 until the task has ended
+  int exit_code = -1;        ///< exit code of the program, once it has ended; -1: none
+  bool ready = false;        ///< whether the service of its newest run has answered
+  time_point active;         ///< when it was last used, as far as is known
+  int priority = 0;          ///< priority that a user has set since; 0: none
+  std::vector<run_row> runs; ///< oldest first
+  std::string log_policy;    ///< name of the log policy that matched last; empty: none did
+  /// Account under which the newest service said that it runs; none or one.
+  std::vector<unix_account> runs_as;
 };
 
 /// "CAT-12": the key of a project, and the number of a trial in it.
@@ -131,10 +132,11 @@ struct local_name {
   friend bool operator==(const local_name&, const local_name&) = default;
 };
 std::string to_string(const local_name& name);
-/// nullopt where the text is not such a name. Letters of any case are accepted.
+/// nullopt if the text is not such a name. Upper and lower case are accepted.
 std::optional<local_name> parse_local_name(std::string_view text);
 
-/// For a collection of checkpoints: their experiment, which may be gone, as `details` say; 0 for other tasks.
+/// For a collection of checkpoints: its experiment, which may have been deleted, as `details` says; 0 for
+/// other tasks.
 experiment_id collected_experiment(const task_detail& of);
 
 struct trial_row {
@@ -157,15 +159,15 @@ struct trial_row {
   }
   std::vector<trial_stop_decided> stopped; ///< none or one
   value metadata;                          ///< metadata from users or the script; null: none
-  double progress = 0;                     ///< from 0 to 1, as the script says
-  std::vector<run_id> continued; ///< as in task_row: each continuation has a name of task of its own
+  double progress = 0;                     ///< 0..1, as the script reports it
+  std::vector<run_id> continued; ///< as in task_row: the task of each continuation has a name of its own
   std::string log_policy;        ///< name of the log policy that matched last; empty: none did
-  time_point heard;              ///< of an unmanaged one: when its process last said that it lives
+  time_point heard;              ///< for an unmanaged trial: time of the latest sign of life of its process
   std::uint64_t number = 0;      ///< number in its project, counted from 1 and never given again
-  bool archived = false;         ///< this trial's own mark, whatever its experiment's is
+  bool archived = false;         ///< this trial's own mark, independent of the experiment's mark
   deletion_step deletion = deletion_step::none;
-  std::string stuck; ///< why its deletion failed
-  /// Steps of its newest report that is not a sample. A reader adds it, because the row changes only by
+  std::string stuck; ///< why the deletion failed
+  /// Steps of the newest report that is not a sample. A reader adds them, because the row changes only by
   /// facts.
   std::int64_t reported_steps = 0;
   MSGPACK_DEFINE_ARRAY(id, experiment, key, state, hparams, seed, restarts, created, ended, why, runs, best,
@@ -178,7 +180,7 @@ std::uint32_t continuation_of(const std::vector<run_id>& continued, run_id run);
 enum class checkpoint_state : int { completed = 0, partially_deleted, deleted };
 
 struct checkpoint_row {
-  checkpoint saved; ///< `files` are those that are left
+  checkpoint saved; ///< `files` holds only the files that are left
   trial_id trial;
   experiment_id experiment;
   run_id run;
@@ -195,7 +197,7 @@ struct metric_row {
   run_id run;
   time_point at;
   std::string metrics; ///< a msgpack map, exactly as it was reported
-  std::string batches; ///< a msgpack array with a map for each batch, or empty
+  std::string batches; ///< a msgpack array with a map for each batch; may be empty
   MSGPACK_DEFINE_ARRAY(row, group, steps, run, at, metrics, batches)
 };
 
@@ -210,7 +212,7 @@ struct log_line {
   std::string agent;
   int rank = 0;
   std::string stream; ///< "stdout", "stderr", or "troupe" for our own lines
-  std::string level;  ///< "DEBUG".."CRITICAL" where the line names a level, otherwise empty
+  std::string level;  ///< "DEBUG".."CRITICAL" if the line names a level, otherwise empty
   std::string text;   ///< without the newline
   MSGPACK_DEFINE_ARRAY(number, at, allocation, agent, rank, stream, level, text)
 };

@@ -43,7 +43,7 @@ void experiment::on(experiment_step& s, const experiment_stop& ev, time_point no
               : ev.kill ? experiment_state::stopping_killed
                         : experiment_state::stopping_canceled;
   if (stopping(state_) && !(state_ == experiment_state::stopping_canceled && (ev.kill || ev.broken)))
-    return; // stopping states only get stronger
+    return; // a stopping state changes only to a stronger one
   note(s, experiment_changed{now, want, ev.why});
   drop_inputs(s);
   asking_ = false;
@@ -82,11 +82,11 @@ void experiment::on(experiment_step& s, const validation_recorded& ev, time_poin
     return;
   }
   auto& t = it->second;
-  if (ev.row <= t.heard_row) { // heard before a crash; the answer is what was decided then
+  if (ev.row <= t.heard_row) { // heard before a crash; the answer is the decision of that time
     s.actions.push_back(answer_to(ev.origin, t));
     return;
   }
-  if (!t.taken) { // whether its run still counts is not known yet
+  if (!t.taken) { // it is not known yet whether the report's run still counts
     auto same = std::find_if(t.held.begin(), t.held.end(), [&](const auto& x) { return x.row == ev.row; });
     if (same != t.held.end())
       *same = ev;
@@ -153,7 +153,7 @@ void experiment::on(experiment_step& s, const trial_finished& ev, time_point) {
 
 void experiment::on(experiment_step& s, const search_decided& ev, time_point now) {
   if (!asking_ || inputs_.empty())
-    return; // asked before a stop
+    return; // the searcher was asked before the experiment was stopped
   asking_ = false;
   auto heard = std::move(inputs_.front());
   inputs_.pop_front();
@@ -185,7 +185,7 @@ void experiment::on(experiment_step& s, const search_decided& ev, time_point now
     s.actions.push_back(std::move(answer));
   }
   if (over_)
-    drop_inputs(s); // the search hears nothing more
+    drop_inputs(s); // from now on the search hears no more inputs
 }
 
 search_stepped experiment::decided(const input& heard, const search_decided& ev, time_point now) const {
@@ -263,7 +263,7 @@ void experiment::drop_inputs(experiment_step& s) {
     release_held(s, t, "canceled");
 }
 
-/// What a perturbed trial said before it was perturbed counts no more.
+/// Drops the inputs of a trial that was perturbed: what the trial reported before no longer counts.
 void experiment::drop_inputs_of(experiment_step& s, trial_id trial) {
   std::erase_if(inputs_, [&](const input& x) {
     bool dropped =
@@ -394,7 +394,8 @@ void experiment::set(const experiment_resumed& f) {
       continue;
     auto& t = it->second;
     t.continued = f.number;
-    t.paused = t.exited; // until the search has a slot for it; it believes that the others run
+    // Until the search has a slot for the trial; the search believes that the other trials run.
+    t.paused = t.exited;
     t.exited = t.finished = false;
     t.stop_why.clear();
     if (!f.hparams.is_null())
@@ -470,8 +471,9 @@ searchers::search_event experiment::event_of(const input& x) const {
   return searchers::search_started{};
 }
 
-/// How far the trial was after `steps`, in units of the time metric, as far as its reports tell. A checkpoint
-/// may come before the report of its step: where batches were steps so far, they are so then as well.
+/// Progress of the trial at `steps`, in units of the time metric, as far as its reports tell. A checkpoint
+/// may arrive before the report of its step: if batches were equal to steps so far, they are taken as equal
+/// at that checkpoint, too.
 double experiment::time_of(const trial_entry& t, std::int64_t steps) const {
   if (spec_.time_metric.empty())
     return static_cast<double>(t.reports);
@@ -511,7 +513,7 @@ value experiment::relevant(const std::string& metrics, std::int64_t steps) const
       keep(name);
   }
   if (spec_.time_metric == "batches" && !out.contains("batches"))
-    out["batches"] = steps; // the steps of a report are its batches, as Determined's trainer adds them
+    out["batches"] = steps; // steps of a report are batches, as Determined's trainer counts them
   return out;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
-// One experiment: its state, its trials, and what its search has heard and decided. One input goes to the
-// searcher at a time; what came in and what was decided on it become one fact. Pure; the shell is
-// experiment_actor.cpp.
+// One experiment: its state, its trials, and what its search has heard and decided. The searcher gets one
+// input at a time; the input and the decision on it become one fact. Pure; the shell is experiment_actor.cpp.
 
 #include "actors/machine.hpp"
 #include "searchers/searcher.hpp"
@@ -15,15 +14,15 @@ namespace troupe {
 
 struct experiment_spec {
   experiment_id id;
-  std::string metric;                     ///< the searcher's
-  std::string time_metric;                ///< or empty
+  std::string metric;                     ///< metric by which the searcher judges trials
+  std::string time_metric;                ///< metric that counts a trial's progress; empty: number of reports
   std::vector<std::string> more_metrics;  ///< further metrics by which the search compares trials
-  bool hears_checkpoints = false;         ///< the search wants to know of them
-  std::uint64_t snapshot_every = 4096;    ///< facts of its stream
-  experiment_resources_changed resources; ///< of its configuration
+  bool hears_checkpoints = false;         ///< whether the search wants to know of checkpoints
+  std::uint64_t snapshot_every = 4096;    ///< number of facts in the stream between two snapshots
+  experiment_resources_changed resources; ///< what the configuration asks of the pool
 };
 
-/// Which report waits for the decision on it.
+/// Names the report that waits for the decision on it.
 struct report_origin {
   allocation_id allocation;
   std::int32_t rank = 0;
@@ -42,42 +41,42 @@ struct experiment_pause {
 struct experiment_stop {
   bool kill = false;
   std::string why;
-  bool broken = false; ///< a stream of it cannot be replayed: it ends as error
+  bool broken = false; ///< whether a stream of the experiment cannot be replayed: then it ends as ERROR
   MSGPACK_DEFINE_ARRAY(kill, why, broken)
 };
-/// By a user: what the experiment may have of its pool from now on.
+/// From a user: what the experiment may have of its pool from now on.
 struct experiment_set {
   std::string by;
-  int priority = 0;   ///< 1..99; 0: as it is
-  double weight = -1; ///< below 0: as it is
-  int max_slots = -2; ///< -1: any number; below: as it is
-  std::string pool;   ///< empty: as it is
+  int priority = 0;   ///< 1..99; 0: unchanged
+  double weight = -1; ///< below 0: unchanged
+  int max_slots = -2; ///< -1: any number; below -1: unchanged
+  std::string pool;   ///< empty: unchanged
   MSGPACK_DEFINE_ARRAY(by, priority, weight, max_slots, pool)
 };
 struct validation_recorded { ///< from the journal: the report is durable
   trial_id trial;
-  report_origin origin; ///< empty after recovery: nobody waits
+  report_origin origin; ///< empty after recovery: nobody waits for an answer
   std::uint64_t row = 0;
   std::int64_t steps = 0;
-  std::string metrics; ///< a msgpack map
+  std::string metrics; ///< the metrics as a msgpack map
   run_id run;          ///< run that reported
   MSGPACK_DEFINE_ARRAY(trial, origin, row, steps, metrics, run)
 };
-struct checkpoint_reported { ///< from the trial: durable, and of the trial's own weights
+struct checkpoint_reported { ///< from the trial: the checkpoint is durable and holds the trial's own weights
   trial_id trial;
   std::string uuid;
   std::int64_t steps = 0;
   MSGPACK_DEFINE_ARRAY(trial, uuid, steps)
 };
-struct perturbation_taken { ///< from the trial: reports of `run` and of earlier runs count no more
+struct perturbation_taken { ///< from the trial: reports of `run` and of earlier runs no longer count
   trial_id trial;
   std::uint32_t number = 0;
   run_id run;
   MSGPACK_DEFINE_ARRAY(trial, number, run)
 };
-struct search_orders { ///< from the process outside that drives a `custom` search
+struct search_orders { ///< from the external process that drives a `custom` search
   value orders;
-  std::uint64_t request = 0; ///< names who waits for the answer
+  std::uint64_t request = 0; ///< names the request that waits for the answer
   MSGPACK_DEFINE_ARRAY(orders, request)
 };
 struct trial_finished {
@@ -88,12 +87,12 @@ struct trial_finished {
   MSGPACK_DEFINE_ARRAY(trial, state, exit_reason, why)
 };
 struct search_decided {
-  std::vector<trial_created> created; ///< created trials, with the ids that the cluster gave
-  std::vector<std::pair<std::string, trial_stop_decided>>
-    stopped; ///< stops by the searcher's key; `trial` is not set
+  std::vector<trial_created> created; ///< created trials, with the ids that the cluster assigned
+  /// Stops by the searcher's key of the trial; `trial` is not set.
+  std::vector<std::pair<std::string, trial_stop_decided>> stopped;
   bool shut_down = false, cancel = false, failure = false;
   double progress = 0;
-  std::string fault;               ///< why the searcher could not answer, or empty
+  std::string fault;               ///< why the searcher could not answer; empty: it answered
   std::vector<std::string> paused; ///< trials by key, as in all fields below
   std::vector<std::pair<std::string, double>> resumed;
   struct perturbation {
@@ -102,16 +101,16 @@ struct search_decided {
     MSGPACK_DEFINE_ARRAY(trial, source, checkpoint, hparams)
   };
   std::vector<perturbation> perturbed;
-  std::string refused; ///< why the orders make no sense, or empty; they changed nothing
+  std::string refused; ///< why the orders were refused; refused orders change nothing; empty: accepted
   MSGPACK_DEFINE_ARRAY(created, stopped, shut_down, cancel, failure, progress, fault, paused, resumed,
                        perturbed, refused)
 };
-/// From the cluster, whose fact it is: after its end the experiment goes on. A repeat changes nothing.
+/// From the cluster, which owns the fact: an experiment that had ended runs on. A repeat changes nothing.
 struct experiment_resume {
   std::uint32_t number = 0;     ///< counts from 1
-  std::vector<trial_id> trials; ///< those that run again
-  bool configured = false;      ///< the configuration says anew what it may have of its pool
-  value hparams;                ///< as in experiment_resumed
+  std::vector<trial_id> trials; ///< trials that run again
+  bool configured = false; ///< whether the configuration states anew what the experiment may have of its pool
+  value hparams;           ///< hyperparameters, as in experiment_resumed
 };
 using experiment_event =
   std::variant<experiment_activate, experiment_pause, experiment_stop, validation_recorded,
@@ -125,31 +124,32 @@ struct ask_searcher {
 struct spawn_trial {
   trial_created trial;
   bool active = true;
-  std::optional<trial_perturb_decided>
-    perturb;                   ///< perturbation that the trial must hear before anything else
+  /// Perturbation that the trial must hear before all other messages.
+  std::optional<trial_perturb_decided> perturb;
   std::uint32_t continued = 0; ///< number of the continuation that runs it again; 0: none
 };
 struct order_trial {
   enum class kind { activate, pause, stop, perturb } what = kind::activate;
   trial_id trial;
-  trial_state outcome = trial_state::completed; ///< end state, for stop
+  trial_state outcome = trial_state::completed; ///< end state if `what` is stop
   bool kill = false;
   std::string why;
-  trial_perturb_decided perturb; ///< what to do, for perturb
+  trial_perturb_decided perturb; ///< what to do if `what` is perturb
 };
 struct answer_validation {
   report_origin origin;
   bool stop = false;
-  std::string reason; ///< "pause", "perturbed", "pruned", "canceled" when stop
+  std::string reason; ///< if `stop`: "pause", "perturbed", "pruned" or "canceled"
 };
 struct answer_orders {
   std::uint64_t request = 0;
-  std::string refused;     ///< why, or empty
-  std::uint64_t heard = 0; ///< how many facts its stream holds: the id of its newest event
+  std::string refused; ///< why the orders were refused; empty: accepted
+  /// Number of facts in the experiment's stream, which is the id of its newest event.
+  std::uint64_t heard = 0;
   std::vector<std::pair<std::string, trial_id>> created;
 };
-/// The state as it is after so many facts of its stream, in which the searcher has heard nothing more: with
-/// the searcher's own snapshot of this moment a start need not replay them.
+/// The state after `facts` facts of the stream. The searcher has heard nothing beyond them, so that a start
+/// with this state and the searcher's own snapshot of the same moment need not replay these facts.
 struct keep_snapshot {
   std::uint64_t facts = 0;
   std::string machine;
@@ -157,7 +157,7 @@ struct keep_snapshot {
 struct report_experiment_end {
   experiment_state state = experiment_state::completed;
 };
-/// Its pool and its trials hear what it may have from now on.
+/// Tells the pool and the trials what the experiment may have from now on.
 struct tell_resources {
   experiment_resources_changed now;
 };
@@ -175,18 +175,19 @@ public:
 
   [[nodiscard]] experiment_step apply(const experiment_event& ev, time_point now);
   void replay(const experiment_fact& fact);
-  /// Why a user's event makes no sense now ("experiment 7 is COMPLETED"), or nothing.
+  /// Why a user's event is refused in the present state ("experiment 7 is COMPLETED"); nothing if it is
+  /// accepted.
   std::optional<error> refuses(const experiment_event& ev) const;
-  /// Spawns the trials whose end the search has not heard, then goes on asking.
+  /// Spawns the trials whose end the search has not heard, then asks the searcher again.
   [[nodiscard]] std::vector<experiment_action> resume(time_point now);
-  /// The same for one trial, whose actor died: what was ordered of it may not have reached its journal.
+  /// Does what `resume` does for one trial whose actor died: orders to it may not have reached its journal.
   [[nodiscard]] std::vector<experiment_action> resume_trial(trial_id id) const;
-  /// Versioned bytes of all that the facts hold, but for what the searcher has heard.
+  /// The state as versioned bytes: all that the facts hold, without the events that the searcher has heard.
   std::string snapshot() const;
   value describe() const;    ///< the state, for people
   const char* shown() const; ///< the state in one word, a literal
-  /// Of a fresh machine: as if it had replayed what `snapshot` holds. `errc::corrupt` or `unsupported` leaves
-  /// it fresh.
+  /// Takes the state from a snapshot; only for a fresh machine, which is then as if it had replayed the facts
+  /// before the snapshot. With `errc::corrupt` or `unsupported` it stays fresh.
   result<void> restore(std::string_view snapshot);
 
   experiment_state state() const { return state_; }
@@ -194,28 +195,29 @@ public:
   const std::optional<experiment_resources_changed>& resources() const { return resources_; }
   std::size_t live_trials() const;
   std::uint64_t facts() const { return facts_; } ///< number of facts in the stream so far
-  /// The newest validation row that the search has heard, by trial that has not ended.
+  /// Number of the newest validation row that the search has heard, for each trial that has not ended.
   std::map<trial_id, std::uint64_t> heard_rows() const;
-  /// The events that the searcher has answered since the snapshot, oldest first: a fresh or restored one that
-  /// takes them is where this one is. From now on they are not remembered.
+  /// Returns the events that the searcher has answered since the snapshot, oldest first: a fresh or restored
+  /// searcher that takes them reaches the same state. From now on these events are not kept.
   std::vector<searchers::search_event> take_history();
 
 private:
   struct trial_entry {
     trial_created made;
     std::uint64_t heard_row = 0;
-    bool exited = false;                          ///< the search has heard of it
-    std::string stop_why;                         ///< the searcher wants it to end; empty: it does not
-    bool paused = false;                          ///< whether the search has paused the trial
-    std::optional<trial_perturb_decided> perturb; ///< the latest
+    bool exited = false;  ///< whether the search has heard of the trial's end
+    std::string stop_why; ///< why the searcher wants the trial to end; empty: it does not
+    bool paused = false;  ///< whether the search has paused the trial
+    std::optional<trial_perturb_decided> perturb; ///< the latest perturbation
     std::uint64_t reports = 0;
     std::vector<std::pair<std::int64_t, double>> times; ///< steps and time metric of the latest reports
     // Soft state.
-    bool finished = false; ///< whether the trial has told its end
-    run_id void_until;     ///< once the trial has answered the perturbation: runs that count no more
+    bool finished = false; ///< whether the trial has reported its end
+    run_id void_until;     ///< newest run whose reports no longer count after the perturbation
     bool taken = true;     ///< whether the trial has taken `perturb`
     std::vector<validation_recorded> held; ///< reports that wait until `taken`
-    std::uint32_t continued = 0;           ///< number of the latest continuation that runs it again; durable
+    /// Number of the latest continuation that runs the trial again; durable.
+    std::uint32_t continued = 0;
   };
   struct input {
     search_input kind = search_input::started;
@@ -243,7 +245,7 @@ private:
   void set(const experiment_resumed& f);
   search_stepped decided(const input& heard, const search_decided& ev, time_point now) const;
   void carry_out(experiment_step& s, const search_stepped& fact);
-  void drop_inputs(experiment_step& s); ///< answers those who wait
+  void drop_inputs(experiment_step& s); ///< drops all inputs and answers those who wait for a decision
   void drop_inputs_of(experiment_step& s, trial_id trial);
   void release_held(experiment_step& s, trial_entry& t, const std::string& reason);
   void ask_next(std::vector<experiment_action>& out);
@@ -258,23 +260,24 @@ private:
 
   experiment_spec spec_;
   experiment_state state_ = experiment_state::active;
-  std::optional<experiment_resources_changed> resources_; ///< what a user has set since it was made
-  bool started_ = false;                                  ///< the search has
+  /// What a user has set since the experiment was made.
+  std::optional<experiment_resources_changed> resources_;
+  bool started_ = false; ///< whether the search has been started
   std::uint64_t facts_ = 0;
   std::optional<search_stepped> over_;
   std::uint32_t continued_ = 0; ///< number of the latest continuation
-  std::optional<value>
-    to_continue_; ///< keys of the trials that run again, until the search has heard of them
+  /// Keys of the trials that run again, until the search has heard of them.
+  std::optional<value> to_continue_;
   std::map<trial_id, trial_entry> trials_;
   std::map<std::string, trial_id> by_key_;
-  std::map<std::string, std::int64_t>
-    checkpoint_steps_; ///< steps of the checkpoints that the search has heard of
+  /// Steps of the checkpoints that the search has heard of.
+  std::map<std::string, std::int64_t> checkpoint_steps_;
   std::vector<searchers::search_event> history_;
   // Soft state.
   std::deque<input> inputs_;
   bool asking_ = false;
-  bool remembers_ = true;  ///< whether the searcher's inputs are kept
-  std::uint64_t kept_ = 0; ///< facts in the newest snapshot
+  bool remembers_ = true;  ///< whether the inputs of the searcher are kept for `take_history`
+  std::uint64_t kept_ = 0; ///< number of facts in the newest snapshot
 };
 
 } // namespace troupe

@@ -33,7 +33,8 @@ result<std::vector<Fact>> facts_of(const storage::reader& reads, const std::stri
   return stored ? decoded<Fact>(*stored, entity, first) : stored.error();
 }
 
-/// Empty where no run is open, or where the facts cannot be replayed, which whoever takes them finds out.
+/// The allocation of the run that is open; empty if no run is open, or if the facts cannot be replayed.
+/// Whoever takes the facts reports the latter.
 allocation_id open_run(trial_id id, const std::vector<trial_fact>& past) {
   if (!replayable(past))
     return {};
@@ -71,7 +72,7 @@ public:
       settings_.launch.user_token = peers_.tokens.user(settings_.id, settings_.launch.owner);
     machine_.emplace(experiment_spec_of(settings_));
     if (!past.machine.empty())
-      static_cast<void>(machine_->restore(past.machine)); // past_of has tried it
+      static_cast<void>(machine_->restore(past.machine)); // past_of has tried this restore before
     for (const auto& fact : past.facts)
       machine_->replay(fact);
     if (machine_->resources())
@@ -86,7 +87,7 @@ public:
       step(past.again);
     } else if (setup.start_paused && !machine_->facts()) {
       begin(name, 0, peers_.journal, {});
-      step(experiment_pause{}); // before anything that the machine resumes with
+      step(experiment_pause{}); // before the actions with which the machine resumes
       take({}, machine_->resume(self_->now()));
     } else {
       begin(name, machine_->facts(), peers_.journal, machine_->resume(self_->now()));
@@ -144,7 +145,8 @@ private:
       self_->send_exit(trial, why);
     if (searcher_)
       self_->send_exit(searcher_, why);
-    for (auto& meeting : pool_meetings_) // a promise that is dropped leaves who asked to its timeout
+    // Whoever asked would wait for its timeout if the promise were only dropped.
+    for (auto& meeting : pool_meetings_)
       meeting.deliver(why);
   }
   std::optional<time_point> deadline() const { return std::nullopt; }
@@ -169,8 +171,8 @@ private:
     self_->monitor(searcher_);
   }
 
-  /// One that replaces a searcher that died. All that this machine has decided on is durable before it reads,
-  /// so that both stand at the same event.
+  /// Spawns a searcher in place of one that died. Everything that this machine has decided is durable before
+  /// the new searcher reads, so that both stand at the same event.
   void renew_searcher() {
     if (searcher_ || answer_in_hand_)
       return;
@@ -215,7 +217,7 @@ private:
       promise.deliver(pool_joined{});
       std::erase_if(pool_meetings_, [](const auto& x) { return !x.pending(); });
     };
-    for (const auto& [id, trial] : trials_) // one that has died asks the pool as it is made again
+    for (const auto& [id, trial] : trials_) // a trial that has died asks the pool when it is made again
       self_->request(trial, journal_timeout, x)
         .then([one_less](const pool_joined&) mutable { one_less(); },
               [one_less](const caf::error&) mutable { one_less(); });
@@ -225,7 +227,7 @@ private:
 
   void run(const ask_searcher& x) {
     open_question_ = to_ask(x.event);
-    if (searcher_) // else it is asked once it is made again
+    if (searcher_) // without a searcher, the question is asked once the next one exists
       ask();
   }
   void ask() {
@@ -233,7 +235,7 @@ private:
       .then([this](search_decided& ev) { give_ids(std::move(ev)); },
             [this](const caf::error& why) {
               if (why == caf::sec::request_receiver_down)
-                return; // the down message follows, and the next searcher is asked
+                return; // the down message follows, and then the next searcher is asked
               search_decided failed;
               failed.fault = "the searcher did not answer: " + from_caf(why).what;
               decide(failed);
@@ -256,7 +258,7 @@ private:
   void decide(const search_decided& ev) {
     open_question_.reset();
     step(ev, [this](const caf::error&) { answer_waiting(true); });
-    renew_searcher(); // it may have died with its answer on the way
+    renew_searcher(); // the searcher may have died while its answer was on the way
   }
 
   // ---- the driver of a custom search
@@ -284,7 +286,7 @@ private:
     self_->delayed_send(experiment_actor{self_}, wait, time_passed{});
     return promise;
   }
-  /// Those who wait hear of what is durable; `news`: something is.
+  /// Answers the drivers that wait, with what is durable. `news`: whether something new is durable.
   void answer_waiting(bool news) {
     auto heard = machine_->facts();
     std::erase_if(waiting_, [&](waiting_driver& x) {
@@ -297,7 +299,7 @@ private:
 
   void run(const spawn_trial& x) {
     auto id = x.trial.trial;
-    auto known = trials_past_.extract(id); // a new one has none
+    auto known = trials_past_.extract(id); // a new trial has no past
     const auto past = known.empty() ? result<trial_past>(trial_past{}) : std::move(known.mapped());
     auto ok = past ? replayable(past->facts) : result<void>(past.error());
     if (!ok) {
@@ -353,7 +355,7 @@ private:
     settings_.job.weight = now.weight;
     settings_.job.max_slots = now.max_slots;
   }
-  /// Nothing waits for it: what fails here is kept with the next one.
+  /// Nobody waits for a snapshot: if keeping it fails, the next snapshot holds everything as well.
   void run(const keep_snapshot& x) {
     if (!searcher_)
       return;
@@ -393,14 +395,14 @@ private:
       return;
     auto id = it->second;
     by_address_.erase(it);
-    // It could not go on (the journal was late, say): made again from what is durable.
+    // The trial could not run on (its journal was late, for example): it is made again from what is durable.
     if (!restarts_.again(id, self_->now()))
       return step(experiment_stop{
         true, "trial " + to_string(id) + " died again and again: " + from_caf(down.reason).what, true});
     read_again(id);
   }
 
-  /// What a trial that died has in the journal is read on another thread than this one, which many share.
+  /// Reads the facts of a trial that died, on another thread than this one, which many actors share.
   void read_again(trial_id id) {
     from_journal(entity(id), [this, id](const std::vector<std::string>& stored) {
       auto facts = decoded<trial_fact>(stored, entity(id));
@@ -428,11 +430,11 @@ private:
   experiment_settings settings_;
   experiment_peers peers_;
   std::optional<experiment> machine_;
-  searcher_actor searcher_;                 ///< null between its death and its next life
-  std::optional<search_ask> open_question_; ///< that the machine waits for the answer to
-  bool answer_in_hand_ = false;             ///< and it waits for ids
+  searcher_actor searcher_;                 ///< null between the searcher's death and its next life
+  std::optional<search_ask> open_question_; ///< the question whose answer the machine waits for
+  bool answer_in_hand_ = false;             ///< whether the answer is here and waits for ids of trials
   std::map<trial_id, trial_actor> trials_;
-  std::map<trial_id, result<trial_past>> trials_past_; ///< of those that are to be made
+  std::map<trial_id, result<trial_past>> trials_past_; ///< the stored past of trials that are to be made
   std::map<caf::actor_addr, trial_id> by_address_;
   child_restarts<trial_id> restarts_;
   child_restarts<experiment_id> searcher_restarts_;

@@ -21,38 +21,40 @@ struct experiment_peers {
   task_tokens tokens;
 };
 
-/// What is stored of a trial that is made again.
+/// The stored facts of a trial that is made again.
 struct trial_past {
   std::vector<trial_fact> facts;       ///< oldest first
-  std::vector<allocation_fact> of_run; ///< of the run that is open
+  std::vector<allocation_fact> of_run; ///< facts of the open run's allocation
 };
 
-/// What is stored of an experiment: the newest snapshots of its machine and its searcher, and the facts
-/// since.
+/// What is stored of an experiment: the newest snapshots of its machine and its searcher, and the facts after
+/// them.
 struct experiment_past {
-  std::uint64_t before = 0;                      ///< how many facts the snapshots stand for
-  std::string machine, searcher;                 ///< empty where there are none
+  std::uint64_t before = 0;                      ///< number of facts that the snapshots stand for
+  std::string machine, searcher;                 ///< empty if there are no snapshots
   std::vector<experiment_fact> facts;            ///< oldest first
-  std::map<trial_id, result<trial_past>> trials; ///< of those that go on; see add_trials
-  std::vector<validation_recorded> missed;       ///< durable, and not decided on; see add_trials
-  experiment_resume again; ///< the latest continuation, which its own facts may not hold yet; number 0: none
+  std::map<trial_id, result<trial_past>> trials; ///< trials that are made again; see add_trials
+  std::vector<validation_recorded> missed;       ///< durable reports that are not decided on; see add_trials
+  /// The latest continuation, which the experiment's own facts may not hold yet; number 0: none.
+  experiment_resume again;
 };
 
-/// Ends by itself once its end is durable and told.
+/// The actor ends by itself once its end is durable and reported.
 experiment_actor spawn_experiment(caf::actor_system& sys, experiment_setup setup, experiment_peers peers,
                                   const experiment_past& past);
 
-/// errc::corrupt, with the number, where a fact cannot be read: the stream is then of no use, since what
-/// follows stands on it. A snapshot that this build does not read, of machine or searcher, is left out: then
-/// all facts are there.
+/// Returns errc::corrupt with the number of the fact if a fact cannot be read: the stream is then useless,
+/// because later facts build on that one. If this build cannot read a snapshot of machine or searcher, the
+/// snapshots are left out and all facts are returned.
 result<experiment_past> past_of(const storage::reader& reads, const experiment_settings& of);
 
-/// Reads what the experiment's actor will need of its trials, on a thread that may wait for a disk: those of
-/// the scheduler may not. `past` is replayable.
+/// Reads what the experiment's actor needs of its trials. It waits for the disk, so that it runs on a thread
+/// that may wait; the scheduler's threads may not. `past` has to be replayable.
 void add_trials(experiment_past& past, const storage::reader& reads, const experiment_settings& of,
                 time_point now);
 
-/// Replays the stream in a machine of its own: the reason why it cannot be, where an assertion fails.
+/// Replays the stream in a machine of its own. Returns the reason if an assertion fails, because then the
+/// stream cannot be replayed.
 result<void> replayable(const experiment_past& past);
 result<void> replayable(const std::vector<trial_fact>& past);
 

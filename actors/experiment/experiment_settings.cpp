@@ -14,7 +14,8 @@ void read_search(config_reader& config, experiment_settings& out) {
   if (const auto& space = config.find("hyperparameters"); space.is_object())
     out.hyperparameters = space;
   out.seed = static_cast<std::uint64_t>(config.integer("reproducibility.experiment_seed").value_or(0));
-  if (const auto& metric = config.find("searcher.metric"); metric.is_string()) // nsga2 has a list
+  // The metric of nsga2 is a list.
+  if (const auto& metric = config.find("searcher.metric"); metric.is_string())
     out.metric = metric.get<std::string>();
   for (const char* path : {"searcher.time_metric", "searcher.early_stopping.time_metric"})
     if (out.time_metric.empty())
@@ -31,7 +32,7 @@ void read_search(config_reader& config, experiment_settings& out) {
 
 void read_trials(config_reader& config, experiment_settings& out) {
   constexpr auto slots_path = "resources.slots_per_trial";
-  const auto wanted = config.at(slots_path); // a number, or {min, max}
+  const auto wanted = config.at(slots_path); // a number or {min, max}
   const bool range = wanted.is_object();
   const auto most = config.integer_in(slots_path, range ? wanted.value("max", value()) : wanted).value_or(1);
   const auto least = range ? config.integer_in(slots_path, wanted.value("min", value())).value_or(1) : 0;
@@ -54,9 +55,9 @@ void read_job(config_reader& config, experiment_settings& out) {
   out.rules.single_node = single.is_boolean() && single.get<bool>();
 }
 
-/// As a store is named (model/checkpoint_place.hpp).
+/// Returns the store of the checkpoints, written as in model/checkpoint_place.hpp.
 std::string checkpoint_store(config_reader& config, const std::string& standard) {
-  // A shared_fs may carry a container_path, too, which Determined has not read for years.
+  // A shared_fs may also have a container_path, which Determined has ignored for years.
   const bool shared = config.find("checkpoint_storage.type") == "shared_fs";
   const char* path = shared ? "checkpoint_storage.host_path" : "checkpoint_storage.container_path";
   auto dir = config.text_in(path, config.find(path));
@@ -66,13 +67,14 @@ std::string checkpoint_store(config_reader& config, const std::string& standard)
     dir = sub.starts_with('/') ? sub : dir + "/" + sub;
   if (dir.empty())
     dir = standard;
-  if (!dir.empty() && !dir.starts_with('/')) // in the master's data directory, beside the default one
+  // A relative folder lies in the master's data directory, beside the default one.
+  if (!dir.empty() && !dir.starts_with('/'))
     dir = standard.substr(0, standard.rfind('/') + 1) + dir;
   return dir.empty() ? "" : (shared ? "shared_fs:" : "directory:") + dir;
 }
 
 void read_launch(config_reader& config, task_launch& out) {
-  // A text is a shell's, a list is exec'd as it is: as Determined does.
+  // A shell runs a text; a list is executed without a shell. Determined does the same.
   const auto& entry = config.find("entrypoint");
   if (entry.is_array())
     for (const auto& word : entry)
@@ -99,7 +101,8 @@ result<experiment_settings> experiment_settings_of(experiment_source from) {
   read_trials(config, out);
   read_job(config, out);
   read_launch(config, out.launch);
-  out.launch.services = services_in(from.config); // their ids are of the task, which is not known yet
+  // Ids of services need the id of the task, which is not known yet.
+  out.launch.services = services_in(from.config);
   out.launch.checkpoint_store = checkpoint_store(config, from.checkpoint_dir);
   out.launch.checkpoint_dir = folder_of_store(out.launch.checkpoint_store);
   if (config.fault())

@@ -91,7 +91,7 @@ std::vector<trial_fact> ended(const trial_row& trial, trial_state as, const std:
 }
 
 std::vector<trial_fact> silent(const trial_row& trial, time_point heard, time_point now) {
-  heard = std::max(heard, trial.heard); // a trial that was started again lives since that start
+  heard = std::max(heard, trial.heard); // a trial that was started again has lived since that start
   if (trial.state != trial_state::running || now - heard < patience)
     return {};
   return {trial_ended{heard, trial_state::error, by_silence}};
@@ -110,7 +110,7 @@ std::vector<experiment_fact> settle(const experiment_row& experiment, const std:
   if (state == experiment.state || experiment.state >= experiment_state::deleting)
     return {};
   const bool failed = state == experiment_state::error;
-  for (const auto& trial : trials) // the end of the experiment is that of its last trial
+  for (const auto& trial : trials) // the experiment ends when its last trial does
     if (last && trial.ended > last->ended)
       last = &trial;
   return {experiment_changed{terminal(state) && last ? last->ended : now, state,

@@ -23,7 +23,8 @@ time_point now() {
   return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
 }
 
-/// The folder `name` in `above`, made if it is not there. A link is not followed: a task may own the folder.
+/// The folder `name` in `above`, made if it does not exist. A link is not followed, because a task may own
+/// the folder.
 owned_fd folder_in(const owned_fd& above, const std::string& name) {
   constexpr int how = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   owned_fd found{::openat(above.get(), name.c_str(), how)};
@@ -32,7 +33,7 @@ owned_fd folder_in(const owned_fd& above, const std::string& name) {
   return found;
 }
 
-/// Whether a file of this ending is there.
+/// Whether the folder holds a file with this ending.
 bool has_file(const owned_fd& folder, std::string_view ending) {
   owned_fd again{::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   DIR* const all = again ? ::fdopendir(again.get()) : nullptr;
@@ -144,14 +145,14 @@ void event_writer::refuse(allocation_id of, file& x, const std::string& why) {
   complain_("event files of " + to_string(of) + ": " + why);
 }
 
-/// A file for each run and each life of the agent.
+/// Opens the event file of an allocation: each run and each life of the agent has a file of its own.
 event_writer::file& event_writer::open(allocation_id of) {
   auto& to = files_[of];
   if (to.fd >= 0 || to.refused)
     return to;
   std::ifstream in(tasks_ / to_string(of) / launch_file, std::ios::binary);
   const auto launch = decode_launch(std::string(std::istreambuf_iterator<char>(in), {}));
-  // One that an earlier version has started does not say where.
+  // The launch order of a task that an earlier version started does not say where event files go.
   if (!of.task.is_trial() || !launch || launch->checkpoint_dir.empty() || launch->cluster_id.empty() ||
       launch->experiment.value == 0) {
     to.refused = true;
@@ -167,7 +168,8 @@ event_writer::file& event_writer::open(allocation_id of) {
   const auto ending = "." + std::to_string(of.run.value) + ".troupe";
   const auto name = "events.out.tfevents." + std::to_string(at.time_since_epoch().count() / 1'000'000) + "." +
                     host_name() + "." + std::to_string(::getpid()) + ending;
-  const bool goes_on = folder && has_file(folder, ending); // the agent was started again under this run
+  // The agent was started again while this run goes on.
+  const bool goes_on = folder && has_file(folder, ending);
   if (folder)
     to.fd =
       ::openat(folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -179,10 +181,11 @@ event_writer::file& event_writer::open(allocation_id of) {
   if (::fstat(folder.get(), &of_folder) == 0 && of_folder.st_uid != ::geteuid())
     (void)!::fchown(to.fd, of_folder.st_uid, of_folder.st_gid);
   if (about.st_size > 0)
-    return to; // opened again within a second
+    return to; // the file was opened again within the same second
   auto begin = workers::event_file_header(at);
-  // What runs before have told beyond the checkpoint that this one began from is forgotten. TensorBoard takes
-  // the first such record of a trial for its beginning, so that the first run has one, too.
+  // Makes TensorBoard forget what earlier runs reported beyond the checkpoint from which this run resumes.
+  // TensorBoard takes the first such record of a trial for the trial's beginning, so that the first run
+  // writes one, too.
   if (!goes_on)
     begin += workers::event_restart(at, launch->resume_steps > 0 ? launch->resume_steps + 1 : 0);
   if (!write_all(to.fd, begin))

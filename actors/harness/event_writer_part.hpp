@@ -1,8 +1,8 @@
 #pragma once
-// Writes the durable reports of the tasks of one host as event files for TensorBoard, as Determined's library
-// does for the scripts that use it: below the folder of the trial's checkpoints,
-// CLUSTER/tensorboard/experiment/N/trial/N. On a thread of its own; what cannot be written is left out, as
-// the reports themselves are in the journal.
+// Writes the durable reports of one host's tasks as event files for TensorBoard, as Determined's library does
+// for the scripts that use it. The files lie below the folder of the trial's checkpoints, in
+// CLUSTER/tensorboard/experiment/N/trial/N. The writer has a thread of its own; what it cannot write is left
+// out, because the journal has the reports.
 
 #include "model/ids.hpp"
 #include "storage/journal.hpp"
@@ -17,20 +17,21 @@
 
 namespace troupe {
 
-/// Safe from any thread; no call waits for a disk.
+/// Any thread may call any function; no call waits for a disk.
 class event_writer {
 public:
-  /// `tasks`: folder of all tasks of the host, where each has its launch order. `complain` is told, from the
-  /// thread, of the first that cannot be written of each task.
+  /// `tasks`: folder that holds the folders of all tasks of the host, each with its launch order. The
+  /// writer's thread calls `complain` for each task once, with the first thing that cannot be written.
   event_writer(std::filesystem::path tasks, std::function<void(const std::string&)> complain);
-  /// Writes what waits.
+  /// Writes the reports that still wait.
   ~event_writer();
   event_writer(const event_writer&) = delete;
   event_writer& operator=(const event_writer&) = delete;
 
-  /// Reports of a trial that are durable now. Beyond `most_waiting` they are dropped.
+  /// Writes reports of a trial that have become durable. If more than `most_waiting` wait, further ones are
+  /// dropped.
   void add(allocation_id of, std::vector<storage::report_batch::report> reports);
-  /// Nothing more comes of it: its file is closed.
+  /// Closes the allocation's file: no further reports come.
   void end(allocation_id of);
 
   static constexpr std::size_t most_waiting = 100'000;
@@ -38,11 +39,11 @@ public:
 private:
   struct job {
     allocation_id of;
-    std::vector<storage::report_batch::report> reports; ///< empty: the end
+    std::vector<storage::report_batch::report> reports; ///< empty: the allocation has ended
   };
   struct file {
     int fd = -1;
-    bool refused = false; ///< nothing is written for it
+    bool refused = false; ///< whether nothing is written for this allocation
   };
 
   void work();
@@ -52,12 +53,12 @@ private:
 
   const std::filesystem::path tasks_;
   const std::function<void(const std::string&)> complain_;
-  std::mutex mutex_; ///< guards the next three
+  std::mutex mutex_; ///< guards the next three members
   std::deque<job> jobs_;
   std::size_t waiting_ = 0;
   bool stopping_ = false;
   std::condition_variable changed_;
-  std::map<allocation_id, file> files_; ///< of the thread
+  std::map<allocation_id, file> files_; ///< only the thread uses these
   std::thread thread_;
 };
 

@@ -13,7 +13,8 @@ using namespace workers;
 
 namespace {
 
-// What is kept of a process beside its rows: enough for one that reconnects, little enough for a bad one.
+// Limits of what is kept of a process beside its rows: enough for a process that reconnects, few enough for
+// one that misbehaves.
 constexpr std::size_t answers_kept = 8, refusals_kept = 64, checkpoints_kept = 64;
 
 duration retry_after(errc code, int failures) {
@@ -67,13 +68,13 @@ void harness::on(out& o, const task_gone& ev, time_point) {
   tasks_[ev.allocation].gone = true;
   for (auto& [id, s] : streams_)
     if (id.allocation == ev.allocation) {
-      s.checkpoints.clear(); // nobody waits for them
+      s.checkpoints.clear(); // nobody waits for their answers
       s.undecided.clear();
     }
   drain(o, ev.allocation);
 }
 
-/// Forgets a task that is gone once the journal has all it sent.
+/// Forgets a task that is gone, once the journal has everything that the task sent.
 void harness::drain(out& o, allocation_id allocation) {
   auto t = tasks_.find(allocation);
   if (t == tasks_.end() || !t->second.gone)
@@ -92,7 +93,7 @@ void harness::drain(out& o, allocation_id allocation) {
 void harness::on(out& o, const task_stop_asked& ev, time_point) {
   auto t = tasks_.find(ev.allocation);
   if (t == tasks_.end() || t->second.asked == ev.reason)
-    return; // it is gone, or a repeat
+    return; // the task is gone, or this is a repeat
   t->second.stop = t->second.asked = ev.reason;
   for (const auto& [id, s] : streams_)
     if (id.allocation == ev.allocation)
@@ -107,7 +108,8 @@ void harness::on(out& o, const frames_received& ev, time_point now) {
     if (auto* e = find(message.peer))
       e->second.heard = now;
     std::visit([&](const auto& x) { take(o, message.peer, x, now); }, message.frame);
-    released_ += weight(message.frame) - (held_ - before); // kept rows are released when they are durable
+    // Rows that are kept are released when they are durable.
+    released_ += weight(message.frame) - (held_ - before);
   }
 }
 
@@ -130,7 +132,7 @@ void harness::take(out& o, const std::string& peer, const hello& x, time_point n
   auto& [id, s] = *e;
   if (x.acked > s.received())
     return reject(o, peer, "malformed", "hello: acked is beyond what this process has sent");
-  if (auto* other = find(peer); other && other != e) // one connection speaks for one process
+  if (auto* other = find(peer); other && other != e) // one connection speaks for one process only
     other->second.peer.clear();
   if (s.peer != peer)
     peers_.erase(std::exchange(s.peer, peer));
@@ -143,7 +145,7 @@ void harness::take(out& o, const std::string& peer, const hello& x, time_point n
       tell(o, s, refused{sequence, why});
 }
 
-/// The stream of this process, made where it is new; null where the allocation has too many.
+/// The stream of this process, made if the process is new; null if the allocation has too many processes.
 harness::entry* harness::enter(const hello& x, time_point now) {
   task_stream id{x.allocation, x.rank, x.process};
   if (auto at = streams_.find(id); at != streams_.end())
@@ -159,7 +161,8 @@ harness::entry* harness::enter(const hello& x, time_point now) {
   if (count >= limits_.processes) {
     if (idlest == streams_.end() || now - idlest->second.heard < limits_.forget_after)
       return nullptr;
-    peers_.erase(idlest->second.peer); // should it live after all, it says hello again and nothing is lost
+    // If the process lives after all, it says hello again and nothing is lost.
+    peers_.erase(idlest->second.peer);
     streams_.erase(idlest);
   }
   auto at = streams_.try_emplace(std::move(id)).first;
@@ -196,7 +199,7 @@ void harness::take(out& o, const std::string& peer, const reports& x, time_point
     ++number;
   }
   if (repeated)
-    tell(o, s, ack{s.told}); // the old acknowledgement
+    tell(o, s, ack{s.told}); // repeats the last acknowledgement
   acknowledge(o, s);
   make_ready(*e);
 }
@@ -212,9 +215,9 @@ void harness::take(out& o, const std::string& peer, const task_checkpoint& x, ti
                   old.refused.empty() ? agent_frame{saved{x.sequence}} : unsaved{x.sequence, old.refused});
   for (const auto& waiting : s.checkpoints)
     if (waiting.sequence == x.sequence)
-      return; // a repeat; the answer is on its way
+      return; // a repeat; its answer is on the way
   if (s.checkpoints.size() >= checkpoints_kept)
-    return; // the task repeats it
+    return; // the task sends it again
   auto metadata = parse_msgpack(x.metadata);
   if (!metadata)
     return tell(o, s, unsaved{x.sequence, "metadata: " + metadata.error().what});
@@ -248,7 +251,7 @@ void harness::take(out& o, const std::string& peer, const worker_mail& x, time_p
 void harness::on(out& o, const worker_answered& ev, time_point) {
   auto at = streams_.find(ev.worker);
   if (at == streams_.end() || at->second.peer.empty())
-    return; // it is away, and says how it fares when it is back
+    return; // the worker is not connected; it reports its status when it reconnects
   if (ev.refused.empty())
     tell(o, at->second, worker_mail{ev.protocol, ev.order});
   else
@@ -326,7 +329,7 @@ void harness::append_ready(out& o, time_point now) {
     std::size_t bytes = 0;
     auto batch = flight_bytes_ < limits_.in_flight_bytes ? batch_of(id, s, bytes) : storage::report_batch{};
     if (batch.reports.empty() || (flight_bytes_ && flight_bytes_ + bytes > limits_.in_flight_bytes)) {
-      ready_.push_front(std::move(id)); // its turn comes with the next answer
+      ready_.push_front(std::move(id)); // the next answer from the journal gives this stream another turn
       return;
     }
     s.ready = false;
@@ -356,7 +359,7 @@ storage::report_batch harness::batch_of(const task_stream& id, const stream_stat
 void harness::on(out& o, const reports_answered& ev, time_point now) {
   auto flown = flights_.extract(ev.number);
   if (flown.empty())
-    return; // late, or twice
+    return; // late or repeated
   const auto [id, last, bytes] = flown.mapped();
   flight_bytes_ -= bytes;
   auto at = streams_.find(id);
@@ -379,7 +382,8 @@ void harness::on(out& o, const reports_answered& ev, time_point now) {
   drain(o, id.allocation);
 }
 
-/// Rows up to `up_to` are durable, or refused with `refusal` where that is not empty; tells what may be told.
+/// Notes that rows up to `up_to` are durable, or refused with `refusal` if that is not empty; sends what may
+/// be acknowledged now.
 void harness::commit_to(out& o, entry& e, std::uint64_t up_to, const std::string& refusal, time_point now) {
   auto& [id, s] = e;
   const bool heard = !tasks_.at(id.allocation).gone;
@@ -419,14 +423,14 @@ void harness::on(out& o, const validation_decided& ev, time_point) {
   auto& s = at->second;
   auto& t = tasks_.at(ev.stream.allocation);
   if (ev.stop && t.stop.empty())
-    t.stop = ev.reason;        // for a process that connects again before it heard
-  if (ev.sequence <= s.told) { // too late to be waited for
+    t.stop = ev.reason;        // for a process that reconnects before it has heard
+  if (ev.sequence <= s.told) { // the acknowledgement did not wait for this decision
     if (ev.stop)
       tell(o, s, stop{ev.reason});
     return;
   }
   if (ev.sequence > s.received())
-    return; // of a report that this process has not sent here: it will be decided again
+    return; // the process has not sent the report here yet: it is decided again when it comes
   s.decisions[ev.sequence] = {ev.sequence, ev.stop, ev.reason};
   std::erase_if(s.undecided, [&](const auto& x) { return x.first == ev.sequence; });
   acknowledge(o, s);
@@ -456,7 +460,7 @@ void harness::on(out& o, const checkpoint_answered& ev, time_point) {
 }
 
 void harness::on(out& o, const master_reachable&, time_point now) {
-  // What the old connection carried may be lost, and nobody says so before the request times out.
+  // Answers over the old connection may be lost, and nobody would say so before the request times out.
   flights_.clear();
   flight_bytes_ = 0;
   for (auto& entry : streams_) {

@@ -1,8 +1,8 @@
 #pragma once
-// The gateway between the tasks of one host and the cluster: who may report, what is not yet durable, what
-// each task has been told. Pure; it holds no durable facts: after a restart the tasks send again what was not
-// acknowledged. The shell is harness_actor.cpp, which owns the socket of workers/harness_link.hpp.
-// docs/task-link.md has the frames.
+// The gateway between the tasks of one host and the cluster. It knows who may report, which reports are not
+// yet durable, and what each task has been told. Pure. It holds no durable facts: after a restart, the tasks
+// send again what was not acknowledged. The shell is harness_actor.cpp, which owns the socket of
+// workers/harness_link.hpp. docs/task-link.md describes the frames.
 
 #include "actors/machine.hpp"
 #include "storage/journal.hpp"
@@ -21,8 +21,8 @@ struct harness_limits {
   std::uint64_t window_bytes = 1 << 20;    ///< limit of unacknowledged reports of each process
   std::size_t batch_bytes = 256 << 10;     ///< limit of metrics in one append; a larger report goes alone
   std::size_t in_flight_bytes = 768 << 10; ///< limit of all appends together; a larger append goes alone
-  std::size_t processes =
-    1024; ///< limit for one allocation; processes silent for `forget_after` do not count
+  /// Limit of the processes of one allocation; processes that were silent for `forget_after` do not count.
+  std::size_t processes = 1024;
   duration forget_after = 10s;
   duration decision_wait = 100ms; ///< how long the acknowledgement of a validation waits for the decision
   duration checkpoint_repeat = 2s;
@@ -38,14 +38,15 @@ struct task_stream {
 };
 
 // Events.
-/// A task of this allocation starts or was adopted. A repeat changes what differs.
+/// A task of this allocation starts or was adopted. A repeat replaces what differs.
 struct task_expected {
   allocation_id allocation;
   std::string token;
   std::string checkpoint_dir; ///< absolute, as this host sees it
-  bool begins = false;        ///< none of its processes can have said anything yet
+  /// Whether none of the task's processes can have reported anything yet.
+  bool begins = false;
 };
-/// The task's processes are dead. Their reports still go to the journal; `reports_drained` says when they are
+/// The task's processes are dead. Their reports still go to the journal; `reports_drained` tells when all are
 /// there.
 struct task_gone {
   allocation_id allocation;
@@ -53,15 +54,15 @@ struct task_gone {
 struct frames_received {
   std::vector<workers::task_message> messages;
 };
-/// The journal's word on `append_task_reports` number `number`: durable up to `up_to`, or why not. `conflict`
-/// and `gap` close the stream for good, `invalid` refuses this append; every other code (no answer in time is
-/// `timeout`) is tried again.
+/// The journal's answer to `append_task_reports` number `number`: the reports up to `up_to` are durable, or
+/// `failed` says why not. `conflict` and `gap` close the stream for good, `invalid` refuses this append only;
+/// with every other code (no answer in time is `timeout`) the append is sent again.
 struct reports_answered {
   std::uint64_t number = 0;
   std::uint64_t up_to = 0;
   std::optional<error> failed;
 };
-/// The searcher's decision on a validation, whenever it comes.
+/// The searcher's decision on a validation; it may arrive at any time.
 struct validation_decided {
   task_stream stream;
   std::uint64_t sequence = 0;
@@ -71,9 +72,10 @@ struct validation_decided {
 struct checkpoint_answered {
   allocation_id allocation;
   std::string uuid;
-  std::string refused; ///< why, or empty: it is durable
+  std::string refused; ///< why the checkpoint was refused; empty: it is durable
 };
-/// Ask the scripts of this allocation to save and end. "pause", "pruned", "canceled", "preempted".
+/// Asks the scripts of this allocation to save and end, with the reason: "pause", "pruned", "canceled" or
+/// "preempted".
 struct task_stop_asked {
   allocation_id allocation;
   std::string reason;
@@ -84,8 +86,8 @@ struct worker_answered {
   std::uint64_t protocol = 0;
   std::string order, refused;
 };
-/// Again, over a new connection: what waits for an answer or another try goes once more; the journal knows
-/// repeats.
+/// The master is reachable over a new connection: what waits for an answer or for another try is sent again,
+/// because the journal recognises repeats.
 struct master_reachable {};
 using harness_event =
   std::variant<task_expected, task_gone, frames_received, reports_answered, validation_decided,
@@ -96,36 +98,36 @@ struct send_frame {
   std::string peer;
   workers::agent_frame frame;
 };
-/// To the journal. Answer with `reports_answered{number, ...}`. A report with an empty group was refused
-/// here: its number is used up, and no row is stored.
+/// To the journal, which answers with `reports_answered{number, ...}`. A report with an empty group was
+/// refused here: its number is used up, and no row is stored.
 struct append_task_reports {
   std::uint64_t number = 0;
   storage::report_batch batch;
 };
-/// To the trial. Repeated until `checkpoint_answered`.
+/// To the trial; repeated until `checkpoint_answered`.
 struct forward_checkpoint {
   task_stream stream;
   checkpoint saved;
 };
-/// To the trial, at most once in `progress_every`, and by a percent at least.
+/// To the trial, at most once in `progress_every`, and only if the progress has grown by one percent or more.
 struct forward_progress {
   allocation_id allocation;
   double done = 0; ///< 0..1
 };
-/// To its stand-in. Nothing of it is kept: a worker says it again.
+/// To the stand-in of the worker. The word is not kept here: a worker repeats it.
 struct forward_worker {
   task_stream worker;
   std::uint64_t protocol = 0;
   std::string word;
 };
-/// To the link: so many bytes of received frames are no longer held.
+/// To the link: so many bytes of received frames are held no longer.
 struct release_credit {
   std::size_t bytes = 0;
 };
-/// Nothing of this allocation is held any more. Once after each `task_gone`.
+/// Nothing of this allocation is held any longer. Sent once after each `task_gone`.
 struct reports_drained {
   allocation_id allocation;
-  bool silent = false; ///< none of its processes has ever said hello, from their start on
+  bool silent = false; ///< whether none of the task's processes has ever said hello since they started
 };
 using harness_action = std::variant<send_frame, append_task_reports, forward_checkpoint, forward_progress,
                                     release_credit, reports_drained, forward_worker>;
@@ -150,10 +152,10 @@ private:
   using out = std::vector<harness_action>;
   struct task {
     std::string token, checkpoint_dir;
-    std::string stop;  ///< reason to stop that its processes are told; empty: none
-    std::string asked; ///< the stop that was last pushed to all of them
+    std::string stop;  ///< reason to stop that the task's processes get; empty: none
+    std::string asked; ///< the stop that was last sent to all processes
     bool gone = false;
-    bool silent = false; ///< see reports_drained
+    bool silent = false; ///< value of `silent` in reports_drained
   };
   struct flight {
     task_stream stream;
@@ -170,26 +172,29 @@ private:
     std::string uuid, refused;
   };
   struct stream_state {
-    std::string peer;                     ///< empty: not connected
-    std::uint64_t committed = 0;          ///< durable or refused up to here
-    std::uint64_t told = 0;               ///< acknowledged up to here
+    std::string peer;                     ///< connection of the process; empty: not connected
+    std::uint64_t committed = 0;          ///< number up to which the reports are durable or refused
+    std::uint64_t told = 0;               ///< number up to which the reports are acknowledged
     std::deque<workers::report_row> rows; ///< rows from committed + 1 on
     std::size_t metrics_bytes = 0;        ///< bytes of the metrics in `rows`
-    std::uint64_t in_flight = 0;          ///< number of the append, or 0
-    bool ready = false;                   ///< stands in ready_
+    std::uint64_t in_flight = 0;          ///< number of the append that waits for an answer; 0: none
+    bool ready = false;                   ///< whether the stream stands in ready_
     int failures = 0;                     ///< failures in a row
     std::optional<time_point> retry_at;
     time_point heard;
-    std::string closed;                                   ///< why the journal takes nothing more of it
-    std::map<std::uint64_t, workers::decision> decisions; ///< come, not yet sent
-    std::deque<std::pair<std::uint64_t, time_point>>
-      undecided; ///< durable validations, and how long they wait
-    std::deque<std::pair<std::uint64_t, std::string>>
-      refusals; ///< the newest few, for a process that reconnects
+    std::string closed; ///< why the journal takes no more of this stream; empty: it does
+    /// Decisions that have arrived and are not yet sent.
+    std::map<std::uint64_t, workers::decision> decisions;
+    /// Durable validations, and the time until which each waits for its decision.
+    std::deque<std::pair<std::uint64_t, time_point>> undecided;
+    /// The newest few refusals, for a process that reconnects.
+    std::deque<std::pair<std::uint64_t, std::string>> refusals;
     std::deque<waiting_checkpoint> checkpoints;
-    std::deque<answered_checkpoint> answered; ///< the newest few, for repeats
-    double progress = 0;                      ///< the last one that was passed on
-    time_point progress_at;                   ///< time of that; before the first, when the process came
+    std::deque<answered_checkpoint> answered; ///< the newest few answers, kept for repeats
+    double progress = 0;                      ///< the latest progress that was passed on
+    /// Time of the latest progress that was passed on; before the first one, the time at which the process
+    /// connected.
+    time_point progress_at;
 
     std::uint64_t received() const { return committed + rows.size(); }
     std::uint64_t acknowledgeable() const {
@@ -236,12 +241,13 @@ private:
   std::map<allocation_id, task> tasks_;
   std::map<task_stream, stream_state> streams_;
   std::unordered_map<std::string, task_stream> peers_;
-  std::deque<task_stream> ready_; ///< have rows to append and none in flight; may wait for their retry_at
+  /// Streams that have rows to append and none in flight; some may have to wait for their retry_at.
+  std::deque<task_stream> ready_;
   std::map<std::uint64_t, flight> flights_;
   std::size_t flight_bytes_ = 0;
   std::uint64_t next_number_ = 1;
   std::size_t held_ = 0;
-  std::size_t released_ = 0; ///< bytes released in the running apply
+  std::size_t released_ = 0; ///< bytes that the current `apply` has released
 };
 
 } // namespace troupe

@@ -12,8 +12,8 @@ namespace troupe {
 namespace {
 
 using base = actor_base<harness_actor>;
-/// The socket is opened before the actor is, so that a taken port is an error at once; its mail waits for the
-/// actor.
+/// The socket is opened before the actor is spawned, so that a taken port is reported at once. The socket's
+/// mail waits for the actor.
 struct open_link {
   std::unique_ptr<workers::harness_link> link;
   std::mutex mutex;
@@ -38,7 +38,7 @@ public:
     self_->set_exit_handler([this](caf::exit_msg& x) {
       {
         std::lock_guard lock(link_->mutex);
-        link_->to = nullptr; // else the link and the actor keep each other
+        link_->to = nullptr; // otherwise the link and the actor would keep each other alive
       }
       link_->link.reset();
       self_->quit(x.reason);
@@ -75,7 +75,8 @@ public:
   }
 
 private:
-  /// An action may have its answer at once; the machine is not re-entered, the answer waits its turn.
+  /// Applies an event. The answer to an action may arrive at once; it waits for its turn, because the machine
+  /// must not be entered again during an action.
   void step(harness_event ev) {
     events_.push_back(std::move(ev));
     if (events_.size() > 1)
@@ -99,7 +100,7 @@ private:
     auto number = x.number;
     if (!journal_)
       return step(reports_answered{number, 0, error{errc::unreachable, "the master is away"}});
-    // What becomes durable goes into event files then.
+    // Kept to be written into event files once the reports are durable.
     auto copy = events_to_ ? x.batch.reports : std::vector<storage::report_batch::report>();
     append_reports mail{x.batch.allocation, x.batch.rank, x.batch.process, x.batch.first_sequence,
                         std::move(x.batch.reports)};

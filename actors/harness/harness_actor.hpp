@@ -8,8 +8,8 @@
 namespace troupe {
 
 struct harness_setup {
-  std::string endpoint =
-    "tcp://127.0.0.1:*";       ///< endpoint to take; the port of the last life, where there was one
+  /// Endpoint to open; after a restart, with the port of the last life.
+  std::string endpoint = "tcp://127.0.0.1:*";
   std::filesystem::path tasks; ///< folder of all tasks of this host; empty: no event files are written
 };
 
@@ -18,7 +18,7 @@ struct harness_gateway {
   std::string endpoint; ///< endpoint with the port that was taken
 };
 
-/// Opens the socket at once; `errc::conflict` where the port is taken.
+/// Opens the socket at once; `errc::conflict` if the port is taken.
 result<harness_gateway> spawn_harness(caf::actor_system& sys, const harness_setup& setup, agent_actor agent);
 
 } // namespace troupe

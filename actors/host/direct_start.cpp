@@ -18,7 +18,7 @@ bool is_plain(char c) {
          std::string_view("_-./=,:@%+").find(c) != std::string_view::npos;
 }
 
-/// "python", "python3", "python3.11"; any path to one of them.
+/// Whether the word is "python", "python3" or a version such as "python3.11", or a path to one of them.
 bool names_python(const std::string& word) {
   const auto name = word.substr(word.rfind('/') + 1);
   if (!name.starts_with("python"))
@@ -27,7 +27,8 @@ bool names_python(const std::string& word) {
                      [](unsigned char c) { return std::isdigit(c) || c == '.'; });
 }
 
-/// A wrapper that is a script may set variables, which a zygote would not have.
+/// Whether the file is a compiled program. A wrapper that is a script is not one: it may set variables, which
+/// a process that a zygote forks would not have.
 bool is_executable_image(const fs::path& file) {
   char magic[4] = {};
   std::ifstream in(file, std::ios::binary);
@@ -35,14 +36,15 @@ bool is_executable_image(const fs::path& file) {
                                                                        "ELF";
 }
 
-/// A script without "#!" is run by the shell that starts it.
+/// Whether the kernel can run the file. A script without "#!" cannot run by itself: the shell that starts it
+/// runs it.
 bool runs_by_itself(const fs::path& file) {
   char magic[2] = {};
   std::ifstream in(file, std::ios::binary);
   return (in.read(magic, sizeof magic) && std::string_view(magic, 2) == "#!") || is_executable_image(file);
 }
 
-/// What a shell does itself, or does otherwise than the program of that name.
+/// Words that a shell carries out itself, or differently from the program of the same name.
 constexpr std::string_view shell_words[] = {
   ".",        ":",        "[",      "alias",  "bg",    "break",   "builtin", "case",  "cd",     "command",
   "do",       "echo",     "eval",   "exec",   "exit",  "export",  "false",   "fc",    "fg",     "for",
@@ -68,7 +70,7 @@ std::string find_program(const std::string& name, const std::string& path) {
   return {};
 }
 
-/// The words of a command, or of a text where they are plain.
+/// The words of a command that is a list, or of a text if `plain_words` finds them there.
 std::optional<std::vector<std::string>> words_of(const std::vector<std::string>& entrypoint) {
   if (entrypoint.size() == 3 && entrypoint[0] == "/bin/sh" && entrypoint[1] == "-c")
     return plain_words(entrypoint[2]);
@@ -86,7 +88,7 @@ std::optional<std::vector<std::string>> plain_words(std::string_view command) {
     if (c == ' ' || c == '\t' || c == '\n') {
       if (c == '\n' && command.find_first_not_of(" \t\n", i) != std::string_view::npos &&
           (in_word || !words.empty()))
-        return {}; // a second command
+        return {}; // the shell would have to run a second command
       if (std::exchange(in_word, false))
         words.push_back(std::exchange(word, {}));
     } else if (c == '\'' || c == '"') {
@@ -110,7 +112,7 @@ std::optional<std::vector<std::string>> plain_words(std::string_view command) {
     words.push_back(word);
   if (!words.empty() && words[0] == "exec")
     words.erase(words.begin());
-  // NAME=VALUE in front is the shell's business.
+  // NAME=VALUE in front of the program is set by a shell only.
   if (words.empty() || words[0].find('=') != std::string::npos)
     return {};
   return words;
@@ -160,11 +162,11 @@ std::vector<std::string> direct_variables(const std::vector<std::string>& env) {
     const auto equals = pair.find('=');
     all[pair.substr(0, equals)] = pair.substr(equals + 1);
   }
-  // Of the entrypoint script:
+  // The entrypoint script sets these:
   all["PATH"] = all["PYTHONUSERBASE"] + "/bin:" + all["PATH"];
   if (all["HOME"].empty() || all["HOME"] == "/")
     all["HOME"] = all["DET_WORKDIR"];
-  // Of bash itself:
+  // Bash itself sets these:
   all["PWD"] = task_workdir;
   if (all["SHLVL"].empty())
     all["SHLVL"] = "0";

@@ -1,5 +1,5 @@
 #pragma once
-// Whether a failure may be a full disk's: then the run is lost, not failed.
+// Remembers whether a disk was full when a task failed: then the run is lost, not failed.
 
 #include "model/time.hpp"
 
@@ -8,13 +8,13 @@
 
 namespace troupe {
 
-/// Not thread-safe. Times are of one clock that never jumps.
+/// Not thread-safe. All times come from one clock that never jumps.
 class disk_watch {
 public:
-  static constexpr std::uint64_t least_bytes = 4 << 20; ///< a disk with less is full
-  static constexpr duration memory = 5s;                ///< a script fails some time after its write did
+  static constexpr std::uint64_t least_bytes = 4 << 20; ///< a disk with fewer free bytes is full
+  static constexpr duration memory = 5s;                ///< a script may fail so long after its write did
 
-  /// `free_bytes` of one disk that tasks write to.
+  /// `free_bytes`: free space of one disk that tasks write to.
   void saw(std::uint64_t free_bytes, time_point now) {
     if (free_bytes < least_bytes)
       full_at_ = now;

@@ -1,5 +1,5 @@
 #pragma once
-// A few threads for what may wait for a disk or a network. Who gives them jobs bounds how many wait.
+// A few threads for work that may wait for a disk or a network. The caller limits how many jobs wait.
 
 #include <condition_variable>
 #include <deque>
@@ -16,7 +16,7 @@ public:
     for (int n = 0; n < threads; ++n)
       threads_.emplace_back([this] { work(); });
   }
-  /// Waits for the jobs that have begun; those that have not are dropped.
+  /// Waits for the jobs that have begun; jobs that have not begun are dropped.
   ~job_threads() {
     {
       std::lock_guard lock(mutex_);
@@ -29,7 +29,7 @@ public:
   job_threads(const job_threads&) = delete;
   job_threads& operator=(const job_threads&) = delete;
 
-  /// From any thread. Jobs begin in this order.
+  /// Any thread may call this. Jobs begin in the order of the calls.
   void run(std::function<void()> job) {
     {
       std::lock_guard lock(mutex_);

@@ -22,10 +22,11 @@ void log_pump::look_soon(time_point now) {
 void log_pump::on(out&, const spool_opened& ev, time_point now) {
   auto [it, fresh] = sources_.try_emplace(ev.allocation);
   if (!fresh)
-    return; // an adopted task may be told twice
+    return; // an adopted task may be announced twice
   it->second.agent = ev.agent;
   it->second.spool = ev.spool;
-  it->second.key = to_string(ev.allocation) + "@" + ev.agent; // each agent of a gang has a spool of its own
+  // Each agent of a gang has a spool of its own.
+  it->second.key = to_string(ev.allocation) + "@" + ev.agent;
   look_soon(now);
 }
 
@@ -41,12 +42,12 @@ void log_pump::on(out& o, const spool_ended& ev, time_point now) {
 void log_pump::on(out&, const journal_reached& ev, time_point now) {
   journal_ = ev.there;
   for (auto& [id, s] : sources_)
-    s.now = phase::fresh; // another journal may have less than this one has acknowledged
+    s.now = phase::fresh; // another journal may hold fewer lines than this one has acknowledged
   look_at_.reset();
   look_soon(now);
 }
 
-/// The source that waits for this answer, or none: then the answer is late.
+/// The source that waits for this answer; the end of `sources_` if none does, because the answer is late.
 log_pump::entry log_pump::answered(allocation_id id, std::uint64_t question, phase in) {
   auto it = sources_.find(id);
   return it != sources_.end() && it->second.now == in && it->second.question == question ? it
@@ -79,7 +80,7 @@ void log_pump::on(out&, const journal_refused& ev, time_point) {
   if (auto it = answered(ev.allocation, ev.question, phase::asking); it != sources_.end())
     it->second.now = phase::fresh;
   else if (it = answered(ev.allocation, ev.question, phase::storing); it != sources_.end())
-    it->second.now = phase::reading; // the same lines again: the journal takes none twice
+    it->second.now = phase::reading; // the same lines are sent again: the journal takes no line twice
 }
 
 void log_pump::on(out& o, const spool_read& ev, time_point) {

@@ -1,7 +1,7 @@
 #pragma once
-// Carries the output of this host's tasks from their spools into the journal, in batches, one unanswered at a
-// time. Pure; the shell is log_pump_actor.cpp, which reads the spools. Nothing here is durable: how far the
-// journal has a spool's lines is what the journal says.
+// Carries the output of this host's tasks from their spools into the journal, in batches; each spool has at
+// most one batch that is not answered. Pure; the shell is log_pump_actor.cpp, which reads the spools. Nothing
+// here is durable: the journal says which lines of a spool it has.
 
 #include "actors/machine.hpp"
 #include "model/ids.hpp"
@@ -14,17 +14,17 @@ struct spool_opened {
   allocation_id allocation;
   std::string agent, spool;
 };
-struct spool_ended { ///< nothing more will be written to it
+struct spool_ended { ///< nothing more will be written to the spool
   allocation_id allocation;
 };
-struct journal_reached { ///< the connection to the master came or went
+struct journal_reached { ///< the connection to the master was made or lost
   bool there = false;
 };
-/// Answers carry the number of what they answer; one to an older question is late.
+/// An answer carries the number of its question; an answer to an older question is late.
 struct position_told {
   allocation_id allocation;
   std::uint64_t question = 0;
-  std::uint64_t line = 0; ///< the last one that the journal has
+  std::uint64_t line = 0; ///< number of the last line that the journal has
 };
 struct batch_stored {
   allocation_id allocation;
@@ -34,13 +34,13 @@ struct journal_refused {
   allocation_id allocation;
   std::uint64_t question = 0;
 };
-struct spool_read { ///< of the action `read_spool`
+struct spool_read { ///< answer to the action `read_spool`
   allocation_id allocation;
   enum class outcome {
-    lines,   ///< there are some after `line`
-    none,    ///< nothing that the journal has not
-    damaged, ///< `next` is behind the damage
-    gone     ///< no file can be read
+    lines,   ///< there are lines after `line`
+    none,    ///< there are no lines that the journal lacks
+    damaged, ///< a part of the spool is damaged; `next` lies behind it
+    gone     ///< no file of the spool can be read
   } what = outcome::none;
   workers::log_position next;
   bool at_end = false;
@@ -54,7 +54,7 @@ struct ask_position {
   std::uint64_t question = 0;
   std::string key; ///< the spool's name in the journal
 };
-struct read_spool { ///< and keep the lines after `line` for `store_batch`
+struct read_spool { ///< the lines after `line` are kept for `store_batch`
   allocation_id allocation;
   std::string agent, spool;
   workers::log_position from;
@@ -65,7 +65,7 @@ struct store_batch {
   std::uint64_t question = 0;
   std::string key;
 };
-struct tell_pumped { ///< everything of it is in the journal
+struct tell_pumped { ///< all lines of the allocation are in the journal
   allocation_id allocation;
 };
 using log_pump_action = std::variant<ask_position, read_spool, store_batch, tell_pumped>;
@@ -77,13 +77,13 @@ using log_pump_action = std::variant<ask_position, read_spool, store_batch, tell
 ///                                   '--ended and at its end--> gone
 class log_pump {
 public:
-  /// `pace`: between two looks at the spool of a task that runs, once it is read to its end: where there is
-  /// more, it is read at once, as a task that prints fast makes its spool's oldest files go. What the journal
-  /// has refused waits for the next look.
+  /// `pace`: time between two looks at the spool of a running task that was read to its end. If the spool has
+  /// more lines, they are read at once, because the oldest files of a spool are removed when a task prints
+  /// fast. A batch that the journal refused waits for the next look.
   explicit log_pump(duration pace) : pace_(pace) {}
 
   [[nodiscard]] std::vector<log_pump_action> apply(const log_pump_event& ev, time_point now);
-  /// When to look next; none while there is nothing to read or no journal.
+  /// When to look next; none while there is nothing to read or no journal is reachable.
   std::optional<time_point> deadline() const;
 
 private:
@@ -92,10 +92,10 @@ private:
     std::string agent, spool, key;
     phase now = phase::fresh;
     workers::log_position at, next;
-    std::uint64_t stored = 0; ///< the last line that the journal has
+    std::uint64_t stored = 0; ///< number of the last line that the journal has
     std::uint64_t question = 0;
     bool ending = false;
-    bool more = false; ///< behind `next` there was more when it was read
+    bool more = false; ///< whether more lines followed `next` when the spool was read
   };
   using out = std::vector<log_pump_action>;
   using entry = std::map<allocation_id, source>::iterator;

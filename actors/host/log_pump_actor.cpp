@@ -15,7 +15,7 @@ using base = actor_base<log_pump_actor>;
 constexpr std::size_t batch_lines = 2000, batch_bytes = 256 << 10;
 constexpr std::chrono::seconds journal_patience{30};
 
-/// Said in the log where a spool's lines have a hole.
+/// The line that the log gets at a hole in a spool's lines.
 std::string lines_missing(std::uint64_t count) {
   return "troupe: " + std::to_string(count) + (count == 1 ? " line is" : " lines are") +
          " missing here: written faster than the cluster stored them, or this host's disk had no room";
@@ -48,7 +48,7 @@ public:
   }
 
 private:
-  /// What a spool says is an event of its own, after those that its reading has come from.
+  /// What a spool says becomes an event of its own, which follows the event that led to its reading.
   void step(log_pump_event first) {
     std::deque<log_pump_event> events{std::move(first)};
     for (; !events.empty(); events.pop_front())
@@ -130,7 +130,7 @@ private:
   agent_actor agent_;
   journal_actor journal_;
   std::optional<log_pump> machine_;
-  std::map<allocation_id, append_log> read_; ///< between the reading and its `store_batch`
+  std::map<allocation_id, append_log> read_; ///< lines that were read and wait for their `store_batch`
   std::optional<time_point> armed_;
 };
 

@@ -10,17 +10,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int most_links = 16; ///< from the name of an interpreter to its file
+constexpr int most_links = 16; ///< limit of the links between the name of an interpreter and its file
 
 bool is_below_tmp(const fs::path& path) { return path.string().starts_with("/tmp/"); }
 
-/// The folder that holds `bin` and `lib` of an interpreter; where that is /tmp itself, its `bin`.
+/// The folder that holds `bin` and `lib` of an interpreter; if that folder is /tmp itself, the `bin` below
+/// it.
 fs::path prefix_of(const fs::path& interpreter) {
   const auto bin = interpreter.parent_path();
   return bin.parent_path() == "/tmp" ? bin : bin.parent_path();
 }
 
-/// What a virtual environment was made from, as its pyvenv.cfg says; empty where it is none.
+/// The folder of the Python from which a virtual environment was made, as its pyvenv.cfg says; empty if
+/// `environment` is not a virtual environment.
 fs::path base_of(const fs::path& environment) {
   std::ifstream in(environment / "pyvenv.cfg");
   for (std::string line; std::getline(in, line);)
@@ -29,8 +31,8 @@ fs::path base_of(const fs::path& environment) {
   return {};
 }
 
-/// An interpreter is found by its name, and each link on the way to its file may stand in another
-/// environment.
+/// Adds the environments of an interpreter: it is found by its name, and each link between the name and the
+/// file may stand in another environment.
 void add_interpreter(std::set<fs::path>& named, fs::path file) {
   std::error_code fault;
   for (int link = 0; link < most_links && fs::exists(file, fault); ++link) {
@@ -40,7 +42,7 @@ void add_interpreter(std::set<fs::path>& named, fs::path file) {
     const auto target = fs::read_symlink(file, fault);
     if (fault)
       return;
-    file = (file.parent_path() / target).lexically_normal(); // an absolute target stands alone
+    file = (file.parent_path() / target).lexically_normal(); // an absolute target replaces the folder
   }
 }
 
@@ -56,7 +58,7 @@ std::vector<std::string> platform_paths(const task_surroundings& around, const s
     if (!file.is_absolute() || !fs::exists(file, fault))
       continue;
     add_interpreter(named, file);
-    break; // the others are hidden by this one
+    break; // the first interpreter on PATH hides the others
   }
   std::set<std::string> places, links;
   for (const auto& path : named) {

@@ -8,7 +8,8 @@
 namespace troupe {
 namespace {
 
-/// The name of the checkpoint to go on from; its folder may be another storage's.
+/// The name of the checkpoint from which the run resumes; the folder of the checkpoint may belong to another
+/// storage.
 std::string checkpoint_name(const task_launch& launch) {
   return launch.resume.substr(launch.resume.rfind('/') + 1);
 }
@@ -22,7 +23,7 @@ std::string text_in(const value& x, const char* key) {
   return it != x.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-/// In Determined's words.
+/// Determined's name of a kind of task.
 const char* type_of_task(task_kind kind) {
   switch (kind) {
   case task_kind::trial:
@@ -43,7 +44,7 @@ const char* type_of_task(task_kind kind) {
   return "GENERIC";
 }
 
-/// "package.module:Class", the form that the client calls legacy.
+/// Whether the text is "package.module:Class", the form that the client calls legacy.
 bool names_trial_class(const std::string& text) {
   auto colon = text.find(':');
   auto plain = [&](std::size_t begin, std::size_t end, bool dots) {
@@ -132,7 +133,8 @@ std::map<std::string, std::string> stock_variables(allocation_id id, const task_
     {"DET_SLOT_IDS", to_json(launch.slots)},
     {"DET_SESSION_TOKEN", launch.session_token},
     {"DET_USER_TOKEN", launch.user_token},
-    {"DET_USER", launch.owner.empty() ? "determined" : launch.owner}, // the client refuses an empty one
+    // The client refuses an empty name.
+    {"DET_USER", launch.owner.empty() ? "determined" : launch.owner},
     {"DET_RUN_DIR", task_run_dir},
     {"DET_WORKDIR", work_dir_of(launch, around)},
     {"DET_USE_TLS", "false"},
@@ -156,8 +158,8 @@ std::map<std::string, std::string> stock_variables(allocation_id id, const task_
   env["DET_EXPERIMENT_CONFIG"] = to_json(config_for_task(launch));
   env["DET_HPARAMS"] = to_json(launch.hparams);
   env["DET_STEPS_COMPLETED"] = std::to_string(launch.resume_steps);
-  // The kernel takes no variable of 128 KiB; the client reads info/trial.json, which has the configuration as
-  // well.
+  // The kernel accepts no variable of 128 KiB; the client can read the configuration from info/trial.json
+  // instead.
   if (env["DET_EXPERIMENT_CONFIG"].size() > 100'000)
     env.erase("DET_EXPERIMENT_CONFIG");
   if (auto latest = checkpoint_name(launch); !latest.empty())
@@ -165,7 +167,7 @@ std::map<std::string, std::string> stock_variables(allocation_id id, const task_
   return env;
 }
 
-/// What determined.get_cluster_info().trial is made of.
+/// The values from which the client makes determined.get_cluster_info().trial.
 static value trial_info(allocation_id id, const task_launch& launch) {
   const auto config = config_for_task(launch);
   return {{"trial_id", id.trial().value},
@@ -196,7 +198,8 @@ std::vector<task_file> stock_files(allocation_id id, const task_launch& launch,
   std::vector<task_file> files = {
     {"task-setup.sh", setup_script, 0755},
     {"train/entrypoint.sh", entrypoint_script, 0755},
-    {"info/cluster.json", to_json(cluster), 0600}, // it holds the session's token
+    // This file holds the session's token, so that only the task's account may read it.
+    {"info/cluster.json", to_json(cluster), 0600},
     {"info/resources.json",
      to_json(value::object({{"gpu_uuids", launch.gpu_uuids.value_or(std::vector<std::string>())}}))},
   };
@@ -219,13 +222,13 @@ std::string stock_tensorboard_link(const task_launch& launch) {
 }
 
 std::vector<task_link> stock_links() {
-  // The first process after troupe-task has the number 2 in its sandbox.
+  // The first process after troupe-task has the process id 2 in its sandbox.
   return {{"run/train/logs/stdout.log", "/proc/2/fd/1"}, {"run/train/logs/stderr.log", "/proc/2/fd/2"}};
 }
 
 std::vector<std::string> stock_command(std::vector<std::string> entrypoint, const std::string& shell) {
   if (entrypoint.empty() || entrypoint[0].empty())
-    return entrypoint; // the check of the task's spec says so
+    return entrypoint; // the check of the task's spec reports this
   if (entrypoint.size() == 3 && entrypoint[0] == "/bin/sh" && entrypoint[1] == "-c" &&
       names_trial_class(entrypoint[2]))
     entrypoint = {"python3", "-m", "determined.launch.torch_distributed", "--", "--trial", entrypoint[2]};

@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A path below the private /tmp that the experiment names is meant as the host's: it stays visible, or,
-/// where it does not exist yet, its folder.
+/// Keeps the paths below /tmp that `text` names. The experiment means the host's /tmp, which the sandbox's
+/// own /tmp would hide: such a path stays visible, or its folder if the path does not exist yet.
 void keep_named(std::vector<std::string>& keep, std::string_view text) {
   for (std::size_t begin = 0; begin <= text.size();) {
     auto end = std::min(text.find_first_of(": ,", begin), text.size());
@@ -34,8 +34,8 @@ void keep_named(std::vector<std::string>& keep, std::string_view text) {
   }
 }
 
-/// The folders of the event files that a TensorBoard shows; of one that is still to be made, the nearest
-/// above it that exists.
+/// Keeps the folders of the event files that a TensorBoard shows; for a folder that does not exist yet, the
+/// nearest folder above it that does.
 void keep_sources(std::vector<std::string>& keep, const std::string& service_config) {
   const auto config = parse_json(service_config);
   if (!config || !config->is_object())
@@ -51,8 +51,8 @@ void keep_sources(std::vector<std::string>& keep, const std::string& service_con
     }
 }
 
-/// The listener of the agent is on this host: whatever proxy the agent uses, its tasks reach that one
-/// directly.
+/// Makes the task reach the agent's listener without a proxy, whatever proxy the agent uses: the listener is
+/// on this host.
 void go_direct(std::map<std::string, std::string>& env) {
   for (const char* name : {"NO_PROXY", "no_proxy"}) {
     auto& list = env[name];
@@ -60,8 +60,9 @@ void go_direct(std::map<std::string, std::string>& env) {
   }
 }
 
-/// What torchrun sets for each of its processes, as `launch: per_slot` does. The address of the first agent
-/// is learned at the rendezvous where there are several: the entrypoint script sets it.
+/// The variables that torchrun sets for each of its processes; `launch: per_slot` sets them, too. If the task
+/// runs on several agents, the address of the first one is learned at the rendezvous, and the entrypoint
+/// script sets it.
 std::map<std::string, std::string> rank_variables(allocation_id id, const task_launch& launch,
                                                   const task_surroundings& around, std::size_t local,
                                                   std::size_t local_ranks) {
@@ -79,8 +80,8 @@ std::map<std::string, std::string> rank_variables(allocation_id id, const task_l
           {"TORCHELASTIC_MAX_RESTARTS", "0"}};
 }
 
-/// Variables of the agent that say nothing to a task: our own, and the folders where the agent was started,
-/// which would be shown to all tasks where they lie below /tmp.
+/// Whether a variable of the agent is of no use to a task: the platform's own variables, and the folders
+/// where the agent was started, which all tasks would see if they lie below /tmp.
 bool of_the_agent(std::string_view name) {
   return name.starts_with("TROUPE_") || name.starts_with("DET_") || name == "PWD" || name == "OLDPWD";
 }
@@ -108,7 +109,7 @@ workers::task_spec task_spec_of(allocation_id id, const task_launch& launch,
   for (auto& [key, one] : account_variables(launch, around))
     env[key] = std::move(one);
   auto given = launch.env;
-  if (launch.gpu_uuids && !launch.slots.empty()) // NVIDIA's: an agent knows no others
+  if (launch.gpu_uuids && !launch.slots.empty()) // only NVIDIA's GPUs have UUIDs that an agent knows
     choose_variables(given, config_reader(launch.config.get()), "cuda");
   for (auto& [key, one] : given)
     env[key] = std::move(one);
@@ -127,7 +128,7 @@ workers::task_spec task_spec_of(allocation_id id, const task_launch& launch,
     env["TROUPE_SERVICE_SOCKET"] = service_socket_inside;
   env["TROUPE_TRIAL_SEED"] = std::to_string(launch.seed);
 
-  if (launch.gpu_uuids) { // the agent's slots are GPUs: only its own
+  if (launch.gpu_uuids) { // the agent's slots are GPUs: the task sees only the GPUs of its slots
     std::string list;
     for (const auto& one : *launch.gpu_uuids)
       list += (list.empty() ? "" : ",") + one;
@@ -158,9 +159,9 @@ workers::task_spec task_spec_of(allocation_id id, const task_launch& launch,
   for (const auto& [key, one] : env)
     if (key == "TROUPE_SERVICE_CONFIG")
       keep_sources(spec.keep, one);
-    else if (key != "DET_EXPERIMENT_CONFIG") // JSON, too; the folder of checkpoints has a variable of its own
+    else if (key != "DET_EXPERIMENT_CONFIG") // JSON as well; another variable names the folder of checkpoints
       keep_named(spec.keep, one);
-  for (const char* key : {"PATH", "PYTHONPATH", "DET_PYTHON_EXECUTABLE"}) { // nothing to write to
+  for (const char* key : {"PATH", "PYTHONPATH", "DET_PYTHON_EXECUTABLE"}) { // a task writes nothing to these
     std::vector<std::string> of_the_platform;
     keep_named(of_the_platform, env[key]);
     std::erase_if(of_the_platform,

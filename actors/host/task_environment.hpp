@@ -1,7 +1,6 @@
 #pragma once
-// From an allocation's launch order to the processes of its task: command, environment, working directory.
-// Pure but for the agent's own environment, which tasks inherit, and for the question which named paths
-// exist.
+// Makes the processes of a task from its launch order: command, environment, working directory. Pure, but it
+// reads the agent's own environment, which tasks inherit, and asks which of the named paths exist.
 
 #include "actors/host/stock_task.hpp"
 #include "workers/task_spec.hpp"

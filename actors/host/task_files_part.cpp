@@ -24,9 +24,9 @@ public:
   explicit task_folder(const fs::path& path)
       : path_(path), folder_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
 
-  /// With the folders above it.
+  /// Makes a folder and the folders above it.
   result<void> make_folder(const std::string& name) { return make_folder_as(name, 0755); }
-  /// For its account alone.
+  /// Makes a folder that only the task's account may read.
   result<void> make_private_folder(const std::string& name) {
     if (auto ok = make_folder_as(name, 0700); !ok)
       return ok;
@@ -45,7 +45,8 @@ public:
     return refused(name);
   }
 
-  /// A file that is emptied first goes to the disk when it is closed: this one is cut off at its end.
+  /// Writes over a file and cuts it off at its new end. If it were emptied first, the file system would write
+  /// it to the disk when it is closed.
   result<void> write(const std::string& name, const std::string& text, int mode) {
     owned_fd file{::openat(folder_.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode)};
     struct stat about {};
@@ -81,7 +82,7 @@ public:
     return ::symlinkat(target.c_str(), folder_.get(), name.c_str()) == 0 ? result<void>{} : refused(name);
   }
 
-  /// The earlier task's link gets the name that this one's has.
+  /// Renames the link that an earlier task left to the name of this task's link.
   result<void> link_tensorboard(const std::string& name) {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(path_ / "tmp", ignored)) {
@@ -103,7 +104,8 @@ private:
   owned_fd folder_;
 };
 
-/// What hosted() and the proxy read: the rest of a launch is its command and its files, which are there.
+/// The part of a launch that hosted() and the proxy read; the rest is in the command and the files, which
+/// exist already.
 task_launch kept_of(const task_launch& x) {
   task_launch kept;
   kept.slots = x.slots;
@@ -114,14 +116,14 @@ task_launch kept_of(const task_launch& x) {
   kept.ranks = x.ranks;
   kept.first_rank = x.first_rank;
   kept.nodes = x.nodes;
-  kept.experiment = x.experiment; // where its event files go, and from which step on they count
+  kept.experiment = x.experiment; // says where event files go and from which step they count
   kept.cluster_id = x.cluster_id;
   kept.resume_steps = x.resume_steps;
   kept.services = x.services;
   return kept;
 }
 
-/// Of the files that stock_files() gives, by their path below `run`.
+/// The files that stock_files() gives, as paths relative to `run`.
 constexpr const char* stock_names[] = {"task-setup.sh",   "train/entrypoint.sh", "info/cluster.json",
                                        "info/trial.json", "info/resources.json", "info/rendezvous.json",
                                        pool_hook_file};
@@ -154,13 +156,15 @@ result<void> write_task_files(const fs::path& path, allocation_id id, const task
     auto tar = fetch(launch.context);
     if (!tar)
       return error{tar.error().code, "cannot fetch its files: " + tar.error().what};
-    for (const char* one : {"workdir", "train/model"}) // the second stays as it was submitted
+    // The folder train/model stays as it was submitted.
+    for (const char* one : {"workdir", "train/model"})
       if (auto ok = tar->empty() ? result<void>{} : workers::unpack_archive(*tar, path / "run" / one); !ok)
         return error{ok.error().code, "cannot unpack its files: " + ok.error().what};
   }
   std::set<std::string> left(std::begin(stock_names), std::end(stock_names));
   for (const auto& file : stock_files(id, launch, around)) {
-    // Lists of accounts stand beside what the task sees and owns: it must not write them.
+    // The lists of accounts lie outside of the folder that the task sees and owns, because the task must not
+    // write them.
     const auto at = file.path.starts_with("etc/") ? file.path : "run/" + file.path;
     if (const auto slash = at.rfind('/'); slash != at.npos)
       if (auto ok = folder.make_folder(at.substr(0, slash)); !ok)

@@ -1,6 +1,7 @@
 #pragma once
-// The files of a task in its folder on this host, made before its launch. A folder may be that of an earlier
-// task, of which the files named here are left: they are written over, so that no file is made that is there.
+// Makes the files of a task in its folder on this host before the launch. The folder may be that of an
+// earlier task, with the files that are named here still in it: they are written over, so that no new file
+// has to be made.
 
 #include "actors/host/stock_task.hpp"
 #include "model/result.hpp"
@@ -10,20 +11,20 @@
 
 namespace troupe {
 
-/// What the runtime keeps beside a task for its next life: slots, token, checkpoint folder.
+/// File beside a task in which the runtime keeps slots, token and checkpoint folder for its next life.
 inline constexpr const char* launch_file = "launch";
-/// Where a service that listens on a Unix socket has it: in the task's folder, and as the task knows it. Its
-/// folder is for the task's account alone.
+/// The Unix socket of a service: its path in the task's folder, and its path as the task sees it. Only the
+/// task's account may enter the socket's folder.
 inline constexpr const char* service_socket_file = "run/service/socket";
 inline constexpr const char* service_socket_inside = "/run/determined/service/socket";
 
-/// The tar of a context by its blob name; may block. An empty one has no files.
+/// Returns the tar of a context by the name of its blob; may block. An empty tar holds no files.
 using context_source = std::function<result<std::string>(const std::string&)>;
 
-/// What may stay for the next task: for workers::process_runtime_options::reuse.
+/// Files and folders that may stay for the next task, for workers::process_runtime_options::reuse.
 std::vector<std::string> reused_in_task_folder();
 
-/// Everything that is in files, in the folder that process_runtime::prepare() gave.
+/// Writes everything that a task gets as files into the folder that process_runtime::prepare() gave.
 result<void> write_task_files(const std::filesystem::path& folder, allocation_id id,
                               const task_launch& launch, const task_surroundings& around,
                               const context_source& fetch);

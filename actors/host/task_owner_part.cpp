@@ -31,7 +31,8 @@ result<void> give_tree(const fs::path& path, workers::account_spec account) {
   return {};
 }
 
-/// One that somebody else has made stays as it is: whether the account may write there is theirs to say.
+/// Makes a folder that every account may write to. A folder that exists already stays as it is, because its
+/// owner decides who may write there.
 result<void> open_for_all(const fs::path& path) {
   if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
     return refused("make", path);
@@ -51,7 +52,8 @@ result<void> give_to_account(const fs::path& folder, const task_launch& launch,
       return ok;
   if (auto ok = give(folder / "run", account); !ok)
     return ok;
-  const auto secrets = folder / "etc" / "shadow"; // which its own sshd has to read, and nobody else may
+  // The task's own sshd has to read this file, and nobody else may.
+  const auto secrets = folder / "etc" / "shadow";
   if (::access(secrets.c_str(), F_OK) == 0)
     if (auto ok = give(secrets, account); !ok)
       return ok;

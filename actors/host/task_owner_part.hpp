@@ -1,5 +1,6 @@
 #pragma once
-// What a task that runs as another account than its agent has to own. Only root may call it. It blocks.
+// Makes a task's account the owner of what it needs if that account is not the agent's. Only root may call
+// this. It blocks.
 
 #include "actors/allocation/task_launch.hpp"
 #include "workers/task_spec.hpp"
@@ -8,9 +9,9 @@
 
 namespace troupe {
 
-/// The files in the task's folder become the account's, before any process of the task runs. The folder of
-/// its checkpoints, and the one for event files below it, are opened as /tmp is: whoever writes there owns
-/// what he wrote.
+/// Gives the files in the task's folder to the account, before any process of the task runs. The folder of
+/// checkpoints and the folder for event files below it become open to all accounts, as /tmp is: each account
+/// owns what it writes there.
 result<void> give_to_account(const std::filesystem::path& folder, const task_launch& launch,
                              workers::account_spec account);
 

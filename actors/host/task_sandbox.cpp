@@ -39,7 +39,7 @@ bool group_is_known(const std::string& name, std::int64_t gid) {
          found->gr_gid == gid;
 }
 
-/// Known to the host under its name and number.
+/// The account of the host that has both this name and this number; none if there is none.
 std::optional<known_account> known(const task_account& x) {
   auto found = account_named(x.user);
   return found && found->uid == x.uid ? found : std::nullopt;
@@ -60,7 +60,7 @@ bool ends_logins(const std::string& shell) {
   return shell.ends_with("/nologin") || shell.ends_with("/false");
 }
 
-/// The host's groups but for one.
+/// The lines of the host's /etc/group, without the line of one group.
 std::string without_group(const std::string& name) {
   std::ifstream in("/etc/group");
   std::string out;
@@ -70,7 +70,8 @@ std::string without_group(const std::string& name) {
   return out;
 }
 
-/// As some distributions have it: sshd then refuses every login, also by a key.
+/// Whether the host's list of passwords locks root, as some distributions do: then sshd refuses every login
+/// of root, even with a key.
 bool root_is_locked() {
   std::ifstream in("/etc/shadow");
   for (std::string line; std::getline(in, line);)
@@ -93,7 +94,7 @@ bool lies_below(const fs::path& path, const fs::path& folder) {
   return rest == folder.end();
 }
 
-/// Its place on the host, without links; or why tasks do not get it.
+/// The path on the host, with all links resolved; or why tasks may not have it.
 result<std::string> host_place(const bind_mount& x, const std::vector<std::string>& forbidden) {
   std::error_code fault;
   const auto place = fs::canonical(x.host_path, fault);
@@ -112,7 +113,8 @@ result<std::string> host_place(const bind_mount& x, const std::vector<std::strin
 }
 
 result<std::string> place_in_sandbox(const bind_mount& x, const std::string& work_dir) {
-  auto at = (fs::path(work_dir) / x.container_path).lexically_normal(); // an absolute one stands alone
+  // An absolute path replaces the working directory.
+  auto at = (fs::path(work_dir) / x.container_path).lexically_normal();
   if (at.has_relative_path() && !at.has_filename())
     at = at.parent_path();
   for (const char* one : {"/proc", "/sys"})
@@ -193,15 +195,16 @@ std::vector<task_file> account_files(allocation_id id, const task_launch& launch
   const auto x = changes ? *launch.sandbox.account
                          : task_account{around.account.uid, around.account.gid, around.account.user, ""};
   const auto found = known(x);
-  // In front of the host's lines, so that its name and its number lead to each other.
+  // The line of the task's account stands before the host's lines, so that the account's name and its number
+  // lead to each other.
   const bool own_line = !found || (logins && ends_logins(found->shell));
   if (own_line)
     out.push_back({"etc/passwd",
                    x.user + ":x:" + std::to_string(x.uid) + ":" + std::to_string(x.gid) + "::" + home_of(x) +
                      ":" + around.shell + "\n" + text_of("/etc/passwd"),
                    0644});
-  // An sshd that is not root can give a terminal to its own group alone, and wants the group "tty" for it
-  // where there is one.
+  // An sshd that is not root can give a terminal only to its own group. If a group "tty" exists, it insists
+  // on that group.
   const bool own_terminals = logins && x.uid != 0;
   const bool group_known = x.group.empty() || group_is_known(x.group, x.gid);
   if (!group_known || own_terminals)
@@ -209,12 +212,12 @@ std::vector<task_file> account_files(allocation_id id, const task_launch& launch
                    (group_known ? "" : x.group + ":x:" + std::to_string(x.gid) + ":\n") +
                      (own_terminals ? without_group("tty") : text_of("/etc/group")),
                    0644});
-  // Only root's sshd reads the host's list of passwords. Every other one asks the next source of
-  // nsswitch.conf, and that of systemd calls "nobody" locked.
+  // Only root's sshd reads the host's list of passwords. Every other sshd asks the next source of
+  // nsswitch.conf, and the source of systemd calls "nobody" locked.
   if (logins && (x.uid == 0 ? root_is_locked() : own_line))
     out.push_back({"etc/shadow", x.user + ":*:::::::\n", 0600});
   if (logins && x.uid == 0)
-    out.push_back({"sshd/empty", ""}); // root's sshd wants the folder, which the host may not have
+    out.push_back({"sshd/empty", ""}); // root's sshd needs this folder, which the host may not have
   return out;
 }
 

@@ -21,11 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_context_bytes = 4 << 20; ///< of one that is kept in memory for the next task
+/// Limit of a context that is kept in memory for the next task.
+constexpr std::size_t most_context_bytes = 4 << 20;
 constexpr std::chrono::seconds platform_lasts{1};
 constexpr std::size_t most_platforms = 16;
 
-/// What a task has written there, which may be anything: a part of a plain file, or nothing.
+/// The modules that a task listed in this file. The task may have written anything: only a part of a plain
+/// file is read, or nothing.
 std::string learned_modules(const fs::path& file) {
   workers::owned_fd fd{::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
   struct stat about {};
@@ -54,7 +56,7 @@ result<void> make_checkpoint_folder(const std::string& dir) {
   return {};
 }
 
-/// `runtime: {zygote: false}` in the configuration turns it off.
+/// Whether the configuration leaves zygotes on; `runtime: {zygote: false}` turns them off.
 bool zygote_wanted(const task_launch& launch) {
   const value& config = launch.config;
   const auto runtime = config.is_object() ? config.value("runtime", value::object()) : value::object();
@@ -76,7 +78,8 @@ task_starter::task_starter(const worker_runtime_setup& setup, workers::process_r
     : setup_(setup), runtime_(runtime), zygotes_(zygotes),
       shell_(::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh") {}
 
-/// None but on the chief's agent, which all others of a gang hear of at the rendezvous.
+/// The ports that the task gets here; none unless this is the chief's agent, whose ports the rest of a gang
+/// learns at the rendezvous.
 result<std::vector<int>> task_starter::ports_of(const start_order& order, const task_launch& launch) {
   if (launch.node_rank != 0)
     return std::vector<int>();
@@ -149,7 +152,7 @@ result<void> task_starter::start_in(const fs::path& folder, const start_order& o
   return runtime_.launch(spec, std::move(zygote));
 }
 
-/// Sets the commands of `spec`; a connection to a zygote where one is asked first.
+/// Sets the commands of `spec`. Returns a connection to a zygote if a zygote is asked first.
 workers::owned_fd task_starter::choose_start(workers::task_spec& spec, const task_launch& launch,
                                              const fs::path& folder) {
   std::error_code ignored;
@@ -172,7 +175,7 @@ workers::owned_fd task_starter::choose_start(workers::task_spec& spec, const tas
   const auto choice = start_of(facts);
   if (!choice.forked && !choice.own_script && !choice.program)
     return {};
-  std::vector<std::vector<std::string>> direct; // of each rank
+  std::vector<std::vector<std::string>> direct; // variables of each rank
   if (choice.forked || choice.program)
     for (const auto& rank : spec.ranks)
       direct.push_back(direct_variables(rank.env));
@@ -183,7 +186,8 @@ workers::owned_fd task_starter::choose_start(workers::task_spec& spec, const tas
     auto& rank = spec.ranks[n];
     if (choice.own_script)
       rank.argv =
-        stock_command(python->argv, shell_); // no shell below: the same tree of processes either way
+        // No shell starts it, so that the tree of processes is the same either way.
+        stock_command(python->argv, shell_);
     if (choice.program)
       rank.argv = *words;
     if (zygote) {
@@ -222,7 +226,8 @@ workers::fence_spec task_starter::fence_of(const start_order& order) const {
   return at;
 }
 
-/// Tasks of one experiment come in rows, so that the newest context is kept.
+/// Returns the tar of a context. Tasks of one experiment often follow each other, so that the newest context
+/// is kept.
 result<std::string> task_starter::fetch(const std::string& name) {
   {
     std::lock_guard lock(mutex_);

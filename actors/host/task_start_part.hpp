@@ -1,6 +1,6 @@
 #pragma once
-// How one task is started on this host: its files, its ports, its command, its sandbox. Done by the threads
-// of the worker runtime, several tasks at once.
+// Starts one task on this host: makes its files, ports, command and sandbox. The threads of the worker
+// runtime call it, for several tasks at once.
 
 #include "actors/host/stock_task.hpp"
 #include "actors/host/worker_runtime.hpp"
@@ -18,26 +18,27 @@ class zygote_keeper;
 
 namespace troupe {
 
-/// Safe from any thread.
+/// Any thread may call any function.
 class task_starter {
 public:
   task_starter(const worker_runtime_setup& setup, workers::process_runtime& runtime,
                workers::zygote_keeper* zygotes);
 
-  /// Writes its files and starts it; `prepared` is called in between, and nothing of the task runs before.
-  /// Where it fails, nothing of the task is left but its ports, until `release`.
+  /// Writes the task's files and starts the task; `prepared` is called in between, before anything of the
+  /// task runs. If the start fails, nothing of the task remains but its ports, which it holds until
+  /// `release`.
   result<void> start(const start_order& order, const std::function<void(hosted_task)>& prepared);
 
-  /// What an earlier life kept beside the task.
+  /// What an earlier life of the runtime kept beside the task; none if it cannot be read.
   std::optional<hosted_task> recall(allocation_id id) const;
   void keep_ports(allocation_id id, const std::vector<int>& ports);
   void release(allocation_id id);
-  /// Tells the zygotes what a process that was asked of them had imported at its end.
+  /// Tells the zygotes which modules a process that was asked of them had imported at its end.
   void learn(allocation_id id);
 
 private:
   struct context {
-    std::string name, tar; ///< an empty tar has no files
+    std::string name, tar; ///< empty: the context has no files
   };
   result<std::vector<int>> ports_of(const start_order& order, const task_launch& launch);
   result<void> start_in(const std::filesystem::path& folder, const start_order& order, task_launch& launch,
@@ -54,19 +55,21 @@ private:
 
   const worker_runtime_setup setup_;
   workers::process_runtime& runtime_;
-  workers::zygote_keeper* const zygotes_; ///< null where their files are missing
-  /// Hooks are written for bash, where there is one.
+  workers::zygote_keeper* const zygotes_; ///< null if the files of the zygotes are missing
+  /// Shell that runs the entrypoint script and the hooks: bash if this host has it, because hooks are written
+  /// for bash.
   const std::string shell_;
 
-  std::mutex mutex_; ///< guards what follows
+  std::mutex mutex_; ///< guards all members below
   workers::port_claims ports_;
-  std::map<allocation_id, std::string> zygote_keys_; ///< until the task ends
-  std::shared_ptr<const context> newest_context_;    ///< small ones only
+  std::map<allocation_id, std::string> zygote_keys_; ///< each is kept until its task ends
+  std::shared_ptr<const context> newest_context_;    ///< the newest context, if it is small
   struct known_platform {
     std::vector<std::string> paths;
     std::chrono::steady_clock::time_point until;
   };
-  std::map<std::string, known_platform> platforms_; ///< by PATH, for a moment: tasks come in rows
+  /// By PATH; kept for a moment, as tasks often follow each other.
+  std::map<std::string, known_platform> platforms_;
 };
 
 } // namespace troupe

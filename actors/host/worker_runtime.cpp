@@ -9,7 +9,7 @@ using workers::end_reason;
 
 bool failed_by_itself(const workers::rank_end& x) { return x.value != 0 && !x.killed; }
 
-/// The first rank that failed says why.
+/// Keeps the reason of the first rank that failed.
 void add_rank(task_report& t, const workers::rank_end& x) {
   if (t.exit_code != 0 || t.signal != 0 || x.value == 0)
     return;
@@ -31,13 +31,15 @@ task_report meaning_of(allocation_id id, const workers::task_exited& x) {
   auto t = ended(id, x.detail);
   if (x.why == end_reason::failed)
     t.exit_code = 127;
-  auto ranks = x.ranks; // those that were killed may have been killed because of another one's failure
+  // Ranks that were killed come last: they may have been killed because another rank failed.
+  auto ranks = x.ranks;
   std::stable_sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
     return std::pair(a.killed, a.at) < std::pair(b.killed, b.at);
   });
   for (const auto& rank : ranks)
     add_rank(t, rank);
-  // Killed, but not by its allocation, which would not ask why: lost, and run again.
+  // A task that was killed, but not by its allocation, which would not ask for a reason, is lost and runs
+  // again.
   t.certain = std::any_of(ranks.begin(), ranks.end(), failed_by_itself) ||
               (x.why != end_reason::killed && x.why != end_reason::lease);
   return t;
@@ -82,7 +84,7 @@ void worker_runtime::on(out& o, launch_ordered& ev, time_point) {
   const auto id = ev.order.allocation;
   auto [it, fresh] = tasks_.try_emplace(id);
   if (!fresh)
-    return; // a repeat starts nothing
+    return; // a repeated order starts nothing
   it->second.order = std::move(ev.order);
   it->second.lease_from = ev.lease_from;
   waiting_.push_back(id);
@@ -123,8 +125,9 @@ void worker_runtime::renew(out& o, entry it, time_point now) {
   auto& t = it->second;
   const auto from = std::max(t.lease_from, lease_from_);
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(from + freeze_ - now);
-  o.push_back(renew_lease{it->first, std::max(left, std::chrono::milliseconds(1)), // 0 would be no lease
-                          std::exchange(t.frozen, false)});
+  // 0 would mean that the task has no lease.
+  o.push_back(
+    renew_lease{it->first, std::max(left, std::chrono::milliseconds(1)), std::exchange(t.frozen, false)});
 }
 
 void worker_runtime::on(out& o, const leases_renewed& ev, time_point now) {
@@ -150,7 +153,7 @@ void worker_runtime::on(out&, task_prepared& ev, time_point) {
     it->second.about = std::move(ev.task);
 }
 
-/// Its sandbox may have said more than this by now, its end included.
+/// By now the sandbox may have reported more than this, even its end.
 void worker_runtime::on(out& o, const start_ended& ev, time_point now) {
   --starting_;
   auto it = tasks_.find(ev.allocation);
@@ -225,7 +228,7 @@ void worker_runtime::hear(out& o, entry it, const workers::task_event& ev) {
       },
       [&](const workers::rank_ended& x) {
         if (!failed_by_itself(x.end) || (t.about && !t.about->tells_ranks))
-          return; // alone: the end of the task says it
+          return; // a rank that is alone: the end of the task reports it
         task_report failed;
         add_rank(failed, x.end);
         o.push_back(tell_rank_failed{id, x.end.rank + (t.about ? t.about->first_rank : 0), failed.detail});
@@ -238,7 +241,7 @@ void worker_runtime::hear(out& o, entry it, const workers::task_event& ev) {
     ev);
 }
 
-/// A full disk is nobody's failure, so that a failure waits for a look at the disks.
+/// A full disk is not a failure of the task, so that each failure waits for a look at the disks.
 void worker_runtime::end(out& o, entry it, task_report report) {
   auto& t = it->second;
   if (t.about)

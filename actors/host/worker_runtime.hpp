@@ -1,7 +1,7 @@
 #pragma once
-// What happens to the sandboxes of one host: which launch waits for which, what an exit means, what is
-// adopted after a restart, whose lease is renewed. Pure; the shell is worker_runtime_actor.cpp, whose threads
-// write files and start processes. Nothing here is durable: what runs is what the sandboxes say.
+// Decides what happens to the sandboxes of one host: which launch waits for which, what an exit means, what
+// is adopted after a restart, whose lease is renewed. Pure; the shell is worker_runtime_actor.cpp, whose
+// threads write files and start processes. Nothing here is durable: the sandboxes themselves say what runs.
 
 #include "actors/agent_twin/agent_twin.hpp"
 #include "actors/allocation/task_launch.hpp"
@@ -13,26 +13,27 @@
 
 namespace troupe {
 
-/// What of a launch is needed as long as its task is known here.
+/// The part of a launch that is needed as long as its task is known here.
 struct hosted_task {
   std::vector<int> slots;
   std::string token, checkpoint_dir;
-  std::vector<int> ports;   ///< claimed on this host for it
-  bool tells_ranks = false; ///< whether the failure of one rank is told before the end of all
-  int first_rank = 0;       ///< the number in the gang of its first rank on this host
-  bool from_zygote = false; ///< whether a zygote was asked for its process, which learns what it imported
+  std::vector<int> ports;   ///< ports of this host that are claimed for the task
+  bool tells_ranks = false; ///< whether the failure of one rank is reported before all ranks have ended
+  int first_rank = 0;       ///< number in the gang of the first rank on this host
+  /// Whether a zygote was asked for the process; that zygote learns which modules it imported.
+  bool from_zygote = false;
   friend bool operator==(const hosted_task&, const hosted_task&) = default;
 };
 hosted_task hosted(const task_launch& launch);
 
-/// What is known of a command and its files when its first process is to be made.
+/// What is known of a command and its files when the first process of a task is to be made.
 struct start_facts {
-  bool one_host = true;       ///< whether the task is on one host alone
-  bool hook = false;          ///< whether `startup-hook.sh` is there
-  bool program = false;       ///< whether the command is one program, without anything of a shell's own
-  bool python_script = false; ///< whether it is one Python script
-  bool script_there = false;  ///< whether that is a file in the working directory
-  bool zygotes = false;       ///< whether this host has zygotes and the task may use one
+  bool one_host = true;       ///< whether the whole task is on this host
+  bool hook = false;          ///< whether the file `startup-hook.sh` exists
+  bool program = false;       ///< whether the command is one program and needs no shell
+  bool python_script = false; ///< whether the command is one Python script
+  bool script_there = false;  ///< whether that script is a file in the working directory
+  bool zygotes = false;       ///< whether this host has zygotes, and the task may use one
 };
 struct start_choice {
   bool forked = false;     ///< a zygote is asked first
@@ -45,11 +46,11 @@ start_choice start_of(const start_facts& x);
 struct start_order {
   allocation_id allocation;
   std::vector<int> slots;
-  std::string spec; ///< msgpack of a task_launch
+  std::string spec; ///< a task_launch as msgpack
   std::string fence_token;
 };
 
-// Events. Orders come from the agent.
+// Events. The agent sends the orders.
 struct launch_ordered {
   start_order order;
   time_point lease_from;
@@ -61,53 +62,55 @@ struct drop_sandbox_ordered {
   allocation_id allocation;
 };
 struct leases_renewed {
-  time_point from;              ///< none: only what follows counts
-  duration freeze{0}, adopt{0}; ///< times of the lease; 0: unchanged
+  time_point from;              ///< start of the lease; none: only the times below count
+  duration freeze{0}, adopt{0}; ///< new times of the lease; 0: unchanged
 };
 
 struct adoption_ordered {};
-/// Its files are there; its process is started next.
+/// The files of the task exist; its process is started next.
 struct task_prepared {
   allocation_id allocation;
   hosted_task task;
 };
 struct start_ended { ///< once for each `start_sandbox`
   allocation_id allocation;
-  std::string failed; ///< why it was not started; empty: it was
+  std::string failed; ///< why it was not started; empty: it was started
 };
-struct sandbox_said { ///< by the process runtime, in its order
+struct sandbox_said { ///< sent by the process runtime, in the order in which things happened
   workers::task_event event;
 };
-/// What an earlier life of the runtime has kept beside a task; none: it cannot be read.
+/// What an earlier life of the runtime kept beside a task; none: it cannot be read.
 struct task_recalled {
   allocation_id allocation;
   std::optional<hosted_task> task;
 };
-struct end_looked { ///< of the action `look_after_end`
+struct end_looked { ///< answer to the action `look_after_end`
   allocation_id allocation;
-  std::optional<std::uint64_t> free_bytes; ///< of the fullest disk; none: not looked
+  /// Free space of the fullest disk; none: nobody looked.
+  std::optional<std::uint64_t> free_bytes;
 };
-struct disks_looked { ///< of the action `look_at_disks`
+struct disks_looked { ///< answer to the action `look_at_disks`
   std::optional<std::uint64_t> free_bytes;
 };
 using worker_runtime_event =
   std::variant<launch_ordered, kill_sandbox_ordered, drop_sandbox_ordered, leases_renewed, adoption_ordered,
                task_prepared, start_ended, sandbox_said, task_recalled, end_looked, disks_looked>;
 
-// Actions. Those that take time run on threads of the shell, in any order.
-struct start_sandbox { ///< on a thread: `task_prepared`, `start_ended`
+// Actions. Those that take time run on the shell's threads, in any order.
+struct start_sandbox { ///< runs on a thread; answered by `task_prepared` and `start_ended`
   start_order order;
 };
-struct recall_task { ///< on a thread: `task_recalled`
+struct recall_task { ///< runs on a thread; answered by `task_recalled`
   allocation_id allocation;
 };
-struct look_after_end { ///< on a thread: `end_looked`
+struct look_after_end { ///< runs on a thread; answered by `end_looked`
   allocation_id allocation;
-  std::vector<std::string> disks; ///< besides that of the tasks; looked at where `disks_too`
+  /// Folders on further disks, besides the disk of the tasks; looked at only if `disks_too` is true.
+  std::vector<std::string> disks;
   bool disks_too = false;
-  bool learn = false; ///< what its process has imported
+  bool learn = false; ///< whether the zygotes learn what the task's process has imported
 };
-struct look_at_disks { ///< on a thread: `disks_looked`
+struct look_at_disks { ///< runs on a thread; answered by `disks_looked`
   std::vector<std::string> disks;
 };
 struct kill_sandbox {
@@ -118,19 +121,19 @@ struct drop_sandbox {
 };
 struct renew_lease {
   allocation_id allocation;
-  std::chrono::milliseconds left; ///< at least 1
+  std::chrono::milliseconds left; ///< time until the lease ends, at least 1 ms
   bool thaw = false;
 };
-/// Of tasks that start from now on.
+/// Lease of the tasks that start from now on.
 struct set_leases {
   duration freeze{0}, adopt{0};
 };
 struct adopt_sandboxes {};
-struct keep_ports { ///< of a task that an earlier life has started
+struct keep_ports { ///< ports of a task that an earlier life of the runtime started
   allocation_id allocation;
   std::vector<int> ports;
 };
-struct release_task { ///< its ports and shared memory
+struct release_task { ///< frees the task's ports and shared memory
   allocation_id allocation;
   std::string token;
 };
@@ -142,7 +145,7 @@ struct tell_started {
 };
 struct tell_rank_failed {
   allocation_id allocation;
-  int rank = 0; ///< of the gang
+  int rank = 0; ///< number of the rank in the gang
   std::string detail;
 };
 struct tell_ended {
@@ -161,8 +164,8 @@ using worker_runtime_action =
 ///   recalling (found in the folder; what its sandbox says waits) --task_recalled--> there
 class worker_runtime {
 public:
-  /// `freeze`: length of a lease. `most_starts`: tasks that are prepared and started at once; the others wait
-  /// in the order of their orders.
+  /// `freeze`: length of a lease. `most_starts`: limit of the tasks that are prepared and started at the same
+  /// time; the other orders wait and are served in the order in which they arrived.
   worker_runtime(duration freeze, int most_starts) : freeze_(freeze), most_starts_(most_starts) {}
 
   [[nodiscard]] std::vector<worker_runtime_action> apply(worker_runtime_event ev, time_point now);
@@ -172,12 +175,12 @@ private:
   enum class phase { waiting, starting, recalling, there, looking };
   struct task {
     phase now = phase::waiting;
-    start_order order; ///< while it waits
+    start_order order; ///< kept while the task waits
     time_point lease_from;
     std::optional<hosted_task> about;
     bool kill_wanted = false, frozen = false;
-    std::deque<workers::task_event> held; ///< while it is recalled
-    task_report end;                      ///< while it is looked after
+    std::deque<workers::task_event> held; ///< what the sandbox reports while the task is recalled
+    task_report end;                      ///< kept while the task's end is looked after
   };
   using out = std::vector<worker_runtime_action>;
   using entry = std::map<allocation_id, task>::iterator;
@@ -202,12 +205,12 @@ private:
   std::vector<std::string> disks() const;
 
   duration freeze_;
-  duration adopt_{0}; ///< as the runtime was told
+  duration adopt_{0}; ///< value that the runtime was told last
   const int most_starts_;
   std::map<allocation_id, task> tasks_;
   std::deque<allocation_id> waiting_;
   int starting_ = 0;
-  time_point lease_from_; ///< the newest word of the master
+  time_point lease_from_; ///< time of the newest message from the master
   bool inventory_due_ = false, looking_at_disks_ = false;
   disk_watch disks_;
 };

@@ -21,10 +21,11 @@ namespace {
 using base = actor_base<worker_runtime_actor>;
 namespace fs = std::filesystem;
 
-/// One more than start tasks, so that the end of a task never waits for the files of others.
+/// One thread more than may start tasks, so that the end of a task never waits for the files of other tasks.
 constexpr int threads = 4, most_starts = threads - 1;
 
-/// What threads tell the actor. Each mail that is sent is a task_news that says nothing: look into the inbox.
+/// What the threads tell the actor. The mail that is sent is a task_news without content; it means that the
+/// actor has to look into the inbox.
 class inbox {
 public:
   explicit inbox(worker_runtime_actor owner) : owner_(std::move(owner)) {}
@@ -34,7 +35,7 @@ public:
       return;
     events_.push_back(std::move(ev));
     if (events_.size() > 1)
-      return; // whoever looks finds this one too
+      return; // the mail sent before leads to this event as well
     task_news look;
     look.change = task_change::nothing;
     caf::anon_send(owner_, std::move(look));
@@ -54,7 +55,7 @@ private:
   std::vector<worker_runtime_event> events_;
 };
 
-/// Of the fullest disk; none where no folder can be looked at.
+/// Free space of the fullest disk; none if no folder can be looked at.
 std::optional<std::uint64_t> least_space(std::vector<std::string> folders, const fs::path& tasks) {
   folders.push_back(tasks.string());
   std::optional<std::uint64_t> least;
@@ -80,9 +81,10 @@ public:
     self_->describe_by([this] { return machine_->describe(); });
     inbox_ = std::make_shared<inbox>(worker_runtime_actor{self_});
     if (auto ok = open(); !ok)
-      self_->quit(to_caf(ok.error())); // no handler below runs after it
+      self_->quit(to_caf(ok.error())); // no handler below runs after this
     self_->set_exit_handler([this](caf::exit_msg& x) {
-      // Whoever else ends this actor wants it made again, which adopts the tasks.
+      // Only an exit from the agent ends the tasks. If another actor ends this one, it is made again and
+      // adopts the tasks.
       if (x.source == agent_.address() && setup_.kill_on_stop && setup_.kill_on_stop())
         end_all();
       close();
@@ -112,10 +114,10 @@ private:
   result<void> open() {
     workers::process_runtime_options options{setup_.tasks, setup_.program};
     options.sandbox.lease = std::chrono::duration_cast<std::chrono::milliseconds>(setup_.freeze);
-    options.sandbox.linger = std::chrono::seconds(3); // its record and its output are on disk
+    options.sandbox.linger = std::chrono::seconds(3); // the record and the output of a task are on disk
     options.spares = setup_.spares;
     options.reuse = reused_in_task_folder();
-    // The runtime's thread may outlive a handler but not this state: it gets the inbox, never `this`.
+    // The runtime's thread runs beside the handlers, until this state ends: it gets the inbox, never `this`.
     auto started = workers::process_runtime::start(
       options, [in = inbox_](const workers::task_event& ev) { in->put(sandbox_said{ev}); });
     if (!started)
@@ -133,7 +135,7 @@ private:
   void close() {
     if (inbox_)
       inbox_->close();
-    jobs_.reset(); // first, as its jobs use the others
+    jobs_.reset(); // first, because its jobs use the members below
     starter_.reset();
     runtime_.reset();
     zygotes_.reset();
@@ -221,9 +223,10 @@ private:
     return news;
   }
 
-  /// Waits, at most 5 s, until nothing runs: only in the actor's last handler, on its own thread.
+  /// Waits at most 5 s until no task runs. Only the actor's last handler may call this, on the actor's own
+  /// thread.
   void end_all() {
-    jobs_.reset(); // what is being started is started, or not at all
+    jobs_.reset(); // a start that has begun is finished; one that has not begun is dropped
     auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     auto runs = [](const workers::task_summary& t) {
       return t.phase != workers::task_phase::exited && t.phase != workers::task_phase::lost;
@@ -244,7 +247,7 @@ private:
   std::optional<worker_runtime> machine_;
   std::shared_ptr<inbox> inbox_;
   std::unique_ptr<workers::process_runtime> runtime_;
-  std::unique_ptr<workers::zygote_keeper> zygotes_; ///< none where its files are missing
+  std::unique_ptr<workers::zygote_keeper> zygotes_; ///< null if the files of the zygotes are missing
   std::optional<task_starter> starter_;
   std::optional<job_threads> jobs_;
 };

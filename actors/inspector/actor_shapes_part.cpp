@@ -23,7 +23,8 @@ value histogram(const std::array<std::uint64_t, tick_histogram::size>& counts,
           {"p99", actor_shapes::us(quantile(counts, 0.99), now)}};
 }
 
-/// Stands for an actor of another node; the desk replaces it by the actor's name.
+/// Returns the number that stands for an actor of another node; the desk replaces the number by the actor's
+/// name.
 std::string number_of(std::uint64_t id, std::uint32_t node) {
   return "#" + std::to_string(id) + (node ? "@" + std::to_string(node) : "");
 }
@@ -50,7 +51,7 @@ value actor_shapes::row_of(const probe& p, double msg_per_s, const moment& now) 
   auto& out = row.get_ref<value::object_t&>();
   const auto add = [&](const char* key, value x) {
     out.emplace_hint(out.end(), key, std::move(x));
-  }; // rows are many: keys come in the map's order
+  }; // there are many rows: keys are added in the order of the map
   add("actor", p.name);
   add("backlog", p.backlog());
   add("kind", p.kind);

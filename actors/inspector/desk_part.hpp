@@ -12,11 +12,11 @@
 namespace troupe {
 
 using given = std::function<void(result<value>)>;           ///< called once, on the desk's thread
-using named_answers = std::map<std::string, result<value>>; ///< by name of the node
+using named_answers = std::map<std::string, result<value>>; ///< answers by the name of the node
 
 inline constexpr auto node_patience = std::chrono::seconds(3);
 
-/// The text or number under `name`; nothing where it is missing or has another type.
+/// The text or number under `name`; nothing if it is missing or has another type.
 std::string field_text(const value& x, const char* name);
 double field_number(const value& x, const char* name, double otherwise);
 std::string kind_of(const std::string& actor);
@@ -24,7 +24,7 @@ std::string id_of(const std::string& actor);
 std::string now_text();
 std::optional<double> number_in_text(const std::string& x);
 
-/// A row under "missing" for each node that did not answer.
+/// Makes a row under "missing" for each node that did not answer.
 value missing_of(const named_answers& got);
 value audit_row(const value& row);
 
@@ -58,8 +58,8 @@ public:
   void locate(const std::string& wanted, std::function<void(result<place>)> then);
 
   /// Replaces the numbers in `body`, "#12@123", by which an inspector names actors of other nodes; asks those
-  /// nodes for names that are not known yet. Writes "#12@NODE" where the node does not know the actor, or is
-  /// away.
+  /// nodes for names that are not known yet. Writes "#12@NODE" if the node does not know the actor, or is not
+  /// connected.
   void with_names(value body, std::function<void(value)> then);
 
   bool knows(const std::string& node) const { return nodes_.contains(node); }
@@ -88,9 +88,9 @@ private:
   void ask_all(const std::string& only, inspect_request what, std::function<void(named_answers)> then,
                std::chrono::milliseconds patience);
   struct node {
-    caf::actor inspector; ///< null while the node is away
+    caf::actor inspector; ///< null while the node is not connected
   };
-  struct number { ///< the number of an actor
+  struct number { ///< number by which an inspector names an actor
     std::uint64_t node = 0, actor = 0;
     friend auto operator<=>(const number&, const number&) = default;
   };
@@ -98,7 +98,7 @@ private:
   static void each_number(value& body, const std::function<void(value&, number)>& use);
   std::string node_of(const number& x) const;
   std::map<std::string, node> nodes_;
-  std::map<number, std::string> names_; ///< empty text: the actor's node does not know it
+  std::map<number, std::string> names_; ///< names by number; empty: the actor's node does not know it
   std::deque<value> events_;
   std::multimap<std::chrono::steady_clock::time_point, std::function<void()>> timers_;
 };
@@ -122,7 +122,7 @@ public:
 
 private:
   value join_nodes(const named_answers& got, const value& listed) const;
-  /// Asks `question` of the node where its actor is.
+  /// Sends `question` to the node that holds the question's actor.
   template <class Question>
   void of_actor(Question question, given done);
   void state_diff(const commands::shell_state& x, given done);
@@ -135,7 +135,7 @@ public:
   explicit shell_streams(desk_context& desk) : desk_(desk) {}
   ~shell_streams(); ///< ends all open streams
   void open(const open_stream& x, given done);
-  void tell(const value& row); ///< sends it to all streams of events of its kind
+  void tell(const value& row); ///< sends an event to all streams that show events of its kind
   void serve();                ///< to be called every `tick` while a stream is open
   bool idle() const { return streams_.empty(); }
   std::function<void()> on_open;

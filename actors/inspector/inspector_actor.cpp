@@ -19,7 +19,8 @@ namespace {
 using base = actor_base<inspector_actor>;
 using promise_of_result = caf::typed_response_promise<command_result>;
 
-constexpr auto patience = std::chrono::seconds(2); ///< for an actor that is asked between two messages
+/// Limit of the wait for an actor that answers between two of its messages.
+constexpr auto patience = std::chrono::seconds(2);
 
 class inspector_state {
 public:
@@ -33,14 +34,15 @@ public:
     if (const auto* ours = dynamic_cast<const node_config*>(&self_->system().config()))
       reg_ = ours->probes;
     else
-      reg_ = std::make_shared<probe_register>(); // a host's system without our configuration: nothing is seen
+      // An embedding program's actor system that lacks our configuration: the inspector sees nothing.
+      reg_ = std::make_shared<probe_register>();
     shapes_.emplace(self_->system(), reg_, setup_.node);
     mail_.emplace(self_->system(), reg_, setup_.node);
     return {
       [this](inspect_request& x) -> caf::result<command_result> {
         if (!x.fields.is_object())
           x.fields = value::object();
-        if (x.what.empty()) { // the answer of an actor of this node
+        if (x.what.empty()) { // an actor of this node has answered
           if (auto open = open_asks_.extract(x.fields.value("ask", std::uint64_t{0})); !open.empty())
             open.mapped()(std::move(x.fields["got"]));
           return answered();
@@ -86,7 +88,7 @@ private:
     for (auto& p : reg_->all())
       if (kind.empty() || p->kind == kind)
         first.emplace_back(p, p->done());
-    if (window.count() == 0) { // rates over the actors' whole lives
+    if (window.count() == 0) { // without a window, the rates cover the actors' whole lives
       value rows = value::array();
       rows.get_ref<value::array_t&>().reserve(first.size());
       const auto now = reg_->scale.now();
@@ -297,7 +299,7 @@ private:
     later(patience, [this, all, promise, ids = std::exchange(expired_, {})]() mutable {
       for (auto id : ids)
         open_asks_.erase(id);
-      if (!std::exchange(all->done, true)) // an actor is busy: answers without it
+      if (!std::exchange(all->done, true)) // an actor is busy: the answer lacks its rows
         promise.deliver(answered({{"rows", std::move(all->rows)}}));
     });
     return promise;
@@ -310,8 +312,8 @@ private:
     auto to = entry ? caf::actor_cast<caf::actor>(entry->who.lock()) : caf::actor{};
     if (!to)
       return not_here(x.actor);
-    // The actor's own handler hears an exit with a reason, and takes its children along, as after any fault
-    // of its own.
+    // The actor's own handler receives an exit with a reason and ends its children as well, as it does after
+    // any fault of its own.
     self_->send_exit(to, to_caf({errc::internal, x.why}));
     return answered({{"id", entry->what->actor_id}});
   }
@@ -319,9 +321,9 @@ private:
   struct addressee {
     probe_register::entry entry;
     caf::actor to;
-    allocation_id allocation; ///< set where the actor is an allocation
+    allocation_id allocation; ///< set if the actor is an allocation
   };
-  /// What an operator may say to an actor through this one.
+  /// Commands that an operator may send to an actor through the inspector.
   using delivered =
     commands::join<commands::actor_commands,
                    commands::list<commands::logs_cleanup, commands::allocation_pending_preemption,
@@ -368,7 +370,7 @@ private:
       return {{"trials", got.trials}};
     });
   }
-  /// The commands of an allocation.
+  /// Delivers a command to an allocation.
   template <commands::command C>
   requires(commands::contains<commands::allocation_commands, C>) caf::result<command_result> deliver(
     const addressee& at, const C& order) {

@@ -1,6 +1,6 @@
 #pragma once
-// The shell's helper on one node: it answers questions about the actors of its own process, and disturbs them
-// when told to.
+// The helper of the operators' shell on one node: it answers questions about the actors of its own process,
+// and plants faults when ordered to.
 
 #include "actors/inspector/inspector_messages.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
-// What the shell's desk and the nodes' inspectors say to each other. The messages have their own type id
-// block, so that a change compiles only their users anew.
+// Messages between the shell's desk and the nodes' inspectors. They have a type id block of their own, so
+// that a change compiles only their users again.
 
 #include "actors/shells/probed.hpp"
 
@@ -27,9 +27,10 @@ struct shell_call {
 
 /// Where the rows of a stream go. Each function may be called from any thread; none blocks.
 struct row_sink {
-  std::function<void(value)> push; ///< bounded: a row that does not fit is dropped, and counted there
-  std::function<void(value)> end;  ///< takes the last row
-  std::function<bool()> closed;    ///< whether the reader has gone
+  /// Takes a row. The sink is bounded: it drops a row that does not fit, and counts it.
+  std::function<void(value)> push;
+  std::function<void(value)> end; ///< takes the last row
+  std::function<bool()> closed;   ///< whether the reader has gone
 };
 /// To the desk, which answers once the stream flows, or says why it cannot. Never leaves the process.
 struct open_stream {
@@ -56,6 +57,6 @@ CAF_ADD_TYPE_ID(troupe_shell, (troupe::probe_order))
 CAF_END_TYPE_ID_BLOCK(troupe_shell)
 
 namespace troupe {
-/// Every node's configuration must call it.
+/// Adds these messages to a node's configuration; every node has to call it.
 void add_shell_messages(caf::actor_system_config& to);
 } // namespace troupe

@@ -9,21 +9,21 @@
 
 namespace troupe {
 
-/// Not thread-safe: one actor owns it. Times are of the actor's clock.
+/// Not thread-safe: one actor owns it. All times come from the actor's clock.
 class mail_inspection {
 public:
   using instant = std::chrono::steady_clock::time_point;
   mail_inspection(const caf::actor_system& system, std::shared_ptr<probe_register> reg, std::string node)
       : system_(system), register_(std::move(reg)), node_(std::move(node)) {}
 
-  // A trace that nobody asks for is forgotten.
+  // The functions below keep traces; a trace whose rows nobody asks for is forgotten.
   command_result open(const commands::inspect_watch& x, instant now);
   command_result taken(const commands::inspect_taken& x, instant now);
   command_result close(const commands::inspect_unwatch& x);
   void forget_unasked(instant now);
   bool any() const { return !watches_.empty(); }
 
-  /// Drops, delays or holds mail, where the node allows faults; "clear" removes all faults.
+  /// Drops, delays or holds mail if the node allows faults; "clear" removes all faults.
   command_result disturb(const commands::inspect_fault& x);
 
 private:

@@ -73,7 +73,7 @@ correlation about_command(const void* content) {
   return x.allocation.empty() ? 0 : of(parse_allocation(x.allocation));
 }
 
-/// Secrets are not shown to people.
+/// Whether messages of this type hold secrets, which people must not see.
 template <class T>
 constexpr bool secret =
   std::is_same_v<T, register_agent> || std::is_same_v<T, registered> || std::is_same_v<T, harness_task> ||

@@ -12,7 +12,8 @@ namespace {
 using base = actor_base<desk_actor>;
 
 constexpr auto stream_tick = std::chrono::milliseconds(100);
-constexpr auto back_within = std::chrono::seconds(10); ///< for a restarted actor to live again
+/// Time within which a restarted actor must live again.
+constexpr auto back_within = std::chrono::seconds(10);
 
 /// Whether no owner makes such an actor anew, so that its node ends with it.
 bool holds_its_node(const std::string& kind) {
@@ -90,7 +91,7 @@ private:
     return {};
   }
 
-  /// An order that failed gets a row as well.
+  /// Writes a row of its own for an order that failed.
   given noting(const shell_call& x, const std::string& actor, given done) {
     return [this, x, actor, done](result<value> got) {
       if (!got) {
@@ -126,7 +127,7 @@ private:
           done(got.error());
       };
       if ((*message)->is.name ==
-          std::string_view(commands::agent_drain::is.name)) { // noted under the name of that order
+          std::string_view(commands::agent_drain::is.name)) { // the audit log names it as that order
         commands::shell_drain drain{id_of(at->actor), fields->value("on", true), {}};
         if (fields->contains("slot"))
           drain.slot = (*fields)["slot"].get<std::int64_t>();
@@ -170,7 +171,7 @@ private:
     });
   }
 
-  /// Ranks act together, so the allocation tells them all.
+  /// Orders for one rank go to its allocation, which tells all ranks, because ranks act together.
   void to_allocation_of(const desk_context::place& at, const std::string& message, given done) {
     const auto id = id_of(at.actor);
     to_allocation(desk_->setup.node, "allocation/" + id.substr(0, id.find('/')), message, done);
@@ -203,7 +204,7 @@ private:
         return done(ok.error());
       auto finish = noting(x, at->actor, done);
       const auto why = (restart ? "restarted by " : "killed by ") + x.user;
-      if (at->kind == "desk") { // the desk itself: it answers before it ends
+      if (at->kind == "desk") { // the target is the desk itself: it answers before it ends
         finish(value{{"done", "the desk ends; " + at->owner + " makes it again"}});
         return self_->send_exit(self_, to_caf({errc::internal, why}));
       }
@@ -349,7 +350,7 @@ private:
       if (kind == "pause" && at->kind != "agent")
         return done(
           error{errc::invalid, "the field 'actor': the link that pauses is that of an agent, agent/NAME"});
-      // The inspector has the limits; here a text becomes a number.
+      // The inspector knows the limits; only text becomes a number here.
       value fields{{"actor", at->actor}, {"fault", kind}};
       for (const auto& [key, n] :
            {std::pair{"n", order.n}, {"delay_ms", order.delay_ms}, {"for_ms", order.for_ms}})
@@ -374,9 +375,10 @@ private:
     });
   }
 
-  /// Both ends then hold back what comes from the other.
+  /// Makes both ends of an agent's link hold back what comes from the other end.
   void pause_link(const std::string& agent, commands::inspect_fault fault, given done) {
-    if (agent == desk_->setup.local_agent) { // one process: only the two ends of this link
+    // If both ends are in one process, only their mail to each other is held.
+    if (agent == desk_->setup.local_agent) {
       auto down = fault, up = fault;
       down.actor = up.from_actor = "agent_node/" + agent;
       up.actor = down.from_actor = "agent/" + agent;

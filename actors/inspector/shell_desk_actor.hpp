@@ -19,8 +19,8 @@ struct desk_setup {
   bool allow_faults = false;
 };
 
-/// The newest of each order in the audit log that holds until it is taken back: [{name, fields, user}]. These
-/// are settings, and drains, for which older versions kept no facts.
+/// The newest order of each kind in the audit log that holds until it is taken back: [{name, fields, user}].
+/// These are settings, and drains, for which older versions kept no facts.
 value standing_orders(const std::filesystem::path& audit_file);
 
 /// Detached, because it syncs the audit log on its thread.

@@ -211,7 +211,7 @@ void shell_streams::show(std::uint64_t id, const std::string& node, value taken)
     s.gone = 0;
 }
 
-/// Follows new trials of a followed experiment, too.
+/// Makes the stream of an experiment show its new trials, too.
 void shell_streams::refresh_trials(std::uint64_t id, stream& s) {
   const auto now = desk_.self->clock().now();
   if (s.experiment.empty() || now - s.refreshed < std::chrono::seconds(1))

@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-/// Adds its node to a name that several nodes have.
+/// Adds the node's name to each actor's name that several nodes have.
 void tell_apart(value& rows) {
   std::map<std::string, int> seen;
   for (const auto& row : rows)
@@ -201,7 +201,7 @@ void shell_views::on(const commands::shell_tree& x, given done) {
       std::string key, parent;
       value row;
     };
-    std::map<std::string, entry> all; // by "NAME@NODE"
+    std::map<std::string, entry> all; // key: "NAME@NODE"
     std::map<std::string, std::vector<std::string>> children, by_name;
     for (auto& [node, answer] : got) {
       if (!answer)

@@ -14,7 +14,7 @@ result<value> at_path(const value& state, const std::string& path);
 
 struct state_change {
   std::string path;
-  value before, after; ///< null: nothing was, or is, there
+  value before, after; ///< null: nothing was there before, or nothing is there now
 };
 /// One row for each changed leaf, in the order of their paths; at most `most`.
 std::vector<state_change> changes_between(const value& before, const value& after, std::size_t most = 1000);

@@ -20,7 +20,7 @@ public:
     reads_ = std::move(reads);
     return {
       [this](const read_facts& x) -> caf::result<facts_read> {
-        self_->quit(); // after this message
+        self_->quit(); // the actor ends after this message
         auto stored = reads_->facts_of(x.entity, x.first);
         if (!stored)
           return to_caf(stored.error());

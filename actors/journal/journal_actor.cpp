@@ -26,7 +26,7 @@ public:
               {"dirty", journal_->dirty()}};
     });
     self_->set_exit_handler([this](caf::exit_msg& x) {
-      commit(); // whoever still waits gets its answer
+      commit(); // every request that still waits gets its answer
       self_->quit(x.reason);
     });
     return {
@@ -42,7 +42,8 @@ public:
           look_after(receipt.error());
           return refusal(receipt.error());
         }
-        // A final refusal may rest on a fact that is only queued, so it waits for the same commit.
+        // A final refusal may rest on a fact that is only queued, so that the refusal waits for the same
+        // commit as that fact.
         auto promise = self_->make_response_promise<reports_committed>();
         reports_.emplace_back(promise,
                               receipt ? reports_committed{receipt->up_to, {}} : refusal(receipt.error()));
@@ -56,8 +57,8 @@ public:
         auto found = peers_.lines ? peers_.lines->look(x.lines) : std::vector<line_matched>();
         if (found.empty())
           return take<committed>(stored(x), committed{});
-        // What lines bring about is durable before they are: who sends them again after a fall of the master
-        // has it looked for again.
+        // The effects of lines become durable before the lines do: if the master ends in between, whoever
+        // sends the lines again makes the journal look for the same patterns again.
         auto promise = self_->make_response_promise<committed>();
         auto lines = std::make_shared<append_log>(std::move(x));
         self_->request(peers_.cluster(), journal_timeout, lines_matched{found})
@@ -95,10 +96,11 @@ public:
 
 private:
   static reports_committed refusal(const error& why) { return {0, why}; }
-  /// Closes the stream of reports for good.
+  /// Whether a refusal with this code closes the stream of reports for good.
   static bool is_final(errc code) { return code == errc::conflict || code == errc::gap; }
 
-  /// A refusal of these kinds may mean that the journal has closed itself, which its next commit tells.
+  /// After a refusal of these kinds, the journal may have closed itself; its next commit tells whether it
+  /// has.
   void look_after(const error& why) {
     if (why.code != errc::io && why.code != errc::corrupt)
       return;
@@ -130,7 +132,8 @@ private:
     return journal_->log({x.task, std::move(x.lines), std::move(x.source), x.position});
   }
 
-  /// The message goes to the end of the mailbox: what arrives before it is handled joins the same commit.
+  /// Sends a message to the end of the mailbox: whatever arrives before that message is handled joins the
+  /// same commit.
   void flush_soon() {
     if (!std::exchange(scheduled_, true))
       self_->send(journal_actor{self_}, flush_journal{});
@@ -153,7 +156,7 @@ private:
         peers_.on_fatal(done.error());
       return;
     }
-    // Validations first: the decision can be on its way while the acknowledgements are.
+    // Validations come first: decisions on them can be made while the acknowledgements are on their way.
     if (peers_.on_validation)
       for (auto& v : validations)
         peers_.on_validation(std::move(v));
@@ -172,7 +175,7 @@ private:
   std::vector<std::pair<caf::typed_response_promise<reports_committed>, reports_committed>> reports_;
   std::vector<storage::recorded_validation> validations_;
   bool scheduled_ = false;
-  bool suspect_ = false; ///< the journal may be closed, and nobody waits to be told
+  bool suspect_ = false; ///< whether the journal may be closed, and nobody waits who would be told
 };
 
 } // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// The only writer of the database: groups what arrives during a sync into the next commit.
+// The only writer of the database: messages that arrive during a sync share the next commit.
 
 #include "actors/journal/log_watch.hpp"
 #include "actors/messages.hpp"
@@ -10,13 +10,14 @@
 namespace troupe {
 
 struct journal_peers {
-  /// Hears of each commit, in the journal's thread; must be quick.
+  /// Called after each commit, on the journal's thread; must be fast.
   std::function<void(const storage::commit_summary&)> on_commit;
-  /// The database can take no more (EIO on a sync): the process has to end.
+  /// Called when the database takes no more (EIO on a sync): the process has to end.
   std::function<void(const error&)> on_fatal;
-  /// Where durable validations go.
+  /// Gets each validation once it is durable.
   std::function<void(storage::recorded_validation)> on_validation;
-  /// What is looked for in lines before they are stored, and who takes what was found; null: nothing.
+  /// Finds patterns in lines before they are stored; `cluster` gets what was found. Null: nothing is looked
+  /// for.
   std::shared_ptr<log_watch> lines;
   std::function<cluster_actor()> cluster;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// What the journal found in a log for the cluster.
+// What the journal found in a log and tells the cluster.
 
 #include "model/ids.hpp"
 
@@ -9,11 +9,11 @@
 
 namespace troupe {
 
-/// A line of a log, before it is stored, that a log policy or a webhook looks for.
+/// A line of a log that a log policy or a webhook looks for; sent before the line is stored.
 struct line_matched {
   allocation_id allocation;
   std::string agent, pattern, line; ///< `line` is cut to 1,000 bytes
-  webhook_id webhook;               ///< whose trigger looks for it; 0: a log policy does
+  webhook_id webhook;               ///< webhook whose trigger looks for the line; 0: a log policy does
   std::string policy;               ///< name of the policy; may be empty
   bool exclude_agent = false, cancel_retries = false;
   MSGPACK_DEFINE_ARRAY(allocation, agent, pattern, line, webhook, policy, exclude_agent, cancel_retries)

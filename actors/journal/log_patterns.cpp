@@ -10,7 +10,8 @@ namespace {
 RE2::Options options() {
   RE2::Options how;
   how.set_log_errors(false);
-  how.set_encoding(RE2::Options::EncodingLatin1); // lines are bytes; a pattern in UTF-8 finds its bytes
+  // Lines are bytes; a pattern in UTF-8 matches its own bytes.
+  how.set_encoding(RE2::Options::EncodingLatin1);
   how.set_max_mem(16 << 20);
   return how;
 }
@@ -41,7 +42,7 @@ result<void> check_log_policies(const value& policies) {
 
 struct log_patterns::compiled {
   RE2::Set set{options(), RE2::UNANCHORED};
-  std::vector<std::size_t> numbers; ///< by number in `set`
+  std::vector<std::size_t> numbers; ///< number of each pattern, by its number in `set`
 };
 
 log_patterns::log_patterns(const std::vector<std::string>& patterns) {

@@ -1,5 +1,6 @@
 #pragma once
-// Regular expressions over the lines of logs: RE2, so that a line costs time in its length alone. Pure.
+// Regular expressions for the lines of logs. They use RE2, so that the time for a line grows only with its
+// length. Pure.
 
 #include "model/result.hpp"
 #include "model/value.hpp"
@@ -13,18 +14,18 @@ namespace troupe {
 
 constexpr std::size_t longest_pattern = 4096; ///< in bytes
 
-/// errc::invalid where RE2 does not read it (back references, look-around), or where it is too long or would
-/// compile to too much.
+/// errc::invalid if RE2 does not support the pattern (back references, look-around), or if it is too long or
+/// becomes too large when it is compiled.
 result<void> check_pattern(const std::string& pattern);
 
-/// The section `log_policies` of a configuration: a pattern that cannot be looked for would match nothing,
-/// without a word. errc::invalid with its place.
+/// Checks the section `log_policies` of a configuration, because a pattern that RE2 does not support would
+/// silently match nothing. errc::invalid with the place of the pattern.
 result<void> check_log_policies(const value& policies);
 
-/// Many patterns that are looked for in one pass over the line. Thread-safe once made.
+/// Many patterns that are looked for in one pass over a line. Thread-safe once it is constructed.
 class log_patterns {
 public:
-  /// A pattern that check_pattern refuses is left out: it matches nothing.
+  /// A pattern that check_pattern refuses is left out and matches nothing.
   explicit log_patterns(const std::vector<std::string>& patterns);
   ~log_patterns();
   log_patterns(const log_patterns&) = delete;
@@ -35,7 +36,7 @@ public:
 
 private:
   struct compiled;
-  std::unique_ptr<compiled> compiled_; ///< null where there is nothing to look for
+  std::unique_ptr<compiled> compiled_; ///< null if there is nothing to look for
 };
 
 } // namespace troupe

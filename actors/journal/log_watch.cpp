@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::size_t most_known = 100'000, most_line_bytes = 1000;
 
-/// Determined's launcher prints the configuration, patterns and all.
+/// Whether Determined's launcher wrote this line, which prints the configuration with its patterns.
 bool prints_configuration(const log_line& line) {
   return line.text.find("\"log_policies\":") != std::string::npos;
 }
@@ -28,7 +28,7 @@ log_watch::policies log_watch::compiled(const value& log_policies) {
   for (const auto& one : log_policies.is_array() ? log_policies : value::array()) {
     const auto pattern = one.value("pattern", value());
     if (!pattern.is_string() || pattern == "")
-      continue; // a policy that was switched off by its name
+      continue; // an empty pattern switches off the policy of this name
     auto action = one.value("action", value());
     if (action.is_object())
       action = action.value("type", value());
@@ -141,7 +141,7 @@ void log_watch::told(const std::vector<line_matched>& lines) {
   for (const auto& x : lines) {
     if (x.webhook) {
       if (told_.size() >= most_known)
-        told_.clear(); // the machine of webhooks knows, too
+        told_.clear(); // the machine of webhooks knows which triggers were told, too
       told_.insert(key_of(x));
     } else if (auto* of = policies_of(x.allocation.task)) {
       of->told.insert(key_of(x));

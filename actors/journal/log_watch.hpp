@@ -1,7 +1,7 @@
 #pragma once
-// What is looked for in the lines of logs before they are stored: the log policies of experiments and of
-// tasks that are no trials, and the triggers of webhooks. The cluster says what, the journal looks.
-// Thread-safe.
+// Patterns that the journal looks for in the lines of logs before they are stored: the log policies of
+// experiments and of tasks that are not trials, and the triggers of webhooks. The cluster sets them, and the
+// journal looks. Thread-safe.
 
 #include "actors/journal/line_matched.hpp"
 #include "actors/journal/log_patterns.hpp"
@@ -18,23 +18,23 @@ namespace troupe {
 
 class log_watch {
 public:
-  /// `experiment_of`: 0 where the task belongs to none; called from the journal's thread.
+  /// `experiment_of` returns the task's experiment, 0 if it has none; called on the journal's thread.
   explicit log_watch(std::function<experiment_id(task_id)> experiment_of);
 
-  /// The section `log_policies` of a complete configuration, in place of what was looked for before: for the
-  /// trials of an experiment, or for one task of another kind.
+  /// Sets what is looked for, from the section `log_policies` of a complete configuration: `watch` for the
+  /// trials of an experiment, `watch_other` for one task of another kind. It replaces what was set before.
   void watch(experiment_id of, const value& log_policies);
   void watch_other(task_id of, const value& log_policies);
   void forget(experiment_id of);
   void forget_other(task_id of);
-  /// Triggers of webhooks, all of them.
+  /// Sets the triggers of all webhooks.
   void watch(std::vector<std::pair<webhook_id, std::string>> triggers);
 
-  /// What matched, each trigger and each policy once for each task, those that leave an agent out once for
-  /// each agent of a task, until `told`. Lines of our own are passed over, and the line that prints the
-  /// configuration.
+  /// Returns the lines that match. Until `told`, a trigger or policy matches once for each task; a policy
+  /// that excludes an agent matches once for each agent of a task. The platform's own lines and the line that
+  /// prints the configuration are passed over.
   std::vector<line_matched> look(const std::vector<log_line>& lines);
-  /// These are durable: further lines that match the same are passed over.
+  /// These matches are durable: further lines that match the same are passed over.
   void told(const std::vector<line_matched>& lines);
 
 private:
@@ -52,18 +52,19 @@ private:
     std::shared_ptr<const log_patterns> patterns;
   };
   static policies compiled(const value& log_policies);
-  /// Null where nothing is looked for. Called with the mutex held.
+  /// Null if nothing is looked for. To be called with the mutex held.
   policies* policies_of(task_id task);
   void look(const log_line& line, std::vector<line_matched>& into);
 
   const std::function<experiment_id(task_id)> experiment_of_;
   std::mutex mutex_;
   std::map<experiment_id, policies> policies_;
-  std::map<task_id, policies> of_tasks_; ///< those that are no trials
+  std::map<task_id, policies> of_tasks_; ///< tasks that are not trials
   triggers triggers_;
-  std::map<task_id, experiment_id> experiments_; ///< of trials that wrote lines lately; bounded
-  std::set<std::string> told_;                   ///< triggers by task; bounded
-  std::vector<std::size_t> hits_;                ///< kept for its memory
+  /// Experiments of the trials that wrote lines lately; bounded.
+  std::map<task_id, experiment_id> experiments_;
+  std::set<std::string> told_;    ///< triggers that were told, by task; bounded
+  std::vector<std::size_t> hits_; ///< a member only to use its memory again
 };
 
 } // namespace troupe

@@ -6,7 +6,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t most_globs_shown = 200; ///< bytes
+constexpr std::size_t most_globs_shown = 200; ///< limit of the patterns that a line shows, in bytes
 
 std::string counted_things(std::uint64_t count, const std::string& thing) {
   return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");

@@ -69,7 +69,8 @@ void collections::begin(checkpoint_files_removed wanted, std::function<void(resu
     at = open_.emplace(id, entry{collection(std::move(wanted)), {}, 0, 0, {}}).first;
     add_line(id, at->second, at->second.what.first_line());
   }
-  // Of an open one the same bytes, which the journal takes as a repeat: the answer may have been lost.
+  // For a collection that is open already, the bytes are the same and the journal takes them as a repeat: its
+  // first answer may have been lost.
   const auto id = at->first;
   const bool repeats = at->second.what.order().cause != collected_by::request;
   append_facts order{entity(id), 0, {encode(at->second.what.order())}};
@@ -77,7 +78,8 @@ void collections::begin(checkpoint_files_removed wanted, std::function<void(resu
     self_->request(journal_, journal_timeout, order)
       .then([id, then](const committed&) { then(id); },
             [this, id, repeats, then](const caf::error& why) {
-              if (!repeats) // where it is durable all the same, the next start finds it and carries it out
+              // If the order is durable nevertheless, the next start finds it and carries it out.
+              if (!repeats)
                 open_.erase(id);
               then(from_caf(why));
             });
@@ -154,7 +156,7 @@ void collections::end(task_id id, std::function<void(result<void>)> then) {
     return then({});
   add_line(id, it->second, it->second.what.last_line());
   write_log(id, [] {});
-  // Beside its lines, which the journal takes first: one commit serves both.
+  // Sent beside the lines, which the journal takes first: one commit serves both.
   const auto closed = [this, id, then](result<void> done) {
     when_log_written(id, [this, id, then, done] {
       if (done)
@@ -168,7 +170,8 @@ void collections::end(task_id id, std::function<void(result<void>)> then) {
       .then([closed](const committed&) { closed({}); },
             [this, id, closed](const caf::error& why) {
               auto row = reads_->task(id);
-              const bool is_durable = row && row->ended != time_point{}; // by an earlier try
+              // An earlier try may have made the end durable.
+              const bool is_durable = row && row->ended != time_point{};
               closed(is_durable ? result<void>() : result<void>(from_caf(why)));
             });
   });

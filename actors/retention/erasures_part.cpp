@@ -14,10 +14,12 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t pieces_at_once = 32;                 ///< removed between two writes of the log
-constexpr auto removal_timeout = std::chrono::minutes(10); ///< for so many
+/// Limit of the pieces that are removed between two writes of the log.
+constexpr std::size_t pieces_at_once = 32;
+constexpr auto removal_timeout = std::chrono::minutes(10); ///< time for `pieces_at_once` pieces
 
-/// What of a checkpoint is there now, with the folders that were named. errc::not_found where nothing is.
+/// The files of a checkpoint that exist now, with the folders that were named. errc::not_found if none
+/// exists.
 result<std::map<std::string, std::int64_t>> refreshed(const checkpoint& saved) {
   const auto place = place_of(saved);
   auto store = storage::open_checkpoint_store(place.store);
@@ -28,7 +30,7 @@ result<std::map<std::string, std::int64_t>> refreshed(const checkpoint& saved) {
     there = std::map<std::string, std::int64_t>{};
   if (!there)
     return there.error();
-  if (there->empty() && !saved.files.empty()) // a folder that is not mounted looks so, too
+  if (there->empty() && !saved.files.empty()) // a folder that is not mounted looks the same
     return error{errc::not_found, "no file of checkpoint " + saved.uuid +
                                     " can be seen from the master, so nothing is noted" +
                                     "\nhint: delete the checkpoint where it is gone indeed"};
@@ -41,7 +43,7 @@ result<std::map<std::string, std::int64_t>> refreshed(const checkpoint& saved) {
   return out;
 }
 
-/// Whether a file is there that a pattern matches, noted or not.
+/// Whether a file exists that a pattern matches, whether a fact lists the file or not.
 bool holds_any(const checkpoint& saved, const std::vector<std::string>& globs) {
   const auto place = place_of(saved);
   auto store = storage::open_checkpoint_store(place.store);
@@ -125,7 +127,7 @@ result<void> erasures::erase_experiment(const erase_stored& x, const work_ptr& w
   return {};
 }
 
-/// What there is now of what the order names. Fails where it cannot be removed from here.
+/// The pieces that the order names and that exist now. Fails if they cannot be removed from here.
 result<std::vector<removal_piece>> erasures::pieces_of(const checkpoint_files_removed& order) const {
   if (order.cause == collected_by::request)
     return pieces_asked_for(order);
@@ -165,8 +167,8 @@ result<std::vector<removal_piece>> erasures::pieces_of(const checkpoint_files_re
   return out;
 }
 
-/// The TensorBoard files, which lie beside the checkpoints, as the stock client puts them. `trial`: those of
-/// one trial; 0: all.
+/// The TensorBoard files, which lie beside the checkpoints, where the stock client puts them. `trial`: the
+/// trial whose files are meant; 0: all trials.
 std::optional<removal_piece> erasures::tensorboards_of(const experiment_row& experiment,
                                                        trial_id trial) const {
   const auto store = checkpoint_store_of(experiment.config, peers_.checkpoint_dir);
@@ -179,13 +181,13 @@ std::optional<removal_piece> erasures::tensorboards_of(const experiment_row& exp
   return removal_piece{{}, all, to_string(experiment.id)};
 }
 
-/// What is noted as gone and still there.
+/// The files that are noted as removed and still exist.
 result<std::vector<removal_piece>> erasures::pieces_asked_for(const checkpoint_files_removed& order) const {
   std::vector<removal_piece> out;
   for (const auto& uuid : order.checkpoints) {
     auto row = peers_.reads->checkpoint(uuid);
     if (!row && row.error().code == errc::not_found)
-      continue; // the experiment was deleted since
+      continue; // the experiment was deleted in the meantime
     if (!row)
       return row.error();
     if (!removable(row->saved))
@@ -209,7 +211,7 @@ result<std::vector<removal_piece>> erasures::pieces_asked_for(const checkpoint_f
   return out;
 }
 
-/// Experiments are deleted beside each other: their files by several threads.
+/// Removes the next pieces. Several threads remove files, so that experiments are deleted at the same time.
 void erasures::remove_some(const work_ptr& work) {
   auto some = std::make_shared<removal_work>();
   while (some->pieces.size() < pieces_at_once && work->removed < work->pieces.size())
@@ -231,7 +233,7 @@ void erasures::remove(const work_ptr& work, const std::shared_ptr<removal_work>&
       },
       [this, work, some](const caf::error& why) {
         tasks_.removed();
-        if (why == caf::sec::request_receiver_down) // what is gone by then is no fault
+        if (why == caf::sec::request_receiver_down) // what was removed before the remover died is no fault
           return remove(work, some);
         note(work, {{}, 0, from_caf(why).what});
         work->removed = work->pieces.size();
@@ -251,7 +253,8 @@ void erasures::go_on(const work_ptr& work) {
   tasks_.write_log(work->task, [this, work] { remove_some(work); });
 }
 
-/// The rows of trials are erased beside the last facts, as one commit can serve both.
+/// Erases the rows of trials at the same time as the last facts are written, because one commit can serve
+/// both.
 void erasures::end_task(const work_ptr& work) {
   const bool last = work->to_carry_out.empty();
   const bool with_rows = last && work->why.empty();
@@ -295,9 +298,9 @@ void erasures::carry_out_next(const work_ptr& work) {
   remove_some(work);
 }
 
-/// Looked at first, then noted by the cluster, then erased: what is noted as gone and still there. The
-/// tasks that will erase it are begun here, so that a fall of the master in between leaves nothing half
-/// done.
+/// Looks at the checkpoints first; the cluster then notes what is removed, and afterwards the files are
+/// erased that are noted as removed and still exist. The tasks that will erase them are begun here, so that a
+/// master that ends in between leaves nothing half done.
 result<void> erasures::look_at_checkpoints(const erase_stored& x, const work_ptr& work) {
   std::map<experiment_id, std::vector<std::string>> going;
   for (const auto& uuid : x.checkpoints) {
@@ -305,7 +308,7 @@ result<void> erasures::look_at_checkpoints(const erase_stored& x, const work_ptr
     if (!row)
       return row.error();
     if (row->state == checkpoint_state::deleted)
-      continue; // nothing of it is there that could go, or come back
+      continue; // no file is left that could be removed or listed again
     if (!removable(row->saved))
       return cannot_delete(row->saved);
     auto& left = work->done.left[uuid];
@@ -341,13 +344,13 @@ void erasures::begin_next(const work_ptr& work) {
       work->done.tasks.push_back(*task);
       return begin_next(work);
     }
-    for (const auto begun : work->done.tasks) // nothing was noted: they have nothing to do
+    for (const auto begun : work->done.tasks) // nothing was noted, so that these tasks have nothing to do
       tasks_.end(begun, [](const result<void>&) {});
     work->promise.deliver(to_caf(task.error()));
   });
 }
 
-/// Lines and reports of the trials, one after the other.
+/// Erases lines and reports of the trials, one trial after the other.
 void erasures::erase_rows(const work_ptr& work) {
   if (work->left.empty())
     return finish(work);

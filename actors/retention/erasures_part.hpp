@@ -1,6 +1,6 @@
 #pragma once
-// Erases what somebody wants to be gone: experiments that are deleted, single trials, TensorBoard files,
-// files of checkpoints. A part of the retention actor, which alone calls it.
+// Erases what a user deletes: experiments, single trials, TensorBoard files, files of checkpoints. A part of
+// the retention actor, which alone calls it.
 
 #include "actors/retention/collections_part.hpp"
 #include "actors/retention/remover_actor.hpp"
@@ -12,27 +12,28 @@ namespace troupe {
 
 class erasures {
 public:
-  /// `peers` and `tasks` are the retention actor's own and outlive this. Spawns the removers, which end with
-  /// that actor.
+  /// `peers` and `tasks` belong to the retention actor and live longer than this object. Spawns the removers,
+  /// which end with that actor.
   erasures(actor_base<retention_actor>* self, const retention_peers& peers, collections& tasks);
 
-  /// As erase_stored says; answers when all of it is gone.
+  /// Erases what erase_stored names; answers when all of it is gone.
   caf::result<stored_erased> erase(const erase_stored& x);
-  /// Makes a remover that died again, if it was one; false where it died too often.
+  /// If the actor was a remover, spawns it again. False if it died too often.
   bool remover_down(const caf::actor_addr& who);
 
 private:
   struct erasing {
-    std::vector<trial_id> left; ///< whose rows go, when the files are gone
+    std::vector<trial_id> left; ///< trials whose rows are erased when the files are gone
     stored_erased done;
     caf::typed_response_promise<stored_erased> promise;
-    std::vector<checkpoint_files_removed> to_begin; ///< of a look
+    std::vector<checkpoint_files_removed> to_begin; ///< orders that a look at checkpoints has made
     std::vector<task_id> to_carry_out;
-    task_id task; ///< at work
+    task_id task; ///< the task that is being carried out
     std::vector<removal_piece> pieces;
-    std::size_t removed = 0; ///< of `pieces`, or on its way
-    std::string why;         ///< first failure
-    int unfinished = 0;      ///< of the end of the last task and the rows
+    std::size_t removed = 0; ///< number of `pieces` that are removed or being removed
+    std::string why;         ///< reason of the first failure
+    /// Writes that are not finished: the end of the last task, and the rows.
+    int unfinished = 0;
   };
   using work_ptr = std::shared_ptr<erasing>;
 
@@ -59,7 +60,7 @@ private:
   const retention_peers& peers_;
   collections& tasks_;
   std::shared_ptr<std::array<remover_actor, 2>> removers_ = std::make_shared<std::array<remover_actor, 2>>();
-  child_restarts<std::size_t> restarts_; ///< of them
+  child_restarts<std::size_t> restarts_; ///< restarts of the removers
   std::size_t next_remover_ = 0;
 };
 

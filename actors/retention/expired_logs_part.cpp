@@ -26,7 +26,7 @@ std::vector<task_id> expired_logs::find() const {
   std::vector<task_id> out;
   const auto configuration = reads_->configuration();
   if (!configuration)
-    return out; // what it says is not known: the next look finds them
+    return out; // the cluster's setting is not known: the next look finds the logs
   const auto usual =
     *configuration ? config::log_retention((*configuration)->configuration) : std::optional<duration>{};
   for (const auto kind : {task_kind::command, task_kind::notebook, task_kind::shell, task_kind::tensorboard,

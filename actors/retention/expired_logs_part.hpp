@@ -1,5 +1,5 @@
 #pragma once
-// Erases the logs whose time is over. A part of the retention actor, which alone calls it.
+// Erases the logs whose time to be kept is over. A part of the retention actor, which alone calls it.
 
 #include "actors/shells/probed.hpp"
 
@@ -11,9 +11,9 @@ public:
                std::shared_ptr<storage::reader> reads)
       : self_(self), journal_(std::move(journal)), reads_(std::move(reads)) {}
 
-  /// Answers how many logs went.
+  /// Erases the logs and answers how many there were.
   caf::result<logs_cleaned> erase();
-  /// The same without an answer; the next look finds what is left.
+  /// Erases the logs without an answer; the next look finds what is left.
   void look();
 
 private:

@@ -17,7 +17,8 @@ std::vector<std::string_view> parts_of(std::string_view text) {
   return out;
 }
 
-/// The length of the set at the beginning of `pattern`, 0 where it is not closed; whether `c` is in it.
+/// Returns the length of the set at the beginning of `pattern`, 0 if the set is not closed. `in` tells
+/// whether `c` is in the set.
 std::size_t set_at(std::string_view pattern, char c, bool& in) {
   const auto end = pattern.find(']', 2);
   if (end == pattern.npos)
@@ -34,7 +35,7 @@ std::size_t set_at(std::string_view pattern, char c, bool& in) {
   return end + 1;
 }
 
-/// One part of a path; the last `*` alone is taken back.
+/// Whether a pattern matches one part of a path. Only the last `*` is ever tried with another length.
 bool part_matches(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0, star = pattern.npos, then = 0;
   while (t < text.size()) {
@@ -83,7 +84,7 @@ result<void> check_glob(const std::string& pattern) {
 
 bool matches_glob(std::string_view pattern, std::string_view path) {
   const auto wanted = parts_of(pattern), given = parts_of(path);
-  // reached[j]: the patterns so far match the first j parts of the path
+  // reached[j]: whether the patterns so far match the first j parts of the path
   std::vector<char> reached(given.size() + 1, 0);
   reached[0] = 1;
   for (const auto part : wanted) {

@@ -1,7 +1,6 @@
 #pragma once
 // Patterns of paths inside a checkpoint, as the stock client writes them: `*` and `?` within one part of a
-// path,
-// `**` over any number of parts, `[abc]`. Pure.
+// path, `**` over any number of parts, `[abc]`. Pure.
 
 #include "model/result.hpp"
 
@@ -13,16 +12,18 @@
 
 namespace troupe {
 
-/// errc::invalid where it is empty, absolute, or leads out of the checkpoint.
+/// errc::invalid if the pattern is empty or absolute, or leads out of the checkpoint.
 result<void> check_glob(const std::string& pattern);
 
-/// `path` without a leading slash. Takes time in the product of both lengths at most.
+/// Whether the pattern matches `path`, which has no leading slash. The time grows at most with the product of
+/// both lengths.
 bool matches_glob(std::string_view pattern, std::string_view path);
 
-/// Whether a removal takes the file: one that a pattern matches, or any where there is none. Folders stay.
+/// Whether a removal takes the file: a pattern matches it, or `globs` is empty. Folders stay.
 bool is_removed(const std::vector<std::string>& globs, std::string_view path);
 
-/// What a removal leaves of a checkpoint's files (bytes by path). Folders alone are no checkpoint.
+/// The files of a checkpoint (bytes by path) that remain after a removal; none if only folders remain,
+/// because folders alone are not a checkpoint.
 std::map<std::string, std::int64_t> left_by(const std::vector<std::string>& globs,
                                             std::map<std::string, std::int64_t> files);
 

@@ -26,7 +26,7 @@ result<std::set<std::string>> held_checkpoints(const storage::reader& reads,
       continue;
     auto row = reads.experiment(now.id);
     if (!row && row.error().code == errc::not_found)
-      continue; // deleted since
+      continue; // the experiment was deleted in the meantime
     if (!row)
       return row.error();
     auto sources = sources_of(reads, *row);

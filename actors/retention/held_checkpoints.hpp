@@ -8,13 +8,13 @@
 
 namespace troupe {
 
-/// Those of `uuids` that collection leaves alone: versions of models, and those with which experiments that
-/// have not ended begin their trials.
+/// The members of `uuids` that a collection must not remove: versions of models, and checkpoints with which
+/// experiments that have not ended begin their trials.
 result<std::set<std::string>> held_checkpoints(const storage::reader& reads,
                                                const std::vector<std::string>& uuids);
 
-/// The checkpoints with which trials of the experiment begin: that of its configuration, and those that the
-/// orders of a custom search named.
+/// The checkpoints with which trials of the experiment begin: the one in its configuration, and those that
+/// the orders of a custom search named.
 result<std::set<std::string>> sources_of(const storage::reader& reads, const experiment_row& row);
 
 } // namespace troupe

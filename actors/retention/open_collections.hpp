@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// Their orders. One that cannot be read is left out.
+/// The orders of the open collections. An order that cannot be read is left out.
 std::vector<checkpoint_files_removed> open_collections(const storage::reader& reads);
 
 } // namespace troupe

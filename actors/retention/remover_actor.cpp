@@ -18,16 +18,16 @@ using base = actor_base<remover_actor>;
 
 constexpr int niceness = 19;
 
-/// This thread runs where no other one wants to. Linux takes a processor that runs it for an idle one, so a
-/// thread that wakes up to answer a request gets it at once (perf/results/stock-2026-11-27.txt). While it
-/// removes, it holds no lock of this process.
+/// Lets this thread run only when no other thread wants to. Linux counts a processor that runs such a thread
+/// as idle, so that a thread that wakes up to answer a request gets it at once
+/// (perf/results/stock-2026-11-27.txt). While this thread removes files, it holds no lock of the process.
 void run_when_idle(const caf::actor_system& sys) {
   const sched_param none{};
   if (!driven_by_test(sys) && ::sched_setscheduler(0, SCHED_IDLE, &none) != 0)
     stand_back(sys);
 }
 
-/// Files among them that are no folders.
+/// Number of entries that are files, not folders.
 std::size_t count_files(const std::map<std::string, std::int64_t>& files) {
   return static_cast<std::size_t>(
     std::count_if(files.begin(), files.end(), [](const auto& one) { return !one.first.ends_with('/'); }));
@@ -43,7 +43,7 @@ public:
     run_when_idle(self_->system());
     return {
       [](const remove_stored& x) {
-        x.work->done.clear(); // of one that died over it
+        x.work->done.clear(); // a remover that died over this work may have left results
         for (const auto& piece : x.work->pieces)
           x.work->done.push_back(remove_piece(piece));
         return stored_removed{x.work};

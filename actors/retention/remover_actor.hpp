@@ -1,6 +1,6 @@
 #pragma once
-// Removes what retention has decided on, on a thread of its own: a disk may take long, and people wait for
-// others.
+// Removes the files that retention has decided on. It has a thread of its own because a disk may take long
+// and people wait for other answers.
 
 #include "actors/messages.hpp"
 #include "actors/retention/collection.hpp"
@@ -11,28 +11,30 @@ namespace troupe {
 struct removal_piece {
   std::string checkpoint; ///< UUID; empty: TensorBoard files
   std::string store, key;
-  std::vector<std::string> paths = {}; ///< none: all
+  std::vector<std::string> paths = {}; ///< patterns of the files; empty: all files
 };
 
 struct removal_work {
   std::vector<removal_piece> pieces;
-  std::vector<removal> done; ///< what came of each, in the same order
+  std::vector<removal> done; ///< result of each piece, in the same order
 };
 
-/// All of a checkpoint.
+/// The piece that stands for all files of a checkpoint.
 removal_piece whole(const checkpoint& saved);
-/// Also where its store cannot be asked: what is in the way is said when it is to be removed.
+/// Whether something is stored there. Also true if the store cannot be asked: the removal then reports the
+/// reason.
 bool is_there(const removal_piece& piece);
-/// Why a checkpoint that is not `removable` (retention.hpp) stays.
+/// The reason why a checkpoint that is not `removable` (retention.hpp) stays.
 error cannot_delete(const checkpoint& saved);
 
-/// For as long as the disk takes.
+/// Removes the piece. Blocks for as long as the disk takes.
 removal remove_piece(const removal_piece& piece);
 
-/// The calling thread, which removes files or looks for them, comes after those that answer people.
+/// Lowers the priority of the calling thread, which removes files or looks for them, below the threads that
+/// answer people.
 void stand_back(const caf::actor_system& sys);
 
-/// The actor is `remover/NUMBER`.
+/// Spawns the actor `remover/NUMBER`.
 remover_actor spawn_remover(caf::actor_system& sys, std::size_t number);
 
 } // namespace troupe

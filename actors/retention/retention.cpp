@@ -20,7 +20,7 @@ std::uint64_t count(const value& of, const char* key, std::uint64_t otherwise) {
   return given ? static_cast<std::uint64_t>(std::max<std::int64_t>(*given, 0)) : otherwise;
 }
 
-/// Marks the first `count` of `order` as kept.
+/// Marks the first `count` members of `order` as kept.
 void keep_first(const std::vector<std::size_t>& order, std::uint64_t count, std::vector<char>& kept) {
   for (std::size_t i = 0; i < order.size() && i < count; ++i)
     kept[order[i]] = 1;

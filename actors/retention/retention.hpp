@@ -1,5 +1,5 @@
 #pragma once
-// What is kept of an experiment that has ended, by the words of its configuration. Pure; the shell is
+// What is kept of an experiment that has ended, according to its configuration. Pure; the shell is
 // retention_actor.cpp.
 
 #include "model/rows.hpp"
@@ -9,10 +9,11 @@
 namespace troupe {
 
 struct retention_policy {
-  // How many checkpoints each rule keeps; a checkpoint goes when no rule keeps it.
+  // Number of checkpoints that each rule keeps; a checkpoint is removed when no rule keeps it.
   std::uint64_t experiment_best = 0, trial_best = 1, trial_latest = 1;
-  bool deletes_here = true;    ///< false where checkpoints lie in a bucket, which only its own client reaches
-  std::optional<int> log_days; ///< days after a trial's end; -1: for ever; none: it says nothing
+  /// False if checkpoints lie in a bucket that only the bucket's own client reaches.
+  bool deletes_here = true;
+  std::optional<int> log_days; ///< days after a trial's end; -1: for ever; none: not configured
 };
 
 /// Keys that are absent or null have Determined's defaults.
@@ -23,37 +24,38 @@ struct checkpoint_standing {
   trial_id trial;
   std::string uuid;
   std::int64_t steps = 0;
-  std::optional<double> metric; ///< the searcher's; none where no validation stands there, or it is no number
+  /// The searcher's metric; none if there is no validation at these steps, or the metric is not a number.
+  std::optional<double> metric;
 };
 
 /// The uuids that no rule keeps, in the order of `all`, which is oldest first within a trial. The rules are
-/// Determined's (0.38, deletion of an experiment's checkpoints): the best of the experiment and of each trial
-/// count only checkpoints with a metric, the older one first among equals; the latest of a trial are those of
-/// the most steps.
+/// those of Determined (0.38, deletion of an experiment's checkpoints): the best checkpoints of the
+/// experiment and of each trial are chosen among those with a metric, and the older one is better among
+/// equals; the latest checkpoints of a trial are those with the most steps.
 std::vector<std::string> superfluous(const retention_policy& policy, bool smaller_is_better,
                                      const std::vector<checkpoint_standing>& all);
 
-/// When the superfluous checkpoints go of an experiment that ended at `ended`: at once where the submitted
-/// `source` says how many are kept; else, by the defaults, an hour later, so that whoever waited for the end
-/// still finds all of them.
+/// When the superfluous checkpoints of an experiment that ended at `ended` are removed: at once if the
+/// submitted `source` says how many checkpoints are kept. With the default numbers, they are removed an hour
+/// later, so that a user who waited for the end still finds all of them.
 time_point sweep_due(std::string_view source, time_point ended);
 
-/// Days after its end for which the log of a trial is kept, as somebody said of it, of its experiment, or in
-/// the configuration; -1: for ever; none: nobody did. `changes` as below.
+/// Days after a trial's end for which its log is kept, as somebody set it for the trial, for its experiment,
+/// or in the configuration; -1: for ever; none: nobody set it. `changes` as below.
 std::optional<int> log_days(const retention_policy& policy, const std::vector<log_retention_changed>& changes,
                             trial_id trial);
 
-/// Time after its end for which the log of a trial is kept; none: for ever. `changes`: what was said of its
-/// experiment since; the last one that is about the trial counts. `usual`: of the cluster, where neither
-/// those nor the policy say anything.
+/// Time after its end for which the log of a trial is kept; none: for ever. `changes`: what was set for the
+/// experiment since it was made; the last change that concerns the trial counts. `usual`: the cluster's
+/// setting, used if neither the changes nor the policy say anything.
 std::optional<duration> log_life(const retention_policy& policy,
                                  const std::vector<log_retention_changed>& changes, trial_id trial,
                                  std::optional<duration> usual);
 
-/// May the log go of a task that ended at `ended` (0: it has not)?
+/// Whether the log of a task may be erased. `ended`: when the task ended; 0: it has not ended.
 bool log_expired(std::optional<duration> life, time_point ended, time_point now);
 
-/// May the files of this checkpoint be removed by its place? Only what is named by the uuid itself.
+/// Whether the files of this checkpoint may be removed by its place: only if the uuid itself names the place.
 bool removable(const checkpoint& saved);
 
 } // namespace troupe

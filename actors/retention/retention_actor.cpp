@@ -79,9 +79,10 @@ public:
 
 private:
   struct doomed {
-    std::map<trial_id, std::vector<checkpoint>> of_trials; ///< superfluous ones
-    std::vector<removal_piece> left_over; ///< what an earlier sweep has noted and left on the disk
-    task_id task;                         ///< the collection, once it is begun
+    std::map<trial_id, std::vector<checkpoint>> of_trials; ///< superfluous checkpoints
+    /// What an earlier sweep noted as removed and left on the disk.
+    std::vector<removal_piece> left_over;
+    task_id task; ///< the collection's task, once it is begun
   };
 
   void step(const sweeps_event& ev) {
@@ -99,8 +100,8 @@ private:
     send_later(std::max<duration>(next - self_->now(), duration{0}), time_passed{});
   }
 
-  /// Of an earlier life. The deletion of an experiment or a trial, and the removal of files that a user
-  /// named, are ordered again by the cluster.
+  /// Goes on with an order of an earlier life. The cluster itself orders again the deletion of an experiment
+  /// or a trial, and the removal of files that a user named.
   void go_on(const checkpoint_files_removed& order) {
     const retention_actor me{self_};
     if (order.cause == collected_by::policy) {
@@ -119,7 +120,7 @@ private:
     }
   }
 
-  /// Whether the cluster will order it again.
+  /// Whether the cluster will order the deletion again.
   bool is_being_deleted(const checkpoint_files_removed& order) const {
     if (order.cause == collected_by::trial) {
       auto row = peers_.reads->trial(order.trial);
@@ -137,7 +138,7 @@ private:
   void run(const plan_sweep& x) {
     auto planned = plan(x.id);
     if (!planned && planned.error().code == errc::not_found)
-      planned = doomed{}; // the experiment was deleted since
+      planned = doomed{}; // the experiment was deleted in the meantime
     if (!planned)
       return step(sweep_unplanned{x.id});
     sweep_planned found{x.id, {}, !planned->left_over.empty()};
@@ -182,8 +183,8 @@ private:
   }
   void run(const look_at_logs&) { logs_->look(); }
 
-  /// The clock holds whom it will wake, and what is held keeps its thread: so the hours are waited by an
-  /// actor without one.
+  /// Sends a message later. CAF's clock keeps a reference to the actor that it will wake, and that reference
+  /// would keep this actor's own thread alive: so an actor without a thread of its own waits.
   template <class Message>
   void send_later(duration wait, Message x) {
     auto to = caf::actor_cast<caf::actor_addr>(retention_actor{self_});
@@ -214,8 +215,9 @@ private:
       auto saved = peers_.reads->checkpoints(trial.id);
       if (!saved)
         return saved.error();
-      if (saved->empty()) // a trial of an experiment that was set aside may never have ended; its checkpoints
-                          // go as the others'
+      // A trial of an experiment that was set aside may never have ended; its checkpoints are removed as
+      // those of other trials.
+      if (saved->empty())
         continue;
       auto at = validations(*peers_.reads, trial, experiment->metric);
       if (!at)
@@ -269,7 +271,7 @@ private:
   std::optional<collections> collections_;
   std::optional<erasures> erasures_;
   std::optional<expired_logs> logs_;
-  std::map<experiment_id, doomed> doomed_; ///< of the sweeps at work
+  std::map<experiment_id, doomed> doomed_; ///< what the sweeps at work remove
   std::optional<time_point> armed_;
 };
 

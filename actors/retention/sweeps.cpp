@@ -68,7 +68,7 @@ void sweeps::on(out&, const collection_refused& ev, time_point now) {
       return put_off(*x, now);
 }
 
-/// One trial after the other.
+/// Notes the deletions of one trial after the other.
 void sweeps::next(out& o, experiment_id id) {
   auto& x = sweeps_.at(id);
   x.tries = 0;
@@ -109,7 +109,7 @@ void sweeps::on(out& o, const deletion_refused& ev, time_point now) {
     put_off(*x, now);
 }
 
-/// What is left is planned anew then.
+/// Tries again after a pause; what is left is planned anew then.
 void sweeps::put_off(sweep& x, time_point now) { x = {now + pause}; }
 
 void sweeps::on(out& o, const time_passed&, time_point now) {

@@ -13,7 +13,7 @@
 namespace troupe {
 namespace {
 
-/// One table for the process; empty, it costs a load.
+/// One table for the whole process; while it is empty, looking into it costs only a load.
 template <class Key, class Data>
 class side_table {
 public:
@@ -82,7 +82,7 @@ time_point boot_time() {
 time_point wall_time(const caf::actor_clock& clock) {
   if (auto other = other_clocks().of(&clock))
     return other();
-  // One offset for the process: CAF's clock is monotonic, facts carry wall time.
+  // One offset for the process: CAF's clock is monotonic, and facts carry wall time.
   static const auto offset =
     std::chrono::system_clock::now().time_since_epoch() - std::chrono::steady_clock::now().time_since_epoch();
   return time_point{std::chrono::duration_cast<duration>(clock.now().time_since_epoch() + offset)};

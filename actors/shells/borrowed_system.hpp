@@ -1,5 +1,5 @@
 #pragma once
-// Actor systems that are not ours, or that keep another time.
+// For actor systems that belong to an embedding program, or that keep another time.
 
 #include "model/result.hpp"
 #include "model/time.hpp"
@@ -14,11 +14,11 @@ class actor_system;
 
 namespace troupe {
 
-/// A node's claim on a host's actor system. One at a time for each system.
+/// A node's claim on the actor system of an embedding program. Each system has one claim at a time.
 class borrowed_system {
 public:
-  static result<std::unique_ptr<borrowed_system>>
-  take(const caf::actor_system& sys); ///< errc::conflict where it is taken
+  /// errc::conflict if another node has claimed the system.
+  static result<std::unique_ptr<borrowed_system>> take(const caf::actor_system& sys);
   ~borrowed_system();
 
 private:
@@ -26,8 +26,8 @@ private:
   const caf::actor_system* sys_;
 };
 
-/// While it lives, wall_time(clock) is `now()`, which has to be thread-safe and quick. Timeouts are not moved
-/// by it.
+/// While this object lives, wall_time(clock) is `now()`, which has to be thread-safe and fast. Timeouts stay
+/// on CAF's clock.
 class other_wall_time {
 public:
   other_wall_time(const caf::actor_clock& clock, std::function<time_point()> now);

@@ -1,6 +1,6 @@
 #pragma once
-// What depends on whether a test drives the scheduler: the threads of actors, and the clock of leases. Then
-// everything happens on the test's thread, in the order and at the times that it chooses.
+// What differs when a test drives the scheduler: the threads of actors, and the clock of leases. Under such a
+// test, everything happens on the test's thread, in the order and at the times that the test chooses.
 
 #include "actors/shells/actor_clocks.hpp"
 
@@ -15,14 +15,14 @@ inline bool driven_by_test(const caf::actor_system& sys) {
   return caf::get_or(sys.config(), "scheduler.policy", caf::atom("")) == caf::atom("testing");
 }
 
-/// For an actor that waits for a disk, or computes long.
+/// Spawns an actor that waits for a disk, or computes long.
 template <class Impl, class... Args>
 auto spawn_with_own_thread(caf::actor_system& sys, Args&&... args) {
   return driven_by_test(sys) ? sys.spawn<Impl>(std::forward<Args>(args)...)
                              : sys.spawn<Impl, caf::detached>(std::forward<Args>(args)...);
 }
 
-/// What leases are counted by; see boot_time.
+/// The time that leases are counted by; see boot_time.
 inline time_point lease_time(caf::actor_system& sys) {
   return driven_by_test(sys) ? wall_time(sys.clock()) : boot_time();
 }

@@ -13,17 +13,17 @@ namespace troupe {
 
 inline constexpr auto journal_timeout = std::chrono::seconds(30);
 
-/// `Derived` gives `machine()`, one `run(action)` per action type, and `end_children(reason)`: whoever owns
-/// an actor takes it along when it has to leave. `Fact` and `Action` are the machine's variants.
+/// `Derived` has `machine()`, one `run(action)` for each type of action, and `end_children(reason)`: an actor
+/// that has to end also ends the actors that it owns. `Fact` and `Action` are the machine's variants.
 template <class Derived, class Handle, class Fact, class Action>
 class durable {
 public:
-  using done_callback = std::function<void(const caf::error&)>; ///< none() once durable
+  using done_callback = std::function<void(const caf::error&)>; ///< gets none() once the facts are durable
 
 protected:
   explicit durable(actor_base<Handle>* self) : self_(self) {}
 
-  /// `stored` facts of `entity` are in the journal; `resumed` are the actions of the machine's resume.
+  /// `stored`: number of facts of `entity` in the journal; `resumed`: the actions of the machine's resume.
   void begin(std::string entity, std::uint64_t stored, journal_actor journal, std::vector<Action> resumed) {
     entity_ = std::move(entity);
     next_ = stored;
@@ -63,7 +63,8 @@ protected:
     pump();
   }
 
-  /// Until as many ends as begins: the steps from here on are one, whose facts are committed together.
+  /// Until `end_together` was called as often: all steps from here on count as one, whose facts are committed
+  /// together.
   void begin_together() { ++gathering_; }
   void end_together() {
     if (gathering_ == 0 || --gathering_ > 0 || !gathered_)
@@ -78,7 +79,7 @@ protected:
     pump();
   }
 
-  /// For the handler of time_passed: what was refused for lack of space is tried again.
+  /// To be called by the handler of time_passed: facts that were refused for lack of space are sent again.
   void timer_fired() {
     armed_ = {};
     pump();
@@ -147,7 +148,7 @@ private:
   }
 
   void append() {
-    constexpr std::size_t most_bytes = 512 << 10; // a mail stays under 1 MiB
+    constexpr std::size_t most_bytes = 512 << 10; // a message stays below 1 MiB
     append_facts message{entity_, next_, {}};
     std::size_t covered = 0, bytes = 0;
     for (const auto& h : queue_) {
@@ -181,13 +182,13 @@ private:
           for (auto& h : queue_)
             if (h.done)
               h.done(why);
-          leave(why); // restarted from the journal, which knows what is true
+          leave(why); // the actor is made again from the journal, which knows what is true
         });
   }
 
   std::deque<held> queue_;
-  int gathering_ = 0;            ///< begins without an end
-  std::optional<held> gathered_; ///< the steps since
+  int gathering_ = 0;            ///< number of `begin_together` without an `end_together`
+  std::optional<held> gathered_; ///< the steps since the first `begin_together`
   std::vector<done_callback> gathered_done_;
   std::uint64_t next_ = 0;
   bool in_flight_ = false, pumping_ = false;

@@ -1,5 +1,5 @@
 #pragma once
-// The levels of what actors log, each at its number; `commands::log_levels` is their list for people.
+// The levels of what actors log, each at its number; `commands::log_levels` lists them for people.
 
 #include <algorithm>
 #include <iterator>
@@ -9,7 +9,7 @@ namespace troupe {
 
 inline constexpr const char* log_level_names[] = {"error", "warning", "info", "debug"};
 
-/// `name` is one of them.
+/// The number of a level. `name` has to be a level.
 inline int log_level_of(std::string_view name) {
   return static_cast<int>(std::find(std::begin(log_level_names), std::end(log_level_names), name) -
                           std::begin(log_level_names));

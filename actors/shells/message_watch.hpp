@@ -1,5 +1,5 @@
 #pragma once
-// What somebody sees of live mail, and what a test does to it: traces and planted disturbances.
+// Traces, which show people live mail, and planted faults, with which tests disturb it.
 
 #include "actors/probe.hpp"
 
@@ -11,18 +11,19 @@
 
 namespace troupe {
 
-/// What a trace of messages shows, and where to. Thread-safe; each of the node's actors that it concerns
+/// What a trace of messages shows, and its rows. Thread-safe; each of the node's actors that it concerns
 /// offers its mail.
 class message_watch {
 public:
   struct wanted {
-    std::string actor, kind;                  ///< empty: any
-    std::vector<correlation> about;           ///< empty: any
-    std::uint64_t requester = 0, request = 0; ///< of one request and its answer; request 0: any
-    std::vector<type_key> types;              ///< empty: any
-    std::uint64_t most = 100;                 ///< rows; then it is over
+    std::string actor, kind;        ///< empty: any
+    std::vector<correlation> about; ///< empty: any
+    /// The one request that is shown with its answer; request 0: any.
+    std::uint64_t requester = 0, request = 0;
+    std::vector<type_key> types; ///< empty: any
+    std::uint64_t most = 100;    ///< limit of rows, after which the trace ends
     std::uint64_t per_second = 50;
-    std::uint64_t until = not_timed; ///< ticks
+    std::uint64_t until = not_timed; ///< in ticks
   };
   struct row {
     std::uint64_t at = 0;
@@ -31,41 +32,42 @@ public:
   };
   struct tally {
     std::uint64_t seen = 0, shown = 0, dropped = 0;
-    bool over = false; ///< it has shown all that it may
+    bool over = false; ///< whether the trace has ended
   };
   message_watch(wanted what, const tick_scale& scale);
 
   bool concerns(const probe& who) const;
-  /// Counts a message that comes `now`, in ticks; is it to be shown? Then `add` follows.
+  /// Counts a message that arrives at `now`, in ticks. True if the message is to be shown: then `add`
+  /// follows.
   bool admit(std::uint64_t now, type_key type, correlation about, std::uint64_t requester,
              std::uint64_t request);
   void add(row x);
   std::vector<row> take(tally& so_far);
   bool over() const { return over_.load(std::memory_order_relaxed); }
-  void about(std::vector<correlation> x); ///< from now on
+  void about(std::vector<correlation> x); ///< replaces what is followed
 
-  static constexpr std::size_t queue =
-    512; ///< rows that nobody has taken; further ones are dropped and counted
+  /// Limit of the rows that nobody has taken; further rows are dropped and counted.
+  static constexpr std::size_t queue = 512;
 
 private:
   wanted what_;
   std::uint64_t second_;
   std::atomic<std::uint64_t> seen_{0}, dropped_{0}, shown_{0}, window_{0}, in_window_{0};
   std::atomic<bool> over_{false}, any_about_;
-  mutable std::mutex mutex_; ///< of rows_ and what_.about
+  mutable std::mutex mutex_; ///< guards rows_ and what_.about
   std::deque<row> rows_;
 };
 
-/// A planted disturbance of an actor's mail; only where the node allows faults.
+/// A planted disturbance of an actor's mail; only if the node allows faults.
 struct message_fault {
   enum class kind { drop, delay, hold };
-  std::string actor; ///< empty: every one
+  std::string actor; ///< empty: every actor
   kind what = kind::drop;
   std::atomic<std::int64_t> left{0}; ///< messages still to be dropped or delayed
-  std::uint64_t delay = 0;           ///< ticks
-  std::uint64_t until = 0;           ///< ticks; the fault is over then, in any case
-  std::uint32_t from_node = 0;       ///< hold: of senders there, 0: any
-  std::uint64_t from_actor = 0;      ///< hold: of this sender, 0: any
+  std::uint64_t delay = 0;           ///< in ticks
+  std::uint64_t until = 0;           ///< in ticks; the fault ends then in any case
+  std::uint32_t from_node = 0;       ///< for hold: node of the senders; 0: any
+  std::uint64_t from_actor = 0;      ///< for hold: the sender; 0: any
 };
 
 } // namespace troupe

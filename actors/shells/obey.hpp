@@ -1,6 +1,6 @@
 #pragma once
-// How an actor takes a command by name: the struct is read by the table (model/commands/table.hpp) and given
-// to the actor's own function for it.
+// How an actor obeys a command by its name: the table (model/commands/table.hpp) reads the command's struct,
+// which the actor's own function for it then gets.
 
 #include "actors/messages.hpp"
 #include "model/commands/table.hpp"
@@ -9,8 +9,8 @@
 
 namespace troupe {
 
-/// `take` is called with the struct of `List` that `name` stands for. Refused where a field is wrong, or
-/// where the list has no such command.
+/// Calls `take` with the struct of `List` that has this name. Refuses the command if a field is wrong, or if
+/// the list has no such command.
 template <class List, class F>
 caf::result<command_result> obey(const std::string& name, value fields, F take, commands::reading how = {}) {
   auto done =

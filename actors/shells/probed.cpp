@@ -16,7 +16,7 @@ std::string type_name(const caf::actor_system& sys, type_key key) {
   if (key == 1)
     return "others";
   if (key == 2)
-    return "done"; // an answer without content
+    return "done"; // an answer that has no content
   const auto& types = sys.types();
   std::string name = key < 256 ? types.portable_name(static_cast<std::uint16_t>(key - 16), nullptr)
                                : types.portable_name(0, reinterpret_cast<const std::type_info*>(key));
@@ -36,7 +36,7 @@ std::uint32_t node_code(const caf::node_id& of, const caf::node_id& home) {
 
 namespace {
 
-/// Who makes it anew, as its name says; "node" for the roots.
+/// The actor that makes this one again, derived from its name; "node" for the roots.
 std::string owner_by_name(const std::string& name) {
   const auto slash = name.find('/');
   const auto kind = name.substr(0, slash);
@@ -50,7 +50,7 @@ std::string owner_by_name(const std::string& name) {
     return "experiment/" + rest;
   if (kind == "remover")
     return "retention";
-  if (kind == "allocation") { // of a trial its number, of another task its UUID
+  if (kind == "allocation") { // the number of a trial, or the UUID of another task
     const auto task = rest.substr(0, rest.find('.'));
     return (task.find('-') == task.npos ? "trial/" : "task/") + task;
   }
@@ -59,7 +59,7 @@ std::string owner_by_name(const std::string& name) {
   return "node";
 }
 
-/// An end that nobody wanted, in words.
+/// The reason of an end that nobody wanted; empty if the end was wanted.
 std::string unwanted(const caf::error& why) {
   if (!why || why == caf::exit_reason::user_shutdown || why == caf::exit_reason::normal)
     return "";
@@ -68,12 +68,12 @@ std::string unwanted(const caf::error& why) {
   return from_caf(why).what;
 }
 
-constexpr std::size_t most_held = 10'000; ///< messages
+constexpr std::size_t most_held = 10'000; ///< limit of held messages
 
 bool is_of_us(type_key type) { return type >= 256; }
 
-// Who spawns an actor makes its probe, a worker of CAF enters it. CAF orders the two, and is not built with
-// the thread sanitizer.
+// The actor that spawns another one makes its probe, and a worker thread of CAF enters it. CAF orders the
+// two; the thread sanitizer does not see that, because CAF is built without it.
 #ifdef __SANITIZE_THREAD__
 void hand_over(const probe& x) { __tsan_release(const_cast<probe*>(&x)); }
 void take_over(const probe& x) { __tsan_acquire(const_cast<probe*>(&x)); }
@@ -109,7 +109,7 @@ void probe_side::leave(const caf::error& why) {
   if (register_ && !probe_->name.empty())
     register_->remove(probe_, unwanted(why));
   register_.reset();
-  watched_ = !shown_.empty(); // the message in hand is still shown
+  watched_ = !shown_.empty(); // the current message is still shown
 }
 
 void probe_side::refresh() {
@@ -145,7 +145,7 @@ bool probe_side::let_in(caf::mailbox_element& x, type_key type, correlation abou
   const auto now = ticks_now();
   hand_at_ = now;
   if (!releasing_) {
-    if (!held_.empty() && is_of_us(type)) { // in order behind what is held
+    if (!held_.empty() && is_of_us(type)) { // behind the held messages, to keep the order
       hold(x, held_.back().due);
       return false;
     }
@@ -221,7 +221,7 @@ void probe_side::of_caf(const caf::mailbox_element& x, type_key type) {
 }
 
 void probe_side::asked(caf::message_id answer, caf::actor_addr to, type_key what) {
-  constexpr std::size_t most = 4096; // further ones are not noted
+  constexpr std::size_t most = 4096; // further requests are not noted
   if (open_.size() < most)
     open_.push_back({answer.integer_value(), std::move(to), what, ticks_now()});
   probe_->open_requests(open_.size());
@@ -252,13 +252,13 @@ void probe_side::obey(caf::mailbox_element& x) {
 // ---- faults
 
 void probe_side::hold(caf::mailbox_element& x, std::uint64_t due) {
-  if (held_.size() >= most_held) { // a bound on what a fault may cost: all that is held goes on
+  if (held_.size() >= most_held) { // limits what a fault may cost: all held messages are delivered
     for (auto& one : held_)
       one.due = 0;
     due = 0;
     wake(0);
   }
-  probe_->not_counted(); // it comes again
+  probe_->not_counted(); // the message will arrive again
   held_.push_back(
     {caf::make_mailbox_element(std::move(x.sender), x.mid, std::move(x.stages), x.move_content_to_message()),
      due});
@@ -270,7 +270,8 @@ void probe_side::hold(caf::mailbox_element& x, std::uint64_t due) {
 
 void probe_side::wake(std::uint64_t in_ticks) {
   auto run =
-    std::make_shared<std::function<void(probe_side&)>>([](probe_side&) {}); // what is due is taken after it
+    // Whatever is due is delivered after this order.
+    std::make_shared<std::function<void(probe_side&)>>([](probe_side&) {});
   const auto wait = std::chrono::microseconds(
     static_cast<std::int64_t>(register_ ? register_->scale.microseconds(in_ticks) : 0) + 200);
   self_->system().clock().schedule_message(

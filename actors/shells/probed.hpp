@@ -1,7 +1,7 @@
 #pragma once
-// The base of every actor of ours: it counts its mail, measures waits and run times (probe.hpp), knows its
-// place in the node's register of live actors (probe_register.hpp), and can be traced, inspected and
-// disturbed from there.
+// The base of all our actors. It counts mail, measures waits and run times (probe.hpp), knows the actor's
+// place in the node's register of live actors (probe_register.hpp), and lets the actor be traced, inspected
+// and disturbed from there.
 
 #include "actors/messages.hpp"
 #include "actors/probe.hpp"
@@ -28,7 +28,8 @@ namespace troupe {
 
 class probe_side;
 
-/// To one actor, for `run` on its own thread between two messages. Never leaves the process, is not counted.
+/// Order to one actor: `run` is called on the actor's own thread between two messages. Never leaves the
+/// process, and is not counted.
 struct probe_order {
   std::shared_ptr<std::function<void(probe_side&)>> run;
 };
@@ -39,30 +40,30 @@ inline type_key key_of(const caf::type_erased_tuple& content) {
   const auto type = content.type(0);
   return type.first ? type.first + 16u : reinterpret_cast<type_key>(type.second);
 }
-/// "run_started", "@down": without our namespace.
+/// The name of a message's type, without our namespace: "run_started", "@down".
 std::string type_name(const caf::actor_system& sys, type_key key);
-/// The node of an actor as a number: 0 for its own.
+/// The node of an actor as a number: 0 for the node of `home`.
 std::uint32_t node_code(const caf::node_id& of, const caf::node_id& home);
 
-/// What can be read from a message of one of our types.
+/// Functions that read a message of one of our types.
 struct message_reader {
   correlation_reader about = nullptr;
-  std::string (*text)(const void*) = nullptr; ///< short, whatever the message's size
-  brief_writer brief = nullptr;               ///< the same, cut off early: for the ring
+  std::string (*text)(const void*) = nullptr; ///< text of limited length, whatever the message's size
+  brief_writer brief = nullptr;               ///< beginning of the message for the probe's ring
 };
-/// What a brief_writer wrote, for people; "..." where it was cut off.
+/// The text for people of what a brief_writer wrote; "..." where it was cut off.
 std::string text_of_brief(std::string_view bytes);
-/// Of the types of `id_block::troupe`; built once, constant from then on.
+/// The readers for the types of `id_block::troupe`; made once, and constant from then on.
 const std::unordered_map<type_key, message_reader>& message_readers();
 
-/// What stands between an actor and its mail, but for the part on each message's way. One actor's own.
+/// The rarely needed part of what stands between one actor and its mail. Only that actor uses it.
 class probe_side {
 public:
   struct open_request {
     std::uint64_t id = 0; ///< id of the answer
     caf::actor_addr to;
     type_key what = 0;
-    std::uint64_t since = 0; ///< ticks
+    std::uint64_t since = 0; ///< in ticks
   };
 
   explicit probe_side(caf::local_actor* self);
@@ -76,14 +77,15 @@ public:
     auto* known = probe_->slot_of(type);
     return known ? known : new_slot(type);
   }
-  /// Cold: a fault may take the message, a watch may want its text. False: it is not to be handled now.
+  /// Rarely called: a fault may take the message, and a watch may want its text. False: the message is not
+  /// handled now.
   bool let_in(caf::mailbox_element& x, type_key type, correlation about);
-  /// Cold: what a watch wanted is complete.
+  /// Rarely called: completes the rows of watches for the message that has been handled.
   void watched_end(const probe::begun& b);
-  /// Cold: of a type of CAF itself.
+  /// Rarely called: for messages whose type is one of CAF's own.
   void of_caf(const caf::mailbox_element& x, type_key type);
   void obey(caf::mailbox_element& x);
-  /// What a fault has held back and is due now, or nullptr.
+  /// The next held message that is due now, or nullptr.
   caf::mailbox_element_ptr next_due();
   void releasing(bool on) { releasing_ = on; }
 
@@ -96,7 +98,8 @@ public:
   probe_register* reg() const { return register_.get(); }
   caf::local_actor* self() const { return self_; }
   std::function<value()> describe; ///< the machine's state, for people
-  std::function<value()> heard;    ///< rows of what the actor that it stands for took lately, as of `msgs`
+  /// Rows, as in `msgs`, of what an actor in another process took lately, if this actor stands for it.
+  std::function<value()> heard;
   const std::deque<open_request>& open() const { return open_; }
   const std::vector<caf::actor_addr>& monitored() const { return monitored_; }
 
@@ -117,8 +120,8 @@ private:
   bool watched_ = false, to_file_ = false, releasing_ = false;
   std::vector<std::shared_ptr<message_watch>> watches_;
   std::vector<std::shared_ptr<message_fault>> faults_;
-  std::vector<std::pair<std::shared_ptr<message_watch>, message_watch::row>>
-    shown_; ///< text of the message in hand
+  /// Rows of watches for the current message.
+  std::vector<std::pair<std::shared_ptr<message_watch>, message_watch::row>> shown_;
   std::uint64_t hand_at_ = 0;
   std::deque<held> held_;
   std::deque<open_request> open_;
@@ -131,14 +134,14 @@ public:
   explicit probed(caf::actor_config& cfg) : Base(cfg), side_(this) {}
   ~probed() override { side_.leave(caf::none); }
 
-  /// To be called once by the state, in make_behavior. `owner`: who makes it anew when it dies; empty: as its
-  /// name says.
+  /// To be called once by the state, in make_behavior. `owner`: the actor that makes this one again when it
+  /// dies; empty: derived from the name.
   void enter(std::string name, std::string owner = {}) { side_.enter(std::move(name), std::move(owner)); }
-  /// How people see its state. `make` runs on this actor, while its state lives.
+  /// Sets what people see of the state. `make` runs on this actor, while its state lives.
   void describe_by(std::function<value()> make) { side_.describe = std::move(make); }
-  /// The same of one in another process, for which it stands: what that one took lately.
+  /// Sets the rows of what an actor in another process took lately, if this actor stands for it.
   void tell_heard_by(std::function<value()> make) { side_.heard = std::move(make); }
-  /// One word for lists; a literal.
+  /// Sets the word for the state in lists; the text must be a literal.
   void show(const char* state) { side_.mine().show(state); }
 
   using Base::enqueue;
@@ -188,7 +191,7 @@ public:
     Base::on_cleanup(why);
   }
 
-  // As CAF's, and noted for "who waits".
+  // Does what CAF's function does, and notes the request for "who waits".
   template <class Handle, class Timeout, class First, class... Ts>
   auto request(const Handle& to, const Timeout& timeout, First&& first, Ts&&... more) {
     auto handle = Base::request(to, timeout, std::forward<First>(first), std::forward<Ts>(more)...);
@@ -210,7 +213,7 @@ public:
 
   time_point now() { return wall_time(this->clock()); }
 
-  /// Writes what was decided, where a trace is on.
+  /// Writes what was decided if a trace is on.
   template <class Text>
   void trace_decision(Text text) {
     if (auto* reg = side_.reg(); reg && reg->tracing())
@@ -231,8 +234,8 @@ private:
   probe_side side_;
 };
 
-/// The class of an actor whose state is `State`, with handle type `Handle`. The state is made from the base
-/// pointer, then its make_behavior gets the arguments, once.
+/// The class of an actor whose state is `State`, with handle type `Handle`. The state is made from a pointer
+/// to the base; then its make_behavior gets the arguments, once.
 template <class State, class Handle, class... Args>
 class shell final : public caf::stateful_actor<State, probed<typename Handle::base>> {
 public:
@@ -241,7 +244,7 @@ public:
       : super(cfg), args_(std::in_place, std::move(args)...) {}
   typename Handle::behavior_type make_behavior() override {
     auto args = std::move(*args_);
-    args_.reset(); // no handle outlives its use here
+    args_.reset(); // no handle lives longer than its use here
     auto behavior =
       std::apply([this](auto&... xs) { return this->state.make_behavior(std::move(xs)...); }, args);
     return behavior;

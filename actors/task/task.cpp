@@ -8,12 +8,12 @@
 
 namespace troupe {
 
-constexpr duration between_uses = 60s; ///< between two facts that tell of a use
+constexpr duration between_uses = 60s; ///< least time between two facts that note a use
 constexpr duration patience_after_start = 120s;
 
 namespace {
 
-/// As Go writes durations: "1h0m0s", "5m0s", "30s".
+/// A duration as Go writes it: "1h0m0s", "5m0s", "30s".
 std::string written(duration x) {
   const auto all = std::chrono::duration_cast<std::chrono::seconds>(x).count();
   const auto hours = all / 3600, minutes = all / 60 % 60, seconds = all % 60;
@@ -92,7 +92,7 @@ void task::on(task_step& s, const task_unpause_wanted& ev, time_point now) {
   if (state_ != task_state::paused && state_ != task_state::stopping_paused)
     return;
   note(s, task_paused{now, false, ev.by});
-  if (!open_) // else once the run that was asked to exit is over
+  if (!open_) // otherwise the next run begins when the one that was asked to exit is over
     begin_run(s, now);
 }
 
@@ -120,7 +120,7 @@ void task::on(task_step& s, const allocation_ended& ev, time_point now) {
   if (!open_ || ev.run != run_)
     return;
   auto why = ev.why == end::invalid_hp ? end::completed : ev.why;
-  // Asked to pause, a clean exit is the answer to that and not the end of its work.
+  // A task that was asked to pause answers with a clean exit, which is not the end of its work.
   if (why == end::completed && (leaving_ || state_ == task_state::stopping_canceled) && !ev.finished)
     why = end::stopped;
   const bool leaving = leaving_;
@@ -138,7 +138,8 @@ void task::on(task_step& s, const allocation_ended& ev, time_point now) {
   case end::stopped:
     if (leaving && state_ == task_state::paused)
       return;
-    if (leaving || spec_.preemptible) // it goes on already, or its pool took the slots
+    // The task was unpaused in the meantime, or its pool took the slots.
+    if (leaving || spec_.preemptible)
       return begin_run(s, now);
     return finish(s, task_state::error, -1, ev.detail.empty() ? "its agent had to end it" : ev.detail, now);
   }
@@ -173,7 +174,7 @@ stop_task_run task::stop_order() const {
   return {run_, kill, kill ? "killed" : "pause"};
 }
 
-/// Before its service has answered nothing runs down.
+/// The time at which the task ends because nobody used it; none before its service has answered.
 std::optional<time_point> task::idle_end() const {
   if (spec_.idle_limit <= duration{0} || !open_ || ready_run_ != run_ || state_ != task_state::active)
     return std::nullopt;
@@ -224,9 +225,10 @@ void task::set(const run_ended&) {
 std::vector<task_action> task::resume(time_point now) {
   if (ended())
     return {report_task_end{}};
-  if (open_ && ready_run_ == run_) // nobody could say meanwhile that it was used
+  // While the master was away, nobody could report a use of the task.
+  if (open_ && ready_run_ == run_)
     patient_till_ = std::max(now + patience_after_start,
-                             // a use that was heard, and that no fact tells of, may be as late as this
+                             // A use that was heard, and that no fact notes, may be as late as this.
                              std::min(now, active_at_ + between_uses) + spec_.idle_limit);
   std::vector<task_action> actions;
   if (!open_)

@@ -1,6 +1,6 @@
 #pragma once
-// One task that is no trial as a state machine: run, pause, go on, end. It is begun once and not again after
-// a failure or a loss, as it has no checkpoint; only a preemptible one that its pool has stopped runs anew.
+// One task that is not a trial, as a state machine: run, pause, resume, end. It has no checkpoint, so that it
+// does not restart after a failure or a loss; only a preemptible task that its pool has stopped runs again.
 // Pure: no CAF, no clock, no I/O. Its shell is task_actor.cpp beside it.
 
 #include "actors/allocation/matched_policies.hpp"
@@ -14,18 +14,18 @@ namespace troupe {
 
 struct task_spec {
   task_id id;
-  int slots = 0;            ///< 0: a unit of its agent instead
-  bool preemptible = false; ///< it may be paused, and its pool may stop it for another
-  duration idle_limit{0};   ///< unused for so long it ends; 0: never
+  int slots = 0;            ///< 0: the task takes a unit of its agent instead
+  bool preemptible = false; ///< whether it may be paused, and its pool may stop it for another task
+  duration idle_limit{0};   ///< time without a use after which the task ends; 0: never
   std::optional<duration>
-    stop_limit;          ///< time from a graceful stop to the kill; none: that of allocation_spec
-  job_terms job;         ///< what the pool has to know of it
-  placement_rules rules; ///< which agents may hold it
+    stop_limit;          ///< time from a graceful stop to the kill; none: the default of allocation_spec
+  job_terms job;         ///< what the pool has to know of the task
+  placement_rules rules; ///< which agents may hold the task
 };
 
 // Events.
 struct task_kill_wanted {
-  std::string why; ///< "killed by eve"
+  std::string why; ///< text for people: "killed by eve"
 };
 struct task_pause_wanted {
   std::string by;
@@ -37,11 +37,11 @@ struct task_priority_wanted {
   std::string by;
   int priority = 0;
 };
-struct task_service_answers { ///< it says so itself
+struct task_service_answers { ///< the service reports by itself that it answers
   run_id run;
-  std::vector<unix_account> runs_as = {}; ///< none or one
+  std::vector<unix_account> runs_as = {}; ///< account under which the service runs; none or one
 };
-struct task_used {}; ///< by somebody, now
+struct task_used {}; ///< somebody uses the task now
 using task_event =
   std::variant<task_kill_wanted, task_pause_wanted, task_unpause_wanted, task_priority_wanted,
                task_service_answers, task_used, allocation_ended, time_passed, log_matched>;
@@ -49,8 +49,8 @@ using task_event =
 // Actions.
 struct start_task_run {
   run_id run;
-  time_point started;                  ///< run_started.at
-  std::vector<std::string> not_agents; ///< agents on which it is not placed
+  time_point started;                  ///< `at` of run_started
+  std::vector<std::string> not_agents; ///< agents on which the run is not placed
 };
 /// Graceful unless `kill`: the program is asked to exit.
 struct stop_task_run {
@@ -58,10 +58,10 @@ struct stop_task_run {
   bool kill = false;
   std::string reason; ///< "pause" or "killed"
 };
-struct tell_task_job { ///< to its pool: what the task may have from now on
+struct tell_task_job { ///< tells the pool what the task may have from now on
   job_terms job;
 };
-struct say_task_ready {}; ///< into its log
+struct say_task_ready {}; ///< writes into the task's log that it is ready
 struct report_task_end {};
 using task_action =
   std::variant<start_task_run, stop_task_run, tell_task_job, say_task_ready, report_task_end, say_in_log>;
@@ -75,21 +75,22 @@ class task {
 public:
   explicit task(task_spec spec);
 
-  /// The facts of a new one, whose first run begins at once.
+  /// The facts of a new task, whose first run begins at once.
   [[nodiscard]] static std::vector<task_fact> birth(task_created made);
 
-  /// Why an event makes no sense now; nothing where it does. One that is refused is not applied.
+  /// Why an event is refused in the present state; nothing if it is accepted. A refused event must not be
+  /// applied.
   std::optional<error> refuses(const task_event& ev) const;
   /// Decides at wall time `now`: append the facts, then run the actions, in order.
   [[nodiscard]] task_step apply(const task_event& ev, time_point now);
   /// Takes the facts of the journal, oldest first; never decides.
   void replay(const task_fact& fact);
-  /// What is still waited for; to run once, after replay. Who uses it has until two minutes after `now` to
-  /// say so: nobody could while the master was away.
+  /// The actions for what is still waited for; to be called once, after replay. A task counts as used until
+  /// two minutes after `now`, because nobody could report a use while the master was away.
   [[nodiscard]] std::vector<task_action> resume(time_point now);
 
   std::optional<time_point> deadline() const; ///< when `time_passed` can next matter, if at all
-  std::string snapshot() const;               ///< the state as bytes, without what is soft
+  std::string snapshot() const;               ///< the state as bytes, without soft state
   value describe() const;                     ///< the state, for people
   const char* shown() const;                  ///< the state in one word, a literal
 
@@ -130,14 +131,14 @@ private:
   task_state state_ = task_state::active;
   bool open_ = false;    ///< whether run_ is open
   bool leaving_ = false; ///< a pause asked run_ to exit; a later unpause does not take that back
-  run_id run_;           ///< the newest
-  run_id ready_run_;     ///< the newest whose service has answered
+  run_id run_;           ///< the newest run
+  run_id ready_run_;     ///< the newest run whose service has answered
   time_point run_started_at_, active_at_;
-  std::string why_; ///< why it has to end, or has ended
+  std::string why_; ///< why the task has to end, or has ended
   int exit_code_ = -1;
-  matched_policies policies_; ///< a failure is its last in any case
-  time_point seen_;           ///< soft: its newest use; facts tell of it once a minute
-  time_point patient_till_;   ///< soft: it does not end for being idle before
+  matched_policies policies_; ///< log policies that matched; no failure is repeated in any case
+  time_point seen_;           ///< newest use; soft state: facts note uses once a minute
+  time_point patient_till_;   ///< before this time, the task does not end for being idle; soft state
 };
 
 } // namespace troupe

@@ -33,7 +33,7 @@ public:
       [this](const task_checkpoint& x) {
         tell_run(checkpoint_answer{x.origin.allocation, x.saved.uuid, "only trials have checkpoints"});
       },
-      [](const progress_heard&) {}, // nobody waits for the end of such a task
+      [](const progress_heard&) {}, // nobody waits for the progress of such a task
       [this](const allocation_ended& ev) { step(ev); },
       [this](const time_passed& ev) {
         timer_fired();
@@ -53,7 +53,8 @@ private:
   std::vector<task_action> resumed() { return machine_->resume(self_->now()); }
   std::optional<time_point> deadline() const { return machine_->deadline(); }
 
-  // ---- commands; those of its allocation are handed on. `by`: who asks stands in the call's allocation
+  // ---- commands; commands of the task's allocation are passed on to it. The field `by` of a
+  // command names the user who asked.
 
   using commands_here =
     commands::join<commands::work_calls,
@@ -73,7 +74,7 @@ private:
     return durably(task_priority_wanted{x.by, static_cast<int>(x.priority)});
   }
   caf::result<command_result> on(const allocation_id&, const commands::task_use&) {
-    step(task_used{}); // a use that is lost costs a minute
+    step(task_used{}); // losing a use costs the task a minute at most
     return answered();
   }
   caf::result<command_result> on(const allocation_id&, commands::log_match x) {
@@ -112,7 +113,8 @@ private:
     settings_.spec.job = x.job;
     if (auto pool = peers_.pools.find(peers_.pools.own))
       self_->send(pool, job_changed{x.job});
-    tell_run(job_changed{x.job}); // it asks its pool with what it was told last
+    // The allocation asks its pool with the terms that it was told last.
+    tell_run(job_changed{x.job});
   }
   void run(const say_task_ready&) {
     say(to_string(run_) + "/ready", "Service of " + settings_.title + " is available", "INFO");

@@ -22,14 +22,14 @@ const char* service_module(task_kind kind) {
   }
 }
 
-/// Of a source of a TensorBoard, below the folder `tensorboard`.
+/// The folder of the event files of a TensorBoard's source, relative to the folder `tensorboard`.
 std::string folder_of_events(const value& source) {
   const auto trial = source.value("trial", value());
   return "/experiment/" + to_json(source.value("experiment", value())) +
          (trial.is_null() ? "" : "/trial/" + to_json(trial));
 }
 
-/// One word is a shell's, several are exec'd as they are.
+/// Returns the task's program: a shell runs a single word, several words are executed without a shell.
 std::vector<std::string> program_of(config_reader& config, task_kind kind) {
   if (const auto* module = service_module(kind))
     return {"python3", "-m", module};
@@ -60,7 +60,7 @@ std::vector<task_service> services_of(const value& config, task_id id) {
     all.push_back(std::move(own));
   }
   for (auto& named : services_in(config)) {
-    if (named.id.empty() && service_module(id.kind())) // its own address means its own service
+    if (named.id.empty() && service_module(id.kind())) // an address of its own means a service of its own
       named.id = ":" + std::to_string(named.port);
     named.id.insert(0, to_string(id));
     all.push_back(std::move(named));
@@ -107,7 +107,7 @@ value service_config(const task_created& made, const service_surroundings& aroun
         secret =
           secret.is_string() && around.reveal ? value(around.reveal(secret.get<std::string>())) : value();
       });
-      // The package `troupe` writes its event files here also where the experiment has a bucket.
+      // The package `troupe` writes event files here even if the experiment's checkpoints lie in a bucket.
       if (storage.is_object() && !around.events.empty())
         sources.push_back({{"place", around.events + folder_of_events(one)}});
       sources.push_back({{"place", one.value("place", value())}, {"storage", std::move(storage)}});

@@ -8,9 +8,8 @@
 
 namespace troupe {
 
-constexpr duration first_pause = 1s,
-                   longest_pause =
-                     30s; ///< before the next run: of failures, or losses, since the latest checkpoint
+/// Pause before the next run; it grows with the failures, or losses, since the latest checkpoint.
+constexpr duration first_pause = 1s, longest_pause = 30s;
 
 trial::trial(trial_spec spec)
     : spec_(std::move(spec)), checkpoint_(spec_.warm_start), steps_(spec_.warm_start_steps) {}
@@ -20,7 +19,7 @@ trial_step trial::apply(const trial_event& ev, time_point now) {
   if (continued_ < spec_.continued)
     note(s, trial_continued{now, spec_.continued, run_});
   if (ended_) {
-    // The answer to everything is the end that was reached; a late checkpoint is refused.
+    // The answer to every event is the end that was reached; a late checkpoint is refused.
     if (auto* changed = std::get_if<checkpoint_files_changed>(&ev))
       on(s, *changed, now);
     else if (auto* given = std::get_if<metadata_given>(&ev))
@@ -55,7 +54,7 @@ void trial::on(trial_step& s, const trial_pause&, time_point now) {
 
 void trial::on(trial_step& s, const trial_stop& ev, time_point now) {
   if (stop_ && (stop_->kill || !ev.kill))
-    return; // a repeat, or weaker than what is ordered
+    return; // a repeat, or weaker than the stop that was ordered
   auto outcome = stop_ ? stop_->outcome : ev.outcome;
   note(s, trial_stop_ordered{now, outcome, ev.kill, ev.why});
   if (open_)
@@ -65,7 +64,7 @@ void trial::on(trial_step& s, const trial_stop& ev, time_point now) {
 void trial::on(trial_step& s, const trial_perturb& ev, time_point now) {
   if (!perturbed_ || perturbed_->number < ev.number) {
     if (stop_)
-      return; // its end is what the experiment waits for
+      return; // the experiment waits for this trial's end
     note(s, trial_perturbed{now, ev.number, run_, ev.checkpoint, ev.steps, ev.hparams});
     if (open_)
       s.actions.push_back(stop_order());
@@ -93,7 +92,7 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
   if (!open_ || ev.run != run_)
     return;
   auto why = ev.why;
-  // Asked to pause or stop, a clean exit is the answer to that and not the end of training.
+  // A trial that was asked to pause or stop answers with a clean exit, which is not the end of its training.
   if (why == end::completed && (stop_ || leaving_) && !ev.finished)
     why = end::stopped;
   int restarts = restarts_ + (why == end::failed && !stop_ ? 1 : 0);
@@ -101,8 +100,8 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
   auto wait = why == end::failed ? back_off(restarts - restarts_then_, first_pause, longest_pause)
               : why == end::lost ? back_off(losses - 1, first_pause, longest_pause)
                                  : duration{0};
-  // A failure too many restarts nothing, nor does one that a log policy made the last, nor one of a run that
-  // no agent could hold.
+  // The run is not repeated if restarts are used up, if a log policy says that it was the last, or if no
+  // agent could hold it.
   const auto& no_retry = policies_.no_retry();
   const bool last = !no_retry.empty() || ev.unplaceable;
   const int counted = last ? restarts_ : std::min(restarts, spec_.max_restarts);
@@ -225,7 +224,7 @@ void trial::set(const trial_activated&) { active_ = true; }
 void trial::set(const trial_paused&) {
   active_ = false;
   leaving_ = open_;
-  retry_at_ = {}; // whoever activates it again wants it now
+  retry_at_ = {}; // a later activation wants the trial to start at once
 }
 void trial::set(const trial_stop_ordered& f) { stop_ = f; }
 void trial::set(const run_started& f) {
@@ -237,7 +236,7 @@ void trial::set(const run_started& f) {
 }
 void trial::set(const checkpoint_recorded& f) {
   recorded_.push_back(f.saved.uuid);
-  if (void_run(f.run)) // on its way out it saved the weights that were given up
+  if (void_run(f.run)) // a run that was asked to exit saved the weights that were given up
     return;
   checkpoint_ = f.saved.uuid;
   own_checkpoint_ = true;
@@ -252,7 +251,7 @@ void trial::set(const checkpoint_changed& f) {
   std::erase_if(earlier_, [&](const auto& one) { return one.first == f.uuid; });
   if (f.uuid != checkpoint_)
     return;
-  // No run can start from it any more: the next one starts from what was there before.
+  // No run can start from this checkpoint any more: the next run starts from the one before.
   own_checkpoint_ = !earlier_.empty();
   checkpoint_ = own_checkpoint_ ? earlier_.back().first
                 : perturbed_    ? perturbed_->checkpoint
@@ -278,7 +277,7 @@ void trial::set(const trial_continued& f) {
 }
 void trial::set(const trial_perturbed& f) {
   perturbed_ = f;
-  earlier_.clear(); // of the weights that were given up
+  earlier_.clear(); // these hold the weights that were given up
   checkpoint_ = f.checkpoint;
   own_checkpoint_ = false;
   steps_ = f.steps;
@@ -287,7 +286,7 @@ void trial::set(const trial_perturbed& f) {
 }
 
 std::vector<trial_action> trial::resume() const {
-  const bool goes_on = continued_ < spec_.continued; // with the first event
+  const bool goes_on = continued_ < spec_.continued; // the first event then continues the trial
   if (ended_ && goes_on)
     return {};
   if (ended_)

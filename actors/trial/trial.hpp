@@ -15,16 +15,16 @@ namespace troupe {
 struct trial_spec {
   trial_id id;
   int slots = 1;          ///< granted all together or not at all
-  int max_restarts = 0;   ///< limit of restarts after failed runs; a lost run (agent, master) costs none
-  int max_losses = 100;   ///< lost runs in a row without a new checkpoint
-  std::string warm_start; ///< uuid of another trial's checkpoint to start from, or empty
-  std::int64_t warm_start_steps = 0; ///< steps from which the first run counts on
+  int max_restarts = 0;   ///< limit of restarts after failed runs; a lost run (agent, master) does not count
+  int max_losses = 100;   ///< limit of lost runs in a row without a new checkpoint
+  std::string warm_start; ///< uuid of another trial's checkpoint to start from; empty: none
+  std::int64_t warm_start_steps = 0; ///< number of steps at which the first run begins to count
   bool tells_checkpoints = false;    ///< whether the search wants to hear of checkpoints
-  int least_slots = 0;               ///< fewer than `slots` that will do; 0: none
+  int least_slots = 0;               ///< fewest slots, below `slots`, that are accepted; 0: only `slots`
   job_terms job;                     ///< what the pool has to know of the experiment
-  placement_rules rules;             ///< which agents may hold it
+  placement_rules rules;             ///< which agents may hold the trial
   std::optional<duration>
-    stop_limit;                ///< time from a graceful stop to the kill; none: that of allocation_spec
+    stop_limit; ///< time from a graceful stop to the kill; none: the default of allocation_spec
   std::uint32_t continued = 0; ///< number of the continuation that runs it again; 0: none
 };
 
@@ -42,8 +42,8 @@ struct trial_stop {
   std::string why;
   MSGPACK_DEFINE_ARRAY(outcome, kill, why)
 };
-/// From the experiment: its search wants the trial to go on with other hyperparameters from another one's
-/// checkpoint.
+/// From the experiment: its search wants the trial to continue with other hyperparameters, from the
+/// checkpoint of another trial.
 struct trial_perturb {
   std::uint32_t number = 0; ///< counts from 1; a repeat is answered again
   std::string checkpoint;
@@ -56,15 +56,16 @@ struct checkpoint_saved {
   checkpoint saved;
   MSGPACK_DEFINE_ARRAY(run, saved)
 };
-// The shell makes these of `task_call`.
-struct checkpoint_files_changed { ///< changed by a user or the script; no file left: deleted
+// The shell makes the following events from `task_call`.
+/// A user or the script has removed files; no file left: the checkpoint is deleted.
+struct checkpoint_files_changed {
   std::string uuid;
   std::map<std::string, std::int64_t> left;
 };
 struct metadata_given {
   value metadata;
 };
-struct description_given { ///< by a user, of a checkpoint
+struct description_given { ///< a user has described a checkpoint
   std::string uuid, by;
   value metadata;
 };
@@ -80,9 +81,9 @@ struct start_allocation {
   run_id run;
   std::string from_checkpoint;
   std::int64_t from_steps = 0;
-  value hparams;                       ///< null: those the trial was created with
-  time_point started;                  ///< run_started.at
-  std::vector<std::string> not_agents; ///< on which it is not placed
+  value hparams;                       ///< null: the hyperparameters with which the trial was created
+  time_point started;                  ///< `at` of run_started
+  std::vector<std::string> not_agents; ///< agents on which the run is not placed
 };
 /// Graceful unless `kill`: the script is asked to checkpoint and exit.
 struct stop_allocation {
@@ -93,14 +94,14 @@ struct stop_allocation {
 struct acknowledge_checkpoint {
   run_id run;
   std::string uuid;
-  std::string refused; ///< why, or empty
+  std::string refused; ///< why the checkpoint was refused; empty: it is recorded
 };
-/// A checkpoint of its own weights is recorded.
+/// A checkpoint of the trial's own weights is recorded.
 struct report_checkpoint {
   std::string uuid;
   std::int64_t steps = 0;
 };
-/// The order `number` is taken: what run `run` and earlier ones still report is of no use.
+/// The trial has taken the order `number`: reports of run `run` and of earlier runs no longer count.
 struct report_perturbed {
   std::uint32_t number = 0;
   run_id run;
@@ -130,7 +131,7 @@ public:
   /// Takes the facts of the journal, oldest first; never decides.
   void replay(const trial_fact& fact);
 
-  /// What is still waited for; to run once, after replay.
+  /// The actions for what is still waited for; to be called once, after replay.
   [[nodiscard]] std::vector<trial_action> resume() const;
 
   std::optional<time_point> deadline() const; ///< when `time_passed` can next matter, if at all
@@ -175,28 +176,28 @@ private:
   void set(const trial_progressed& f) { progress_ = f.progress; }
   void set(const trial_continued& f);
   void set(const log_policy_matched& f) { policies_.replay(f); }
-  void set(const trial_heard&) {} // of unmanaged ones, which this machine does not run
+  void set(const trial_heard&) {} // only unmanaged trials have these, which this machine does not run
 
   trial_spec spec_;
   bool active_ = false;
   bool open_ = false; ///< whether run_ is open
-  bool leaving_ =
-    false;     ///< a pause or perturbation asked run_ to exit; a later activation does not take that back
-  run_id run_; ///< the latest
+  /// Whether a pause or perturbation asked run_ to exit; a later activation does not take that back.
+  bool leaving_ = false;
+  run_id run_; ///< the latest run
   int restarts_ = 0, losses_ = 0;
-  int restarts_then_ =
-    0; ///< restarts_ at the latest checkpoint: a trial that comes forward does not back off long
+  /// restarts_ at the latest checkpoint, because a trial that makes progress does not back off long.
+  int restarts_then_ = 0;
   time_point retry_at_;
-  std::string checkpoint_;      ///< the latest, or empty
+  std::string checkpoint_;      ///< the latest checkpoint; empty: none
   bool own_checkpoint_ = false; ///< whether checkpoint_ is of this trial's own weights
   std::int64_t steps_ = 0;      ///< steps of checkpoint_
   time_point run_started_at_;
-  std::vector<std::pair<std::string, std::int64_t>>
-    earlier_; ///< all that are not deleted, with steps, the latest last
+  /// Checkpoints of the trial's own weights that are not deleted, with their steps; the latest is last.
+  std::vector<std::pair<std::string, std::int64_t>> earlier_;
   double progress_ = 0;
   std::vector<std::string> recorded_; ///< uuids recorded by the open run: a repeat is only acknowledged
   std::optional<trial_stop_ordered> stop_;
-  std::optional<trial_perturbed> perturbed_; ///< the latest
+  std::optional<trial_perturbed> perturbed_; ///< the latest perturbation
   std::optional<trial_ended> ended_;
   std::uint32_t continued_ = 0; ///< number of the latest continuation
   matched_policies policies_;

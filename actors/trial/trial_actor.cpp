@@ -70,7 +70,7 @@ private:
   std::vector<trial_action> resumed() const { return machine_->resume(); }
   std::optional<time_point> deadline() const { return machine_->deadline(); }
 
-  // ---- commands; those of its allocation are handed on
+  // ---- commands; commands of the trial's allocation are passed on to it
 
   using commands_here =
     commands::join<commands::trial_commands,

@@ -8,9 +8,11 @@ std::vector<stand_in_action> stand_in::apply(const stand_in_event& ev, time_poin
   return o;
 }
 
-/// Up goes the reason too, as the worker's last word: it is what the run failed of.
+/// Refuses a process. If no process speaks for the rank yet, the reason also goes up, as the worker's last
+/// word, because the run fails of it.
 void stand_in::refuse(out& o, const std::string& process, std::string why) {
-  if (process_.empty() && !std::exchange(refused_, true)) // else a stray one beside the worker
+  // If a process speaks for the rank, another process was refused, and the run goes on.
+  if (process_.empty() && !std::exchange(refused_, true))
     o.push_back(pass_word{workers::encode_worker(workers::worker_word{workers::worker_failure{why}})});
   o.push_back(refuse_worker{process, std::move(why)});
 }
@@ -39,8 +41,8 @@ void stand_in::on(out& o, const word_heard& ev, time_point now) {
                     " already: one process for each rank calls run_trial");
   heard_ = now;
   silent_ = false;
-  if (auto* mail = std::get_if<workers::worker_heard>(
-        &*word)) { // the shell asks here; the master has thousands of workers
+  // Kept here for the operators' shell, because the master would have to keep it for thousands of workers.
+  if (auto* mail = std::get_if<workers::worker_heard>(&*word)) {
     constexpr std::size_t most = 32;
     if (mail->recent.size() > most)
       mail->recent.erase(mail->recent.begin(), mail->recent.end() - most);
@@ -52,7 +54,8 @@ void stand_in::on(out& o, const word_heard& ev, time_point now) {
     said_ = *status;
   else
     return o.push_back(pass_word{ev.word});
-  // The steps alone are no news: they change each second, and the master has thousands of workers.
+  // A status that differs only in its steps is not passed on: steps change each second, and the master has
+  // thousands of workers.
   const bool same = passed_ && passed_->phase == status->phase && passed_->generation == status->generation &&
                     passed_->batches == status->batches && passed_->until == status->until;
   const bool waits =
@@ -65,14 +68,17 @@ void stand_in::on(out& o, const word_heard& ev, time_point now) {
 }
 
 void stand_in::on(out& o, const order_heard& ev, time_point) {
+  // An order may be for another worker, or from a master of another version: then the start of the run would
+  // have been refused.
   if (ev.allocation != spec_.allocation || ev.member != spec_.member ||
       ev.protocol != workers::worker_protocol || refused_ || process_.empty() ||
       !workers::decode_worker<workers::worker_order>(ev.order))
-    return; // not its own, or of a master of another version: the run's start would have been refused
+    return;
   o.push_back(pass_order{process_, ev.order});
 }
 
-/// A task that is frozen says nothing either, so time counts only while leases are renewed.
+/// Renewed leases mean that no task is frozen. Silence counts only while they are renewed, because a frozen
+/// task is silent, too.
 void stand_in::on(out& o, const lease_renewed&, time_point now) {
   constexpr duration tick = 5s;
   if (!renewed_ || now - *renewed_ > tick)

@@ -38,7 +38,8 @@ public:
 private:
   value described() const {
     value out{{"messages_taken", machine_->heard().taken}};
-    if (const auto& s = machine_->status()) // a task says it: any number may stand there
+    // The task reports these itself, so that any number may stand there.
+    if (const auto& s = machine_->status())
       out.update({{"phase", workers::name(s->phase)},
                   {"generation", s->generation},
                   {"step", s->step},
@@ -46,7 +47,7 @@ private:
                   {"until", s->until}});
     return out;
   }
-  /// Rows of `msgs`: the messages that the worker itself took, in the task's process.
+  /// Rows for `msgs`: the messages that the worker itself took, in the task's process.
   value heard() const {
     const auto us = [](std::int64_t ns) { return ns < 0 ? value() : value(static_cast<double>(ns) / 1000); };
     value rows = value::array();

@@ -12,7 +12,7 @@ std::vector<worker_action> worker::apply(const worker_event& ev) {
 
 void worker::on(out& o, const order_arrived& ev) {
   if (ev.protocol != workers::worker_protocol)
-    return; // the stand-in says why it refuses this worker
+    return; // the stand-in reports why it refuses this worker
   const auto order = workers::decode_worker<workers::worker_order>(ev.order);
   if (!order)
     return;
@@ -36,7 +36,7 @@ bool worker::take(const workers::validate_now& x) {
 bool worker::take(const workers::checkpoint_now& x) {
   return x.number > mandate_.checkpoints && (mandate_.checkpoints = x.number, true);
 }
-/// Never taken back; the newest reason wins.
+/// A stop is never taken back; the newest reason counts.
 bool worker::take(const workers::stop_training& x) {
   return !x.reason.empty() && x.reason != mandate_.stop && (mandate_.stop = x.reason, true);
 }

@@ -1,7 +1,7 @@
 #pragma once
-// What a worker decides: the actor within the process of a trial in C++, one for each rank. It hears the
-// orders of its allocation, hands the sum of them to the thread that trains, and says how that one fares.
-// Pure; the shell is worker_actor.cpp beside it.
+// What a worker decides. A worker is the actor within the process of a trial in C++, one for each rank. It
+// takes the orders of its allocation, hands the sum of them to the thread that trains, and reports that
+// thread's state. Pure; the shell is worker_actor.cpp beside it.
 
 #include "workers/trial/conductor.hpp"
 
@@ -13,11 +13,11 @@
 namespace troupe {
 
 // Events.
-struct order_arrived { ///< over the task link
+struct order_arrived { ///< arrived over the task link
   std::uint64_t protocol = 0;
   std::string order;
 };
-struct phase_entered { ///< told by the thread that trains
+struct phase_entered { ///< sent by the thread that trains
   workers::worker_phase phase = workers::worker_phase::starting;
   std::uint32_t generation = 0;
   std::int64_t step = 0, batches = 0;
@@ -29,7 +29,7 @@ struct link_refused { ///< the link was refused for good
   std::string why;
 };
 struct second_passed {
-  std::int64_t step = 0; ///< how far the thread is
+  std::int64_t step = 0; ///< steps that the thread has done
 };
 using worker_event = std::variant<order_arrived, phase_entered, training_failed, link_refused, second_passed>;
 
@@ -37,7 +37,7 @@ using worker_event = std::variant<order_arrived, phase_entered, training_failed,
 struct hand_over {
   trial::mandate mandate;
 };
-struct say_word { ///< up; a newer status replaces one that waits
+struct say_word { ///< sent to the stand-in; a newer status replaces one that waits
   std::string word;
 };
 using worker_action = std::variant<hand_over, say_word>;

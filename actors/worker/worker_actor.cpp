@@ -22,7 +22,7 @@ public:
   worker_actor::behavior_type make_behavior(trial::handover* orders, std::function<void(std::string)> say) {
     orders_ = orders;
     say_ = std::move(say);
-    step(phase_entered{}); // its version is checked before anything is built
+    step(phase_entered{}); // the version is checked before anything is built
     tick();
     return {
       [this](const order_arrived& ev) { step(ev); },
@@ -54,7 +54,7 @@ private:
   worker machine_;
 };
 
-/// Messages of the worker as they are shown.
+/// How messages of the worker are shown to people.
 struct shown_message {
   const std::type_info& type;
   const char* name;
@@ -66,7 +66,7 @@ std::size_t text_brief(const void* content, char* to, std::size_t most) {
 }
 const shown_message shown_messages[] = {
   {typeid(order_arrived), "order_arrived",
-   [](const void* content, char* to, std::size_t most) { // it is packed already
+   [](const void* content, char* to, std::size_t most) { // the order is packed already
      return static_cast<const order_arrived*>(content)->order.copy(to, most);
    }},
   {typeid(phase_entered), "phase_entered",
@@ -79,7 +79,7 @@ const shown_message shown_messages[] = {
   {typeid(link_refused), "link_refused", text_brief<link_refused>},
 };
 
-/// Notes its mail, but for the tick of each second, and says it with the next tick after something came.
+/// Notes the worker's messages except the tick of each second, and reports them with the next tick.
 class worker_shell final : public caf::stateful_actor<worker_state, base> {
 public:
   using super = caf::stateful_actor<worker_state, base>;
@@ -142,7 +142,8 @@ private:
   std::uint64_t told_ = 0;
 };
 
-/// One thread, and no middleman: nobody outside of this process can mail an actor in it.
+/// The actor system has one thread and no middleman: nobody outside of this process can send messages to its
+/// actor.
 struct settings_of_process : caf::actor_system_config {
   settings_of_process() {
     add_message_types<caf::id_block::troupe_worker>();

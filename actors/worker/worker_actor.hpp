@@ -1,6 +1,6 @@
 #pragma once
-// The shell of actors/worker/worker.hpp: the one actor of a process that runs a trial in C++. Its messages
-// are its machine's events; they never leave the process, which has no middleman.
+// The shell of actors/worker/worker.hpp: the only actor of a process that runs a trial in C++. Its messages
+// are the machine's events; they never leave the process, which has no middleman.
 
 #include "actors/worker/worker.hpp"
 
@@ -17,7 +17,7 @@ using worker_actor = caf::typed_actor<caf::reacts_to<order_arrived>, caf::reacts
                                       caf::replies_to<training_failed>::with<bool>,
                                       caf::reacts_to<link_refused>, caf::reacts_to<second_passed>>;
 
-/// `orders` and what `say` uses outlive the actor.
+/// `orders` and what `say` uses must live longer than the actor.
 worker_actor spawn_worker(caf::actor_system& sys, trial::handover& orders,
                           std::function<void(std::string)> say);
 

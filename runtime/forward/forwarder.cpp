@@ -27,8 +27,8 @@ constexpr std::uint32_t head_bytes = 32u << 10, answer_head_bytes = 64u << 10;
 constexpr std::size_t whole_answer = 1u << 20, piece_bytes = 64u << 10;
 constexpr milliseconds connect_time{5'000}, first_pause{20}, longest_pause{500};
 
-/// What all connections share; touched by the one thread only. Sessions end inside `io`, which is therefore
-/// the last member: they still touch the others while it goes.
+/// The state that all connections share; only the one thread uses it. `io` is the last member because
+/// sessions end inside it: they still use the other members while it is destroyed.
 struct shared {
   explicit shared(forward_options o) : how(std::move(o)) {}
   forward_options how;
@@ -92,7 +92,7 @@ private:
   enum class outcome { answered, broken, unsent, client_gone };
   using client_stream = http::session<beast::tcp_stream>;
 
-  /// False where the connection ends after it.
+  /// Handles one request. False if the connection ends after it.
   task<bool> one_request() {
     auto got = co_await http_.read_head();
     if (got == heard::gone)
@@ -101,7 +101,7 @@ private:
       co_await refuse(wire::status::bad_request, 3, "InvalidArgument", http_.fault().c_str());
       co_return false;
     }
-    // One that cannot stay within its bounds is refused before its body is read.
+    // A request that will exceed its limits is refused before its body is read.
     const auto most = all_.how.body_bytes;
     const auto length = http_.content_length();
     const std::size_t reserved = length ? static_cast<std::size_t>(std::min<std::uint64_t>(*length, most))
@@ -139,7 +139,7 @@ private:
     co_return http_.keep_alive() && !tunnelled_;
   }
 
-  /// Nobody needs the answer.
+  /// Called when the client has gone: nobody needs the answer.
   void client_left() {
     pause_.cancel();
     up_.close();
@@ -160,8 +160,8 @@ private:
     const bool repeatable = harmless_to_repeat(ask);
     for (int failures = 0;;) {
       auto went = outcome::unsent;
-      // A kept connection may have been closed at the other end meanwhile, so it takes only what may be sent
-      // twice.
+      // A kept connection may have been closed by the master in the meantime, so that only a request that may
+      // be sent twice uses it.
       const bool reused = connected() && repeatable && !upgrade;
       if (!reused)
         hang_up();
@@ -229,7 +229,7 @@ private:
     ask.set(wire::field::host, up_.host);
     lowest.expires_after(all_.how.body_time + all_.how.hold);
     co_await wire::async_write(up, ask, into(bad));
-    lowest.expires_never(); // a long poll is silent as long as it likes
+    lowest.expires_never(); // a long poll may be silent for any time
     if (bad)
       co_return http_.gone() ? outcome::client_gone : outcome::broken;
     wire::response_parser<wire::empty_body> head;
@@ -258,10 +258,12 @@ private:
       hang_up();
     if (!fine)
       http_.end_after_answer();
-    co_return fine ? outcome::answered : outcome::client_gone; // after the head nothing can be said any more
+    // Once the head is sent, the answer cannot become an error.
+    co_return fine ? outcome::answered : outcome::client_gone;
   }
 
-  /// From here on bytes go both ways as they come, until both sides have ended, or one is gone.
+  /// From here on bytes are passed on in both directions as they arrive, until both sides have ended or one
+  /// has failed.
   template <class Stream>
   task<void> tunnel(Stream& up, wire::response_parser<wire::empty_body>& head) {
     tunnelled_ = true;
@@ -292,7 +294,7 @@ private:
     co_return http_.keep_alive() == kept;
   }
 
-  /// Each piece goes on as soon as it is here: a line of a stream waits for no other.
+  /// Passes each piece on as soon as it arrives: a line of a stream does not wait for the next one.
   template <class Stream>
   task<bool> relay_pieces(Stream& up, wire::response_parser<wire::empty_body>& head) {
     error_code bad;
@@ -324,7 +326,7 @@ private:
         answer.body().data = piece.data();
         answer.body().more = !parser.is_done();
         if (answer.body().size == 0 && answer.body().more)
-          continue; // only framing has come
+          continue; // only framing has arrived
       } else {
         answer.body().data = nullptr;
         answer.body().size = 0;
@@ -338,7 +340,7 @@ private:
     co_return !bad;
   }
 
-  /// The error body of the contract.
+  /// Sends an error with the body that the API's contract has.
   task<void> refuse(wire::status status, int code, const char* reason, const char* what) {
     wire::response<wire::string_body> answer{status, 11};
     std::string text(what);
@@ -366,7 +368,8 @@ struct forwarder::inside {
   explicit inside(forward_options how) : all(std::move(how)), acceptor(all.io), again(all.io) {}
   shared all;
   tcp::acceptor acceptor;
-  net::steady_timer again; ///< of accepting, where no descriptor is left
+  /// Waits to accept again after no descriptor was left.
+  net::steady_timer again;
   bool accepting = false;
   std::uint16_t port = 0;
   std::thread thread;
@@ -428,7 +431,7 @@ void forwarder::stop() {
   net::post(x.all.io, [&x] { x.all.stopping = true; });
   x.all.io.stop();
   x.thread.join();
-  x.all.stopping = true; // for the sessions that end with the io_context
+  x.all.stopping = true; // for the sessions that end together with the io_context
 }
 
 } // namespace troupe::forward

@@ -8,9 +8,10 @@
 namespace troupe::http {
 
 struct master_address {
-  std::string host; ///< a name or an address without brackets
+  std::string host; ///< a name, or an address without brackets
   std::uint16_t port = 0;
-  std::filesystem::path ca_file; ///< TLS with certificates of this CA; empty: plain
+  /// CA whose certificates TLS accepts; empty: no TLS.
+  std::filesystem::path ca_file;
 };
 
 } // namespace troupe::http

@@ -1,6 +1,6 @@
 #pragma once
-// A connection that an agent's process dials to its master's HTTP port, plain or with TLS. All of it on one
-// io_context's thread.
+// A connection that an agent's process dials to its master's HTTP port, with TLS or without. Everything
+// happens on the thread of one io_context.
 
 #include "runtime/http/master_address.hpp"
 #include "runtime/http/session.hpp"
@@ -13,10 +13,10 @@
 
 namespace troupe::http {
 
-/// TLS contexts by CA file.
+/// TLS contexts by the file of their CA.
 class trust_store {
 public:
-  /// Null where the file cannot be read.
+  /// Null if the file cannot be read.
   net::ssl::context* context_of(const std::string& ca_file) {
     auto& one = trust_[ca_file];
     if (!one) {
@@ -36,11 +36,11 @@ private:
   std::map<std::string, std::unique_ptr<net::ssl::context>> trust_;
 };
 
-/// One of the two streams is there while it is connected.
+/// Exactly one of the two streams exists while the connection is open.
 struct master_connection {
   std::optional<beast::tcp_stream> plain;
   std::optional<beast::ssl_stream<beast::tcp_stream>> tls;
-  std::string host; ///< of the master, as `Host` names it
+  std::string host; ///< the master's host and port, as `Host` names them
 
   bool connected() const { return plain || tls; }
 
@@ -56,7 +56,7 @@ struct master_connection {
     tls.reset();
   }
 
-  /// False where the master cannot be reached, or shows a certificate that the CA does not vouch for.
+  /// False if the master cannot be reached, or shows a certificate that the CA has not signed.
   task<bool> dial(net::io_context& io, trust_store& trust, master_address where, milliseconds connect_time) {
     error_code bad;
     std::vector<net::ip::tcp::endpoint> ends;

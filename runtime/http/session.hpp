@@ -1,10 +1,10 @@
 #pragma once
-// One HTTP/1.1 connection on the side that answers, for the server and the agents' forwarder: a request's
-// head and body come in, an answer goes out, each within its bounds and its time; or the connection is taken
-// over and is no HTTP any more. What is answered, and answers that are made while they are sent, are of who
-// holds it. All of it on the stream's executor.
+// One HTTP/1.1 connection on the side that answers, for the server and the agents' forwarder. It reads a
+// request's head and body and sends an answer, each within limits of size and time; or the connection is
+// taken over and is then no longer HTTP. The owner of the session decides what is answered, and makes answers
+// that grow while they are sent. Everything runs on the stream's executor.
 
-#include <utility> // before Asio: its coroutine header forgets it
+#include <utility> // must stand before Asio, whose coroutine header forgets it
 
 #include "runtime/http/byte_link.hpp"
 
@@ -48,31 +48,35 @@ inline auto into(error_code& bad) { return net::redirect_error(net::use_awaitabl
 
 struct session_limits {
   std::uint32_t head_bytes = 16u << 10;
-  milliseconds head_time{30'000}; ///< for the head of a request, from its first byte
-  milliseconds idle_time{75'000}; ///< between requests
-  milliseconds body_time{
-    30'000}; ///< for a body, plus a second per `body_rate` bytes; without a rate: for each piece of it
-  milliseconds write_time{
-    30'000};                 ///< for each piece of an answer to be taken, and for all of it the same sum
-  std::size_t body_rate = 0; ///< bytes a second
-  std::size_t drained_bytes = 256u << 10;  ///< so much that nobody wants is read so that an answer arrives
-  std::size_t lingered_bytes = 512u << 20; ///< the same after the answer, of who sends it within two seconds
+  milliseconds head_time{30'000}; ///< limit for the head of a request, from its first byte
+  milliseconds idle_time{75'000}; ///< limit of the silence between two requests
+  /// Time for a whole body, plus a second for each `body_rate` bytes; without a rate: time for each piece.
+  milliseconds body_time{30'000};
+  /// Time in which each piece of an answer must be taken; for the whole answer, a second for each `body_rate`
+  /// bytes is added.
+  milliseconds write_time{30'000};
+  std::size_t body_rate = 0; ///< bytes per second; 0: no rate
+  /// Limit of the bytes of an unwanted body that are read so that the answer arrives.
+  std::size_t drained_bytes = 256u << 10;
+  /// Limit of the bytes that are read after the answer for the same reason, for at most two seconds.
+  std::size_t lingered_bytes = 512u << 20;
 };
 
-/// What became of reading a head or a body.
+/// How reading a head or a body ended.
 enum class heard {
   whole,
   malformed, ///< `fault` says why; the connection has to end after the answer
-  too_large, ///< a body beyond its bound; the same
-  gone,      ///< nobody is there to be answered, or was too slow
+  too_large, ///< the body exceeds its limit; the connection has to end after the answer
+  gone,      ///< the client has gone, or was too slow
 };
 
-/// Sends what comes from one stream to the other until the end, which is passed on; `waiting`: bytes of
-/// `from` that were read already. `write_time`: for a piece to be taken. False where one of them broke.
+/// Sends what arrives on one stream to the other until the end, which is passed on. `waiting`: bytes of
+/// `from` that were already read. `write_time`: time in which a piece must be taken. False if one of the
+/// streams failed.
 template <class From, class To>
 task<bool> pump(From& from, beast::flat_buffer& waiting, To& to, milliseconds write_time) {
   error_code bad;
-  // A connection that is silent, or says little, holds little.
+  // A connection that is silent, or sends little, holds little memory.
   constexpr std::size_t small = 2048, large = 65536;
   std::vector<char> piece(small);
   std::size_t filled = 0;
@@ -124,7 +128,8 @@ inline void notice_dead_host(int socket) {
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
-/// Both ways, until each has ended, or one broke: then both are closed, and read an end.
+/// Pumps in both directions until both have ended, or one has failed: then both streams are closed, and the
+/// other sides read an end.
 template <class A, class B>
 task<void> join(A& a, beast::flat_buffer& of_a, B& b, beast::flat_buffer& of_b,
                 milliseconds write_time = milliseconds{30'000}) {
@@ -183,9 +188,9 @@ public:
     if (lent_ && !std::exchange(lent_->ended, true))
       over_.cancel();
   }
-  bool idle() const { return idle_; } ///< between requests
+  bool idle() const { return idle_; } ///< whether the session waits between two requests
 
-  /// False where the client speaks no TLS. Nothing to do on a plain stream.
+  /// False if the client does not speak TLS. Does nothing on a stream without TLS.
   task<bool> shake_hands() {
     error_code bad;
     if constexpr (is_tls) {
@@ -197,14 +202,14 @@ public:
 
   // ---- a request
 
-  /// Waits for the next one and reads its head.
+  /// Waits for the next request and reads its head.
   task<heard> read_head() {
     error_code bad;
     body_.reset();
     head_.emplace();
     head_->header_limit(limits_.head_bytes);
-    head_->body_limit(std::numeric_limits<std::uint64_t>::max()); // bounded in read_body
-    if (buffer_.size() == 0) { // waits for the first byte longer than for the rest of the head
+    head_->body_limit(std::numeric_limits<std::uint64_t>::max()); // limited in read_body
+    if (buffer_.size() == 0) { // the first byte may take longer than the rest of the head
       idle_ = true;
       lowest().expires_after(requests_ == 0 ? limits_.head_time : limits_.idle_time);
       auto room = buffer_.prepare(4096);
@@ -228,27 +233,27 @@ public:
     if (const auto coding = h[wire::field::transfer_encoding];
         h.count(wire::field::transfer_encoding) > 1 ||
         (!coding.empty() && !beast::iequals(coding, "chunked"))) {
-      keep_alive_ = false; // where this body ends is not for us to guess
+      keep_alive_ = false; // nobody can know where this body ends
       fault_ = "of transfer encodings only 'chunked' is known here";
       co_return heard::malformed;
     }
     co_return heard::whole;
   }
 
-  /// Of the request whose head was read.
+  /// The head of the request that was read last.
   const wire::request_header<>& head() const { return body_ ? body_->get().base() : head_->get().base(); }
   std::optional<std::uint64_t> content_length() const {
     const auto length = head_->content_length();
     return length ? std::optional<std::uint64_t>(*length) : std::nullopt;
   }
   bool chunked() const { return head_->chunked(); }
-  /// What is wrong with the first line of a chunked body, as far as it came with the head; before the body is
-  /// read.
+  /// The fault in the first line of a chunked body, as far as that line arrived with the head; to be called
+  /// before the body is read.
   error_code first_chunk_fault() const {
     error_code bad;
     if (!chunked())
       return bad;
-    wire::request_parser<wire::buffer_body> alike; // the request's own goes on where it stands
+    wire::request_parser<wire::buffer_body> alike; // a parser of its own: the request's parser must not move
     alike.body_limit(std::numeric_limits<std::uint64_t>::max());
     constexpr std::string_view head = "PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
     alike.put(net::const_buffer(head.data(), head.size()), bad);
@@ -261,9 +266,9 @@ public:
     return version_ >= 11 && wire::token_list{head()[wire::field::connection]}.exists("upgrade") &&
            !head()[wire::field::upgrade].empty();
   }
-  const std::string& fault() const { return fault_; } ///< of the last `malformed`
+  const std::string& fault() const { return fault_; } ///< fault of the last `malformed`
 
-  /// Tells a client that waits for it to send its body, and reads at most `limit` bytes of it.
+  /// Tells a client that waits for permission to send its body, and reads at most `limit` bytes of the body.
   task<heard> read_body(std::size_t limit) {
     error_code bad;
     if (content_length().value_or(0) > limit)
@@ -290,18 +295,18 @@ public:
       co_return judged(bad, "malformed body: ");
     co_return heard::whole;
   }
-  /// Instead of `read_body`, for who reads it piece by piece from `stream()` and `unread()`; `head` is gone
-  /// then.
+  /// To be called in place of `read_body` by a caller that reads the body piece by piece from `stream()` and
+  /// `unread()`; `head` is not available afterwards.
   std::unique_ptr<wire::request_parser<wire::buffer_body>> take_body() {
     auto out = std::make_unique<wire::request_parser<wire::buffer_body>>(std::move(*head_));
     out->body_limit(std::numeric_limits<std::uint64_t>::max());
     return out;
   }
-  /// After `read_body`; once.
+  /// The whole request; to be called once, after `read_body`.
   request take_request() { return body_->release(); }
 
-  /// Instead of `read_body`, of a request that is refused: reads the body where it is little. Else the
-  /// connection has to end after the answer.
+  /// To be called in place of `read_body` if the request is refused: reads the body if it is small. Otherwise
+  /// the connection has to end after the answer.
   task<void> skip_body() {
     error_code bad = net::error::message_size;
     if (content_length().value_or(0) <= limits_.drained_bytes && !chunked() &&
@@ -319,12 +324,12 @@ public:
   // ---- an answer
 
   unsigned version() const { return version_; }
-  bool head_only() const { return head_only_; } ///< the answer has no body
+  bool head_only() const { return head_only_; } ///< whether the answer has no body
   bool keep_alive() const { return keep_alive_; }
   void end_after_answer() { keep_alive_ = false; }
 
-  /// A whole one; its version and connection are set here. A reader that takes a byte now and then is
-  /// dropped, too.
+  /// Sends a whole answer, after setting its version and connection. A client that takes only a byte from
+  /// time to time is dropped as well.
   template <class Body>
   task<void> send(wire::response<Body>& answer) {
     error_code bad;
@@ -346,7 +351,7 @@ public:
     keep_alive_ = keep_alive_ && !bad;
   }
 
-  /// Bytes of an answer that is made while it is sent; false where the client has gone or is too slow.
+  /// Sends bytes of an answer that is made while it is sent; false if the client has gone or is too slow.
   template <class Buffers>
   task<bool> send_piece(const Buffers& bytes) {
     error_code bad;
@@ -355,9 +360,8 @@ public:
     co_return !bad;
   }
 
-  /// Ends the connection so that the client can read the last answer: a close with unread bytes would be a
-  /// reset.
-  /// `linger`: waits a moment for the client's own end.
+  /// Ends the connection so that the client can still read the last answer: a close with unread bytes would
+  /// reset the connection. `linger`: whether to wait a moment for the client's own end.
   task<void> finish(bool linger) {
     error_code bad;
     lowest().expires_after(milliseconds{2000});
@@ -373,11 +377,11 @@ public:
 
   // ---- while an answer is made
 
-  /// `left` is called once where the client goes before `unwatch`. `hears_on`: one that only sends no more is
-  /// still there to hear the answer. Whether it has gone altogether shows when something is written, or by a
-  /// reset; the kernel asks for one every 15 s, and gets it once the client's host has forgotten the
-  /// connection (Linux: after 60 s). Over TLS whatever comes counts as its going: what it is cannot be seen
-  /// without reading it.
+  /// `left` is called once if the client goes before `unwatch`. `hears_on`: a client that only sends no more
+  /// counts as still there, because it may read the answer. That it has gone altogether shows when something
+  /// is written, or by a reset: the kernel asks for a sign of life every 15 s, and gets a reset once the
+  /// client's host has forgotten the connection (Linux: after 60 s). Over TLS, whatever arrives counts as the
+  /// client's going, because nobody can tell what it is without reading it.
   void watch(std::function<void()> left, bool hears_on = false) {
     lowest().expires_never();
     left_ = std::move(left);
@@ -404,8 +408,8 @@ public:
 
   // ---- taking over
 
-  /// Answers 101 with these headers and hands the connection to `to`; returns when that has ended, and with
-  /// it the connection.
+  /// Answers 101 with these headers and hands the connection to `to`; returns when the link has ended, and
+  /// the connection with it.
   task<void> lend(wire::response<wire::empty_body>& answer, const taker& to) {
     error_code bad;
     const bool switched = co_await switch_protocols(answer);
@@ -422,8 +426,8 @@ public:
     }
   }
 
-  /// The same with the socket itself: nothing is left here. Of plain connections; one that has sent more than
-  /// its request is closed.
+  /// Answers 101 and hands the socket itself to `to`: nothing remains here. Only for connections without TLS;
+  /// a connection on which more than the request has arrived is closed.
   task<void> give(wire::response<wire::empty_body>& answer, const socket_taker& to) {
     static_assert(!is_tls);
     const bool switched = co_await switch_protocols(answer);
@@ -451,7 +455,7 @@ private:
                                    if (alive.expired())
                                      return;
                                    watching_ = false;
-                                   pollfd now{socket, 0, 0}; // urgent bytes end the wait, too
+                                   pollfd now{socket, 0, 0}; // urgent bytes end the wait as well
                                    if (!bad && ::poll(&now, 1, 0) > 0 && (now.revents & (POLLERR | POLLHUP)))
                                      leave();
                                  });
@@ -471,14 +475,15 @@ private:
     co_return !bad;
   }
 
-  /// Between the session and the link that its taker holds, which may outlive the server.
+  /// The state shared by the session and the link that the taker holds, which may live longer than the
+  /// server.
   struct lent {
     explicit lent(session& of) : on(of.stream_.get_executor()), at(&of) {}
     std::mutex mutex;
-    std::optional<net::any_io_executor> on; ///< none once the session is gone; under mutex
-    session* at;                            ///< of the executor, as all below
+    std::optional<net::any_io_executor> on; ///< none once the session has ended; guarded by mutex
+    session* at;                            ///< only the executor uses this and the members below
     bool ended = false;
-    int running = 0; ///< reads and writes
+    int running = 0; ///< number of reads and writes under way
 
     void stepped() {
       if (at)
@@ -534,7 +539,8 @@ private:
     }
 
   private:
-    /// On the connection's executor, unless it is over; false where it is known to be.
+    /// Runs `work` on the connection's executor, unless the connection has ended; false if it is known that
+    /// it has.
     template <class Work>
     bool run(Work work) {
       std::lock_guard lock{x_->mutex};
@@ -549,12 +555,12 @@ private:
     std::shared_ptr<lent> x_;
   };
 
-  // What is awaited here belongs to a session that waits for the end of it; `x` outlives both.
+  // The session waits until the reads and writes below have ended; `x` lives longer than both.
   task<void> read_lent(std::shared_ptr<lent> x, std::function<void(result<std::string>)> done) {
     error_code bad;
     std::string bytes;
     std::size_t got = 0;
-    if (buffer_.size() > 0) { // came with the request
+    if (buffer_.size() > 0) { // bytes that arrived with the request
       bytes.resize(std::min<std::size_t>(buffer_.size(), 65536));
       got = net::buffer_copy(net::buffer(bytes), buffer_.data());
       buffer_.consume(got);
@@ -596,7 +602,7 @@ private:
     return std::chrono::seconds{bytes / limits_.body_rate};
   }
 
-  /// Bytes that are no HTTP, or nobody there.
+  /// Distinguishes bytes that are not HTTP from a client that has gone.
   heard judged(const error_code& bad, const char* what) {
     const bool fault = bad.category() == wire::make_error_code(wire::error::bad_method).category() &&
                        bad != wire::error::end_of_stream && bad != wire::error::partial_message;
@@ -619,7 +625,8 @@ private:
        gone_ = false;
   std::function<void()> left_;
   std::shared_ptr<lent> lent_;
-  net::steady_timer over_{stream_.get_executor()}; ///< ends when the taken connection has changed
+  /// Waits for a change of the connection that was taken over; each change cancels the wait.
+  net::steady_timer over_{stream_.get_executor()};
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// A connected socket as a byte_link, on one executor: what happens in this thread stays in it.
+// A connected socket as a byte_link, on one executor: everything happens on that executor's thread.
 
 #include "runtime/http/session.hpp"
 #include "workers/owned_fd.hpp"
@@ -10,7 +10,7 @@ namespace troupe::http {
 
 using socket_stream = beast::basic_stream<net::generic::stream_protocol, net::any_io_executor>;
 
-/// Takes the socket over; `bad` is set, and the socket closed, where it is no connected one.
+/// Takes the socket over; if it is not a connected socket, `bad` is set and the socket closed.
 inline socket_stream on_executor(const net::any_io_executor& on, workers::owned_fd socket, error_code& bad) {
   int domain = 0, protocol = 0;
   socklen_t size = sizeof domain;
@@ -28,7 +28,7 @@ inline socket_stream on_executor(const net::any_io_executor& on, workers::owned_
   return out;
 }
 
-/// Leaves its executor: nothing may be under way in it.
+/// Takes the socket from its executor: no operation may be under way.
 inline workers::owned_fd off_executor(socket_stream& stream) {
   error_code bad;
   auto socket = stream.release_socket();
@@ -109,7 +109,7 @@ private:
 
   socket_stream stream_;
   milliseconds write_time_{30'000};
-  bool closed_ = false; ///< of the executor
+  bool closed_ = false; ///< only the executor uses this
 };
 
 } // namespace troupe::http

@@ -1,5 +1,5 @@
 #pragma once
-// Moves bytes from one plain socket to another without a copy in this process (splice(2), by a pipe).
+// Moves bytes from one plain socket to another without a copy in this process: splice(2) with a pipe.
 
 #include "runtime/http/session.hpp"
 
@@ -9,9 +9,9 @@
 
 namespace troupe::http {
 
-constexpr std::uint64_t worth_splicing = 128u << 10; ///< bytes: below it a pipe costs more than the copies
+constexpr std::uint64_t worth_splicing = 128u << 10; ///< bytes; for less, a pipe costs more than the copies
 
-/// splice(2) to a socket whose other side has gone raises SIGPIPE, and has no flag that says not to.
+/// splice(2) to a socket whose other side has gone raises SIGPIPE, and no flag prevents that.
 inline ssize_t splice_quietly(int from, int to, std::size_t most) {
   sigset_t pipe, before;
   sigemptyset(&pipe);
@@ -31,8 +31,8 @@ inline ssize_t splice_quietly(int from, int to, std::size_t most) {
 template <class From, class To>
 class splicer {
 public:
-  /// Both outlive this, on one executor, and are non-blocking. `patience`: for a piece to be taken. `passed`:
-  /// called whenever bytes were.
+  /// Both streams must live longer than this object, be on one executor, and be non-blocking. `patience`:
+  /// time in which a piece must be taken. `passed` is called whenever bytes were moved.
   splicer(
     From& from, To& to, milliseconds patience, std::function<void()> passed = [] {})
       : from_(from), to_(to), patience_(patience), passed_(std::move(passed)), timer_(to.get_executor()) {
@@ -41,14 +41,14 @@ public:
       return;
     out_.reset(ends[0]);
     in_.reset(ends[1]);
-    ::fcntl(in_.get(), F_SETPIPE_SZ, int(at_most)); // where that is refused, the usual size will do
+    ::fcntl(in_.get(), F_SETPIPE_SZ, int(at_most)); // if the kernel refuses this, the usual size will do
   }
 
-  /// False where the process has too many files open: then the bytes have to be copied.
+  /// False if the process has too many open files: then the bytes have to be copied.
   bool ready() const { return bool(in_); }
 
-  /// Moves so many bytes; once, where it is ready. `bad`: what stood in the way; eof where the source has
-  /// fewer.
+  /// Moves so many bytes; to be called once, if `ready`. `bad` is set to what prevented it; to eof if the
+  /// source has fewer bytes.
   task<void> run(std::uint64_t left, error_code& bad) {
     to_.native_non_blocking(true, bad);
     std::size_t inside = 0, moved = 0;
@@ -85,7 +85,7 @@ public:
       } else if (errno != EINTR) {
         bad = {errno, boost::system::system_category()};
       }
-      if (moved >= at_once) { // others of this thread have their turn
+      if (moved >= at_once) { // other work of this thread gets its turn
         moved = 0;
         co_await net::post(to_.get_executor(), net::use_awaitable);
       }
@@ -93,15 +93,16 @@ public:
   }
 
 private:
-  static constexpr std::size_t at_once = 4u << 20;     ///< bytes until others of this thread have their turn
-  static constexpr std::uint64_t at_most = 256u << 10; ///< bytes inside the pipe
+  /// Bytes after which other work of this thread gets its turn.
+  static constexpr std::size_t at_once = 4u << 20;
+  static constexpr std::uint64_t at_most = 256u << 10; ///< limit of the bytes inside the pipe
 
   From& from_;
   To& to_;
   const milliseconds patience_;
   const std::function<void()> passed_;
   net::steady_timer timer_;
-  workers::owned_fd out_, in_; ///< ends of the pipe
+  workers::owned_fd out_, in_; ///< the two ends of the pipe
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
 

@@ -24,13 +24,13 @@ int processors() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/// Whose the ports are that tasks name. What is found holds for a second; that nobody listens is not kept, as
-/// another task could begin to. One thread asks.
+/// Finds out to which task a port belongs. An answer is kept for a second; "nobody listens" is not kept,
+/// because another task could begin to listen. One thread asks.
 class port_owners {
 public:
   explicit port_owners(fs::path tasks) : tasks_(std::move(tasks)) {}
 
-  /// errc::busy where another task listens there.
+  /// errc::busy if another task listens at the port.
   result<void> check(allocation_id id, int port) {
     const auto now = std::chrono::steady_clock::now();
     if (known_.size() > most_known)
@@ -143,7 +143,7 @@ std::function<void(const agent_actor&)> agent_role::dialler() const {
   };
 }
 
-/// The port stays the same over restarts: tasks of an earlier life have it.
+/// The port stays the same after a restart, because tasks of an earlier life know it.
 result<void> agent_role::open_listener(const fs::path& folder) {
   forward::forward_options how;
   how.master = master_address();
@@ -172,7 +172,7 @@ std::function<std::optional<http::master_address>()> agent_role::master_address(
   return [own = master_->http_address()] { return std::optional{own}; };
 }
 
-/// Only what the task's own record names is connected to, and only where its task was started with it.
+/// Connects only to what the task's own record names, and only if the task was started with it.
 void agent_role::make_opener(const fs::path& tasks) {
   proxy::opener_options how;
   how.master = master_address();

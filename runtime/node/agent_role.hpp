@@ -1,5 +1,5 @@
 #pragma once
-// The agent role of a node: its actor, the way to the master, and the listener that its tasks know as the
+// The agent role of a node: its actor, its link to the master, and the listener that its tasks take for the
 // master.
 
 #include "actors/agent/agent_actor.hpp"
@@ -18,20 +18,20 @@ class master_role;
 
 class agent_role {
 public:
-  /// `master`: of the same node, or null; outlives this.
+  /// `master`: the master role of the same node, or null; it has to live longer than this object.
   agent_role(role_ground on, places where, const master_role* master);
 
-  /// Joins the cluster; `registered` is called from the agent's thread, each time. Tasks of earlier lives are
-  /// adopted.
+  /// Joins the cluster. `registered` is called on the agent's thread, after each registration. Tasks of
+  /// earlier lives are adopted.
   result<void> start(std::function<void()> registered);
 
-  /// The agent's tasks end with it, also where they would wait for the next one.
+  /// Makes the agent's tasks end with the agent, even if they would wait for the next one.
   void end_tasks_with_agent() { end_tasks_ = true; }
   void stop_dialling();
-  /// Ends the agent, and with it its tasks where the node is the master too; from any thread, more than once.
+  /// Ends the agent, and its tasks if the node is the master, too. Any thread may call this, more than once.
   void end();
-  void close_listener() ///< to be called after `end`
-  {
+  /// To be called after `end`.
+  void close_listener() {
     listener_.reset();
     opener_.reset();
   }
@@ -49,9 +49,9 @@ private:
   const master_role* master_;
   std::mutex mutex_; ///< guards agent_
   agent_actor agent_;
-  std::shared_ptr<master_link> link_; ///< null where the master is of this node
+  std::shared_ptr<master_link> link_; ///< null if the node is the master, too
   std::unique_ptr<forward::forwarder> listener_;
-  std::shared_ptr<proxy::service_opener> opener_; ///< of connections to services of this host's tasks
+  std::shared_ptr<proxy::service_opener> opener_; ///< opens connections to services of this host's tasks
   std::atomic<bool> end_tasks_{false};
 };
 

@@ -8,12 +8,12 @@
 namespace troupe::node {
 namespace {
 
-constexpr duration lane_wait =
-  std::chrono::milliseconds(20); ///< time until a full lane of the journal is tried again
+/// Time until a full lane of the journal is tried again.
+constexpr duration lane_wait = std::chrono::milliseconds(20);
 
 time_point now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
 
-/// What the caller hears, or nothing where it has to be asked again.
+/// The answer for the caller; nothing if the request has to be sent again.
 using outcome = std::optional<result<value>>;
 
 outcome outcome_of(errc code, std::string why) {
@@ -31,10 +31,10 @@ duration patience_of(const commands::row& command, const value& fields) {
          std::chrono::milliseconds(held.is_number_integer() ? held.get<std::int64_t>() : 0);
 }
 
-/// The name that the desk knows: without "shell.".
+/// The name by which the desk knows a command: without "shell.".
 std::string word_of(const std::string& command) { return command.substr(command.find('.') + 1); }
 
-/// One short-lived actor a command: it has the timeout, and nobody blocks.
+/// Each command has a short-lived actor, which holds the timeout, so that nobody blocks.
 template <class Answer, class Handle, class Message>
 struct asker {
   caf::event_based_actor* self;
@@ -77,7 +77,7 @@ void ask(caf::actor_system& sys, Handle to, Message message, duration patience, 
     auto state = std::make_shared<state_type>(
       state_type{self, std::move(to), std::move(message), patience, std::move(done)});
     state->ask();
-    return {[state](const time_passed&) { state->ask(); }}; // it lives as long as this behavior
+    return {[state](const time_passed&) { state->ask(); }}; // the state lives as long as this behavior
   });
 }
 

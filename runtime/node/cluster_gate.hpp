@@ -1,5 +1,5 @@
 #pragma once
-// The API's way to the actors: reports and log lines to the journal, the shell's commands to its desk, the
+// The API's way to the actors: reports and log lines go to the journal, the shell's commands to its desk, the
 // configuration to its store, everything else to the cluster.
 
 #include "runtime/api/feed.hpp"
@@ -11,7 +11,7 @@ namespace troupe::node {
 
 class cluster_gate final : public api::gate, public api::feed_gate {
 public:
-  /// `shell` and `configuration` outlive it.
+  /// `shell` and `configuration` have to live longer than the gate.
   cluster_gate(caf::actor_system& sys, cluster_actor cluster, journal_actor journal,
                const shell_keeper& shell, configuration_store& configuration)
       : sys_(sys), cluster_(std::move(cluster)), journal_(std::move(journal)), shell_(shell),

@@ -70,7 +70,7 @@ void configuration_store::work() {
   }
 }
 
-/// Of users, what is true: one that was made inactive is not there, a role is the account's.
+/// Shows users as they are: a user who was made inactive is left out, and the role is the account's.
 result<value> configuration_store::on(const commands::configuration_get&) const {
   auto shown = in_force_;
   value made = value::array(), by_hand = value::array();
@@ -106,7 +106,7 @@ result<value> configuration_store::ask(C what) {
 
 result<value> configuration_store::on(const commands::configuration_put& order) {
   auto wanted = order.configuration;
-  config::restore_cluster_secrets(wanted, in_force_); // as `troupe config show` has hidden them
+  config::restore_cluster_secrets(wanted, in_force_); // `troupe config show` hides these
   const auto passwords = order.secrets.value("users", value::object());
   if (order.revision != revision_)
     return error{errc::conflict, "the configuration has changed meanwhile; look at the plan again"};
@@ -116,7 +116,8 @@ result<value> configuration_store::on(const commands::configuration_put& order) 
       all += (all.empty() ? "" : "\n") + one;
     return error{errc::invalid, all};
   }
-  for (const auto& one : list_in(wanted, "users")) // what would fail when it is in force already
+  // Finds what would otherwise fail once the configuration is in force.
+  for (const auto& one : list_in(wanted, "users"))
     if (const auto name = text_in(one, "name");
         !how_.loopback && !how_.users->find(name) && text_in(passwords, name).empty())
       return error{
@@ -127,8 +128,8 @@ result<value> configuration_store::on(const commands::configuration_put& order) 
   if (!recorded)
     return recorded.error();
   const auto webhooks = order.secrets.value("webhooks", value());
-  if (const auto key = text_in(webhooks, "signing_key");
-      !key.empty()) // from the next start, as all of webhooks
+  // Holds from the next start on, as all settings of webhooks do.
+  if (const auto key = text_in(webhooks, "signing_key"); !key.empty())
     if (auto kept = replace_file(how_.folder / "webhook-key", key + "\n"); !kept)
       return kept.error();
   const auto before = std::exchange(in_force_, wanted);

@@ -1,7 +1,7 @@
 #pragma once
-// Puts a configuration in force, one after the other, in a thread of its own: the cluster's actor decides and
-// makes it durable, then come the users that it names, each by its own command, then whoever watches. The
-// texts of named tokens stand in files of the master's folder.
+// Puts configurations in force, one after the other, on a thread of its own. The cluster's actor decides and
+// makes a configuration durable; then the users that it names are settled, each by a command of its own; then
+// `watch` is called. Files in the master's folder hold the texts of named tokens.
 
 #include "runtime/api/accounts.hpp"
 #include "runtime/api/gate.hpp"
@@ -13,8 +13,8 @@
 
 namespace troupe::node {
 
-/// The configuration in force, beside the journal: what a start without a cluster file reads before it opens
-/// that.
+/// A copy of the configuration in force, beside the journal. A start without a cluster file reads it before
+/// it opens the journal.
 inline std::filesystem::path configuration_copy(const std::filesystem::path& data_dir) {
   return data_dir / "master" / "configuration.json";
 }
@@ -22,22 +22,23 @@ inline std::filesystem::path configuration_copy(const std::filesystem::path& dat
 class configuration_store {
 public:
   struct setup {
-    std::filesystem::path folder; ///< DIR/master; tokens/USER.NAME is made below it
+    std::filesystem::path folder; ///< DIR/master; the file tokens/USER.NAME is made below it
     bool loopback = true;         ///< false: no user may have a blank password
     std::shared_ptr<api::accounts> users;
-    configuration_changed in_force; ///< at the start; revision 0: none
-    std::function<void(const value& configuration)>
-      watch; ///< what is in force: at `serve`, and after each change
+    configuration_changed in_force; ///< configuration in force at the start; revision 0: none
+    /// Gets the configuration in force at `serve` and after each change.
+    std::function<void(const value& configuration)> watch;
   };
   explicit configuration_store(setup how)
       : how_(std::move(how)), in_force_(how_.in_force.configuration), revision_(how_.in_force.revision) {}
-  ~configuration_store(); ///< finishes what it is at; the rest is refused
+  ~configuration_store(); ///< finishes the current order and refuses the others
 
-  /// From now on it tells the actor behind `cluster`, which outlives this.
+  /// Sends its commands to the actor behind `cluster` from now on; `cluster` has to live longer than this
+  /// object.
   void serve(api::gate& cluster);
 
-  /// commands::configuration_commands by name; from any thread, never blocks.
-  /// The answer comes on this one's thread.
+  /// Runs one of commands::configuration_commands by its name. Any thread may call this; it never blocks.
+  /// `done` is called on the store's thread.
   void call(const api::principal& who, const std::string& command, value fields, api::answer done);
 
 private:
@@ -51,7 +52,7 @@ private:
   void work();
   result<value> on(const commands::configuration_get& order) const;
   result<value> on(const commands::configuration_put& order);
-  /// In the name of whom it works for just now.
+  /// Runs a command in the name of the user who gave the current order.
   template <commands::command C>
   result<value> ask(C what);
   result<value> settle_users(const value& before, const value& wanted, const value& passwords,
@@ -65,10 +66,10 @@ private:
   std::filesystem::path token_file(const std::string& user, const std::string& token) const;
 
   setup how_;
-  value in_force_; ///< null: none; of the thread, once it runs
+  value in_force_; ///< null: none; only the thread uses it, once it runs
   std::uint64_t revision_ = 0;
   api::gate* cluster_ = nullptr;
-  api::principal by_; ///< of the thread: who asked for what it is at
+  api::principal by_; ///< user who gave the current order; only the thread uses it
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<order> orders_;

@@ -4,7 +4,7 @@
 #include "system/random.hpp"
 #include "system/whole_file.hpp"
 
-#include <sodium.h> // not OpenSSL: its start costs a host that speaks no TLS 3 MB
+#include <sodium.h> // not OpenSSL, whose start costs 3 MB on a host that does not use TLS
 
 namespace troupe::node {
 namespace {

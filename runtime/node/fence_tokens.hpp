@@ -1,6 +1,6 @@
 #pragma once
-// With what the sandboxes of an agent that died speak to the master: a token an agent, made of a secret in
-// the data directory, so that it is the same after a restart and nobody has to keep a list.
+// Tokens that the sandboxes of an agent that died show to the master. Each agent has one; it is computed from
+// a secret in the data directory, so that it is the same after a restart and nobody has to keep a list.
 
 #include "model/result.hpp"
 
@@ -11,9 +11,9 @@ namespace troupe::node {
 
 class fence_tokens {
 public:
-  /// Reads the secret, or makes it where there is none. errc::io, errc::no_space.
+  /// Reads the secret, or makes it if there is none. errc::io, errc::no_space.
   static result<fence_tokens> open(const std::filesystem::path& secret_file);
-  /// 64 hexadecimal digits. Thread-safe.
+  /// Returns the agent's token, 64 hexadecimal digits. Thread-safe.
   std::string of(const std::string& agent) const;
 
 private:

@@ -25,7 +25,7 @@ result<std::optional<configuration_changed>> older_configuration(const std::file
     configuration_changed{now, maker, (*x)["revision"].get<std::uint64_t>(), (*x)["configuration"]}};
 }
 
-/// Settings that operators ordered before settings were facts.
+/// The settings that operators ordered when settings were not yet facts.
 std::vector<catalogue_fact> older_settings(const std::filesystem::path& audit, time_point now) {
   std::vector<catalogue_fact> facts;
   for (const auto& order : standing_orders(audit))
@@ -81,8 +81,9 @@ result<std::unique_ptr<api::accounts>> open_accounts(storage::journal& journal,
     if (auto ok = journal.commit(); !ok)
       return ok.error();
   }
+  // After a crash before this, the next start removes the older files.
   if (!folder.empty())
-    for (const char* older : {"users", "configuration"}) { // a crash before: done here at the next start
+    for (const char* older : {"users", "configuration"}) {
       std::error_code ignored;
       std::filesystem::remove(folder / older, ignored);
     }

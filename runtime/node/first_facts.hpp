@@ -1,15 +1,16 @@
 #pragma once
-// What older builds kept in files beside the journal becomes facts, once: the users, the configuration in
-// force, and operators' settings. A new cluster's first users come the same way.
+// Turns what older builds kept in files beside the journal into facts, once: the users, the configuration in
+// force, and operators' settings. The first users of a new cluster become facts in the same way.
 
 #include "runtime/api/accounts.hpp"
 #include "storage/journal.hpp"
 
 namespace troupe::node {
 
-/// Opens the accounts of the master's folder over what `journal` knows; what they and older files add is in
-/// the journal when this returns, and the older files have gone. Before anybody else has the journal.
-/// `folder` is empty where nothing is on the disk. errc::corrupt where an older file does not decode.
+/// Opens the accounts in the master's folder, on top of what `journal` knows. When this returns, the journal
+/// holds what the folder and older files added, and the older files are removed. To be called before anybody
+/// else has the journal. `folder` is empty if nothing is on the disk. errc::corrupt if an older file cannot
+/// be decoded.
 result<std::unique_ptr<api::accounts>> open_accounts(storage::journal& journal,
                                                      const std::filesystem::path& folder,
                                                      api::accounts::options how, time_point now);

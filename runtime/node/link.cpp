@@ -30,7 +30,8 @@ namespace {
 namespace fs = std::filesystem;
 constexpr auto dial_limit = std::chrono::seconds(5);
 
-/// CAF 0.17 derives node ids from the host and the pid, which collide between containers; ours are random.
+/// CAF 0.17 derives node ids from the host and the pid, which may be equal in two containers; our ids are
+/// random.
 class random_node_id final : public caf::actor_system::module {
 public:
   explicit random_node_id(caf::actor_system& sys) : sys_(sys) {}
@@ -44,18 +45,19 @@ public:
     std::copy_n(bytes.begin(), host.size(), host.begin());
     std::memcpy(&process, bytes.data() + host.size(), sizeof process);
     auto id = caf::make_node_id(process | 1u, host);
-    const_cast<caf::node_id&>(sys_.node()).swap(id); // a member of a non-const object
+    // Allowed, because the node id is a member of an object that is not const.
+    const_cast<caf::node_id&>(sys_.node()).swap(id);
   }
   void start() override {}
   void stop() override {}
-  id_t id() const override { return network_manager; } // a slot that CAF 0.17 does not use
+  id_t id() const override { return network_manager; } // CAF 0.17 does not use this slot
   void* subtype_ptr() override { return this; }
 
 private:
   caf::actor_system& sys_;
 };
 
-/// A connected, blocking socket, or errc::unreachable. CAF's own connect would hold up all its other
+/// Returns a connected, blocking socket, or errc::unreachable. CAF's own connect would block all its other
 /// connections.
 result<int> tcp_dial(const std::string& host, std::uint16_t port, std::chrono::milliseconds limit) {
   addrinfo hints{};
@@ -114,7 +116,7 @@ caf::expected<caf::actor> dial_plain(caf::actor_system& sys, const std::string& 
 }
 
 caf::expected<caf::actor> dial_tls(caf::actor_system& sys, const std::string& host, std::uint16_t port) {
-  if (auto probe = tcp_dial(host, port, dial_limit)) // else CAF would block for minutes
+  if (auto probe = tcp_dial(host, port, dial_limit)) // otherwise CAF would block for minutes
     ::close(*probe);
   else
     return to_caf(probe.error());
@@ -132,8 +134,8 @@ link_config::link_config(const fs::path& tls_dir, bool master, bool link) : tls_
     return;
   load<caf::io::middleman>();
   set("middleman.app-identifiers", std::vector<std::string>{"troupe-" + std::to_string(link_protocol)});
-  // CAF 0.17 looks with each heartbeat whether a connection is silent, and takes one that was just made as
-  // silent since ever: a handshake that such a look meets fails, and is tried again.
+  // With each heartbeat, CAF 0.17 checks whether a connection is silent, and it takes a connection that was
+  // just made for silent since ever. A handshake during such a check fails and is tried again.
   set("middleman.heartbeat-interval", caf::timespan{std::chrono::seconds(3)});
   set("middleman.connection-timeout", caf::timespan{std::chrono::seconds(10)});
   set("middleman.workers", std::size_t{0});
@@ -160,7 +162,8 @@ result<void> link_config::check() const {
 result<std::uint16_t> publish(caf::actor_system& sys, const cluster_actor& cluster, const std::string& host,
                               std::uint16_t port, const fs::path& tls_dir) {
   auto address = host.empty() || host == "0.0.0.0" ? nullptr : host.c_str();
-  // With SO_REUSEADDR: else the connections of a master that was killed hold the port for a minute.
+  // Needs SO_REUSEADDR: otherwise the connections of a master that was killed would hold the port for a
+  // minute.
   auto got = tls_dir.empty() ? sys.middleman().publish(cluster, port, address, true)
                              : caf::openssl::publish(cluster, port, address, true);
   if (!got)
@@ -199,9 +202,9 @@ struct master_link::inside {
       : sys(system), host(std::move(name)), port(at), tls_dir(std::move(dir)), token(std::move(secret)) {}
 
   std::atomic<std::uint16_t> http_port{0}; ///< 0: not known yet
-  bool said = false, linked = false;       ///< only for the dialling thread
+  bool said = false, linked = false;       ///< only the dialling thread uses these
   int refusals = 0;
-  std::optional<error> refusal; ///< under mutex
+  std::optional<error> refusal; ///< guarded by the mutex
 
   std::string url(std::uint16_t to) const {
     auto name = host.find(':') == std::string::npos ? host : "[" + host + "]";
@@ -217,8 +220,8 @@ struct master_link::inside {
 
   std::string address() const { return host + ":" + std::to_string(port); }
 
-  /// The link's port as the master's HTTP port tells it; the given port itself where that speaks no HTTP.
-  /// errc::unreachable may mend itself; nothing else does.
+  /// Returns the link's port, as the master's HTTP port tells it, or the given port itself if that does not
+  /// speak HTTP. Only errc::unreachable may go away without a change.
   result<std::uint16_t> link_port() {
     auto http = make_http();
     client::request ask;
@@ -252,7 +255,8 @@ struct master_link::inside {
 
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-  /// No certificate of a cluster is of a CA that the system knows, so TLS shows by its being refused.
+  /// The system trusts no cluster's CA, so that a server with TLS shows itself when its certificate is
+  /// refused.
   bool speaks_tls(client::request ask) const {
     client::http http;
     ask.url.replace(0, 4, "https");
@@ -279,7 +283,7 @@ struct master_link::inside {
     return static_cast<std::uint16_t>(body->value("port", 0));
   }
 
-  /// Trying again would change nothing.
+  /// A refusal that another try would not change.
   master_found refused(error why) {
     master_found answer;
     answer.why = why.what;
@@ -305,7 +309,8 @@ struct master_link::inside {
     auto why = from_caf(dialled.error());
     if (why.code == errc::unsupported)
       return refused({why.code, why.what + "\nhint: install the same version on both"});
-    if (why.code != errc::unreachable && !linked && ++refusals == 3) // a master that ends hangs up, too
+    // A master that ends closes the connection as well, so that only the third refusal counts.
+    if (why.code != errc::unreachable && !linked && ++refusals == 3)
       return refused(
         {tls_dir.empty() ? errc::unsupported : errc::denied,
          "what listens at " + host + ":" + std::to_string(*link) +

@@ -21,9 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* master_node = "master"; ///< name of the master in the shell
+constexpr const char* master_node = "master"; ///< name of the master in the operators' shell
 
-/// Operators' settings, as the desk takes orders of earlier lives.
+/// The operators' settings, in the form in which the desk takes orders of earlier lives.
 value settings_in(const storage::reader& reads) {
   value out = value::array();
   if (auto settings = reads.settings())
@@ -34,13 +34,13 @@ value settings_in(const storage::reader& reads) {
 
 time_point system_now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
 
-/// Where roles decide, the first admin has the one that lets somebody give them.
+/// If roles decide, makes the first admin a cluster admin, who can then give roles.
 std::shared_ptr<api::role_book> roles_of(api::gate& cluster, std::shared_ptr<storage::reader> reads) {
   auto book = std::make_shared<api::role_book>(std::move(reads));
   if (!book->has_admin()) {
     commands::role_assign with;
     with.roles.push_back({authority::cluster_admin, user_id{1}, {}, {}});
-    // Until it is durable, and where it fails, the book has it so.
+    // Before this is durable, and if it fails, the book already holds it.
     cluster.order({.user = "troupe", .admin = true, .allocation = {}}, std::move(with), [](result<value>) {});
   }
   return book;
@@ -121,7 +121,7 @@ result<void> master_role::open_journal() {
   if (fault)
     return error{errc::io, "the data directory '" + on_.dir.path().string() +
                              "' cannot be written: " + fault.message()};
-  // Configurations, files and logs of everybody stand in it, and tasks may run as other accounts of this
+  // The folder holds configurations, files and logs of all users, and tasks may run as other accounts of this
   // host.
   fs::permissions(folder, fs::perms::others_all, fs::perm_options::remove, fault);
   if (host_.in_memory) {
@@ -178,7 +178,7 @@ journal_peers master_role::peers_of_journal() {
 }
 
 void master_role::route(storage::recorded_validation v) const {
-  const auto sequence = v.rank == http_rank ? 0 : v.sequence; // over HTTP nobody waits for the decision
+  const auto sequence = v.rank == http_rank ? 0 : v.sequence; // over HTTP, nobody waits for the decision
   caf::anon_send(cluster_, route_validation{v.experiment,
                                             {v.allocation.trial(),
                                              {v.allocation, v.rank, v.process, sequence},
@@ -188,7 +188,8 @@ void master_role::route(storage::recorded_validation v) const {
                                              v.allocation.run}});
 }
 
-/// The node cannot go on without it: it ends with the reason, and a new start recovers from the journal.
+/// The node cannot run without this actor: if it dies, the node ends with the reason, and a new start
+/// recovers from the journal.
 void master_role::watch(const caf::actor& who, const std::string& what) {
   who->attach_functor([stop = on_.ask_to_stop, what](const caf::error& why) {
     if (why && why != caf::exit_reason::user_shutdown)
@@ -215,13 +216,14 @@ result<void> master_role::open_users(const api::accounts::options& how) {
   return {};
 }
 
-/// Called on the thread of the pool's provider. Its agents dial the HTTP port, which listens a moment later.
+/// Called on the thread of the pool's provider. Agents of new instances dial the HTTP port, which may begin
+/// to listen a moment later.
 std::unique_ptr<instance_provider> master_role::make_provider(const std::string& pool,
                                                               const value& settings) {
   for (int i = 0; i < 500 && host_.http && !http_port_.load(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   if (!http_port_.load())
-    return nullptr; // agents of other processes cannot come
+    return nullptr; // agents of other processes cannot join
   provider::world where;
   where.pool = pool;
   where.master = url_.substr(url_.find("://") + 3);
@@ -291,7 +293,7 @@ result<void> master_role::open_cluster(const api::accounts::options& users) {
       setup.base_url = base;
   setup.lines = lines_;
   setup.roles = on_.options.roles;
-  // A later start without a cluster file reads this before there is a journal.
+  // A later start without a cluster file reads this copy before it opens the journal.
   const auto keep_copy = [this, copy = host_.in_memory ? fs::path() : configuration_copy(on_.dir.path()),
                           next = on_.options.configured](const value& now) {
     if (!copy.empty() && !now.is_null())
@@ -311,7 +313,7 @@ result<void> master_role::open_cluster(const api::accounts::options& users) {
   return {};
 }
 
-/// The key of signatures is made at the first start, where the cluster file has none.
+/// If the cluster file has no key for signatures, one is made at the first start.
 result<void> master_role::open_courier(const value& configuration, bool loopback) {
   const auto settings = configuration.is_object()
                           ? configuration.value(value::json_pointer("/cluster/webhooks"), value::object())

@@ -1,5 +1,5 @@
 #pragma once
-// The master role of a node: the journal, who may come in, the cluster's actors, the node link and the HTTP
+// The master role of a node: the journal, the accounts, the cluster's actors, the node link and the HTTP
 // port.
 
 #include "actors/cluster/cluster_actor.hpp"
@@ -22,16 +22,16 @@ public:
   /// Checks the settings, recovers, and serves before it returns.
   result<void> open();
 
-  // The end, in this order: ports, then actors, then what they stood on.
+  // The functions below end the role, in this order: ports, then actors, then what the actors used.
   void close_port();
   void end_actors();
-  /// Forgets every handle. In a borrowed actor system, which goes on, it waits for the actors too: owners end
-  /// their children and do not wait for them, but all of them know the journal. `detached`: the actors with
-  /// threads of their own that are the host's.
+  /// Releases every handle. A borrowed actor system lives on, so that this waits for the actors, too:
+  /// owners end their children without waiting for them, but all of them hold a handle of the journal.
+  /// `detached`: number of actors with threads of their own that belong to the embedding program.
   void let_go(std::optional<std::size_t> detached);
 
   const std::string& url() const { return url_; }         ///< URL that a client on this host dials
-  const std::string& address() const { return address_; } ///< address with the host that was asked for
+  const std::string& address() const { return address_; } ///< the same URL with the host that was asked for
   /// URL of the HTTP server, with the name in its certificate.
   forward::master_address http_address() const;
   std::string web_link(const std::string& user, const std::string& path) const;
@@ -44,7 +44,7 @@ public:
   std::shared_ptr<storage::reader> reads() const { return journal_ ? journal_->reads() : nullptr; }
 
 private:
-  /// Where it listens, as the settings say.
+  /// Where the role listens, according to the settings.
   struct addresses {
     api::listen_address http, link;
     std::optional<api::listen_address> pages;
@@ -70,16 +70,17 @@ private:
   const host_process& host_;
   std::shared_ptr<storage::journal> journal_;
   journal_actor journal_actor_;
-  caf::strong_actor_ptr last_of_journal_; ///< the journal, from its end to let_go
+  caf::strong_actor_ptr last_of_journal_; ///< the journal's actor, from its end until let_go
   std::shared_ptr<api::accounts> accounts_;
   cluster_actor cluster_;
-  std::shared_ptr<log_watch> lines_; ///< what the journal looks for in logs
+  std::shared_ptr<log_watch> lines_; ///< finds patterns in logs for the journal
   std::shared_ptr<webhook_courier> courier_;
   std::string join_token_;
   cluster_ids ids_;
   std::uint16_t link_port_ = 0;
   std::unique_ptr<cluster_gate> gate_;
-  std::unique_ptr<configuration_store> configuration_; ///< asks the cluster: before the gate's actors end
+  /// Asks the cluster, so that it ends before the gate's actors.
+  std::unique_ptr<configuration_store> configuration_;
   std::unique_ptr<api::server> server_;
   std::atomic<api::server*> listening_{nullptr};
   std::atomic<std::uint16_t> http_port_{0};

@@ -114,7 +114,7 @@ public:
     if (master_)
       master_->close_port();
     if (agent_) {
-      // Top down, each before what it stands on: the journal answers until nobody can ask.
+      // From the top down, each part before those that it uses: the journal answers until nobody can ask.
       agent_->stop_dialling();
       agent_->end();
       agent_->close_listener();
@@ -174,7 +174,7 @@ private:
   std::unique_ptr<caf::actor_system> own_system_;
   caf::actor_system* system_ = nullptr;
   std::shared_ptr<probe_register> probes_; ///< null in a borrowed system
-  std::size_t detached_before_ = 0;        ///< the host's
+  std::size_t detached_before_ = 0;        ///< number of detached actors of the embedding program
   std::unique_ptr<borrowed_system> borrowed_;
   std::optional<other_wall_time> clock_;
   std::optional<shell_keeper> shell_;

@@ -18,8 +18,9 @@ fs::path first_that_exists(std::initializer_list<fs::path> candidates) {
   return {};
 }
 
-/// Whether the first python3 on PATH is that of a virtual or Conda environment: then tasks get that one. The
-/// shims of a version manager are none; what they lead to lacks the packages that ./setup installs.
+/// Whether the first python3 on PATH belongs to a virtual or Conda environment: then tasks get that one. The
+/// shims of a version manager do not count, because the Python behind them lacks the packages that ./setup
+/// installs.
 bool path_begins_with_an_environment() {
   const auto path = client::process_environment("PATH");
   for (std::size_t begin = 0; begin <= path.size();) {
@@ -35,7 +36,7 @@ bool path_begins_with_an_environment() {
   return false;
 }
 
-/// The file that this code is in: the program, or the shared library that a host process has loaded.
+/// The file that holds this code: the program, or the shared library that an embedding program has loaded.
 result<fs::path> own_file() {
   Dl_info own{}, program{};
   const bool known = ::dladdr(reinterpret_cast<void*>(&find_places), &own) != 0;
@@ -51,8 +52,8 @@ result<fs::path> own_file() {
   return fault ? result<fs::path>{error{errc::io, "cannot read /proc/self/exe: " + fault.message()}} : file;
 }
 
-/// `below` in one of the folders above `here`, nearest first; a library lies up to three deep below its
-/// prefix.
+/// Looks for `below` in the folders above `here`, the nearest first; a library lies at most three folders
+/// below its prefix.
 fs::path above(const fs::path& here, const fs::path& below) {
   fs::path at = here;
   for (int i = 0; i < 4 && at.has_relative_path(); ++i, at = at.parent_path())

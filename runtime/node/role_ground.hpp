@@ -1,5 +1,5 @@
 #pragma once
-// What the roles of a node stand on.
+// What the roles of a node share and use.
 
 #include "runtime/node/node.hpp"
 #include "runtime/node/shell_keeper.hpp"
@@ -10,7 +10,7 @@ namespace troupe::node {
 
 std::string host_name();
 
-/// Outlives the roles.
+/// Lives longer than the roles.
 struct role_ground {
   caf::actor_system& system;
   const node_options& options;
@@ -22,7 +22,7 @@ struct role_ground {
   void say(const std::string& line) const; ///< writes a line for people
 };
 
-/// Ends an actor that stands on `system` and waits for its end; the handle is empty afterwards.
+/// Ends an actor of `system` and waits for its end; the handle is empty afterwards.
 template <class Handle>
 void end_actor(caf::actor_system& system, Handle& actor) {
   if (!actor)

@@ -49,7 +49,7 @@ public:
       steps.push_back(keep_token{text_in(wanted, "name"), text_in(token, "name"), text_in(token, "expires")});
   }
 
-  /// Who goes, or is an admin no longer, comes last: there is another admin by then.
+  /// Steps that dismiss somebody or take the admin role away come last: another admin exists by then.
   std::vector<settling_step> in_order() && {
     steps.insert(steps.end(), late_.begin(), late_.end());
     return std::move(steps);

@@ -1,5 +1,5 @@
 #pragma once
-// What has to be done so that accounts and named tokens are as a configuration has them.
+// The steps that make accounts and named tokens equal to what a configuration says.
 
 #include "model/value.hpp"
 
@@ -13,21 +13,21 @@ namespace troupe::node {
 
 struct known_account {
   bool admin = false, active = true;
-  bool password_fits =
-    true; ///< the password that came with the configuration, if any, is this account's already
+  /// Whether the password that came with the configuration, if any, is already this account's password.
+  bool password_fits = true;
 };
 
-/// A token that the configuration names no longer: its session ends, its file goes.
+/// A token that the configuration no longer names: its session ends and its file is removed.
 struct drop_token {
   std::string user, name;
   friend bool operator==(const drop_token&, const drop_token&) = default;
 };
-/// As in Determined, an account is never deleted.
+/// The account is made inactive; as in Determined, an account is never deleted.
 struct dismiss_user {
   std::string user;
   friend bool operator==(const dismiss_user&, const dismiss_user&) = default;
 };
-/// With the password that came with the configuration, else a blank one.
+/// The account gets the password that came with the configuration, or otherwise a blank one.
 struct make_user {
   std::string user;
   bool admin = false;
@@ -35,11 +35,12 @@ struct make_user {
 };
 struct change_user {
   std::string user;
-  bool new_password = false; ///< the one that came with the configuration
+  bool new_password = false; ///< whether the account gets the password that came with the configuration
   std::optional<bool> active, admin;
   friend bool operator==(const change_user&, const change_user&) = default;
 };
-/// Made anew where its file is missing or void; a session of `expires`, opened with the user's password.
+/// The token is made anew if its file is missing or no longer valid: a session that lives for `expires`,
+/// opened with the user's password.
 struct keep_token {
   std::string user, name, expires;
   friend bool operator==(const keep_token&, const keep_token&) = default;
@@ -48,15 +49,15 @@ using settling_step = std::variant<drop_token, dismiss_user, make_user, change_u
 
 bool is_built_in(const std::string& user);
 
-/// In the order in which to do them. Of users, `wanted` (checked) says whom the configuration makes, `before`
-/// whom it made until now; `accounts` holds all there are; `passwords` by name; `prune` names accounts that
-/// were made by hand and shall go. A role of a built-in account is never changed, and none of them is
-/// dismissed.
+/// Returns the steps in the order in which they have to be done. `wanted` (checked) lists the users that the
+/// configuration makes, `before` those of the configuration until now; `accounts` holds all accounts;
+/// `passwords` has the passwords by name; `prune` names accounts that were made by hand and are to be
+/// dismissed. The role of a built-in account is never changed, and a built-in account is never dismissed.
 std::vector<settling_step> settling_steps(const value& before, const value& wanted,
                                           std::map<std::string, known_account> accounts,
                                           const value& passwords, const std::vector<std::string>& prune);
 
-// A configuration's maps and lists as they are read: empty where there is none.
+// Read a list, text or named member of a configuration: empty or null if there is none.
 const value& list_in(const value& x, const char* key);
 std::string text_in(const value& x, const std::string& key);
 const value* named_in(const value& list, const std::string& name);

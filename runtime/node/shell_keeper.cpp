@@ -4,7 +4,7 @@
 
 namespace troupe::node {
 
-/// Between the threads that ask and the actor that keeps.
+/// The state shared by the threads that ask and the actor that keeps.
 class shell_keeper::kept {
 public:
   kept(caf::actor_system& sys, inspector_setup setup) : system(sys), inspector_is(std::move(setup)) {}
@@ -12,14 +12,14 @@ public:
   caf::actor_system& system;
   mutable std::mutex mutex;
   inspector_setup inspector_is;
-  std::optional<desk_setup> desk_is; ///< empty: there is none, or none any more
+  std::optional<desk_setup> desk_is; ///< empty: the desk is not open
   inspector_actor inspector;
   desk_actor desk;
   bool inspector_lives = false, desk_lives = false, stopping = false;
   agent_actor told;
   std::map<std::string, node_joined> nodes;
 
-  // With the mutex held.
+  // The functions below are called with the mutex held.
 
   void make_inspector() {
     inspector = spawn_inspector(system, inspector_is);
@@ -42,7 +42,7 @@ public:
 
 namespace {
 
-/// Monitors what lives and makes what has died.
+/// Monitors the live actors and makes those that have died again.
 template <class Kept>
 caf::behavior keep(caf::event_based_actor* self, std::shared_ptr<Kept> all) {
   auto watched = std::make_shared<std::set<caf::actor_addr>>();

@@ -1,6 +1,6 @@
 #pragma once
-// Owns the shell's actors of a node, its inspector and on the master the desk: one that dies is made again,
-// and who asks it is told.
+// Owns the actors that serve the operators' shell on a node: its inspector and, on the master, the desk. An
+// actor that dies is made again, and whoever waited for its answer gets an error.
 
 #include "actors/inspector/shell_desk_actor.hpp"
 
@@ -8,24 +8,24 @@
 
 namespace troupe::node {
 
-/// Thread-safe. Its handles are those of the newest life; one that has died refuses what is asked until it is
-/// made again.
+/// Thread-safe. Its handles are those of the newest life; an actor that has died refuses every request until
+/// it is made again.
 class shell_keeper {
 public:
-  static constexpr auto pause = std::chrono::milliseconds(200); ///< between a death and the next life
+  static constexpr auto pause = std::chrono::milliseconds(200); ///< time between a death and the next life
 
   shell_keeper(caf::actor_system& sys, inspector_setup setup);
-  ~shell_keeper(); ///< only after stop()
+  ~shell_keeper(); ///< to be called only after stop()
   shell_keeper(const shell_keeper&) = delete;
   shell_keeper& operator=(const shell_keeper&) = delete;
 
-  /// `setup.inspector` is filled in here.
+  /// Starts the desk; sets `setup.inspector`.
   void open_desk(desk_setup setup);
   void stop_desk();
-  /// An agent that tells its master of every new inspector.
+  /// Sets the agent, which tells its master of every new inspector.
   void tell(agent_actor who);
   void told_no_more();
-  void joined(node_joined x); ///< every life of the desk hears of it
+  void joined(node_joined x); ///< every life of the desk hears of this node
   void stop();
 
   inspector_actor inspector() const;

@@ -7,7 +7,7 @@
 namespace troupe::node {
 namespace {
 
-/// 128 bits of the bytes' BLAKE2b, in hex.
+/// The bytes' BLAKE2b with 128 bits, in hexadecimal.
 std::string digest(const std::string& bytes) {
   unsigned char raw[16];
   crypto_generichash(raw, sizeof raw, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),

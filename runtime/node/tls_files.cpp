@@ -1,7 +1,7 @@
 // The files of `tls init`: a CA for this cluster alone, a certificate for the master and one for its agents.
 //
-// Whoever shows a certificate of the CA is a member of the link, so it must sign for this cluster and nobody
-// else.
+// Whoever shows a certificate of this CA is a member of the link, so that the CA must sign only for this
+// cluster.
 
 #include "runtime/node/link.hpp"
 
@@ -52,7 +52,7 @@ struct identity {
 struct wanted_certificate {
   std::string name;    ///< common name
   std::string usage;   ///< keyUsage
-  std::string purpose; ///< extendedKeyUsage; empty: a CA
+  std::string purpose; ///< extendedKeyUsage; empty: the certificate is that of a CA
   std::string names;   ///< subjectAltName; empty: none
 };
 
@@ -93,7 +93,7 @@ bool extend(X509* certificate, X509* issuer, int kind, const std::string& text) 
   return made && X509_add_ext(certificate, made.get(), -1) == 1;
 }
 
-/// Signed by `ca`, or by itself where that is null.
+/// Makes a certificate that `ca` signs; it signs itself if `ca` is null.
 result<identity> make_identity(const wanted_certificate& want, int days, const identity* ca) {
   identity out{key_ptr{EVP_EC_gen("P-256")}, certificate_ptr{X509_new()}};
   if (!out.key || !out.certificate)
@@ -102,7 +102,7 @@ result<identity> make_identity(const wanted_certificate& want, int days, const i
   unsigned char serial[16];
   if (RAND_bytes(serial, sizeof serial) != 1)
     return openssl_fault("no random bytes");
-  serial[0] = static_cast<unsigned char>((serial[0] & 0x7f) | 0x40); // positive, and of full length
+  serial[0] = static_cast<unsigned char>((serial[0] & 0x7f) | 0x40); // positive and of full length
   std::unique_ptr<BIGNUM, with_free<BIGNUM, BN_free>> number{BN_bin2bn(serial, sizeof serial, nullptr)};
   auto* subject = X509_get_subject_name(c);
   bool ok =
@@ -112,7 +112,7 @@ result<identity> make_identity(const wanted_certificate& want, int days, const i
     X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8,
                                reinterpret_cast<const unsigned char*>(want.name.c_str()), -1, -1, 0) == 1 &&
     X509_set_issuer_name(c, ca ? X509_get_subject_name(ca->certificate.get()) : subject) == 1 &&
-    // An hour back, for hosts whose clocks disagree a little.
+    // The certificate is valid from an hour ago on, for hosts whose clocks differ a little.
     X509_gmtime_adj(X509_getm_notBefore(c), -3600) &&
     X509_time_adj_ex(X509_getm_notAfter(c), days, 0, nullptr) && X509_set_pubkey(c, out.key.get()) == 1;
   auto* issuer = ca ? ca->certificate.get() : c;

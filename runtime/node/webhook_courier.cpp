@@ -40,7 +40,7 @@ TROUPE_LAZY_CALL(curl_library, curl_multi_wakeup);
 TROUPE_LAZY_CALL(curl_library, curl_slist_append);
 TROUPE_LAZY_CALL(curl_library, curl_slist_free_all);
 
-/// An address as 16 bytes: one of IPv4 is ::ffff:a.b.c.d.
+/// An address as 16 bytes; an IPv4 address is ::ffff:a.b.c.d.
 using plain_address = std::array<unsigned char, 16>;
 
 std::optional<plain_address> parse_address(const std::string& text) {
@@ -60,7 +60,7 @@ bool within(const plain_address& x, const plain_address& net, int bits) {
   return true;
 }
 
-/// "10.1.0.0/16", or one address.
+/// Whether `x` lies in a range such as "10.1.0.0/16", or is the one address.
 bool within(const plain_address& x, const std::string& range) {
   const auto slash = range.find('/');
   const auto net = parse_address(range.substr(0, slash));
@@ -77,7 +77,7 @@ bool within(const plain_address& x, const std::string& range) {
   return within(x, *net, bits + (of_four ? 96 : 0));
 }
 
-/// What an address of IPv6 says of one of IPv4: NAT64 and 6to4 lead there.
+/// The IPv4 address that an IPv6 address of NAT64 or 6to4 leads to.
 plain_address unwrapped(const plain_address& x) {
   plain_address out{};
   out[10] = out[11] = 0xff;
@@ -226,7 +226,7 @@ struct webhook_courier::inside {
     if (getnameinfo(&to->addr, to->addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0)
       return CURL_SOCKET_BAD;
     std::string address = text;
-    address = address.substr(0, address.find('%')); // the interface of a link's address
+    address = address.substr(0, address.find('%')); // removes the interface of a link-local address
     one.refused = one.targets->refuses(one.host, address);
     if (!one.refused.empty())
       return CURL_SOCKET_BAD;
@@ -299,7 +299,7 @@ struct webhook_courier::inside {
     if ((code == CURLE_OK || too_long) && status >= 200 && status < 300)
       told.done = true;
     else if (code == CURLE_OK || too_long) {
-      told.final = status >= 300 && status < 500; // no redirect is followed
+      told.final = status >= 300 && status < 500; // redirects are not followed
       told.why = "the receiver answered " + std::to_string(status);
     } else if (!t.refused.empty()) {
       told.final = true;
@@ -324,7 +324,8 @@ struct webhook_courier::inside {
   std::deque<job> jobs;
   bool ending = false;
   CURLM* multi = nullptr;
-  std::map<CURL*, std::unique_ptr<transfer>> open; ///< of the thread alone, as all below
+  /// Only the courier's thread uses this and all members below.
+  std::map<CURL*, std::unique_ptr<transfer>> open;
   std::map<webhook_ear, std::vector<webhook_told>> ended;
   static constexpr std::size_t most_idle = 16; ///< each keeps its buffers
   std::vector<CURL*> idle;

@@ -1,7 +1,7 @@
 #pragma once
-// Sends events to the receivers of webhooks: signed, over http or https, to addresses that it may reach. One
-// thread, which begins with the first event and holds every connection: a receiver that hangs costs nobody
-// but itself.
+// Sends events to the receivers of webhooks: signed, over http or https, to addresses that are allowed. One
+// thread, which begins with the first event, holds every connection, so that a receiver that hangs delays no
+// other one.
 
 #include "actors/catalogue/deliveries.hpp"
 #include "actors/messages.hpp"
@@ -13,14 +13,15 @@
 
 namespace troupe::node {
 
-/// Which addresses may be dialled: looked at when a name has been resolved, and of what is dialled then.
-/// 169.254.0.0/16 and fe80::/10, where clouds keep their secrets, are never.
+/// The addresses that may be dialled. They are checked after a name was resolved, on the very address that is
+/// dialled. 169.254.0.0/16 and fe80::/10, where clouds keep their secrets, are never allowed.
 struct webhook_targets {
-  bool local = false; ///< loopback and private ones, too
-  std::vector<std::string>
-    allow; ///< names of hosts, addresses and ranges (10.1.0.0/16) that may be dialled as well
+  bool local = false; ///< whether loopback and private addresses are allowed
+  /// Names of hosts, addresses and ranges (10.1.0.0/16) that may be dialled as well.
+  std::vector<std::string> allow;
 
-  /// `host` as the address of the webhook names it, `address` what it was resolved to. Empty, or why not.
+  /// `host`: the host in the webhook's address; `address`: the address to which it was resolved. Returns why
+  /// it is refused; empty: it is allowed.
   std::string refuses(const std::string& host, const std::string& address) const;
 };
 
@@ -28,14 +29,14 @@ class webhook_courier {
 public:
   struct settings {
     webhook_targets targets;
-    std::string key; ///< of the signature
+    std::string key; ///< key of the signature
   };
   explicit webhook_courier(settings how);
-  ~webhook_courier(); ///< what is under way is given up
+  ~webhook_courier(); ///< gives up the deliveries that are under way
   webhook_courier(const webhook_courier&) = delete;
 
-  /// Tells `done` of each once, from the courier's thread and together with others that end at that moment;
-  /// not after the courier's end. Thread-safe.
+  /// Delivers events. `done` is called once for each, on the courier's thread and together with others that
+  /// end at the same time; not after the courier's end. Thread-safe.
   void send(std::vector<webhook_delivery> what, webhook_ear done);
 
   static constexpr std::chrono::milliseconds time_limit{5000};

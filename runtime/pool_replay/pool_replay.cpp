@@ -12,7 +12,7 @@ namespace {
 
 error wrong(std::string what) { return {errc::invalid, std::move(what)}; }
 
-/// A text whose order by bytes is that of people: "task2" before "task10".
+/// Returns a text whose order by bytes is the order that people expect: "task2" before "task10".
 std::string natural(const std::string& name) {
   std::string key;
   for (std::size_t i = 0; i < name.size();) {
@@ -39,7 +39,7 @@ value shown_on(const std::vector<placement>& on) {
   return list;
 }
 
-/// Reads the members of one event; the first fault stays.
+/// Reads the members of one event and keeps the first fault.
 class members {
 public:
   explicit members(const value& object) : object_(object) {}
@@ -48,7 +48,7 @@ public:
     const auto it = object_.find(key);
     return it == object_.end() || it->is_null() ? nullptr : &*it;
   }
-  /// Whether the key is there, be it null.
+  /// Whether the key is there, even with the value null.
   bool names(const char* key) const { return object_.contains(key); }
   std::string text(const char* key, bool required = true) {
     const auto* x = find(key);
@@ -120,7 +120,7 @@ public:
     if (fault_.empty())
       fault_ = "`" + key + "` must be " + expected;
   }
-  /// After all that may be there was read.
+  /// Reports unknown members; to be called after all known members were read.
   void refuse_others() {
     for (const auto& [key, unused] : object_.items())
       if (!known_.contains(key) && fault_.empty())
@@ -136,12 +136,13 @@ private:
 
 } // namespace
 
-/// Turns lines into events. It works on a copy of the story, which is taken over where every line was good.
+/// Turns lines into events. It works on a copy of the story, which replaces the story only if every line was
+/// good.
 class pool_replay::reading {
 public:
   explicit reading(story& now) : told(now) {}
 
-  story& told; ///< changed by good events only
+  story& told; ///< only good events change this
   std::vector<pool_event> events;
 
   result<void> read(const value& line, bool in_batch = false) {
@@ -182,7 +183,7 @@ public:
   }
 
 private:
-  /// Whether all of the event was good; then it is its time.
+  /// Whether the whole event was good; if it was, the story's time becomes the event's time.
   bool good(members& in) {
     in.refuse_others();
     if (in.fault().empty())
@@ -278,7 +279,7 @@ private:
     return id;
   }
 
-  /// What it does not name stays as it was; null takes back what was said.
+  /// A value that the event does not name stays as it was; null restores the default.
   void job_of(members& in) {
     const auto name = in.text("job");
     const auto known = told.jobs.find(name);
@@ -396,10 +397,10 @@ private:
     events.push_back(slots_released{id->second, {}});
   }
 
-  time_point at_; ///< of the event in hand
+  time_point at_; ///< time of the current event
 
 public:
-  /// Lines count from 0; a time of 0 means "none" to the pool, so its clock is ahead of theirs.
+  /// Added to the time of each line, which counts from 0: the pool takes a time of 0 as "none".
   static constexpr duration epoch = std::chrono::hours(24);
 };
 
@@ -482,7 +483,7 @@ result<value> pool_replay::explain(const value& line) {
             {"agents", value::array()},
             {"wouldFree", value::array()},
             {"reservation", value()}};
-  // "... behind trial 2": the pool knows its number, the reader its name.
+  // "... behind trial 2": the pool knows a number, and the reader knows a name.
   auto text = said["reason"]["text"].get<std::string>();
   if (const auto number = text.rfind("trial "); said["reason"]["code"] == "behind" && number != text.npos)
     if (const auto trial = parse_id<trial_id>(text.substr(number + 6)))
@@ -525,7 +526,7 @@ value pool_replay::shown(const std::vector<pool_action>& actions) {
         [&](const report_spare& x) -> value {
           return {{"spare", name_of(x.allocation)}, {"slots", x.slots}};
         },
-        [](const auto&) { return value(); }, // what only other pools answer
+        [](const auto&) { return value(); }, // only other pools answer these
       },
       action);
     if (!one.is_null())

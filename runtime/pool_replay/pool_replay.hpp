@@ -1,5 +1,5 @@
 #pragma once
-// `troupe pool replay -`: one pool by hand, a JSON line out for each JSON line in.
+// `troupe pool replay -`: runs one pool by hand and prints a JSON line for each JSON line that it reads.
 
 #include "actors/pool/pool.hpp"
 
@@ -9,19 +9,19 @@ namespace troupe::replay {
 
 class pool_replay {
 public:
-  /// The answer to one line: its actions, or `{"error": ...}` with nothing changed.
+  /// The answer to one line: its actions; or `{"error": ...}`, and then nothing has changed.
   value answer(std::string_view line);
 
 private:
-  /// What the lines have said so far: how the names of the lines map to ids, and what a line may say next.
-  /// Small enough to be copied before a batch, of which one bad event undoes all.
+  /// What the lines have said so far: the ids of the names in the lines, and what a line may say next. It is
+  /// small enough to be copied before a batch, in which one bad event undoes all others.
   struct story {
     time_point at;
     std::map<std::string, allocation_id> ids;
     std::map<std::string, experiment_id> jobs;
     std::map<experiment_id, job_terms> terms;
-    std::map<std::string, int> agents; ///< slots of those that have come
-    std::vector<std::string> names;    ///< by the number of the id, from 1
+    std::map<std::string, int> agents; ///< number of slots of each agent that has joined
+    std::vector<std::string> names;    ///< the name for each number of an id, beginning with 1
     std::map<std::pair<std::string, int>, std::string> held;
     std::map<std::string, std::vector<std::pair<std::string, int>>> holders;
     void take(const std::string& agent, int slot, const std::string& name);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t longest_id = 255;
 
-/// At most 80 bytes of what a command printed, for a message.
+/// For messages: at most 80 bytes of what a command printed.
 std::string quoted(std::string_view text) {
   std::string out(text.substr(0, 80));
   std::replace_if(

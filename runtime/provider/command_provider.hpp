@@ -1,5 +1,5 @@
 #pragma once
-// Three commands of the user's: list, launch, terminate.
+// A provider that runs three commands of the user: list, launch, terminate.
 
 #include "runtime/provider/providers.hpp"
 
@@ -9,7 +9,7 @@ namespace troupe::provider {
 
 class command_provider : public instance_provider {
 public:
-  static constexpr std::chrono::milliseconds limit{60'000}; ///< of each call
+  static constexpr std::chrono::milliseconds limit{60'000}; ///< limit of the time of each call
 
   command_provider(const value& settings, world where);
   result<std::vector<cloud_instance>> list() override;

@@ -20,7 +20,7 @@ using clock = std::chrono::steady_clock;
 constexpr const char* record_name = "instance.json";
 constexpr auto end_limit = std::chrono::seconds(20);
 
-/// Whether somebody holds the lock, and the pid that he wrote into it.
+/// The pid in a lock file if a process holds the lock (0: the file has no pid); none if nobody holds it.
 std::optional<int> holder_of(const fs::path& lock) {
   const int fd = ::open(lock.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)
@@ -36,7 +36,7 @@ std::optional<int> holder_of(const fs::path& lock) {
   return pid;
 }
 
-/// A process of this pid that was started with this folder: pids are used again.
+/// Whether the process with this pid was started with this folder; the system uses pids again.
 bool is_agent(int pid, const fs::path& folder) {
   const auto words = read_whole(fs::path("/proc") / std::to_string(pid) / "cmdline");
   return pid > 0 && words && *words && (*words)->find(folder.string()) != std::string::npos;
@@ -136,7 +136,7 @@ result<std::vector<std::string>> local_provider::launch(int count) {
   return ids;
 }
 
-/// With their tasks.
+/// Ends instances together with their tasks.
 result<void> local_provider::terminate(const std::vector<std::string>& ids) {
   std::set<std::string> left;
   for (const auto& id : ids) {

@@ -1,6 +1,7 @@
 #pragma once
-// Agents as processes of the master's host. An instance POOL-N is a folder with the agent's data; its process
-// outlives the master, as an instance of a cloud does, but for an orderly end of the master.
+// Agents as processes of the master's host. An instance POOL-N is a folder with the agent's data. Its process
+// lives on when the master dies, as an instance of a cloud does; only an orderly shutdown of the master ends
+// it.
 
 #include "runtime/provider/providers.hpp"
 
@@ -16,8 +17,8 @@ public:
 
 private:
   struct local_agent {
-    bool running = false; ///< it holds the lock of its folder
-    int pid = 0;          ///< 0: it is not there
+    bool running = false; ///< whether a process holds the lock of its folder
+    int pid = 0;          ///< 0: there is no process
     time_point launched;
   };
   std::optional<local_agent> look(const std::string& id) const;
@@ -26,7 +27,7 @@ private:
 
   world where_;
   int slots_;
-  std::vector<std::string> labels_; ///< KEY=VALUE
+  std::vector<std::string> labels_; ///< each is KEY=VALUE
 };
 
 } // namespace troupe::provider

@@ -1,5 +1,5 @@
 #pragma once
-// The providers of elastic pools: agents as processes of this host, and three commands of the user's.
+// The providers of elastic pools: agents as processes of this host, and three commands of the user.
 
 #include "actors/provider/instance_provider.hpp"
 
@@ -11,21 +11,22 @@ namespace troupe::provider {
 
 struct world {
   std::string pool;
-  std::string master;                            ///< "HOST:PORT" that agents dial
-  std::filesystem::path program;                 ///< this program
-  std::filesystem::path folder;                  ///< of the pool's local agents; made where it is missing
-  std::filesystem::path tls_dir;                 ///< empty: plain
-  std::filesystem::path join_token_file;         ///< empty: agents need none
-  std::shared_ptr<const std::atomic<bool>> ends; ///< true: this process ends, and no command is waited for
+  std::string master;                    ///< address that agents dial, "HOST:PORT"
+  std::filesystem::path program;         ///< path of this program
+  std::filesystem::path folder;          ///< folder of the pool's local agents; made if it is missing
+  std::filesystem::path tls_dir;         ///< empty: no TLS
+  std::filesystem::path join_token_file; ///< empty: agents need no token
+  /// True once this process ends: then it no longer waits for a command.
+  std::shared_ptr<const std::atomic<bool>> ends;
 };
 
-/// `settings`: `pools.NAME.provider` of a cluster file, complete. Null where its type is not known.
+/// `settings`: the complete `pools.NAME.provider` of a cluster file. Null if its type is not known.
 std::unique_ptr<instance_provider> make_provider(const value& settings, world where);
 
-/// The lines that `list` of a command prints, `{"id", "state", "agent", "launched"}` each; "launched" in
-/// seconds since 1970 or as RFC 3339. errc::corrupt with the line that is none.
+/// Reads the lines that the command `list` prints, each `{"id", "state", "agent", "launched"}`; "launched" is
+/// in seconds since 1970 or as RFC 3339. errc::corrupt with the line that cannot be read.
 result<std::vector<cloud_instance>> read_instances(std::string_view text);
-/// The ids that `launch` prints, one or more in a line.
+/// Reads the ids that the command `launch` prints, one or more in a line.
 result<std::vector<std::string>> read_ids(std::string_view text);
 
 } // namespace troupe::provider

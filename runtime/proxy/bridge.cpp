@@ -9,9 +9,10 @@ namespace troupe::proxy {
 namespace {
 
 using clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds hurry{5}; ///< for the other side to end, once one has
+constexpr std::chrono::seconds hurry{5}; ///< time in which the other side has to end, once one side has ended
 
-/// Answers of the two links come on their own executors; what both touch is atomic or under the mutex.
+/// The answers of the two links arrive on executors of their own; what both use is atomic or guarded by the
+/// mutex.
 class bridge : public junctions::watched, public std::enable_shared_from_this<bridge> {
 public:
   explicit bridge(bridge_ends ends) : ends_(std::move(ends)) { touch(); }
@@ -37,7 +38,7 @@ public:
 protected:
   virtual void begin() = 0;
 
-  /// From now on silence is not for long.
+  /// Shortens the silence that is allowed from now on.
   void hurry_up() {
     touch();
     hurried_ = true;
@@ -45,8 +46,8 @@ protected:
   void viewer_spoke() { awaits_ = false; }
   void touch() { last_ = clock::now().time_since_epoch().count(); }
 
-  /// Of both. `whole`: each has said all it had to say. `cut`: the service's side broke, and what the viewer
-  /// has got of it is not all.
+  /// Closes both links. `whole`: both sides have sent everything. `cut`: the service's side broke, so that
+  /// the viewer has not got everything, and must read a break.
   void end(bool whole = false, bool cut = false) {
     if (over_.exchange(true))
       return;
@@ -70,7 +71,8 @@ private:
   std::atomic<clock::rep> last_{0};
   std::atomic<bool> over_{false}, hurried_{false};
   const steady_time begun_ = clock::now();
-  std::atomic<bool> awaits_{ends_.first_byte.count() > 0}; ///< the viewer's first byte
+  /// Whether the viewer's first byte is still awaited.
+  std::atomic<bool> awaits_{ends_.first_byte.count() > 0};
 };
 
 class byte_bridge final : public bridge {
@@ -137,7 +139,7 @@ private:
       if (!got || got->empty())
         return me->goodbye_said_ ? me->end() : me->viewer_left(!got);
       if (me->goodbye_said_)
-        return me->read_viewer(); // until it has read the close frame and hangs up
+        return me->read_viewer(); // until the viewer has read the close frame and closes the connection
       me->touch();
       me->heard(me->frames_.feed(*got));
     });
@@ -166,7 +168,7 @@ private:
     read_viewer();
   }
 
-  /// It sends no more. What the service says until it ends still goes out.
+  /// The viewer sends no more. What the service sends until it ends still goes to the viewer.
   void viewer_left(bool broken) {
     if (broken)
       return end();
@@ -182,7 +184,7 @@ private:
     end();
   }
 
-  // ---- to the viewer: frames in a queue, since pongs come between
+  // ---- to the viewer: frames wait in a queue, because pongs may come between them
 
   enum class after { nothing, read_service, end };
 
@@ -207,7 +209,7 @@ private:
     {
       std::lock_guard lock(mutex_);
       if (then == after::nothing && queue_.size() > 2)
-        return; // pings that come faster than pongs go
+        return; // pings that arrive faster than pongs can be sent are not answered
       queue_.emplace_back(std::move(bytes), then);
       if (std::exchange(writing_, true))
         return;
@@ -238,8 +240,8 @@ private:
   }
 
   frame_reader frames_;
-  std::deque<std::pair<std::string, after>> queue_; ///< under mutex_
-  bool writing_ = false;                            ///< under mutex_
+  std::deque<std::pair<std::string, after>> queue_; ///< guarded by mutex_
+  bool writing_ = false;                            ///< guarded by mutex_
   std::atomic<bool> left_{false}, goodbye_said_{false};
 };
 

@@ -14,13 +14,13 @@ opening at_api(const knock& x) {
     return x.header || x.query || x.api_cookie ? opening::send_on : opening::log_in;
   if (x.header)
     return opening::by_header;
-  return x.query ? opening::by_query : opening::unauthorized; // never by a cookie
+  return x.query ? opening::by_query : opening::unauthorized; // a cookie never opens the API's origin
 }
 
 opening at_own_page(const knock& x) {
   if (x.header)
     return opening::by_header;
-  // Pages of other services may be of the same site: they may lead here, and do nothing else.
+  // Pages of other services may belong to the same site: they may navigate here, and do nothing else.
   if (x.from_elsewhere && !(x.navigates && x.safe))
     return opening::foreign;
   if (x.code && x.safe)
@@ -36,7 +36,7 @@ opening at_own_page(const knock& x) {
   return x.navigates && x.safe ? opening::send_back : opening::unauthorized;
 }
 
-/// "head:8080" -> "head" and ":8080"; the brackets of an IPv6 address stay.
+/// Splits "head:8080" into "head" and ":8080"; the brackets of an IPv6 address stay.
 std::pair<std::string_view, std::string_view> split_host(std::string_view host) {
   const auto bracket = host.find(']');
   const auto colon = std::min(host.find(':', bracket == host.npos ? 0 : bracket), host.size());
@@ -85,11 +85,12 @@ std::optional<std::string> page_origin(std::string_view label, std::string_view 
   if (label.size() > 63)
     return std::nullopt;
   const auto [name, port] = split_host(host);
-  // Where something else speaks TLS in front of this server, its port is that of https.
+  // If another server in front of this one terminates TLS, its port is the port of https.
   if (!names.domain.empty())
     return "https://" + std::string(label) + "." + names.domain + std::string(tls ? port : "");
   const std::string scheme = tls ? "https://" : "http://";
-  // A server on loopback may be called by another name, which says nothing about names below localhost.
+  // A server on loopback may be reached by another name; such a name says nothing about names below
+  // localhost.
   if (names.loopback && (names.port == 0 || is_of_loopback(name)))
     return scheme + std::string(label) + ".localhost" + std::string(port);
   if (names.port != 0 && !name.empty())

@@ -19,7 +19,7 @@ std::string base64(const unsigned char* bytes, std::size_t n) {
   return out;
 }
 
-/// What is wrong with the payload of a close frame (RFC 6455, 5.5.1 and 7.4.1).
+/// The fault in the payload of a close frame (RFC 6455, 5.5.1 and 7.4.1); none if there is no fault.
 std::optional<frame_reader::fault> wrong_goodbye(std::string_view payload) {
   if (payload.empty())
     return std::nullopt;
@@ -74,7 +74,8 @@ std::string close_frame(std::uint16_t code, std::string_view reason) {
   return frame_of(frame_kind::close, payload += reason.substr(0, 100));
 }
 
-/// As far as it is known: 2, and more once the second byte is here.
+/// The size of the frame's head as far as it is known: 2, and the exact size once the second byte has
+/// arrived.
 std::size_t frame_reader::head_size() const {
   if (head_.size() < 2)
     return 2;

@@ -1,5 +1,5 @@
 #pragma once
-// WebSocket frames of a tunnel, on the side that answers: bytes travel in binary frames. Pure but for the
+// WebSocket frames of a tunnel, on the side that answers: bytes travel in binary frames. Pure, except for the
 // digest of the handshake.
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace troupe::proxy {
 
-/// `Sec-WebSocket-Accept` of a `Sec-WebSocket-Key`; empty where the key is not 16 bytes in base64.
+/// The `Sec-WebSocket-Accept` for a `Sec-WebSocket-Key`; empty if the key is not 16 bytes in base64.
 std::string accept_of(std::string_view key);
 
 enum class frame_kind : std::uint8_t {
@@ -22,28 +22,28 @@ enum class frame_kind : std::uint8_t {
   pong = 10
 };
 
-/// An unmasked, whole frame.
+/// A whole, unmasked frame.
 std::string frame_of(frame_kind kind, std::string_view payload);
 /// A close frame with a code (RFC 6455, 7.4.1) and a reason of at most 100 bytes.
 std::string close_frame(std::uint16_t code, std::string_view reason);
 
-/// Reads what a client sends, in pieces of any size. A payload is handed on as it comes: nothing of a frame
-/// is kept but its head and the payload of a control frame (at most 125 bytes).
+/// Reads what a client sends, in pieces of any size. A payload is passed on as it arrives: of a frame, only
+/// its head and the payload of a control frame (at most 125 bytes) are kept.
 class frame_reader {
 public:
-  static constexpr std::uint64_t most_payload = 16u << 20; ///< of one frame
+  static constexpr std::uint64_t most_payload = 16u << 20; ///< limit of one frame's payload
 
   struct fault {
-    std::uint16_t code = 0; ///< what the close frame says
+    std::uint16_t code = 0; ///< code for the close frame
     std::string reason;
   };
   struct found {
-    std::string bytes;               ///< of binary frames, unmasked
+    std::string bytes;               ///< payload of binary frames, unmasked
     std::optional<std::string> pong; ///< answer to the newest ping
     bool closed = false;             ///< the client sent a close frame; what follows is not read
-    std::optional<fault> wrong;      ///< the connection has to end; `bytes` came before that
+    std::optional<fault> wrong;      ///< why the connection has to end; `bytes` arrived before that
   };
-  /// After `closed` or `wrong` it takes nothing more.
+  /// Takes the next bytes. After `closed` or `wrong` it takes no more.
   found feed(std::string_view came);
 
 private:
@@ -56,7 +56,7 @@ private:
   frame_kind kind_ = frame_kind::binary;
   std::uint64_t left_ = 0;
   std::array<unsigned char, 4> mask_{};
-  std::size_t masked_ = 0; ///< bytes of this payload so far, modulo 4
+  std::size_t masked_ = 0; ///< number of bytes of this payload so far, modulo 4
   std::string control_;
 };
 

@@ -36,14 +36,14 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// As a service may read it: some (CGI, WSGI) take `_` for `-`.
+/// The name as a service may read it: some services (CGI, WSGI) take `_` for `-`.
 std::string plain_name(std::string_view name) {
   auto out = lower(name);
   std::replace(out.begin(), out.end(), '_', '-');
   return out;
 }
 
-/// What belongs to one connection: the fixed ones, and those that `Connection` names.
+/// Whether a header concerns only one connection: a fixed set, and the headers that `Connection` names.
 bool is_of_the_hop(const std::string& name, const std::vector<std::string>& named) {
   return is_one_of(name, {"connection", "keep-alive", "proxy-connection", "proxy-authenticate",
                           "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade", "expect",
@@ -56,7 +56,7 @@ std::vector<std::string> named_in_connection(const header_list& came) {
   for (const auto& [name, text] : came)
     if (lower(name) == "connection")
       each_of(text, ',', [&](std::string_view word) {
-        if (lower(word) != "host") // no connection's own, whatever is said of it
+        if (lower(word) != "host") // `Host` never concerns only one connection, whatever `Connection` names
           names.push_back(lower(word));
       });
   return names;
@@ -71,8 +71,8 @@ std::string without_ours(std::string_view cookies) {
   return out;
 }
 
-/// Empty: it is not set at all. One without a name is not, as browsers send back its text alone, which may be
-/// "auth=...".
+/// The text of a cookie to set; empty: the cookie is not set at all. A cookie without a name is not set,
+/// because browsers send back only its text, which may be "auth=...".
 std::string own_cookie_only(std::string_view text) {
   std::string out;
   bool first = true, ours = false;

@@ -1,7 +1,7 @@
 #pragma once
-// What of a request's header reaches a task, and what of its answer's a viewer. Pure.
+// Which headers of a request reach a task, and which headers of its answer reach a viewer. Pure.
 //
-// A viewer's login never reaches a task; a task's page never touches what is the cluster's.
+// A viewer's login never reaches a task; a task's page never changes what belongs to the cluster.
 
 #include <string>
 #include <string_view>
@@ -10,29 +10,31 @@
 
 namespace troupe::proxy {
 
-/// In the order of the message; names as they came.
+/// Headers in the order of the message; names as they arrived.
 using header_list = std::vector<std::pair<std::string, std::string>>;
 
-std::string_view first_of(const header_list& list, std::string_view name); ///< empty where there is none
+std::string_view first_of(const header_list& list, std::string_view name); ///< empty if there is none
 
 struct viewer {
-  std::string address;               ///< the client's, without its port
-  bool tls = false;                  ///< whether it came over TLS
-  bool authorization_passes = false; ///< `Authorization` is the service's own, not ours
+  std::string address; ///< the client's address, without its port
+  bool tls = false;    ///< whether the request came over TLS
+  /// Whether `Authorization` is for the service and not for the API.
+  bool authorization_passes = false;
 };
 
-/// Without what belongs to the connection, without framing (the sender of the body sets it), without
-/// credentials of ours; with X-Forwarded-For, -Proto, -Host and X-Real-IP as we know them. `Host` passes.
+/// The headers for the service: without those of the connection, without framing (the sender of the body sets
+/// it), without credentials of the cluster; with X-Forwarded-For, -Proto, -Host and X-Real-IP as this server
+/// knows them. `Host` is passed on.
 header_list to_service(const header_list& came, const viewer& who);
 
-/// Without what belongs to the connection, without framing; without cookies that have our names, and
-/// `Domain` of others; without what reaches beyond the page: Service-Worker-Allowed, Clear-Site-Data,
-/// Strict-Transport-Security.
+/// The headers for the viewer: without those of the connection, without framing, without cookies that have
+/// the cluster's names, without the `Domain` of other cookies, and without what reaches beyond the page:
+/// Service-Worker-Allowed, Clear-Site-Data, Strict-Transport-Security.
 header_list to_viewer(const header_list& came);
 
-/// Whether a name in a cookie is one of ours.
+/// Whether a cookie's name is one that the cluster uses.
 bool is_our_cookie(std::string_view name);
-/// The value of a cookie in a `Cookie` header; empty where it has none.
+/// The value of a cookie in a `Cookie` header; empty if the header does not have it.
 std::string_view cookie_in(std::string_view header, std::string_view name);
 
 } // namespace troupe::proxy

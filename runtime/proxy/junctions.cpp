@@ -24,7 +24,7 @@ junctions::~junctions() {
 
 result<junctions::ticket> junctions::expect(const std::string& service, arrival arrived, std::size_t most) {
   const auto limit = most ? std::min(most, limits_.of_service) : limits_.of_service;
-  std::list<resting> dropped; // their places go outside of the lock
+  std::list<resting> dropped; // their places are released outside of the lock
   {
     std::lock_guard lock(mutex_);
     auto it = resting_.find(service);
@@ -106,7 +106,7 @@ void junctions::keep(const std::string& service, kept one) {
   auto& all = resting_[service];
   if (all.size() < limits_.idle_of_service)
     all.push_back({std::move(one), std::chrono::steady_clock::now()});
-  // else it goes with `one`, which the caller destroys after the lock
+  // otherwise the connection ends with `one`, which the caller destroys after the lock
 }
 
 std::optional<junctions::kept> junctions::take(const std::string& service) {
@@ -114,7 +114,8 @@ std::optional<junctions::kept> junctions::take(const std::string& service) {
   auto it = resting_.find(service);
   if (it == resting_.end() || it->second.empty())
     return std::nullopt;
-  auto out = std::move(it->second.back().what); // the newest: the others may go
+  // The newest is taken, so that the others may time out.
+  auto out = std::move(it->second.back().what);
   it->second.pop_back();
   if (it->second.empty())
     resting_.erase(it);

@@ -25,8 +25,8 @@ using http::milliseconds;
 using http::task;
 
 constexpr milliseconds connect_time{5'000};
-constexpr milliseconds patience =
-  std::chrono::hours{1}; ///< for a piece to be taken: the master ends what idles
+/// Time in which a piece must be taken; it is long because the master ends idle connections.
+constexpr milliseconds patience = std::chrono::hours{1};
 
 using port_stream = beast::tcp_stream;
 using socket_stream =
@@ -50,10 +50,10 @@ struct service_opener::inside {
 
   opener_options how;
   std::atomic<std::size_t> open{0};
-  std::mutex mutex; ///< guards thread
+  std::mutex mutex; ///< guards `thread`
   std::thread thread;
   http::trust_store trust;
-  net::io_context io{1}; ///< last: what runs in it touches the others while it goes
+  net::io_context io{1}; ///< last: what runs in it uses the other members while it ends
 
   void start() {
     std::lock_guard lock(mutex);
@@ -115,7 +115,7 @@ struct service_opener::inside {
     master.close();
   }
 
-  /// What stood in the way, or nothing.
+  /// Returns what prevented the connection; empty: it is connected.
   task<std::string> connect(port_stream& to, int port) {
     error_code bad;
     to.expires_after(connect_time);
@@ -128,8 +128,8 @@ struct service_opener::inside {
     co_return std::string();
   }
 
-  /// No link is followed: the folder is the task's, which may put any there. The address names the open file,
-  /// since a path may be longer than an address has room for.
+  /// Connects to the task's Unix socket. No link is followed, because the folder is the task's, which may put
+  /// links there. The address names the open file, because a path may be longer than an address has room for.
   task<std::string> connect(socket_stream& to, service_target at) {
     const int folder = ::open(at.folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
     open_how how{};
@@ -174,9 +174,9 @@ struct service_opener::inside {
     answer.skip(true);
     co_await wire::async_read_header(master, waiting, answer, into(bad));
     if (bad || fault || answer.get().result() != wire::status::switching_protocols)
-      co_return; // the secret is not, or no longer, good: nobody waits for it
-    http::close_as_break(master,
-                         true); // else the death of this process would look like an end of the service
+      co_return; // the secret is not valid, or no longer: nobody waits for the connection
+    // Without this the master would read the death of this process as the end of the service.
+    http::close_as_break(master, true);
     co_await http::join(master, waiting, service, nothing, patience);
     error_code ignored;
     service.socket().close(ignored);
@@ -194,7 +194,7 @@ service_opener::~service_opener() {
 void service_opener::open(order x) {
   auto& in = *inside_;
   if (in.open >= in.how.most)
-    return; // the master has the same bound, and hears nothing
+    return; // the master has the same limit, and gets no answer
   ++in.open;
   in.start();
   net::post(in.io, [&in, x = std::move(x)]() mutable {

@@ -1,6 +1,7 @@
 #pragma once
-// The agent's side: opens a connection to a service of a task and brings it to the master, who joins it with
-// a viewer's. The agent dials both ends; nobody dials the agent. One thread, from the first order on.
+// The agent's side: opens a connection to a service of a task and brings it to the master, which joins it
+// with a viewer's connection. The agent dials both ends; nobody dials the agent. One thread, from the first
+// order on.
 
 #include "model/ids.hpp"
 #include "model/result.hpp"
@@ -17,23 +18,25 @@ namespace troupe::proxy {
 
 /// Where a service listens on this host.
 struct service_target {
-  int port = 0;               ///< on 127.0.0.1
-  std::string folder, socket; ///< instead of a port: a Unix socket, by its path below the task's folder
+  int port = 0; ///< port on 127.0.0.1
+  /// Path of a Unix socket in place of a port; `socket` is relative to `folder`, the task's folder.
+  std::string folder, socket;
 };
 
 struct opener_options {
-  /// Where the master is now; nothing while that is not known. From the opener's thread; must not block.
+  /// Returns the master's present address; nothing while it is not known. Called on the opener's thread; must
+  /// not block.
   std::function<std::optional<http::master_address>()> master;
-  /// What the task's own record says; errc::not_found where it names no such service.
+  /// Returns what the task's own record says; errc::not_found if it names no such service.
   std::function<result<service_target>(allocation_id, const std::string& service)> find;
-  /// Whether the task, or at least no other one, listens at this port of its host; else why it is not joined.
-  /// From the opener's thread, before the port is dialled. Empty: it is not asked.
+  /// Checks that the task itself, or at least no other task, listens at this port of the host; the error says
+  /// why the port is not joined. Called on the opener's thread, before the port is dialled. Empty: no check.
   std::function<result<void>(allocation_id, int port)> own;
-  /// Where the master is of this process: takes the connected socket, or the fault, without the way over
-  /// HTTP; false where nobody waits for it. From the opener's thread; must not block.
+  /// If the master runs in this process: takes the connected socket, or the fault, without the way over HTTP.
+  /// False if nobody waits for it. Called on the opener's thread; must not block.
   std::function<bool(const std::string& connection, const std::string& secret, result<workers::owned_fd>)>
     hand_over;
-  std::size_t most = 4096; ///< connections at once
+  std::size_t most = 4096; ///< limit of connections at the same time
 };
 
 class service_opener {
@@ -47,7 +50,7 @@ public:
   explicit service_opener(opener_options how);
   ~service_opener(); ///< ends every connection
 
-  /// From any thread; does not block.
+  /// Opens a connection. Any thread may call this; it does not block.
   void open(order x);
 
 private:

@@ -104,7 +104,7 @@ result<service_path> parse_service_path(std::string_view target) {
   auto rest = std::string_view(out.path).substr(prefix.size());
   auto end = rest.find('/');
   const auto name = rest.substr(0, end);
-  // A browser escapes the colon of a port.
+  // Browsers escape the colon in front of the port.
   auto service = decoded(name);
   if (!service)
     return bad("a broken escape");

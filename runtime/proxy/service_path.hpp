@@ -1,5 +1,5 @@
 #pragma once
-// What an address below /proxy/ names: a service of a task, and what is asked of it. Pure.
+// What an address below /proxy/ names: a service of a task, and the path that is asked of it. Pure.
 
 #include "model/result.hpp"
 
@@ -11,22 +11,24 @@ namespace troupe::proxy {
 struct service_path {
   std::string service; ///< "TASK" or "TASK:PORT"
   std::string task;    ///< the service's name without its port
-  int port = 0;        ///< 0: the name has none
-  std::string path;    ///< whole, as it came: "/proxy/TASK/lab"
-  std::string query;   ///< as it came, without the question mark
+  int port = 0;        ///< 0: the name has no port
+  /// The whole path as it arrived: "/proxy/TASK/lab".
+  std::string path;
+  std::string query; ///< as it arrived, without the question mark
 };
 
-/// Whether the target is the proxy's at all.
+/// Whether the target belongs to the proxy.
 bool is_below_proxy(std::string_view target);
 
-/// errc::invalid on what could mean another path to a service than to us: a segment that is empty, "." or
-/// ".." once its escapes are undone, a backslash, a control byte, a broken escape.
+/// errc::invalid if a service could read the path differently than this server: a segment that is empty, "."
+/// or ".." once its escapes are decoded, a backslash, a control byte, or a broken escape.
 result<service_path> parse_service_path(std::string_view target);
 
-/// The name as one label of a host: "7.0000-...:8080" is "7-0000-...-8080".
+/// The name of a service as one label of a host: "7.0000-...:8080" becomes "7-0000-...-8080".
 std::string host_label(std::string_view service);
 
-/// The value of the first `name` in a query, its escapes undone; and the query without all of that name.
+/// The value of the first parameter `name` in a query, with its escapes decoded; and the query without all
+/// parameters of that name.
 struct taken_parameter {
   std::string value;
   std::string rest;

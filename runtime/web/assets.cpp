@@ -4,7 +4,7 @@
 
 namespace {
 
-/// Where something is: its distance from the start of the table, so that nothing has to be relocated.
+/// Where something lies: its distance from the start of the table, because a distance needs no relocation.
 struct place {
   std::int32_t offset;
   std::uint32_t size;
@@ -15,7 +15,7 @@ struct row {
 
 } // namespace
 
-/// The number of rows, then the rows.
+/// The number of rows, followed by the rows.
 extern "C" const std::uint32_t troupe_web_assets[];
 
 namespace troupe::web {

@@ -1,5 +1,5 @@
 #pragma once
-// The files of the web page, as they lie in the binary. The table is written by web/embed.mjs.
+// The files of the web page, which are in the binary. web/embed.mjs writes the table.
 
 #include <optional>
 #include <string_view>
@@ -7,13 +7,14 @@
 namespace troupe::web {
 
 struct asset {
-  std::string_view path;        ///< below /ui/, as "assets/index-1a2b3c.js"
-  std::string_view type;        ///< for Content-Type
-  std::string_view digest;      ///< hex digits of its SHA-256
-  std::string_view bytes, gzip; ///< the file, and the same compressed; gzip is empty where that is no smaller
+  std::string_view path;   ///< path below /ui/, for example "assets/index-1a2b3c.js"
+  std::string_view type;   ///< value of Content-Type
+  std::string_view digest; ///< SHA-256 of the file, in hexadecimal
+  /// The file, and its compressed form; `gzip` is empty if it is not smaller.
+  std::string_view bytes, gzip;
 };
 
-bool has_assets(); ///< false in a build without the page
+bool has_assets(); ///< false in a build without the web page
 std::optional<asset> find_asset(std::string_view path);
 
 } // namespace troupe::web

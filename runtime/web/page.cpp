@@ -41,7 +41,7 @@ response moved(const std::string& to) {
   return x;
 }
 
-bool named(std::string_view list, std::string_view tag) { // If-None-Match: "a", "b"
+bool named(std::string_view list, std::string_view tag) { // If-None-Match: a list of tags such as "a", "b"
   return list == "*" || list.find(tag) != list.npos;
 }
 
@@ -65,14 +65,16 @@ response sent(const call& c, const asset& file) {
   return x;
 }
 
-/// An address of the page is anything that is not one of its files: the page itself knows which there are.
+/// Whether a path names a file. Every other path is an address of the page, because only the page itself
+/// knows its addresses.
 bool is_file(std::string_view path) {
   return path == "assets" || path.starts_with("assets/") ||
          (path.find('/') == path.npos && path.find('.') != path.npos);
 }
 
-/// The page's first script reads this header, as it cannot read the cookie: who is signed in asks for more at
-/// once. It says so in both cases, as a 304 changes only those stored headers that it has itself.
+/// The page's first script reads this header, because it cannot read the cookie: if somebody is signed in, it
+/// asks for more at once. The header is set in both cases, because a 304 changes only those stored headers
+/// that it repeats.
 response with_signed_in(response x, const call& c) {
   x.headers.emplace_back("Server-Timing", c.by.user_id != 0 ? "signed-in" : "signed-out");
   return x;
@@ -115,7 +117,7 @@ response from_folder(const fs::path& dir, const call& c) {
   return with_signed_in(std::move(x), c);
 }
 
-/// Answers without a look into storage: a file of the page has seen no fact.
+/// Answers without reading storage: a file of the page does not depend on facts.
 handler give(std::function<response(const call&)> make) {
   return [make = std::move(make)](const call_ptr& c, const reply& back) { back(make(*c)); };
 }

@@ -7,11 +7,11 @@
 
 namespace troupe::web {
 
-/// `dir`: serves the files of this folder instead of those in the binary, for work on the page; may be empty.
+/// `dir`: folder whose files replace those in the binary, for work on the page; may be empty.
 std::vector<api::route> page_routes(const std::filesystem::path& dir = {});
 
-/// "/det/experiments/7/trials/12/logs" -> "/ui/trials/12": where the pages that Determined's tools print are
-/// here.
+/// The address of this page that replaces an address that Determined's tools print:
+/// "/det/experiments/7/trials/12/logs" -> "/ui/trials/12".
 std::string our_page(std::string_view path);
 
 } // namespace troupe::web
