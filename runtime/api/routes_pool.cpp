@@ -378,10 +378,10 @@ result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts,
     const experiment_id id{job.at("experiment").get<std::uint64_t>()};
     const auto other = others.find(id);
     if (is_task_job(id) && other == others.end())
-      continue; // it went meanwhile
+      continue; // the job was deleted meanwhile
     auto row = is_task_job(id) ? row_of_other(other->second) : parts.storage->experiment(id);
     if (!row)
-      continue; // it went meanwhile
+      continue; // the job was deleted meanwhile
     const auto runs = open.find(id);
     const std::string state = job_state(runs == open.end() ? open_runs() : runs->second);
     const auto owner = parts.users->owner(row->owner);

@@ -397,7 +397,8 @@ value allocation_shape(const task_row& row, const run_row& run, bool outside) {
     slots += static_cast<int>(part.slots.size());
   // The master itself runs a collection of checkpoints, and a trial outside of the cluster needs no slots.
   const bool placed = !run.on.empty() || outside || row.id.kind() == task_kind::checkpoint_gc;
-  // The run counts from the time at which it got slots.
+  // `startTime` is the time at which the run got its slots; without slots it is the time at which the run
+  // began.
   value x = {{"allocationId", allocation_name(row.experiment, {row.id, run.run})},
              {"taskId", task_name(row.experiment, row.id, continuation_of(row.continued, run.run))},
              {"state", is_set(run.ended) ? "STATE_TERMINATED"
