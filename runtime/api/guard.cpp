@@ -231,9 +231,8 @@ private:
 
   void of_task(authority::need right, std::optional<permission> p) {
     if (right == authority::need{action::create, thing::task}) {
-      for (const auto& [key, what] :
-           // The new task takes files from these tasks.
-           {std::pair{"parent", action::change}, {"forked_from", action::view}})
+      // The new task takes files from these tasks.
+      for (const auto& [key, what] : {std::pair{"parent", action::change}, {"forked_from", action::view}})
         if (const auto text = text_at(fields_, key); !text.empty())
           on_task(parse_task(text), what, text);
       template_below();

@@ -102,9 +102,8 @@ void update_book::take(const fact& x, std::uint64_t number) {
           {"last_updated_time", unix_seconds(m->at)},
           {"metadata", object_or_empty(m->metadata)},
           {"labels", m->labels}}});
-    for (auto at = all_.lower_bound({updated::version, 0}); at != all_.end();
-         // The versions of a model move with it.
-         ++at)
+    // The versions of a model move with it.
+    for (auto at = all_.lower_bound({updated::version, 0}); at != all_.end(); ++at)
       if (auto& version = at->second; version.parent == m->id.value && version.workspace != m->workspace) {
         auto moved = version;
         moved.seq = seq;

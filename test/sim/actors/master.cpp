@@ -239,9 +239,8 @@ void master::report(const link_ptr& line, report_row row) {
     if (!life())
       return;
     if (*stored == fake_journal::received::stored) {
-      for (const auto& [id, e] :
-           // The real journal knows the trial's experiment; here there is only one.
-           experiments)
+      // The real journal knows the trial's experiment; here there is only one.
+      for (const auto& [id, e] : experiments)
         tell_experiment(
           at(role::journal), id,
           validation_recorded{trial, origin, number, row.steps, row.metrics, row.allocation.run});
