@@ -48,7 +48,7 @@ struct token_holder {
 /// What the token of a session says.
 struct session_claim {
   std::uint64_t user_id = 0;
-  std::string id;   ///< random
+  std::string id;   ///< random number of the session, as text
   time_point until; ///< the token is void from then on
 };
 

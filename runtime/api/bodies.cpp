@@ -235,7 +235,7 @@ void add_bodies_of_work(std::map<std::string, value>& all) {
 std::map<std::string, value> made() {
   using namespace commands;
   std::map<std::string, value> all;
-  // ---- ours
+  // ---- bodies of our own routes
   auto create =
     of_command(schema_of<experiment_create>(), {"context_blob", "parent", "unmanaged", "external_id"});
   create["properties"]["config"] = {{"type", "string"}, {"description", "text of the configuration"}};
@@ -258,7 +258,7 @@ std::map<std::string, value> made() {
   all["ShellFault"] = schema_of<shell_fault>();
   all["SessionRequest"] = object(
     {{"username", text()}, {"password", text()}, {"code", text(), "of a one-time link, instead of the two"}});
-  // ---- the stock client's
+  // ---- bodies of the stock client
   all["string"] = text();
   all["v1LoginRequest"] = object(
     {{"username", text()}, {"password", text()}, {"isHashed", flag(), "the client hashed the password"}});

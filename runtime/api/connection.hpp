@@ -1,7 +1,7 @@
 #pragma once
 // The connection of one client: it reads requests and writes answers and streams. Only server.cpp uses this.
 
-#include <utility> // before Asio: its coroutine header forgets it
+#include <utility> // has to come before Asio, whose coroutine header forgets to include it
 
 #include "runtime/api/server.hpp"
 #include "runtime/api/service.hpp"

@@ -14,8 +14,8 @@ struct known_enum {
   std::string_view prefix, names;
 };
 
-constexpr known_enum // facts of determined-ai/determined, proto/src/determined
-  orders{"ORDER_BY_", "UNSPECIFIED ASC DESC"},
+// The names and numbers are those of proto/src/determined in determined-ai/determined.
+constexpr known_enum orders{"ORDER_BY_", "UNSPECIFIED ASC DESC"},
   log_levels{"LOG_LEVEL_", "UNSPECIFIED TRACE DEBUG INFO WARNING ERROR CRITICAL"},
   metric_types{"METRIC_TYPE_", "UNSPECIFIED TRAINING VALIDATION PROFILING"},
   workloads{"FILTER_OPTION_", "UNSPECIFIED CHECKPOINT VALIDATION CHECKPOINT_OR_VALIDATION"},

@@ -1,5 +1,6 @@
 #pragma once
-// What a handler sees of HTTP: one request in, one answer out. Knows no socket and no Boost.
+// What a handler sees of HTTP: it takes one request and gives one answer. This header knows neither sockets
+// nor Boost.
 
 #include "model/result.hpp"
 #include "model/time.hpp"
@@ -83,7 +84,8 @@ struct response {
   std::string content_type = "application/json";
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
-  std::unique_ptr<body_stream> stream; ///< instead of `body`
+  /// A body that is made while it is sent; used instead of `body` where it is set.
+  std::unique_ptr<body_stream> stream;
   /// For a route with `from_facts`: whether the same answer may be given again until the next fact.
   bool kept = true;
   /// For a request with `upgrade`, instead of `body`: the answer is 101, and the connection goes to this

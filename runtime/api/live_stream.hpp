@@ -24,7 +24,7 @@ struct live_topics {
 };
 
 /// Server-sent events without end. `id` is the sequence of the newest fact that the rows hold: a reader that
-/// comes again with it gets what has changed since. Each object comes at most four times a second.
+/// connects again with it gets what has changed since. Each object is sent at most four times a second.
 ///
 ///   hello       {"sequence", "masterId", "version"}
 ///   experiment  a row of the list of experiments
@@ -32,6 +32,7 @@ struct live_topics {
 ///   points      {"experiment", "group", "metric", "trial", "row", "steps": [...], "at": [...], "y": [...]}
 ///   line        {"trial", "line", "at", "level", "rank", "agent", "stream", "text"}
 ///   cluster     {"status", "agents", "waiting"}
+///   gone        {"experiment"}: the experiment was deleted
 ///   lost        {"topic", "count"}: so many lines or points were left out
 std::unique_ptr<body_stream> live_stream(std::shared_ptr<const services> parts, principal who,
                                          live_topics topics, std::uint64_t after);

@@ -42,7 +42,8 @@ private:
 
   std::shared_ptr<storage::reader> from_;
   std::mutex mutex_;
-  /// Newest fact of the cluster, and number of facts in its stream of people and places.
+  /// Sequence of the cluster's newest fact, and the number of facts in the stream of people and places plus
+  /// 1; 0: nothing was read yet.
   std::uint64_t seen_ = 0, facts_ = 0;
   given_roles given_;
   bool has_admin_ = false;

@@ -61,7 +61,7 @@ result<value> validation_history(const call& c) {
   return value{{"validationHistory", std::move(list)}};
 }
 
-// ---- streams of a body each period
+// ---- streams with one body each period
 
 /// A body of lines {"result": ...}. A new line is made each period, until none of the experiments runs any
 /// more. `make` answers null where nothing is new.
@@ -524,7 +524,7 @@ result<value> time_series(const call& c) {
   return value{{"trials", std::move(list)}};
 }
 
-// ---- what a search would run
+// ---- a preview of a search
 
 result<value> preview_search(const call& c) {
   auto body = parse_object(c.body);

@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::sys_days;
 
-// ---- what everybody is told
+// ---- the message to all users
 
 result<value> message(const call& c) {
   auto now = cluster_message(*c.parts->storage, c.now, false);

@@ -18,7 +18,7 @@
 namespace troupe::api {
 namespace {
 
-// ---- ours
+// ---- our own routes
 
 /// The pool without quotas of workspaces that the caller may not see. Jobs of tasks that are not trials get
 /// the task's name.
@@ -373,7 +373,7 @@ result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts,
       if (!terminal(one.state))
         others.emplace(job_of(one.made.id), std::move(one));
   }
-  std::int64_t ahead = 0; // a number that counted jobs which the caller may not see would tell of them
+  std::int64_t ahead = 0; // counts only jobs that the caller may see, so that it tells nothing of others
   for (const auto& job : pool.at("jobs")) {
     const experiment_id id{job.at("experiment").get<std::uint64_t>()};
     const auto other = others.find(id);

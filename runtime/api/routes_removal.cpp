@@ -234,7 +234,7 @@ result<value> remaining_days(const call& c) {
   return value{{"remainingDays", std::max<std::int64_t>(0, left)}};
 }
 
-// ---- what collection would do
+// ---- a preview of the collection of checkpoints
 
 result<value> preview_gc(const call& c) {
   auto row = named_experiment(c);

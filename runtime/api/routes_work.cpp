@@ -539,7 +539,7 @@ void unpause(const call_ptr& c, const reply& back) {
       : back(failure(row.error()));
 }
 
-// ---- what a task's processes say
+// ---- reports of a task's processes
 
 /// The open allocation that the path names, for its own task or for a user who may change the task.
 result<allocation_id> open_allocation(const call& c) {
@@ -622,7 +622,7 @@ handler container_running() {
   };
 }
 
-// ---- ours
+// ---- our own routes
 
 bool is_state_of_tasks(const std::string& text) {
   for (auto one :

@@ -116,7 +116,7 @@ std::optional<int> compared(const value& a, const value& b, const column_name& o
   const bool numbers = a.is_number() || b.is_number();
   const auto x = numbers ? read_number(a) : std::nullopt, y = numbers ? read_number(b) : std::nullopt;
   if (x && y)
-    return *x < *y ? -1 : *x > *y ? 1 : *x == *y ? std::optional{0} : std::nullopt; // NaN
+    return *x < *y ? -1 : *x > *y ? 1 : *x == *y ? std::optional{0} : std::nullopt; // nullopt for NaN
   if (a.is_boolean() && b.is_boolean())
     return static_cast<int>(a.get<bool>()) - static_cast<int>(b.get<bool>());
   if (!a.is_string() || !b.is_string())

@@ -258,8 +258,8 @@ private:
   std::map<trial_id, std::string> keys_;
   std::map<trial_id, walk> walks_;
   std::map<trial_id, std::uint64_t> reports_;
-  std::map<trial_id, std::map<std::int64_t, double>>
-    reached_; ///< metric at the first report at or beyond each length
+  /// Metric of each trial at its first report at or beyond each length.
+  std::map<trial_id, std::map<std::int64_t, double>> reached_;
   std::vector<trial_id> order_;
   value decisions_ = value::array();
 };

@@ -15,8 +15,8 @@ namespace troupe::api {
 namespace {
 
 constexpr std::size_t batch = 256, batch_bytes = 256u << 10;
-constexpr int batches_at_once =
-  16; ///< batches that a filter may drop before other connections have their turn
+/// Number of batches that a filter may drop before other connections have their turn.
+constexpr int batches_at_once = 16;
 constexpr duration heartbeat = 15s;
 
 class events : public body_stream {

@@ -59,7 +59,7 @@ protected:
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     auto joined = join(group, rank, size);
     const int code = joined ? body(**joined) : 99;
-    joined = error{}; // leaves the group in order
+    joined = error{}; // leaves the group in an orderly way
     _exit(code);
   }
 };
@@ -74,7 +74,7 @@ pid_t fork_rank(const std::string& group, int rank, int size, const std::functio
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   auto joined = join_test_shm(group, rank, size);
   const int code = joined ? body(**joined) : 99;
-  joined = error{}; // leaves the group in order
+  joined = error{}; // leaves the group in an orderly way
   _exit(code);
 }
 

@@ -540,7 +540,7 @@ private:
     int pool = 0;
     int host = -1; ///< number of its host; -1: the instance has not come yet
     time_point launched;
-    bool known = false;              ///< its provider has told the pool of it
+    bool known = false;              ///< the provider's answer named the instance
     bool ends = false, gone = false; ///< the instance has to end; the instance does not exist any more
   };
   /// The cloud that a pool's provider calls. A call sometimes fails, even where it has done what was asked.
