@@ -1,6 +1,6 @@
 #pragma once
-// The texts of experiments in a list of them. The part that never changes is read and formatted once, so that
-// a list right after a new fact costs only the experiment that the fact was about. Thread-safe.
+// The texts of experiments in a list of them. The part that only edits change is read and formatted once, so
+// that a list right after a new fact costs only the experiment that the fact was about. Thread-safe.
 
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/text_order.hpp"
