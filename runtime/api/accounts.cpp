@@ -16,7 +16,7 @@ namespace {
 constexpr const char* blank_hash = "";
 constexpr std::size_t mac_bytes = 24;
 
-/// errc::busy where the 64 MiB that Argon2id works in are not to be had.
+/// Hashes a password. Fails with errc::busy where the 64 MiB that Argon2id needs are not free.
 result<std::string> argon(const std::string& text) {
   if (text.empty())
     return std::string(blank_hash);
@@ -57,7 +57,7 @@ std::uint64_t number(std::string_view text) {
 std::int64_t micros(time_point at) { return at.time_since_epoch().count(); }
 time_point at_micros(std::int64_t us) { return time_point{duration{us}}; }
 
-constexpr const char* maker = "troupe"; ///< whom the first facts name
+constexpr const char* maker = "troupe"; ///< the first facts name this as their author
 
 user to_user(const user_changed& f) {
   return {.id = f.id.value,
@@ -124,7 +124,7 @@ result<std::unique_ptr<accounts>> accounts::open(const options& how, time_point 
   if (*older)
     if (auto loaded = a->load_older(**older, now); !loaded)
       return loaded.error();
-  std::erase_if(a->hashes_, [&](const auto& one) { // whose change never became durable
+  std::erase_if(a->hashes_, [&](const auto& one) { // drops hashes whose change of user never became durable
     return std::none_of(a->users_.begin(), a->users_.end(),
                         [&](const auto& u) { return u.second.password == one.first; });
   });
@@ -144,7 +144,7 @@ result<std::unique_ptr<accounts>> accounts::open(const options& how, time_point 
   return a;
 }
 
-/// What has to be so of users before anybody comes in. `initial`: nobody's password is known.
+/// Gives users the passwords that they need before anybody logs in. `initial`: nobody's password is known.
 result<void> accounts::settle(bool initial, time_point now) {
   auto give = [&](user& u, const std::string& password) -> result<void> {
     auto name = add_hash(password);
@@ -163,7 +163,7 @@ result<void> accounts::settle(bool initial, time_point now) {
         u = user{.id = static_cast<std::uint64_t>(id), .name = name, .admin = id == 1, .generation = 0};
       u.password.clear();
       if (!how_.loopback && !how_.initial_password)
-        continue; // generated below
+        continue; // the loop below generates it
       if (auto done = give(u, how_.initial_password.value_or("")); !done)
         return done;
     }
@@ -199,7 +199,7 @@ result<void> accounts::load(const std::string& bytes) {
   return {};
 }
 
-/// Users, their hashes and revoked tokens were one file.
+/// Reads the file of an older build, which held users, their hashes and revoked tokens.
 result<void> accounts::load_older(const std::string& bytes, time_point now) {
   const auto fault = [&](const std::string& why) {
     return error{errc::corrupt, how_.old_file.string() + ": " + why};
@@ -340,8 +340,9 @@ result<accounts::session> accounts::log_in(const std::string& name, const std::s
       return free.error();
   auto u = find(name);
   if (u && u->remote)
-    u = wrong; // has no password
-  // An unknown name costs the same work as a wrong password, so that names cannot be found by the clock.
+    u = wrong; // a remote user has no password
+  // An unknown name costs the same work as a wrong password, so that the time of an answer does not tell
+  // which names exist.
   static const std::string nobody = *argon("nobody");
   std::string hash = nobody;
   if (u && u->password.empty())
@@ -351,7 +352,7 @@ result<accounts::session> accounts::log_in(const std::string& name, const std::s
     if (auto kept = hashes_.find(u->password); kept != hashes_.end())
       hash = kept->second;
     else
-      u = wrong; // its hash was lost
+      u = wrong; // the user's hash was lost
   }
   bool right = matches(hash, as_sent(password, hashed));
   if (!u || !right) {
@@ -442,9 +443,9 @@ result<token_holder> accounts::holder(std::string_view token, time_point now) co
 std::optional<session_claim> accounts::session_of(std::string_view token, time_point now) const {
   auto h = holder(token, now);
   if (!h || h->what != token_holder::kind::session)
-    return std::nullopt; // an experiment's token ends with its experiment
+    return std::nullopt; // this token does not belong to a session
   auto parts = split(token, '.');
-  if (parts[0] != "u1") // a logout ends no access token
+  if (parts[0] != "u1") // a logout does not end an access token
     return std::nullopt;
   return session_claim{h->user_id, std::string(parts[3]),
                        at_micros(static_cast<std::int64_t>(number(parts[4])))};
@@ -500,7 +501,7 @@ const unsigned char* raw(const std::string& bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
-/// Of the secret, but not the key that tokens are sealed with.
+/// Derives from the secret the key that seals texts, which differs from the key that seals tokens.
 std::string text_key(const std::string& secret) {
   const std::string purpose = "troupe: texts in facts";
   std::string key(crypto_secretbox_KEYBYTES, 0);

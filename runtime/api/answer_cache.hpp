@@ -1,5 +1,5 @@
 #pragma once
-// Answers that are made of facts alone, kept until the next fact. Clients poll: most of their reads find
+// Answers that depend on facts only, kept until the next fact. Clients poll, and most of their reads find
 // nothing new. Thread-safe.
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace troupe::api {
 
 class answer_cache {
 public:
-  /// The state that an answer was made from.
+  /// The state that an answer was made from: the newest fact, and the version of the users.
   struct moment {
     std::uint64_t facts = 0, users = 0;
     friend bool operator==(const moment&, const moment&) = default;
@@ -20,12 +20,12 @@ public:
   std::optional<std::string> find(const std::string& target, moment at) const;
   void keep(const std::string& target, moment at, const std::string& body);
 
-  static constexpr std::size_t most_bytes = 4u
-                                            << 20; ///< limit of all bodies; beyond it everything is forgotten
+  /// Limit of all bodies; beyond it everything is forgotten.
+  static constexpr std::size_t most_bytes = 4u << 20;
 
 private:
   mutable std::mutex mutex_;
-  moment at_; ///< moment of all that is kept
+  moment at_; ///< moment of all answers in `kept_`
   std::size_t bytes_ = 0;
   std::map<std::string, std::string> kept_;
 };

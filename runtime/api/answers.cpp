@@ -5,13 +5,13 @@
 #include <string_view>
 
 namespace troupe::api {
-namespace answering { // its short names are nobody else's
+namespace answering { // keeps the short names below from clashing with those of other files
 namespace {
 
 using namespace schema;
 
 struct field {
-  std::string_view name; ///< with a "?" at its end where it may be missing
+  std::string_view name; ///< ends with a "?" where the field may be missing
   value schema;
   const char* doc = "";
 };
@@ -21,7 +21,7 @@ value fields(std::vector<field> all) {
   for (auto& one : all) {
     const bool optional = one.name.ends_with('?');
     const std::string name(one.name.substr(0, one.name.size() - (optional ? 1 : 0)));
-    // What stands beside a reference counts for nothing in OpenAPI 3.0.
+    // OpenAPI 3.0 ignores what stands beside a reference, so the reference is put into `allOf`.
     if (*one.doc && one.schema.contains("$ref"))
       one.schema = {{"allOf", value::array({std::move(one.schema)})}};
     if (*one.doc)
@@ -51,7 +51,7 @@ value one_of(std::initializer_list<const char*> words) {
     x["enum"].push_back(word);
   return x;
 }
-/// With further fields of any kind beside those that are named.
+/// The schema, which also allows further fields of any kind.
 value open(value x) {
   x["additionalProperties"] = true;
   return x;

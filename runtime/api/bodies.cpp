@@ -8,7 +8,7 @@
 #include <map>
 
 namespace troupe::api {
-namespace taking { // its short names are nobody else's
+namespace taking { // keeps the short names below from clashing with those of other files
 namespace {
 
 using namespace schema;
@@ -34,12 +34,12 @@ value object(std::vector<property> all) {
   return out;
 }
 
-/// Numbers by path, as text or as numbers.
+/// The schema of a map of numbers by path, each a number or a text.
 value sizes() {
   return {{"type", "object"}, {"additionalProperties", {{"type", "string"}, {"format", "int64"}}}};
 }
 
-/// The fields of a command as our own routes name them, but for those that the API fills in.
+/// The schema of a command as our own routes name its fields, without those that the API fills in.
 value of_command(value schema, std::initializer_list<const char*> filled_in = {}) {
   value properties = value::object();
   for (auto& one : schema["properties"].items())
@@ -65,7 +65,7 @@ value unix_account() {
     {{"agentUid", whole()}, {"agentGid", whole()}, {"agentUser", text()}, {"agentGroup", text()}});
 }
 
-/// Of users, groups, roles, policies, removals.
+/// Adds the bodies of users, groups, roles, policies and removals.
 void add_bodies_of_people(std::map<std::string, value>& all) {
   const auto ids = list_of(whole());
   const auto texts = list_of(text());
@@ -145,7 +145,7 @@ void add_bodies_of_people(std::map<std::string, value>& all) {
                                               {"duration", text(), "as 2h30m, in place of endTime"}});
 }
 
-/// Of searches over experiments and runs, and of actions on runs.
+/// Adds the bodies of searches over experiments and runs, and of actions on runs.
 void add_bodies_of_searches(std::map<std::string, value>& all) {
   const auto ids = list_of(whole());
   all["v1SearchExperimentsRequest"] = all["v1SearchRunsRequest"] =
@@ -167,7 +167,7 @@ void add_bodies_of_searches(std::map<std::string, value>& all) {
     object({{"config", any_object(), "configuration of an experiment", true}, {"seed", whole()}});
 }
 
-/// Tasks that are no trials.
+/// Adds the bodies of tasks that are not trials.
 void add_bodies_of_work(std::map<std::string, value>& all) {
   const auto launch = [](std::vector<property> more = {}) {
     std::vector<property> fields{{"config", any_object(), "over the template"},
@@ -235,7 +235,7 @@ void add_bodies_of_work(std::map<std::string, value>& all) {
 std::map<std::string, value> made() {
   using namespace commands;
   std::map<std::string, value> all;
-  // ---- ours
+  // ---- bodies of our own routes
   auto create =
     of_command(schema_of<experiment_create>(), {"context_blob", "parent", "unmanaged", "external_id"});
   create["properties"]["config"] = {{"type", "string"}, {"description", "text of the configuration"}};
@@ -244,7 +244,7 @@ std::map<std::string, value> made() {
   all["CreateExperiment"] = std::move(create);
   all["ConfigurationChange"] = of_command(schema_of<configuration_put>());
   all["FenceClaim"] = of_command(schema_of<fence>());
-  all["FenceClaim"].erase("required"); // what is missing is no agent's
+  all["FenceClaim"].erase("required"); // no field is required: a missing one means no agent
   all["SearchOrders"] =
     object({{"actions", list_of(any_object()), "in the words of `troupe search replay`", true},
             {"upto", whole(), "id of the newest event that they rest on: makes a repeat safe"},
@@ -258,7 +258,7 @@ std::map<std::string, value> made() {
   all["ShellFault"] = schema_of<shell_fault>();
   all["SessionRequest"] = object(
     {{"username", text()}, {"password", text()}, {"code", text(), "of a one-time link, instead of the two"}});
-  // ---- the stock client's
+  // ---- bodies of the stock client
   all["string"] = text();
   all["v1LoginRequest"] = object(
     {{"username", text()}, {"password", text()}, {"isHashed", flag(), "the client hashed the password"}});
@@ -477,7 +477,7 @@ std::map<std::string, value> made() {
   all["v1AllocationAllGatherRequest"] = object({{"requestUuid", text(), "of the caller"},
                                                 {"numPeers", whole(), "how many bring their data"},
                                                 {"data", any_object(), "what the others get"}});
-  // What their paths say is not read again.
+  // The paths of these routes name the allocation; the body's own field is only described.
   const auto of_path = [](std::vector<property> more = {}) {
     more.insert(more.begin(), {"allocationId", text(), "as in the path"});
     return object(std::move(more));

@@ -1,6 +1,6 @@
 #pragma once
-// The schemas of the bodies that routes take: those of commands from their fields, those of the stock client
-// as the handlers read them. A test sends each field with a wrong type to its route.
+// The schemas of the bodies that routes take. For commands they come from the commands' fields; for the stock
+// client they say what the handlers read. A test sends each field with a wrong type to its route.
 
 #include "model/value.hpp"
 
@@ -8,7 +8,7 @@
 
 namespace troupe::api {
 
-/// A schema of OpenAPI 3.0. Null where `name` is not known.
+/// The schema of OpenAPI 3.0 for this name; null where the name is not known.
 value body_schema(const std::string& name);
 
 } // namespace troupe::api

@@ -18,7 +18,7 @@ namespace wire = http::wire;
 
 constexpr std::size_t small_body = 1u << 20, max_slow_calls = 64;
 
-/// Bytes taken from the memory that all large bodies share.
+/// A reservation of bytes in the memory that all large bodies share.
 class reservation {
 public:
   reservation(server_core& core, std::size_t bytes) : core_(core) {
@@ -37,7 +37,7 @@ private:
   bool refused_ = false;
 };
 
-/// Where an answer arrives, from any thread.
+/// A place where the answer to a request arrives, from any thread.
 struct mailbox {
   explicit mailbox(net::any_io_executor on) : timer(std::move(on)) {}
   std::mutex mutex;
@@ -57,7 +57,7 @@ http::session_limits limits_of(const server_options& how) {
 }
 
 response over_bound(std::size_t limit) {
-  if (limit == large_body) // only a context can be as large
+  if (limit == large_body) // only routes that take a context have this limit
     return failure({errc::invalid, "the files are larger than 96 MiB: at most " + std::to_string(limit) +
                                      " bytes are read of a body with files"});
   return failure(too_large, "the body is over the bound of this path: " + std::to_string(limit) + " bytes");
@@ -100,7 +100,7 @@ public:
   }
 
 private:
-  /// False where the connection ends after it.
+  /// Handles one request. False where the connection ends after it.
   task<bool> one_request() {
     const auto got = co_await http_.read_head();
     if (got == heard::gone)
@@ -151,7 +151,7 @@ private:
       co_await send(*answer);
       co_return;
     }
-    if (const auto bad = http_.first_chunk_fault(); bad) { // seen before the service is called
+    if (const auto bad = http_.first_chunk_fault(); bad) { // checked before the service is called
       auto why = not_http(bad);
       co_await refuse(why);
       co_return;
@@ -199,7 +199,7 @@ private:
   }
 
   task<void> refuse(response& why) {
-    http_.end_after_answer(); // the rest of the body stands in the way of the next request
+    http_.end_after_answer(); // the rest of the body precedes the next request
     co_await send(why);
   }
 
@@ -208,7 +208,8 @@ private:
     auto box = std::make_shared<mailbox>(http_.stream().get_executor());
     std::optional<reply> back{std::in_place,
                               [to = std::weak_ptr<mailbox>(box), core = core_.weak_from_this()](response x) {
-                                const auto alive = core.lock(); // the box's timer must not outlive the server
+                                // Keeps the server, so that the box's timer does not outlive it.
+                                const auto alive = core.lock();
                                 const auto at = to.lock();
                                 if (!alive || !at)
                                   return;
@@ -230,7 +231,7 @@ private:
                   --core->slow_calls;
                 });
     }
-    back.reset(); // the handler holds its own copies now
+    back.reset(); // the handler holds its own copies of the reply
     {
       std::lock_guard lock{box->mutex};
       if (box->got)
@@ -256,7 +257,7 @@ private:
     m.set("X-Content-Type-Options", "nosniff");
     for (const auto& [key, text] : x.headers)
       m.insert(key, text);
-    if (is_of_the_page(target())) // whatever the answer is
+    if (is_of_the_page(target())) // every answer of the page gets these headers
       for (const auto& [key, text] : page_headers)
         m.set(key, text);
     m.keep_alive(http_.keep_alive());
@@ -281,14 +282,14 @@ private:
       gzip_body(x);
     wire::response<wire::string_body> m;
     fill(m, x);
-    if (x.status != 304) // whose length is that of what it stands for
+    if (x.status != 304) // the length of a 304 would be that of the answer it stands for
       m.content_length(x.body.size());
     if (!http_.head_only())
       m.body() = std::move(x.body);
     co_await http_.send(m);
   }
 
-  /// `asked` may end it: who asks may no longer.
+  /// Sends a stream. It ends where the caller, as `asked` says, loses the right to it.
   task<void> send_stream(response& x, const admission& asked) {
     error_code bad;
     const bool chunked = http_.version() >= 11, head_only = http_.head_only();
@@ -299,7 +300,7 @@ private:
       seen = core_.clock.version();
       return x.stream->next(core_.options.now());
     };
-    std::optional<result<body_stream::piece>> first; // tells whether there is something to compress
+    std::optional<result<body_stream::piece>> first; // shows whether there is enough to compress
     std::optional<gzip_stream> zip;
     if (std::exchange(zips_, false) && chunked && !head_only && x.status == 200)
       if (first = next(); *first && worth_gzip(x, (*first)->bytes.size()))
@@ -348,10 +349,11 @@ private:
     if (!here || !whole)
       http_.end_after_answer();
     if (!whole && !core_.stopping)
-      http_.close(); // without the last chunk: the reader sees that something is missing
+      http_.close(); // the last chunk is missing, so the reader sees that the body is incomplete
   }
 
-  /// Until a commit after `seen`, `pause`, the end of the server (true), or of the client (false).
+  /// Waits for a commit after `seen`, for the time `pause`, or for the end of the server or of the client.
+  /// False where the client has gone.
   task<bool> doze(std::uint64_t seen, duration pause) {
     auto who = std::make_shared<sleeper>(http_.stream().get_executor());
     if (!core_.clock.enter(who, seen))
@@ -401,18 +403,18 @@ private:
   const entrance at_;
   http::session<Stream> http_;
   std::shared_ptr<open_connection> entry_;
-  bool taken_ = false; ///< it is no HTTP any more, and has ended
-  std::string from_;   ///< address of the other end
-  bool zips_ = false;  ///< the answer to the request at hand may be compressed
+  bool taken_ = false; ///< the connection was taken over from HTTP, and has ended
+  std::string from_;   ///< IP address that the connection comes from
+  bool zips_ = false;  ///< the answer to the present request may be compressed
 };
 
 template <class Stream>
 void start(server_core& core, Stream stream, entrance at, std::function<void()> over) {
   auto on = stream.get_executor();
   auto one = std::make_shared<connection<Stream>>(core, std::move(stream), at);
-  auto work = one->run(); // the frame belongs to the completion below, as does the connection
+  auto work = one->run(); // the completion below owns the frame and the connection
   net::co_spawn(on, std::move(work), [one, over = std::move(over)](std::exception_ptr) mutable {
-    one.reset(); // its socket closes before the place is given to another
+    one.reset(); // closes the socket before another connection may take its place
     over();
   });
 }

@@ -1,7 +1,7 @@
 #pragma once
-// One client's connection: requests in, answers and streams out. Only for server.cpp.
+// The connection of one client: it reads requests and writes answers and streams. Only server.cpp uses this.
 
-#include <utility> // before Asio: its coroutine header forgets it
+#include <utility> // has to come before Asio, whose coroutine header forgets to include it
 
 #include "runtime/api/server.hpp"
 #include "runtime/api/service.hpp"
@@ -23,7 +23,7 @@ namespace troupe::api {
 namespace net = boost::asio;
 using tcp = net::ip::tcp;
 
-/// A stream that waits for the next commit; its timer lives in its connection's loop.
+/// A stream that waits for the next commit. Its timer belongs to the loop of its connection.
 struct sleeper {
   explicit sleeper(net::any_io_executor on) : timer(on) {}
   net::steady_timer timer;
@@ -31,13 +31,14 @@ struct sleeper {
 
 struct server_core;
 
-/// Wakes sleepers after a commit. A burst of commits wakes them once.
+/// Wakes sleepers after a commit. Commits in quick succession wake them once.
 class alarm_clock {
 public:
   explicit alarm_clock(server_core& core) : core_(core) {}
   void committed();
   std::uint64_t version() const { return version_; }
-  /// False where something was committed after `seen`: then do not sleep.
+  /// Registers a sleeper that knows the version `seen`. False where a commit came after it: then the caller
+  /// must not sleep.
   bool enter(const std::shared_ptr<sleeper>& who, std::uint64_t seen);
   void leave(const std::shared_ptr<sleeper>& who);
 
@@ -52,27 +53,29 @@ private:
   std::set<std::shared_ptr<sleeper>> sleepers_;
 };
 
-/// What `stop` has to reach of a connection. Touched in the connection's loop only.
+/// What `stop` needs of a connection. Used only in the connection's loop.
 struct open_connection {
   net::any_io_executor on;
-  std::function<void()> close; ///< empty once it is over
-  std::function<bool()> idle;  ///< nobody is owed an answer; empty once it is over
+  std::function<void()> close; ///< empty once the connection has ended
+  /// Whether no request waits for its answer; empty once the connection has ended.
+  std::function<bool()> idle;
 };
 
-/// The connections of one thread. A connection stays in its loop, so that nothing of it wakes another thread.
+/// The connections of one thread. A connection stays in its loop, so that it never has to wake another
+/// thread.
 struct loop {
   struct context : net::io_context {
     context() : io_context(1) {}
-    /// Ends all that waits in it. Of each loop before any goes, as a connection may hold on to one of
-    /// another.
+    /// Ends everything that waits in this loop. All loops have to be abandoned before one is destroyed,
+    /// because a connection may refer to a connection of another loop.
     void abandon() { shutdown(); }
   };
   context io;
-  std::size_t open = 0; ///< connections; under server_core::mutex
+  std::size_t open = 0; ///< number of connections; guarded by server_core::mutex
 };
 
-/// Shared by all connections. Late answers from other threads hold it weakly; connections end inside their
-/// loops, which are therefore the last member: they still touch the others while these go.
+/// The state that all connections share. Late answers from other threads hold it weakly. Connections end
+/// while their loops are destroyed and still use the other members then, so the loops are the last member.
 struct server_core : std::enable_shared_from_this<server_core> {
   server_core(server_options how, services parts)
       : options(std::move(how)), api(std::move(parts), options.more_routes), clock(*this),
@@ -86,20 +89,20 @@ struct server_core : std::enable_shared_from_this<server_core> {
   service api;
   std::optional<net::ssl::context> tls;
   std::atomic<bool> stopping = false;
-  std::atomic<std::size_t> body_bytes = 0; ///< reserved of options.body_memory
+  std::atomic<std::size_t> body_bytes = 0; ///< bytes of options.body_memory that are reserved
   std::atomic<std::size_t> slow_calls = 0;
 
   std::mutex mutex;
   std::condition_variable all_closed;
   std::set<std::shared_ptr<open_connection>> connections;
   alarm_clock clock;
-  std::unique_ptr<net::thread_pool> slow; ///< one thread, from its first use on
+  std::unique_ptr<net::thread_pool> slow; ///< one thread, started when first used
   std::deque<loop> loops;
 
-  net::io_context& first() { return loops.front().io; } ///< of doors, alarms and watches, too
+  net::io_context& first() { return loops.front().io; } ///< also runs acceptors, alarms and watches
   net::thread_pool& slow_thread();
 
-  /// Looks after connections to services, every few seconds while there are any.
+  /// Checks connections to services every few seconds while there are any.
   void keep_watch();
   std::atomic<bool> watches = false;
 };
@@ -107,10 +110,10 @@ struct server_core : std::enable_shared_from_this<server_core> {
 /// Which of the server's ports a client called.
 enum class entrance {
   api,
-  pages ///< tasks' pages, and nothing else
+  pages ///< the port that shows only tasks' pages
 };
 
-/// Serves until the client goes or the server stops; `over` runs at the end, on any thread.
+/// Serves the connection until the client closes it or the server stops. `over` then runs, on any thread.
 void serve(server_core& core, tcp::socket socket, entrance at, std::function<void()> over);
 
 } // namespace troupe::api

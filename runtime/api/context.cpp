@@ -17,7 +17,7 @@ error bad_entry(const std::string& path, const std::string& what) {
   return {errc::invalid, "context: '" + path.substr(0, 200) + "' " + what};
 }
 
-/// "./a//b/" -> "a/b"; nullopt where it is absolute or climbs out.
+/// The plain form of a path: "./a//b/" -> "a/b"; nullopt where the path is absolute or leaves the context.
 std::optional<std::string> inner_path(std::string_view path) {
   if (path.starts_with('/'))
     return std::nullopt;
@@ -41,11 +41,12 @@ std::optional<std::string> inner_path(std::string_view path) {
   return out;
 }
 
-/// Follows links lexically, as the kernel would inside the unpacked context.
+/// Follows links by their texts, as the kernel would inside the unpacked context. Fails where one leaves the
+/// context or turns in a circle.
 result<void> check_link(const std::string& from, const std::map<std::string, std::string>& links) {
   std::string path = from;
   for (int step = 0; step < 40; ++step) {
-    // The first prefix of the path that is a link decides.
+    // The first prefix of the path that is a link is replaced.
     bool moved = false;
     for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
       auto prefix = path.substr(0, end);
@@ -122,7 +123,7 @@ result<std::string> gzipped(const std::string& bytes) {
   return out;
 }
 
-/// Checks an entry's place, which no other entry has, and counts its bytes.
+/// Checks the path of each entry, which no other entry may have, and counts the entries' bytes.
 class context_check {
 public:
   result<std::string> add(const std::string& path, std::int64_t bytes, bool folder) {
@@ -163,7 +164,7 @@ public:
 private:
   std::int64_t total_ = 0;
   std::size_t entries_ = 0;
-  std::map<std::string, bool> folders_; ///< each path that was added, and whether it is a folder
+  std::map<std::string, bool> folders_; ///< each path that was added, and whether the entry is a folder
   std::map<std::string, std::string> links_;
 };
 

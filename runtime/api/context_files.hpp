@@ -1,5 +1,5 @@
 #pragma once
-// What is in the tar.gz of an experiment's files.
+// Lists and reads the files in the tar.gz of an experiment.
 
 #include "model/result.hpp"
 
@@ -10,14 +10,14 @@
 namespace troupe::api {
 
 struct context_file {
-  std::string path; ///< without a slash at its end
+  std::string path; ///< path without a slash at its end
   bool folder = false;
-  std::int64_t bytes = 0, modified = 0; ///< seconds since 1970
+  std::int64_t bytes = 0, modified = 0; ///< modified: seconds since 1970
 };
 
-/// In the order of the archive; none of empty bytes.
+/// The files in the order of the archive; an empty archive has none.
 result<std::vector<context_file>> context_files(const std::string& archive);
-/// errc::not_found where there is no such file.
+/// The bytes of a file. Fails with errc::not_found where the archive lacks the file.
 result<std::string> context_file_bytes(const std::string& archive, const std::string& path);
 
 } // namespace troupe::api

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* framed_type = "application/x-troupe-experiment";
 
-/// experiment.create from the options of our own two forms.
+/// Makes the command experiment.create of a request in one of our own two forms.
 result<commands::experiment_create> own_form(const call& c) {
   std::string_view text = c.body, context;
   const bool framed = std::string_view(c.headers.content_type).starts_with(framed_type);
@@ -53,7 +53,7 @@ result<commands::experiment_create> own_form(const call& c) {
   return with;
 }
 
-/// experiment.create from the stock client's request.
+/// Makes the command experiment.create of the stock client's request.
 result<commands::experiment_create> stock_form(const call& c, fields& f) {
   f.need("config");
   commands::experiment_create with;
@@ -88,8 +88,9 @@ result<commands::experiment_create> stock_form(const call& c, fields& f) {
   return with;
 }
 
-/// `then` gets a warning where a trial asks for more slots than there are now: it waits until agents with
-/// more have come. `pool`: its name, empty: the default pool; `config`: that of the experiment.
+/// Passes `then` a warning where a trial asks for more slots than the pool has now, so that it has to wait
+/// for more agents. `pool`: the pool's name; empty: the default pool. `config`: the experiment's
+/// configuration.
 void warn_of_size(const call_ptr& c, std::string pool, const value& config,
                   std::function<void(value warnings)> then) {
   const auto number = [](const value& x, const char* outer, const char* inner) {
@@ -99,13 +100,13 @@ void warn_of_size(const call_ptr& c, std::string pool, const value& config,
   auto wanted = number(config, "resources", "slots_per_trial");
   const auto pointer = value::json_pointer("/resources/slots_per_trial");
   if (const auto range = config.is_object() ? config.value(pointer, value()) : value(); range.is_object())
-    wanted = number_in(range.value("min", value())); // of {min, max}
+    wanted = number_in(range.value("min", value())); // smallest number of {min, max}
   c->parts->cluster.order(c->by.who, commands::pool_details{std::move(pool)},
                           [number, wanted, then = std::move(then)](result<value> now) {
                             auto there = now ? number(*now, "slots", "total") : std::nullopt;
                             if (const auto most = now ? number(*now, "provider", "maxSlots") : std::nullopt;
                                 there && most)
-                              there = std::max(*there, *most); // of an elastic pool
+                              there = std::max(*there, *most); // an elastic pool can grow to this size
                             auto warnings = value::array();
                             if (wanted && there && *wanted > *there)
                               warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");
@@ -143,7 +144,7 @@ void create_own(const call_ptr& c, const reply& back) {
   });
 }
 
-/// `external_id`: the name that an unmanaged experiment has of its own; empty: none.
+/// Creates an experiment. `external_id` is the name that an unmanaged experiment brings; empty: it has none.
 void create_as(const call_ptr& c, const reply& back, const std::string& external_id) {
   auto body = parse_object(c->body);
   if (!body)
@@ -165,11 +166,12 @@ void create_as(const call_ptr& c, const reply& back, const std::string& external
   c->parts->cluster.order(c->by.who, std::move(*with), [c, back, external_id](result<value> got) {
     auto row = got ? c->parts->storage->experiment({got->value("id", std::uint64_t{0})})
                    : result<experiment_row>(got.error());
-    if (got && !row && row.error().code == errc::not_found && !external_id.empty()) // it may not be seen
+    // The caller may not see the experiment with this name.
+    if (got && !row && row.error().code == errc::not_found && !external_id.empty())
       return back(failure({errc::conflict, "the external id '" + external_id + "' is another experiment's"}));
     if (!row)
       return back(failure(row.error()));
-    if (row->external_id != external_id) // the name is the key of another creation
+    if (row->external_id != external_id) // an earlier creation has used the name as its key
       return back(failure({errc::conflict, "experiment " + to_string(row->id) + " is not unmanaged"}));
     auto places = place_book::read(*c->parts->storage);
     if (!places)
@@ -180,7 +182,8 @@ void create_as(const call_ptr& c, const reply& back, const std::string& external
 
 void create_stock(const call_ptr& c, const reply& back) { create_as(c, back, ""); }
 
-/// The body is that of a creation, or has it under createExperimentRequest.
+/// Creates an unmanaged experiment, or finds it by its name. The body is that of a creation, or has that
+/// under createExperimentRequest.
 void put_external(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)

@@ -1,5 +1,5 @@
 #pragma once
-// Tables as text for spreadsheets.
+// Tables as comma-separated text for spreadsheets.
 
 #include "runtime/api/http.hpp"
 
@@ -21,7 +21,7 @@ inline std::string csv_number(double x, int digits = 3) {
   std::snprintf(text, sizeof text, "%.*f", digits, x);
   return text;
 }
-/// With digits for runs of less than a second, which a sheet sums up.
+/// Hours with 6 digits, because sheets add up runs that take less than a second.
 inline std::string csv_hours(double hours) { return csv_number(hours, 6); }
 
 inline response csv_file(const char* name, std::string text) {

@@ -10,7 +10,7 @@
 namespace troupe::api {
 namespace {
 
-/// Stands for the folder that the master has for checkpoints.
+/// Stands for the folder that the master uses for checkpoints, until that is known.
 constexpr const char* folder_of_master = "/the/folder/of/the/master";
 
 result<value> storage_of_workspace(const experiment_row& of, const storage::reader& storage) {
@@ -80,7 +80,7 @@ result<value> default_config(const experiment_row& of, const storage::reader& st
   out = config::without_secrets(std::move(out));
   if (!left_to_master)
     return std::move(out);
-  // The master's own folder is known from an experiment that left it to the master.
+  // The master's own folder is known from an experiment whose configuration left the folder to the master.
   const auto text = config::load_experiment(of.source, "<text>", config::level::sane);
   out["checkpoint_storage"]["container_path"] =
     text.config.is_object() && is_left(text.config)

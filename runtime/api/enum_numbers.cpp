@@ -8,13 +8,14 @@
 namespace troupe::api {
 namespace {
 
-/// The names by their numbers from 0 on, without what they begin with; "-" where a number names nothing.
+/// The names of an enum in the order of their numbers from 0, without their common prefix; "-" where a number
+/// has no name.
 struct known_enum {
   std::string_view prefix, names;
 };
 
-constexpr known_enum // facts of determined-ai/determined, proto/src/determined
-  orders{"ORDER_BY_", "UNSPECIFIED ASC DESC"},
+// The names and numbers are those of proto/src/determined in determined-ai/determined.
+constexpr known_enum orders{"ORDER_BY_", "UNSPECIFIED ASC DESC"},
   log_levels{"LOG_LEVEL_", "UNSPECIFIED TRACE DEBUG INFO WARNING ERROR CRITICAL"},
   metric_types{"METRIC_TYPE_", "UNSPECIFIED TRAINING VALIDATION PROFILING"},
   workloads{"FILTER_OPTION_", "UNSPECIFIED CHECKPOINT VALIDATION CHECKPOINT_OR_VALIDATION"},
@@ -55,8 +56,9 @@ constexpr known_enum // facts of determined-ai/determined, proto/src/determined
   workspace_sorts{"SORT_BY_", "UNSPECIFIED ID NAME"},
   project_sorts{"SORT_BY_", "UNSPECIFIED CREATION_TIME LAST_EXPERIMENT_START_TIME NAME DESCRIPTION ID"};
 
-/// `where`: the path of the route, or the type of the body; "*" is each. `key`: "filters.states" lies below
-/// `filters`; lists on the way are gone through.
+/// Where requests have an enum. `where` is the path of the route or the type of the body; "*" stands for all
+/// of them. `key` is the path of the field, "filters.states"; a list on the way stands for each of its
+/// elements.
 struct place_of_enum {
   std::string_view where, key;
   const known_enum& of;
@@ -142,8 +144,8 @@ error not_one_of(const known_enum& of, std::string_view where, const std::string
           std::string(where) + ": there is no '" + text.substr(0, 50) + "': it is one of " + all_names(of)};
 }
 
-/// `where`: the whole key, for people. Texts may leave out what all names begin with. Whether something was
-/// replaced.
+/// Replaces numbers under `key` by names; returns whether it replaced any. Texts may leave out the common
+/// prefix. `where` is the whole key, for errors.
 result<bool> name_at(value& x, std::string_view key, const known_enum& of, std::string_view where) {
   if (x.is_array()) {
     bool some = false;
@@ -182,14 +184,15 @@ result<bool> name_at(value& x, std::string_view key, const known_enum& of, std::
   return false;
 }
 
-/// Whether a key of this name stands anywhere: else nothing needs a look at what the text means.
+/// Whether the text may contain a key of this name. Otherwise it need not be parsed.
 bool may_have(std::string_view text, std::string_view key) {
   const auto last = key.substr(key.rfind('.') + 1);
   return text.find("\"" + std::string(last) + "\"") != text.npos ||
          text.find("\"" + to_snake(last) + "\"") != text.npos;
 }
 
-constexpr std::size_t largest = 1 << 20; ///< of bodies that are looked at: those with files have no enums
+/// Limit of bodies that are parsed here; larger ones carry files and have no enums.
+constexpr std::size_t largest = 1 << 20;
 
 } // namespace
 
@@ -230,7 +233,7 @@ result<void> name_enums(std::string& body, std::string_view takes) {
       return replaced.error();
     some = some || *replaced;
   }
-  if (some) // else it stays as it came, to the byte
+  if (some) // otherwise the body keeps its bytes
     body = to_json(*read);
   return {};
 }

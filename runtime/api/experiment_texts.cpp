@@ -16,7 +16,7 @@ std::shared_ptr<const experiment_texts::face> face_of(const experiment_row& row,
 
 } // namespace
 
-/// With mutex_ held.
+/// The caller holds `mutex_`.
 result<void> experiment_texts::look_at_pool(const storage::reader& storage) {
   auto now = usual_pool(storage);
   if (!now)
@@ -30,7 +30,7 @@ result<void> experiment_texts::look_at_pool(const storage::reader& storage) {
   return {};
 }
 
-/// With mutex_ held.
+/// The caller holds `mutex_`.
 result<experiment_texts::known*> experiment_texts::found(const experiment_standing& now,
                                                          const storage::reader& storage, bool with_text) {
   auto at = known_.find(now.id);
@@ -66,7 +66,7 @@ result<std::vector<experiment_texts::entry>> experiment_texts::all(const storage
   std::lock_guard lock{mutex_};
   if (auto fine = look_at_pool(storage); !fine)
     return fine.error();
-  auto at = known_.begin(); // both stand in the order of ids
+  auto at = known_.begin(); // both lists are in the order of ids
   for (auto& now : *standings) {
     while (at != known_.end() && at->first < now.id)
       ++at;
@@ -76,7 +76,7 @@ result<std::vector<experiment_texts::entry>> experiment_texts::all(const storage
     }
     auto one = found(now, storage, false);
     if (!one && one.error().code == errc::not_found)
-      continue; // deleted since
+      continue; // the experiment was deleted meanwhile
     if (!one)
       return one.error();
     out.push_back({std::move(now), (*one)->lasting});
@@ -127,9 +127,9 @@ result<experiment_texts::listing> experiment_texts::kept(const storage::reader& 
     if (now.project && !(there && at->now.edits == now.edits)) {
       auto one = found(now, everything, false);
       if (!one && one.error().code != errc::not_found)
-        return one.error(); // all of `changed` comes again
+        return one.error(); // the next call gets all of `changed` again
       if (!one)
-        now.project = {}; // deleted since
+        now.project = {}; // the experiment was deleted meanwhile
       else if (there) {
         at->lasting = (*one)->lasting;
         for (auto& order : orders_)

@@ -36,8 +36,8 @@ value placements(const std::vector<placement>& on) {
 
 value time_or_null(time_point at) { return at == time_point{} ? value(nullptr) : value(to_rfc3339(at)); }
 
-// One `fact_fields` per fact: its fields but `at`, by name. The configuration and source of an experiment
-// stay out: they are large and never change.
+// There is one `fact_fields` for each fact: it gives the fact's fields by name, without `at`. The
+// configuration and source of an experiment are left out, because they are large and never change.
 value fact_fields(const experiment_created& x) {
   return {{"id", x.id.value},     {"name", x.name}, {"owner", x.owner},
           {"context", x.context}, {"key", x.key},   {"parent", x.parent.value}};
@@ -199,7 +199,7 @@ value fact_fields(const policy_changed& x) {
 value fact_fields(const pool_bound& x) {
   return {{"by", x.by}, {"pool", x.pool}, {"workspaces", numbers(x.workspaces)}};
 }
-// The address of a webhook may hold what lets others write to its receiver: it stays out.
+// The address of a webhook is left out, because it may hold a secret of the receiver.
 value fact_fields(const webhook_changed& x) {
   return {{"by", x.by},
           {"id", x.id.value},
@@ -208,7 +208,7 @@ value fact_fields(const webhook_changed& x) {
           {"triggers", x.triggers},
           {"deleted", x.deleted}};
 }
-value fact_fields(const webhook_event& x) { // whoever caused it, the master sends it
+value fact_fields(const webhook_event& x) { // the master sends the event, whoever caused it
   return {
     {"by", "troupe"}, {"id", x.id}, {"webhook", x.webhook.value}, {"step", name(x.step)}, {"why", x.why}};
 }
@@ -363,8 +363,8 @@ value fact_fields(const allocation_closed& x) {
           {"unplaceable", x.unplaceable}};
 }
 
-/// The workspace, model or user that a fact of the stream "cluster" is about, as the name of a stream; empty:
-/// none of these.
+/// The workspace, model or user that a fact of the stream "cluster" is about, as the name of a stream; empty
+/// where it is about none of these.
 template <class T>
 std::string subject_of(const T& x) {
   if constexpr (std::is_same_v<T, workspace_changed>)

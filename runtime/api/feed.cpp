@@ -48,7 +48,7 @@ void feed::push(value row) {
   if (end_)
     return;
   rows_.push_back(std::move(row));
-  if (rows_.size() > most_) { // the oldest go: a live view is about now
+  if (rows_.size() > most_) { // drops the oldest row, because a live view is about the present
     rows_.pop_front();
     ++lost_;
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Rows on their way from the cluster to one reader over server-sent events. Bounded: what a slow reader does
-// not take is dropped and counted, and the reader is told.
+// Rows on their way from the cluster to one reader over server-sent events. The queue is bounded: rows that a
+// slow reader does not take are dropped and counted, and the reader is told the count.
 
 #include "runtime/api/gate.hpp"
 #include "runtime/api/http.hpp"
@@ -17,14 +17,14 @@ class feed {
 public:
   explicit feed(std::size_t most = 1024) : most_(most) {}
   void push(value row);
-  void end(value row); ///< nothing is taken after it
-  /// Nobody reads any more; whoever pushes should stop.
+  void end(value row); ///< the last row; rows that come later are ignored
+  /// Says that nobody reads any more, so that callers of `push` can stop.
   void close() { closed_.store(true, std::memory_order_relaxed); }
   bool closed() const { return closed_.load(std::memory_order_relaxed); }
 
   struct part {
     std::vector<value> rows;
-    std::uint64_t lost = 0; ///< dropped before the first of these rows
+    std::uint64_t lost = 0; ///< number of rows that were dropped before the first of these
     std::optional<value> end;
   };
   part take(std::size_t most);
@@ -38,11 +38,11 @@ private:
   std::atomic<bool> closed_{false};
 };
 
-/// A gate through which the cluster can be watched.
+/// A gate through which a reader can watch the cluster.
 class feed_gate {
 public:
   virtual ~feed_gate() = default;
-  /// As gate::order, for shell_trace, shell_follow and shell_events: answers once rows flow into `to`, or
+  /// Like gate::order, for shell_trace, shell_follow and shell_events. Answers once rows flow into `to`, or
   /// with the error.
   template <commands::command C>
   void watch(const principal& who, C what, std::shared_ptr<feed> to, answer done) {
@@ -52,10 +52,10 @@ public:
                     answer done) = 0;
 };
 
-/// One server-sent event: `data` alone, or with its name.
+/// One server-sent event: `data` alone, or with the event's name.
 std::string sse_event(const value& data, const char* name = nullptr);
 
-/// The body that reads a feed to its end; closes it when the reader goes.
+/// A body that sends the rows of a feed up to its end. It closes the feed when the reader goes.
 std::unique_ptr<body_stream> feed_stream(std::shared_ptr<feed> from);
 
 } // namespace troupe::api

@@ -35,7 +35,8 @@ descriptor open_folder(const fs::path& folder) {
   return descriptor{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
 }
 
-/// Opens below `root` without following any link, so that a task that swaps one in meanwhile gains nothing.
+/// Opens a file below `root` without following any link, so that a task gains nothing by putting a link there
+/// meanwhile.
 descriptor open_below(const descriptor& root, const std::string& relative) {
   open_how how{};
   how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
@@ -48,7 +49,7 @@ error gone(const fs::path& folder, const std::string& what = {}) {
                              " is not on this host"};
 }
 
-/// The regular files below, by relative path, in order.
+/// The regular files below the folder, by relative path, in order.
 std::vector<std::string> files_below(const fs::path& folder) {
   std::vector<std::string> found;
   std::error_code bad;
@@ -71,7 +72,8 @@ public:
       archive_write_set_format_pax_restricted(out_);
     if (form == archive_form::tar_gz) {
       archive_write_add_filter_gzip(out_);
-      archive_write_set_filter_option(out_, "gzip", "compression-level", "1"); // weights hardly shrink
+      // Level 1, because weights hardly shrink.
+      archive_write_set_filter_option(out_, "gzip", "compression-level", "1");
     }
     archive_write_set_bytes_per_block(out_, 65536);
     archive_write_set_bytes_in_last_block(out_, 1);

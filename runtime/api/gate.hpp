@@ -1,6 +1,6 @@
 #pragma once
-// The way from HTTP into the cluster: the commands of model/commands/table.hpp. The API knows no actor; the
-// node implements the gate.
+// The way from HTTP into the cluster: it takes the commands of model/commands/table.hpp. The API knows no
+// actor; the node implements the gate.
 
 #include "model/commands/table.hpp"
 
@@ -12,13 +12,13 @@ namespace troupe::api {
 struct principal {
   std::string user; ///< "determined", "admin"; empty: nobody
   bool admin = false;
-  std::string allocation; ///< set where a task speaks: "12.3"
+  std::string allocation; ///< allocation of the task that calls, as "12.3"; empty: a user calls
 };
 
-/// Called exactly once, from any thread.
+/// Takes the outcome of a command. Called exactly once, from any thread.
 using answer = std::function<void(result<value>)>;
 
-/// One of several orders, and who hears what became of it.
+/// One of several orders, and what takes its outcome.
 struct grouped_order {
   std::string command;
   value fields;
@@ -33,19 +33,19 @@ class gate {
 public:
   virtual ~gate() = default;
 
-  /// Runs a command; answers when its effect is durable, or with the error (invalid, not_found, conflict,
-  /// denied, no_space, timeout ...). Never blocks.
+  /// Runs a command. Answers when the command's effect is durable, or with the error (invalid, not_found,
+  /// conflict, denied, no_space, timeout ...). Never blocks.
   template <commands::command C>
   void order(const principal& who, C what, answer done) {
     call(who, C::is.name, commands::write(std::move(what)), std::move(done));
   }
 
-  /// The same by name, as it crosses.
+  /// Runs a command given by name, with its fields as they cross to the cluster.
   virtual void call(const principal& who, const std::string& command, value fields, answer done) = 0;
 
-  /// Several orders for the cluster, each with its own answer. What the cluster itself decides on them
-  /// becomes durable at once, or none of it does; what an experiment's own actor decides (a kill, a pause)
-  /// one by one.
+  /// Runs several orders, each with its own answer. What the cluster itself decides becomes durable together,
+  /// or nothing of it does. What the actor of an experiment decides (a kill, a pause) becomes durable one by
+  /// one.
   virtual void call_together(const principal& who, std::vector<grouped_order> orders) {
     for (auto& one : orders)
       call(who, one.command, std::move(one.fields), std::move(one.done));

@@ -6,9 +6,10 @@
 
 namespace troupe::api {
 
-constexpr duration forgotten_after = 1h; // peers that came and whose others never did
+constexpr duration forgotten_after = 1h; // limit of the wait for the other peers
 
-/// An earlier try of the same request is replaced; usually nobody waits for it any more.
+/// Adds a request to a round. It replaces an earlier try of the same request, for which usually nobody waits
+/// any more.
 void gathering::join(round& in, const std::string& request, value data, const reply& back,
                      std::vector<reply>& replaced) {
   auto own =
@@ -25,7 +26,7 @@ void gathering::add(allocation_id who, const std::string& request, std::size_t p
     return back(
       failure({errc::invalid,
                "a call that waits for all ranks needs a requestUuid and numPeers between 1 and 4096"}));
-  std::vector<reply> complete, replaced, forgotten; // answered without the lock
+  std::vector<reply> complete, replaced, forgotten; // these are answered after the lock is released
   value all = value::array();
   std::size_t others = 0;
   {

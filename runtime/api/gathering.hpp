@@ -1,6 +1,6 @@
 #pragma once
-// all_gather: each of N peers of an allocation brings its part and gets all of them. Held in memory: peers
-// that ask again after a restart of this process simply begin anew. Thread-safe.
+// all_gather: each of N peers of an allocation brings its part and gets the parts of all. Parts are held in
+// memory only: after a restart of this process the peers ask again and begin anew. Thread-safe.
 
 #include "model/ids.hpp"
 #include "runtime/api/http.hpp"
@@ -12,10 +12,10 @@ namespace troupe::api {
 
 class gathering {
 public:
-  /// Answers every peer with {"data": [...]} in the order of arrival once `peers` distinct requests have
-  /// come. A request that comes again (same id) takes the place of its first, which is answered
-  /// errc::conflict. errc::invalid where `peers` differs from the others'; errc::timeout for peers whose
-  /// others have not come in an hour.
+  /// Answers every peer with {"data": [...]}, in the order of arrival, once `peers` distinct requests have
+  /// come. A request that comes again (same id) replaces the earlier one, which is answered errc::conflict.
+  /// Answers errc::invalid where `peers` differs from that of the other requests, and errc::timeout where the
+  /// others have not come within an hour.
   void add(allocation_id who, const std::string& request, std::size_t peers, value data, time_point now,
            reply back);
 

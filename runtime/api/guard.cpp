@@ -24,7 +24,7 @@ std::string text_at(const value& fields, const char* key) {
   return at != fields.end() && at->is_string() ? at->get<std::string>() : std::string();
 }
 
-/// Finds the things that a command names, and says what it needs there.
+/// Finds the things that a command names, and collects the permissions that the command needs there.
 class reading_of {
 public:
   reading_of(const viewer& by, const storage::reader& all, std::string command, const value& fields)
@@ -77,7 +77,7 @@ public:
       for (const auto& one : fields_.value("roles", value::array()))
         need(*p, {number_at(one, "workspace")});
       break;
-    case thing::token: // whose it is was looked at before
+    case thing::token: // the owner of the token was checked before
       break;
     default:
       if (p)
@@ -110,7 +110,7 @@ private:
       return fail("trial", to_string(id));
     on_experiment(row->experiment, what);
   }
-  /// Of a trial, or of a task that is none.
+  /// Checks a trial, or a task that is not a trial.
   void on_task(task_id id, action what, const std::string& text) {
     if (!id || id == by_.task)
       return;
@@ -126,7 +126,7 @@ private:
   void on_checkpoint(const std::string& uuid, permission what) {
     const auto row = all_.checkpoint(uuid);
     if (!row)
-      return; // who carries it out says so
+      return; // the command itself fails with not_found
     if (!by_.owns(row->experiment) && !by_.sees(row->experiment))
       return fail("checkpoint", uuid);
     on_experiment(row->experiment, what);
@@ -151,13 +151,14 @@ private:
   void into_project(project_id id, permission p) {
     const auto in = by_.book->workspace_of(id);
     if (!in)
-      return; // who carries it out says that there is none
+      return; // the command itself fails with not_found
     if (!by_.may(permission::view_project, in))
       return fail("project", to_string(id));
     need(p, in);
   }
 
-  /// Where it goes is said by the order, by its configuration, or by the template below that.
+  /// Checks a submission. Its workspace and project come from the command, or else from the configuration, or
+  /// else from the template below that.
   void of_submission(permission p) {
     if (const experiment_id parent{number_at(fields_, "parent")}; parent && !by_.sees(parent))
       fail("experiment", to_string(parent));
@@ -186,7 +187,8 @@ private:
           need(p, one.id);
         }
   }
-  /// What the cluster file has for all experiments of the pool.
+  /// The cluster file's defaults for experiments of the pool that `config` names, or else `below`, or else of
+  /// the default pool.
   value defaults_below(const value& config, const value& below) const {
     const auto known = all_.configuration();
     const auto cluster = known && *known ? (*known)->configuration : value();
@@ -203,7 +205,7 @@ private:
       return {};
     return at->is_string() ? config::to_value(config::read_document(at->get<std::string>(), "").root) : *at;
   }
-  /// Of trials that a custom search creates, or that go on from another one's checkpoint.
+  /// Checks the checkpoints from which the orders of a custom search start or continue trials.
   void warm_starts_of_orders() {
     const auto orders = fields_.value("orders", value());
     const auto actions = orders.is_object() ? orders.value("actions", value()) : value();
@@ -222,15 +224,15 @@ private:
       on_trial(from, permission::view_experiment_artifacts);
     if (const auto uuid = text_at(searcher, "source_checkpoint_uuid"); !uuid.empty()) {
       if (!all_.checkpoint(uuid))
-        return fail("checkpoint", uuid); // as one that may not be seen
+        return fail("checkpoint", uuid); // the same answer as for a checkpoint that may not be seen
       on_checkpoint(uuid, permission::view_experiment_artifacts);
     }
   }
 
   void of_task(authority::need right, std::optional<permission> p) {
     if (right == authority::need{action::create, thing::task}) {
-      for (const auto& [key, what] :
-           {std::pair{"parent", action::change}, {"forked_from", action::view}}) // it takes files from these
+      // The new task takes files from these tasks.
+      for (const auto& [key, what] : {std::pair{"parent", action::change}, {"forked_from", action::view}})
         if (const auto text = text_at(fields_, key); !text.empty())
           on_task(parse_task(text), what, text);
       template_below();
@@ -306,7 +308,8 @@ private:
   bool is_seen(const template_changed& one) const {
     return by_.may(permission::view_templates, one.workspace);
   }
-  /// What the template that is named has below a configuration; null where none is named, or none is seen.
+  /// The configuration of the template that the command names; null where it names none, or one that the
+  /// viewer may not see.
   value template_below() {
     const auto name = text_at(fields_, "template");
     if (name.empty())
@@ -332,7 +335,8 @@ private:
     } else if (makes) {
       const auto in = to ? to : workspace_id{1};
       into_workspace(in, permission::create_templates);
-      if (known && by_.may(permission::create_templates, in)) // a name belongs to one in the whole cluster
+      // Names of templates are unique in the whole cluster.
+      if (known && by_.may(permission::create_templates, in))
         fault_ = error{errc::conflict, "failed to create template " + name};
     } else {
       fail("template", name);
@@ -383,8 +387,8 @@ private:
   std::optional<error> fault_;
 };
 
-/// Takes out of a list in an answer what is about experiments and tasks that the viewer may not see.
-/// `tasks`: jobs of tasks that are no trials stay, as whoever asked looks them up.
+/// Removes from a list in an answer the entries about experiments and tasks that the viewer may not see.
+/// `tasks`: jobs of tasks that are not trials stay, because the caller looks them up itself.
 void leave_out(value& list, const viewer& by, const storage::reader& seen, bool tasks) {
   if (!list.is_array())
     return;
@@ -402,7 +406,7 @@ void leave_out(value& list, const viewer& by, const storage::reader& seen, bool 
   list = std::move(left);
 }
 
-/// Takes out of a list what belongs to pools that the viewer may not see; `key` holds the pool of each.
+/// Removes from a list the entries of pools that the viewer may not see. `key` names the field with the pool.
 void leave_out_pools(value& list, const char* key, const viewer& by, const storage::reader& all) {
   value left = value::array();
   std::map<std::string, bool> shown;
@@ -417,7 +421,8 @@ void leave_out_pools(value& list, const char* key, const viewer& by, const stora
   list = std::move(left);
 }
 
-/// What somebody holds stays busy for all; who may not see the run is told a word in place of its id.
+/// Replaces the ids of runs that the viewer may not see by a word, so that their slots are still shown as
+/// busy.
 void hide_runs(value& agents, const storage::reader& seen) {
   const auto hide = [&](value& held, const std::string& word) {
     const auto text = text_at(held, "allocation");
@@ -536,7 +541,7 @@ void guard::call(const principal& who, const std::string& command, value fields,
         }
       done(std::move(got));
     };
-  // Who makes a workspace is its admin.
+  // The creator of a workspace becomes its admin.
   if (command == commands::workspace_create::is.name)
     done = [to = &to_, who, user = by_.user, done = std::move(done)](result<value> got) {
       const workspace_id made{got && got->is_object() ? number_at(*got, "id") : 0};

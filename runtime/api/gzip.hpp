@@ -1,5 +1,5 @@
 #pragma once
-// Answers made smaller for those who ask.
+// Compresses answers for clients that accept gzip.
 
 #include "runtime/api/http.hpp"
 
@@ -10,21 +10,23 @@
 
 namespace troupe::api {
 
-/// Does an Accept-Encoding name gzip, and not with q=0?
+/// Whether the value of Accept-Encoding names gzip, and not with q=0.
 bool takes_gzip(std::string_view accept_encoding);
 
-/// Compresses a body of text over 1 KiB and names the encoding; leaves all others as they are.
+/// Compresses a body of text over 1 KiB and names the encoding; leaves all other bodies as they are.
 void gzip_body(response& x);
 
-/// May the body be compressed, and is it large enough, where its beginning has so many bytes?
+/// Whether the body may be compressed and is large enough to gain by it, where `bytes` of it are there so
+/// far.
 bool worth_gzip(const response& x, std::size_t bytes);
 
-/// A body that is made piece by piece. What was added can be read by the other side at once.
+/// Compresses a body that is made piece by piece. The other side can read every piece at once.
 class gzip_stream {
 public:
-  /// Writes the answer's headers. Nothing where memory is short.
+  /// Sets the answer's headers. Gives nothing where memory is short.
   static std::optional<gzip_stream> of(response& x);
-  /// What goes to the other side; with `last` the end as well, after which nothing can be added.
+  /// The compressed bytes of a piece. With `last` they also end the body, and nothing can be added
+  /// afterwards.
   std::string add(std::string_view bytes, bool last);
 
 private:

@@ -11,7 +11,7 @@
 namespace troupe::api {
 namespace {
 
-constexpr std::size_t steps = 50; ///< cells of a numeric hyperparameter
+constexpr std::size_t steps = 50; ///< number of cells of a numeric hyperparameter
 constexpr double prior_weight = 1, best_part = 0.1, least_density = 1e-12;
 constexpr std::size_t least_best = 2;
 
@@ -26,7 +26,8 @@ std::vector<double> count(const std::vector<std::optional<std::size_t>>& cell, c
   return n;
 }
 
-/// The density over cells, by a kernel on each cell that has trials and a flat prior. The width is Scott's.
+/// The density over cells, estimated with a kernel on each cell that has trials and with a flat prior. The
+/// kernel's width follows Scott's rule.
 std::vector<double> numeric_density(const std::vector<double>& counts) {
   const auto cells = counts.size();
   const double n = std::accumulate(counts.begin(), counts.end(), 0.0);
@@ -114,7 +115,7 @@ struct cells {
   bool numeric = false;
 };
 
-/// No cells where all trials have the same value.
+/// Puts each trial's value into a cell; gives no cells where all trials have the same value.
 cells cells_of(const importance_input& hp) {
   cells out;
   std::vector<std::optional<double>> numbers;

@@ -1,5 +1,5 @@
 #pragma once
-// Which hyperparameters matter: PED-ANOVA (Watanabe, Bansal, Hutter 2023). Pure.
+// How much each hyperparameter matters, by PED-ANOVA (Watanabe, Bansal, Hutter 2023). Pure.
 
 #include "model/value.hpp"
 
@@ -12,7 +12,7 @@ namespace troupe::api {
 struct importance_input {
   std::string name;
   bool logarithmic = false;
-  std::vector<value> values; ///< of each trial; null where it has none
+  std::vector<value> values; ///< value of each trial; null where the trial has none
 };
 struct importance_entry {
   std::string name;
@@ -20,8 +20,8 @@ struct importance_entry {
 };
 
 /// How much the best tenth of the trials differs from all of them in the density of each hyperparameter, as
-/// parts of 1, largest first. `loss`: of each trial, smaller is better, all finite. What has one value alone
-/// is left out.
+/// fractions that add up to 1, largest first. `loss` has a finite number for each trial; smaller is better. A
+/// hyperparameter with only one value is left out.
 std::vector<importance_entry> ped_anova(const std::vector<importance_input>& hparams,
                                         const std::vector<double>& loss);
 

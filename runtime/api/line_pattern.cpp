@@ -11,8 +11,8 @@ constexpr std::size_t most_spans = 20, most_bytes = 4096;
 
 constexpr char escape = '\x1b';
 
-/// How long the escape sequence at the beginning of `text` is, as web/src/terminal.ts leaves them out; 0: it
-/// is none.
+/// The length in bytes of the escape sequence at the beginning of `text`; 0 where there is none. It has to
+/// match what web/src/terminal.ts leaves out.
 std::size_t sequence_length(std::string_view text) {
   const auto in = [&](std::size_t i, char low, char high) {
     return i < text.size() && text[i] >= low && text[i] <= high;
@@ -37,12 +37,13 @@ std::size_t sequence_length(std::string_view text) {
   return in(at, '0', '~') ? at + 1 : 0;
 }
 
-/// A line as a terminal shows it.
+/// A line as a terminal shows it, without escape sequences.
 struct shown_line {
   std::string text;
-  std::vector<std::pair<std::size_t, std::size_t>> parts; ///< where each begins here, and as it was printed
+  /// The offset of each part in `text`, and in the line as it was printed.
+  std::vector<std::pair<std::size_t, std::size_t>> parts;
 
-  /// Where the byte at `at` of the text was printed.
+  /// The offset in the printed line of the byte at `at` of `text`.
   std::size_t printed_at(std::size_t at) const {
     const auto part = std::prev(std::upper_bound(
       parts.begin(), parts.end(), at, [](std::size_t x, const auto& one) { return x < one.first; }));
@@ -68,8 +69,8 @@ shown_line shown_of(std::string_view line) {
 
 re2::StringPiece piece_of(std::string_view text) { return {text.data(), text.size()}; }
 
-/// Whether the expression finds the same when it is matched against many lines at once, with ^ and $ at the
-/// ends of each line. It may not where it names the ends of the whole text (\A, \z) or any byte (\C), or sets
+/// Whether the expression matches the same when it is applied to many lines at once, with ^ and $ at the ends
+/// of each line. It may not where it names the ends of the whole text (\A, \z) or any byte (\C), or sets
 /// flags.
 bool goes_over_lines(std::string_view regex) {
   for (std::size_t i = 0; i + 1 < regex.size(); ++i) {
@@ -120,9 +121,10 @@ bool line_pattern::in_plain(std::string_view line) const {
   return regex_ ? re2::RE2::PartialMatch(piece_of(line), *regex_) : line.find(text_) != line.npos;
 }
 
-/// A line with an escape sequence may be wanted: who looks at it again leaves the sequence out.
+/// A line with an escape sequence always counts as one that may match: the caller checks it again without the
+/// sequence.
 std::size_t line_pattern::next(std::string_view texts, std::size_t from) const {
-  constexpr std::size_t window = 16'384; // what is behind the nearest place is not looked at
+  constexpr std::size_t window = 16'384; // bytes searched in one step, because only the nearest place counts
   while (from < texts.size()) {
     const auto line_end = texts.find('\n', std::min(from + window, texts.size() - 1));
     const auto until = line_end == texts.npos ? texts.size() : line_end + 1;

@@ -1,5 +1,5 @@
 #pragma once
-// What lists have in common: how text is looked for, and which way they are sorted.
+// What lists have in common: how they look for text, and how they sort.
 
 #include "runtime/api/http.hpp"
 #include "storage/journal.hpp"
@@ -11,11 +11,12 @@
 
 namespace troupe::api {
 
-std::string folded(std::string_view text); ///< lower case, ASCII only
+std::string folded(std::string_view text); ///< the text in lower case; only ASCII letters change
 bool contains_folded(std::string_view text, std::string_view part);
-bool is_descending(const query_list& query); ///< by `orderBy`
+bool is_descending(const query_list& query); ///< whether `orderBy` asks for descending order
 
-/// Sorts rows by what `key` gives of each, an optional: those without a value come last either way. Stable.
+/// Sorts rows by the optional that `key` gives for each. Rows without a value come last in either direction.
+/// Stable.
 template <class Rows, class Key>
 void sort_unset_last(Rows& rows, bool descending, const Key& key) {
   std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
@@ -26,10 +27,12 @@ void sort_unset_last(Rows& rows, bool descending, const Key& key) {
   });
 }
 
-/// A duration as Go writes it, "720h" or "1h30m"; errc::invalid for anything else, and for one below 0.
+/// Reads a duration as Go writes it, "720h" or "1h30m". Fails with errc::invalid for anything else, and for a
+/// negative one.
 result<duration> go_duration(const std::string& text);
 
-/// What everybody is told now, null where there is nothing; `begun`: not what begins later.
+/// The message that all users are shown now; null where there is none. `begun`: leaves out a message that
+/// begins later.
 result<value> cluster_message(const storage::reader& storage, time_point now, bool begun);
 
 } // namespace troupe::api

@@ -17,7 +17,7 @@ namespace {
 constexpr duration least_pause = 250ms, heartbeat = 15s, cluster_pause = 1s, steps_pause = 1s;
 constexpr std::size_t facts_at_once = 2000, points_at_once = 5000, lines_at_once = 500;
 
-/// What the cluster's actors said last; they answer on threads of their own.
+/// The last answers of the cluster's actors, which answer on threads of their own.
 struct cluster_view {
   std::mutex mutex;
   value now = value::object();
@@ -42,7 +42,7 @@ public:
                                   {"masterId", parts_->about.master_id},
                                   {"version", parts_->about.troupe_version}});
       start_curves_and_logs();
-      trials_with_reports(now); // what was before is read by the lists
+      trials_with_reports(now); // earlier reports are read with the lists
     }
     looked_ = now;
     if (auto ok = add_rows(now, out.bytes); !ok)
@@ -72,14 +72,15 @@ public:
 private:
   struct curve {
     live_topics::series of;
-    std::map<trial_id, std::uint64_t> rows; ///< the newest row of each trial that was sent
+    std::map<trial_id, std::uint64_t> rows; ///< newest row of each trial that was sent
   };
 
   std::string event(const char* name, const value& data) const {
     return "id: " + std::to_string(after_) + "\nevent: " + name + "\ndata: " + to_json(data) + "\n\n";
   }
 
-  /// Points and lines begin with what comes from now on: what was before is read by `series` and the log.
+  /// Lets points and lines begin with those that come from now on; the reader gets earlier ones from `series`
+  /// and the log.
   void start_curves_and_logs() {
     for (const auto& one : topics_.curves) {
       auto& c = curves_.emplace_back(curve{one, {}});
@@ -96,10 +97,11 @@ private:
     }
   }
 
-  /// Trials that have reported since the last answer, whose rows have other steps; asked for once a second.
+  /// Trials that have reported since the last answer, so that their rows have new steps. Storage is asked
+  /// once a second.
   std::set<trial_id> trials_with_reports(time_point now) {
-    const auto& everything =
-      *(parts_->all ? *parts_->all : *parts_).storage; // rows are read as one may see them
+    // The rows themselves are read as the viewer may see them.
+    const auto& everything = *(parts_->all ? *parts_->all : *parts_).storage;
     const auto* watch = dynamic_cast<const storage::trial_watch*>(&everything);
     if (!watch || topics_.trials_of.empty())
       return {};
@@ -109,12 +111,12 @@ private:
     steps_looked_ = now;
     auto news = watch->reports_since(reports_seen_);
     reports_seen_ = news.version;
-    if (news.all) // at the start, or after a pause in which very many came: the next reports tell again
+    if (news.all) // true at the start and after very many reports; later reports name their trials
       return {};
     return {news.changed.begin(), news.changed.end()};
   }
 
-  /// Whom the facts since the last look are about.
+  /// Adds the rows of experiments and trials that the facts since the last look are about.
   result<void> add_rows(time_point now, std::string& out) {
     std::set<experiment_id> experiments;
     auto trials = trials_with_reports(now);
@@ -134,7 +136,7 @@ private:
     for (auto id : experiments)
       if (topics_.experiments || topics_.trials_of.contains(id)) {
         auto row = parts_->storage->experiment(id);
-        if (!row && row.error().code == errc::not_found) { // deleted
+        if (!row && row.error().code == errc::not_found) { // the experiment was deleted
           out += event("gone", {{"experiment", id.value}});
           continue;
         }
@@ -176,7 +178,7 @@ private:
                                 experiment_deleted::tag, experiment_continued::tag})
           if (type == tag)
             experiments.insert({shape->at("id").get<std::uint64_t>()});
-        if (type == trial_deleted::tag) // it has fewer trials now
+        if (type == trial_deleted::tag) // the experiment has fewer trials now
           experiments.insert({shape->at("experiment").get<std::uint64_t>()});
       }
       return;
@@ -245,8 +247,8 @@ private:
     return {};
   }
 
-  /// Asks the cluster at most once a second, and tells what it says where that is new. Whether answers are on
-  /// their way: they are to be told before they are old.
+  /// Asks the cluster at most once a second, and sends its answer where that is new. Returns whether answers
+  /// are on their way, so that they are sent soon.
   bool add_cluster(time_point now, std::string& out) {
     auto view = cluster_;
     bool ask = false, asked = false;
@@ -294,10 +296,10 @@ private:
   std::vector<curve> curves_;
   std::map<trial_id, std::uint64_t> lines_;
   std::shared_ptr<cluster_view> cluster_ = std::make_shared<cluster_view>();
-  std::uint64_t reports_seen_ = 0; ///< version
+  std::uint64_t reports_seen_ = 0; ///< version of the reports that were looked at
   time_point looked_, last_sent_, asked_, steps_looked_;
   bool greeted_ = false;
-  bool steps_due_ = false; ///< there may be reports whose steps were not told yet
+  bool steps_due_ = false; ///< there may be reports whose steps were not sent yet
 };
 
 } // namespace

@@ -1,5 +1,6 @@
 #pragma once
-// One reader's live view: which objects it looks at, and what of them has changed since it was last told.
+// The live view of one reader: the objects that it watches, and what has changed of them since it was last
+// told.
 
 #include "runtime/api/route.hpp"
 
@@ -7,23 +8,23 @@
 
 namespace troupe::api {
 
-/// "experiments,experiment/7,series/7/training/loss,logs/12,cluster".
+/// The watched objects, read from "experiments,experiment/7,series/7/training/loss,logs/12,cluster".
 struct live_topics {
   struct series {
     experiment_id experiment;
     std::string group, metric;
   };
   bool experiments = false, cluster = false;
-  std::set<experiment_id> trials_of; ///< experiment/7: its own row and those of its trials
+  std::set<experiment_id> trials_of; ///< experiment/7 means its own row and the rows of its trials
   std::vector<series> curves;
   std::set<trial_id> logs;
 
-  /// At most 100 topics; errc::invalid names one that there is not.
+  /// Reads at most 100 topics. Fails with errc::invalid, and names a topic that is not known.
   static result<live_topics> read(std::string_view text);
 };
 
 /// Server-sent events without end. `id` is the sequence of the newest fact that the rows hold: a reader that
-/// comes again with it gets what has changed since. Each object comes at most four times a second.
+/// connects again with it gets what has changed since. Each object is sent at most four times a second.
 ///
 ///   hello       {"sequence", "masterId", "version"}
 ///   experiment  a row of the list of experiments
@@ -31,6 +32,7 @@ struct live_topics {
 ///   points      {"experiment", "group", "metric", "trial", "row", "steps": [...], "at": [...], "y": [...]}
 ///   line        {"trial", "line", "at", "level", "rank", "agent", "stream", "text"}
 ///   cluster     {"status", "agents", "waiting"}
+///   gone        {"experiment"}: the experiment was deleted
 ///   lost        {"topic", "count"}: so many lines or points were left out
 std::unique_ptr<body_stream> live_stream(std::shared_ptr<const services> parts, principal who,
                                          live_topics topics, std::uint64_t after);

@@ -1,5 +1,5 @@
 #pragma once
-// A line of a log as our own routes give it.
+// A line of a log in the form of our own routes.
 
 #include "model/names.hpp"
 #include "model/rows.hpp"

@@ -15,7 +15,8 @@ struct asked {
   login_bound::bucket size;
 };
 
-/// An account is one in any case, and its text is bounded: it comes from anybody.
+/// The buckets of a try. The case of an account's name does not matter, and its length is bounded because
+/// anybody may send it.
 std::array<asked, 3> buckets_of(std::string account, const std::string& address) {
   account = case_folded(account.substr(0, 64));
   return {asked{"p" + address + " " + account, login_bound::of_pair},
@@ -35,7 +36,8 @@ double login_bound::left_of(const std::string& key, bucket size, time_point now)
   const auto at = levels_.find(key);
   if (at == levels_.end())
     return size.most;
-  const auto passed = std::max(0.0, seconds(now - at->second.at)); // a clock that was set back gives nothing
+  // A clock that was set back gives no tries back.
+  const auto passed = std::max(0.0, seconds(now - at->second.at));
   return std::min(size.most, at->second.left + passed * size.per_second);
 }
 
@@ -59,7 +61,8 @@ void login_bound::failed(const std::string& account, const std::string& address,
     drop_full(now);
 }
 
-/// What is full again says nothing; where that is not enough, half of all go, the fullest first.
+/// Drops buckets that are full again, because a missing bucket counts as full. Where that is not enough,
+/// drops half of all, the fullest first.
 void login_bound::drop_full(time_point now) {
   std::vector<std::pair<double, std::string>> missing;
   for (const auto& [key, level] : levels_) {

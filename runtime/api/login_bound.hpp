@@ -1,6 +1,6 @@
 #pragma once
-// How often one may try a password. Failures count, logins do not: scripts that log in all day are never held
-// back. Pure but for its lock.
+// Limits how often somebody may try a password. Only failures count, so that scripts that log in all day are
+// never held back. Pure, except for its lock.
 
 #include "model/result.hpp"
 #include "model/time.hpp"
@@ -11,20 +11,21 @@
 
 namespace troupe::api {
 
-/// Thread-safe. Three buckets of tries are asked: of an account from one address, of the address, and of the
-/// account from anywhere, which is so large that nobody can lock another one out easily.
+/// Thread-safe. A try has to be free in three buckets: of the account from one address, of the address, and
+/// of the account from any address. The last is so large that nobody can easily lock out another user.
 class login_bound {
 public:
   struct bucket {
-    double most;       ///< tries at once
-    double per_second; ///< how fast they come back
+    double most;       ///< tries that a full bucket allows at once
+    double per_second; ///< tries that come back per second
   };
   static constexpr bucket of_pair{10, 0.2}, of_address{100, 1}, of_account{1000, 1};
-  static constexpr std::size_t most_kept = 30'000; ///< buckets that are not full; beyond it the fullest go
+  /// Limit of buckets that are not full; beyond it the fullest are dropped.
+  static constexpr std::size_t most_kept = 30'000;
 
-  /// errc::busy where a try is not free, with the seconds until one is.
+  /// Fails with errc::busy where no try is free, and says in how many seconds one will be.
   result<void> check(const std::string& account, const std::string& address, time_point now);
-  /// A name or a password was wrong.
+  /// Counts a wrong name or a wrong password.
   void failed(const std::string& account, const std::string& address, time_point now);
 
 private:
@@ -36,8 +37,9 @@ private:
   void drop_full(time_point now);
 
   std::mutex mutex_;
-  std::map<std::string, level>
-    levels_; ///< by "p", "a" or "u" and what it is of; one that is not there is full
+  /// By a letter, "p" for a pair, "a" for an address, "u" for an account, and the name of that. A bucket that
+  /// is missing is full.
+  std::map<std::string, level> levels_;
 };
 
 } // namespace troupe::api

@@ -1,6 +1,6 @@
 #pragma once
-// Codes that let a user in once: `troupe web` puts one into a link. Kept in memory alone; a new start forgets
-// them.
+// Codes that let a user log in once: `troupe web` puts one into a link. They are kept in memory only, so that
+// a restart forgets them.
 
 #include "model/time.hpp"
 
@@ -16,11 +16,12 @@ namespace troupe::api {
 class login_codes {
 public:
   static constexpr duration life = std::chrono::minutes{10};
-  static constexpr std::size_t most = 1024; ///< beyond that the oldest goes
+  static constexpr std::size_t most = 1024; ///< limit of codes; beyond it the oldest is dropped
 
-  /// A new code of this user.
+  /// Makes a code for this user.
   std::string make(std::uint64_t user_id, time_point now);
-  /// The user of a code that was made less than `life` ago and never taken; nullopt of any other.
+  /// The user of a code that was made less than `life` ago and has not been taken before; nullopt for any
+  /// other.
   std::optional<std::uint64_t> take(const std::string& code, time_point now);
 
 private:

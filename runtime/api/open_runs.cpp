@@ -39,7 +39,7 @@ result<open_runs> open_runs_of(const storage::reader& storage, const std::vector
   for (auto it = trials.rbegin(); it != trials.rend() && count.placed == count.backfilled; ++it) {
     const auto task = storage.task(*it);
     if (!task || !task->open)
-      continue; // it went meanwhile, or ended
+      continue; // the task was deleted meanwhile, or has ended
     if (auto fine = count_newest(storage, *it, count); !fine)
       return fine.error();
   }

@@ -24,7 +24,7 @@ value parameters(const std::string& path) {
 
 value reference(const std::string& type) { return {{"$ref", "#/components/schemas/" + type}}; }
 
-/// "stream of X" is newline-delimited or server-sent: the schema is that of one element.
+/// The type of one element: the schema of "stream of X", newline-delimited or server-sent, is that of X.
 std::string element(std::string type) {
   for (const char* prefix : {"stream of ", "list of "})
     if (type.starts_with(prefix))
@@ -52,7 +52,7 @@ value operation(const route& row, value& schemas) {
     x["security"] = value::array();
   if (*row.takes) {
     auto schema = body_schema(row.takes);
-    TROUPE_ASSERT(!schema.is_null()); // a body without its fields in bodies.cpp
+    TROUPE_ASSERT(!schema.is_null()); // otherwise bodies.cpp lacks the schema of this body
     TROUPE_ASSERT(!answer_schemas().contains(row.takes));
     schemas[row.takes] = std::move(schema);
     x["requestBody"] = {{"content", {{"application/json", {{"schema", reference(row.takes)}}}}}};

@@ -24,7 +24,7 @@ std::string_view cookie_named(std::string_view header, std::string_view name) {
   return {};
 }
 
-/// "[::1]:8080" -> "[::1]", "Head:80" -> "head".
+/// The host without its port, in lower case: "[::1]:8080" -> "[::1]", "Head:80" -> "head".
 std::string host_alone(std::string_view text) {
   const auto bracket = text.find(']');
   const auto colon = text.find(':', bracket == text.npos ? 0 : bracket);

@@ -13,7 +13,8 @@ namespace troupe::api {
 namespace {
 
 constexpr std::size_t most_stories = 3, most_pasts = 6, most_queues = 50, batch = 4096;
-constexpr auto slack = std::chrono::minutes(1); ///< by which times of facts may be out of their order
+/// Times of facts may differ from the order of facts by this much.
+constexpr auto slack = std::chrono::minutes(1);
 
 time_point time_of(const fact& x) {
   return std::visit([](const auto& one) { return one.at; }, x);
@@ -22,8 +23,8 @@ const char* tag_of(const fact& x) {
   return std::visit([](const auto& one) { return std::decay_t<decltype(one)>::tag; }, x);
 }
 
-/// What was: rows and facts of the experiment as they were folded again, its reports up to that time, and all
-/// else as it is now.
+/// A reader of the past: rows and facts come from the folded journal, reports are those up to that time, and
+/// everything else is as it is now.
 class past_reader : public storage::reader {
 public:
   past_reader(std::unique_ptr<storage::journal> then, std::shared_ptr<storage::reader> now,
@@ -112,8 +113,8 @@ private:
   time_point at_;
 };
 
-/// The last fact of the cluster that is older than `at`, 0 where there is none: times rise with the sequence,
-/// but for `slack`.
+/// The sequence of the last fact of the cluster that is older than `at`; 0 where there is none. Times rise
+/// with the sequence, except for `slack`.
 result<std::uint64_t> last_before(const storage::reader& from, time_point at) {
   std::uint64_t low = 0, high = from.sequence();
   while (low < high) {
@@ -123,7 +124,7 @@ result<std::uint64_t> last_before(const storage::reader& from, time_point at) {
       return one.error();
     auto known = one->empty() ? result<fact>(error{errc::not_found, ""}) : decode(one->front().bytes);
     if (!known)
-      return std::uint64_t{0}; // all are looked at
+      return std::uint64_t{0}; // then all facts have to be looked at
     if (time_of(*known) < at - slack)
       low = middle + 1;
     else
@@ -135,7 +136,8 @@ result<std::uint64_t> last_before(const storage::reader& from, time_point at) {
 constexpr task_kind other_kinds[] = {task_kind::command, task_kind::notebook, task_kind::shell,
                                      task_kind::tensorboard, task_kind::generic};
 
-/// Who may have had a run that waited at that time, and when the first of them was created.
+/// The experiments and tasks that may have had a run that waited at that time, and when the first of them was
+/// created.
 struct suspects {
   std::set<experiment_id> experiments;
   std::set<task_id> others;
@@ -167,17 +169,18 @@ struct suspects {
   }
 };
 
-/// The configuration that was in force then; nullopt where it has been another one since.
+/// The configuration of the cluster that was in force at that time; nullopt where it has been replaced since.
 result<std::optional<value>> configuration_at(const storage::reader& now, time_point then) {
   auto known = now.configuration();
   if (!known)
     return known.error();
   if (!*known)
-    return std::optional<value>(value()); // there was never any
+    return std::optional<value>(value()); // the cluster never had a configuration
   return (*known)->at <= then ? std::optional((*known)->configuration) : std::nullopt;
 }
 
-/// What of its own `resources` says where a run waits, and how urgently; a user may have changed it since.
+/// The pool, priority and weight of a waiting run: those of its own `resources`, or those that a user set
+/// later.
 struct terms {
   value pool, priority, weight = 1;
 
@@ -201,7 +204,7 @@ struct terms {
     weight = set.weight;
   }
 
-  /// What neither said is as the cluster has it.
+  /// Fills what neither of these gives with the cluster's defaults.
   void fill(const value& cluster) {
     constexpr int usual_priority = 42;
     if (pool.is_null())
@@ -229,14 +232,14 @@ value resources_in(const value& config) {
   return config.is_object() ? config.value("resources", value::object()) : value::object();
 }
 
-/// The open runs without a place.
+/// The open runs that have no place.
 result<value> waiting_in(const storage::reader& then, const std::optional<value>& cluster) {
   auto open = then.open_tasks();
   if (!open)
     return open.error();
   std::vector<std::pair<time_point, value>> all;
   for (const auto& task : *open) {
-    if (task.id.kind() == task_kind::checkpoint_gc) // it is in no queue
+    if (task.id.kind() == task_kind::checkpoint_gc) // these tasks wait in no queue
       continue;
     auto runs = then.runs(task.id);
     if (!runs)
@@ -333,7 +336,7 @@ result<void> past_shelf::read_on(story& of, const services& now, const experimen
         const auto* made = std::get_if<experiment_created>(&*known);
         if (!made || made->id != row.id)
           continue;
-        one.number = 0; // it is alone in its stream, in the past
+        one.number = 0; // the folded past has only this fact in the stream of the cluster
       }
       what.at = time_of(*known);
       what.type = tag_of(*known);
@@ -400,7 +403,7 @@ result<past_shelf::past> past_shelf::after(const std::shared_ptr<const services>
   return made;
 }
 
-/// The facts up to `sequence` of all that may have waited then, folded.
+/// A journal with the folded facts up to `sequence` of everything that may have waited then.
 result<std::unique_ptr<storage::journal>> past_shelf::open_then(const services& now, time_point at,
                                                                 std::uint64_t sequence) const {
   auto who = suspects::at(*now.storage, at);
@@ -420,7 +423,7 @@ result<std::unique_ptr<storage::journal>> past_shelf::open_then(const services& 
         known->second = who->experiments.contains(row->experiment);
     return known->second;
   };
-  std::uint64_t creations = 0; // in the past the stream of the cluster has nothing else
+  std::uint64_t creations = 0; // the folded past has only creations in the stream of the cluster
   for (bool more = true; more && *after < sequence;) {
     auto facts = now.storage->facts_after(*after, batch);
     if (!facts)
@@ -512,7 +515,7 @@ handler as_of(handler run) {
       const auto trials = c->query.first("trials");
       auto trial = c->parts->storage->trial(parse_id<trial_id>(trials.substr(0, trials.find(','))));
       if (!trial)
-        return run(c, back); // which says what is wrong
+        return run(c, back); // the handler says what is wrong
       id = trial->experiment;
     }
     auto row = c->parts->storage->experiment(id);
@@ -525,7 +528,7 @@ handler as_of(handler run) {
     if (!then)
       return back(failure(then.error()));
     auto past = std::make_shared<call>(*c);
-    past->parts = then->parts; // which hold one experiment, that may be seen: it was just found
+    past->parts = then->parts; // they hold only this experiment, which the caller may see: it was just found
     past->now = then->at;
     run(past, back);
   };

@@ -1,5 +1,5 @@
 #pragma once
-// An experiment, or the queue, as it was after one fact: the facts up to there, folded again in memory.
+// An experiment or the queue as it was after one fact. The facts up to there are folded again in memory.
 
 #include "runtime/api/route.hpp"
 
@@ -8,32 +8,33 @@
 
 namespace troupe::api {
 
-/// Thread-safe. Keeps the facts of the experiments that were asked for last, and a few of their pasts.
+/// Thread-safe. Keeps the facts of the experiments that were asked for last, and a few past states of them.
 class past_shelf {
 public:
   using empty_journal = std::function<std::unique_ptr<storage::journal>()>;
   explicit past_shelf(empty_journal make) : make_(std::move(make)) {}
 
-  /// One fact of an experiment, of its trials or their runs.
+  /// One fact of an experiment, of one of its trials or of their runs.
   struct moment {
     std::uint64_t sequence = 0;
     time_point at;
     const char* type = "";
-    trial_id trial; ///< 0: of the experiment
+    trial_id trial; ///< 0: the fact is of the experiment itself
   };
   result<std::vector<moment>> history(const services& now, const experiment_row& of);
 
   struct past {
-    std::shared_ptr<const services> parts; ///< whose storage is that of then
+    std::shared_ptr<const services> parts; ///< services whose storage is that of the past
     time_point at;
   };
-  /// After the last fact of the experiment at or below `sequence`; errc::invalid where it was not there yet.
+  /// The experiment after its last fact with a sequence of at most `sequence`. Fails with errc::invalid where
+  /// the experiment did not exist yet.
   result<past> after(const std::shared_ptr<const services>& now, const experiment_row& of,
                      std::uint64_t sequence);
 
   /// The runs that waited for slots after the fact `sequence` of the cluster, by pool and age: {"waiting",
-  /// "sequence", "at"}. What pools keep in memory alone, which turn each had and why it waited, is null.
-  /// Those of experiments that were deleted since are not there.
+  /// "sequence", "at"}. What only the memory of pools held, the turn of each run and why it waited, is null.
+  /// Runs of experiments that were deleted since are missing.
   result<value> queue_after(const services& now, std::uint64_t sequence);
 
 private:
@@ -43,7 +44,7 @@ private:
   };
   struct story {
     std::mutex mutex;
-    std::uint64_t up_to = 0; ///< every fact of the cluster up to here was looked at
+    std::uint64_t up_to = 0; ///< sequence up to which every fact of the cluster was looked at
     std::vector<kept_fact> facts;
     std::map<task_id, bool> ours;
   };
@@ -59,8 +60,8 @@ private:
   std::list<std::pair<std::uint64_t, value>> queues_; ///< newest first
 };
 
-/// The handler, which with `at=SEQUENCE` answers as it would have after that fact of the experiment that the
-/// call names in its path, by `experiment` or by the first of `trials`.
+/// Wraps a handler: with `at=SEQUENCE` it answers as it would have answered after that fact of the
+/// experiment. The call names the experiment in its path, by `experiment`, or by the first of `trials`.
 handler as_of(handler run);
 
 } // namespace troupe::api

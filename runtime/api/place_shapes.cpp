@@ -194,7 +194,7 @@ value shape(const model_changed& x, std::size_t versions, const accounts& users)
 }
 
 value shape(const model_version_changed& x, value model, value checkpoint, const accounts& users) {
-  return {{"id", x.model.value << 16 | x.version}, // unique in the cluster
+  return {{"id", x.model.value << 16 | x.version}, // this number is unique in the cluster
           {"version", x.version},
           {"model", std::move(model)},
           {"checkpoint", std::move(checkpoint)},

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t most_experiments = 1024, most_codes = 1024;
 constexpr duration code_life = std::chrono::minutes{1};
-constexpr duration between_uses = std::chrono::seconds{5}; ///< of one task, of which the cluster hears
+/// Shortest time between two reports of one task's use.
+constexpr duration between_uses = std::chrono::seconds{5};
 
 } // namespace
 
@@ -47,7 +48,8 @@ result<std::vector<task_service>> proxy_desk::services_of(const storage::reader&
 
 result<proxy_desk::found_service> proxy_desk::find(const storage::reader& storage,
                                                    const proxy::service_path& path) {
-  const auto seen = storage.sequence(); // before the row is read: what is kept is as new as this, or newer
+  // Read before the row, so that what is kept is never older than this fact.
+  const auto seen = storage.sequence();
   {
     std::lock_guard lock(mutex_);
     if (found_at_ == seen)

@@ -1,6 +1,6 @@
 #pragma once
-// What the server keeps of the proxy: the table of connections, the codes of pages, and which services a task
-// has. Thread-safe.
+// What the server keeps for the proxy: the table of connections, the codes of pages, and the services of
+// tasks. Thread-safe.
 
 #include "model/task_service.hpp"
 #include "runtime/proxy/door.hpp"
@@ -17,17 +17,19 @@ public:
   struct found_service {
     task_row task;
     task_service service;
-    std::string name; ///< of the task
+    std::string name; ///< name of the task
   };
-  /// The service that a path names, of a task that has not ended; errc::not_found: "service not found: X".
+  /// The service that a path names. Fails with errc::not_found, "service not found: X", also where the task
+  /// has ended.
   result<found_service> find(const storage::reader& storage, const proxy::service_path& path);
-  /// All of a task, by its row.
+  /// All services of a task.
   result<std::vector<task_service>> services_of(const storage::reader& storage, const task_row& task);
 
-  /// Whether that somebody uses the task has not been said for 5 s; it counts as said now.
+  /// Whether the use of the task was last reported 5 s ago or earlier; true counts as a report now.
   bool is_news(task_id task, time_point now);
 
-  /// A code that works once, within a minute, for that service alone; `pass` is what it stands for.
+  /// Makes a code that works once, within a minute, for this service only. `pass` is what the code stands
+  /// for.
   std::string make_code(const std::string& service, const std::string& pass, time_point now);
   std::optional<std::string> take_code(const std::string& service, const std::string& code, time_point now);
 
@@ -37,14 +39,16 @@ private:
     time_point until;
   };
   std::mutex mutex_;
-  std::map<experiment_id, std::vector<task_service>> ports_; ///< of experiments: without the task's name
-  std::map<std::string, found_service> found_;               ///< by what the path says, all at `found_at_`
-  std::uint64_t found_at_ = 0;                               ///< number of the newest fact then
+  /// Declared services of experiments, without the task's name.
+  std::map<experiment_id, std::vector<task_service>> ports_;
+  /// By the service's name in the path; all found at `found_at_`.
+  std::map<std::string, found_service> found_;
+  std::uint64_t found_at_ = 0; ///< number of the newest fact at that time
   std::map<std::string, code> codes_;
-  std::map<task_id, time_point> used_; ///< when it was said last; bounded
+  std::map<task_id, time_point> used_; ///< when the use of each task was reported last; bounded
 };
 
-/// "troupe-task-" and the beginning of the task's id.
+/// The name of the cookie of a task's page: "troupe-task-" and the beginning of the task's id.
 std::string page_cookie_name(const std::string& task_name);
 
 } // namespace troupe::api

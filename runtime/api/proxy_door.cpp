@@ -13,8 +13,8 @@ namespace {
 
 using proxy::opening;
 
-constexpr std::size_t most_strangers = 64;        ///< connections at once of a service without a login
-constexpr std::chrono::seconds stranger_says{10}; ///< time for its first byte
+constexpr std::size_t most_strangers = 64;        ///< connections at once to a service without a login
+constexpr std::chrono::seconds stranger_says{10}; ///< time in which a stranger has to send the first byte
 constexpr const char* code_name = "troupe_code";
 
 std::string lower(std::string_view text) {
@@ -67,12 +67,12 @@ std::string host_alone(std::string_view text) {
   return lower(text.substr(0, text.find(':', bracket == text.npos ? 0 : bracket)));
 }
 
-/// "token T", as Jupyter's clients send it; empty for another scheme.
+/// The token of "token T", as Jupyter's clients send it; empty for another scheme.
 std::string_view own_scheme(std::string_view authorization) {
   return lower(authorization.substr(0, 6)) == "token " ? authorization.substr(6) : std::string_view();
 }
 
-/// Whether it is a credential of this cluster's making, still good or not.
+/// Whether the token has the form of a credential of Troupe, valid or not.
 bool is_of_ours(std::string_view token) {
   for (std::string_view kind : {"u1.", "p1.", "e1.", "a1.", "v1.", "t1.", "s1."})
     if (token.starts_with(kind))
@@ -80,7 +80,8 @@ bool is_of_ours(std::string_view token) {
   return false;
 }
 
-/// The query without what a service could take for its viewer's login, however often it stands there.
+/// The query without each parameter `token` that holds a credential of Troupe, with which the service could
+/// act as its viewer.
 std::string without_our_tokens(const std::string& query) {
   std::string out;
   bool ours = false;
@@ -96,27 +97,28 @@ std::string without_our_tokens(const std::string& query) {
   return ours ? out : query;
 }
 
-/// With the service's name unescaped and a "/" behind it, as the path of the page's cookie has it.
+/// The path with the service's name unescaped and a "/" after it, as the path of the page's cookie has it.
 std::string plain_path(const proxy::service_path& x) {
   const auto rest = x.path.find('/', std::string_view("/proxy/").size());
   return "/proxy/" + x.service + (rest == x.path.npos ? "/" : x.path.substr(rest));
 }
 
-/// A credential and whom it stands for.
+/// A credential, and the identity behind it.
 struct shown_pass {
   std::string token;
   result<identity> by = error{errc::unauthorized, "no token: log in first"};
   explicit operator bool() const { return !token.empty() && bool(by); }
 };
 
-/// Valid, and with the right to this task.
+/// The credential with its identity where it is valid and has the right to this task; otherwise with the
+/// error.
 shown_pass pass_of(const service& api, std::string token, const task_row& task, time_point now) {
   shown_pass out;
   if (token.empty())
     return out;
   const auto& parts = api.parts();
   out.by = api.who_views(token, task.id, now);
-  // Who is inside a notebook acts as its owner.
+  // A notebook takes the right to its secret, because whoever can use it acts as its owner.
   const auto asked = task.id.kind() == task_kind::notebook ? thing::secret : thing::task;
   if (out.by) {
     const authority::resource on{asked, to_string(task.id), task.owner};
@@ -130,7 +132,7 @@ shown_pass pass_of(const service& api, std::string token, const task_row& task, 
   return out;
 }
 
-/// One request at the door.
+/// Decides on one request.
 class visit {
 public:
   visit(const service& api, const request_head& head, const proxy::header_list& all, const proxy_caller& by)
@@ -139,7 +141,7 @@ public:
   std::variant<proxied, response> run() {
     const auto mode = proxy::first_of(all_, "sec-fetch-mode");
     const bool plainly = mode.empty() && by_.upgrade.empty() && asks_for_page(head_.headers);
-    // Node's fetch says a mode as well, and nothing else of what browsers say.
+    // Node's fetch sends Sec-Fetch-Mode as well, but no other header of browsers.
     const bool browses = mode == "navigate" || (!mode.empty() && !head_.headers.fetch_site.empty());
     knock_.browser = browses || plainly;
     knock_.navigates = mode == "navigate" || plainly;
@@ -155,8 +157,9 @@ public:
     path_ = std::move(*path);
     knock_.at = whose_origin();
     knock_.safe = (head_.method == "GET" || head_.method == "HEAD") && by_.upgrade.empty();
+    // For other spellings of the path a browser does not send the cookie.
     if (knock_.at == proxy::place::own_page && knock_.navigates && knock_.safe)
-      if (const auto plain = plain_path(path_); plain != path_.path) // a browser shows no cookie here
+      if (const auto plain = plain_path(path_); plain != path_.path)
         return see_other(path_and_query(plain, path_.query));
     if (knock_.at == proxy::place::api)
       if (auto fine = host_is_ours(head_.headers, parts_.browsers); !fine)
@@ -178,15 +181,16 @@ private:
     return proxy::place_of(host_alone(head_.headers.host), proxy::host_label(path_.service), names());
   }
 
-  /// Names below the domain have pages over https alone, also where a proxy in front speaks TLS.
+  /// Pages at names below the domain are shown over https only, also where a proxy in front does the TLS.
   bool is_secure() const {
     return by_.tls || proxy::is_page_host(host_alone(head_.headers.host), {false, names().domain, 0});
   }
 
   std::string origin_here() const { return (is_secure() ? "https://" : "http://") + head_.headers.host; }
 
-  /// Pages send no Referer, as their address may tell too much. A browser says itself that its request comes
-  /// from a page of the same service, and JupyterLab exports notebooks for these alone.
+  /// Adds a Referer for JupyterLab, which exports notebooks only for requests that show one. Pages send none,
+  /// because their address may tell too much; a browser's Sec-Fetch-Site says that the page is of the same
+  /// service.
   void say_where_from(proxy::header_list& to) const {
     if (knock_.at == proxy::place::own_page && head_.headers.fetch_site == "same-origin" &&
         proxy::first_of(all_, "referer").empty())
@@ -217,8 +221,8 @@ private:
     knock_.query = bool(by_query_);
     knock_.page_cookie = bool(by_cookie_);
     if (knock_.at == proxy::place::own_page && knock_.page_cookie)
-      knock_.browser = true; // nobody else has one
-    // Only where it decides: a code is good once.
+      knock_.browser = true; // only browsers have this cookie
+    // A code works once, so it is taken only where it decides.
     if (code.found && knock_.at == proxy::place::own_page && knock_.safe)
       if (auto stands_for = parts_.proxy->take_code(at_.service.id, code.value, now_)) {
         by_code_ = pass(*stands_for);
@@ -240,8 +244,8 @@ private:
 
   shown_pass pass(std::string token) const { return pass_of(api_, std::move(token), at_.task, now_); }
 
-  /// Pages that share an origin can act as who looks at them in each other's services: so they are those of
-  /// one person.
+  /// Pages that share an origin can use each other's services as their viewer. So all pages at one origin
+  /// have to be of one owner.
   bool opens_here(const shown_pass& by) const { return !by_.at_pages || (by && by.by->is(at_.task.owner)); }
   response of_somebody_else() const {
     return refused(
@@ -277,12 +281,12 @@ private:
                             .token,
                           now_, path_and_query(path_.path, clean_query_));
     case opening::send_back:
-      // Who brought the code may not see the service: to sign in again would lead here once more.
+      // The user of the code may not see the service, so another login would only lead here again.
       if (const auto& by = by_code_; !by.token.empty() && by.by.error().code != errc::unauthorized)
         return seen_from_outside(by.by.error());
       return send_back();
     case opening::log_in:
-      // Who is logged in, and may not see it, would be led back here again and again.
+      // A user who is logged in but may not see the service would be sent back here again and again.
       if (const auto& by = by_api_cookie_; !by.token.empty() && by.by.error().code != errc::unauthorized)
         return seen_from_outside(by.by.error());
       return send_to_login(path_and_query(path_.path, clean_query_));
@@ -298,14 +302,14 @@ private:
     return why ? failure({errc::unauthorized, "no token: log in first"}) : seen_from_outside(why.error());
   }
 
-  /// A service that one may not see is not there.
+  /// The answer to a viewer who may not see the service: the service is not found.
   response seen_from_outside(const error& why) const {
     const bool hidden = why.code == errc::denied || why.code == errc::not_found;
     return refused(hidden ? error{errc::not_found, "service not found: " + path_.service} : why,
                    knock_.navigates);
   }
 
-  /// The API's server is where the page's port is, unless a domain says otherwise.
+  /// The answer to a viewer without a valid pass to the page: it says how to open the page again.
   response send_back() const {
     return plain_page(
       401, "This page is open for those only who came from the cluster's own page, and that was too "
@@ -320,7 +324,8 @@ private:
     const auto clean = path_and_query(path_.path, clean_query_);
     const auto scope = "/proxy/" + path_.service + "/";
     const auto site = head_.headers.fetch_site;
-    // A strict cookie does not go along where the way began on another site: then the page leads on itself.
+    // A browser does not send a strict cookie where another site began the navigation. Then a page of ours
+    // goes on to the address.
     auto out = site.empty() || site == "none" || site == "same-origin"
                  ? see_other(clean)
                  : plain_page(200, "One moment.",
@@ -354,8 +359,9 @@ private:
     return out;
   }
 
-  /// To JupyterLab, whose own cookie says who it is from then on: then its check of XSRF holds, which a token
-  /// in a header passes by. So a browser gets it with a page that it opens, and with nothing else.
+  /// Whether JupyterLab logs the viewer in by a token in a header. Afterwards its own cookie tells the
+  /// viewer, and then it checks for XSRF, which it does not do for a token. So a browser gets the token only
+  /// with a page that it opens.
   bool is_to_be_logged_in() const {
     if (!knock_.browser)
       return true;
@@ -364,7 +370,8 @@ private:
            (cookies.starts_with("username-") || cookies.find("; username-") != cookies.npos) == false;
   }
 
-  /// Of a notebook, too, which says besides what of it is open: who only reads and writes files uses it.
+  /// Reports that the task is used. Notebooks report which of their documents are open, but not that somebody
+  /// only reads and writes files.
   void say_used() const {
     const auto& id = at_.task.id;
     if (id.is_trial() || !parts_.proxy->is_news(id, now_))
@@ -377,7 +384,7 @@ private:
 
   std::optional<response> choose_way(proxied& out) const {
     const bool websocket = by_.upgrade == "websocket", tunnel = by_.upgrade == "troupe-tunnel";
-    if (!at_.service.tcp && !websocket && !tunnel) // another offer, as of HTTP/2, is declined
+    if (!at_.service.tcp && !websocket && !tunnel) // another offer, such as HTTP/2, is declined
       return std::nullopt;
     const auto length = proxy::first_of(all_, "content-length");
     if ((!length.empty() && length != "0") || !proxy::first_of(all_, "transfer-encoding").empty())
@@ -415,7 +422,7 @@ private:
   proxy::knock knock_;
   shown_pass by_header_, by_query_, by_cookie_, by_code_, by_api_cookie_;
   std::string clean_query_;
-  bool passes_on_ = false; ///< `Authorization` is the service's own
+  bool passes_on_ = false; ///< `Authorization` is meant for the service
 };
 
 } // namespace
@@ -433,7 +440,7 @@ bool lasting_right::holds(const service& api, time_point now) {
     sequence_ = newest;
     if (const auto facts = storage.next_of(cluster_entity); !facts || *facts != facts_) {
       facts_ = facts ? *facts : 0;
-      looks_ = 2; // who knows the tokens hears of it a moment later
+      looks_ = 2; // accounts hear of the fact a moment later, so the rights are looked up twice
     }
   }
   if (looks_ == 0 && now - looked_ < std::chrono::minutes{10})

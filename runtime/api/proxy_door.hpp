@@ -1,41 +1,42 @@
 #pragma once
-// A request to a service of a task, from its head to the decision: refused, sent elsewhere, or passed on.
+// Decides on the head of a request to a service of a task: the request is refused, redirected, or passed on.
 
 #include "runtime/api/service.hpp"
 #include "runtime/proxy/headers.hpp"
 
 namespace troupe::api {
 
-/// What a connection knows of who called.
+/// What a connection knows about the client.
 struct proxy_caller {
-  std::string address; ///< without its port
+  std::string address; ///< IP address, without the port
   bool tls = false;
-  bool at_pages = false; ///< at the port that all pages share
-  std::string upgrade;   ///< the protocols offered for this connection, in lower case, or empty
+  bool at_pages = false; ///< the client called the port that shows only tasks' pages
+  std::string upgrade;   ///< protocols that the client offers instead of HTTP, in lower case, or empty
 };
 
-/// Let in.
+/// A request that was let in.
 struct proxied {
   enum class way {
-    http,      ///< a request with its answer
-    websocket, ///< handed through as it is
-    frames,    ///< bytes in binary frames of a WebSocket that we answer
-    bytes,     ///< bytes as they come, for `troupe tunnel`
+    http,      ///< one request and its answer
+    websocket, ///< a WebSocket of the service, passed through unchanged
+    frames,    ///< bytes in binary frames of a WebSocket that this server speaks itself
+    bytes,     ///< plain bytes in both directions, for `troupe tunnel`
   };
   way how = way::http;
   proxy_desk::found_service at;
-  std::string target;                 ///< for the service
-  proxy::header_list head;            ///< for the service, without framing
-  std::string accept;                 ///< Sec-WebSocket-Accept, of `frames`
-  std::size_t most = 0;               ///< connections of this service; 0: as of all
-  std::chrono::seconds first_byte{0}; ///< time for the viewer to say something; 0: all it likes
-  bool sandboxed = false;             ///< the answer goes out on the API's own origin
-  bool page = false;                  ///< a person looks: faults are shown as a page
-  std::string pass;                   ///< the credential; empty: it is open to strangers
+  std::string target;                 ///< target that the service gets
+  proxy::header_list head;            ///< headers that the service gets, without those that frame the body
+  std::string accept;                 ///< value of Sec-WebSocket-Accept, for `frames`
+  std::size_t most = 0;               ///< limit of connections to this service; 0: the usual limit
+  std::chrono::seconds first_byte{0}; ///< time for the viewer to send its first byte; 0: no limit
+  bool sandboxed = false; ///< the answer is shown on the API's own origin, so it has to be sandboxed
+  bool page = false;      ///< a person's browser asks: faults are shown as a page
+  std::string pass;       ///< the viewer's credential; empty: the service is open to strangers
 };
 
-/// Whether a connection that lasts may go on: its login may have ended meanwhile, or the right to the task.
-/// To be asked every few seconds; it looks after a fact about people, places or roles, and every ten minutes.
+/// Says whether a long connection may go on: its login may have ended meanwhile, or the right to the task.
+/// The caller asks every few seconds. Rights are looked up only after a fact about people, places or roles,
+/// and every ten minutes.
 class lasting_right {
 public:
   explicit lasting_right(const proxied& of) : pass_(of.pass), task_(of.at.task) {}
@@ -46,22 +47,24 @@ private:
   task_row task_;
   std::uint64_t sequence_ = 0, facts_ = 0;
   time_point looked_;
-  int looks_ = 0; ///< that are due
+  int looks_ = 0; ///< lookups that are due
 };
 
-/// `head`: with what api::request_head has of it. The answer is a refusal, a page or a redirection.
+/// Decides on one request. `head` is what the API reads of it, `all` are all its headers. The response is a
+/// refusal, a page or a redirection.
 std::variant<proxied, response> open_door(const service& api, const request_head& head,
                                           const proxy::header_list& all, const proxy_caller& by);
 
-/// `/det/interactive/TASK/...`: the user's browser goes on to the task's own page.
+/// The answer to `/det/interactive/TASK/...`: it sends the user's browser to the task's own page.
 response send_to_page(const services& parts, const std::string& service, const std::string& host,
                       const std::string& token, time_point now, const std::string& path);
 
-/// A browser that nobody is known of logs in first, and then goes on to `page`, a path of this server below
-/// /det/ or /proxy/ (web/src/app.tsx).
+/// Sends a browser without a valid login to the login page, and from there to `page`, a path of this server
+/// below /det/ or /proxy/ (web/src/app.tsx).
 response send_to_login(const std::string& page);
 
-/// What a fault of a connection to a service looks like. `page`: reloads itself where that may help.
+/// The answer where a connection to a service failed. `page`: a page, which reloads itself where that may
+/// help.
 response service_fault(const error& why, bool page);
 
 } // namespace troupe::api

@@ -1,12 +1,13 @@
 #pragma once
-// What a body says of the resources of a live experiment.
+// Reads the changes of a live experiment's resources from a body.
 
 #include "model/commands/table.hpp"
 
 namespace troupe::api {
 
-/// Of `priority`, `weight`, `maxSlots` (a number; null or "none": any number) and `pool`; what is absent
-/// stays. errc::invalid with the key. `zero_weight`: it may be 0, which Determined refuses.
+/// Reads `priority`, `weight`, `maxSlots` (a number; null or "none" for no limit) and `pool`; keys that are
+/// absent change nothing. Fails with errc::invalid, and names the key. `zero_weight`: whether the weight may
+/// be 0, which Determined refuses.
 result<commands::experiment_set> resource_patch(experiment_id id, const value& body, bool zero_weight);
 
 } // namespace troupe::api

@@ -5,8 +5,8 @@
 namespace troupe::api {
 namespace {
 
-constexpr std::size_t most_experiments = 100'000; ///< kept in memory
-constexpr user_id first_user{1};                  ///< `admin`
+constexpr std::size_t most_experiments = 100'000; ///< limit of experiments whose project is kept in memory
+constexpr user_id first_user{1};                  ///< the user `admin`
 
 template <class Map, class Key>
 auto value_of(const Map& in, const Key& key) {
@@ -14,8 +14,8 @@ auto value_of(const Map& in, const Key& key) {
   return at == in.end() ? typename Map::mapped_type{} : at->second;
 }
 
-/// A fact of the cluster after which roles, groups and places are what they were. Of what moved or was
-/// deleted the experiment is said.
+/// Whether roles, groups and places are the same after this fact of the cluster. If so, returns the
+/// experiment that the fact moved or deleted, or an empty id for other facts.
 std::optional<experiment_id> leaves_rights(const fact& x) {
   if (const auto* moved = std::get_if<experiment_moved>(&x))
     return moved->id;
@@ -27,7 +27,7 @@ std::optional<experiment_id> leaves_rights(const fact& x) {
   return std::nullopt;
 }
 
-/// Of a TensorBoard: the experiments whose curves it shows.
+/// The experiments whose curves a TensorBoard shows; none for other tasks.
 std::vector<experiment_id> experiments_in(const task_detail& row) {
   std::vector<experiment_id> out;
   const auto& details = row.made.details;
@@ -77,7 +77,7 @@ void role_book::catch_up() {
   auto projects = from_->projects();
   auto models = from_->models();
   if (!given || !workspaces || !projects || !models)
-    return; // what was known holds until the journal can be read
+    return; // what was read before stays in force until the journal can be read again
   given_ = std::move(*given);
   has_admin_ = std::any_of(given_.roles.begin(), given_.roles.end(),
                            [](const auto& one) { return one.role == authority::cluster_admin; });
@@ -98,7 +98,8 @@ void role_book::catch_up() {
   facts_ = *next + 1;
 }
 
-/// Whether all facts since the last look leave the rights alone: experiments come and go far more often.
+/// Whether all facts since the last look leave the rights as they are. This saves work, because experiments
+/// come and go far more often than rights change.
 bool role_book::passes_over_news(std::uint64_t next) {
   constexpr std::uint64_t most_news = 1000;
   if (!facts_ || next + 1 < facts_ || next + 1 - facts_ > most_news)
@@ -156,7 +157,7 @@ workspace_id role_book::workspace_of(experiment_id id) {
   const std::scoped_lock lock(mutex_);
   if (experiments_.size() >= most_experiments)
     experiments_.clear();
-  if (version == facts_) // else it may have been moved since
+  if (version == facts_) // otherwise the experiment may have been moved since
     experiments_[id] = row->project;
   return value_of(projects_, row->project);
 }
@@ -165,7 +166,7 @@ bool viewer::sees(const task_detail& row) const {
   if (row.made.id == task)
     return true;
   if (row.made.id.kind() != task_kind::checkpoint_gc) {
-    const auto shown = experiments_in(row); // of one that was deleted nothing is left to see
+    const auto shown = experiments_in(row); // a deleted experiment has nothing left to see
     return may(authority::permission::view_nsc, row.made.workspace) &&
            std::all_of(shown.begin(), shown.end(), [&](experiment_id id) {
              const auto in = book->workspace_of(id);

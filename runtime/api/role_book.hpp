@@ -1,6 +1,6 @@
 #pragma once
-// Who has which roles now, and where things are: read from the journal when it has changed. Roles decide only
-// where the cluster file says `cluster.authz: rbac`; without it the service has no book.
+// The roles that users have now, and the workspaces of things, read from the journal whenever it has changed.
+// Roles decide only where the cluster file says `cluster.authz: rbac`; without that the service has no book.
 
 #include "model/authority/roles.hpp"
 #include "storage/journal.hpp"
@@ -11,7 +11,7 @@
 
 namespace troupe::api {
 
-/// What was given to users and groups.
+/// The roles that users and groups have, and the groups' members.
 struct given_roles {
   std::vector<roles_changed> roles;
   std::vector<group_changed> groups;
@@ -19,45 +19,47 @@ struct given_roles {
   bool in(group_id group, user_id user) const;
 };
 
-/// Thread-safe. Where nobody has the role ClusterAdmin the user `admin` has it, so that somebody can give
-/// roles.
+/// Thread-safe. Where nobody has the role ClusterAdmin, the user `admin` counts as having it, so that
+/// somebody can give roles.
 class role_book {
 public:
-  /// `from` sees everything.
+  /// `from` has to show everything.
   explicit role_book(std::shared_ptr<storage::reader> from) : from_(std::move(from)) {}
 
-  /// What the user may now. Nothing where the journal cannot be read.
+  /// What the user may do now; nothing where the journal cannot be read.
   std::shared_ptr<const authority::grants> of(user_id user);
-  /// 0 where there is none.
+  /// The workspace of a thing; 0 where the thing does not exist.
   workspace_id workspace_of(project_id id);
   workspace_id workspace_of(experiment_id id);
   workspace_id workspace_of(model_id id);
-  bool knows(workspace_id id); ///< false: it was deleted, and what was given there counts no more
+  bool knows(workspace_id id); ///< false: the workspace was deleted, and roles given in it no longer count
   bool is_in(group_id group, user_id user);
   bool has_admin(); ///< whether the role ClusterAdmin was given to anybody
 
 private:
-  void catch_up(); ///< under `mutex_`
+  void catch_up(); ///< the caller holds `mutex_`
   bool passes_over_news(std::uint64_t next);
 
   std::shared_ptr<storage::reader> from_;
   std::mutex mutex_;
-  std::uint64_t seen_ = 0, facts_ = 0; ///< of the cluster, and of its stream of people and places
+  /// Sequence of the cluster's newest fact, and the number of facts in the stream of people and places plus
+  /// 1; 0: nothing was read yet.
+  std::uint64_t seen_ = 0, facts_ = 0;
   given_roles given_;
   bool has_admin_ = false;
   std::map<user_id, std::shared_ptr<const authority::grants>> grants_;
   std::set<workspace_id> workspaces_;
   std::map<project_id, workspace_id> projects_;
   std::map<model_id, workspace_id> models_;
-  std::map<experiment_id, project_id> experiments_; ///< those that were asked for since the last change
+  std::map<experiment_id, project_id> experiments_; ///< experiments that were asked for since the last change
 };
 
-/// One who asks: a user, or a task, which may for its own things what the table says of tasks, and for all
-/// others what its owner may now.
+/// One who asks: a user or a task. A task may do with its own things what the table says of tasks, and with
+/// all other things what its owner may do now.
 struct viewer {
   std::shared_ptr<role_book> book;
   user_id user;
-  experiment_id experiment; ///< of a task; 0: a user
+  experiment_id experiment; ///< experiment of the task that asks; 0: a user asks
   task_id task;
 
   bool may(authority::permission what, workspace_id in) const { return book->of(user)->holds(what, in); }
@@ -65,10 +67,11 @@ struct viewer {
   bool may(authority::permission what, experiment_id id) const {
     return owns(id) || may(what, book->workspace_of(id));
   }
-  /// Whether the viewer is shown that there is one.
+  /// Whether the viewer may know that the experiment exists.
   bool sees(experiment_id id) const { return may(authority::permission::view_experiment_metadata, id); }
-  /// The same of a task that is no trial: a TensorBoard is seen by who sees all that it shows, a collection
-  /// of checkpoints with its experiment, and once that is gone with the workspace where it was.
+  /// The same for a task that is not a trial: it takes the right to see tasks of its workspace, and for a
+  /// TensorBoard also the right to see all that it shows. A collection of checkpoints is seen with its
+  /// experiment, and once that is deleted with its former workspace.
   bool sees(const task_detail& row) const;
 };
 

@@ -37,7 +37,7 @@ result<void> allowed(const call& c, action what, const authority::resource& on) 
   const auto* rule = authority::rule_of({what, on.kind});
   if (c.by.is_task())
     if (auto fine = authority::may(c.by.asks(), what, on); !fine || rule->of_tasks != authority::tasks::none)
-      return fine; // else it goes by what its owner may
+      return fine; // otherwise the rights of the task's owner decide
   if (!c.by.roles || !rule || rule->of_users == authority::users::nobody ||
       (rule->of_users == authority::users::unmanaged && !on.unmanaged))
     return authority::may(c.by.asks(), what, on);
@@ -72,7 +72,7 @@ authority::resource named_thing(const call& c, thing kind) {
   case thing::allocation:
     name("allocationId", named_allocation);
     break;
-  case thing::checkpoint: // by the experiment that it belongs to
+  case thing::checkpoint: // named by the experiment that it belongs to
     if (const auto uuid = c.named("checkpointUuid").substr(0, 100); !uuid.empty())
       if (const auto row = c.parts->storage->checkpoint(uuid))
         out.id = to_string(row->experiment);

@@ -1,6 +1,6 @@
 #pragma once
-// One row per route: method, path, what it does to which thing, what runs, and what the document says. Who
-// may do that is said by model/authority alone.
+// The table of routes. A row says a route's method and path, what the route does to which thing, its handler,
+// and what the document says. Only model/authority says who may do that.
 
 #include "runtime/api/accounts.hpp"
 #include "runtime/api/experiment_texts.hpp"
@@ -20,18 +20,20 @@ namespace troupe::api {
 using authority::action;
 using authority::thing;
 
-/// Who speaks, as the token says.
+/// The caller, as the token says.
 struct identity {
   principal who;
   std::uint64_t user_id = 0;
-  std::vector<std::string> former;                     ///< names that the user had, case folded
-  experiment_id experiment;                            ///< experiment of the calling task; 0: none
-  allocation_id allocation;                            ///< allocation of the calling task; 0: a user calls
-  std::shared_ptr<const authority::grants> roles = {}; ///< where roles decide: what the user may now
+  std::vector<std::string> former; ///< names that the user had, case folded
+  experiment_id experiment;        ///< experiment of the calling task; 0: none
+  allocation_id allocation;        ///< allocation of the calling task; 0: a user calls
+  /// What the user may do now; null: roles decide nothing.
+  std::shared_ptr<const authority::grants> roles = {};
   bool is_task() const { return bool(allocation); }
-  /// Whether the owner that a fact names so is the caller, or the owner of the calling task.
+  /// Whether `owner`, a name in a fact, is the caller's, or that of the owner of the calling task.
   bool is(const std::string& owner) const { return authority::bears(owner, who.user, former); }
-  void take_roles(role_book* book); ///< of the user as they are now; null: roles decide nothing
+  /// Reads the user's present roles from the book; null: roles decide nothing.
+  void take_roles(role_book* book);
   /// The caller in the form of the table of rights.
   authority::principal asks() const;
 };
@@ -44,11 +46,11 @@ struct cluster_identity {
   std::uint32_t link_protocol = 1;
 };
 
-/// What the web page's users are asked for beside their token.
+/// What requests of browsers have to fulfil besides showing a token.
 struct browser_rules {
-  bool loopback = false;          ///< only names of this host are answered: others are DNS rebinding
-  bool tls = false;               ///< cookies go over TLS alone
-  std::uint16_t proxy_port = 0;   ///< a port of this server that shows tasks' pages alone; 0: none
+  bool loopback = false;          ///< only names of this host are accepted as Host: others are DNS rebinding
+  bool tls = false;               ///< browsers send our cookies over TLS only
+  std::uint16_t proxy_port = 0;   ///< port of this server that shows tasks' pages only; 0: none
   std::vector<std::string> hosts; ///< further names that the server answers to
   std::shared_ptr<login_codes> codes = std::make_shared<login_codes>();
   std::string proxy_domain; ///< LABEL.DOMAIN is the page of a task's service; empty: none
@@ -58,7 +60,7 @@ class past_shelf;
 class series_columns;
 class slot_history;
 
-/// What handlers stand on.
+/// What handlers work with.
 struct services {
   gate& cluster;
   std::shared_ptr<storage::reader> storage;
@@ -76,14 +78,15 @@ struct services {
   std::shared_ptr<past_shelf> past = {};    ///< made by the service
   std::shared_ptr<slot_history> slots = {}; ///< made by the service
   std::shared_ptr<role_book> roles = {};    ///< empty: roles decide nothing
-  bool strict_queue = false;                ///< see guard
+  bool strict_queue = false;                ///< see class guard
   token_lives tokens = {};
-  std::shared_ptr<const services> all = {}; ///< of what one viewer sees: everybody's
+  /// Set where these services show what one viewer sees: the services that show everything.
+  std::shared_ptr<const services> all = {};
 };
 
 struct call {
-  std::shared_ptr<const services> parts;                ///< an answer may come after the server has gone
-  std::string target;                                   ///< target as received
+  std::shared_ptr<const services> parts; ///< shared: an answer may come after the server has ended
+  std::string target;                    ///< target as received
   std::map<std::string, std::string, std::less<>> path; ///< values of {name} in the path
   query_list query;
   request_headers headers;
@@ -99,72 +102,75 @@ using handler = std::function<void(const call_ptr&, const reply&)>;
 struct route {
   const char* method;
   std::string path;      ///< "/api/v1/experiments/{experimentId}"; a last "{name*}" takes all that follows
-  authority::need right; ///< on the thing that the path names, by its {experimentId}, {trialId} ...
+  authority::need right; ///< needed on the thing that the path names by {experimentId}, {trialId} ...
   handler run;
   const char* takes = "";   ///< name of the body's type, empty for none
   const char* answers = ""; ///< name of the answer's type
   const char* doc = "";
   std::size_t body_bytes = 1 << 20;
   std::chrono::seconds patience{60}; ///< time until the answer; then 504
-  bool slow = false;                 ///< takes long on a processor: not on a thread that serves connections
-  bool asks_again = false;           ///< the handler asks for the right, on the thing that the body names
-  bool leads_to_login = false; ///< who is not logged in and goes there with a browser is asked to log in
-  bool from_facts =
-    false; ///< the answer depends on committed facts alone, so that it may be kept until the next
+  bool slow = false;       ///< takes much processor time, so it runs on a thread that serves no connections
+  bool asks_again = false; ///< the handler checks the right on the thing that the body names
+  bool leads_to_login = false; ///< a browser without a login is sent to the login page
+  /// The answer depends on committed facts only, so that it may be kept until the next fact.
+  bool from_facts = false;
 };
 
-/// 96 MiB of files in base64, so that a context that is over its limit is told so, and what stands around
-/// them.
+/// Fits 96 MiB of files in base64 and the JSON around them, so that a context slightly over its limit reaches
+/// the check that names the limit.
 inline constexpr std::size_t large_body = 129u << 20;
 
-/// The row with what its handler asks again; see there.
+/// The row, marked as one whose handler checks the right; see route::asks_again.
 inline route asks_again(route row) {
   row.asks_again = true;
   return row;
 }
 
-/// The row of a page that people go to with a browser.
+/// The row, marked as a page that people open with a browser.
 inline route leads_to_login(route row) {
   row.leads_to_login = true;
   return row;
 }
 
-/// Whether the caller may, by the table of rights. Where roles decide, only permissions of the cluster are
-/// looked at here: for those of workspaces there are the veil over storage and the guard of commands.
+/// Whether the table of rights allows the caller to do this. Where roles decide, this looks only at
+/// permissions of the cluster: the veil over storage and the guard of commands look at those of workspaces.
 result<void> allowed(const call& c, action what, const authority::resource& on);
 
-/// What the path names of the kind that the route is about; without an id where it names none.
+/// The thing of this kind that the path names; without an id where the path names none.
 authority::resource named_thing(const call& c, thing kind);
 
-/// Whether the task is a trial of an unmanaged experiment: a user speaks for it.
+/// Whether the task is a trial of an unmanaged experiment, for which a user speaks.
 bool of_unmanaged(const call& c, task_id task);
-/// The call of a user who speaks for an unmanaged trial, as if its own task made it. errc::denied where the
-/// trial is managed, errc::conflict where it has no open run; `late`: the newest will do, as lines of its log
-/// come after its end.
+/// The call of a user who speaks for an unmanaged trial, as if the trial's own task made it. Fails with
+/// errc::denied where the trial is managed, with errc::conflict where it has no open run. `late`: an ended
+/// run will do, because lines of a log may come after the end.
 result<call_ptr> spoken_for(const call_ptr& c, task_id task, bool late = false);
 
-/// Wraps a function that answers at once.
+/// Makes a handler of a function that answers at once.
 handler answer_with(std::function<result<value>(const call&)> make);
 handler respond_with(std::function<result<response>(const call&)> make);
 
 using answer_shape = std::function<result<value>(value)>;
 using error_shape = std::function<response(const error&)>;
-/// Answers a call with what a command gave, in `shape`; `on_error` may restate its error.
+/// Makes the answer of a command into the answer of the call: `shape` forms the body, and `on_error` may
+/// state the error in another way.
 answer answer_to(const call_ptr& c, const reply& back, answer_shape shape, error_shape on_error);
 
-/// Runs a command behind the gate. Without a shape the answer's body is {}.
+/// Runs a command through the gate. Without `shape` the answer's body is {}.
 template <commands::command C>
 void command(const call_ptr& c, const reply& back, C with, answer_shape shape = {},
              error_shape on_error = {}) {
   c->parts->cluster.order(c->by.who, std::move(with),
                           answer_to(c, back, std::move(shape), std::move(on_error)));
 }
-/// The answer's body is what the command gave.
+/// A shape for `command`: the answer's body is what the command gave.
 inline result<value> as_it_is(value got) { return got; }
 
-/// The one that `{experimentId}` of the path names; errc::invalid where it is not an id, errc::not_found.
+/// The experiment that `{experimentId}` of the path names. Fails with errc::invalid where that is not an id,
+/// and with errc::not_found.
 result<experiment_row> named_experiment(const call& c);
-/// The same of a trial that a text names, and of the one that `{trialId}` of the path does.
+/// The trial that `text` names, and the trial that `{trialId}` of the path names. Both fail as
+/// named_experiment.
 result<trial_row> trial_of(const call& c, std::string_view text);
 result<trial_row> named_trial(const call& c);
 
@@ -200,7 +206,7 @@ std::vector<route> file_routes();
 std::vector<route> proxy_routes();
 std::vector<route> work_routes();
 std::vector<route> unmanaged_routes();
-/// All of them.
+/// The rows of all these tables.
 std::vector<route> all_routes();
 
 } // namespace troupe::api

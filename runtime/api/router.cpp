@@ -28,7 +28,7 @@ router::router(std::vector<route> table) : table_(std::move(table)), root_(std::
 
 router::~router() = default;
 
-/// A fixed segment goes before {name}; where it leads nowhere, {name} is tried.
+/// Finds the node for the rest of the path. A fixed segment is tried before {name}.
 const router::node* router::walk(const node& at, const std::vector<std::string>& segments, std::size_t depth,
                                  std::string_view method, bool& other_method) const {
   if (depth == segments.size()) {

@@ -1,5 +1,5 @@
 #pragma once
-// From method and path to a row of the route table.
+// Finds the row of the route table for a method and a path.
 
 #include "runtime/api/route.hpp"
 

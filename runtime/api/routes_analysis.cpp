@@ -1,4 +1,4 @@
-// A search explained: which hyperparameters matter and who is on which rung.
+// Routes that explain a search: how much each hyperparameter matters, and which trials are on which rung.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/importance.hpp"
@@ -24,7 +24,7 @@ void flatten(const value& in, const std::string& prefix, std::map<std::string, v
       out[prefix + key] = x;
 }
 
-/// Names of hyperparameters whose range is logarithmic, as the configuration says.
+/// Adds the names of hyperparameters whose range is logarithmic in the configuration.
 void logarithmic(const value& section, const std::string& prefix, std::set<std::string>& out) {
   if (!section.is_object())
     return;
@@ -36,7 +36,8 @@ void logarithmic(const value& section, const std::string& prefix, std::set<std::
       logarithmic(x, prefix + key + ".", out);
 }
 
-/// The best value of a metric of a trial, so that smaller is better; nullopt where it has no finite one.
+/// The best value of a trial's metric, with its sign changed where needed so that smaller is better; nullopt
+/// where the trial has no finite value.
 result<std::optional<double>> loss_of(const call& c, const experiment_row& row, const trial_row& t,
                                       const std::string& metric) {
   double y = std::numeric_limits<double>::quiet_NaN();

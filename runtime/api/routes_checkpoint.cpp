@@ -1,4 +1,4 @@
-// Checkpoints: lists, one, and their files.
+// Routes for checkpoints: lists, a single checkpoint, and files.
 
 #include "model/checkpoint_place.hpp"
 #include "runtime/api/errors.hpp"
@@ -19,7 +19,7 @@ result<checkpoint_row> row_of(const call& c) {
   return row;
 }
 
-/// The number to sort by; lists without one come last.
+/// The number to sort by; nullopt, which comes last, where the checkpoint has none.
 std::optional<double> sort_key(const call& c, const value& shape) {
   const auto metric = c.query.first("sortByMetric"), by = c.query.first("sortByAttr");
   const auto& training = shape["training"];
@@ -42,13 +42,14 @@ std::optional<double> sort_key(const call& c, const value& shape) {
   return 0;
 }
 
-/// Without an order, checkpoints by the searcher's metric stand from the better to the worse one.
+/// The list of checkpoints. Without an order in the query, a list by the searcher's metric goes from better
+/// to worse.
 result<value> listed(const call& c, const std::vector<checkpoint_row>& rows, bool smaller_is_better) {
   std::vector<std::pair<std::optional<double>, value>> all;
   const auto states = c.query.every("states");
   for (const auto& row : rows) {
     if (states.empty() && row.state == checkpoint_state::deleted)
-      continue; // asked for by name only
+      continue; // these are listed only if the query names their state
     auto shape = checkpoint_shape(row, *c.parts->storage);
     if (!shape)
       return shape.error();
@@ -107,7 +108,7 @@ result<value> of_experiment(const call& c) {
     return trials.error();
   std::vector<checkpoint_row> all;
   for (const auto& trial : *trials) {
-    if (trial.checkpoint_count == 0 && !c.query.has("states")) // those that are deleted are not counted
+    if (trial.checkpoint_count == 0 && !c.query.has("states")) // deleted checkpoints are not counted here
       continue;
     auto rows = c.parts->storage->checkpoints(trial.id);
     if (!rows)
@@ -131,7 +132,7 @@ result<response> sent(result<std::unique_ptr<body_stream>> body, const char* typ
   response out;
   out.content_type = type;
   out.stream = std::move(*body);
-  // Written by a task: a browser keeps it, and never shows it as ours.
+  // A task wrote these bytes. So a browser saves them and never shows them as a page of ours.
   out.headers.emplace_back("Content-Disposition", "attachment");
   out.headers.emplace_back("Content-Security-Policy", "sandbox");
   return out;
@@ -146,7 +147,7 @@ result<response> files(const call& c) {
   return sent(folder_archive(folder_of(row->saved), archive_form::tar), "application/x-tar");
 }
 
-/// The archive that the stock client downloads: its form by the Accept header.
+/// The archive that the stock client downloads. The Accept header chooses its form.
 result<response> archive(const call& c) {
   auto row = row_of(c);
   if (!row)

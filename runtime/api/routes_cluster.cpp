@@ -1,4 +1,4 @@
-// /health, /info, the master, agents, slots, the queue: what the cluster is and has.
+// Routes for what the cluster is and has: /health, /info, the master, agents, slots, the queue.
 
 #include "model/config/cluster_config.hpp"
 #include "runtime/api/errors.hpp"
@@ -10,8 +10,8 @@
 namespace troupe::api {
 namespace {
 
-constexpr const char* determined_version =
-  "0.38.1"; // anything else makes the stock client warn at each command
+// With any other version the stock client warns at each command.
+constexpr const char* determined_version = "0.38.1";
 
 result<value> health(const call&) { return value{{"status", "up"}}; }
 
@@ -48,7 +48,7 @@ result<value> master(const call& c) {
     {"clusterMessage", std::move(*told)}};
 }
 
-/// The element of `list` whose "name" or "id" is `id`; nullptr where there is none.
+/// The element of `list` whose "name" or "id" is `id`; nullptr where no element has it.
 const value* named_one(const value& list, std::string_view id) {
   for (const auto& one : list)
     for (const char* key : {"name", "id"})
@@ -86,7 +86,7 @@ result<value> slots_shape(const value& agent) {
 
 using agent_answer = std::function<result<value>(const call&, const value& agent)>;
 
-/// Answers from the one agent that the path names.
+/// A handler whose answer is made from the agent that the path names.
 handler with_agent(agent_answer make) {
   return [make = std::move(make)](const call_ptr& c, const reply& back) {
     command(c, back, commands::agent_list{}, [c, make](value got) -> result<value> {

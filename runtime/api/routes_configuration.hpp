@@ -1,6 +1,6 @@
 #pragma once
-// The configuration of the whole cluster, as a cluster file says it: what is in force, and another one in its
-// place.
+// Routes for the configuration of the whole cluster in the form of a cluster file: read the one in force, and
+// replace it.
 
 #include "runtime/api/route.hpp"
 

@@ -1,5 +1,5 @@
-// What people say of experiments and where they put them: name, description, notes, labels, archive, project;
-// one or many at once.
+// Routes by which people describe experiments and put them in order (name, description, notes, labels,
+// archive, project), for one experiment or many at once.
 
 #include "actors/catalogue/places.hpp"
 #include "runtime/api/errors.hpp"
@@ -20,7 +20,7 @@ result<void> may_move(const call& c, const experiment_row& row) {
   return allowed(c, action::move, {thing::experiment, to_string(row.id), row.owner});
 }
 
-/// The experiment as it is after a change.
+/// The answer with the experiment as it is after a change.
 answer_shape experiment_after(const call_ptr& c, experiment_id id) {
   return [c, id](value) -> result<value> {
     auto row = c->parts->storage->experiment(id);
@@ -58,7 +58,7 @@ void patch(const call_ptr& c, const reply& back) {
     with.notes = f.text("notes");
   if (f.has("labels"))
     with.labels = f.texts("labels");
-  f.number("id"); // the path says it
+  f.number("id"); // the path names it; only the type is checked
   std::optional<commands::experiment_set> resources;
   if (const auto& given = f.object("resources"); !given.empty()) {
     auto read = resource_patch(row->id, given, false);
@@ -85,7 +85,8 @@ void patch(const call_ptr& c, const reply& back) {
   if (!with.name && !with.description && !with.notes && !with.labels && !with.save_experiment_best &&
       !with.save_trial_best && !with.save_trial_latest)
     return command(c, back, std::move(*resources), experiment_after(c, row->id));
-  // What policies and pools may refuse comes first: where it is refused, nothing has changed.
+  // The change that policies and pools may refuse is made first, so that a refusal leaves everything as it
+  // was.
   experiment_described now;
   now.name = row->name;
   now.labels = row->labels;
@@ -133,7 +134,7 @@ void move(const call_ptr& c, const reply& back) {
   fields f{*body};
   f.need("destinationProjectId");
   const auto to = f.id<project_id>("destinationProjectId");
-  f.number("experimentId"); // the path says it
+  f.number("experimentId"); // the path names it; only the type is checked
   if (f.bad())
     return back(failure(*f.bad()));
   command(c, back, commands::experiment_move{row->id, to});
@@ -194,7 +195,7 @@ result<value> labels_in_use(const call& c) {
 
 constexpr std::size_t most_at_once = 10'000;
 
-/// The words under `key`.
+/// The texts in the list under `key`.
 std::vector<std::string> words_under(fields& f, const char* key) {
   std::vector<std::string> out;
   for (const auto& one : f.list(key))
@@ -272,7 +273,8 @@ result<std::vector<experiment_id>> chosen_experiments(const call& c, fields& f, 
 
 namespace {
 
-/// One order for each, all together, and what became of them; `make` answers the order, or why not.
+/// Gives one order for each experiment, all together, and collects the outcomes. `make` returns the order, or
+/// the error that keeps the experiment from getting one.
 struct bulk {
   std::size_t left = 0;
   std::map<experiment_id, std::string> errors;
@@ -286,7 +288,7 @@ void on_each(const call_ptr& c, const reply& back, const Make& make) {
     return back(failure(body.error()));
   fields f{*body};
   f.number("projectId");
-  const auto in = parse_id<project_id>(c->named("projectId")); // none: of all projects
+  const auto in = parse_id<project_id>(c->named("projectId")); // no id: of all projects
   if (!in && c->named("projectId") != "-1")
     f.fault("projectId", "of the path has to be a project's number, or -1 for all");
   auto ids = chosen_experiments(*c, f, in);

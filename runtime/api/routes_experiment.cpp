@@ -1,4 +1,4 @@
-// Experiments: lists, one, its trials and checkpoints, and the orders to it.
+// Routes for experiments: lists, a single experiment, its trials and checkpoints, and orders to it.
 
 #include "runtime/api/creation.hpp"
 #include "runtime/api/default_config.hpp"
@@ -25,7 +25,7 @@ namespace {
 
 using entry = experiment_texts::entry;
 
-/// What a list is asked by is right, or is said to be wrong: it never stands for "all".
+/// Fails where a value of the query does not parse: it must never stand for "all".
 result<void> check_query(const query_list& query) {
   for (const char* key :
        {"userIds", "projectId", "experimentIdFilter.incl", "experimentIdFilter.notIn",
@@ -40,7 +40,7 @@ result<void> check_query(const query_list& query) {
   return {};
 }
 
-/// What a list is asked for, read once for all its rows.
+/// The filter of a list, read from the query once for all rows.
 class list_filter {
 public:
   explicit list_filter(const call& c)
@@ -71,7 +71,7 @@ public:
     if ((project_ && now.project != project_) || !takes(now.id) || !takes(now.state))
       return false;
     if (by_archived_) {
-      // Without a project, what lies in archived places counts as archived, too.
+      // Without a project, experiments in archived projects and workspaces count as archived, too.
       const bool archived = now.archived || (!project_ && places.hidden(now.project));
       if (archived != archived_)
         return false;
@@ -88,7 +88,7 @@ private:
     return (!above_ || id > *above_) && (!from_ || id >= *from_) && (!below_ || id < *below_) &&
            (!up_to_ || id <= *up_to_) && (only_.empty() || only_.contains(id)) && !without_.contains(id);
   }
-  /// The stored state counts, not what is shown of it.
+  /// Whether the filter accepts the state. The stored state counts, not the finer state that is shown.
   bool takes(experiment_state state) const {
     if (states_.empty())
       return true;
@@ -110,7 +110,7 @@ private:
   }
 
   const call& call_;
-  project_id project_; ///< 0: any
+  project_id project_; ///< 0: any project
   bool by_archived_, archived_;
   std::string name_, description_; ///< in lower case
   std::vector<std::string_view> states_, users_, user_ids_;
@@ -119,7 +119,7 @@ private:
   std::optional<experiment_id> above_, from_, below_, up_to_;
 };
 
-/// Which experiments who asks may see. Most stand in a few projects.
+/// The experiments that the caller may see, remembered by project, as most experiments lie in a few projects.
 class shown_places {
 public:
   explicit shown_places(const storage::reader& by) : by_(dynamic_cast<const screen*>(&by)) {}
@@ -139,7 +139,8 @@ private:
 
 using listed_entries = std::vector<const entry*>;
 
-/// The first `count` come to stand in order; what has the same key stands by its id, with it turned round.
+/// Puts the first `count` entries in order. Entries with the same key are ordered by their ids, in the same
+/// direction.
 template <class Key>
 void first_by(listed_entries& all, std::size_t count, bool descending, const Key& key) {
   const auto before = [&](const entry* a, const entry* b) {
@@ -154,7 +155,8 @@ void first_by(listed_entries& all, std::size_t count, bool descending, const Key
     std::partial_sort(all.begin(), end, all.end(), before);
 }
 
-/// Likewise by an optional: what has no value comes last, what has the same stands by its id, either way.
+/// The same by an optional. Entries without a value come last; entries with the same value are ordered by
+/// rising ids. Both hold for either direction.
 template <class Key>
 void first_by_optional(listed_entries& all, std::size_t count, bool descending, const Key& key) {
   std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
@@ -357,7 +359,8 @@ result<value> trials(const call& c) {
   return value{{"trials", std::move(shaped)}, {"pagination", part->pagination}};
 }
 
-/// With `metrics=validation.acc,training.loss` each trial has the summaries of these as well.
+/// The rows of a progress table. With `metrics=validation.acc,training.loss` each trial also has the
+/// summaries of these metrics.
 result<response> progress_of_trials(const call& c) {
   auto row = named_experiment(c);
   if (!row)
@@ -368,12 +371,12 @@ result<response> progress_of_trials(const call& c) {
   if (wanted->empty() && !c.query.has("pretty")) {
     response out;
     out.body = "{\"trials\":[";
-    const auto& everything =
-      *(c.parts->all ? *c.parts->all : *c.parts).storage; // who may see one sees them all
+    // A caller who may see one trial may see all of the experiment.
+    const auto& everything = *(c.parts->all ? *c.parts->all : *c.parts).storage;
     if (auto written = c.parts->trials->write(row->id, everything, out.body); !written)
       return written.error();
     out.body += "]}";
-    out.kept = terminal(row->state); // else reports may come, which are no facts
+    out.kept = terminal(row->state); // otherwise reports may come, which are not facts
     return out;
   }
   auto rows = c.parts->storage->trials(row->id);
@@ -390,7 +393,7 @@ result<response> progress_of_trials(const call& c) {
     shaped.back()["metrics"] = summaries_shape(**known, *wanted);
   }
   auto out = json({{"trials", std::move(shaped)}}, c.query.has("pretty"));
-  out.kept = wanted->empty() && terminal(row->state); // as above
+  out.kept = wanted->empty() && terminal(row->state); // reports may come, as above
   return out;
 }
 
@@ -407,14 +410,15 @@ result<value> best_so_far(const call& c, const experiment_row& row, std::size_t 
   for (std::size_t i = 0; i < rows->size(); ++i) {
     const auto y = (*rows)[i].best.metric;
     best = i == 0 ? y : row.smaller_is_better ? std::min(best, y) : std::max(best, y);
-    // Of each stretch the last one: the whole curve has its steps, and its end.
+    // Takes the last value of each stretch, so that the curve keeps its steps and its end.
     if ((i + 1) * most / rows->size() > i * most / rows->size() || rows->size() <= most)
       list.push_back(best);
   }
   return list;
 }
 
-/// With `history=50` also how the best value came to be, in at most so many numbers.
+/// The outcome of an experiment. With `history=50` it has the course of the best value, too, in at most 50
+/// numbers.
 result<value> outcome(const call& c) {
   auto row = named_experiment(c);
   if (!row)
@@ -461,7 +465,8 @@ result<value> defaults(const call& c) {
   return made ? result<value>(value{{"config", std::move(*made)}}) : made.error();
 }
 
-/// The metric of the best validation, signed so that smaller is better; 404 means none yet.
+/// The metric of the best validation, with its sign changed where needed so that smaller is better; 404 where
+/// there is none yet.
 result<value> best_validation(const call& c) {
   auto row = named_experiment(c);
   if (!row)
@@ -483,7 +488,7 @@ handler ordered() {
   };
 }
 
-route reads_reports(route row) { // the first look at a million reports takes seconds
+route reads_reports(route row) { // reading a million reports for the first time takes seconds
   row.slow = true;
   return row;
 }

@@ -1,4 +1,4 @@
-// The files that an experiment was submitted with.
+// Routes for the files that an experiment was submitted with.
 
 #include "runtime/api/context.hpp"
 #include "runtime/api/context_files.hpp"
@@ -16,7 +16,7 @@ result<std::string> context_of(const call& c) {
   return row->context.empty() ? result<std::string>(std::string()) : c.parts->storage->blob(row->context);
 }
 
-/// Files below their folders, as the client prints them.
+/// The files as a tree of folders, in the form that the stock client prints.
 value tree_of(const std::vector<context_file>& files) {
   struct node {
     const context_file* file = nullptr;
@@ -75,7 +75,7 @@ result<value> file(const call& c) {
   return one ? result<value>(value{{"file", to_base64(*one)}}) : one.error();
 }
 
-/// The bytes themselves, to be kept: never to be shown as ours.
+/// The bytes of a file, which a browser saves and never shows as a page of ours.
 result<response> download(const call& c) {
   if (c.query.first("path").empty())
     return error{errc::invalid, "path is missing: the file's, as the list of files names it"};

@@ -1,4 +1,4 @@
-// What happened to an experiment, fact by fact: the numbers for `at`.
+// The route that lists the facts of an experiment, with the numbers that `at` takes.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/past.hpp"

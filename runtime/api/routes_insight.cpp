@@ -1,5 +1,6 @@
-// What an experiment has found, as the stock client's page asks for it: each new best, which metrics and
-// steps there are, the trials at one step and along their curves, and what a search would run.
+// Routes for what an experiment has found, in the form that the stock client's page reads: each new best
+// value, the metrics and steps that exist, the trials at one step and along their curves, and the trials that
+// a search would run.
 
 #include "model/config/experiment_config.hpp"
 #include "runtime/api/errors.hpp"
@@ -60,10 +61,10 @@ result<value> validation_history(const call& c) {
   return value{{"validationHistory", std::move(list)}};
 }
 
-// ---- streams of a body each period
+// ---- streams with one body each period
 
-/// Newline-delimited {"result": ...}, made anew each period, until none of the experiments runs. `make`
-/// answers null where there is nothing new.
+/// A body of lines {"result": ...}. A new line is made each period, until none of the experiments runs any
+/// more. `make` answers null where nothing is new.
 class periodic : public body_stream {
 public:
   using maker = std::function<result<value>(time_point now)>;
@@ -73,11 +74,11 @@ public:
 
   result<piece> next(time_point now) override {
     piece out;
-    if (now < due_) { // woken by a commit
+    if (now < due_) { // a commit ended the pause early
       out.pause = due_ - now;
       return out;
     }
-    bool runs = false; // looked at before the body is made: what came last is in it
+    bool runs = false; // read before the body is made, so that the last line contains the last changes
     for (const auto id : of_)
       if (auto row = storage_->experiment(id); row && !terminal(row->state))
         runs = true;
@@ -144,7 +145,7 @@ result<response> names_of_metrics(const call& c) {
       auto row = parts->storage->experiment(id);
       auto trials = parts->storage->trials(id);
       if (!row && row.error().code == errc::not_found)
-        continue; // deleted since
+        continue; // the experiment was deleted meanwhile
       if (!row || !trials)
         return row ? trials.error() : row.error();
       if (!row->metric.empty() && before->searcher.insert(row->metric).second)
@@ -284,7 +285,8 @@ result<window> window_of(const call& c, std::int64_t usual) {
 
 using point_predicate = std::function<bool(const series_point&)>;
 
-/// The points of a metric within the window, and that fit, thinned to its number.
+/// The points of a metric that lie within the window and that `fits` accepts, thinned to the window's number
+/// of points.
 result<std::vector<series_point>> thinned(const parts_ptr& parts, const trial_row& trial,
                                           const std::string& group, const std::string& name,
                                           const window& within, const point_predicate& fits = nullptr) {
@@ -325,7 +327,7 @@ result<response> sample(const call& c) {
     return error{errc::invalid, "a sample of trials needs a search, not a single trial"};
   const bool by_length = searcher != "random" && searcher != "grid";
   const auto count = static_cast<std::size_t>(*most ? *most : 25);
-  auto shown = std::make_shared<std::map<trial_id, std::int64_t>>(); // the last step that was sent
+  auto shown = std::make_shared<std::map<trial_id, std::int64_t>>(); // last step that was sent of each trial
   return streamed(
     c, {what->experiment.id},
     [what = *what, within = *within, by_length, count, shown, parts = c.parts](time_point) -> result<value> {
@@ -378,8 +380,8 @@ result<response> sample(const call& c) {
 
 // ---- curves of some trials
 
-/// What timeSeriesFilter says: the range that the steps of a point, its time, or another metric of its report
-/// has to be in.
+/// The range that timeSeriesFilter gives, for the steps of a point, its time, or another metric of its
+/// report.
 class point_range {
 public:
   static result<point_range> read(const query_list& query) {
@@ -416,7 +418,7 @@ public:
   }
 
 private:
-  /// Times are microseconds since 1970.
+  /// Reads a bound; times become microseconds since 1970.
   static std::optional<double> number_of(std::string_view text, bool time) {
     if (time) {
       const auto at = from_rfc3339(text);
@@ -431,7 +433,7 @@ private:
   std::map<std::string, std::vector<double>> bounds_;
 };
 
-/// Empty where the range keeps all.
+/// The predicate for the points of one metric; empty where the range accepts all points.
 result<point_predicate> fitting(const parts_ptr& parts, const trial_row& trial, const std::string& group,
                                 const point_range& range) {
   if (range.empty())
@@ -457,7 +459,7 @@ result<value> time_series(const call& c) {
   auto within = window_of(c, 200);
   if (!within)
     return within.error();
-  std::vector<std::pair<std::string, std::string>> wanted; // group and name
+  std::vector<std::pair<std::string, std::string>> wanted; // group and name of each metric
   const std::string group(c.query.first("group"));
   for (const auto name : c.query.every("metricNames"))
     for (const std::string& one :
@@ -488,7 +490,7 @@ result<value> time_series(const call& c) {
     auto shape = trial_shape(*trial, *c.parts->storage, c.now);
     if (!shape)
       return shape.error();
-    // Points of one group at the same report are one point with several values.
+    // Points of one group in the same report become one point with several values.
     std::map<std::string, std::map<std::uint64_t, value>> by_group;
     for (const auto& [of, name] : wanted) {
       auto fits = fitting(c.parts, *trial, of, *range);
@@ -522,7 +524,7 @@ result<value> time_series(const call& c) {
   return value{{"trials", std::move(list)}};
 }
 
-// ---- what a search would run
+// ---- a preview of a search
 
 result<value> preview_search(const call& c) {
   auto body = parse_object(c.body);
@@ -531,7 +533,7 @@ result<value> preview_search(const call& c) {
   fields f{*body};
   f.need("config");
   const auto& given = f.object("config");
-  f.number("seed"); // the plan is the same with every seed
+  f.number("seed"); // the plan does not depend on the seed
   if (f.bad())
     return *f.bad();
   const auto text = to_json(given);
@@ -580,7 +582,7 @@ std::vector<route> insight_routes() {
      "How many trials of which lengths a search would run."},
   };
   for (auto& row : rows)
-    row.slow = true; // the first look at a million reports takes seconds
+    row.slow = true; // reading a million reports for the first time takes seconds
   return rows;
 }
 

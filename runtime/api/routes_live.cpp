@@ -1,4 +1,4 @@
-// What the open pages of a browser look at, as it changes: rows as the lists give them, and new points.
+// The route that tells a browser's open pages what changes: rows in the form of the lists, and new points.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/live_stream.hpp"
@@ -12,7 +12,8 @@ result<response> live(const call& c) {
   if (!topics)
     return topics.error();
   query_list seen = c.query;
-  if (!c.headers.last_event_id.empty()) // a browser that connects again repeats its first address
+  // A browser that connects again repeats its first address, so this header has precedence.
+  if (!c.headers.last_event_id.empty())
     seen.all.insert(seen.all.begin(), {"after", c.headers.last_event_id});
   auto after = seen.number("after", static_cast<std::int64_t>(c.parts->storage->sequence()));
   if (!after)

@@ -1,4 +1,4 @@
-// Logs to look into: lines around any place, and a search over many logs.
+// Routes that read logs: lines around any place, and a search through many logs.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/line_pattern.hpp"
@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t most_lines = 5000;
 constexpr std::size_t batch = 64'000, hits_at_once = 1000;
 
-/// The newest line's number and the oldest one's; 0 where there is none.
+/// The numbers of the oldest and the newest line; 0 where the log is empty.
 result<std::pair<std::uint64_t, std::uint64_t>> ends_of(trial_id id, const storage::reader& storage) {
   auto first = storage.logs(id, 0, 1);
   auto last = storage.logs_before(id, std::numeric_limits<std::uint64_t>::max(), 1);
@@ -43,7 +43,7 @@ result<value> lines(const call& c) {
   if (!ends)
     return ends.error();
   const auto count = static_cast<std::size_t>(*limit);
-  // Without `from`: the last ones.
+  // Without `from` the last lines are read.
   auto some = c.query.has("from")
                 ? c.parts->storage->logs(
                     row->id, static_cast<std::uint64_t>(std::max<std::int64_t>(*from - 1, 0)), count)
@@ -57,7 +57,7 @@ result<value> lines(const call& c) {
   return value{{"first", ends->first}, {"last", ends->second}, {"lines", std::move(list)}};
 }
 
-/// Looks through the logs of some trials, one batch of lines at a time.
+/// Searches the logs of some trials, one batch of lines at a time.
 class search : public body_stream {
 public:
   search(std::shared_ptr<const services> parts, std::vector<trial_id> of, line_pattern pattern,
@@ -74,7 +74,7 @@ public:
   result<piece> next(time_point) override {
     piece out;
     for (std::size_t left = batch; index_ < of_.size() && out.bytes.empty();) {
-      if (left == 0) { // other connections have their turn
+      if (left == 0) { // lets other connections have their turn
         out.pause = duration{0};
         return out;
       }
@@ -88,7 +88,7 @@ public:
       for (const auto& line : found->lines)
         hits_ += add(line, out.bytes);
       left -= std::min<std::size_t>(
-        left, std::max<std::uint64_t>(found->looked_at, 200)); // to open a log costs too
+        left, std::max<std::uint64_t>(found->looked_at, 200)); // opening a log costs time as well
       scanned_ += found->looked_at;
       line_ = found->last;
       if (hits_ == limit_) {
@@ -140,7 +140,7 @@ private:
   std::size_t index_ = 0;
 };
 
-/// What lists under `name` hold, parted by commas or given one by one.
+/// The elements of the query's lists under `name`, separated by commas or given one by one.
 std::vector<std::string> named_in(const call& c, std::string_view name) {
   std::vector<std::string> all;
   for (const auto text : c.query.every(name))
@@ -158,7 +158,7 @@ result<std::vector<trial_id>> searched_trials(const call& c) {
   auto standings = c.parts->storage->experiment_standings();
   if (!standings)
     return standings.error();
-  std::set<experiment_id> wanted; // none: all
+  std::set<experiment_id> wanted; // empty: all experiments
   for (const auto& text : named_in(c, "experiment")) {
     const auto id = parse_id<experiment_id>(text);
     if (!id || std::none_of(standings->begin(), standings->end(), [&](const auto& x) { return x.id == id; }))
@@ -178,7 +178,8 @@ result<std::vector<trial_id>> searched_trials(const call& c) {
   return all;
 }
 
-/// In any case, and as Determined names them; UNSPECIFIED: lines that say none.
+/// The wanted levels. The query may write them in any case and with Determined's prefix. UNSPECIFIED stands
+/// for lines without a level.
 result<std::vector<std::string>> wanted_levels(const call& c) {
   auto all = named_in(c, "levels");
   for (auto& one : all) {

@@ -1,5 +1,5 @@
-// The master as an administrator sees it: what everybody is told, the configuration in force, who used the
-// slots; and what a cluster without Kubernetes answers about it.
+// Routes for administrators: the message that all users see, the configuration in force, the use of slots;
+// and the answers of a cluster without Kubernetes to questions about it.
 
 #include "model/config/cluster_config.hpp"
 #include "runtime/api/csv.hpp"
@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::sys_days;
 
-// ---- what everybody is told
+// ---- the message to all users
 
 result<value> message(const call& c) {
   auto now = cluster_message(*c.parts->storage, c.now, false);
@@ -72,7 +72,7 @@ result<value> master_config(const call& c) {
 
 result<value> telemetry(const call&) { return value{{"enabled", false}}; }
 
-/// Tasks besides trials that run, by kind.
+/// The number of running tasks that are not trials, by kind.
 result<value> task_counts(const call& c) {
   auto open = c.parts->storage->open_tasks();
   if (!open)
@@ -138,7 +138,7 @@ struct period_sum {
 };
 struct aggregation {
   bool monthly = false;
-  std::map<std::string, period_sum> periods; ///< by their names, "2026-11-23" or "2026-11"
+  std::map<std::string, period_sum> periods; ///< by name of the day or month, "2026-11-23" or "2026-11"
 };
 
 std::optional<sys_days> day_in(std::string_view text, bool month) {
@@ -255,7 +255,8 @@ result<value> not_supported(const call&) {
   return error{errc::invalid, "operation not supported: this cluster has agents, not Kubernetes"};
 }
 
-/// The master's log is its journal: each fact a line, numbered by its sequence. So it is whole over restarts.
+/// The log of the master, which is its journal: each fact is a line, numbered by its sequence. So restarts
+/// leave no gap in the log.
 class master_log : public body_stream {
 public:
   master_log(std::shared_ptr<storage::reader> storage, std::uint64_t after, std::uint64_t limit, bool follow)
@@ -301,7 +302,7 @@ private:
   bool follow_;
 };
 
-/// `offset` below 0: the last ones.
+/// The lines of the log from `offset` on; a negative offset counts from the end.
 result<response> master_logs(const call& c) {
   const auto offset = c.query.number("offset", 0), limit = c.query.number("limit", 0);
   for (const auto* number : {&offset, &limit})
@@ -318,7 +319,8 @@ result<response> master_logs(const call& c) {
   return out;
 }
 
-/// Only the log's level; a restart forgets nothing of it, as of every operator's setting.
+/// Changes the level of the log and nothing else. The change outlives a restart, as every operator's setting
+/// does.
 void patch_config(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
@@ -331,7 +333,7 @@ void patch_config(const call_ptr& c, const reply& back) {
       m.fault("paths", "'" + path.substr(0, 100) + "' cannot be changed; `log` can");
   fields log{fields{f.object("config")}.object("log"), "config.log"};
   auto level = log.text("level");
-  log.flag("color"); // our logs have none
+  log.flag("color"); // our logs have no colour; only the type is checked
   for (const auto* one : {&f, &m, &log})
     if (one->bad())
       return back(failure(*one->bad()));

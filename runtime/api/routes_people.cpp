@@ -1,4 +1,5 @@
-// Several users at once, their settings and access tokens, groups, and the roles that they were given.
+// Routes for several users at once, for their settings and access tokens, for groups, and for the roles of
+// users and groups.
 
 #include "runtime/api/determined_roles.hpp"
 #include "runtime/api/errors.hpp"
@@ -31,7 +32,7 @@ std::vector<Id> ids_in(fields& f, const char* name) {
   return out;
 }
 
-/// Offset and limit of a body, as those of a query.
+/// The offset and limit of a body, in the form of a query.
 query_list paging_in(fields& f) {
   query_list out;
   for (const char* key : {"offset", "limit"})
@@ -42,7 +43,7 @@ query_list paging_in(fields& f) {
 
 // ---- users
 
-/// Turns many on or off; each has its own answer.
+/// Activates or deactivates several users; the answer has a result for each.
 void patch_users(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
@@ -137,7 +138,7 @@ void visit(const call_ptr& c, const reply& back) {
   if (!body)
     return back(failure(body.error()));
   fields f{*body};
-  f.text("activityType"); // there is one
+  f.text("activityType"); // there is only one type
   const auto type = f.text("entityType", "ENTITY_TYPE_PROJECT");
   const auto id = f.id<project_id>("entityId");
   if (f.bad())
@@ -173,7 +174,7 @@ result<value> visited(const call& c) {
 
 // ---- access tokens
 
-/// Empty: the usual one; -1: the longest.
+/// The life of an access token. An empty text stands for the usual life, -1 for the longest.
 result<duration> life_in(const std::string& text, const token_lives& allowed) {
   if (text.empty() || text == "-1")
     return text.empty() ? allowed.usual : allowed.longest;
@@ -277,7 +278,7 @@ void patch_token(const call_ptr& c, const reply& back) {
   if (f.has("description"))
     with.description = f.text("description");
   with.revoked = f.flag("setRevoked");
-  f.number("tokenId"); // the path says it
+  f.number("tokenId"); // the path names the token; only the type is checked
   if (f.bad())
     return back(failure(*f.bad()));
   auto all = access_tokens(*c);
@@ -285,7 +286,7 @@ void patch_token(const call_ptr& c, const reply& back) {
     return back(failure(all.error()));
   const auto known =
     std::find_if(all->begin(), all->end(), [&](const auto& one) { return one.number == with.number; });
-  if (known == all->end()) // or another's
+  if (known == all->end()) // also where the token is another user's that the caller may not see
     return back(failure(
       {errc::not_found, "Token with id: " + std::string(c->named("tokenId").substr(0, 30)) + " not found"}));
   if (auto fine = may_of(*c, action::remove, known->user); !fine)
@@ -311,7 +312,7 @@ value group_shape(const call& c, const group_changed& x) {
   return {{"groupId", x.id.value}, {"name", x.name}, {"users", std::move(users)}};
 }
 
-/// Whom admins see all of, others those that they are in.
+/// Whether the caller may see the group: admins see all groups, users the groups that they are in.
 bool sees(const call& c, const group_changed& x) {
   return c.by.who.admin ||
          std::find(x.members.begin(), x.members.end(), user_id{c.by.user_id}) != x.members.end();
@@ -361,7 +362,7 @@ void change_group(const call_ptr& c, const reply& back) {
     with.name = f.text("name");
   with.add = ids_in<user_id>(f, "addUsers");
   with.remove = ids_in<user_id>(f, "removeUsers");
-  f.number("groupId"); // the path says it
+  f.number("groupId"); // the path names the group; only the type is checked
   if (f.bad())
     return back(failure(*f.bad()));
   const auto id = with.id;
@@ -409,7 +410,7 @@ result<value> search_groups(const call& c) {
 
 using group_orders = std::shared_ptr<std::vector<commands::group_change>>;
 
-/// One after the other, so that the first refusal is the answer.
+/// Gives the orders one after another, so that the first refusal becomes the answer.
 void order_next(const call_ptr& c, const reply& back, const group_orders& orders, std::size_t at) {
   if (at == orders->size())
     return back(json(value::object(), c->query.has("pretty")));
@@ -420,7 +421,7 @@ void order_next(const call_ptr& c, const reply& back, const group_orders& orders
   });
 }
 
-/// Users into groups and out of them, each group by one order.
+/// Puts users into groups and takes them out of groups, with one order for each group.
 void assign_groups(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
@@ -432,7 +433,7 @@ void assign_groups(const call_ptr& c, const reply& back) {
     return back(failure(*f.bad()));
   group_orders orders = std::make_shared<std::vector<commands::group_change>>();
   for (const auto id : add) {
-    if (auto group = group_of(*c, id); !group) // before the first of them is changed
+    if (auto group = group_of(*c, id); !group) // checked before any group is changed
       return back(failure(group.error()));
     orders->push_back({{{}, users, {}}, id});
   }
@@ -452,7 +453,7 @@ void assign_groups(const call_ptr& c, const reply& back) {
 
 // ---- roles
 
-/// Without what was given in workspaces that are gone.
+/// The roles of users and groups, without roles in workspaces that were deleted.
 result<given_roles> roles_given(const call& c) {
   auto given = given_roles::read(*c.parts->storage);
   if (given && c.parts->roles)
@@ -684,7 +685,7 @@ std::vector<route> people_routes() {
      "Turns several users on or off."},
     {"GET", "/api/v1/users/setting", self, answer_with(settings), "", "v1GetUserSettingResponse",
      "What the page keeps for the caller."},
-    // Of the caller: the body names no other.
+    // The handler checks the right again: the settings are the caller's, as the body names no other user.
     asks_again({"POST", "/api/v1/users/setting", change_self, set_settings, "v1PostUserSettingRequest",
                 "v1PostUserSettingResponse", "Changes what the page keeps for the caller."}),
     asks_again({"POST", "/api/v1/users/setting/reset", change_self, reset_settings, "", "Empty",

@@ -1,4 +1,4 @@
-// Workspaces and projects.
+// Routes for workspaces and projects.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
@@ -28,7 +28,7 @@ project_id project_named(const call& c) {
 result<void> may_change(const call& c, const workspace_changed& x, action what) {
   return allowed(c, what, {thing::workspace, to_string(x.id), x.owner});
 }
-/// Its owner may, and the owner of its workspace.
+/// Whether the caller may change the project, as its owner or as the owner of its workspace.
 result<void> may_change(const call& c, const project_changed& x, const place_book& book, action what) {
   if (const auto* workspace = book.find(x.workspace);
       workspace && allowed(c, what, {thing::project, to_string(x.id), workspace->owner}))
@@ -102,7 +102,7 @@ result<value> one_workspace(const call& c) {
   return value{{"workspace", book->shape(*found, *c.parts->users, c.by.who.user)}};
 }
 
-/// Answers with the workspace as it is then.
+/// The answer with the workspace as it is after a change; id 0: the workspace that the command created.
 answer_shape workspace_after(const call_ptr& c, workspace_id id) {
   return [c, id](value got) -> result<value> {
     auto book = book_of(*c);
@@ -119,7 +119,7 @@ answer_shape workspace_after(const call_ptr& c, workspace_id id) {
 void read_wish(fields& f, commands::workspace_wish& wish) {
   if (f.has("name"))
     wish.name = f.text("name");
-  // `det workspace edit` says the first of each two.
+  // `det workspace edit` sends the first name of each pair.
   for (const char* key : {"defaultComputeResourcePool", "defaultComputePool"})
     if (f.has(key))
       wish.compute_pool = f.text(key);
@@ -132,7 +132,8 @@ void read_wish(fields& f, commands::workspace_wish& wish) {
 }
 
 result<void> only_admins(const call& c, const commands::workspace_wish& wish) {
-  if (wish.runs_as && !allowed(c, action::change, {thing::user, {}, {}})) // as of a user
+  // The right is the same as for a user's account.
+  if (wish.runs_as && !allowed(c, action::change, {thing::user, {}, {}}))
     return error{errc::denied, "only an admin may set the account that tasks of a workspace run as"};
   return {};
 }
@@ -152,7 +153,7 @@ void create_workspace(const call_ptr& c, const reply& back) {
   command(c, back, std::move(with), workspace_after(c, {}));
 }
 
-/// Runs `order` on the workspace that the path names, where the caller may.
+/// Runs `order` on the workspace that the path names, if the caller has the right.
 template <class Order>
 void on_workspace(const call_ptr& c, const reply& back, action what, Order order, bool shaped) {
   auto book = book_of(*c);
@@ -218,7 +219,7 @@ result<value> list_projects(const call& c) {
   if (!book)
     return book.error();
   const auto in = workspace_named(c);
-  if (in && !book->find(in)) // 0: of all workspaces
+  if (in && !book->find(in)) // 0 stands for all workspaces
     return not_found("workspace", c.named("id"));
   std::vector<const project_changed*> rows;
   for (const auto& one : book->projects())
@@ -280,13 +281,14 @@ void create_project(const call_ptr& c, const reply& back) {
   with.name = f.text("name");
   with.description = f.text("description");
   with.key = f.text("key");
-  f.number("workspaceId"); // the path says it
+  f.number("workspaceId"); // the path names it; only the type is checked
   if (f.bad())
     return back(failure(*f.bad()));
   command(c, back, std::move(with), project_after(c, {}));
 }
 
-/// Gives `make` the project that the path names; the order that it answers runs where the caller may.
+/// Gives `make` the project that the path names, and runs the order that `make` returns if the caller has the
+/// right.
 template <class Make>
 void on_project(const call_ptr& c, const reply& back, action what, const Make& make,
                 const std::function<answer_shape(project_id)>& shape) {
@@ -354,7 +356,7 @@ void move_project(const call_ptr& c, const reply& back) {
                f.need("destinationWorkspaceId");
                auto with = change_of(x);
                with.workspace = f.id<workspace_id>("destinationWorkspaceId");
-               f.number("projectId"); // the path says it
+               f.number("projectId"); // the path names it; only the type is checked
                if (f.bad())
                  return *f.bad();
                return with;
@@ -402,7 +404,7 @@ void put_notes(const call_ptr& c, const reply& back) {
           return error{errc::invalid, "notes: each is an object with name and contents"};
         all.push_back(note_in(fields{one, "notes"}, bad));
       }
-      f.number("projectId"); // the path says it
+      f.number("projectId"); // the path names it; only the type is checked
       if (f.bad())
         return *f.bad();
       if (bad)

@@ -1,5 +1,5 @@
-// Who runs when: pools, the queue, what a live experiment may have, agents and slots that are taken out,
-// explanations; and the same in Determined's words.
+// Routes that say what runs when: pools, the queue, resources of live experiments, agents and slots that are
+// disabled, explanations; and the same in Determined's form.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
@@ -18,9 +18,10 @@
 namespace troupe::api {
 namespace {
 
-// ---- ours
+// ---- our own routes
 
-/// Without quotas of workspaces that the caller may not see; jobs that are tasks are named as such.
+/// The pool without quotas of workspaces that the caller may not see. Jobs of tasks that are not trials get
+/// the task's name.
 result<value> shown_pool(const call& c, value pool) {
   if (auto jobs = pool.find("jobs"); jobs != pool.end())
     for (auto& job : *jobs)
@@ -49,14 +50,14 @@ void one_pool(const call_ptr& c, const reply& back) {
           [c](value pool) { return shown_pool(*c, std::move(pool)); });
 }
 void all_pools(const call_ptr& c, const reply& back) { command(c, back, commands::pool_list{}, as_it_is); }
-/// With `at=SEQUENCE` who waited after that fact.
+/// The queue; with `at=SEQUENCE` the queue after that fact.
 void queue(const call_ptr& c, const reply& back) {
   if (!c->query.has("at"))
     return command(c, back, commands::queue_list{}, as_it_is);
   auto sequence = c->query.number("at", 0);
   if (!sequence || *sequence < 1)
     return back(failure({errc::invalid, "at has to be the number of a fact"}));
-  // Folded once for all who look; each is shown of it what they may see.
+  // The past is folded once for all callers; each is shown only what they may see.
   auto then = c->parts->past->queue_after(c->parts->all ? *c->parts->all : *c->parts,
                                           static_cast<std::uint64_t>(*sequence));
   if (then && c->by.roles) {
@@ -71,7 +72,7 @@ void queue(const call_ptr& c, const reply& back) {
 
 constexpr std::size_t last_lines = 10;
 
-/// Where the trial ran, run by run; and of one that failed, the numbers of its last lines.
+/// Adds where each run of the trial ran, and for a trial that failed the numbers of its last lines.
 result<value> with_runs(const call& c, trial_id id, value said) {
   auto row = c.parts->storage->trial(id);
   if (!row)
@@ -103,7 +104,8 @@ result<value> with_runs(const call& c, trial_id id, value said) {
   return said;
 }
 
-/// Without what the caller may not see: who it waits behind, and whose slots would be free.
+/// Leaves out what the caller may not see: the allocations that the trial waits behind, and those whose slots
+/// would become free.
 value veiled_explanation(const call& c, value said) {
   if (!c.by.roles)
     return said;
@@ -183,7 +185,7 @@ void set_resources(const call_ptr& c, const reply& back) {
 
 using one_agent_shape = std::function<result<value>(const value& agent)>;
 
-/// Does it, and answers what the agent is then.
+/// Changes an agent, and answers with the agent as it is afterwards.
 void change_agent(const call_ptr& c, const reply& back, commands::agent_drain with,
                   const one_agent_shape& shape) {
   auto name = with.agent;
@@ -208,7 +210,7 @@ handler of_agent(bool enable) {
       return back(failure(body.error()));
     fields f{*body};
     const bool drain = f.flag("drain");
-    f.text("agentId"); // the path says it
+    f.text("agentId"); // the path names the agent; only the type is checked
     if (f.bad())
       return back(failure(*f.bad()));
     commands::agent_drain with{std::string(c->named("agentId")), !enable, {}, !enable && !drain};
@@ -225,7 +227,7 @@ handler of_slot(bool enable) {
       return back(failure(body.error()));
     fields f{*body};
     const bool drain = f.flag("drain");
-    f.text("agentId"), f.text("slotId"); // the path says both
+    f.text("agentId"), f.text("slotId"); // the path names both; only their types are checked
     if (f.bad())
       return back(failure(*f.bad()));
     const std::string text(c->named("slotId"));
@@ -247,9 +249,10 @@ handler of_slot(bool enable) {
 
 const char* scheduler_type(const value& pool) {
   const auto name = pool.at("scheduler").get<std::string>();
+  // The scheduler fifo is a priority scheduler in which all jobs are equally urgent.
   return name == "fair"          ? "SCHEDULER_TYPE_FAIR_SHARE"
          : name == "round_robin" ? "SCHEDULER_TYPE_ROUND_ROBIN"
-                                 : "SCHEDULER_TYPE_PRIORITY"; // fifo: one in which all are as urgent
+                                 : "SCHEDULER_TYPE_PRIORITY";
 }
 
 value resource_pool_shape(const value& pool, const cluster_identity& about) {
@@ -331,7 +334,7 @@ struct shown_job {
   std::string state;
 };
 
-/// What the list says of a task that is not a trial, in the form of an experiment.
+/// The fields that a list of jobs shows of a task that is not a trial, in the form of an experiment.
 result<experiment_row> row_of_other(const task_detail& task) {
   experiment_row row;
   row.name = task.made.name;
@@ -356,7 +359,7 @@ const char* type_of_other(task_kind kind) {
   }
 }
 
-/// The jobs of one pool, the first in turn first.
+/// The jobs of one pool, in the order in which they get their turn.
 result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts, const place_book& places,
                                        const std::map<experiment_id, open_runs>& open) {
   std::vector<shown_job> out;
@@ -370,15 +373,15 @@ result<std::vector<shown_job>> jobs_of(const value& pool, const services& parts,
       if (!terminal(one.state))
         others.emplace(job_of(one.made.id), std::move(one));
   }
-  std::int64_t ahead = 0; // a number that counted jobs which the caller may not see would tell of them
+  std::int64_t ahead = 0; // counts only jobs that the caller may see, so that it tells nothing of others
   for (const auto& job : pool.at("jobs")) {
     const experiment_id id{job.at("experiment").get<std::uint64_t>()};
     const auto other = others.find(id);
     if (is_task_job(id) && other == others.end())
-      continue; // it went meanwhile
+      continue; // the job was deleted meanwhile
     auto row = is_task_job(id) ? row_of_other(other->second) : parts.storage->experiment(id);
     if (!row)
-      continue; // it went meanwhile
+      continue; // the job was deleted meanwhile
     const auto runs = open.find(id);
     const std::string state = job_state(runs == open.end() ? open_runs() : runs->second);
     const auto owner = parts.users->owner(row->owner);
@@ -498,7 +501,7 @@ error joined(const std::vector<error>& faults) {
   return all;
 }
 
-/// What is wrong with any of them is said before one is carried out.
+/// The orders that the updates ask for. All faults are found here, before any order is carried out.
 result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
   std::vector<job_order> orders;
   std::vector<error> faults;
@@ -589,8 +592,8 @@ result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
   return faults.empty() ? result<std::vector<job_order>>(std::move(orders)) : joined(faults);
 }
 
-/// All at once: what has become impossible since they were looked at keeps none of the others from being
-/// done.
+/// Gives all orders together. An order that has become impossible since it was checked does not keep the
+/// others from being carried out.
 void update_jobs(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
@@ -636,7 +639,7 @@ result<commands::experiment_set> resource_patch(experiment_id id, const value& b
     with.weight = f.real("weight");
   if (with.weight && !(zero_weight ? *with.weight >= 0 : *with.weight > 0))
     f.fault("weight", zero_weight ? "has to be 0 or more" : "has to be above 0");
-  auto limit = body.find("maxSlots"); // null says something
+  auto limit = body.find("maxSlots"); // null is not the same as absent
   if (limit == body.end())
     limit = body.find("max_slots");
   if (limit != body.end())
@@ -724,7 +727,7 @@ std::vector<route> pool_routes() {
                 "Changes priority, weight or pool of jobs."}),
   };
   for (auto& row : rows)
-    row.slow = row.path == "/troupe/v1/queue"; // the past of a long queue
+    row.slow = row.path == "/troupe/v1/queue"; // folding the past of a long queue takes long
   return rows;
 }
 

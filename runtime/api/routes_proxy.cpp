@@ -1,5 +1,5 @@
-// The proxy beside /proxy itself: what services a task has, the way of a browser to a task's page, and the
-// door at which agents bring connections.
+// Routes of the proxy other than /proxy itself: the services of a task, the redirection of a browser to a
+// task's page, and the route by which agents bring connections.
 
 #include "model/names.hpp"
 #include "runtime/api/errors.hpp"
@@ -34,18 +34,19 @@ result<value> services_of_task(const call& c) {
   for (const auto& one : *all) {
     const auto use = c.parts->proxy->junctions->use_of(one.id);
     const bool used = use.last.time_since_epoch().count() != 0;
+    // A service with a socket reports when it is ready.
     out.push_back(
       {{"service", one.id},
        {"port", one.port == 0 ? value() : value(one.port)},
        {"protocol", one.tcp ? "tcp" : "http"},
-       {"ready", placed && (!one.socket || (other && other->ready))}, // what has a socket says so itself
+       {"ready", placed && (!one.socket || (other && other->ready))},
        {"connections", use.connections},
        {"lastUsed", used ? value(to_rfc3339(std::chrono::time_point_cast<duration>(use.last))) : value()}});
   }
   return out;
 }
 
-/// A person's browser: by the cookie of the web page, or by a token.
+/// Redirects a person's browser to the task's page. The browser shows the cookie of the web page, or a token.
 result<response> interactive(const call& c) {
   if (!named_task(c.named("taskId")))
     return no_task(c);
@@ -64,7 +65,8 @@ result<response> interactive(const call& c) {
   return error{errc::not_found, "task '" + name + "' has no page: none of its services is its default one"};
 }
 
-/// Open, as an agent has no user: the secret that it was given for this connection says who it is.
+/// Takes a connection that an agent brings. The route is open, because an agent has no user; it proves itself
+/// by the secret that it was given for this connection.
 void bring(const call_ptr& c, const reply& back) {
   const auto connection = std::string(c->named("connectionId"));
   const auto& shown = c->headers.authorization;
@@ -83,7 +85,8 @@ void bring(const call_ptr& c, const reply& back) {
     return back(failure({errc::invalid, "a connection is brought as an upgrade to troupe-connection"}));
   response out;
   out.headers.emplace_back("Upgrade", "troupe-connection");
-  // Where `bring` is false the connection was shown twice at once, or given up meanwhile: then it closes.
+  // Where `bring` gives false, two connections came for one request, or it was given up meanwhile. Then this
+  // one is closed.
   out.taker = [table, connection, secret](std::shared_ptr<http::byte_link> link) {
     table->bring(connection, secret, std::move(link));
   };

@@ -1,4 +1,4 @@
-// Templates of configurations, and the registry of models and their versions.
+// Routes for templates of configurations, and for the registry of models and their versions.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
@@ -76,7 +76,7 @@ handler put_template(bool fresh) {
     with.fresh = fresh;
     if (const auto workspace = f.id<workspace_id>("workspaceId"))
       with.workspace = workspace;
-    f.text("name"); // the path says it
+    f.text("name"); // the path names it; only the type is checked
     if (f.bad())
       return back(failure(*f.bad()));
     const auto name = with.name;
@@ -133,7 +133,7 @@ struct registered {
     return static_cast<std::size_t>(
       std::count_if(versions.begin(), versions.end(), [&](const auto& one) { return one.model == id; }));
   }
-  /// By name, else by number.
+  /// Finds a model by its name, or else by its number.
   result<const model_changed*> find(std::string_view name) const {
     for (const auto& one : models)
       if (one.name == name)
@@ -221,7 +221,8 @@ result<value> one_model(const call& c) {
   return found ? result<value>(value{{"model", all->shaped(**found, c)}}) : found.error();
 }
 
-/// As it is after a change: by number where it has one, else by the number in the answer.
+/// The answer with the model as it is after a change; id 0: the model whose number is in the command's
+/// answer.
 answer_shape model_after(const call_ptr& c, model_id id) {
   return [c, id](value got) -> result<value> {
     auto all = registered::read(*c);
@@ -319,15 +320,15 @@ void move_model(const call_ptr& c, const reply& back) {
     commands::model_change with;
     with.id = model.id;
     with.workspace = f.id<workspace_id>("destinationWorkspaceId");
-    f.text("modelName"); // the path says it
+    f.text("modelName"); // the path names it; only the type is checked
     if (f.bad())
       return back(failure(*f.bad()));
     command(c, back, std::move(with));
   });
 }
 
-/// `of_others`: what it takes with roles where somebody else has made it; the command does not name the
-/// owner.
+/// Whether the caller may remove it. `of_others` is the permission that roles demand where somebody else owns
+/// it; the guard cannot check this, because the command does not name the owner.
 result<void> may_remove(const call& c, const model_changed& model, const std::string& owner,
                         authority::permission of_others) {
   if (c.by.roles && !c.by.is(owner) && !c.by.roles->holds(of_others, model.workspace))
@@ -461,7 +462,7 @@ void create_version(const call_ptr& c, const reply& back) {
     with.model = model.id;
     with.checkpoint = f.text("checkpointUuid");
     read_wish(f, with);
-    f.text("modelName"); // the path says it
+    f.text("modelName"); // the path names it; only the type is checked
     if (f.bad())
       return back(failure(*f.bad()));
     auto row = c->parts->storage->checkpoint(with.checkpoint);

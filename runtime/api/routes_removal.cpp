@@ -1,5 +1,5 @@
-// What ends what is stored: experiments, TensorBoard files, files of checkpoints; how long logs are kept;
-// what people say of checkpoints and what trials say of those that they use.
+// Routes that delete what is stored (experiments, TensorBoard files, files of checkpoints) and that say how
+// long logs are kept; and routes by which people describe checkpoints and trials declare those that they use.
 
 #include "actors/retention/held_checkpoints.hpp"
 #include "actors/retention/retention.hpp"
@@ -38,7 +38,7 @@ void delete_tensorboards(const call_ptr& c, const reply& back) {
   });
 }
 
-/// `with_globs`: false deletes all files.
+/// Deletes checkpoints. `with_globs`: deletes only the files that match; without it all files are deleted.
 handler delete_checkpoints(bool with_globs) {
   return [with_globs](const call_ptr& c, const reply& back) {
     auto body = parse_object(c->body);
@@ -49,7 +49,8 @@ handler delete_checkpoints(bool with_globs) {
     with.uuids = f.texts("checkpointUuids");
     if (with_globs) {
       with.globs = f.texts("checkpointGlobs");
-      with.refresh = with.globs.empty(); // as the client says: "refreshing resources"
+      // No globs: the list of files is only read again, which the client calls "refreshing resources".
+      with.refresh = with.globs.empty();
     }
     if (f.bad())
       return back(failure(*f.bad()));
@@ -82,7 +83,7 @@ void set_metadata(const call_ptr& c, const reply& back) {
   fields f{*body};
   f.need("checkpoint");
   fields inside{f.object("checkpoint"), "checkpoint"};
-  inside.need("metadata"); // it replaces what there was
+  inside.need("metadata"); // the new metadata replaces the old
   commands::checkpoint_describe with;
   with.uuid = uuid;
   with.metadata = inside.object("metadata");
@@ -142,7 +143,7 @@ result<value> metrics_of_users(const call& c, const std::string& uuid) {
       continue;
     auto trial = c.parts->storage->trial(one.trial);
     if (!trial && trial.error().code == errc::not_found)
-      continue; // deleted
+      continue; // the trial was deleted meanwhile
     if (!trial)
       return trial.error();
     for (std::uint64_t after = 0;;) {
@@ -233,7 +234,7 @@ result<value> remaining_days(const call& c) {
   return value{{"remainingDays", std::max<std::int64_t>(0, left)}};
 }
 
-// ---- what collection would do
+// ---- a preview of the collection of checkpoints
 
 result<value> preview_gc(const call& c) {
   auto row = named_experiment(c);

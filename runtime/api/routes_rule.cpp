@@ -1,5 +1,5 @@
-// What holds for work that others submit: policies of configurations, and the workspaces that a pool is bound
-// to.
+// Routes for rules about work that others submit: policies of configurations, and the workspaces that a pool
+// is bound to.
 
 #include "runtime/api/routes_rule.hpp"
 
@@ -24,8 +24,8 @@ using storage::records_of;
 // ---- config policies
 
 struct policy_place {
-  workspace_id workspace; ///< 0: all
-  std::string owner;      ///< of the workspace; empty of all
+  workspace_id workspace; ///< 0: policies for all workspaces
+  std::string owner;      ///< owner of the workspace; empty for all workspaces
   std::string kind;
 };
 
@@ -89,7 +89,7 @@ void put_policies(const call_ptr& c, const reply& back) {
     return back(failure(body.error()));
   fields f{*body};
   const auto text = f.text("configPolicies");
-  f.text("workloadType"); // the path says it, and the next one
+  f.text("workloadType"); // the path names both fields; only their types are checked
   f.number("workspaceId");
   if (f.bad())
     return back(failure(*f.bad()));
@@ -121,7 +121,7 @@ const storage::reader& everything(const call& c) {
   return c.parts->all ? *c.parts->all->storage : *c.parts->storage;
 }
 
-/// Also to workspaces that the caller may not see.
+/// The binding of a pool, including workspaces that the caller may not see.
 result<pool_bound> binding_of(const call& c, const std::string& pool) {
   auto all = records_of<pool_bound>(everything(c), pool);
   if (!all)
@@ -134,7 +134,7 @@ result<pool_bound> binding_of(const call& c, const std::string& pool) {
   return none;
 }
 
-/// Workspaces that are there and that the cluster file binds the pool to.
+/// The existing workspaces that the cluster file binds the pool to.
 std::vector<workspace_id> bound_by_file(const value& cluster, const place_book& book,
                                         const std::string& pool) {
   const auto names = config::workspaces_of_pool(cluster, pool);
@@ -194,7 +194,7 @@ handler bind(binding how) {
     for (const auto& one : f.list("workspaceIds"))
       named.push_back(parse_id<workspace_id>(one.is_string() ? one.get<std::string>() : one.dump()));
     const auto names = f.texts("workspaceNames");
-    f.text("resourcePoolName"); // the path says it
+    f.text("resourcePoolName"); // the path names it; only the type is checked
     if (f.bad())
       return back(failure(*f.bad()));
     auto now = named_binding(*c);

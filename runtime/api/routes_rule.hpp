@@ -1,11 +1,11 @@
 #pragma once
-// Config policies, and which workspaces may use which pool.
+// Routes for config policies, and for the pools that workspaces may use.
 
 #include "runtime/api/route.hpp"
 
 namespace troupe::api {
 
-/// Whether any workspace is bound to the pool, by the cluster file or by an admin.
+/// Whether the cluster file or an admin has bound the pool to any workspace.
 result<bool> is_bound(const call& c, const std::string& pool);
 
 } // namespace troupe::api

@@ -1,5 +1,5 @@
-// Experiments and runs by filter and sort, and which columns and ranges they have. A run is a trial with its
-// place, and has a name there.
+// Routes that find experiments and runs by filter and sort, and the columns and ranges that these have. A run
+// is a trial together with its experiment's project, in which it has a name.
 
 #include "model/names.hpp"
 #include "runtime/api/errors.hpp"
@@ -87,7 +87,7 @@ std::vector<known_column> known_of(const std::vector<fixed_column>& columns) {
   return out;
 }
 
-/// A section of a configuration, in its place; null where there is none.
+/// A reference to a section of a configuration; to null where the section is missing.
 const value& config_section(const value& config, const char* name) {
   static const value none;
   const auto at = config.is_object() ? config.find(name) : config.end();
@@ -98,11 +98,11 @@ value config_at(const value& config, const char* outer, const char* inner) {
   return config_section(config_section(config, outer), inner);
 }
 
-/// By a path with dots, of which some may stand in a key; null where there is none.
+/// The value at a path with dots, where keys may contain dots, too; null where nothing is there.
 value at_path(const value& x, std::string_view path) {
   if (!x.is_object())
     return nullptr;
-  for (auto end = path.size();; end = path.rfind('.', end - 1)) { // the longest key first
+  for (auto end = path.size();; end = path.rfind('.', end - 1)) { // tries the longest key first
     if (end == path.npos)
       return nullptr;
     const auto found = x.find(std::string(path.substr(0, end)));
@@ -117,7 +117,8 @@ value at_path(const value& x, std::string_view path) {
   }
 }
 
-/// GROUP.NAME.(min|max|mean|last) of the trial's summary: a name may have dots. Of texts there is the last.
+/// The value GROUP.NAME.(min|max|mean|last) of the trial's summary. The name may contain dots. A text has
+/// only `last`.
 result<value> metric_at(const call& c, const trial_row& trial, const std::string& name) {
   const auto first = name.find('.'), last = name.rfind('.');
   if (first == name.npos || first == last)
@@ -143,13 +144,13 @@ result<value> metric_at(const call& c, const trial_row& trial, const std::string
   return std::isfinite(number) ? value(number) : value();
 }
 
-/// The name of a run where it is now; empty where its project is gone.
+/// The present name of a run; empty where its project does not exist any more.
 std::string local_id(const trial_row& trial, const experiment_row& of, const place_book& places) {
   const auto* project = places.find(of.project);
   return project && trial.number ? to_string(local_name{project->key, trial.number}) : std::string();
 }
 
-/// The run that has or had a name, with its experiment.
+/// The run that has or had this name, with its experiment.
 result<std::pair<trial_row, experiment_row>> run_named(const call& c, const std::string& text) {
   const auto name = parse_local_name(text);
   auto id = name ? c.parts->storage->trial_with_name(*name)
@@ -161,7 +162,7 @@ result<std::pair<trial_row, experiment_row>> run_named(const call& c, const std:
   return std::pair{std::move(*trial), std::move(*of)};
 }
 
-/// A name that a run had leads to it: it is looked for by the one that it has now.
+/// Replaces a former name of a run by its present one, so that the run is found by both.
 wanted_value names_of_now(const call& c, const place_book& places) {
   return [&](const column_name& column, const value& wanted) -> value {
     if (column.of != column_of::row || column.name != "localId" || !wanted.is_string())
@@ -171,7 +172,7 @@ wanted_value names_of_now(const call& c, const place_book& places) {
   };
 }
 
-/// A row of a list, with what is read only where a condition asks for it.
+/// A row of a list. It reads its parts from storage only where a condition or a sort key needs them.
 class candidate {
 public:
   candidate(const call& c, experiment_row experiment, const place_book& places)
@@ -209,7 +210,7 @@ public:
     return trial_ ? of_run(column.name) : of_experiment(column.name);
   }
 
-  /// What rows are sorted by: names in the order of their numbers.
+  /// The value that rows are sorted by. Names of runs are sorted by their numbers.
   result<value> sorted_by(const column_name& column) {
     if (trial_ && column.of == column_of::row && column.name == "localId")
       return value(trial_->number);
@@ -240,7 +241,7 @@ private:
       return value(number_of(row.owner, *c_->parts->users));
     if (name == "externalExperimentId" && !row.external_id.empty())
       return value(row.external_id);
-    return value(nullptr); // ids that only unmanaged ones have
+    return value(nullptr); // only unmanaged experiments and runs have these ids
   }
 
   result<value> of_experiment(const std::string& name) {
@@ -321,8 +322,8 @@ private:
 
 /// What the body of a search asks for.
 struct search_request {
-  std::int64_t project = 0;     ///< 0: all
-  std::optional<bool> archived; ///< only those; none: as the filter says
+  std::int64_t project = 0;     ///< 0: all projects
+  std::optional<bool> archived; ///< only rows that are archived, or that are not; nullopt: as the filter says
   query_list paging;
   search_filter filter;
   std::vector<sort_key> sort;
@@ -358,7 +359,8 @@ result<search_request> request_of(const call& c, const std::vector<fixed_column>
   return out;
 }
 
-/// What fits, in order: the id decides ties. Only ids and what is sorted by stay in memory.
+/// The rows that fit, in order; where keys are equal the id decides. Memory holds only the ids and the sort
+/// keys.
 template <class Id>
 struct found_row {
   Id id;
@@ -415,7 +417,7 @@ result<std::vector<found_row<experiment_id>>> find_experiments(const call& c, co
       continue;
     auto row = c.parts->storage->experiment(standing.id);
     if (!row && row.error().code == errc::not_found)
-      continue; // deleted since
+      continue; // the row was deleted meanwhile
     if (!row)
       return row.error();
     candidate one(c, std::move(*row), places);
@@ -445,7 +447,7 @@ result<value> search_experiments(const call& c) {
   for (auto i = part->first; i < part->last; ++i) {
     auto row = c.parts->storage->experiment((*found)[i].id);
     if (!row)
-      continue; // deleted since
+      continue; // the row was deleted meanwhile
     value one = {{"experiment", experiment_shape(*row, *c.parts->users, *places)}};
     if (one["experiment"]["notes"] != "")
       one["experiment"]["notes"] = "omitted";
@@ -565,7 +567,7 @@ result<value> search_runs(const call& c) {
   for (auto i = part->first; i < part->last; ++i) {
     auto one = run_shape(c, (*found)[i].id, *places);
     if (!one && one.error().code == errc::not_found)
-      continue; // deleted since
+      continue; // the row was deleted meanwhile
     if (!one)
       return one.error();
     list.push_back(std::move(*one));
@@ -573,7 +575,8 @@ result<value> search_runs(const call& c) {
   return value{{"runs", std::move(list)}, {"pagination", part->pagination}};
 }
 
-/// A browser's way to a run, whatever its project was when the link was written.
+/// Redirects a browser to a run by its name, also where the run moved to another project since the link was
+/// written.
 result<response> page_of_run(const call& c) {
   auto run = run_named(c, std::string(c.named("localId")));
   if (!run)
@@ -617,7 +620,8 @@ result<void> each_experiment(const call& c, F each) {
   return {};
 }
 
-/// The keys of a map with dots, where a section with a `type` ends.
+/// Adds the paths of a map's values, with dots between keys, and each value's kind. A section with a `type`
+/// counts as one value.
 void add_paths(const value& x, const std::string& before, std::map<std::string, std::set<std::string>>& to,
                int depth = 0) {
   if (!x.is_object() || depth > 10)
@@ -791,7 +795,7 @@ std::vector<route> run_routes() {
   for (auto& row : run_action_routes())
     rows.push_back(std::move(row));
   for (auto& row : rows)
-    row.slow = true; // reads every row of a project
+    row.slow = true; // these routes read every row of a project
   return rows;
 }
 

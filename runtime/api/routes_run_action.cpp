@@ -1,4 +1,4 @@
-// Actions on many runs: each is judged by itself, and has its own line in the answer.
+// Routes for actions on many runs. Each run is judged on its own and has its own line in the answer.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
@@ -10,8 +10,8 @@ namespace troupe::api {
 namespace {
 
 struct chosen_runs {
-  std::vector<trial_id> ids; ///< each once
-  project_id project;        ///< that they have to be in; 0: any
+  std::vector<trial_id> ids; ///< ids, each of them once
+  project_id project;        ///< project that the runs have to be in; 0: any
   value body;
 };
 
@@ -49,7 +49,7 @@ result<chosen_runs> runs_in(const call& c, const char* project_key) {
   return out;
 }
 
-/// Goes to the cluster, once; its answer comes from any thread.
+/// An order that goes to the cluster once; nullopt: nothing has to be done. Its answer comes on any thread.
 using errand = std::optional<grouped_order>;
 
 template <class Order>
@@ -57,13 +57,13 @@ errand order_of(Order what) {
   return grouped(std::move(what));
 }
 
-/// What is to be done about a run: none where all is as it should be already.
+/// Makes the errand for a run; none where the run is already as it should be.
 using errand_of_run = std::function<result<errand>(const trial_row&, const experiment_row&)>;
 
 struct run_rules {
   bool by_project = true;     ///< a run of another project than the named one is not found
   bool by_experiment = false; ///< one errand serves all chosen runs of an experiment
-  const char* failed = "";    ///< stands before what the cluster says
+  const char* failed = "";    ///< text before the cluster's error
 };
 
 std::string not_found_text(trial_id id, project_id project) {
@@ -71,7 +71,7 @@ std::string not_found_text(trial_id id, project_id project) {
          (project ? " in project with id '" + to_string(project) + "'" : "");
 }
 
-/// {results: [{id, error}]}.
+/// Carries out the errands and answers {results: [{id, error}]}.
 void on_runs(const call_ptr& c, const reply& back, const chosen_runs& chosen, const errand_of_run& make,
              run_rules rules = {}) {
   struct work {
@@ -181,7 +181,7 @@ void delete_runs(const call_ptr& c, const reply& back) {
       return order_of(commands::trial_delete{t.id});
     if (!terminal(t.state) || !terminal(row.state))
       return error{errc::invalid, "Run is not in a terminal state."};
-    return order_of(commands::experiment_delete{row.id}); // nothing would be left of it
+    return order_of(commands::experiment_delete{row.id}); // the experiment would have no run left
   });
 }
 
@@ -205,7 +205,8 @@ void move_runs(const call_ptr& c, const reply& back) {
         return fine.error();
       return order_of(commands::experiment_move{row.id, to});
     },
-    {.by_experiment = true, .failed = "Failed to move associated experiment: "}); // a search goes whole
+    // A search is moved with all its runs.
+    {.by_experiment = true, .failed = "Failed to move associated experiment: "});
 }
 
 } // namespace

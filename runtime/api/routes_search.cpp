@@ -1,5 +1,5 @@
-// A search as seen from outside: what it hears, the orders of a process that drives it, and the front of a
-// search with several metrics.
+// Routes for a search as it is seen from outside: the events that it hears, the orders of a process that
+// drives it, and the front of a search with several metrics.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
@@ -21,7 +21,7 @@ const char* reason_name(int reason) {
   return reason >= 0 && reason < static_cast<int>(std::size(names)) ? names[reason] : "ERRORED";
 }
 
-/// An event in the words of `troupe search replay`; null where the process outside caused it itself.
+/// An event in the form of `troupe search replay`; null where the outside process caused it itself.
 value event_shape(const search_stepped& x, const std::map<trial_id, std::string>& keys) {
   value shaped = value::object();
   if (auto key = keys.find(x.trial); key != keys.end())
@@ -49,13 +49,13 @@ value event_shape(const search_stepped& x, const std::map<trial_id, std::string>
     shaped["checkpoint"] = x.checkpoint;
     break;
   case search_input::ordered:
-  case search_input::continued: // only of searches that no process outside drives
+  case search_input::continued: // only searches without an outside process have these
     return nullptr;
   }
   return shaped;
 }
 
-/// Events above `after`; ids are the facts' numbers in the stream of the experiment, from 1.
+/// The events with ids above `after`. Ids are the numbers of facts in the experiment's stream, from 1.
 result<value> events_after(const call& c, experiment_id id, std::uint64_t after) {
   auto stored = c.parts->storage->facts_of(entity(id), after);
   auto trials = c.parts->storage->trials(id);
@@ -130,7 +130,8 @@ std::vector<objective> objectives_of(const experiment_row& row) {
     names = searcher.value("metric", value());
   if (names.is_string())
     names = value::array({names});
-  auto smaller = searcher.value("smaller_is_better_each", value()); // as the searcher reads them
+  // Read in the same way as the searcher does.
+  auto smaller = searcher.value("smaller_is_better_each", value());
   if (!smaller.is_array() || smaller.empty())
     smaller = searcher.value("smaller_is_better", value(true));
   for (std::size_t i = 0; names.is_array() && i < names.size(); ++i)
@@ -140,7 +141,8 @@ std::vector<objective> objectives_of(const experiment_row& row) {
   return list;
 }
 
-/// The metrics of a trial's latest validation that has them all; the signs turned so that smaller is better.
+/// The metrics of a trial's latest validation that has all of them, with signs changed where needed so that
+/// smaller is better.
 result<std::optional<std::vector<double>>> point_of(const call& c, const trial_row& t,
                                                     const std::vector<objective>& wanted) {
   if (t.latest.row == 0)

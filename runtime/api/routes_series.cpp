@@ -1,4 +1,5 @@
-// Curves: a few hundred points that stand for all of them, for a chart; and which metrics an experiment has.
+// Routes for curves, each a few hundred points that stand for all points in a chart, and for the metrics that
+// an experiment has.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/past.hpp"
@@ -157,7 +158,8 @@ result<value> metrics(const call& c) {
                                       std::string(c.query.first("trial").substr(0, 100)) + "'"};
   }
   const std::string wanted(c.query.first("group"));
-  const std::string kept = wanted == "system" ? wanted : ""; // names of others would fill the memory
+  // Names of arbitrary groups would fill the memory.
+  const std::string kept = wanted == "system" ? wanted : "";
   struct seen {
     metric_kind kind;
     std::uint64_t trials = 0, reports = 0;
@@ -210,7 +212,7 @@ std::vector<route> series_routes() {
      "each is. What agents have measured is in the group `system`, which has to be named."},
   };
   for (auto& row : rows)
-    row.slow = true; // the first look at a million reports takes seconds
+    row.slow = true; // reading a million reports for the first time takes seconds
   return rows;
 }
 

@@ -1,4 +1,4 @@
-// The web page's way in: a session whose token travels in a cookie that no script sees.
+// Routes by which the web page logs in: the token of its session is in a cookie that scripts cannot read.
 
 #include "model/authority/authority.hpp"
 #include "runtime/api/errors.hpp"
@@ -16,7 +16,8 @@ std::string set_cookie(const call& c, const std::string& token, std::int64_t sec
          (c.parts->browsers.tls ? "; Secure" : "");
 }
 
-/// What this user may do to any thing of a kind, as "kill experiment": so that the page offers nothing else.
+/// The actions that this user may do on some thing of a kind, as "kill experiment", so that the page offers
+/// no others.
 value rights_of(const identity& by) {
   const auto may = [&](authority::need what) {
     const auto wanted = by.roles ? authority::needed(what) : std::nullopt;
@@ -29,7 +30,7 @@ value rights_of(const identity& by) {
   return list;
 }
 
-/// For each right that roles give in some workspaces only: the numbers of these workspaces.
+/// For each right that roles give only in some workspaces: the numbers of these workspaces.
 value rights_in(const call& c, const identity& by) {
   value out = value::object();
   const auto all = (c.parts->all ? *c.parts->all : *c.parts).storage->workspaces();
@@ -92,7 +93,8 @@ result<response> begin(const call& c) {
   return out;
 }
 
-/// Nobody is no fault here: the page asks before it knows.
+/// The session of the caller. A caller without a session is not an error, because the page asks before it
+/// knows.
 result<value> current(const call& c) {
   auto who = c.parts->users->find(c.by.user_id);
   return who ? session_shape(c, c.by, *who) : value{{"user", nullptr}};
@@ -114,7 +116,8 @@ void end(const call_ptr& c, const reply& back) {
     [back, gone](const result<value>& done) { back(done ? gone() : failure(done.error())); });
 }
 
-/// Only for those who hold a session themselves: a task's token must not become one.
+/// Makes a code that lets the caller log in once. Only for callers with a session: a task's token must not
+/// become one.
 result<value> code(const call& c) {
   const auto token = shown_token(c.headers, c.parts->about.cluster_id).token;
   if (!c.parts->users->session_of(token, c.now))
@@ -157,7 +160,7 @@ std::vector<route> session_routes() {
      "A code that signs this user in once, within ten minutes."},
   };
   rows[0].slow = true;
-  rows[3].asks_again = true; // for the caller alone
+  rows[3].asks_again = true; // the handler acts for the caller only
   return rows;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t most_fact_text = 300, facts_at_once = 256;
 
-/// The command's fields out of the query.
+/// The command, with its fields read from the query.
 template <class C>
 result<C> in_query(const call& c) {
   value given = value::object();
@@ -102,7 +102,7 @@ void past_events(const call_ptr& c, const reply& back) {
   });
 }
 
-/// Facts as they are committed, and the feed between them.
+/// Sends facts as they are committed, and the rows of the feed between them.
 class live_events : public body_stream {
 public:
   live_events(std::shared_ptr<storage::reader> storage, std::shared_ptr<feed> from, bool with_facts,
@@ -202,7 +202,7 @@ void follow(const call_ptr& c, const reply& back) {
   auto with = in_query<commands::shell_follow>(*c);
   if (!with)
     return back(failure(with.error()));
-  // Things that have ended have no actors, and are known nevertheless.
+  // Things that have ended have no actors, but storage knows them.
   const auto& wanted = with->correlation;
   std::vector<std::string> about{wanted};
   const auto id = wanted.substr(std::min(wanted.size(), wanted.find('/') + 1));

@@ -1,5 +1,5 @@
 #pragma once
-// /troupe/v1/shell: what `troupe shell` stands on. Reading is for every user, acting for admins.
+// The routes below /troupe/v1/shell, which `troupe shell` uses. Every user may read; only admins may act.
 
 #include "runtime/api/route.hpp"
 

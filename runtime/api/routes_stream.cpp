@@ -1,5 +1,5 @@
-// Determined's streaming updates: GET /stream becomes a WebSocket. One thread serves all that are open: it
-// looks for new facts, and tells each what it has subscribed to.
+// Determined's streaming updates: GET /stream becomes a WebSocket. One thread serves all open streams: it
+// looks for new facts, and tells each client those that it has subscribed to.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/origin.hpp"
@@ -18,22 +18,24 @@ namespace {
 
 constexpr std::size_t most_message_bytes = 1 << 20, most_outgoing_bytes = 8u << 20, most_streams = 10'000,
                       most_drained_bytes = 8u << 20;
-constexpr std::size_t piece_bytes = 512u << 10; ///< of the answer to a subscription, at a time
+constexpr std::size_t piece_bytes = 512u << 10; ///< limit of one piece of the answer to a subscription
 constexpr std::chrono::milliseconds look_every{50}, rights_every{5000}, drain_time{3000};
 
-/// One connection. Its messages come on the connection's thread, and are answered by the hub's.
+/// One connection. Its messages arrive on the connection's thread, and the hub's thread answers them.
 class client : public std::enable_shared_from_this<client> {
 public:
   client(std::shared_ptr<http::byte_link> link, std::string token)
       : link_(std::move(link)), token_(std::move(token)) {}
 
-  /// `news`: it has said something, or has taken what was sent and waits for more.
+  /// Begins to read. `news` is called when the client has sent a message, or has taken what was sent and
+  /// waits for more.
   void begin(std::function<void()> news) {
     news_ = std::move(news);
     read();
   }
   void read() {
-    link_->read([weak = weak_from_this()](result<std::string> got) { // the hub owns it
+    // The hub owns the client, so the link holds it weakly.
+    link_->read([weak = weak_from_this()](result<std::string> got) {
       const auto self = weak.lock();
       if (!self)
         return;
@@ -54,7 +56,7 @@ public:
       outgoing_bytes_ += bytes.size();
       outgoing_.push_back(std::move(bytes));
       if (outgoing_bytes_ > most_outgoing_bytes)
-        ended_ = true; // it reads too slowly, and comes back
+        ended_ = true; // the client reads too slowly; it will connect again
     }
     if (ended())
       return link_->close();
@@ -85,7 +87,7 @@ public:
     const std::scoped_lock lock(mutex_);
     return ends_after_;
   }
-  /// Refused so long ago that it is not waited for any more.
+  /// Whether the client was refused so long ago that the hub stops waiting for its end.
   bool lingers(std::chrono::steady_clock::time_point now) {
     const std::scoped_lock lock(mutex_);
     return ends_after_ && now - refused_at_ > drain_time;
@@ -99,12 +101,13 @@ public:
   }
   const std::string& token() const { return token_; }
 
-  std::atomic<bool> waits_for_more = false; ///< the answer to its subscription is not complete
+  std::atomic<bool> waits_for_more = false; ///< the answer to the client's subscription is not complete
 
-  // Of the hub's thread.
+  // Only the hub's thread uses the following members.
   update_subscription wants;
   std::chrono::steady_clock::time_point looked_at_rights;
-  std::shared_ptr<const authority::grants> rights; ///< those that it has been told by; null without roles
+  /// Roles that decided what the client was told; null: roles decide nothing.
+  std::shared_ptr<const authority::grants> rights;
 
 private:
   bool take(const std::string& bytes) {
@@ -123,7 +126,7 @@ private:
         return false;
       case websocket_reader::kind::text: {
         const std::scoped_lock lock(mutex_);
-        messages_ = {std::move(one.bytes)}; // a further one replaces it
+        messages_ = {std::move(one.bytes)}; // a later message replaces one that was not answered yet
       }
       }
     if (!fine) {
@@ -179,7 +182,7 @@ private:
     }
     drain_if_due();
   }
-  /// Once the reason is written and no read is under way.
+  /// Starts `drain` once the reason has been written and no read is under way.
   void drain_if_due() {
     {
       const std::scoped_lock lock(mutex_);
@@ -188,8 +191,8 @@ private:
     }
     drain(most_drained_bytes);
   }
-  /// What a client sends that was refused is read, within bounds, or the break of a connection with unread
-  /// bytes would overtake the reason.
+  /// Reads what a refused client still sends, up to a limit. If a connection is closed with unread bytes, its
+  /// end may overtake the reason.
   void drain(std::size_t left) {
     link_->read([weak = weak_from_this(), left](result<std::string> got) {
       const auto self = weak.lock();
@@ -258,7 +261,7 @@ private:
   static void catch_up(const storage::reader& storage, update_book& book, std::uint64_t& next) {
     auto facts = storage.facts_of(cluster_entity, next);
     if (!facts)
-      return; // with the next look
+      return; // the next round reads these facts
     for (const auto& bytes : *facts) {
       if (auto one = decode(bytes))
         book.take(*one, next);
@@ -315,7 +318,8 @@ private:
     const auto by = bearer_of(parts, one.token(), parts.now());
     if (!by)
       return one.refuse(1008, "the token is no longer valid");
-    if (one.rights && by->roles && *one.rights != *by->roles) // who comes back is told what may be seen now
+    // A client that connects again is told what it may see now.
+    if (one.rights && by->roles && *one.rights != *by->roles)
       return one.refuse(1008, "the roles of its user have changed: subscribe again");
     one.rights = by->roles;
     const update_subscription::world in{
@@ -348,7 +352,7 @@ private:
   std::thread thread_;
 };
 
-/// The hub lives as long as the routes.
+/// The handler of GET /stream. It owns the hub, which lives as long as the routes.
 handler open_stream() {
   return [all = std::make_shared<hub>()](const call_ptr& c, const reply& back) {
     const auto accept = websocket_accept(c->headers.websocket_key);

@@ -1,4 +1,5 @@
-// What a trial's processes call: context, rendezvous, preemption, reports, checkpoints, log lines.
+// The routes that the processes of a trial call: context, rendezvous, preemption, reports, checkpoints, log
+// lines.
 
 #include "model/names.hpp"
 #include "runtime/api/context.hpp"
@@ -21,7 +22,7 @@ namespace {
 
 constexpr std::int64_t most_poll_seconds = 300;
 
-/// A command of a task, with the fields that all of them have.
+/// A command of a task, with the fields that all such commands have set.
 template <class C>
 C from(const call& c) {
   C x;
@@ -30,7 +31,8 @@ C from(const call& c) {
   return x;
 }
 
-/// The call of a task as it is, and that of a user as of the unmanaged trial that path or body names.
+/// The call of a task as it is. The call of a user becomes one of the unmanaged trial that the path or body
+/// names.
 result<call_ptr> speaking(const call_ptr& c, const value& body, bool late = false) {
   if (c->by.is_task())
     return c;
@@ -41,7 +43,7 @@ result<call_ptr> speaking(const call_ptr& c, const value& body, bool late = fals
   return spoken_for(c, task ? task : named_task(f.text("allocationId")), late);
 }
 
-/// Runs `fill` on the JSON body; it sets the command's own fields.
+/// A handler for a command of a task. `fill` reads the command's own fields from the JSON body.
 template <class C>
 handler task_command(std::function<void(const call&, fields&, C&)> fill = {}) {
   return [fill = std::move(fill)](const call_ptr& from_whom, const reply& back) {
@@ -98,7 +100,8 @@ result<value> model_definition(const call& c) {
   return bytes ? result<value>(value{{"b64Tgz", to_base64(*bytes)}}) : bytes.error();
 }
 
-/// The devices of an allocation are known from its placement; what the task finds of them is not kept.
+/// Accepts the devices that a task reports and keeps nothing, because the placement tells the devices of an
+/// allocation.
 result<value> accelerators(const call& c) {
   auto body = parse_object(c.body);
   return body ? result<value>(value::object()) : body.error();
@@ -116,7 +119,8 @@ result<value> run_prepare(const call& c) {
   const trial_id trial{static_cast<std::uint64_t>(std::max<std::int64_t>(run, 0))};
   if (c.by.is_task() ? trial != c.by.allocation.trial() : !of_unmanaged(c, trial))
     return error{errc::denied, "run " + std::to_string(run) + " is not this task's"};
-  return value::object(); // storageId is left out: checkpoints are found by the experiment's configuration
+  // Without storageId: the configuration of the experiment tells where checkpoints are.
+  return value::object();
 }
 
 void preemption(const call_ptr& c, const reply& back) {
@@ -130,11 +134,12 @@ void preemption(const call_ptr& c, const reply& back) {
   });
 }
 
-/// Ports that the chief's agent of each gang has claimed. The chief calls with them before any part is
-/// answered; after a start of the master it calls again, or has met the others.
+/// The ports that the agent of each gang's chief has claimed. The chief sends them with its call before any
+/// rank is answered. After a restart of the master the chief calls again, unless all ranks had met before.
 class gang_ports {
 public:
-  /// `said`: "1,2,3,4"; zeros are nobody's.
+  /// Takes the ports of a gang from `said`, as "1,2,3,4". A zero means that the ports were not claimed; then
+  /// nothing is kept.
   void hear(allocation_id gang, std::string_view said) {
     value ports = value::array();
     for (std::size_t begin = 0; begin <= said.size();) {
@@ -148,7 +153,7 @@ public:
     }
     std::lock_guard lock(mutex_);
     if (ports_.size() >= most && !ports_.contains(gang))
-      ports_.erase(ports_.begin()); // ids of trials grow: the oldest
+      ports_.erase(ports_.begin()); // drops the oldest gang, because ids of trials grow
     ports_[gang] = std::move(ports);
   }
   result<value> of(allocation_id gang) {
@@ -170,7 +175,7 @@ handler rendezvous() {
     auto with = from<commands::allocation_rendezvous>(*c);
     with.resources = c->named("resourcesId");
     const auto gang = c->by.allocation;
-    const std::string said(c->query.first("ports")); // the stock client says none, and is told none
+    const std::string said(c->query.first("ports")); // the stock client sends no ports and gets none
     if (!said.empty() && named_part(with.resources).node_rank == 0)
       held->hear(gang, said);
     command(c, back, std::move(with), [held, gang, wanted = !said.empty()](value got) -> result<value> {
@@ -202,7 +207,8 @@ handler all_gather() {
   };
 }
 
-/// "2025-03-19T12:34:56.123456+00:00" or with Z; `otherwise` where it is neither.
+/// Microseconds since 1970 for "2025-03-19T12:34:56.123456+00:00" or the same with Z; `otherwise` for other
+/// texts.
 std::int64_t micros_of(const std::string& text, std::int64_t otherwise) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, used = 0;
   double seconds = 0;
@@ -217,7 +223,8 @@ std::int64_t micros_of(const std::string& text, std::int64_t otherwise) {
   return at.time_since_epoch().count() + static_cast<std::int64_t>(seconds * 1e6);
 }
 
-/// The client writes numbers that JSON has no form for as text.
+/// Replaces texts by the numbers that they stand for: the client sends numbers that JSON cannot express as
+/// text.
 value with_numbers(value x) {
   if (x.is_structured()) {
     for (auto& one : x)
@@ -235,7 +242,8 @@ value with_numbers(value x) {
   return x;
 }
 
-/// {trialId, trialRunId, stepsCompleted?, metrics: {avgMetrics, batchMetrics?}} of the message TrialMetrics.
+/// Reads the message TrialMetrics: {trialId, trialRunId, stepsCompleted?, metrics: {avgMetrics,
+/// batchMetrics?}}.
 void fill_report(const call& c, fields& f, const std::string& group, commands::trial_report& with) {
   const auto run = f.number("trialRunId", static_cast<std::int64_t>(c.by.allocation.run.value));
   if (static_cast<std::uint64_t>(run) != c.by.allocation.run.value)
@@ -270,7 +278,7 @@ void report(const call& c, fields& f, commands::trial_report& with) {
     f.fault("metrics", inner.bad()->what);
 }
 
-/// Sizes come as text; names of folders end with '/'.
+/// The sizes of files by path. The client sends sizes as text, and names of folders end with '/'.
 commands::file_sizes sizes(fields& f, const char* name) {
   commands::file_sizes out;
   for (const auto& [path, size] : f.object(name).items()) {
@@ -286,7 +294,7 @@ void checkpoint_report(const call& c, fields& f, commands::checkpoint_report& wi
   f.need("uuid");
   const auto allocation = f.text("allocationId");
   if (!allocation.empty() && named_allocation(allocation) != c.by.allocation &&
-      named_task(allocation) != c.by.allocation.task) // an unmanaged one has no other name
+      named_task(allocation) != c.by.allocation.task) // an unmanaged trial names only its task
     f.fault("allocationId", "is not this task's");
   const auto state = f.text("state", "STATE_COMPLETED");
   if (state != "STATE_COMPLETED" && state != "COMPLETED")
@@ -307,8 +315,8 @@ void checkpoint_report(const call& c, fields& f, commands::checkpoint_report& wi
     f.fault("metadata", m.bad()->what);
 }
 
-/// {checkpoints: [{uuid, resources?: {resources?: {...}}}]}: no map leaves the files alone, an empty one says
-/// deleted.
+/// Takes {checkpoints: [{uuid, resources?: {resources?: {...}}}]}. A checkpoint without the map keeps its
+/// files; an empty map says that the files were deleted.
 void patch_checkpoints(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
@@ -338,7 +346,8 @@ void patch_checkpoints(const call_ptr& c, const reply& back) {
   command(c, back, std::move(with));
 }
 
-/// One of the levels, in whatever case and form it comes; empty for any other text, which is none.
+/// The log level in the text, in any case and with or without "LOG_LEVEL_"; empty where the text is not a
+/// level.
 std::string level_of(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
   if (text.starts_with("LOG_LEVEL_"))
@@ -351,8 +360,8 @@ std::string level_of(std::string text) {
   return std::find(std::begin(numbered), std::end(numbered), text) != std::end(numbered) ? text : "";
 }
 
-/// Never refuses a line for its form: the shipper would send the batch again for minutes and lose it in the
-/// end.
+/// Reads one line. It never refuses a line for its form, because the shipper would send the batch again for
+/// minutes and lose it in the end.
 commands::task_log::line log_line_of(const call& c, const value& one) {
   fields f{one};
   auto text = f.text("log");
@@ -366,7 +375,8 @@ commands::task_log::line log_line_of(const call& c, const value& one) {
           std::move(text)};
 }
 
-/// Of a user, all lines are of the unmanaged trial that the first one names.
+/// Takes lines of a log. Where a user sends them, all belong to the unmanaged trial that the first line
+/// names.
 void take_lines(const call_ptr& from_whom, const reply& back, const value& logs) {
   if (logs.empty() && !from_whom->by.is_task())
     return back(json(value::object(), false));
@@ -395,7 +405,7 @@ void post_logs(const call_ptr& c, const reply& back) {
   take_lines(c, back, logs);
 }
 
-/// The older form: a list without a name.
+/// Takes the older form of the body, a bare list.
 void post_bare_logs(const call_ptr& c, const reply& back) {
   auto body = parse_json(c->body);
   if (!body)
@@ -406,7 +416,7 @@ void post_bare_logs(const call_ptr& c, const reply& back) {
   take_lines(c, back, body->is_array() ? *body : value::array());
 }
 
-/// A fraction; from older scripts (is_raw false) so much of searcher.max_length, in its unit.
+/// Reads the progress, a fraction. Older scripts (is_raw false) send it in the unit of searcher.max_length.
 void fill_progress(const call& c, fields& f, commands::trial_progress& with) {
   auto progress = f.real("progress");
   if (!progress)
@@ -423,7 +433,8 @@ void fill_progress(const call& c, fields& f, commands::trial_progress& with) {
   with.progress = whole > 0 ? std::clamp(progress.value_or(0) / whole, 0.0, 1.0) : 0.0;
 }
 
-/// What the runner of a trial does: for people, and forgotten with the master.
+/// Takes what the runner of a trial is doing. It is for people to read, and a restart of the master forgets
+/// it.
 result<value> runner_state(const call& c) {
   auto body = parse_object(c.body);
   if (!body)
@@ -444,7 +455,7 @@ void fill_exit(const call&, fields& f, commands::trial_early_exit& with) {
   with.reason = "invalid_hp";
 }
 
-/// The metadata of a trial, which the client calls a run.
+/// Reads or sets the metadata of a trial, which the client calls a run.
 void metadata(const call_ptr& c, const reply& back, bool set) {
   const auto id = parse_id<trial_id>(c->named("trialId"));
   auto row = c->parts->storage->trial(id);
@@ -476,7 +487,7 @@ route held(route row) {
   return row;
 }
 
-route slow(route row) { // up to 127 MB of text
+route slow(route row) { // the body may be 127 MB of text
   row.slow = true;
   return row;
 }

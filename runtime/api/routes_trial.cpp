@@ -1,4 +1,4 @@
-// Trials as readers see them: one, its workloads, metrics and logs.
+// Routes that read a trial: the trial itself, its workloads, metrics and logs.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/listing.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t batch = 1000;
 
-/// The row of {taskId}, or of the task that is the trial {trialId}.
+/// The row of the task {taskId}, or of the trial {trialId}.
 result<task_row> task_of(const call& c) {
   const auto trial = c.named("trialId");
   const auto text = trial.empty() ? c.named("taskId") : trial;
@@ -53,13 +53,13 @@ result<value> one(const call& c) {
 
 struct workload {
   std::int64_t steps;
-  int rank; ///< training before validation before checkpoint of the same step
+  int rank; ///< order within one step: training, validation, checkpoint
   value shape;
 };
 
 result<void> add_reports(const call& c, const trial_row& trial, const std::string& group,
                          std::vector<workload>& all) {
-  std::map<std::string, metric_row> newest; // by group
+  std::map<std::string, metric_row> newest; // newest report of each group
   const auto add = [&](const metric_row& row) {
     const bool validation = row.group == "validation";
     all.push_back(
@@ -91,7 +91,7 @@ result<void> add_reports(const call& c, const trial_row& trial, const std::strin
   return {};
 }
 
-/// Of a report's metric; none of a checkpoint, and of what is not a number.
+/// The value of a metric in a report; nullopt for a checkpoint, and where the value is not a number.
 std::optional<double> number_in(const value& workload, const std::string& metric) {
   for (const char* kind : {"training", "validation"})
     if (const auto report = workload.find(kind); report != workload.end())
@@ -181,7 +181,7 @@ result<response> log_fields(const call& c) {
   return streamed(log_field_stream(c.parts->storage, task->id, c.query.flag("follow")));
 }
 
-/// Of each allocation and host what it was placed on: devices are the agents', which tell of them.
+/// The slots that each allocation got on each host. Only agents know the devices behind slots.
 result<value> accelerators(const call& c) {
   auto row = task_of(c);
   if (!row)
@@ -254,7 +254,7 @@ void kill(const call_ptr& c, const reply& back) {
   command(c, back, commands::trial_kill{row->id});
 }
 
-/// Whether it is a trial whose processes are outside of the cluster.
+/// Whether the task is a trial whose processes run outside of the cluster.
 bool is_outside(const call& c, const task_row& row) {
   const auto of = row.id.is_trial() ? c.parts->storage->experiment(row.experiment)
                                     : result<experiment_row>(error{errc::not_found, ""});
@@ -293,7 +293,7 @@ result<value> allocation(const call& c) {
   return none;
 }
 
-/// What the pools say of an experiment that holds or wants slots; by number.
+/// What the pools say about an experiment that holds or wants slots.
 struct job_standing {
   std::string pool, scheduler;
   std::int64_t priority = 42;
@@ -306,7 +306,7 @@ job_standings standings_in(const value& pools) {
     for (const auto& job : pool.at("jobs")) {
       auto& one = out[{job.at("experiment").get<std::uint64_t>()}];
       if (!one.pool.empty() && job.at("waiting") == 0)
-        continue; // runs that are still in the pool that it left
+        continue; // these runs are still in the pool that the experiment left
       one = {pool.at("name"), pool.at("scheduler"), job.at("priority").get<std::int64_t>()};
     }
   return out;
@@ -363,10 +363,10 @@ int slots_wanted(const experiment_row& of) {
   return slots.is_number_integer() ? slots.get<int>() : 1;
 }
 
-/// What runs or waits now, by allocation.
+/// The allocations that run or wait now.
 void tasks(const call_ptr& c, const reply& back) {
   command(c, back, commands::job_list{}, [c](value got) -> result<value> {
-    const auto jobs = standings_in(got.value("pools", value::array())); // tasks that are no trials among them
+    const auto jobs = standings_in(got.value("pools", value::array())); // includes tasks that are not trials
     const auto& storage = *c->parts->storage;
     auto open = storage.open_tasks();
     if (!open)
@@ -380,7 +380,7 @@ void tasks(const call_ptr& c, const reply& back) {
         continue;
       auto of =
         task.id.is_trial() ? storage.experiment(task.experiment) : result<experiment_row>(experiment_row{});
-      if (!of || of->unmanaged) // a process outside of the cluster holds no slot
+      if (!of || of->unmanaged) // a process outside of the cluster does not hold a slot
         continue;
       const auto known = jobs.find(task.id.is_trial() ? task.experiment : job_of(task.id));
       auto services = c->parts->proxy->services_of(storage, task);

@@ -1,4 +1,4 @@
-// Live events and the document of the API itself.
+// Routes for live events, and for the document of the API itself.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
@@ -51,7 +51,8 @@ result<value> link(const call& c) {
   return value{{"protocol", about.link_protocol}, {"port", about.link_port}, {"tls", about.link_tls}};
 }
 
-/// For agents: the files of an experiment. Whoever may join may read them.
+/// The files of an experiment, for agents. The join token, with which an agent registers, also lets it read
+/// them.
 result<response> blob(const call& c) {
   const auto& token = c.parts->about.join_token;
   if (!token.empty() && c.headers.authorization != "Bearer " + token)
@@ -65,7 +66,8 @@ result<response> blob(const call& c) {
   return out;
 }
 
-/// Open, since a sandbox has no user: the token inside says who it is.
+/// Takes a fence's claim. The route is open, because a sandbox has no user; the token in the body proves who
+/// calls.
 void fence(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)

@@ -1,5 +1,5 @@
-// Unmanaged trials: processes outside of the cluster that make themselves known, begin, live and end. What
-// they report goes by the routes of any task (routes_task.cpp). And the older form of the profiler's samples.
+// Routes for unmanaged trials, whose processes outside of the cluster register, begin, live and end. Their
+// reports use the routes of all tasks (routes_task.cpp). Also the older form of the profiler's samples.
 
 #include "model/names.hpp"
 #include "runtime/api/errors.hpp"
@@ -13,7 +13,7 @@
 namespace troupe::api {
 namespace {
 
-constexpr const char* profiler_group = "profiler"; ///< of the rows that hold such samples
+constexpr const char* profiler_group = "profiler"; ///< group of the rows that hold these samples
 constexpr std::size_t batch = 1000;
 
 result<value> shape_of(const call& c, trial_id id) {
@@ -24,7 +24,7 @@ result<value> shape_of(const call& c, trial_id id) {
 
 // ---- trials
 
-/// {experimentId, hparams, unmanaged}.
+/// Creates a trial from {experimentId, hparams, unmanaged}.
 void create(const call_ptr& c, const reply& back, const value& body, const std::string& external_id) {
   fields f{body};
   f.need("experimentId");
@@ -103,7 +103,7 @@ void start(const call_ptr& c, const reply& back) {
     });
 }
 
-/// {state?}: without one, a sign of life.
+/// Takes {state?}. A body without a state is a sign of life.
 void patch(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
@@ -132,7 +132,7 @@ void patch(const call_ptr& c, const reply& back) {
 
 // ---- samples of the profiler, in the form before 0.24: rows of a group of their own
 
-/// {batches: [{values, batches, timestamps, labels: {trialId, name, agentId, gpuUuid, metricType}}]}.
+/// Stores {batches: [{values, batches, timestamps, labels: {trialId, name, agentId, gpuUuid, metricType}}]}.
 void post_samples(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
@@ -181,7 +181,8 @@ void post_samples(const call_ptr& c, const reply& back) {
   command(*speaks, back, std::move(with));
 }
 
-/// Newline-delimited, from rows as they come; `shape` answers what of a row's samples is sent.
+/// A newline-delimited body made from rows as they come. `shape` formats the samples of a row that are to be
+/// sent.
 class sample_stream : public body_stream {
 public:
   using shaper = std::function<std::string(const value& samples)>;
@@ -190,7 +191,7 @@ public:
 
   result<piece> next(time_point) override {
     piece out;
-    auto trial = storage_->trial(trial_); // before its rows: what came last is among them
+    auto trial = storage_->trial(trial_); // read before the rows, so that the last rows are among them
     auto rows = trial ? storage_->metrics(trial_, after_, batch, profiler_group)
                       : result<std::vector<metric_row>>(trial.error());
     if (!rows)
@@ -245,7 +246,7 @@ result<response> samples(const call& c) {
   });
 }
 
-/// All labels so far, as often as there are new ones.
+/// Sends all labels so far, again whenever there are new ones.
 result<response> sample_labels(const call& c) {
   struct seen {
     std::set<std::string> known;

@@ -1,4 +1,4 @@
-// Who used how many slots, over time and by user.
+// Routes that say how many slots were used, over time and by user.
 
 #include "model/states.hpp"
 #include "runtime/api/csv.hpp"
@@ -46,7 +46,7 @@ result<asked_usage> asked(const call& c) {
   return out;
 }
 
-/// What waits now has no record yet.
+/// Adds the runs that wait now, for which no record exists yet.
 result<void> add_waiting(const call& c, step_means& waiting) {
   auto open = c.parts->storage->open_tasks();
   if (!open)
@@ -138,7 +138,7 @@ std::vector<route> usage_routes() {
      "Slots over time: how many there were, were used, and were waited for; and slot-hours by user and "
      "experiment. `Accept: text/csv` gives the latter as CSV."},
   };
-  rows[0].slow = true; // it reads the record of every run
+  rows[0].slow = true; // the route reads the record of every run
   return rows;
 }
 

@@ -1,4 +1,4 @@
-// Logging in and out, and the users themselves.
+// Routes for login and logout, and for users.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
@@ -46,12 +46,12 @@ result<value> me(const call& c) {
   auto u = c.by.is_task() ? c.parts->users->owner(c.by.who.user) : c.parts->users->find(c.by.user_id);
   if (u)
     return value{{"user", user_shape(*u)}};
-  user owner; // of a task whose owner is not a user of this cluster any more
+  user owner; // stands for the owner of a task who is not a user of this cluster any more
   owner.name = c.by.who.user;
   return value{{"user", user_shape(owner)}};
 }
 
-/// By id where nothing is asked for.
+/// Sorts users, by id where the query names no order.
 result<void> sort_users(const query_list& query, std::vector<user>& all) {
   const bool down = is_descending(query);
   const auto by = query.first("sortBy");
@@ -90,7 +90,7 @@ result<value> list(const call& c) {
     std::erase_if(all, [&](const user& u) {
       return !contains_folded(u.name, part) && !contains_folded(u.display_name, part);
     });
-  std::set<std::uint64_t> roles; // to whom one of these was given, not through a group
+  std::set<std::uint64_t> roles; // a shown user has one of these roles directly, not through a group
   for (const auto text : c.query.every("roleIdAssignedDirectlyToUser")) {
     std::uint64_t id = 0;
     if (const auto read = std::from_chars(text.data(), text.data() + text.size(), id);
@@ -131,8 +131,8 @@ result<value> by_name(const call& c) {
   return u ? result<value>(value{{"user", user_shape(*u)}}) : u.error();
 }
 
-/// Puts the name of the password's hash into `wish`, and has the cluster decide. Answers with the user as it
-/// is then; where `id` is 0, with the new one.
+/// Puts the name of the password's hash into `wish`, and gives the order to the cluster. Answers with the
+/// user after the change; where `id` is 0, with the new user.
 void ask_for(const call_ptr& c, const reply& back, commands::user_wish wish, user_id id,
              const std::optional<std::string>& password, bool hashed) {
   if (id)
@@ -181,7 +181,7 @@ void create(const call_ptr& c, const reply& back) {
   ask_for(c, back, std::move(wish), {}, password, hashed);
 }
 
-/// Admins may change anything of anyone; others their own password and display name.
+/// Changes a user. Admins may change everything; other users only their own password and display name.
 void change(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
@@ -203,8 +203,8 @@ void change(const call_ptr& c, const reply& back) {
   if (f.has("remote"))
     wish.remote = f.flag("remote");
   wish.runs_as = unix_account_in(f);
-  const bool more =
-    wish.name || wish.active || wish.admin || wish.remote || wish.runs_as; // than users may of themselves
+  // The request changes more than users may change of themselves.
+  const bool more = wish.name || wish.active || wish.admin || wish.remote || wish.runs_as;
   if (f.bad())
     return back(failure(*f.bad()));
   const auto id = parse_id<user_id>(c->named("userId"));
@@ -214,7 +214,7 @@ void change(const call_ptr& c, const reply& back) {
   ask_for(c, back, std::move(wish), id, password, hashed);
 }
 
-/// The body is a bare JSON string.
+/// Sets a password. The body is a bare JSON string.
 void set_password(const call_ptr& c, const reply& back) {
   auto body = parse_json(c->body);
   if (!body || !body->is_string())
@@ -289,7 +289,7 @@ std::vector<route> user_routes() {
      "",
      "v1GetUserByUsernameResponse",
      "One user by name."},
-    // Of an account: what is changed decides who may.
+    // The handler checks the right, because it depends on what is changed of the account.
     slow(asks_again({"PATCH",
                      "/api/v1/users/{userId}",
                      {action::change, thing::self},
@@ -297,7 +297,7 @@ std::vector<route> user_routes() {
                      "v1PatchUser",
                      "v1PatchUserResponse",
                      "Changes a user."})),
-    // Of an account: what is changed decides who may.
+    // The handler checks the right, because it depends on what is changed of the account.
     slow(asks_again({"POST",
                      "/api/v1/users/{userId}/password",
                      {action::change, thing::self},

@@ -1,5 +1,5 @@
-// Receivers of events: who is told of what, and events that tasks and users make themselves. What is sent
-// and when decides actors/catalogue/deliveries.
+// Routes for webhooks, which receive events, and for events that tasks and users make themselves.
+// actors/catalogue/deliveries decides what is sent and when.
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
@@ -39,7 +39,8 @@ result<std::vector<webhook_changed>> all_webhooks(const storage::reader& storage
   return all;
 }
 
-/// The owner of a webhook is that of its workspace; those of all workspaces are the admins'.
+/// The owner of a webhook, who is the owner of its workspace. Webhooks of all workspaces belong to admins and
+/// have no owner.
 result<std::string> owner_of(const call& c, workspace_id in) {
   if (!in)
     return std::string();
@@ -59,7 +60,7 @@ result<void> may(const call& c, action what, webhook_id id, workspace_id in) {
   return allowed(c, what, {thing::webhook, id ? to_string(id) : std::string(), *owner});
 }
 
-/// Those of all workspaces are shown to all, the others to those who may change them.
+/// The list of webhooks. Those of all workspaces are shown to everybody, others to users who may change them.
 result<value> list(const call& c) {
   auto all = all_webhooks(*c.parts->storage);
   if (!all)
@@ -71,7 +72,7 @@ result<value> list(const call& c) {
     if (one.workspace && !changes)
       continue;
     shaped.push_back(shape(one));
-    if (!changes) // the address may hold what lets others write to the receiver
+    if (!changes) // the rest of the address may hold a secret of the receiver
       shaped.back()["url"] = one.url.substr(0, one.url.find_first_of("/?#", one.url.find("//") + 2));
   }
   return value{{"webhooks", std::move(shaped)}};
@@ -147,7 +148,7 @@ void create(const call_ptr& c, const reply& back) {
   });
 }
 
-/// What is ordered of a webhook that the caller may change.
+/// The handler of an order on a webhook, if the caller may change it.
 template <class Make>
 handler on_webhook(action what, Make make) {
   return [what, make](const call_ptr& c, const reply& back) {
@@ -183,7 +184,8 @@ void test(const call_ptr& c, const reply& back, const webhook_changed& at) {
   command(c, back, commands::webhook_test{at.id}, as_it_is);
 }
 
-/// A task tells of its own experiment; users of any that they may change.
+/// Sends an event that the caller makes. A task may do so for its own experiment, a user for each experiment
+/// that the user may change.
 void alert(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)

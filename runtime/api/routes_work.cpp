@@ -1,5 +1,5 @@
-// Tasks that are not trials: commands, notebooks, shells, TensorBoards, generic tasks; in Determined's words,
-// and in ours.
+// Routes for tasks that are not trials (commands, notebooks, shells, TensorBoards, generic tasks):
+// Determined's and our own.
 
 #include "model/checkpoint_place.hpp"
 #include "model/config/document.hpp"
@@ -29,8 +29,8 @@ constexpr duration listed_after_end = std::chrono::hours{24};
 
 struct kind_words {
   task_kind kind;
-  const char *one, *many;   ///< "command", "commands": keys of answers, and the path
-  const char *ask, *answer; ///< types of the creation
+  const char *one, *many;   ///< "command", "commands": keys of answers, and parts of paths
+  const char *ask, *answer; ///< names of the types of the creation's body and answer
   const char *list, *got, *killed, *set_body, *set;
 };
 constexpr kind_words all_kinds[] = {
@@ -48,7 +48,7 @@ constexpr kind_words all_kinds[] = {
    "v1KillTensorboardResponse", "v1SetTensorboardPriorityRequest", "v1SetTensorboardPriorityResponse"},
 };
 
-/// The task that the path names; errc::not_found where it is of another kind.
+/// The task that the path names. Fails with errc::not_found where it is of another kind.
 result<task_detail> named_work(const call& c, std::optional<task_kind> kind) {
   const auto id = parse_task(c.named("taskId"));
   const error none{errc::not_found, std::string(kind ? name(*kind) : "task") + " '" +
@@ -59,15 +59,17 @@ result<task_detail> named_work(const call& c, std::optional<task_kind> kind) {
   return row || row.error().code != errc::not_found ? row : none;
 }
 
-/// Whether the caller, who sees the task, may have what opens it. A notebook's token acts as its owner. As in
-/// Determined, whoever sees a shell may log in; of the others there is only an address.
+/// Whether the caller, who may see the task, may also get the credentials that open it. A notebook's token
+/// acts as its owner. As in Determined, everybody who sees a shell may log in. Tasks of the other kinds have
+/// only an address.
 result<void> may_open(const call& c, const task_detail& task) {
   if (task.made.id.kind() != task_kind::notebook)
     return {};
   return allowed(c, action::view, {thing::secret, to_string(task.made.id), task.made.owner});
 }
 
-/// Whether the caller may do it in the workspace, where no command is sent that is asked so.
+/// Whether the caller has the permission in the workspace. This is for requests that send no command, since
+/// the guard checks commands.
 result<void> may_in(const call& c, authority::permission what, workspace_id in) {
   if (!c.by.roles || c.by.is_task() || c.by.roles->holds(what, in))
     return {};
@@ -96,7 +98,7 @@ error no_workspace(std::int64_t id) {
   return {errc::not_found, "workspace '" + std::to_string(id) + "' not found"};
 }
 
-/// The workspace that the request names: none where it is 0 or missing.
+/// The workspace that the request names; an empty id where the number is 0 or missing.
 result<workspace_id> wanted_workspace(fields& f, const char* key) {
   const auto number = f.number(key);
   return number < 0 ? result<workspace_id>(no_workspace(number))
@@ -175,7 +177,8 @@ handler one_of(const kind_words& words) {
 
 // ---- creation
 
-/// The keys of a shell: those that the client brings, which have a passphrase, or new ones; and one for sshd.
+/// The keys of a shell: one for sshd, and one for its user, which the client brings with a passphrase or
+/// which is made here.
 result<value> shell_keys(const call& c, fields& f, const std::string& name) {
   const auto& users = *c.parts->users;
   auto key = fresh_ssh_key("troupe-" + name);
@@ -205,8 +208,8 @@ result<value> shell_keys(const call& c, fields& f, const std::string& name) {
                {"hostKey", users.conceal(host.secret)}};
 }
 
-/// Where the event files of an experiment are, as the stock client puts them: a folder, or the address of a
-/// bucket. Of a bucket's storage the credentials go along, sealed, where they are of who asks.
+/// The place of an experiment's event files as the stock client chooses it: a folder, or the address of a
+/// bucket. A bucket's credentials are added, sealed, where the caller may use them.
 value board_source(const call& c, const experiment_row& row, trial_id trial) {
   const auto storage = row.config->is_object() ? row.config->value("checkpoint_storage", value()) : value();
   const auto text = [&](const char* key) {
@@ -252,7 +255,8 @@ value board_source(const call& c, const experiment_row& row, trial_id trial) {
           {"storage", kept}};
 }
 
-/// Image and names of its pull secrets, unless the request says its own; nobody's credentials go along.
+/// Takes the image and the names of its pull secrets from the newest experiment, unless the request has its
+/// own. Credentials are never copied.
 void take_image(const value& newest, value& config) {
   auto own = config;
   if (config.is_string()) {
@@ -263,7 +267,7 @@ void take_image(const value& newest, value& config) {
   if (environment.is_null())
     environment = value::object();
   if (!environment.is_object() || !newest.is_object())
-    return; // whoever accepts the task refuses it
+    return; // the cluster refuses the task later
   const auto of_newest = [&](const char* at) { return newest.value(value::json_pointer(at), value()); };
   const auto image = of_newest("/environment/image");
   auto secrets = value::array();
@@ -330,7 +334,7 @@ result<value> board_details(const call& c, fields& f, value& config) {
   return value{{"experimentIds", experiments}, {"trialIds", trials}, {"sources", sources}};
 }
 
-/// task.create from the stock client's request.
+/// Makes the command task.create of the stock client's request.
 result<commands::task_create> stock_form(const call& c, fields& f, task_kind kind) {
   commands::task_create with;
   with.kind = name(kind);
@@ -342,7 +346,7 @@ result<commands::task_create> stock_form(const call& c, fields& f, task_kind kin
   with.workspace = *workspace;
   with.preview = f.flag("preview");
   const auto& files = f.list("files");
-  f.text("data"); // of commands it means nothing
+  f.text("data"); // commands ignore it, but its type is checked
   if (f.bad())
     return *f.bad();
   if (!with.config.is_object())
@@ -382,7 +386,7 @@ handler create_stock(const kind_words& words) {
         row = std::move(*made);
       }
       auto shape = shape_for(*c, row);
-      if (preview) // nothing was made: the required fields, unset
+      if (preview) // nothing was created, so required fields are unset
         for (auto& one : shape)
           if (one.is_string())
             one = "";
@@ -397,7 +401,7 @@ handler create_stock(const kind_words& words) {
 
 // ---- orders
 
-/// What it is after an order.
+/// The shape of the task after an order.
 answer_shape work_after(const call_ptr& c, const kind_words& words) {
   return [c, words](value) -> result<value> {
     auto row = named_work(*c, words.kind);
@@ -444,13 +448,13 @@ void report_idle(const call_ptr& c, const reply& back) {
     return back(failure(body.error()));
   fields f{*body};
   const bool idle = f.flag("idle");
-  f.text("notebookId"); // the path says it
+  f.text("notebookId"); // the path names the notebook; only the type is checked
   if (f.bad())
     return back(failure(*f.bad()));
   auto row = named_work(*c, task_kind::notebook);
   if (!row)
     return back(failure(row.error()));
-  if (idle) { // the end comes when nobody has said otherwise for long enough
+  if (idle) { // the task ends when nobody has reported use of it for long enough
     const auto fine = may_use(*c, *row);
     return back(fine ? json(value::object()) : failure(fine.error()));
   }
@@ -497,11 +501,11 @@ result<value> generic_config(const call& c) {
   auto row = named_work(c, std::nullopt);
   if (!row)
     return row.error();
-  return value{
-    {"config", to_json(config::without_secrets(config_in_force(*row)))}}; // the client reads it as JSON
+  // The client reads this text as JSON.
+  return value{{"config", to_json(config::without_secrets(config_in_force(*row)))}};
 }
 
-/// 400, as of experiments: the state does not allow it.
+/// The answer to an error. A conflict becomes 400, as for experiments: the state does not allow the request.
 response of_state(const error& why) {
   return why.code == errc::conflict ? failure(failed_precondition, why.what) : failure(why);
 }
@@ -513,7 +517,7 @@ void kill_tree(const call_ptr& c, const reply& back) {
   fields f{*body};
   commands::task_kill with;
   with.from_root = f.flag("killFromRoot");
-  f.text("taskId"); // the path says it
+  f.text("taskId"); // the path names the task; only the type is checked
   if (f.bad())
     return back(failure(*f.bad()));
   auto row = named_work(*c, std::nullopt);
@@ -535,9 +539,9 @@ void unpause(const call_ptr& c, const reply& back) {
       : back(failure(row.error()));
 }
 
-// ---- what a task's processes say
+// ---- reports of a task's processes
 
-/// The open allocation that the path names, in the name of the calling task or of a user who may change it.
+/// The open allocation that the path names, for its own task or for a user who may change the task.
 result<allocation_id> open_allocation(const call& c) {
   if (c.by.is_task())
     return c.by.allocation;
@@ -563,8 +567,9 @@ result<allocation_id> open_allocation(const call& c) {
   return fine ? result<allocation_id>(id) : fine.error();
 }
 
-/// Of a trial nothing depends on it. A service of ours says also which account it runs as (`agentUserGroup`):
-/// who logs in to a shell has to name it, and only its agent knows it where none is configured.
+/// Takes the report that a task is ready; for a trial nothing depends on it. A service of ours also reports
+/// the account that it runs as (`agentUserGroup`): a login to a shell has to name the account, and only the
+/// agent knows it where none is configured.
 void ready(const call_ptr& c, const reply& back) {
   const auto id = open_allocation(*c);
   if (!id)
@@ -584,7 +589,8 @@ void ready(const call_ptr& c, const reply& back) {
   command(c, back, std::move(with));
 }
 
-/// Taken note of, and never dialled: connections to a task come from its agent alone.
+/// Accepts the address that a task reports and does not use it, because connections to a task come only from
+/// its agent.
 result<value> acknowledged(const call& c) {
   if (const auto id = open_allocation(c); !id)
     return id.error();
@@ -607,7 +613,7 @@ handler container_running() {
     fields f{*body};
     const auto request = f.text("requestUuid");
     const auto peers = f.number("numPeers");
-    f.number("rank"), f.text("nodeName"); // for people
+    f.number("rank"), f.text("nodeName"); // only people read these; their types are checked
     auto data = f.object("data");
     if (f.bad())
       return back(failure(*f.bad()));
@@ -616,7 +622,7 @@ handler container_running() {
   };
 }
 
-// ---- ours
+// ---- our own routes
 
 bool is_state_of_tasks(const std::string& text) {
   for (auto one :
@@ -627,7 +633,7 @@ bool is_state_of_tasks(const std::string& text) {
   return false;
 }
 
-/// By its number, else by its name; 0 where nothing is asked for.
+/// Finds a workspace by its number, or else by its name; 0 where `text` names none.
 result<workspace_id> workspace_asked_for(const place_book& book, const std::string& text) {
   if (text.empty() || text == "0")
     return workspace_id{};
@@ -699,7 +705,8 @@ result<value> own_one(const call& c) {
   return shape;
 }
 
-/// As of experiments: JSON alone, or one line of JSON and behind it the bytes of a tar.
+/// Creates a task. As for experiments, the body is JSON alone, or one line of JSON and after it the bytes of
+/// a tar.
 void own_create(const call_ptr& c, const reply& back) {
   std::string_view text = c->body, tar;
   if (std::string_view(c->headers.content_type).starts_with("application/x-troupe-experiment")) {
@@ -734,7 +741,8 @@ void own_create(const call_ptr& c, const reply& back) {
     with.no_pause = f.flag("noPause");
   const auto archive = f.text("context");
   const auto& files = f.list("files");
-  f.list("experimentIds"), f.list("trialIds"), f.object("filters"), f.text("data"); // of some kinds
+  // Only some kinds use these; their types are checked.
+  f.list("experimentIds"), f.list("trialIds"), f.object("filters"), f.text("data");
   const auto known = std::find_if(std::begin(all_kinds), std::end(all_kinds),
                                   [&](const auto& one) { return kind == one.one; });
   if (!f.bad() && known == std::end(all_kinds) && kind != "generic")
@@ -791,7 +799,7 @@ void own_set(const call_ptr& c, const reply& back) {
   command(c, back, commands::task_set{to_string(row->made.id), *priority, {}});
 }
 
-/// What `troupe ssh` needs to log in: keys and account.
+/// The keys and the account that `troupe ssh` needs for a login.
 result<value> own_access(const call& c) {
   auto row = named_work(c, std::nullopt);
   if (!row)

@@ -1,6 +1,6 @@
 #pragma once
-// What the runner of each trial said last that it does ("training", "validating"): for people, bounded, and
-// not durable. Thread-safe.
+// What the runner of each trial last said it was doing ("training", "validating"). It is for people to read,
+// bounded and not durable. Thread-safe.
 
 #include "model/ids.hpp"
 
@@ -14,10 +14,10 @@ public:
   void set(trial_id of, std::string state) {
     std::lock_guard lock{mutex_};
     if (states_.size() >= most_kept && !states_.contains(of))
-      states_.erase(states_.begin()); // the oldest trial
+      states_.erase(states_.begin()); // drops the oldest trial
     states_[of] = std::move(state);
   }
-  /// Empty where nothing was said.
+  /// The state of the trial's runner; empty where it has said none.
   std::string of(trial_id id) const {
     std::lock_guard lock{mutex_};
     auto known = states_.find(id);

@@ -1,5 +1,5 @@
 #pragma once
-// Schemas of OpenAPI 3.0 in few words: what bodies.cpp and answers.cpp are written in.
+// Short functions for schemas of OpenAPI 3.0, with which bodies.cpp and answers.cpp are written.
 
 #include "model/value.hpp"
 

@@ -15,7 +15,7 @@ constexpr int most_depth = 32, most_conditions = 500;
 
 const char* const operators[] = {"=",  "!=",       "<",           "<=",      ">",
                                  ">=", "contains", "notContains", "isEmpty", "notEmpty"};
-/// As clients say them; what a column holds is known without.
+/// Types that clients may name. They are not used, because the kind of each column is known.
 const char* const types[] = {"COLUMN_TYPE_UNSPECIFIED", "COLUMN_TYPE_TEXT", "COLUMN_TYPE_NUMBER",
                              "COLUMN_TYPE_DATE", "COLUMN_TYPE_ARRAY"};
 
@@ -24,7 +24,7 @@ std::string text_at(const value& x, const char* key) {
   return at != x.end() && at->is_string() ? at->get<std::string>() : std::string();
 }
 
-/// "validation.loss.last"; a name may have dots.
+/// Whether the name has the form "validation.loss.last"; the name of the metric may contain dots.
 bool names_metric(std::string_view name) {
   const auto first = name.find('.'), last = name.rfind('.');
   if (first == 0 || first == name.npos || last == first)
@@ -38,11 +38,11 @@ const known_column* find_column(const std::vector<known_column>& known, const st
   return at == known.end() ? nullptr : &*at;
 }
 
-/// Whether texts of the column that can be read as times are compared as such.
+/// Whether texts in the column that can be read as times are compared as times.
 bool holds_times(const column_name& column) {
   return column.of == column_of::metadata || column.kind == column_kind::date;
 }
-/// Whether "STATE_COMPLETED" and "COMPLETED" are the same there.
+/// Whether "STATE_COMPLETED" and "COMPLETED" mean the same in the column.
 bool holds_states(const column_name& column) { return column.of == column_of::row && column.name == "state"; }
 
 result<column_name> column_in(const std::string& name, const std::string& location,
@@ -77,7 +77,7 @@ std::string without_prefix(const std::string& text) {
 
 std::string as_text(const value& x) { return x.is_string() ? x.get<std::string>() : to_json(x); }
 
-/// A number, also one written as text.
+/// Reads a number, also from a text.
 std::optional<double> read_number(const value& x) {
   if (x.is_boolean())
     return std::nullopt;
@@ -91,7 +91,7 @@ std::optional<double> read_number(const value& x) {
   return fault == std::errc{} && end == text->data() + text->size() ? std::optional{number} : std::nullopt;
 }
 
-/// Also of a text, as columns that hold true or false are announced as texts.
+/// Reads true or false, also from a text, because such columns are announced as texts.
 std::optional<bool> read_flag(const value& x) {
   if (x.is_boolean())
     return x.get<bool>();
@@ -99,7 +99,7 @@ std::optional<bool> read_flag(const value& x) {
   return text == "true" ? std::optional{true} : text == "false" ? std::optional{false} : std::nullopt;
 }
 
-/// Of an RFC 3339 text, and of a day or a month alone, which is its beginning.
+/// Reads an RFC 3339 text. A day or a month alone stands for its beginning.
 std::optional<time_point> read_time(const std::string& text) {
   if (const auto whole = from_rfc3339(text))
     return *whole;
@@ -110,12 +110,13 @@ std::optional<time_point> read_time(const std::string& text) {
   return at ? std::optional{*at} : std::nullopt;
 }
 
-/// <0, 0, >0; nullopt where the two cannot be compared.
+/// Compares two values: <0, 0 or >0; nullopt where they cannot be compared.
 std::optional<int> compared(const value& a, const value& b, const column_name& of) {
-  const bool numbers = a.is_number() || b.is_number(); // two texts are compared as texts
+  // Two texts that look like numbers are compared as texts.
+  const bool numbers = a.is_number() || b.is_number();
   const auto x = numbers ? read_number(a) : std::nullopt, y = numbers ? read_number(b) : std::nullopt;
   if (x && y)
-    return *x < *y ? -1 : *x > *y ? 1 : *x == *y ? std::optional{0} : std::nullopt; // NaN
+    return *x < *y ? -1 : *x > *y ? 1 : *x == *y ? std::optional{0} : std::nullopt; // nullopt for NaN
   if (a.is_boolean() && b.is_boolean())
     return static_cast<int>(a.get<bool>()) - static_cast<int>(b.get<bool>());
   if (!a.is_string() || !b.is_string())
@@ -153,8 +154,8 @@ bool plain_condition(const std::string& op, const value& x, const value& wanted,
   return op == "<" ? *order < 0 : op == "<=" ? *order <= 0 : op == ">" ? *order > 0 : *order >= 0;
 }
 
-/// Of a search's section: a const compares its value, a list of values holds one, a range compares its
-/// bounds.
+/// Whether a hyperparameter's section fulfils a condition: a const compares its value, a list compares with
+/// each of its values, a range compares its bounds.
 bool searched_condition(const std::string& op, const value& section, const value& wanted,
                         const column_name& of) {
   const auto type = text_at(section, "type");
@@ -179,7 +180,8 @@ bool searched_condition(const std::string& op, const value& section, const value
                                              : *high >= *at;
 }
 
-/// Unlike things are sorted apart from each other, or there would be no order among three of them.
+/// The rank of a value's kind. Values of different kinds are sorted by it, because comparing them with each
+/// other would give no consistent order.
 int kind_rank(const value& x, const column_name& of) {
   return x.is_number()                                        ? 0
          : x.is_boolean()                                     ? 1
@@ -188,13 +190,14 @@ int kind_rank(const value& x, const column_name& of) {
                                                               : 3;
 }
 
-/// <0, 0, >0 of any two values that are set.
+/// Orders any two values that are set: <0, 0 or >0.
 int in_order(const value& a, const value& b, const column_name& of) {
   const int x = kind_rank(a, of), y = kind_rank(b, of);
   return x != y ? x - y : compared(a, b, of).value_or(as_text(a).compare(as_text(b)));
 }
 
-/// What a hyperparameter of a search is sorted by: its value, its values, or the lower end of its range.
+/// The value by which a search's hyperparameter is sorted: its value, its list of values, or the lower end of
+/// its range.
 const value& sorted_value(const sort_key& by, const value& x) {
   if (by.column.of == column_of::hyperparameter && x.is_object() && x.contains("type"))
     for (const char* key : {"val", "vals", "minval"})
@@ -206,14 +209,14 @@ const value& sorted_value(const sort_key& by, const value& x) {
 } // namespace
 
 struct search_filter::node {
-  bool any = false, group = false; ///< of a group: whether one of its children is enough
+  bool any = false, group = false; ///< `any`: whether one child of a group is enough
   std::vector<std::shared_ptr<const node>> children;
   column_name column;
   std::string op;
   value wanted;
 };
 
-/// What a column of the row itself is compared with has to be of its kind.
+/// Checks that a condition on a column of the row itself compares with a value of the column's kind.
 result<void> search_filter::check_wanted(const node& x) {
   if (x.wanted.is_null() || x.op.size() > 2)
     return {};

@@ -1,6 +1,6 @@
 #pragma once
-// The filter and sort language of experiments-search and of runs: a tree of conditions on columns, as JSON,
-// and `column=asc|desc,...`. Pure: what a column is worth for a row is asked from outside.
+// The language of filters and of sorting for experiments-search and for runs: a tree of conditions on columns
+// as JSON, and `column=asc|desc,...`. Pure: the caller passes in what a row has under a column.
 
 #include "model/result.hpp"
 #include "model/value.hpp"
@@ -12,34 +12,35 @@
 
 namespace troupe::api {
 
-/// Which part of a row a column is of.
+/// The part of a row that a column belongs to.
 enum class column_of { row, metric, hyperparameter, metadata };
 
-/// What a column holds: where it is told, a condition's value has to be of it.
+/// What a column holds. Where the kind is not `any`, the value of a condition has to be of that kind.
 enum class column_kind { any, text, number, date, flag };
 
 struct column_name {
   column_of of = column_of::row;
-  std::string name; ///< of a hyperparameter or metadata without "hp." and "metadata."
+  std::string name; ///< without "hp." of a hyperparameter and without "metadata."
   column_kind kind = column_kind::any;
 };
-/// A column of the row itself.
+/// A column of the row itself, with what it holds.
 struct known_column {
   std::string name;
   column_kind kind = column_kind::any;
 };
 
-/// What a row has under a column: null where it has nothing. A hyperparameter of a search is its section of
-/// the configuration: {"type": "int", "minval": 1, "maxval": 8}.
+/// Gives what a row has under a column, or null. For a hyperparameter of a search this is its section of the
+/// configuration, as {"type": "int", "minval": 1, "maxval": 8}.
 using row_values = std::function<result<value>(const column_name&)>;
 
-/// What a condition `=` or `!=` compares with in place of its value: where a thing has more names than one.
+/// Gives what a condition `=` or `!=` compares with in place of its value, where a thing has several names.
 using wanted_value = std::function<value(const column_name&, const value&)>;
 
 class search_filter {
 public:
-  /// An empty text takes every row. errc::invalid where it is no filter, or names no column of `known`;
-  /// nested at most 32 levels deep, with at most 500 conditions.
+  /// Reads a filter; an empty text accepts every row. Fails with errc::invalid where the text is not a
+  /// filter, names a column that `known` lacks, is nested more than 32 levels deep, or has more than 500
+  /// conditions.
   static result<search_filter> read(const std::string& text, const std::vector<known_column>& known,
                                     const wanted_value& wanted = {});
 
@@ -62,9 +63,10 @@ struct sort_key {
   column_name column;
   bool down = false;
 };
-/// errc::invalid `invalid sort parameter`, `invalid sort direction`, `invalid sort col`.
+/// Reads sort keys. Fails with errc::invalid: `invalid sort parameter`, `invalid sort direction` or `invalid
+/// sort col`.
 result<std::vector<sort_key>> read_sort(const std::string& text, const std::vector<known_column>& known);
-/// Whether `a` stands before `b` by these keys; what is unset comes last. Both have one value for each key.
+/// Whether `a` stands before `b` by these keys; unset values come last. Both have one value for each key.
 bool sorts_before(const std::vector<sort_key>& by, const std::vector<value>& a, const std::vector<value>& b);
 
 } // namespace troupe::api

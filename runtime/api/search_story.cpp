@@ -35,15 +35,15 @@ searchers::search_event event_of(const search_stepped& x, const std::string& key
   return searchers::search_started{};
 }
 
-/// How far a trial has come, and what the search did with it.
+/// How far a trial has come, and what the search decided about it.
 struct walk {
   std::size_t bracket = 0;
-  std::map<std::size_t, double> passed; ///< metric at each rung that it got to
+  std::map<std::size_t, double> passed; ///< metric at each rung that the trial reached
   std::optional<trial_stop_decided> stop;
   bool exited = false, paused = false;
 };
 
-/// What the search heard when it decided so.
+/// Describes the event on which the search made a decision.
 std::string occasion(const search_stepped& x) {
   const auto trial = "trial " + to_string(x.trial);
   switch (x.input) {
@@ -114,7 +114,8 @@ private:
     decisions_.push_back(std::move(what));
   }
 
-  /// The rungs are passed in every bracket; which one is the trial's is known at the end.
+  /// Notes the rungs that a validation passes, in every bracket: the trial's own bracket is known only at the
+  /// end.
   void validated(const search_stepped& x) {
     auto& w = walks_[x.trial];
     auto number = [&](const std::string& name) -> std::optional<double> {
@@ -134,9 +135,9 @@ private:
   }
 
   void take(const search_stepped& x, std::uint64_t number) {
-    for (const auto& t : x.created) // a trial's first appearance
+    for (const auto& t : x.created) // the first event of a trial
       keys_[t.trial] = t.key;
-    if (searcher_) // the real one deals out the brackets
+    if (searcher_) // the real searcher assigns the brackets
       if (auto fine = searcher_->apply(event_of(x, x.trial ? keys_[x.trial] : "")); !fine)
         searcher_.reset();
     if (x.input == search_input::validated)
@@ -233,7 +234,7 @@ private:
           const std::string_view how = fate(w, k);
           if (how == "stopped") {
             ++stopped;
-            needed = w.stop->needed; // the newest bound
+            needed = w.stop->needed; // newest bound
           }
           trials.push_back({{"trial", id.value}, {"metric", here->second}, {"fate", how}});
         }
@@ -257,8 +258,8 @@ private:
   std::map<trial_id, std::string> keys_;
   std::map<trial_id, walk> walks_;
   std::map<trial_id, std::uint64_t> reports_;
-  std::map<trial_id, std::map<std::int64_t, double>>
-    reached_; ///< metric at the first report at or beyond each length
+  /// Metric of each trial at its first report at or beyond each length.
+  std::map<trial_id, std::map<std::int64_t, double>> reached_;
   std::vector<trial_id> order_;
   value decisions_ = value::array();
 };

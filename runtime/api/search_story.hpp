@@ -1,6 +1,5 @@
 #pragma once
-// What a search decided, told from its facts: brackets, rungs, and each decision with the value that it rests
-// on.
+// What a search decided, read from its facts: brackets, rungs, and each decision with the value behind it.
 
 #include "storage/journal.hpp"
 

@@ -7,8 +7,8 @@ namespace {
 
 constexpr double micro = 1e6;
 
-/// Seconds that a trial had run at a time: the pauses between its runs are left out, and what they waited for
-/// slots. Runs of processes outside of the cluster are never placed.
+/// The seconds that a trial had run at a given time, without the pauses between its runs and without waiting
+/// for slots. Runs of processes outside of the cluster never get slots.
 class running_time {
 public:
   explicit running_time(const std::vector<run_row>& runs) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a curve is drawn over: steps, wall time, time that it ran, epochs, or another metric of the same
+// The horizontal axis of a curve: steps, wall time, running time, epochs, or another metric of the same
 // report.
 
 #include "runtime/api/series_columns.hpp"
@@ -9,14 +9,14 @@
 namespace troupe::api {
 
 struct series_line {
-  std::uint64_t row = 0; ///< the newest report that counts
+  std::uint64_t row = 0; ///< row of the newest report that counts
   std::vector<double> x, y;
-  void keep(std::optional<double> from, std::optional<double> to); ///< drops what lies outside
+  void keep(std::optional<double> from, std::optional<double> to); ///< drops points whose x lies outside
 };
 
 class series_axis {
 public:
-  /// "step", "time", "relative", "epoch", "metric:NAME"; errc::invalid for another.
+  /// Reads "step", "time", "relative", "epoch" or "metric:NAME". Fails with errc::invalid for anything else.
   static result<series_axis> read(std::string_view text);
   const std::string& text() const { return text_; }
 
@@ -28,7 +28,7 @@ private:
   enum class kind { step, time, relative, metric };
   std::string text_;
   kind kind_ = kind::step;
-  std::vector<std::string> metrics_; ///< of the same report: the first that it has
+  std::vector<std::string> metrics_; ///< names for x; the first that the same report has counts
 };
 
 } // namespace troupe::api

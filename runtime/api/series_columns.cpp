@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t batch = 1000;
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// Walks over msgpack bytes without making anything of them. After a fault `ok` is false and all is empty.
+/// Walks over msgpack bytes without building values. After a fault `ok` is false and everything reads as
+/// empty.
 class cursor {
 public:
   explicit cursor(std::string_view bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
@@ -37,7 +38,7 @@ public:
                                                  : fail();
     return taken(size);
   }
-  /// The number at this place, if it is one; passes it in either case.
+  /// Reads the number at this place; nullopt where it is something else. Moves past it in either case.
   std::optional<double> number() {
     const auto from = at_;
     const auto tag = byte();
@@ -130,7 +131,7 @@ public:
 private:
   std::uint8_t byte() {
     if (!ok_ || at_ == end_)
-      return static_cast<std::uint8_t>(fail() | 0xc1u); // a tag that msgpack never uses
+      return static_cast<std::uint8_t>(fail() | 0xc1u); // this tag is never used by msgpack
     return static_cast<std::uint8_t>(*at_++);
   }
   std::uint64_t big(std::size_t bytes) {
@@ -162,7 +163,7 @@ bool all_numbers(const value& list) {
   return std::all_of(list.begin(), list.end(), [](const value& x) { return number_in(x).has_value(); });
 }
 
-/// Maps one of which has all the keys that any of them has.
+/// Whether `x` is a list of maps of which one has all keys that any of them has.
 bool is_of_like_maps(const value& x) {
   std::set<std::string> keys;
   std::size_t most = 0;
@@ -197,7 +198,7 @@ void add(metric_summary& to, std::optional<double> y, time_point at) {
   ++to.finite;
 }
 
-/// At most 4 KiB, and no part of a letter.
+/// The beginning of a text, at most 4 KiB, cut between characters.
 std::string beginning_of(std::string text) {
   constexpr std::size_t most = 4096;
   if (text.size() <= most)
@@ -273,7 +274,7 @@ std::optional<double> number_of(std::string_view bytes, std::string_view name) {
   for (auto left = at.map_size(); left > 0 && at.ok(); --left) {
     if (at.text() == name) {
       const auto y = at.number();
-      return at.ok() ? y : std::nullopt; // what is cut short is no number
+      return at.ok() ? y : std::nullopt; // bytes that end too early are not a number
     }
     at.skip();
   }
@@ -348,7 +349,7 @@ result<std::shared_ptr<const series_column>> series_columns::column(const trial_
     auto rows = from.metrics(of.id, one->up_to, batch, group);
     if (!rows)
       return rows.error();
-    if (!rows->empty() && points == one->points) // whoever reads the former one goes on reading it
+    if (!rows->empty() && points == one->points) // readers keep the column that they were given
       points = points.use_count() > 2 ? std::make_shared<series_column>(*points) : points;
     for (const auto& row : *rows) {
       one->up_to = row.row;
@@ -438,7 +439,7 @@ std::vector<std::size_t> chosen_points(const std::vector<double>& y, std::size_t
       }
     }
     std::vector<std::size_t> some;
-    for (auto i : {first, last - 1, low, high, odd}) // the first ones where `most` is below five
+    for (auto i : {first, last - 1, low, high, odd}) // takes the first of these where `most` is below five
       if (i != none && some.size() < most && std::find(some.begin(), some.end(), i) == some.end())
         some.push_back(i);
     std::sort(some.begin(), some.end());

@@ -132,18 +132,18 @@ void server_core::keep_watch() {
 // ---- server
 
 struct server::inside {
-  /// A port.
+  /// A port that the server listens at.
   struct door {
     explicit door(net::io_context& io) : acceptor(io), pause(io) {}
     tcp::acceptor acceptor;
-    net::steady_timer pause; ///< of accepting, where the process has no descriptors left
+    net::steady_timer pause; ///< pauses accepting where the process has no free descriptors
     entrance leads = entrance::api;
-    bool accepting = false; ///< under core->mutex
+    bool accepting = false; ///< guarded by core->mutex
     std::uint16_t port = 0;
   };
   std::shared_ptr<server_core> core;
   std::list<door> doors;
-  std::size_t open = 0; ///< connections; under core->mutex
+  std::size_t open = 0; ///< number of connections; guarded by core->mutex
   std::vector<std::thread> threads;
   bool stopped = false;
 
@@ -204,7 +204,8 @@ void server::inside::accepted(door& by, loop& in, const boost::system::error_cod
     serve(*core, std::move(socket), by.leads, [this, &in] { closed(in); });
     return accept(by);
   }
-  // Out of descriptors or memory: they come back when connections end; until then look again after a while.
+  // The process is out of descriptors or memory. Both become free when connections end, so try again after a
+  // while.
   by.pause.expires_after(std::chrono::milliseconds{100});
   by.pause.async_wait([this, &by](const boost::system::error_code& canceled) {
     if (!canceled)
@@ -266,7 +267,8 @@ result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
   for (auto& by : x->doors)
     x->accept(by);
   for (auto& one : x->core->loops) {
-    // Opens the descriptors of the loop now: how many the process has open tells of its connections.
+    // Opens the loop's descriptors now, so that the number of open descriptors later depends only on
+    // connections.
     net::steady_timer{one.io};
     x->threads.emplace_back([&one, work = net::make_work_guard(one.io)] { one.io.run(); });
   }

@@ -1,5 +1,6 @@
 #pragma once
-// The HTTP server: a port, a few threads, the route table behind them. Idle it does nothing at all.
+// The HTTP server: it listens at a port, and a few threads answer requests from the route table. An idle
+// server uses no processor time.
 
 #include "runtime/api/accounts.hpp"
 #include "runtime/api/gate.hpp"
@@ -9,7 +10,7 @@
 
 namespace troupe::api {
 
-struct tls_files { ///< PEM
+struct tls_files { ///< files in PEM format
   std::filesystem::path certificate, key;
 };
 
@@ -18,38 +19,41 @@ struct listen_address {
   std::uint16_t port = 0;
   friend bool operator==(const listen_address&, const listen_address&) = default;
 };
-/// "127.0.0.1:8080", "[::1]:8080", "localhost:0", ":8080" (every address). errc::invalid names what is wrong.
+/// Reads "127.0.0.1:8080", "[::1]:8080", "localhost:0" or ":8080" (every address). Fails with errc::invalid,
+/// and names what is wrong.
 result<listen_address> parse_listen(std::string_view text);
-/// "HOST:PORT", with brackets around an IPv6 address; no host is "0.0.0.0".
+/// "HOST:PORT", with brackets around an IPv6 address. An empty host becomes "0.0.0.0".
 std::string to_string(const listen_address& at);
-/// Is it reachable from this machine alone? False where the name does not resolve.
+/// Whether only this machine can reach the host. False where the name does not resolve.
 bool is_loopback(const std::string& host);
 
 struct server_options {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 0; ///< 0: any free one
+  std::uint16_t port = 0; ///< 0: any free port
   std::optional<tls_files> tls;
-  unsigned threads = 4; ///< each has connections of its own
+  unsigned threads = 4; ///< number of threads; each serves connections of its own
   cluster_identity about;
-  /// Further ones wait in the kernel's queue. Of the proxy there are 4,096 at most, each two: its viewer's,
-  /// and the agent's.
+  /// Further connections wait in the kernel's queue. At most 4,096 connections of viewers pass through the
+  /// proxy; each takes two, the viewer's and the agent's.
   std::size_t max_connections = 12'288;
   std::size_t body_memory = 512u << 20;       ///< limit of all bodies over 1 MiB that are received or handled
   std::chrono::milliseconds head_time{30000}; ///< time for a request's head to arrive
-  std::chrono::milliseconds idle_time{75000}; ///< a kept connection without a request
-  std::chrono::milliseconds body_time{30000}; ///< time for a body, plus a second for each `body_rate` bytes
-  std::chrono::milliseconds write_time{
-    30000}; ///< for an answer to be taken, plus a second per `body_rate` bytes; for each piece of a stream
+  std::chrono::milliseconds idle_time{75000}; ///< time that a connection stays open without a request
+  /// Time for a body to arrive, plus a second for each `body_rate` bytes.
+  std::chrono::milliseconds body_time{30000};
+  /// Time for the client to take an answer, or one piece of a stream, plus a second for each `body_rate`
+  /// bytes.
+  std::chrono::milliseconds write_time{30000};
   std::size_t body_rate = 64u << 10;
-  std::chrono::milliseconds rights_time{5000}; ///< after which it is asked whether a stream may go on
-  std::function<time_point()> now;             ///< default: the system clock
-  std::vector<route> more_routes;              ///< beside the API's own
+  std::chrono::milliseconds rights_time{5000}; ///< pause between two checks of whether a stream may go on
+  std::function<time_point()> now;             ///< clock; default: the system clock
+  std::vector<route> more_routes;              ///< routes beside the API's own
   browser_rules browsers;              ///< `loopback`, `tls` and `proxy_port` are set by the server itself
-  std::optional<listen_address> pages; ///< a further port, that shows tasks' pages and nothing else
+  std::optional<listen_address> pages; ///< a further port that shows only tasks' pages
   std::function<std::unique_ptr<storage::journal>()> empty_journal; ///< see services
   std::shared_ptr<role_book> roles;                                 ///< see services
-  /// Connections to services that are on their way, for who brings them within this process; empty: one is
-  /// made.
+  /// Connections to services that were asked for and are not there yet, for an agent in this process that
+  /// brings them. Null: the server makes the table.
   std::shared_ptr<proxy::junctions> junctions;
   bool strict_queue = false;
   token_lives tokens;
@@ -57,20 +61,22 @@ struct server_options {
 
 class server {
 public:
-  /// Listens before it returns: errc::conflict where the address is taken, errc::invalid where it or the
-  /// certificate cannot be used, errc::denied for a port that this user may not have.
+  /// Listens before it returns. Fails with errc::conflict where the address is taken, with errc::invalid
+  /// where the address or the certificate cannot be used, with errc::denied for a port that this user may not
+  /// open.
   static result<std::unique_ptr<server>> start(server_options how, gate& cluster,
                                                std::shared_ptr<storage::reader> storage,
                                                std::shared_ptr<accounts> users);
-  ~server(); ///< stops
+  ~server(); ///< calls `stop`
 
   std::uint16_t port() const;
 
-  /// Wakes the live streams. To be called after every commit, from any thread; costs a few nanoseconds where
-  /// nobody listens.
+  /// Wakes the live streams. The node calls it after every commit, from any thread; it costs a few
+  /// nanoseconds where no stream waits.
   void committed(const storage::commit_summary& what);
 
-  /// Takes no more, lets open requests finish for at most `grace`, closes. Not from a handler's own thread.
+  /// Accepts no more connections, lets open requests finish for at most `grace`, and closes. Must not be
+  /// called from a handler's own thread.
   void stop(std::chrono::milliseconds grace = std::chrono::milliseconds{3000});
 
 private:

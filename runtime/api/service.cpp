@@ -13,14 +13,14 @@
 namespace troupe::api {
 namespace {
 
-/// The least that a thing of the kind can ask for: that of the caller.
+/// A thing of this kind that belongs to the caller, for which the table of rights demands the least.
 authority::resource own_thing(const call& c, thing kind) {
   authority::resource out{kind, kind == thing::token ? std::to_string(c.by.user_id) : std::string()};
   out.unmanaged = true;
   return out;
 }
 
-/// What handlers stand on for one who asks: what may not be seen is not there, and what may not be done is
+/// The services of one viewer: what the viewer may not see is not found, and what the viewer may not do is
 /// refused.
 struct seen_parts {
   guard cluster;
@@ -62,7 +62,7 @@ result<void> may(const route& row, const call& c) {
     if (!known)
       return known.error();
     on.unmanaged = of_unmanaged(c, id);
-    // Not every report becomes a command, which the guard would look at.
+    // The right is checked here, because not every report becomes a command that the guard would check.
     if (on.unmanaged && c.by.roles) {
       const auto in = c.parts->roles->workspace_of(known->experiment);
       if (!c.by.roles->holds(authority::permission::update_experiment, in))
@@ -74,7 +74,7 @@ result<void> may(const route& row, const call& c) {
   return allowed(c, row.right.what, on);
 }
 
-/// With what is kept in memory beside storage.
+/// Adds the parts that are kept in memory beside storage.
 services with_memory(services parts) {
   if (!parts.columns)
     parts.columns = std::make_shared<series_columns>();
@@ -98,7 +98,7 @@ result<identity> bearer_of(const services& parts, allocation_id id) {
   by.who = {.user = row->owner, .admin = false, .allocation = to_string(id)};
   by.experiment = row->experiment;
   by.allocation = id;
-  if (auto u = parts.users->owner(row->owner); u && u->active) { // else it has no rights but its own
+  if (auto u = parts.users->owner(row->owner); u && u->active) { // otherwise the task has only its own rights
     by.user_id = u->id;
     by.who.user = u->name;
     by.former = u->former;
@@ -146,9 +146,10 @@ service::service(services parts, std::vector<route> more)
     : parts_(std::make_shared<const services>(with_memory(std::move(parts)))),
       router_(joined(all_routes(), std::move(more))) {}
 
-/// Rights are looked up at each use, so what was made for a user holds while the user is there.
+/// Finds or makes the services as the caller sees them. They look up rights at each use, so they can be kept
+/// for the user.
 std::shared_ptr<const services> service::seen_by(const identity& by) const {
-  const bool nobody = !by.user_id && !by.is_task(); // on a route that is open
+  const bool nobody = !by.user_id && !by.is_task(); // the caller is unknown, on an open route
   if (nobody || !(by.roles || parts_->strict_queue))
     return parts_;
   viewer asks{by.roles ? parts_->roles : nullptr, {by.user_id}, {}, {}};
@@ -210,7 +211,7 @@ std::variant<admission, response> service::admit(request_head head, const identi
   c.headers = std::move(head.headers);
   c.now = parts_->now();
   const auto shown = shown_token(c.headers, parts_->about.cluster_id);
-  if (is_open(*in.at)) { // who calls is of interest, and decides nothing
+  if (is_open(*in.at)) { // the caller may be of interest, but decides nothing
     if (auto by = known ? result<identity>{*known} : bearer_of(*parts_, shown.token, c.now); by) {
       c.by = std::move(*by);
       c.parts = seen_by(c.by);
@@ -271,7 +272,8 @@ void service::run_kept(const admission& let_in, const reply& back) const {
   const auto target = with.by.roles ? with.target + "\n" + std::to_string(with.by.user_id) + "\n" +
                                         to_string(with.by.allocation)
                                     : with.target;
-  // Taken before the handler reads: what it then reads may be newer, never older, than what it is kept as.
+  // The moment is taken before the handler reads, so that the answer may be newer than its moment but never
+  // older.
   const answer_cache::moment at{parts_->storage->sequence(), parts_->users->version()};
   if (auto known = kept_->find(target, at)) {
     response out;
@@ -280,7 +282,7 @@ void service::run_kept(const admission& let_in, const reply& back) const {
     return back(std::move(out));
   }
   let_in.at->run(let_in.with,
-                 reply{[kept = kept_, target, at, back](response x) { // maybe after the server has gone
+                 reply{[kept = kept_, target, at, back](response x) { // may run after the server has ended
                    if (x.status == 200 && !x.stream && x.kept)
                      kept->keep(target, at, x.body);
                    back(std::move(x));

@@ -1,7 +1,7 @@
 #pragma once
-// Rows as JSON, as grpc-gateway prints Determined's messages: every required key always there, 64-bit sizes
-// as text, enums by their full names, times in RFC 3339, optional keys left out while unset. Pure but for
-// `storage` reads.
+// Rows as JSON in the form in which grpc-gateway prints Determined's messages: required keys are always
+// there, 64-bit sizes are text, enums have their full names, times are in RFC 3339, optional keys are left
+// out while unset. The functions are pure, except for reads of `storage`.
 
 #include "model/names.hpp"
 #include "model/rows.hpp"
@@ -13,38 +13,41 @@ namespace troupe::api {
 
 class place_book;
 value experiment_shape(const experiment_row& row, const accounts& users, const place_book& places);
-/// The parts of it, besides place_book::place_of: no key is in two of them.
-/// `usual_pool`: where those are that name none.
+/// The part of experiment_shape that changes only when somebody edits the experiment. It,
+/// changing_experiment_shape and place_book::place_of make up the whole shape; no key is in two of them.
+/// `usual_pool`: the pool of experiments that name none.
 value lasting_experiment_shape(const experiment_row& row, const std::string& usual_pool);
-/// The pool that the experiment was moved to, or names, or the usual one.
+/// The pool that the experiment was moved to, or else the pool that it names, or else `usual_pool`.
 std::string pool_of(const experiment_row& row, const std::string& usual_pool);
 value changing_experiment_shape(const experiment_standing& now, const std::string& owner, time_point created,
                                 const accounts& users);
-/// What is answered where nothing was created: every required key, unset.
+/// The answer where no experiment was created: every required key, unset.
 value empty_experiment_shape();
 
-/// `full` adds what costs reads: the values of the validations, the best checkpoint.
+/// `full` adds what has to be read from storage: the values of the validations, and the best checkpoint.
 result<value> trial_shape(const trial_row& row, const storage::reader& storage, time_point now);
-/// logRetentionDays into shapes of trials of one experiment, where somebody says how long their logs are
+/// Adds logRetentionDays to shapes of trials of one experiment, where somebody set how long their logs are
 /// kept.
 result<void> add_log_retention(value& shapes, const experiment_row& of, const storage::reader& storage);
-/// The row that a progress table needs, from the trial's row alone.
+/// The row of a progress table, made from the trial's row alone.
 value trial_progress_shape(const trial_row& row);
 
 result<value> checkpoint_shape(const checkpoint_row& row, const storage::reader& storage);
-/// The checkpoint at the best validation's step, else the newest; nullopt where there is none.
+/// The checkpoint at the step of the best validation, or else the newest one; nullopt where the trial has
+/// none.
 result<std::optional<checkpoint_row>> best_checkpoint(const trial_row& row, const storage::reader& storage);
 value checkpoint_files_shape(const checkpoint_row& row);
 
-/// `wrapped`: under avg_metrics or validation_metrics, as the client reads them.
-/// Several reports of a run in one group at one step are one to its readers.
+/// Whether two reports are of one run, group and step; their readers see them as one report.
 bool of_one_step(const metric_row& a, const metric_row& b);
-/// The metrics of `more`, too; its values win. Both are of one step.
+/// Adds the metrics of `more` to `to`; where both have a metric, the value of `more` wins. Both are of one
+/// step.
 void join_step(metric_row& to, const metric_row& more);
+/// `wrapped`: the metrics stand under avg_metrics or validation_metrics, as the stock client reads them.
 value metric_report_shape(const metric_row& report, const trial_row& of, bool wrapped);
 value training_workload(const metric_row& report);
 value checkpoint_workload(const checkpoint_row& row);
-/// The map as it was reported; {} where its bytes do not decode.
+/// The map of metrics as it was reported; {} where its bytes do not decode.
 value reported(const metric_row& report);
 
 value user_shape(const user& u);
@@ -52,24 +55,24 @@ value trial_log_shape(const log_line& line, trial_id trial);
 value task_log_shape(const log_line& line, const task_row& of);
 std::string rendered(const log_line& line);
 
-/// `continued`: number of the continuation whose task it is; 0: the first task of a trial.
-/// `outside`: it is an unmanaged trial, which needs no slots.
+/// `continued`: number of the continuation that this task belongs to; 0: the first task of a trial.
+/// `outside`: the task is an unmanaged trial, which needs no slots.
 value task_shape(const task_row& row, const std::vector<run_row>& runs, std::uint32_t continued,
                  bool outside);
 value allocation_shape(const task_row& row, const run_row& run, bool outside);
 
-/// `one` is an element of `agents` that the command agent.list answers.
+/// `one` is an element of `agents` in the answer of the command agent.list.
 value agent_shape(const value& one);
 value slot_shape(const value& slot, const std::string& agent);
 
-std::string state_name(experiment_state state);      ///< "STATE_ACTIVE"
-bool is_state_of_experiments(std::string_view text); ///< what state_name gives, or Determined shows beside it
+std::string state_name(experiment_state state); ///< "STATE_ACTIVE"
+/// True for every name of state_name, and for further names that Determined shows.
+bool is_state_of_experiments(std::string_view text);
 std::string state_name(trial_state state);
-std::string level_name(const std::string& level); ///< of a line, as "LOG_LEVEL_INFO"
+std::string level_name(const std::string& level); ///< level of a line, as "LOG_LEVEL_INFO"
 std::int64_t steps_processed(const trial_row& row);
 
-/// Which part of a list is wanted: {first, last} and the `pagination` of the answer. `usual` is the limit
-/// where none is given, 0: all. errc::invalid where the offset lies outside.
+/// The part of a list that a query asks for, [first, last), and the `pagination` of the answer.
 struct page {
   std::size_t first = 0, last = 0;
   value pagination;

@@ -6,7 +6,7 @@
 namespace troupe::api {
 namespace {
 
-/// The text at config.a.b, or `otherwise`.
+/// The text at config.OUTER.INNER, or `otherwise`.
 std::string config_text(const value& config, const char* outer, const char* inner,
                         const std::string& otherwise) {
   if (!config.is_object())
@@ -159,7 +159,7 @@ value user_shape(const user& u) {
 
 namespace {
 
-/// What holds a slot, or an aux unit: then `devices` is empty.
+/// The holder of a slot, or of an aux unit; then `devices` is empty.
 value container_shape(const value& held, value devices) {
   value x = {{"id", held.at("allocation")},
              {"parent", ""},

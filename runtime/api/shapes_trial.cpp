@@ -27,9 +27,9 @@ value metadata_of(const checkpoint& saved) {
   return x;
 }
 
-/// With what the run reported at the same step right before and after it.
+/// The report, joined with what the run reported at the same step right before and after it.
 result<metric_row> whole_step(metric_row report, const trial_row& of, const storage::reader& storage) {
-  constexpr std::uint64_t around = 8; // reports of one step come together
+  constexpr std::uint64_t around = 8; // reports of one step are close to each other
   auto some = storage.metrics(of.id, report.row > around ? report.row - around : 0, 2 * around, report.group);
   if (!some)
     return some.error();
@@ -40,7 +40,7 @@ result<metric_row> whole_step(metric_row report, const trial_row& of, const stor
   return all ? std::move(*all) : std::move(report);
 }
 
-/// The validation at `steps` that is not archived; nullopt where there is none.
+/// The validation at `steps` that is not archived; nullopt where the trial has none.
 result<std::optional<metric_row>> validation_at(const trial_row& of, std::int64_t steps,
                                                 const storage::reader& storage) {
   for (const auto& known : {of.best, of.latest})
@@ -114,14 +114,14 @@ value log_common(const log_line& line) {
           {"containerId", ""},
           {"source", line.stream == "troupe" ? "master" : "task"},
           {"stdtype", line.stream}};
-  if (line.stream != "troupe") // the platform's own lines are of no rank
+  if (line.stream != "troupe") // the platform's own lines have no rank
     x["rankId"] = line.rank;
   return x;
 }
 
 } // namespace
 
-std::string level_name(const std::string& level) { // an older build stored any text as one
+std::string level_name(const std::string& level) { // an older build stored any text as a level
   for (const char* known : {"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"})
     if (level == known)
       return "LOG_LEVEL_" + level;
@@ -276,7 +276,7 @@ result<void> add_log_retention(value& shapes, const experiment_row& of, const st
 
 value trial_progress_shape(const trial_row& row) {
   value agents = value::array();
-  if (!row.runs.empty()) // where it runs, or ran last
+  if (!row.runs.empty()) // agents of the newest run
     for (const auto& part : row.runs.back().on)
       agents.push_back(part.agent);
   value x = {{"id", row.id.value},
@@ -344,7 +344,8 @@ result<value> checkpoint_shape(const checkpoint_row& row, const storage::reader&
                {"training", std::move(training)}};
 }
 
-/// "[time] container [rank=N] || LEVEL: text\n"; eight blanks stand for the container that there is none of.
+/// "[time] container [rank=N] || LEVEL: text\n". Eight blanks stand for the container, which Troupe does not
+/// have.
 std::string rendered(const log_line& line) {
   std::string text = "[" + to_rfc3339(line.at) + "]         ";
   if (line.stream != "troupe")
@@ -369,7 +370,7 @@ value task_log_shape(const log_line& line, const task_row& of) {
   return x;
 }
 
-/// In Determined's words.
+/// The kind of a task in Determined's words.
 static const char* task_type(task_kind kind) {
   switch (kind) {
   case task_kind::trial:
@@ -394,8 +395,10 @@ value allocation_shape(const task_row& row, const run_row& run, bool outside) {
   int slots = 0;
   for (const auto& part : run.on)
     slots += static_cast<int>(part.slots.size());
-  // The master runs a collection itself, and what is outside of the cluster needs no slots.
+  // The master itself runs a collection of checkpoints, and a trial outside of the cluster needs no slots.
   const bool placed = !run.on.empty() || outside || row.id.kind() == task_kind::checkpoint_gc;
+  // `startTime` is the time at which the run got its slots; without slots it is the time at which the run
+  // began.
   value x = {{"allocationId", allocation_name(row.experiment, {row.id, run.run})},
              {"taskId", task_name(row.experiment, row.id, continuation_of(row.continued, run.run))},
              {"state", is_set(run.ended) ? "STATE_TERMINATED"
@@ -403,7 +406,7 @@ value allocation_shape(const task_row& row, const run_row& run, bool outside) {
                                          : "STATE_QUEUED"},
              {"isReady", placed && !is_set(run.ended)},
              {"slots", slots},
-             {"startTime", to_rfc3339(is_set(run.placed) ? run.placed : run.started)}}; // since it has slots
+             {"startTime", to_rfc3339(is_set(run.placed) ? run.placed : run.started)}};
   if (is_set(run.ended)) {
     x["endTime"] = to_rfc3339(run.ended);
     x["exitReason"] = run.detail.empty() ? std::string(name(run.why)) : run.detail;

@@ -13,7 +13,7 @@ namespace {
 
 double seconds(duration x) { return std::chrono::duration<double>(x).count(); }
 
-/// Empty where the run was of no experiment.
+/// The number as text; empty where the run did not belong to an experiment.
 std::string experiment_number(experiment_id id) { return id ? to_string(id) : std::string(); }
 
 } // namespace
@@ -37,7 +37,7 @@ result<std::vector<storage::usage_record>> usage_between(const storage::reader& 
     if (!record)
       return record.error();
     if (record->ended == time_point{} || record->ended > now)
-      record->ended = now; // a running one counts to now
+      record->ended = now; // a run that still goes on counts up to now
     if (record->began < end && record->ended > begin)
       out.push_back(std::move(*record));
   }
@@ -86,7 +86,8 @@ void step_means::add(time_point from, time_point until, double amount) {
   const auto part = [&](std::int64_t i, time_point a, time_point b) {
     partly_[static_cast<std::size_t>(i)] += amount * seconds(b - a);
   };
-  const auto first = (from - begin_) / step_, last = (until - begin_) / step_; // steps that hold the ends
+  // The steps that contain `from` and `until`.
+  const auto first = (from - begin_) / step_, last = (until - begin_) / step_;
   if (first == last)
     return part(first, from, until);
   part(first, from, begin_ + step_ * (first + 1));

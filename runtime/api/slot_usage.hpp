@@ -1,5 +1,5 @@
 #pragma once
-// Slots over time: how many there were, how many were used, and how many were waited for.
+// Slots over time: how many existed, how many were used, and how many were waited for.
 
 #include "storage/journal.hpp"
 #include "storage/usage.hpp"
@@ -9,20 +9,22 @@
 
 namespace troupe::api {
 
-/// What each run of the experiment asks for; the most where it takes fewer as well.
+/// The slots that each run of the experiment asks for; the largest number where fewer slots are accepted,
+/// too.
 std::int64_t slots_of(const experiment_row& row);
 
-/// The runs that held slots between two times; one that runs ends `now`.
+/// The runs that held slots between two times. A run that still goes on counts as ending `now`.
 result<std::vector<storage::usage_record>> usage_between(const storage::reader& from, time_point begin,
                                                          time_point end, time_point now);
 
-/// "training" for a trial, else the kind of the task.
+/// "training" for a trial, otherwise the kind of the task.
 std::string usage_kind(const storage::usage_record& x);
-/// Runs as Determined's tables have them: one a line, and what each used.
+/// The runs in the form of Determined's tables: one run a line, and what each run used.
 std::string raw_table(const std::vector<storage::usage_record>& all);
 std::string allocations_table(const std::vector<storage::usage_record>& all);
 
-/// The mean of a number that is the sum of what is added, over each of some steps of one length.
+/// Means of a quantity over each of several steps of one length. The quantity is the sum of the added
+/// amounts.
 class step_means {
 public:
   step_means(time_point begin, duration step, std::size_t count)
@@ -33,17 +35,18 @@ public:
 private:
   time_point begin_;
   duration step_;
-  std::vector<double> partly_; ///< amount times seconds, of steps that were not covered whole
-  std::vector<double> whole_;  ///< what begins and ends with a step
+  std::vector<double> partly_; ///< amount times seconds, for steps that an amount covers in part
+  /// Amounts added where the steps that they cover whole begin, and subtracted where these end.
+  std::vector<double> whole_;
 };
 
-/// How many slots agents offered, and since when. Told by the facts of the cluster, of which each look reads
-/// only those that are new. Thread-safe.
+/// How many slots agents offered, and since when, read from the facts of the cluster. Each call reads only
+/// new facts. Thread-safe.
 class slot_history {
 public:
   struct change {
     time_point at;
-    std::int64_t slots = 0; ///< from then on
+    std::int64_t slots = 0; ///< slots from `at` on
   };
   result<std::vector<change>> changes(const storage::reader& from);
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* algorithm = "ssh-ed25519";
 
-/// As RFC 4251 writes them.
+/// Appends a number, and below a text, in the form of RFC 4251.
 void add_number(std::string& to, std::uint32_t x) {
   for (int shift = 24; shift >= 0; shift -= 8)
     to += static_cast<char>(x >> shift & 0xff);
@@ -24,9 +24,9 @@ void add_text(std::string& to, const std::string& x) {
 
 ssh_key fresh_ssh_key(const std::string& comment) {
   std::string open(crypto_sign_PUBLICKEYBYTES, 0), secret(crypto_sign_SECRETKEYBYTES, 0);
-  crypto_sign_keypair(
-    reinterpret_cast<unsigned char*>(open.data()),
-    reinterpret_cast<unsigned char*>(secret.data())); // 64 bytes: the seed, then the public key
+  // The secret has 64 bytes: the seed, then the public key.
+  crypto_sign_keypair(reinterpret_cast<unsigned char*>(open.data()),
+                      reinterpret_cast<unsigned char*>(secret.data()));
   std::string blob;
   add_text(blob, algorithm);
   add_text(blob, open);

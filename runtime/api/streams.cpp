@@ -15,8 +15,8 @@ namespace troupe::api {
 namespace {
 
 constexpr std::size_t batch = 256, batch_bytes = 256u << 10;
-constexpr int batches_at_once =
-  16; ///< batches that a filter may drop before other connections have their turn
+/// Number of batches that a filter may drop before other connections have their turn.
+constexpr int batches_at_once = 16;
 constexpr duration heartbeat = 15s;
 
 class events : public body_stream {
@@ -33,7 +33,7 @@ public:
         out.pause = duration{0};
         return out;
       }
-      const auto newest = storage_->sequence(); // before the facts, or one that comes between were missed
+      const auto newest = storage_->sequence(); // read before the facts, or a fact in between could be missed
       auto facts = storage_->facts_after(after_, batch);
       if (!facts)
         return facts.error();
@@ -43,12 +43,12 @@ public:
           add(one, out.bytes);
       }
       more = facts->size() == batch;
-      if (keep_.until) { // the last ones may be hidden from the reader: then nothing more comes
+      if (keep_.until) { // the last facts may be hidden from the reader; then none follows
         out.last = after_ >= keep_.until || (facts->empty() && newest >= keep_.until);
         more = !out.last && !facts->empty();
       }
     }
-    if (!said_hello_) // lets the client know at once that it is heard
+    if (!said_hello_) // tells the client at once that the stream has begun
       out.bytes.insert(0, ": troupe\n\n");
     said_hello_ = true;
     if (!out.bytes.empty())
@@ -69,7 +69,7 @@ private:
     auto shape = fact_shape(one);
     if (other_stream && (!shape || shape->at("entity") != keep_.entity))
       return;
-    if (!shape) // written by a newer version: its place is shown, not its content
+    if (!shape) // a newer version wrote the fact, so only its place is shown
       shape = value{{"sequence", one.sequence},
                     {"entity", one.entity},
                     {"number", one.number},
@@ -91,7 +91,7 @@ private:
   std::shared_ptr<storage::reader> storage_;
   std::uint64_t after_;
   event_filter keep_;
-  std::string since_; ///< as facts show it: both have the same digits
+  std::string since_; ///< in the form of times in facts, so that texts can be compared
   std::map<task_id, experiment_id> experiments_;
   time_point last_sent_;
   bool said_hello_ = false;
@@ -107,7 +107,7 @@ public:
 
   result<piece> next(time_point) override {
     piece out;
-    std::optional<task_row> task; // read before the lines, or lines of its last moment could be missed
+    std::optional<task_row> task; // read before the lines, or its last lines could be missed
     if (what_.follow) {
       auto row = storage_->task(what_.task);
       if (!row)
@@ -137,7 +137,7 @@ public:
       more = lines->size() == batch;
     }
     if (out.bytes.empty())
-      out.last = !task || task->ended != time_point{}; // an exit is told last: decision 008
+      out.last = !task || task->ended != time_point{}; // an exit is reported after all lines: decision 008
     return out;
   }
 
@@ -155,7 +155,7 @@ public:
 
   result<piece> next(time_point) override {
     piece out;
-    auto task = storage_->task(of_); // before the lines, as those of its last moment could be missed
+    auto task = storage_->task(of_); // read before the lines, or its last lines could be missed
     if (!task)
       return task.error();
     int batches = 0;
@@ -198,7 +198,7 @@ private:
   const task_id of_;
   const bool follow_;
   std::uint64_t at_ = 0;
-  bool changed_ = true; ///< since they were told
+  bool changed_ = true; ///< the values have changed since they were sent
   std::set<std::string> agents_, types_, sources_;
   std::set<int> ranks_;
 };
@@ -238,7 +238,8 @@ public:
 private:
   bool array() const { return what_.as == metric_request::form::array; }
 
-  /// A client that reads lines can be told; of an array only the missing end tells.
+  /// The end of the body after an error. A reader of lines gets a line with the error; a reader of an array
+  /// notices the missing end.
   result<piece> failed(const error& why) {
     if (array())
       return why;
@@ -299,7 +300,7 @@ std::unique_ptr<body_stream> metric_stream(std::shared_ptr<storage::reader> stor
 
 namespace {
 
-/// Nothing where it was not asked for.
+/// Reads a time of the query; nullopt where the query lacks it.
 result<std::optional<time_point>> asked_time(const query_list& query, const char* name) {
   const auto text = query.first(name);
   if (text.empty())
@@ -354,7 +355,7 @@ result<log_request> log_request_of(const query_list& query) {
                return named_allocation(a) == line.allocation;
              });
     };
-    const int rank = line.stream == "troupe" ? -1 : line.rank; // the platform's own lines are of none
+    const int rank = line.stream == "troupe" ? -1 : line.rank; // the platform's own lines have no rank
     return in(agents, line.agent) && in(ranks, rank) && in(levels, level_name(line.level)) &&
            in(types, line.stream) && in(sources, line.stream == "troupe" ? "master" : "task") &&
            containers.empty() && allocation_wanted() && pattern.in(line.text) &&

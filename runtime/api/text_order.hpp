@@ -1,6 +1,6 @@
 #pragma once
-// Where each row of a list stands by one of its texts, kept while the list changes: to sort by these numbers
-// costs what it costs to sort by any number, while texts lie apart in memory.
+// The rank of each row of a list by one of its texts, kept while the list changes. Sorting by these numbers
+// is as fast as sorting by any number, while texts lie far apart in memory.
 
 #include <algorithm>
 #include <cstddef>
@@ -12,11 +12,12 @@ namespace troupe::api {
 
 class text_order {
 public:
-  /// By row: how many rows have a lesser text. Equal texts have the same number.
+  /// By row: how many rows have a smaller text. Equal texts have the same number.
   using ranks = std::shared_ptr<const std::vector<std::uint32_t>>;
 
-  /// Of rows 0 to `count` - 1, by `text(row)`: a comparable value that stays where it is during the call.
-  /// Sorts all rows at the first call after `forget`; later ones cost the rows that have changed.
+  /// The ranks of rows 0 to `count` - 1 by `text(row)`, a comparable value that stays in its place during the
+  /// call. The first call after `forget` sorts all rows; the cost of later calls grows with the rows that
+  /// have changed.
   template <class Text>
   ranks of(std::size_t count, const Text& text) {
     const auto before = [&](std::uint32_t a, std::uint32_t b) { return text(a) < text(b); };
@@ -33,8 +34,9 @@ public:
     } else {
       std::sort(changed_.begin(), changed_.end());
       changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
-      for (const auto row :
-           changed_) // all of them first: `put` may compare with none whose text is another now
+      // All changed rows are taken out first, because `put` must not compare with a row whose text has
+      // changed.
+      for (const auto row : changed_)
         take_out(row);
       for (auto row = static_cast<std::uint32_t>(first_new_); row < count; ++row)
         changed_.push_back(row);
@@ -54,16 +56,16 @@ public:
     return ranks_ = std::move(numbers);
   }
 
-  /// The text of this row is another one. Rows behind the last are new without a word.
+  /// The text of this row has changed. Rows behind the last known one count as new without this call.
   void changed(std::size_t row) {
     if (!stale_ && row < first_new_ && changed_.size() <= most_changed)
       changed_.push_back(static_cast<std::uint32_t>(row));
   }
-  /// Rows have other numbers than before.
+  /// The numbers of the rows have changed.
   void forget() { stale_ = true; }
 
 private:
-  static constexpr std::size_t most_changed = 256; ///< beyond it sorting all of them is quicker
+  static constexpr std::size_t most_changed = 256; ///< with more changes sorting all rows is quicker
 
   void take_out(std::uint32_t row) {
     const auto at = std::find(stands_.begin(), stands_.end(), row) - stands_.begin();
@@ -76,14 +78,14 @@ private:
   void put(std::uint32_t row, const Text& text, const Before& before) {
     const auto at = std::lower_bound(stands_.begin(), stands_.end(), row, before) - stands_.begin();
     const bool same = static_cast<std::size_t>(at) < stands_.size() && text(stands_[at]) == text(row);
-    stands_.insert(stands_.begin() + at, row); // the first of those that have its text
+    stands_.insert(stands_.begin() + at, row); // before all rows with the same text
     as_the_last_.insert(as_the_last_.begin() + at, false);
     if (same)
       as_the_last_[at + 1] = true;
   }
 
   std::vector<std::uint32_t> stands_; ///< rows in the order of their texts
-  std::vector<bool> as_the_last_;     ///< by place: whether the row before has the same text
+  std::vector<bool> as_the_last_;     ///< by place in `stands_`: whether the row before has the same text
   std::vector<std::uint32_t> changed_;
   std::size_t first_new_ = 0; ///< rows from here on are not in `stands_`
   ranks ranks_;

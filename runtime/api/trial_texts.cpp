@@ -9,7 +9,7 @@
 namespace troupe::api {
 namespace {
 
-constexpr std::size_t of_a_node = 160; ///< about what a text takes beside its characters
+constexpr std::size_t of_a_node = 160; ///< rough number of bytes that a text takes beside its characters
 
 } // namespace
 
@@ -18,16 +18,16 @@ trial_texts::text trial_texts::text_of(const trial_row& row) {
   auto shape = trial_progress_shape(row);
   shape["totalBatches"] = 0;
   auto whole = to_json(shape);
-  // Names of hyperparameters stand before it, and quotes in texts of users are escaped: the last match is the
-  // trial's own key.
+  // Names of hyperparameters stand before the key, and quotes in users' texts are escaped, so the last match
+  // is the trial's own key.
   const auto at = whole.rfind(key) + key.size();
   return {whole.substr(0, at), whole.substr(at + 1), std::max(row.latest.steps, row.best.steps),
           row.reported_steps};
 }
 
-/// With the mutex of `all` held.
+/// Appends the JSON of all trials to `out`. The caller holds the mutex of `all`.
 result<void> trial_texts::print(const list& all, const storage::reader& everything, std::string& out) {
-  std::map<trial_id, std::int64_t> reported; // by now
+  std::map<trial_id, std::int64_t> reported; // steps of each trial's newest report
   for (const auto& [id, text] : all.texts)
     reported.emplace_hint(reported.end(), id, text.reported);
   if (const auto* watch = dynamic_cast<const storage::trial_watch*>(&everything)) {
@@ -51,11 +51,11 @@ result<void> trial_texts::print(const list& all, const storage::reader& everythi
   return {};
 }
 
-/// With the mutex of `into` held.
+/// Reads what has changed into the list. The caller holds the mutex of `into`.
 result<void> trial_texts::read_on(experiment_id of, list& into, const storage::reader& everything) {
   const auto* watch = dynamic_cast<const storage::trial_watch*>(&everything);
   auto news = watch ? watch->trials_since(into.version) : storage::trial_changes{0, true, {}};
-  // The changed trials may belong to other experiments: where there are many, reading the list anew costs
+  // The changed trials may belong to other experiments. Where there are many, reading the list anew costs
   // less.
   if (news.all || news.changed.size() > into.texts.size() + 100) {
     auto rows = everything.trials(of);
@@ -75,7 +75,7 @@ result<void> trial_texts::read_on(experiment_id of, list& into, const storage::r
         return row.error();
     }
   into.version = news.version;
-  into.bytes = sizeof into; // an empty one counts, too: else there could be any number of them
+  into.bytes = sizeof into; // empty lists count as well, so that their number is bounded
   for (const auto& [id, text] : into.texts)
     into.bytes += text.before.size() + text.after.size() + of_a_node;
   return {};

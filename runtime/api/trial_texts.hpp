@@ -1,6 +1,6 @@
 #pragma once
-// Trials of experiments as `trial_progress_shape` prints them, kept: a list right after some facts costs the
-// trials that these were about. Thread-safe.
+// The texts of trials as `trial_progress_shape` prints them, kept, so that a list right after some facts
+// costs only the trials that these facts were about. Thread-safe.
 
 #include "storage/journal.hpp"
 
@@ -12,19 +12,19 @@ namespace troupe::api {
 
 class trial_texts {
 public:
-  /// `most_bytes`: limit of all texts; beyond it the lists that nobody has asked for the longest are dropped.
+  /// `most_bytes`: limit of all texts; beyond it the lists whose last use is the oldest are dropped.
   explicit trial_texts(std::size_t most_bytes = 64u << 20) : most_bytes_(most_bytes) {}
 
   /// Appends the JSON of every trial of the experiment, in the order of their ids, with commas between them.
-  /// `everything` shows all trials; where it is no `storage::trial_watch`, nothing is kept.
+  /// `everything` has to show all trials; where it is not a `storage::trial_watch`, nothing is kept.
   result<void> write(experiment_id of, const storage::reader& everything, std::string& out);
 
 private:
-  /// Around its steps, which change with each report.
+  /// The text before and after the trial's steps, which change with each report.
   struct text {
     std::string before, after;
-    std::int64_t steps = 0;    ///< those of its facts
-    std::int64_t reported = 0; ///< those of its newest report when it was read
+    std::int64_t steps = 0;    ///< steps that the trial's facts tell
+    std::int64_t reported = 0; ///< steps of the newest report when the text was made
   };
   struct list {
     std::mutex mutex;
@@ -35,7 +35,7 @@ private:
   struct place {
     std::shared_ptr<list> kept;
     std::size_t bytes = 0;
-    std::uint64_t asked = 0; ///< by `asks_`
+    std::uint64_t asked = 0; ///< value of `asks_` at the last use
   };
   static text text_of(const trial_row& row);
   static result<void> print(const list& all, const storage::reader& everything, std::string& out);

@@ -5,7 +5,7 @@
 
 namespace troupe::api {
 
-/// `agentUserGroup` of a user or workspace; a fault of its own lands in `f`.
+/// Reads `agentUserGroup` of a user or workspace. A fault in it becomes a fault of `f`.
 std::optional<commands::host_account> unix_account_in(fields& f);
 
 } // namespace troupe::api

@@ -52,8 +52,8 @@ void update_book::put(updated kind, std::uint64_t id, update_entry made) {
   auto& at = all_[{kind, id}];
   if (at.seq)
     by_seq_.erase({at.seq, kind, id});
-  if (kind == updated::project &&
-      at.shape.is_object()) // facts say when it changed, the first when it was made
+  // A fact says when the project changed, and its first fact when the project was made.
+  if (kind == updated::project && at.shape.is_object())
     made.shape["created_at"] = at.shape["created_at"];
   by_seq_.insert({made.seq, kind, id});
   at = std::move(made);
@@ -102,8 +102,8 @@ void update_book::take(const fact& x, std::uint64_t number) {
           {"last_updated_time", unix_seconds(m->at)},
           {"metadata", object_or_empty(m->metadata)},
           {"labels", m->labels}}});
-    for (auto at = all_.lower_bound({updated::version, 0}); at != all_.end();
-         ++at) // its versions move with it
+    // The versions of a model move with it.
+    for (auto at = all_.lower_bound({updated::version, 0}); at != all_.end(); ++at)
       if (auto& version = at->second; version.parent == m->id.value && version.workspace != m->workspace) {
         auto moved = version;
         moved.seq = seq;
@@ -283,7 +283,8 @@ result<void> update_subscription::subscribe(const std::string& message, const up
       const auto at = book.all().find({kind, id});
       if (at != book.all().end() ? matches(kind, at->second, in) : false)
         has.insert(id);
-      // The stock client names models where it should name versions: of what never was it hears nothing.
+      // The stock client sends ids of models where it should send ids of versions. So ids of versions that
+      // never existed are not answered.
       else if (at != book.all().end() || kind != updated::version)
         gone.insert(id);
     }
@@ -292,14 +293,14 @@ result<void> update_subscription::subscribe(const std::string& message, const up
     for (const auto& [key, x] : book.all()) {
       if (key.first != kind || !matches(kind, x, in))
         continue;
-      // Of several changes with one number a client that was cut off may have heard the first ones alone.
+      // A client that was cut off may have heard only some of several changes with one number.
       if (!has.contains(key.second) || x.seq > f.since || (x.with_others && x.seq == f.since))
         due_.emplace_back(x.seq, kind, key.second);
       has.insert(key.second);
     }
     f.has = std::move(has);
   }
-  std::sort(due_.begin(), due_.end()); // by the changes, over all kinds
+  std::sort(due_.begin(), due_.end()); // in the order of changes, over all kinds
   seen_ = book.newest();
   return {};
 }
@@ -310,7 +311,7 @@ void update_subscription::follow(const update_book& book, const world& in, std::
   for (; !due_.empty() && bytes < most; due_.pop_front()) {
     const auto& [seq, kind, id] = due_.front();
     const auto& x = book.all().at({kind, id});
-    if (x.seq != seq || !matches(kind, x, in)) // it has changed since: that comes in its turn
+    if (x.seq != seq || !matches(kind, x, in)) // the thing has changed since, and that change comes later
       continue;
     out.push_back(upsert(kind, x, in));
     bytes += out.back().size();
@@ -324,7 +325,7 @@ void update_subscription::follow(const update_book& book, const world& in, std::
   for (const auto& [kind, id] : book.after(seen_)) {
     auto& f = filters_[kind];
     const auto& x = book.all().at({kind, id});
-    if (late_ && bytes >= most && x.seq != seen_) // versions that move with their model have one number
+    if (late_ && bytes >= most && x.seq != seen_) // versions that moved with their model have the same number
       return;
     seen_ = x.seq;
     if (matches(kind, x, in)) {

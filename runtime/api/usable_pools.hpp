@@ -5,7 +5,7 @@
 
 namespace troupe::api {
 
-/// Names of the pools that are bound to no workspace, and of those that are bound to this one.
+/// Names of the pools that are bound to no workspace, and of those that are bound to the workspace `in`.
 result<std::vector<std::string>> usable_pools(const call& c, const place_book& book, workspace_id in);
 
 /// Names of all pools.

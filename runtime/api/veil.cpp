@@ -10,14 +10,15 @@ namespace {
 
 using authority::permission;
 
-constexpr std::size_t most_read = 4096; ///< facts that are read at once to find those that may be seen
+constexpr std::size_t most_read = 4096; ///< facts that are read at once to find those that the viewer may see
 
-/// As storage says it of what never was.
+/// The error that storage gives for a thing that never existed.
 error unseen(std::string_view kind, const std::string& id) {
   return {errc::not_found, "there is no " + std::string(kind) + " " + id};
 }
 
-/// Of the facts about people, places and settings; those of work are looked up by their stream.
+/// Says which facts about people, places and settings the viewer may see. Facts about work are judged by
+/// their stream.
 class fact_rule {
 public:
   explicit fact_rule(const viewer& by) : by_(by), mine_(by.book->of(by.user)) {}
@@ -46,7 +47,7 @@ public:
       return x.user == by_.user || (x.group && by_.book->is_in(x.group, by_.user)) ||
              may(permission::assign_roles, x.workspace) ||
              (x.workspace && may(permission::view_workspace, x.workspace));
-    else if constexpr (std::is_same_v<F, pool_bound>) // as shows_pool
+    else if constexpr (std::is_same_v<F, pool_bound>) // the same rule as in shows_pool
       return x.workspaces.empty() || may(permission::modify_rp_workspace_bindings, workspace_id{}) ||
              std::any_of(x.workspaces.begin(), x.workspaces.end(),
                          [this](workspace_id in) { return may(permission::view_workspace, in); });
@@ -54,7 +55,7 @@ public:
       return true;
     else if constexpr (std::is_same_v<F, user_setting_changed> || std::is_same_v<F, project_visited>)
       return x.user == by_.user;
-    else if constexpr (requires { x.agent; }) // hosts are shown to everybody
+    else if constexpr (requires { x.agent; }) // everybody may see hosts
       return true;
     else if constexpr (requires { x.experiment; })
       return by_.sees(x.experiment);
@@ -62,7 +63,7 @@ public:
                        std::is_same_v<F, experiment_moved> || std::is_same_v<F, experiment_deleted> ||
                        std::is_same_v<F, experiment_continued>)
       return by_.sees(x.id);
-    else // agents, settings, tokens, deliveries
+    else // facts about agents, settings, tokens and deliveries
       return may(permission::view_sensitive_agent_info, workspace_id{});
   }
 
@@ -70,7 +71,7 @@ private:
   bool may(permission what, workspace_id in) const { return mine_->holds(what, in); }
 
   const viewer& by_;
-  const std::shared_ptr<const authority::grants> mine_; ///< looked up once for all rows
+  const std::shared_ptr<const authority::grants> mine_; ///< looked up once for all facts
 };
 
 class veil final : public storage::reader, public storage::line_finder, public screen {
@@ -161,7 +162,7 @@ public:
     {
       const std::scoped_lock lock(mutex_);
       if (after >= passed_.first && after < passed_.second)
-        after = passed_.second; // nothing between the two was to be seen
+        after = passed_.second; // the viewer may see no fact between the two
     }
     const auto from = after;
     std::vector<storage::committed_fact> out;
@@ -182,7 +183,7 @@ public:
     }
     return out;
   }
-  /// Of the stream of people and places all: its numbers count, and whoever reads it looks at each fact.
+  /// The stream of people and places is given whole, because its numbers count; its readers check each fact.
   result<std::vector<std::string>> facts_of(std::string_view entity, std::uint64_t first) const override {
     return shown(entity) ? all_->facts_of(entity, first)
                          : result<std::vector<std::string>>(std::vector<std::string>{});
@@ -205,7 +206,7 @@ public:
     return by_rule(all_->model_versions());
   }
   result<std::vector<std::string>> records(std::string_view tag, std::string_view prefix) const override {
-    if (tag == storage::usage_record::tag) // the one kind of record that is not a fact
+    if (tag == storage::usage_record::tag) // only this kind of record is not a fact
       return left(all_->records(tag, prefix),
                   [this](const std::string& bytes) { return shown_usage(bytes); });
     return left(all_->records(tag, prefix), [this](const std::string& bytes) {
@@ -237,7 +238,7 @@ private:
   bool shows(experiment_id id, project_id in) const override {
     return by_.owns(id) || by_.may(permission::view_experiment_metadata, by_.book->workspace_of(in));
   }
-  /// Of an experiment's row or standing: it says where it is.
+  /// Whether the viewer may see an experiment, by its row or standing, which names its project.
   template <class Row>
   bool shown(const Row& row) const requires requires {
     row.num_trials;
@@ -275,7 +276,7 @@ private:
   std::shared_ptr<storage::reader> all_;
   viewer by_;
   mutable std::mutex mutex_;
-  mutable std::pair<std::uint64_t, std::uint64_t> passed_; ///< between these nothing is to be seen
+  mutable std::pair<std::uint64_t, std::uint64_t> passed_; ///< the viewer may see no fact between these two
 };
 
 } // namespace

@@ -1,19 +1,19 @@
 #pragma once
-// The journal as one viewer may see it where roles decide: what may not be seen is not found, and lists leave
-// it out. The rights are looked up for each call, so that a stream follows a change of roles.
+// The journal as one viewer may see it where roles decide: lists leave out what the viewer may not see, and
+// lookups do not find it. The rights are looked up for each call, so that a stream follows a change of roles.
 
 #include "runtime/api/role_book.hpp"
 
 namespace troupe::api {
 
-/// What a veiled reader is beside a reader: it says at once what lists would leave out.
+/// The second interface of a veiled reader: it says in advance what lists would leave out.
 class screen {
 public:
   virtual ~screen() = default;
   virtual bool shows(experiment_id id, project_id in) const = 0;
 };
 
-/// Thread-safe, as any reader; a `screen`, too.
+/// A reader that hides what `by` may not see. Thread-safe, as every reader. It is a `screen` as well.
 std::shared_ptr<storage::reader> veiled(std::shared_ptr<storage::reader> all, viewer by);
 
 /// Whether the viewer may know of this fact.

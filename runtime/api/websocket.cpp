@@ -33,7 +33,7 @@ std::string websocket_accept(std::string_view key) {
   if (key.size() != 24 || !key.ends_with("==") ||
       key.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") != key.npos)
     return {};
-  const auto both = std::string(key) + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; // the RFC's
+  const auto both = std::string(key) + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; // the constant of RFC 6455
   unsigned char digest[SHA_DIGEST_LENGTH];
   SHA1(reinterpret_cast<const unsigned char*>(both.data()), both.size(), digest);
   return to_base64({reinterpret_cast<const char*>(digest), sizeof digest});

@@ -17,7 +17,7 @@ value detail(const task_detail& task, const char* key) {
 
 const run_row* newest(const task_detail& task) { return task.runs.empty() ? nullptr : &task.runs.back(); }
 
-/// The master runs a collection of checkpoints, on no slots.
+/// Whether the task runs. The master itself runs a collection of checkpoints, without slots.
 bool is_running(const task_detail& task) {
   const auto* run = newest(task);
   return run && run->ended == time_point{} &&
@@ -28,8 +28,8 @@ bool has_service(task_kind kind) {
   return kind == task_kind::notebook || kind == task_kind::shell || kind == task_kind::tensorboard;
 }
 
-/// The account that it runs as: that of the configuration or its owner, else what its service said, else (it
-/// has said nothing yet) that of this process.
+/// The account that the task runs as: that of its configuration, or else of its owner, or else the one that
+/// its service reported, or else that of this process.
 value account_of(const task_detail& task, const accounts& users) {
   if (auto given = detail(task, "account"); given.is_object())
     return given;
@@ -53,7 +53,7 @@ value account_of(const task_detail& task, const accounts& users) {
 
 std::string exit_of(const task_detail& task) {
   if (task.state == task_state::completed)
-    return "allocation exited successfully"; // as scripts of `det` users expect it
+    return "allocation exited successfully"; // users' scripts around `det` expect this text
   return task.why.empty() ? "exit code " + std::to_string(task.exit_code) : task.why;
 }
 
@@ -201,7 +201,7 @@ void add_other(value& shape, const task_detail& task) {
   }
   add_log_policy(shape, task.log_policy);
   shape["config"] = to_json(config::without_secrets(config_in_force(task)));
-  if (has_service(made.id.kind())) // it has to say so
+  if (has_service(made.id.kind())) // a service has to report that it is ready
     for (auto& run : shape["allocations"])
       run["isReady"] = run["isReady"] == true && task.ready;
 }

@@ -1,5 +1,5 @@
-// An agent's shell between its master and its children: when it calls the master, what it tells whom first,
-// and what it does where a child dies.
+// The shell of an agent between its master and its children: when it calls the master, whom it tells first,
+// and what it does when a child dies.
 
 #include "actors/agent/agent_actor.hpp"
 #include "actors/allocation/task_launch.hpp"
@@ -102,8 +102,8 @@ protected:
   const allocation_id id{{1}, {1}};
   std::filesystem::path folder;
   listener master, twin, journal;
-  std::vector<listener> gateways, pumps, runtimes; ///< every life of each, the newest last
-  std::vector<std::string> told;                   ///< who heard of a task, in this order
+  std::vector<listener> gateways, pumps, runtimes; ///< all lives of each child, the newest last
+  std::vector<std::string> told;                   ///< names of those who were told of a task, in order
   std::vector<std::string> fatal;
   std::optional<error> refusal;
   std::uint64_t epoch = 0;

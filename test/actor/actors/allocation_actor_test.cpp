@@ -1,4 +1,4 @@
-// What an allocation's actor still owes others when its machine has come to an end.
+// The messages that an allocation's actor still has to send when its machine has come to an end.
 
 #include "actors/allocation/allocation_actor.hpp"
 #include "actors/journal/journal_actor.hpp"
@@ -13,7 +13,7 @@
 namespace troupe {
 namespace {
 
-/// Says which allocations it was told to forget.
+/// A twin that says which allocation it was told to forget.
 twin_actor spawn_listening_twin(caf::actor_system& sys,
                                 std::shared_ptr<std::promise<allocation_id>> forgotten) {
   return sys.spawn([forgotten]() -> twin_actor::behavior_type {
@@ -40,7 +40,8 @@ twin_actor spawn_listening_twin(caf::actor_system& sys,
   });
 }
 
-// Otherwise the twin waits for that run for ever, and the slot of its late task stays held.
+// Without this message the twin would wait for that run for ever, and the slot of its late task would stay
+// held.
 TEST(AllocationActor, TellsTheAgentToForgetARunThatEndedBeforeTheRecovery) {
   node_config config;
   caf::actor_system system{config};
@@ -58,11 +59,11 @@ TEST(AllocationActor, TellsTheAgentToForgetARunThatEndedBeforeTheRecovery) {
   caf::anon_send_exit(twin, caf::exit_reason::user_shutdown);
 }
 
-// The twin is found while the end is being stored: then nobody would hear of the end, and its slots stayed
-// held.
+// The twin is found while the end is being stored. Without care nobody would hear of the end, and the slots
+// would stay held.
 class AllocationOnStage : public Stage {
 protected:
-  /// How a pool answers whose only agent has this twin, or whatever stands in its place then.
+  /// The answers of a pool whose only agent has this twin, or whatever takes the twin's place later.
   static listener::answers finds(const listener& twin) {
     return [&twin](const caf::message& asked) -> caf::result<caf::message> {
       if (asked.match_element<locate_agents>(0))
@@ -88,7 +89,8 @@ TEST_F(AllocationOnStage, LivesUntilItsEndIsToldAlsoWhereATwinIsFoundBefore) {
   EXPECT_FALSE(pool.all<slots_released>().empty());
 }
 
-/// Else the next twin, which the journal told of this run, waits for it for ever, and its record stays.
+/// Otherwise the next twin, which the journal told of this run, would wait for it for ever, and the run's
+/// record would stay.
 TEST_F(AllocationOnStage, SaysItsEndAgainWhereATwinDiesBeforeItTookIt) {
   auto owner = make_listener(), first = make_listener(), second = make_listener();
   auto newest = first;
@@ -132,7 +134,7 @@ TEST_F(AllocationOnStage, AsksAfterAStartOrderThatNobodyAnswers) {
   twin.send(actor, task_started{id, "a1", 7});
   pass(std::chrono::seconds(60));
   EXPECT_EQ(pool.all<watch_by_name>().size(), 1u);
-  // A pool that was made again may know a twin that this one has not met.
+  // A pool that was made again may know a twin that this allocation has not met.
   owner.send(actor, pool_renewed{"default", next.as<pool_actor>()});
   run();
   EXPECT_EQ(next.all<slots_held>().size(), 1u);
@@ -147,7 +149,7 @@ TEST_F(AllocationOnStage, ARunThatNoAgentIsLeftForEndsAndSaysSo) {
     spawn_allocation(*system_, {id}, {},
                      {owner.as<allocation_owner>(), journal.as<journal_actor>(), pool.as<pool_actor>()}, {}));
   run();
-  other.send(actor, report_unplaceable{id, 1, 1, {"a1"}}); // of a pool that it has left
+  other.send(actor, report_unplaceable{id, 1, 1, {"a1"}}); // from a pool that the allocation has left
   run();
   EXPECT_TRUE(owner.all<allocation_ended>().empty());
   pool.send(actor, report_unplaceable{id, 1, 1, {"a1"}});
@@ -158,13 +160,13 @@ TEST_F(AllocationOnStage, ARunThatNoAgentIsLeftForEndsAndSaysSo) {
   EXPECT_EQ(ended[0].why, end::failed);
 }
 
-/// What one run of a notebook, whose owner keeps no checkpoints, looked like from outside.
+/// What is seen from outside of one run of a notebook, whose owner keeps no checkpoints.
 struct notebook_run {
-  std::promise<std::string> refusal; ///< as the agent of the task heard it
+  std::promise<std::string> refusal; ///< refusal in the words that the task's agent heard
   std::promise<allocation_ended> end;
 };
 
-/// Its task runs, writes a checkpoint, and fails as soon as that is answered.
+/// A twin whose task runs, writes a checkpoint, and fails as soon as the checkpoint is answered.
 twin_actor spawn_twin_of_a_notebook(caf::actor_system& sys, std::shared_ptr<notebook_run> run,
                                     allocation_id id) {
   return sys.spawn([run, id](twin_actor::pointer self) -> twin_actor::behavior_type {

@@ -1,5 +1,5 @@
-// The root of the master: whom it admits, what a creation leaves, and what it makes again at the next start.
-// Its journal is a real one in memory, the experiments and pools below it are real.
+// The root of the master: the agents that it admits, what a creation stores, and what it makes again at the
+// next start. Its journal is a real one in memory; the experiments and pools below it are real.
 
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/journal/journal_actor.hpp"
@@ -41,9 +41,9 @@ protected:
     cluster = spawn_cluster(*system_, std::move(setup), {before(journal), stored->reads()});
     run();
   }
-  /// What the cluster speaks to in place of the journal.
+  /// The actor that the cluster uses as its journal.
   virtual journal_actor before(const journal_actor& real) { return real; }
-  /// As at the death of the master: nothing more is stored.
+  /// Ends everything as the death of the master does: nothing more is stored.
   void close() {
     caf::anon_send_exit(journal, caf::exit_reason::kill);
     end_with_fault(cluster, "the master dies");
@@ -90,7 +90,8 @@ protected:
       {"key", key}};
   }
   static std::string uuid_of(int n) { return "0189c0de-0000-7000-8000-0000000000" + std::to_string(10 + n); }
-  /// Experiment 1, ended, whose trial 1 has so many checkpoints of the files `a` and `b`.
+  /// Makes experiment 1, which has ended, with `count` checkpoints of its trial 1, each of the files `a` and
+  /// `b`.
   void ended_with_checkpoints(int count, const std::string& folder = "/checkpoints") {
     auto wanted = search("k");
     wanted["config"]["checkpoint_storage"] = {
@@ -109,7 +110,7 @@ protected:
     ASSERT_TRUE(stored->append({stream, *stored->reads()->next_of(stream), std::move(facts)}));
     ASSERT_TRUE(stored->commit());
   }
-  /// Each once: an order that an agent does not answer is given again.
+  /// The tasks that an agent was ordered to start, each once: an order without an answer is given again.
   static std::vector<std::string> started_on(const listener& agent) {
     std::vector<std::string> ids;
     for (const auto& x : agent.all<link_order>())
@@ -119,7 +120,7 @@ protected:
     return ids;
   }
 
-  std::vector<std::string> sent; ///< ids of what receivers of webhooks were told
+  std::vector<std::string> sent; ///< ids of the events that receivers of webhooks got
   std::shared_ptr<storage::store> store = storage::make_memory_store();
   std::shared_ptr<storage::journal> stored;
   journal_actor journal;
@@ -214,7 +215,7 @@ TEST_F(ClusterActor, TellsAtItsNextStartOfAnEndThatItFellOver) {
   open();
   EXPECT_EQ(sent.size(), 2u);
   close();
-  open(); // nobody has said that it arrived
+  open(); // nobody has confirmed that the events arrived
   EXPECT_EQ(sent.size(), 4u);
   EXPECT_EQ((std::set<std::string>{sent.begin(), sent.end()}).size(), 2u) << "each end is one event";
 }
@@ -261,7 +262,8 @@ TEST_F(ClusterActor, AMatchInTheLogOfATaskIsDurableBeforeItsLineIs) {
   EXPECT_TRUE(ask<committed>(lines_matched{{line}})) << "one that has ended holds nothing up";
 }
 
-/// Its journal gets nothing while it is `late`, and then everything in the order in which it was sent.
+/// The journal of this cluster gets nothing while it is `late`, and then everything in the order in which it
+/// was sent.
 class LateJournal : public ClusterActor {
 protected:
   struct letter {
@@ -304,7 +306,7 @@ TEST_F(LateJournal, KeepsNoTaskFromItsActor) {
   const auto made = order("task.create", wanted);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, errc::timeout) << "nobody knows yet";
-  pass(40s); // the append was asked for once more
+  pass(40s); // the append was requested once more
   const auto meanwhile = order("task.create", wanted);
   ASSERT_FALSE(meanwhile);
   EXPECT_EQ(meanwhile.error().code, errc::busy) << "one with this key is on its way";
@@ -333,7 +335,7 @@ TEST_F(LateJournal, OrdersThatComeTogetherAreOneCommitWithAnAnswerEach) {
   caf::anon_send(cluster, client_command{"ada", true, "", "orders.together", all});
   pass(2s);
   EXPECT_TRUE(stored->reads()->experiment({1})->labels.empty()) << "nothing is durable yet";
-  std::vector<std::size_t> facts; // of each commit that was asked for
+  std::vector<std::size_t> facts; // number of facts in each requested commit
   for (const auto& x : letters)
     if (x.what.match_element<append_facts>(0) && x.what.get_as<append_facts>(0).entity == cluster_entity)
       facts.push_back(x.what.get_as<append_facts>(0).facts.size());
@@ -374,7 +376,7 @@ TEST_F(ClusterActor, ATaskThatIsGivenUpLeavesNoProcessAndNoSlotBehind) {
   EXPECT_EQ(started_on(agent).size(), 2u) << "the slots are free";
 }
 
-/// Its actor ends when the journal is late, and the next one has to know what is stored after that.
+/// The task's actor ends when the journal is late, and the next actor has to know what is stored after that.
 TEST_F(LateJournal, AKillThatIsStoredLateIsObeyed) {
   auto agent = make_listener();
   ASSERT_TRUE(admit(agent, host("a", "1")));
@@ -427,8 +429,8 @@ TEST_F(ClusterActor, WhatIsBeingContinuedIsNotDeleted) {
   pass(2s);
   ASSERT_EQ(stored->reads()->experiment({1})->state, experiment_state::canceled);
   std::vector<std::string> said;
-  for (const char* name :
-       {"experiment.continue", "experiment.delete"}) // the second finds the first under way
+  // The second order comes while the first is under way.
+  for (const char* name : {"experiment.continue", "experiment.delete"})
     system_->spawn([this, name, &said](caf::event_based_actor* self) {
       self->request(cluster, 30s, client_command{"ada", true, "", name, {{"id", 1}}})
         .then([&said](const command_result& x) { said.push_back(x.got ? "done" : x.got.error().what); },
@@ -481,10 +483,10 @@ TEST_F(ClusterActor, GoesOnAtItsNextStartWithARemovalOfCheckpointsThatItFellOver
     ASSERT_TRUE(fallen);
     const auto trial = entity(trial_id{1});
     ASSERT_TRUE((*fallen)->append({entity(begun.id), 0, {encode(begun)}}));
-    ASSERT_TRUE(
-      (*fallen)->append({trial,
-                         *(*fallen)->reads()->next_of(trial),
-                         {encode(checkpoint_changed{time_point{}, uuid_of(0), {}, "ada"})}})); // of one
+    // Only one of the two checkpoints.
+    ASSERT_TRUE((*fallen)->append({trial,
+                                   *(*fallen)->reads()->next_of(trial),
+                                   {encode(checkpoint_changed{time_point{}, uuid_of(0), {}, "ada"})}}));
     ASSERT_TRUE((*fallen)->commit());
   }
   open();

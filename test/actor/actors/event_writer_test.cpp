@@ -1,4 +1,4 @@
-// Event files of a trial over its runs and over lives of its agent, read back record by record.
+// Event files of a trial over several runs and several lives of its agent, read back record by record.
 
 #include "actors/harness/event_writer_part.hpp"
 
@@ -40,7 +40,7 @@ protected:
     return id;
   }
 
-  /// One life of the agent: what it was told is written when it ends.
+  /// Plays one life of the agent. What it was told is on disk when the life ends.
   void live(allocation_id of, const std::vector<std::int64_t>& steps) {
     event_writer writer(folder / "tasks", [](const std::string& why) { ADD_FAILURE() << why; });
     std::vector<storage::report_batch::report> reports;
@@ -55,8 +55,8 @@ protected:
     writer.add(of, std::move(reports));
   }
 
-  /// Files of a run, each as "START 3" where it makes who reads it forget points from there on, and the
-  /// number of its records behind the header.
+  /// The files of a run, each as the number of its records after the header. "START 3, " stands before that
+  /// where the file makes its readers forget points from step 3 on.
   std::vector<std::string> files_of(int number) const {
     std::vector<std::string> all;
     for (const auto& one : fs::recursive_directory_iterator(folder / "checkpoints"))
@@ -83,7 +83,8 @@ protected:
         said = "START " + std::to_string(step) + ", ";
     return said + std::to_string(records.size() - 1 - (said.empty() ? 0 : 1));
   }
-  /// All but the record's time, which is when the file was made, and the checksum of it.
+  /// Whether the record is a START of this step. Its time, when the file was made, and its checksum are not
+  /// compared.
   static bool is_restart(const std::string& record, std::int64_t step) {
     const auto like = workers::event_restart(at, step);
     constexpr std::size_t time_end = 8 + 4 + 1 + 8;
@@ -98,8 +99,8 @@ protected:
 // TensorBoard takes the first START of a trial for its beginning, and forgets points at the others.
 TEST_F(EventWriter, ARunThatBeginsFromACheckpointMakesTensorBoardForgetWhatIsBeyondIt) {
   live(run(1, 0), {1, 2, 3, 4});
-  live(run(2, 2), {4, 5}); // its first report is not the first step that it takes again
-  live(run(3, 0), {0, 1}); // no checkpoint was left
+  live(run(2, 2), {4, 5}); // the first report is not of the first step that the run repeats
+  live(run(3, 0), {0, 1}); // no checkpoint was left to begin from
   EXPECT_EQ(files_of(1), std::vector<std::string>{"START 0, 4"});
   EXPECT_EQ(files_of(2), std::vector<std::string>{"START 3, 2"});
   EXPECT_EQ(files_of(3), std::vector<std::string>{"START 0, 2"});
@@ -108,7 +109,7 @@ TEST_F(EventWriter, ARunThatBeginsFromACheckpointMakesTensorBoardForgetWhatIsBey
 TEST_F(EventWriter, ARunThatGoesOnUnderAnotherAgentLosesNothing) {
   const auto id = run(2, 2);
   live(id, {3, 4});
-  // Of another process: a name that this one does not give.
+  // Renames the file to a name that this process does not give, so that it counts as another process's.
   const auto here = folder / "checkpoints/c/tensorboard/experiment/7/trial/12";
   for (const auto& one : fs::directory_iterator(here))
     fs::rename(one.path(), here / "events.out.tfevents.1700000000.host.1.2.troupe");

@@ -1,5 +1,5 @@
-// An experiment's shell between its searcher and its trials: what they are told, and what it does where one
-// of them dies. Its journal is a real one in memory.
+// The shell of an experiment between its searcher and its trials: what they are told, and what it does when
+// one of them dies. Its journal is a real one in memory.
 
 #include "actors/experiment/experiment_actor.hpp"
 #include "actors/journal/journal_actor.hpp"
@@ -56,14 +56,14 @@ protected:
       {cluster.as<cluster_actor>(), journal, pool.as<pool_actor>(), stored->reads(), {}}, {}));
     run();
   }
-  std::vector<std::string> asked() const { // for slots, each allocation once
+  std::vector<std::string> asked() const { // allocations that asked for slots, each once
     std::vector<std::string> ids;
     for (const auto& x : pool.all<slots_requested>())
       if (const auto id = to_string(x.allocation); std::find(ids.begin(), ids.end(), id) == ids.end())
         ids.push_back(id);
     return ids;
   }
-  std::vector<double> drawn() const { // the hyperparameter of each trial, as stored
+  std::vector<double> drawn() const { // the stored hyperparameter of each trial
     std::vector<double> all;
     const auto trials = stored->reads()->trials({1});
     for (const auto& x : trials ? *trials : std::vector<trial_row>())

@@ -1,4 +1,4 @@
-// Who reads the facts of a child that is made again: one question for each reader.
+// The actor that reads the facts of a child that is made again: one question for each reader.
 
 #include "actors/journal/fact_reader_actor.hpp"
 #include "storage/stored_journal.hpp"

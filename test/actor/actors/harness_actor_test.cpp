@@ -1,4 +1,4 @@
-// The gateway of tasks: what it tells its agent when a task is gone, and how it leaves its port.
+// The gateway of tasks: what it tells its agent when a task has ended, and how it leaves its port.
 
 #include "actors/harness/harness_actor.hpp"
 

@@ -1,4 +1,4 @@
-// What the shell sees of actors and does to them, on a scheduler that runs only when told.
+// What `troupe shell` sees of actors and does to them, on a scheduler that runs only when told.
 
 #include "actors/inspector/inspector_actor.hpp"
 #include "actors/inspector/shell_desk_actor.hpp"
@@ -76,7 +76,7 @@ TEST_F(Inspector, CountsExactlyWhatWasSent) {
   for (int i = 0; i < 100; ++i)
     agent("a" + std::to_string(i));
   run();
-  inspect("ps", {{"window_ms", 0}}); // what it asks itself does not count
+  inspect("ps", {{"window_ms", 0}}); // the inspector's own questions do not count
   actor("state");
   const auto rows = inspect("ps", {{"window_ms", 0}, {"kind", "pool"}}).got->at("rows");
   ASSERT_EQ(rows.size(), 1u);
@@ -228,7 +228,7 @@ TEST_F(Inspector, DelayedMessagesComeLaterInTheirOrder) {
   ASSERT_TRUE(
     inspect("fault", {{"actor", "pool/default"}, {"fault", "delay"}, {"n", 1}, {"delay_ms", 20}}).got);
   agent("a", 1);
-  agent("a", 2); // behind the delayed one, and never before it
+  agent("a", 2); // this message comes after the delayed one, never before it
   agent("a", 3);
   run();
   EXPECT_EQ(actor("state")["state"]["total"], 0);
@@ -258,7 +258,7 @@ TEST_F(Inspector, WhoWaitsIsSeen) {
     self->set_default_handler(caf::skip);
     return {[](const time_passed&) {}};
   });
-  // An allocation whose place in the queue is granted asks the pool; a pool that grants asks the allocation.
+  // The allocation asks the pool for slots, and the pool asks the allocation whether it takes the grant.
   caf::anon_send(pool_, agent_up{"a1", 1, {}});
   auto from = caf::actor_cast<caf::strong_actor_ptr>(deaf);
   caf::send_as(deaf, caf::actor_cast<caf::actor>(pool_), slots_requested{{{7}, {1}}, 1});
@@ -335,7 +335,7 @@ TEST(Readers, ABriefTextIsMsgpackCutOff) {
   EXPECT_EQ(brief(store_blob{std::string("\0\1", 2)}), "[2 bytes]");
   EXPECT_EQ(brief(harness_task{{{7}, {1}}, "secret", ""}), "none");
   EXPECT_EQ(brief(client_command{"ada", true, "", "fence", {{"token", "secret"}}}), "[\"fence\", \"ada\"]");
-  pool_description many; // given up long before its end
+  pool_description many; // the text is cut long before its end
   for (int i = 0; i < 100'000; ++i)
     many.waiting.push_back({{{7}, {1}}, 1});
   EXPECT_THAT(brief(many), testing::EndsWith("..."));

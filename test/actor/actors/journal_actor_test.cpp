@@ -1,5 +1,5 @@
-// What the journal actor acknowledges is what its last commit stored, whatever the disk refuses; and whoever
-// was refused gets in by sending the same again.
+// The journal actor acknowledges exactly what its last commit stored, whatever the disk refuses. A sender
+// that was refused succeeds by sending the same again.
 
 #include "actors/journal/journal_actor.hpp"
 #include "actors/shells/durable.hpp"
@@ -126,7 +126,7 @@ protected:
   }
   std::size_t stored(const std::string& entity) { return reads->facts_of(entity)->size(); }
 
-  /// Experiment 1 with trial 1, whose run 1 is open.
+  /// Makes experiment 1 with trial 1, whose run 1 is open.
   void set_up_trial() {
     value config{{"searcher", {{"name", "random"}, {"metric", "loss"}}}};
     search_stepped step{.at = t0};
@@ -136,7 +136,7 @@ protected:
     ASSERT_TRUE(await<committed>(send(facts("experiment/1", 0, step))));
     ASSERT_TRUE(await<committed>(send(facts("trial/1", 0, run_started{t0, {1}, "", 0}))));
   }
-  /// Begins a commit that is held up, so that what is sent until `release` joins the one after it.
+  /// Begins a commit that is held up, so that everything sent before `release` joins the next commit.
   auto hold_a_commit() {
     store->hold();
     auto pending = send(facts("other", others_++, trial_paused{t0}));
@@ -150,7 +150,8 @@ protected:
   std::shared_ptr<fickle_store> store = std::make_shared<fickle_store>();
   std::shared_ptr<storage::reader> reads;
   journal_actor journal;
-  std::vector<std::uint64_t> validations; ///< written by the journal's thread before it answers
+  /// Sequences of validations, written by the journal's thread before it answers.
+  std::vector<std::uint64_t> validations;
   std::vector<errc> fatal;
   std::uint64_t others_ = 0;
 };
@@ -263,7 +264,7 @@ TEST_F(JournalActor, SaysThatItsDatabaseIsDead) {
 using keeper_actor =
   caf::typed_actor<caf::replies_to<trial_pause>::with<committed>, caf::reacts_to<time_passed>>;
 
-/// Answers each pause with one more fact, once that is durable.
+/// Notes one more fact for each pause, and answers once the fact is durable.
 class keeper_state : public durable<keeper_state, keeper_actor, trial_fact, std::variant<std::monostate>> {
 public:
   static inline const char* name = "keeper";
@@ -290,7 +291,7 @@ public:
 
 private:
   friend durable;
-  struct kept { ///< what people see of it
+  struct kept { ///< the state that people see in `troupe shell`
     value describe() const { return {{"steps", count}}; }
     int count = 0;
   };

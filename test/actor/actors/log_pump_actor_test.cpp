@@ -1,4 +1,4 @@
-// The output of a task that has ended is carried at once: somebody waits for its slots.
+// The output of a task that has ended is stored at once, because somebody waits for the task's slots.
 
 #include "actors/host/log_pump_actor.hpp"
 #include "actors/journal/journal_actor.hpp"
@@ -29,7 +29,7 @@ protected:
     journal =
       on_stage(spawn_journal(*system_, std::shared_ptr<storage::journal>(std::move(*made)), journal_peers{}));
     agent = make_listener();
-    // No look at a running task comes within the test.
+    // The pause between two looks at a running task is longer than the test.
     pump = on_stage(spawn_log_pump(*system_, agent.as<agent_actor>(), 1h));
     caf::anon_send(pump, journal);
   }
@@ -82,7 +82,7 @@ TEST_F(LogPump, ReadsTheOutputOfAnEndedTaskToItsEndAtOnce) {
 }
 
 TEST_F(LogPump, SaysWhereLinesAreMissingAndHowMany) {
-  spool(5000, 1501, 3501); // as where a file of the spool had to go before it was read
+  spool(5000, 1501, 3501); // as if a file of the spool had been deleted before it was read
   end_and_wait();
   const auto lines = reads->logs(id.trial(), 0, 100'000);
   ASSERT_EQ(lines->size(), 3001u);
@@ -90,7 +90,7 @@ TEST_F(LogPump, SaysWhereLinesAreMissingAndHowMany) {
   EXPECT_THAT((*lines)[1500].text, testing::HasSubstr("2000 lines are missing here"));
   EXPECT_EQ((*lines)[1500].stream, "troupe");
   EXPECT_EQ((*lines)[1501].text, "line 3501");
-  end_and_wait(); // as after the agent's start: nothing is said twice
+  end_and_wait(); // the same again, as after the agent's start: nothing is stored twice
   EXPECT_EQ(stored(), 3001u);
 }
 
@@ -109,7 +109,7 @@ TEST_F(LogPump, OneWhoseSpoolIsGoneIsOverAtOnce) {
 TEST_F(LogPump, WhatTheJournalHoldsIsNotCarriedAgain) {
   spool(10);
   end_and_wait();
-  end_and_wait(); // as after the agent's start
+  end_and_wait(); // the same again, as after the agent's start
   EXPECT_EQ(stored(), 10u);
 }
 

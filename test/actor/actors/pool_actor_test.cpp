@@ -1,4 +1,4 @@
-// What a pool's shell does for allocations that die, come too early or ask about agents that nobody knows.
+// What a pool's shell does for allocations that die, come too early, or ask about agents that nobody knows.
 
 #include "actors/pool/pool_actor.hpp"
 
@@ -45,7 +45,7 @@ TEST_F(PoolActor, GrantsToWhoeverAsked) {
 TEST_F(PoolActor, WhatOneWasGrantedThatDiedBeforeItHeardIsFree) {
   auto dead = make_listener(), alive = make_listener();
   dead.send(pool, slots_requested{first, 2});
-  dead.die(); // its mail ends with it, unread
+  dead.die(); // its unread messages end with it
   run();
   alive.send(pool, slots_requested{second, 2});
   run();

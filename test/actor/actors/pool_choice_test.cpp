@@ -1,4 +1,4 @@
-// A run whose experiment was put into another pool.
+// A run whose experiment was moved into another pool.
 
 #include "actors/allocation/allocation_actor.hpp"
 
@@ -36,7 +36,7 @@ protected:
     caf::anon_send(allocation, slots_granted{id, {{"agent", {0}}}, pool});
     run();
   }
-  /// Tags of the facts that it has noted.
+  /// The tags of the facts that the allocation has noted.
   std::string noted() const {
     std::string out;
     for (const auto& one : journal.all<append_facts>())
@@ -58,7 +58,7 @@ TEST_F(PoolChoice, OneThatWaitsAsksThereAndALateGrantIsVoid) {
   start({});
   EXPECT_EQ(a.all<slots_requested>().size(), 1u);
   choose("b", b);
-  choose("b", b); // a repeat
+  choose("b", b); // the second message is a repeat
   EXPECT_EQ(a.all<slots_released>().size(), 1u);
   EXPECT_EQ(b.all<slots_requested>().size(), 1u);
   grant("a");
@@ -69,7 +69,7 @@ TEST_F(PoolChoice, OneThatWaitsAsksThereAndALateGrantIsVoid) {
 
 TEST_F(PoolChoice, OneThatHoldsSlotsIsPreemptedOnce) {
   start({allocation_placed{time_point{1s}, {{"agent", {0}}}, "a"}});
-  choose("a", a); // where it is
+  choose("a", a); // the pool where the run is already
   EXPECT_EQ(noted(), "");
   choose("b", b);
   choose("b", b);
@@ -81,7 +81,7 @@ TEST_F(PoolChoice, OneThatHoldsSlotsIsPreemptedOnce) {
 TEST_F(PoolChoice, ThePoolThatItHasLeftLetsItAskNoOther) {
   start({});
   choose("b", b);
-  a.send(allocation, fall_back{id, {"c"}}); // it was on its way
+  a.send(allocation, fall_back{id, {"c"}}); // this message was on its way when the run moved
   run();
   EXPECT_TRUE(c.all<slots_requested>().empty());
   b.send(allocation, fall_back{id, {"c"}});

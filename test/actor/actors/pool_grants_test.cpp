@@ -1,4 +1,5 @@
-// What a pool's actor owes the allocations that it grants slots to, on a scheduler that runs only when told.
+// What a pool's actor has to tell the allocations that it grants slots to, on a scheduler that runs only when
+// told.
 
 #include "actors/pool/pool_actor.hpp"
 #include "actors/shells/probed.hpp"
@@ -35,7 +36,8 @@ protected:
   }
   void run() { scheduler().run(); }
 
-  /// Asks for one slot and counts its grants; it acknowledges those above `deaf`.
+  /// Makes an allocation that asks for one slot and counts its grants. It acknowledges a grant only after the
+  /// first `deaf` ones.
   std::shared_ptr<int> ask(const allocation_id& id, int deaf) {
     auto heard = std::make_shared<int>(0);
     spawned_.push_back(
@@ -59,7 +61,8 @@ protected:
   std::vector<caf::actor> spawned_;
 };
 
-// Its slots were held for ever: nobody knew whether it had heard.
+// Without a repeat the slots would be held for ever, because nobody would know whether the allocation has
+// heard.
 TEST_F(PoolGrants, SaysAGrantAgainThatIsNotAcknowledged) {
   const auto heard = ask(first, 2);
   EXPECT_EQ(*heard, 1);

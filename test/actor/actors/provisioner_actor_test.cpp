@@ -11,11 +11,11 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// What a provider was asked for, and what it has.
+/// The calls that a provider got, and the instances that it has.
 struct cloud {
   std::vector<std::string> calls;
   std::vector<cloud_instance> has;
-  std::string fault; ///< of every call; empty: all goes well
+  std::string fault; ///< error of every call; empty: every call succeeds
   std::size_t closed = 0;
 };
 
@@ -90,7 +90,7 @@ protected:
     pool.send(shell, std::move(x));
     run();
   }
-  /// What became durable, in words.
+  /// The durable facts, in words.
   std::vector<std::string> facts() const {
     std::vector<std::string> all;
     for (const auto& x : journal.all<append_facts>())
@@ -103,7 +103,7 @@ protected:
   value settings{
     {"type", "local"}, {"instance_slots", 1}, {"max_instances", 2}, {"max_idle_agent_period", "5s"}};
   cloud there;
-  int made = 0; ///< providers
+  int made = 0; ///< number of providers that were made
   std::vector<std::string> said;
   listener pool, journal, cluster;
   provisioner_actor shell;
@@ -209,7 +209,7 @@ TEST_F(ProvisionerActor, OneThatRetiresEndsOnceNothingIsLeft) {
   start(commits);
   demand(1);
   demand(0, {{"i1", true, false}});
-  auto retired = value::object(); // as where the cluster file names no provider any more
+  auto retired = value::object(); // as if the cluster file named no provider any more
   retired["former"] = value::array({settings});
   pool.send(shell, provider_configured{retired});
   run();

@@ -1,5 +1,5 @@
-// Who removes files that retention has decided on: what came of each piece is told, whatever one of them
-// does.
+// The actor that removes the files that retention has decided on: it reports the outcome of each piece,
+// whatever happens to the others.
 
 #include "actors/retention/remover_actor.hpp"
 
@@ -32,7 +32,7 @@ protected:
     remover = nullptr;
     fs::remove_all(folder);
   }
-  /// What came of each piece.
+  /// Removes the pieces and returns the outcome of each.
   std::vector<removal> remove(std::vector<removal_piece> pieces, std::vector<removal> done = {}) {
     auto work = std::make_shared<removal_work>(removal_work{std::move(pieces), std::move(done)});
     caf::scoped_actor self{*system_};

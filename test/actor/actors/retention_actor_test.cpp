@@ -1,5 +1,5 @@
-// What a sweep notes before it removes a file, and how a log that is too old goes. The test is the journal
-// and the cluster.
+// What a sweep notes before it removes a file, and how a log that is too old is removed. The test stands for
+// the journal and the cluster.
 
 #include "actors/retention/retention_actor.hpp"
 #include "storage/stored_journal.hpp"
@@ -57,7 +57,7 @@ protected:
     retention = on_stage(spawn_retention(
       *system_, {caf::actor_cast<cluster_actor>(me), caf::actor_cast<journal_actor>(me), journal->reads()}));
   }
-  /// Lets all run, then takes what it was sent; fails where that is nothing.
+  /// Lets all actors run, then takes the message that was sent to the test; fails where there is none.
   template <class Take>
   void hear(Take take, const char* what) {
     run();
@@ -91,7 +91,7 @@ protected:
       "nothing was noted");
     return got;
   }
-  /// The same of an append that begins or ends a collection.
+  /// The same for an append that begins or ends a collection.
   checkpoint_files_removed collected(const error* refused = nullptr) {
     const auto got = appended(refused);
     auto fact = got.facts.size() == 1 ? decode_as<collection_fact>(got.facts.front())
@@ -185,11 +185,11 @@ TEST_F(RetentionActor, GoesOnWithACollectionOfAnEarlierLife) {
   order.cause = "files";
   order.checkpoints = {old, latest, "0189c0de-0000-7000-8000-000000000009"};
   keep(entity(order.id), {encode(order)});
-  ASSERT_TRUE(
-    journal->append({"trial/7", 6, {encode(checkpoint_changed{t0, old, {}, "ann"})}})); // noted, and not gone
+  // The deletion is noted, but the files are still there.
+  ASSERT_TRUE(journal->append({"trial/7", 6, {encode(checkpoint_changed{t0, old, {}, "ann"})}}));
   ASSERT_TRUE(journal->commit());
   start();
-  erase_stored go; // from the cluster, which has looked at what it names once more
+  erase_stored go; // an order of the cluster, which has checked the things that it names once more
   go.tasks = {order.id};
   auto gone = self->request(retention, 60s, go);
   EXPECT_EQ(written(order.id), (std::vector<std::string>{
@@ -302,7 +302,7 @@ TEST_F(RetentionActor, ErasesWhatASingleTrialHas) {
     }
     std::vector<trial_id> trials;
     answered(answer, [&](const stored_erased& x) { trials = x.trials; });
-    const bool its = trial == trial_id{7}; // one that is gone already has nothing
+    const bool its = trial == trial_id{7}; // a trial that was erased already has nothing left
     EXPECT_EQ(trials, its ? std::vector<trial_id>{trial} : std::vector<trial_id>{});
     EXPECT_EQ(fs::exists(folder / old), !its);
     EXPECT_EQ(fs::exists(folder / latest), !its);
@@ -310,7 +310,7 @@ TEST_F(RetentionActor, ErasesWhatASingleTrialHas) {
 }
 
 TEST_F(RetentionActor, SaysWhatIsLeftBeforeItErasesFiles) {
-  std::ofstream(folder / latest / "other") << "x"; // not one of the checkpoint's own
+  std::ofstream(folder / latest / "other") << "x"; // a file that does not belong to the checkpoint
   erase_stored look;
   look.checkpoints = {latest};
   look.globs = {"w*"};

@@ -1,4 +1,4 @@
-// How a search answers: its faults, and after a recovery the same as before.
+// How a search answers: with its faults, and after a recovery as before it.
 
 #include "actors/searcher/searcher_actor.hpp"
 

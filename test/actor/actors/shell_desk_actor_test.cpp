@@ -1,5 +1,5 @@
-// The shell's desk: who may act, that what is ordered is on disk before it is done, and that a failure is
-// noted as well. Inspector and cluster are a real one and a listener.
+// The desk of `troupe shell`: who may act, that an order is on disk before it is carried out, and that a
+// failure is noted as well. The inspector is real, and a listener stands for the cluster.
 
 #include "actors/agent_twin/agent_twin_actor.hpp"
 #include "actors/inspector/shell_desk_actor.hpp"

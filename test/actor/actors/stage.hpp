@@ -1,5 +1,5 @@
 #pragma once
-// Actors on a scheduler that runs only when told and whose clock stands still until it is moved, with
+// Actors on a scheduler that runs only when told, with a clock that stands still until it is moved, and with
 // listeners in place of peers.
 
 #include "actors/messages.hpp"
@@ -11,8 +11,8 @@
 
 namespace troupe {
 
-/// Stands for a peer of any interface: keeps what it is sent, and answers requests as it is told, else with
-/// nothing.
+/// Stands for a peer of any interface. It keeps the messages that it gets, and answers requests with
+/// `answers`, or without that with an empty message.
 class listener {
 public:
   using answers = std::function<caf::result<caf::message>(const caf::message& asked)>;
@@ -36,7 +36,7 @@ public:
   Handle as() const {
     return caf::actor_cast<Handle>(self_);
   }
-  /// All that it has heard of one type, oldest first.
+  /// The messages of one type that the listener has got, oldest first.
   template <class T>
   std::vector<T> all() const {
     std::vector<T> found;
@@ -59,7 +59,7 @@ private:
   caf::actor self_;
 };
 
-/// As an actor ends that a fault of its own has ended.
+/// Ends an actor as if a fault of its own had ended it.
 template <class Handle>
 void end_with_fault(const Handle& who, const std::string& what) {
   const auto to = caf::actor_cast<caf::strong_actor_ptr>(who);
@@ -73,7 +73,8 @@ protected:
     config_.set("scheduler.policy", caf::atom("testing"));
     system_ = std::make_unique<caf::actor_system>(config_);
   }
-  void TearDown() override { // before the handles of a test go, which are members of its class
+  // Ends actors before the members of the test's class, which hold their handles, are destroyed.
+  void TearDown() override {
     for (auto& end : ends_)
       end();
     ends_.clear();
@@ -85,7 +86,7 @@ protected:
     ends_.push_back([x]() mutable { x.die(); });
     return x;
   }
-  /// Has an actor ended with the test.
+  /// Ends the actor when the test ends.
   template <class Handle>
   Handle on_stage(Handle x) {
     ends_.push_back([x] { caf::anon_send_exit(x, caf::exit_reason::user_shutdown); });
@@ -95,7 +96,7 @@ protected:
     return dynamic_cast<caf::scheduler::test_coordinator&>(system_->scheduler());
   }
   void run() { scheduler().run(); }
-  /// Moves the clock by a second at a time, so that a timer that is set anew is met too.
+  /// Moves the clock by one second at a time, so that a timer that is set anew runs as well.
   void pass(std::chrono::seconds time) {
     for (; time.count() > 0; --time) {
       scheduler().advance_time(std::chrono::seconds(1));

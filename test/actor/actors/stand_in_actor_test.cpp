@@ -1,4 +1,4 @@
-// A worker's stand-in between its agent and the gateway.
+// The stand-in of a worker, between its agent and the gateway.
 
 #include "actors/worker/stand_in_actor.hpp"
 #include "workers/worker_messages.hpp"

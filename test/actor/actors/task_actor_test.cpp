@@ -1,4 +1,4 @@
-// The shell of a task that is no trial: what it asks for, and when.
+// The shell of a task that is not a trial: what it asks for, and when.
 
 #include "actors/shells/obey.hpp"
 #include "actors/task/task_actor.hpp"
@@ -64,13 +64,13 @@ protected:
                 [&](const caf::error& why) { said = from_caf(why).what; });
     return said;
   }
-  std::vector<std::string> asked() const { // for slots
+  std::vector<std::string> asked() const { // allocations that asked for slots
     std::vector<std::string> ids;
     for (const auto& x : pool.all<slots_requested>())
       ids.push_back(to_string(x.allocation));
     return ids;
   }
-  std::vector<std::string> facts(task_id id) const { // appended to its stream
+  std::vector<std::string> facts(task_id id) const { // tags of the facts that were appended to its stream
     std::vector<std::string> tags;
     for (const auto& x : journal.all<append_facts>())
       if (x.entity == entity(id))
@@ -81,7 +81,7 @@ protected:
   }
 
   listener cluster, pool, other, journal;
-  std::unique_ptr<storage::journal> kept; ///< what an allocation reads at its recovery: nothing
+  std::unique_ptr<storage::journal> kept; ///< journal that an allocation reads at its recovery; it is empty
   task_actor task;
 };
 
@@ -138,7 +138,8 @@ TEST_F(TaskActor, AMatchOfItsLogPoliciesIsDurableAndKeepsItsNextRunAway) {
 }
 
 TEST_F(TaskActor, ANotebookThatNobodyUsesEndsAndAUseKeepsIt) {
-  start(a_notebook, commits, {task_ready{{}, {1}}}); // and for two minutes after a start nobody is idle
+  // For two minutes after a start no notebook counts as idle.
+  start(a_notebook, commits, {task_ready{{}, {1}}});
   pass(110s);
   EXPECT_EQ(ask(a_notebook, commands::task_use{to_string(a_notebook)}), "done");
   pass(50s);
@@ -154,7 +155,7 @@ TEST_F(TaskActor, OtherKindsAreNeverIdle) {
   EXPECT_TRUE(facts(a_command).empty());
 }
 
-/// Else its own pool would not hear that it has got slots elsewhere.
+/// Otherwise its own pool would not hear that the run has got slots elsewhere.
 TEST_F(TaskActor, OneThatFallsBackIsAGuestInTheOtherPool) {
   start(a_command, commits);
   const auto run_of = config_.probes->find(entity(allocation_id{a_command, {1}}));

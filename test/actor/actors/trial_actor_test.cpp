@@ -1,4 +1,4 @@
-// A trial's shell: what it asks for, and when.
+// The shell of a trial: what it asks for, and when.
 
 #include "actors/trial/trial_actor.hpp"
 #include "storage/stored_journal.hpp"
@@ -40,13 +40,13 @@ protected:
   static caf::result<caf::message> refuses(const caf::message&) {
     return to_caf({errc::io, "the disk is broken"});
   }
-  std::vector<std::string> asked() const { // for slots
+  std::vector<std::string> asked() const { // allocations that asked for slots
     std::vector<std::string> ids;
     for (const auto& x : pool.all<slots_requested>())
       ids.push_back(to_string(x.allocation));
     return ids;
   }
-  std::size_t facts() const { // appended to its stream
+  std::size_t facts() const { // number of facts that were appended to its stream
     std::size_t n = 0;
     for (const auto& x : journal.all<append_facts>())
       n += x.entity == "trial/7" ? x.facts.size() : 0;
@@ -54,7 +54,7 @@ protected:
   }
 
   listener experiment, pool, journal;
-  std::unique_ptr<storage::journal> kept; ///< what an allocation reads at its recovery: nothing
+  std::unique_ptr<storage::journal> kept; ///< journal that an allocation reads at its recovery
   trial_actor trial;
 };
 
@@ -73,7 +73,7 @@ TEST_F(TrialActor, AsksForNothingWhereItsFactsAreRefused) {
   run();
   EXPECT_EQ(journal.all<append_facts>().size(), 1u);
   EXPECT_TRUE(asked().empty());
-  caf::anon_send(trial, trial_activate{}); // it has ended: its owner makes it again from the journal
+  caf::anon_send(trial, trial_activate{}); // the shell has ended: its owner makes it again from the journal
   run();
   EXPECT_EQ(journal.all<append_facts>().size(), 1u);
 }
@@ -95,7 +95,7 @@ TEST_F(TrialActor, OneThatIsKilledBeforeItRanTellsItsExperimentAndEnds) {
   EXPECT_TRUE(asked().empty());
 }
 
-/// What the journal holds of a run that has ended is not what the next one begins with.
+/// The next run does not begin with what the journal holds of a run that has ended.
 TEST_F(TrialActor, AnAllocationThatDiesAfterItsRunHasEndedIsNotMadeAgain) {
   const allocation_id first{{7}, {1}};
   ASSERT_TRUE(kept->append({entity(first),
@@ -113,7 +113,7 @@ TEST_F(TrialActor, AnAllocationThatDiesAfterItsRunHasEndedIsNotMadeAgain) {
   run();
   end_with_fault(allocation, "the test ends it");
   run();
-  while (system_->detached_actors() > 0) // whoever reads the journal
+  while (system_->detached_actors() > 0) // waits for the actors that read the journal
     std::this_thread::yield();
   run();
   pass(std::chrono::seconds(10));

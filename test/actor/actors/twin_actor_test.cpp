@@ -1,4 +1,4 @@
-// What an agent's twin passes on, and when it gives the agent up.
+// What the twin of an agent passes on, and when it gives the agent up.
 
 #include "actors/agent_twin/agent_twin_actor.hpp"
 
@@ -61,7 +61,7 @@ TEST_F(TwinActor, OneThatRegistersAgainIsSpokenToAtItsNewHandle) {
   auto again = make_listener();
   caf::anon_send(twin, agent_registered{2, 1, {{id, {0}, false, 7}}}, again.as<agent_actor>());
   run();
-  agent.die(); // the old one's end is no longer its end
+  agent.die(); // the end of the agent's earlier handle no longer concerns the twin
   run();
   allocation.send(twin, kill_ordered{id});
   run();

@@ -1,5 +1,5 @@
-// A worker runtime over real sandboxes: what it tells its agent, and what the next one adopts. It has threads
-// and processes, so this one waits for what it says; the test's thread is the agent.
+// A worker runtime over real sandboxes: what it tells its agent, and what the next runtime adopts. It has
+// threads and processes, so the test waits for its messages; the test's thread is the agent.
 
 #include "actors/allocation/task_launch.hpp"
 #include "actors/host/worker_runtime_actor.hpp"
@@ -61,7 +61,7 @@ protected:
     x.task_name = x.allocation_name = "1";
     self->send(runtime, launch_order{id, {0}, encode(x), boot_time(), ""});
   }
-  /// The next news that say something; those of other kinds are passed over where one is asked for.
+  /// The next news of the kind `wanted`; news of other kinds are skipped.
   task_news next(task_change wanted) {
     task_news found;
     found.change = task_change::nothing;
@@ -115,7 +115,7 @@ TEST_F(WorkerRuntime, TheNextOneAdoptsWhatRunsAndTellsWhatHasEnded) {
   start();
   self->send(runtime, adopt_order{});
   std::map<allocation_id, task_change> found;
-  // Where its holder is about to go still, the one that ended is found alive first.
+  // A task that has ended may first be found alive, where its holder is just about to end.
   const auto told = [&] { return found.contains(ends) && found[ends] == task_change::ended; };
   for (bool all = false, waits = true; waits && !(all && told());)
     self->receive(

@@ -1,5 +1,5 @@
-// The worker's shell on a scheduler that runs only when told: what it hands to the thread that trains, and
-// what it says, each second and at once.
+// The shell of a worker on a scheduler that runs only when told: what it hands to the thread that trains, and
+// what it reports each second and at once.
 
 #include "actors/worker/worker_actor.hpp"
 

@@ -1,4 +1,4 @@
-// What every store of checkpoints does. A new member is a new parameter.
+// One suite for every store of checkpoints. A new kind of store is a new parameter.
 
 #include "model/checkpoint_place.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* key = "0f0e0d0c-0b0a-4908-8706-050403020100";
 
-/// A member over an empty place of its own.
+/// A store over an empty place of its own.
 struct store_world {
   explicit store_world(const std::string& kind) : kind(kind) {
     fs::create_directory(at.path() / "place");
@@ -82,7 +82,8 @@ TEST_P(CheckpointStore, ErasesOnceAndAgain) {
   ASSERT_TRUE(s().put(key, w.folder("one", {{"a", "1"}, {"code/a/b.py", "b"}, {"code/c", ""}})));
   ASSERT_TRUE(s().put(other, w.folder("two", {{"a", "1"}})));
   const auto victim = w.folder("victim", {{"a", "1"}});
-  fs::create_directory_symlink(victim, w.at.path() / "place" / key / "code" / "link"); // by a script
+  // A script may have made this link.
+  fs::create_directory_symlink(victim, w.at.path() / "place" / key / "code" / "link");
   EXPECT_TRUE(*s().has(key));
   std::size_t files = 0;
   EXPECT_TRUE(s().erase(key, files));

@@ -1,5 +1,5 @@
-// What becomes of the others when a rank dies, leaves, stops or does something else. Ranks are processes
-// here.
+// What happens to the other ranks when a rank dies, leaves, stops or calls something else. Ranks are
+// processes in this test.
 
 #include "ranks.hpp"
 
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// What the ranks are that may break: the members between processes.
+// A kind of group whose ranks are processes, and may break.
 struct breaking_case {
   const char* name;
   std::function<result<std::unique_ptr<collective>>(const std::string& group, int rank, int size,
@@ -51,7 +51,7 @@ protected:
                                            milliseconds silence = 60s) {
     return GetParam().join(name, rank, size, silence);
   }
-  // A rank as a process that ends with the value of `body`.
+  // Starts a rank as a process that exits with the value of `body`.
   pid_t fork_rank(const std::string& group, int rank, int size, const std::function<int(collective&)>& body) {
     const pid_t child = fork();
     if (child != 0)
@@ -59,7 +59,7 @@ protected:
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     auto joined = join(group, rank, size);
     const int code = joined ? body(**joined) : 99;
-    joined = error{}; // leaves the group in order
+    joined = error{}; // leaves the group in an orderly way
     _exit(code);
   }
 };
@@ -74,7 +74,7 @@ pid_t fork_rank(const std::string& group, int rank, int size, const std::functio
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   auto joined = join_test_shm(group, rank, size);
   const int code = joined ? body(**joined) : 99;
-  joined = error{}; // leaves the group in order
+  joined = error{}; // leaves the group in an orderly way
   _exit(code);
 }
 
@@ -85,7 +85,7 @@ int keep_reducing(collective& c) {
   return 3;
 }
 
-// Memory that outlives the call.
+// Returns memory that outlives the call.
 std::span<float> floats(std::size_t n) {
   thread_local std::vector<float> memory;
   memory.resize(n);
@@ -110,7 +110,7 @@ TEST_P(BrokenGroup, TheDeathOfARankInAnOperationEndsThatOfAllOthersBeforeTheSile
     auto c = join(name, 0, 3);
     ASSERT_TRUE(c) << c.error().what;
     std::vector<float> data(100'000, 1.0f);
-    for (int i = 0; i < 1 + 20 * trial; ++i) // once at least: then all have joined
+    for (int i = 0; i < 1 + 20 * trial; ++i) // at least once, so that all ranks have joined
       ASSERT_TRUE((*c)->all_reduce(data, reduce::max));
     kill(victim, SIGKILL);
     auto outcome = (*c)->all_reduce(data, reduce::max);
@@ -167,7 +167,7 @@ TEST_P(BrokenGroup, ARankThatIsStoppedIsGoneAfterTheSilence) {
 TEST_P(BrokenGroup, ARankThatIsLateButRunsIsWaitedFor) {
   const auto name = fresh_group_name();
   const pid_t late = fork_rank(name, 1, 2, [](collective& c) {
-    for (const auto until = clock::now() + 2500ms; clock::now() < until;) // computes, calls nothing
+    for (const auto until = clock::now() + 2500ms; clock::now() < until;) // computes without any call
       ;
     return c.barrier() ? 0 : 1;
   });
@@ -238,7 +238,7 @@ TEST(ShmMemory, TheDeathOfARankWhileOthersReduceInItsMemoryEndsTheirOperation) {
     EXPECT_EQ(outcome.error().code, errc::unreachable);
     EXPECT_THAT(outcome.error().what, testing::HasSubstr("rank 2 of 3 died"));
     EXPECT_FALSE((*c)->allocate<float>(10)) << "a broken group has no more of it";
-    std::ranges::fill(*memory, 1.0f); // still there
+    std::ranges::fill(*memory, 1.0f); // the memory is still there
     EXPECT_EQ(exit_code(other), 3);
     EXPECT_EQ(exit_code(victim), 128 + SIGKILL);
   }
@@ -272,7 +272,7 @@ TEST(ShmMemory, IsOrdinaryMemoryWhereItCannotBeMadeAndLeavesNothingBehind) {
   const auto body = [&](int rank) {
     auto c = join_test_shm(name, rank, 2);
     ASSERT_TRUE(c);
-    for (int i = 0; i < 3; ++i) { // the first one in ordinary memory
+    for (int i = 0; i < 3; ++i) { // the first round uses ordinary memory
       auto memory = (*c)->allocate<float>(5000);
       ASSERT_TRUE(memory) << memory.error().what;
       ASSERT_TRUE((*c)->barrier());
@@ -323,14 +323,14 @@ TEST(JoinShm, RefusesASecondProcessOfTheSameRankAndOtherSettings) {
   const auto name = fresh_group_name();
   std::thread first([&] {
     auto c = join_test_shm(name, 0, 2);
-    while (!c && c.error().code == errc::conflict) // the one below was rank 0 first, and waits in vain
+    while (!c && c.error().code == errc::conflict) // the rank below was rank 0 before, and waits in vain
       c = join_test_shm(name, 0, 2);
     ASSERT_TRUE(c) << c.error().what;
     EXPECT_TRUE((*c)->barrier());
   });
   while (access(("/dev/shm/troupe-" + name).c_str(), F_OK) != 0)
     std::this_thread::yield();
-  shm_group other{.name = name, .rank = 1, .size = 2}; // of another chunk size
+  shm_group other{.name = name, .rank = 1, .size = 2}; // this group has another chunk size
   EXPECT_EQ(join_shm(other).error().code, errc::invalid);
   auto again = join_test_shm(name, 0, 2);
   while (!again && again.error().code == errc::timeout)
@@ -358,7 +358,7 @@ TEST(JoinShm, RanksThatHaveTheSameProcessIdMeet) {
     if (inside != 0)
       _exit(exit_code(inside));
     static_cast<void>(!write(there, "x", 1));
-    static_cast<void>(!read(gate[0], &open, 1)); // ends for all at once
+    static_cast<void>(!read(gate[0], &open, 1)); // the gate opens for all ranks at once
     auto joined = join_test_shm(name, rank, 2);
     _exit(joined && (*joined)->barrier() ? 0 : 1);
   };
@@ -372,8 +372,8 @@ TEST(JoinShm, RanksThatHaveTheSameProcessIdMeet) {
     close(gate[0]);
     close(there[1]);
     char one = 0;
-    for (int ranks = 0; ranks < 2 && read(there[0], &one, 1) == 1;
-         ++ranks) // both stand before the gate, or have ended
+    // Waits until both ranks stand before the gate or have ended.
+    for (int ranks = 0; ranks < 2 && read(there[0], &one, 1) == 1; ++ranks)
       ;
     close(there[0]);
     close(gate[1]);
@@ -462,7 +462,7 @@ TEST(JoinTcp, WhoDoesNotKnowTheSecretOrSpeaksSomethingElseIsNotLetIn) {
       std::string noise(200, char('A' + n));
       while (!over) {
         auto fd = dial_tcp("127.0.0.1", test_tcp(name, 0, 2).port, clock::now() + 1s);
-        if (fd && n != 2) // the third one says nothing
+        if (fd && n != 2) // the third thread sends nothing
           (void)!send(fd->get(), noise.data(), noise.size(), MSG_NOSIGNAL);
         std::this_thread::sleep_for(5ms);
       }

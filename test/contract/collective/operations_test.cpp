@@ -1,5 +1,5 @@
-// What every member computes: each operation for each type against a reference, with lengths, addresses and
-// values that hurt.
+// What every kind of group computes: each operation for each type against a reference, with difficult
+// lengths, addresses and values.
 
 #include "ranks.hpp"
 
@@ -48,7 +48,7 @@ T value_of(int rank, std::size_t i) {
     return narrow<T>(double(n) / 7.0);
 }
 
-// The definition in the header, element by element.
+// The reference: the definition of the header, element by element.
 template <class T>
 T reduced(const std::vector<T>& by_rank, reduce how) {
   auto sum = widen(by_rank[0]);
@@ -182,7 +182,7 @@ TEST_P(Collective, InfinitiesAndIntegersAtTheirEndsKeepTheirRules) {
     ASSERT_OK(c.all_reduce(endless, reduce::max));
     ASSERT_THAT(endless, testing::Each(HUGE_VAL));
     std::vector<f16> large(5, to_f16(60000));
-    ASSERT_OK(c.all_reduce(large, reduce::average)); // added in float: does not overflow
+    ASSERT_OK(c.all_reduce(large, reduce::average)); // the sum is made in float, so it does not overflow
     ASSERT_THAT(large, testing::Each(to_f16(60000)));
   });
 }
@@ -243,7 +243,7 @@ TEST_P(Collective, ReduceScatterGivesEachRankItsPart) {
           ASSERT_OK(c.reduce_scatter(all, mine, how));
           for (std::size_t i = 0; i < n; ++i)
             ASSERT_TRUE(same_bits(mine[i], reduced_at<T>(c.size(), me * n + i, how)));
-          ASSERT_OK(c.reduce_scatter(all, std::span(all).subspan(me * n, n), how)); // in place
+          ASSERT_OK(c.reduce_scatter(all, std::span(all).subspan(me * n, n), how)); // the same in place
           ASSERT_EQ(std::memcmp(all.data() + me * n, mine.data(), n * sizeof(T)), 0);
         }
     });
@@ -289,9 +289,9 @@ TEST_P(Collective, RanksMayGiveOtherPartsOfAllocatedMemoryOrTheirOwn) {
     const std::span<float> places[] = {mine, *other, std::span<float>(*one).subspan(0, n),
                                        std::span<float>(*one).subspan(n, n)};
     for (std::size_t round = 0; round < 60; ++round) {
-      const std::size_t which =
-        round % 5 == 0 ? 1 : (round + std::size_t(c.rank()) * (round / 4)) % 4; // now and then all the same
-      const auto place = places[which].first(round % 2 == 0 ? n : 600);         // several chunks, or one
+      // In some rounds all ranks choose the same place.
+      const std::size_t which = round % 5 == 0 ? 1 : (round + std::size_t(c.rank()) * (round / 4)) % 4;
+      const auto place = places[which].first(round % 2 == 0 ? n : 600); // several chunks, or one chunk
       std::ranges::copy(values<float>(c.rank(), place.size(), round), place.begin());
       if (round % 3 == 0)
         ASSERT_OK(c.all_reduce_async(place, reduce::sum).wait());
@@ -307,7 +307,7 @@ TEST_P(Collective, RanksMayGiveOtherPartsOfAllocatedMemoryOrTheirOwn) {
     const auto kept = *one;
     one = group_memory<float>();
     other = group_memory<float>();
-    auto later = c.allocate<float>(n); // where the other was, perhaps
+    auto later = c.allocate<float>(n); // this memory may be where the other was
     ASSERT_TRUE(later);
     for (const std::span<float> place : {std::span<float>(*later), std::span<float>(kept).subspan(n, n)}) {
       std::ranges::copy(values<float>(c.rank(), n), place.begin());
@@ -353,7 +353,7 @@ TEST_P(Collective, AllocatedMemoryOutlivesItsGroup) {
       ASSERT_OK((*inner)->all_reduce(memory, reduce::sum));
     }
     ASSERT_THAT(memory, testing::Each(float(c.size())));
-    ASSERT_OK(c.all_reduce(memory, reduce::max)); // to another group it is memory like any
+    ASSERT_OK(c.all_reduce(memory, reduce::max)); // another group treats it as ordinary memory
     ASSERT_THAT(memory, testing::Each(float(c.size())));
   });
 }
@@ -365,11 +365,12 @@ TEST_P(Collective, StartedOperationsRunInOrderAndMixWithOthers) {
     std::vector<pending> handles;
     for (auto& x : data)
       handles.push_back(c.all_reduce_async(x, reduce::sum));
-    handles.push_back(c.all_reduce_async(data[0], reduce::sum)); // after the first one on the same data
+    // Runs after the first operation on the same data.
+    handles.push_back(c.all_reduce_async(data[0], reduce::sum));
     std::vector<double> at_once(10, 2.0);
     ASSERT_OK(c.all_reduce(at_once, reduce::sum));
     ASSERT_THAT(at_once, testing::Each(2.0 * ranks));
-    ASSERT_TRUE(handles.front().done()); // what was called before has ended before
+    ASSERT_TRUE(handles.front().done()); // earlier calls have ended before
     for (auto& h : handles) {
       ASSERT_OK(h.wait());
       ASSERT_OK(h.wait());
@@ -415,7 +416,7 @@ TEST_P(Collective, ABarrierHoldsEverybodyUntilTheLastHasCome) {
 
 TEST_P(Collective, AGroupMayLeaveRanksOutAndOrderThemAnew) {
   on_all_ranks(GetParam(), [](collective& c) {
-    std::vector<int> even; // the last first: 4, 2, 0
+    std::vector<int> even; // in falling order: 4, 2, 0
     for (int r = (c.size() - 1) / 2 * 2; r >= 0; r -= 2)
       even.push_back(r);
     for (int repeat = 0; repeat < 2 && c.rank() % 2 == 0; ++repeat) {
@@ -439,7 +440,7 @@ TEST_P(Collective, AGroupMayLeaveRanksOutAndOrderThemAnew) {
 
 TEST_P(Collective, ManyRandomOperationsInARowAgree) {
   on_all_ranks(GetParam(), [](collective& c) {
-    std::uint64_t seed = 42; // the same on all ranks
+    std::uint64_t seed = 42; // all ranks draw the same
     const auto next = [&](std::uint64_t below) {
       seed = seed * 6364136223846793005u + 1442695040888963407u;
       return (seed >> 33) % below;

@@ -1,5 +1,5 @@
 #pragma once
-// Groups of ranks as threads of the test, one table row per member.
+// Groups whose ranks are threads of the test, with one row of a table for each kind of group.
 
 #include "workers/collective.hpp"
 #include "workers/collectives/shm.hpp"
@@ -21,7 +21,7 @@ struct member_case {
   std::function<result<std::unique_ptr<collective>>(const std::string& group, int rank, int size)> join;
 };
 
-/// Of 127.0.0.1; nobody listens there now.
+/// A port of 127.0.0.1 at which nobody listens now.
 inline int free_port() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in at{};
@@ -35,7 +35,7 @@ inline int free_port() {
   return ntohs(at.sin_port);
 }
 
-/// Its end is the port where ranks may meet.
+/// A name for a group. It ends with the port at which the ranks may meet.
 inline std::string fresh_group_name() {
   static std::atomic<int> count{0};
   return "test-" + std::to_string(getpid()) + "-" + std::to_string(count++) + "-" +
@@ -45,7 +45,7 @@ inline std::string fresh_group_name() {
 inline result<std::unique_ptr<collective>> join_test_shm(const std::string& name, int rank, int size) {
   shm_group group{.name = name, .rank = rank, .size = size};
   group.join_within = std::chrono::seconds(20);
-  group.chunk_bytes = 4096; // many chunks in short data
+  group.chunk_bytes = 4096; // so that short data has many chunks
   return join_shm(group);
 }
 
@@ -60,7 +60,7 @@ inline result<std::unique_ptr<collective>> join_test_tcp(const std::string& name
   return join_tcp(test_tcp(name, rank, size));
 }
 
-/// Runs `body` on every rank of a fresh group, each on a thread of its own.
+/// Runs `body` on every rank of a new group, each on its own thread.
 inline void on_all_ranks(const member_case& of, const std::function<void(collective&)>& body) {
   const std::string name = fresh_group_name();
   std::vector<std::thread> ranks;

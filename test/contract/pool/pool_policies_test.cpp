@@ -1,5 +1,5 @@
-// What holds in every pool, whichever scheduler it has: small random pools and events, checked from outside
-// against a plain record of who holds what.
+// What holds in every pool, whichever scheduler it has: small random pools and events are checked from
+// outside against a simple record of the slots that each run holds.
 
 #include "actors/pool/pool.hpp"
 #include "actors/pool/shares.hpp"
@@ -34,7 +34,7 @@ std::string text(const std::vector<placement>& on) {
   return out;
 }
 
-/// A pool beside a record of what it was told and what it did.
+/// A pool, and a record of what it was told and what it did.
 class watched_pool {
 public:
   watched_pool(pool_settings settings, pool::phase begin = pool::phase::placing)
@@ -170,7 +170,7 @@ private:
     return out;
   }
 
-  /// Of the limits, what is left for one more run of this job.
+  /// The number of slots that the limits leave for one more run of this job.
   int room(const job_terms& of) const {
     const auto& job = jobs.at(of.job);
     int left = 1'000'000, used = 0, by_user = 0, by_workspace = 0;
@@ -253,7 +253,7 @@ private:
   }
 
   bool fits(const asked_run& run, const std::set<slot>& free) const {
-    std::map<std::string, std::map<std::string, int>> by_rack; // by agent
+    std::map<std::string, std::map<std::string, int>> by_rack; // free slots of each agent, by rack
     int most = 0;
     for (const auto& [agent, i] : free) {
       if (!agents.contains(agent) || !allowed(run, agent))
@@ -275,7 +275,7 @@ private:
     return false;
   }
 
-  /// With every victim it fits, with one less it does not.
+  /// Checks that a run fits with all its victims, and does not fit with one fewer.
   void no_victim_too_many(allocation_id who, const std::vector<allocation_id>& victims,
                           std::set<slot> free) const {
     const auto add = [&](std::set<slot>& to, allocation_id id) {
@@ -299,8 +299,8 @@ private:
     }
   }
 
-  /// Where nothing is reserved and nobody stops: the first in the order who may have slots does not fit, and
-  /// in a pool of turns nobody does.
+  /// Checks, where nothing is reserved and no run stops, that the first run in the order that may have slots
+  /// does not fit. In a pool that gives turns no waiting run may fit.
   void nobody_waits_without_cause() const {
     if (reserved || std::any_of(runs.begin(), runs.end(),
                                 [](const auto& x) { return x.second.state == asked_run::stops; }))
@@ -331,7 +331,7 @@ private:
     }
   }
 
-  /// Whatever the pool remembers of its last pass.
+  /// Checks that shares are those of the present state, whatever the pool remembers of its last pass.
   void shares_are_of_now() {
     std::map<std::uint64_t, int> stopping;
     for (const auto& [id, run] : runs)
@@ -343,7 +343,7 @@ private:
         slots += agent.slots;
     if (settings_.max_slots >= 0)
       slots = std::min(slots, settings_.max_slots);
-    const auto listed = machine_.details()["jobs"]; // the older first
+    const auto listed = machine_.details()["jobs"]; // older jobs come first
     const auto wanted = machine_.describe()["wanted"];
     std::vector<share_demand> demands;
     for (const auto& job : listed) {
@@ -415,7 +415,7 @@ TEST_P(PoolPolicies, HoldWhateverHappens) {
       s.max_slots = roll(d, 2, 6);
     if (roll(d, 0, 2) == 0)
       s.quotas.push_back({"ada", "", roll(d, 1, 5)});
-    if (seed % 3 == 0) // each user without a line of their own
+    if (seed % 3 == 0) // for each user without a quota of their own
       s.quotas.push_back({"*", "", 1 + static_cast<int>(seed % 4)});
     if (seed % 4 == 0)
       s.quotas.push_back({"", seed % 8 ? "vision" : "Uncategorized", 1 + static_cast<int>(seed % 5)});
@@ -483,8 +483,8 @@ TEST_P(PoolPolicies, HoldWhateverHappens) {
   }
 }
 
-/// Who is preempted asks again at once, and everybody has as much as before: at some time nobody is
-/// preempted.
+/// A run that is preempted asks again at once, and demand stays the same: after some time no run is preempted
+/// any more.
 TEST_P(PoolPolicies, ComeToRestWhereDemandStays) {
   for (std::uint64_t seed = 1; seed <= 150 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -567,7 +567,7 @@ TEST_P(PoolPolicies, ARecoveredPoolGrantsTheSameInWhateverOrderItHears) {
   }
 }
 
-/// Small runs without end, each of which ends within its time, and one large gang.
+/// An endless sequence of small runs, each of which ends within its time, and one large gang.
 TEST_P(PoolPolicies, AGangWaitsNoLongerThanItsReservationAndWhatItsHoldersStillRun) {
   constexpr auto longest = 100s;
   for (std::uint64_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {
@@ -620,13 +620,13 @@ TEST_P(PoolPolicies, AGangWaitsNoLongerThanItsReservationAndWhatItsHoldersStillR
         ask();
       }
     }
-    // From its reservation on it waits for those who held its slots then.
+    // After its reservation the gang waits only for the runs that held its slots then.
     EXPECT_LE(p.now - std::max(reserved_at, asked_at), longest + 1s);
   }
 }
 
-/// Slots are chosen by an index for runs that any agent may hold, and by a look at each slot for those with
-/// constraints: where all agents meet these, both are the same.
+/// Slots are chosen by an index for runs that any agent may hold, and by a check of each slot for runs with
+/// constraints. Where all agents meet the constraints, both ways give the same.
 TEST_P(PoolPolicies, ReserveTheSameSlotsByTheirIndexAndByALookAtEach) {
   int reservations = 0;
   for (std::uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
@@ -667,7 +667,7 @@ TEST_P(PoolPolicies, ReserveTheSameSlotsByTheirIndexAndByALookAtEach) {
     for (std::uint64_t id = 1; id <= 4; ++id)
       jobs.push_back(job_of(id, d));
     for (std::uint64_t next = 1, step = 0; step < 150 && !HasFailure(); ++step) {
-      now += std::chrono::seconds(roll(d, 0, 1) * roll(d, 0, 4)); // often at one time
+      now += std::chrono::seconds(roll(d, 0, 1) * roll(d, 0, 4)); // several events often have the same time
       const int what = roll(d, 0, 19);
       if (what < 10) {
         slots_requested ev{{trial_id{next++}, {1}}, roll(d, 0, 2) ? roll(d, 1, 3) : roll(d, 4, 12)};
@@ -708,7 +708,7 @@ INSTANTIATE_TEST_SUITE_P(
                     kind{scheduler_kind::priority, false}, kind{scheduler_kind::priority, true},
                     kind{scheduler_kind::fair, false}, kind{scheduler_kind::fair, true}));
 
-/// Of a job whose limit has room again, as many compete as there is room for.
+/// When the limit of a job has room again, as many of its runs compete as there is room for.
 TEST_P(PoolPolicies, GiveTheRoomOfOneThatIsWithdrawnToTheNext) {
   pool p(pool::phase::placing, settings());
   static_cast<void>(p.apply(agent_up{"a", 2}, t0));
@@ -729,13 +729,13 @@ TEST_P(PoolPolicies, GiveTheRoomOfOneThatIsWithdrawnToTheNext) {
     EXPECT_TRUE(ask(trial, 1, 2, 2).empty());
   EXPECT_TRUE(ask(5, 2, 1, 1).empty());
   static_cast<void>(end(1));
-  static_cast<void>(end(2)); // where 5 may pass, it holds one
-  static_cast<void>(end(3)); // it competed, and is not wanted any more
+  static_cast<void>(end(2)); // where run 5 may pass, it holds a slot
+  static_cast<void>(end(3)); // run 3 competed, and is withdrawn
   static_cast<void>(end(5));
   EXPECT_EQ(p.agents().at("a"), std::vector<allocation_id>(2, {trial_id{4}, {1}}));
 }
 
-/// Jobs that could use everything have what their weights say, but for one slot.
+/// Jobs that could use every slot have the share of their weights, within one slot.
 TEST(FairPool, GivesSharesWithinASlot) {
   for (std::uint64_t seed = 1; seed <= 100 && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -17,12 +17,12 @@ struct subject {
   std::string name;
   value config;
   search_mode mode = search_mode::native;
-  bool conserves = true; ///< always as many live trials as slots and budget allow
+  bool conserves = true; ///< the search always has as many live trials as slots and budget allow
   int storm_events = 3000;
   friend std::ostream& operator<<(std::ostream& out, const subject& s) { return out << s.name; }
 };
 
-/// As many points as a grid of a hundred thousand needs.
+/// A space with enough points for a grid of a hundred thousand.
 const value wide_space = parse_json(R"({
   "lr": {"type": "log", "base": 10, "minval": -5, "maxval": 0, "count": 50},
   "width": {"type": "int", "minval": 1, "maxval": 64, "count": 64},
@@ -90,7 +90,7 @@ std::string show(const search_action& action) {
   return "shutdown " + std::to_string(x.cancel) + std::to_string(x.failure);
 }
 
-/// A cluster on paper: it does what the search says and keeps count.
+/// A simulated cluster: it does what the search says, and counts.
 class cluster {
 public:
   cluster(subject s, std::uint64_t seed, const value& domain = mixed_space)
@@ -152,7 +152,7 @@ public:
   std::map<std::string, value> hparams;
   std::size_t created = 0, invalid = 0;
   bool over = false, failed = false, snapshots = false;
-  bool keeps_log = true; ///< of `said`
+  bool keeps_log = true; ///< whether `said` is kept
 
 private:
   void take(const search_action& action) {
@@ -202,7 +202,7 @@ double loss_of(const value& hparams, double step) {
   return lr * lr + hparams["net"]["dropout"].get<double>() + 1 / step;
 }
 
-/// Trains in an order drawn from `seed`, a report at each power of four, until the search is over.
+/// Trains in an order drawn from `seed`, with a report at each power of four, until the search is over.
 void run(cluster& c, std::uint64_t seed) {
   rng random(seed);
   c.apply(search_started{});
@@ -258,7 +258,7 @@ TEST_P(SearcherContract, KeepsItsBudgetInEveryOrderOfArrival) {
   }
 }
 
-/// Model-based searchers meet a history of that size; all but the last of its trials are drawn at random.
+/// Model-based searchers get a history of that size, in which all trials but the last are drawn at random.
 TEST_P(SearcherContract, RunsAHundredThousandTrials) {
   auto big = GetParam();
   const auto name = big.config["name"].get<std::string>();
@@ -319,8 +319,8 @@ TEST_P(SearcherContract, IgnoresLateAndRepeatedEvents) {
     EXPECT_EQ(c.said.size(), before) << (before < c.said.size() ? c.said[before] : "");
   };
   c.validate(trial, 4, 0.5);
-  apply_again(trial_validated{trial, {{"loss", 0.1}, {"epochs", 4}}}); // the same step again
-  apply_again(trial_validated{trial, {{"loss", 0.1}, {"epochs", 1}}}); // from before a restart
+  apply_again(trial_validated{trial, {{"loss", 0.1}, {"epochs", 4}}}); // the same step once more
+  apply_again(trial_validated{trial, {{"loss", 0.1}, {"epochs", 1}}}); // a report from before a restart
   apply_again(search_started{});
   c.exit_early(trial, exit_reason::user_requested_stop);
   apply_again(trial_exited_early{trial, exit_reason::errored});
@@ -374,7 +374,7 @@ TEST_P(SearcherContract, RanksOddMetricsLastAndGoesOn) {
   EXPECT_TRUE(c.over);
 }
 
-/// Anything at any time; the cluster checks budget, slots and sense after every event.
+/// Sends any event at any time. The cluster checks budget, slots and sense after every event.
 TEST_P(SearcherContract, SurvivesStormsOfEvents) {
   const exit_reason reasons[] = {exit_reason::errored, exit_reason::user_requested_stop,
                                  exit_reason::user_canceled, exit_reason::invalid_hp,
@@ -386,7 +386,8 @@ TEST_P(SearcherContract, SurvivesStormsOfEvents) {
     c.snapshots = seed == 0;
     c.apply(search_started{});
     for (int i = 0; i < GetParam().storm_events && !c.over && !HasFatalFailure(); ++i) {
-      // In compat only what a real cluster sends; natively any trial that ever was.
+      // In the compat mode only events that a real cluster sends; in the native mode events of any trial that
+      // ever existed.
       std::vector<std::string> from(c.order);
       if (GetParam().mode == search_mode::compat || random.chance(0.7))
         from.assign(c.running.begin(), c.running.end());

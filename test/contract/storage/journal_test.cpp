@@ -1,4 +1,4 @@
-// One suite for every member of the journal.
+// One suite for the journal over every kind of store.
 
 #include "worlds.hpp"
 
@@ -50,7 +50,7 @@ protected:
     ASSERT_TRUE(done) << done.error().what;
   }
 
-  /// Experiment 1 with the trials 1..n, run 1 of each started.
+  /// Makes experiment 1 with the trials 1 to n, and starts run 1 of each.
   void set_up_trials(int n = 1, bool smaller_is_better = true) {
     value config{
       {"searcher", {{"name", "random"}, {"metric", "loss"}, {"smaller_is_better", smaller_is_better}}}};
@@ -178,7 +178,7 @@ TEST_P(Journal, ForgetsWhatWasOnlyQueuedInACrashAndKeepsTheRest) {
   EXPECT_EQ(r()->metrics({1}, 0, 100)->size(), 3u);
   EXPECT_EQ(r()->logs(trial_id{1}, 0, 100)->size(), 1u);
   EXPECT_EQ(j().log_position("1.1/0"), 4u);
-  // The senders send again.
+  // The senders repeat what they sent.
   EXPECT_EQ(j().report(reports({{1}, {1}}, 2, 4))->up_to, 5u);
   ASSERT_TRUE(j().log({trial_id{1}, {{.text = "two"}}, "1.1/0", 8}));
   commit();
@@ -204,7 +204,7 @@ TEST_P(Journal, AnswersRepeatedReportsWithTheOldReceipt) {
   EXPECT_EQ(first->validations[2].row, 3u);
   EXPECT_EQ(first->validations[2].sequence, 3u);
   EXPECT_EQ(first->validations[2].experiment, experiment_id{1});
-  for (int round = 0; round < 3; ++round) { // queued, durable, after a restart
+  for (int round = 0; round < 3; ++round) { // while queued, when durable, and after a restart
     auto again = j().report(b);
     ASSERT_TRUE(again);
     EXPECT_EQ(again->up_to, 4u);
@@ -581,7 +581,7 @@ TEST_P(Journal, FindsARunByAnyNameThatItHasHad) {
       EXPECT_EQ(named(second), "2") << second;
     for (const char* none : {"UNCAT-3", "DOG-1", "CAT-3", "FELIS-18446744073709551615"})
       EXPECT_EQ(named(none), "not_found") << none;
-    if (opened == 1) { // as a version left it that gave no numbers: each opening folds to the same
+    if (opened == 1) { // the state that a version without numbers left: each opening folds it to the same
       auto b = w->store->make_batch();
       b->put(family::facts, keys::projections, keys::one(7));
       b->erase_range(family::rows, "F", "G");
@@ -787,7 +787,7 @@ TEST_P(Journal, KeepsTheNewestFactOfEachUserTokenAndSetting) {
   }
 }
 
-/// A history that touches every projection.
+/// Writes a history that changes every projection.
 void tell_a_story(
   const std::function<result<void>(const std::string&, std::uint64_t, const std::vector<fact>&)>& say) {
   value config{{"searcher", {{"metric", "accuracy"}, {"smaller_is_better", false}}},
@@ -978,7 +978,7 @@ TEST_P(Journal, KnowsHowFarTheNewestReportOfATrialIs) {
   EXPECT_EQ(r()->trials({1})->at(1).reported_steps, 3);
   EXPECT_EQ(r()->trial({3})->reported_steps, 0) << "a sample is no step";
   EXPECT_TRUE(watch->trials_since(rows).changed.empty()) << "nothing else of the rows";
-  // A run that goes on from a checkpoint begins below what the one before had reached.
+  // A run that starts from a checkpoint begins below the step that the run before had reached.
   ASSERT_TRUE(append("trial/1", 1, {run_ended{t0, {1}, end::lost}, run_started{t0, {2}, "", 50}}));
   auto again = reports({{1}, {2}}, 1, 1);
   again.reports[0].steps = 51;
@@ -1054,7 +1054,7 @@ TEST_P(Journal, FoldsAnewWhenARebuildWasCutShort) {
   ASSERT_NO_FATAL_FAILURE(tell_a_story([&](const auto&... x) { return append(x...); }));
   commit();
   auto expected = dump(*w->store, family::rows);
-  auto b = w->store->make_batch(); // what the first write of a rebuild leaves
+  auto b = w->store->make_batch(); // the state after the first write of a rebuild
   b->erase_range(family::facts, "p", std::string("p\0", 2));
   b->erase_range(family::rows, std::string(1, '\0'), "\x7f");
   ASSERT_TRUE(w->store->write(*b, true));
@@ -1077,10 +1077,10 @@ TEST_P(Journal, ReadsAStreamFromAnyNumberHoweverItsFactsLieInRows) {
   };
   for (std::size_t count : {1, 2, 7, 1, 1, 3}) {
     ASSERT_NO_FATAL_FAILURE(add(count, 10));
-    ASSERT_NO_FATAL_FAILURE(add(1, 10)); // of the same commit
+    ASSERT_NO_FATAL_FAILURE(add(1, 10)); // in the same commit
     commit();
   }
-  ASSERT_NO_FATAL_FAILURE(add(5, 40'000)); // more than a row holds
+  ASSERT_NO_FATAL_FAILURE(add(5, 40'000)); // more than one row holds
   ASSERT_NO_FATAL_FAILURE(add(1, 100'000));
   ASSERT_NO_FATAL_FAILURE(add(2, 10));
   commit();
@@ -1108,7 +1108,7 @@ TEST_P(Journal, ReadsDataThatHasARowForEachFactAndGoesOnWithIt) {
   commit();
   const auto rows = dump(*w->store, family::rows);
   const auto facts = *r()->facts_after(0, 1000);
-  auto b = w->store->make_batch(); // as schema 1 wrote it
+  auto b = w->store->make_batch(); // the form in which schema 1 wrote facts
   for (const auto& f : facts)
     b->put(family::facts, keys::fact(f.entity, f.number), f.bytes);
   b->put(family::facts, keys::schema, keys::one(1));

@@ -1,5 +1,5 @@
 #pragma once
-// Where a contract test runs: a member of the store, and how it crashes.
+// The places where a contract test runs: a kind of store, and the way in which it crashes.
 
 #include "storage/disk/disk_store.hpp"
 #include "storage/stored_journal.hpp"
@@ -13,7 +13,7 @@
 
 namespace troupe::storage {
 
-/// An empty folder that goes away with its owner.
+/// An empty folder that is deleted together with this object.
 class scratch {
 public:
   scratch() {
@@ -31,14 +31,14 @@ private:
   std::filesystem::path path_;
 };
 
-/// One member with its data. `crash` forgets what was only queued; `store` is what survived.
+/// One kind of store with its data. `crash` forgets what was only queued; `store` holds what survived.
 struct world {
   virtual ~world() = default;
   std::shared_ptr<struct store> store;
   std::unique_ptr<journal> j;
   journal_options options;
 
-  void reopen() { // after an orderly close
+  void reopen() { // closes in an orderly way first
     close();
     open();
   }
@@ -65,7 +65,8 @@ struct memory_world : world {
   void lose() override { j.reset(); }
 };
 
-/// A crash copies the files under the open database, as a killed process leaves them, and opens the copy.
+/// A store on disk. A crash copies the files below the open database, as a killed process leaves them, and
+/// opens the copy.
 struct disk_world : world {
   disk_world() : at(std::make_unique<scratch>()) { options.directory = at->path(); }
   ~disk_world() override { close(); }
@@ -85,7 +86,7 @@ struct disk_world : world {
   std::unique_ptr<scratch> at;
 };
 
-/// Every key and its data of one family.
+/// Every key of one family, with its data.
 inline std::map<std::string, std::string> dump(const struct store& of, family where) {
   std::map<std::string, std::string> all;
   auto now = of.look();

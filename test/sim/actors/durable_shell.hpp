@@ -1,14 +1,14 @@
 #pragma once
-// How a shell makes its machine's steps durable, as actors/shells/durable.hpp does it: one append in flight,
-// actions only after the facts of their step are committed. Beside the machine it keeps a twin that sees only
-// decode(encode(fact)); both must always have the same bytes.
+// Makes the steps of a shell's machine durable in the way of actors/shells/durable.hpp: one append is in
+// flight, and actions run only after the facts of their step are committed. Beside the machine there is a
+// twin that sees only decode(encode(fact)); both must always have the same bytes.
 
 #include "test/sim/actors/fake_journal.hpp"
 #include "test/sim/actors/planted.hpp"
 
 namespace troupe::sim {
 
-/// `Derived` gives `run(action)` for each action, `alive()`, `deadline()` and `quit()`.
+/// `Derived` provides `run(action)` for each action, `alive()`, `deadline()` and `quit()`.
 template <class Derived, class Machine, class Fact, class Action>
 class durable_shell {
 public:
@@ -113,7 +113,7 @@ private:
     in_flight_ = true;
     auto covered = queue_.size();
     auto count = facts.size();
-    auto* journal = &journal_; // outlives every shell
+    auto* journal = &journal_; // the journal outlives every shell
     auto* w = &w_;
     auto committed = [this, w, covered, count, life = derived().guard(), self = self_] {
       w->send(
@@ -135,7 +135,8 @@ private:
        committed = std::move(committed), life = derived().guard(), on_master = derived().master_guard()] {
         if (!on_master())
           return;
-        // The append of an actor that died is still taken: its successor finds a gap and starts again.
+        // The journal still takes the append of an actor that died; the actor's successor finds a gap and
+        // starts again.
         if (!journal->append(entity, first, facts, committed) && life())
           derived().refused();
       },

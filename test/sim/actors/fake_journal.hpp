@@ -1,6 +1,7 @@
 #pragma once
 // The journal's contract in memory: numbered streams, gaps refused, group commits that take time, reports
-// with a high-water mark and fencing. A crash loses what is queued; the group being written survives or not.
+// with a high-water mark and fencing. A crash loses what is queued; the group that is being written may
+// survive.
 
 #include "test/sim/actors/world.hpp"
 
@@ -22,7 +23,7 @@ public:
   using streams = std::map<std::string, std::vector<std::string>, std::less<>>;
   using rows = std::map<trial_id, std::vector<report_row>>;
 
-  /// Newest of each entity; durable at once.
+  /// The newest snapshot of an entity; it is durable at once.
   struct snapshot {
     std::uint64_t facts = 0;
     std::string machine;
@@ -38,7 +39,7 @@ public:
   }
   const rows& reports() const { return durable_rows_; }
 
-  /// False on a gap or an overlap; `done` runs once the facts are durable.
+  /// Appends facts; false on a gap or an overlap. `done` runs once the facts are durable.
   bool append(const std::string& entity, std::uint64_t first, std::vector<std::string> facts,
               std::function<void()> done) {
     auto& next = next_.try_emplace(entity, facts_of(entity).size()).first->second;
@@ -53,7 +54,8 @@ public:
   }
 
   enum class received { stored, repeat, fenced };
-  /// `done(row number)` runs once the report is durable, at once for a durable repeat.
+  /// Takes a report. `done(row number)` runs once the report is durable, and at once for a repeat of a
+  /// durable one.
   received report(report_row row, std::function<void(std::uint64_t)> done) {
     auto open = open_.find(row.allocation.trial());
     auto key = std::pair{row.allocation, row.process};
@@ -76,7 +78,7 @@ public:
   void crash() {
     ++life_;
     if (committing_ && w_.random.chance(0.5))
-      write(committing_); // it reached the disk; nobody was told
+      write(committing_); // the group reached the disk, but nobody was told
     committing_ = 0;
     queue_.clear();
     next_.clear();
@@ -99,7 +101,7 @@ private:
     std::function<void()> appended;
   };
 
-  /// Which run of a trial may report: its open one, by the facts that are queued.
+  /// Notes which run of a trial may report: the open one, by the facts that are queued.
   void fence(const std::string& entity, const std::string& bytes) {
     if (!entity.starts_with("trial/"))
       return;
@@ -139,7 +141,7 @@ private:
     });
   }
 
-  /// Makes the first `count` entries durable; returns whom to tell.
+  /// Makes the first `count` entries durable; returns the callbacks of their senders.
   std::vector<std::function<void()>> write(std::size_t count) {
     std::vector<std::function<void()>> told;
     for (; count > 0; --count) {
@@ -165,7 +167,7 @@ private:
 
   world& w_;
   int life_ = 0;
-  std::size_t committing_ = 0; ///< entries of the group that is being written
+  std::size_t committing_ = 0; ///< number of entries in the group that is being written
   bool scheduled_ = false;
   std::deque<entry> queue_;
   streams durable_;

@@ -1,6 +1,6 @@
 #pragma once
-// A search whose outcome depends on its seed alone, never on timing: which trials it makes, which of them it
-// prunes and at which step, which fail always or once. So every history of a seed must end with the same
+// A search whose outcome depends only on its seed and never on timing: which trials it makes, which of them
+// it prunes at which step, and which fail always or once. So every history of a seed must end with the same
 // trials.
 
 #include "model/rng.hpp"
@@ -14,18 +14,20 @@ namespace troupe::sim {
 struct search_plan {
   std::uint64_t seed = 0;
   int trials = 4, concurrent = 2;
-  int steps = 4;     ///< of a trial that is not pruned
-  bool asha = false; ///< the real adaptive ASHA, whose stops depend on timing, instead of the fake below
+  int steps = 4;     ///< steps of a trial that is not pruned
+  bool asha = false; ///< use the real adaptive ASHA, whose stops depend on timing
 };
 
-/// What one trial of the search is like.
+/// The behaviour of one trial of the search.
 struct trial_plan {
-  int prune_at = 0;      ///< the searcher stops it on the validation of this step; 0: never
+  int prune_at = 0;      ///< the searcher stops the trial on the validation of this step; 0: never
   int fails = 0;         ///< runs that end with exit code 1
-  int fail_at = 0;       ///< after this step
-  bool stubborn = false; ///< ignores every wish to stop; has to be killed
-  bool pauses = false;   ///< the searcher pauses it on its first validation, and resumes it on the next event
-  bool perturbed = false; ///< once another trial has a checkpoint, the searcher gives it the other's weights
+  int fail_at = 0;       ///< step after which these runs fail
+  bool stubborn = false; ///< the script ignores every request to stop, so it has to be killed
+  /// The searcher pauses the trial on its first validation, and resumes it on the next event.
+  bool pauses = false;
+  /// Once another trial has a checkpoint, the searcher gives this one the other's weights.
+  bool perturbed = false;
 };
 
 inline trial_plan plan_of(const search_plan& search, const std::string& key) {
@@ -35,10 +37,10 @@ inline trial_plan plan_of(const search_plan& search, const std::string& key) {
   auto kind = bits >> 20 & 15;
   p.fails = kind == 0 ? 1'000 : kind == 1 ? 1 : 0;
   p.fail_at = 1 + int((bits >> 24) % 2);
-  if (p.fails) // it never lives to be pruned, or is not pruned
+  if (p.fails) // the trial fails before it could be pruned
     p.prune_at = 0;
   if (search.asha)
-    p.prune_at = 0; // the search itself says
+    p.prune_at = 0; // the search itself decides
   p.stubborn = (bits >> 30 & 15) == 0;
   p.pauses = p.fails == 0 && (bits >> 34 & 3) == 0;
   p.perturbed = p.fails == 0 && (bits >> 36 & 3) == 0;
@@ -111,7 +113,7 @@ private:
           out.push_back(searchers::perturb_trial{trial, source, saved.first, value{{"n", -1}}});
           return;
         }
-    // Another trial has to be under way, whose next event resumes this one.
+    // Another trial has to run, because its next event resumes this one.
     if (p.pauses && int(closed_.size()) + 1 < created_ && rested_.insert(trial).second) {
       paused_.push_back(trial);
       out.push_back(searchers::pause_trial{trial});
@@ -126,10 +128,10 @@ private:
   int created_ = 0;
   std::set<std::string> stopped_, closed_, touched_, rested_;
   std::vector<std::string> paused_;
-  std::map<std::string, std::pair<std::string, int>>
-    checkpoints_; ///< the latest of each trial, with its step
-  std::map<std::string, int>
-    expected_; ///< the step that a perturbed trial goes on from, until it has reported
+  /// The latest checkpoint of each trial, with its step.
+  std::map<std::string, std::pair<std::string, int>> checkpoints_;
+  /// The step from which a perturbed trial goes on, until it has reported.
+  std::map<std::string, int> expected_;
 };
 
 inline std::unique_ptr<searchers::searcher> make_search(const search_plan& plan) {

@@ -6,10 +6,10 @@
 namespace troupe::sim {
 namespace {
 
-constexpr duration longest = 3600s;     ///< a history without an end by then has none
-constexpr duration fault_window = 300s; ///< no fault begins later
-constexpr duration time_to_clean =
-  200s; ///< from the end of the experiment until nothing of it is left anywhere
+constexpr duration longest = 3600s;     ///< a history that has not ended by then is taken to have no end
+constexpr duration fault_window = 300s; ///< no fault begins after this time
+/// Limit of the time from the end of the experiment until nothing of it is left anywhere.
+constexpr duration time_to_clean = 200s;
 
 class history {
 public:
@@ -62,7 +62,7 @@ private:
     w_.clock.at(w_.now() + down, [this] { start_master(); });
   }
 
-  /// Faults and users act just before a message is delivered: between any two steps.
+  /// Plays faults and users just before a message is delivered, so between any two steps.
   void come_in() {
     bool late = w_.now() > time_point{1'700'000'000s} + fault_window;
     const auto& faults = w_.plan.faults;
@@ -153,7 +153,7 @@ private:
 
   // ---- what must hold
 
-  /// What a script was told is durable is in the journal, whoever crashed.
+  /// Checks that everything a script was told to be durable is in the journal, whatever crashed.
   void check_promises() {
     for (; checked_promises_ < hosts_.promised.size(); ++checked_promises_) {
       const auto& p = hosts_.promised[checked_promises_];
@@ -182,7 +182,7 @@ private:
       over_at_.reset();
     } else if (!over_at_) {
       over_at_ = w_.now();
-    } else if (hosts_.quiet() && w_.now() - *over_at_ > 61s) { // every stray lease has ended by then
+    } else if (hosts_.quiet() && w_.now() - *over_at_ > 61s) { // by then every forgotten lease has ended
       finished_ = true;
       return;
     } else if (w_.now() - *over_at_ > time_to_clean) {
@@ -263,15 +263,15 @@ private:
       fail("trial " + to_string(id) + " has " + std::to_string(failures) +
            " failed runs; its scripts failed " + std::to_string(hosts_.failed_runs[id]) + " times");
     bool may_err = p.fails > w_.plan.max_restarts || hosts_.failed_runs[id] > w_.plan.max_restarts;
-    bool must_err = p.fails > 3 && !w_.plan.search.asha; // ASHA may stop it before it fails
+    bool must_err = p.fails > 3 && !w_.plan.search.asha; // ASHA may stop the trial before it fails
     if (canceled)
       return;
     if (last == trial_state::error ? !may_err : must_err || last != trial_state::completed)
       fail("trial " + to_string(id) + " ended as " + std::string(name(last)));
   }
 
-  /// Agents and their tasks outlive the master: what they run goes on. (A gang whose start was under way is
-  /// lost.)
+  /// Whether only the master or its actors died. Agents and their tasks outlive the master, so what they run
+  /// goes on, except for a gang that was just being started.
   bool only_the_master_died() const {
     return w_.plan.trial_slots == 1 && std::all_of(w_.plan.faults.begin(), w_.plan.faults.end(), [](auto& f) {
              return f.kind == fault_kind::master_crash || f.kind == fault_kind::trial_actor_dies ||

@@ -1,5 +1,5 @@
 #pragma once
-// One history from its plan to its end: faults and users come in, invariants are checked.
+// Runs one history from its plan to its end: plays its faults and users, and checks invariants.
 
 #include "test/sim/actors/plan.hpp"
 
@@ -11,7 +11,7 @@ struct history_figures {
   std::uint64_t messages = 0, facts = 0, runs = 0;
 };
 
-/// The invariant that was broken, or nothing.
+/// Runs the history. Returns the invariant that was broken; nullopt where all held.
 std::optional<std::string> run_history(const history_plan& plan, bool trace = false,
                                        history_figures* figures = nullptr);
 

@@ -6,11 +6,11 @@
 namespace troupe::sim {
 namespace {
 
-constexpr duration patience = 10s; ///< of an agent without a word from the master
+constexpr duration patience = 10s; ///< time that an agent waits for the master's answer
 
 address of_agent(int host) { return at(role::agent, std::uint64_t(host) + 1); }
 
-/// What the trial of this key reports after `step`; one in eight diverges.
+/// The metrics that the trial with this key reports after `step`. One trial in eight diverges.
 const std::string& metrics_of(const std::string& key, std::int64_t step) {
   static std::map<std::pair<std::string, std::int64_t>, std::string> all;
   auto [it, fresh] = all.try_emplace({key, step});
@@ -51,7 +51,7 @@ void hosts::start_agent(int host) {
     return;
   h.agent = std::make_unique<agent_process>(h.name, w_.plan.heartbeat, ++h.life);
   for (auto& [id, s] : h.folders) {
-    if (s->dead && !s->recorded) { // no exit record and nobody holds its socket
+    if (s->dead && !s->recorded) { // the sandbox left no exit record, and nobody holds its socket
       s->report.exited = true;
       s->report.certain = false;
       s->report.detail = "its sandbox is gone";
@@ -80,7 +80,7 @@ void hosts::dial(int host) {
         to.agent_registers(line, who, inventory, sent);
       },
       repeats::never);
-    w_.clock.at(w_.now() + patience, [this, host, &h, line, life] { // no answer
+    w_.clock.at(w_.now() + patience, [this, host, &h, line, life] { // the master has not answered
       if (life() && h.agent->line == line && !line->accepted)
         close_link(*h.agent, host);
     });
@@ -135,7 +135,7 @@ void hosts::run(agent_process& a, int host, const agent_action& action) {
         to_sandbox(x.allocation, [this](sandbox& s) { die(s, -1, 9, true, "killed"); });
       },
       [&](const drop_task& x) { hosts_[std::size_t(host)].folders.erase(x.allocation); },
-      [](const tell_worker&) {}, // no trial in C++ here
+      [](const tell_worker&) {}, // no trial runs C++ here
       [](const open_service&) {},
       [&](const register_again&) {
         if (a.line)
@@ -249,10 +249,10 @@ void hosts::break_link(int host, bool silent) {
     if (auto* m = master_(); m && m->life == line->master_life && line->master_side)
       m->link_closed(line);
   });
-  line->silent = true; // what is under way is gone
+  line->silent = true; // messages on their way are lost
 }
 
-/// Its end of this line is gone; orders that are under way still come.
+/// The twin's end of the link has closed; orders on their way still arrive.
 void hosts::twin_died(int host, const link_ptr& line) {
   auto& h = hosts_[std::size_t(host)];
   if (!h.agent || h.agent->line != line)
@@ -315,7 +315,7 @@ void hosts::crash_host(int host, duration down) {
   for (auto& [id, s] : h.folders)
     die(*s, -1, 0, false, "its host went down");
   if (h.agent && h.agent->line)
-    h.agent->line->silent = true; // nobody is there to close it
+    h.agent->line->silent = true; // no process is left to close the link
   h.clock_ahead = w_.between(0s, 1000h);
   if (h.agent)
     crash_agent(host, down);
@@ -421,8 +421,8 @@ void hosts::freeze_or_thaw(sandbox& s) {
     });
 }
 
-/// No process of a trial starts before its predecessor is dead or fenced by its lease for good, and no two
-/// run at once.
+/// Checks that no process of a trial starts before its predecessor is dead or fenced for good by its lease,
+/// and that no two run at once.
 void hosts::check_alone(const sandbox& s, bool starting) {
   if (s.frozen && !starting)
     return;
@@ -457,7 +457,7 @@ void hosts::die(sandbox& s, int code, int signal, bool with_record, const std::s
   s.report.detail = detail;
   s.report.certain = with_record;
   tell_agent(s.host, task_is_over{s.report});
-  if (s.node_rank == 0 && with_record && signal == 0) // the others of the gang end when rank 0 does
+  if (s.node_rank == 0 && with_record && signal == 0) // the other ranks of a gang end when rank 0 does
     for (auto* other : by_trial_[s.report.allocation.trial()])
       if (!other->dead && other != &s && other->report.allocation == s.report.allocation)
         w_.clock.at(w_.now() + w_.between(1ms, 500ms), [this, other, code] {
@@ -480,7 +480,7 @@ void hosts::wake(sandbox& s, duration after) {
 }
 
 void hosts::act(sandbox& s) {
-  if (s.waiting != sandbox::waits::nothing) { // nobody has answered: say it again
+  if (s.waiting != sandbox::waits::nothing) { // no answer has come, so the script sends again
     send_pending(s);
     return wake(s, 3s);
   }
@@ -488,7 +488,7 @@ void hosts::act(sandbox& s) {
   for (auto* part : by_trial_[s.report.allocation.trial()])
     up += part->report.allocation == s.report.allocation && part->running && !part->dead;
   if (up < s.nodes)
-    return wake(s, 500ms); // a collective call that waits for the others
+    return wake(s, 500ms); // a collective call waits for the other ranks
   train(s);
 }
 
@@ -524,7 +524,7 @@ void hosts::train(sandbox& s) {
 void hosts::send_pending(sandbox& s) {
   auto& h = hosts_[std::size_t(s.host)];
   if (!h.agent || !h.agent->line || !h.agent->line->accepted)
-    return; // tried again later
+    return; // the script tries again later
   auto line = h.agent->line;
   if (s.waiting == sandbox::waits::validation)
     send_up(

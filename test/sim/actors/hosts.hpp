@@ -1,6 +1,6 @@
 #pragma once
-// The hosts: on each an agent process that may die, and sandboxes (troupe-task) that outlive it, hold the
-// lease, run the script and keep its exit record in a folder. Each host has a clock of its own.
+// The hosts. Each has an agent process that may die, and sandboxes (troupe-task) that outlive it, hold the
+// lease, run the script and keep its exit record in a folder. Each host has its own clock.
 
 #include "actors/agent/agent.hpp"
 #include "test/sim/actors/master.hpp"
@@ -9,21 +9,21 @@ namespace troupe::sim {
 
 class hosts;
 
-/// One sandbox, from the making of its folder to its death. Its script trains, validates, saves and stops
-/// when asked.
+/// One sandbox, from the creation of its folder to its death. Its script trains, validates, saves
+/// checkpoints, and stops when asked.
 struct sandbox {
   std::uint64_t serial = 0;
   int host = 0;
-  task_report report; ///< as its folder says
+  task_report report; ///< report that the sandbox's folder holds
   int node_rank = 0, nodes = 1;
-  bool recorded = false; ///< is the exit record written?
-  bool running = false;  ///< has its process started?
-  bool dead = false;     ///< nothing of it runs any more
+  bool recorded = false; ///< whether the exit record is written
+  bool running = false;  ///< whether its process has started
+  bool dead = false;     ///< none of its processes runs any more
   bool frozen = false;
-  bool superseded = false; ///< a later process of its trial was started: it must never run again
-  time_point lease_until;  ///< on its host's clock
+  bool superseded = false; ///< a later process of its trial was started, so this one must never run again
+  time_point lease_until;  ///< by the host's clock
   bool lease_watched = false;
-  // The script, on rank 0 of node 0.
+  // State of the script, on rank 0 of node 0.
   experiment_id experiment;
   std::string key;
   std::int64_t step = 0, saved_step = 0;
@@ -46,15 +46,15 @@ struct agent_process {
   alive_check alive;
   link_ptr line;
   time_point last_heard;
-  time_point registered_at; ///< on its clock, when the registration was sent
+  time_point registered_at; ///< when the registration was sent, by the host's clock
   std::optional<time_point> armed;
   ~agent_process() { *alive.flag = false; }
 };
 
 struct host_state {
   std::string name;
-  duration clock_ahead{0}; ///< of its clock
-  int life = 0;            ///< of its agent
+  duration clock_ahead{0}; ///< how far the host's clock is ahead
+  int life = 0;            ///< number of the agent's present life
   time_point cut_until;
   std::unique_ptr<agent_process> agent;
   std::map<allocation_id, sandbox*> folders;
@@ -65,7 +65,7 @@ public:
   hosts(world& w, std::function<master*()> current_master);
   void start();
 
-  // Faults.
+  // The faults that a history can have.
   void crash_agent(int host, duration down);
   void crash_host(int host, duration down);
   void crash_some_sandbox(std::uint64_t pick);
@@ -73,10 +73,10 @@ public:
   void break_link(int host, bool silent);
   void twin_died(int host, const link_ptr& line);
   void stall_link(int host, duration length);
-  void cut_off(int host, duration length); ///< nothing passes, nobody is told
+  void cut_off(int host, duration length); ///< no message passes, and neither side notices at once
   void master_died();
 
-  // From the master over a link; the link is checked on arrival.
+  // Messages from the master over a link; whether the link is open is checked on arrival.
   void send_down(const link_ptr& line, address from, std::function<void(agent_process&)> what,
                  repeats again = repeats::at_once);
   void accepted(agent_process& a, const link_ptr& line, std::uint64_t epoch, time_point sent);
@@ -86,22 +86,23 @@ public:
   void answer(int host, const checkpoint_answer& x);
   void refuse_report(int host, allocation_id id, const std::string& process);
 
-  bool quiet() const; ///< everything is dead and forgotten
+  bool quiet() const; ///< whether every sandbox is dead and forgotten
   std::string what_is_left() const;
   int index_of(const std::string& agent) const { return std::stoi(agent.substr(1)); }
   const host_state& host(int i) const { return hosts_[std::size_t(i)]; }
 
-  std::map<std::pair<std::uint64_t, std::string>, int>
-    failures;                          ///< exits with code 1, by experiment and trial key
-  std::map<trial_id, int> failed_runs; ///< failures that the trial may count, SIGKILLs included
+  /// Number of exits with code 1, by experiment and trial key.
+  std::map<std::pair<std::uint64_t, std::string>, int> failures;
+  /// Number of failures that the trial may count, SIGKILLs included.
+  std::map<trial_id, int> failed_runs;
   struct promise {
     allocation_id allocation;
     std::string process;
-    std::uint64_t sequence = 0; ///< of a validation; 0 for a checkpoint
+    std::uint64_t sequence = 0; ///< sequence of a validation; 0 for a checkpoint
     std::string uuid;
   };
-  std::uint64_t newest_epoch = 0; ///< grows over restarts of the master
-  std::map<int, int> newest_life; ///< of its agent that has registered, by host
+  std::uint64_t newest_epoch = 0; ///< epochs grow, also over restarts of the master
+  std::map<int, int> newest_life; ///< newest life of the agent that has registered, by host
   std::vector<promise> promised;  ///< what scripts were told is durable
 
 private:

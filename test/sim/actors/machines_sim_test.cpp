@@ -1,5 +1,5 @@
-// All machines together on a fake network, by seed. TROUPE_SIM_SEED=n reruns one history with a trace,
-// TROUPE_SIM_HISTORIES=n and TROUPE_SIM_FIRST=n choose how many and from which seed.
+// All machines together on a fake network, by seed. TROUPE_SIM_SEED=n runs one history again with a trace.
+// TROUPE_SIM_HISTORIES=n and TROUPE_SIM_FIRST=n choose the number of histories and the first seed.
 
 #include "test/sim/actors/history.hpp"
 #include "test/sim/actors/planted.hpp"

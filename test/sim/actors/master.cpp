@@ -104,8 +104,8 @@ void twin_shell::down(const checkpoint_answer& x) {
 
 master::master(world& w, fake_journal& journal, hosts& h, int life)
     : w(w), journal(journal), machines(h), life(life) {
-  // Recovery: ids and agents from the cluster's stream, then the twins with what they have to wait for, then
-  // the rest.
+  // Recovery reads ids and agents from the cluster's stream, then makes the twins with the tasks that they
+  // have to wait for, then everything else.
   id_counters ids;
   std::vector<experiment_id> open;
   for (const auto& [entity, facts] : journal.facts())
@@ -129,7 +129,7 @@ master::master(world& w, fake_journal& journal, hosts& h, int life)
   bury();
 }
 
-/// What the journal says runs on each agent.
+/// The tasks that run on each agent according to the journal.
 std::map<std::string, std::vector<watch_ordered>> master::tasks_in_journal() const {
   std::map<std::string, std::vector<watch_ordered>> by_agent;
   for (const auto& [entity, facts] : journal.facts()) {
@@ -153,7 +153,7 @@ std::map<std::string, std::vector<watch_ordered>> master::tasks_in_journal() con
 
 master::~master() {
   *alive_.flag = false;
-  trials.clear(); // they end their allocations
+  trials.clear(); // trials end their allocations
 }
 
 void master::bury() {
@@ -182,7 +182,7 @@ void master::create_experiment(const std::string& key, std::function<void(experi
 void master::wish(user_wish what, std::function<void()> done) {
   auto it = experiments.begin();
   if (it == experiments.end())
-    return done(); // it is over
+    return done(); // the experiment has ended
   switch (what) {
   case user_wish::pause:
     return it->second->step(experiment_pause{}, done);
@@ -201,7 +201,7 @@ void master::agent_registers(link_ptr line, agent_joined who, std::vector<task_r
   auto& newest = machines.newest_life[line->host];
   newest = std::max(newest, line->agent_life);
   if (auto no = cluster_->machine.who.refuses(asked, w.now())) {
-    if (line->agent_life == newest) // else it is dead, and what it sent came late
+    if (line->agent_life == newest) // otherwise the agent is dead, and its message came late
       fail("an agent was refused: " + no->what);
     return;
   }
@@ -211,7 +211,7 @@ void master::agent_registers(link_ptr line, agent_joined who, std::vector<task_r
     if (twin->line)
       twin->line->master_side = false;
     twin->line = line;
-    // The answer and the twin's orders come from two actors: either may arrive first.
+    // The answer and the twin's orders come from two actors, so either may arrive first.
     machines.send_down(line, at(role::cluster), [h = &machines, line, sent](agent_process& a) {
       h->accepted(a, line, line->epoch, sent);
     });
@@ -239,8 +239,8 @@ void master::report(const link_ptr& line, report_row row) {
     if (!life())
       return;
     if (*stored == fake_journal::received::stored) {
-      for (const auto& [id, e] :
-           experiments) // the journal knows whose trial it is; here there is one experiment
+      // The real journal knows the trial's experiment; here there is only one.
+      for (const auto& [id, e] : experiments)
         tell_experiment(
           at(role::journal), id,
           validation_recorded{trial, origin, number, row.steps, row.metrics, row.allocation.run});
@@ -274,7 +274,7 @@ void master::pool_step(const pool_event& ev) {
       auto a = allocations.find(x->allocation);
       if (it != asked_.end() && a != allocations.end() && a->second->incarnation == it->second)
         tell_allocation_actor(at(role::pool), x->allocation, it->second, slots_granted{x->allocation, x->on});
-      else // nobody is there to use it
+      else // the allocation that asked is not there any more
         tell_pool_actor(at(role::pool), slots_released{x->allocation}, pool_life);
     }
 }
@@ -287,7 +287,7 @@ void master::tell_pool_actor(address from, pool_event ev, std::uint64_t to, std:
     [this, ev = std::move(ev), to, incarnation, heard = std::move(heard), life = guard()] {
       if (!life())
         return;
-      const auto from_whom = [&](allocation_id id) { // what a dead one said may come late
+      const auto from_whom = [&](allocation_id id) { // the message of a dead allocation may come late
         asked_[id] = std::max(asked_[id], incarnation);
       };
       if (to == pool_life) {
@@ -297,13 +297,13 @@ void master::tell_pool_actor(address from, pool_event ev, std::uint64_t to, std:
           from_whom(x->allocation);
         pool_step(ev);
       }
-      if (heard) // or its request fails
+      if (heard) // without this call the sender's request fails
         heard();
     },
     again);
 }
 
-/// As cluster_members::introduce, and what the actors below do with pool_renewed.
+/// Does what cluster_members::introduce does, and what the actors below it do with pool_renewed.
 void master::introduce_pool() {
   const auto to = pool_life;
   auto left = std::make_shared<int>(1);
@@ -372,8 +372,8 @@ void master::make_twin_again(const std::string& agent) {
   auto tasks = tasks_in_journal();
   for (const auto& task : tasks[agent])
     twin->step(task);
-  // As cluster_members: in the pool's mailbox before any host can have met the new twin. The pool tells whom
-  // it knows.
+  // As in cluster_members, this is in the pool's mailbox before any host can have met the new twin. The pool
+  // tells the allocations that it knows.
   pool_step(agent_down{agent});
   for (const auto& [id, asked] : asked_)
     if (auto a = allocations.find(id); a != allocations.end() && a->second->incarnation == asked)
@@ -444,9 +444,9 @@ void master::tell_allocation_actor(address from, allocation_id to, std::uint64_t
          [this, to, incarnation, ev = std::move(ev), twin, pool = pool_life, life = it->second->guard(),
           here = guard()] {
            if (!life()) {
+             // The pool watches the allocations that it grants slots to.
              if constexpr (std::is_same_v<Event, slots_granted>)
-               if (here() && pool == pool_life &&
-                   asked_[to] == incarnation) // the pool watches those it grants to
+               if (here() && pool == pool_life && asked_[to] == incarnation)
                  tell_pool_actor(at(role::pool), slots_released{to}, pool_life);
              return;
            }
@@ -456,7 +456,7 @@ void master::tell_allocation_actor(address from, allocation_id to, std::uint64_t
                a.twins[ev.agent] = twin;
            if constexpr (std::is_same_v<Event, slots_granted>) {
              if (pool != pool_life)
-               return; // its handles cannot be learned of a pool that is dead
+               return; // a dead pool cannot tell the twins' handles
              if (planted == planted_bug::late_grant_kept && a.machine.closed())
                return;
              for (const auto& part : ev.on)
@@ -533,7 +533,7 @@ void master::kill_actor(fault_kind kind, std::uint64_t pick) {
     restart_allocation(it->first);
   } else if (kind == fault_kind::pool_actor_dies) {
     w.trace([] { return "the pool's actor dies"; });
-    ++pool_life; // whoever sends to the dead one sends in vain
+    ++pool_life; // messages to the dead pool are lost
     pool_ = pool(pool::phase::recovering);
     asked_.clear();
     w.send(
@@ -569,7 +569,7 @@ void master::restart_trial(trial_id id) {
     auto owner = it->second->owner;
     auto spec = it->second->spec;
     trials.erase(it);
-    // Its experiment hears of the death and makes it again from what is durable.
+    // The trial's experiment hears of the death and makes the trial again from durable facts.
     w.send(
       at(role::trial, id.value), at(role::experiment, owner.value),
       [this, owner, spec, life = guard()] {

@@ -1,6 +1,7 @@
 #pragma once
-// One life of the master: the shells of the cluster, its experiments, trials, allocations, pool and twins,
-// wired as the CAF shells are (actors/*/*_actor.cpp). A crash destroys it; the journal and the hosts stay.
+// One life of the master: the shells of the cluster, of experiments, trials, allocations, pool and twins,
+// connected as the CAF shells are (actors/*/*_actor.cpp). A crash destroys all of it; the journal and the
+// hosts stay.
 
 #include "actors/cluster/cluster_machines.hpp"
 #include "test/sim/actors/durable_shell.hpp"
@@ -12,15 +13,16 @@ namespace troupe::sim {
 class hosts;
 class master;
 
-/// A line between one agent and one life of the master. It keeps the order and may break at any time.
+/// A link between one agent and one life of the master. It keeps the order of messages and may break at any
+/// time.
 struct link {
   std::uint64_t id = 0;
   int host = 0;
   int master_life = 0, agent_life = 0;
-  std::uint64_t epoch = 0;                    ///< once registered
-  bool accepted = false;                      ///< has the agent heard so?
-  bool agent_side = true, master_side = true; ///< open?
-  bool silent = false;                        ///< swallows everything, tells nobody
+  std::uint64_t epoch = 0;                    ///< epoch of the registration; 0 before it
+  bool accepted = false;                      ///< whether the agent knows that it was accepted
+  bool agent_side = true, master_side = true; ///< whether the side regards the link as open
+  bool silent = false;                        ///< the link loses every message, and nobody notices
   time_point stalled_until;
 };
 using link_ptr = std::shared_ptr<link>;
@@ -38,7 +40,7 @@ struct task_checkpoint {
   checkpoint saved;
 };
 
-/// Says whether who made it still lives; copies share the answer.
+/// Says whether the object that made it still lives. Copies share the answer.
 struct alive_check {
   std::shared_ptr<bool> flag = std::make_shared<bool>(true);
   bool operator()() const { return *flag; }
@@ -55,7 +57,7 @@ struct twin_shell {
   void step(const twin_event& ev);
   void run(std::vector<twin_action> actions);
   void meet_pool(std::uint64_t life);
-  void die() { dead = true; } ///< what comes for it is lost, until the cluster replaces it
+  void die() { dead = true; } ///< messages to the twin are lost until the cluster replaces it
   void up(const task_checkpoint& x);
   void down(const validation_answer& x);
   void down(const checkpoint_answer& x);
@@ -65,11 +67,11 @@ struct twin_shell {
   int host;
   agent_twin machine;
   const std::uint64_t incarnation;
-  std::uint64_t pool_life; ///< of the pool whose handle it has
+  std::uint64_t pool_life; ///< life of the pool whose handle the twin has
   bool dead = false;
   alive_check alive;
   link_ptr line;
-  std::map<allocation_id, std::uint64_t> known; ///< allocations that have spoken, by incarnation
+  std::map<allocation_id, std::uint64_t> known; ///< incarnation of each allocation that has sent a message
   std::optional<time_point> armed;
 };
 
@@ -78,7 +80,7 @@ public:
   master(world& w, fake_journal& journal, hosts& h, int life);
   ~master();
 
-  // From users and agents, at once.
+  // Calls from users and agents, without a delay.
   void create_experiment(const std::string& key, std::function<void(experiment_id)> done);
   void wish(user_wish what, std::function<void()> done);
   void agent_registers(link_ptr line, agent_joined who, std::vector<task_report> inventory, time_point sent);
@@ -87,10 +89,11 @@ public:
 
   alive_check guard() const { return alive_; }
   void pool_step(const pool_event& ev);
-  void check_quiet() const; ///< nothing is held, nothing waits
+  void check_quiet() const; ///< checks that no slots are held and no request waits
   bool all_over() const;
 
-  // Messages by name; what has no receiver is dropped, as it is with the handle of a dead actor.
+  // Messages to actors by their names. A message without a receiver is dropped, as with the handle of a dead
+  // actor.
   template <class Event>
   void tell_trial(address from, trial_id to, Event ev);
   template <class Event>
@@ -98,11 +101,12 @@ public:
                              std::uint64_t twin = 0);
   template <class Event>
   void tell_experiment(address from, experiment_id to, Event ev);
-  /// To the pool of that life; `heard` is called once it has the message.
+  /// Sends to the pool of the life `life`; `heard` is called once the pool has the message.
   void tell_pool_actor(address from, pool_event ev, std::uint64_t life, std::uint64_t incarnation = 0,
                        std::function<void()> heard = {});
-  /// `sender`, where it is an allocation, is remembered as the one to tell of that task.
-  /// `twin` is the incarnation that the sender knows; `heard` is called with whether it lived.
+  /// Sends to a twin. `sender`, where it is an allocation, is remembered as the one that hears about the
+  /// task. `twin` is the incarnation that the sender knows. `heard` is called with whether that incarnation
+  /// lived.
   template <class Event>
   void tell_twin(address from, const std::string& agent, Event ev, std::uint64_t twin,
                  allocation_id sender = {}, std::uint64_t incarnation = 0,
@@ -114,7 +118,7 @@ public:
   void kill_actor(fault_kind kind, std::uint64_t pick);
   void restart_trial(trial_id id);
   void restart_allocation(allocation_id id);
-  void bury(); ///< ends what has quit; between two messages
+  void bury(); ///< destroys shells that have quit; runs between two messages
 
   world& w;
   fake_journal& journal;
@@ -123,15 +127,16 @@ public:
   std::uint64_t next_incarnation = 1;
   std::unique_ptr<class cluster_shell> cluster_;
   pool pool_;
-  std::uint64_t pool_life = 1;                   ///< messages to an earlier one are lost
-  std::map<allocation_id, std::uint64_t> asked_; ///< incarnation that asked for slots
+  std::uint64_t pool_life = 1;                   ///< messages to an earlier life are lost
+  std::map<allocation_id, std::uint64_t> asked_; ///< incarnation of each allocation that asked for slots
   std::map<std::string, std::unique_ptr<twin_shell>> twins;
   std::map<experiment_id, std::unique_ptr<experiment_shell>> experiments;
   std::map<trial_id, std::unique_ptr<trial_shell>> trials;
   std::map<allocation_id, std::unique_ptr<allocation_shell>> allocations;
   std::map<trial_id, std::string> keys;
-  int lost_to_twins = 0, lost_to_agents = 0;    ///< orders to start that will be lost
-  std::vector<std::function<void()>> graveyard; ///< destroys what has quit, outside its own calls
+  int lost_to_twins = 0, lost_to_agents = 0; ///< number of orders to start that will be lost on their way
+  /// Destroys shells that have quit, outside of their own calls.
+  std::vector<std::function<void()>> graveyard;
 
 private:
   void run(const pool_action& x);

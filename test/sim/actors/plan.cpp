@@ -23,7 +23,7 @@ duration draw_length(rng& random) {
   case 8:
     return milliseconds(5'000, 29'000);
   default:
-    return milliseconds(29'000, 70'000); // leases end
+    return milliseconds(29'000, 70'000); // so long that leases end
   }
 }
 
@@ -37,8 +37,8 @@ history_plan draw_plan(std::uint64_t seed) {
   p.slots = 1 + int(random.below(2));
   p.trial_slots = random.chance(0.2) ? std::min(2, p.hosts * p.slots) : 1;
   p.max_restarts = int(random.below(3));
-  // Most histories run with no slack between the sandbox's lease and the master's, so that being off by one
-  // shows.
+  // In most histories the master gives slots away at the very moment at which sandboxes freeze, so that an
+  // error of one tick shows.
   if (random.chance(0.8))
     p.lease.give_away = p.lease.freeze;
   p.heartbeat = random.chance(0.5) ? 1s : 4s;

@@ -1,5 +1,5 @@
 #pragma once
-// What one history is like: everything in it follows from its seed.
+// The plan of one history; everything in it follows from its seed.
 
 #include "actors/agent_twin/agent_twin.hpp"
 #include "test/sim/actors/fake_searcher.hpp"
@@ -22,22 +22,22 @@ enum class fault_kind {
   pool_actor_dies,
   twin_actor_dies,
   searcher_actor_dies,
-  start_order_lost, ///< to a twin or to an agent; nothing else than a fault of an operator does that
+  start_order_lost, ///< an order on its way to a twin or to an agent; only a mistake of an operator does this
 };
 inline constexpr int fault_kinds = 16;
 
-/// Happens when the `after`-th message is about to be delivered, unless the history is over by then.
+/// A fault happens before the `after`-th message is delivered, unless the history is over by then.
 struct fault {
   fault_kind kind = fault_kind::master_crash;
   int after = 0;
-  duration length{0};     ///< until what crashed is back, or the stall is over
-  std::uint64_t pick = 0; ///< which of the things that can be hit
+  duration length{0};     ///< time until the crashed part is back, or the stall is over
+  std::uint64_t pick = 0; ///< chooses among the things that can be hit
 };
 
 enum class user_wish { pause, activate, cancel, kill };
 struct user_command {
   user_wish wish = user_wish::pause;
-  int after = 0; ///< messages, as with faults
+  int after = 0; ///< number of messages, as for faults
 };
 
 struct history_plan {
@@ -48,8 +48,8 @@ struct history_plan {
   lease_times lease;
   duration heartbeat = 1s;
   duration stop_limit = 10s;
-  duration most_commit = 2ms;        ///< of the journal
-  double slow = 0.01, repeat = 0.02; ///< share of messages that take up to 2 s, that are delivered again
+  duration most_commit = 2ms;        ///< longest time of a commit of the journal
+  double slow = 0.01, repeat = 0.02; ///< shares of messages that take up to 2 s, and that are delivered twice
   bool tasks_die_with_agent = false;
   search_plan search;
   std::vector<fault> faults;

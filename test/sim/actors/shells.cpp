@@ -27,7 +27,7 @@ experiment_shell::experiment_shell(master& m, experiment_id id)
     : shell(m, at(role::experiment, id.value), entity(id), experiment({id, "loss", "batches", {}, true, 5})),
       id(id) {}
 
-/// What its snapshot heard, and `past` after that.
+/// Makes the searcher from the events of its snapshot and then those of `past`.
 void experiment_shell::make_search_of(std::vector<searchers::search_event> past) {
   auto plan = m.w.plan.search;
   plan.seed = mix64(plan.seed + id.value);
@@ -79,7 +79,7 @@ void experiment_shell::renew_searcher() {
 void experiment_shell::start() {
   make_search_of(machine.take_history());
   begin(machine.resume(w_.now()));
-  // What became durable just before a crash and was not decided upon.
+  // Hands on reports that became durable just before a crash and on which nothing was decided yet.
   for (const auto& [trial, heard] : machine.heard_rows())
     if (auto it = journal_.reports().find(trial); it != journal_.reports().end())
       for (auto row = heard; row < it->second.size(); ++row) {
@@ -198,7 +198,7 @@ void experiment_shell::run(const report_experiment_end&) {
 trial_shell::trial_shell(master& m, experiment_id owner, const trial_spec& spec)
     : shell(m, at(role::trial, spec.id.value), entity(spec.id), trial(spec)), owner(owner), spec(spec) {}
 
-trial_shell::~trial_shell() { // an owner outlives what it owns
+trial_shell::~trial_shell() { // an owner outlives what it owns, so the allocation ends here
   if (run_)
     m.allocations.erase({spec.id, run_});
 }
@@ -238,7 +238,7 @@ void trial_shell::run(const report_trial_end& x) {
   m.tell_experiment(self_, owner, trial_finished{spec.id, x.state, x.exit_reason, x.why});
   m.graveyard.push_back([&m = m, id = spec.id, inc = incarnation] {
     if (auto it = m.trials.find(id); it != m.trials.end() && it->second->incarnation == inc) {
-      it->second->run_ = {}; // its allocation ends by itself
+      it->second->run_ = {}; // the allocation ends by itself
       m.trials.erase(it);
     }
   });
@@ -259,7 +259,7 @@ allocation_shell::allocation_shell(master& m, const allocation_spec& spec, std::
 template <class Order>
 void allocation_shell::send_to(const std::string& agent, const Order& x) {
   auto& twin = twins[agent];
-  if (!twin) // it asks the pool
+  if (!twin) // the CAF shell asks the pool for the twin
     twin = m.twins.at(agent)->incarnation;
   m.tell_twin(self_, agent, x, twin, id, incarnation);
 }
@@ -299,8 +299,8 @@ void allocation_shell::run(const start_task& x) {
 }
 void allocation_shell::run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id, x.reason}); }
 void allocation_shell::run(const kill_task& x) { send_to(x.agent, kill_ordered{id}); }
-/// Through the pool, which has the newest handle, and sends in this one's name: it comes behind what this one
-/// has told the twin already, and what is told it later may come first.
+/// Sends through the pool, which has the newest handle and sends in this allocation's name. So the order
+/// arrives after what this allocation has already sent to the twin, but later orders may overtake it.
 void allocation_shell::run(const watch_task& x) {
   w_.send(self_, at(role::pool),
           [&m = m, x, id = id, self = self_, incarnation = incarnation, life = pool_life, here = m.guard()] {
@@ -313,7 +313,7 @@ void allocation_shell::run(const watch_task& x) {
 }
 void allocation_shell::run(const forget_task& x) { forget(x.agent); }
 
-/// As the CAF shell: one that lives has to take it.
+/// Sends until a living twin has taken the order, as the CAF shell does.
 void allocation_shell::forget(const std::string& agent) {
   auto& twin = twins[agent];
   if (!twin)
@@ -344,7 +344,8 @@ void allocation_shell::run(const report_allocation_end& x) {
   leave_if_done();
 }
 
-/// It stays for a while, as its last mails do: what arrives late must change nothing.
+/// Destroys the shell after a while in which its last messages may still be under way: what arrives late must
+/// change nothing.
 void allocation_shell::leave_if_done() {
   if (told_ && unsent_ == 0 && !std::exchange(leaving_, true))
     w_.clock.at(w_.now() + w_.between(0us, 30s), [&m = m, id = id, life = guard()] {

@@ -38,7 +38,7 @@ public:
     if (x.again)
       m.introduce_pool();
   }
-  void run(const configure_pool&) {} // no configuration names a pool here
+  void run(const configure_pool&) {} // configurations name no pool here
   void run(const end_pool&) {}
   void run(const supply_pool&) {}
   void run(const make_twin& x);
@@ -70,17 +70,17 @@ public:
   void searcher_dies();
 
   const experiment_id id;
-  std::uint64_t pool_life = m.pool_life; ///< of the pool whose handle it has
+  std::uint64_t pool_life = m.pool_life; ///< life of the pool whose handle the shell has
 
 private:
   void make_search_of(std::vector<searchers::search_event> past);
   void renew_searcher();
   void ask();
 
-  std::unique_ptr<searchers::searcher> searcher_; ///< null between its death and its next life
+  std::unique_ptr<searchers::searcher> searcher_; ///< null between the searcher's death and its next life
   std::uint64_t searcher_life_ = 0;
   std::optional<ask_searcher> open_question_;
-  std::vector<searchers::search_event> heard_; ///< by the searcher: its snapshot
+  std::vector<searchers::search_event> heard_; ///< events that the searcher has heard: its snapshot
 };
 
 class trial_shell : public shell<trial_shell, trial, trial_fact, trial_action> {
@@ -97,7 +97,7 @@ public:
   void run(const say_in_log&) {}
   std::optional<time_point> deadline() const { return machine.deadline(); }
   void refused();
-  /// Its allocation died without a word.
+  /// The trial's allocation died without a message.
   void resume_allocation();
 
   const experiment_id owner;
@@ -117,9 +117,9 @@ public:
   void run(const kill_task& x);
   void run(const watch_task& x);
   void run(const forget_task& x);
-  void run(const answer_signals&) {} // its tasks are told by preempt_task
+  void run(const answer_signals&) {} // preempt_task tells its tasks
   void run(const answer_gang&) {}
-  void run(const order_worker&) {} // no trial in C++ here
+  void run(const order_worker&) {} // no trial runs C++ here
   void run(const ask_pool&) {}     // there is one pool
   void run(const leave_pool&) {}
   void run(const hold_slots& x);
@@ -133,7 +133,7 @@ public:
 
   const allocation_id id;
   std::uint64_t pool_life = m.pool_life;
-  std::map<std::string, std::uint64_t> twins; ///< those whose handles it has, by incarnation
+  std::map<std::string, std::uint64_t> twins; ///< incarnations of the twins whose handles the shell has
 
 private:
   template <class Order>
@@ -142,8 +142,8 @@ private:
   void leave_if_done();
   std::int64_t from_steps_;
   bool told_ = false, leaving_ = false;
-  int unsent_ = 0;            ///< ends that a twin has not taken yet
-  std::function<void()> met_; ///< the pool knows what this one holds
+  int unsent_ = 0;            ///< number of ends that a twin has not taken yet
+  std::function<void()> met_; ///< runs once the pool knows what this allocation holds
 };
 
 } // namespace troupe::sim

@@ -1,5 +1,6 @@
 #pragma once
-// Virtual time: what is due, in order of time and then of being scheduled.
+// Virtual time: tasks in the order of their times; tasks of the same time run in the order in which they were
+// scheduled.
 
 #include "model/time.hpp"
 
@@ -22,7 +23,7 @@ public:
     std::push_heap(heap_.begin(), heap_.end(), later);
   }
 
-  /// Runs the next task; false where nothing is left.
+  /// Runs the next task; false where none is left.
   bool step() {
     if (heap_.empty())
       return false;

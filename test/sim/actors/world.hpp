@@ -1,6 +1,6 @@
 #pragma once
-// What the fakes of one history share: virtual time, the network, what was promised to scripts, and the
-// verdict.
+// What the fakes of one history share: virtual time, the network, the promises made to scripts, and the way
+// to fail.
 
 #include "test/sim/actors/plan.hpp"
 #include "test/sim/actors/timeline.hpp"
@@ -11,7 +11,7 @@
 
 namespace troupe::sim {
 
-/// An invariant is broken. Thrown out of the history; tests may throw.
+/// Says that an invariant is broken. It is thrown out of the history: tests may throw.
 struct violation {
   std::string what;
 };
@@ -31,7 +31,7 @@ enum class role : std::uint64_t {
   user
 };
 
-/// Names an actor or process, as a number: messages between two of them keep their order.
+/// The number that names an actor or process. Messages between two of these keep their order.
 using address = std::uint64_t;
 inline address at(role who, std::uint64_t a = 0, std::uint64_t b = 0) {
   return std::uint64_t(who) << 56 | a << 24 | b;
@@ -48,8 +48,8 @@ public:
   rng random;
   timeline clock;
   bool tracing = false;
-  std::uint64_t messages = 0;           ///< delivered so far
-  std::function<void()> before_message; ///< where faults and users come in
+  std::uint64_t messages = 0;           ///< number of messages that were delivered so far
+  std::function<void()> before_message; ///< plays faults and users before each message
 
   time_point now() const { return clock.now(); }
   duration between(duration least, duration most) {
@@ -63,7 +63,7 @@ public:
       std::fprintf(stderr, "%s %s\n", to_rfc3339(now()).substr(14, 12).c_str(), std::string(text()).c_str());
   }
 
-  /// When a message sent now arrives: after all earlier ones between the same two.
+  /// The time at which a message that is sent now arrives: after all earlier messages between the same two.
   time_point arrival(address from, address to, std::uint64_t line = 0) {
     auto& last = last_[mix64(mix64(from) ^ to) ^ mix64(line)];
     auto r = random.unit();
@@ -71,7 +71,7 @@ public:
     return last = std::max(now() + delay, last);
   }
 
-  /// Delivers `what` in the order of this pair. `what` looks itself whether its receiver still lives.
+  /// Delivers `what` in the order of this pair. `what` itself checks whether its receiver still lives.
   void send(address from, address to, std::function<void()> what, repeats again = repeats::at_once,
             std::uint64_t line = 0) {
     auto deliver = [this, what = std::move(what)] {

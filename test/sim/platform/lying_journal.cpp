@@ -7,7 +7,7 @@
 namespace troupe::sim {
 namespace {
 
-/// What users order of tasks and searches.
+/// Whether the fact is an order of a user for a task or a search.
 bool is_order(const fact& x) {
   return std::holds_alternative<task_stop_ordered>(x) || std::holds_alternative<task_paused>(x) ||
          std::holds_alternative<task_prioritized>(x) || std::holds_alternative<experiment_described>(x) ||

@@ -1,5 +1,5 @@
 #pragma once
-// A planted fault before the journal: it answers as if it had done what it was asked for.
+// A planted fault in front of the journal: it acknowledges what it was asked for without doing it.
 
 #include "actors/messages.hpp"
 #include "test/sim/platform/platform.hpp"
@@ -7,7 +7,7 @@
 namespace troupe::sim {
 
 bool lies(planted_fault planted);
-/// What a master has in place of `journal`.
+/// The actor that a master uses in place of `journal`.
 journal_actor lying_journal(caf::actor_system& sys, journal_actor journal, planted_fault planted);
 
 } // namespace troupe::sim

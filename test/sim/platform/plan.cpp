@@ -17,20 +17,21 @@ constexpr const char* task_wishes[] = {"kill", "kill with its tree", "pause", "u
 constexpr const char* search_wishes[] = {"kill", "cancel", "continue",     "archive",       "unarchive",
                                          "move", "delete", "set priority", "set max_slots", "set pool"};
 
-/// Short ones, and one in ten so long that leases end.
+/// Draws a time away. Most are short; one in ten is so long that leases end.
 duration draw_away(rng& random) {
   const auto most = random.chance(0.1) ? 70'000 : random.chance(0.5) ? 500 : 20'000;
   return std::chrono::milliseconds(5 + random.below(static_cast<std::uint64_t>(most)));
 }
 
-/// Longer than a link lives in silence, and often so long that runs are given away.
+/// Draws the length of a cut: longer than a silent link lives, and often so long that runs are given away.
 duration draw_cut(rng& random) {
   const bool runs_are_given_away = random.chance(0.7);
   return std::chrono::milliseconds(runs_are_given_away ? 45'000 + random.below(20'000)
                                                        : 11'000 + random.below(30'000));
 }
 
-/// Often at once, so that what is ordered meets what still goes on.
+/// Draws the time before the next wish. It is often very short, so that an order meets the effects of the one
+/// before.
 duration draw_wait(rng& random) {
   const auto most = random.chance(0.4) ? 20 : random.chance(0.5) ? 2'000 : 20'000;
   return std::chrono::milliseconds(random.below(static_cast<std::uint64_t>(most)));
@@ -72,7 +73,8 @@ task_plan draw_task(rng& random, const platform_plan& plan) {
   return one;
 }
 
-/// An end comes more often than what waits for one, or all would be seen after the search alone.
+/// Draws a wish. Wishes that end a search are drawn more often than those that wait for an end; otherwise
+/// most would come only after the search has ended on its own.
 wish<search_wish> draw_search_wish(rng& random, const platform_plan& plan, const platform_plan::search& of) {
   constexpr search_wish often[] = {
     search_wish::kill,    search_wish::cancel,       search_wish::go_on,         search_wish::go_on,

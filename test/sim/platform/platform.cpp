@@ -29,14 +29,14 @@ namespace fs = std::filesystem;
 struct violation {
   std::string what;
 };
-/// Not within a handler: an actor would die of it.
+/// Ends the history. Must not be called within a handler, because its actor would die of the exception.
 [[noreturn]] void fail(std::string what) { throw violation{std::move(what)}; }
 
-constexpr std::int64_t script_length = 4; ///< steps
+constexpr std::int64_t script_length = 4; ///< number of steps of a script
 constexpr auto freeze = std::chrono::seconds(30);
 constexpr auto longest_history = std::chrono::minutes(60);
 
-/// As an actor ends that a fault of its own has ended.
+/// Ends an actor as if a fault of its own had ended it.
 template <class Handle>
 void end_with_fault(const Handle& who) {
   const auto to = caf::actor_cast<caf::strong_actor_ptr>(who);
@@ -44,8 +44,8 @@ void end_with_fault(const Handle& who) {
   to->enqueue(nullptr, caf::make_message_id(), caf::make_message(std::move(end)), nullptr);
 }
 
-/// One part of a task on one host. It outlives its agent. The script of rank 0 trains, reports, saves every
-/// second step, and ends when asked; that of a task which is no trial does what its plan says.
+/// One rank of a task on one host. It outlives its agent. The script of rank 0 trains, reports, saves every
+/// second step, and ends when asked. The script of a task that is not a trial does what its plan says.
 struct sandbox {
   allocation_id id;
   std::uint64_t serial = 0; ///< also its process id
@@ -55,10 +55,11 @@ struct sandbox {
   value hparams;
   std::int64_t step = 0, saved = 0;
   bool dead = false, asked_to_stop = false, ordered = false, in_flight = false;
-  bool seen = true;                ///< its end, by anybody
-  bool drain_asked = false;        ///< by its gateway
-  const task_plan* plan = nullptr; ///< of a task that is no trial; null: it waits for others of its kind
-  bool answers = false;            ///< whether its master knows that its service answers
+  bool seen = true;         ///< whether anybody has seen its end
+  bool drain_asked = false; ///< whether its gateway has asked for the drain
+  /// Plan of a task that is not a trial; null: the task waits for others of its kind.
+  const task_plan* plan = nullptr;
+  bool answers = false; ///< whether the master knows that its service answers
   int code = 0, signal = 0;
   enum class waits { nothing, report, checkpoint } waiting = waits::nothing;
   std::uint64_t sequence = 0;
@@ -71,10 +72,10 @@ struct sandbox {
   }
 };
 
-/// Between an agent and its master, for one registration.
+/// The link between an agent and its master, for one registration.
 struct link {
   bool stalled = false;
-  bool broken = false; ///< what is told of its ends later is dead when it arrives
+  bool broken = false; ///< messages that are sent later are lost
   std::vector<caf::actor> wires;
 };
 
@@ -82,23 +83,23 @@ struct host {
   std::string name;
   int pool = 0;
   fs::path folder;
-  bool lost = false;       ///< for good
-  bool is_cleared = false; ///< an operator has disabled it once, and ended what ran there
-  time_point cut_until{};  ///< its agent does not reach the master before
+  bool lost = false;       ///< whether the host is lost for good
+  bool is_cleared = false; ///< an operator has disabled the host once, and ended what ran there
+  time_point cut_until{};  ///< until then its agent does not reach the master
   agent_actor agent;
   bool agent_lives = false;
   int runtime_life = 0;
   bool runtime_lives = false;
-  journal_actor journal; ///< as its gateway was told
+  journal_actor journal; ///< the journal that its gateway knows
   time_point lease_until{};
-  std::map<allocation_id, sandbox*> records; ///< its folder of tasks
+  std::map<allocation_id, sandbox*> records; ///< the sandboxes with a record in its folder of tasks
   worker_runtime_actor runtime;
   harness_actor gateway;
   log_pump_actor pump;
   std::shared_ptr<link> line = std::make_shared<link>();
 };
 
-/// What a searcher by itself draws for its trials, in the order of their creation.
+/// The values that a searcher on its own draws for its trials, in the order of their creation.
 std::vector<double> drawn_alone(const value& config, std::uint64_t seed) {
   auto searcher = searchers::make_searcher(config.at("searcher"), config.at("hyperparameters"), seed);
   std::vector<double> drawn;
@@ -122,7 +123,8 @@ public:
       : plan_(plan), planted_(planted), random_(mix64(plan.seed) ^ 0x1234), ids_(mix64(plan.seed) ^ 0x4321),
         repeats_(mix64(plan.seed) ^ 0x2143),
         tasks_(scene_of_users(), plan_, planted == planted_fault::created_twice) {
-    // In memory where there is such a place: half of a history's time is a disk's search for inodes else.
+    // The folder is in memory where that is possible: otherwise a disk's search for inodes takes half of a
+    // history's time.
     std::string pattern = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     folder_ = ::mkdtemp((pattern += "/troupe-platform-XXXXXX").data());
     config_.set("scheduler.policy", caf::atom("testing"));
@@ -171,8 +173,8 @@ public:
       searches_->begin(n, submitted_.back());
     }
     until([this] { return searches_->done() && ended(submitted_) && tasks_.done(); });
-    // Nothing leaked: hosts keep nothing, a trial that needs every slot that it may have of a pool runs, and
-    // as many tasks without slots as fit.
+    // Checks that nothing leaked: hosts keep nothing, a trial that needs every slot that a pool may give it
+    // runs, and so do as many tasks without slots as fit.
     until([this] { return nothing_is_left(); });
     for (std::size_t n = 0; n < plan_.pools.size(); ++n) {
       platform_plan::search all{"random", 1, plan_.most_slots(int(n)), int(n)};
@@ -194,8 +196,8 @@ public:
 
 private:
   time_point now() const { return wall_time(scheduler_->clock()); }
-  /// Searches that hear of no metrics have created what their searcher alone creates, whatever has happened
-  /// to them; those that a user has ended for good, or deleted, are not looked at.
+  /// Checks that searches which hear no metrics have created exactly what their searcher creates on its own,
+  /// whatever happened to them. Searches that a user has ended or deleted are left out.
   std::string strange_draws() const {
     for (const auto id : submitted_) {
       const auto row = journal_ && hears_nothing_.contains(id) ? journal_->reads()->experiment(id)
@@ -223,13 +225,14 @@ private:
 
   // ---- the drive
 
-  /// Within a handler: the history ends after it.
+  /// Notes a fault from within a handler; the history ends after the handler.
   void note(std::string what) {
     if (wrong_.empty())
       wrong_ = std::move(what);
   }
 
-  /// One message, of an actor that is drawn; or time goes on to what is due next.
+  /// Handles one message, of an actor that is drawn at random; without messages, moves the time to what is
+  /// due next.
   void step() {
     auto& jobs = scheduler_->jobs;
     if (jobs.empty()) {
@@ -257,7 +260,7 @@ private:
     for (int n = 0; !(n % 16 == 0 && done()); ++n)
       step();
   }
-  /// All that can happen now, in order.
+  /// Handles everything that can happen now, in order.
   void settle() { scheduler_->run(); }
 
   // ---- the master
@@ -307,7 +310,8 @@ private:
   void stop_master() {
     if (!cluster_)
       return;
-    caf::anon_send_exit(journal_actor_, caf::exit_reason::kill); // first: nothing more is stored
+    // Comes first, so that nothing more is stored.
+    caf::anon_send_exit(journal_actor_, caf::exit_reason::kill);
     end_with_fault(cluster_);
     cluster_ = nullptr;
     journal_actor_ = nullptr;
@@ -338,7 +342,7 @@ private:
                          {"max_agent_starting_period", "60s"}};
     return out;
   }
-  /// As the journal knows it, else the first one.
+  /// The configuration in the journal, or else the first one.
   value configuration() const {
     if (journal_)
       if (const auto known = journal_->reads()->configuration(); known && *known)
@@ -349,7 +353,7 @@ private:
     pools[name_of_pool(0)]["default"] = true;
     return {{"pools", std::move(pools)}};
   }
-  /// `change` is made to the configuration in force, once more where another change came first.
+  /// Makes `change` to the configuration in force, and repeats that where another change came first.
   void configure(std::function<void(value&)> change, std::function<void()> then = {}) {
     if (!journal_)
       return later(std::chrono::seconds(1), [this, change, then] { configure(change, then); });
@@ -374,7 +378,7 @@ private:
       pool["preemption"] = pick / 64 % 2 == 0;
     });
   }
-  /// Into another pool, and back. What runs on it ends where it is.
+  /// Moves an agent into another pool, and back. What runs on it ends where it is.
   void move_agent(std::uint64_t pick, duration away) {
     const auto name = hosts_.at(pick % hosts_.size()).name;
     const auto pool = name_of_pool(int(pick / 64 % plan_.pools.size()));
@@ -392,7 +396,7 @@ private:
 
   // ---- users
 
-  /// Asks until the master has answered.
+  /// Repeats an order until the master has answered.
   value order(const std::string& name, value fields) {
     for (int tries = 0; tries < 200; ++tries) {
       auto got = std::make_shared<std::optional<command_result>>();
@@ -415,8 +419,8 @@ private:
     fail(name + " is never answered: " + last_refusal_);
   }
 
-  /// Made before the searches, in a workspace of its own: the first one takes no projects. Of a creation
-  /// whose answer was lost the name is taken.
+  /// Makes a project before the searches, in a new workspace because the first one takes no projects. The
+  /// name is taken where the answer to an earlier creation was lost.
   project_id other_project() {
     const auto named = [this](auto rows_of) -> std::uint64_t {
       if (journal_)
@@ -496,7 +500,7 @@ private:
 
   // ---- after the end of all
 
-  /// Of the first pool. One that is to be lost later counts as lost.
+  /// Number of hosts of the first pool, without one that will be lost later.
   int hosts_that_stay() const { return plan_.pools[0].hosts - (plan_.loses_host() ? 1 : 0); }
   bool nothing_is_left() const {
     for (const auto& on : hosts_)
@@ -504,11 +508,12 @@ private:
         return false;
     return std::all_of(sandboxes_.begin(), sandboxes_.end(), [](const auto& x) { return x.second->dead; });
   }
-  /// With the faults over: one that is struck would end too early.
+  /// Starts as many tasks without slots as fit. No fault comes any more, because a task that is hit would end
+  /// too early.
   void fill_aux_units() {
     next_fault_ = plan_.faults.size();
-    const auto quiet =
-      now() + std::chrono::minutes(plan_.faults.empty() ? 0 : 2); // who was away has come back
+    // By then every host that was away has come back.
+    const auto quiet = now() + std::chrono::minutes(plan_.faults.empty() ? 0 : 2);
     until([&] { return now() > quiet && cluster_; });
     aux_wanted_ = hosts_that_stay() * plan_.aux;
     std::vector<std::string> ids;
@@ -531,14 +536,14 @@ private:
   // ---- instances
 
   struct instance {
-    std::string id; ///< and name of its agent
+    std::string id; ///< also the name of its agent
     int pool = 0;
-    int host = -1; ///< once it has come
+    int host = -1; ///< number of its host; -1: the instance has not come yet
     time_point launched;
-    bool known = false;              ///< its provider has told who asked for it
-    bool ends = false, gone = false; ///< it is to end; there is none any more
+    bool known = false;              ///< the provider's answer named the instance
+    bool ends = false, gone = false; ///< the instance has to end; the instance does not exist any more
   };
-  /// What a pool's provider calls. It fails now and then, also where it has done what it was asked for.
+  /// The cloud that a pool's provider calls. A call sometimes fails, even where it has done what was asked.
   class cloud final : public instance_provider {
   public:
     cloud(platform& of, int pool) : of_(of), pool_(pool) {}
@@ -636,7 +641,7 @@ private:
     setup.pool = name_of_pool(on.pool);
     setup.dir = on.folder;
     setup.freeze = freeze;
-    setup.look_every = std::chrono::milliseconds(0); // by a thread of its own
+    setup.look_every = std::chrono::milliseconds(0); // 0: the history looks itself, not a thread
     setup.on_fatal = [this, n](const error& why) {
       ended_agents_.push_back(hosts_[std::size_t(n)].name + ": " + why.what);
     };
@@ -667,9 +672,9 @@ private:
 
   // ---- links
 
-  /// Passes on what it is sent, answers to requests go their own way. It ends with who it stands for. What it
-  /// holds while its link stalls it sends itself: a promise is of use to its own actor alone.
-  /// Some of it arrives twice; where repeats may come `late`, also much later.
+  /// An actor that stands for `to` and passes messages on to it; answers to requests go directly. It ends
+  /// with `to`. While its link stalls it holds messages and later sends them itself, because a promise works
+  /// only in its own actor. Some messages arrive twice; where repeats may come `late`, also much later.
   caf::actor wire(const std::shared_ptr<link>& line, const caf::actor& to, bool late = false) {
     auto made = system_->spawn([this, line, to, late](caf::event_based_actor* self) -> caf::behavior {
       auto held = std::make_shared<std::vector<std::function<void()>>>();
@@ -704,18 +709,20 @@ private:
       end(*line);
     return made;
   }
-  /// Whether this is an order to start that does not arrive.
+  /// Whether this is an order to start that has to be lost.
   bool is_lost(const caf::message& what) {
     if (starts_to_lose_ == 0 || !what.match_elements<link_order>() ||
         what.get_as<link_order>(0).start.empty())
       return false;
     --starts_to_lose_;
-    for (const auto& start : what.get_as<link_order>(0).start) // of a gang it may be a loss (docs/NEXT.md)
+    // For a gang this may count as a loss (docs/NEXT.md).
+    for (const auto& start : what.get_as<link_order>(0).start)
       if (!start.allocation.task.is_trial())
         tasks_.hit(start.allocation.task);
     return true;
   }
-  /// Sends it once more, from nobody, so that nobody hears two answers. Null: it comes once.
+  /// A function that sends the message once more, from nobody, so that nobody hears two answers. Null: the
+  /// message comes only once.
   std::function<void()> draw_repeat(const std::shared_ptr<link>& line, const caf::actor& to,
                                     const caf::message& what, bool late) {
     if (!repeats_.chance(plan_.repeated))
@@ -732,7 +739,7 @@ private:
       });
     };
   }
-  /// The master as an agent sees it: each registration has a link of its own.
+  /// The master as an agent sees it; each registration gets a link of its own.
   caf::actor far_end(int n, const cluster_actor& master) {
     auto made = system_->spawn([this, n, master](caf::event_based_actor* self) -> caf::behavior {
       return {[this, self, n, master](register_agent& x, agent_actor& who) -> caf::result<registered> {
@@ -764,7 +771,7 @@ private:
       end_with_fault(one);
   }
   void break_link(int n) { end(*hosts_.at(std::size_t(n)).line); }
-  /// The link's own heartbeats end one that is silent for ten seconds.
+  /// Stalls a link. Its own heartbeats end a link that is silent for ten seconds.
   void stall_link(int n, duration time) {
     auto line = hosts_.at(std::size_t(n)).line;
     if (std::exchange(line->stalled, true))
@@ -778,7 +785,8 @@ private:
         caf::anon_send(one, true);
     });
   }
-  /// Silent both ways, until both sides notice; then nobody is reached until it heals.
+  /// Cuts a link: it is silent in both directions until both sides notice, and they cannot connect until it
+  /// heals.
   void cut_link(int n, duration time) {
     auto& until = hosts_.at(std::size_t(n)).cut_until;
     until = std::max(until, now() + time);
@@ -952,10 +960,11 @@ private:
     const auto& started = *(sandboxes_[box->serial] = std::move(box));
     check_limits(started);
   }
-  /// What has just begun is within the limits of its pool and of its search: not counted is what is frozen,
-  /// as it may be given away.
+  /// Checks that the sandbox that has just begun is within the limits of its pool and of its search. Frozen
+  /// sandboxes do not count, because their slots may be given away.
   void check_limits(const sandbox& x) {
-    const auto pool_of = [this](const sandbox& one) { // as its placement says: its host may have moved since
+    // Takes the pool from the placement, because the host may have moved since.
+    const auto pool_of = [this](const sandbox& one) {
       std::vector<run_row> runs;
       if (const auto reads = this->reads(); reads && one.id.task.is_trial()) {
         if (const auto row = reads->trial(one.id.trial()))
@@ -974,7 +983,7 @@ private:
     while (pool < int(plan_.pools.size()) && name_of_pool(pool) != pool_name)
       ++pool;
     if (pool == int(plan_.pools.size()))
-      return; // its master is away
+      return; // the master is away
     const auto& of = plan_.pools[std::size_t(pool)];
     const auto search_of = [this](const sandbox& one) {
       const auto row = journal_ && one.id.task.is_trial() ? journal_->reads()->trial(one.id.trial())
@@ -1002,7 +1011,7 @@ private:
 
   bool frozen(const sandbox& x) const { return now() > hosts_.at(std::size_t(x.host)).lease_until; }
 
-  /// Two processes of one trial that both go on would write over each other.
+  /// Checks that the trial has no other process that goes on, as the two would write over each other.
   void check_alone(const sandbox& x) {
     for (const auto& [serial, other] : sandboxes_)
       if (!other->dead && other->id.task == x.id.task && other->id.run != x.id.run && !frozen(*other))
@@ -1021,7 +1030,7 @@ private:
       return work(x);
     const auto met = std::count_if(sandboxes_.begin(), sandboxes_.end(),
                                    [&](const auto& other) { return other.second->id == x.id; });
-    if (met < x.nodes) // it trains with all of its gang
+    if (met < x.nodes) // the script trains together with all of its gang
       return wake(x, std::chrono::milliseconds(100));
     if (x.waiting == sandbox::waits::report)
       return report(x);
@@ -1045,7 +1054,7 @@ private:
            (so_far == failures_.end() ? 0 : so_far->second) < x.hparams.value("failures", 0);
   }
 
-  // Tasks that are no trials.
+  // Does the work of a task that is not a trial.
   void work(sandbox& x) {
     wake(x, std::chrono::seconds(2));
     if (!x.plan) {
@@ -1077,7 +1086,7 @@ private:
   }
 
   void report(sandbox& x) {
-    wake(x, std::chrono::seconds(2)); // looks whether it is there, else tries again
+    wake(x, std::chrono::seconds(2)); // checks later whether the report has arrived, and repeats it if not
     const auto& to = hosts_.at(std::size_t(x.host)).journal;
     if (!to || x.in_flight)
       return;
@@ -1109,7 +1118,7 @@ private:
   void reported(sandbox& x, const reports_committed& got) {
     tried(x);
     if (got.refused || got.up_to < x.sequence || x.dead || x.waiting != sandbox::waits::report)
-      return; // the run is over, as the journal knows: it will be killed
+      return; // the journal knows that the run is over, so the run will be killed
     go_on(x);
   }
   void go_on(sandbox& x) {
@@ -1142,8 +1151,8 @@ private:
     x.saved = x.step;
     x.waiting = sandbox::waits::nothing;
   }
-  /// As a sandbox does whose agent has closed its socket: it ends where its master says so, and tells when
-  /// nothing of it lives any more.
+  /// Acts as a sandbox whose agent has closed its socket: it ends where the master says so, and reports when
+  /// none of its processes lives any more.
   void ask_to_go_on(std::uint64_t serial) {
     const auto& x = *sandboxes_.at(serial);
     const auto& on = hosts_.at(std::size_t(x.host));
@@ -1259,7 +1268,7 @@ private:
     for (const auto& one : config_.probes->all()) {
       const std::string& name = one->name;
       if (name == "journal" || name == "cluster" || name.starts_with("agent_node/"))
-        continue; // with these their node ends
+        continue; // the end of these would end their node
       if (auto entry = config_.probes->find(name))
         if (auto who = caf::actor_cast<caf::actor>(entry->who.lock()))
           some.emplace_back(name, std::move(who));
@@ -1278,7 +1287,7 @@ private:
     if (who)
       end_with_fault(who);
   }
-  /// An instance may be gone for good, as one of the spot market.
+  /// Kills a host. An instance may be lost for good, as on a spot market.
   void kill_host_or_instance(int n, duration away, bool for_good) {
     for (auto& x : instances_)
       if (x.host == n && for_good) {
@@ -1291,7 +1300,7 @@ private:
     auto& on = hosts_.at(std::size_t(n));
     deaths_.push_back({on.name, now(), now() + away});
     if (on.agent_lives)
-      kill_agent(n, away); // first: what it is just told to start dies with the host
+      kill_agent(n, away); // comes first, so that a sandbox that it has just started dies with the host
     for (const auto& [id, box] : on.records)
       if (!box->dead) {
         box->dead = true;
@@ -1325,13 +1334,13 @@ private:
     const auto row = journal_->reads()->other_task(parse_task(name.substr(5)));
     return row && terminal(row->state);
   }
-  /// An operator says so; what ran there is given away in any case.
+  /// Loses a host for good. An operator removes it later, and what ran there is given away in any case.
   void lose_host(int n) {
     hosts_.at(std::size_t(n)).lost = true;
     kill_host(n, duration{0});
     later(std::chrono::seconds(20), [this, n] { remove_host(n); });
   }
-  /// Refused until what ran there is given away.
+  /// Orders the removal of a host, which is refused until what ran there is given away.
   void remove_host(int n) {
     insist("agent.remove", {{"agent", hosts_.at(std::size_t(n)).name}}, [this, n](const result<value>& got) {
       if (!got && got.error().code == errc::conflict)
@@ -1367,7 +1376,7 @@ private:
     killed_.insert(id);
     insist("trial.kill", {{"id", id.value}}, [](const auto&) {});
   }
-  /// Says it until the master has answered; `then` comes also where it says no.
+  /// Repeats an order until the master has answered. `then` is called also where the master refuses.
   void insist(std::string order, value fields, std::function<void(const result<value>&)> then) {
     others_.push_back(
       system_->spawn([this, order, fields, then](caf::event_based_actor* self) -> caf::behavior {
@@ -1401,7 +1410,7 @@ private:
     if (hit.id.task.is_trial())
       hit_.insert(hit.id.trial());
     tasks_.hit(hit.id.task);
-    end(hit, 0, pick / 64 % 4 == 0 ? 9 : 11); // 9: as of a host that is out of memory
+    end(hit, 0, pick / 64 % 4 == 0 ? 9 : 11); // signal 9 is that of a host that is out of memory
   }
 
   // ---- the verdict
@@ -1426,7 +1435,7 @@ private:
         const int failures = known == failures_.end() ? 0 : known->second;
         const bool failed = failures > max_restarts_.at(id);
         hit |= of_signal || failed;
-        hit |= killed_.contains(trial.id); // the last of a search takes it along
+        hit |= killed_.contains(trial.id); // the kill of a search's last trial ends the search
         const bool of_user = (stopped || killed_.contains(trial.id)) && trial.state == trial_state::canceled;
         if (trial.state != trial_state::completed && !of_user &&
             !((of_signal || failed) && trial.state == trial_state::error))
@@ -1456,7 +1465,7 @@ private:
     if (!wrong_.empty())
       fail(wrong_);
   }
-  /// One after the other, and none is open at the end.
+  /// Checks that the trial's runs came one after another, and that none is open at the end.
   void check_runs(const storage::reader& reads, trial_id id) const {
     const auto it = "trial " + to_string(id);
     int open = 0;
@@ -1476,8 +1485,8 @@ private:
     if (open > 0)
       fail(it + " has ended with an open run");
   }
-  /// Agents and their tasks outlive the master, so that what they run goes on. Of a gang a part may not have
-  /// begun.
+  /// Whether only the master dies. Agents and their tasks outlive it, so what they run goes on, except for a
+  /// gang of which one rank may not have begun.
   bool only_the_master_dies() const {
     const auto harmless = [](const platform_fault& x) {
       return x.kind == platform_fault_kind::master_dies || x.kind == platform_fault_kind::user_pauses ||
@@ -1487,7 +1496,8 @@ private:
            std::all_of(plan_.searches.begin(), plan_.searches.end(),
                        [](const auto& x) { return x.slots_per_trial == 1; });
   }
-  /// A task that was placed on a host while that was dying may be lost, though it never began there.
+  /// Marks tasks that were placed on a host while it was dying: these may be lost though they never began
+  /// there.
   void hit_what_was_placed_on_the_dead() {
     for (const auto kind : {task_kind::command, task_kind::notebook, task_kind::shell, task_kind::tensorboard,
                             task_kind::generic}) {
@@ -1501,8 +1511,8 @@ private:
                 tasks_.hit(row.made.id);
     }
   }
-  /// Leases end when the times away add up; before that no task is given away, but with a host that is gone
-  /// for good.
+  /// Whether leases may have ended, which takes times away that add up. Before that no task is given away,
+  /// unless a host is lost for good.
   bool may_have_lost() const {
     if (plan_.loses_host() || !instances_.empty())
       return true;
@@ -1531,40 +1541,41 @@ private:
   caf::scheduler::test_coordinator* scheduler_ = nullptr;
   time_point began_ = {};
   caf::actor ticker_;
-  std::vector<caf::actor> others_; ///< links, and users who wait
+  std::vector<caf::actor> others_; ///< actors of links, and of users who wait
   caf::event_based_actor* ticker_self_ = nullptr;
   std::shared_ptr<storage::store> store_ = storage::make_memory_store();
   std::shared_ptr<storage::journal> journal_;
   journal_actor journal_actor_;
   cluster_actor cluster_;  ///< null while the master is away
-  std::deque<host> hosts_; ///< those of instances come later; a place stays valid
+  std::deque<host> hosts_; ///< hosts of instances come later; a deque keeps its elements in place
   std::deque<instance> instances_;
   struct death {
     std::string name;
     time_point from, until;
   };
-  std::vector<death> deaths_;                    ///< of hosts
-  std::deque<std::function<void()>> afterwards_; ///< done between two messages, by no actor
+  std::vector<death> deaths_; ///< deaths of hosts
+  /// Functions to run between two messages, outside of any actor.
+  std::deque<std::function<void()>> afterwards_;
   std::map<std::uint64_t, std::unique_ptr<sandbox>> sandboxes_;
   std::set<std::pair<int, allocation_id>> started_;
   std::vector<std::pair<trial_id, std::int64_t>> promised_; ///< validations that scripts were told are stored
-  std::set<trial_id> hit_;                                  ///< whose sandbox died of a signal
-  std::map<trial_id, int> failures_;                        ///< of its script, by itself
+  std::set<trial_id> hit_;                                  ///< trials with a sandbox that died by a signal
+  std::map<trial_id, int> failures_; ///< number of failures that each trial's script made on its own
   std::map<experiment_id, int> max_restarts_;
-  std::set<trial_id> killed_; ///< by a user
+  std::set<trial_id> killed_; ///< trials that a user killed
   std::vector<experiment_id> submitted_;
   std::vector<std::string> ended_agents_;
-  std::string struck_, last_refusal_, wrong_; ///< wrong_: what should not be; empty: nothing
+  std::string struck_, last_refusal_, wrong_; ///< wrong_: the fault that was found; empty: none
   std::uint64_t serials_ = 0;
   task_users tasks_;
-  std::optional<search_users> searches_; ///< none before the project is there that they move to
+  std::optional<search_users> searches_; ///< nullopt until the project to which they move exists
   int keys_ = 0;
-  int masters_ = 0;    ///< that were started
-  int aux_wanted_ = 0; ///< tasks without slots that wait until so many of them run
+  int masters_ = 0;    ///< number of masters that were started
+  int aux_wanted_ = 0; ///< number of tasks without slots that wait until as many of them run
   std::size_t next_fault_ = 0;
-  int starts_to_lose_ = 0; ///< orders to start that the next faults take
+  int starts_to_lose_ = 0; ///< number of orders to start that still have to be lost
   bool over_ = false;
-  std::map<experiment_id, int> most_slots_; ///< that a search ever may have; none: any number
+  std::map<experiment_id, int> most_slots_; ///< most slots that a search was ever allowed; missing: no limit
   std::set<experiment_id> hears_nothing_;   ///< searches whose draws do not depend on time
   platform_outcome outcome_;
 };

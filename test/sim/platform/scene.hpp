@@ -1,5 +1,5 @@
 #pragma once
-// What the users of a history have of it: they order, wait, and read what is stored.
+// What the users of a history can do in it: give orders, wait, and read what is stored.
 
 #include "model/result.hpp"
 #include "model/time.hpp"
@@ -15,9 +15,9 @@ namespace troupe::sim {
 struct scene {
   std::function<std::shared_ptr<storage::reader>()> reads; ///< null while the master is away
   std::function<void(duration, std::function<void()>)> later;
-  /// Says it until the master has answered, and hands on what it has answered.
+  /// Repeats an order until the master has answered, and passes the answer on.
   std::function<void(std::string order, value fields, std::function<void(const result<value>&)>)> insist;
-  std::function<void(std::string)> note; ///< what should not be; the history ends of it
+  std::function<void(std::string)> note; ///< notes a fault, which ends the history
 };
 
 } // namespace troupe::sim

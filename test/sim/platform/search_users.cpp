@@ -9,9 +9,9 @@ namespace troupe::sim {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr int most_tries = 20; ///< of what is refused as the search is still ending
+constexpr int most_tries = 20; ///< tries of an order that is refused because the search is still ending
 
-/// Orders that make sense of one that has ended alone.
+/// Whether the order is possible only for a search that has ended.
 bool needs_end(search_wish what) {
   return what == search_wish::go_on || what == search_wish::archive || what == search_wish::remove;
 }
@@ -96,17 +96,18 @@ void search_users::perform(std::size_t n, std::size_t wish, int tries) {
     one.delete_sent = true;
     note_what_goes(one);
     one.stop_acknowledged = false;
-    if (wanted.number == 1) // by somebody else, at the same time
+    if (wanted.number == 1) // another user orders the same at the same time
       with_.insist("experiment.continue", fields, [](const auto&) {});
     break;
   }
   with_.insist(order, fields, [this, n, wish, tries, what = wanted.what, fields](const result<value>& got) {
     auto& asked = users_[n];
+    // The search's actor ends a moment after its end is stored.
     if (!got && got.error().code == errc::conflict && needs_end(what) && tries < most_tries)
-      return with_.later(1s, [this, n, wish, tries] { // its actor goes a moment after its end is stored
+      return with_.later(1s, [this, n, wish, tries] {
         await_end(n, wish, [this, n, wish, tries] { perform(n, wish, tries + 1); });
       });
-    // An earlier order, whose answer was lost, may have done it.
+    // An earlier order whose answer was lost may have deleted the search.
     const bool gone = !got && got.error().code == errc::not_found && asked.delete_sent;
     if (got || gone)
       switch (what) {
@@ -136,7 +137,7 @@ void search_users::perform(std::size_t n, std::size_t wish, int tries) {
         break;
       case search_wish::remove:
         asked.deleted = true;
-        return await_deletion(n); // nothing is ordered of it any more
+        return await_deletion(n); // no further orders are given for this search
       }
     else if (what == search_wish::remove)
       return with_.note("the deletion of experiment " + to_string(asked.id) +
@@ -159,7 +160,7 @@ void search_users::await_deletion(std::size_t n) {
   with_.later(1s, [this, n] { await_deletion(n); });
 }
 
-/// It has ended, so nothing is added to it.
+/// Notes the trials and folders that a deletion has to remove. The search has ended, so none is added later.
 void search_users::note_what_goes(user& of) const {
   const auto reads = with_.reads();
   const auto trials = reads->trials(of.id);

@@ -1,6 +1,7 @@
 #pragma once
-// Who ends, continues, moves, archives and deletes the searches of a history, and remembers what was
-// acknowledged. One after the other for each search, so that what has to hold follows from the last answer.
+// The users who end, continue, move, archive and delete the searches of a history, and who remember what was
+// acknowledged. The orders for one search come one after another, so that the last answer says what has to
+// hold.
 
 #include "test/sim/platform/platform.hpp"
 #include "test/sim/platform/scene.hpp"
@@ -11,27 +12,29 @@ class search_users {
 public:
   search_users(scene with, const platform_plan& plan, project_id other_project);
   void begin(std::size_t search, experiment_id id);
-  /// Whether nobody waits for an answer or a deletion.
+  /// Whether no user waits for an answer or a deletion.
   bool done() const;
-  void check_acknowledged() const; ///< against what is stored; also right after a restart
-  void check_ends() const;         ///< after the end of all
-  /// Whether a user may have ended it before its time.
+  /// Compares what was acknowledged with what is stored; also right after a restart.
+  void check_acknowledged() const;
+  void check_ends() const; ///< checks the searches after all have ended
+  /// Whether a user may have ended the search early.
   bool is_stopped(experiment_id id) const;
-  bool is_deleted(experiment_id id) const; ///< acknowledged
-  bool is_deleted(trial_id id) const;      ///< with its experiment
+  bool is_deleted(experiment_id id) const; ///< whether its deletion was acknowledged
+  bool is_deleted(trial_id id) const;      ///< whether its experiment's deletion was acknowledged
 
 private:
   struct user {
-    experiment_id id; ///< none: it is not submitted
+    experiment_id id; ///< 0: the search was not submitted yet
     bool waits = false;
-    bool stopped = false, stop_acknowledged = false; ///< since its newest continuation
+    bool stopped = false, stop_acknowledged = false; ///< since the search's newest continuation
     bool delete_sent = false, deleted = false;
-    std::uint32_t continued = 0;                  ///< acknowledged
-    std::optional<bool> archived;                 ///< acknowledged; none: nobody knows
-    std::optional<project_id> project;            ///< the same
-    std::optional<int> priority, max_slots, pool; ///< the same; of what was ever asked for
-    std::vector<trial_id> trials;                 ///< when its deletion was ordered
-    std::vector<std::string> folders;             ///< of its checkpoints, then
+    std::uint32_t continued = 0;       ///< number of acknowledged continuations
+    std::optional<bool> archived;      ///< acknowledged value; nullopt: not known
+    std::optional<project_id> project; ///< acknowledged value; nullopt: not known
+    /// Acknowledged values; nullopt: not known, or never asked for.
+    std::optional<int> priority, max_slots, pool;
+    std::vector<trial_id> trials;     ///< trials at the time of the order to delete
+    std::vector<std::string> folders; ///< folders of checkpoints at that time
   };
   user* user_of(experiment_id id);
   const user* user_of(experiment_id id) const;

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr const char* number_variable = "SIM_TASK";
-constexpr int longest_patience = 12; ///< looks at one that does not end, twenty seconds apart
+constexpr int longest_patience = 12; ///< number of looks at a task that does not end, twenty seconds apart
 
 constexpr task_kind all_kinds[] = {task_kind::command, task_kind::notebook, task_kind::shell,
                                    task_kind::tensorboard, task_kind::generic};
@@ -72,7 +72,7 @@ void task_users::go_on(std::size_t n, std::size_t wish) {
   const auto& wishes = plan_.tasks[n].wishes;
   if (wish < wishes.size())
     return with_.later(wishes[wish].after, [this, n, wish] { perform(n, wish); });
-  // Nobody else lets it go on where it was paused.
+  // Resumes the task where it was paused, because nobody else does.
   if (plan_.tasks[n].kind == task_kind::generic)
     return hold(n, false, [this, n] { wait_for_end(n, 0); });
   wait_for_end(n, 0);
@@ -107,8 +107,8 @@ void task_users::kill(std::size_t n, bool tree, std::function<void()> then) {
   auto those = tree ? below(n) : std::vector<std::size_t>{n};
   for (const auto one : those)
     users_[one].kill_sent = true;
-  std::erase_if(those,
-                [this](auto one) { return !users_[one].id; }); // what is created later is not below it yet
+  // A task that is created later is not below this one yet.
+  std::erase_if(those, [this](auto one) { return !users_[one].id; });
   order(n, "task.kill", {{"tree", tree}}, [this, those, then](bool done) {
     for (const auto one : those)
       users_[one].killed |= done;
@@ -210,7 +210,7 @@ void task_users::check_end(std::size_t n, bool losses) const {
     return with_.note(name_of_it + " is there " + std::to_string(made) + " times");
 
   int ends = 0, open = 0;
-  bool last = false; // whether the newest fact is its end
+  bool last = false; // whether the newest fact is the task's end
   const auto facts = reads->facts_of(entity(one.id));
   for (const auto& bytes : facts ? *facts : std::vector<std::string>()) {
     const auto fact = decode_as<task_fact>(bytes);

@@ -1,6 +1,7 @@
 #pragma once
-// Who creates the tasks of a history that are no trials, orders what their plans say, and remembers what was
-// acknowledged. One after the other for each task, so that what has to hold follows from the last answer.
+// The users who create the tasks of a history that are not trials, give the orders of their plans, and
+// remember what was acknowledged. The orders for one task come one after another, so that the last answer
+// says what has to hold.
 
 #include "test/sim/platform/platform.hpp"
 #include "test/sim/platform/scene.hpp"
@@ -9,32 +10,32 @@ namespace troupe::sim {
 
 class task_users {
 public:
-  /// `keyless`: a planted fault, creations have no key.
+  /// `keyless` is a planted fault: creations have no key.
   task_users(scene with, const platform_plan& plan, bool keyless);
   void begin();
-  /// Whether each is created and has ended, and nobody waits for an answer.
+  /// Whether every task was created and has ended, and no user waits for an answer.
   bool done() const;
-  /// What a user was told, against what is stored. Also right after a restart.
+  /// Compares what users were told with what is stored. Also used right after a restart.
   void check_acknowledged() const;
-  /// After the end of all: each has ended once, as its plan and its users say. `losses`: whether hosts were
-  /// so long away that any of them may have been lost.
+  /// Checks after the end of all tasks that each has ended once, as its plan and its users say. `losses`:
+  /// whether hosts were away so long that any task may have been lost.
   void check_ends(bool losses) const;
-  void hit(task_id id); ///< its sandbox, or the host of it, has died of itself
+  void hit(task_id id); ///< says that the task's sandbox or its host has died
   std::string describe() const;
 
-  /// The plan of the one that is started with these variables of the environment; null: it has none.
+  /// The plan of the task that is started with these environment variables; null where it has none.
   static const task_plan* plan_of(const platform_plan& plan, const std::map<std::string, std::string>& env);
-  /// The configuration that it is submitted with, and whose variables say which it is.
+  /// The configuration with which the task is submitted; its environment variables say which task it is.
   static value config_of(const task_plan& one, std::size_t number);
 
 private:
   struct user {
-    task_id id;                  ///< none: nobody has answered yet
-    bool waits = true;           ///< for a time or an answer, or for the end
-    bool kill_sent = false;      ///< by its own users, or by those of one above it
-    bool killed = false;         ///< acknowledged
-    std::optional<bool> paused;  ///< acknowledged; none: nobody knows
-    std::optional<int> priority; ///< acknowledged; none: nobody knows
+    task_id id;                  ///< none: the creation was not answered yet
+    bool waits = true;           ///< the user waits for a time, an answer, or the end
+    bool kill_sent = false;      ///< a kill was sent, by its own user or by that of a task above it
+    bool killed = false;         ///< a kill was acknowledged
+    std::optional<bool> paused;  ///< acknowledged value; nullopt: not known
+    std::optional<int> priority; ///< acknowledged value; nullopt: not known
   };
   void create(std::size_t n);
   void go_on(std::size_t n, std::size_t wish);
@@ -43,15 +44,16 @@ private:
   void hold(std::size_t n, bool on, std::function<void()> then);
   void wait_for_end(std::size_t n, int looks);
   void order(std::size_t n, const char* what, value fields, std::function<void(bool done)> then);
-  std::vector<std::size_t> below(std::size_t n) const; ///< itself first
-  bool follows(std::size_t n) const; ///< whether it is paused and goes on with the one above it
+  std::vector<std::size_t> below(std::size_t n) const; ///< the task itself and the tasks below it
+  /// Whether the task is paused and resumed together with the task above it.
+  bool follows(std::size_t n) const;
   void check_end(std::size_t n, bool losses) const;
 
   scene with_;
   const platform_plan& plan_;
   bool keyless_;
   std::vector<user> users_;
-  std::set<task_id> hit_; ///< also before its user knows its id
+  std::set<task_id> hit_; ///< may hold ids that no user knows yet
 };
 
 } // namespace troupe::sim

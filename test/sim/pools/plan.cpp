@@ -29,7 +29,7 @@ pools_plan draw_pools_plan(std::uint64_t seed) {
   constexpr const char* schedulers[] = {"priority", "fair", "round_robin", "fifo"};
   const int pools = from(random, 1, 3);
   value all = value::object();
-  std::vector<int> largest; ///< need that each pool can hold
+  std::vector<int> largest; ///< largest need that each pool can hold
   std::vector<int> largest_agent;
   std::vector<std::map<std::string, int>> racks;
   for (int p = 0; p < pools; ++p) {
@@ -63,7 +63,7 @@ pools_plan draw_pools_plan(std::uint64_t seed) {
                           {"max_agent_starting_period", "60s"}};
       if (random.chance(0.3))
         pool["provider"]["min_instances"] = 1;
-      // What instances alone hold in whole, as the number of instances is counted.
+      // The slots of whole instances, because only the number of instances is counted.
       slots = hosts > 0 ? std::max(each, slots) : each * most;
       one = std::max(one, each);
     }
@@ -81,7 +81,8 @@ pools_plan draw_pools_plan(std::uint64_t seed) {
       pool["fallback_after"] = random.chance(0.5) ? "5s" : "20s";
     }
   const int jobs = from(random, 2, 5);
-  std::vector<std::map<std::string, int>> needs(static_cast<std::size_t>(pools)); // by user
+  // Need of each user, by pool.
+  std::vector<std::map<std::string, int>> needs(static_cast<std::size_t>(pools));
   for (int j = 0; j < jobs; ++j) {
     pools_plan::job job;
     const auto p = random.below(std::uint64_t(pools));
@@ -99,7 +100,7 @@ pools_plan draw_pools_plan(std::uint64_t seed) {
         random.chance(0.1) ? 0 : from(random, 1, std::min(largest[p], random.chance(0.6) ? 2 : 6));
       if (const auto& provider = all[job.pool]; provider.contains("provider")) {
         const int each = provider["provider"]["instance_slots"].get<int>();
-        if (trial.slots > each) // an instance is asked for where whole ones hold it
+        if (trial.slots > each) // instances are asked for only where whole ones hold the run
           trial.slots = std::max(each, trial.slots / each * each);
         if (trial.slots > largest[p])
           trial.slots = each;

@@ -1,8 +1,8 @@
 #pragma once
-// Bugs that plants.py writes into copies of the machines, to prove that the simulation finds such ones. The
-// machines themselves have none.
+// Bugs that plants.py writes into copies of the machines, to prove that the simulation finds bugs of their
+// kind. The machines themselves have none.
 
-#include "planted_bugs.hpp" // made by plants.py: enum class pool_bug, pool_bug_names
+#include "planted_bugs.hpp" // plants.py makes this file: enum class pool_bug, pool_bug_names
 
 namespace troupe::sim {
 

@@ -17,21 +17,21 @@
 namespace troupe::sim {
 namespace {
 
-constexpr duration fault_window = 320s; ///< no fault begins later
-constexpr duration longest = 4 * 3600s; ///< a history without an end by then has none
-constexpr duration sandbox_lease = 40s; ///< of a host that hears nothing
-constexpr duration call_limit = 60s;    ///< of a provider's call
+constexpr duration fault_window = 320s; ///< no fault begins after this time
+constexpr duration longest = 4 * 3600s; ///< a history that has not ended by then is taken to have no end
+constexpr duration sandbox_lease = 40s; ///< time after which the sandboxes of a host that hears nothing end
+constexpr duration call_limit = 60s;    ///< time limit of a provider's call
 
 using alive_flag = std::shared_ptr<bool>;
 alive_flag alive() { return std::make_shared<bool>(true); }
 
-/// What stays when the master dies: facts, and what trials and users know.
+/// The state that outlives the master: facts, and what trials and users know.
 struct trial_record {
   trial_id id;
   std::size_t job = 0;
   pools_plan::trial is;
   std::uint64_t run = 0;
-  time_point started; ///< of the run
+  time_point started; ///< start of the run
   bool open = false, over = false, kill = false;
   double left = 0; ///< seconds of work after the newest checkpoint
 };
@@ -45,7 +45,7 @@ struct job_record {
 struct task {
   allocation_id id;
   std::vector<int> slots;
-  std::uint64_t life = 0; ///< counts starts
+  std::uint64_t life = 0; ///< number of the start, counted over all tasks
   bool alive = true, stopping = false, ordered = false, certain = true;
   int exit_code = 0, signal = 0;
   time_point begun;
@@ -53,8 +53,8 @@ struct task {
 
 struct host_record {
   pools_plan::host is;
-  bool up = true, agent = true, gone = false; ///< gone: an instance that ended
-  std::uint64_t link = 0;                     ///< epoch of its registration; 0: none
+  bool up = true, agent = true, gone = false; ///< gone: the host is an instance that has ended
+  std::uint64_t link = 0;                     ///< epoch of its registration; 0: it is not registered
   bool asking = false;
   time_point cut_until, leased_until;
   std::map<allocation_id, task> tasks;
@@ -73,7 +73,8 @@ struct cloud {
 
 class history;
 
-/// The order of a shell: actions of a step run when its facts are durable. `mirror` sees only facts.
+/// Keeps the order of a shell: actions of a step run once the facts of the step are durable. `mirror` sees
+/// only facts.
 template <class Machine, class Fact, class Action>
 class durable_queue {
 public:
@@ -109,7 +110,7 @@ struct pool_shell {
   watched_pool watched;
   std::uint64_t life = 0;
   std::optional<time_point> armed;
-  std::map<allocation_id, std::uint64_t> asked; ///< by incarnation
+  std::map<allocation_id, std::uint64_t> asked; ///< incarnation of each allocation that asked for slots
   bool dead = false;
 };
 struct provision_shell {
@@ -202,7 +203,8 @@ public:
 
   std::map<std::string, std::vector<std::string>> journal;
 
-  /// `done` runs once they are durable; a master that dies before may leave them durable all the same.
+  /// Commits facts. `done` runs once they are durable. The facts may become durable also where the master
+  /// dies before that.
   void commit(const std::string& entity, std::vector<std::string> facts, std::function<void()> done) {
     committed_at_ = std::max(committed_at_, clock.now()) + between(50us, random_.chance(0.05) ? 200ms : 2ms);
     pending_.push_back({entity, std::move(facts)});
@@ -250,7 +252,7 @@ private:
     last = std::max(last, clock.now() + delay);
     clock.at(last, std::move(what));
   }
-  /// Within this life of the master.
+  /// Sends a message that arrives only within the same life of the master.
   void tell(const std::string& from, const std::string& to, std::function<void()> what) {
     send(from, to, [this, life = life_, what = std::move(what)] {
       if (up_ && life == life_)
@@ -320,7 +322,7 @@ private:
     trace([] { return "the master dies"; });
     up_ = false;
     for (auto n = random_.below(pending_.size() + 1); n > 0; --n)
-      store_first(); // as far as its disk got
+      store_first(); // a random part of the pending commits has reached the disk
     pending_.clear();
     graveyard_.clear();
     after_members_.clear();
@@ -344,7 +346,7 @@ private:
     m_->who.take(std::move(s.facts), std::move(s.actions));
   }
 
-  // actions of members
+  // The actions of members follow.
   void run(const make_pool& x) {
     auto& p = m_->pools[x.pool];
     const bool again = x.again || x.after_restart;
@@ -438,7 +440,7 @@ private:
       pool_step(name, time_passed{});
     });
   }
-  /// To the allocation that asked; where that has died, its slots are nobody's.
+  /// Sends to the allocation that asked for slots. Where it has died, nobody holds the slots.
   void to_asker(const std::string& name, allocation_id id, std::function<void(allocation_shell&)> what,
                 bool grant) {
     auto& p = *m_->pools.at(name);
@@ -499,14 +501,14 @@ private:
   void did(const std::string&, const report_unplaceable&) {}
   void did(const std::string&, const report_spare&) {}
 
-  /// Before a pool that was made again places, it knows all that is placed in it.
+  /// Checks that a pool which was made again knows everything that is placed in it before it places anything.
   void check_all_heard(const std::string& name, pool_shell& p) {
     for (const auto& [id, a] : m_->allocations)
       if (!a->queue.machine.closed() && !a->queue.machine.placed().empty() &&
           a->queue.machine.pool() == name && !voided_.contains(id) && !p.watched.knows(id))
         fail("pool " + name + " places before it heard of " + to_string(id));
   }
-  /// As cluster_members::introduce.
+  /// Introduces a pool in the same way as cluster_members::introduce.
   void introduce(const std::string& name) {
     const auto life = m_->pools.at(name)->life;
     auto left = std::make_shared<int>(1);
@@ -684,12 +686,12 @@ private:
     answer(name, between(50ms, 1s), instances_ended{x.ids, {}});
   }
   void call(const std::string& name, const tell_supply& x) { tell_pool("provider " + name, name, x.supply); }
-  /// Nobody forgets an agent here.
+  /// No agent is forgotten in this simulation.
   void call(const std::string& name, const forget_instance& x) {
     m_->provisioners.at(name)->queue.machine.forgotten(x.agent);
   }
   void call(const std::string&, const drain_instance&) {}
-  void call(const std::string&, const provider_done&) {} // no pool loses its provider here
+  void call(const std::string&, const provider_done&) {} // no pool loses its provider in this simulation
   void end_instance(const std::string& pool, const std::string& id) {
     if (auto it = clouds_.at(pool).instances.find(id); it != clouds_.at(pool).instances.end())
       it->second.live = false;
@@ -698,7 +700,7 @@ private:
       host_dies(id, {});
     }
   }
-  /// Facts alone say how many there may be.
+  /// Checks the number of instances against the limit, by facts alone.
   void check_instances(const std::string& name) {
     std::set<std::string> known;
     std::map<std::uint64_t, int> ordered;
@@ -805,7 +807,7 @@ private:
         fail("agent " + name + " was refused: " + no->what);
       auto s = m_->who.machine.apply(ev, clock.now());
       m_->who.take(std::move(s.facts), std::move(s.actions));
-      // Its epoch counts once the fact is durable, which an empty step of the same queue tells.
+      // The epoch counts once the fact is durable. An empty step of the same queue shows that.
       after_members_.push_back([this, name, inventory, sent] {
         auto& there = hosts_.at(name);
         if (!passes(there) || !there.agent || there.link || there.gone || !m_->twins.contains(name))
@@ -816,7 +818,7 @@ private:
         agent_traits traits;
         traits.labels["rack"] = there.is.rack;
         twin_step(name, agent_registered{epoch, there.is.slots, inventory, traits});
-        send("master", "host " + name, [this, name, epoch] { // what ended meanwhile
+        send("master", "host " + name, [this, name, epoch] { // reports the tasks that ended meanwhile
           auto& one = hosts_.at(name);
           if (one.link == epoch)
             for (const auto& [id, t] : one.tasks)
@@ -870,7 +872,7 @@ private:
         agent_lives(name);
       });
   }
-  /// Sandboxes of a host that hears nothing end by themselves.
+  /// Ends the sandboxes of a host that has heard nothing for the time of the lease.
   void watch_lease(const std::string& name) {
     auto& h = hosts_.at(name);
     if (clock.now() >= h.leased_until)
@@ -879,7 +881,7 @@ private:
           task_ends(name, t, 0, 9, false);
   }
 
-  // orders
+  // The orders to agents follow.
   void order(host_record& h, const std::string& name, const start_ordered& x) {
     if (h.tasks.contains(x.allocation))
       return;
@@ -896,7 +898,7 @@ private:
     if (!h.up || it == h.tasks.end() || it->second.life != life || !it->second.alive)
       return;
     auto& t = it->second;
-    for (const auto& [other, one] : h.tasks) // it waits until the last task in its slots is dead
+    for (const auto& [other, one] : h.tasks) // a task waits until the last task in its slots is dead
       if (other != id && one.alive && one.life < life &&
           std::any_of(one.slots.begin(), one.slots.end(), [&](int slot) {
             return std::find(t.slots.begin(), t.slots.end(), slot) != t.slots.end();
@@ -943,9 +945,9 @@ private:
     if (it == h.tasks.end() || !it->second.alive || std::exchange(it->second.stopping, true))
       return;
     clock.at(clock.now() + between(50ms, 4s), [this, name, id = x.allocation, life = it->second.life] {
-      if (auto* one = live(name, id, life)) { // what it did until now is saved
+      if (auto* one = live(name, id, life)) { // the work until now is saved
         auto& left = trials_[id.trial().value - 1].left;
-        if (left > 0) // else another part of it has completed
+        if (left > 0) // otherwise another part of the task has completed
           left = std::max(0.5, left - double((clock.now() - one->begun) / 1ms) / 1000);
         task_ends(name, *one, 0, 0, true);
       }
@@ -1021,7 +1023,7 @@ private:
     arm_allocation(a);
   }
   void act(allocation_shell& a,
-           const std::vector<allocation_action>& actions) { // whatever waits for the journal
+           const std::vector<allocation_action>& actions) { // these actions do not wait for the journal
     for (const auto& x : actions)
       std::visit([&](const auto& one) { run(a, one); }, x);
   }
@@ -1090,7 +1092,7 @@ private:
          });
   }
 
-  // what its facts say
+  // The effects of an allocation's facts follow.
   void stored(allocation_id id, const allocation_placed& f) {
     voided_.erase(id);
     if (!f.home.empty())
@@ -1112,7 +1114,8 @@ private:
   void stored(allocation_id, const Other&) {}
 
   void bury() {
-    for (const auto id : std::exchange(graveyard_, {})) // it stays for a while, as its last mails do
+    // An allocation stays for a while, as its last messages do.
+    for (const auto id : std::exchange(graveyard_, {}))
       clock.at(clock.now() + 30s, [this, id, life = life_] {
         if (up_ && life == life_)
           if (const auto it = m_->allocations.find(id);
@@ -1203,7 +1206,7 @@ private:
       clock.at(in, [this, name] { agent_lives(name); });
       return;
     }
-    if (!up_) // the others try again
+    if (!up_) // these faults need a master, so they are tried again
       return clock.at(clock.now() + 1s, [this, &f] { happen(f); });
     if (f.kind == kind::master_dies)
       return master_dies(f.away);
@@ -1211,7 +1214,7 @@ private:
       const auto name = pick_of(m_->pools, f.pick)->first;
       trace([&] { return "pool " + name + " dies"; });
       auto& p = *m_->pools.at(name);
-      p.life = ++pool_lives_; // messages to the dead one are lost
+      p.life = ++pool_lives_; // messages to the dead pool are lost
       p.dead = true;
       return tell("pool", "cluster", [this, name] { tell_members(pool_died{name, "a fault"}); });
     }
@@ -1234,7 +1237,8 @@ private:
       if (!trials_[i].open || trials_[i].run != id.run.value)
         return;
       trace([&] { return "allocation " + to_string(id) + " dies"; });
-      // What it wrote and was not yet told of is durable first, as the journal is asked in order.
+      // The journal is asked in order, so earlier writes of the dead allocation are durable before the new
+      // one starts.
       m_->allocations.erase(id);
       commit("trials", {}, [this, i, id] {
         if (trials_[i].open && trials_[i].run == id.run.value && !m_->allocations.contains(id))
@@ -1324,7 +1328,7 @@ private:
     });
     m_->who.take({}, {order_agent{}});
   }
-  /// As facts say, for so long that every pool has heard of it.
+  /// Whether a slot has been drained, by the facts, for so long that every pool has heard of it.
   bool drained_long(const std::string& agent, int slot) const {
     const auto since = [&](int which) {
       const auto it = drained_.find({agent, which});
@@ -1341,7 +1345,7 @@ private:
                      std::find(last->disabled.begin(), last->disabled.end(), slot) != last->disabled.end()));
   }
   void configure(const value& next) {
-    configuration_ = next; // durable before it is told
+    configuration_ = next; // the configuration is durable before members are told of it
     if (up_)
       tell_members(configured{next});
   }
@@ -1395,7 +1399,7 @@ private:
 
   // ---- the end
 
-  /// From now on nothing goes wrong, and everybody has room for what they have.
+  /// Ends all faults and gives everybody the room that they need.
   void calm() {
     if (!up_)
       return clock.at(clock.now() + 1s, [this] { calm(); });
@@ -1427,7 +1431,8 @@ private:
       over_since_.reset();
     else if (!over_since_)
       over_since_ = clock.now();
-    if (over_since_ && clock.now() > *over_since_ + 700s) { // late mails, leases, idle instances
+    // Time for late messages, leases and idle instances.
+    if (over_since_ && clock.now() > *over_since_ + 700s) {
       check_end();
       finished_ = true;
       return;
@@ -1462,7 +1467,7 @@ private:
           fail("task " + to_string(id) + " still runs on " + name);
   }
 
-  // for traces
+  // Texts for traces follow.
   static std::string text(const std::vector<placement>& on) {
     std::string out;
     for (const auto& part : on) {
@@ -1514,7 +1519,7 @@ private:
   }
 
 public:
-  std::deque<std::function<void()>> after_members_; ///< at each mark in the queue of members
+  std::deque<std::function<void()>> after_members_; ///< functions to run at the marks in the queue of members
 
 private:
   const pools_plan& plan_;
@@ -1533,7 +1538,7 @@ private:
   std::map<std::string, cloud> clouds_;
   std::vector<job_record> jobs_;
   std::vector<trial_record> trials_;
-  std::set<allocation_id> voided_; ///< that gave their slots back
+  std::set<allocation_id> voided_; ///< allocations that gave their slots back
   std::vector<allocation_id> graveyard_;
   std::vector<std::unique_ptr<provision_shell>> buried_;
   std::map<std::string, std::string> told_demand_;
@@ -1585,7 +1590,7 @@ void durable_queue<Machine, Fact, Action>::drain() {
     for (const auto& action : first.actions) {
       if constexpr (std::is_same_v<Action, members_action>)
         if (const auto* x = std::get_if<order_agent>(&action);
-            x && x->agent.empty()) { // a mark of this history
+            x && x->agent.empty()) { // an order without an agent is a mark of this history
           auto what = std::move(h_.after_members_.front());
           h_.after_members_.pop_front();
           what();

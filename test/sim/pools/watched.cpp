@@ -32,7 +32,7 @@ void watched_pool::hear(const pool_event& ev, time_point now) {
                },
                [&](const job_changed& x) {
                  if (!has(x.job.job))
-                   return; // its next run says so
+                   return; // the job's next run brings the terms
                  told_.insert(x.job.job);
                  take(x.job, now);
                },
@@ -67,7 +67,7 @@ void watched_pool::hear(const pool_event& ev, time_point now) {
              ev);
 }
 
-/// Whether the pool has a run of it.
+/// Whether the pool has a run of the job.
 bool watched_pool::has(experiment_id job) const {
   return std::any_of(waits_.begin(), waits_.end(),
                      [&](const auto& x) { return x.second.request.run.job.job == job; }) ||
@@ -82,20 +82,20 @@ void watched_pool::take(const job_terms& job, time_point now) {
     limits.emplace_back(now, job.max_slots);
 }
 
-/// Whether its limits are those that it has had for a while.
+/// Whether the job's limits have not changed for a while.
 bool watched_pool::steady(experiment_id job, time_point now) const {
   const auto it = limits_.find(job);
   return now > configured_at_ + 10s &&
          (it == limits_.end() || it->second.size() < 2 || it->second.back().first + 10s < now);
 }
 
-/// The limit that is in force, or was a moment ago, whichever is larger; below 0: none.
+/// The larger of the limit in force and the limits of a moment ago; below 0: no limit.
 int watched_pool::limit_of(experiment_id job, time_point now) const {
   const auto it = limits_.find(job);
   if (it == limits_.end() || it->second.empty())
     return -1;
   int most = it->second.back().second;
-  auto until = it->second.back().first; // an earlier one was in force until then
+  auto until = it->second.back().first; // an earlier limit was in force until then
   for (auto before = std::next(it->second.rbegin()); before != it->second.rend() && until + 10s > now;
        ++before) {
     most = before->second < 0 || most < 0 ? -1 : std::max(most, before->second);
@@ -104,7 +104,7 @@ int watched_pool::limit_of(experiment_id job, time_point now) const {
   return most;
 }
 
-/// Slots below the limits, for one more run of this job.
+/// The number of slots that the limits leave for one more run of this job.
 int watched_pool::room(const job_terms& of, time_point now) const {
   int left = 1'000'000, job = 0, user = 0, all = 0;
   for (const auto& [id, h] : holds_) {
@@ -131,7 +131,7 @@ bool watched_pool::open(const std::string& agent, int slot) const {
                               it->second.disabled.end());
 }
 
-/// Whether `w` should have had what `run` of the same shape got.
+/// Whether `w` should have got the slots that `run`, which has the same shape, got.
 bool watched_pool::passes(const waiter& w, const run_terms& run) const {
   if (w.guest() || settings_.scheduler == scheduler_kind::fair ||
       settings_.scheduler == scheduler_kind::round_robin)
@@ -142,11 +142,11 @@ bool watched_pool::passes(const waiter& w, const run_terms& run) const {
   return std::tie(a, mine.submitted, w.request.run.started) < std::tie(b, its.submitted, run.started);
 }
 
-/// Whether all agents together could, of a run that asks for no certain ones.
+/// Whether all agents together could hold a run. False for a run that asks for certain agents.
 bool watched_pool::could_hold(const waiter& w) const {
   const auto& rules = w.request.run.rules;
   if (rules.single_node || !rules.same_label.empty() || !rules.labels.empty())
-    return false; // nothing is said of it
+    return false; // this check does not judge such runs
   int slots = 0;
   for (const auto& [name, agent] : agents_)
     for (int i = 0; i < agent.slots; ++i)
@@ -162,9 +162,9 @@ void watched_pool::granted(const grant_slots& x, const pool_event& ev, time_poin
     const auto held = holds_.find(x.allocation);
     if (held == holds_.end())
       fail(name + " was granted slots that it does not wait for");
-    return; // a repeat
+    return; // the grant is a repeat
   }
-  if (up && up->busy.contains(name)) { // it has these already
+  if (up && up->busy.contains(name)) { // the run has these slots already
     holds_[x.allocation] = {x.on, it->second.request.run, it->second.need(), now, false};
     waits_.erase(it);
     return;
@@ -220,7 +220,7 @@ void watched_pool::granted(const grant_slots& x, const pool_event& ev, time_poin
           fail(name + " was served before " + to_string(other));
       }
   if (settings_.scheduler == scheduler_kind::fifo && w.request.slots > 0 && !w.guest())
-    for (const auto& [other, one] : waits_) // its head holds up all
+    for (const auto& [other, one] : waits_) // the first in the queue holds up all others
       if (other != x.allocation && one.request.slots > 0 && passes(one, w.request.run) &&
           steady(terms(one.request.run).job, now) && room(terms(one.request.run), now) >= one.need() &&
           could_hold(one))
@@ -257,7 +257,8 @@ void watched_pool::preempted(const preempt_allocation& x, time_point now) {
     fail(to_string(x.allocation) + " was preempted before it had run for min_run");
 }
 
-/// With every victim it fits, with one less it does not; where nothing else stops or is kept.
+/// Checks that a run fits with all its victims, and does not fit with one fewer. Only for moments at which no
+/// other run stops and no slots are reserved.
 void watched_pool::victims(allocation_id who, const std::vector<allocation_id>& all,
                            const std::map<std::string, std::vector<allocation_id>>& before) const {
   const auto& w = waits_.at(who);
@@ -337,7 +338,7 @@ void watched_pool::saw(const pool_event& ev, const std::vector<pool_action>& act
     if (reserved_ == x->allocation)
       fail("slots stay reserved for " + to_string(x->allocation) + ", which waits no more");
   }
-  if (std::holds_alternative<pool_configured>(ev)) // all that was kept was dropped
+  if (std::holds_alternative<pool_configured>(ev)) // a new configuration drops all reservations
     claims_.clear();
   if (quiet && grants == 0 && given.size() == 1 && !std::holds_alternative<slots_released>(ev) &&
       std::holds_alternative<slots_requested>(ev) && settings_.gangs == gang_rule::any)

@@ -1,5 +1,5 @@
 #pragma once
-// One pool, checked from outside against a plain record of what it was told and what it did.
+// One pool, which is checked from outside against a simple record of what it was told and what it did.
 
 #include "actors/pool/pool.hpp"
 
@@ -8,16 +8,17 @@
 
 namespace troupe::sim {
 
-/// What must not be. Thrown out of the history.
+/// Says that an invariant is broken. It is thrown out of the history.
 struct violation {
   std::string what;
 };
 
 class watched_pool {
 public:
-  bool placing = true; ///< it has heard of all that was held before it
+  bool placing = true; ///< whether the pool has heard of everything that was held before its start
   int timers = 0;
-  std::function<bool(const std::string&, int)> truth; ///< nothing new may be placed there
+  /// Whether nothing new may be placed on this slot of the agent.
+  std::function<bool(const std::string&, int)> truth;
 
   bool knows(allocation_id id) const { return holds_.contains(id); }
   void hear(const pool_event& ev, time_point now);
@@ -64,12 +65,14 @@ private:
   std::map<allocation_id, holder> holds_;
   std::map<allocation_id, waiter> waits_;
   std::map<experiment_id, job_terms> jobs_;
-  std::set<experiment_id> told_; ///< of job_changed: what their runs say no longer counts
-  std::map<experiment_id, std::vector<std::pair<time_point, int>>> limits_; ///< each that it was told of
+  /// Jobs with a job_changed, after which the terms of their runs no longer count.
+  std::set<experiment_id> told_;
+  /// Each limit that the pool was told of, and when.
+  std::map<experiment_id, std::vector<std::pair<time_point, int>>> limits_;
   std::vector<std::pair<time_point, int>> pool_limits_;
   allocation_id reserved_;
   std::vector<placement> reserved_on_;
-  std::set<allocation_id> claims_; ///< others give slots back for them
+  std::set<allocation_id> claims_; ///< allocations for which others are preempted
   time_point configured_at_;
 };
 
