@@ -102,6 +102,13 @@ int describe(session& s, const std::string& kind) {
   return got ? s.print(show_one(got->body, task_columns, s.output())) : s.fail(got.error());
 }
 
+/// Where `troupe ssh` keeps the keys of shells: a file with the shell's id as its name, and one with ".hosts"
+/// behind it.
+std::filesystem::path key_folder(const session& s) {
+  const auto home = s.io.env("HOME");
+  return home.empty() ? std::filesystem::path() : std::filesystem::path(home) / ".troupe" / "ssh";
+}
+
 int kill(session& s, const std::string& kind) {
   auto cluster = s.server();
   if (!cluster)
@@ -114,10 +121,16 @@ int kill(session& s, const std::string& kind) {
     auto done = !row   ? result<value>(row.error())
                 : root ? (*cluster)->post("/api/v1/tasks/" + id + "/kill", {{"killFromRoot", true}})
                        : (*cluster)->post(std::string(own) + "/" + id + "/kill");
-    if (!done)
+    if (!done) {
       worst = s.fail(done.error());
-    else
-      s.io.out << "killing " << id << "\n";
+      continue;
+    }
+    s.io.out << "killing " << id << "\n";
+    if (const auto keys = key_folder(s); !keys.empty()) { // they open nothing any more
+      std::error_code ignored;
+      std::filesystem::remove(keys / id, ignored);
+      std::filesystem::remove(keys / (id + ".hosts"), ignored);
+    }
   }
   return worst;
 }
@@ -416,10 +429,9 @@ result<login> login_of(session& s, client::server& cluster) {
   if (!access)
     return access.error();
   out.user = text_of(access->body, "agentUserGroup.user");
-  const auto home = s.io.env("HOME");
-  if (home.empty())
+  const auto folder = key_folder(s);
+  if (folder.empty())
     return error{errc::invalid, "$HOME is not set: the key of the shell has no place"};
-  const auto folder = std::filesystem::path(home) / ".troupe" / "ssh";
   std::error_code wrong;
   std::filesystem::create_directories(folder, wrong);
   ::chmod(folder.c_str(), 0700);

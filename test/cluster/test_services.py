@@ -410,7 +410,14 @@ def test_ssh_logs_in_copies_and_forwards(cluster):
         env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": user, "DET_PASS": ""}
         done = subprocess.run([sys.executable, "-m", "determined.cli", "shell", "open", shell, "echo", "stock-client"], env=env, capture_output=True, text=True, timeout=180)
         assert "stock-client" in done.stdout, (user, done.stdout, done.stderr)
+    for _ in range(2):  # the first login leaves its socket there
+        done = subprocess.run(["ssh", "-F", str(config), "-o", "ExitOnForwardFailure=yes", "-R", "/tmp/forwarded.sock:127.0.0.1:1", f"troupe-{shell}", "true"],
+                              env=cluster.env, capture_output=True, timeout=180)
+        assert done.returncode == 0, done.stderr
+    keys = cluster.root / ".troupe" / "ssh"
+    assert {path.name for path in keys.glob(f"{shell}*")} == {shell, f"{shell}.hosts"}
     cluster.cli("ssh", "kill", shell)
+    assert list(keys.glob(f"{shell}*")) == []
     wait_for(lambda: row(cluster, shell)["state"] == "CANCELED", 30)
     assert ssh("true").returncode == 255
 

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <initializer_list>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -133,6 +134,11 @@ void supervisor::start(int spec, int zygote) {
   }
   for (std::size_t n = 0; n < ranks_.size; ++n)
     start_one(n);
+  // Programs remember the process number of a server of theirs in a file of the home directory, which tasks
+  // of one account share: the number must not be that of another program in the next task.
+  std::uint16_t random = 0;
+  if (box_.pid_namespace && getrandom(&random, sizeof random, GRND_NONBLOCK) == sizeof random)
+    set_last_pid(1000 + random % 30'000u);
   tell_started();
 }
 

@@ -57,6 +57,8 @@ private:
 
   void start(int spec, int zygote);
   void start_one(std::size_t n);
+  /// The next process of the task's namespace gets the number after this one, if the kernel allows it.
+  static void set_last_pid(unsigned number);
   void tell_started();
   void note(const char* text);
   void fail(const fault& why);

@@ -61,15 +61,6 @@ bool send_all(int socket, const int (&fds)[sent_descriptors], bool more) {
   return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 4;
 }
 
-/// Gives the next process here the number after this one, where the kernel allows it.
-void set_last_pid(const char* number) {
-  int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
-  if (fd < 0)
-    return;
-  (void)!write(fd, number, strlen(number));
-  close(fd);
-}
-
 /// Where a peer ended with something unread the first call fails, though the peer's last message can still be
 /// read.
 ssize_t receive(int socket, char* text, std::size_t room) {
@@ -85,6 +76,16 @@ void shut(int& fd) {
 
 } // namespace
 
+void supervisor::set_last_pid(unsigned number) {
+  int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+  if (fd < 0)
+    return;
+  char text[16];
+  int bytes = snprintf(text, sizeof text, "%u", number);
+  (void)!write(fd, text, static_cast<std::size_t>(bytes));
+  close(fd);
+}
+
 fault supervisor::ask_zygote() {
   if (!box_.pid_namespace)
     return complain("the sandbox has no namespaces to fork into");
@@ -96,7 +97,7 @@ fault supervisor::ask_zygote() {
     return complain("pipe: %s", strerror(errno));
   fcntl(out[0], F_SETFL, O_NONBLOCK);
   fcntl(err[0], F_SETFL, O_NONBLOCK);
-  set_last_pid("299"); // leaves the low numbers to the rank, as a cold start does
+  set_last_pid(299); // leaves the low numbers to the rank, as a cold start does
   const std::size_t n = asked_for_;
   int sent[sent_descriptors] = {request_file(spec_.ranks[n]),
                                 open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC),

@@ -373,6 +373,18 @@ TEST_P(TaskSandbox, TellsThePidOfRankZeroInTheNumberingOfTheHost) {
   }));
 }
 
+TEST_P(TaskSandbox, ProcessNumbersOfATaskAreNotThoseOfEachOther) {
+  if (!namespaces())
+    GTEST_SKIP() << "the numbers are the host's";
+  // The first number of a child is low where it began before the rank was said to have started.
+  auto id = s.run("until n=$(sh -c 'echo $$'); [ $n -gt 1000 ]; do :; done; echo $n");
+  auto other = s.run("until n=$(sh -c 'echo $$'); [ $n -gt 1000 ]; do :; done; echo $n");
+  s.await<task_exited>(id);
+  s.await<task_exited>(other);
+  EXPECT_LT(std::stoi(s.text(id)), 32'768) << "as hosts with the smallest limit have it";
+  EXPECT_GT(std::stoi(s.text(other)), 1000);
+}
+
 /// The process that makes the sandboxes of the runtime on `root`; 0: there is none.
 int nursery_of(const std::filesystem::path& root) {
   std::error_code fault;

@@ -35,6 +35,8 @@ PermitUserEnvironment yes
 AcceptEnv *
 AllowTcpForwarding yes
 AllowStreamLocalForwarding yes
+# Else the socket of a forwarding from before stands in the way of the next login's.
+StreamLocalBindUnlink yes
 GatewayPorts no
 X11Forwarding yes
 X11UseLocalhost yes
