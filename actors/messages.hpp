@@ -1,10 +1,11 @@
 #pragma once
-// Every message between actors and every typed actor interface. docs/messages.md says for each who sends it,
-// whether a repeat is safe and what a timeout means. Type names are the wire format: never rename.
+// All messages between actors and all typed actor interfaces. docs/messages.md says for each message who
+// sends it, whether a repeat is safe and what a timeout means. The names of types are part of the wire
+// format, so a type must never be renamed.
 //
-// A message is a struct with MSGPACK_DEFINE_ARRAY; on the wire it is its msgpack bytes, so doubles stay exact
-// (CAF 0.17 breaks them) and fields may be added at the end. The few that carry actor handles are inspected
-// by hand.
+// A message is a struct with MSGPACK_DEFINE_ARRAY. On the wire it is the msgpack bytes of the struct, so that
+// doubles stay exact (CAF 0.17 breaks them) and fields may be added at the end. A few messages hold actor
+// handles and have an `inspect` function of their own.
 
 #include "actors/agent_twin/agent_twin.hpp"
 #include "actors/cluster/cluster.hpp"
@@ -41,7 +42,8 @@ concept packable = std::is_class_v<T> && requires(const T& x, msgpack::packer<ms
 
 template <class Inspector, packable T>
 typename Inspector::result_type inspect(Inspector& f, T& x) {
-  if constexpr (std::is_void_v<typename Inspector::result_type>) { // for people: traces and the shell
+  if constexpr (std::is_void_v<typename Inspector::result_type>) { // text for people, in traces and in the
+                                                                   // shell
     std::ostringstream text;
     auto bytes = pack(x);
     text << msgpack::unpack(bytes.data(), bytes.size()).get();
@@ -63,7 +65,7 @@ typename Inspector::result_type inspect(Inspector& f, T& x) {
   }
 }
 
-/// An error as it crosses: two fields, its code + 1 (0: there is none) and its text. Both ends see an error.
+/// An error on the wire: two fields, its code + 1 (0: there is no error) and its text.
 struct error_on_wire {
   int code = 0;
   std::string what;
@@ -78,7 +80,8 @@ struct error_on_wire {
   }
 };
 
-/// As MSGPACK_DEFINE_ARRAY, for structs whose members differ from their fields; an error is two of these.
+/// Packs as MSGPACK_DEFINE_ARRAY does, for structs whose members differ from their fields. An error is two
+/// fields.
 template <class Packer, class... Ts>
 void pack_fields(Packer& to, const Ts&... xs) {
   constexpr auto count = (0 + ... + (std::is_same_v<Ts, error_on_wire> ? 2 : 1));
@@ -91,7 +94,7 @@ void pack_fields(Packer& to, const Ts&... xs) {
   };
   (one(xs), ...);
 }
-/// Fields that are missing keep what they have; more are ignored.
+/// Missing fields keep the value that they have; further ones are ignored.
 template <class... Ts>
 void unpack_fields(const msgpack::object& from, Ts&... xs) {
   if (from.type != msgpack::type::ARRAY)
@@ -171,7 +174,7 @@ struct log_position_is {
   MSGPACK_DEFINE_ARRAY(position)
 };
 
-struct read_facts { ///< to the reader of facts, from number `first` on
+struct read_facts { ///< asks the reader of facts for the facts of `entity` from number `first` on
   std::string entity;
   std::uint64_t first = 0;
   MSGPACK_DEFINE_ARRAY(entity, first)
@@ -182,7 +185,7 @@ struct facts_read {
 };
 
 // ---- cluster
-struct client_command { ///< to the cluster: one of the commands of model/commands/table.hpp, by name
+struct client_command { ///< gives the cluster one of the commands of model/commands/table.hpp, by name
   std::string user;
   bool admin = false;
   std::string allocation;
@@ -190,7 +193,7 @@ struct client_command { ///< to the cluster: one of the commands of model/comman
   value fields;
   MSGPACK_DEFINE_ARRAY(user, admin, allocation, name, fields)
 };
-struct command_result { ///< the answer of a command, or why there is none
+struct command_result { ///< the answer to a command, or the error
   result<value> got = value();
   template <class Packer>
   void msgpack_pack(Packer& to) const {
@@ -207,11 +210,11 @@ struct command_result { ///< the answer of a command, or why there is none
       got = std::move(answer);
   }
 };
-/// Down to the trial or allocation that a client_command is about: cluster -> experiment -> trial ->
-/// allocation, each handing it on. Answered with command_result by the one that it is for: the trial's and
-/// the allocation's commands of model/commands/table.hpp.
+/// A command for a trial or an allocation, which is handed down: cluster -> experiment -> trial ->
+/// allocation. The actor that it is for answers with command_result. model/commands/table.hpp lists the
+/// commands of trials and those of allocations.
 struct task_call {
-  allocation_id allocation; ///< run 0: the trial, whichever run is open
+  allocation_id allocation; ///< run 0: the trial itself, whichever run is open
   std::string name;
   value fields;
   MSGPACK_DEFINE_ARRAY(allocation, name, fields)
@@ -228,44 +231,46 @@ struct experiment_finished {
   experiment_id id;
   MSGPACK_DEFINE_ARRAY(id)
 };
-struct lines_matched { ///< from the journal, which stores the lines once what they bring about is durable
+/// Lines of logs that matched a pattern. The journal sends them, and stores them once their effects are
+/// durable.
+struct lines_matched {
   std::vector<line_matched> lines;
   MSGPACK_DEFINE_ARRAY(lines)
 };
-struct webhook_told { ///< how the sending of one event went
-  std::string id;     ///< of the event
+struct webhook_told { ///< the outcome of sending one event
+  std::string id;     ///< id of the event
   bool done = false;
-  bool final = false; ///< not done, and never will be
+  bool final = false; ///< without `done`: the event is not sent again
   std::string why;
   MSGPACK_DEFINE_ARRAY(id, done, final, why)
 };
-struct webhooks_told { ///< from the sender of webhooks: those that ended at once
+struct webhooks_told { ///< outcomes of several events, which the sender of webhooks reports together
   std::vector<webhook_told> each;
   MSGPACK_DEFINE_ARRAY(each)
 };
-/// Who hears of what was sent; called from any thread.
+/// Called with the outcomes of sending, from any thread.
 using webhook_ear = std::shared_ptr<const std::function<void(std::vector<webhook_told>)>>;
-struct task_finished { ///< a task that is no trial has ended, durably
+struct task_finished { ///< the end of a task that is not a trial is durable
   task_id id;
   MSGPACK_DEFINE_ARRAY(id)
 };
-struct route_validation { ///< from the journal, once durable: the cluster knows whose trial it is
+struct route_validation { ///< a durable validation, which the cluster passes on to the experiment
   experiment_id experiment;
   validation_recorded what;
   MSGPACK_DEFINE_ARRAY(experiment, what)
 };
-struct kill_trial { ///< from a user: kills one trial of a search
+struct kill_trial { ///< a user kills one trial of a search
   trial_id trial;
   MSGPACK_DEFINE_ARRAY(trial)
 };
 
-struct orders_answered {   ///< answers the driver of a custom search; durable
-  std::string refused;     ///< why they changed nothing, or empty
-  std::uint64_t heard = 0; ///< the id of the newest event
+struct orders_answered {   ///< answers the driver of a custom search once its orders are durable
+  std::string refused;     ///< why the orders changed nothing; empty: they were taken
+  std::uint64_t heard = 0; ///< id of the newest event
   std::vector<std::pair<std::string, trial_id>> created;
   MSGPACK_DEFINE_ARRAY(refused, heard, created)
 };
-struct await_events { ///< from the driver of a custom search: waits for an event above the id `after`
+struct await_events { ///< the driver of a custom search waits for an event with an id above `after`
   std::uint64_t after = 0;
   std::int64_t timeout_ms = 0;
   MSGPACK_DEFINE_ARRAY(after, timeout_ms)
@@ -291,44 +296,46 @@ struct store_snapshot { ///< asks the journal to keep a snapshot
 };
 
 // ---- retention
-struct erase_log { ///< asks the journal to erase all lines of a task that has ended
+struct erase_log { ///< asks the journal to erase all log lines of a task that has ended
   task_id task;
-  bool reports = false; ///< and what it reported
+  bool reports = false; ///< also erases the reports of the task
   MSGPACK_DEFINE_ARRAY(task, reports)
 };
-/// Asks for the end of what is stored: of all that an experiment has, or of its TensorBoard files alone; or
-/// for files of checkpoints in two steps: `only_look` makes tasks of it, which `tasks` then carries out.
+/// Asks retention to erase what is stored: everything of an experiment, or only its TensorBoard files. Files
+/// of checkpoints are erased in two steps: a message with `only_look` makes tasks of the order, and a message
+/// with `tasks` carries these out.
 struct erase_stored {
-  experiment_id experiment; ///< 0: only `checkpoints`; with `trial` of that alone
+  experiment_id experiment; ///< 0: only `checkpoints` are meant
   bool tensorboards_only = false;
-  std::vector<std::string> checkpoints, globs; ///< files of these whose paths a pattern matches
-  bool only_look = false;                      ///< nothing is erased: what would be left is answered
-  bool refresh = false;                        ///< nothing is erased: what is there is answered
-  trial_id trial;                              ///< one of the experiment; 0: all
-  std::string by;                              ///< user who ordered it
-  std::vector<task_id> tasks;                  ///< collections to carry out; all else is empty then
+  std::vector<std::string> checkpoints, globs; ///< files of these checkpoints whose paths match a pattern
+  bool only_look = false;                      ///< nothing is erased; the answer says what would be left
+  bool refresh = false;                        ///< nothing is erased; the answer says what is there
+  trial_id trial;                              ///< only this trial of the experiment; 0: all trials
+  std::string by;                              ///< user who gave the order
+  std::vector<task_id> tasks;                  ///< collections to carry out; all other members are empty then
   MSGPACK_DEFINE_ARRAY(experiment, tensorboards_only, checkpoints, globs, only_look, refresh, trial, by,
                        tasks)
 };
 struct stored_erased {
-  std::vector<trial_id> trials;                                    ///< of the experiment
-  std::map<std::string, std::map<std::string, std::int64_t>> left; ///< by checkpoint: bytes by path
-  std::vector<task_id> tasks; ///< of a look: one for each experiment of which files will go
+  std::vector<trial_id> trials;                                    ///< trials of the experiment
+  std::map<std::string, std::map<std::string, std::int64_t>> left; ///< by checkpoint: bytes of files, by path
+  std::vector<task_id> tasks; ///< answers only_look: a task for each experiment whose files will be removed
   MSGPACK_DEFINE_ARRAY(trials, left, tasks)
 };
 struct removal_work;
-struct remove_stored { ///< asks for the removal of its pieces; never leaves the process
+struct remove_stored { ///< asks a remover to remove the pieces of `work`; never leaves the process
   std::shared_ptr<removal_work> work;
 };
-struct stored_removed { ///< the same, with what came of each; never leaves the process
+struct stored_removed { ///< the same work with the outcome of each piece; never leaves the process
   std::shared_ptr<removal_work> work;
 };
-struct sweep_experiment { ///< tells retention that the experiment has ended, or that less of it is kept
+struct sweep_experiment { ///< tells retention that the experiment has ended, or that fewer checkpoints are
+                          ///< kept
   experiment_id id;
-  bool at_once = false; ///< whoever waits for its end has no hour to look at its checkpoints
+  bool at_once = false; ///< without the usual hour in which users may look at the checkpoints
   MSGPACK_DEFINE_ARRAY(id, at_once)
 };
-struct sweep_finished { ///< nothing superfluous of it is left
+struct sweep_finished { ///< no superfluous checkpoint of the experiment is left
   experiment_id id;
   MSGPACK_DEFINE_ARRAY(id)
 };
@@ -352,23 +359,24 @@ struct search_ask {
 };
 
 // ---- between trial, allocation, twin, agent and harness
-struct task_checkpoint { ///< up: a script has written a checkpoint and waits
+struct task_checkpoint { ///< goes up: a script has written a checkpoint and waits for the answer
   report_origin origin;
   checkpoint saved;
   MSGPACK_DEFINE_ARRAY(origin, saved)
 };
-struct progress_heard { ///< up: how far a script says that it is. May be lost: the next one says more
+/// Goes up: the progress that a script reports. It may be lost, as the next one tells more.
+struct progress_heard {
   allocation_id allocation;
   double done = 0; ///< 0..1
   MSGPACK_DEFINE_ARRAY(allocation, done)
 };
-struct checkpoint_answer { ///< down
+struct checkpoint_answer { ///< goes down: answers task_checkpoint
   allocation_id allocation;
   std::string uuid;
   std::string refused;
   MSGPACK_DEFINE_ARRAY(allocation, uuid, refused)
 };
-struct validation_answer { ///< down
+struct validation_answer { ///< goes down: the decision of the search on a validation
   report_origin origin;
   bool stop = false;
   std::string reason;
@@ -378,68 +386,70 @@ struct locate_agents {
   std::vector<std::string> names;
   MSGPACK_DEFINE_ARRAY(names)
 };
-/// By the cluster at recovery, before any agent may register: what the journal says runs there. The
-/// allocations that wait for it speak later; without this their tasks would be killed as strays.
+/// The cluster tells a twin which tasks run on the agent by the journal: at a recovery, or when the twin
+/// replaces one that died. The twin hears it before the agent may register. The allocations of these tasks
+/// speak later; without this message the twin would kill the tasks, as no allocation waits for them.
 struct expect_tasks {
   std::vector<watch_ordered> tasks;
   MSGPACK_DEFINE_ARRAY(tasks)
 };
-/// By an allocation that was recovered, on its way to the twin: the pool hands it on in the allocation's
-/// name.
+/// A message of an allocation to the twin of an agent whose handle the allocation may not know. The pool
+/// hands it on in the allocation's name.
 struct watch_by_name {
   std::string agent;
   watch_ordered watch;
   MSGPACK_DEFINE_ARRAY(agent, watch)
 };
-/// To whoever speaks with a pool, from its owner: the pool died and was made again. Answered once the one
-/// that is asked, and all that it owns, have told the new pool what they hold of it and what they wait for.
+/// The cluster tells all actors that speak with a pool that the pool died and was made again. An actor
+/// answers once it, and all actors that it owns, have told the new pool what they hold of it and what they
+/// wait for.
 struct pool_renewed;
 struct pool_joined {
   MSGPACK_DEFINE_ARRAY()
 };
-/// Down to trials and allocations: an operator wants the experiment in this pool. A run that holds slots of
-/// another one is preempted, one that waits asks here, and every later run does.
+/// Goes down to trials and allocations: an operator moves the experiment to this pool. A run that holds slots
+/// of another pool is preempted; a run that waits, and every later run, asks this pool.
 struct pool_chosen;
-/// By the pool, to allocations: the twin of an agent died and was made again.
+/// A pool tells its allocations that the twin of an agent died and was made again.
 struct twin_renewed;
 struct describe_pool {
   MSGPACK_DEFINE_ARRAY()
 };
-struct explain_allocation { ///< to a pool: why it waits
+struct explain_allocation { ///< asks a pool why an allocation waits
   allocation_id allocation;
-  std::vector<run_outlook> outlooks; ///< what is known of those that hold slots
+  std::vector<run_outlook> outlooks; ///< what is known of the runs that hold slots
   MSGPACK_DEFINE_ARRAY(allocation, outlooks)
 };
-struct allocation_explained { ///< for people; null: the pool does not know it
+struct allocation_explained { ///< the explanation for people; null: the pool does not know the allocation
   value why;
   MSGPACK_DEFINE_ARRAY(why)
 };
-struct look_at_agent { ///< to a pool
+struct look_at_agent { ///< asks a pool whether it holds anything on the agent
   std::string agent;
   MSGPACK_DEFINE_ARRAY(agent)
 };
 struct agent_looked_at {
-  bool is_idle = false; ///< the pool has nothing on it
+  bool is_idle = false; ///< the pool holds nothing on the agent
   MSGPACK_DEFINE_ARRAY(is_idle)
 };
-struct list_waiting { ///< to a pool: all that wait for slots
+struct list_waiting { ///< asks a pool for all runs that wait for slots
   MSGPACK_DEFINE_ARRAY()
 };
-struct waiting_listed { ///< in their order
+struct waiting_listed { ///< the waiting runs, in the order of the queue
   std::vector<queued_run> runs;
   MSGPACK_DEFINE_ARRAY(runs)
 };
-struct pool_description { ///< for people: `agents` as of agent.list, `waiting` as of queue.list
-                          ///< (model/commands)
+/// A pool for people: `agents` as agent.list shows them, `waiting` as queue.list does (model/commands).
+struct pool_description {
   int total = 0, used = 0;
   std::map<std::string, std::vector<allocation_id>> agents;
   std::vector<std::pair<allocation_id, int>> waiting;
-  value details; ///< queue, jobs, quotas and reservation, as of pool.describe
+  value details; ///< queue, jobs, quotas and reservation, as pool.describe shows them
   MSGPACK_DEFINE_ARRAY(total, used, agents, waiting, details)
 };
 
 // ---- agent
-struct link_order { ///< master to agent: exactly one of the orders is set
+struct link_order { ///< goes from the master to an agent; exactly one of the orders is set
   std::uint64_t epoch = 0;
   std::vector<start_ordered> start;
   std::vector<preempt_ordered> preempt;
@@ -450,11 +460,11 @@ struct link_order { ///< master to agent: exactly one of the orders is set
   MSGPACK_DEFINE_ARRAY(epoch, start, preempt, kill, forget, worker, services)
 };
 struct heartbeat_ack {
-  std::uint64_t epoch = 0; ///< 0: the agent was given up, and registers again
-  time_point sent;         ///< time of the heartbeat, on the agent's clock
+  std::uint64_t epoch = 0; ///< 0: the agent was given up and has to register again
+  time_point sent;         ///< time of the heartbeat, by the agent's clock
   MSGPACK_DEFINE_ARRAY(epoch, sent)
 };
-struct link_report { ///< agent to master: one of them is set
+struct link_report { ///< goes from an agent to the master; one of the reports is set
   std::uint64_t epoch = 0;
   std::vector<task_started> started;
   std::vector<task_exited> exited;
@@ -462,18 +472,18 @@ struct link_report { ///< agent to master: one of them is set
   std::vector<worker_said> said;
   MSGPACK_DEFINE_ARRAY(epoch, started, exited, failed, said)
 };
-/// To an agent: the master's cluster actor, or null where it could not be reached. Dynamic, since the two
-/// interfaces name each other.
+/// Gives an agent the cluster actor of the master, or null where the master could not be reached. The handle
+/// has no static type, as the two interfaces name each other.
 struct master_found {
   caf::actor cluster;
-  std::string why;    ///< why it could not be reached
-  bool final = false; ///< and never will be with these settings
+  std::string why;    ///< why the master could not be reached; empty: it was
+  bool final = false; ///< the master cannot be reached with these settings at any time
 };
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, master_found& x) {
   return f(caf::meta::type_name("master_found"), x.cluster, x.why, x.final);
 }
-/// By a node that has joined: where the shell asks about its actors.
+/// A node that has connected gives its inspector, which the shell asks about the node's actors.
 struct node_joined {
   std::string node;
   caf::actor inspector;
@@ -490,9 +500,9 @@ struct dial_master {
 struct launch_order {
   allocation_id allocation;
   std::vector<int> slots;
-  std::string spec; ///< msgpack of a task_launch
+  std::string spec; ///< msgpack bytes of a task_launch
   time_point lease_from;
-  std::string fence_token; ///< token for its sandbox to speak to the master when the agent is dead
+  std::string fence_token; ///< token with which the sandbox asks the master when the agent is dead
   MSGPACK_DEFINE_ARRAY(allocation, slots, spec, lease_from, fence_token)
 };
 struct destroy_order {
@@ -504,29 +514,30 @@ struct drop_order {
   MSGPACK_DEFINE_ARRAY(allocation)
 };
 struct renew_order {
-  time_point lease_from;                    ///< leases end `freeze` after it
-  std::int64_t freeze_us = 0, adopt_us = 0; ///< of the cluster; 0: as it was
+  time_point lease_from;                    ///< a lease ends when the time `freeze` has passed since then
+  std::int64_t freeze_us = 0, adopt_us = 0; ///< lease times of the cluster in microseconds; 0: unchanged
   MSGPACK_DEFINE_ARRAY(lease_from, freeze_us, adopt_us)
 };
 struct adopt_order {
   MSGPACK_DEFINE_ARRAY()
 };
 enum class task_change : int { adopted = 0, launched, ended, all_adopted, frozen, nothing, rank_failed };
-struct task_news { ///< from the worker runtime
+struct task_news { ///< the worker runtime reports a change of a task
   task_change change = task_change::launched;
   task_report task;
   std::string token, checkpoint_dir, spool;
-  int rank = -1; ///< rank in the gang, where one has failed
+  int rank = -1; ///< failed rank of the gang; -1: the news is another one
   MSGPACK_DEFINE_ARRAY(change, task, token, checkpoint_dir, spool, rank)
 };
 struct harness_task { ///< the processes of this task may report from now on
   allocation_id allocation;
   std::string token, checkpoint_dir;
-  bool begins = false; ///< none of them has been started yet
+  bool begins = false; ///< no process of the task has been started yet
   MSGPACK_DEFINE_ARRAY(allocation, token, checkpoint_dir, begins)
 };
-struct harness_gone { ///< the processes are dead; answered with harness_drained once their reports are
-                      ///< durable
+/// The processes of the task are dead. The gateway answers with harness_drained once their reports are
+/// durable.
+struct harness_gone {
   allocation_id allocation;
   MSGPACK_DEFINE_ARRAY(allocation)
 };
@@ -540,16 +551,16 @@ struct pump_spool {
   std::string agent, spool;
   MSGPACK_DEFINE_ARRAY(allocation, agent, spool)
 };
-struct pump_end { ///< nothing more will be written to it
+struct pump_end { ///< nothing more will be written to the spool
   allocation_id allocation;
   MSGPACK_DEFINE_ARRAY(allocation)
 };
-struct pumped { ///< everything of it is in the journal
+struct pumped { ///< all lines of the spool are in the journal
   allocation_id allocation;
   MSGPACK_DEFINE_ARRAY(allocation)
 };
-struct worker_frame { ///< up, from the gateway to the stand-in: a process with the allocation's token says
-                      ///< this
+/// Goes from the gateway to a stand-in: a message of a process that has the allocation's token.
+struct worker_frame {
   allocation_id allocation;
   int member = 0; ///< rank that the process names
   std::string process;
@@ -557,14 +568,14 @@ struct worker_frame { ///< up, from the gateway to the stand-in: a process with 
   std::string word;
   MSGPACK_DEFINE_ARRAY(allocation, member, process, protocol, word)
 };
-struct worker_reply { ///< down, from the stand-in to the gateway: one of the two is set
+struct worker_reply { ///< goes from a stand-in to the gateway; either `order` or `refused` is set
   allocation_id allocation;
   int member = 0;
   std::string process;
   std::string order, refused;
   MSGPACK_DEFINE_ARRAY(allocation, member, process, order, refused)
 };
-/// What the socket's thread decoded; never leaves the process.
+/// Messages that the thread of the socket has decoded; never leaves the process.
 struct harness_frames {
   std::shared_ptr<std::vector<workers::task_message>> messages;
 };
@@ -603,12 +614,12 @@ using harness_actor =
                    caf::reacts_to<validation_answer>, caf::reacts_to<checkpoint_answer>,
                    caf::reacts_to<preempt_ordered>, caf::reacts_to<journal_actor>,
                    caf::reacts_to<time_passed>, caf::reacts_to<worker_reply>>;
-using stand_in_actor = ///< stands for one worker, on its agent; its clock ticks by the renewals of leases
+using stand_in_actor = ///< stands for one worker on its agent; renewals of leases are its clock
   caf::typed_actor<caf::reacts_to<worker_frame>, caf::reacts_to<worker_ordered>, caf::reacts_to<renew_order>>;
 using log_pump_actor = caf::typed_actor<caf::reacts_to<pump_spool>, caf::reacts_to<pump_end>,
                                         caf::reacts_to<journal_actor>, caf::reacts_to<time_passed>>;
 
-/// Who owns an allocation; see actors/allocation/owner.hpp.
+/// The owner of an allocation; see actors/allocation/owner.hpp.
 using allocation_owner = caf::typed_actor<caf::reacts_to<allocation_ended>, caf::reacts_to<task_checkpoint>,
                                           caf::reacts_to<progress_heard>>;
 
@@ -631,7 +642,7 @@ using twin_actor = caf::typed_actor<
   caf::reacts_to<worker_ordered>, caf::replies_to<pool_renewed>::with<pool_joined>,
   caf::reacts_to<service_ordered>>;
 
-/// Calls the provider of an elastic pool, on a thread of its own: a call may take a minute.
+/// Calls the provider of an elastic pool. The actor has a thread of its own, as a call may take a minute.
 using provider_calls_actor = caf::typed_actor<caf::replies_to<list_instances>::with<instances_listed>,
                                               caf::replies_to<launch_instances>::with<instances_launched>,
                                               caf::replies_to<terminate_instances>::with<instances_ended>>;
@@ -691,22 +702,22 @@ using experiment_actor = caf::typed_actor<
   caf::replies_to<task_call>::with<command_result>, caf::replies_to<pool_renewed>::with<pool_joined>,
   caf::replies_to<experiment_set>::with<committed>, caf::reacts_to<pool_chosen>>;
 
-/// A task that is no trial; its orders are commands.
+/// A task that is not a trial; orders to it are commands.
 using task_actor =
   caf::typed_actor<caf::reacts_to<task_checkpoint>, caf::reacts_to<progress_heard>,
                    caf::reacts_to<allocation_ended>, caf::reacts_to<time_passed>,
                    caf::replies_to<task_call>::with<command_result>,
                    caf::replies_to<pool_renewed>::with<pool_joined>, caf::reacts_to<pool_chosen>>;
 
-/// What an agent says at registration, and what it is told.
+/// What an agent tells the master when it registers; the answer is `registered`.
 struct register_agent {
   std::uint32_t protocol = link_protocol;
   std::string name, id, token, host;
   int slots = 0;
   std::vector<task_report> inventory;
   agent_traits traits;
-  std::string pool;       ///< that it wants to be in; empty: as the cluster file says, else the default one
-  std::uint64_t life = 0; ///< of the agent's process: a later one has a higher number; 0: it does not say
+  std::string pool; ///< pool that the agent wants to be in; empty: the cluster file or the default decides
+  std::uint64_t life = 0; ///< number of the agent's process, higher for a later process; 0: unknown
   MSGPACK_DEFINE_ARRAY(protocol, name, id, token, host, slots, inventory, traits, pool, life)
 };
 struct registered {
@@ -716,7 +727,8 @@ struct registered {
   std::int64_t freeze_us = 0;
   std::uint16_t http_port = 0;
   std::string fence_token; ///< token of this agent's sandboxes
-  /// `cluster.leases` of the cluster file, with freeze_us; 0: the agent's own.
+  /// With freeze_us, the times in `cluster.leases` of the cluster file, in microseconds; 0: the agent keeps
+  /// its own.
   std::int64_t heartbeat_us = 0, adopt_us = 0;
 };
 template <class Inspector>

@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// From the failure of one rank to the end of the others by force.
+/// Time from the failure of one rank to the kill of the others.
 constexpr duration end_patience = 5s;
 
 agent::agent(std::string name, duration heartbeat) : name_(std::move(name)), heartbeat_(heartbeat) {}
@@ -24,13 +24,13 @@ void agent::on(out& o, const link_up& ev, time_point now) {
   linked_ = true;
   linked_at_ = ev.sent;
   lease_from_ = std::max(lease_from_, ev.sent);
-  // Nothing is thawed yet: a run that was given away is killed by an order that comes before the first
-  // acknowledgement.
+  // No sandbox is thawed yet, as a run that was given away has to be killed first: that order comes before
+  // the first acknowledgement of a heartbeat.
   if (ev.heartbeat > duration{0})
     heartbeat_ = ev.heartbeat;
   next_heartbeat_ = now + heartbeat_;
   o.push_back(send_heartbeat{epoch_, now});
-  for (const auto& [id, t] : tasks_) { // what changed since the inventory was taken was said to nobody
+  for (const auto& [id, t] : tasks_) { // changes since the inventory was taken have not been reported
     for (const auto& one : t.lost)
       o.push_back(report_to_twin{one});
     report(o, t);
@@ -45,9 +45,9 @@ void agent::on(out&, const link_down&, time_point) { linked_ = false; }
 void agent::on(out& o, const order_received& ev, time_point) {
   constexpr std::size_t most_early = 10'000;
   if (ev.epoch > epoch_ && early_.size() < most_early)
-    early_.push_back(ev); // the order overtook the acceptance
+    early_.push_back(ev); // the order overtook the acceptance of the registration
   if (ev.epoch != epoch_ || !linked_)
-    return; // of an earlier registration: the twin has given it up
+    return; // the twin has given up the orders of an earlier registration
   std::visit([&](const auto& x) { obey(o, x); }, ev.order);
 }
 
@@ -74,7 +74,7 @@ void agent::obey(out& o, const preempt_ordered& x) {
 void agent::obey(out& o, const kill_ordered& x) {
   auto it = tasks_.find(x.allocation);
   if (it == tasks_.end())
-    // Nothing of it is here; the twin needs an answer all the same.
+    // The task is not here, but the twin needs an answer.
     o.push_back(report_to_twin{task_exited{x.allocation, name_, -1, 9, "was not running", true, true}});
   else if (it->second.report.exited)
     report(o, it->second);
@@ -90,14 +90,14 @@ void agent::obey(out& o, const forget_ordered& x) {
     return;
   if (!it->second.report.exited && !it->second.waits_with) {
     destroy(o, it->second);
-    return; // the twin orders it again when the exit arrives there
+    return; // the twin orders this again when it hears of the exit
   }
   o.push_back(drop_task{x.allocation});
   tasks_.erase(it);
   auto& newest = dropped_[x.allocation.task];
   newest = std::max(newest, x.allocation.run);
   if (dropped_.size() > 10'000)
-    dropped_.erase(dropped_.begin()); // ids of trials grow: the oldest trial
+    dropped_.erase(dropped_.begin()); // ids of trials grow, so this is the oldest trial
   launch_waiting(o);
 }
 
@@ -127,8 +127,8 @@ void agent::never_start(out& o, task& t, int signal, std::string detail) {
   launch_waiting(o);
 }
 
-/// A slot is free when its last task is dead, whatever the master thinks: it may have given away a run that
-/// is still being killed here.
+/// Launches tasks whose slots are free. A slot is free only when its last task is dead: the master may have
+/// given away a run that is still being killed here.
 void agent::launch_waiting(out& o) {
   for (auto& [id, t] : tasks_)
     if (t.waits_with && slots_free(t)) {
@@ -149,7 +149,7 @@ bool agent::slots_free(const task& wanted) const {
 void agent::on(out& o, const heartbeat_acked& ev, time_point) {
   if (!linked_)
     return;
-  if (ev.epoch == 0 && ev.sent >= linked_at_) { // else it answers a heartbeat of an earlier registration
+  if (ev.epoch == 0 && ev.sent >= linked_at_) { // does not answer a heartbeat of an earlier registration
     o.push_back(register_again{});
     return;
   }
@@ -162,15 +162,15 @@ void agent::on(out& o, const heartbeat_acked& ev, time_point) {
 void agent::on(out& o, const task_adopted& ev, time_point) {
   const auto id = ev.task.allocation;
   if (auto known = tasks_.find(id); known != tasks_.end() && known->second.report.exited)
-    return; // a runtime that was made again finds what the dead one has told
+    return; // a runtime that was made again finds a task whose exit the dead one has reported
   if (auto d = dropped_.find(id.task); ev.task.exited && d != dropped_.end() && id.run <= d->second) {
-    o.push_back(drop_task{id}); // the dead runtime was ordered to, and had not done it
+    o.push_back(drop_task{id}); // the dead runtime had been ordered to drop the task, and had not done so
     return;
   }
   auto& t = tasks_[id];
   t.report = ev.task;
-  // Killed while no agent was there: most likely by what killed the agent too. Such a run is lost, not
-  // failed.
+  // The task was killed while there was no agent, most likely by whatever killed the agent too. Such a run is
+  // lost, not failed.
   if (t.report.exited && t.report.signal == 9)
     t.report.certain = false;
 }
@@ -193,14 +193,15 @@ void agent::on(out& o, const task_is_over& ev, time_point) {
   it->second.report.ordered = known.ordered;
   it->second.report.exited = true;
   if (auto& t = it->second; !t.failure.empty() && (t.report.exit_code != 0 || t.report.signal != 0))
-    t.report.detail =
-      t.failure + " (" + t.report.detail + ")"; // the word itself is lost where the link was down
+    // The message of the worker itself may have been lost while the connection was down.
+    t.report.detail = t.failure + " (" + t.report.detail + ")";
   report(o, it->second);
   launch_waiting(o);
 }
 
-/// The others cannot go on without it. They hear of it from their own group, and end or wait for the
-/// allocation's word; who still runs later is ended by force. One that is silent will not end by itself.
+/// The other ranks cannot continue without the failed one. They hear of it from their own group, and end or
+/// wait for an order of the allocation; ranks that still run later are killed. A rank that does not answer
+/// will not end by itself.
 void agent::on(out& o, const member_failed& ev, time_point now) {
   auto it = tasks_.find(ev.allocation);
   if (it == tasks_.end() || it->second.report.exited || it->second.waits_with)
@@ -224,16 +225,16 @@ void agent::on(out& o, const worker_said& ev, time_point) {
     return;
   if (auto word = workers::decode_worker<workers::worker_word>(ev.word);
       word && tasks_.at(ev.allocation).failure.empty())
-    if (const auto* failure = std::get_if<workers::worker_failure>(&*word)) // the last word of the worker
+    if (const auto* failure = std::get_if<workers::worker_failure>(&*word)) // the last message of the worker
       tasks_.at(ev.allocation).failure = failure->why;
-  if (linked_) // else it is said again
+  if (linked_) // without a connection it is dropped, and the worker says it again
     o.push_back(report_to_twin{worker_said{ev.allocation, name_, ev.member, ev.word}});
 }
 
 void agent::on(out& o, const time_passed&, time_point now) {
   for (auto& [id, t] : tasks_)
     if (t.end_at && now >= *t.end_at) {
-      t.end_at = now + end_patience; // until it is done
+      t.end_at = now + end_patience; // the kill is ordered again until it is done
       if (!t.report.exited)
         o.push_back(destroy_task{id});
     }
@@ -246,7 +247,7 @@ void agent::on(out& o, const time_passed&, time_point now) {
 void agent::report(out& o, const task& x) const {
   const auto& t = x.report;
   if (!linked_)
-    return; // the next inventory says it
+    return; // the next inventory tells it
   if (t.exited)
     o.push_back(report_to_twin{
       task_exited{t.allocation, name_, t.exit_code, t.signal, t.detail, t.certain, t.ordered, t.silent}});

@@ -1,7 +1,7 @@
 #pragma once
-// What happens on one host: which tasks it runs, what it still has to report, and when their leases are
-// renewed. Pure; the shell is agent_actor.cpp. Its memory is the task folder on disk, read at start through
-// `task_adopted`.
+// The machine of one agent decides what happens on its host: which tasks run, what has to be reported, and
+// when leases are renewed. Pure; the shell is agent_actor.cpp. Its memory is the task folders on disk, which
+// are read at the start and come in as `task_adopted`.
 
 #include "actors/agent_twin/agent_twin.hpp"
 
@@ -9,21 +9,23 @@ namespace troupe {
 
 // Events besides the orders of agent_twin.hpp.
 struct link_up {
-  std::uint64_t epoch = 0; ///< of the registration that was accepted
+  std::uint64_t epoch = 0; ///< epoch of the accepted registration
   time_point sent;         ///< when that registration was sent
   duration heartbeat{0};   ///< pause between two heartbeats; 0: unchanged
 };
-/// To apply before the next registration is sent, also when this side gave the link up.
+/// The connection to the master is down. To be applied before the next registration is sent, even when this
+/// side closed the connection.
 struct link_down {};
 struct order_received {
   std::uint64_t epoch = 0;
   agent_order order;
 };
 struct heartbeat_acked {
-  std::uint64_t epoch = 0; ///< 0: the master has given this agent up, though the connection lives
-  time_point sent;         ///< when the agent sent the heartbeat, by its own clock
+  std::uint64_t epoch = 0; ///< 0: the master has given this agent up, although the connection lives
+  time_point sent;         ///< when the agent sent the heartbeat, by the agent's clock
 };
-/// Once for each task folder that a worker runtime finds when it starts, which may be made again.
+/// Comes once for each task folder that a worker runtime finds when it starts. The runtime may be made again,
+/// and then finds folders again.
 struct task_adopted {
   task_report task;
 };
@@ -34,31 +36,31 @@ struct task_launched {
 struct task_is_over {
   task_report task;
 };
-/// `member_failed` comes from the sandbox, or from the stand-in of a worker that is silent; `worker_said`
-/// from a stand-in.
+/// `member_failed` comes from the sandbox, or from the stand-in of a worker that does not answer;
+/// `worker_said` comes from a stand-in.
 using agent_event = std::variant<link_up, link_down, order_received, heartbeat_acked, task_adopted,
                                  task_launched, task_is_over, time_passed, member_failed, worker_said>;
 
-// Actions. A lease of freeze = 30 s counts from `lease_from`, the time at which the agent sent the newest
-// word that the master has answered: the master has then renewed its own, longer one later than that. A lease
-// never shrinks.
+// Actions. A lease lasts for the time `freeze` (default: 30 s) from `lease_from`, when the agent sent the
+// newest message that the master has answered. The master has renewed its own, longer lease later than that.
+// A lease is never shortened.
 struct launch_task {
   allocation_id allocation;
   std::vector<int> slots;
   std::string spec;
-  time_point lease_from; ///< a task whose lease is over at birth is born frozen
+  time_point lease_from; ///< a task whose lease is over already starts frozen
 };
-struct stop_task {
+struct stop_task { ///< asks the script to end by itself
   allocation_id allocation;
-  std::string reason; ///< the script is asked
+  std::string reason; ///< reason that the script is told
 };
-struct destroy_task {
-  allocation_id allocation; ///< SIGKILL to the whole sandbox
+struct destroy_task { ///< sends SIGKILL to the whole sandbox
+  allocation_id allocation;
 };
-struct drop_task {
-  allocation_id allocation; ///< its record and folder may go
+struct drop_task { ///< removes the record and the folder of the task
+  allocation_id allocation;
 };
-struct renew_leases { ///< of all sandboxes; thaws those that froze
+struct renew_leases { ///< renews the leases of all sandboxes, and thaws those that are frozen
   time_point lease_from;
 };
 struct send_heartbeat {
@@ -68,41 +70,41 @@ struct send_heartbeat {
 struct report_to_twin {
   std::variant<task_started, task_exited, member_failed, worker_said> report;
 };
-/// The master knows it no more: `link_down` follows, then the next registration.
+/// The master has given the agent up: `link_down` follows, and then the next registration.
 struct register_again {};
-struct tell_worker { ///< through its stand-in
+struct tell_worker { ///< gives the order to the stand-in of the worker
   worker_ordered order;
 };
-struct open_service { ///< a connection to it, for the master
+struct open_service { ///< opens a connection to a service for the master
   service_ordered order;
-  bool runs = true; ///< whether the task is here and has not ended; else the master is told that it is not
+  bool runs = true; ///< false: the task is not here or has ended, and the master is told so
 };
 using agent_action = std::variant<launch_task, stop_task, destroy_task, drop_task, renew_leases,
                                   send_heartbeat, report_to_twin, tell_worker, open_service, register_again>;
 
-/// Not thread-safe: one actor owns it. Its clock is one of the host that never jumps (CLOCK_BOOTTIME): leases
-/// hang on it, no fact does.
+/// Not thread-safe: one actor owns the machine. Its times are those of a host clock that never jumps
+/// (CLOCK_BOOTTIME), as leases depend on them; no fact holds such a time.
 class agent {
 public:
   agent(std::string name, duration heartbeat = 1s);
 
   [[nodiscard]] std::vector<agent_action> apply(const agent_event& ev, time_point now);
   std::optional<time_point> deadline() const;
-  /// For the next registration.
+  /// The reports of all tasks, for the next registration.
   std::vector<task_report> inventory() const;
   std::uint64_t epoch() const { return epoch_; }
   bool runs(allocation_id id) const;
   value describe() const;    ///< the state, for people
-  const char* shown() const; ///< in one word, a literal
+  const char* shown() const; ///< the state in one word, a literal
 
 private:
   using out = std::vector<agent_action>;
   struct task {
     task_report report;
-    std::optional<std::string> waits_with; ///< its spec, while a task that ends holds one of its slots
-    std::vector<member_failed> lost;       ///< its ranks that failed, said again to every new master
-    std::optional<time_point> end_at;      ///< the others had time to end by themselves
-    std::string failure;                   ///< what the first of its workers that failed said
+    std::optional<std::string> waits_with; ///< launch order, while a task that ends holds a slot of this one
+    std::vector<member_failed> lost;       ///< failed ranks, which every new master is told again
+    std::optional<time_point> end_at;      ///< when the other ranks are killed; none: no rank has failed
+    std::string failure;                   ///< reason that the first failed worker gave
   };
   void on(out& o, const link_up& ev, time_point now);
   void on(out& o, const link_down& ev, time_point now);
@@ -134,9 +136,9 @@ private:
   time_point next_heartbeat_;
   time_point lease_from_;
   std::map<allocation_id, task> tasks_;
-  std::vector<order_received> early_; ///< of a registration whose acceptance has not arrived yet
-  std::map<task_id, run_id>
-    dropped_; ///< the newest run of a task that was forgotten here: its start is a repeat
+  std::vector<order_received> early_; ///< orders of a registration whose acceptance has not arrived yet
+  /// Newest dropped run of each task; an order to start it, or an older run, is a repeat.
+  std::map<task_id, run_id> dropped_;
 };
 
 } // namespace troupe

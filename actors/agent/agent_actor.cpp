@@ -26,9 +26,10 @@ namespace {
 using base = actor_base<agent_actor>;
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds first_wait{200}, longest_wait{5000}; ///< between two calls of the master
+/// Pauses between two tries to reach the master.
+constexpr std::chrono::milliseconds first_wait{200}, longest_wait{5000};
 
-/// All slots count as the least of them: a rank may be on any.
+/// All slots count as the weakest of them, as a rank may be on any slot.
 void take_devices(agent_traits& traits, const std::vector<workers::slot_look>& devices) {
   if (devices.empty())
     return;
@@ -86,7 +87,7 @@ public:
       [this](checkpoint_answer& x) { self_->send(harness_, std::move(x)); },
       [this](task_checkpoint& x) {
         if (twin_)
-          self_->send(twin_, std::move(x)); // else the gateway repeats it
+          self_->send(twin_, std::move(x)); // without a twin it is dropped, and the gateway repeats it
       },
       [this](const progress_heard& x) {
         if (twin_)
@@ -106,7 +107,7 @@ public:
       [this](worker_frame& x) { to_stand_in(x); },
       [this](const worker_said& x) { step(x); },
       [this](const member_failed& x) { step(x); },
-      [this](node_joined& x) { // the inspector was made anew
+      [this](node_joined& x) { // the inspector was made again
         setup_.inspector = x.inspector;
         if (master_)
           self_->send(master_, std::move(x));
@@ -121,7 +122,7 @@ public:
   }
 
 private:
-  /// Higher than that of every earlier process, also where the file was lost.
+  /// Gives this process a number that is higher than those of all earlier ones, even where the file was lost.
   result<void> count_life() {
     const auto file = setup_.dir / "life";
     const auto last = first_line(file);
@@ -186,14 +187,14 @@ private:
     return make_runtime();
   }
 
-  // ---- its children, which take over what dead ones left
+  // ---- the children, which take over what dead ones left
 
   result<void> make_harness() {
     const auto file = setup_.dir / "harness";
     harness_setup gateway;
     gateway.tasks = setup_.dir / "tasks";
     if (auto last = first_line(file); !last.empty())
-      gateway.endpoint = last; // the tasks of the last life look for it there
+      gateway.endpoint = last; // tasks of the last life look for the gateway there
     auto opened = setup_.children.harness(self_->system(), gateway, agent_actor{self_});
     if (!opened) {
       gateway.endpoint = harness_setup().endpoint;
@@ -209,7 +210,7 @@ private:
     }
     if (auto ok = replace_file(file, opened->endpoint + "\n", 0644, durability::written); !ok)
       return ok;
-    for (const auto& [id, one] : stand_ins_) // stand-ins answer through the dead gateway
+    for (const auto& [id, one] : stand_ins_) // these stand-ins would answer through the dead gateway
       self_->send_exit(one, caf::exit_reason::user_shutdown);
     stand_ins_.clear();
     if (journal_)
@@ -257,7 +258,8 @@ private:
       setup_.on_fatal(ok.error());
   }
 
-  /// What a worker runtime that was made again has not found, was ordered of the dead one and never begun.
+  /// Ends tasks that a worker runtime which was made again has not found: they were ordered of the dead
+  /// runtime, which never started them.
   void lose_what_was_not_found() {
     const auto known = machine_->inventory();
     for (const auto& task : known) {
@@ -291,7 +293,7 @@ private:
     if (!master)
       return dial_later();
     master_ = master;
-    self_->monitor(master); // with the connection an answer on its way is lost
+    self_->monitor(master); // tells when the connection is lost, and with it the answer
     const auto number = ++registrations_;
     register_agent mail{link_protocol, setup_.name,           id_,     setup_.join_token, setup_.host,
                         setup_.slots,  machine_->inventory(), traits_, setup_.pool,       life_};
@@ -312,7 +314,7 @@ private:
           if (slots_)
             slots_->tell_again();
           leases_ = {{}, x.freeze_us, x.adopt_us};
-          self_->send(runtime_, leases_); // before anything is launched
+          self_->send(runtime_, leases_); // the runtime needs these before it launches a task
           step(link_up{x.epoch, sent, duration{x.heartbeat_us}});
           if (setup_.inspector)
             self_->send(master, node_joined{setup_.name, setup_.inspector});
@@ -374,27 +376,28 @@ private:
 
   struct told { ///< what the children were told of a task
     std::string token, checkpoint_dir;
-    std::string spool;      ///< empty until it has started
-    std::string stop;       ///< why its script was asked to end; empty: it was not
-    int life = 0;           ///< the life of the worker runtime that has it
-    bool destroyed = false; ///< whether its end was ordered
+    std::string spool;      ///< folder of the task's log spool; empty until the task has started
+    std::string stop;       ///< why the script was asked to end; empty: it was not asked
+    int life = 0;           ///< number of the worker runtime that has the task
+    bool destroyed = false; ///< whether the kill of the task was ordered
   };
 
-  struct ending { ///< a task's processes are dead; its exit is told once all it said is durable
+  /// A task whose processes are dead. Its exit is reported once all its reports and log lines are durable.
+  struct ending {
     task_report task;
     bool drained = false, logged = false;
   };
 
   void hear(task_news x) {
     if (closing_)
-      return; // what ends with the agent is no news
+      return; // tasks that end together with the agent are not reported
     auto id = x.task.allocation;
     switch (x.change) {
     case task_change::adopted:
       at_host_[id].token = x.token;
       at_host_[id].checkpoint_dir = x.checkpoint_dir;
       at_host_[id].life = runtime_life_;
-      if (!machine_->runs(id)) // else only its runtime was made again
+      if (!machine_->runs(id)) // a known task is found again by a new runtime
         step(task_adopted{x.task});
       self_->send(harness_, harness_task{id, x.token, x.checkpoint_dir});
       [[fallthrough]];
@@ -403,7 +406,7 @@ private:
       self_->send(pump_, pump_spool{id, setup_.name, x.spool});
       return step(task_launched{id, x.task.pid});
     case task_change::ended:
-      if (!machine_->runs(id)) { // found dead at start-up: what it said died with it, but for its output
+      if (!machine_->runs(id)) { // found dead at the start: only its output is left
         self_->send(pump_, pump_spool{id, setup_.name, x.spool});
         self_->send(pump_, pump_end{id});
         return step(task_adopted{x.task});
@@ -425,7 +428,7 @@ private:
     }
   }
 
-  /// All of its processes are dead.
+  /// To be called when all processes of the task are dead.
   void end(allocation_id id, task_report report) {
     end_stand_ins(id);
     endings_[id] = {std::move(report)};
@@ -433,7 +436,7 @@ private:
     self_->send(harness_, harness_gone{id});
   }
 
-  /// The first word of a worker makes its stand-in; the end of its task ends it.
+  /// The first message of a worker makes its stand-in; the end of the task ends the stand-in.
   void to_stand_in(worker_frame& x) {
     if (!machine_->runs(x.allocation))
       return;
@@ -447,7 +450,7 @@ private:
     }
     self_->send(it->second, std::move(x));
   }
-  /// The next word of its worker, within a second, makes a new one.
+  /// The next message of the worker, which comes within a second, makes a new stand-in.
   void stand_in_down(const caf::down_msg& down) {
     const auto it = std::find_if(stand_ins_.begin(), stand_ins_.end(),
                                  [&](const auto& one) { return one.second.address() == down.source; });
@@ -495,12 +498,12 @@ private:
                           time_passed{});
     }
   }
-  /// The gateway knows a task before it begins: a forked one says hello a few milliseconds later, perhaps
-  /// before the news of its start.
+  /// The gateway has to know a task before it starts, as a forked task connects to the gateway within a few
+  /// milliseconds, perhaps before the news of its start arrives.
   void run(launch_task& x) {
     auto& told = at_host_[x.allocation];
     told.life = runtime_life_;
-    if (auto doors = doors_in(x.spec)) { // else the runtime says what is wrong with it
+    if (auto doors = doors_in(x.spec)) { // otherwise the runtime reports what is wrong with the order
       told.token = std::move(doors->token);
       told.checkpoint_dir = std::move(doors->checkpoint_dir);
       self_->send(harness_, harness_task{x.allocation, told.token, told.checkpoint_dir, true});
@@ -520,7 +523,7 @@ private:
   }
   void run(tell_worker& x) {
     if (auto it = stand_ins_.find({x.order.allocation, x.order.member}); it != stand_ins_.end())
-      self_->send(it->second, std::move(x.order)); // else it has not spoken since this agent started
+      self_->send(it->second, std::move(x.order)); // a worker without a stand-in has sent nothing yet
   }
   void run(open_service& x) {
     if (setup_.open_service)
@@ -552,7 +555,8 @@ private:
       return;
     auto master = master_;
     forget_master();
-    register_at(std::move(master)); // over this connection: CAF drops both where a node dials another one
+    // The same connection is used, as CAF drops both connections where a node dials a second time.
+    register_at(std::move(master));
   }
   void run(const report_to_twin& x) {
     if (!twin_)
@@ -580,7 +584,7 @@ private:
     end_reason_ = reason;
     if (!runtime_ || runtime_ended_)
       return self_->quit(reason);
-    // The end of the runtime is that of the agent: who waits for the agent finds no process left.
+    // The agent ends when its runtime has ended, so that no process is left when the agent is gone.
     self_->send_exit(runtime_, reason);
   }
 
@@ -588,8 +592,8 @@ private:
   agent_setup setup_;
   std::function<void(const agent_actor&)> dial_;
   std::string id_;
-  std::uint64_t life_ = 0; ///< number of this process: higher than those of all earlier ones
-  agent_traits traits_;    ///< devices, memory and labels of this host, for its pool
+  std::uint64_t life_ = 0; ///< number of this process, which is higher than those of all earlier ones
+  agent_traits traits_;    ///< devices, memory and labels of this host, for the pool
   std::optional<agent> machine_;
   worker_runtime_actor runtime_;
   harness_actor harness_;
@@ -605,15 +609,15 @@ private:
     std::mutex mutex;
     std::string text;
   };
-  const std::shared_ptr<shared_text> endpoint_ = std::make_shared<shared_text>(); ///< of the harness gateway
+  const std::shared_ptr<shared_text> endpoint_ = std::make_shared<shared_text>(); ///< the gateway's address
   worker_runtime_setup runtime_setup_;
   std::map<allocation_id, told> at_host_; ///< tasks that were launched or adopted, until they are dropped
   int runtime_life_ = 0;
   bool called_ = false; ///< whether the master was called for the first time
   child_restarts<std::string> restarts_;
-  int dials_ = 0;                   ///< in vain, since the last registration
-  renew_order leases_;              ///< the newest, with what the cluster says of leases
-  std::uint64_t registrations_ = 0; ///< asked for; an answer is of the newest
+  int dials_ = 0;                   ///< number of failed tries since the last registration
+  renew_order leases_;              ///< newest order, with the lease times of the cluster
+  std::uint64_t registrations_ = 0; ///< number of registrations sent; only the answer to the newest counts
   bool was_registered_ = false, closing_ = false, runtime_ended_ = false;
   caf::error end_reason_;
   std::optional<time_point> armed_;

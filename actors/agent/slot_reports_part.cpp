@@ -10,13 +10,13 @@ namespace {
 
 constexpr auto answer_timeout = std::chrono::seconds(10);
 
-/// What the numbers of a slot are called; null: left out.
+/// The names under which the numbers of a slot are reported; null: the number is left out.
 struct number_names {
   const char *utilization, *used, *memory, *temperature, *errors;
 };
 constexpr number_names shown{"utilization_percent", "memory_used_bytes", "memory_bytes",
                              "temperature_celsius", "errors"};
-/// Among the metrics of a task, where what never changes is left out.
+/// The names in the metrics of a task, where numbers that never change are left out.
 constexpr number_names sample_of_processor{"utilization_percent", nullptr, nullptr, nullptr, nullptr},
   sample_of_gpu{"gpu_percent", "gpu_memory_bytes", nullptr, "gpu_temperature_celsius", "gpu_errors"};
 
@@ -118,7 +118,7 @@ void slot_reports::report_use(const task_report& task, const std::vector<workers
       },
       [this, id = task.allocation](const caf::error&) {
         if (auto it = reported_.find(id); it != reported_.end())
-          it->second.waits = false; // the same number again: where it was stored, a repeat
+          it->second.waits = false; // the next report has the same number, and is a repeat if this is stored
       });
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// What the slots of a host are used for, as its agent tells it: to the master, and into the metrics of the
-// trials that hold them. What is lost is lost: the next look comes soon. A part of the agent's actor, which
-// alone calls it.
+// Reports how the slots of a host are used: to the master, and into the metrics of the trials that hold them.
+// A lost report is not repeated, as the next look at the slots comes soon. It is a part of the agent's actor,
+// which alone calls it.
 
 #include "actors/agent/agent.hpp"
 #include "actors/shells/probed.hpp"
@@ -19,22 +19,22 @@ public:
                std::unique_ptr<workers::slot_watch> watch)
       : self_(self), agent_(std::move(agent)), sender_(std::move(sender)), watch_(std::move(watch)) {}
 
-  /// Whom the agent is connected to.
+  /// The master that the agent is connected to.
   struct master {
     cluster_actor cluster;
     journal_actor journal;
     std::string fence_token;
   };
-  /// Each look is told once. `tasks`: all that the agent knows; `ending`: those of which the last metrics are
-  /// told; `to`: null where nobody is connected.
+  /// Reports each look once. `tasks`: all tasks that the agent knows; `ending`: tasks that get no more
+  /// metrics, as they are ending; `to`: null where no master is connected.
   void tell(const std::vector<task_report>& tasks, const std::set<allocation_id>& ending, const master* to);
-  /// The newest look, too: the master is a new one.
+  /// To be called for a new master: the newest look is reported again.
   void tell_again() { looks_told_ = 0; }
 
 private:
   struct series { ///< reports of the metric group "system" that were sent for one allocation
     std::uint64_t sequence = 0;
-    bool waits = false; ///< for the answer to its last report
+    bool waits = false; ///< whether the answer to the last report is missing
   };
   void report_use(const task_report& task, const std::vector<workers::slot_look>& seen,
                   const std::vector<workers::task_look>& used, const journal_actor& journal);

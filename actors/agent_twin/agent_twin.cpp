@@ -6,7 +6,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t most_awaited = 64;
-constexpr std::chrono::seconds service_patience{10}; ///< then nobody waits for the connection any more
+constexpr std::chrono::seconds service_patience{10}; ///< how long the master waits for the connection
 
 } // namespace
 
@@ -38,7 +38,7 @@ void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
   }
   o.push_back(tell_pool{std::move(up)});
   for (const auto& t : ev.inventory) {
-    if (!tasks_.contains(t.allocation)) { // fenced, or of a run that ended while it was away
+    if (!tasks_.contains(t.allocation)) { // the run was given away or ended while the agent was away
       if (t.exited) {
         o.push_back(agent_order{forget_ordered{t.allocation}});
       } else {
@@ -52,8 +52,8 @@ void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
       tell(o, t.allocation, task_started{t.allocation, name_, t.pid});
     }
   }
-  // Orders of an older registration are refused by the agent, so what it has not reported it will never
-  // start.
+  // The agent refuses orders of an older registration, so it will never start a task that it has not
+  // reported.
   for (auto it = tasks_.begin(); it != tasks_.end();) {
     if (reported.contains(it->first)) {
       ++it;
@@ -73,7 +73,7 @@ void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
 void agent_twin::on(out& o, const agent_heartbeat& ev, time_point now) {
   if (ev.epoch != epoch_)
     return;
-  if (status_ != status::alive) { // a cut that the connection outlived: its runs were given away meanwhile
+  if (status_ != status::alive) { // the runs were given away while the connection was silent, but not closed
     o.push_back(acknowledge_heartbeat{0, ev.sent});
     return;
   }
@@ -84,10 +84,10 @@ void agent_twin::on(out& o, const agent_heartbeat& ev, time_point now) {
 void agent_twin::on(out& o, const link_lost& ev, time_point) {
   if (status_ != status::alive || ev.epoch != epoch_)
     return;
-  status_ = status::away; // its lease is as old as its last word
+  status_ = status::away; // the lease still counts from the last heartbeat
   o.push_back(tell_pool{agent_down{name_}});
-  // A task that was killed just before its agent died with it is lost, not failed: its allocation judges so
-  // when it hears of both.
+  // A task that was killed just before its agent died is lost, not failed. The allocation can judge so when
+  // it hears of both.
   for (const auto& [id, t] : tasks_)
     if (t.said && std::holds_alternative<task_exited>(*t.said))
       o.push_back(tell_allocation{id, troupe::agent_lost{name_, "it went away"}});
@@ -112,17 +112,17 @@ void agent_twin::tell(out& o, allocation_id id, allocation_event news) {
   auto& known = tasks_[id];
   known.order.reset();
   if (!known.said || std::holds_alternative<task_started>(*known.said))
-    known.said = std::move(news); // else its end is known; a late word changes nothing
+    known.said = std::move(news); // once the end is known, a late report changes nothing
   o.push_back(tell_allocation{id, *known.said});
 }
 
-/// After that the allocation may get slots elsewhere, so an order to start that belongs to this placement is
-/// refused from now on.
+/// Tells the allocation that the agent does not know its task. After that the allocation may get slots
+/// elsewhere, so an order to start for this placement is refused from now on.
 void agent_twin::say_unknown(out& o, allocation_id id, time_point placed) {
   constexpr std::size_t most = 4096;
   unknown_[id] = placed;
   if (unknown_.size() > most)
-    unknown_.erase(unknown_.begin()); // ids of trials grow: the oldest trial
+    unknown_.erase(unknown_.begin()); // ids of trials grow, so this is the oldest trial
   o.push_back(tell_allocation{id, task_unknown{id, name_, placed}});
 }
 
@@ -134,31 +134,31 @@ void agent_twin::on(out& o, const start_ordered& ev, time_point) {
     return;
   }
   auto& known = tasks_[ev.allocation];
-  if (known.placed != ev.placed || !known.said) // else it is a repeat, and answered
+  if (known.placed != ev.placed || !known.said) // an order that was answered before is a repeat
     known = {ev.slots, {}, ev.placed, ev};
   o.push_back(agent_order{ev});
 }
 
 void agent_twin::on(out& o, const preempt_ordered& ev, time_point) {
   if (status_ == status::alive)
-    o.push_back(agent_order{ev}); // else the allocation orders it again when the agent reports the task
+    o.push_back(agent_order{ev}); // otherwise the allocation orders the stop again when the agent is back
 }
 
 void agent_twin::on(out& o, const kill_ordered& ev, time_point) {
   if (auto it = tasks_.find(ev.allocation); it != tasks_.end())
-    it->second.order.reset(); // its agent says that it is dead, also where it never started
+    it->second.order.reset(); // the agent will report the task as dead, even where it never started
   if (status_ == status::alive)
     o.push_back(agent_order{ev});
 }
 
 void agent_twin::on(out& o, const worker_ordered& ev, time_point) {
   if (status_ == status::alive && tasks_.contains(ev.allocation))
-    o.push_back(agent_order{ev}); // else the worker says again how it fares, and is led on
+    o.push_back(agent_order{ev}); // a lost order is given again when the worker reports its status
 }
 
 void agent_twin::on(out& o, const service_ordered& ev, time_point now) {
   if (status_ == status::alive)
-    o.push_back(agent_order{ev}); // an agent without this run answers at once that the service does not run
+    o.push_back(agent_order{ev}); // an agent without this run answers at once that the service is not there
   else if (awaited_.size() < most_awaited)
     awaited_.emplace_back(now, ev);
 }
@@ -177,8 +177,8 @@ void agent_twin::on(out& o, const forget_ordered& ev, time_point) {
   tasks_.erase(ev.allocation);
   if (status_ == status::alive)
     o.push_back(agent_order{ev});
-  // The allocation has told the pool too, but that may have overtaken an inventory that calls the slots
-  // taken.
+  // The allocation has told the pool as well, but that message may have overtaken an inventory that says that
+  // the slots are taken.
   o.push_back(tell_pool{slots_released{ev.allocation, name_}});
 }
 
@@ -228,7 +228,7 @@ void agent_twin::lose(out& o, const std::string& why) {
 
 std::vector<twin_action> agent_twin::meet_pool() const {
   if (status_ != status::alive)
-    return {}; // it registers first
+    return {}; // the agent registers first
   agent_up up{name_, slots_, {}, traits_};
   for (const auto& [id, t] : tasks_)
     if (!t.said || !std::holds_alternative<task_exited>(*t.said))

@@ -1,6 +1,7 @@
 #pragma once
-// The master's picture of one agent: its lease, its slots, what runs there. Decides alive, away, lost, and
-// reconciles after every registration. Pure; the shell is agent_twin_actor.cpp.
+// The master's picture of one agent: its lease, its slots, and the tasks that run there. The twin decides
+// whether the agent is alive, away or lost, and compares both pictures after every registration. Pure; the
+// shell is agent_twin_actor.cpp.
 
 #include "actors/allocation/allocation.hpp"
 #include "actors/pool/pool_events.hpp"
@@ -9,7 +10,7 @@
 
 namespace troupe {
 
-/// One task as its agent reports it at registration.
+/// The report of an agent on one task, as the agent sends it at its registration.
 struct task_report {
   allocation_id allocation;
   std::vector<int> slots;
@@ -18,12 +19,13 @@ struct task_report {
   int exit_code = 0, signal = 0;
   std::string detail;
   bool certain = true;
-  bool ordered = false; ///< the agent was told to kill it
+  bool ordered = false; ///< the agent was told to kill the task
   bool silent = false;  ///< see task_exited
   MSGPACK_DEFINE_ARRAY(allocation, slots, exited, pid, exit_code, signal, detail, certain, ordered, silent)
 };
 
-// Events of the twin; those of the agent carry the epoch of its registration, an older one changes nothing.
+// Events of the twin. Events of the agent carry the epoch of its registration; one of an older epoch changes
+// nothing.
 struct agent_registered {
   std::uint64_t epoch = 0;
   int slots = 0;
@@ -33,7 +35,7 @@ struct agent_registered {
 };
 struct agent_heartbeat {
   std::uint64_t epoch = 0;
-  time_point sent; ///< on the agent's clock; comes back in the acknowledgement and means nothing here
+  time_point sent; ///< time of the agent's clock, which the acknowledgement returns; not used here
   MSGPACK_DEFINE_ARRAY(epoch, sent)
 };
 struct link_lost {
@@ -41,12 +43,12 @@ struct link_lost {
   std::string why;
   MSGPACK_DEFINE_ARRAY(epoch, why)
 };
-/// `spec` is opaque to the machines: how to start the task, as the allocation's shell wrote it.
+/// `spec` is the launch order that the allocation's shell has encoded; the machines do not read it.
 struct start_ordered {
   allocation_id allocation;
   std::vector<int> slots;
   std::string spec;
-  time_point placed; ///< time of the placement; an answer that the task is unknown is about one placement
+  time_point placed; ///< time of the placement, which an answer "unknown" refers to
   MSGPACK_DEFINE_ARRAY(allocation, slots, spec, placed)
 };
 struct preempt_ordered {
@@ -65,25 +67,26 @@ struct forget_ordered {
 struct watch_ordered {
   allocation_id allocation;
   std::vector<int> slots;
-  time_point placed; ///< time of the placement, as in start_ordered; zero: it is taken from the journal
+  time_point placed; ///< time of the placement, as in start_ordered; the epoch: from the journal, unknown
   MSGPACK_DEFINE_ARRAY(allocation, slots, placed)
 };
-/// To one rank of a trial in C++, through its stand-in on the agent, which refuses what is not its own.
+/// An order to one rank of a trial in C++. Its stand-in on the agent passes it on, and refuses orders for
+/// others.
 struct worker_ordered {
   allocation_id allocation;
-  int member = 0;             ///< the rank it was started with
-  std::uint64_t protocol = 0; ///< of workers/worker_messages.hpp
+  int member = 0;             ///< rank that the worker was started with
+  std::uint64_t protocol = 0; ///< version of workers/worker_messages.hpp
   std::string order;
   MSGPACK_DEFINE_ARRAY(allocation, member, protocol, order)
 };
 /// Opens one connection to a service of the task and brings it to the master's HTTP port (runtime/proxy/).
 struct service_ordered {
   allocation_id allocation;
-  std::string service;            ///< as task_service::id
-  std::string connection, secret; ///< what the agent names it by there, and proves itself with; good once
+  std::string service;            ///< task_service::id
+  std::string connection, secret; ///< name of the connection at the master, and its proof; valid once
   MSGPACK_DEFINE_ARRAY(allocation, service, connection, secret)
 };
-/// The sandbox of an agent that is away says that everything in it is dead.
+/// The sandbox of an agent that is away says that all its processes are dead.
 struct death_confirmed {
   allocation_id allocation;
   MSGPACK_DEFINE_ARRAY(allocation)
@@ -93,7 +96,7 @@ using twin_event =
                preempt_ordered, kill_ordered, forget_ordered, watch_ordered, death_confirmed, time_passed,
                worker_ordered, member_failed, worker_said, service_ordered>;
 
-// Actions. Orders to the agent go with the current epoch.
+// Actions. Orders to the agent carry the current epoch.
 using agent_order =
   std::variant<start_ordered, preempt_ordered, kill_ordered, forget_ordered, worker_ordered, service_ordered>;
 struct tell_allocation {
@@ -104,35 +107,36 @@ struct tell_pool {
   pool_event event;
 };
 struct acknowledge_heartbeat {
-  std::uint64_t epoch = 0; ///< 0: refused, as the agent was given up; it registers again
-  time_point sent;         ///< of the heartbeat, unchanged
+  std::uint64_t epoch = 0; ///< 0: the agent was given up and has to register again
+  time_point sent;         ///< `sent` of the heartbeat, unchanged
 };
 using twin_action = std::variant<agent_order, tell_allocation, tell_pool, acknowledge_heartbeat>;
 
 struct lease_times {
-  duration freeze = 30s;    ///< a sandbox whose lease is so old stops itself
-  duration give_away = 45s; ///< the master gives a run away; never sooner after its own start
+  duration freeze = 30s;    ///< a sandbox freezes itself when its lease is this old
+  duration give_away = 45s; ///< the master gives a run away when its agent has been silent for this long
   duration heartbeat = 1s;  ///< pause between two heartbeats of an agent
-  duration adopt = 200ms;   ///< a sandbox waits so long for a new agent before it asks the master
-  /// After the master's start, for the leases of its earlier lives; at least give_away.
+  duration adopt = 200ms;   ///< how long a sandbox waits for a new agent before it asks the master
+  /// The value of `give_away` after the start of the master, for leases of its earlier lives; at least
+  /// give_away.
   duration first_give_away = 45s;
 };
 
-/// Not thread-safe: one actor owns it. Soft state only.
+/// Not thread-safe: one actor owns the machine. All state is soft.
 ///
-/// After recovery its shell applies watch_ordered for every placed part of an open allocation before it lets
-/// the agent register: a task that nobody waits for is killed. Whoever watches is told again what was said
-/// last; where nothing was, the agent gets the order to start once more.
+/// After a recovery the shell applies watch_ordered for every placed part of an open allocation before it
+/// lets the agent register, as a task that no allocation waits for is killed. An allocation that watches a
+/// task is told the newest report again; where there is none, the agent gets the order to start once more.
 class agent_twin {
 public:
   enum class status { away, alive, lost };
 
-  /// A twin made at recovery is away since `now`, the master's start.
+  /// The agent counts as away since `now`; for a twin that is made at a recovery, that is the master's start.
   agent_twin(std::string name, lease_times lease, time_point now);
 
   [[nodiscard]] std::vector<twin_action> apply(const twin_event& ev, time_point now);
   std::optional<time_point> deadline() const;
-  /// What a pool that was made again has to know of this agent.
+  /// Tells a pool that was made again what it has to know of this agent.
   [[nodiscard]] std::vector<twin_action> meet_pool() const;
 
   status state() const { return status_; }
@@ -141,13 +145,13 @@ public:
   int slots() const { return slots_; }
   std::string snapshot() const;
   value describe() const;    ///< the state, for people
-  const char* shown() const; ///< in one word, a literal
+  const char* shown() const; ///< the state in one word, a literal
 
 private:
   using out = std::vector<twin_action>;
   struct task {
     std::vector<int> slots;
-    std::optional<allocation_event> said; ///< the last word on it: task_started, task_exited or agent_lost
+    std::optional<allocation_event> said; ///< newest report: task_started, task_exited or agent_lost
     time_point placed;
     std::optional<start_ordered> order; ///< the order to start, until the agent has answered it
   };
@@ -179,10 +183,10 @@ private:
   agent_traits traits_;
   time_point lease_until_;
   std::map<allocation_id, task> tasks_;         ///< tasks that an allocation waits for
-  std::map<allocation_id, time_point> unknown_; ///< newest placement of each task that it called unknown
-  /// In the inventory, with their slots, but nobody waits for them: being killed.
+  std::map<allocation_id, time_point> unknown_; ///< newest placement of each task that the agent did not know
+  /// Tasks of the inventory that no allocation waits for, with their slots; they are being killed.
   std::map<allocation_id, std::vector<int>> strays_;
-  std::vector<std::pair<time_point, service_ordered>> awaited_; ///< since it is away, by when they came
+  std::vector<std::pair<time_point, service_ordered>> awaited_; ///< orders to an absent agent, with times
 };
 
 } // namespace troupe

@@ -28,7 +28,7 @@ public:
     arm();
     return {
       [this](const agent_registered& ev, agent_actor& who) {
-        if (agent_) // also the same one again: each monitoring tells of its end
+        if (agent_) // also for the same actor, as each monitor call would report its end
           self_->demonitor(agent_.address());
         agent_ = std::move(who);
         self_->monitor(agent_);
@@ -65,7 +65,7 @@ public:
         step(ev);
       },
       [this](task_checkpoint& up) {
-        // Else its allocation has not spoken yet; the gateway asks again.
+        // Where the allocation is not known yet, the message is dropped: the gateway repeats it.
         if (auto it = allocations_.find(up.origin.allocation); it != allocations_.end())
           self_->send(it->second, std::move(up));
       },

@@ -1,5 +1,5 @@
 #pragma once
-// The shell of actors/agent_twin/agent_twin.hpp: on the master, one for each agent that is known.
+// The shell of actors/agent_twin/agent_twin.hpp. The master has one such actor for each known agent.
 
 #include "actors/messages.hpp"
 

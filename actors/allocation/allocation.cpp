@@ -6,15 +6,16 @@
 
 namespace troupe {
 
-/// A task that cannot be trained ends by itself, as a rule at once.
+/// How long a task whose hyperparameters cannot be trained may take to end by itself.
 constexpr duration give_up_patience = 10s;
-constexpr duration kill_again = 30s; ///< a kill is ordered again until it is done
-/// A start order, or the word that its task runs, may be lost on the way.
+constexpr duration kill_again = 30s; ///< a kill is ordered again after this time, until it is done
+/// When an agent that has not reported on its part is asked: after `first_ask`, then after longer and longer
+/// pauses. The order to start, or the report that the task runs, may be lost.
 constexpr duration first_ask = 5s, longest_ask = 60s;
 
 namespace {
 
-/// An agent or slot that is disabled gives nobody time.
+/// The stop that a preemption means. A run on a disabled agent or slot is killed at once.
 allocation_stop stop_of(const allocation_preempted& order) {
   return {order.reason == "disabled", "preempted: " + order.reason};
 }
@@ -35,7 +36,7 @@ allocation::allocation(allocation_spec spec) : spec_(std::move(spec)) {}
 allocation_step allocation::apply(const allocation_event& ev, time_point now) {
   allocation_step s;
   if (const auto* end = std::get_if<allocation_closed>(&phase_)) {
-    // A grant that lands on an ended run is given back; a late word of an agent is answered with forget.
+    // A grant that reaches an ended run is released; a late report of an agent is answered with forget_task.
     std::visit(overloaded{
                  [&](const slots_granted& x) {
                    if (x.pool.empty() || spec_.home.empty())
@@ -68,11 +69,12 @@ allocation_step allocation::apply(const allocation_task_event& ev, time_point no
 void allocation::on(allocation_step& s, const slots_granted& ev, time_point now) {
   if (!std::holds_alternative<asking>(phase_)) {
     if (ev.pool != pool_ && !ev.pool.empty() && !pool_.empty())
-      s.actions.push_back(leave_pool{ev.pool}); // another one was faster
-    return;                                     // else a repeat of the grant that is in use
+      s.actions.push_back(leave_pool{ev.pool}); // another pool was faster
+    return;                                     // from the same pool, this repeats the grant that is in use
   }
   const bool elsewhere = !ev.pool.empty() && !spec_.home.empty() && ev.pool != spec_.home;
-  // The time names the placement: a clock that stands still, or is set back, must not give an old name again.
+  // The time identifies the placement, so a clock that stands still or is set back must not give a time
+  // again.
   const auto at = std::max(now, placed_at_ + duration(1));
   note(s, allocation_placed{at, ev.on, ev.pool, ev.backfilled, elsewhere ? spec_.home : std::string()});
   phase_ = running{now, {}};
@@ -118,7 +120,7 @@ void allocation::enter_stop(const allocation_stop& order, time_point now) {
     phase_ = stopping_phase{order, kill_at().value_or(now + spec_.stop_limit)};
 }
 
-/// What runs may end by itself until `at`, or an earlier time that was set before.
+/// Running parts may end by themselves until `at`, or until an earlier time that was set before.
 void allocation::kill_by(time_point at) {
   at = std::min(at, kill_at().value_or(at));
   std::visit(overloaded{
@@ -140,8 +142,8 @@ void allocation::on(allocation_step& s, const allocation_stop& ev, time_point no
   order_stop(s, now);
 }
 
-/// The slots are wanted for another: a graceful stop, of which no restart is counted. A repeat, as of a pool
-/// that was made again, changes nothing.
+/// The pool wants the slots for another run. That means a graceful stop, which does not count as a restart. A
+/// repeat, for example by a pool that was made again, changes nothing.
 void allocation::on(allocation_step& s, const preempt_allocation& ev, time_point now) {
   if (std::holds_alternative<asking>(phase_) || stop())
     return;
@@ -150,10 +152,10 @@ void allocation::on(allocation_step& s, const preempt_allocation& ev, time_point
   order_stop(s, now);
 }
 
-/// What it waits for is what the job may have now; the pool has heard of it as well.
+/// Keeps the new terms of the job for later requests; the pool has heard of them as well.
 void allocation::on(allocation_step&, const job_changed& ev, time_point) { spec_.run.job = ev.job; }
 
-/// It goes on to wait at home; what it asked of others before, and is not named now, it asks no more.
+/// The run also waits in its own pool. Requests to pools that are not in the new list are withdrawn.
 void allocation::on(allocation_step& s, const fall_back& ev, time_point) {
   if (!std::holds_alternative<asking>(phase_))
     return;
@@ -168,13 +170,13 @@ void allocation::on(allocation_step& s, const fall_back& ev, time_point) {
     ask_next(s);
 }
 
-/// The next pool is asked once the one before it has said that it has nothing now.
+/// The next pool is asked once the one before has said that it has nothing now.
 void allocation::on(allocation_step& s, const guest_waits& ev, time_point) {
   if (std::holds_alternative<asking>(phase_) && ev.pool == answers_next_)
     ask_next(s);
 }
 
-/// Its log policies exclude the agents that could hold it, and no other can come.
+/// Ends a run whose log policies exclude all agents that could hold it, where no other agent can come.
 void allocation::on(allocation_step& s, const report_unplaceable& ev, time_point now) {
   if (!std::holds_alternative<asking>(phase_) || ev.excluded.empty())
     return;
@@ -212,7 +214,7 @@ std::vector<allocation_action> allocation::move_home(std::string pool) {
   return out;
 }
 
-/// Tells what it was asked to all that runs; also again, where an order may be lost.
+/// Passes the ordered stop on to all parts that run. It is called again where an order may be lost.
 void allocation::order_stop(allocation_step& s, time_point now) {
   const auto order = *stop();
   if (polls_)
@@ -239,11 +241,11 @@ void allocation::on(allocation_step& s, const task_started& ev, time_point now) 
   }
   it->second.state = part::running;
   if (auto* run = std::get_if<running>(&phase_); run && !run->since && spec_.least > 0) {
-    run->since = now; // recovered: the pool does not know that it would take more
+    run->since = now; // after a recovery the pool does not know that this run would take more slots
     s.actions.push_back(request_slots{spec_.slots, spec_.least});
   }
   if (stop())
-    order_stop(s, now); // the first order may have died with a master or a link
+    order_stop(s, now); // the first order may have been lost with a master or a connection
 }
 
 void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
@@ -257,28 +259,28 @@ void allocation::on(allocation_step& s, const task_exited& ev, time_point now) {
   if (!ev.certain)
     return part_over(s, ev.agent, stop() || (killing() && ev.ordered) ? end::stopped : end::lost, -1,
                      ev.detail, now);
-  // The order may have come from an earlier life of this actor, before its stop or another part's end was
-  // told again. A gang whose other part was lost then is ended whole: that part may have come back.
+  // The kill may have been ordered in an earlier life of this actor, and the stop or the end of another part
+  // that led to it is not known again yet. A gang is ended as lost then, as another part may have been lost.
   if (ev.ordered && ev.signal == 9)
     return part_over(s, ev.agent, stop() || killing() || parts_.size() < 2 ? end::stopped : end::lost,
                      ev.exit_code, ev.detail, now);
-  // A task of Determined's client agrees to a stop first, and a silent one has heard of none: their exits
-  // mean what they mean at any other time. Whether a whole gang was silent is known when all its parts are
-  // over (`judge_silent`).
+  // A task with Determined's client agrees to a stop before it follows it, and a silent task has not heard of
+  // a stop. So the exits of both mean the same as without a stop. Whether all parts of a gang were silent is
+  // known when all are over (`judge_silent`).
   const bool alone_silent = ev.silent && parts_.size() == 1;
   const bool followed = stop() && (stop()->kill || (!polls_ && !alone_silent));
   const bool good = is_good(ev);
   if (yielded_ || followed) {
-    if (!good && !killing()) // the others may wait for it in a collective
+    if (!good && !killing()) // the other parts may wait for this one in a collective
       kill_by(now + spec_.end_grace);
     return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now);
   }
   if (killing() && !stop())
-    return part_over(s, ev.agent, end::completed, 0, "", now); // the verdict is another part's
+    return part_over(s, ev.agent, end::completed, 0, "", now); // another part gives the verdict
   if (killing() && !good)
-    return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now); // its time was over
+    return part_over(s, ev.agent, end::stopped, ev.exit_code, ev.detail, now); // the time limit was over
   if (ev.signal == 9 && (!verdict_ || verdict_->why == end::completed)) {
-    // Nobody ordered this SIGKILL. Perhaps its whole host is dying: then the run is lost, not failed.
+    // This SIGKILL was not ordered. Perhaps the whole host is dying: then the run is lost, not failed.
     it->second.state = part::over;
     verdict_ = verdict{end::failed, 128 + ev.signal, ev.detail, ev.agent, now + spec_.kill_grace};
     return;
@@ -293,7 +295,7 @@ void allocation::on(allocation_step& s, const task_unknown& ev, time_point now) 
   if (it == parts_.end() || it->second.state == part::over)
     return;
   if (ev.placed != time_point{} && ev.placed != placed_at_)
-    return; // the answer is about an earlier placement; the order for this one is on its way
+    return; // the answer concerns an earlier placement; the order for this one is on its way
   // The other parts may wait for this one in a collective, where they never hear that they have to stop.
   if (stop() && !killing())
     kill_by(now + spec_.end_grace);
@@ -302,7 +304,7 @@ void allocation::on(allocation_step& s, const task_unknown& ev, time_point now) 
                      "agent " + ev.agent + " lost its task", now);
   if (stop())
     return part_over(s, ev.agent, end::stopped, 0, "stopped before it ran", now);
-  // Never started there. Alone it can be placed anew; parts of a gang that do run are ended first.
+  // The task never started there. A single part can be placed again; a gang first ends its parts that run.
   if (parts_.size() == 1 && std::holds_alternative<running>(phase_)) {
     parts_.clear();
     phase_ = asking{};
@@ -323,12 +325,12 @@ void allocation::on(allocation_step& s, const agent_lost& ev, time_point now) {
     return close_if_over(s, now);
   }
   if (failed_first_ && failed_first_->agent == ev.agent)
-    failed_first_.reset(); // it was its host that died
+    failed_first_.reset(); // the rank failed because its host died
   if (it->second.state == part::over)
     return;
   if (go_on_without(s, ev.agent, ev.why, now))
     return;
-  if (stop() && !killing()) // the other parts may wait for it in a collective
+  if (stop() && !killing()) // the other parts may wait for this one in a collective
     kill_by(now + spec_.end_grace);
   part_over(s, ev.agent, stop() ? end::stopped : end::lost, -1, "agent " + ev.agent + ": " + ev.why, now);
 }
@@ -352,8 +354,9 @@ bool allocation::unheard(const std::string& agent) const {
   return it != parts_.end() && (it->second.state == part::ordered || it->second.state == part::watched);
 }
 
-/// None where all have spoken. Also while they are killed: an agent's word on a task that its twin does not
-/// know does not come here.
+/// When agents are asked that have not reported on their parts; none where all have. Parts that are being
+/// killed are asked about, too, as this actor does not hear what an agent reports of a task that its twin
+/// does not know.
 std::optional<time_point> allocation::ask_at() const {
   const auto silent = [this](const auto& p) { return unheard(p.first); };
   if (closed() || std::none_of(parts_.begin(), parts_.end(), silent))
@@ -370,9 +373,9 @@ void allocation::ask_again(allocation_step& s, time_point now) {
   ask_at_ = now + ask_pause_;
 }
 
-// ---- its ranks
+// ---- ranks
 
-/// The numbers that the ranks of one agent were started with.
+/// The numbers with which the ranks on one agent were started.
 std::vector<int> allocation::ranks_on(const std::string& agent) const {
   std::vector<int> ranks;
   int next = 0;
@@ -396,15 +399,16 @@ void allocation::on(allocation_step& s, const member_failed& ev, time_point now)
   if (it == parts_.end() || it->second.state == part::over || lost_.contains(ev.rank) || stop() || killing())
     return;
   note(s, member_lost{now, ev.agent, ev.rank, ev.detail});
-  // Its slot is still there: a replacement starts from the last checkpoint, as the next run. Who waits for a
-  // smaller group waits in vain.
+  // The slot of the failed rank still exists, so the run ends, and the next run starts from the last
+  // checkpoint with as many ranks. The ranks that are left need not wait for a smaller group.
   if (!failed_first_)
     failed_first_ = ev;
   if (spec_.least > 0 && !workers_.empty())
     kill_rest(s, now);
 }
 
-/// Whether the ranks on the other agents are a gang that may be so small, and can meet anew.
+/// Continues without a lost agent, where the ranks on the other agents are enough for a smaller gang and can
+/// form a new group. Returns whether it does.
 bool allocation::go_on_without(allocation_step& s, const std::string& agent, const std::string& why,
                                time_point now) {
   if (spec_.least <= 0 || stop() || killing() || verdict_ || failed_first_)
@@ -439,17 +443,17 @@ void allocation::on(allocation_step& s, const worker_said& ev, time_point now) {
     return;
   auto word = workers::decode_worker<workers::worker_word>(ev.word);
   if (!word)
-    return; // its stand-in lets through what it can read
+    return; // not expected, as the stand-in passes on only what it can read
   if (auto* failure = std::get_if<workers::worker_failure>(&*word)) {
     if (failure_.empty())
       failure_ = failure->why;
     return;
   }
   if (!std::holds_alternative<workers::worker_status>(*word))
-    return; // for the shell
+    return; // all other words concern the shell
   const auto& status = std::get<workers::worker_status>(*word);
   if (agent_of(ev.member) !=
-      ev.agent) { // started once per agent, each is a rank 0 of its own and trains alone
+      ev.agent) { // with one process on each agent, each process is rank 0 of its own and trains alone
     if (status.until < status.batches && !stop())
       s.actions.push_back(
         order_worker{ev.agent, ev.member,
@@ -471,7 +475,7 @@ std::vector<int> allocation::led() const {
   return ranks;
 }
 
-/// Tells a worker what it should be doing, where that is not what it says.
+/// Gives a worker an order where its status is not what it should be.
 void allocation::lead(allocation_step& s, int member) {
   auto it = workers_.find(member);
   if (it == workers_.end() || killing() ||
@@ -500,7 +504,7 @@ void allocation::on(allocation_step&, const slots_spare& ev, time_point now) {
     run->grow_at = std::max(now, *run->since + spec_.grow_after);
 }
 
-/// A larger gang is another run: this one saves at the next batch and ends.
+/// Ends this run so that a larger gang follows as another run. It saves at the next batch.
 void allocation::grow(allocation_step& s, time_point now) {
   std::get<running>(phase_).grow_at.reset();
   if (verdict_ || failed_first_ || spare_ <= 0 || spec_.least <= 0)
@@ -514,7 +518,7 @@ void allocation::on(allocation_step&, const signal_polled&, time_point) { polls_
 
 void allocation::on(allocation_step& s, const stop_agreed& ev, time_point now) {
   if (yielded_ || (!stop() && !ev.outside))
-    return; // a repeat, or an answer to nothing
+    return; // a repeat, or no stop was ordered
   note(s, allocation_yielded{now, ev.outside});
   if (stop() || std::holds_alternative<asking>(phase_))
     return;
@@ -542,9 +546,9 @@ void allocation::on(allocation_step& s, const part_left_alone& ev, time_point no
     note(s, part_made_daemon{now, agent});
 }
 
-/// Ranks agree on the largest number that one of them has heard, so each of them is told. The time is a
-/// number that no earlier life of this actor can have given; where orders are lost, the operator sees no
-/// report and asks again.
+/// Each rank gets the order, as the ranks agree on the largest number that one of them has heard. The time
+/// serves as the number, so that no earlier life of this actor has used it. Where orders are lost, the
+/// operator sees no report and asks again.
 void allocation::on(allocation_step& s, const work_wanted& ev, time_point now) {
   const auto number = static_cast<std::uint64_t>(now.time_since_epoch().count());
   const auto order = ev.what == work_wanted::work::validate
@@ -554,7 +558,8 @@ void allocation::on(allocation_step& s, const work_wanted& ev, time_point now) {
     s.actions.push_back(order_worker{agent_of(member), member, workers::encode_worker(order)});
 }
 
-/// What still runs cannot go on alone. Ordered again every 30 s until it is done.
+/// Kills all parts that still run, as they cannot continue alone. The kill is ordered again every 30 s until
+/// it is done.
 void allocation::kill_rest(allocation_step& s, time_point now) {
   const auto* order = stop();
   phase_ = killing_phase{order ? std::optional{*order} : std::nullopt, now + kill_again};
@@ -568,15 +573,16 @@ void allocation::part_over(allocation_step& s, const std::string& agent, end why
   parts_[agent].state = part::over;
   if (daemons_.contains(agent) && why != end::stopped && why != end::lost)
     return close_if_over(s, now);
-  // Where some parts have completed and others were killed at a stop, or failed then, the run goes on.
+  // Where some parts completed, and others were killed or failed at a stop, the run counts as stopped, so
+  // that the trial continues later.
   const auto& exit = parts_[agent].exit;
   const bool counts = stop() && !daemons_.contains(agent) && !(exit && is_good(*exit));
   const auto weight = [&](end e) {
     return e == end::lost ? 3 : e == end::failed ? 2 : e == end::stopped && counts ? 1 : 0;
   };
   const bool bad = why == end::lost || why == end::failed;
-  // A rank that hears of another's death fails by itself, and its word may come before the news of the host
-  // that died.
+  // A rank that notices the death of another one fails by itself, and that may be reported before the loss of
+  // the other rank's host. So a graver end replaces the verdict.
   if (!verdict_ || weight(why) > weight(verdict_->why))
     verdict_ = verdict{why, code, std::move(detail), agent, verdict_ ? verdict_->certain_at : std::nullopt};
   if (bad && !killing()) {
@@ -589,8 +595,8 @@ void allocation::part_over(allocation_step& s, const std::string& agent, end why
   close_if_over(s, now);
 }
 
-/// A gang of which no part can have heard of the stop has not followed it: its parts ended by themselves, or
-/// were killed when its time was over.
+/// Corrects the verdict on a gang of which no part can have heard of the stop: its parts have not followed
+/// the stop, but ended by themselves, or were killed when the time limit was over.
 void allocation::judge_silent() {
   const bool open = verdict_ && (verdict_->why == end::stopped || verdict_->why == end::completed);
   if (parts_.size() < 2 || !open || !stop() || stop()->kill || yielded_ || polls_)
@@ -630,11 +636,12 @@ void allocation::close_if_over(allocation_step& s, time_point now) {
     return;
   judge_silent();
   auto v = verdict_.value_or(verdict{});
-  // A silent rank was killed by its agent, which looks like a loss. It would be silent again.
+  // The agent killed a rank that did not answer, which looks like a lost run. It counts as failed, as the
+  // next run would probably hang as well.
   if (failed_first_ && !stop() && v.why != end::failed && (v.why != end::lost || failed_first_->silent))
     v = {end::failed, 1, failed_first_->detail, failed_first_->agent, {}};
   if (v.why == end::failed && !failure_.empty() &&
-      !v.detail.starts_with(failure_)) // its agent has said it too
+      !v.detail.starts_with(failure_)) // the agent may have told the same reason
     v.detail = failure_ + " (" + v.detail + ")";
   close(s, v.why, v.code, v.detail, now);
 }
@@ -647,7 +654,7 @@ void allocation::close(allocation_step& s, end why, int code, std::string detail
   }
   const bool finished = finished_ && why == end::completed;
   note(s, allocation_closed{now, why, code, detail, finished, unplaceable});
-  s.actions.push_back(release_slots{}); // or withdraws the request
+  s.actions.push_back(release_slots{}); // without slots, this withdraws the request
   for (const auto& pool : std::exchange(asked_, {}))
     s.actions.push_back(leave_pool{pool});
   for (const auto& [agent, p] : parts_)
@@ -705,7 +712,7 @@ std::vector<allocation_action> allocation::resume() {
   if (on_.empty())
     return {request_slots{spec_.slots, spec_.least}};
   std::vector<allocation_action> out;
-  if (preempted_) // it is ordered again as soon as its task is known to run
+  if (preempted_) // the stop is ordered again as soon as the task is known to run
     enter_stop(stop_of(*preempted_), preempted_->at);
   for (const auto& p : on_) {
     if (given_up_.contains(p.agent) && generation_ > 0) {
@@ -716,7 +723,7 @@ std::vector<allocation_action> allocation::resume() {
     parts_[p.agent] = {part::watched, {}};
     out.push_back(watch_task{p.agent, p.slots, placed_at_});
   }
-  ask_at_ = placed_at_; // `time_passed` tells what time it is
+  ask_at_ = placed_at_; // the present time is unknown here; the next `time_passed` brings it
   return out;
 }
 

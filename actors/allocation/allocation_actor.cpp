@@ -18,7 +18,7 @@ using base = actor_base<allocation_actor>;
 using call_promise = caf::typed_response_promise<command_result>;
 using host_names = std::map<std::string, std::string>; ///< addresses of agents, by name
 
-/// Limit of one allocation: more than its processes can have in use.
+/// Limit of the waiting calls of one allocation, which is more than its processes can have in use.
 constexpr std::size_t most_held_calls = 1024;
 
 class allocation_state : durable<allocation_state, allocation_actor, allocation_fact, allocation_action> {
@@ -40,7 +40,7 @@ public:
     machine_.emplace(spec);
     for (const auto& fact : past)
       machine_->replay(fact);
-    if (past.empty()) // one before it may have died with what it was granted elsewhere
+    if (past.empty()) // an earlier actor of this run may have died with grants of other pools
       for (const auto& [pool, actor] : peers_.pools.all)
         if (actor && actor != peers_.pool)
           self_->send(actor, slots_released{id_, {}});
@@ -49,7 +49,7 @@ public:
       [this](const slots_granted& ev) { locate(ev); },
       [this](const report_unplaceable& x) {
         if (caf::actor_cast<pool_actor>(self_->current_sender()) != peers_.pool)
-          return; // from the pool that this run has left: it waits in another one now
+          return; // the message comes from a pool that this run has left
         if (x.excluded.empty())
           say_it_waits(x);
         else
@@ -87,12 +87,12 @@ public:
         auto pools = machine_->asked();
         if (!machine_->pool().empty() && machine_->pool() != machine_->home())
           pools.insert(machine_->pool());
-        for (const auto& pool : pools) // its own one has heard of it
+        for (const auto& pool : pools) // the own pool has heard of it already
           if (const auto actor = pool_named(pool))
             self_->send(actor, ev);
       },
       [this](const fall_back& ev) {
-        if (caf::actor_cast<pool_actor>(self_->current_sender()) == peers_.pool) // not one that it has left
+        if (caf::actor_cast<pool_actor>(self_->current_sender()) == peers_.pool) // not a pool it has left
           step(ev);
       },
       [this](const guest_waits& ev) { step(ev); },
@@ -119,7 +119,7 @@ public:
 private:
   allocation& machine() { return *machine_; }
   void end_children(const caf::error& why) {
-    if (meeting_.pending()) // a promise that is dropped leaves who asked to its timeout
+    if (meeting_.pending()) // without an answer the caller would wait for its timeout
       meeting_.deliver(why);
   }
   std::optional<time_point> deadline() const {
@@ -131,7 +131,7 @@ private:
     return next;
   }
 
-  // ---- what its task says of itself
+  // ---- what the task says of itself
 
   caf::result<command_result> on(const commands::allocation_preemption& x) {
     return poll(std::chrono::milliseconds(x.timeout_ms));
@@ -163,7 +163,7 @@ private:
     return rank ? rendezvous(*rank, x.hosts ? std::move(*x.hosts) : host_names{}) : refused(rank.error());
   }
 
-  /// To the agent of node rank 0; nothing is kept of it here.
+  /// Passes the order to the agent of node rank 0; nothing of it is stored here.
   caf::result<command_result> on(const commands::allocation_connect& x) {
     const auto known = std::any_of(launch_.services.begin(), launch_.services.end(),
                                    [&](const task_service& one) { return one.id == x.service; });
@@ -177,7 +177,8 @@ private:
       self_->send(it->second, std::move(order));
       return answered();
     }
-    auto promise = self_->make_response_promise<command_result>(); // recovered, and the twin has not spoken
+    // After a recovery the twin is not known yet.
+    auto promise = self_->make_response_promise<command_result>();
     self_->request(peers_.pool, std::chrono::seconds(10), locate_agents{{agent}})
       .then(
         [this, promise, order = std::move(order)](const std::vector<twin_actor>& twins) mutable {
@@ -228,7 +229,7 @@ private:
     if (machine_->stopping() || patience <= duration{0})
       return signal(machine_->stopping());
     auto promise = self_->make_response_promise<command_result>();
-    if (polls_.size() >= most_held_calls) { // their callers are gone
+    if (polls_.size() >= most_held_calls) { // so many callers cannot still wait
       polls_.front().caller.deliver(signal(false));
       polls_.pop_front();
     }
@@ -237,7 +238,7 @@ private:
     return promise;
   }
 
-  /// With `stop` all of them; else those whose time is over.
+  /// Answers all waiting polls with `stop`, else only those whose time is over.
   void answer_polls(bool stop) {
     const auto now = self_->now();
     for (auto it = polls_.begin(); it != polls_.end();) {
@@ -262,7 +263,8 @@ private:
     return promise;
   }
 
-  /// Addresses in the order of node ranks, the chief first. Parts on one host meet on its loopback.
+  /// The addresses of all parts in the order of node ranks, the chief first. Parts on one host meet on its
+  /// loopback address.
   command_result gang(int node_rank) const {
     value addresses = value::array(), slots = value::array();
     std::set<std::string> distinct;
@@ -283,7 +285,7 @@ private:
       one.caller.deliver(gang(one.node_rank));
   }
 
-  /// A grant of a pool that it has left is void: that pool has heard so.
+  /// Whether the run has left this pool. A grant of such a pool is ignored, as the pool has been told.
   bool has_left(const std::string& pool) const {
     return !pool.empty() && !peers_.pool_name.empty() && pool != peers_.pool_name &&
            !machine_->asked().contains(pool);
@@ -296,7 +298,7 @@ private:
     request.home = machine_->home();
     if (const auto pool = pool_named(x.pool))
       self_->send(pool, std::move(request));
-    else // the cluster file has dropped it
+    else // the cluster file has dropped the pool
       self_->send(allocation_actor{self_}, guest_waits{id_, x.pool});
   }
   void run(const leave_pool& x) {
@@ -304,7 +306,8 @@ private:
       self_->send(pool, slots_released{id_, {}});
   }
 
-  /// The machine thinks in names; the handles of its agents' twins are learned before it hears of a grant.
+  /// Learns the handles of the agents' twins before the machine, which knows agents only by name, hears of
+  /// the grant.
   void locate(const slots_granted& ev) {
     std::vector<std::string> names;
     for (const auto& part : ev.on)
@@ -321,18 +324,18 @@ private:
             twins_[names[i]] = twins[i];
           if (machine_->placed().empty() && !machine_->closed() && pool != peers_.pool) {
             peers_.pools.all[peers_.pool_name] = std::exchange(peers_.pool, pool);
-            peers_.pool_name = ev.pool; // until its end
+            peers_.pool_name = ev.pool; // the run stays in this pool until its end
           }
           step(ev);
         },
         [this](const caf::error& why) {
           if (why != caf::sec::request_receiver_down)
-            leave(why); // else the grant died with its pool, and the next pool is asked for another one
+            leave(why); // where the pool died, its grant is void, and the next pool actor is asked again
         });
   }
 
-  /// One that holds slots makes room for others there, and its next run asks in the new pool; one that waits
-  /// asks there now.
+  /// A run that holds slots is preempted, and the next run asks in the new pool. A run that waits asks there
+  /// now.
   void move_to(pool_chosen x) {
     if (x.name == peers_.pool_name || !x.pool || machine_->closed())
       return;
@@ -343,12 +346,12 @@ private:
       std::visit([this](const auto& one) { run(one); }, action);
     peers_.pool = std::move(x.pool);
     peers_.pool_name = std::move(x.name);
-    for (const auto& action : machine_->meet_pool()) // what it waits for
+    for (const auto& action : machine_->meet_pool()) // asks the new pool for slots
       std::visit([this](const auto& one) { run(one); }, action);
   }
 
-  /// At once, whatever waits for the journal: slots are soft state. Answered once the pool knows what this
-  /// allocation holds.
+  /// Tells the new pool at once, even while facts wait for the journal, as slots are soft state. It answers
+  /// once the pool knows what this allocation holds.
   caf::result<pool_joined> meet(pool_actor pool) {
     peers_.pool = std::move(pool);
     const auto actions = machine_->meet_pool();
@@ -356,7 +359,7 @@ private:
     for (const auto& action : actions)
       std::visit([this](const auto& x) { run(x); }, action);
     send_held_back();
-    take({}, machine_->ask_agents()); // behind orders to start that wait for the journal
+    take({}, machine_->ask_agents()); // they follow orders to start that wait for the journal
     if (actions.empty() || !std::holds_alternative<hold_slots>(actions.front()))
       meeting_.deliver(pool_joined{});
     return meeting_;
@@ -367,7 +370,7 @@ private:
             [promise = meeting_](const caf::error& why) mutable { promise.deliver(why); });
   }
 
-  /// Into the log of its task; once, however often it is said.
+  /// Writes into the task's log that the run waits. Repeats of the line are dropped by the journal.
   void say_it_waits(const report_unplaceable& x) {
     log_line line;
     line.at = self_->now();
@@ -383,7 +386,7 @@ private:
       .then([](const committed&) {}, [](const caf::error&) {});
   }
 
-  /// Once for the run, when all its parts have started.
+  /// Writes into the task's log, once for the run, that all its parts have started.
   void say_it_started(const std::string& agent) {
     started_on_.insert(agent);
     if (peers_.title.empty() || started_on_.size() != machine_->placed().size())
@@ -400,7 +403,7 @@ private:
       .then([](const committed&) {}, [](const caf::error&) {});
   }
 
-  /// A recovered allocation learns the handles of its agents' twins from their first word.
+  /// A recovered allocation learns the handles of its agents' twins from their first messages.
   template <class Event>
   void from_twin(const Event& ev) {
     twins_[ev.agent] = caf::actor_cast<twin_actor>(self_->current_sender());
@@ -439,7 +442,8 @@ private:
   }
   void run(const kill_task& x) { send_to(x.agent, kill_ordered{id_}); }
   void run(const forget_task& x) { forget(x.agent); }
-  /// Behind the start order: actors of one node hear in the order in which they were told.
+  /// The pool passes this on to the twin, which has had the order to start before, as actors of one node hear
+  /// messages in the order in which they were sent.
   void run(const watch_task& x) {
     self_->send(peers_.pool, watch_by_name{x.agent, {id_, x.slots, x.placed}});
   }
@@ -454,8 +458,9 @@ private:
     told_ = true;
     quit_if_done();
   }
-  /// What went wrong stands at the end of the task's log, in Determined's words. Lost with the master at
-  /// worst: the same is in the facts. Written again after a recovery it is a repeat.
+  /// Writes at the end of the task's log what went wrong, with the sentences of Determined. The line may be
+  /// lost with the master, as the facts hold the same. After a recovery it is written again, which is a
+  /// repeat.
   void write_end(const report_allocation_end& x) {
     if (x.why != end::failed && x.why != end::lost && x.why != end::invalid_hp)
       return;
@@ -485,8 +490,8 @@ private:
               [this, message = std::move(message)](const twin_actor& twin) { self_->send(twin, message); });
   }
 
-  /// A twin may die with this in its mailbox, and the next one waits for the task, as the journal had it
-  /// then: so this actor lives until a twin has taken it.
+  /// Tells the twin to forget the task. A twin may die with this message in its mailbox, and the next twin
+  /// may expect the task. So this actor lives until a twin has taken the message.
   void forget(const std::string& agent) {
     with_twin(agent, [this, agent](const twin_actor& twin) {
       ++unsent_;
@@ -494,7 +499,7 @@ private:
         .then([this] { one_sent(); },
               [this, agent, twin](const caf::error& why) {
                 if (auto it = twins_.find(agent); it != twins_.end() && it->second == twin)
-                  twins_.erase(it); // the pool soon has the next one
+                  twins_.erase(it); // the pool will soon have the next twin
                 if (why != caf::sec::request_receiver_down && why != caf::sec::request_timeout)
                   return one_sent();
                 send_later([this, agent] {
@@ -504,7 +509,8 @@ private:
               });
     });
   }
-  /// What nobody takes for a minute concerns nobody.
+  /// Sends later, after a back-off. A message that no actor has taken after about a minute is dropped, as no
+  /// actor needs it then.
   void send_later(std::function<void()> send) {
     constexpr int most = 15;
     if (++failures_ > most)
@@ -524,8 +530,8 @@ private:
     quit_if_done();
   }
 
-  /// After recovery the handle is not known yet: it is asked for, and what is to be sent waits, in order. The
-  /// actor lives until it is sent.
+  /// Calls `use` with the handle of the twin. After a recovery the handle is not known yet: the pool is asked
+  /// for it, and messages wait, in order. This actor lives until they are sent.
   template <class Use>
   void with_twin(const std::string& agent, Use use) {
     if (auto it = twins_.find(agent); it != twins_.end()) {
@@ -550,10 +556,10 @@ private:
           };
           if (asked != peers_.pool)
             return again();
-          if (told_) // perhaps its owner is gone, and nobody tells it of the next pool
+          if (told_) // the owner may be gone, so that this actor never hears of the next pool
             send_later(std::move(again));
           else
-            held_back_.push_back(std::move(again)); // until the pool is made again
+            held_back_.push_back(std::move(again)); // it waits until the pool is made again
         });
   }
 
@@ -562,12 +568,12 @@ private:
   allocation_peers peers_;
   std::optional<allocation> machine_;
   std::map<std::string, twin_actor> twins_;
-  bool told_ = false; ///< whether its owner knows of its end, which is durable
-  int unsent_ = 0;    ///< messages that wait for the handle of their twin, or that a twin has not taken
-  int failures_ = 0;  ///< how often nobody has taken the end
-  caf::typed_response_promise<pool_joined> meeting_; ///< with the newest pool
-  std::vector<std::function<void()>> held_back_;     ///< sends them, once a pool or twin is there
-  std::optional<time_point> send_at_;                ///< time at which they are sent in any case
+  bool told_ = false; ///< whether the owner has been told of the durable end
+  int unsent_ = 0;    ///< number of messages that wait for the handle of a twin, or that no twin has taken
+  int failures_ = 0;  ///< how often a message was not taken
+  caf::typed_response_promise<pool_joined> meeting_; ///< answer to the newest pool_renewed
+  std::vector<std::function<void()>> held_back_;     ///< sending that waits for a pool or twin
+  std::optional<time_point> send_at_;                ///< when `held_back_` is sent in any case
   struct held_poll {
     time_point until;
     call_promise caller;
@@ -576,8 +582,8 @@ private:
     int node_rank = 0;
     call_promise caller;
   };
-  std::list<held_poll> polls_; ///< wait for the word to stop
-  std::list<held_part> gang_;  ///< wait for the rest of the gang
+  std::list<held_poll> polls_; ///< calls that wait until the task has to stop
+  std::list<held_part> gang_;  ///< calls that wait for the rest of the gang
   host_names hosts_;
   std::set<std::string> started_on_; ///< agents whose part runs
 };

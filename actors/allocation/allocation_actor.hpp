@@ -12,12 +12,12 @@ struct allocation_peers {
   journal_actor journal;
   pool_actor pool;
   std::string pool_name;
-  known_pools pools; ///< to ask others than its own
-  std::string title; ///< of a task that is no trial, for its log; empty: nothing is said of its start
+  known_pools pools; ///< all pools, as the run may also ask others than its own
+  std::string title; ///< name of a task that is not a trial, for its log; empty: the log tells no start
 };
 
-/// `launch`: without the token and what belongs to one part, which the allocation adds. `past`: the facts of
-/// its stream, oldest first. Ends by itself once its end is durable and told.
+/// `launch` lacks the token and the members of a single part, which the allocation adds. `past`: the facts of
+/// the allocation's stream, oldest first. The actor ends by itself once its end is durable and reported.
 allocation_actor spawn_allocation(caf::actor_system& sys, const allocation_spec& spec, task_launch launch,
                                   allocation_peers peers, const std::vector<allocation_fact>& past);
 

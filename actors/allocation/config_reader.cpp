@@ -12,7 +12,7 @@ value config_reader::at(std::string_view path) {
 
 namespace {
 
-/// "K=V" lines, or an object of them.
+/// Adds variables that are given as a list of "K=V" texts, or as an object.
 void add_variables(std::map<std::string, std::string>& env, const value& list) {
   if (list.is_object())
     for (const auto& [key, one] : list.items())
@@ -22,7 +22,7 @@ void add_variables(std::map<std::string, std::string>& env, const value& list) {
       if (const auto* pair = line.get_ptr<const std::string*>(); pair) {
         const auto equals = pair->find('=');
         if (equals == 0 || pair->empty())
-          continue; // without a name: once accepted, and never of an effect
+          continue; // an entry without a name was accepted once, and has no effect
         env[pair->substr(0, equals)] = equals == pair->npos ? "" : pair->substr(equals + 1);
       }
 }
@@ -50,7 +50,7 @@ void choose_variables(std::map<std::string, std::string>& env, const config_read
 placement_rules placement_rules_in(config_reader& config) {
   placement_rules out;
   if (const auto& given = config.find("resources.constraints"); given.is_object()) {
-    auto kept = given; // what is absent may stand there as null
+    auto kept = given; // absent keys may be there as null
     for (auto it = kept.begin(); it != kept.end();)
       it = it->is_null() ? kept.erase(it) : std::next(it);
     if (auto rules = placement_rules_of(kept))

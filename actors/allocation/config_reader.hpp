@@ -1,6 +1,6 @@
 #pragma once
-// How a configuration is read by those who start tasks with it: members by path, and the parts that all kinds
-// of tasks have. Pure.
+// Reads configurations to start tasks with them: members by path, and the parts that all kinds of tasks have.
+// Pure.
 
 #include "actors/pool/pool_events.hpp"
 #include "model/result.hpp"
@@ -13,13 +13,13 @@
 
 namespace troupe {
 
-/// Reads members of a configuration by paths like "resources.slots_per_trial". The first that is of another
-/// kind is the fault.
+/// Reads members of a configuration by paths such as "resources.slots_per_trial". The first member that has
+/// the wrong kind becomes the fault.
 class config_reader {
 public:
   explicit config_reader(const value& config) : config_(config) {}
 
-  /// The member, else the default of the schema, else null.
+  /// The member; where it is absent, the default of the schema; where there is none, null.
   value at(std::string_view path);
   const value& find(std::string_view path) const {
     static const value nothing;
@@ -67,13 +67,14 @@ private:
   std::optional<error> fault_;
 };
 
-/// The variables that a task gets; those for processors where they differ by device.
+/// The environment variables that a task gets. Where they differ by device, those for `device`.
 std::map<std::string, std::string> variables_in(const config_reader& config,
                                                 const std::string& device = "cpu");
-/// Takes those for processors out of a task's variables, and puts those for its device in.
+/// Replaces the variables for processors in a task's environment by those for its device.
 void choose_variables(std::map<std::string, std::string>& env, const config_reader& config,
                       const std::string& device);
-/// `resources.constraints`, without the single node; what is no rule is a fault of `config`.
+/// Reads `resources.constraints`, without the rule `single_node`. A member that is not a rule becomes a fault
+/// of `config`.
 placement_rules placement_rules_in(config_reader& config);
 
 } // namespace troupe

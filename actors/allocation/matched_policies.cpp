@@ -26,7 +26,7 @@ void matched_policies::forget_matches() {
   no_retry_.clear();
 }
 
-/// In Determined's words.
+/// The sentence is that of Determined.
 std::optional<say_in_log> matched_policies::exclusion(const log_policy_matched& fact) const {
   if (fact.exclude_agent.empty())
     return std::nullopt;

@@ -1,6 +1,7 @@
 #pragma once
-// What lines of a task's log that matched its log policies mean from then on: which agents its next runs
-// avoid, and whether a failure is its last. A part of the machines of trials and of other tasks. Pure.
+// Remembers the lines of a task's log that matched its log policies. They decide which agents the next runs
+// avoid, and whether the task runs again after a failure. A part of the machines of trials and of other
+// tasks. Pure.
 
 #include "model/facts.hpp"
 
@@ -10,40 +11,42 @@
 
 namespace troupe {
 
-/// Event: a line of its log matched a pattern of `log_policies`. Once for each pattern and agent.
+/// Event: a line of the task's log matched a pattern of `log_policies`. It comes once for each pattern and
+/// agent.
 struct log_matched {
   run_id run;
-  std::string agent; ///< where the line was written
+  std::string agent; ///< agent on which the line was written
   std::string policy, pattern, line;
   bool exclude_agent = false, cancel_retries = false;
 };
 
-/// Action: a line of our own for the log of the task, once for each source.
+/// Action: writes a line of the platform into the log of the task, once for each source.
 struct say_in_log {
   std::string source, text;
 };
 
 class matched_policies {
 public:
-  /// The fact of a match; nothing where it is a repeat.
+  /// The fact of a match; nothing where the match is a repeat.
   std::optional<log_policy_matched> news(const log_matched& ev, time_point now) const;
   void replay(const log_policy_matched& fact);
-  /// It runs again as new: what matched before may match again. Agents stay excluded.
+  /// To be called when a trial that has ended runs again: patterns may match again. Excluded agents stay
+  /// excluded.
   void forget_matches();
 
-  /// After `replay` of the fact: that its agent is avoided; nothing where it excludes none.
+  /// The line that says that an agent is avoided, to be called after `replay` of the fact; nothing where the
+  /// fact excludes no agent.
   std::optional<say_in_log> exclusion(const log_policy_matched& fact) const;
-  const std::vector<std::string>& not_agents() const {
-    return not_agents_;
-  }                                                         ///< in the order of their matches
-  const std::string& no_retry() const { return no_retry_; } ///< which line forbids a restart; empty: none
+  /// The excluded agents, in the order of their matches.
+  const std::vector<std::string>& not_agents() const { return not_agents_; }
+  const std::string& no_retry() const { return no_retry_; } ///< line that forbids a restart; empty: none
   std::string snapshot() const;                             ///< the state as bytes
 
 private:
   std::vector<std::string> matched_; ///< patterns, with the agent where it is excluded
   std::vector<std::string> not_agents_;
   std::string no_retry_;
-  std::uint64_t count_ = 0; ///< how many lines have matched so far
+  std::uint64_t count_ = 0; ///< number of lines that have matched so far
 };
 
 } // namespace troupe

@@ -1,6 +1,6 @@
 #pragma once
-// What the shells of a trial and of a task of another kind share: the allocation of the run that is open,
-// which is made again when it dies, and what stands between it and the pools.
+// The part that the shells of a trial and of a task of another kind share. It owns the allocation of the open
+// run, makes the allocation again when it dies, and passes on to it what concerns its pool.
 
 #include "actors/allocation/allocation_actor.hpp"
 #include "actors/journal/fact_reader_actor.hpp"
@@ -10,8 +10,8 @@
 
 namespace troupe {
 
-/// `Derived` is a durable shell (actors/shells/durable.hpp), whose machine tells `ended` and `open_run`, and
-/// gives `resumed()`, the actions of the machine's resume. `Peers` has `journal`, `pools`, `reads` and
+/// `Derived` is a durable shell (actors/shells/durable.hpp) whose machine has `ended` and `open_run`. Its
+/// `resumed()` gives the actions of the machine's resume. `Peers` has `journal`, `pools`, `reads` and
 /// `tokens`.
 template <class Derived, class Handle, class Fact, class Action, class Peers>
 class run_owner : protected durable<Derived, Handle, Fact, Action> {
@@ -22,13 +22,13 @@ protected:
 
   explicit run_owner(actor_base<Handle>* self) : shell(self) {}
 
-  /// `of_open_run`: the facts of the run that is open when it begins.
+  /// `of_open_run`: the facts of the run that is open when this shell begins.
   void own(task_id id, Peers peers, std::vector<allocation_fact> of_open_run) {
     id_ = id;
     peers_ = std::move(peers);
     past_of_run_ = std::move(of_open_run);
     self_->set_down_handler([this](const caf::down_msg& down) {
-      // An allocation that died without a word is made again from its facts; its run goes on.
+      // An allocation that died without reporting its end is made again from its facts; its run continues.
       if (!allocation_ || down.source != allocation_.address() || !down.reason || !is_open(run_))
         return;
       if (!restarts_.again(run_, self_->now()))
@@ -46,7 +46,7 @@ protected:
 
   bool is_open(run_id run) { return allocation_ && run == derived().machine().open_run(); }
 
-  /// A command for the allocation of that run.
+  /// Hands a command to the allocation of that run.
   template <class OfAllocation>
   caf::result<command_result> hand_on(const allocation_id& run, OfAllocation x) {
     if (!is_open(run.run))
@@ -80,7 +80,7 @@ protected:
     tell_run(x);
   }
 
-  // ---- its run
+  // ---- the run
 
   template <class Message>
   void tell_run(Message x) {
@@ -88,13 +88,13 @@ protected:
       self_->send(allocation_, std::move(x));
   }
 
-  /// Whether it is another run than the one before, and not an order that is repeated.
+  /// Whether `run` is a new run; false where the order to start it is a repeat.
   bool begins(run_id run) { return std::exchange(run_, run) != run; }
 
-  /// `title`: name of what runs, for its log; empty: the log does not tell of its start.
+  /// `title`: name of the task for its log; empty: the log does not tell of its start.
   void start_run(allocation_spec spec, task_launch& launch, const std::vector<std::string>& not_agents,
                  std::string title) {
-    const auto past = std::exchange(past_of_run_, {}); // a new run has none
+    const auto past = std::exchange(past_of_run_, {}); // empty for a new run
     launch.allocation_name = allocation_name(launch.experiment, spec.id);
     launch.session_token = peers_.tokens.session ? peers_.tokens.session(spec.id) : std::string();
     auto& kept_away = spec.run.rules.not_agents;
@@ -109,11 +109,11 @@ protected:
                                     pool, peers_.pools, std::move(title)},
                                    past);
     self_->monitor(allocation_);
-    if (spec.home != own) // the master died before the run heard that it has to move
+    if (spec.home != own) // the master died before the run heard of its new pool
       self_->send(allocation_, pool_chosen{own, peers_.pools.find(own)});
   }
 
-  /// Into the log of the task, once for each source.
+  /// Writes a line into the log of the task, once for each source.
   void say(const std::string& source, std::string text, const char* level) {
     log_line line;
     line.at = self_->now();
@@ -129,13 +129,13 @@ protected:
 
   task_id id_;
   Peers peers_;
-  run_id run_; ///< the newest
+  run_id run_; ///< the newest run
 
 private:
   Derived& derived() { return static_cast<Derived&>(*this); }
 
-  /// What the run has in the journal is read on another thread than this one, which many share. By then
-  /// another run may be open, which has nothing to do with it.
+  /// Makes the allocation of the run again. An actor with a thread of its own reads the run's facts, as other
+  /// actors share this thread. Where another run is open by then, nothing is made.
   void make_again(run_id run) {
     self_
       ->request(spawn_fact_reader(self_->system(), peers_.reads), journal_timeout,
@@ -149,13 +149,13 @@ private:
             if (auto fact = decode_as<allocation_fact>(bytes))
               past_of_run_.push_back(std::move(*fact));
           run_ = {};
-          for (auto& action : derived().resumed()) // the stop it may have carried is ordered again
+          for (auto& action : derived().resumed()) // also orders a stop again that the run had been given
             std::visit([this](auto& x) { derived().run(x); }, action);
         },
         [this](const caf::error& why) { this->leave(why); });
   }
 
-  /// A run that was placed is known to the pool that placed it.
+  /// The placement of the run, whose pool knows it; none: the run was not placed, or the pool is gone.
   std::optional<allocation_placed> placement_in(const std::vector<allocation_fact>& past) const {
     for (const auto& fact : past)
       if (const auto* placed = std::get_if<allocation_placed>(&fact);
@@ -166,7 +166,7 @@ private:
 
   allocation_actor allocation_;
   child_restarts<run_id> restarts_;
-  std::vector<allocation_fact> past_of_run_; ///< of the open run, until it has its allocation
+  std::vector<allocation_fact> past_of_run_; ///< facts of the open run, until its allocation is made
 };
 
 } // namespace troupe

@@ -21,7 +21,7 @@ const value& member(const value& x, const char* key) {
 
 bool has_zero_byte(const std::string& text) { return text.find('\0') != text.npos; }
 
-/// A text; empty where the key is absent.
+/// The text at the key; empty where the key is absent.
 result<std::string> text_at(const value& x, const char* key, const std::string& name) {
   const auto& got = member(x, key);
   if (got.is_null())

@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* modes[] = {"per_agent", "per_slot"};
 
-/// Takes the members of an object; the first that is of another kind is the fault.
+/// Takes the members out of an object. The first member that has the wrong kind becomes the fault.
 class members {
 public:
   explicit members(value& from) : from_(from) {}
@@ -87,7 +87,7 @@ private:
   std::optional<error> fault_;
 };
 
-/// Every member with its key on the wire.
+/// Calls `use` for every member, with its key on the wire.
 template <class Launch, class Use>
 void each(Launch& x, Use use) {
   use("experiment", x.experiment);
@@ -209,7 +209,7 @@ std::optional<launch_doors> doors_in(std::string_view bytes) {
         found.checkpoint_dir = text(pair.val);
     }
     return found;
-  } catch (const std::exception&) { // msgpack's way to say that they are cut off or too deep
+  } catch (const std::exception&) { // msgpack throws where the bytes are cut off or nested too deeply
     return {};
   }
 }

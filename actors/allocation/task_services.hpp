@@ -8,9 +8,9 @@
 
 namespace troupe {
 
-/// `environment.proxy_ports` of a complete configuration. The id of each is what stands behind the name of
-/// its task: "" for the one that the task's own address means, else ":PORT". What is no port is passed over:
-/// the configuration was checked.
+/// The services of `environment.proxy_ports` of a complete configuration. The id of a service is what follows
+/// the name of its task in an address: "" for the service that the address of the task itself means, ":PORT"
+/// for all others. Entries that are not ports are ignored, as the configuration was checked before.
 std::vector<task_service> services_in(const value& config);
 
 } // namespace troupe

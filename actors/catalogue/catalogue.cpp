@@ -13,7 +13,7 @@ unix_account account_of(const commands::host_account& x) { return {x.uid, x.gid,
 
 } // namespace
 
-/// 2 to 64 letters, digits and `._-@+`: names stand in URLs and in the environment of tasks.
+/// A name has 2 to 64 letters, digits and `._-@+`, as names stand in URLs and in the environment of tasks.
 result<void> catalogue::check_name(const std::string& name, user_id of) const {
   bool fine = name.size() >= 2 && name.size() <= 64;
   for (char c : name)
@@ -30,7 +30,7 @@ result<void> catalogue::check_name(const std::string& name, user_id of) const {
   if (had != former_.end() && had->second != of)
     return error{errc::invalid, "user already exists: user " + to_string(had->second) +
                                   " had this name, and what that user made still bears it"};
-  for (const char* always : {"admin", "determined"}) // taken for ever, also after a change of name
+  for (const char* always : {"admin", "determined"}) // always taken, even when these users have other names
     if (folded == always && had == former_.end() &&
         (known == users_.end() || case_folded(known->second.name) != always))
       return error{errc::invalid, "user already exists"};
@@ -40,7 +40,7 @@ result<void> catalogue::check_name(const std::string& name, user_id of) const {
   return {};
 }
 
-/// What people see: like no name of another user, in any case. Empty: none.
+/// The name that people see must not equal a name of another user, ignoring case. Empty: the user has none.
 result<void> catalogue::check_display_name(const std::string& name, user_id of) const {
   if (name.empty())
     return {};
@@ -129,7 +129,7 @@ catalogue::decided catalogue::change_user(user_id id, const user_wish& wanted, c
   changed.by = by;
   const bool leaves = !changed.active && known->second.active;
   auto facts = note(std::move(changed));
-  if (leaves) // a user who comes back makes new ones
+  if (leaves) // a user who is activated again makes new tokens
     for (const auto& [key, token] : std::map(tokens_))
       if (token.user == id && token.number && !token.revoked) {
         auto old = token;
@@ -196,7 +196,7 @@ catalogue::decided catalogue::name_token(token_changed wanted) {
   if (wanted.id.empty() || wanted.name.empty())
     return error{errc::invalid, "a token that is kept has an id and a name"};
   std::vector<catalogue_fact> facts;
-  for (const auto& [id, token] : std::map(tokens_)) // revoking changes it
+  for (const auto& [id, token] : std::map(tokens_)) // a copy, as revoking changes the map
     if (token.user == wanted.user && token.name == wanted.name && id != wanted.id && !token.revoked) {
       auto old = token;
       old.at = wanted.at;

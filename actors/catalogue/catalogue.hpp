@@ -1,9 +1,9 @@
 #pragma once
-// Users, their tokens, the configuration in force and operators' settings: who may change what into what is
-// decided here; whether the caller has the right is decided before. Pure. The cluster's actor is its shell:
-// its facts stand in the stream "cluster".
+// Users, their tokens, the configuration in force, and the settings of operators. The machine decides which
+// changes of these are possible; the right of the caller is checked before. Pure. The cluster's actor is the
+// shell; the facts stand in the stream "cluster".
 //
-// Hashes of passwords are not here: a user's `password` is the name of one (runtime/api/accounts.hpp).
+// Hashes of passwords are not here: `password` of a user is the name of a hash (runtime/api/accounts.hpp).
 
 #include "actors/machine.hpp"
 #include "model/commands/house_commands.hpp"
@@ -14,49 +14,49 @@ namespace troupe {
 
 using commands::user_wish;
 
-/// Not thread-safe: one actor owns it. `by` is the name of the user who asks.
+/// Not thread-safe: one actor owns the machine. `by` is the name of the user who asks.
 class catalogue {
 public:
   using decided = result<std::vector<catalogue_fact>>;
 
-  /// errc::invalid where the name is taken, or has characters that URLs and environments cannot hold.
+  /// Fails with errc::invalid where the name is taken, or has characters that URLs and environments cannot
+  /// hold.
   [[nodiscard]] decided make_user(const user_wish& wanted, const std::string& by, time_point now);
-  /// No fact where nothing changes. errc::not_found, errc::invalid as above. A new password and a
-  /// deactivation end all tokens of the user.
+  /// Gives no fact where nothing changes. Fails with errc::not_found, and with errc::invalid as above. A new
+  /// password and a deactivation end all tokens of the user.
   [[nodiscard]] decided change_user(user_id id, const user_wish& wanted, const std::string& by,
                                     time_point now);
 
-  /// Gives a token of `wanted.user` its name: another one of that name is revoked. errc::not_found where
-  /// there is no such user.
+  /// Gives a token of `wanted.user` a name; another token of the user with that name is revoked. Fails with
+  /// errc::not_found where there is no such user.
   [[nodiscard]] decided name_token(token_changed wanted);
-  /// No fact where it is revoked already, or void anyway.
+  /// Gives no fact where the token is revoked already, or is not valid anyway.
   [[nodiscard]] decided revoke_token(token_changed wanted);
 
-  /// The token's number is in the fact. errc::not_found where there is no such user, errc::invalid for one
-  /// who is not active, or who has too many.
+  /// The fact has the number of the new token. Fails with errc::not_found where there is no such user, and
+  /// with errc::invalid for a user who is not active or has too many tokens.
   [[nodiscard]] decided make_access_token(const commands::token_create& wanted, const std::string& by,
                                           time_point now);
-  /// errc::not_found; errc::invalid where it is void already.
+  /// Fails with errc::not_found, and with errc::invalid where the token is no longer valid.
   [[nodiscard]] decided change_access_token(const commands::token_change& wanted, const std::string& by,
                                             time_point now);
 
-  /// errc::conflict where `revision` is not that of the configuration in force (0: none is). No fact where it
-  /// is in force already.
+  /// Fails with errc::conflict where `revision` is not that of the configuration in force (0: there is none).
+  /// Gives no fact where `wanted` is in force already.
   [[nodiscard]] decided configure(value wanted, std::uint64_t revision, const std::string& by,
                                   time_point now);
-  /// No fact where the key has that value already. Which keys there are, and what they may be, the shell's
-  /// desk knows.
+  /// Gives no fact where the key has that value already. The desk of the shell knows the keys and their
+  /// possible values.
   [[nodiscard]] decided set(const std::string& key, const value& to, const std::string& by, time_point now);
 
   void replay(const catalogue_fact& fact);
-  void replay(const cluster_fact& fact); ///< those of other machines change nothing
+  void replay(const cluster_fact& fact); ///< facts of other machines change nothing
 
   const std::map<user_id, user_changed>& users() const { return users_; }
-  /// The present name of the user that has this name, or had it; `owner` itself where there is none.
+  /// The present name of the user who has or had the name `owner`; `owner` itself where there is none.
   std::string now_named(const std::string& owner) const;
-  const std::map<std::string, token_changed>& tokens() const {
-    return tokens_;
-  } ///< by id; void ones may lack
+  /// Tokens by id; tokens that are no longer valid may be missing.
+  const std::map<std::string, token_changed>& tokens() const { return tokens_; }
   const std::map<std::string, setting_changed>& settings() const { return settings_; }
   const configuration_changed& configuration() const { return configuration_; } ///< revision 0: none
   std::string snapshot() const;
@@ -69,7 +69,7 @@ private:
   std::vector<catalogue_fact> note(catalogue_fact fact);
 
   std::map<user_id, user_changed> users_;
-  std::map<std::string, user_id> former_; ///< names that users had, folded: nobody else may take them
+  std::map<std::string, user_id> former_; ///< case-folded old names, which no other user may take
   std::map<std::string, token_changed> tokens_;
   std::map<std::string, setting_changed> settings_;
   configuration_changed configuration_;

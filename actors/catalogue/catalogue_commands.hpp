@@ -1,6 +1,5 @@
 #pragma once
-// The commands that change the catalogue (commands::catalogue_commands), each as the machine decides it.
-// Pure.
+// Lets the machine decide each command that changes the catalogue (commands::catalogue_commands). Pure.
 
 #include "actors/catalogue/catalogue.hpp"
 
@@ -8,10 +7,10 @@ namespace troupe {
 
 struct catalogue_change {
   std::vector<catalogue_fact> facts;
-  value answer = value::object(); ///< once they are durable
+  value answer = value::object(); ///< to be given once the facts are durable
 };
 
-// Whether `by` may is checked before. Errors are the machine's.
+// The right of `by` is checked before. Errors come from the machine.
 
 result<catalogue_change> change(catalogue& machine, const commands::user_create& x, const std::string& by,
                                 time_point now);

@@ -36,7 +36,7 @@ value section(const std::string& text) {
   return {{"type", "section"}, {"text", {{"type", "mrkdwn"}, {"text", text}}}};
 }
 
-/// Slack gives a meaning to these three.
+/// Escapes the three characters that have a meaning in Slack.
 std::string plain(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -44,7 +44,7 @@ std::string plain(const std::string& text) {
   return out;
 }
 
-/// What a reader of JSON takes: bytes of a log that are no UTF-8 become marks.
+/// Valid JSON: bytes of a log that are not UTF-8 are replaced by marks.
 std::string dumped(const value& x) { return x.dump(-1, ' ', false, value::error_handler_t::replace); }
 
 value slack_body(const std::string& sentence, const char* colour, value fields, value more = value::array()) {
@@ -115,7 +115,7 @@ struct deliveries::content {
         data_text(dumped(data)) {}
   const std::string type;
   const value condition, data;
-  const std::string condition_text, data_text; ///< dumped once: many may hear of it
+  const std::string condition_text, data_text; ///< dumped once, as there may be many receivers
 };
 
 webhook_event deliveries::event_of(const webhook_changed& to, std::string id, const content& says,
@@ -191,7 +191,7 @@ std::vector<cluster_fact> deliveries::ended(const webhooks& all, const webhook_s
         continue;
       auto name = event_id({"state", to_string(id), to_string(what.id), to_rfc3339(what.ended)});
       events.push_back(event_of(hook, std::move(name), says, &what, now));
-      break; // however often its triggers name the state
+      break; // one event, even where several triggers name the state
     }
   }
   return note(std::move(events));
@@ -251,7 +251,7 @@ std::vector<cluster_fact> deliveries::note(std::vector<webhook_event> events) {
 }
 
 std::vector<webhook_delivery> deliveries::due(time_point now) {
-  std::map<std::uint64_t, std::string, std::greater<>> again; // the oldest stands in front at last
+  std::map<std::uint64_t, std::string, std::greater<>> again; // newest first, so the oldest ends up in front
   while (!retries_.empty() && retries_.begin()->first <= now) {
     auto id = retries_.extract(retries_.begin()).value().second;
     if (const auto at = queue_.find(id); at != queue_.end())
@@ -260,7 +260,7 @@ std::vector<webhook_delivery> deliveries::due(time_point now) {
   for (auto& [order, id] : again)
     receivers_[queue_.at(id).event.url].ready.push_front(std::move(id));
   std::vector<webhook_delivery> out;
-  for (bool more = true; more && all_open_ < most_open;) { // one of each receiver in turn
+  for (bool more = true; more && all_open_ < most_open;) { // one event of each receiver in turn
     more = false;
     for (auto& [name, to] : receivers_) {
       if (to.ready.empty() || to.open >= (to.in_trouble ? 1 : most_open_of_receiver) ||
@@ -300,7 +300,7 @@ std::vector<cluster_fact> deliveries::told(const std::string& id, bool done, boo
     retries_.emplace(now + std::chrono::seconds(1) * (1 << (one.tries - 1)), id);
     return {};
   }
-  auto last = std::move(one.event); // replay forgets the rest
+  auto last = std::move(one.event); // replay removes the entry
   last.at = now;
   last.body.clear();
   last.step = done ? deletion_step::done : deletion_step::failed;
@@ -332,7 +332,7 @@ void deliveries::replay(const cluster_fact& fact) {
 }
 
 std::string deliveries::snapshot() const {
-  std::map<std::string, std::string> waiting; // in an order of its own, whatever happened before
+  std::map<std::string, std::string> waiting; // sorted, so that equal states give equal bytes
   for (const auto& [id, one] : queue_)
     waiting.emplace(id, pack(one.event));
   return pack(std::tuple{waiting, std::set<std::string>(known_.begin(), known_.end())});

@@ -1,6 +1,6 @@
 #pragma once
-// The commands about people and rules, each as the machines decide it. Pure. Whether the caller may is
-// checked before.
+// Lets the machines decide each command about people and rules. Pure. The right of the caller is checked
+// before.
 
 #include "actors/catalogue/house_rules.hpp"
 #include "actors/catalogue/people.hpp"

@@ -44,9 +44,9 @@ result<void> check_document(const std::string& kind, const value& policies) {
       return error{errc::invalid, where + ": invariant_config: has to be an object"};
     const auto text = to_json(*invariant);
     const auto checked = config::check_as("experiment", text, "invariant_config", config::level::sane);
-    if (!checked.ok()) // else each submission would be refused because of it
+    if (!checked.ok()) // otherwise every submission would be refused
       return error{errc::invalid, where + ": " + config::render(checked.faults.front(), text)};
-    // What no submission could mend; a key that is missing may come with one.
+    // Only faults that no submission can mend are refused; a missing key may come with the submission.
     if (const auto* searcher = member(*invariant, "searcher"))
       if (member(*searcher, "source_trial_id") && member(*searcher, "source_checkpoint_uuid"))
         return error{errc::invalid, where + ": invariant_config.searcher: source_trial_id and "
@@ -83,7 +83,7 @@ result<void> check_document(const std::string& kind, const value& policies) {
   return {};
 }
 
-/// As Determined says it of what it refuses so, too.
+/// The sentences for `priority` and `max_slots` are those of Determined.
 std::string fixed_by_policy(const std::string& key) {
   if (key == "priority")
     return "priority set by invariant config: priority cannot be modified";
@@ -94,8 +94,8 @@ std::string fixed_by_policy(const std::string& key) {
 
 value merged(const value& below, const value& above);
 
-/// One configuration of the two, as layers are merged: the cluster's values win, and a list that appends
-/// (labels, mounts, variables) has the entries of the cluster and of the workspace.
+/// Merges both configurations as layers: the values of the cluster win, and lists that append (labels,
+/// mounts, variables) have the entries of both.
 value both_invariants(const value& cluster, const value& workspace) {
   auto both = config::merge_layers("experiment", to_json(cluster), "config policies of the cluster",
                                    to_json(workspace), "config policies of the workspace");
@@ -123,12 +123,12 @@ result<void> check_url(const std::string& url) {
   const auto scheme = case_folded(url.substr(0, url.find(':')));
   const bool web = (scheme == "http" || scheme == "https") && url.substr(scheme.size()).starts_with("://");
   const auto from = url.find("//") + 2;
-  // A path may have an `@`; before it stands who logs in.
+  // An `@` is allowed in the path, but not in the host, where a user name would stand before it.
   const auto host = web ? url.substr(from, url.find_first_of("/?#", from) - from) : std::string();
   const bool bad =
     std::any_of(url.begin(), url.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f; });
   if (const auto colon = host.rfind(':'); colon != host.npos && host.find(']', colon) == host.npos) {
-    const auto port = host.substr(colon + 1); // none: the usual one
+    const auto port = host.substr(colon + 1); // empty: the default port
     const bool digits = port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
     const int number = digits && !port.empty() ? std::stoi(port) : 0;
     if (!digits || (!port.empty() && (number == 0 || number > 65'535)))
@@ -174,7 +174,7 @@ result<void> check_constraints(const value& config, const value& constraints) {
   const auto* most = limits ? member(*limits, "max_slots") : nullptr;
   const auto whole = [&](const char* key) -> std::optional<std::int64_t> {
     const auto* x = resources ? member(*resources, key) : nullptr;
-    if (x && x->is_object()) // slots_per_trial {min, max}: a gang may have the most
+    if (x && x->is_object()) // slots_per_trial {min, max}: a gang may get `max` slots
       x = member(*x, "max");
     return x && x->is_number_integer() ? std::optional{x->get<std::int64_t>()} : std::nullopt;
   };
@@ -220,7 +220,8 @@ house_rules::decided house_rules::set(const commands::policy_set& asked, const s
         if (auto fine = check_constraints(*invariant, *constraints); !fine)
           return fine.error();
   }
-  if (known && wanted.policies.contains("invariant_config")) // last: faults show a part of the text
+  // Secrets are restored after the checks, whose faults show parts of the text.
+  if (known && wanted.policies.contains("invariant_config"))
     config::restore_secrets(wanted.policies["invariant_config"], known->value("invariant_config", value()));
   if (known ? *known == wanted.policies : wanted.policies.is_null())
     return std::vector<rule_fact>{};
@@ -253,7 +254,7 @@ result<void> house_rules::check_change(workspace_id in, const commands::experime
     resources["max_slots"] = *wanted.max_slots;
   auto wishes = resources;
   if (wanted.max_slots == -1)
-    wishes["max_slots"] = nullptr; // any number
+    wishes["max_slots"] = nullptr; // no limit
   if (wanted.weight)
     wishes["weight"] = *wanted.weight;
   if (wanted.pool)

@@ -1,8 +1,8 @@
 #pragma once
-// What holds for work that others submit, and who is told of it: policies of configurations, bindings of
-// pools, webhooks, the cluster's message, how long logs are kept: what may become of them is decided here;
-// whether the caller has the right is decided before. Pure. The cluster's actor is its shell: its facts stand
-// in the stream "cluster". Texts of errors are those that Determined's clients know.
+// Rules for the work of all users: policies of configurations, bindings of pools, webhooks, the message of
+// the cluster, and how long logs are kept. The machine decides which changes of these are possible; the right
+// of the caller is checked before. Pure. The cluster's actor is the shell; the facts stand in the stream
+// "cluster". The texts of errors are those that Determined's clients know.
 
 #include "actors/machine.hpp"
 #include "model/commands/house_commands.hpp"
@@ -10,39 +10,42 @@
 
 namespace troupe {
 
-/// Not thread-safe: one actor owns it. `by` is the name of the user who asks. Whether workspaces,
-/// experiments, trials and checkpoints that are named exist, the shell looks before.
+/// Not thread-safe: one actor owns the machine. `by` is the name of the user who asks. The shell has checked
+/// before that the named workspaces, experiments, trials and checkpoints exist.
 class house_rules {
 public:
   using decided = result<std::vector<rule_fact>>;
 
-  /// errc::invalid where the document has unknown keys, or an invariant breaks the constraints that hold for
-  /// it; no fact where nothing changes.
+  /// Fails with errc::invalid where the document has unknown keys, or an invariant configuration breaks the
+  /// constraints that hold for it. Gives no fact where nothing changes.
   [[nodiscard]] decided set(const commands::policy_set& wanted, const std::string& by, time_point now);
   [[nodiscard]] decided bind(const commands::pool_bind& wanted, const std::string& by, time_point now);
-  /// errc::invalid where the address or a trigger is none; errc::conflict where the name is taken.
+  /// Fails with errc::invalid where the address or a trigger is not valid, and with errc::conflict where the
+  /// name is taken.
   [[nodiscard]] decided make(const commands::webhook_create& wanted, const std::string& by, time_point now);
   [[nodiscard]] decided change(const commands::webhook_change& wanted, const std::string& by, time_point now);
   [[nodiscard]] decided remove(const commands::webhook_remove& wanted, const std::string& by, time_point now);
-  /// errc::invalid where the text is too long or the end is not after the beginning and `now`.
+  /// Fails with errc::invalid where the text is too long, or the end is not after the start and `now`.
   [[nodiscard]] decided say(const commands::cluster_message_set& wanted, const std::string& by,
                             time_point now);
   [[nodiscard]] decided retain(const commands::log_retain& wanted, const std::string& by, time_point now);
   [[nodiscard]] decided declare(const commands::trial_source_declare& wanted, const std::string& by,
                                 time_point now);
 
-  /// The policies of experiments that hold in a workspace: its invariant configuration below the cluster's,
-  /// and the constraints, of which the cluster's replace the workspace's one by one. Null where there are
-  /// none.
-  /// `kind`: "EXPERIMENT", or "NTSC" for tasks that are no trials.
+  /// The invariant configuration that policies fix for work in a workspace: that of the workspace, merged
+  /// with that of the cluster, which wins. Null where there is none. `kind`: "EXPERIMENT", or "NTSC" for
+  /// tasks that are not trials.
   value invariant_of(workspace_id in, const char* kind = "EXPERIMENT") const;
-  /// What policies say of a later change of an experiment there. errc::invalid with both numbers.
+  /// Whether the policies allow a later change of an experiment there. Fails with errc::invalid and both
+  /// numbers.
   result<void> check_change(workspace_id in, const commands::experiment_set& wanted) const;
+  /// The constraints that hold in a workspace: each constraint of the cluster replaces that of the workspace.
+  /// Null where there are none.
   value constraints_of(workspace_id in, const char* kind = "EXPERIMENT") const;
   const std::map<webhook_id, webhook_changed>& webhooks() const { return webhooks_; }
   /// Whether the API binds the pool to any workspace.
   bool is_bound(const std::string& pool) const;
-  /// Whether work of the workspace may use the pool, as far as the API says so.
+  /// Whether the bindings of the API let work of the workspace use the pool.
   bool may_use(const std::string& pool, workspace_id in) const;
 
   void replay(const rule_fact& fact);
@@ -64,8 +67,8 @@ private:
   std::map<std::pair<std::string, trial_id>, trial_source_declared> sources_;
 };
 
-/// errc::invalid where a number of `config` is beyond `constraints`, {resources: {max_slots},
-/// priority_limit}.
+/// Fails with errc::invalid where a number of `config` breaks `constraints`, which is {resources:
+/// {max_slots}, priority_limit}.
 result<void> check_constraints(const value& config, const value& constraints);
 
 } // namespace troupe

@@ -51,7 +51,7 @@ result<void> last_admin::allows(const commands::group_change& x) const {
     return std::find(x.remove.begin(), x.remove.end(), id) != x.remove.end();
   };
   if (std::any_of(x.add.begin(), x.add.end(), [&](user_id id) { return counts(id) && !goes(id); }))
-    return {}; // where the group has the role, that one has it then
+    return {}; // where the group has the role, the added user has it then
   return check([&](const right& one) { return one.group && one.group == x.id && goes(one.user); });
 }
 

@@ -1,37 +1,37 @@
 #pragma once
-// Whether an admin would be left after a change. The last one can neither be deactivated nor lose the right
-// to manage users: nobody else could restore it. Pure.
+// Decides whether an admin would be left after a change. The last admin can neither be deactivated nor lose
+// the right to manage users, as no other user could restore it. Pure.
 
 #include "actors/catalogue/catalogue.hpp"
 #include "actors/catalogue/people.hpp"
 
 namespace troupe {
 
-/// Admins that count are active and have a password here. Where roles decide, they are those who have the
-/// role ClusterAdmin for all workspaces, by themselves or by a group; else those with the flag.
+/// Only admins count that are active and have a password here. Where roles decide, a user is an admin who has
+/// the role ClusterAdmin for all workspaces, directly or by a group; otherwise the flag `admin` decides.
 class last_admin {
 public:
   last_admin(const catalogue& users, const people& folk, bool by_roles)
       : users_(users), folk_(folk), by_roles_(by_roles) {}
 
-  /// errc::invalid where the change leaves no admin and there is one now.
+  /// Fails with errc::invalid where there is an admin now, and the change leaves none.
   result<void> allows(const commands::user_change& x) const;
   result<void> allows(const commands::group_change& x) const;
   result<void> allows(const commands::group_remove& x) const;
   result<void> allows(const commands::role_assign& x) const;
   template <class Command>
-  result<void> allows(const Command&) const { ///< the others take nothing from an admin
+  result<void> allows(const Command&) const { ///< other commands take nothing from an admin
     return {};
   }
 
 private:
-  /// What makes an admin: the flag or a role of the user's own (group 0), or a role of the group.
+  /// What makes a user an admin: the flag or a role of the user (group 0), or a role of a group.
   struct right {
     user_id user;
     group_id group;
   };
   std::vector<right> rights() const;
-  /// errc::invalid where `goes` is true for each right that there is.
+  /// Fails with errc::invalid where `goes` is true for every existing right.
   result<void> check(const std::function<bool(const right&)>& goes) const;
   bool counts(user_id id) const;
 

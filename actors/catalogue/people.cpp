@@ -102,7 +102,7 @@ people::decided people::remove(const commands::group_remove& wanted, const std::
   if (at == groups_.end())
     return no_group(wanted.id);
   std::vector<people_fact> facts;
-  for (const auto& [key, role] : std::map(roles_)) // taking one changes it
+  for (const auto& [key, role] : std::map(roles_)) // a copy, as taking a role changes the map
     if (role.group == wanted.id) {
       auto x = role;
       x.at = now;

@@ -1,6 +1,6 @@
 #pragma once
-// The commands about places and the registry, each as the machines decide it: the facts, and what is answered
-// once they are durable. Pure. Whether the caller may is checked before.
+// Lets the machines decide each command about places and the registry. The result is the facts, and the
+// answer that is given once they are durable. Pure. The right of the caller is checked before.
 
 #include "actors/catalogue/places.hpp"
 #include "actors/catalogue/registry.hpp"
@@ -23,7 +23,7 @@ result<place_change> as_change(result<std::vector<Fact>> decided) {
   return out;
 }
 
-/// `ended`: of the experiment that the command names.
+/// `ended`: whether the experiment that the command names has ended.
 template <class Command>
 result<place_change> decide(places& where, registry& books, const Command& x, bool ended,
                             const std::string& by, time_point now) {
@@ -46,7 +46,7 @@ result<place_change> decide(places& where, registry& books, const Command& x, bo
   } else if constexpr (std::is_same_v<c, experiment_describe>) {
     return as_change(where.change(x, ended, by, now));
   } else if constexpr (std::is_same_v<c, workspace_remove>) {
-    if (books.holds_models(x.id) && x.id != workspace_id{1}) // it is never deleted, with models or without
+    if (books.holds_models(x.id) && x.id != workspace_id{1}) // workspace 1 is refused later in any case
       return error{errc::conflict,
                    "workspace " + to_string(x.id) + " owns models\nhint: move or delete them first"};
     auto done = as_change(where.remove(x, by, now));

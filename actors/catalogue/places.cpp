@@ -35,7 +35,7 @@ std::vector<std::string> once_each(const std::vector<std::string>& labels) {
   return out;
 }
 
-/// Those of `all` whose deletion is at work.
+/// The elements of `all` whose deletion is under way.
 template <class Id, class Place>
 std::vector<Place> going(const std::map<Id, Place>& all) {
   std::vector<Place> out;
@@ -78,8 +78,8 @@ result<void> places::check_name(const std::string& name, workspace_id in, projec
   return {};
 }
 
-/// The first three letters and digits of the name, upper case; where they are taken, with letters behind
-/// them.
+/// The key of a project: the wanted key, which must be free, or the first three letters and digits of the
+/// name in upper case. Where the key made of the name is taken, letters are added.
 result<std::string> places::key_for(const std::string& wanted, const std::string& name, project_id of) const {
   std::string key;
   for (unsigned char c : wanted)
@@ -105,7 +105,7 @@ result<std::string> places::key_for(const std::string& wanted, const std::string
   if (!key.empty() && !taken(key))
     return key;
   const auto base = key.substr(0, 3);
-  for (int number = 0;; ++number) { // base 26, as many letters as it takes
+  for (int number = 0;; ++number) { // the number in base 26, with at least two letters
     std::string letters;
     for (int rest = number; letters.size() < 2 || rest > 0; rest /= 26)
       letters.insert(letters.begin(), static_cast<char>('A' + rest % 26));
@@ -250,7 +250,7 @@ places::decided places::remove(const commands::workspace_remove& wanted, const s
   x.deletion = deletion_step::ordered;
   x.error.clear();
   facts.push_back(note(std::move(x)).front());
-  for (const auto& [id, project] : std::map(projects_)) // marking one changes it
+  for (const auto& [id, project] : std::map(projects_)) // a copy, as marking a project changes the map
     if (project.workspace == wanted.id) {
       auto inside = project;
       inside.at = now;
@@ -361,7 +361,7 @@ std::vector<std::pair<experiment_id, std::string>> places::doomed() const {
 
 std::vector<place_fact> places::settle(time_point now) {
   std::vector<place_fact> facts;
-  // The first experiment that is still to be deleted ends the look: they are deleted in this order.
+  // The first experiment that is still to be deleted ends the search, as they are deleted in this order.
   for (auto& x : going(projects_)) {
     bool empty = true, waits = false;
     for (auto at = experiments_.begin(); at != experiments_.end() && !waits; ++at)
@@ -417,7 +417,7 @@ std::vector<std::string> labels_after(const commands::experiment_describe& wante
 result<void> places::check(const commands::experiment_describe& wanted, const experiment_described& now) {
   if (wanted.name && is_blank(*wanted.name))
     return error{errc::invalid, "`name` must not be an empty or whitespace string."};
-  if (wanted.name && *wanted.name != now.name) // a submission may have brought a longer one
+  if (wanted.name && *wanted.name != now.name) // submissions may have longer names, which may stay
     if (auto fine = check_chosen_name("`name`", *wanted.name); !fine)
       return fine;
   const auto labels = labels_after(wanted, now);
@@ -533,7 +533,7 @@ void places::replay(const place_fact& fact) {
                    if (!f.key.empty())
                      keys_[f.key] = f.id;
                  }
-                 if (f.deletion == deletion_step::ordered) // what had failed is tried anew
+                 if (f.deletion == deletion_step::ordered) // deletions that failed are tried again
                    for (auto& [id, one] : experiments_)
                      if (one.project == f.id && one.deletion == deletion_step::failed) {
                        one.deletion = deletion_step::none;

@@ -1,60 +1,63 @@
 #pragma once
-// Workspaces, projects, where experiments are and what people say of them: what may become of them is decided
-// here; whether the caller has the right is decided before. Pure. The cluster's actor is its shell: its facts
-// stand in the stream "cluster". Texts of errors are those that Determined's clients know.
+// Workspaces and projects, the project of each experiment, and what people write about experiments. The
+// machine decides which changes of these are possible; the right of the caller is checked before. Pure. The
+// cluster's actor is the shell; the facts stand in the stream "cluster". The texts of errors are those that
+// Determined's clients know.
 
 #include "actors/machine.hpp"
 #include "model/commands/place_commands.hpp"
 
 namespace troupe {
 
-/// Not thread-safe: one actor owns it. `by` is the name of the user who asks. Workspace 1 and project 1 are
-/// there from the beginning, and are never changed but for pins.
+/// Not thread-safe: one actor owns the machine. `by` is the name of the user who asks. Workspace 1 and
+/// project 1 always exist, and nothing of them can be changed except pins.
 class places {
 public:
   using decided = result<std::vector<place_fact>>;
 
   places();
 
-  /// errc::invalid where the name is no name, errc::conflict where it is taken. The new thing is in the last
-  /// fact.
+  /// Fails with errc::invalid where the name is not valid, and with errc::conflict where it is taken. The
+  /// last fact has the new workspace or project.
   [[nodiscard]] decided make(const commands::workspace_create& wanted, const std::string& by, time_point now);
   [[nodiscard]] decided make(const commands::project_create& wanted, const std::string& by, time_point now);
-  /// No fact where nothing changes. errc::not_found, errc::invalid for what is immutable or archived,
-  /// errc::conflict as above.
+  /// Gives no fact where nothing changes. Fails with errc::not_found, with errc::invalid for what is
+  /// immutable or archived, and with errc::conflict as above.
   [[nodiscard]] decided change(const commands::workspace_change& wanted, const std::string& by,
                                time_point now);
   [[nodiscard]] decided change(const commands::workspace_pin& wanted, const std::string& by, time_point now);
   [[nodiscard]] decided change(const commands::project_change& wanted, const std::string& by, time_point now);
-  /// `ended`: of the experiment. errc::invalid as Determined refuses.
+  /// `ended`: whether the experiment has ended. Fails with errc::invalid where Determined refuses the change.
   [[nodiscard]] decided change(const commands::experiment_describe& wanted, bool ended, const std::string& by,
                                time_point now);
-  /// What `change` would say to these words of an experiment of which `now` is said.
+  /// The answer of `change` to this description of an experiment that is described by `now`.
   static result<void> check(const commands::experiment_describe& wanted, const experiment_described& now);
   [[nodiscard]] decided change(const commands::experiment_move& wanted, const std::string& by,
                                time_point now);
-  /// What holds experiments is deleted with them, behind the answer: it is marked, `doomed` says which have
-  /// to go, and `settle` is asked after each. Again, what had failed is tried anew.
+  /// A workspace or project is deleted with its experiments, after the answer: it is marked, `doomed` lists
+  /// the experiments that have to be deleted, and `settle` is called after each of them. A second call tries
+  /// again what failed.
   [[nodiscard]] decided remove(const commands::workspace_remove& wanted, const std::string& by,
                                time_point now);
   [[nodiscard]] decided remove(const commands::project_remove& wanted, const std::string& by, time_point now);
-  /// Experiments in projects that are being deleted, whose own deletion has not been ordered and has not
-  /// failed; with who deletes the project.
+  /// Experiments in projects that are being deleted, without those whose own deletion is ordered or has
+  /// failed; each with the user who deletes the project.
   std::vector<std::pair<experiment_id, std::string>> doomed() const;
-  /// Projects and workspaces that are empty now go; those where all that is left could not be deleted have
-  /// failed.
+  /// Removes projects and workspaces that are being deleted and are empty now. Where nothing that is left
+  /// could be deleted, the deletion of the project or workspace has failed.
   [[nodiscard]] std::vector<place_fact> settle(time_point now);
 
-  /// Where a new experiment belongs: `asked` (0: what the configuration names, else 1). errc::not_found,
-  /// errc::invalid where it takes none.
+  /// The project of a new experiment: `asked`; where that is 0, the project that the configuration names;
+  /// where it names none, project 1. Fails with errc::not_found, and with errc::invalid where the project
+  /// takes no experiments.
   result<project_id> place_of(project_id asked, const value& config) const;
-  /// The section of its workspace; null where that has none.
+  /// The section `checkpoint_storage` of the project's workspace; null where the workspace has none.
   value storage_of(project_id id) const;
-  std::string workspace_of(experiment_id id) const; ///< name of the one that it is in
+  std::string workspace_of(experiment_id id) const; ///< name of the experiment's workspace
   workspace_id workspace_id_of(experiment_id id) const;
   bool knows(workspace_id id) const { return workspaces_.contains(id); }
-  bool open(workspace_id id) const; ///< neither archived nor being deleted; false where there is none
-  /// errc::not_found, errc::invalid where it takes nothing new.
+  bool open(workspace_id id) const; ///< whether it exists and is neither archived nor being deleted
+  /// Fails with errc::not_found, and with errc::invalid where the workspace takes nothing new.
   result<void> takes(workspace_id id) const;
   workspace_id workspace_id_of(project_id id) const; ///< 0 where there is no such project
 
@@ -66,7 +69,7 @@ public:
   std::string snapshot() const;
   value describe() const; ///< the state, for people
 
-  /// Whether experiments may be made in the project or go on there, or why not.
+  /// Fails with the reason where experiments may not be created or continued in the project.
   result<void> takes_experiments(project_id id) const;
 
 private:
@@ -74,7 +77,7 @@ private:
     project_id project;
     experiment_described said;
     deletion_step deletion = deletion_step::none;
-    std::string stuck; ///< why its deletion failed
+    std::string stuck; ///< why the deletion of the experiment failed; empty: it did not
     MSGPACK_DEFINE_ARRAY(project, said, deletion, stuck)
   };
 
@@ -87,8 +90,8 @@ private:
 
   std::map<workspace_id, workspace_changed> workspaces_;
   std::map<project_id, project_changed> projects_;
-  std::map<std::string, project_id>
-    keys_; ///< every key that a project has or had: old names of runs still lead to it
+  /// Every key that a project has or had, as old names of runs still lead to the project.
+  std::map<std::string, project_id> keys_;
   std::map<experiment_id, placed> experiments_;
   workspace_id newest_workspace_{1};
   project_id newest_project_{1};

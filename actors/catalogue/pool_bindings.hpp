@@ -1,6 +1,6 @@
 #pragma once
-// Who may use which pool: workspaces that the API binds it to, as facts, and those that the cluster file
-// names. Pure.
+// Decides who may use which pool. A pool is bound to workspaces by the API, which is recorded in facts, and
+// by the cluster file. Pure.
 
 #include "actors/catalogue/house_rules.hpp"
 #include "actors/catalogue/places.hpp"
@@ -10,12 +10,12 @@
 
 namespace troupe {
 
-/// Whether nobody binds the pool, or somebody binds it to this workspace. `cluster`: the configuration in
-/// force. A name in it means whichever workspace has that name at the time.
+/// Whether the workspace may use the pool: the pool is bound to no workspace, or also to this one. `cluster`
+/// is the configuration in force, in which a name means the workspace that has this name now.
 bool may_use(const house_rules& rules, const places& where, const value& cluster, const std::string& pool,
              workspace_id in);
 
-/// A sentence for each workspace that `cluster` names and that is not there.
+/// A sentence for each workspace that `cluster` names and that does not exist.
 std::vector<std::string> unknown_workspaces(const value& cluster, const places& where);
 
 } // namespace troupe

@@ -88,7 +88,7 @@ registry::decided registry::remove(const commands::template_remove& wanted, cons
 
 std::vector<registry_fact> registry::drop_templates(workspace_id of, const std::string& by, time_point now) {
   std::vector<registry_fact> facts;
-  for (const auto& [name, one] : std::map(templates_)) // removing changes it
+  for (const auto& [name, one] : std::map(templates_)) // a copy, as removing changes the map
     if (one.workspace == of)
       facts.push_back(note(gone(one, by, now)).front());
   return facts;
@@ -119,7 +119,7 @@ bool registry::holds_models(workspace_id id) const {
                      [&](const auto& one) { return one.second.workspace == id; });
 }
 
-/// `of`: the name that it has now.
+/// `of`: the present name of the template.
 result<void> registry::check_template_name(const std::string& name, const std::string& of) const {
   if (auto fine = check_chosen_name("the name of a template", name); !fine)
     return fine;
@@ -206,7 +206,7 @@ registry::decided registry::remove(const commands::model_remove& wanted, const s
   if (known == models_.end())
     return no_model(wanted.id);
   std::vector<registry_fact> facts;
-  for (const auto& [id, version] : std::map(versions_)) // removing changes it
+  for (const auto& [id, version] : std::map(versions_)) // a copy, as removing changes the map
     if (id.first == wanted.id)
       facts.push_back(note(gone(version, by, now)).front());
   facts.push_back(note(gone(known->second, by, now)).front());

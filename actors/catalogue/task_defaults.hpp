@@ -1,5 +1,5 @@
 #pragma once
-// What the cluster's records say of a task's sandbox, whatever its kind. Pure.
+// Finds what the cluster's records say of the sandbox of a task of any kind. Pure.
 
 #include "actors/allocation/sandbox_terms.hpp"
 #include "actors/catalogue/catalogue.hpp"
@@ -9,8 +9,8 @@
 
 namespace troupe {
 
-/// The account of the workspace, else that of the user, else none; and what the configuration in force says
-/// of the pool.
+/// The account is that of the workspace, or else that of the user, or else none. The other defaults are those
+/// that the configuration in force has for the pool.
 sandbox_defaults task_defaults(const catalogue& records, const places& where, std::string_view pool,
                                workspace_id workspace, const std::string& owner);
 

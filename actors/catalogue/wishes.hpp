@@ -1,5 +1,6 @@
 #pragma once
-// What machines of the catalogue do with a wish: what it names becomes different, the rest stays.
+// Helps the machines of the catalogue to carry out a wish: members that the wish names change, all others
+// stay.
 
 #include "model/commands/check_account.hpp"
 #include "model/pack.hpp"
@@ -15,7 +16,7 @@ void take(const std::optional<T>& wish, T& to) {
     to = *wish;
 }
 
-/// Whether two facts say the same, but for who did it and when.
+/// Whether two facts say the same, apart from who did it and when.
 template <class Fact>
 bool same(Fact a, const Fact& b) {
   a.at = b.at;
@@ -23,7 +24,7 @@ bool same(Fact a, const Fact& b) {
   return pack(a) == pack(b);
 }
 
-/// Whether `x` says something else than `old`; then it is `by`'s, of now.
+/// Whether `x` says something else than `old`; then `by` and `now` are put into it.
 template <class Fact>
 bool differs(Fact& x, const Fact& old, const std::string& by, time_point now) {
   if (same(x, old))

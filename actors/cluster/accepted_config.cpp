@@ -11,8 +11,8 @@
 namespace troupe {
 namespace {
 
-/// Scripts and clients look into the folder themselves: a relative one lies in the data directory, beside the
-/// default one.
+/// Makes a relative checkpoint folder absolute, as scripts and clients look into the folder themselves. It
+/// lies beside the default folder, in the data directory.
 value with_absolute_folder(value storage, const std::string& checkpoint_dir) {
   if (storage.is_object() && storage.value("type", value()) == "directory")
     if (auto path = storage.find("container_path"); path != storage.end() && path->is_string())
@@ -26,13 +26,14 @@ value in_resources(const value& config, const char* key) {
   return resources.is_object() ? resources.value(key, value()) : value();
 }
 
-/// Of what others wrote, or of all layers together, no line is shown: it may have secrets.
+/// The diagnostic without its line of text. The text of other people and of all layers together may have
+/// secrets.
 std::string without_text(const config::diagnostic& fault) { return config::render(fault, ""); }
 
-/// What the configuration of an unmanaged experiment says where its text says nothing: no task runs it.
+/// Entrypoint of an unmanaged experiment whose text has none. No task runs it.
 constexpr const char* unmanaged_entrypoint = "unmanaged";
 
-/// The name of a pool in the text, or else in the template; empty where neither has one.
+/// The pool that the text names, or else the template; empty where neither names one.
 std::string named_pool(const value& text, const config_layers& below) {
   for (const auto* layer : {&text, &below.template_config})
     if (const auto named = in_resources(*layer, "resource_pool"); named.is_string() && named != "")
@@ -40,7 +41,8 @@ std::string named_pool(const value& text, const config_layers& below) {
   return {};
 }
 
-/// The pool of the workspace for an experiment that names none; empty where it does, or there is none.
+/// The workspace's pool for an experiment that names no pool; empty where the experiment names one, or the
+/// workspace has none.
 std::string pool_of_workspace(const value& text, const config_layers& below, const value& cluster) {
   if (!named_pool(text, below).empty())
     return {};
@@ -48,10 +50,12 @@ std::string pool_of_workspace(const value& text, const config_layers& below, con
   if (slots.is_null())
     slots = in_resources(below.template_config, "slots_per_trial");
   const auto& pool = slots == 0 ? below.aux_pool : below.compute_pool;
-  return config::has_pool(cluster, pool) ? pool : std::string(); // one that a new cluster file has no more
+  // A new cluster file may have dropped the pool of the workspace.
+  return config::has_pool(cluster, pool) ? pool : std::string();
 }
 
-/// What only building the searcher, the tasks' settings and the expressions for logs can tell.
+/// Finds the faults that show only when the searcher, the settings of tasks and the expressions for logs are
+/// built, and completes the name and the folder of checkpoints.
 result<void> finish(value& settings, const std::string& checkpoint_dir) {
   if (const auto given = settings.value("name", value()); given.is_string()) {
     auto name = in_one_line(given.get_ref<const std::string&>()); // docs/decisions/122
@@ -86,8 +90,8 @@ result<value> continued_config(const value& before, const value& text, const std
                                       "' in override config cannot be specified\nhint: move the experiment"};
   auto kept = before;
   if (auto at = kept.find("resources"); at != kept.end() && at->is_object()) {
-    at->erase("slots"); // an older build kept those of a template
-    // What somebody set for a while may be less than a submission may ask for.
+    at->erase("slots"); // an older build stored the slots of a template here
+    // A user may have set `max_slots` below the slots of one trial, which a submission may not ask for.
     const auto slots = at->value("slots_per_trial", value(1)), most = at->value("max_slots", value());
     if (most.is_number_integer() && slots.is_number_integer() &&
         most.get<std::int64_t>() < slots.get<std::int64_t>())
@@ -175,7 +179,7 @@ result<accepted_config> accept_config(const value& text, const std::string& file
       all += (fault.file == file ? config::render(fault, source) : without_text(fault)) + "\n";
     return error{errc::invalid, all};
   }
-  if (!below.invariant.is_null()) { // its values win; what both are is checked anew
+  if (!below.invariant.is_null()) { // the values of the policy win, and the result is checked again
     auto both = config::merge_as("experiment", to_json(below.invariant), "config policies",
                                  to_json(checked.config), file);
     if (!both.ok())

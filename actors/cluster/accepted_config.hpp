@@ -1,5 +1,5 @@
 #pragma once
-// What a cluster makes of a submitted configuration before an experiment of it exists.
+// Checks a submitted configuration and completes it, before an experiment of it exists.
 
 #include "model/result.hpp"
 #include "model/value.hpp"
@@ -8,36 +8,37 @@
 
 namespace troupe {
 
-/// What stands below a text, above what the cluster says; null: nothing.
+/// The layers that are merged with a submitted text.
 struct config_layers {
+  /// Values that count where the text says nothing, and that win over the cluster's defaults; null: nothing.
   value template_config, workspace_checkpoint_storage;
-  value invariant; ///< above the text: what a policy says; null: nothing
-  std::string compute_pool,
-    aux_pool; ///< where experiments with and without slots go that name no pool; empty: the cluster's
-  bool unmanaged = false; ///< nothing of it is started here: it needs no entrypoint
+  value invariant; ///< values of a policy, which win over the text; null: nothing
+  /// Pools of the workspace for experiments that name no pool, with slots (`compute_pool`) and without slots
+  /// (`aux_pool`); empty: the default pool of the cluster.
+  std::string compute_pool, aux_pool;
+  bool unmanaged = false; ///< no task of the experiment is started here, so it needs no entrypoint
 };
 
 struct accepted_config {
-  value settings;     ///< complete; its checkpoint folder is absolute
-  std::string source; ///< as it was submitted
+  value settings;     ///< complete configuration; its checkpoint folder is absolute
+  std::string source; ///< text as it was submitted
 };
 
-/// `text`: the configuration as text, or the object that stands for it; `file` is named by diagnostics.
-/// `checkpoint_dir`: the
-/// cluster's own, absolute; a relative folder of the configuration lies beside it. Fails with errc::invalid
-/// and the rendered diagnostics, or with what the searcher says of its settings. `cluster`: the configuration
-/// in force, whose defaults lie below the experiment's and whose pools there are; may be null.
+/// `text` is the configuration as text, or the object that stands for it. Diagnostics name `file`.
+/// `checkpoint_dir` is the cluster's checkpoint folder, absolute; a relative folder of the configuration lies
+/// beside it. `cluster` is the configuration in force, which has the defaults and the pools; may be null.
+/// Fails with errc::invalid and the rendered diagnostics, or with the searcher's objection to its settings.
 result<accepted_config> accept_config(const value& text, const std::string& file,
                                       const std::string& checkpoint_dir, const value& cluster,
                                       const config_layers& layers = {});
 
-/// `text` over the complete configuration of an experiment that is to be continued. Fails as accept_config
-/// does, and where it names a workspace, a project or another searcher.
+/// Lays `text` over the complete configuration `before` of an experiment that is to be continued. Fails as
+/// accept_config does, and where the text names a workspace, a project or another searcher.
 result<value> continued_config(const value& before, const value& text, const std::string& checkpoint_dir,
                                const value& invariant);
 
-/// Hyperparameters of the only trial of a search `single` by a complete configuration; null of other
-/// searches.
+/// Hyperparameters of the only trial where the complete configuration has the searcher `single`; null for
+/// other searchers.
 value hparams_of_one(const value& config, std::uint64_t seed);
 
 } // namespace troupe

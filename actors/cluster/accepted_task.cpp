@@ -16,7 +16,8 @@ namespace troupe {
 namespace {
 
 error unfit(const std::string& why) { return {errc::invalid, "failed to prepare launch params: " + why}; }
-/// `text`: empty where it is not the caller's own, and may have secrets.
+/// `text` is shown with the faults. It has to be empty where it is not the caller's own, as it may have
+/// secrets.
 error unfit(const config::outcome& checked, const std::string& text) {
   std::string all;
   for (const auto& fault : checked.faults)
@@ -44,7 +45,7 @@ const char* title_of(task_kind kind) {
 value member(const value& of, const char* key) { return of.is_object() ? of.value(key, value()) : value(); }
 std::string text_of(const value& x) { return x.is_string() ? x.get<std::string>() : std::string(); }
 
-/// Nothing that could be run: no words, or one without a letter.
+/// Whether there is no command to run: no words at all, or a single blank one.
 bool has_no_words(const value& words) {
   const auto blank = [](const value& x) {
     return x.is_null() ||
@@ -53,7 +54,7 @@ bool has_no_words(const value& words) {
   return words.is_array() ? words.empty() || (words.size() == 1 && blank(words.front())) : blank(words);
 }
 
-/// `high` over `low`; either may be null.
+/// Merges both; values of `high` win. Either may be null.
 result<value> over(const char* schema, const value& high, const char* high_name, const value& low,
                    const char* low_name) {
   if (low.is_null() || high.is_null())
@@ -63,7 +64,7 @@ result<value> over(const char* schema, const value& high, const char* high_name,
   return both.ok() ? result<value>(std::move(both.config)) : unfit(both, "");
 }
 
-/// What the defaults of a pool say of tasks in general, for one with so many slots.
+/// The defaults of the pool for tasks of this kind that have this number of slots.
 result<value> pool_layer(task_kind kind, const value& cluster, const std::string& pool, std::int64_t slots) {
   const auto all = config::experiment_defaults(cluster, pool);
   value out;
@@ -79,7 +80,7 @@ result<value> pool_layer(task_kind kind, const value& cluster, const std::string
   return over(schema_of(kind), out, "defaults of the pool", below, "task_container_defaults");
 }
 
-/// The entrypoint that clients see: the kind's script, and behind it the words of the user.
+/// The entrypoint that clients see: the script of the kind of task, followed by the words of the user.
 value shown_entrypoint(task_kind kind, const value& words) {
   const auto* script = task_script(kind);
   if (!script)
@@ -127,7 +128,7 @@ std::string pet_name(task_id id) {
 }
 
 result<value> forked_config(const task_created& from, const value& changes) {
-  // As it was submitted: defaults of the cluster may have changed since.
+  // The text as it was submitted is used, as the defaults of the cluster may have changed since then.
   auto base = config::to_value(config::read_document(from.source, "<fork>").root);
   if (!base.is_object())
     base = from.config;
@@ -155,7 +156,7 @@ result<accepted_task> accept_task(task_id id, const value& text, const std::stri
   if (out.source.find_first_not_of(" \t\r\n") == std::string::npos)
     out.source = "{}";
   auto own =
-    config::check_as(schema, out.source, file, config::level::sane); // with places in the user's text
+    config::check_as(schema, out.source, file, config::level::sane); // faults name places in the user's text
   if (!own.ok())
     return unfit(own, out.source);
   auto submitted = config::to_value(config::read_document(out.source, file).root);
@@ -165,7 +166,7 @@ result<accepted_task> accept_task(task_id id, const value& text, const std::stri
   if (kind == task_kind::tensorboard)
     submitted["resources"]["slots"] = 0;
   auto low = below.template_config;
-  if (low.is_object() && (!generic || !resources.is_null())) // only the request's own count
+  if (low.is_object() && (!generic || !resources.is_null())) // only resources of the request count
     low.erase("resources");
   auto merged = over(schema, submitted, file.c_str(), low, "template");
   if (!merged)
@@ -243,7 +244,7 @@ result<accepted_task> accept_task(task_id id, const value& text, const std::stri
   if (wanted > 0 && largest >= 0 && wanted > largest && !spread)
     return unfit("request unfulfillable, please try requesting less slots (the largest agent of pool '" +
                  out.pool + "' has " + std::to_string(largest) + ")");
-  task_created trial_run; // what it means to the actors is found out now
+  task_created trial_run; // builds the task's settings once, to find faults before the task exists
   trial_run.id = id;
   trial_run.config = settings;
   trial_run.name = out.name;

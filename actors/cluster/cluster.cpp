@@ -123,9 +123,9 @@ void cluster::replay(const cluster_fact& fact) {
                },
                [this](const experiment_continued& f) {
                  continued_[f.id] = f.number;
-                 unswept_.insert(f.id); // its checkpoints are looked through again at its next end
+                 unswept_.insert(f.id); // the checkpoints are swept again at the next end of the experiment
                },
-               [this](const experiment_described& f) { // looked through again, as less may be kept
+               [this](const experiment_described& f) { // swept again, as fewer checkpoints may be kept
                  if (f.save_experiment_best >= 0 || f.save_trial_best >= 0 || f.save_trial_latest >= 0)
                    unswept_.insert(f.id);
                },

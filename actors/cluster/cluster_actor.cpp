@@ -26,7 +26,7 @@ namespace troupe {
 namespace {
 
 using base = actor_base<cluster_actor>;
-using open_tasks = std::map<std::string, expect_tasks>; ///< those of each agent
+using open_tasks = std::map<std::string, expect_tasks>; ///< open tasks by agent
 
 class cluster_shell_state : durable<cluster_shell_state, cluster_actor, cluster_fact, members_action> {
   friend class durable<cluster_shell_state, cluster_actor, cluster_fact, members_action>;
@@ -136,7 +136,7 @@ private:
     webhooks_->send_due();
   }
 
-  /// Makes the machines from their facts; answers how many facts there are.
+  /// Makes the machines from their facts; returns the number of these facts.
   std::size_t replay_facts(const std::vector<experiment_row>& rows) {
     id_counters ids;
     for (const auto& row : rows)
@@ -145,7 +145,7 @@ private:
     const auto facts = peers_.reads->facts_of(cluster_entity);
     const auto stored = facts ? facts->size() : 0;
     auto& lease = setup_.lease;
-    if (stored == 0) // nobody holds a lease of an earlier life
+    if (stored == 0) // the cluster is new, so no agent holds a lease of an earlier life
       lease.first_give_away = lease.give_away;
     machine_.emplace(cluster_machines{
       cluster(ids),
@@ -158,7 +158,7 @@ private:
     return stored;
   }
 
-  /// The parts, each with what it needs of the others; nothing runs before `begin`.
+  /// Makes the parts of this actor and gives each what it needs of the others. They do nothing yet.
   void make_parts() {
     members_.emplace(
       self_, setup_, machine_->who,
@@ -222,7 +222,7 @@ private:
                        *members_, *tasks_, *webhooks_, *deletions_});
   }
 
-  /// `pools`: where these tasks are, by agent.
+  /// The open tasks of the journal. `pools`, where it is not null, gets the pool of these tasks, by agent.
   open_tasks tasks_in_journal(std::map<std::string, std::string>* pools = nullptr) const {
     open_tasks by_agent;
     const auto add = [&](task_id id, const run_row& run) {
@@ -246,8 +246,9 @@ private:
     return by_agent;
   }
 
-  /// A closed allocation has told its agents to forget its tasks and will not do so again, so a new twin must
-  /// not wait for its word.
+  /// The open tasks that a new twin of this agent has to expect. Tasks of a closed allocation are left out:
+  /// the allocation has told its agents to forget them, and will not tell the new twin, which would wait for
+  /// ever.
   expect_tasks tasks_that_live_on(const std::string& agent) const {
     auto out = std::move(tasks_in_journal()[agent]);
     std::erase_if(out.tasks, [this](const auto& task) {
@@ -260,7 +261,7 @@ private:
     return out;
   }
 
-  /// Of a run that nobody looks after any more: its processes end, and its slots are free.
+  /// Ends the processes of a run that no actor looks after any more, and frees the run's slots.
   void let_go(const allocation_id& run, const std::vector<placement>& on) {
     members_->release(run);
     for (const auto& part : on)
@@ -333,7 +334,7 @@ private:
 
   // ---- commands
 
-  /// Those that no part reads and obeys.
+  /// The commands that this actor obeys itself, as no part does.
   using commands_here =
     commands::without<commands::join<commands::cluster_commands, commands::task_calls>,
                       commands::join<cluster_experiments::commands_here, cluster_creation::commands_here,
@@ -356,10 +357,10 @@ private:
       });
   }
 
-  /// Each order comes to this actor as any other does; behind the last of them what all have led to is
-  /// committed.
+  /// Sends each of the orders to this actor, as if it had come alone. The facts of all of them are committed
+  /// together after the last one.
   caf::result<command_result> together(const client_command& x, commands::orders_together with) {
-    if (with.orders.empty()) { // the end of those before
+    if (with.orders.empty()) { // marks the end of the orders before
       end_together();
       return answered();
     }
@@ -392,7 +393,7 @@ private:
         .then([all, i](const command_result& said) { all->take(i, said.got); },
               [all, i](const caf::error& why) { all->take(i, from_caf(why)); });
     }
-    caf::anon_send(me, client_command_of(commands::orders_together{})); // behind them in the mailbox
+    caf::anon_send(me, client_command_of(commands::orders_together{})); // behind the orders in the mailbox
     return all->to;
   }
 
@@ -426,7 +427,7 @@ private:
   std::optional<cluster_unmanaged> unmanaged_;
   std::optional<cluster_webhooks> webhooks_;
   std::optional<cluster_deletions> deletions_;
-  std::uint64_t epoch_ = 0; ///< grows over restarts: it begins at the wall time of the start
+  std::uint64_t epoch_ = 0; ///< begins at the wall time of the start, so that it grows over restarts
   child_restarts<std::string> restarts_;
   bool closing_ = false;
 };

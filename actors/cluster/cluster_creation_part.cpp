@@ -27,7 +27,7 @@ caf::result<command_result> cluster_creation::on(const std::string& user,
   return checked ? answered() : refused(checked.error());
 }
 
-/// Of a creation, or what only checks one.
+/// Checks the submission of a creation, or of a command that only validates, and completes its configuration.
 template <class Submission>
 result<cluster_creation::placed_config> cluster_creation::accepted(const Submission& x,
                                                                    const std::string& user) const {
@@ -71,7 +71,8 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
       if (owner == machine_.records.now_named(user)) {
         config::restore_secrets(settings, parent->config);
       } else {
-        // What cluster, workspace or template give is given to who submits anything.
+        // Secrets that the cluster, the workspace or the template give are given to every user who submits an
+        // experiment there, so the user may have them here too.
         const auto anybody =
           accept({{"entrypoint", "true"}, {"searcher", {{"name", "single"}, {"metric", "x"}}}});
         if (!config::restore_open_secrets(settings, parent->config, anybody ? anybody->settings : value()))
@@ -130,7 +131,7 @@ caf::result<command_result> cluster_creation::on(const std::string& user, comman
 
 void cluster_creation::record(experiment_created wanted, bool activate, promise to) {
   auto made = machine_.create(wanted);
-  if (made.facts.empty()) { // the same key again: the same answer
+  if (made.facts.empty()) { // a repeat of a key gets the same answer
     to.deliver(answered({{"id", made.id.value}}));
     return;
   }
@@ -141,12 +142,12 @@ void cluster_creation::record(experiment_created wanted, bool activate, promise 
       to.deliver(refused(from_caf(why)));
       return;
     }
-    if (wanted.unmanaged) { // nothing of it runs here
+    if (wanted.unmanaged) { // an unmanaged experiment has no actor
       to.deliver(answered({{"id", id.value}}));
       return;
     }
     auto settings = with_.experiments.settings_of(id, wanted.config, wanted.context, wanted.owner, submitted);
-    if (!settings) { // accept_config has tried it
+    if (!settings) { // not expected, as accept_config has built the settings once
       with_.experiments.set_aside(id, settings.error().what);
       to.deliver(refused(settings.error()));
       return;
@@ -157,8 +158,8 @@ void cluster_creation::record(experiment_created wanted, bool activate, promise 
       return;
     }
     self_
-      ->request(with_.experiments.actor_of(id), journal_timeout,
-                experiment_pause{}) // answers once the pause is durable
+      // The experiment answers once the pause is durable.
+      ->request(with_.experiments.actor_of(id), journal_timeout, experiment_pause{})
       .then(
         [to, id](const committed&) mutable {
           to.deliver(answered({{"id", id.value}}));

@@ -1,6 +1,6 @@
 #pragma once
-// How an experiment comes to be: what is submitted is checked under the rules of its place, its files are
-// stored, and it starts. A part of the cluster actor, which alone calls it.
+// Creates experiments: checks a submission under the rules of its workspace and project, stores its files,
+// and starts the experiment. It is a part of the cluster actor, which alone calls it.
 
 #include "actors/cluster/accepted_config.hpp"
 #include "actors/cluster/cluster_actor.hpp"
@@ -15,21 +15,21 @@ class cluster_unmanaged;
 
 class cluster_creation {
 public:
-  using done_callback = std::function<void(const caf::error&)>; ///< none() once durable
+  using done_callback = std::function<void(const caf::error&)>; ///< called with caf::none once durable
 
   struct needs {
     std::function<void(std::vector<cluster_fact>, done_callback)> take; ///< makes decided facts durable
-    // The parts beside it, which outlive this.
+    // Other parts of the cluster actor; they outlive this object.
     cluster_experiments& experiments;
     const cluster_unmanaged& unmanaged;
   };
-  /// `setup`, `peers` and `machine` are the cluster actor's own and outlive this.
+  /// `setup`, `peers` and `machine` belong to the cluster actor and outlive this object.
   cluster_creation(actor_base<cluster_actor>* self, const cluster_setup& setup, const cluster_peers& peers,
                    cluster_machines& machine, needs with)
       : self_(self), setup_(setup), peers_(peers), machine_(machine), with_(std::move(with)) {}
 
   using commands_here = commands::list<commands::experiment_create, commands::experiment_validate>;
-  /// One of `commands_here`.
+  /// Obeys one of `commands_here`.
   caf::result<command_result> obey(client_command& x);
 
 private:

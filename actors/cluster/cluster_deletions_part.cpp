@@ -14,9 +14,9 @@
 namespace troupe {
 namespace {
 
-constexpr auto deletion_timeout = std::chrono::minutes(10); ///< for retention to delete one experiment
-/// Experiments and trials that retention is asked to delete at once. Each waits for several commits; the more
-/// are deleted at once, the more of them one commit serves.
+constexpr auto deletion_timeout = std::chrono::minutes(10); ///< limit for retention to delete one experiment
+/// Limit of the experiments and trials that retention deletes at the same time. Each deletion waits for
+/// several commits, and a commit serves all deletions that wait for it.
 constexpr std::size_t most_erasing = 64;
 
 std::string starts_with_it(const std::string& uuid, experiment_id user) {
@@ -45,8 +45,8 @@ void cluster_deletions::begin() {
   delete_doomed();
 }
 
-/// The removal of files of checkpoints that a user named, in an earlier life: some of it may be noted. What
-/// has come into use since stays.
+/// Continues the removal of files of checkpoints that a user ordered in an earlier life of the master. Some
+/// of the removal may be noted already. Checkpoints that have come into use since then stay.
 void cluster_deletions::go_on_with(const checkpoint_files_removed& order) {
   stored_erased seen;
   seen.tasks = {order.id};
@@ -74,8 +74,8 @@ void cluster_deletions::sweep(experiment_id id, bool again) {
   self_->send(retention_, sweep_experiment{id, again});
 }
 
-/// A few at a time, so that their facts share commits: what was ordered before a restart is found in the
-/// machine again.
+/// Deletes at most `most_erasing` things at a time, so that their facts share commits. Deletions that were
+/// ordered before a restart stand in the machine as well.
 void cluster_deletions::delete_next() {
   const auto full = [this] { return closing_ || erasing_.size() >= most_erasing; };
   for (const auto& [id, by] : machine_.ids.deleting()) {
@@ -106,7 +106,7 @@ void cluster_deletions::erase(const doomed& what, const std::string& by) {
       },
       [this, what](const caf::error& why) {
         if (why == caf::sec::request_receiver_down)
-          return; // its successor is asked again
+          return; // `begin` asks the next actor again
         const auto said = from_caf(why).what;
         noted(what, what.trial ? machine_.ids.deletion_failed(what.trial, said, self_->now())
                                : machine_.ids.deletion_failed(what.experiment, said, self_->now()));
@@ -121,7 +121,8 @@ void cluster_deletions::noted(const doomed& what, std::vector<cluster_fact> fact
   });
 }
 
-/// What `ids` has decided, for the places, and what these decide on it.
+/// Tells the places of facts that the machine `ids` has decided, and adds the facts that the places decide
+/// because of them.
 void cluster_deletions::pass_on(std::vector<cluster_fact>& facts) {
   machine_.pass_on(facts);
   for (auto& one : machine_.where.settle(self_->now()))
@@ -137,14 +138,14 @@ void cluster_deletions::delete_doomed() {
   for (const auto& [id, by] : doomed) {
     if (const auto live = with_.experiment(id)) {
       self_->request(live, journal_timeout, experiment_stop{true, "killed: its project is deleted"})
-        .then([](const committed&) {}, [](const caf::error&) {}); // its end is heard of in any case
+        .then([](const committed&) {}, [](const caf::error&) {}); // the experiment tells its end in any case
       continue;
     }
     if (const auto row = peers_.reads->experiment(id); row && is_being_continued(*row))
-      continue; // and ended once it is
+      continue; // once the experiment is continued, this function is called again and kills it
     const auto [user, uuid] = beginner_with(id);
     if (user && goes(user))
-      continue; // once that one has ended
+      continue; // experiment `id` is deleted once `user`, which is doomed as well, no longer needs it
     auto ordered = machine_.ids.order_deletion(id, by, self_->now());
     if (auto held = user ? starts_with_it(uuid, user) : registered_in(id); !held.empty())
       for (auto& fact : machine_.ids.deletion_failed(id, held, self_->now()))
@@ -158,12 +159,14 @@ void cluster_deletions::delete_doomed() {
   with_.take(std::move(facts), [this](const caf::error&) { delete_next(); });
 }
 
-/// Its row says that it has ended, which will not be so when the fact is durable.
+/// Whether a continuation of the experiment is not durable yet: the row says that the experiment has ended,
+/// which is no longer true once the fact is durable.
 bool cluster_deletions::is_being_continued(const experiment_row& row) const {
   return machine_.ids.continued(row.id) != row.continued;
 }
 
-/// Why its checkpoints, or those of the trial alone, have to stay; empty where they need not.
+/// Why the checkpoints of the experiment, or only those of the trial, have to stay; empty where they need
+/// not.
 std::string cluster_deletions::kept_in(experiment_id id, trial_id trial) const {
   const auto [user, uuid] = beginner_with(id, trial);
   return user ? starts_with_it(uuid, user) : registered_in(id, trial);
@@ -192,7 +195,7 @@ std::string cluster_deletions::registered_in(experiment_id id, trial_id trial) c
   const auto registered = machine_.books.registered();
   if (registered.empty())
     return {};
-  // Whichever are fewer are looked at: those that are registered, or those of the experiment.
+  // The smaller list is gone through: the registered checkpoints, or those of the experiment.
   const auto of = peers_.reads->experiment(id);
   if (of && of->checkpoint_count == 0)
     return {};
@@ -227,7 +230,7 @@ result<std::vector<std::string>> cluster_deletions::checkpoints_of(experiment_id
   return out;
 }
 
-/// Answers when the facts are durable; what they order begins then.
+/// Answers when the facts are durable; the deletions that they order begin then.
 caf::result<command_result> cluster_deletions::once_durable(std::vector<cluster_fact> facts) {
   auto to = self_->make_response_promise<command_result>();
   with_.take(std::move(facts), [this, to](const caf::error& why) mutable {
@@ -344,7 +347,7 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
   return to;
 }
 
-/// Notes what will be left, then has the files removed.
+/// Notes which files will be left of each checkpoint, and then has the other files removed.
 void cluster_deletions::carry_out(const stored_erased& seen, const std::string& by, change_done done) {
   note_left(seen, by, [this, tasks = seen.tasks, done = std::move(done)](command_result& left) {
     if (tasks.empty())
@@ -365,7 +368,7 @@ void cluster_deletions::carry_out(const stored_erased& seen, const std::string& 
   });
 }
 
-/// Facts of what will be left of checkpoints; `done` with the worst answer.
+/// Records which files will be left of each checkpoint. Calls `done` with the worst answer.
 void cluster_deletions::note_left(const stored_erased& seen, const std::string& by, change_done done) {
   struct pending {
     std::size_t left = 1;
@@ -382,7 +385,7 @@ void cluster_deletions::note_left(const stored_erased& seen, const std::string& 
     auto saved = peers_.reads->checkpoint(uuid);
     auto row = saved ? peers_.reads->trial(saved->trial) : result<trial_row>(saved.error());
     if (!row || saved->saved.files == files)
-      continue; // gone meanwhile, or nothing of it goes
+      continue; // the checkpoint is gone meanwhile, or keeps all its files
     ++all->left;
     with_.change_trial(*row, task_call_of({row->id, {}}, commands::checkpoint_files{uuid, files}),
                        checkpoint_changed{self_->now(), uuid, files, by}, one_done);

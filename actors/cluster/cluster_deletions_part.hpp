@@ -1,7 +1,7 @@
 #pragma once
-// What is erased for good: experiments that are deleted, those of projects that go, files of checkpoints, and
-// what retention finds at the end of an experiment. A part of the cluster actor, which alone calls it; it
-// holds the actor that erases (actors/retention/).
+// Everything that is erased for good: deleted experiments and trials, experiments of deleted projects, files
+// of checkpoints, and what retention finds superfluous at the end of an experiment. It is a part of the
+// cluster actor, which alone calls it, and it owns the actor that erases (actors/retention/).
 
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/cluster/cluster_machines.hpp"
@@ -13,39 +13,43 @@ namespace troupe {
 
 class cluster_deletions {
 public:
-  using done_callback = std::function<void(const caf::error&)>; ///< none() once durable
+  using done_callback = std::function<void(const caf::error&)>; ///< called with caf::none once durable
   using change_done = std::function<void(command_result&)>;
 
   struct needs {
     std::function<void(std::vector<cluster_fact>, done_callback)> take; ///< makes decided facts durable
-    std::function<experiment_actor(experiment_id)> experiment;          ///< null where it does not live
-    /// The checkpoints with which trials of live experiments begin.
+    std::function<experiment_actor(experiment_id)> experiment;          ///< null where there is no live actor
+    /// UUIDs of the checkpoints with which trials of live experiments begin.
     std::function<const std::map<experiment_id, std::set<std::string>>&()> sources;
-    /// A trial that lives notes the fact, asked by the call; else it is written into its stream.
+    /// Asks a live trial by the call to note the fact; writes the fact into the stream of an ended trial.
     std::function<void(const trial_row&, task_call, trial_fact, change_done)> change_trial;
-    std::function<void(experiment_id, std::function<void()>)> tell_receivers; ///< of its end
+    /// Tells the receivers of webhooks that the experiment has ended, and then calls the function.
+    std::function<void(experiment_id, std::function<void()>)> tell_receivers;
   };
-  /// `setup`, `peers` and `machine` are the cluster actor's own and outlive this.
+  /// `setup`, `peers` and `machine` belong to the cluster actor and outlive this object.
   cluster_deletions(actor_base<cluster_actor>* self, const cluster_setup& setup, const cluster_peers& peers,
                     cluster_machines& machine, needs with)
       : self_(self), setup_(setup), peers_(peers), machine_(machine), with_(std::move(with)) {}
 
-  /// With an actor that erases, in place of one that died: what was under way is ordered again.
+  /// Makes the actor that erases, at the start or when the last one died, and orders all again that was under
+  /// way.
   void begin();
   bool erased_by(const caf::actor_addr& who) const { return who == retention_.address(); }
   void end_all(const caf::error& why);
 
-  /// Its checkpoints that the configuration does not keep go; `again`: the numbers to be kept have changed.
+  /// Has the checkpoints deleted that the configuration of the ended experiment does not keep. `again`: the
+  /// numbers of checkpoints to be kept have changed.
   void sweep(experiment_id id, bool again);
-  /// One that is unmanaged has ended: its checkpoints are its owner's, so that nothing is swept.
+  /// To be called when an unmanaged experiment has ended. Its checkpoints belong to its owner, so none is
+  /// deleted.
   void tell_of_unmanaged(experiment_id id);
-  /// Experiments in projects that are being deleted: those that run are killed first.
+  /// Deletes the experiments of projects that are being deleted; experiments that run are killed first.
   void delete_doomed();
 
   using commands_here = commands::list<commands::experiment_delete, commands::trial_delete,
                                        commands::trial_archive, commands::experiment_erase_tensorboards,
                                        commands::checkpoint_remove, commands::logs_cleanup>;
-  /// One of `commands_here`.
+  /// Obeys one of `commands_here`.
   caf::result<command_result> obey(client_command& x);
 
 private:
@@ -58,7 +62,7 @@ private:
 
   struct doomed {
     experiment_id experiment;
-    trial_id trial; ///< that goes alone; 0: the whole experiment
+    trial_id trial; ///< the only trial that is deleted; 0: the whole experiment is
     friend bool operator==(const doomed&, const doomed&) = default;
   };
   caf::result<command_result> once_durable(std::vector<cluster_fact> facts);
@@ -68,9 +72,10 @@ private:
   void erase(const doomed& what, const std::string& by);
   bool is_being_continued(const experiment_row& row) const;
   std::string kept_in(experiment_id id, trial_id trial = {}) const;
-  /// Who begins its trials with a checkpoint of the experiment, and with which; 0: nobody does.
+  /// The experiment that begins its trials with a checkpoint of experiment `id` (or only of `trial`), and the
+  /// UUID of that checkpoint; 0: no experiment does.
   std::pair<experiment_id, std::string> beginner_with(experiment_id id, trial_id trial = {}) const;
-  /// Who begins its trials with this one; 0: nobody does.
+  /// The experiment that begins its trials with the checkpoint `uuid`; 0: no experiment does.
   experiment_id beginner_with(const std::string& uuid) const;
   std::string registered_in(experiment_id id, trial_id trial = {}) const;
   result<std::vector<std::string>> checkpoints_of(experiment_id id, trial_id trial) const;
@@ -84,7 +89,7 @@ private:
   cluster_machines& machine_;
   needs with_;
   retention_actor retention_;
-  std::vector<doomed> erasing_; ///< what retention deletes now
+  std::vector<doomed> erasing_; ///< experiments and trials that retention deletes now
   bool closing_ = false;
 };
 

@@ -47,8 +47,8 @@ void cluster_experiments::set_aside(experiment_id id, const std::string& why, in
         with_.webhooks.tell_receivers(id, [] {});
       },
       [this, id, why, tries](const caf::error& fault) {
-        // A gap: facts that it had sent before it died were stored meanwhile. Where this fails for another
-        // reason, the next start of the master sets it aside.
+        // A gap means that facts were stored meanwhile which the actor had sent before it died. Where the
+        // append fails for another reason, the next start of the master sets the experiment aside.
         if (from_caf(fault).code == errc::gap && tries > 0)
           set_aside(id, why, tries - 1);
       });
@@ -76,7 +76,7 @@ result<experiment_settings> cluster_experiments::settings_of(experiment_id id, c
 void cluster_experiments::start(experiment_settings settings, const experiment_past& past, bool paused,
                                 const std::string& pool) {
   const auto id = settings.id;
-  settings.job.workspace = machine_.where.workspace_of(id); // not only what its text names
+  settings.job.workspace = machine_.where.workspace_of(id); // may be another one than the text names
   add_defaults(settings.launch.sandbox, sandbox_defaults_of(settings, pool));
   const auto log_policies = settings.launch.config.get().value("log_policies", value());
   const auto source = settings.source_checkpoint;
@@ -131,7 +131,7 @@ bool cluster_experiments::child_down(const caf::down_msg& down) {
   if (!row || terminal(row->state))
     return true;
   if (restarts_.again(id, self_->now()))
-    recover(*row); // made again from what is durable
+    recover(*row); // makes the actor again from what is durable
   else
     set_aside(id, "its actor died again and again: " + from_caf(down.reason).what);
   return true;
@@ -159,7 +159,7 @@ std::vector<experiment_actor> cluster_experiments::all() const {
 
 caf::result<command_result> cluster_experiments::obey(client_command& x) {
   return troupe::obey<commands_here>(x.name, std::move(x.fields), [this, &x](auto order) {
-    if constexpr (std::is_same_v<decltype(order), commands::task_answers>) { // its owner may say so, too
+    if constexpr (std::is_same_v<decltype(order), commands::task_answers>) { // may also come from the owner
       const auto id = parse_allocation(order.allocation);
       return hand_on(id, std::move(order));
     } else if constexpr (commands::contains<commands::task_calls, decltype(order)>)
@@ -205,7 +205,8 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
   if (!wanted)
     return refused(wanted.error());
   const bool anew = std::any_of(trials->begin(), trials->end(), [&](const trial_row& one) {
-    return one.latest_checkpoint.empty() && // so it begins with that of the configuration
+    // A trial without a checkpoint begins with the one that the configuration names.
+    return one.latest_checkpoint.empty() &&
            std::find(wanted->trials.begin(), wanted->trials.end(), one.id) != wanted->trials.end();
   });
   auto config = wanted->config.is_object() ? wanted->config : row->config.get();
@@ -226,7 +227,7 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
     }
     if (auto now = peers_.reads->experiment(id)) // a restart of the master would begin with the same step
       recover(*now);
-    with_.deletions.delete_doomed(); // its project may have been deleted meanwhile
+    with_.deletions.delete_doomed(); // the project may have been deleted meanwhile
     promise.deliver(answered());
   });
   return promise;
@@ -281,7 +282,7 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
 template <class Event>
 caf::result<command_result> cluster_experiments::tell(experiment_id id, Event ev) {
   auto of_ended = [this, id] {
-    // Where it was to stop, what was asked for holds.
+    // An order to stop an experiment that has ended is fulfilled.
     return std::is_same_v<Event, experiment_stop> && peers_.reads->experiment(id) ? answered()
                                                                                   : has_ended(id);
   };
@@ -347,14 +348,15 @@ caf::result<command_result> cluster_experiments::hand_on(allocation_id from, OfT
   return self_->delegate(live, task_call_of(from, std::move(x)));
 }
 
-// ---- searches that a process outside drives
+// ---- searches that are driven by a process outside the master
 
-/// One that was deleted is taken: orders may come again after it went.
+/// The UUIDs of the checkpoints with which the orders begin trials. A checkpoint whose files are deleted is
+/// accepted, as orders may be repeated after its deletion; an unknown one is refused.
 result<std::set<std::string>> cluster_experiments::sources_in(const value& orders) const {
   std::set<std::string> out;
   const auto actions = orders.value("actions", value());
   if (!actions.is_array())
-    return out; // the search says so
+    return out; // the search refuses such orders itself
   for (const auto& one : actions) {
     const auto uuid = one.is_object() ? one.value("source_checkpoint", value()) : value();
     if (!uuid.is_string() || uuid.get_ref<const std::string&>().empty())
@@ -375,7 +377,7 @@ caf::result<command_result> cluster_experiments::on(const std::string&, commands
   const auto sources = sources_in(x.orders);
   if (!sources)
     return refused(sources.error());
-  if (!sources->empty()) // before the search takes them: none is to be deleted on the way
+  if (!sources->empty()) // before the search takes the orders, so that no checkpoint is deleted meanwhile
     sources_[id].insert(sources->begin(), sources->end());
   auto promise = self_->make_response_promise<command_result>();
   self_->request(it->second, journal_timeout, search_orders{std::move(x.orders)})
@@ -400,7 +402,7 @@ caf::result<command_result> cluster_experiments::on(const std::string&, const co
   const auto id = x.id;
   auto it = experiments_.find(id);
   if (it == experiments_.end())
-    return answered(); // the experiment has ended: no more events will come
+    return answered(); // the experiment has ended, so no more events will come
   await_events wish{x.after, x.timeout_ms};
   auto promise = self_->make_response_promise<command_result>();
   self_->request(it->second, std::chrono::milliseconds(wish.timeout_ms) + journal_timeout, wish)
@@ -411,7 +413,8 @@ caf::result<command_result> cluster_experiments::on(const std::string&, const co
   return promise;
 }
 
-/// `of_ended` answers where the experiment ended while the message travelled.
+/// Sends the message to the experiment and answers with its answer. `of_ended` gives the answer where the
+/// experiment ended while the message was on its way.
 template <class Message, class OfEnded>
 caf::result<command_result> cluster_experiments::forward(experiment_id id, const experiment_actor& to,
                                                          Message message, OfEnded of_ended) {
@@ -424,7 +427,7 @@ caf::result<command_result> cluster_experiments::forward(experiment_id id, const
   return promise;
 }
 
-/// What an experiment's actor does not answer.
+/// The answer in place of an experiment's actor that failed or no longer lives.
 template <class OfEnded>
 command_result cluster_experiments::of_gone(experiment_id id, const caf::error& why,
                                             const OfEnded& of_ended) const {

@@ -1,6 +1,7 @@
 #pragma once
-// The experiments that run here: which of them live, as actors; how they start, are recovered and go on; and
-// orders to one of them, and what its tasks say. A part of the cluster actor, which alone calls it.
+// The experiments that have not ended: this part owns their actors, starts, recovers and continues them, and
+// hands on orders to one of them and calls of its tasks. It is a part of the cluster actor, which alone calls
+// it.
 
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/cluster/cluster_machines.hpp"
@@ -20,45 +21,45 @@ class cluster_webhooks;
 
 class cluster_experiments {
 public:
-  using done_callback = std::function<void(const caf::error&)>; ///< none() once durable
+  using done_callback = std::function<void(const caf::error&)>; ///< called with caf::none once durable
 
   struct needs {
     std::function<void(std::vector<cluster_fact>, done_callback)> take; ///< makes decided facts durable
     std::function<void(const members_event&)> tell_members;
-    /// Of a run that nobody looks after any more: its processes end, and its slots are free.
+    /// Ends the processes of a run that no actor looks after any more, and frees the run's slots.
     std::function<void(const allocation_id&, const std::vector<placement>& on)> let_go;
-    // The parts beside it, which outlive this.
+    // Other parts of the cluster actor; they outlive this object.
     const cluster_members& members;
     cluster_tasks& tasks;
     cluster_unmanaged& unmanaged;
     cluster_webhooks& webhooks;
     cluster_deletions& deletions;
   };
-  /// `setup`, `peers` and `machine` are the cluster actor's own and outlive this.
+  /// `setup`, `peers` and `machine` belong to the cluster actor and outlive this object.
   cluster_experiments(actor_base<cluster_actor>* self, const cluster_setup& setup, const cluster_peers& peers,
                       cluster_machines& machine, needs with)
       : self_(self), setup_(setup), peers_(peers), machine_(machine), with_(std::move(with)) {}
 
-  /// One that has not ended, as the journal knows it.
+  /// Makes the actor of an experiment that has not ended, from what the journal knows of it.
   void recover(const experiment_row& row);
   result<experiment_settings> settings_of(experiment_id id, const value& config, const std::string& context,
                                           const std::string& owner, time_point submitted) const;
-  /// `pool`: that an operator chose; empty: the one that its settings name.
+  /// `pool`: pool that an operator chose; empty: the pool that the settings name.
   void start(experiment_settings settings, const experiment_past& past, bool paused = false,
              const std::string& pool = {});
-  /// It alone ends as error, and its tasks with it; the rest serve.
+  /// Ends an experiment that cannot be started as ERROR, and its tasks with it; all other experiments go on.
   void set_aside(experiment_id id, const std::string& why, int tries = 5);
   void forget(experiment_id id);
-  /// Whether it was one of these actors: then it is made again from the journal.
+  /// Whether the dead actor was one of this part's; then the actor is made again from the journal.
   bool child_down(const caf::down_msg& down);
   void end_all(const caf::error& why);
 
-  experiment_actor actor_of(experiment_id id) const; ///< null where it does not live
+  experiment_actor actor_of(experiment_id id) const; ///< null where the experiment has no live actor
   std::vector<experiment_actor> all() const;
   std::size_t size() const { return experiments_.size(); }
-  /// The checkpoints with which trials of live experiments begin.
+  /// UUIDs of the checkpoints with which trials of live experiments begin.
   const std::map<experiment_id, std::set<std::string>>& sources() const { return sources_; }
-  /// Whether nothing of it runs any more.
+  /// Whether the experiment has no live actor and, if it is unmanaged, is not active.
   bool has_stopped(experiment_id id) const;
 
   using commands_here = commands::join<
@@ -66,7 +67,7 @@ public:
                    commands::experiment_cancel, commands::experiment_kill, commands::experiment_set,
                    commands::trial_kill, commands::search_order, commands::search_wait>,
     commands::task_calls>;
-  /// One of `commands_here`.
+  /// Obeys one of `commands_here`.
   caf::result<command_result> obey(client_command& x);
 
 private:
@@ -79,7 +80,8 @@ private:
   caf::result<command_result> on(const std::string& user, const commands::trial_kill& x);
   caf::result<command_result> on(const std::string& user, commands::search_order x);
   caf::result<command_result> on(const std::string& user, const commands::search_wait& x);
-  /// What trials and allocations take is handed to the experiment, which hands it on; `from` speaks.
+  /// Hands a command for a trial or an allocation to the experiment, which hands it on. `from` is the
+  /// allocation that speaks.
   template <class OfTask>
   caf::result<command_result> hand_on(allocation_id from, OfTask x);
 
@@ -101,7 +103,7 @@ private:
   cluster_machines& machine_;
   needs with_;
   std::map<experiment_id, experiment_actor> experiments_;
-  std::map<experiment_id, std::set<std::string>> sources_; ///< UUIDs, of those with warm starts
+  std::map<experiment_id, std::set<std::string>> sources_; ///< UUIDs, by experiment with a warm start
   std::map<caf::actor_addr, experiment_id> by_address_;
   child_restarts<experiment_id> restarts_;
   bool closing_ = false;

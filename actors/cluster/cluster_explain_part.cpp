@@ -10,8 +10,8 @@ namespace troupe {
 namespace {
 
 constexpr auto patience = std::chrono::seconds(10);
-constexpr std::size_t most_experiments = 50; ///< whose ended runs are read for one answer
-constexpr std::size_t most_explained = 20;   ///< trials of an experiment
+constexpr std::size_t most_experiments = 50; ///< limit of the experiments whose ended runs one answer reads
+constexpr std::size_t most_explained = 20;   ///< limit of the trials of an experiment that are explained
 
 } // namespace
 
@@ -40,7 +40,7 @@ void cluster_explain::explain(const question& x, const done_callback& done) {
       [done](const caf::error& why) { done(from_caf(why)); });
 }
 
-/// Once more, with what is known of those who hold the slots.
+/// Asks the pool again, now with the outlooks of the runs that hold the slots.
 void cluster_explain::ask_again(const question& x, const pool_actor& pool, value said,
                                 const done_callback& done) {
   auto known = outlooks(said.at("wouldFree"));
@@ -50,7 +50,7 @@ void cluster_explain::ask_again(const question& x, const pool_actor& pool, value
           [done](const caf::error& why) { done(from_caf(why)); });
 }
 
-/// A run that holds slots: what it does with them its allocation knows.
+/// Asks the allocation of a run that holds slots what the run does with them.
 void cluster_explain::look(const question& x, value said, const done_callback& done) {
   const auto tell = [x, said, done](const command_result& got) {
     done(x.answer(said, got.got ? got.got->value("state", std::string()) : std::string()));

@@ -1,6 +1,6 @@
 #pragma once
-// The machines whose facts are the stream "cluster": each takes its own facts and passes over those of the
-// others.
+// The machines whose facts form the stream "cluster". Each machine takes its own facts and ignores those of
+// the others.
 
 #include "actors/catalogue/catalogue.hpp"
 #include "actors/catalogue/deliveries.hpp"
@@ -23,7 +23,7 @@ struct cluster_machines {
   house_rules rules = {};
   deliveries post = deliveries{};
 
-  /// Facts that one machine has decided and taken, for those beside it.
+  /// Tells `where` of facts that another machine has decided and taken.
   void pass_on(const std::vector<cluster_fact>& facts) {
     for (const auto& fact : facts)
       where.replay(fact);

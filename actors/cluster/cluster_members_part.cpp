@@ -15,12 +15,12 @@ namespace {
 
 using waiting_in_pools = std::map<std::string, waiting_listed>;
 
-constexpr std::size_t most_rows_made_here = 1000; ///< rows of a longer queue are made by queue_writer
+constexpr std::size_t most_rows_made_here = 1000; ///< for a queue with more rows, queue_writer makes them
 
 value queue_of(const waiting_in_pools& pools) {
   value waiting = value::array();
   for (const auto& [name, listed] : pools) {
-    std::size_t with_slots = 0, without = 0; // two lines
+    std::size_t with_slots = 0, without = 0; // runs with slots and runs without have positions of their own
     for (const auto& run : listed.runs)
       waiting.push_back({{"position", run.slots > 0 ? ++with_slots : ++without},
                          {"allocation", to_string(run.allocation)},
@@ -37,7 +37,7 @@ value queue_of(const waiting_in_pools& pools) {
   return {{"waiting", std::move(waiting)}};
 }
 
-/// Makes the rows of one long queue: of 100,000 runs it takes about a second.
+/// Makes the rows of one long queue, and then ends. The rows of 100,000 runs take about a second.
 caf::behavior queue_writer(caf::event_based_actor* self, std::shared_ptr<waiting_in_pools> pools) {
   return {[self, pools](bool) {
     self->quit();
@@ -52,7 +52,7 @@ int waiting_in(const std::map<std::string, pool_description>& pools) {
   return waiting;
 }
 
-/// `details`: the runs without slots of each agent that has some.
+/// The sum of all pools. Its `details` count the runs without slots, by agent that has any.
 pool_description sum(const std::map<std::string, pool_description>& pools) {
   pool_description all;
   all.details = value::object();
@@ -79,20 +79,21 @@ void cluster_members::run(const make_pool& x) {
   pool = spawn_pool(self_->system(), x.pool,
                     x.again || x.after_restart ? pool::phase::recovering : pool::phase::placing);
   self_->monitor(pool);
-  if (!x.after_restart) // else `recovered` does it, once all are there
+  if (!x.after_restart) // after a restart, `recovered` introduces the pool once all actors live
     introduce(x.pool, std::chrono::seconds(30));
 }
 
-/// Whoever is late by more than this is counted as heard: what it holds its agent says, and what it waits for
-/// it says later.
+/// An actor that does not answer within `hearing` is no longer waited for. The agents tell the pool what such
+/// an actor holds, and the actor tells later what it waits for.
 void cluster_members::recovered() {
   recovered_ = true;
   for (const auto& [name, pool] : pools_)
     introduce(name, members::hearing);
 }
 
-/// Everybody who stands on the pool that died is told of the new one and tells it what it knows. It places
-/// once all have, or have died: those speak as they are made again.
+/// Tells all twins of the pool, its provisioner and all experiments and tasks of the new pool actor, so that
+/// they tell it what they hold and wait for. The pool places once each of them has answered, has failed to do
+/// so within `patience`, or has died; an actor that has died tells the pool when it is made again.
 void cluster_members::introduce(const std::string& name, duration patience) {
   const auto pool = pools_[name];
   auto left = std::make_shared<std::size_t>(1);
@@ -110,7 +111,7 @@ void cluster_members::introduce(const std::string& name, duration patience) {
       self_->send(pool, link.twin, agent);
       tell(link.twin);
     }
-  for (const auto& experiment : with_.experiments()) // also of other pools: a run may have stayed here
+  for (const auto& experiment : with_.experiments()) // also those of other pools: a run may have stayed here
     tell(experiment);
   if (const auto provisioner = provisioners_.find(name); provisioner != provisioners_.end())
     tell(provisioner->second);
@@ -166,11 +167,11 @@ void cluster_members::run(const make_twin& x) {
   link.twin = spawn_twin(self_->system(), x.agent, setup_.lease, pool);
   self_->monitor(link.twin);
   if (x.again)
-    self_->send(link.twin, with_.open_tasks_on(x.agent)); // before the agent registers
-  self_->send(pool, link.twin,
-              x.agent); // before anybody that the cluster actor makes later asks the pool for it
+    self_->send(link.twin, with_.open_tasks_on(x.agent)); // arrives before the agent registers
+  // The twin reaches the pool before any actor that is made later can ask the pool for it.
+  self_->send(pool, link.twin, x.agent);
   if (x.again)
-    self_->send(pool, agent_down{x.agent}); // until it has registered with the new twin
+    self_->send(pool, agent_down{x.agent}); // the agent is up again once it registers with the new twin
 }
 
 void cluster_members::run(const end_twin& x) {
@@ -189,7 +190,8 @@ void cluster_members::run(const watch_agent& x) {
   look(x.agent, x.pool);
 }
 
-/// Asks again after a second while something is held there, for as long as the agent is to leave.
+/// Asks the pool whether it still holds anything on the agent, and again after a second while it does. The
+/// questions end when the agent no longer leaves that pool.
 void cluster_members::look(const std::string& agent, const std::string& pool) {
   const auto again = [this] {
     look_at_ = self_->now() + std::chrono::seconds(1);
@@ -417,7 +419,8 @@ value cluster_members::description(commands::job_list, std::size_t, const descri
   }
   return {{"pools", rows}};
 }
-/// As the cluster file says, also before its provider has said a word; null where the pool has none.
+/// The limits that the cluster file gives, which are known before the provider has answered; null where the
+/// pool has no provider.
 value cluster_members::limits_of_provider(const std::string& pool) const {
   const auto provider = config::provider_settings(machine_.configuration(), pool);
   if (!provider.is_object())
@@ -434,7 +437,7 @@ value cluster_members::limits_of_provider(const std::string& pool) const {
 value cluster_members::description(const commands::pool_details& what, std::size_t,
                                    const descriptions& pools) const {
   const auto pool = pools.find(what.name);
-  if (pool == pools.end()) // it ended while it was asked
+  if (pool == pools.end()) // the pool ended while it was asked
     return value::object();
   auto row = pool_row(what.name, pool->second);
   row["provider"] = pool->second.details.at("provider");

@@ -75,7 +75,7 @@ caf::result<command_result> cluster_records::change_places(const std::string& us
     return refused(decided.error());
   auto promise = self_->make_response_promise<command_result>();
   workspace_id removed;
-  experiment_id to_sweep; // the number of its checkpoints that are kept has changed
+  experiment_id to_sweep; // experiment whose number of checkpoints to be kept has changed; 0: none
   if constexpr (std::is_same_v<Change, commands::workspace_remove>)
     removed = x.id;
   if constexpr (std::is_same_v<Change, commands::experiment_describe>)

@@ -1,7 +1,7 @@
 #pragma once
-// Changes of what the cluster keeps on record: configuration, users and tokens, workspaces and projects,
-// templates and models, groups, roles and rules. A part of the cluster actor, which alone calls it; what is
-// decided stands in actors/catalogue/.
+// Changes of the cluster's records: configuration, users and tokens, workspaces and projects, templates and
+// models, groups, roles and rules. It is a part of the cluster actor, which alone calls it; the decisions are
+// made in actors/catalogue/.
 
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/cluster/cluster_machines.hpp"
@@ -17,19 +17,19 @@ class cluster_webhooks;
 
 class cluster_records {
 public:
-  using done_callback = std::function<void(const caf::error&)>; ///< none() once durable
+  using done_callback = std::function<void(const caf::error&)>; ///< called with caf::none once durable
 
   struct needs {
     std::function<void(std::vector<cluster_fact>, done_callback)> take; ///< makes decided facts durable
     std::function<void(const members_event&)> tell_members;
-    std::function<bool(experiment_id)> has_stopped; ///< whether nothing of it runs any more
-    // The parts beside it, which outlive this.
+    std::function<bool(experiment_id)> has_stopped; ///< cluster_experiments::has_stopped
+    // Other parts of the cluster actor; they outlive this object.
     const cluster_members& members;
     cluster_tasks& tasks;
     cluster_webhooks& webhooks;
     cluster_deletions& deletions;
   };
-  /// `setup` and `machine` are the cluster actor's own and outlive this.
+  /// `setup` and `machine` belong to the cluster actor and outlive this object.
   cluster_records(actor_base<cluster_actor>* self, const cluster_setup& setup, cluster_machines& machine,
                   needs with)
       : self_(self), setup_(setup), machine_(machine), with_(std::move(with)) {}
@@ -37,7 +37,7 @@ public:
   using commands_here =
     commands::join<commands::catalogue_commands, commands::place_commands, commands::registry_commands,
                    commands::people_commands, commands::rule_commands>;
-  /// One of `commands_here`. Answered once the change is durable.
+  /// Obeys one of `commands_here`, and answers once the change is durable.
   caf::result<command_result> obey(client_command& x);
 
 private:

@@ -14,7 +14,8 @@
 namespace troupe {
 namespace {
 
-/// Its user and the key that it was created with; empty: it has none.
+/// The owner of the task and the key that it was created with, in one text; empty: it was created without a
+/// key.
 std::string key_of(const task_created& made) {
   const auto key = made.details.is_object() ? made.details.value("key", value()) : value();
   return key.is_string() ? made.owner + "\n" + key.get<std::string>() : std::string();
@@ -66,7 +67,7 @@ void cluster_tasks::recover() {
 void cluster_tasks::recover_one(const task_detail& row) {
   auto settings = settings_of(row.made);
   if (!settings) {
-    finished(row.made.id); // where it was being made again
+    finished(row.made.id); // drops the entry of a task whose actor was being made again
     return abandon(row, settings.error().what);
   }
   const auto past = facts_of<task_fact>(*peers_.reads, entity(row.made.id));
@@ -77,14 +78,15 @@ void cluster_tasks::recover_one(const task_detail& row) {
   start(std::move(*settings), row.made, past, std::move(of_run));
 }
 
-/// It alone ends as error, and what runs of it ends; the rest serve.
+/// Ends a task that cannot be started as ERROR, together with its open run; all other tasks go on.
 void cluster_tasks::abandon(const task_detail& row, const std::string& why) {
   ending_[row.made.id] = {why, {}, {}};
   say_last_words(row.made.id);
 }
 
-/// Until it is durable. What the actor had sent before it died may come in between, and what the journal
-/// answers too late is stored all the same.
+/// Appends the end of an abandoned task; a failed append is tried again until the end is durable. The first
+/// append may fail because facts that the dead actor had sent come in between. After a timeout the end may be
+/// stored all the same, so each try looks at the row first.
 void cluster_tasks::say_last_words(task_id id) {
   auto& last = ending_.at(id);
   const auto next = peers_.reads->next_of(entity(id));
@@ -156,7 +158,7 @@ result<task_settings> cluster_tasks::settings_of(const task_created& made) const
                         : setup_.checkpoint_dir + "/" + tokens.cluster_id + "/tensorboard";
   if (auto service = service_config(made, {tokens.reveal, events}); !service.is_null())
     launch.env["TROUPE_SERVICE_CONFIG"] = to_json(service);
-  if (made.id.kind() == task_kind::notebook) { // scripts made for Determined read these
+  if (made.id.kind() == task_kind::notebook) { // scripts made for Determined read these variables
     launch.env["NOTEBOOK_CONFIG"] = to_json(config::without_secrets(made.config));
     if (auto type = made.config.find("notebook_idle_type"); type != made.config.end() && type->is_string())
       launch.env["NOTEBOOK_IDLE_TYPE"] = type->get<std::string>();
@@ -235,8 +237,9 @@ bool cluster_tasks::child_down(const caf::down_msg& down) {
   return true;
 }
 
-/// From what is durable, once the journal has taken what its actor had sent before it died: a kill that was
-/// stored behind the back of the next actor would be obeyed by nobody.
+/// Makes the actor of a task again from its durable facts, once the journal has taken all that the dead actor
+/// had sent. Otherwise a kill could be stored after the next actor has read the facts, and no actor would
+/// obey it.
 void cluster_tasks::make_again(task_id id) {
   const auto recover = [this, id] {
     const auto row = peers_.reads->other_task(id);
@@ -377,7 +380,7 @@ void cluster_tasks::append(std::shared_ptr<creation> x) {
       [this, x](const committed&) {
         creating_.erase(key_of(x->made));
         auto settings = settings_of(x->made);
-        if (!settings) { // accept_task has tried it
+        if (!settings) { // not expected, as accept_task has built the settings once
           if (const auto row = peers_.reads->other_task(x->made.id))
             abandon(*row, settings.error().what);
           x->to.deliver(refused(settings.error()));
@@ -387,8 +390,8 @@ void cluster_tasks::append(std::shared_ptr<creation> x) {
         x->to.deliver(answered(std::move(x->answer)));
       },
       [this, x](const caf::error& why) {
-        // The journal may store it later, and then the task needs an actor. A repeated append changes nothing
-        // and is answered like the first.
+        // After a timeout the journal may still store the creation, and then the task needs an actor. So the
+        // append is repeated: a repeat changes nothing and is answered like the first.
         if (why == caf::sec::request_timeout && !closing_)
           return append(x);
         creating_.erase(key_of(x->made));
@@ -407,7 +410,8 @@ caf::result<command_result> cluster_tasks::order(task_id id, task_call call) {
   return self_->delegate(it->second.actor, std::move(call));
 }
 
-/// Above those that live, and `asked`: of those between that have ended as well.
+/// The parents of all live tasks and of `asked`, and the parents of those up to the roots, ended tasks
+/// included.
 task_parents cluster_tasks::parents_of_all(task_id asked) const {
   task_parents out;
   const auto climb = [&](task_id id) {
@@ -428,7 +432,8 @@ task_parents cluster_tasks::parents_of_all(task_id asked) const {
   return out;
 }
 
-/// It and what lives below it: children of one that has ended as well.
+/// The live tasks among `asked` and all tasks below it, also below children that have ended; with
+/// `from_root`, those of the whole tree that `asked` is in.
 std::vector<task_id> cluster_tasks::live_below(task_id asked, bool from_root) const {
   std::vector<task_id> all;
   for (const auto& [id, one] : tasks_)
@@ -437,7 +442,7 @@ std::vector<task_id> cluster_tasks::live_below(task_id asked, bool from_root) co
   return below(parents, all, from_root ? root_of(parents, asked) : asked);
 }
 
-/// With their states, as the journal has them.
+/// The result of `live_below` with the states that the journal has.
 std::vector<tree_member> cluster_tasks::members_below(task_id root) const {
   std::vector<tree_member> out;
   for (const auto id : live_below(root))
@@ -514,7 +519,8 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, const com
     return refused(row.error());
   if (const auto no = refuses_unpause(member_of(*row), x.id))
     return refused(*no);
-  const auto ids = unpaused_with(members_below(row->made.id), row->made.id); // with what was paused with it
+  // Tasks below this one that were paused with it go on with it.
+  const auto ids = unpaused_with(members_below(row->made.id), row->made.id);
   auto to = self_->make_response_promise<command_result>();
   order_all(
     ids,
@@ -560,7 +566,7 @@ void cluster_tasks::stop(task_id id, const std::string& why) {
     one.killed_by = why;
   else
     self_->request(one.actor, journal_timeout, task_call_of({id, {}}, commands::task_stop{why}))
-      .then([](const command_result&) {}, [](const caf::error&) {}); // its end is heard of in any case
+      .then([](const command_result&) {}, [](const caf::error&) {}); // the task tells its end in any case
 }
 
 } // namespace troupe

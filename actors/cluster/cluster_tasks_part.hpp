@@ -1,6 +1,6 @@
 #pragma once
-// The tasks that are no trials: which of them live, as actors; creation, and orders to one or a whole tree of
-// them. A part of the cluster actor, which alone calls it.
+// The tasks that are not trials: this part creates them, owns their actors, and hands on orders to one of
+// them or to a whole tree. It is a part of the cluster actor, which alone calls it.
 
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/cluster/cluster_machines.hpp"
@@ -21,33 +21,33 @@ public:
   struct needs {
     std::function<std::map<std::string, pool_actor>()> pools;
     std::function<void(const members_event&)> tell_members;
-    /// Of a run that nobody looks after any more: its processes end, and its slots are free.
+    /// Ends the processes of a run that no actor looks after any more, and frees the run's slots.
     std::function<void(const allocation_id&, const std::vector<placement>& on)> let_go;
-    std::function<void()> arm; ///< the deadline may be another one now
+    std::function<void()> arm; ///< to be called when `deadline` has changed
   };
-  /// `setup`, `peers` and `machine` are the cluster actor's own and outlive this.
+  /// `setup`, `peers` and `machine` belong to the cluster actor and outlive this object.
   cluster_tasks(actor_base<cluster_actor>* self, const cluster_setup& setup, const cluster_peers& peers,
                 cluster_machines& machine, needs with);
 
-  /// Every one that has not ended, as the journal knows it.
+  /// Makes an actor for every task that has not ended, as the journal knows it.
   void recover();
-  /// Those whose newest run may be open, with that run.
+  /// Calls `each` for every live task whose newest run may be open, with that run.
   void each_open(const std::function<void(task_id, const run_row&)>& each) const;
   std::vector<task_actor> all() const;
-  task_actor actor_of(task_id id) const; ///< null where it does not live
+  task_actor actor_of(task_id id) const; ///< null where the task has no live actor
   void finished(task_id id);
-  /// Whether it was one of these actors: then it is made again from the journal.
+  /// Whether the dead actor was one of this part's; then the actor is made again from the journal.
   bool child_down(const caf::down_msg& down);
   std::optional<time_point> deadline() const { return end_at_; }
   void time_passed();
   void end_all(const caf::error& why);
-  /// Those of a workspace that is being deleted end with it.
+  /// Kills the tasks of a workspace that is being deleted.
   void kill_in(workspace_id workspace, const std::string& why);
 
   using commands_here = commands::work_commands;
-  /// One of `commands_here`.
+  /// Obeys one of `commands_here`.
   caf::result<command_result> obey(client_command& x);
-  /// What a task's processes say, for the task or its open allocation.
+  /// Hands a call of a task's processes to the task, which hands it on to its open allocation where needed.
   caf::result<command_result> hand_on(allocation_id from, task_call call);
 
 private:
@@ -60,16 +60,16 @@ private:
 
   using promise = caf::typed_response_promise<command_result>;
   struct live_task {
-    task_actor actor; ///< null: it is being made again
+    task_actor actor; ///< null: the actor is being made again
     task_id parent;
     int no_pause = -1;
     workspace_id workspace;
-    std::string killed_by; ///< reason to kill it as soon as it lives again; empty: none
+    std::string killed_by; ///< reason to kill the task as soon as its actor lives again; empty: none
   };
-  /// A task that is given up, until that is durable.
+  /// The end of a task that is given up, until that end is durable.
   struct last_words {
     std::string why;
-    allocation_id run; ///< that is open, or was when it was given up; of run 0: none
+    allocation_id run; ///< run that was open when the task was given up; run 0: none was open
     std::vector<placement> on;
   };
 
@@ -83,7 +83,7 @@ private:
   void say_last_words(task_id id);
   void last_words_are_said(task_id id);
   struct creation;
-  /// Answers when the journal has said whether it is stored, however late.
+  /// Appends the creation, and answers `to` when the journal has said whether it is stored, however late.
   void append(task_created made, value answer, promise to);
   void append(std::shared_ptr<creation> x);
   task_world world(const std::string& user) const;
@@ -92,7 +92,8 @@ private:
   task_parents parents_of_all(task_id asked) const;
   std::vector<task_id> live_below(task_id asked, bool from_root = false) const;
   std::vector<tree_member> members_below(task_id root) const;
-  /// Answers when all have answered; with the first refusal that is none of an end that came before.
+  /// Sends `call` to each task, and answers `to` when all have answered. The answer is the first refusal; a
+  /// refusal because the task has ended meanwhile does not count.
   void order_all(const std::vector<task_id>& ids, const std::function<task_call(task_id)>& call, promise to);
 
   actor_base<cluster_actor>* self_;
@@ -102,12 +103,13 @@ private:
   needs with_;
   std::map<task_id, live_task> tasks_;
   std::map<caf::actor_addr, task_id> by_address_;
-  /// The task that was created with this key, alive or ended within a day; none: there is none.
+  /// The task that this user created with this key, and that lives or ended within the last day; none: no
+  /// such task.
   std::optional<task_detail> made_with(task_kind kind, const std::string& user, const std::string& key) const;
-  std::set<std::string> creating_; ///< keys of creations that are not durable yet, behind their users
+  std::set<std::string> creating_; ///< user and key (see key_of) of each creation that is not durable yet
   child_restarts<task_id> restarts_;
   std::map<task_id, last_words> ending_;
-  std::optional<time_point> end_at_; ///< time at which they are tried to end again
+  std::optional<time_point> end_at_; ///< when the appends of `ending_` are tried again
   bool closing_ = false;
 };
 

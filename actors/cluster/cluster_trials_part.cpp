@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t most_waiting = 20'000; ///< limit of the changes of one trial that are not stored yet
+constexpr std::size_t most_waiting = 20'000; ///< limit of the waiting changes of one trial
 constexpr std::size_t most_at_once = 500;    ///< limit of the changes that one append stores
 constexpr int most_tries = 5;                ///< how often an append is repeated with another number
 
@@ -97,7 +97,7 @@ void cluster_trials::change(const trial_row& row, task_call call, trial_fact fac
       },
       [this, id = row.id, fact, done](const caf::error& why) {
         if (auto now = peers_.reads->trial(id); now && terminal(now->state))
-          return append_to(id, fact, done); // it ended while the message travelled
+          return append_to(id, fact, done); // the trial ended while the message was on its way
         auto no = refused(from_caf(why));
         done(no);
       });
@@ -126,7 +126,7 @@ void cluster_trials::append_next(trial_id id, int tries) {
     .then([this, id](const committed&) { appended(id, {}); },
           [this, id, tries](const caf::error& why) {
             const auto fault = from_caf(why);
-            if (fault.code == errc::gap && tries > 0) // somebody else's change took the number
+            if (fault.code == errc::gap && tries > 0) // another change took the number
               append_next(id, tries - 1);
             else
               appended(id, fault);

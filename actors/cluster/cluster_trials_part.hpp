@@ -1,6 +1,6 @@
 #pragma once
-// Changes of trials and their checkpoints, whether the trial lives or has ended. A part of the cluster actor,
-// which alone calls it.
+// Changes of trials and their checkpoints, whether the trial lives or has ended. It is a part of the cluster
+// actor, which alone calls it.
 
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/shells/probed.hpp"
@@ -17,19 +17,19 @@ public:
   using change_done = std::function<void(command_result&)>;
 
   struct needs {
-    std::function<experiment_actor(experiment_id)> experiment; ///< null where it does not live
+    std::function<experiment_actor(experiment_id)> experiment; ///< null where there is no live actor
   };
-  /// `peers` are the cluster actor's own and outlive this.
+  /// `peers` belong to the cluster actor and outlive this object.
   cluster_trials(actor_base<cluster_actor>* self, const cluster_peers& peers, needs with)
       : self_(self), peers_(peers), with_(std::move(with)) {}
 
-  /// A trial that lives notes `fact` itself, asked by `call`; the stream of one that has ended is the
-  /// cluster's.
+  /// Asks a live trial by `call` to note `fact` itself. The stream of a trial that has ended is written by
+  /// the cluster.
   void change(const trial_row& row, task_call call, trial_fact fact, change_done done);
 
   using commands_here = commands::list<commands::trial_metadata, commands::trial_set_metadata,
                                        commands::checkpoint_patch, commands::checkpoint_describe>;
-  /// One of `commands_here`.
+  /// Obeys one of `commands_here`.
   caf::result<command_result> obey(client_command& x);
 
 private:
@@ -39,15 +39,15 @@ private:
   caf::result<command_result> on(const std::string& user, const commands::checkpoint_describe& x);
 
   struct change_waiting {
-    std::string bytes; ///< of the fact
+    std::string bytes; ///< the encoded fact
     change_done done;
   };
   struct stream {
     std::deque<change_waiting> waiting;
-    std::size_t under_way = 0; ///< the first of `waiting`, which the journal has been given
+    std::size_t under_way = 0; ///< number of changes at the front of `waiting` that are sent to the journal
   };
 
-  /// One append at a time for each trial: two would be given the same number, and one of them refused.
+  /// Each trial has one append at a time: two would have the same number, and one of them would be refused.
   void append_to(trial_id id, trial_fact fact, change_done done);
   void append_next(trial_id id, int tries);
   void appended(trial_id id, const std::optional<error>& fault);
@@ -55,7 +55,7 @@ private:
   actor_base<cluster_actor>* self_;
   const cluster_peers& peers_;
   needs with_;
-  std::map<trial_id, stream> streams_; ///< those with changes that are not stored yet
+  std::map<trial_id, stream> streams_; ///< streams with changes that are not stored yet
 };
 
 } // namespace troupe

@@ -15,7 +15,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t most_name = 255;
-constexpr std::size_t most_changes = 1'000; ///< limit of the changes of one experiment that wait
+constexpr std::size_t most_changes = 1'000; ///< limit of the waiting changes of one experiment
 
 error not_unmanaged(experiment_id id) {
   return {errc::invalid, "experiment " + to_string(id) +
@@ -27,7 +27,7 @@ error run_over(const allocation_id& run) {
   return {errc::conflict, "allocation " + to_string(run) + " is over"};
 }
 
-/// Empty: none.
+/// An empty id is valid: the experiment then has no external id.
 result<void> check_external_id(const std::string& id) {
   if (id.size() > most_name)
     return error{errc::invalid, "the external id has more than 255 bytes"};
@@ -45,7 +45,8 @@ std::optional<error> cluster_unmanaged::refuses(const commands::experiment_creat
     return error{errc::invalid, "only unmanaged experiments have a name of their own: set unmanaged"};
   if (x.unmanaged && x.parent)
     return error{errc::invalid, "can't fork into an unmanaged experiment"};
-  if (!x.external_id.empty() && !peers_.reads->experiment_with_key(external_key(x.external_id))) // a new one
+  // Only a new id is checked.
+  if (!x.external_id.empty() && !peers_.reads->experiment_with_key(external_key(x.external_id)))
     if (auto fine = check_external_id(x.external_id); !fine)
       return fine.error();
   return std::nullopt;
@@ -68,7 +69,7 @@ void cluster_unmanaged::recover(const experiment_row& row) {
   if (lives)
     with_.arm();
   if (unmanaged::settle(row, *trials, self_->now()).empty())
-    return; // nearly all have ended long ago
+    return; // there is nothing to mend, as with nearly all experiments
   in_turn(
     row.id,
     [](const experiment_row&) {
@@ -215,7 +216,7 @@ void cluster_unmanaged::take(const route_validation& x) {
       if (!settings)
         return settings.error();
       decision out;
-      if (what.row > now->latest.row) // else it was heard before a restart
+      if (what.row > now->latest.row) // an older one was heard before a restart
         out.of_experiment.emplace_back(
           unmanaged::heard_validation(experiment_spec_of(*settings), what, self_->now()));
       return out;
@@ -322,12 +323,12 @@ void cluster_unmanaged::commit(experiment_id id, std::vector<append_facts> left,
           [this, id](const caf::error& why) {
             auto& first = changes_[id].front();
             if (from_caf(why).code == errc::gap && first.tries-- > 0)
-              return begin(id); // decided anew
+              return begin(id); // the change is decided again, from the newer rows
             over(id, refused(from_caf(why)));
           });
 }
 
-/// What is durable of its trials may change the experiment.
+/// Decides the state of the experiment anew, as the durable changes of its trials may change it.
 void cluster_unmanaged::settle(experiment_id id, value answer) {
   auto row = peers_.reads->experiment(id);
   auto trials = row ? peers_.reads->trials(id) : result<std::vector<trial_row>>(row.error());
@@ -342,7 +343,7 @@ void cluster_unmanaged::settle(experiment_id id, value answer) {
   std::vector<std::string> facts;
   auto changes = unmanaged::settle(*row, *trials, self_->now());
   if (trials->empty() && row->state == experiment_state::canceled)
-    changes.clear(); // a user has ended it before it had a trial
+    changes.clear(); // a user ended the experiment before it had a trial
   for (const auto& one : changes)
     facts.push_back(encode_as(one));
   if (facts.empty())

@@ -1,7 +1,7 @@
 #pragma once
-// Unmanaged experiments: what their processes say becomes facts of their streams, one change after the other
-// for each experiment. A part of the cluster actor, which alone calls it; what is decided, and why, stands in
-// actors/experiment/unmanaged.hpp.
+// Unmanaged experiments: the reports of their processes become facts of their streams, one change after the
+// other for each experiment. It is a part of the cluster actor, which alone calls it; the decisions are made
+// in actors/experiment/unmanaged.hpp.
 
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/cluster/cluster_machines.hpp"
@@ -20,16 +20,16 @@ public:
   struct needs {
     std::function<void(experiment_id)> ended; ///< called once the end of the experiment is durable
     std::function<result<experiment_settings>(const experiment_row&)> settings;
-    std::function<void()> arm; ///< `deadline` is another one now
+    std::function<void()> arm; ///< to be called when `deadline` has changed
   };
   cluster_unmanaged(actor_base<cluster_actor>* self, const cluster_peers& peers, cluster_machines& machine,
                     needs with)
       : self_(self), peers_(peers), machine_(machine), with_(std::move(with)) {}
 
-  /// Why a creation makes no sense, or nothing.
+  /// Why a creation makes no sense; nothing where it does.
   std::optional<error> refuses(const commands::experiment_create& x) const;
-  /// Of an earlier life: whose trials run, what they reported that no fact holds, and states that a crash
-  /// left behind.
+  /// Takes over an experiment of an earlier life of the master: notes which of its trials run, records
+  /// reports that no fact holds yet, and mends states that a crash left behind.
   void recover(const experiment_row& row);
 
   caf::result<command_result> on(const commands::trial_create& x);
@@ -37,29 +37,29 @@ public:
   caf::result<command_result> on(const commands::trial_hear& x);
   caf::result<command_result> on(allocation_id run, commands::checkpoint_report x);
   caf::result<command_result> on(allocation_id run, const commands::trial_progress& x);
-  /// Ends all its trials as canceled, and so itself.
+  /// Ends all trials of the experiment as canceled, and so the experiment itself.
   caf::result<command_result> stop(const experiment_row& row, const std::string& why);
   caf::result<command_result> stop(const trial_row& row, const std::string& why);
   void take(const route_validation& x);
 
-  /// When a trial is next to be looked for.
+  /// When the next trial has been silent for so long that its state has to be looked at.
   std::optional<time_point> deadline() const;
   void time_passed();
 
 private:
-  /// Facts for the stream of the experiment, then for those of trials.
+  /// The facts of one change, for the stream of the experiment and for the streams of its trials.
   struct decision {
     std::vector<experiment_fact> of_experiment;
     std::map<trial_id, std::vector<trial_fact>> of_trials;
     value answer = value::object();
-    bool settles = false; ///< the experiment's state is looked at, too
+    bool settles = false; ///< whether the state of the experiment is decided anew as well
   };
   using decide = std::function<result<decision>(const experiment_row&)>;
   using done_callback = std::function<void(command_result)>;
   struct change {
     decide how;
     done_callback done;
-    int tries = 5; ///< another writer of a stream (metadata, checkpoints) may take the number first
+    int tries = 5; ///< tries that are left: another writer (metadata, checkpoints) may take the number first
   };
 
   caf::result<command_result> in_turn(experiment_id id, decide how);
@@ -77,13 +77,13 @@ private:
   const cluster_peers& peers_;
   cluster_machines& machine_;
   needs with_;
-  std::map<experiment_id, std::deque<change>> changes_; ///< the first of each is under way
+  std::map<experiment_id, std::deque<change>> changes_; ///< the first change of each is under way
   struct life {
     experiment_id experiment;
     time_point heard;
-    time_point looked = {}; ///< when it was last found silent; 0: never
+    time_point looked = {}; ///< when the trial was last found silent; 0: never
   };
-  std::map<trial_id, life> alive_; ///< those that run
+  std::map<trial_id, life> alive_; ///< trials that run
 };
 
 } // namespace troupe

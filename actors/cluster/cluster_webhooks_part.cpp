@@ -61,7 +61,7 @@ void cluster_webhooks::tell_receivers(experiment_id id, std::function<void()> th
       then();
   });
 }
-/// Those webhooks that there were then: none hears of what was before it.
+/// The webhooks that existed at the time `at`: a webhook does not hear of anything that was before it.
 deliveries::webhooks cluster_webhooks::before(time_point at) const {
   auto all = machine_.rules.webhooks();
   std::erase_if(all, [&](const auto& one) { return one.second.at > at; });
@@ -125,12 +125,12 @@ caf::result<committed> cluster_webhooks::take_matches(const lines_matched& x) {
   };
   const auto tell = [&](const auto& who, const line_matched& line) {
     if (!who)
-      return; // it has ended: nothing follows from its lines
+      return; // the experiment or task has ended, so nothing follows from its lines
     ++all->left;
     const commands::log_match match{line.allocation.run, line.agent,         line.policy,        line.pattern,
                                     line.line,           line.exclude_agent, line.cancel_retries};
     self_->request(who, journal_timeout, task_call_of(line.allocation, match))
-      .then([one_less](const command_result&) mutable { one_less({}); }, // one that has ended needs none
+      .then([one_less](const command_result&) mutable { one_less({}); }, // ended tasks may refuse
             [one_less](const caf::error& why) mutable {
               one_less(why == caf::sec::request_receiver_down ? caf::error{} : why);
             });

@@ -1,5 +1,5 @@
 #pragma once
-// What of an experiment that has ended runs again, and by which configuration. Pure.
+// Decides which trials of an ended experiment run again, and with which configuration. Pure.
 
 #include "model/facts.hpp"
 #include "model/rows.hpp"
@@ -8,19 +8,19 @@
 
 namespace troupe {
 
-/// What holds now where the experiment would go on.
+/// What a continuation has to know of the cluster and of the experiment's workspace as they are now.
 struct continuation_terms {
-  std::string checkpoint_dir;                           ///< as for accept_config
+  std::string checkpoint_dir;                           ///< the cluster's checkpoint folder, absolute
   value cluster;                                        ///< configuration in force; may be null
-  value constraints;                                    ///< policies of its workspace; null: none
-  value invariant;                                      ///< what these policies fix; null: nothing
-  std::function<bool(const std::string& pool)> may_use; ///< of its workspace
-  std::function<int(const std::string& pool)> slots_in; ///< of the agents that are there
+  value constraints;                                    ///< constraints by policies; null: none
+  value invariant;                                      ///< values that policies fix; null: none
+  std::function<bool(const std::string& pool)> may_use; ///< whether the workspace may use the pool
+  std::function<int(const std::string& pool)> slots_in; ///< slots of the pool (members::slots_in)
 };
 
-/// `overrides`: what is laid over its configuration, as text or as an object; null: nothing. Of a search
-/// `single` its trial runs again, of others those that have not completed. Errors, all errc::invalid, are
-/// those that Determined's clients know. `row` has ended.
+/// `row` is an experiment that has ended. `overrides` is laid over its configuration, as text or as an
+/// object; null: nothing is. With the searcher `single` its trial runs again, with others all trials that
+/// have not completed. All errors are errc::invalid, with the texts that Determined's clients know.
 result<experiment_continued> to_continue(const experiment_row& row, const std::vector<trial_row>& trials,
                                          const value& overrides, const continuation_terms& terms,
                                          time_point now);
@@ -28,8 +28,8 @@ result<experiment_continued> to_continue(const experiment_row& row, const std::v
 /// Whether a text that is laid over a configuration changes nothing.
 bool says_nothing(const value& overrides);
 
-/// Where its pool takes nothing that is larger than what it has now (`launch_error`): why not. `settings`: a
-/// complete configuration.
+/// Why a trial of this complete configuration is too large for its pool; nothing where it is not, or the pool
+/// also takes trials that are larger than what the pool has now (`launch_error`).
 std::optional<error> too_large(const value& settings, const value& cluster,
                                const std::function<int(const std::string& pool)>& slots_in);
 

@@ -78,7 +78,7 @@ result<created_task> to_create(const commands::task_create& wish, const std::str
   made.config = std::move(accepted->config);
   made.source = std::move(accepted->source);
   made.pool = std::move(accepted->pool);
-  if (kind == task_kind::shell) // who logs in has to know it
+  if (kind == task_kind::shell) // whoever logs in has to know the account
     if (const auto as = world.account(made))
       made.details["account"] = {
         {"user", as->user}, {"uid", as->uid}, {"group", as->group}, {"gid", as->gid}};

@@ -1,5 +1,6 @@
 #pragma once
-// What a wish for a task that is no trial makes: its first fact, and what the client is answered. Pure.
+// Turns the wish for a task that is not a trial into the first fact of the task and the answer to the client.
+// Pure.
 
 #include "actors/allocation/sandbox_terms.hpp"
 #include "model/commands/task_commands.hpp"
@@ -9,31 +10,31 @@
 
 namespace troupe {
 
-/// What the cluster has now, as far as a creation asks for it.
+/// What a creation has to know of the cluster as it is now.
 struct task_world {
   time_point now;
   std::function<task_id(task_kind)> fresh_id;
-  /// Null where there is none of this number that takes tasks.
+  /// Null where no workspace with this number takes tasks.
   std::function<const workspace_changed*(workspace_id)> workspace;
-  std::function<const template_changed*(const std::string&)> template_named; ///< null where there is none
-  std::function<result<task_created>(const std::string& id)> task;           ///< by its UUID
+  std::function<const template_changed*(const std::string&)> template_named; ///< null: no such template
+  std::function<result<task_created>(const std::string& id)> task;           ///< task with this UUID
   value cluster;                                                             ///< configuration in force
   std::function<value(workspace_id)> invariant, constraints;                 ///< policies; null: none
   std::function<bool(const std::string& pool, workspace_id)> may_use;
-  std::function<int(const std::string& pool)> largest_agent;               ///< slots of it; -1: nobody knows
-  std::function<int(const std::string& pool)> slots_in;                    ///< of the agents that are there
-  std::function<std::optional<task_account>(const task_created&)> account; ///< that it would run as
+  std::function<int(const std::string& pool)> largest_agent; ///< slots of the largest agent; -1: unknown
+  std::function<int(const std::string& pool)> slots_in;      ///< slots of the pool (members::slots_in)
+  std::function<std::optional<task_account>(const task_created&)> account; ///< account of its processes
 };
 
 struct created_task {
-  task_created made; ///< without the blob of files that come with the wish
+  task_created made; ///< the blob with the files of the wish is still missing
   value answer;      ///< {id, config, pool, warnings}
 };
 
-/// task_kind::trial where no kind of task has this name.
+/// The kind of task with this name; task_kind::trial where there is none.
 task_kind kind_named(const std::string& name);
 
-/// errc::invalid or errc::not_found with the reason.
+/// Fails with errc::invalid or errc::not_found and the reason.
 result<created_task> to_create(const commands::task_create& wish, const std::string& user,
                                const task_world& world);
 

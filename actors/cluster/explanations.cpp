@@ -57,7 +57,8 @@ struct standing {
   time_point since;
 };
 
-/// Most searches say of a rung "rung 1 (4 epochs): 0.8417, needed 0.9123".
+/// Why the search stopped the trial. Most searches give a reason such as
+/// "rung 1 (4 epochs): 0.8417, needed 0.9123".
 std::string of_stop(const trial_stop_decided& stop) {
   if (stop.rung < 0)
     return "the search stopped it: " + stop.why;
@@ -116,7 +117,7 @@ std::string agents_of(const run_row& run) {
   return out;
 }
 
-/// How the run before this one ended.
+/// A clause that says how the run before this one ended; empty where there was none.
 std::string after(const std::vector<run_row>& runs, const run_row& run) {
   const auto n = &run - runs.data();
   if (n == 0)
@@ -140,9 +141,9 @@ standing of_open_run(const std::vector<run_row>& runs, const run_row& run, const
     return doing == "STARTING"
              ? standing{"STARTING", "starting", "its task starts on " + agents_of(run), since}
              : standing{"RUNNING", "running", "it runs on " + agents_of(run) + after(runs, run), since};
-  if (code.empty() || code == "running") // its placement is on the way to the journal, or it has just asked
+  if (code.empty() || code == "running") // the placement is not durable yet, or the run has just asked
     return {"STARTING", "starting", "it is about to be placed", since};
-  return {"QUEUED", "", reason.at("text").get<std::string>(), since}; // the code is the pool's
+  return {"QUEUED", "", reason.at("text").get<std::string>(), since}; // the pool gives the code
 }
 
 standing of_ended(const run_row& run) {
@@ -165,12 +166,12 @@ standing between_runs(const task_detail& task) {
   return {"STARTING", "starting", "its run is about to ask for slots", since};
 }
 
-/// The master itself removes the files, on no agent.
+/// A collection of checkpoints runs in the master itself, not on an agent.
 standing collecting(const task_detail& task) {
   return {"RUNNING", "running", "the master removes files of checkpoints", task.made.at};
 }
 
-/// `out` with what is said of `here`, and with what the pool says of who waits there.
+/// Adds to `out` the state `here` and, where the run waits, what the pool says of it.
 value answer(const standing& here, value out, const value& said, time_point now) {
   out.update({{"also", value::array()},
               {"agents", value::array()},
@@ -277,7 +278,7 @@ run_outlook outlook_of(const trial_row& trial, const std::vector<trial_row>& sib
     std::nth_element(times.begin(), middle, times.end());
     out.seconds = std::max(0.0, *middle - so_far);
     out.from = "history";
-  } else if (trial.progress > 0) { // which is that of all its runs
+  } else if (trial.progress > 0) { // the progress counts the work of all runs of the trial
     double all = so_far;
     for (const auto& one : trial.runs)
       if (one.ended != time_point{} && one.placed != time_point{})

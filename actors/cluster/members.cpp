@@ -18,8 +18,8 @@ std::optional<error> members::refuses(const members_event& ev, time_point now) c
 
 members_step members::apply(const members_event& ev, time_point now) {
   members_step s;
-  // A configuration is durable before it is put in force: what entered a pool meanwhile keeps that pool
-  // alive.
+  // `configured` is not refused here, as the configuration is durable already. A job that has entered a
+  // dropped pool meanwhile keeps that pool alive.
   if (std::holds_alternative<configured>(ev) || !refuses(ev, now))
     std::visit([&](const auto& x) { on(s, x, now); }, ev);
   return s;
@@ -29,7 +29,7 @@ std::vector<members_action> members::resume() {
   std::vector<members_action> out;
   for (const auto& [pool, all] : providers_)
     if (!config::has_pool(configuration_, pool) && pools_.insert(pool).second)
-      out.push_back(make_pool{pool}); // instances of it may be left
+      out.push_back(make_pool{pool}); // instances of its providers may be left
   make_pools(out);
   for (const auto& [agent, known] : agents_)
     place_twin(out, agent);
@@ -74,7 +74,7 @@ void members::on(members_step& s, const agent_asked& ev, time_point) {
   there.here = true;
   there.life = ev.life;
   there.twin_made.reset();
-  settle(s.actions); // it may ask for another pool than before
+  settle(s.actions); // the agent may ask for another pool than before
   place_twin(s.actions, ev.who.agent);
 }
 
@@ -111,7 +111,7 @@ void members::on(members_step& s, const agent_ordered& ev, time_point now) {
   std::sort(fact.ended.begin(), fact.ended.end());
   if (fact.draining == known.draining && fact.disabled == known.disabled && fact.ends == known.ends &&
       fact.ended == known.ended)
-    return; // a repeat
+    return; // the order is a repeat
   note(s, fact);
   s.actions.push_back(order_of(ev.agent));
 }
@@ -147,21 +147,23 @@ members::verdict members::judge_sandbox(const std::string& agent, bool dead, boo
   const auto* there = find(agent);
   const bool away = there && !there->here;
   const bool late = away && now >= gives_away(agent);
-  // `up FILE` starts the agents of its host after the master: until the pools count on all being heard,
-  // an agent that was not here since the master's start may still come and adopt its tasks.
+  // `up FILE` starts the agents of its host after the master. So an agent that has not registered since the
+  // master's start may still register and adopt its tasks, until the time `hearing` is over.
   const bool may_come = away && !there->since && now < start_ + hearing;
   return {away && !dead && ((saved && !may_come) || late), away && dead};
 }
 
-/// Its twin counts from the agent's last word. One that was made since then cannot know that word, so it
-/// counts from its own begin; as long as it has not given the runs away, nobody else does.
+/// The twin counts from the last message of the agent. A twin that was made later does not know that message
+/// and counts from the time when it was made. This function is never earlier than the twin, so that the
+/// master does not take a run for given away before the twin has given it away.
 time_point members::gives_away(const std::string& agent) const {
   const auto* there = find(agent);
   const auto at = there && there->since ? *there->since + give_away_ : start_ + first_give_away_;
   return there && there->twin_made ? std::max(at, *there->twin_made + first_give_away_) : at;
 }
 
-/// An agent without a twin gets one, in the pool that the configuration names.
+/// Makes a twin for an agent that has none, in the pool where its open runs are, or else in the pool that the
+/// configuration names.
 void members::place_twin(std::vector<members_action>& out, const std::string& agent) {
   auto& there = presence_[agent];
   if (!there.pool.empty())
@@ -169,7 +171,7 @@ void members::place_twin(std::vector<members_action>& out, const std::string& ag
   const auto stays = stay_in_.find(agent);
   there.pool = stays == stay_in_.end() ? wanted_pool(agent) : stays->second;
   if (pools_.insert(there.pool).second)
-    out.push_back(make_pool{there.pool}); // one that the configuration no longer names
+    out.push_back(make_pool{there.pool}); // the configuration no longer names this pool
   out.push_back(make_twin{agent, there.pool});
 }
 
@@ -229,8 +231,8 @@ void members::make_pools(std::vector<members_action>& out) {
   tell_orders(out);
 }
 
-/// A provider that the configuration drops ends what is idle, and launches nothing. What it had is in the
-/// journal, and so are the settings with which it can be called.
+/// A provider that the configuration drops ends its idle instances and launches none. The journal knows its
+/// instances, and the settings with which the provider can be called.
 void members::supply(std::vector<members_action>& out, const std::string& pool) {
   auto settings = config::provider_settings(configuration_, pool);
   if (settings.is_null())
@@ -240,7 +242,7 @@ void members::supply(std::vector<members_action>& out, const std::string& pool) 
       if (one.value("type", value()) != settings.value("type", value()))
         settings["former"].push_back(one);
   if (settings.empty())
-    return; // it never had one
+    return; // the pool never had a provider
   if (!config::has_pool(configuration_, pool))
     settings["dropped"] = true;
   if (const auto known = supplied_.find(pool); known != supplied_.end() && known->second == settings)
@@ -264,7 +266,7 @@ bool members::has_provider_left(const std::string& pool) const {
   return supplied_.contains(pool) && !retired_.contains(pool);
 }
 
-/// A pool that the configuration no longer names keeps what it has until it ends.
+/// A pool that the configuration no longer names keeps its settings until the pool ends.
 void members::configure(std::vector<members_action>& out, const std::string& pool) {
   if (!config::has_pool(configuration_, pool))
     return;
@@ -283,7 +285,7 @@ void members::tell_orders(std::vector<members_action>& out) const {
       out.push_back(order_of(agent));
 }
 
-/// What an operator ordered; one that leaves its pool gets nothing new, too.
+/// What an operator ordered of the agent. An agent that leaves its pool counts as drained, too.
 order_agent members::order_of(const std::string& agent) const {
   const auto known = agents_.find(agent);
   const auto* there = find(agent);
@@ -300,7 +302,7 @@ std::ptrdiff_t members::experiments_in(const std::string& pool) const {
                        [&](const auto& one) { return one.second == pool && !is_task_job(one.first); });
 }
 
-/// "2 experiments and 1 other task are".
+/// The jobs of a pool as the subject and verb of a sentence: "2 experiments and 1 other task are".
 std::string members::jobs_text(const std::string& pool) const {
   const auto experiments = experiments_in(pool), tasks = jobs_in(pool) - experiments;
   const auto some = [](std::ptrdiff_t n, const char* what) {
@@ -332,7 +334,8 @@ void members::on(members_step& s, const configured& ev, time_point) {
   settle(s.actions);
 }
 
-/// The pool that its configuration names; one whose pool is gone goes on in the default one.
+/// The pool is the one that an operator chose, or else the one that the configuration of the experiment
+/// names, or else, where that pool is gone, the default pool.
 void members::on(members_step&, const experiment_entered& ev, time_point) {
   auto wanted = config::pool_of_experiment(configuration_, ev.settings);
   pool_of_[ev.id] = config::has_pool(configuration_, ev.pool) ? ev.pool
@@ -372,9 +375,9 @@ void members::on(members_step& s, const agent_is_idle& ev, time_point) {
   settle(s.actions);
 }
 
-/// An agent changes its pool when nothing is held on it in the old one, by whatever job, so that nobody waits
-/// for the twin that ends; until then it gets nothing new. A pool that the configuration no longer names
-/// lives as long as something is in it.
+/// An agent changes its pool when its old pool holds nothing on it for any job, so that no allocation waits
+/// for the twin that ends; until then the agent gets no new work. A pool that the configuration no longer
+/// names lives as long as it has jobs, agents or a provider.
 void members::settle(std::vector<members_action>& out) {
   for (auto& [agent, there] : presence_) {
     const bool leaves = !there.pool.empty() && there.pool != wanted_pool(agent);
@@ -427,7 +430,7 @@ void members::on(members_step& s, const provisioner_died& ev, time_point now) {
       give_up{{errc::internal, "the provider of pool " + ev.pool + " died again and again: " + ev.why}});
 }
 
-/// One that the configuration has named again meanwhile begins again.
+/// Where the configuration has named the provider again meanwhile, the provider is made again.
 void members::on(members_step& s, const provider_retired& ev, time_point) {
   const auto known = supplied_.find(ev.pool);
   if (known == supplied_.end())
@@ -480,7 +483,7 @@ void members::replay(const cluster_fact& fact) {
                  agents_.erase(f.agent);
                  told_of_.insert(f.agent);
                },
-               [this](const configuration_changed& f) { // of an earlier life
+               [this](const configuration_changed& f) { // may tell of leases that an earlier life granted
                  remember_providers(f.configuration);
                  first_give_away_ = std::max(first_give_away_, config::leases(f.configuration).give_away);
                },

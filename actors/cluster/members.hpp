@@ -1,8 +1,8 @@
 #pragma once
-// Who is where: the agents and their names, the pools, and the pool of each running experiment. Decides who
-// may take a name, which pool an agent joins and when it changes it, what operators order of agents, what
-// becomes of a sandbox whose agent is away, and which of these actors is made again. Pure; its shell is
-// cluster_members_part.cpp.
+// The machine `members` knows the agents and their names, the pools, and the pool of each running experiment.
+// It decides who may take a name, which pool an agent is in and when the agent changes its pool, what the
+// orders of operators mean for agents, whether a sandbox whose agent is away goes on, and whether the actor
+// of a pool, a twin or a provider that died is made again. Pure; its shell is cluster_members_part.cpp.
 
 #include "actors/machine.hpp"
 #include "model/result.hpp"
@@ -16,21 +16,22 @@
 namespace troupe {
 
 struct known_agent {
-  std::string id; ///< random, lives in the agent's data directory
+  std::string id; ///< random; the agent keeps it in its data directory
   int slots = 0;
   std::string host;
-  std::string pool;          ///< that it asked for; empty: none
-  bool draining = false;     ///< nothing new is placed on it
-  std::vector<int> disabled; ///< slots on which nothing new is placed, ascending
-  bool ends = false;         ///< what runs on it is killed, and runs elsewhere
-  std::vector<int> ended;    ///< of `disabled`, the slots of which the same is true
+  std::string pool;          ///< pool that the agent asked for; empty: it asked for none
+  bool draining = false;     ///< no new work is placed on the agent
+  std::vector<int> disabled; ///< slots on which no new work is placed, ascending
+  bool ends = false;         ///< runs on the agent are killed, and run again elsewhere
+  std::vector<int> ended;    ///< the slots among `disabled` whose runs are killed, and run again elsewhere
 };
 
 struct members_setup {
-  duration give_away{0}; ///< after which the runs of an agent that is away are given away
-  time_point start;      ///< of the master
-  value configuration;   ///< in force (model/config/cluster_config.hpp); null: none
-  /// The same after the start, for the leases of earlier lives; what a fact says of these may be longer.
+  duration give_away{0}; ///< the runs of an agent that is away for this long are given away
+  time_point start;      ///< when the master started
+  value configuration;   ///< configuration in force (model/config/cluster_config.hpp); null: there is none
+  /// The value of `give_away` for leases that were granted before this start of the master. A recorded
+  /// configuration may make it longer.
   duration first_give_away{0};
 };
 
@@ -39,37 +40,37 @@ struct agent_asked { ///< an agent wants to register
   agent_joined who;
   std::uint64_t life = 0; ///< number of the agent's process, see register_agent
 };
-struct agent_went_away { ///< its connection closed
+struct agent_went_away { ///< the connection to the agent closed
   std::string agent;
 };
-struct agent_ordered { ///< by an operator
+struct agent_ordered { ///< an operator drains, disables or enables an agent or one of its slots
   std::string agent;
-  int slot = -1;   ///< of the agent; -1: the whole agent
-  bool off = true; ///< nothing new is placed there; false: work is placed there again
-  std::string by;  ///< the user
-  /// An order of an older version, which kept it outside the journal: it counts once, where no fact tells of
-  /// the agent.
+  int slot = -1;   ///< number of the slot on the agent; -1: the whole agent
+  bool off = true; ///< no new work is placed there; false: work is placed there again
+  std::string by;  ///< the user who gave the order
+  /// The order was given to an older version, which kept orders outside the journal. Such an order counts
+  /// only while no fact says what was ordered of the agent.
   bool taken_over = false;
-  bool ends = false; ///< with `off`: what runs there is killed, and runs elsewhere
+  bool ends = false; ///< with `off`: runs there are killed, and run again elsewhere
 };
-struct agent_removed { ///< by an operator: it is gone for good
+struct agent_removed { ///< an operator says that the agent is gone for good
   std::string agent, by;
 };
-struct agent_is_idle { ///< answers watch_agent: its pool has nothing on it any more
+struct agent_is_idle { ///< answers watch_agent: the pool holds nothing on the agent any more
   std::string agent, pool;
 };
 struct configured {
-  value configuration; ///< in force from now on
+  value configuration; ///< the configuration that is in force from now on
 };
 struct experiment_entered {
   experiment_id id;
   value settings;
-  std::string pool; ///< that an operator chose; empty: the one that the settings name
+  std::string pool; ///< pool that an operator chose; empty: the pool that the settings name
 };
 struct experiment_gone {
   experiment_id id;
 };
-struct experiment_placed { ///< by an operator: it belongs into this pool from now on
+struct experiment_placed { ///< an operator moves the experiment to this pool
   experiment_id id;
   std::string pool;
 };
@@ -82,7 +83,7 @@ struct twin_died {
 struct provisioner_died {
   std::string pool, why;
 };
-struct provider_retired { ///< nothing of it is left, and it ended by itself
+struct provider_retired { ///< the pool's provisioner ended by itself, as no instance of it is left
   std::string pool;
 };
 using members_event = std::variant<agent_asked, agent_went_away, agent_ordered, agent_removed, configured,
@@ -92,111 +93,117 @@ using members_event = std::variant<agent_asked, agent_went_away, agent_ordered, 
 // Actions.
 struct make_pool {
   std::string pool;
-  bool again = false;         ///< in place of one that died: who stands on it has to meet it
-  bool after_restart = false; ///< it places nothing before all that were recovered have met it
+  bool again = false;         ///< the pool replaces one that died: its experiments and twins have to meet it
+  bool after_restart = false; ///< the pool places nothing before all recovered actors have met it
 };
-struct configure_pool { ///< what `pools.NAME` of the configuration says now
+struct configure_pool { ///< gives the pool the settings that `pools.NAME` of the configuration has now
   std::string pool;
   value settings;
 };
 struct end_pool {
   std::string pool;
 };
-/// The provider of an elastic pool, as `pools.NAME.provider` says now, with those that the pool had before;
-/// see provisioner_settings_of.
+/// Gives an elastic pool the provider that `pools.NAME.provider` describes now, and with it the providers
+/// that the pool had before; see provisioner_settings_of.
 struct supply_pool {
   std::string pool;
   value settings;
 };
 struct make_twin {
   std::string agent, pool;
-  bool again = false; ///< in place of one that died: it has to expect the tasks that the journal knows
+  bool again = false; ///< the twin replaces one that died: it has to expect the tasks that the journal knows
 };
-struct end_twin { ///< the agent notices, and registers anew
+struct end_twin { ///< ends the twin; the agent notices that and registers again
   std::string agent, pool;
 };
-struct order_agent { ///< to every pool: the agent may change its pool
+struct order_agent { ///< tells every pool what is ordered of the agent, as the agent may change its pool
   std::string agent;
   bool draining = false;
   std::vector<int> disabled;
   bool ends = false;
   std::vector<int> ended;
 };
-struct watch_agent { ///< it is to leave the pool: to be told once nothing is held on it there
+struct watch_agent { ///< asks for agent_is_idle once the pool, which the agent is to leave, holds nothing on
+                     ///< it
   std::string agent, pool;
 };
 struct forget_agent {
   std::string agent, pool;
 };
-struct give_up { ///< the cluster cannot go on
+struct give_up { ///< ends the cluster actor, which cannot continue
   error why;
 };
 using members_action = std::variant<make_pool, configure_pool, end_pool, make_twin, end_twin, order_agent,
                                     forget_agent, give_up, supply_pool, watch_agent>;
 using members_step = step_of<cluster_fact, members_action>;
 
-/// Not thread-safe: one actor owns it. An agent, where `away` lasts until the agent registers or an operator
-/// removes it:
+/// Not thread-safe: one actor owns the machine. The states of an agent, of which `away` lasts until the agent
+/// registers or an operator removes the agent:
 ///
 ///   unknown --asks--> here <--asks, connection closed--> away --removed--> unknown
 class members {
 public:
   explicit members(members_setup setup);
 
-  /// After a master's start: who has not come by then is counted as heard.
+  /// How long after the start of the master the pools wait for recovered actors. An actor that has not told
+  /// its pool anything by then is waited for no longer.
   static constexpr std::chrono::seconds hearing{5};
 
-  /// Why an event makes no sense now, or nothing. One that is refused is not applied.
+  /// Why an event makes no sense now; nothing where it does. `apply` ignores an event that is refused, except
+  /// `configured`.
   std::optional<error> refuses(const members_event& ev, time_point now) const;
   [[nodiscard]] members_step apply(const members_event& ev, time_point now);
-  /// Takes the facts of the stream "cluster", oldest first; those of other machines change nothing.
+  /// Takes the facts of the stream "cluster", oldest first; facts of other machines change nothing.
   void replay(const cluster_fact& fact);
-  /// Before resume(): in which pools something is open on these agents, as the journal knows. They stay there
-  /// until nothing is held there, also where the configuration says otherwise.
+  /// To be called before resume(). `pools` maps each agent on which the journal knows open runs to the pool
+  /// of these runs. The agent stays in that pool until nothing is held there, even where the configuration
+  /// names another pool.
   void stay_in(std::map<std::string, std::string> pools) { stay_in_ = std::move(pools); }
-  /// Once, after replay: makes pools and twins, and tells the pools what was ordered.
+  /// To be called once, after replay: makes pools and twins, and tells the pools what was ordered of agents.
   [[nodiscard]] std::vector<members_action> resume();
 
   const value& configuration() const { return configuration_; }
   const std::map<std::string, known_agent>& agents() const { return agents_; }
   /// The pool of the agent's twin; empty where it has no twin.
   std::string pool_of(const std::string& agent) const;
-  /// Of one that has entered and is not gone.
+  /// The pool of an experiment that has entered and is not gone.
   std::string pool_of(experiment_id id) const;
-  std::ptrdiff_t jobs_in(const std::string& pool) const;        ///< experiments and other tasks
-  std::ptrdiff_t experiments_in(const std::string& pool) const; ///< without these tasks
+  std::ptrdiff_t jobs_in(const std::string& pool) const;        ///< number of experiments and other tasks
+  std::ptrdiff_t experiments_in(const std::string& pool) const; ///< number of experiments only
   bool is_here(const std::string& agent) const;
-  bool is_leaving(const std::string& agent) const; ///< its pool, for the one that it belongs to now
-  /// How long a twin leaves those runs their time that it has not seen begin.
+  /// Whether the agent leaves its pool for another one, which the configuration names now.
+  bool is_leaving(const std::string& agent) const;
+  /// How long a twin waits before it gives away runs that began before the twin was made.
   duration first_give_away() const { return first_give_away_; }
   /// Time at which the runs of an agent that is away have been given away.
   time_point gives_away(const std::string& agent) const;
-  /// Slots of the agents that are here, in this pool; of an elastic one, of all that there may be.
+  /// Number of slots of the connected agents of this pool; of an elastic pool, at least the slots of all
+  /// instances that the pool may have.
   int slots_in(const std::string& pool) const;
-  /// Slots of the largest agent that the pool has or had before it went away; -1: it never had one.
+  /// Number of slots of the largest agent of this pool, whether connected or away; -1: no agent is known.
   int largest_agent_in(const std::string& pool) const;
 
-  /// A sandbox whose agent closed its socket asks whether to go on, or says that nothing of it lives any
-  /// more. While the agent is here, it speaks for its sandboxes.
+  /// The answer to a sandbox whose agent closed its socket, and which asks whether it may go on, or says that
+  /// none of its processes lives any more. While the agent is here, the agent speaks for its sandboxes.
   struct verdict {
     bool kill = false;      ///< the sandbox has to end
-    bool tell_twin = false; ///< its task is certainly dead
+    bool tell_twin = false; ///< the twin has to hear that the task is certainly dead
   };
-  /// `saved`: what its task has done so far is saved, so that it can go on elsewhere at once. Any other waits
-  /// for its agent for as long as its slots are kept.
+  /// `saved`: the work of the task is saved, so that the task can continue elsewhere at once. A sandbox whose
+  /// work is not saved waits for its agent for as long as the slots of the run are kept.
   verdict judge_sandbox(const std::string& agent, bool dead, bool saved, time_point now) const;
 
-  std::string snapshot() const; ///< of what the facts hold
+  std::string snapshot() const; ///< the state that the facts hold, as bytes
   value describe() const;       ///< the state, for people
 
 private:
   struct presence { ///< soft state
     bool here = false;
-    std::optional<time_point> since; ///< it went away; none: it was not here since the master's start
-    std::string pool;                ///< of its twin; empty: it has none
-    bool leaves = false;             ///< that pool, once nothing is held there; it gets nothing new
-    std::uint64_t life = 0;          ///< of the process that registered last
-    /// When its twin was made in place of one that died; none: the agent has registered with it.
+    std::optional<time_point> since; ///< when the agent went away; none: never since the master's start
+    std::string pool;                ///< pool of the agent's twin; empty: the agent has no twin
+    bool leaves = false;    ///< the agent leaves `pool` once nothing is held there, and gets no new work
+    std::uint64_t life = 0; ///< number of the agent's process that registered last
+    /// When the twin was made in place of one that died; none: the agent has registered with its twin.
     std::optional<time_point> twin_made;
   };
   void on(members_step& s, const agent_asked& ev, time_point now);
@@ -247,14 +254,14 @@ private:
   // Soft state.
   std::map<std::string, presence> presence_;
   std::set<std::string> pools_;
-  std::map<std::string, value> told_;          ///< settings that a pool has, where they are not the defaults
-  std::map<std::string, std::string> stay_in_; ///< by agent, until it has a twin again
-  std::map<std::string, value> supplied_;      ///< settings of the providers that there are
-  std::set<std::string> retired_;              ///< of these, the pools whose provider has ended by itself
-  /// All providers that each pool ever had, by the configurations: of each type its newest settings, the
+  std::map<std::string, value> told_;          ///< settings of each pool, where they are not the defaults
+  std::map<std::string, std::string> stay_in_; ///< pool by agent, until the agent has a twin again
+  std::map<std::string, value> supplied_;      ///< settings of the existing providers, by pool
+  std::set<std::string> retired_;              ///< pools in `supplied_` whose provider has ended by itself
+  /// All providers that each pool had in any recorded configuration: the newest settings of each type, the
   /// newest type first.
   std::map<std::string, std::vector<value>> providers_;
-  std::map<experiment_id, std::string> pool_of_; ///< of those that run
+  std::map<experiment_id, std::string> pool_of_; ///< pool of each running experiment and other task
   child_restarts<std::string> restarts_;
 };
 

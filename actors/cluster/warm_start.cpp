@@ -25,7 +25,7 @@ result<void> resolve_source(const storage::reader& reads, value& settings) {
       return a.saved.steps < b.saved.steps;
     });
     (*searcher)["source_checkpoint_uuid"] = newest->saved.uuid;
-    (*searcher)["source_trial_id"] = nullptr; // the two exclude each other
+    (*searcher)["source_trial_id"] = nullptr; // a configuration may name only one of both
   } else if (uuid.is_string()) {
     auto row = reads.checkpoint(uuid.get<std::string>());
     if (!row || row->state != checkpoint_state::completed)

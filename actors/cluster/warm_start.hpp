@@ -3,10 +3,12 @@
 
 namespace troupe {
 
-/// The checkpoint that a warm start of the complete configuration names becomes certain: that of a trial is
-/// the newest it has now. errc::invalid where there is none, or its files are deleted.
+/// Puts the UUID of a checkpoint in place of a trial that the complete configuration names as its warm start:
+/// the newest checkpoint that this trial has now. Fails with errc::invalid where there is no such checkpoint,
+/// or its files are deleted.
 result<void> resolve_source(const storage::reader& reads, value& settings);
-/// Whether the configuration `now` names another checkpoint, or a trial, to begin with than `before`.
+/// Whether the configuration `now` begins with another checkpoint than `before`. A trial as the warm start
+/// counts as another checkpoint.
 bool starts_elsewhere(const value& before, const value& now);
 
 } // namespace troupe

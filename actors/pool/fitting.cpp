@@ -23,7 +23,7 @@ double fitting_score(fitting_order order, int slots, int agent_slots, int used, 
 }
 
 void room_index::insert(const agent_room& agent) {
-  if (agent.free == 0) // nobody looks for it
+  if (agent.free == 0) // no question concerns an agent without free slots
     return;
   buckets_[{agent.free, agent.total, agent.idle}].insert(&agent);
   free_ += agent.free;
@@ -35,7 +35,7 @@ void room_index::erase(const agent_room& agent) {
   const auto it = buckets_.find({agent.free, agent.total, agent.idle});
   TROUPE_ASSERT(it != buckets_.end());
   auto& agents = it->second;
-  if (const auto first = agents.begin(); *first == &agent) // the best one, which most runs get
+  if (const auto first = agents.begin(); *first == &agent) // mostly so, as most runs get the best agent
     agents.erase(first);
   else
     TROUPE_ASSERT(agents.erase(&agent) == 1);
@@ -59,8 +59,8 @@ void room_index::take_first(members& to, const members& from, int count) {
     to.insert(*it);
 }
 
-/// The `count` best agents that have `least_free`; all there are where these are fewer. Of equals, those
-/// whose names are first.
+/// The `count` best agents that have at least `least_free` free slots, or all such agents where they are
+/// fewer. Equal agents are ordered by name.
 std::vector<const agent_room*> room_index::choose(int count, int least_free, bool idle) const {
   struct rated {
     double score;
@@ -94,13 +94,13 @@ std::vector<const agent_room*> room_index::choose(int count, int least_free, boo
   return out;
 }
 
-/// The best agent of those that have as many free; one is there.
+/// The best of the agents that have at least `slots` free slots. There must be such an agent.
 const agent_room* room_index::best(int slots) const {
   const agent_room* found = nullptr;
   double found_score = 0;
   for (auto it = buckets_.lower_bound({slots, 0, false}); it != buckets_.end(); ++it) {
     if (found && order_ == fitting_order::best && it->first.free > found->free)
-      break; // from here on the fuller ones are behind
+      break; // the agents from here on have more free slots and are worse
     const auto* agent = *it->second.begin();
     const double score = fitting_score(order_, 1, it->first.total, it->first.total - it->first.free, 0, 0);
     if (!found || score > found_score || (score == found_score && by_name()(agent, found))) {
@@ -143,7 +143,8 @@ bool room_index::better(const agent_shares& a, const agent_shares& b) const {
     [](const share_of_agent& x, const share_of_agent& y) { return by_name()(x.agent, y.agent); });
 }
 
-/// As few agents as can be, in equal parts where possible, else those with most free slots first.
+/// Takes as few agents as possible, in equal parts where that is possible, or else agents with the most free
+/// slots first.
 agent_shares room_index::spread(int slots) const {
   int count = 0, left = slots;
   for (auto it = buckets_.rbegin(); it != buckets_.rend() && left > 0; ++it) {
@@ -176,8 +177,8 @@ agent_shares room_index::spread(int slots) const {
   return out;
 }
 
-/// Idle agents, each with all its slots: of one size, the largest that divides; else, where sizes may mix,
-/// from the largest down.
+/// Takes idle agents with all their slots: agents of one size, the largest size that divides `slots`; or
+/// else, where sizes may mix, the largest agents first.
 agent_shares room_index::whole(int slots, bool mixed) const {
   std::map<int, members, std::greater<>> sizes;
   for (const auto& [b, agents] : buckets_)
@@ -212,8 +213,8 @@ bool is_device(const std::string& device, const std::string& type) {
   const auto name = lower(device), wanted = lower(type);
   if (wanted == "cpu" || wanted == "cuda")
     return is_processor(name) == (wanted == "cpu");
-  for (std::size_t from = 0; from < name.size();) { // a word of the name
-    auto to = name.find_first_of(" -_/()@", from);  // "Intel(R) Xeon(R) CPU @ 2.20GHz"
+  for (std::size_t from = 0; from < name.size();) { // each word of the name
+    auto to = name.find_first_of(" -_/()@", from);  // as in "Intel(R) Xeon(R) CPU @ 2.20GHz"
     to = to == name.npos ? name.size() : to;
     if (name.substr(from, to - from) == wanted)
       return true;

@@ -1,6 +1,6 @@
 #pragma once
-// Which agents hold a run: the only place that decides it, for grants, preemption, reservations, capacity and
-// explanations alike. Pure arithmetic over free slots; who may have them is decided elsewhere.
+// Decides which agents hold a run. Grants, preemption, reservations, capacity and explanations all ask here.
+// Pure arithmetic over free slots; which run may have them is decided elsewhere.
 
 #include "actors/pool/node_memory.hpp"
 #include "actors/pool/pool_events.hpp"
@@ -13,21 +13,22 @@
 namespace troupe {
 
 enum class fitting_order { best, worst };
-/// How a gang spreads: over any free slots; whole idle agents of one size; whole idle agents of any size.
+/// How a gang is spread: over any free slots; over whole idle agents of one size; over whole idle agents of
+/// any size.
 enum class gang_rule { any, whole, whole_mixed };
 
-/// Determined's scores, the higher the better. `best` fills the busiest agent, `worst` the emptiest; a task
-/// without slots is placed by its aux units.
+/// The scores of Determined: a higher score is better. `best` prefers the busiest agent, `worst` the
+/// emptiest. The score of a task without slots depends on the agent's aux units.
 bool viable(int slots, int agent_slots, int used, int aux_most, int aux_used);
 double fitting_score(fitting_order order, int slots, int agent_slots, int used, int aux_most, int aux_used);
 
-/// An agent as far as fitting goes: how many of its slots may be had.
+/// What fitting has to know of an agent: how many of its slots are available.
 struct agent_room {
   std::string name;
-  int total = 0;           ///< slots
-  int free = 0;            ///< that may be had
-  bool idle = false;       ///< all that are open may be had
-  std::uint64_t order = 0; ///< grows with the names, where the rooms have one: numbers are compared sooner
+  int total = 0;           ///< number of slots
+  int free = 0;            ///< number of slots that are available
+  bool idle = false;       ///< whether all open slots are available
+  std::uint64_t order = 0; ///< grows with the names, as numbers are compared faster; equal: names count
 };
 struct share_of_agent {
   const agent_room* agent = nullptr;
@@ -35,20 +36,20 @@ struct share_of_agent {
 };
 using agent_shares = absl::InlinedVector<share_of_agent, 1>;
 
-/// Agents by their free slots. It holds pointers: whoever changes an agent takes it out first.
+/// Agents by their free slots. The index holds pointers, so an agent has to be erased before it is changed.
 class room_index {
 public:
   explicit room_index(fitting_order order = fitting_order::best) : order_(order) {}
   void insert(const agent_room& agent);
   void erase(const agent_room& agent);
   int free() const { return free_; }
-  int most() const;                                 ///< free slots of the agent that has most
-  std::vector<const agent_room*> with_room() const; ///< all that have free slots, by name
+  int most() const;                                 ///< free slots of the agent that has the most
+  std::vector<const agent_room*> with_room() const; ///< all agents that have free slots, by name
 
-  /// Where `slots` > 0 go, best agents first; none where they do not fit.
+  /// The agents that hold `slots` > 0 slots, best agents first; empty where the slots do not fit.
   agent_shares fit(int slots, bool single_node, gang_rule gangs) const;
-  /// Whether `a` is where a run goes sooner than `b`, both of as many slots and none empty: fewer agents,
-  /// then equal parts, then the agents that the order prefers, then the names that are first.
+  /// Whether a run is placed on `a` rather than on `b`. Both have the same number of slots and are not empty.
+  /// Fewer agents are better, then equal parts, then agents that the order prefers, then the first names.
   bool better(const agent_shares& a, const agent_shares& b) const;
 
 private:
@@ -75,10 +76,10 @@ private:
   int free_ = 0;
 };
 
-/// Whether the slots of an agent with this `agent_traits::device` are artificial: "cpu", or "cpu" and the
-/// name of its processor, whose words may be asked for too.
+/// Whether the slots of an agent with this `agent_traits::device` are artificial: the device is empty, "cpu",
+/// or "cpu" and the name of the processor, whose words a run may ask for, too.
 bool is_processor(const std::string& device);
-/// Why an agent may not hold a run: "" where it may.
+/// Why the agent may not hold a run with these rules; empty where it may.
 std::string refusal(const placement_rules& rules, const std::string& agent, const agent_traits& traits);
 
 } // namespace troupe

@@ -1,7 +1,7 @@
 #pragma once
-// Memory for what a pool has many of: runs, jobs, and the nodes of the lines that they stand in. A long queue
-// is larger than any cache, and what lies together in large pages is found sooner. What is given back is used
-// again for the same; a process keeps what it has needed at most.
+// Memory for the objects of which a pool has many: runs, jobs, and the nodes of the lines that they stand in.
+// A long queue is larger than any cache, and objects that lie together in large pages are found faster. Freed
+// memory is used again for objects of the same size, and is never returned to the system.
 
 #include <boost/pool/singleton_pool.hpp>
 
@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// Blocks for a pool of Boost: the large ones in huge pages, where the kernel has these.
+/// Allocates the blocks of a Boost pool. Large blocks lie in huge pages, where the kernel offers these.
 struct huge_blocks {
   using size_type = std::size_t;
   using difference_type = std::ptrdiff_t;
@@ -22,20 +22,20 @@ struct huge_blocks {
     bytes = (bytes + page - 1) / page * page;
     auto* const block = static_cast<char*>(std::aligned_alloc(page, bytes));
     if (block)
-      ::madvise(block, bytes, MADV_HUGEPAGE); // in small pages else
+      ::madvise(block, bytes, MADV_HUGEPAGE); // without huge pages the block is still good
     return block;
   }
   static void free(char* block) { std::free(block); }
 };
 
-/// Nodes of maps, and full leaves of B-trees, from pools of their size, which all threads share; what is
-/// smaller or larger as ever.
+/// Allocates nodes of maps and full leaves of B-trees from pools, one for each size, which all threads share.
+/// Everything smaller or larger comes from the ordinary heap.
 template <class T>
 struct node_allocator {
   using value_type = T;
   node_allocator() = default;
   template <class U>
-  node_allocator(const node_allocator<U>&) {} // containers make one of another
+  node_allocator(const node_allocator<U>&) {} // containers convert one into another
   friend bool operator==(const node_allocator&, const node_allocator&) { return true; }
 
   T* allocate(std::size_t count) {
@@ -61,13 +61,13 @@ struct node_allocator {
 
 private:
   struct of_this_file {};
-  template <std::size_t Bytes> // from 32 nodes on blocks of twice as many, up to a huge page
+  template <std::size_t Bytes> // the first block has 32 nodes, each next one twice as many, up to a huge page
   using node_pool =
     boost::singleton_pool<of_this_file, Bytes, huge_blocks, boost::details::pool::default_mutex, 32,
                           unsigned((huge_blocks::page - 4096) / Bytes)>;
-  static constexpr std::size_t leaf_bytes = 256; // what absl's B-trees aim at
+  static constexpr std::size_t leaf_bytes = 256; // size of a full leaf of absl's B-trees
   static_assert(alignof(T) <= alignof(std::max_align_t));
-#ifdef __SANITIZE_ADDRESS__ // which sees only what the heap gives out
+#ifdef __SANITIZE_ADDRESS__ // the sanitizer checks only memory of the heap
   static constexpr bool pooled = false;
 #else
   static constexpr bool pooled = true;

@@ -12,7 +12,7 @@ namespace {
 
 // ---- by rank: fifo, priority
 
-/// Less urgent runs, and those of the same priority that were submitted later; the last in rank first.
+/// Less urgent runs, and runs of the same priority that were submitted later; the last in rank comes first.
 class ranked_victims final : public victim_source {
 public:
   ranked_victims(const pool_run& who, const ranked_runs& running, duration min_run, time_point now)
@@ -66,7 +66,7 @@ public:
       const bool backfills = !fifo() && settings_.preempts() && run->terms.preemptible;
       const int priority = run->job->rank.priority;
       if (!fifo() && priority > blocked_at_ && !backfills)
-        continue; // and all behind it, which are no more urgent
+        continue; // the runs of this shape behind it are not more urgent
       last_runs_ = head.runs;
       return {run, backfills && (priority > blocked_at_ || priority > reserved_at_)};
     }
@@ -110,18 +110,18 @@ private:
   pool_settings settings_;
   std::priority_queue<head> heads_;
   ranked_runs *last_ = nullptr, *last_runs_ = nullptr;
-  int blocked_at_ = INT_MAX, reserved_at_ = INT_MAX; ///< most urgent priority that waits
+  int blocked_at_ = INT_MAX, reserved_at_ = INT_MAX; ///< most urgent priority of a run that waits
 };
 
 // ---- by turns: round robin, fair
 
-/// How much a job has, for what it should have.
+/// How much a job has, in relation to what it should have.
 double ratio(const pool_job& job, int slots, bool weighted) {
   return weighted && job.terms.weight > 0 ? slots / job.terms.weight : slots;
 }
 
-/// Runs of jobs that are above their share, which they are not brought below; the job furthest above it
-/// first, its newest run first.
+/// Runs of jobs that are above their share. No job is brought below its share. The job that is furthest above
+/// its share comes first, and of its runs the newest.
 class share_victims final : public victim_source {
 public:
   share_victims(pool_jobs& jobs, const ranked_runs& running, duration min_run, time_point now)
@@ -159,7 +159,7 @@ private:
   struct entry {
     pool_job* job;
     int held;
-    const ranked_runs::line* line; ///< null: they stand in `oldest_first`
+    const ranked_runs::line* line; ///< null: the runs stand in `oldest_first` already
     std::vector<pool_run*> oldest_first;
   };
   static void sort_runs(entry& of) {
@@ -171,16 +171,16 @@ private:
   static bool nearer(const entry& a, const entry& b) {
     const bool free_a = a.job->terms.weight <= 0, free_b = b.job->terms.weight <= 0;
     if (free_a != free_b)
-      return free_b; // has only what was left over
+      return free_b; // a job of weight 0 has only what was left over, so it is the first to lose it
     const double x = ratio(*a.job, a.held, true), y = ratio(*b.job, b.held, true);
     return x != y ? x < y : older(*a.job, *b.job);
   }
-  std::vector<entry> above_; ///< a heap, the furthest above its share first
+  std::vector<entry> above_; ///< a heap, with the job that is furthest above its share first
   time_point now_;
   duration min_run_;
 };
 
-/// What is left of the quotas of users and workspaces.
+/// Counts what is left of the quotas of users and workspaces.
 class quota_room {
 public:
   explicit quota_room(const std::vector<slot_quota>& quotas) : quotas_(quotas) {}
@@ -266,7 +266,7 @@ public:
   void ended(const pool_turn& turn, turn_end how) override {
     if (how != turn_end::placed) {
       auto& shape = *turn.run->queue;
-      if (shape.mark < 0) // a claim made a shape of its own
+      if (shape.mark < 0) // a claim has made a new shape with this run alone
         shape.mark = marks_++ % 64;
       else if (shape.shut != pass_)
         if (const auto mark = static_cast<std::size_t>(shape.mark); --unshut_[mark] == 0)
@@ -292,9 +292,9 @@ public:
 
 private:
   bool fair() const { return settings_.scheduler == scheduler_kind::fair; }
-  /// Each turn is another job's, of which nothing is in a cache. What the next turns will read is asked for
-  /// while this one is served: of the job after the next two itself, of the one before it its lines, of the
-  /// next the run that it will be served with.
+  /// Each turn is that of another job, of which no memory is in a cache. So memory that the next turns will
+  /// read is prefetched while this one is served: for the third job from here the job itself, for the second
+  /// its lines, and for the next the run that will be served.
   void fetch_ahead() const {
     auto next = at_;
     for (int ahead = 1; ahead <= 3 && ++next != turns_.end(); ++ahead) {
@@ -306,11 +306,11 @@ private:
       else if (const auto* line = first_line(job)) {
         fetch(line->first.run, pool_run::served_bytes);
         fetch(line->runs, sizeof *line->runs);
-        fetch(line->at, 240); // the leaf
+        fetch(line->at, 240); // the leaf of the B-tree
       }
     }
   }
-  /// Of a job the line that its next run is served from; null: none fits.
+  /// The line from which the next run of the job is served; null: no run of the job fits.
   const shape_line* first_line(const pool_job& job) const {
     const shape_line* first = nullptr;
     for (const auto& line : job.queue)
@@ -324,7 +324,7 @@ private:
   int tier_of(const pool_job& job) const {
     return !fair() ? 0 : job.terms.weight <= 0 ? 2 : job.effective() < job.share ? 0 : 1;
   }
-  /// Where it stands, if it has runs that compete, as things are.
+  /// Puts the job at its place in the turns, or takes it out where none of its runs competes.
   void take_turn(pool_job& job) {
     auto& turn = job.notes.turn;
     if (job.queue.empty()) {
@@ -347,8 +347,8 @@ private:
         shapes |= std::uint64_t{1} << line.of->mark;
   }
 
-  /// Counts shares anew where something that they depend on has changed; jobs that have another one are added
-  /// to `changed`. The share of each may depend on all.
+  /// Computes the shares again where something that they depend on has changed. Jobs whose shares change are
+  /// added to `changed`. The share of each job may depend on all jobs.
   void share(std::vector<pool_job*>& changed, int slots) {
     bool matters = std::exchange(slots_, slots) != slots;
     const auto known = static_cast<std::ptrdiff_t>(by_age_.size());
@@ -379,7 +379,7 @@ private:
         changed.push_back(by_age_[i]);
       }
   }
-  /// Within the quotas of a user or workspace, the older jobs demand first.
+  /// Collects the demands of all jobs. Within the quota of a user or workspace, the older jobs demand first.
   void demand_all() {
     quota_room room(settings_.quotas);
     for (const auto* job : by_age_)
@@ -392,7 +392,7 @@ private:
       demands_.push_back(demand_of(*job, room));
     }
   }
-  /// Demand is what a job holds and waits for, within its limit and what is left of its quotas.
+  /// The demand of a job is what it holds and waits for, within its own limit and the rest of its quotas.
   static share_demand demand_of(const pool_job& job, quota_room& room) {
     int more = job.wanted;
     if (job.terms.max_slots >= 0)
@@ -411,16 +411,16 @@ private:
   pool_settings settings_;
   job_turns turns_; ///< jobs with runs that compete, as of begin() or their last turn
   job_turns::iterator at_;
-  std::vector<pool_job*> changed_;    ///< those that may stand elsewhere since
-  std::vector<pool_job*> by_age_;     ///< all, the older first; of a fair pool
+  std::vector<pool_job*> changed_;    ///< jobs whose place in the turns may have changed
+  std::vector<pool_job*> by_age_;     ///< all jobs of a fair pool, the older first
   std::vector<share_demand> demands_; ///< what each job of `by_age_` demands, in the same order
   share_split split_;                 ///< how `slots_` are shared between these demands
   int slots_ = -1;
-  bool moved_ = false;           ///< places in `by_age_` are others
-  std::uint64_t pass_ = 0;       ///< how many began
-  int marks_ = 0;                ///< that shapes have got
-  std::array<int, 64> unshut_{}; ///< shapes of each mark that may fit, in this pass
-  std::uint64_t marks_open_ = 0; ///< of these, the marks that have any
+  bool moved_ = false;           ///< jobs have changed their places in `by_age_`
+  std::uint64_t pass_ = 0;       ///< number of passes that began
+  int marks_ = 0;                ///< number of marks given to shapes
+  std::array<int, 64> unshut_{}; ///< for each mark, the number of shapes that may fit in this pass
+  std::uint64_t marks_open_ = 0; ///< bits of the marks with such shapes
   pool_job* served_ = nullptr;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Whose turn it is. A policy sees the queue as indexes that the pool keeps up to date, never the whole pool,
-// and decides nothing about where: that is fitting's.
+// A policy decides whose turn it is to get slots. It sees the queue as indexes that the pool keeps up to
+// date, never the whole pool. Which agents hold a run is decided in fitting.hpp.
 
 #include "actors/pool/pool_state.hpp"
 
@@ -12,24 +12,24 @@ namespace troupe {
 using pool_jobs = std::map<experiment_id, pool_job, std::less<experiment_id>,
                            node_allocator<std::pair<const experiment_id, pool_job>>>;
 
-/// What became of the run whose turn it was.
+/// The outcome of a run's turn.
 enum class turn_end {
-  placed,  ///< it holds slots, or waits for a limit: the others go on
-  claimed, ///< it waits for slots that others give back
-  blocked, ///< it does not fit, so neither do those of its shape behind it
+  placed,  ///< the run holds slots, or waits for a limit: the runs behind it have their turns
+  claimed, ///< the run waits for slots that preempted runs will release
+  blocked, ///< the run does not fit, so the runs of its shape behind it do not fit either
 };
 
 struct pool_turn {
-  pool_run* run = nullptr; ///< null: nobody's
-  bool backfill = false;   ///< it would start although a more urgent one waits
+  pool_run* run = nullptr; ///< null: no run has a turn any more
+  bool backfill = false;   ///< the run would start although a more urgent one waits
 };
 
-/// Who may be asked for slots, in the order in which they are taken.
+/// The runs that may be preempted, in the order in which they are preempted.
 class victim_source {
 public:
   virtual ~victim_source() = default;
   virtual pool_run* next() = 0;
-  /// When somebody who was passed over has run long enough.
+  /// When the first of the runs that were left out, as they have not run for min_run, may be preempted.
   std::optional<time_point> later() const { return later_; }
 
 protected:
@@ -37,28 +37,29 @@ protected:
   std::optional<time_point> later_;
 };
 
-/// One pass over the queue: next(), then ended(), until nobody's turn is left. Not thread-safe: its pool owns
-/// it.
+/// One pass over the queue is begin(), and then next() and ended() in turn until next() gives no run. Not
+/// thread-safe: the pool owns its policy.
 class pool_policy {
 public:
   virtual ~pool_policy() = default;
-  /// `slots`: all that the pool may give out.
+  /// `slots`: number of slots that the pool may give out.
   virtual void begin(run_queue& queue, pool_jobs& jobs, int slots) = 0;
-  /// What a job holds, asks for or may have is another, or may be soon: before the next begin().
+  /// To be called before the next begin() when the slots that a job holds, asks for or may have change.
   virtual void changed(pool_job& job) = 0;
-  virtual void forget(pool_job& job) = 0; ///< the job ends, or will have been submitted at another time
+  virtual void forget(pool_job& job) = 0; ///< to be called before the job ends or its place in age changes
   virtual pool_turn next() = 0;
   virtual void ended(const pool_turn& turn, turn_end how) = 0;
-  /// Whose turn comes first, as things are.
+  /// Whether the turn of `a` comes before the turn of `b`, in the present state.
   virtual bool before(const pool_run& a, const pool_run& b) const = 0;
-  virtual bool job_before(const pool_job& a, const pool_job& b) const = 0; ///< the same, for all their runs
+  virtual bool job_before(const pool_job& a, const pool_job& b) const = 0; ///< the same for all their runs
   /// Whether `who` may take slots that are kept for `keeper`.
   virtual bool overrides(const pool_run& who, const pool_run& keeper) const = 0;
-  /// Who gives slots back for `who`; null: nobody. `running`: all that may be preempted, by rank.
+  /// The runs that may be preempted for `who`; null: none. `running`: all runs that may be preempted, by
+  /// rank.
   virtual std::unique_ptr<victim_source> victims(const pool_run& who, const ranked_runs& running,
                                                  pool_jobs& jobs, time_point now) const = 0;
-  virtual bool passes() const = 0; ///< whether one that does not fit is passed by others
-  virtual bool ranked() const = 0; ///< whether the order is that of ranks, whoever holds what
+  virtual bool passes() const = 0; ///< whether runs behind a run that does not fit may be served
+  virtual bool ranked() const = 0; ///< whether ranks alone give the order, not what jobs hold
 };
 
 std::unique_ptr<pool_policy> make_policy(const pool_settings& settings);

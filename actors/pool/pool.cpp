@@ -12,7 +12,7 @@ pool_settings pool::first_come() {
 
 pool::pool(phase begin, pool_settings settings)
     : settings_(std::move(settings)), policy_(make_policy(settings_)), phase_(begin) {
-  view_of({}); // that of most runs
+  view_of({}); // most runs have no rules and use this view
 }
 
 std::vector<pool_action> pool::apply(const pool_event& ev, time_point now) { return decided({&ev, 1}, now); }
@@ -24,7 +24,8 @@ std::vector<pool_action> pool::decided(std::span<const pool_event> events, time_
   actions out;
   out.reserve(11); // as many as a small block of the heap holds
   now_ = now;
-  // What was due before these events; who is served or leaves with them needs none.
+  // A reservation that was due before these events is made first. Where a run leaves, its slots may serve the
+  // run that waits, which then needs no reservation.
   const auto leaves = [](const pool_event& ev) { return std::holds_alternative<slots_released>(ev); };
   if (phase_ == phase::placing && std::none_of(events.begin(), events.end(), leaves))
     reserve(out, now);
@@ -53,8 +54,8 @@ std::optional<time_point> pool::deadline() const {
 void pool::on(actions& out, const agent_up& ev) {
   auto& agent = agent_named(ev.agent);
   total_ -= agent.present ? static_cast<int>(agent.slots.size()) : 0;
-  // What this pool has granted stands, whatever the inventory says: the start order may still be on its way.
-  // All else the inventory knows better: a task that it had killed is gone from it.
+  // A grant of this pool stands whatever the inventory says, as the order to start may still be on its way.
+  // All other holders are taken from the inventory, as a task that the agent has killed is missing there.
   forget_strays(agent, std::max(0, ev.slots));
   agent.present = agent.expected = true;
   agent.traits = ev.traits;
@@ -73,7 +74,7 @@ void pool::on(actions& out, const agent_up& ev) {
     auto known = runs_.find(id);
     if (known == runs_.end()) {
       hold(enter(id, {}, slots_in(on), 0), std::move(on), {});
-    } else if (auto& run = known->second; run.waits()) { // it has these already
+    } else if (auto& run = known->second; run.waits()) { // the run holds slots that an earlier pool granted
       drop_kept(&out, run);
       stop_waiting(run);
       out.push_back(grant_slots{run.id, placements(on), false});
@@ -83,7 +84,8 @@ void pool::on(actions& out, const agent_up& ev) {
   topology_changed(out);
 }
 
-/// Holders that were not granted their slots, and those of slots that are no longer there.
+/// Forgets holders that only an earlier inventory named, and drops what is kept on slots that no longer
+/// exist.
 void pool::forget_strays(pool_agent& agent, int slots) {
   std::map<allocation_id, pool_run*> strays;
   for (const auto& s : agent.slots)
@@ -131,7 +133,7 @@ void pool::on(actions& out, const agent_drain& ev) {
   topology_changed(out);
 }
 
-/// In the order of their ids.
+/// The runs that hold slots or aux units, in the order of their ids.
 std::vector<pool_run*> pool::holders() {
   std::vector<pool_run*> all;
   for (auto& [id, run] : runs_)
@@ -141,8 +143,8 @@ std::vector<pool_run*> pool::holders() {
   return all;
 }
 
-/// What holds slots of which an operator has said that nothing runs there is ended, also where it was asked
-/// to save already.
+/// Ends the run where it holds slots on which an operator wants nothing to run, even where the run was
+/// already preempted and is saving.
 void pool::end_disabled(actions& out, pool_run& run) {
   const auto here = [&](const agent_part& part) {
     const auto& agent = *part.agent;
@@ -162,7 +164,7 @@ void pool::on(actions& out, const agent_forgotten& ev) {
   if (it == agents_.end())
     return;
   on(out, agent_down{ev.agent});
-  for (auto* run : holders()) // whoever holds aux units there, too
+  for (auto* run : holders()) // also runs that hold aux units there
     if (std::any_of(run->on.begin(), run->on.end(), [&](const auto& x) { return x.agent == &it->second; }))
       let_go(*run, &it->second);
   by_name_.erase(ev.agent);
@@ -177,7 +179,7 @@ void pool::on(actions& out, const slots_requested& ev) {
     auto& run = known->second;
     if (run.waits()) {
       if (!run.guest && !run.terms.excluded.empty())
-        judge_excluded(run.id); // who asks again may not have heard that it is in vain
+        judge_excluded(run.id); // the allocation may have missed the answer that waiting makes no sense
       return;
     }
     if (!run.granted || run.least != ev.least || run.slots != ev.slots) { // an inventory named it first
@@ -186,12 +188,12 @@ void pool::on(actions& out, const slots_requested& ev) {
       if (run.least > 0 && run.held() < run.slots)
         elastic_.insert(run.id);
     }
-    out.push_back(grant_slots{run.id, placements(run.on)}); // the first answer may not have arrived
+    out.push_back(grant_slots{run.id, placements(run.on)}); // the first answer may be lost
     return;
   }
   auto& run = enter(ev.allocation, dated(ev.run), std::max(0, ev.slots), ev.least);
   run.granted = true;
-  // What a pool that was made again hears waits since its run began, not since then.
+  // A request that a new pool hears while it recovers has waited since its run began, not only since now.
   const bool waited = phase_ == phase::recovering && run.terms.started != time_point{};
   run.since = waited ? std::min(now_, run.terms.started) : now_;
   run.entered = ++clock_;
@@ -221,7 +223,7 @@ void pool::on(actions& out, const slots_requested& ev) {
   unheld_.push_back(run.id);
 }
 
-/// Of those that have just asked, whom the pool could not hold is told so.
+/// Tells those runs that have just asked and that the pool could not hold.
 void pool::report_unheld(actions& out) {
   for (const auto id : std::exchange(unheld_, {}))
     if (const auto it = runs_.find(id); it != runs_.end() && it->second.waits() && total_ > 0 &&
@@ -229,7 +231,7 @@ void pool::report_unheld(actions& out) {
       out.push_back(report_unplaceable{id, it->second.need(), total_});
 }
 
-/// A job that does not say when it was submitted was so with the first of its runs.
+/// A job that does not say when it was submitted gets the time of the first of its runs.
 run_terms pool::dated(run_terms terms) const {
   if (terms.job.submitted == time_point{})
     if (const auto job = jobs_.find(terms.job.job); job != jobs_.end())
@@ -237,12 +239,12 @@ run_terms pool::dated(run_terms terms) const {
   return terms;
 }
 
-/// It waits no more, for whatever reason.
+/// Takes back the request of a waiting run and forgets the run.
 void pool::withdraw(actions& out, pool_run& run) {
   if (!run.waits())
     return;
   if (run.came_from.of != run_bar::none)
-    eased_.insert(run.came_from); // its part of the limit's room is another one's
+    eased_.insert(run.came_from); // another run may use the room below that limit
   drop_kept(&out, run);
   stop_waiting(run);
   forget(run);
@@ -290,14 +292,14 @@ void pool::on(actions& out, const slots_released& ev) {
   }
 }
 
-/// The agent's own word may come before or after this one.
+/// The inventory of the agent may name the same slots before or after this event.
 void pool::on(actions& out, const slots_held& ev) {
   if (auto known = runs_.find(ev.allocation); known != runs_.end()) {
     if (known->second.waits()) {
       withdraw(out, known->second);
     } else if (known->second.granted) {
       return;
-    } else { // its agent has said so
+    } else { // only an inventory has named the run
       let_go(known->second, nullptr);
       forget(known->second);
     }
@@ -334,7 +336,7 @@ void pool::on(actions&, const holders_heard&) {
 void pool::on(actions&, const job_changed& ev) {
   auto job = jobs_.find(ev.job.job);
   if (job == jobs_.end())
-    return; // its next run says so
+    return; // the next run of the job brings the terms
   auto terms = ev.job;
   if (terms.submitted == time_point{})
     terms.submitted = job->second.terms.submitted;
@@ -346,7 +348,7 @@ void pool::on(actions&, const job_changed& ev) {
 void pool::on(actions& out, const pool_configured& ev) {
   const auto settings = pool_settings_of(ev.settings);
   if (!settings)
-    return; // the cluster has checked it
+    return; // not expected, as the cluster has checked the settings
   for (const auto id : std::set(keepers_))
     drop_kept(&out, runs_.at(id));
   const bool elsewhere = settings->fallback != settings_.fallback;
@@ -364,7 +366,7 @@ void pool::on(actions& out, const pool_configured& ev) {
   policy_ = make_policy(settings_);
   for (auto& [shape, runs] : queue_)
     runs.shut = 0;
-  for (auto& [name, agent] : agents_) // their order of fitting may be another
+  for (auto& [name, agent] : agents_) // the order of fitting may have changed
     for (auto* group : agent.groups) {
       group->now.erase(agent.now);
       group->empty.erase(agent.empty);
@@ -410,7 +412,7 @@ void pool::on(actions&, const supply_told& ev) {
 void pool::decide(actions& out, time_point now) {
   ripe_.reset();
   end_excess(out);
-  for (const auto id : std::set(keepers_)) // what a limit forbids now holds nobody up
+  for (const auto id : std::set(keepers_)) // a run that a limit forbids now must not hold others up
     if (auto& run = runs_.at(id); full_limit(run).of != run_bar::none)
       drop_kept(&out, run);
   do {
@@ -430,7 +432,8 @@ void pool::judge_excluded(allocation_id id) {
   unjudged_.insert(id);
 }
 
-/// Whoever is told so ends; it waits where it may get slots after all.
+/// Tells runs whose log policies exclude the only agents that could hold them; such a run then ends. A run
+/// that may get slots after all goes on waiting.
 void pool::give_up_excluded(actions& out) {
   for (const auto id : std::exchange(unjudged_, {})) {
     const auto& run = runs_.at(id);
@@ -441,12 +444,12 @@ void pool::give_up_excluded(actions& out) {
   }
 }
 
-/// Whether it could run but for the agents that its log policies exclude. An agent that is away may come
-/// back, an instance may be started, and where runs fall back another pool may take it.
+/// Whether the run cannot be placed only because its log policies exclude agents. This is not so while an
+/// agent that is away may come back, an instance may be launched, or the run may fall back to another pool.
 bool pool::lacks_excluded(const pool_run& run) const {
   const auto& excluded = run.terms.excluded;
   const auto there = [&](const std::string& name) { return has(name); };
-  // An instance that is excluded takes the place of another one for as long as somebody waits.
+  // An excluded instance takes the place of another one, as the provider keeps instances while runs wait.
   const auto blocked = static_cast<int>(std::count_if(excluded.begin(), excluded.end(), there));
   if (!settings_.fallback.empty() || supply_can_hold(run, std::min(blocked, supply_.instances)))
     return false;
@@ -458,7 +461,7 @@ bool pool::lacks_excluded(const pool_run& run) const {
     });
   };
   const auto& rules = run.terms.rules;
-  placement_rules names; // of one that is away nothing else is known for certain
+  placement_rules names; // only names are checked, as an agent that is away may come back with other traits
   names.agents = rules.agents;
   names.not_agents = rules.not_agents;
   const bool may_come = std::any_of(agents_.begin(), agents_.end(), [&](const auto& x) {
@@ -477,7 +480,7 @@ void pool::begin_turns() {
   policy_->begin(queue_, jobs_, settings_.max_slots < 0 ? open_ : std::min(open_, settings_.max_slots));
 }
 
-/// Before a question whose turn it is, outside of a pass: the last one may have been long ago.
+/// To be called before the policy is asked for the order outside of a pass, as the last pass may be long ago.
 void pool::refresh_turns() {
   if (!policy_->ranked())
     begin_turns();
@@ -487,8 +490,8 @@ void pool::pass(actions& out, time_point now) {
   passing_ = true;
   unreservable_ = false;
   age(now);
-  bool begun = false;            // where nothing is free it costs nothing
-  std::vector<pool_run*> behind; // those who did not fit, in a pool of turns
+  bool begun = false;            // the turns begin only where slots are free or may become so
+  std::vector<pool_run*> behind; // runs that did not fit, in a pool of turns
   std::vector<pool_run*> blocked;
   const auto& all = views_.at({}).groups;
   for (;;) {
@@ -501,11 +504,11 @@ void pool::pass(actions& out, time_point now) {
     if (!turn.run) {
       if (!let_aside(out, blocked))
         break;
-      begin_turns(); // whom they held up
+      begin_turns(); // runs that these held up have their turns
       continue;
     }
     auto& run = *turn.run;
-    if (run.young.is_linked()) { // those beside it are changed where it leaves
+    if (run.young.is_linked()) { // its neighbours in the list change when it leaves
       fetch(young_runs::node_traits::get_next(&run.young), 1);
       fetch(young_runs::node_traits::get_previous(&run.young), 1);
     }
@@ -517,10 +520,11 @@ void pool::pass(actions& out, time_point now) {
       continue;
     }
     if (auto* waits = passed_by(run, behind); waits && !fit_range(run).empty()) {
-      if (!std::exchange(waits->passed, true)) // or as good as that: what it loses is chosen anew
+      // The run counts as passed, so that slots are chosen again where it loses this reservation.
+      if (!std::exchange(waits->passed, true))
         index_aged(*waits);
       unreservable_ = !reserve_for(out, *waits, now);
-      begin_turns(); // less is free, and what is kept holds fewer up
+      begin_turns(); // the free slots and the runs that are held up have changed
       continue;
     }
     if (auto on = place(out, run); !on.empty()) {
@@ -538,13 +542,14 @@ void pool::pass(actions& out, time_point now) {
       policy_->ended(turn, turn_end::blocked);
     }
     if (std::exchange(taken_, false))
-      begin_turns(); // those who lost what was kept for them have their turn where they stand
+      begin_turns(); // runs that lost the slots kept for them have their turns again
   }
   passing_ = false;
   std::erase_if(queue_, [](const auto& x) { return x.second.empty(); });
 }
 
-/// Of those who did not fit, who is above a limit now, which grants behind them have filled, holds nobody up.
+/// Sets aside those of the `blocked` runs that are above a limit now, as runs behind them have filled that
+/// limit. They no longer hold others up. Returns whether there were any.
 bool pool::let_aside(actions& out, std::vector<pool_run*>& blocked) {
   bool any = false;
   for (auto* run : std::exchange(blocked, {}))
@@ -558,8 +563,8 @@ bool pool::let_aside(actions& out, std::vector<pool_run*>& blocked) {
   return any;
 }
 
-/// Slots that it can have at once: free ones, then with those that are kept for it or for one that it goes
-/// before, who then has to be served anew.
+/// Slots that the run can have at once: free slots, or else also slots that are kept for it or for runs that
+/// it may override. Such a run loses its kept slots and has its turn again.
 agent_parts pool::place(actions& out, pool_run& run) {
   if (!run.kept.empty() && run.need() == run.slots) {
     bool all = true;
@@ -588,9 +593,9 @@ agent_parts pool::place(actions& out, pool_run& run) {
   return on;
 }
 
-/// Whoever of `keepers` loses one of these slots keeps none.
+/// Drops all kept slots of each run of `keepers` that loses one of these slots.
 void pool::take_from(actions& out, const std::vector<pool_run*>& keepers, const agent_parts& on) {
-  std::set<const pool_run*> losers; // looked up only
+  std::set<const pool_run*> losers; // never iterated, as the order of pointers means nothing
   each_slot(on, [&](pool_agent& agent, int slot) {
     losers.insert(agent.slots[static_cast<std::size_t>(slot)].keeper);
   });
@@ -635,7 +640,7 @@ const pool_agent* pool::aux_agent_for(const pool_run& run) const {
 }
 
 void pool::pass_aux(actions& out, time_point now) {
-  std::set<placement_rules> full; // for which no agent has a unit left
+  std::set<placement_rules> full; // rules for which no agent has an aux unit left
   for (auto* waits : aux_waiting_.list()) {
     auto& run = *waits;
     if (full.contains(run.terms.rules))
@@ -652,7 +657,8 @@ void pool::pass_aux(actions& out, time_point now) {
   }
 }
 
-/// What nobody of this pool takes goes to those who wait elsewhere too; who gets nothing at first is told so.
+/// Grants slots that no run of this pool waits for to guests. A new guest that gets nothing is told that it
+/// waits.
 void pool::pass_guests(actions& out, time_point now) {
   if (!guests_.empty())
     refresh_turns();
@@ -687,8 +693,9 @@ int pool::aux_of(const pool_agent& agent) const {
   return agent.traits.aux >= 0 ? agent.traits.aux : settings_.aux_per_agent;
 }
 
-/// Makes others give back what `run` needs; false where they cannot, and then nobody does. What stops already
-/// counts as coming, but for what others wait for.
+/// Preempts other runs so that `run` gets the slots that it needs. Where that is not possible, it returns
+/// false and preempts none. Slots of runs that are stopping already count as available, unless they are kept
+/// for another run.
 bool pool::make_room(actions& out, pool_run& run, time_point now) {
   const auto source = policy_->victims(run, running_, jobs_, now);
   if (!source)
@@ -700,7 +707,7 @@ bool pool::make_room(actions& out, pool_run& run, time_point now) {
       lift(lifted, keeper.kept, pool_agent::kept);
       others.push_back(&keeper);
     }
-  lift(lifted, run.kept, pool_agent::kept); // its reservation
+  lift(lifted, run.kept, pool_agent::kept); // the run may use its own reservation
   for (const auto id : stopping_)
     lift(lifted, runs_.at(id).on, pool_agent::held);
   auto on = fit(run, run.need());
@@ -716,7 +723,7 @@ bool pool::make_room(actions& out, pool_run& run, time_point now) {
     ripe_ = ripe_ ? std::min(*ripe_, *source->later()) : *source->later();
   if (!on.empty()) {
     std::sort(victims.begin(), victims.end(), by_rank());
-    std::erase_if(victims, [&](auto* victim) { // those without whom it fits as well
+    std::erase_if(victims, [&](auto* victim) { // spares victims without which the run fits as well
       change_slots(victim->on, [&](pool_agent& agent, int slot) {
         set_bars(agent, slot, agent.slots[static_cast<std::size_t>(slot)].bars | pool_agent::held);
       });
@@ -753,7 +760,8 @@ void pool::preempt(actions& out, pool_run& victim, allocation_id wanted_by, cons
   out.push_back(preempt_allocation{victim.id, wanted_by, reason});
 }
 
-/// Slots that nobody waits for can make a gang larger that had to start, or to go on, with fewer.
+/// Offers slots that no run waits for to gangs that had to start, or to continue, with fewer slots than they
+/// asked for.
 void pool::offer_rest(actions& out) {
   if (elastic_.empty())
     return;
@@ -811,7 +819,7 @@ std::vector<allocation_id> pool::held_on(const std::string& agent) {
 
 bool pool::is_idle(const std::string& agent) const {
   if (phase_ == phase::recovering)
-    return false; // who holds something there may not have been heard yet
+    return false; // a holder may not have been heard yet
   const auto it = agents_.find(agent);
   return it == agents_.end() || is_idle(it->second);
 }
@@ -836,7 +844,7 @@ value pool::describe() const {
     agents[name] = {
       {"slots", held}, {"away", !agent.present}, {"draining", agent.drained}, {"disabled", agent.disabled}};
   }
-  value wanted = value::object(); // slots that count for the share of each job
+  value wanted = value::object(); // for each job, the slots that count for its share
   for (const auto& [id, job] : jobs_)
     wanted[to_string(id)] = job.wanted;
   std::size_t order = 0;

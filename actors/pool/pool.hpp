@@ -1,8 +1,9 @@
 #pragma once
-// Who runs where: the queue and the slots of one resource pool. All soft state: rebuilt after a restart from
-// the agents' inventories and from what the allocations say that they hold and wait for. Three parts decide:
-// a policy whose turn it is (policy.hpp), fitting where (fitting.hpp), and the pool what may be given at all:
-// within limits, by preemption, out of a reservation.
+// The machine of one resource pool owns its queue and its slots, and decides who runs where. All its state is
+// soft: after a restart it is rebuilt from the agents' inventories and from what the allocations hold and
+// wait for. Three parts decide: a policy says whose turn it is (policy.hpp), fitting says which agents hold a
+// run (fitting.hpp), and the pool says what may be given at all: within limits, by preemption, out of a
+// reservation.
 
 #include "actors/pool/policy.hpp"
 #include "actors/provider/provisioner_events.hpp"
@@ -18,16 +19,17 @@ namespace troupe {
 // Actions; report_unplaceable and preempt_allocation are two more.
 struct grant_slots {
   allocation_id allocation;
-  std::vector<placement> on; ///< without slots: an agent's aux unit
-  bool backfilled = false;   ///< while a more urgent request waits
+  std::vector<placement> on; ///< a placement without slots is an aux unit of its agent
+  bool backfilled = false;   ///< a more urgent request waits
 };
-/// An allocation that holds fewer slots than it would take could have `slots` of them, were it placed anew.
-/// Said once per number, while nobody waits for the free ones.
+/// An allocation that holds fewer slots than it asked for could have `slots` slots, if it were placed again.
+/// The pool reports this once for each number, and only while no run waits for the free slots.
 struct report_spare {
   allocation_id allocation;
   int slots = 0;
 };
-/// For people: nobody behind it gets these slots. It replaces an earlier one.
+/// Tells people that these slots are reserved: no run behind this one gets them. It replaces an earlier
+/// reservation.
 struct reserve_slots {
   allocation_id allocation;
   std::vector<placement> on;
@@ -38,13 +40,13 @@ struct drop_reservation {
 using pool_action = std::variant<grant_slots, report_unplaceable, report_spare, preempt_allocation,
                                  reserve_slots, drop_reservation, fall_back, guest_waits>;
 
-/// Not thread-safe: one actor owns it. Invariants: a slot is held by one allocation at most, and nothing is
-/// granted above a limit.
+/// Not thread-safe: one actor owns the machine. Invariants: a slot is held by one allocation at most, and
+/// nothing is granted above a limit.
 ///
 ///   recovering --holders_heard--> placing
 ///
-/// A pool that was made again begins as recovering: it hears what agents and allocations hold, and places
-/// nothing.
+/// A pool that was made again begins in the phase `recovering`, in which it hears what agents and allocations
+/// hold, and places nothing.
 class pool {
 public:
   enum class phase { placing, recovering };
@@ -54,9 +56,9 @@ public:
 
   /// Decides at wall time `now`.
   [[nodiscard]] std::vector<pool_action> apply(const pool_event& ev, time_point now = {});
-  /// Several events at once: decides after the last.
+  /// Takes several events at once, and decides after the last one.
   [[nodiscard]] std::vector<pool_action> apply(const std::vector<pool_event>& events, time_point now);
-  std::optional<time_point> deadline() const; ///< when `time_passed` can next matter, if at all
+  std::optional<time_point> deadline() const; ///< when `time_passed` can next matter; none: never
 
   int total_slots() const { return total_; }
   int used_slots() const;
@@ -66,27 +68,28 @@ public:
     allocation_id allocation;
     int slots = 1;
   };
-  /// The first `most` of those that wait, in the order of ranks, those without slots last.
+  /// The first `most` runs that wait, in the order of ranks; runs without slots come last.
   std::vector<waiting_entry> waiting(std::size_t most = SIZE_MAX) const;
-  bool has(const std::string& agent) const; ///< whether it is there
-  /// The allocation in each slot of an agent; an empty id where it is free.
+  bool has(const std::string& agent) const; ///< whether the agent is present
+  /// The allocation in each slot of each present agent; an empty id: the slot is free.
   std::map<std::string, std::vector<allocation_id>> agents() const;
-  /// Who holds something on it, in the order of ids.
+  /// The allocations that hold a slot or an aux unit of the agent, in the order of ids.
   std::vector<allocation_id> held_on(const std::string& agent);
-  /// Nothing is held on it, also where it is away or unknown. Of nobody it is known while recovering.
+  /// Whether no allocation holds anything on the agent, which may also be away or unknown. While the pool is
+  /// recovering the answer is false, as not all holders have been heard.
   bool is_idle(const std::string& agent) const;
-  /// Why a run waits: {reason: {code, text}, position, agents, wouldFree, reservation}; null: it is not
-  /// known.
+  /// Why a run waits: {reason: {code, text}, position, agents, wouldFree, reservation}; null: the pool does
+  /// not know the run.
   value explain(allocation_id id, time_point now);
-  /// The same, with what others know of those that hold slots: costs and times in `wouldFree`, and `also`,
-  /// `estimate`, `advice`, `slots`, `priority`, `weight`, `user`, `since`.
+  /// The same explanation, completed by what others know of the runs that hold slots: costs and times in
+  /// `wouldFree`, and `also`, `estimate`, `advice`, `slots`, `priority`, `weight`, `user`, `since`.
   value explain(allocation_id id, const std::vector<run_outlook>& outlooks, time_point now);
   std::string snapshot() const;
   value describe() const;                 ///< the state, for people
-  value details();                        ///< of pool.describe: jobs, quotas, how many wait
-  std::vector<queued_run> waiting_runs(); ///< all that wait for slots, in their order, with their reasons
-  /// What a provider has to know: all that waits for slots that it may have, and the agents. In the order of
-  /// jobs and names.
+  value details();                        ///< details for pool.describe: jobs, quotas, number of waiting runs
+  std::vector<queued_run> waiting_runs(); ///< all waiting runs, in the order of the queue, with their reasons
+  /// What a provider has to know: the slots that runs wait for and may have, and the agents. In the order of
+  /// jobs and of agents' names.
   pool_demand demand() const;
 
   static pool_settings first_come();
@@ -99,7 +102,7 @@ private:
       return std::hash<task_id>()(id.task) * 31 + std::hash<run_id>()(id.run);
     }
   };
-  using bars = std::vector<std::pair<pool_agent*, int>>; ///< slots of agents
+  using bars = std::vector<std::pair<pool_agent*, int>>; ///< agents with slot and bar, as one number
   using agent_map = std::map<std::string, pool_agent, std::less<std::string>,
                              node_allocator<std::pair<const std::string, pool_agent>>>;
 
@@ -131,10 +134,10 @@ private:
   void step_aside(pool_run& run, limit_key bar);
   void leave_queue(pool_run& run);
   std::vector<const ranked_runs*> queues() const;
-  /// The first `most` of those that wait for slots, in the order of ranks.
+  /// The first `most` runs that wait for slots, in the order of ranks.
   std::vector<pool_run*> queued(std::size_t most = SIZE_MAX) const;
   void hold(pool_run& run, agent_parts on, time_point since);
-  void let_go(pool_run& run, const pool_agent* agent); ///< null: of all agents
+  void let_go(pool_run& run, const pool_agent* agent); ///< null: the slots on all agents
   void count_held(pool_run& run, int slots);
   void count_used(const pool_run& run, int slots);
   void count_used(const pool_job& job, int times);
@@ -145,7 +148,7 @@ private:
 
   // Limits.
   std::optional<int> most_of(const limit_key& key) const; ///< none: there is no limit
-  std::optional<int> room(const limit_key& key) const;    ///< slots below the limit; none: there is no limit
+  std::optional<int> room(const limit_key& key) const;    ///< slots left below the limit; none: no limit
   std::array<limit_key, 4> limits_of(const pool_run& run) const;
   std::vector<limit_key> full_limits(const pool_run& run) const;
   limit_key full_limit(const pool_run& run) const;
@@ -153,19 +156,19 @@ private:
   bool unlimited(const pool_run& run) const;
   bool exceeds(const pool_run& run, const limit_key& key) const;
   bool is_behind(const pool_run& run) const;
-  const pool_run*
-  ahead_of(const pool_run& run) const; ///< the first of those that go before it; null: it is next
+  /// The first of the runs that go before this one; null: this run is next.
+  const pool_run* ahead_of(const pool_run& run) const;
   int most_within_limits(const pool_run& run) const;
   const slot_quota* quota_of(run_bar kind, const std::string& name) const;
   void readmit();
   void end_excess(actions& out);
 
   // Slots (pool_slots.cpp).
-  pool_agent& agent_named(const std::string& name); ///< known or not
+  pool_agent& agent_named(const std::string& name); ///< makes the entry of an unknown agent
   void number(agent_map::iterator one);
   pool_agent* known_agent(const std::string& name) const;
   void set_bars(pool_agent& agent, int slot, std::uint8_t bars);
-  /// The same between begin_change() and end_change().
+  /// The same, to be called between begin_change() and end_change() of the agent.
   void set_bars(pool_agent& agent, pool_agent::slot& of, int bars) {
     kept_free_ += (bars == pool_agent::kept) - (of.bars == pool_agent::kept);
     agent.now.free += (bars == 0) - (of.bars == 0);
@@ -188,7 +191,7 @@ private:
         if (slot >= 0 && slot < static_cast<int>(part.agent->slots.size()))
           use(*part.agent, slot);
   }
-  /// The same, for changes: an agent is indexed once for all its slots.
+  /// The same for a `use` that changes slots: each agent is put into the indexes once, after all its slots.
   template <class Use>
   void change_slots(const agent_parts& on, Use use) {
     for (const auto& part : on) {
@@ -246,7 +249,7 @@ private:
   void forget_promisable(pool_run& run);
   agent_parts chosen_in(const pool_run& run, const std::vector<pool_agent*>& among) const;
   // Explanations (pool_explain.cpp).
-  using reason_text = std::pair<std::string, std::string>; ///< code, and words for people
+  using reason_text = std::pair<std::string, std::string>; ///< code, and text for people
   std::vector<reason_text> reasons(const pool_run& run);
   reason_text reason(const pool_run& run) { return reasons(run).front(); }
   value estimate(const pool_run& run, const std::vector<run_outlook>& outlooks, time_point now);
@@ -260,7 +263,7 @@ private:
   }
   bool supply_could_hold(const pool_run& run, placement_rules rules, int blocked = 0) const;
   bool is_launched_for(const pool_run& run) const;
-  std::int64_t most_supplied() const; ///< slots of all instances that there may be
+  std::int64_t most_supplied() const; ///< slots of all instances that the provider may launch
   std::optional<reason_text> supply_reason(const pool_run& run) const;
   reason_text impossible_reason(const pool_run& run) const;
   bool fits_bare(const pool_run& run, const placement_rules& rules) const;
@@ -275,48 +278,50 @@ private:
   std::unique_ptr<pool_policy> policy_;
   phase phase_ = phase::placing;
   agent_map agents_;
-  std::unordered_map<std::string_view, pool_agent*> by_name_; ///< the same: a gang asks for many
+  std::unordered_map<std::string_view, pool_agent*> by_name_; ///< agents_ again: a gang looks for many
   std::unordered_map<allocation_id, pool_run, allocation_hash, std::equal_to<allocation_id>,
                      node_allocator<std::pair<const allocation_id, pool_run>>>
-    runs_; ///< its order says nothing
+    runs_; ///< no decision may depend on the order of this map
   pool_jobs jobs_;
   std::map<placement_rules, agent_view> views_;
   std::uint64_t next_view_ = 1;
-  int total_ = 0;           ///< slots of agents that are there
-  int open_ = 0;            ///< of these, the ones that may be given out
-  int kept_free_ = 0;       ///< slots that are kept for somebody and held by nobody
+  int total_ = 0;           ///< number of slots of present agents
+  int open_ = 0;            ///< number of these slots that may be given out
+  int kept_free_ = 0;       ///< number of slots that are kept for a run and held by none
   std::uint64_t clock_ = 0; ///< counts requests and grants
   std::uint64_t arrivals_ = 0;
   std::map<limit_key, int> used_; ///< slots by user, workspace and pool, where any of these has a limit
-  run_queue queue_;               ///< runs that compete
-  bool passing_ = false;          ///< empty shapes stay until the pass is over
-  bool taken_ = false;            ///< somebody lost slots that were kept, in this pass
-  time_point now_;                ///< of the event in hand
+  run_queue queue_;               ///< runs that compete for slots
+  bool passing_ = false;          ///< a pass is under way, during which empty shapes stay in the queue
+  bool taken_ = false;            ///< a run lost slots that were kept for it, in this pass
+  time_point now_;                ///< time of the event that is handled
   std::map<limit_key, run_queue> aside_; ///< runs that wait for a limit, or that no agents could hold
-  std::set<limit_key> eased_;            ///< limits that have more room than before
-  std::set<limit_key> strained_;         ///< limits that may be exceeded
-  ranked_runs aux_waiting_;              ///< all that wait for an aux unit
-  std::set<allocation_id> aux_holders_;  ///< all that hold one
-  ranked_runs running_;                  ///< all that may be preempted, where the pool preempts
-  held_runs held_;                       ///< where a run that waits may be passed by others
+  std::set<limit_key> eased_;            ///< limits that may have more room than before
+  std::set<limit_key> strained_;         ///< limits that may be exceeded now
+  ranked_runs aux_waiting_;              ///< runs that wait for an aux unit
+  std::set<allocation_id> aux_holders_;  ///< runs that hold an aux unit
+  ranked_runs running_;                  ///< runs that may be preempted; empty where the pool never preempts
+  held_runs held_;                       ///< runs by promisable slots; empty where no run is passed by others
   std::set<allocation_id> keepers_;      ///< runs that slots are kept for
   std::set<allocation_id> stopping_;     ///< runs that were preempted
   allocation_id reserved_for_;
-  bool unreservable_ = false; ///< no slots could be reserved for one that would be passed, in this pass
-  young_runs young_;          ///< runs that wait, not yet for reserve_after
-  bool unsorted_ = false;     ///< the young, while they are heard after a restart
-  ranked_runs aged_;          ///< runs that have, and compete; in a pool of turns those that were passed
-  std::deque<std::pair<std::uint64_t, run_rank>> grants_; ///< by time, the ranks that no later grant exceeds
-  std::optional<time_point> ripe_;                        ///< when somebody will have run long enough
-  std::set<allocation_id> elastic_;                       ///< runs that hold fewer slots than they would take
-  std::set<std::pair<time_point, allocation_id>> patient_; ///< runs that wait, not yet for fallback_after
-  ranked_runs guests_;                                     ///< all that wait in another pool as well
-  std::set<allocation_id> new_guests_;                     ///< of these, those that were not answered yet
-  std::vector<allocation_id> unheld_; ///< runs that asked with these events, and that no agents could hold
-  std::set<allocation_id>
-    excluding_; ///< runs that wait, with agents that log policies exclude, not yet given up
-  std::set<allocation_id> unjudged_; ///< of these, those that something has changed for
-  supply_told supply_;               ///< of its provider; no type: it has none
+  bool unreservable_ = false; ///< in this pass, no slots could be reserved for a run that would be passed
+  young_runs young_;          ///< runs that have waited for less than reserve_after
+  bool unsorted_ = false;     ///< `young_` is not sorted, as runs are still heard after a restart
+  /// Runs that compete and have waited for reserve_after; in a pool of turns only those that were passed.
+  ranked_runs aged_;
+  /// Recent grants in the order of time: only those whose rank no later grant exceeds.
+  std::deque<std::pair<std::uint64_t, run_rank>> grants_;
+  std::optional<time_point> ripe_;  ///< when a possible victim will have run for min_run
+  std::set<allocation_id> elastic_; ///< runs that hold fewer slots than they asked for
+  std::set<std::pair<time_point, allocation_id>> patient_; ///< runs that have not waited for fallback_after
+  ranked_runs guests_;                                     ///< runs that wait in another pool as well
+  std::set<allocation_id> new_guests_;                     ///< runs of `guests_` that have no answer yet
+  std::vector<allocation_id> unheld_; ///< runs that asked in these events and that no agents could hold
+  /// Runs that wait, whose log policies exclude agents, and that are not given up.
+  std::set<allocation_id> excluding_;
+  std::set<allocation_id> unjudged_; ///< runs of `excluding_` for which something has changed
+  supply_told supply_;               ///< newest report of the provider; no type: the pool has no provider
 };
 
 } // namespace troupe

@@ -9,9 +9,9 @@ namespace {
 
 using base = actor_base<pool_actor>;
 
-/// An allocation that has not acknowledged a grant by then is told again.
+/// A grant that an allocation has not acknowledged after this time is sent again.
 constexpr auto grant_timeout = std::chrono::seconds(30);
-constexpr std::size_t most_shown = 1000; ///< of those that wait, where a pool is described
+constexpr std::size_t most_shown = 1000; ///< limit of the waiting runs in a description of the pool
 
 class pool_state {
 public:
@@ -26,7 +26,7 @@ public:
     self_->describe_by([this] { return machine_.describe(); });
     self_->set_down_handler([this](const caf::down_msg& down) {
       if (provisioner_ && down.source == provisioner_.address())
-        provisioner_ = nullptr; // nobody has to know any more
+        provisioner_ = nullptr; // no actor has to hear of the demand any more
     });
     return {
       [this](const agent_up& ev) { step(ev); },
@@ -53,7 +53,7 @@ public:
         auto& known = twins_[agent];
         const auto before = std::exchange(known, twin);
         if (!before && !machine_.has(agent))
-          step(agent_down{agent}); // it may register
+          step(agent_down{agent}); // the agent is away, but may register
         if (before && before != twin)
           for (const auto& [id, allocation] : waiting_)
             if (allocation)
@@ -90,7 +90,7 @@ public:
       [this](const look_at_agent& x) { return agent_looked_at{machine_.is_idle(x.agent)}; },
       [this](const list_waiting&) { return waiting_listed{machine_.waiting_runs()}; },
       [this](const agent_forgotten& ev) {
-        // Its twin may have ended while the news that it is lost was due.
+        // The twin may have ended before it could tell these allocations that the agent is lost.
         for (const auto& run : machine_.held_on(ev.agent))
           if (const auto at = waiting_.find(run); at != waiting_.end() && at->second)
             self_->send(at->second, agent_lost{ev.agent, "it was removed"});
@@ -121,7 +121,7 @@ private:
     arm_timer();
     tell_demand();
   }
-  /// Each change of what waits and of the agents, where somebody has to know.
+  /// Tells the provisioner of an elastic pool when the demand or the agents have changed.
   void tell_demand() {
     if (!provisioner_)
       return;
@@ -131,7 +131,8 @@ private:
       self_->send(provisioner_, std::move(demand));
     }
   }
-  /// One at a time, but for an earlier one: the machine checks again.
+  /// Arms one timer at a time, unless a new deadline is earlier. The machine ignores a timer that comes too
+  /// soon.
   void arm_timer() {
     const auto at = machine_.deadline();
     if (!at || (timer_at_ && *timer_at_ <= *at))
@@ -143,16 +144,16 @@ private:
   void run(const grant_slots& x) {
     auto it = waiting_.find(x.allocation);
     if (it == waiting_.end() || !it->second)
-      return self_->send(pool_actor{self_}, slots_released{x.allocation}); // nobody is there to use it
+      return self_->send(pool_actor{self_}, slots_released{x.allocation}); // no allocation can use the grant
     self_->request(it->second, grant_timeout, slots_granted{x.allocation, x.on, pool_name_, x.backfilled})
       .then([] {},
             [this, x, who = it->second](const caf::error& why) {
               auto now = waiting_.find(x.allocation);
               if (now == waiting_.end() || now->second != who)
-                return; // released meanwhile, or made again, and then it has asked
+                return; // the slots were released, or the allocation was made again and has asked again
               if (why == caf::sec::request_timeout)
-                return run(x);                    // it may not have heard; a repeat changes nothing
-              step(slots_released{x.allocation}); // it died before it heard: the slots are nobody's
+                return run(x);                    // the grant may be lost; a repeat changes nothing
+              step(slots_released{x.allocation}); // the allocation died before the grant arrived
             });
   }
   void run(const preempt_allocation& x) {
@@ -167,7 +168,7 @@ private:
     if (auto it = waiting_.find(x.allocation); it != waiting_.end() && it->second)
       self_->send(it->second, guest_waits{x.allocation, pool_name_});
   }
-  void run(const reserve_slots&) {} // the machine keeps them; whoever asks is told
+  void run(const reserve_slots&) {} // the machine keeps the slots, and explanations tell of them
   void run(const drop_reservation&) {}
   void run(const report_spare& x) {
     if (auto it = waiting_.find(x.allocation); it != waiting_.end() && it->second)
@@ -182,10 +183,10 @@ private:
   std::string pool_name_;
   pool machine_;
   std::optional<time_point> timer_at_;
-  std::map<allocation_id, allocation_actor> waiting_; ///< and those that hold slots
+  std::map<allocation_id, allocation_actor> waiting_; ///< allocations that wait or hold slots
   std::map<std::string, twin_actor> twins_;
   provisioner_actor provisioner_; ///< null: the pool is not elastic
-  std::string told_;              ///< bytes of the demand that it was told of last
+  std::string told_;              ///< bytes of the demand that the provisioner was told last
 };
 
 } // namespace

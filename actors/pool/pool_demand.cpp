@@ -1,4 +1,4 @@
-// What an elastic pool tells its provider, and what it makes of what the provider has.
+// What an elastic pool tells its provider, and for which runs the provider can launch instances.
 
 #include "actors/pool/pool.hpp"
 
@@ -6,11 +6,11 @@
 
 namespace troupe {
 
-/// Who waits for a quota, or for the limit of the pool, could not use more agents; nor could one whose
-/// constraints no instance meets.
+/// A run that waits for a quota, or for the limit of the pool, is left out, as it could not use more agents;
+/// and so is a run whose constraints no instance meets.
 pool_demand pool::demand() const {
   pool_demand out;
-  std::map<std::pair<std::uint64_t, int>, int> counts; ///< by job and slots
+  std::map<std::pair<std::uint64_t, int>, int> counts; ///< number of runs by job and slots
   std::map<run_shape, bool> fits;
   auto lists = queues();
   lists.push_back(&aux_waiting_);
@@ -38,8 +38,8 @@ pool_demand pool::demand() const {
   return out;
 }
 
-/// Whether its provider is asked for instances because of it, as wanted_instances() counts: what is larger
-/// than an instance fills whole ones.
+/// Whether the provider is asked for instances because of this run, as wanted_instances() counts: a run that
+/// is larger than an instance has to fill whole instances.
 bool pool::is_launched_for(const pool_run& run) const {
   const int size = supply_.instance_slots;
   return !run.guest && supply_can_hold(run) &&
@@ -50,8 +50,8 @@ std::int64_t pool::most_supplied() const {
   return supply_.type.empty() ? 0 : std::int64_t{supply_.max_instances} * supply_.instance_slots;
 }
 
-/// Whether instances of its provider, as many as there may be beside those that are `blocked`, could hold it
-/// under these rules. What is not known before an instance is there, as its device, forbids nothing.
+/// Whether the instances that the provider may have, without `blocked` of them, could hold the run under
+/// these rules. Traits that are unknown before an instance exists, such as its device, do not count.
 bool pool::supply_could_hold(const pool_run& run, placement_rules rules, int blocked) const {
   const int most = supply_.max_instances - blocked;
   if (supply_.type.empty() || most <= 0)

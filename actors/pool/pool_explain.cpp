@@ -1,4 +1,4 @@
-// Why a run waits, asked of the same indexes, limits and fitting that place it.
+// Explains why a run waits. The answer comes from the same indexes, limits and fitting that place the run.
 
 #include "actors/pool/pool.hpp"
 
@@ -28,7 +28,7 @@ value shown(const agent_parts& on) {
 
 } // namespace
 
-/// Whether the agents that are there could hold it if nothing were held, drained or disabled.
+/// Whether the present agents could hold the run if no slot were held, drained or disabled.
 bool pool::could_ever_hold(const pool_run& run) const { return fits_bare(run, run.terms.rules); }
 
 bool pool::fits_bare(const pool_run& run, const placement_rules& rules) const {
@@ -49,8 +49,8 @@ bool pool::fits_bare(const pool_run& run, const placement_rules& rules) const {
   return false;
 }
 
-/// Whether no end of another could help: agents that are there, or come, do not hold it when empty, or a
-/// limit is below what it needs.
+/// Whether the end of other runs cannot help: neither the present agents, when empty, nor instances that may
+/// come hold the run, or a limit is below what the run needs.
 bool pool::never_fits(const pool_run& run) const {
   if (!could_hold(run) && !is_launched_for(run))
     return true;
@@ -74,7 +74,7 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
     std::any_of(agents_.begin(), agents_.end(), [](const auto& x) { return x.second.present; });
   const bool launched_for = is_launched_for(run);
   const auto supply = launched_for ? supply_reason(run) : std::nullopt;
-  if (!any && !launched_for && (most_supplied() == 0 || run.guest)) // of a guest its home brings instances
+  if (!any && !launched_for && (most_supplied() == 0 || run.guest)) // no instances come for a guest
     return {{"no_agents", "the pool has no agents"}};
   if (!any && launched_for && !supply)
     return {{"no_agents", "the agents of all instances of the pool are away"}};
@@ -82,10 +82,10 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
     return {*supply};
   if (run.slots == 0 && any)
     return {aux_reason(run)};
-  if (!launched_for && (run.slots == 0 || !could_hold(run))) // without slots: no agent is there
+  if (!launched_for && (run.slots == 0 || !could_hold(run))) // for a run without slots no agent is present
     return {impossible_reason(run)};
   std::vector<reason_text> all;
-  bool room_is_kept = false; // below a limit, for who has a reservation
+  bool room_is_kept = false; // the room below a limit is kept for a run with a reservation
   for (const auto& limit : full_limits(run)) {
     const auto left = room(limit).value_or(0);
     if (left >= run.need()) {
@@ -95,7 +95,7 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
     const auto text = [&](const std::string& whose) {
       const auto needs = "it needs " + slots_text(run.need()) + ", and ";
       if (const auto most = most_of(limit); most && *most < run.need())
-        return needs + whose + " is " + std::to_string(*most); // it waits as long as that is so
+        return needs + whose + " is " + std::to_string(*most); // the run waits until the limit is raised
       return needs + std::to_string(std::max(0, left)) + (left == 1 ? " is left of " : " are left of ") +
              whose;
     };
@@ -108,7 +108,7 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
       all.push_back({"quota", text(std::string("the quota of ") +
                                    (limit.of == run_bar::user ? "user " : "workspace ") + limit.name)});
   }
-  if (supply && all.empty() && !room_is_kept) // what waits for a limit could not use more agents
+  if (supply && all.empty() && !room_is_kept) // a run that waits for a limit could not use more agents
     all.push_back(*supply);
   if (!run.kept.empty() && !run.reserved) {
     all.push_back({"preempting", "those that it preempted save and exit"});
@@ -133,8 +133,9 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
   return all;
 }
 
-/// Why neither agents that are there, when empty, nor instances that may come hold it: the first of size, one
-/// agent, constraints and drains without which they would.
+/// Why neither the present agents, when empty, nor instances that may come hold the run. The reasons are
+/// tried in this order: size, a single agent, constraints, drains. The first without which the run would fit
+/// is given.
 pool::reason_text pool::impossible_reason(const pool_run& run) const {
   const auto needs = "it needs " + slots_text(run.need());
   const auto could = [&](const placement_rules& rules) {
@@ -159,8 +160,8 @@ pool::reason_text pool::impossible_reason(const pool_run& run) const {
   return {"drained", "agents or slots that it needs are drained or disabled"};
 }
 
-/// What its provider does for it, where instances are launched for it. One that has launched all it may,
-/// which could hold the run, does nothing.
+/// What the provider does for a run for which instances are launched. Nothing where the provider has launched
+/// all that it may, and its instances could hold the run.
 std::optional<pool::reason_text> pool::supply_reason(const pool_run& run) const {
   if (supply_.instances >= supply_.max_instances && supply_.starting == 0 &&
       (run.slots == 0 ? aux_reason(run).first == "aux" : could_hold(run)))
@@ -215,7 +216,7 @@ pool::reason_text pool::aux_reason(const pool_run& run) const {
   return {"aux", "no agent has room for another task without slots"};
 }
 
-/// 1 is next.
+/// The place of the run in the queue; 1 is next.
 std::size_t pool::position(const pool_run& run) const {
   std::vector<const ranked_runs*> all{&aux_waiting_};
   if (run.slots > 0)
@@ -232,13 +233,13 @@ std::size_t pool::position(const pool_run& run) const {
 }
 
 value pool::agents_for(const pool_run& run) const {
-  constexpr std::ptrdiff_t most = 200; // in a large pool those with most free slots that it may have
+  constexpr std::ptrdiff_t most = 200; // of more agents, those with the most free slots that the run may use
   std::vector<const pool_agent*> shown;
   for (const auto& [name, agent] : agents_)
     if (agent.present)
       shown.push_back(&agent);
   if (std::ssize(shown) > most) {
-    std::vector<std::tuple<bool, int, std::size_t>> order; // of equals those whose names are first
+    std::vector<std::tuple<bool, int, std::size_t>> order; // equal agents are ordered by name
     order.reserve(shown.size());
     const bool any = run.terms.rules == placement_rules{};
     for (std::size_t i = 0; i < shown.size(); ++i) {
@@ -282,9 +283,9 @@ value pool::agents_for(const pool_run& run) const {
 
 bool pool::is_preemptible(const pool_run& run) const { return settings_.preempts() && run.terms.preemptible; }
 
-/// Who holds slots that it could use, or of a run that waits for a limit slots that count against it; whether
-/// the holder ends or is preempted for it, what it would lose, and where only a more urgent run preempts it,
-/// from which priority on.
+/// The runs that hold slots which this run could use or, where it waits for a limit, slots that count against
+/// the limit. For each: whether it is stopping or would be preempted, what it would lose, and, where only a
+/// more urgent run preempts it, the least urgent such priority.
 value pool::would_free(const pool_run& run, time_point now) {
   constexpr std::size_t most = 100;
   auto limits = full_limits(run);
@@ -296,7 +297,7 @@ value pool::would_free(const pool_run& run, time_point now) {
   value list = value::array();
   if (!run.waits() || run.slots == 0 || never_fits(run))
     return list;
-  std::set<allocation_id> givers; // nobody is preempted for who waits for a limit
+  std::set<allocation_id> givers; // no run is preempted for a run that waits for a limit
   if (const auto source = limits.empty() ? policy_->victims(run, running_, jobs_, now) : nullptr)
     for (auto* victim = source->next(); victim && givers.size() < most; victim = source->next())
       givers.insert(victim->id);
@@ -318,7 +319,7 @@ value pool::would_free(const pool_run& run, time_point now) {
       for (const auto& part : holder.on)
         agents.push_back(part.agent->now.name);
       const bool known = holder.since != time_point{};
-      const int from = priority_of(*holder.job) - 1; // the least urgent one that preempts it
+      const int from = priority_of(*holder.job) - 1; // the least urgent priority that preempts the holder
       const bool by_priority = !preempted && limits.empty() &&
                                settings_.scheduler == scheduler_kind::priority && is_preemptible(holder) &&
                                from >= 1 && from < priority_of(*run.job);
@@ -354,7 +355,8 @@ value pool::explain(allocation_id id, time_point now) {
 
 // ---- what others know of the holders, and what would help
 
-/// When enough of those that hold its slots have ended, where it is next and their times are known.
+/// When enough of the holders will have ended. It is known only where the run is next in the queue and the
+/// outlooks of the holders are known.
 value pool::estimate(const pool_run& run, const std::vector<run_outlook>& outlooks, time_point now) {
   if (!run.waits() || run.slots == 0 || (!run.reserved && is_behind(run)) || !full_limits(run).empty())
     return {};
@@ -380,20 +382,21 @@ value pool::estimate(const pool_run& run, const std::vector<run_outlook>& outloo
   return found;
 }
 
-/// The largest number, which is the least urgent priority, with which it would be first and preempt enough.
+/// The least urgent priority, which is the largest number, with which the run would be first and preempt
+/// enough.
 std::optional<int> pool::priority_that_starts(const pool_run& run) {
   if (settings_.scheduler != scheduler_kind::priority)
     return std::nullopt;
   int first = run.job->rank.priority;
-  for (const auto& [shape, runs] : queue_) // who stands aside holds nobody up
+  for (const auto& [shape, runs] : queue_) // runs that stand aside hold no other run up
     if (const auto* head = runs.empty() ? nullptr : runs.first(); head && by_rank()(head, &run))
       first = std::min(first, head->job->rank.priority - 1);
-  if (fit(run, run.need()).empty()) { // others have to make room
+  if (fit(run, run.need()).empty()) { // other runs have to be preempted
     if (!settings_.preempts())
       return first >= 1 && first < run.job->rank.priority ? std::optional(first) : std::nullopt;
     bars lifted;
     std::optional<int> above;
-    std::size_t tried = 0; // who would have to preempt as many gets no advice
+    std::size_t tried = 0; // above 1000 runs to preempt there is no advice
     ranked_runs::walk running(running_, true);
     for (auto* last = running.next(); last && !above && ++tried <= 1000; last = running.next()) {
       lift(lifted, last->on, pool_agent::held);
@@ -490,7 +493,8 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
   return said;
 }
 
-/// Jobs by the first run of each; in pools of turns by what they hold, the older first.
+/// All jobs: by priority with the scheduler `priority`, by the slots that they hold with `round_robin`; of
+/// equal jobs, and with other schedulers, the older first.
 std::vector<const pool_job*> pool::jobs_in_turn() const {
   std::vector<const pool_job*> jobs;
   for (const auto& [id, job] : jobs_)
@@ -508,12 +512,12 @@ std::vector<const pool_job*> pool::jobs_in_turn() const {
 value pool::details() {
   refresh_turns();
   value jobs = value::array(), quotas = value::array();
-  std::map<const pool_job*, int> impossible; // slots of runs that no agents could hold: they do not count
+  std::map<const pool_job*, int> impossible; // slots of runs that no agents could hold, which `wanted` lacks
   if (const auto it = aside_.find({run_bar::impossible, {}, {}}); it != aside_.end())
     for (const auto& [shape, runs] : it->second)
       for (const auto* run : runs.list())
         impossible[run->job] += run->slots;
-  std::map<const pool_job*, int> guests; // runs of each that wait at home
+  std::map<const pool_job*, int> guests; // number of each job's runs that wait in their own pool as well
   for (const auto* run : guests_.list())
     ++guests[run->job];
   int waiting = 0;
@@ -525,7 +529,7 @@ value pool::details() {
     const auto& job = *one;
     const auto task = tasks.find(one);
     if (const auto its = guests.find(one); its != guests.end() && its->second == job.runs)
-      continue; // a job of another pool
+      continue; // all runs of the job are guests, so it is a job of another pool
     const auto more = impossible.find(one);
     waiting += job.waits;
     jobs.push_back({{"experiment", job.terms.job.value},
@@ -583,15 +587,15 @@ value pool::details() {
 std::vector<queued_run> pool::waiting_runs() {
   refresh_turns();
   auto queue = queued();
-  const auto without_slots = aux_waiting_.list(); // a line of their own
+  const auto without_slots = aux_waiting_.list(); // runs without slots have a queue of their own
   queue.insert(queue.end(), without_slots.begin(), without_slots.end());
   std::vector<queued_run> out;
   out.reserve(queue.size());
   std::map<std::pair<const pool_job*, run_shape>, std::string> told;
   for (const auto* run : queue) {
     auto& code = told[{run->job, run->shape()}];
-    // Runs behind the first of a job and shape have its reason; only behind one that is next they wait for
-    // it.
+    // Runs of the same job and shape have the reason of the first one. Where the first one is next ("busy"),
+    // the next run is asked for its own reason.
     if (code.empty() || code == "busy")
       code = reason(*run).first;
     const auto& job = *run->job;

@@ -1,4 +1,5 @@
-// Reservations: a run that waits for long, while others pass it, gets slots that nobody behind it may have.
+// Reservations: a run that has waited for long while others pass it gets slots that no run behind it may
+// have.
 
 #include "actors/pool/pool.hpp"
 
@@ -9,10 +10,11 @@ namespace {
 
 using agent_slots = std::vector<std::pair<pool_agent*, int>>;
 
-/// What it takes to free some slots: the fewer holders the better, then the longer they have run.
+/// A choice of slots, which their holders have to leave first. The fewer holders the better, and then the
+/// longer these have run.
 struct offer {
   agent_parts on;
-  std::vector<time_point> holders; ///< since when each runs, ascending
+  std::vector<time_point> holders; ///< since when each holder runs, ascending
   bool better_than(const offer& b) const {
     if (on.empty() || b.on.empty())
       return !on.empty();
@@ -20,7 +22,7 @@ struct offer {
   }
 };
 
-/// In the order of names and numbers.
+/// The slots in parts by agent, in the order of agents' names and slot numbers.
 agent_parts grouped(agent_slots slots) {
   std::sort(slots.begin(), slots.end(), [](const auto& a, const auto& b) {
     return a.first == b.first ? a.second < b.second : a.first->now.name < b.first->now.name;
@@ -55,14 +57,14 @@ offer take(int slots, const agent_slots& free, std::vector<holder_slots> holders
   for (const auto& h : holders)
     sizes.push_back(static_cast<int>(h.slots.size()));
   std::sort(sizes.rbegin(), sizes.rend());
-  std::size_t count = 0; // of holders; the largest are the fewest
-  int reach = 0;         // what as many of the largest have
+  std::size_t count = 0; // least number of holders that have enough slots: the largest ones
+  int reach = 0;         // number of slots that the `count` largest holders have
   for (; reach < slots && count < sizes.size(); ++count)
     reach += sizes[count];
   std::sort(holders.begin(), holders.end(),
             [](const auto& a, const auto& b) { return std::tie(a.since, a.id) < std::tie(b.since, b.id); });
   for (auto it = holders.begin(); it != holders.end() && slots > 0 && count > 0; ++it) {
-    // The longest running one, where as many as are left still suffice with it.
+    // The holder that has run longest is taken, if it and the largest of the others still have enough slots.
     const int size = static_cast<int>(it->slots.size()), smallest = sizes[count - 1];
     if (reach - std::max(0, smallest - size) < slots)
       continue;
@@ -82,13 +84,13 @@ bool usable(const pool_agent& agent, std::size_t slot) {
   return agent.open(slot) && !agent.slots[slot].keeper;
 }
 
-/// Of the usable slots of these agents those with the fewest holders.
+/// The usable slots of these agents that have the fewest holders.
 offer offer_of(const std::vector<pool_agent*>& agents, int slots) {
   agent_slots free;
   std::vector<holder_slots> holders;
-  std::unordered_map<const pool_run*, std::size_t> numbers; // of holders
+  std::unordered_map<const pool_run*, std::size_t> numbers; // index in `holders` of each holder
   const pool_run* last = nullptr;
-  std::size_t number = 0; // of the last one
+  std::size_t number = 0; // index of the holder `last`
   for (auto* agent : agents)
     for (std::size_t i = 0; i < agent->slots.size(); ++i) {
       if (!usable(*agent, i))
@@ -98,7 +100,7 @@ offer offer_of(const std::vector<pool_agent*>& agents, int slots) {
         free.emplace_back(agent, static_cast<int>(i));
         continue;
       }
-      if (holder != last) { // most slots are beside others of their holder
+      if (holder != last) { // most slots stand beside slots of the same holder
         const auto [known, fresh] = numbers.try_emplace(holder, holders.size());
         if (fresh)
           holders.push_back({holder->id, holder->since, {}});
@@ -110,16 +112,16 @@ offer offer_of(const std::vector<pool_agent*>& agents, int slots) {
   return take(slots, free, std::move(holders));
 }
 
-/// Whom `slots` take that are held, as take() chooses them; none: there are not as many.
+/// The holders of `slots` held slots, chosen as take() does; empty: fewer slots are held.
 std::vector<const pool_run*> fewest_holders(const held_runs& held, int slots) {
   struct of_size {
     int slots;
-    held_line::const_iterator first, end; ///< the longest running that is not passed over
-    std::size_t left;                     ///< that are not chosen
+    held_line::const_iterator first, end; ///< `first` has run longest of those not looked at
+    std::size_t left;                     ///< number of runs that are not chosen
   };
-  std::vector<of_size> sizes; // the largest first
-  std::size_t count = 0;      // of holders
-  int reach = 0;              // what as many of the largest have
+  std::vector<of_size> sizes; // the largest size first
+  std::size_t count = 0;      // least number of holders that have enough slots
+  int reach = 0;              // number of slots that the `count` largest holders have
   for (const auto& [size, runs] : held) {
     sizes.push_back({size, runs.begin(), runs.end(), runs.size()});
     for (std::size_t i = 0; i < runs.size() && reach < slots; ++i, ++count)
@@ -129,12 +131,12 @@ std::vector<const pool_run*> fewest_holders(const held_runs& held, int slots) {
     return {};
   std::vector<const pool_run*> chosen;
   while (slots > 0) {
-    int smallest = 0; // of as many of the largest
+    int smallest = 0; // size of the smallest of the `count` largest holders
     for (std::size_t i = 0, n = 0; n < count; ++i) {
       n += sizes[i].left;
       smallest = sizes[i].slots;
     }
-    // Whoever is too small now is so from here on.
+    // A holder that is too small now stays too small.
     of_size* longest = nullptr;
     for (auto& one : sizes)
       if (one.first != one.end && reach - std::max(0, smallest - one.slots) >= slots &&
@@ -167,9 +169,9 @@ void pool::index_aged(pool_run& run) {
 
 void pool::grows_old(pool_run& run) {
   auto at = young_.end();
-  if (phase_ == phase::recovering) // they come in any order
+  if (phase_ == phase::recovering) // requests arrive in any order
     unsorted_ = unsorted_ || (!young_.empty() && waits_longer(run, young_.back()));
-  else // mostly the newest
+  else // a run that enters is mostly the newest
     while (at != young_.begin() && waits_longer(run, *std::prev(at)))
       --at;
   young_.insert(at, run);
@@ -185,8 +187,8 @@ bool pool::was_passed(const pool_run& run) const {
   return later != grants_.end() && run_rank{run.job->rank, run.rank} < later->second;
 }
 
-/// Whoever has waited for reserve_after is not passed without a reservation: the first of those whom `run`
-/// would pass if it started now, while nobody has one.
+/// The first run that has waited for reserve_after and that `run` would pass if it started now; null where
+/// there is none, or a reservation exists. Such a run gets a reservation before it is passed.
 pool_run* pool::passed_by(const pool_run& run, const std::vector<pool_run*>& behind) {
   if (reserved_for_ || unreservable_ || !policy_->passes())
     return nullptr;
@@ -220,7 +222,7 @@ void pool::reserve(actions& out, time_point now) {
   while (auto* run = aged.next()) {
     if (policy_->ranked() && !run->passed &&
         (grants_.empty() || grants_.front().second < run_rank{run->job->rank, run->rank}))
-      break; // nobody behind it was ever served
+      break; // no run behind this one has been served
     if (!run->kept.empty() || !was_passed(*run) || full_limit(*run).of != run_bar::none)
       continue;
     if (first && !std::exchange(fresh, true))
@@ -257,7 +259,7 @@ agent_parts pool::chosen_for(const pool_run& run) const {
         if (std::find(agent.groups.begin(), agent.groups.end(), &group) != agent.groups.end())
           agents.push_back(agent.now.of);
       offer one{chosen_in(run, agents), {}};
-      std::set<const pool_run*> holders; // counted only
+      std::set<const pool_run*> holders; // never iterated, as the order of pointers means nothing
       for (const auto& part : one.on)
         for (const int slot : part.slots)
           if (const auto* holder = part.agent->slots[static_cast<std::size_t>(slot)].holder;
@@ -273,14 +275,14 @@ agent_parts pool::chosen_for(const pool_run& run) const {
   return {};
 }
 
-/// The same as chosen_in(), of all agents, by the index of those who hold slots.
+/// The same result as chosen_in() for all agents, found by the index of runs that hold slots.
 agent_parts pool::chosen_of_all(const pool_run& run) const {
   const auto& groups = views_.at({}).groups;
   if (groups.empty())
     return {};
   const auto& now = groups.begin()->second.now;
   const int need = run.need();
-  if (now.free() >= need) { // one agent may have as many
+  if (now.free() >= need) { // a single agent may have enough free slots
     std::vector<pool_agent*> agents;
     for (const auto* one : now.with_room())
       agents.push_back(static_cast<const pool_agent::room*>(one)->of);
@@ -289,7 +291,8 @@ agent_parts pool::chosen_of_all(const pool_run& run) const {
   const auto holders = fewest_holders(held_, need - now.free());
   if (holders.empty())
     return {};
-  // One agent before several, where it takes as few who have run as long: then it has one of these.
+  // A single agent is better than several ones where it takes as few holders that have run as long. Such an
+  // agent has one of these holders.
   std::vector<time_point> since;
   for (const auto* holder : holders)
     since.push_back(holder->since);
@@ -327,7 +330,7 @@ agent_parts pool::chosen_of_all(const pool_run& run) const {
   return grouped(std::move(chosen));
 }
 
-/// Slots of these agents that it fits in, with the fewest holders.
+/// The slots of these agents that hold the run and have the fewest holders.
 agent_parts pool::chosen_in(const pool_run& run, const std::vector<pool_agent*>& among) const {
   const int need = run.need();
   offer best;
@@ -343,8 +346,9 @@ agent_parts pool::chosen_in(const pool_run& run, const std::vector<pool_agent*>&
     return best.on;
   }
   if (!best.on.empty())
-    return best.on; // one agent before several
-  // Whole agents: those with the fewest holders first, of one size, or from the largest down.
+    return best.on; // a single agent is better than several ones
+  // Whole agents are taken by the fewest holders, all of one size, or, where sizes may mix, the largest
+  // first.
   struct whole_agent {
     int size;
     offer all;

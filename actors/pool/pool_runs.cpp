@@ -16,7 +16,7 @@ int pool::priority_of(const pool_job& job) const {
   return job.terms.priority > 0 ? job.terms.priority : settings_.default_priority;
 }
 
-/// A run that the pool did not know, in no index yet.
+/// Makes an unknown run known to the pool. The run is in no index yet.
 pool_run& pool::enter(allocation_id id, run_terms terms, int slots, int least) {
   auto& run = runs_[id];
   run.id = id;
@@ -44,7 +44,7 @@ void pool::take_terms(pool_job& job, const job_terms& terms) {
   if (job.terms.submitted != terms.submitted || job.terms.label != terms.label)
     policy_->forget(job);
   const bool another = job.terms.user != terms.user || job.terms.workspace != terms.workspace;
-  if (another && capped()) // what it holds counts for others from here on
+  if (another && capped()) // what the job holds no longer counts for its old user and workspace
     count_used(job, -1);
   if (another) {
     eased_.insert({{run_bar::user, job.terms.user, {}}, {run_bar::workspace, job.terms.workspace, {}}});
@@ -58,7 +58,7 @@ void pool::take_terms(pool_job& job, const job_terms& terms) {
     rerank(job);
 }
 
-/// Its runs stand where they stood among themselves.
+/// Moves the job to its new rank in all indexes. The order among its own runs stays.
 void pool::rerank(pool_job& job) {
   const limit_key limit{run_bar::job, {}, job.terms.job};
   eased_.insert(limit);
@@ -77,7 +77,7 @@ void pool::rerank(pool_job& job) {
   job.rank = rank;
 }
 
-/// It is in no queue and holds nothing.
+/// Forgets a run that is in no queue and holds nothing.
 void pool::forget(pool_run& run) {
   auto& job = *run.job;
   --job.runs;
@@ -128,7 +128,7 @@ void pool::step_aside(pool_run& run, limit_key bar) {
   if (bar.of == run_bar::impossible)
     run.job->wanted -= run.slots;
   if (run.came_from.of != run_bar::none && run.came_from != bar)
-    eased_.insert(run.came_from); // another one of those that waited with it may have more luck
+    eased_.insert(run.came_from); // another run that waited for the same limit may be placed instead
   run.came_from = {};
   run.bar = bar;
   aside_[bar][run.shape()].insert(run);
@@ -148,7 +148,7 @@ void pool::leave_queue(pool_run& run) {
       lines.erase(at);
     } else {
       find_first(*at);
-      fetch(at->first.run, pool_run::served_bytes); // often the next one that is served
+      fetch(at->first.run, pool_run::served_bytes); // often this run is served next
     }
     if (!passing_ && run.queue->empty())
       queue_.erase(run.shape());
@@ -171,7 +171,7 @@ void pool::leave_queue(pool_run& run) {
   run.bar = {};
 }
 
-/// All indexes of those that wait for slots, without guests.
+/// All indexes of runs that wait for slots, except that of guests.
 std::vector<const ranked_runs*> pool::queues() const {
   std::vector<const ranked_runs*> all;
   const auto add = [&](const run_queue& queue) {
@@ -219,17 +219,17 @@ void pool::count_used(const pool_run& run, int slots) {
         used_.erase(key);
 }
 
-/// All that a job holds, `times` over.
+/// Adds `times` times the slots that the job holds to the use of its limits; -1 subtracts them.
 void pool::count_used(const pool_job& job, int times) {
   for (const auto& [id, run] : runs_)
     if (run.job == &job && !run.on.empty())
       count_used(run, times * run.held());
 }
 
-/// Whether anything but jobs has a limit.
+/// Whether the pool, a user or a workspace has a limit.
 bool pool::capped() const { return settings_.max_slots >= 0 || !settings_.quotas.empty(); }
 
-/// What is kept only where the settings need it.
+/// Builds the indexes of holders again, which are kept only where the settings need them.
 void pool::index_holders() {
   used_.clear();
   running_ = {};
@@ -249,7 +249,7 @@ bool pool::may_be_preempted(const pool_run& run) const {
          run.granted && run.slots > 0;
 }
 
-/// The slots are its own from now on; they are free, or kept for it.
+/// Gives the run these slots, which are free or kept for it.
 void pool::hold(pool_run& run, agent_parts on, time_point since) {
   run.state = pool_run::phase::holding;
   run.since = since;
@@ -261,7 +261,7 @@ void pool::hold(pool_run& run, agent_parts on, time_point since) {
     begin_change(agent);
     for (const int slot : part.slots) {
       const auto n = static_cast<std::size_t>(slot);
-      if (agent.slots.size() <= n) { // it has not spoken yet
+      if (agent.slots.size() <= n) { // the agent has not registered yet
         TROUPE_ASSERT(!agent.present);
         agent.slots.resize(n + 1, pool_agent::slot{nullptr, nullptr, pool_agent::closed});
       }
@@ -285,7 +285,7 @@ void pool::hold(pool_run& run, agent_parts on, time_point since) {
     elastic_.insert(run.id);
 }
 
-/// After a change of what it holds, or of what may be promised of that.
+/// To be called when the slots that the run holds, or those of them that may be promised, have changed.
 void pool::count_promisable(pool_run& run) {
   int count = 0;
   for (const auto& part : run.on)
@@ -303,7 +303,7 @@ void pool::set_promisable(pool_run& run, int count) {
   run.promisable = count;
   if (count > 0) {
     auto& runs = held_[count];
-    runs.insert(runs.end(), {run.since, &run}); // mostly the newest
+    runs.insert(runs.end(), {run.since, &run}); // mostly the run is the newest
   }
 }
 
@@ -313,9 +313,9 @@ void pool::forget_promisable(pool_run& run) {
       held_.erase(at);
 }
 
-/// Of the slots it holds those on `one`, or all.
+/// Releases the slots that the run holds on the agent `one`; null: all its slots.
 void pool::let_go(pool_run& run, const pool_agent* one) {
-  if (run.on.size() > 1) { // the agents of a gang lie apart: all are asked for before the first is waited for
+  if (run.on.size() > 1) { // the agents of a gang lie apart in memory: prefetch all before the first is read
     for (const auto& part : run.on)
       fetch(part.agent, pool_agent::served_bytes);
   }
@@ -396,7 +396,8 @@ std::array<limit_key, 4> pool::limits_of(const pool_run& run) const {
            {run_bar::pool, {}, {}}}};
 }
 
-/// The limits that it exceeds; those count that slots are kept for, but where it goes before them.
+/// The limits that the run would exceed. Slots that are kept for other runs count as used, unless this run
+/// goes before those.
 std::vector<limit_key> pool::full_limits(const pool_run& run) const {
   std::vector<limit_key> full;
   if (unlimited(run))
@@ -437,8 +438,8 @@ int pool::most_within_limits(const pool_run& run) const {
   return most;
 }
 
-/// Those who may fit below a limit that has more room now compete again, of each shape as many as there is
-/// room for.
+/// Lets runs compete again that may fit below a limit which has more room now: of each shape as many as there
+/// is room for.
 void pool::readmit() {
   for (const auto& key : std::exchange(eased_, {})) {
     const auto it = aside_.find(key);
@@ -467,7 +468,7 @@ void pool::readmit() {
   }
 }
 
-/// What is above a limit that was lowered is preempted, the newest first, where the pool preempts.
+/// Preempts runs that are above a lowered limit, the newest first, where the pool preempts.
 void pool::end_excess(actions& out) {
   for (const auto& key : std::exchange(strained_, {})) {
     const auto left = room(key);

@@ -13,7 +13,7 @@ constexpr const char* scheduler_names[] = {"fifo", "round_robin", "priority", "f
 constexpr const char* fitting_names[] = {"best", "worst"};
 constexpr const char* gang_names[] = {"any", "whole", "whole_mixed"};
 
-/// Reads keys of one map; the first fault stays.
+/// Reads the keys of one map, and remembers the first fault.
 class keys_in {
 public:
   explicit keys_in(std::string fault = {}) : fault_(std::move(fault)) {}
@@ -88,7 +88,7 @@ slot_quota quota_of(keys_in& in, const std::string& where, const value& x) {
     return out;
   }
   for (const auto& [key, content] : x.items())
-    if (content.is_null()) // a completed file says so of what it does not name
+    if (content.is_null()) // a completed file has null for a key that is absent
       continue;
     else if (key == "user")
       out.user = in.text(where + ".user", content);

@@ -9,7 +9,7 @@ enum class scheduler_kind { fifo, round_robin, priority, fair };
 const char* name(scheduler_kind kind);
 
 struct slot_quota {
-  std::string user, workspace; ///< one of the two; user "*": each user without a quota of their own
+  std::string user, workspace; ///< one of both is empty; user "*": each user who has no quota of their own
   int max_slots = 0;
 };
 
@@ -17,7 +17,7 @@ struct pool_settings {
   scheduler_kind scheduler = scheduler_kind::priority;
   bool preemption = false;
   int default_priority = 42;
-  int max_slots = -1; ///< below 0: any number
+  int max_slots = -1; ///< limit of the slots in use; below 0: no limit
   fitting_order fitting = fitting_order::best;
   gang_rule gangs = gang_rule::any;
   duration reserve_after = 60s;
@@ -33,10 +33,10 @@ struct pool_settings {
   }
 };
 
-/// errc::invalid, with the key, where a value is not what the key takes or a key is not known. Keys that say
-/// nothing of placing (`default`, `defaults`, `provider`) are passed over.
+/// Reads the keys of `pools.NAME`. Fails with errc::invalid and the key, where a key is unknown or its value
+/// is not valid. Keys that do not concern placing (`default`, `defaults`, `provider`) are ignored.
 result<pool_settings> pool_settings_of(const value& keys);
-/// `resources.constraints`; errc::invalid with the key.
+/// Reads `resources.constraints`. Fails with errc::invalid and the key.
 result<placement_rules> placement_rules_of(const value& keys);
 
 } // namespace troupe

@@ -1,4 +1,4 @@
-// The slots of a pool: which may be had, for whom some are kept, and where a run fits.
+// The slots of a pool: which are available, which are kept for a run, and where a run fits.
 
 #include "actors/pool/pool.hpp"
 
@@ -17,7 +17,8 @@ pool_agent& pool::agent_named(const std::string& name) {
   return made->second;
 }
 
-/// Gives one that is new a place between those beside it; all of them new places where there is none.
+/// Gives a new agent a number between those of its neighbours; gives all agents new numbers where no number
+/// is left between these.
 void pool::number(agent_map::iterator one) {
   constexpr std::uint64_t step = std::uint64_t{1} << 32;
   const auto next = std::next(one);
@@ -67,7 +68,7 @@ void pool::index(pool_agent& agent, bool in) {
       group->now.erase(agent.now);
 }
 
-/// After a change of what the agent is, or of what may be placed on it.
+/// To be called when the traits of the agent, or what may be placed on it, have changed.
 void pool::refresh(pool_agent& agent) {
   for (auto* group : agent.groups) {
     group->now.erase(agent.now);
@@ -115,7 +116,7 @@ void pool::join(pool_agent& agent, agent_view& view) {
   group.empty.insert(agent.empty);
 }
 
-/// The agents that `rules` allow; whether one or several is asked of them does not matter here.
+/// The view of the agents that `rules` allow. Preferences and `single_node` do not matter for it.
 agent_view* pool::view_of(placement_rules rules) {
   rules.prefer_labels.clear();
   rules.single_node = false;
@@ -178,7 +179,7 @@ agent_parts pool::fit(const pool_run& run, int slots) const {
   return {};
 }
 
-/// Whether the agents that are there could hold it if nobody else held any slot.
+/// Whether the present agents could hold the run if no other run held any slot.
 bool pool::could_hold(const pool_run& run) const {
   for (const auto& [label, group] : run.view->groups)
     if (!group.empty.fit(run.need(), run.single_node, settings_.gangs).empty())
@@ -199,7 +200,8 @@ agent_parts pool::placed(const agent_shares& parts) const {
   return on;
 }
 
-/// The largest number of its range that fits and that no limit forbids.
+/// A placement with the largest number of slots, between `least` and `slots` of the run, that fits and that
+/// no limit forbids.
 agent_parts pool::fit_range(const pool_run& run) const {
   if (run.need() == run.slots)
     return fit(run, run.slots);
@@ -264,7 +266,8 @@ void pool::keep(pool_run& run, agent_parts on, bool reserve, time_point now) {
   compete(run);
 }
 
-/// `out`: none where it gets them.
+/// The run no longer keeps slots. `out` gets the action drop_reservation; null where the run is granted slots
+/// now.
 void pool::drop_kept(actions* out, pool_run& run) {
   if (run.kept.empty())
     return;
@@ -289,7 +292,7 @@ void pool::drop_kept(actions* out, pool_run& run) {
   run.kept.clear();
   run.reserved.reset();
   keepers_.erase(run.id);
-  for (const auto& key : limits_of(run)) // what was kept for it counted
+  for (const auto& key : limits_of(run)) // the kept slots counted as used
     eased_.insert(key);
   if (bar.of == run_bar::none)
     compete(run);
@@ -297,8 +300,8 @@ void pool::drop_kept(actions* out, pool_run& run) {
     step_aside(run, bar);
 }
 
-/// Who could be held before may not be now, and the other way round; what is kept of an agent that is gone is
-/// chosen anew.
+/// To be called when agents or their slots have changed. Runs that no agents can hold now stand aside, and
+/// runs that can be held again compete. Kept slots of which one is gone are dropped and chosen again later.
 void pool::topology_changed(actions& out) {
   unjudged_ = excluding_;
   for (const auto id : std::set(keepers_)) {

@@ -34,7 +34,7 @@ bool ranked_runs::erase(pool_run& run) {
 }
 
 bool ranked_runs::erase(line& of, pool_run& run) {
-  if (const auto first = of.begin(); first->run == &run) // as most that are served
+  if (const auto first = of.begin(); first->run == &run) // most runs are the first when they are served
     of.erase(first);
   else if (of.erase({run.rank.started, &run}) == 0)
     return false;
@@ -88,7 +88,7 @@ std::size_t ranked_runs::before(const pool_run& run) const {
   for (auto it = lines_.begin(); it != lines_.end() && !(run.job->rank < it->first.first); ++it)
     if (it->first.first < run.job->rank)
       n += it->second.size();
-    else if (it->first.second != run.job->terms.job) // of one rank: run by run
+    else if (it->first.second != run.job->terms.job) // jobs of the same rank are compared run by run
       n += static_cast<std::size_t>(std::count_if(it->second.begin(), it->second.end(),
                                                   [&](const auto& x) { return x.run->rank < run.rank; }));
   return n;
@@ -117,7 +117,7 @@ pool_run* ranked_runs::walk::next() {
   };
   if (rests_.empty()) {
     take_lines();
-    std::make_heap(rests_.begin(), rests_.end(), later); // mostly of one
+    std::make_heap(rests_.begin(), rests_.end(), later); // mostly a single line
   }
   if (rests_.empty())
     return nullptr;

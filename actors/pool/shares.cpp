@@ -17,7 +17,8 @@ share_split fair_shares(const std::vector<share_demand>& of, int slots) {
       open.push_back(i);
       weight += of[i].weight;
     }
-  // Who is satisfied by its part leaves the rest to the others, until nobody is any more.
+  // A job whose part satisfies it leaves the rest to the others. This is repeated until no more job is
+  // satisfied.
   int left = std::max(0, slots);
   for (bool again = true; again && !open.empty();) {
     const double level = split.level = left / weight;
@@ -52,10 +53,10 @@ share_split fair_shares(const std::vector<share_demand>& of, int slots) {
   double remainder = 0;
   for (std::size_t n = 0; n < open.size(); ++n) {
     const auto i = open[n];
-    if (n == 0 || of[i].weight != of[open[n - 1]].weight) { // most are of one weight
+    if (n == 0 || of[i].weight != of[open[n - 1]].weight) { // most jobs have the same weight
       const double exact = left * of[i].weight / weight;
       whole = static_cast<int>(std::floor(exact + 1e-9));
-      // What differs by less than arithmetic does is equal.
+      // Remainders that differ by less than the rounding of arithmetic are equal.
       remainder = std::max(0.0, std::round((exact - whole) * 1e8));
     }
     share[i] = whole;
@@ -87,11 +88,12 @@ bool changes(const share_split& split, std::size_t index, const share_demand& wa
     return true;
   const double part = split.level * is.weight;
   if (was.demand == is.demand && is.demand <= part)
-    return false;                 // it has what it demands
-  constexpr double margin = 1e-6; // more than arithmetic errs
+    return false;                 // the job has what it demands
+  constexpr double margin = 1e-6; // larger than any error of arithmetic
   if (was.demand <= part + margin || is.demand <= part + margin)
     return true;
-  // Who demands more than its part has that part, and of the slots that remain maybe one for what it holds.
+  // A job that demands more than its part has that part and maybe one of the slots that remain after
+  // rounding, which depends on what the job holds.
   const int share = split.shares[index];
   return !split.even && was.held != is.held && std::max(was.held, is.held) >= share &&
          std::min(was.held, is.held) <= share;

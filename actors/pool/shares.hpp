@@ -8,25 +8,25 @@ namespace troupe {
 
 struct share_demand {
   double weight = 1;
-  int demand = 0; ///< slots it could use
+  int demand = 0; ///< number of slots that the job could use
   int held = 0;
   friend bool operator==(const share_demand&, const share_demand&) = default;
 };
 
 struct share_split {
-  std::vector<int> shares; ///< in the order of the demands
-  double level = 0;        ///< slots for a weight of 1, of those who demand more; infinite where nobody does
-  bool even = true;        ///< what is held did not matter: no slots remained after rounding
+  std::vector<int> shares; ///< slots of each job, in the order of the demands
+  double level = 0;        ///< slots for a weight of 1, for jobs that demand more; infinite where no job does
+  bool even = true;        ///< no slots remained after rounding, so it did not matter what jobs hold
 };
 
-/// The slots that each may hold, in the order given, which is that of age: it breaks ties, after holding.
-/// Filled progressively: nobody gets more than it demands, and who demands more than the others get has as
-/// much of what is left as its weight says. Rounded down; the slots that remain go to the largest remainders,
-/// of equals first to who holds more than it would get without, then to the older. Weight 0 gets none.
+/// The number of slots that each job may hold. The demands are given in the order of age. No job gets more
+/// than it demands; what is left is shared among the jobs that demand more, in proportion to their weights.
+/// Shares are rounded down, and the slots that remain go to the largest remainders. Of equal remainders, a
+/// job that holds more than its rounded share comes first, and then the older job. Weight 0 gets no slots.
 share_split fair_shares(const std::vector<share_demand>& of, int slots);
 
-/// Whether `split` may be another one after the demand at `index` has changed from `was` to `is`. True where
-/// this is not certain.
+/// Whether `split` may change when the demand at `index` changes from `was` to `is`. True where this is not
+/// certain.
 bool changes(const share_split& split, std::size_t index, const share_demand& was, const share_demand& is);
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 #pragma once
-// Where the instances of an elastic pool come from: one interface for the host of the master and for clouds.
+// The source of the instances of an elastic pool: one interface for the host of the master and for clouds.
 
 #include "actors/provider/provisioner_events.hpp"
 #include "model/result.hpp"
@@ -12,11 +12,11 @@ public:
   virtual ~instance_provider() = default;
   /// All instances of the pool that are not gone.
   virtual result<std::vector<cloud_instance>> list() = 0;
-  /// The ids of the new ones; fewer than `count` where not all could be had.
+  /// Returns the ids of the new instances; fewer than `count` where not all could be launched.
   virtual result<std::vector<std::string>> launch(int count) = 0;
-  /// Whatever their agents run. One that is gone is no error.
+  /// Ends the instances, whatever their agents run. An instance that is gone already is not an error.
   virtual result<void> terminate(const std::vector<std::string>& ids) = 0;
-  /// The node ends in an orderly way: what lives on its host ends with it.
+  /// Called at an orderly shutdown of the node: instances that live on its host end with it.
   virtual void close() {}
 };
 

@@ -8,11 +8,12 @@
 namespace troupe {
 namespace {
 
-/// One that was launched a moment ago may not be listed yet.
+/// How long an instance may be missing in the list after its launch.
 constexpr duration list_delay = 20s;
 constexpr duration end_again = 60s;
 constexpr duration forget_again = 10s;
-/// Of a former provider that has no known instances: then its commands are gone, too.
+/// After this number of failed lists, a former provider without known instances counts as gone, as its
+/// commands may be gone, too.
 constexpr int most_list_failures = 3;
 
 std::string ids_text(const std::vector<std::string>& ids) {
@@ -108,7 +109,7 @@ std::vector<provisioner_action> provisioner::resume(time_point now) {
   known_agents_.clear();
   resumed_ = true;
   for (auto& [id, x] : instances_)
-    x.seen = now; // the agent has its time to reconnect
+    x.seen = now; // gives the agent time to reconnect
   list_at_ = now;
   told_ = supply();
   if (is_done()) {
@@ -157,7 +158,7 @@ void provisioner::replay(const provider_fact& fact) {
     }
   } else if (f.what == "failed") {
     ordered_.erase(f.order);
-  } else { // "ended" or "gone"; where no ids are told, all are
+  } else { // "ended" or "gone"; without ids, all instances are gone
     settled_ = settled_ || f.ids.empty();
     for (const auto& id : f.ids) {
       if (const auto known = instances_.find(id); known != instances_.end()) {
@@ -165,7 +166,7 @@ void provisioner::replay(const provider_fact& fact) {
         instances_.erase(known);
       }
       if (!resumed_)
-        departed_.insert(id); // most agents are named as their instance
+        departed_.insert(id); // most agents have the name of their instance
     }
   }
 }
@@ -178,7 +179,7 @@ void provisioner::on(out&, const pool_demand& ev, time_point now) {
     auto& agent = agents_[one.agent];
     if (agent.since == time_point{} || agent.connected != one.connected || agent.idle != one.idle)
       agent.since = now;
-    if (one.connected && !agent.connected && is_own(one.agent)) { // so launches work
+    if (one.connected && !agent.connected && is_own(one.agent)) { // shows that launches work
       failures_ = 0;
       retry_at_.reset();
       went_well("launch");
@@ -204,7 +205,7 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
   listed_ = true;
   const auto found = take_list(ev.all);
   for (const auto& [id, x] : instances_)
-    if (condemned_.erase(agent_name(x))) // a name that is used again
+    if (condemned_.erase(agent_name(x))) // the name is used again
       s.actions.push_back(drain_instance{agent_name(x), false});
   if (!calling_)
     settle_orders(s, ev.all, found.adopted, now);
@@ -229,7 +230,7 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
   say("unknown",
       "it lists instances that were not launched from here: " + ids_text({unknown.begin(), unknown.end()}),
       !unknown.empty());
-  if (!twice.empty()) // what takes its place would be the same
+  if (!twice.empty()) // a replacement would be the same
     failed("launch", "launch: two instances have one agent: " + ids_text({twice.begin(), twice.end()}), now);
   end(s, found.halted, "stopped", now);
   end(s, twice, "reported twice", now);
@@ -240,17 +241,17 @@ bool provisioner::is_live(const cloud_instance& x) {
   return x.state != cloud_instance::phase::stopping && x.state != cloud_instance::phase::stopped;
 }
 
-/// What is known is taken from the list at once.
+/// Sorts the instances of a list, and updates known instances at once.
 provisioner::listed_instances provisioner::take_list(const std::vector<cloud_instance>& all) {
   listed_instances out;
   std::map<std::string, std::string> by_agent;
-  std::size_t lost = 0; // launches of an earlier life, whose answer nobody heard
+  std::size_t lost = 0; // number of instances of launches whose answer was lost with an earlier life
   if (!calling_)
     for (const auto& [order, count] : ordered_)
       lost += static_cast<std::size_t>(count);
   for (const auto& one : all) {
     if (!out.listed.insert(one.id).second)
-      continue; // said twice: one instance
+      continue; // an instance that is listed twice is still one
     if (const auto ends = ended_.find(one.id); ends != ended_.end()) {
       ends->second.is_live = is_live(one);
       continue;
@@ -266,17 +267,17 @@ provisioner::listed_instances provisioner::take_list(const std::vector<cloud_ins
       known->second.is = one;
     } else if (out.adopted.size() < lost) {
       out.adopted.push_back(one.id);
-    } else if (!calling_) { // else it may be one of those that are launched right now
+    } else if (!calling_) { // during a launch, the instance may belong to that launch
       out.unknown.insert(one.id);
       continue;
     }
     if (!one.agent.empty() && !by_agent.emplace(one.agent, one.id).second)
-      out.twice.insert(one.id); // two that claim one agent: the first stays
+      out.twice.insert(one.id); // of two instances with one agent the first stays
   }
   return out;
 }
 
-/// Launches whose answer was lost with the master have what nobody else has launched.
+/// Gives instances that belong to no known launch to launches whose answer was lost with the master.
 void provisioner::settle_orders(out& s, const std::vector<cloud_instance>& all,
                                 const std::vector<std::string>& adopted, time_point now) {
   const auto orders = ordered_;
@@ -295,7 +296,8 @@ void provisioner::settle_orders(out& s, const std::vector<cloud_instance>& all,
       known->second.is = one;
 }
 
-/// Answers those that are not listed though their agents are connected.
+/// Notes known instances that are gone. Returns those that are not listed although their agents are
+/// connected.
 std::vector<std::string> provisioner::note_gone(out& s, const listed_instances& found, time_point now) {
   std::vector<std::string> gone, forgotten;
   std::string unseen;
@@ -321,14 +323,14 @@ std::vector<std::string> provisioner::note_gone(out& s, const listed_instances& 
 void provisioner::on(out& s, const instances_launched& ev, time_point now) {
   const auto order = ordered_.find(ev.order);
   if (order == ordered_.end() || !calling_)
-    return; // a repeat
+    return; // the answer is a repeat
   calling_ = false;
   const auto count = static_cast<std::size_t>(order->second);
   std::vector<std::string> ids;
   for (const auto& id : ev.ids)
     if (const auto known = instances_.find(id); std::find(ids.begin(), ids.end(), id) == ids.end() &&
                                                 (known == instances_.end() || is_lost(known->second)))
-      ids.push_back(id); // a name that is used again, or a new one
+      ids.push_back(id); // the name is new, or is used again
   if (ids.empty()) {
     const auto why = ev.failed.empty() ? std::string("launch: it launched no instance") : ev.failed;
     note(s, {now, {}, "failed", ev.order, static_cast<int>(count), {}, why});
@@ -337,7 +339,7 @@ void provisioner::on(out& s, const instances_launched& ev, time_point now) {
   }
   note(s, {now, {}, "launched", ev.order, static_cast<int>(count), ids, {}});
   for (const auto& id : ids)
-    ended_.erase(id); // a name that is used again
+    ended_.erase(id); // the name may be used again
   const auto said = "it launched " + std::to_string(ids.size()) +
                     (ids.size() == 1 ? " instance where " : " instances where ") + std::to_string(count) +
                     (count == 1 ? " was ordered" : " were ordered");
@@ -347,7 +349,7 @@ void provisioner::on(out& s, const instances_launched& ev, time_point now) {
     faults_["launch"] = said;
   if (ids.size() < count) {
     failed("launch", "launch: " + said, now);
-  } else { // how long the next pause is says the next agent that comes
+  } else { // the count of failures, which sets the next pause, is cleared when an agent registers
     retry_at_.reset();
     went_well("launch");
   }
@@ -452,7 +454,7 @@ void provisioner::end(out& s, const std::set<std::string>& ids, const char* why,
     return;
   for (const auto& id : ids) {
     const auto known = instances_.find(id);
-    // Until it is gone, nothing new may be placed there.
+    // No new work may be placed there until the instance is gone.
     if (const auto* agent = known == instances_.end() ? nullptr : agent_of(known->second);
         agent && agent->connected)
       s.actions.push_back(drain_instance{agent_name(known->second), true});
@@ -463,8 +465,9 @@ void provisioner::end(out& s, const std::set<std::string>& ids, const char* why,
   s.actions.push_back(terminate_instances{{ids.begin(), ids.end()}, why});
 }
 
-/// Those that never came, that are disconnected for long, that are idle for long, and that are too many: of
-/// these first those that start, then the idle, the disconnected, the newest.
+/// Ends instances whose agents never registered, or are disconnected or idle for too long, and instances that
+/// are too many. Of these, starting ones end first, then idle ones, then disconnected ones; of equals the
+/// newest.
 void provisioner::end_some(out& s, time_point now) {
   std::vector<std::string> again;
   for (auto& [id, x] : ended_)
@@ -501,10 +504,10 @@ void provisioner::end_some(out& s, time_point now) {
   if (settings_.retiring && settings_.dropped)
     for (const auto& [id, x] : instances_)
       if (const auto* agent = agent_of(x); !agent || !agent->connected)
-        idle.insert(id); // no agent can register there any more
+        idle.insert(id); // no agent can register in the pool any more
   end(s, idle, "idle", now);
   if (retires())
-    return; // what runs there ends by itself
+    return; // busy instances end when their work has ended
   std::set<std::string> many;
   std::vector<std::tuple<int, time_point, std::string>> order;
   for (const auto& [id, x] : instances_) {
@@ -550,7 +553,7 @@ void provisioner::list_again(out& s, time_point now) {
   s.actions.push_back(list_instances{});
 }
 
-/// Else work that waits would keep what retires busy.
+/// Drains the agents of a provider that retires, as waiting work would keep its instances busy.
 void provisioner::drain_some(out& s) {
   for (const auto& [id, x] : instances_) {
     const auto* agent = agent_of(x);
@@ -560,14 +563,15 @@ void provisioner::drain_some(out& s) {
   }
 }
 
-/// An agent whose instance is gone does not come back. The cluster refuses until its runs are given away.
+/// Forgets agents whose instances are gone, as they will not reconnect. The cluster refuses that until the
+/// runs of the agent are given away, so it is asked again.
 void provisioner::forget_some(out& s, time_point now) {
-  std::erase_if(leaving_, [&](const auto& x) { return is_own(x.first); }); // a name that is used again
+  std::erase_if(leaving_, [&](const auto& x) { return is_own(x.first); }); // the name is used again
   for (auto& [agent, at] : leaving_)
     if (due(at, now)) {
       at = now + forget_again;
       s.actions.push_back(forget_instance{agent});
-      static_cast<void>(due(at, now)); // for the deadline
+      static_cast<void>(due(at, now)); // sets the deadline
     }
 }
 
@@ -587,7 +591,8 @@ std::string provisioner::provider_type() const {
                                                                                            : last_type_;
 }
 
-/// Once nothing is left of it, the next one begins.
+/// Ends the time of a former or retiring provider once no instance of it is left, so that the next one can
+/// begin.
 void provisioner::finish(out& s, time_point now) {
   if (!retires() || settled_ || listing_ || calling_ || !instances_.empty() || !ordered_.empty() ||
       !ended_.empty() || !(listed_ || list_failures_ >= most_list_failures))

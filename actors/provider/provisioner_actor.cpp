@@ -12,10 +12,10 @@ namespace {
 using provider_factory =
   std::function<std::unique_ptr<instance_provider>(const std::string& pool, const value& settings)>;
 
-/// More than the provider's own limit: three calls may wait for each other.
+/// Longer than three times the provider's own limit, as three calls may wait for each other.
 constexpr auto call_timeout = std::chrono::seconds(240);
 
-/// Detached: a call blocks.
+/// The actor that calls the provider has a thread of its own, as a call blocks.
 class calls_state {
 public:
   std::string name = "provider";
@@ -27,7 +27,8 @@ public:
     make_ = [pool, settings, make] { return make ? make(pool, settings) : nullptr; };
     self_->enter(name);
     self_->set_exit_handler([this](caf::exit_msg& x) {
-      // Also where nothing was called yet: instances that an earlier provider started end with the node.
+      // Even where no call was made yet, instances that an earlier provider started have to end with the
+      // node.
       if (x.reason == caf::exit_reason::user_shutdown && provider())
         provider()->close();
       self_->quit(std::move(x.reason));
@@ -52,7 +53,7 @@ public:
 private:
   static error none() { return {errc::unsupported, "this process has no such provider"}; }
 
-  /// Made at the first call, whichever it is: making it may take its time.
+  /// The provider is made at the first call, as that may take long.
   instance_provider* provider() {
     if (!provider_)
       provider_ = make_();
@@ -84,7 +85,7 @@ public:
       if (calls_ && down.source == calls_.address())
         leave(to_caf({errc::internal, "the calls of its provider died: " + from_caf(down.reason).what}));
     });
-    self_->send(setup_.pool_of, provisioner_actor{self_}); // what it can have is told first of all
+    self_->send(setup_.pool_of, provisioner_actor{self_}); // the pool hears of the supply first
     begin(name, past.size(), setup.journal, machine_->resume(self_->now()));
     return {
       [this](const pool_demand& ev) { step(ev); },
@@ -117,7 +118,8 @@ private:
     }
   }
 
-  /// Of the provider whose turn it is: a former one ends what it has before the next begins.
+  /// The settings of the provider that is called now: a former provider ends its instances before the next
+  /// one begins.
   value called() const {
     const auto type = machine_->provider_type();
     auto settings = setup_.settings.is_object() ? setup_.settings : value::object();
@@ -137,7 +139,7 @@ private:
   void make_calls(const value& settings) {
     if (calls_) {
       self_->demonitor(calls_.address());
-      self_->send_exit(calls_, caf::exit_reason::normal); // what it launched stays
+      self_->send_exit(calls_, caf::exit_reason::normal); // its instances stay
     }
     calls_settings_ = settings;
     using impl = shell<calls_state, provider_calls_actor, std::string, value, provider_factory>;
@@ -172,19 +174,19 @@ private:
       now.insert(x.supply.error);
     for (const auto& text : now)
       if (!said_.contains(text))
-        say(text); // once, until it is over
+        say(text); // each text is said once, until it no longer holds
     said_ = std::move(now);
   }
   void run(const drain_instance& x) {
     ask_cluster(commands::agent_drain::is.name, {{"agent", x.agent}, {"on", x.on}}, [] {});
   }
-  void run(const forget_instance& x) { // refused until its runs are given away
+  void run(const forget_instance& x) { // refused until the agent's runs are given away
     ask_cluster(commands::agent_remove::is.name, {{"agent", x.agent}}, [this, x] {
       machine_->forgotten(x.agent);
       step(time_passed{});
     });
   }
-  /// As the platform itself. Where it fails it only takes longer.
+  /// Sends a command in the name of the platform. Where it fails, the end of an instance only takes longer.
   void ask_cluster(std::string_view command, value fields, std::function<void()> done) {
     if (!setup_.cluster)
       return;
@@ -207,7 +209,7 @@ private:
   provisioner_setup setup_;
   std::optional<provisioner> machine_;
   provider_calls_actor calls_;
-  value calls_settings_; ///< of the provider that `calls_` calls
+  value calls_settings_; ///< settings of the provider that `calls_` calls
   std::set<std::string> said_;
 };
 

@@ -11,21 +11,21 @@ namespace troupe {
 
 struct provisioner_setup {
   std::string pool;
-  value settings; ///< as of provider_configured; null: retiring
+  value settings; ///< settings as in provider_configured; null: retiring
   journal_actor journal;
   pool_actor pool_of;
-  /// Called on the provider's own thread, and again where the settings change.
+  /// Makes the provider. Called on the provider's own thread, and again where the settings change.
   std::function<std::unique_ptr<instance_provider>(const std::string& pool, const value& settings)> make;
-  std::function<void(const std::string&)> say; ///< a line for people; thread-safe; may be empty
-  cluster_actor cluster;                       ///< is told of agents that do not come back
-  std::set<std::string> agents;                ///< that the cluster knows now
+  std::function<void(const std::string&)> say; ///< prints a line for people; thread-safe; may be empty
+  cluster_actor cluster;                       ///< drains and forgets the agents of instances that end
+  std::set<std::string> agents;                ///< agents that the cluster knows now
 };
 
-/// The stream of its facts.
+/// The name of the stream of a provisioner's facts.
 std::string provider_entity(const std::string& pool);
 
-/// `past`: the facts of its stream, oldest first. It tells its pool who it is, and what it has. Ends by
-/// itself once it retires and no instance is left.
+/// `past`: the facts of the stream, oldest first. The actor tells its pool its handle and its supply. It ends
+/// by itself once it retires and no instance is left.
 provisioner_actor spawn_provisioner(caf::actor_system& sys, provisioner_setup setup,
                                     const std::vector<provider_fact>& past);
 

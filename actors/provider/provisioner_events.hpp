@@ -1,6 +1,6 @@
 #pragma once
-// What the provisioner of an elastic pool hears: the events of its machine (provisioner.hpp), which are also
-// messages.
+// The events of the machine `provisioner` of an elastic pool (provisioner.hpp), which are also messages, and
+// those of its actions that are messages.
 
 #include "actors/machine.hpp"
 
@@ -11,27 +11,27 @@
 
 namespace troupe {
 
-/// A run that waits in the pool.
+/// Equal runs that wait in the pool.
 struct waiting_run {
   int slots = 1;
-  std::uint64_t job = 0; ///< 0: a job of its own
-  int count = 1;         ///< so many such runs
+  std::uint64_t job = 0; ///< id of the job, whose limit counts; 0: no job, so no limit
+  int count = 1;         ///< number of such runs
   MSGPACK_DEFINE_ARRAY(slots, job, count)
 };
 struct job_limit {
-  int max_slots = -1; ///< below 0: any number
-  int held = 0;       ///< slots that it holds already
+  int max_slots = -1; ///< limit of the slots of the job; below 0: no limit
+  int held = 0;       ///< number of slots that the job holds already
   MSGPACK_DEFINE_ARRAY(max_slots, held)
 };
 struct pool_agent_state {
   std::string agent;
   bool connected = true;
-  bool idle = true;     ///< it runs nothing
-  bool drained = false; ///< and is to get nothing: what waits does not wait for it
+  bool idle = true;     ///< nothing runs on the agent
+  bool drained = false; ///< no new work is placed on the agent, so waiting runs do not count on it
   friend bool operator==(const pool_agent_state&, const pool_agent_state&) = default;
   MSGPACK_DEFINE_ARRAY(agent, connected, idle, drained)
 };
-/// What the pool has and what waits in it, all of it; after each change.
+/// All runs that wait in the pool and all its agents. The pool sends it after each change.
 struct pool_demand {
   std::vector<waiting_run> runs;
   std::map<std::uint64_t, job_limit> limits; ///< by job
@@ -42,19 +42,19 @@ struct pool_demand {
 struct cloud_instance {
   std::string id;
   enum class phase : int { starting, running, stopping, stopped } state = phase::starting;
-  std::string agent; ///< name that its agent registers with; empty: the id
+  std::string agent; ///< name with which the agent registers; empty: the id
   time_point launched;
   MSGPACK_DEFINE_ARRAY(id, state, agent, launched)
 };
 struct instances_listed { ///< answers list_instances
   std::vector<cloud_instance> all;
-  std::string failed; ///< why there is no list, or empty
+  std::string failed; ///< why there is no list; empty: there is one
   MSGPACK_DEFINE_ARRAY(all, failed)
 };
 struct instances_launched { ///< answers launch_instances
   std::uint64_t order = 0;
   std::vector<std::string> ids;
-  std::string failed; ///< why nothing was launched, or empty
+  std::string failed; ///< why no instance was launched; empty: some were
   MSGPACK_DEFINE_ARRAY(order, ids, failed)
 };
 struct instances_ended { ///< answers terminate_instances
@@ -70,7 +70,7 @@ struct provider_configured {
 using provisioner_event = std::variant<pool_demand, instances_listed, instances_launched, instances_ended,
                                        provider_configured, time_passed>;
 
-// Actions, and messages to who calls the provider.
+// Actions that are messages to the actor that calls the provider.
 struct list_instances {
   MSGPACK_DEFINE_ARRAY()
 };
