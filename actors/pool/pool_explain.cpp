@@ -106,7 +106,8 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
       all.push_back({"pool_max_slots", text("the max_slots of the pool")});
     else
       all.push_back({"quota", text(std::string("the quota of ") +
-                                   (limit.of == run_bar::user ? "user " : "workspace ") + limit.name)});
+                                   (limit.of == run_bar::user ? "user " + limit.name
+                                                              : "workspace " + run.job->terms.workspace))});
   }
   if (supply && all.empty() && !room_is_kept) // what waits for a limit could not use more agents
     all.push_back(*supply);

@@ -71,6 +71,7 @@ struct pool_job {
   std::vector<shape_line> queue; ///< of all its runs that compete
   job_notes notes;
   job_terms terms;
+  std::string workspace; ///< of the terms, by case_folded(): quotas and limits know it so
   static constexpr std::size_t served_bytes = 192; ///< from the begin on: what a grant reads
   int effective() const { return held - stopping + claimed; }
 };
@@ -81,7 +82,7 @@ bool older(const pool_job& a, const pool_job& b);
 enum class run_bar { none, job, user, workspace, pool, impossible };
 struct limit_key {
   run_bar of = run_bar::none;
-  std::string name; ///< of the user or workspace
+  std::string name; ///< of the user, or of the workspace by case_folded()
   experiment_id job;
   friend auto operator<=>(const limit_key&, const limit_key&) = default;
 };

@@ -394,6 +394,25 @@ TEST(PoolQuotas, CountWhatAJobHoldsForItsOwnerOfNow) {
   EXPECT_EQ(p.code(5), "quota");
 }
 
+TEST(PoolQuotas, KnowAWorkspaceInAnyCase) {
+  for (const auto scheduler :
+       {scheduler_kind::fifo, scheduler_kind::round_robin, scheduler_kind::priority, scheduler_kind::fair}) {
+    explained_pool p(with([&](pool_settings& s) {
+      s.scheduler = scheduler;
+      s.quotas = {{"", "Vision", 3}};
+    }));
+    const auto in = [](const char* workspace) {
+      return [workspace](run_terms& r) { r.job.workspace = workspace; };
+    };
+    p.up("a", 8).ask(1, 2, 42, in("vision")).ask(2, 1, 42, in("VISION")).ask(3, 1, 42, in("vision"));
+    EXPECT_EQ(p.code(2), "running");
+    EXPECT_EQ(p.why(3)["reason"]["text"], "it needs 1 slot, and 0 are left of the quota of workspace vision");
+    EXPECT_EQ(p.details()["quotas"][0], (value{{"workspace", "Vision"}, {"maxSlots", 3}, {"used", 3}}));
+    p.tell(slots_released{run(2)});
+    EXPECT_EQ(p.code(3), "running");
+  }
+}
+
 TEST(PoolSettings, AreReadFromACompletedFile) {
   const auto got = pool_settings_of({{"scheduler", "fair"},
                                      {"quotas", {{{"user", "*"}, {"workspace", nullptr}, {"max_slots", 1}}}},
