@@ -56,7 +56,7 @@ void pool::on(actions& out, const agent_up& ev) {
   // What this pool has granted stands, whatever the inventory says: the start order may still be on its way.
   // All else the inventory knows better: a task that it had killed is gone from it.
   forget_strays(agent, std::max(0, ev.slots));
-  agent.present = agent.expected = true;
+  agent.present = agent.expected = agent.seen = true;
   agent.traits = ev.traits;
   agent.slots.resize(static_cast<std::size_t>(std::max(0, ev.slots)),
                      pool_agent::slot{nullptr, nullptr, pool_agent::closed});

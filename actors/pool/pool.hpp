@@ -263,7 +263,9 @@ private:
   std::int64_t most_supplied() const; ///< slots of all instances that there may be
   std::optional<reason_text> supply_reason(const pool_run& run) const;
   reason_text impossible_reason(const pool_run& run) const;
-  bool fits_bare(const pool_run& run, const placement_rules& rules) const;
+  bool fits_bare(const pool_run& run, const placement_rules& rules, bool with_away = false) const;
+  std::vector<std::string> away_for(const pool_run& run) const;
+  std::string away_text(const pool_run& run) const;
   std::size_t position(const pool_run& run) const;
   value agents_for(const pool_run& run) const;
   static bool is_idle(const pool_agent& agent);

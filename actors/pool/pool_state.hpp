@@ -196,6 +196,7 @@ struct pool_agent {
   static constexpr std::size_t served_bytes = sizeof now + sizeof slots + sizeof groups + 8 + sizeof empty;
   agent_traits traits;
   bool expected = false; ///< it is there, or may come back
+  bool seen = false;     ///< it has been there: its slots and traits are those of then
   bool drained = false;
   std::set<int> disabled;
   bool ends = false;   ///< what is drained here is ended as well
