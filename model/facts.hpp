@@ -794,7 +794,8 @@ struct allocation_closed {
   bool finished =
     false; ///< completed although it was asked to stop, and did not agree to: its training is over
   bool unplaceable = false; ///< failed before it was placed: log policies exclude all that could hold it
-  MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished, unplaceable)
+  bool unbegun = false;     ///< lost before any part of it had begun
+  MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished, unplaceable, unbegun)
 };
 
 // ---- stream "provider/POOL"

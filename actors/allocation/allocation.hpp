@@ -158,6 +158,7 @@ struct report_allocation_end {
   bool finished = false;    ///< see allocation_closed
   int exit_code = 0;        ///< see allocation_closed
   bool unplaceable = false; ///< see allocation_closed
+  bool unbegun = false;     ///< see allocation_closed
 };
 /// To a pool that was made again: these slots are this allocation's.
 struct hold_slots {
@@ -251,6 +252,7 @@ private:
   struct part_state {
     part state = part::ordered;
     std::optional<task_exited> exit; ///< how it ended, where that is certain or was ordered
+    bool unbegun = false;            ///< it is over, and never began
   };
 
   void on(allocation_step& s, const slots_granted& ev, time_point now);

@@ -19,8 +19,9 @@ struct allocation_ended {
   bool finished = false; ///< whether the training is over: completed, and not because of a stop
   int exit_code = 0;     ///< of the part that decided on the end; -1: none
   bool unplaceable =
-    false; ///< failed, as no agent is left that could hold it; nor could one hold the next run
-  MSGPACK_DEFINE_ARRAY(run, why, detail, finished, exit_code, unplaceable)
+    false;              ///< failed, as no agent is left that could hold it; nor could one hold the next run
+  bool unbegun = false; ///< lost before any part of it had begun: nothing is lost with it
+  MSGPACK_DEFINE_ARRAY(run, why, detail, finished, exit_code, unplaceable, unbegun)
 };
 
 } // namespace troupe

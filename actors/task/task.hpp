@@ -1,7 +1,8 @@
 #pragma once
 // One task that is no trial as a state machine: run, pause, go on, end. It is begun once and not again after
-// a failure or a loss, as it has no checkpoint; only a preemptible one that its pool has stopped runs anew.
-// Pure: no CAF, no clock, no I/O. Its shell is task_actor.cpp beside it.
+// a failure or a loss, as it has no checkpoint; only a preemptible one that its pool has stopped, and a gang
+// of which no part had begun, run anew. Pure: no CAF, no clock, no I/O. Its shell is task_actor.cpp beside
+// it.
 
 #include "actors/allocation/matched_policies.hpp"
 #include "actors/allocation/owner.hpp"
