@@ -47,6 +47,10 @@ public:
 
   /// Where `slots` > 0 go, best agents first; none where they do not fit.
   agent_shares fit(int slots, bool single_node, gang_rule gangs) const;
+  /// The same of a gang that is too large for some of these agents, which are `preferred`: on no more agents
+  /// than else, as many of them preferred as can be.
+  agent_shares fit_beside(const room_index& preferred, int slots, gang_rule gangs) const;
+  bool contains(const agent_room& agent) const;
   /// Whether `a` is where a run goes sooner than `b`, both of as many slots and none empty: fewer agents,
   /// then equal parts, then the agents that the order prefers, then the names that are first.
   bool better(const agent_shares& a, const agent_shares& b) const;
@@ -66,9 +70,13 @@ private:
 
   const agent_room* best(int slots) const;
   std::vector<const agent_room*> choose(int count, int least_free, bool idle) const;
-  static void take_first(members& to, const members& from, int count);
+  static void take_first(members& to, const members& from, int count, const members* but = nullptr);
+  const members* like(const bucket& b) const;
+  int fewest(int slots) const;
+  std::vector<const agent_room*> largest(int count, const room_index* but = nullptr) const;
   agent_shares spread(int slots) const;
-  agent_shares whole(int slots, bool mixed) const;
+  agent_shares spread_beside(const room_index& preferred, int slots) const;
+  agent_shares whole(int slots, bool mixed, const room_index* preferred = nullptr) const;
 
   fitting_order order_;
   std::map<bucket, members, std::less<bucket>, node_allocator<std::pair<const bucket, members>>> buckets_;

@@ -177,6 +177,7 @@ private:
   void join(pool_agent& agent, agent_view& view);
   void topology_changed(actions& out);
   agent_parts fit(const pool_run& run, int slots) const;
+  agent_parts fit_beside_preferred(const pool_run& run, int slots) const;
   bool could_hold(const pool_run& run) const;
   bool could_ever_hold(const pool_run& run) const;
   int aux_of(const pool_agent& agent) const;
