@@ -818,7 +818,8 @@ struct allocation_closed {
   bool finished = false;
   /// The run failed before it was placed: log policies exclude all agents that could hold it.
   bool unplaceable = false;
-  MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished, unplaceable)
+  bool unbegun = false; ///< the run was lost before any part of it had begun
+  MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished, unplaceable, unbegun)
 };
 
 // ---- stream "provider/POOL"

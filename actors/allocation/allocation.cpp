@@ -48,7 +48,7 @@ allocation_step allocation::apply(const allocation_event& ev, time_point now) {
                  [&](const task_exited& x) { s.actions.push_back(forget_task{x.agent}); },
                  [&](const allocation_stop&) {
                    s.actions.push_back(report_allocation_end{end->why, end->detail, end->finished,
-                                                             end->exit_code, end->unplaceable});
+                                                             end->exit_code, end->unplaceable, end->unbegun});
                  },
                  [](const auto&) {},
                },
@@ -304,6 +304,7 @@ void allocation::on(allocation_step& s, const task_unknown& ev, time_point now) 
                      "agent " + ev.agent + " lost its task", now);
   if (stop())
     return part_over(s, ev.agent, end::stopped, 0, "stopped before it ran", now);
+  it->second.unbegun = true;
   // The task never started there. A single part can be placed again; a gang first ends its parts that run.
   if (parts_.size() == 1 && std::holds_alternative<running>(phase_)) {
     parts_.clear();
@@ -653,13 +654,16 @@ void allocation::close(allocation_step& s, end why, int code, std::string detail
     detail = "its hyperparameters cannot be trained";
   }
   const bool finished = finished_ && why == end::completed;
-  note(s, allocation_closed{now, why, code, detail, finished, unplaceable});
+  const bool unbegun =
+    why == end::lost && !ready_ && workers_.empty() && called_.empty() &&
+    std::all_of(parts_.begin(), parts_.end(), [](const auto& p) { return p.second.unbegun; });
+  note(s, allocation_closed{now, why, code, detail, finished, unplaceable, unbegun});
   s.actions.push_back(release_slots{}); // without slots, this withdraws the request
   for (const auto& pool : std::exchange(asked_, {}))
     s.actions.push_back(leave_pool{pool});
   for (const auto& [agent, p] : parts_)
     s.actions.push_back(forget_task{agent});
-  s.actions.push_back(report_allocation_end{why, std::move(detail), finished, code, unplaceable});
+  s.actions.push_back(report_allocation_end{why, std::move(detail), finished, code, unplaceable, unbegun});
 }
 
 void allocation::note(allocation_step& s, allocation_fact fact) {
@@ -705,8 +709,8 @@ std::vector<allocation_action> allocation::resume() {
     std::vector<allocation_action> out{release_slots{}};
     for (const auto& part : on_)
       out.push_back(forget_task{part.agent});
-    out.push_back(
-      report_allocation_end{end->why, end->detail, end->finished, end->exit_code, end->unplaceable});
+    out.push_back(report_allocation_end{end->why, end->detail, end->finished, end->exit_code,
+                                        end->unplaceable, end->unbegun});
     return out;
   }
   if (on_.empty())

@@ -161,6 +161,7 @@ struct report_allocation_end {
   bool finished = false;    ///< see allocation_closed
   int exit_code = 0;        ///< see allocation_closed
   bool unplaceable = false; ///< see allocation_closed
+  bool unbegun = false;     ///< see allocation_closed
 };
 /// Tells a pool that was made again that this allocation holds these slots.
 struct hold_slots {
@@ -258,6 +259,7 @@ private:
   struct part_state {
     part state = part::ordered;
     std::optional<task_exited> exit; ///< how the part ended, where that is certain or was ordered
+    bool unbegun = false;            ///< whether the part is over and never began
   };
 
   void on(allocation_step& s, const slots_granted& ev, time_point now);

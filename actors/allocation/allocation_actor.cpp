@@ -448,8 +448,8 @@ private:
     self_->send(peers_.pool, watch_by_name{x.agent, {id_, x.slots, x.placed}});
   }
   void run(const report_allocation_end& x) {
-    self_->send(peers_.owner,
-                allocation_ended{id_.run, x.why, x.detail, x.finished, x.exit_code, x.unplaceable});
+    self_->send(peers_.owner, allocation_ended{id_.run, x.why, x.detail, x.finished, x.exit_code,
+                                               x.unplaceable, x.unbegun});
     write_end(x);
     for (auto& poll : std::exchange(polls_, {}))
       poll.caller.deliver(signal(machine_->stopping()));

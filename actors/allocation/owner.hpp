@@ -20,7 +20,8 @@ struct allocation_ended {
   int exit_code = 0;     ///< exit code of the part that decided on the end; -1: none
   /// The run failed, as no agent is left that could hold it, and no agent could hold the next run either.
   bool unplaceable = false;
-  MSGPACK_DEFINE_ARRAY(run, why, detail, finished, exit_code, unplaceable)
+  bool unbegun = false; ///< the run was lost before any part of it had begun, so that no work is lost with it
+  MSGPACK_DEFINE_ARRAY(run, why, detail, finished, exit_code, unplaceable, unbegun)
 };
 
 } // namespace troupe

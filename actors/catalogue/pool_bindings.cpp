@@ -22,12 +22,20 @@ bool may_use(const house_rules& rules, const places& where, const value& cluster
 
 std::vector<std::string> unknown_workspaces(const value& cluster, const places& where) {
   std::vector<std::string> out;
-  for (const auto& pool : config::pool_names(cluster))
+  const auto is_there = [&](const std::string& name) {
+    return std::any_of(where.workspaces().begin(), where.workspaces().end(),
+                       [&](const auto& one) { return case_folded(one.second.name) == case_folded(name); });
+  };
+  for (const auto& pool : config::pool_names(cluster)) {
     for (const auto& name : config::workspaces_of_pool(cluster, pool))
-      if (std::none_of(where.workspaces().begin(), where.workspaces().end(),
-                       [&](const auto& one) { return case_folded(one.second.name) == case_folded(name); }))
+      if (!is_there(name))
         out.push_back("pools." + pool + ".workspaces: there is no workspace '" + name +
                       "' yet; it may use the pool once somebody makes it");
+    for (const auto& quota : config::pool_settings(cluster, pool).value("quotas", value::array()))
+      if (const auto name = quota.value("workspace", value()); name.is_string() && !is_there(name))
+        out.push_back("pools." + pool + ".quotas: there is no workspace '" + name.get<std::string>() +
+                      "' yet; its quota limits nobody until somebody makes it");
+  }
   return out;
 }
 

@@ -54,9 +54,23 @@ std::vector<const agent_room*> room_index::with_room() const {
   return all;
 }
 
-void room_index::take_first(members& to, const members& from, int count) {
-  for (auto it = from.begin(); it != from.end() && count > 0; ++it, --count)
-    to.insert(*it);
+void room_index::take_first(members& to, const members& from, int count, const members* but) {
+  for (auto it = from.begin(); it != from.end() && count > 0; ++it)
+    if (!but || !but->contains(*it)) {
+      to.insert(*it);
+      --count;
+    }
+}
+
+/// The agents of as many slots; null: there are none.
+const room_index::members* room_index::like(const bucket& b) const {
+  const auto it = buckets_.find(b);
+  return it == buckets_.end() ? nullptr : &it->second;
+}
+
+bool room_index::contains(const agent_room& agent) const {
+  const auto* same = like({agent.free, agent.total, agent.idle});
+  return same && same->contains(&agent);
 }
 
 /// The `count` best agents that have at least `least_free` free slots, or all such agents where they are
@@ -143,9 +157,9 @@ bool room_index::better(const agent_shares& a, const agent_shares& b) const {
     [](const share_of_agent& x, const share_of_agent& y) { return by_name()(x.agent, y.agent); });
 }
 
-/// Takes as few agents as possible, in equal parts where that is possible, or else agents with the most free
-/// slots first.
-agent_shares room_index::spread(int slots) const {
+/// The smallest number of agents that together have at least `slots` free slots; the number of all agents if
+/// they have fewer.
+int room_index::fewest(int slots) const {
   int count = 0, left = slots;
   for (auto it = buckets_.rbegin(); it != buckets_.rend() && left > 0; ++it) {
     const int agents = static_cast<int>(it->second.size());
@@ -153,6 +167,25 @@ agent_shares room_index::spread(int slots) const {
     count += wanted;
     left -= wanted * it->first.free;
   }
+  return count;
+}
+
+/// The agents that have most free slots, of equals those whose names are first.
+std::vector<const agent_room*> room_index::largest(int count, const room_index* but) const {
+  std::vector<const agent_room*> out;
+  for (auto it = buckets_.rbegin(); it != buckets_.rend() && count > 0;) {
+    members same; // buckets with as many free slots, merged by name
+    for (const int free = it->first.free; it != buckets_.rend() && it->first.free == free; ++it)
+      take_first(same, it->second, count, but ? but->like(it->first) : nullptr);
+    for (auto agent = same.begin(); agent != same.end() && count > 0; ++agent, --count)
+      out.push_back(*agent);
+  }
+  return out;
+}
+
+/// As few agents as can be, in equal parts where possible, else those with most free slots first.
+agent_shares room_index::spread(int slots) const {
+  const int count = fewest(slots);
   agent_shares out;
   if (slots % count == 0)
     if (const auto equal = choose(count, slots / count, false); static_cast<int>(equal.size()) == count) {
@@ -160,45 +193,92 @@ agent_shares room_index::spread(int slots) const {
         out.push_back({agent, slots / count});
       return out;
     }
-  left = slots;
-  for (auto it = buckets_.rbegin(); it != buckets_.rend() && left > 0;) {
-    auto to = it; // buckets with as many free slots, merged by name
-    members same;
-    const int wanted = it->first.free > 0 ? (left + it->first.free - 1) / it->first.free : 0;
-    for (; to != buckets_.rend() && to->first.free == it->first.free; ++to)
-      take_first(same, to->second, wanted);
-    for (const auto* agent : same)
-      if (const int part = std::min(left, agent->free); part > 0) {
-        out.push_back({agent, part});
-        left -= part;
+  for (const auto* agent : largest(count)) {
+    out.push_back({agent, std::min(slots, agent->free)});
+    slots -= out.back().slots;
+  }
+  return out;
+}
+
+agent_shares room_index::fit_beside(const room_index& preferred, int slots, gang_rule gangs) const {
+  if (slots > free_ || slots <= most())
+    return fit(slots, false, gangs);
+  return gangs == gang_rule::any ? spread_beside(preferred, slots)
+                                 : whole(slots, gangs == gang_rule::whole_mixed, &preferred);
+}
+
+/// Those that are preferred have fewer slots free in all, so they are fewer than the slots.
+agent_shares room_index::spread_beside(const room_index& preferred, int slots) const {
+  const int count = fewest(slots);
+  const auto liked = preferred.largest(count), others = largest(count, &preferred);
+  const auto n_liked = static_cast<int>(liked.size()), n_others = static_cast<int>(others.size());
+  const auto have = [](const std::vector<const agent_room*>& agents, int n) {
+    int sum = 0;
+    for (int i = 0; i < n; ++i)
+      sum += agents[static_cast<std::size_t>(i)]->free;
+    return sum;
+  };
+  int n = std::min(count, n_liked);
+  while (n > 0 && (count - n > n_others || have(liked, n) + have(others, count - n) < slots))
+    --n;
+  agent_shares out;
+  if (const int part = slots / count; part * count == slots) {
+    const auto equal = preferred.choose(slots, part, false);
+    if (static_cast<int>(equal.size()) >= n) {
+      auto rest = choose(count - n + static_cast<int>(equal.size()), part, false);
+      std::erase_if(rest, [&](const auto* agent) { return preferred.contains(*agent); });
+      if (static_cast<int>(rest.size()) >= count - n) {
+        for (int i = 0; i < n; ++i)
+          out.push_back({equal[static_cast<std::size_t>(i)], part});
+        for (int i = 0; i < count - n; ++i)
+          out.push_back({rest[static_cast<std::size_t>(i)], part});
+        return out;
       }
-    it = to;
+    }
+  }
+  for (int i = 0; i < count; ++i) {
+    const auto* agent = i < n ? liked[static_cast<std::size_t>(i)] : others[static_cast<std::size_t>(i - n)];
+    out.push_back({agent, std::min(slots, agent->free)});
+    slots -= out.back().slots;
   }
   return out;
 }
 
 /// Takes idle agents with all their slots: agents of one size, the largest size that divides `slots`; or
-/// else, where sizes may mix, the largest agents first.
-agent_shares room_index::whole(int slots, bool mixed) const {
-  std::map<int, members, std::greater<>> sizes;
+/// else, where sizes may mix, the largest agents first. Among agents of one size, preferred agents come
+/// first.
+agent_shares room_index::whole(int slots, bool mixed, const room_index* preferred) const {
+  struct of_size {
+    members liked, others;
+  };
+  std::map<int, of_size, std::greater<>> sizes;
   for (const auto& [b, agents] : buckets_)
-    if (b.idle && b.free > 0)
-      take_first(sizes[b.free], agents, slots / b.free);
+    if (b.idle && b.free > 0) {
+      auto& size = sizes[b.free];
+      const int most = slots / b.free;
+      const auto* liked = preferred ? preferred->like(b) : nullptr;
+      if (liked)
+        take_first(size.liked, *liked, most);
+      if (!liked || static_cast<int>(liked->size()) < most)
+        take_first(size.others, agents, most, liked);
+    }
   agent_shares out;
+  const auto add = [&](const members& agents, int size, int& left) {
+    for (auto it = agents.begin(); it != agents.end() && size <= left; ++it, left -= size)
+      out.push_back({*it, size});
+  };
   for (const auto& [size, agents] : sizes)
-    if (slots % size == 0 && static_cast<int>(agents.size()) >= slots / size) {
-      for (auto it = agents.begin(); static_cast<int>(out.size()) < slots / size; ++it)
-        out.push_back({*it, size});
+    if (slots % size == 0 && static_cast<int>(agents.liked.size() + agents.others.size()) >= slots / size) {
+      add(agents.liked, size, slots);
+      add(agents.others, size, slots);
       return out;
     }
   if (!mixed)
     return {};
-  for (const auto& [size, agents] : sizes)
-    for (const auto* agent : agents)
-      if (size <= slots) {
-        out.push_back({agent, size});
-        slots -= size;
-      }
+  for (const auto& [size, agents] : sizes) {
+    add(agents.liked, size, slots);
+    add(agents.others, size, slots);
+  }
   return slots == 0 ? out : agent_shares{};
 }
 

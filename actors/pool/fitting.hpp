@@ -48,6 +48,10 @@ public:
 
   /// The agents that hold `slots` > 0 slots, best agents first; empty where the slots do not fit.
   agent_shares fit(int slots, bool single_node, gang_rule gangs) const;
+  /// The same for a gang that is too large for the agents of `preferred`, which are some of these: it takes
+  /// no more agents than without a preference, and as many preferred ones among them as possible.
+  agent_shares fit_beside(const room_index& preferred, int slots, gang_rule gangs) const;
+  bool contains(const agent_room& agent) const;
   /// Whether a run is placed on `a` rather than on `b`. Both have the same number of slots and are not empty.
   /// Fewer agents are better, then equal parts, then agents that the order prefers, then the first names.
   bool better(const agent_shares& a, const agent_shares& b) const;
@@ -67,9 +71,13 @@ private:
 
   const agent_room* best(int slots) const;
   std::vector<const agent_room*> choose(int count, int least_free, bool idle) const;
-  static void take_first(members& to, const members& from, int count);
+  static void take_first(members& to, const members& from, int count, const members* but = nullptr);
+  const members* like(const bucket& b) const;
+  int fewest(int slots) const;
+  std::vector<const agent_room*> largest(int count, const room_index* but = nullptr) const;
   agent_shares spread(int slots) const;
-  agent_shares whole(int slots, bool mixed) const;
+  agent_shares spread_beside(const room_index& preferred, int slots) const;
+  agent_shares whole(int slots, bool mixed, const room_index* preferred = nullptr) const;
 
   fitting_order order_;
   std::map<bucket, members, std::less<bucket>, node_allocator<std::pair<const bucket, members>>> buckets_;

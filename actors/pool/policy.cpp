@@ -185,10 +185,10 @@ class quota_room {
 public:
   explicit quota_room(const std::vector<slot_quota>& quotas) : quotas_(quotas) {}
   /// The slots that the quotas of the job's user and workspace leave; null where there is no such quota.
-  std::array<int*, 2> of(const job_terms& terms) {
+  std::array<int*, 2> of(const pool_job& job) {
     if (quotas_.empty())
       return {};
-    return {left(0, terms.user), left(1, terms.workspace)};
+    return {left(0, job.terms.user), left(1, job.workspace)};
   }
 
 private:
@@ -196,7 +196,7 @@ private:
     const slot_quota* found = nullptr;
     for (const auto& q : quotas_)
       if (kind == 0 ? !q.user.empty() && (q.user == name || (q.user == "*" && !found))
-                    : !q.workspace.empty() && q.workspace == name)
+                    : !q.workspace.empty() && q.folded == name)
         found = &q;
     return found ? &left_.try_emplace({kind, name}, found->max_slots).first->second : nullptr;
   }
@@ -383,7 +383,7 @@ private:
   void demand_all() {
     quota_room room(settings_.quotas);
     for (const auto* job : by_age_)
-      for (auto* left : room.of(job->terms))
+      for (auto* left : room.of(*job))
         if (left)
           *left -= job->held;
     demands_.clear();
@@ -397,7 +397,7 @@ private:
     int more = job.wanted;
     if (job.terms.max_slots >= 0)
       more = std::min(more, std::max(0, job.terms.max_slots - job.held));
-    const auto quotas = room.of(job.terms);
+    const auto quotas = room.of(job);
     for (auto* left : quotas)
       if (left)
         more = std::min(more, std::max(0, *left));

@@ -57,7 +57,7 @@ void pool::on(actions& out, const agent_up& ev) {
   // A grant of this pool stands whatever the inventory says, as the order to start may still be on its way.
   // All other holders are taken from the inventory, as a task that the agent has killed is missing there.
   forget_strays(agent, std::max(0, ev.slots));
-  agent.present = agent.expected = true;
+  agent.present = agent.expected = agent.seen = true;
   agent.traits = ev.traits;
   agent.slots.resize(static_cast<std::size_t>(std::max(0, ev.slots)),
                      pool_agent::slot{nullptr, nullptr, pool_agent::closed});

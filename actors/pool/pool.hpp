@@ -180,6 +180,7 @@ private:
   void join(pool_agent& agent, agent_view& view);
   void topology_changed(actions& out);
   agent_parts fit(const pool_run& run, int slots) const;
+  agent_parts fit_beside_preferred(const pool_run& run, int slots) const;
   bool could_hold(const pool_run& run) const;
   bool could_ever_hold(const pool_run& run) const;
   int aux_of(const pool_agent& agent) const;
@@ -266,7 +267,9 @@ private:
   std::int64_t most_supplied() const; ///< slots of all instances that the provider may launch
   std::optional<reason_text> supply_reason(const pool_run& run) const;
   reason_text impossible_reason(const pool_run& run) const;
-  bool fits_bare(const pool_run& run, const placement_rules& rules) const;
+  bool fits_bare(const pool_run& run, const placement_rules& rules, bool with_away = false) const;
+  std::vector<std::string> away_for(const pool_run& run) const;
+  std::string away_text(const pool_run& run) const;
   std::size_t position(const pool_run& run) const;
   value agents_for(const pool_run& run) const;
   static bool is_idle(const pool_agent& agent);

@@ -31,12 +31,13 @@ value shown(const agent_parts& on) {
 /// Whether the present agents could hold the run if no slot were held, drained or disabled.
 bool pool::could_ever_hold(const pool_run& run) const { return fits_bare(run, run.terms.rules); }
 
-bool pool::fits_bare(const pool_run& run, const placement_rules& rules) const {
+bool pool::fits_bare(const pool_run& run, const placement_rules& rules, bool with_away) const {
   std::map<std::string, room_index> groups;
   std::vector<agent_room> rooms;
   rooms.reserve(agents_.size());
   for (const auto& [name, agent] : agents_) {
-    if (!agent.present || !refusal(rules, name, agent.traits).empty())
+    const bool away = with_away && agent.seen && agent.expected;
+    if ((!agent.present && !away) || !refusal(rules, name, agent.traits).empty())
       continue;
     const auto label = rules.same_label.empty() ? std::string() : agent.traits.labels.at(rules.same_label);
     const int total = static_cast<int>(agent.slots.size());
@@ -47,6 +48,44 @@ bool pool::fits_bare(const pool_run& run, const placement_rules& rules) const {
     if (!group.fit(run.need(), rules.single_node, settings_.gangs).empty())
       return true;
   return false;
+}
+
+/// The agents that are away and could hold the run, alone or with others; empty if the present agents could
+/// hold it. Of an agent that has not come since the master's start only the name is known: it counts if the
+/// run asks for it by name.
+std::vector<std::string> pool::away_for(const pool_run& run) const {
+  const auto& rules = run.terms.rules;
+  const auto may = [&](const std::string& name, const pool_agent& agent) {
+    return refusal(rules, name, agent.traits).empty() &&
+           (run.slots > 0 ? !rules.single_node || std::ssize(agent.slots) >= run.need() : aux_of(agent) > 0);
+  };
+  std::vector<std::string> seen, unseen;
+  bool enough = run.slots > 0 && could_ever_hold(run);
+  for (const auto& [name, agent] : agents_)
+    if (agent.present)
+      enough = enough || (run.slots == 0 && may(name, agent));
+    else if (agent.expected && agent.seen && may(name, agent))
+      seen.push_back(name);
+    else if (const auto& asked = rules.agents;
+             agent.expected && !agent.seen && std::find(asked.begin(), asked.end(), name) != asked.end())
+      unseen.push_back(name);
+  if (enough)
+    return {};
+  return !seen.empty() && (run.slots == 0 || fits_bare(run, rules, true)) ? seen : unseen;
+}
+
+std::string pool::away_text(const pool_run& run) const {
+  constexpr std::size_t most = 5;
+  const auto names = away_for(run);
+  if (names.empty())
+    return {};
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < most; ++i)
+    text += (i ? ", " : "") + names[i];
+  if (names.size() > most)
+    text += " and " + std::to_string(names.size() - most) + " more";
+  return names.size() == 1 ? "; agent " + text + ", which could hold it, is away"
+                           : "; agents " + text + ", which could hold it, are away";
 }
 
 /// Whether the end of other runs cannot help: neither the present agents, when empty, nor instances that may
@@ -75,15 +114,17 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
   const bool launched_for = is_launched_for(run);
   const auto supply = launched_for ? supply_reason(run) : std::nullopt;
   if (!any && !launched_for && (most_supplied() == 0 || run.guest)) // no instances come for a guest
-    return {{"no_agents", "the pool has no agents"}};
+    return {{"no_agents", "the pool has no agents" + away_text(run)}};
   if (!any && launched_for && !supply)
     return {{"no_agents", "the agents of all instances of the pool are away"}};
   if (run.slots == 0 && supply)
     return {*supply};
   if (run.slots == 0 && any)
     return {aux_reason(run)};
-  if (!launched_for && (run.slots == 0 || !could_hold(run))) // for a run without slots no agent is present
-    return {impossible_reason(run)};
+  if (!launched_for && (run.slots == 0 || !could_hold(run))) { // for a run without slots no agent is present
+    auto why = impossible_reason(run);
+    return {{why.first, why.second + away_text(run)}};
+  }
   std::vector<reason_text> all;
   bool room_is_kept = false; // the room below a limit is kept for a run with a reservation
   for (const auto& limit : full_limits(run)) {
@@ -106,7 +147,8 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
       all.push_back({"pool_max_slots", text("the max_slots of the pool")});
     else
       all.push_back({"quota", text(std::string("the quota of ") +
-                                   (limit.of == run_bar::user ? "user " : "workspace ") + limit.name)});
+                                   (limit.of == run_bar::user ? "user " + limit.name
+                                                              : "workspace " + run.job->terms.workspace))});
   }
   if (supply && all.empty() && !room_is_kept) // a run that waits for a limit could not use more agents
     all.push_back(*supply);
@@ -210,7 +252,7 @@ pool::reason_text pool::aux_reason(const pool_run& run) const {
       open = open || !agent.drained;
     }
   if (units && !allowed)
-    return {"constraints", "its constraints leave no agents that could hold it"};
+    return {"constraints", "its constraints leave no agents that could hold it" + away_text(run)};
   if (units && !open)
     return {"drained", "the agents that could hold it are drained or disabled"};
   return {"aux", "no agent has room for another task without slots"};
@@ -278,6 +320,9 @@ value pool::agents_for(const pool_run& run) const {
     const bool fits = why.empty();
     list.push_back({{"agent", agent.now.name}, {"free", free}, {"fits", fits}, {"why", why}});
   }
+  for (const auto& name : run.waits() ? away_for(run) : std::vector<std::string>())
+    if (std::ssize(list) < most)
+      list.push_back({{"agent", name}, {"free", 0}, {"fits", false}, {"why", "is away"}});
   return list;
 }
 
@@ -420,6 +465,9 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
   if (code == "too_large" && supply_can_hold(run))
     return std::string("set ") + (run.id.task.is_trial() ? "resources.slots_per_trial" : "resources.slots") +
            " to a multiple of " + std::to_string(supply_.instance_slots);
+  if (code == "too_large" || code == "single_node" || code == "constraints")
+    if (const auto away = away_for(run); !away.empty())
+      return "start agent " + away.front() + " again";
   if (code == "too_large" || code == "single_node") {
     const bool is_elastic = most_supplied() > 0;
     const bool more = code == "too_large" && run.need() > most_supplied();

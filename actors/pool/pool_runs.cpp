@@ -1,6 +1,7 @@
 // The runs and jobs of a pool, their order, and the limits that hold for them.
 
 #include "actors/pool/pool.hpp"
+#include "model/chosen_name.hpp"
 
 #include <algorithm>
 #include <array>
@@ -43,14 +44,17 @@ void pool::take_terms(pool_job& job, const job_terms& terms) {
   const bool same = ordered(job.terms) == ordered(terms);
   if (job.terms.submitted != terms.submitted || job.terms.label != terms.label)
     policy_->forget(job);
-  const bool another = job.terms.user != terms.user || job.terms.workspace != terms.workspace;
+  const bool elsewhere = job.terms.workspace != terms.workspace;
+  const bool another = job.terms.user != terms.user || elsewhere;
   if (another && capped()) // what the job holds no longer counts for its old user and workspace
     count_used(job, -1);
-  if (another) {
-    eased_.insert({{run_bar::user, job.terms.user, {}}, {run_bar::workspace, job.terms.workspace, {}}});
-    strained_.insert({{run_bar::user, terms.user, {}}, {run_bar::workspace, terms.workspace, {}}});
-  }
+  if (another)
+    eased_.insert({{run_bar::user, job.terms.user, {}}, {run_bar::workspace, job.workspace, {}}});
   job.terms = terms;
+  if (elsewhere)
+    job.workspace = case_folded(terms.workspace);
+  if (another)
+    strained_.insert({{run_bar::user, terms.user, {}}, {run_bar::workspace, job.workspace, {}}});
   if (another && capped())
     count_used(job, 1);
   policy_->changed(job);
@@ -360,7 +364,7 @@ const slot_quota* pool::quota_of(run_bar kind, const std::string& who) const {
   const slot_quota* found = nullptr;
   for (const auto& q : settings_.quotas)
     if (kind == run_bar::user ? !q.user.empty() && (q.user == who || (q.user == "*" && !found))
-                              : !q.workspace.empty() && q.workspace == who)
+                              : !q.workspace.empty() && q.folded == who)
       found = &q;
   return found;
 }
@@ -392,7 +396,7 @@ std::array<limit_key, 4> pool::limits_of(const pool_run& run) const {
   const auto& terms = run.job->terms;
   return {{{run_bar::job, {}, terms.job},
            {run_bar::user, terms.user, {}},
-           {run_bar::workspace, terms.workspace, {}},
+           {run_bar::workspace, run.job->workspace, {}},
            {run_bar::pool, {}, {}}}};
 }
 

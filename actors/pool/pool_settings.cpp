@@ -1,5 +1,6 @@
 #include "actors/pool/pool_settings.hpp"
 
+#include "model/chosen_name.hpp"
 #include "model/config/duration_text.hpp"
 #include "model/config/memory_size.hpp"
 
@@ -82,7 +83,7 @@ private:
 };
 
 slot_quota quota_of(keys_in& in, const std::string& where, const value& x) {
-  slot_quota out;
+  slot_quota out{{}, {}, 0};
   if (!x.is_object()) {
     in.refuse(where, "a map {user | workspace, max_slots}");
     return out;
@@ -102,10 +103,14 @@ slot_quota quota_of(keys_in& in, const std::string& where, const value& x) {
     in.refuse(where, "of a user or of a workspace");
   if (!x.contains("max_slots"))
     in.refuse(where + ".max_slots", "there");
-  return out;
+  return {out.user, out.workspace, out.max_slots};
 }
 
 } // namespace
+
+slot_quota::slot_quota(std::string of_user, std::string of_workspace, int most)
+    : user(std::move(of_user)), workspace(std::move(of_workspace)), max_slots(most),
+      folded(case_folded(workspace)) {}
 
 const char* name(scheduler_kind kind) { return scheduler_names[static_cast<int>(kind)]; }
 

@@ -9,8 +9,10 @@ enum class scheduler_kind { fifo, round_robin, priority, fair };
 const char* name(scheduler_kind kind);
 
 struct slot_quota {
+  slot_quota(std::string user, std::string workspace, int max_slots);
   std::string user, workspace; ///< one of both is empty; user "*": each user who has no quota of their own
   int max_slots = 0;
+  std::string folded; ///< the workspace, by case_folded(), as names of workspaces are unique in any case
 };
 
 struct pool_settings {

@@ -138,9 +138,17 @@ void pool::use_views(pool_run& run, bool use) {
     run.preferred = nullptr;
     if (!run.terms.rules.prefer_labels.empty()) {
       auto rules = run.terms.rules;
-      for (const auto& [label, values] : rules.prefer_labels)
-        rules.labels[label] = values;
-      run.preferred = view_of(std::move(rules));
+      bool any = true; // of the agents that may hold it
+      for (const auto& [label, values] : rules.prefer_labels) {
+        const auto [wanted, fresh] = rules.labels.try_emplace(label, values);
+        if (!fresh)
+          std::erase_if(wanted->second, [&values = values](const std::string& x) {
+            return std::find(values.begin(), values.end(), x) == values.end();
+          });
+        any = any && !wanted->second.empty();
+      }
+      if (any)
+        run.preferred = view_of(std::move(rules));
     }
   }
   for (auto* view : {run.view, run.preferred}) {
@@ -168,6 +176,8 @@ agent_parts pool::fit(const pool_run& run, int slots) const {
   for (const auto* view : {run.preferred, run.view}) {
     if (!view)
       continue;
+    if (run.preferred && view == run.view)
+      return fit_beside_preferred(run, slots);
     agent_shares best;
     for (const auto& [label, group] : view->groups)
       if (auto parts = group.now.fit(slots, run.single_node, settings_.gangs);
@@ -177,6 +187,30 @@ agent_parts pool::fit(const pool_run& run, int slots) const {
       return placed(best);
   }
   return {};
+}
+
+/// The parts of a run that does not fit on its preferred agents alone.
+agent_parts pool::fit_beside_preferred(const pool_run& run, int slots) const {
+  agent_shares best;
+  std::ptrdiff_t best_count = 0; // how many of its agents are preferred
+  for (const auto& [label, group] : run.view->groups) {
+    const auto liked = run.preferred->groups.find(label);
+    const bool some = liked != run.preferred->groups.end() && !run.single_node && slots > 1;
+    auto parts = some ? group.now.fit_beside(liked->second.now, slots, settings_.gangs)
+                      : group.now.fit(slots, run.single_node, settings_.gangs);
+    if (parts.empty())
+      continue;
+    const auto count = some
+                         ? std::count_if(parts.begin(), parts.end(),
+                                         [&](const auto& x) { return liked->second.now.contains(*x.agent); })
+                         : 0;
+    const bool decides = parts.size() == best.size() && count != best_count;
+    if (best.empty() || (decides ? count > best_count : group.now.better(parts, best))) {
+      best = std::move(parts);
+      best_count = count;
+    }
+  }
+  return placed(best);
 }
 
 /// Whether the present agents could hold the run if no other run held any slot.

@@ -134,6 +134,10 @@ void task::on(task_step& s, const allocation_ended& ev, time_point now) {
   case end::failed:
     return finish(s, task_state::error, ev.exit_code, ev.detail, now);
   case end::lost:
+    if (ev.unbegun && leaving && state_ == task_state::paused)
+      return;
+    if (ev.unbegun)
+      return begin_run(s, now);
     return finish(s, task_state::error, -1, "the cluster lost it: " + ev.detail, now);
   case end::stopped:
     if (leaving && state_ == task_state::paused)

@@ -1,7 +1,8 @@
 #pragma once
 // One task that is not a trial, as a state machine: run, pause, resume, end. It has no checkpoint, so that it
-// does not restart after a failure or a loss; only a preemptible task that its pool has stopped runs again.
-// Pure: no CAF, no clock, no I/O. Its shell is task_actor.cpp beside it.
+// does not restart after a failure or a loss; only a preemptible task that its pool has stopped, and a gang
+// of which no part had begun, run again. Pure: no CAF, no clock, no I/O. Its shell is task_actor.cpp beside
+// it.
 
 #include "actors/allocation/matched_policies.hpp"
 #include "actors/allocation/owner.hpp"

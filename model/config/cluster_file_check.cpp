@@ -271,7 +271,7 @@ private:
       else if (workspace == "*")
         out_.fault(one.find("workspace")->at, where + ".workspace", "'*' stands for users only",
                    "name a workspace, or write user: \"*\"");
-      else if (!seen.insert({user, workspace}).second)
+      else if (!seen.insert({user, case_folded(workspace)}).second)
         out_.fault(one.at, where, "a second quota of '" + user + workspace + "'", "leave one of the two");
     }
   }

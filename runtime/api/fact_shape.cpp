@@ -356,11 +356,8 @@ value fact_fields(const instance_changed& x) {
           {"count", x.count}, {"ids", x.ids},   {"why", x.why}};
 }
 value fact_fields(const allocation_closed& x) {
-  return {{"why", troupe::name(x.why)},
-          {"exitCode", x.exit_code},
-          {"detail", x.detail},
-          {"finished", x.finished},
-          {"unplaceable", x.unplaceable}};
+  return {{"why", troupe::name(x.why)}, {"exitCode", x.exit_code},      {"detail", x.detail},
+          {"finished", x.finished},     {"unplaceable", x.unplaceable}, {"unbegun", x.unbegun}};
 }
 
 /// The workspace, model or user that a fact of the stream "cluster" is about, as the name of a stream; empty

@@ -446,6 +446,8 @@ TEST_P(PoolPolicies, HoldWhateverHappens) {
           ev.run.rules.labels["rack"] = {"x"};
         if (roll(d, 0, 5) == 0)
           ev.run.rules.same_label = "rack";
+        if (roll(d, 0, 3) == 0)
+          ev.run.rules.prefer_labels["rack"] = {roll(d, 0, 1) ? "x" : "y"};
         p.tell(ev);
       } else if (what < 15 && !p.runs.empty()) {
         auto it = std::next(p.runs.begin(), roll(d, 0, static_cast<int>(p.runs.size()) - 1));

@@ -339,7 +339,7 @@ void allocation_shell::forget(const std::string& agent) {
 }
 void allocation_shell::run(const report_allocation_end& x) {
   m.tell_trial(self_, id.trial(),
-               allocation_ended{id.run, x.why, x.detail, x.finished, x.exit_code, x.unplaceable});
+               allocation_ended{id.run, x.why, x.detail, x.finished, x.exit_code, x.unplaceable, x.unbegun});
   told_ = true;
   leave_if_done();
 }

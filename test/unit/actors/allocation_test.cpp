@@ -293,6 +293,31 @@ TEST(Allocation, IsPlacedAnewWhenItNeverStarted) {
   });
 }
 
+TEST(Allocation, SaysOfAGangWhetherAnyPartOfItHadBegun) {
+  const auto unbegun = [](allocation& a) {
+    return std::get<report_allocation_end>(a.resume().back()).unbegun;
+  };
+  auto none = play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {task_unknown{id, "a", t0}, 1s, " | kill(b)"},
+    {task_unknown{id, "b", t0}, 2s, "closed(lost) | release forget(a) forget(b) report(lost)"},
+  });
+  EXPECT_TRUE(unbegun(none));
+  auto one = play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {task_unknown{id, "a", t0}, 1s, " | kill(b)"},
+    {exit_of("b", -1, 9), 2s, "closed(lost) | release forget(a) forget(b) report(lost)"},
+  });
+  EXPECT_FALSE(unbegun(one));
+  auto both = play({
+    {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
+    {task_started{id, "a", 7}, 1s, " | "},
+    {task_unknown{id, "a", t0}, 2s, " | kill(b)"},
+    {task_unknown{id, "b", t0}, 3s, "closed(lost) | release forget(a) forget(b) report(lost)"},
+  });
+  EXPECT_FALSE(unbegun(both)) << "one had begun, and its agent has lost it";
+}
+
 /// The parts of a gang wait for each other before they look whether they have to stop.
 TEST(Allocation, AStoppedGangDoesNotWaitForAPartThatNeverBegan) {
   play({

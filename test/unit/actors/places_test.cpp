@@ -466,6 +466,11 @@ TEST(PoolBindings, OfTheFileAndOfTheApiAddUp) {
                        {{"all", value::object()},
                         {"gpu", pool(value::array({"vision", "nobody"}))},
                         {"empty", pool(value::array())},
+                        {"limited",
+                         {{"quotas",
+                           {{{"user", "ada"}, {"workspace", nullptr}, {"max_slots", 1}},
+                            {{"user", nullptr}, {"workspace", "Vision"}, {"max_slots", 1}},
+                            {{"user", nullptr}, {"workspace", "Nobody"}, {"max_slots", 1}}}}}},
                         {"later", pool(value::array({"nobody"}))}}}};
   const auto who = [&](const std::string& name) {
     std::string out;
@@ -482,6 +487,8 @@ TEST(PoolBindings, OfTheFileAndOfTheApiAddUp) {
     unknown_workspaces(cluster, w.where),
     (std::vector<std::string>{"pools.gpu.workspaces: there is no workspace 'nobody' yet; it may use the "
                               "pool once somebody makes it",
+                              "pools.limited.quotas: there is no workspace 'Nobody' yet; its quota limits "
+                              "nobody until somebody makes it",
                               "pools.later.workspaces: there is no workspace 'nobody' yet; it may use the "
                               "pool once somebody makes it"}));
   for (const char* bound : {"gpu", "all"})

@@ -90,6 +90,19 @@ TEST(Task, EndsWithItsProgramAndIsNotBegunAgain) {
        {{over(r1, end::stopped), 1s, "ended(1 stopped) done(ERROR -1: its agent had to end it) | report"}});
 }
 
+TEST(Task, BeginsAnewWhereNoPartOfItsGangHadBegun) {
+  auto lost = over(r1, end::lost, -1, "the start order to agent a1 was lost");
+  lost.unbegun = true;
+  play({.id = a_command}, {{lost, 1s, "ended(1 lost) started(2@0) | start(2)"},
+                           {over(r2, end::completed), 2s, "ended(2 completed) done(COMPLETED 0) | report"}});
+  const task_spec spec{.id = generic, .preemptible = true};
+  play(spec, {{task_pause_wanted{"eve"}, 1s, "paused | stop(1 pause)"},
+              {lost, 2s, "ended(1 lost) |"},
+              {task_unpause_wanted{"eve"}, 3s, "unpaused started(2@0) | start(2)"}});
+  play(spec, {{task_kill_wanted{"killed by eve"}, 1s, "stopping(killed by eve) | stop(1 killed kill)"},
+              {lost, 2s, "ended(1 lost) done(CANCELED -1: killed by eve) | report"}});
+}
+
 TEST(Task, IsKilledOnce) {
   play({.id = a_command},
        {{task_kill_wanted{"killed by eve"}, 1s, "stopping(killed by eve) | stop(1 killed kill)"},

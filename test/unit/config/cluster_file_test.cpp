@@ -237,6 +237,8 @@ TEST(ClusterFile, RefusesWhatAPoolCannotBe) {
      "pools.a.quotas[0]: a quota is of a user or of a workspace"},
     {"quotas: [{user: x, max_slots: 1}, {user: x, max_slots: 2}]",
      "pools.a.quotas[1]: a second quota of 'x'"},
+    {"quotas: [{workspace: x, max_slots: 1}, {workspace: X, max_slots: 2}]",
+     "pools.a.quotas[1]: a second quota of 'X'"},
     {"quotas: [{user: x, max_slots: -1}]", "pools.a.quotas[0].max_slots: must be at least 0"},
     {"quotas: [{workspace: \"*\", max_slots: 1}]",
      "lab.yaml:3:28 pools.a.quotas[0].workspace: '*' stands for users only"},

@@ -320,6 +320,43 @@ TEST(PoolExplain, TellsWhatTheProviderOfAnElasticPoolDoes) {
   }
 }
 
+TEST(PoolExplain, NamesAgentsThatAreAwayAndCouldHoldIt) {
+  const auto on_b = [](run_terms& r) { r.rules.agents = {"b"}; };
+  const auto rack = [](run_terms& r) { r.rules.labels["rack"] = {"x"}; };
+  const auto said = [](explained_pool& p, std::uint64_t trial) {
+    const auto why = p.why(trial, {});
+    return why["reason"]["code"].get<std::string>() + ": " + why["reason"]["text"].get<std::string>() +
+           " > " + why["advice"].get<std::string>();
+  };
+  const std::string none = "constraints: its constraints leave no agents that could hold it",
+                    away = "; agent b, which could hold it, is away > start agent b again";
+  {
+    explained_pool p;
+    p.up("a", 2, "y").up("b", 2, "x").tell(agent_down{"b"});
+    p.ask(1, 1, 42, on_b).ask(2, 1, 42, rack).ask(3, 0, 42, rack).ask(4, 3);
+    for (const std::uint64_t trial : {1, 2, 3})
+      EXPECT_EQ(said(p, trial), none + away) << trial;
+    EXPECT_EQ(said(p, 4), "too_large: it needs 3 slots, and the pool has 2" + away);
+    const auto agents = p.why(2)["agents"];
+    ASSERT_EQ(agents.size(), 2u) << agents.dump();
+    EXPECT_EQ(agents[1], (value{{"agent", "b"}, {"free", 0}, {"fits", false}, {"why", "is away"}}));
+    p.ask(5, 3, 42, on_b).ask(6, 1).ask(7, 2);
+    EXPECT_EQ(said(p, 5).find("away"), std::string::npos) << "it has two slots";
+    EXPECT_EQ(p.why(7)["agents"].size(), 1u) << "one that is there could hold it";
+    p.tell(agent_down{"a"});
+    EXPECT_EQ(p.why(2)["reason"]["text"], "the pool has no agents; agent b, which could hold it, is away");
+    p.tell(agent_down{"b", true}).up("a", 2, "y");
+    EXPECT_EQ(said(p, 2), none + " > loosen resources.constraints, or start agents that meet them")
+      << "it was removed";
+  }
+  {
+    explained_pool p; // after a restart: b has not come yet
+    p.up("a", 2).tell(agent_down{"b"}).ask(1, 1, 42, on_b).ask(2, 1, 42, rack);
+    EXPECT_EQ(said(p, 1), none + away);
+    EXPECT_EQ(said(p, 2).find("away"), std::string::npos) << "nobody knows what labels it has";
+  }
+}
+
 TEST(PoolExplain, NamesTheRunsWithoutSlotsOfEachAgent) {
   explained_pool p;
   p.up("a", 1, "", 1).up("b", 1, "", 2).ask(1, 1);
@@ -392,6 +429,25 @@ TEST(PoolQuotas, CountWhatAJobHoldsForItsOwnerOfNow) {
   p.tell(slots_released{run(1)});
   EXPECT_EQ(p.code(4), "running");
   EXPECT_EQ(p.code(5), "quota");
+}
+
+TEST(PoolQuotas, KnowAWorkspaceInAnyCase) {
+  for (const auto scheduler :
+       {scheduler_kind::fifo, scheduler_kind::round_robin, scheduler_kind::priority, scheduler_kind::fair}) {
+    explained_pool p(with([&](pool_settings& s) {
+      s.scheduler = scheduler;
+      s.quotas = {{"", "Vision", 3}};
+    }));
+    const auto in = [](const char* workspace) {
+      return [workspace](run_terms& r) { r.job.workspace = workspace; };
+    };
+    p.up("a", 8).ask(1, 2, 42, in("vision")).ask(2, 1, 42, in("VISION")).ask(3, 1, 42, in("vision"));
+    EXPECT_EQ(p.code(2), "running");
+    EXPECT_EQ(p.why(3)["reason"]["text"], "it needs 1 slot, and 0 are left of the quota of workspace vision");
+    EXPECT_EQ(p.details()["quotas"][0], (value{{"workspace", "Vision"}, {"maxSlots", 3}, {"used", 3}}));
+    p.tell(slots_released{run(2)});
+    EXPECT_EQ(p.code(3), "running");
+  }
 }
 
 TEST(PoolSettings, AreReadFromACompletedFile) {

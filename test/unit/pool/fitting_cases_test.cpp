@@ -10,7 +10,9 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
 #include <random>
+#include <set>
 
 namespace troupe {
 namespace {
@@ -336,6 +338,152 @@ TEST(FairShares, AreTheSameWhereAChangeIsSaidNotToMatter) {
     EXPECT_EQ(after.even, before.even) << "round " << round;
   }
   EXPECT_GT(spared, 5'000);
+}
+
+// ---- agents that are preferred
+
+/// Beside every choice that there is, on a few agents.
+TEST(Fitting, TakesAsManyPreferredAgentsAsCanBeOnNoMoreAgents) {
+  std::mt19937_64 random(1);
+  const auto roll = [&](int least, int most) {
+    return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
+  };
+  int seen = 0, mixed = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    const auto order = roll(0, 1) ? fitting_order::best : fitting_order::worst;
+    const auto gangs = static_cast<gang_rule>(roll(0, 2));
+    room_index all(order), preferred(order);
+    std::deque<agent_room> agents;
+    std::vector<bool> likes;
+    for (int i = 0, n = roll(1, 7); i < n; ++i) {
+      const int total = roll(1, 4), free = roll(0, total);
+      agents.push_back({std::string(1, static_cast<char>('a' + i)), total, free, free == total});
+      likes.push_back(roll(0, 1) == 1);
+      all.insert(agents.back());
+      if (likes.back())
+        preferred.insert(agents.back());
+    }
+    const int slots = roll(2, 14);
+    if (!preferred.fit(slots, false, gangs).empty())
+      continue;
+    const auto plain = all.fit(slots, false, gangs), got = all.fit_beside(preferred, slots, gangs);
+    ASSERT_EQ(got.size(), plain.size()) << "round " << round;
+    if (got.empty())
+      continue;
+    ++seen;
+    int sum = 0, liked = 0;
+    std::set<const agent_room*> chosen;
+    std::map<int, int> sizes, liked_of, plain_sizes; // whole agents, by their slots
+    for (const auto& part : got) {
+      EXPECT_TRUE(chosen.insert(part.agent).second);
+      EXPECT_GT(part.slots, 0);
+      EXPECT_LE(part.slots, part.agent->free);
+      sum += part.slots;
+      liked += preferred.contains(*part.agent);
+      ++sizes[part.slots];
+      liked_of[part.slots] += preferred.contains(*part.agent);
+    }
+    EXPECT_EQ(sum, slots) << "round " << round;
+    mixed += liked > 0;
+    if (got.size() == 1)
+      continue;
+    if (gangs != gang_rule::any) {
+      for (const auto& part : plain)
+        ++plain_sizes[part.slots];
+      EXPECT_EQ(sizes, plain_sizes) << "round " << round;
+      for (const auto& [size, count] : sizes) {
+        int there = 0;
+        for (std::size_t i = 0; i < agents.size(); ++i)
+          there += likes[i] && agents[i].idle && agents[i].free == size;
+        EXPECT_EQ(liked_of[size], std::min(there, count)) << "round " << round;
+      }
+      continue;
+    }
+    int most = 0;
+    bool equal = false; // of those with most
+    for (unsigned set = 0; set < 1U << agents.size(); ++set) {
+      int count = 0, free = 0, of_them = 0, least = slots;
+      for (std::size_t i = 0; i < agents.size(); ++i)
+        if (set >> i & 1) {
+          ++count;
+          free += agents[i].free;
+          of_them += likes[i];
+          least = std::min(least, agents[i].free);
+        }
+      if (count != static_cast<int>(got.size()) || free < slots || of_them < most)
+        continue;
+      equal = (of_them == most && equal) || (slots % count == 0 && least >= slots / count);
+      most = of_them;
+    }
+    EXPECT_EQ(liked, most) << "round " << round;
+    EXPECT_TRUE(!equal || sizes.size() == 1) << "round " << round;
+  }
+  EXPECT_GT(seen, 1'500);
+  EXPECT_GT(mixed, 1'000);
+}
+
+/// A pool of six agents with two slots each: n1 to n4 in rack a, p1 and p2, which are fast, in rack b. The
+/// first three are in zone 1, the others in zone 2.
+std::string placed_in(pool_settings settings, int slots, const std::function<void(placement_rules&)>& set) {
+  pool p(pool::phase::placing, std::move(settings));
+  for (const char* name : {"n1", "n2", "n3", "n4", "p1", "p2"}) {
+    agent_up up{name, 2, {}, {}};
+    up.traits.labels["rack"] = name[0] == 'n' ? "a" : "b";
+    up.traits.labels["zone"] = name[0] == 'n' && name[1] < '4' ? "1" : "2";
+    if (name[0] == 'p')
+      up.traits.labels["fast"] = "yes";
+    static_cast<void>(p.apply(up));
+  }
+  slots_requested ev{{trial_id{1}, {1}}, slots};
+  ev.run.job.job = {1};
+  set(ev.run.rules);
+  std::string out;
+  for (const auto& action : p.apply(ev))
+    if (const auto* grant = std::get_if<grant_slots>(&action))
+      for (const auto& part : grant->on)
+        out += (out.empty() ? "" : " ") + part.agent + ":" + std::to_string(part.slots.size());
+  return out;
+}
+
+TEST(PoolFitting, AGangGoesToAsManyPreferredAgentsAsCanBe) {
+  const auto fast = [](placement_rules& r) { r.prefer_labels["fast"] = {"yes"}; };
+  for (const auto scheduler :
+       {scheduler_kind::fifo, scheduler_kind::round_robin, scheduler_kind::priority, scheduler_kind::fair})
+    for (const auto gangs : {gang_rule::any, gang_rule::whole, gang_rule::whole_mixed}) {
+      pool_settings settings;
+      settings.scheduler = scheduler;
+      settings.gangs = gangs;
+      EXPECT_EQ(placed_in(settings, 4, fast), "p1:2 p2:2");
+      EXPECT_EQ(placed_in(settings, 6, fast), "p1:2 p2:2 n1:2");
+      EXPECT_EQ(placed_in(settings, 12, fast), "p1:2 p2:2 n1:2 n2:2 n3:2 n4:2");
+      EXPECT_EQ(placed_in(settings, 6, [](auto&) {}), "n1:2 n2:2 n3:2");
+    }
+}
+
+TEST(PoolFitting, APreferenceNeverLeadsWhereTheConstraintsForbid) {
+  EXPECT_EQ(placed_in({}, 2,
+                      [](placement_rules& r) {
+                        r.labels["rack"] = {"a"};
+                        r.prefer_labels["rack"] = {"b"};
+                      }),
+            "n1:2");
+  EXPECT_EQ(placed_in({}, 2,
+                      [](placement_rules& r) {
+                        r.labels["rack"] = {"a", "b"};
+                        r.prefer_labels["rack"] = {"b", "c"};
+                      }),
+            "p1:2");
+}
+
+TEST(PoolFitting, OfGroupsOfOneLabelAGangTakesTheOneWithMorePreferredAgents) {
+  const auto zone = [](placement_rules& r) { r.same_label = "zone"; };
+  EXPECT_EQ(placed_in({}, 6, zone), "n1:2 n2:2 n3:2");
+  EXPECT_EQ(placed_in({}, 6,
+                      [&](placement_rules& r) {
+                        zone(r);
+                        r.prefer_labels["fast"] = {"yes"};
+                      }),
+            "p1:2 p2:2 n4:2");
 }
 
 } // namespace
