@@ -56,13 +56,26 @@ bool query_list::flag(std::string_view name, bool otherwise) const {
   return is_one_of(text, true_words);
 }
 
-result<void> check_flags(const query_list& query) {
+result<void> check_values(const query_list& query) {
+  const auto wrong = [](std::string_view name, const char* is, std::string_view text) {
+    return error{errc::invalid,
+                 std::string(name) + is + ", and is '" + std::string(text.substr(0, 100)) + "'"};
+  };
   for (const std::string_view name :
-       {"active", "admin", "archived", "enableRegex", "follow", "regex", "showInactive"})
+       {"active", "admin", "archived", "enableRegex", "follow", "regex", "showInactive", "unbound"})
     for (const auto text : query.every(name))
       if (!text.empty() && !is_one_of(text, true_words) && !is_one_of(text, false_words))
-        return error{errc::invalid,
-                     std::string(name) + " is true or false, not '" + std::string(text.substr(0, 100)) + "'"};
+        return wrong(name, " has to be true or false", text);
+  for (const std::string_view name :
+       {"experimentIdFilter.gt", "experimentIdFilter.gte", "experimentIdFilter.incl", "experimentIdFilter.lt",
+        "experimentIdFilter.lte", "experimentIdFilter.notIn", "projectId", "tokenIds", "userIds",
+        "workspaceIds"})
+    for (const auto text : query.every(name)) {
+      std::uint64_t number = 0;
+      const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+      if (!text.empty() && (fault != std::errc{} || end != text.data() + text.size()))
+        return wrong(name, " has to be a number", text);
+    }
   return {};
 }
 

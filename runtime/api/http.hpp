@@ -38,8 +38,9 @@ struct query_list {
   result<std::int64_t> number(std::string_view name, std::int64_t otherwise) const;
 };
 
-/// Fails with errc::invalid where a parameter that is read as a flag is neither true nor false.
-result<void> check_flags(const query_list& query);
+/// Fails with errc::invalid where a parameter that is read as a flag is neither true nor false, or one that
+/// names ids is not a number: it must never stand for "all" or for "none".
+result<void> check_values(const query_list& query);
 
 /// Decodes escapes such as %41 and, with `plus_is_blank`, `+`. Fails with errc::invalid on a broken escape
 /// and on a zero byte.

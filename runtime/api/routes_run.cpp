@@ -635,11 +635,10 @@ void add_paths(const value& x, const std::string& before, std::map<std::string, 
     }
     const auto type = section ? one["type"].get<std::string>() : std::string();
     const auto& leaf = type == "const" ? one.value("val", value()) : one;
-    const bool number = section && type != "const"
-                          ? type != "categorical" || std::all_of(one.value("vals", value::array()).begin(),
-                                                                 one.value("vals", value::array()).end(),
+    const auto choices = type == "categorical" ? one.value("vals", value::array()) : value::array();
+    const bool number = section && type != "const" ? std::all_of(choices.begin(), choices.end(),
                                                                  [](const value& v) { return v.is_number(); })
-                          : leaf.is_number();
+                                                   : leaf.is_number();
     to[path].insert(number ? "NUMBER" : leaf.is_array() ? "ARRAY" : "TEXT");
   }
 }

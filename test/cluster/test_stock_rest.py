@@ -492,7 +492,8 @@ def test_runs_have_names_that_go_on_leading_to_them(cluster, user, admin):
     place = b.post_PostWorkspace(user, body=b.v1PostWorkspaceRequest(name="named runs")).workspace.id
     cats, dogs = (b.post_PostProject(user, body=b.v1PostProjectRequest(name=name, workspaceId=place, key=key), workspaceId=place).project.id
                   for name, key in (("cats", "CAT"), ("dogs", "DOG")))
-    experiment, _ = cluster.create(name="named", hparams="{steps: 5, x: {type: int, minval: 1, maxval: 9}}", more="workspace: named runs\nproject: cats\n",
+    experiment, _ = cluster.create(name="named", hparams="{steps: 5, x: {type: int, minval: 1, maxval: 9}, kind: {type: categorical, vals: [a, 2]}, size: {type: categorical, vals: [1, 2]}}",
+                                   more="workspace: named runs\nproject: cats\n",
                                    searcher="{name: random, metric: loss, max_trials: 3, max_concurrent_trials: 2}")
     cluster.wait(experiment)
 
@@ -519,6 +520,8 @@ def test_runs_have_names_that_go_on_leading_to_them(cluster, user, admin):
         assert leads(name) == (303, f"/ui/trials/{second}"), name
     assert leads("CAT-99")[0] == leads("nothing")[0] == 404
     assert "localId" in {c.column for c in b.get_GetProjectColumns(user, id=cats, tableType=b.v1TableType.RUN).columns}
+    kinds = {c.column: c.type for c in b.get_GetProjectColumns(user, id=cats, tableType=b.v1TableType.EXPERIMENT).columns}
+    assert (kinds["hp.kind"], kinds["hp.size"]) == (b.v1ColumnType.TEXT, b.v1ColumnType.NUMBER)
     cluster.kill_node()
     cluster.up(slots=2)
     assert [r.localId for r in runs()] == ["CAT-4", "CAT-5", "CAT-6"] and found("DOG-2") == [second]

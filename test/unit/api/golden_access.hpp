@@ -67,7 +67,7 @@ inline constexpr golden_access golden[] = {
   {"PUT", "/api/v1/master/cluster_message", access::admin},
   {"DELETE", "/api/v1/master/cluster_message", access::admin},
   {"GET", "/api/v1/master/config", access::admin},
-  {"GET", "/api/v1/master/telemetry", access::user},
+  {"GET", "/api/v1/master/telemetry", access::open},
   {"GET", "/api/v1/tasks/count", access::user},
   {"GET", "/api/v1/resources/allocation/raw", access::user},
   {"GET", "/api/v1/resources/allocation/aggregated", access::user},

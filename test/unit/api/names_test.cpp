@@ -6,11 +6,13 @@
 namespace troupe::api {
 namespace {
 
-TEST(Flags, AreTrueOrFalse) {
-  for (const char* fine : {"", "archived=true", "archived=0", "follow=FALSE&archived=t", "other=maybe"})
-    EXPECT_TRUE(check_flags(parse_target("/x?" + std::string(fine))->query)) << fine;
-  for (const char* wrong : {"archived=maybe", "archived=true&archived=2", "regex=%20true"})
-    EXPECT_EQ(check_flags(parse_target("/x?" + std::string(wrong))->query).error().code, errc::invalid)
+TEST(Queries, HaveFlagsThatAreTrueOrFalseAndIdsThatAreNumbers) {
+  for (const char* fine : {"", "archived=true", "archived=0", "follow=FALSE&archived=t", "other=maybe",
+                           "userIds=1&userIds=20", "workspaceIds="})
+    EXPECT_TRUE(check_values(parse_target("/x?" + std::string(fine))->query)) << fine;
+  for (const char* wrong : {"archived=maybe", "archived=true&archived=2", "regex=%20true", "unbound=maybe",
+                            "userIds=me", "userIds=1&userIds=x", "tokenIds=-1", "workspaceIds=1.5"})
+    EXPECT_EQ(check_values(parse_target("/x?" + std::string(wrong))->query).error().code, errc::invalid)
       << wrong;
 }
 
