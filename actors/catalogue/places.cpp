@@ -452,6 +452,19 @@ places::decided places::change(const commands::experiment_describe& wanted, bool
   return differs(x, old, by, now) ? note(std::move(x)) : std::vector<place_fact>{};
 }
 
+std::vector<place_fact> places::say_anew(const experiment_continued& again) {
+  auto known = experiments_.find(again.id);
+  if (known == experiments_.end() || again.config.is_null())
+    return {};
+  const auto& now = known->second.configured;
+  auto x = known->second.said;
+  if (!now.name.empty())
+    x.name = now.name;
+  x.description = now.description;
+  x.labels = now.labels;
+  return differs(x, known->second.said, again.by, again.at) ? note(std::move(x)) : std::vector<place_fact>{};
+}
+
 places::decided places::change(const commands::experiment_move& wanted, const std::string& by,
                                time_point now) {
   auto known = experiments_.find(wanted.id);
@@ -495,6 +508,11 @@ workspace_id places::workspace_id_of(experiment_id id) const {
   auto known = experiments_.find(id);
   auto project = known == experiments_.end() ? projects_.end() : projects_.find(known->second.project);
   return project == projects_.end() ? first_workspace : project->second.workspace;
+}
+
+const experiment_described* places::said_of(experiment_id id) const {
+  auto known = experiments_.find(id);
+  return known == experiments_.end() ? nullptr : &known->second.said;
 }
 
 std::string places::workspace_of(experiment_id id) const {
@@ -560,12 +578,17 @@ void places::replay(const cluster_fact& fact) {
         auto& made = experiments_[f.id];
         made.project = f.project;
         made.said.id = f.id;
+        made.configured = words_of(f.config);
         made.said.name = f.name;
-        made.said.description = text_at(f.config, "description");
-        if (f.config.is_object())
-          for (const auto& label : f.config.value("labels", value::array()))
-            if (label.is_string())
-              made.said.labels.push_back(label);
+        made.said.description = made.configured.description;
+        made.said.labels = made.configured.labels;
+      } else if constexpr (std::is_same_v<of, experiment_continued>) {
+        auto at = experiments_.find(f.id);
+        if (at == experiments_.end() || f.config.is_null())
+          return;
+        auto now = words_of(f.config);
+        take_continued(at->second.said, at->second.configured, now);
+        at->second.configured = std::move(now);
       } else if constexpr (std::is_same_v<of, experiment_deleted>) {
         if (f.step == deletion_step::done)
           experiments_.erase(f.id);

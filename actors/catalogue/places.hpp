@@ -6,6 +6,7 @@
 
 #include "actors/machine.hpp"
 #include "model/commands/place_commands.hpp"
+#include "model/described.hpp"
 
 namespace troupe {
 
@@ -32,6 +33,9 @@ public:
                                time_point now);
   /// The answer of `change` to this description of an experiment that is described by `now`.
   static result<void> check(const commands::experiment_describe& wanted, const experiment_described& now);
+  /// To be called once the machine has the continuation: what is said of the experiment is then what the new
+  /// configuration says. Gives no fact where it said so before.
+  [[nodiscard]] std::vector<place_fact> say_anew(const experiment_continued& again);
   [[nodiscard]] decided change(const commands::experiment_move& wanted, const std::string& by,
                                time_point now);
   /// A workspace or project is deleted with its experiments, after the answer: it is marked, `doomed` lists
@@ -53,6 +57,8 @@ public:
   result<project_id> place_of(project_id asked, const value& config) const;
   /// The section `checkpoint_storage` of the project's workspace; null where the workspace has none.
   value storage_of(project_id id) const;
+  /// What is said of the experiment, also where its fact is not durable yet; null where there is no such one.
+  const experiment_described* said_of(experiment_id id) const;
   std::string workspace_of(experiment_id id) const; ///< name of the experiment's workspace
   workspace_id workspace_id_of(experiment_id id) const;
   bool knows(workspace_id id) const { return workspaces_.contains(id); }
@@ -78,7 +84,8 @@ private:
     experiment_described said;
     deletion_step deletion = deletion_step::none;
     std::string stuck; ///< why the deletion of the experiment failed; empty: it did not
-    MSGPACK_DEFINE_ARRAY(project, said, deletion, stuck)
+    config_words configured;
+    MSGPACK_DEFINE_ARRAY(project, said, deletion, stuck, configured)
   };
 
   std::vector<place_fact> note(place_fact fact);

@@ -14,6 +14,7 @@
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
 #include "model/config/cluster_config.hpp"
+#include "model/described.hpp"
 #include "model/names.hpp"
 
 namespace troupe {
@@ -192,6 +193,8 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
   const auto trials = peers_.reads->trials(x.id);
   if (!trials)
     return refused(trials.error());
+  if (const auto* said = machine_.where.said_of(x.id)) // a change of it may be on its way to the journal
+    lay_over(*row, *said);
   const auto workspace = machine_.where.workspace_id_of(row->project);
   auto wanted = to_continue(*row, *trials, x.config,
                             {setup_.checkpoint_dir, machine_.who.configuration(),
@@ -216,9 +219,20 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
   if (wanted->config.is_object())
     wanted->config = std::move(config);
   wanted->by = user;
+  const auto again = *wanted;
   auto facts = machine_.ids.go_on(std::move(*wanted), row->continued);
   if (facts.empty())
     return refused({errc::conflict, "experiment " + to_string(x.id) + " is being continued or deleted"});
+  machine_.pass_on(facts);
+  const auto add = [&facts](auto more) {
+    for (auto& one : more)
+      std::visit([&](auto& fact) { facts.emplace_back(std::move(fact)); }, one);
+  };
+  add(machine_.where.say_anew(again));
+  if (again.config.is_object())
+    if (const auto days = log_days_named(x.config, again.config))
+      if (auto kept = machine_.rules.retain({x.id, {}, *days}, user, self_->now()))
+        add(std::move(*kept)); // counts over what was set before
   auto promise = self_->make_response_promise<command_result>();
   with_.take(std::move(facts), [this, promise, id = x.id](const caf::error& why) mutable {
     if (why) {

@@ -2,13 +2,33 @@
 
 #include "actors/catalogue/house_rules.hpp"
 #include "actors/cluster/accepted_config.hpp"
+#include "actors/retention/retention.hpp"
 #include "model/config/cluster_config.hpp"
+#include "model/config/document.hpp"
 #include "model/config_in_force.hpp"
+#include "model/described.hpp"
 
 #include <algorithm>
 #include <cctype>
 
 namespace troupe {
+namespace {
+
+/// The configuration with the words of the row, which users may have changed.
+value with_words(value config, const experiment_row& row) {
+  if (!config.is_object())
+    return config;
+  const auto words = words_of(config);
+  if (!row.name.empty() && row.name != words.name)
+    config["name"] = row.name;
+  if (row.description != words.description)
+    config["description"] = row.description;
+  if (row.labels != words.labels)
+    config["labels"] = row.labels;
+  return config;
+}
+
+} // namespace
 
 bool says_nothing(const value& overrides) {
   if (!overrides.is_string())
@@ -37,6 +57,15 @@ std::optional<error> too_large(const value& settings, const value& cluster,
                                 ".launch_error: false lets it wait"};
 }
 
+std::optional<int> log_days_named(const value& overrides, const value& config) {
+  const auto source = overrides.is_string() ? overrides.get<std::string>() : to_json(overrides);
+  const auto given = config::to_value(config::read_document(source, "override config").root);
+  const auto kept = given.is_object() ? given.value("retention_policy", value()) : value();
+  if (!kept.is_object() || kept.value("log_retention_days", value()).is_null())
+    return std::nullopt;
+  return retention_of(config).log_days;
+}
+
 result<experiment_continued> to_continue(const experiment_row& row, const std::vector<trial_row>& trials,
                                          const value& overrides, const continuation_terms& terms,
                                          time_point now) {
@@ -57,7 +86,7 @@ result<experiment_continued> to_continue(const experiment_row& row, const std::v
   experiment_continued out;
   out.at = now;
   out.id = row.id;
-  const auto now_set = config_in_force(row);
+  const auto now_set = with_words(config_in_force(row), row);
   auto config = changes ? continued_config(now_set, overrides, terms.checkpoint_dir, terms.invariant)
                         : result<value>(now_set);
   if (!config)

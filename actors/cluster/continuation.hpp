@@ -18,12 +18,17 @@ struct continuation_terms {
   std::function<int(const std::string& pool)> slots_in; ///< slots of the pool (members::slots_in)
 };
 
-/// `row` is an experiment that has ended. `overrides` is laid over its configuration, as text or as an
-/// object; null: nothing is. With the searcher `single` its trial runs again, with others all trials that
-/// have not completed. All errors are errc::invalid, with the texts that Determined's clients know.
+/// `row` is an experiment that has ended. `overrides` is laid over its configuration and what users have said
+/// and set since, as text or as an object; null: nothing is. With the searcher `single` its trial runs again,
+/// with others all trials that have not completed. All errors are errc::invalid, with the texts that
+/// Determined's clients know.
 result<experiment_continued> to_continue(const experiment_row& row, const std::vector<trial_row>& trials,
                                          const value& overrides, const continuation_terms& terms,
                                          time_point now);
+
+/// Days for which `config`, to which `overrides` have led, keeps logs; none where the overrides do not name
+/// them.
+std::optional<int> log_days_named(const value& overrides, const value& config);
 
 /// Whether a text that is laid over a configuration changes nothing.
 bool says_nothing(const value& overrides);

@@ -75,11 +75,11 @@ public:
       static_cast<void>(machine_->restore(past.machine)); // past_of has tried this restore before
     for (const auto& fact : past.facts)
       machine_->replay(fact);
-    if (machine_->resources())
+    const bool goes_on = past.again.number > machine_->continued();
+    if (machine_->resources() && !(goes_on && past.again.configured)) // then the settings have the newest
       take_resources(*machine_->resources());
     trials_past_ = past.trials;
     self_->set_down_handler([this](const caf::down_msg& down) { child_down(down); });
-    const bool goes_on = past.again.number > machine_->continued();
     if (!terminal(machine_->state()) || goes_on)
       start_searcher(past.searcher);
     if (goes_on) {

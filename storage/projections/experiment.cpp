@@ -2,6 +2,8 @@
 
 #include "storage/projections/projections.hpp"
 
+#include "model/described.hpp"
+
 #include <algorithm>
 
 namespace troupe::storage::projections {
@@ -26,26 +28,14 @@ void add_progress(experiment_id id, experiment_changing& row, tables& rows) {
 }
 
 /// Copies the settings that are asked for without the whole configuration.
-std::string name_in(const value& config) {
-  const auto name = config.is_object() ? config.value("name", value()) : value();
-  return name.is_string() ? name.get<std::string>() : std::string();
-}
-
 void read_config(experiment_constant& row) {
   if (const auto* metric = searcher_setting(row, "metric"); metric && metric->is_string())
     row.metric = metric->get<std::string>();
   if (const auto* smaller = searcher_setting(row, "smaller_is_better"); smaller && smaller->is_boolean())
     row.smaller_is_better = smaller->get<bool>();
-  row.description.clear();
-  row.labels.clear();
-  if (!row.config->is_object())
-    return;
-  if (auto text = row.config->find("description"); text != row.config->end() && text->is_string())
-    row.description = *text;
-  if (auto found = row.config->find("labels"); found != row.config->end() && found->is_array())
-    for (const auto& one : *found)
-      if (one.is_string())
-        row.labels.push_back(one);
+  auto words = words_of(row.config.get());
+  row.description = std::move(words.description);
+  row.labels = std::move(words.labels);
 }
 
 void on(const experiment_created& x, const subject&, tables& rows) {
@@ -130,11 +120,14 @@ void on(const experiment_continued& x, const subject&, tables& rows) {
   row->resources.clear(); // the configuration says them anew
   ++row->resource_edits;
   if (auto* constant = rows.experiments.change(x.id)) {
-    const auto before = name_in(constant->config.get());
+    const auto before = words_of(constant->config.get()), now = words_of(x.config);
     constant->config = x.config;
-    if (auto now = name_in(constant->config.get()); !now.empty() && now != before)
-      constant->name = std::move(now);
+    if (!now.name.empty() && now.name != before.name)
+      constant->name = now.name;
     read_config(*constant);
+    if (row->edits)
+      if (auto* said = rows.described.change(x.id))
+        take_continued(*said, before, now);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "storage/projections/projections.hpp"
 
+#include "model/described.hpp"
+
 #include <cmath>
 #include <cstdio>
 
@@ -52,18 +54,7 @@ experiment_row join(experiment_constant c, experiment_changing s, const experime
   row.checkpoint_count = s.checkpoint_count;
   row.checkpoint_bytes = s.checkpoint_bytes;
   if (described) {
-    row.name = described->name;
-    row.description = described->description;
-    row.notes = described->notes;
-    row.labels = described->labels;
-    for (const auto& [key, number] : {std::pair{"save_experiment_best", described->save_experiment_best},
-                                      {"save_trial_best", described->save_trial_best},
-                                      {"save_trial_latest", described->save_trial_latest}})
-      if (number >= 0 && row.config->is_object()) {
-        auto changed = row.config.get();
-        changed["checkpoint_storage"][key] = number;
-        row.config = std::move(changed);
-      }
+    lay_over(row, *described);
     return row;
   }
   row.description = std::move(c.description);

@@ -73,6 +73,64 @@ def test_a_single_trial_goes_on_from_its_newest_checkpoint(cluster, user):
     assert len(b.get_GetTrial(user, trialId=trial).trial.taskIds) == 3
 
 
+def test_what_it_is_given_counts_over_what_was_set_before_and_stays(cluster, user):
+    experiment, _ = cluster.create(name="named", hparams="{steps: 20, gate_at: 11}", more="description: d0\nlabels: [l0]\n")
+    trial = cluster.trial_of(experiment)
+
+    def patch(**what):
+        b.patch_PatchExperiment(user, experiment_id=experiment, body=b.v1PatchExperiment(id=experiment, **what))
+
+    def go_on(config):
+        def obeyed():
+            try:
+                return b.post_ContinueExperiment(user, body=b.v1ContinueExperimentRequest(id=experiment, overrideConfig=config))
+            except errors.APIException as no:  # what runs it may end a moment after its state is stored
+                assert "non terminal state" in str(no), str(no)
+        wait_for(obeyed)
+
+    def shown():
+        return b.get_GetExperiment(user, experimentId=experiment).experiment
+
+    def words():
+        one = shown()
+        return one.name, one.description, sorted(one.labels)
+
+    def priority():
+        return [job["full"]["priority"] for job in cluster.call("/api/v1/job-queues-v2?resourcePool=default")[1]["jobs"] if job["full"]["entityId"] == str(experiment)]
+
+    patch(resources=b.PatchExperimentPatchResources(priority=33))
+    wait_for(lambda: priority() == [33], what=priority)
+    cluster.det("experiment", "kill", str(experiment))
+    wait_for(lambda: state(user, experiment) == b.experimentv1State.CANCELED, 60)
+    patch(checkpointStorage=b.PatchExperimentPatchCheckpointStorage(saveTrialBest=3))
+    b.put_PutExperimentRetainLogs(user, experimentId=experiment, body=b.v1PutExperimentRetainLogsRequest(experimentId=experiment, numDays=8))
+    go_on("""
+name: n1
+description: d1
+labels: [l1]
+resources: {priority: 55}
+checkpoint_storage: {save_trial_best: 5}
+retention_policy: {log_retention_days: 3}
+""")
+    wait_for(lambda: priority() == [55], what=priority)
+    assert words() == ("n1", "d1", ["l0", "l1"])
+    (cluster.root / f"go-{experiment}").touch()
+    cluster.wait(experiment)
+    assert b.get_GetTrialRemainingLogRetentionDays(user, id=trial).remainingDays == 3
+    patch(notes="x")
+    cluster.det("experiment", "archive", str(experiment))
+    cluster.det("experiment", "unarchive", str(experiment))
+    assert words() == ("n1", "d1", ["l0", "l1"])
+    assert shown().config["checkpoint_storage"]["save_trial_best"] == 5
+    patch(name="patched")
+    go_on("description: d2")
+    cluster.wait(experiment)
+    assert words() == ("patched", "d2", ["l0", "l1"]), "the override does not name it"
+    go_on("name: n1")
+    cluster.wait(experiment)
+    assert words()[0] == "n1", "the configuration said this name before"
+
+
 def test_what_cannot_be_continued_says_why(cluster, user):
     adaptive, _ = cluster.create(name="adaptive", hparams=f"{{steps: 5, {SPACE}}}",
                                  searcher="{name: adaptive_asha, metric: loss, time_metric: epoch, max_time: 1, max_trials: 2}")

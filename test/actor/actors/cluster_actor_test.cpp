@@ -442,6 +442,53 @@ TEST_F(ClusterActor, WhatIsBeingContinuedIsNotDeleted) {
   EXPECT_TRUE(config_.probes->find("experiment/1"));
 }
 
+TEST_F(ClusterActor, WhatAContinuationIsGivenCountsOverWhatUsersSetBefore) {
+  auto wanted = search("k");
+  wanted["config"]["name"] = "orig";
+  wanted["config"]["description"] = "d0";
+  ASSERT_TRUE(order("experiment.create", wanted));
+  ASSERT_TRUE(order("experiment.set", {{"id", 1}, {"priority", 33}}));
+  ASSERT_TRUE(order("experiment.describe", {{"id", 1}, {"name", "patched"}, {"save_trial_best", 3}}));
+  ASSERT_TRUE(order("log.retain", {{"experiment", 1}, {"days", 8}}));
+  ASSERT_TRUE(order("experiment.kill", {{"id", 1}}));
+  pass(2s);
+  const value given{{"name", "orig"},
+                    {"resources", {{"priority", 55}}},
+                    {"checkpoint_storage", {{"save_trial_best", 5}}},
+                    {"retention_policy", {{"log_retention_days", 3}}}};
+  const auto done = order("experiment.continue", {{"id", 1}, {"config", given}});
+  ASSERT_TRUE(done) << done.error().what;
+  pass(2s);
+  const auto queue = order("queue.list", value::object());
+  ASSERT_TRUE(queue) << queue.error().what;
+  ASSERT_EQ(queue->at("waiting").size(), 1u);
+  EXPECT_EQ(queue->at("waiting")[0].at("priority"), 55);
+  const auto check = [&](const std::string& when) {
+    const auto row = stored->reads()->experiment({1});
+    ASSERT_TRUE(row) << row.error().what;
+    EXPECT_EQ(row->name, "orig") << when;
+    EXPECT_EQ(row->description, "d0") << when;
+    EXPECT_EQ(row->config.get()["checkpoint_storage"]["save_trial_best"], 5) << when;
+    const auto kept = storage::records_of<log_retention_changed>(*stored->reads());
+    ASSERT_TRUE(kept) << kept.error().what;
+    ASSERT_EQ(kept->size(), 1u);
+    EXPECT_EQ(kept->front().days, 3) << when;
+  };
+  check("at once");
+  ASSERT_TRUE(order("experiment.describe", {{"id", 1}, {"notes", "x"}}));
+  check("described again");
+  close();
+  open();
+  ASSERT_TRUE(order("experiment.describe", {{"id", 1}, {"notes", "y"}}));
+  check("after the next start");
+  ASSERT_TRUE(order("experiment.kill", {{"id", 1}}));
+  pass(2s);
+  ASSERT_TRUE(order("experiment.describe", {{"id", 1}, {"name", "patched"}}));
+  ASSERT_TRUE(order("experiment.continue", {{"id", 1}, {"config", {{"max_restarts", 1}}}}));
+  pass(2s);
+  EXPECT_EQ(stored->reads()->experiment({1})->name, "patched") << "the override does not name it";
+}
+
 TEST_F(ClusterActor, ManyCheckpointsOfOneTrialThatHasEndedChangeTogether) {
   ended_with_checkpoints(20);
   auto changes = value::array();

@@ -171,6 +171,32 @@ TEST(Continuation, KeepsWhatAUserHasSetWhereTheOverrideSaysNothingOfIt) {
   EXPECT_EQ(resources["max_slots"], 2);
 }
 
+TEST(Continuation, GoesOnWithTheWordsThatUsersHaveSaid) {
+  auto row = ended(single, experiment_state::error);
+  row.name = "patched";
+  row.description = "my words";
+  row.labels = {"mine"};
+  const auto got = to_continue(row, trials, "max_restarts: 3\n", terms(), t0);
+  ASSERT_TRUE(got) << got.error().what;
+  EXPECT_EQ(got->config["name"], "patched");
+  EXPECT_EQ(got->config["description"], "my words");
+  EXPECT_EQ(got->config["labels"], (value{"mine"}));
+  const auto named = to_continue(row, trials, "name: n1\nlabels: [l1]\n", terms(), t0);
+  ASSERT_TRUE(named) << named.error().what;
+  EXPECT_EQ(named->config["name"], "n1");
+  EXPECT_EQ(named->config["description"], "my words");
+  EXPECT_EQ(named->config["labels"], (value{"l1", "mine"})) << "labels are laid together";
+}
+
+TEST(Continuation, KnowsWhetherItsOverrideNamesHowLongLogsAreKept) {
+  const value config{{"retention_policy", {{"log_retention_days", 3}}}};
+  EXPECT_EQ(log_days_named("retention_policy: {log_retention_days: 3}", config), 3);
+  EXPECT_EQ(log_days_named(config, config), 3) << "as an object";
+  for (const value& silent : {value("max_restarts: 3"), value("retention_policy: {}"), value("{"), value(),
+                              value("retention_policy: {log_retention_days: null}")})
+    EXPECT_EQ(log_days_named(silent, config), std::nullopt) << silent.dump();
+}
+
 TEST(TooLarge, OnlyWhereThePoolRefusesWhatItDoesNotHave) {
   const auto pools = [](bool strict) {
     return value{{"pools", {{"main", {{"default", true}, {"launch_error", strict}}}}}};

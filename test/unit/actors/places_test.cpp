@@ -260,6 +260,56 @@ TEST(Places, WhatPeopleSayOfAnExperimentIsChecked) {
   EXPECT_EQ(said.save_trial_latest, -1) << "as the configuration says";
 }
 
+TEST(Places, AContinuationSaysAnewWhatItsConfigurationSaysOtherwise) {
+  world w;
+  w.experiment(7, R"({"name": "one", "description": "d0", "labels": ["l0"]})");
+  const auto say = [&](auto set) {
+    experiment_describe x;
+    x.id = {7};
+    set(x);
+    EXPECT_EQ(w.run(x), "ok");
+    return std::get<experiment_described>(w.facts.back());
+  };
+  /// How many facts follow from a continuation with this configuration.
+  const auto continued = [&](const char* config) {
+    experiment_continued again;
+    again.id = {7};
+    again.by = "bob";
+    again.config = parse_json(config).value();
+    w.facts.emplace_back(again);
+    w.where.replay(w.facts.back());
+    const auto more = w.where.say_anew(again);
+    for (const auto& one : more)
+      w.facts.emplace_back(std::get<experiment_described>(one));
+    return more.size();
+  };
+  EXPECT_EQ(continued(R"({"name": "n1", "description": "d1", "labels": ["l1", "l0"]})"), 0u)
+    << "the configuration says it";
+  auto said = say([](auto& x) { x.notes = "x"; });
+  EXPECT_EQ(said.name + " " + said.description, "n1 d1");
+  EXPECT_EQ(said.labels, (std::vector<std::string>{"l1", "l0"}));
+
+  said = say([](auto& x) {
+    x.name = "patched";
+    x.save_trial_best = 3;
+  });
+  EXPECT_EQ(continued("null"), 0u);
+  EXPECT_EQ(w.where.said_of({7})->name, "patched") << "nothing is configured anew";
+  EXPECT_EQ(w.where.said_of({7})->save_trial_best, 3);
+  EXPECT_EQ(continued(R"({"name": "n1", "description": "d1", "labels": ["l1", "l0"]})"), 1u)
+    << "the earlier name is given again, which no difference of the configurations tells";
+  EXPECT_EQ(std::get<experiment_described>(w.facts.back()).by, "bob");
+  said = say([](auto& x) { x.archived = true; });
+  EXPECT_EQ(said.name, "n1");
+  EXPECT_EQ(said.save_trial_best, -1) << "the configuration has the newest number";
+  EXPECT_EQ(said.notes, "x");
+
+  places after;
+  for (const auto& fact : w.facts)
+    after.replay(*decode_as<cluster_fact>(encode_as(fact)));
+  EXPECT_EQ(after.snapshot(), w.where.snapshot());
+}
+
 TEST(Places, AWorkspaceThatIsArchivedTakesNothing) {
   world w;
   w.make_workspace("old");

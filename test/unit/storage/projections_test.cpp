@@ -72,6 +72,33 @@ TEST(ExperimentRow, HasWordsOfItsConfigurationUntilSomebodyDescribesIt) {
   EXPECT_TRUE(row().labels.empty());
 }
 
+TEST(ExperimentRow, ContinuedWithOtherWordsSaysThoseAndKeepsTheRestOfWhatUsersSaid) {
+  folded f;
+  const auto config = [](const char* name, int best) {
+    return value{{"name", name}, {"description", "d"}, {"checkpoint_storage", {{"save_trial_best", best}}}};
+  };
+  f.say("cluster", experiment_created{t0, {2}, config("orig", 1), "orig", "owner", "c", "text", "other"});
+  const auto row = [&] {
+    return join(*f.rows.experiments.find({2}), *f.rows.experiment_states.find({2}),
+                f.rows.described.find({2}));
+  };
+  const auto kept = [&] { return row().config.get()["checkpoint_storage"]["save_trial_best"]; };
+  f.say("cluster",
+        experiment_described{t0, "ada", {2}, "patched", "my words", "my notes", {"mine"}, false, -1, 3, -1});
+  EXPECT_EQ(kept(), 3);
+  f.say("cluster", experiment_continued{.at = t0, .id = {2}, .number = 1, .config = config("orig", 3)});
+  EXPECT_EQ(row().name, "patched") << "the override names other things";
+  EXPECT_EQ(kept(), 3);
+  f.say("cluster", experiment_continued{.at = t0, .id = {2}, .number = 2, .config = config("again", 5)});
+  EXPECT_EQ(row().name, "again");
+  EXPECT_EQ(row().description, "my words");
+  EXPECT_EQ(row().labels, std::vector<std::string>{"mine"});
+  EXPECT_EQ(row().notes, "my notes");
+  EXPECT_EQ(kept(), 5);
+  f.say("cluster", experiment_described{t0, "ada", {2}, "last", "my words", "my notes", {"mine"}});
+  EXPECT_EQ(row().name, "last") << "what users say after it counts over it";
+}
+
 TEST(TrialRow, FollowsTheStatesOfTheTrial) {
   struct {
     std::vector<std::pair<const char*, fact>> facts;
