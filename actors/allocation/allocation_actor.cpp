@@ -283,7 +283,7 @@ private:
       one.caller.deliver(gang(one.node_rank));
   }
 
-  /// A grant of a pool that it has left is void: that pool has heard so.
+  /// A grant of a pool that it has left is void.
   bool has_left(const std::string& pool) const {
     return !pool.empty() && !peers_.pool_name.empty() && pool != peers_.pool_name &&
            !machine_->asked().contains(pool);
@@ -306,12 +306,14 @@ private:
 
   /// The machine thinks in names; the handles of its agents' twins are learned before it hears of a grant.
   void locate(const slots_granted& ev) {
+    const auto pool = pool_named(ev.pool);
+    if (!pool)
+      return;
+    if (has_left(ev.pool) || machine_->closed()) // told so at once: it may have ended before it knows handles
+      return self_->send(pool, slots_released{id_, {}});
     std::vector<std::string> names;
     for (const auto& part : ev.on)
       names.push_back(part.agent);
-    const auto pool = pool_named(ev.pool);
-    if (has_left(ev.pool) || !pool)
-      return;
     self_->request(pool, journal_timeout, locate_agents{names})
       .then(
         [this, ev, names, pool](const std::vector<twin_actor>& twins) {
