@@ -2,6 +2,10 @@
 
 #include "actors/allocation/owner.hpp"
 #include "actors/experiment/experiment.hpp"
+#include "actors/shells/probed.hpp"
+
+#include <typeinfo>
+#include <utility>
 
 namespace troupe::sim {
 
@@ -19,38 +23,32 @@ void master_mail::forget() {
   late_.clear();
 }
 
-void master_mail::before(caf::resumable* next) {
-  if (std::exchange(disturbed_, false))
-    probes_.forget_faults();
+void master_mail::before(caf::scheduled_actor& who, caf::mailbox_element& mail) {
   if (repeated_ == 0 && starts_to_lose_.empty())
     return;
-  auto* who = dynamic_cast<caf::scheduled_actor*>(next);
-  if (!who || who->mailbox().closed())
-    return;
-  auto* mail = who->mailbox().peek();
-  if (!mail || mail->mid.is_response())
-    return;
-  const auto& what = static_cast<const caf::mailbox_element&>(*mail).content();
+  const auto& what = static_cast<const caf::mailbox_element&>(mail).content();
+  const auto type = key_of(what);
+  const auto is = [type](const std::type_info& of) { return type == reinterpret_cast<type_key>(&of); };
   const auto taken = [&] {
-    return sent{mail->sender, caf::strong_actor_ptr{who->ctrl()}, mail->copy_content_to_message()};
+    return sent{mail.sender, caf::strong_actor_ptr{who.ctrl()}, mail.copy_content_to_message()};
   };
-  if (what.match_elements<start_ordered>()) {
-    if (starts_to_lose_.empty())
-      return;
+  if (is(typeid(start_ordered)) && !starts_to_lose_.empty()) {
     starts_to_lose_.back()(what.get_as<start_ordered>(0));
     starts_to_lose_.pop_back();
     drop();
-  } else if (what.match_elements<allocation_ended>()) {
-    if (random_.chance(repeated_))
-      repeat(taken(), true);
-  } else if (what.match_elements<trial_finished>()) {
-    if (random_.chance(repeated_))
-      repeat(taken(), !trials_go_on_);
-  } else if (what.match_elements<slots_requested>()) {
+  } else if (is(typeid(allocation_ended)) && random_.chance(repeated_)) {
+    repeat(taken(), true);
+  } else if (is(typeid(trial_finished)) && random_.chance(repeated_)) {
+    repeat(taken(), !trials_go_on_);
+  } else if (is(typeid(slots_requested))) {
     see_request(what.get_as<slots_requested>(0), taken());
-  } else if (what.match_elements<slots_released>()) {
+  } else if (is(typeid(slots_released))) {
     see_release(what.get_as<slots_released>(0), taken());
   }
+}
+void master_mail::after() {
+  if (std::exchange(disturbed_, false))
+    probes_.forget_faults();
 }
 
 void master_mail::repeat(sent mail, bool perhaps_late) {
@@ -98,7 +96,7 @@ void master_mail::see_release(const slots_released& x, const sent& mail) {
   requests_.erase(asked);
 }
 
-/// Of all actors the next one alone takes a message before the fault is forgotten.
+/// It is forgotten after the next message of all actors, which is that one.
 void master_mail::drop() {
   auto fault = std::make_shared<message_fault>();
   fault->what = message_fault::kind::drop;

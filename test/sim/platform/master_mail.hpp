@@ -24,8 +24,9 @@ public:
   master_mail(std::uint64_t seed, double repeated, bool trials_go_on, probe_register& probes, later do_later,
               bool grants_are_kept);
 
-  /// `next` takes its next message now.
-  void before(caf::resumable* next);
+  /// `who` takes `mail`, which is no answer, now.
+  void before(caf::scheduled_actor& who, caf::mailbox_element& mail);
+  void after();
   void lose_start(std::function<void(const start_ordered&)> lost); ///< the next one
   void forget();                                                   ///< the master has died
 

@@ -52,7 +52,7 @@ void replayed_machines::take(trial_id id, const trial_fact& fact) {
   changed_.insert(known->first);
 }
 
-std::string replayed_machines::differs_after(const caf::resumable* ran) {
+std::string replayed_machines::differs_after(const caf::scheduled_actor* ran) {
   for (auto it = changed_.begin(); it != changed_.end();) {
     const auto name = *it++;
     const auto entry = probes_.find(name);
@@ -60,7 +60,7 @@ std::string replayed_machines::differs_after(const caf::resumable* ran) {
     auto* live = who ? dynamic_cast<caf::scheduled_actor*>(who->get()) : nullptr;
     if (!live) // it has ended
       changed_.erase(name);
-    if (!live || static_cast<const caf::resumable*>(live) != ran)
+    if (live != ran)
       continue;
     const auto of_experiment = experiments_.find(name);
     return of_experiment != experiments_.end() ? compare(name, of_experiment->second, *live)

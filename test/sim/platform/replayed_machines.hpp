@@ -19,8 +19,8 @@ public:
   replayed_machines(probe_register& probes, bool skips) : probes_(probes), skips_(skips) {}
 
   void stored(const storage::commit_summary& what, const storage::reader& reads);
-  /// `ran` has taken a message. What differs; empty: nothing.
-  std::string differs_after(const caf::resumable* ran);
+  /// `ran` has heard an answer. What differs; empty: nothing.
+  std::string differs_after(const caf::scheduled_actor* ran);
   std::uint64_t compared() const { return compared_; }
 
 private:
