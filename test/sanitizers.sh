@@ -35,8 +35,7 @@ cmake --preset "$kind" -DTROUPE_TESTS=ON >/dev/null # always: what may be compil
 suite() {
   ninja -C "build/$kind" sanitized_tests
   [ "${1:-}" = build ] && return
-  # 250 histories of the simulation a shard, as without a sanitizer in a build that is not optimised.
-  TROUPE_SIM_HISTORIES=${TROUPE_SIM_HISTORIES:-250} ctest --test-dir "build/$kind" -j "$(nproc)" -L '^(unit|contract|actor|sim)$' --output-on-failure
+  ctest --test-dir "build/$kind" -j "$(nproc)" -L '^(unit|contract|actor|sim)$' --output-on-failure
 }
 
 if [ "$verb" = suite ]; then

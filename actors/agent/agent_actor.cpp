@@ -60,6 +60,7 @@ public:
     setup_ = std::move(setup);
     dial_ = std::move(dial);
     machine_.emplace(setup_.name);
+    clock_ahead_ = duration{set_by_test(self_->system(), "clock-ahead-of-" + setup_.name, 0)};
     self_->describe_by([this] { return machine_->describe(); });
     self_->set_down_handler([this](const caf::down_msg& down) { peer_down(down); });
     self_->set_exit_handler([this](caf::exit_msg& x) { close(x.reason); });
@@ -251,7 +252,7 @@ private:
   }
 
   void make_again(const char* child, const caf::error& why, result<void> (agent_state::*make)()) {
-    if (!restarts_.again(child, lease_time(self_->system())))
+    if (!restarts_.again(child, lease_now()))
       return setup_.on_fatal({errc::internal, std::string("the ") + child + " of agent " + setup_.name +
                                                 " died again and again, at last: " + from_caf(why).what});
     if (auto ok = (this->*make)(); !ok)
@@ -297,7 +298,7 @@ private:
     const auto number = ++registrations_;
     register_agent mail{link_protocol, setup_.name,           id_,     setup_.join_token, setup_.host,
                         setup_.slots,  machine_->inventory(), traits_, setup_.pool,       life_};
-    auto sent = lease_time(self_->system());
+    auto sent = lease_now();
     self_->request(master, std::chrono::seconds(20), std::move(mail), agent_actor{self_})
       .then(
         [this, sent, master, number](registered& x) {
@@ -482,10 +483,13 @@ private:
     step(task_is_over{std::move(task)});
   }
 
+  /// No two hosts count from the same moment.
+  time_point lease_now() { return lease_time(self_->system()) + clock_ahead_; }
+
   void step(const agent_event& ev) {
     if (closing_)
       return;
-    auto actions = machine_->apply(ev, lease_time(self_->system()));
+    auto actions = machine_->apply(ev, lease_now());
     self_->trace_decision([&] { return "actions: " + std::to_string(actions.size()); });
     for (auto& action : actions)
       std::visit([this](auto& x) { run(x); }, action);
@@ -493,8 +497,7 @@ private:
     auto deadline = machine_->deadline();
     if (deadline && !(armed_ && *armed_ <= *deadline)) {
       armed_ = *deadline;
-      self_->delayed_send(agent_actor{self_},
-                          std::max<duration>(*deadline - lease_time(self_->system()), duration{0}),
+      self_->delayed_send(agent_actor{self_}, std::max<duration>(*deadline - lease_now(), duration{0}),
                           time_passed{});
     }
   }
@@ -615,8 +618,10 @@ private:
   int runtime_life_ = 0;
   bool called_ = false; ///< whether the master was called for the first time
   child_restarts<std::string> restarts_;
-  int dials_ = 0;                   ///< number of failed tries since the last registration
-  renew_order leases_;              ///< newest order, with the lease times of the cluster
+  duration clock_ahead_{
+    0};                ///< how far the host's clock is ahead, where a test gives each host a clock of its own
+  int dials_ = 0;      ///< number of failed tries since the last registration
+  renew_order leases_; ///< newest order, with the lease times of the cluster
   std::uint64_t registrations_ = 0; ///< number of registrations sent; only the answer to the newest counts
   bool was_registered_ = false, closing_ = false, runtime_ended_ = false;
   caf::error end_reason_;

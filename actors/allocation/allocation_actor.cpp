@@ -285,7 +285,7 @@ private:
       one.caller.deliver(gang(one.node_rank));
   }
 
-  /// Whether the run has left this pool. A grant of such a pool is ignored, as the pool has been told.
+  /// Whether the run has left this pool. A grant of such a pool is void.
   bool has_left(const std::string& pool) const {
     return !pool.empty() && !peers_.pool_name.empty() && pool != peers_.pool_name &&
            !machine_->asked().contains(pool);
@@ -309,12 +309,14 @@ private:
   /// Learns the handles of the agents' twins before the machine, which knows agents only by name, hears of
   /// the grant.
   void locate(const slots_granted& ev) {
+    const auto pool = pool_named(ev.pool);
+    if (!pool)
+      return;
+    if (has_left(ev.pool) || machine_->closed()) // told so at once: it may have ended before it knows handles
+      return self_->send(pool, slots_released{id_, {}});
     std::vector<std::string> names;
     for (const auto& part : ev.on)
       names.push_back(part.agent);
-    const auto pool = pool_named(ev.pool);
-    if (has_left(ev.pool) || !pool)
-      return;
     self_->request(pool, journal_timeout, locate_agents{names})
       .then(
         [this, ev, names, pool](const std::vector<twin_actor>& twins) {

@@ -70,7 +70,10 @@ public:
     settings_.launch.master_id = peers_.tokens.master_id;
     if (peers_.tokens.user)
       settings_.launch.user_token = peers_.tokens.user(settings_.id, settings_.launch.owner);
-    machine_.emplace(experiment_spec_of(settings_));
+    auto spec = experiment_spec_of(settings_);
+    spec.snapshot_every = static_cast<std::uint64_t>(
+      set_by_test(self_->system(), "snapshot-every", static_cast<std::int64_t>(spec.snapshot_every)));
+    machine_.emplace(spec);
     if (!past.machine.empty())
       static_cast<void>(machine_->restore(past.machine)); // past_of has tried this restore before
     for (const auto& fact : past.facts)

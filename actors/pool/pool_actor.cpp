@@ -11,6 +11,7 @@ using base = actor_base<pool_actor>;
 
 /// A grant that an allocation has not acknowledged after this time is sent again.
 constexpr auto grant_timeout = std::chrono::seconds(30);
+constexpr std::size_t most_before = 4;   ///< limit of the earlier handles that are kept for one allocation
 constexpr std::size_t most_shown = 1000; ///< limit of the waiting runs in a description of the pool
 
 class pool_state {
@@ -32,18 +33,19 @@ public:
       [this](const agent_up& ev) { step(ev); },
       [this](const agent_down& ev) { step(ev); },
       [this](const slots_requested& ev) {
-        waiting_[ev.allocation] = caf::actor_cast<allocation_actor>(self_->current_sender());
+        remember(ev.allocation);
         step(ev);
       },
       [this](const slots_released& ev) {
-        if (ev.agent.empty())
+        if (ev.agent.empty()) {
           waiting_.erase(ev.allocation);
+          asked_before_.erase(ev.allocation);
+        }
         step(ev);
       },
       [this](const agent_drain& ev) { step(ev); },
       [this](const watch_by_name& x) {
-        auto from = caf::actor_cast<allocation_actor>(self_->current_sender());
-        waiting_[x.watch.allocation] = from;
+        const auto from = remember(x.watch.allocation);
         if (auto it = twins_.find(x.agent); it != twins_.end())
           caf::send_as(from, it->second, x.watch);
         else
@@ -73,7 +75,7 @@ public:
         return d;
       },
       [this](const slots_held& ev) {
-        waiting_[ev.allocation] = caf::actor_cast<allocation_actor>(self_->current_sender());
+        remember(ev.allocation);
         step(ev);
         return pool_joined{};
       },
@@ -110,6 +112,21 @@ public:
   }
 
 private:
+  /// Who speaks for it now. One that was made again may have asked already when its predecessor, which has
+  /// yet to take its exit, meets a new pool.
+  allocation_actor remember(allocation_id id) {
+    auto from = caf::actor_cast<allocation_actor>(self_->current_sender());
+    auto& known = waiting_[id];
+    if (known && known != from) {
+      auto& before = asked_before_[id];
+      std::erase(before, from);
+      before.push_back(known);
+      if (before.size() > most_before)
+        before.erase(before.begin());
+    }
+    return known = std::move(from);
+  }
+
   void step(const pool_event& ev) {
     auto actions = machine_.apply(ev, self_->now());
     self_->trace_decision([&] {
@@ -152,7 +169,14 @@ private:
               if (now == waiting_.end() || now->second != who)
                 return; // the slots were released, or the allocation was made again and has asked again
               if (why == caf::sec::request_timeout)
-                return run(x);                    // the grant may be lost; a repeat changes nothing
+                return run(x); // the grant may be lost; a repeat changes nothing
+              if (auto before = asked_before_.find(x.allocation); before != asked_before_.end()) {
+                now->second = std::move(before->second.back());
+                before->second.pop_back();
+                if (before->second.empty())
+                  asked_before_.erase(before);
+                return run(x);
+              }
               step(slots_released{x.allocation}); // the allocation died before the grant arrived
             });
   }
@@ -184,6 +208,8 @@ private:
   pool machine_;
   std::optional<time_point> timer_at_;
   std::map<allocation_id, allocation_actor> waiting_; ///< allocations that wait or hold slots
+  /// Other actors that spoke for an allocation, the latest last. One of them may live.
+  std::map<allocation_id, std::vector<allocation_actor>> asked_before_;
   std::map<std::string, twin_actor> twins_;
   provisioner_actor provisioner_; ///< null: the pool is not elastic
   std::string told_;              ///< bytes of the demand that the provisioner was told last

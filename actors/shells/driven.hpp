@@ -9,6 +9,8 @@
 #include <caf/actor_system_config.hpp>
 #include <caf/atom.hpp>
 
+#include <string>
+
 namespace troupe {
 
 inline bool driven_by_test(const caf::actor_system& sys) {
@@ -25,6 +27,12 @@ auto spawn_with_own_thread(caf::actor_system& sys, Args&&... args) {
 /// The time that leases are counted by; see boot_time.
 inline time_point lease_time(caf::actor_system& sys) {
   return driven_by_test(sys) ? wall_time(sys.clock()) : boot_time();
+}
+
+/// A number that such a test puts into the configuration of its system under "driven"; else `otherwise`.
+inline std::int64_t set_by_test(const caf::actor_system& sys, const std::string& what,
+                                std::int64_t otherwise) {
+  return driven_by_test(sys) ? caf::get_or(sys.config(), "driven." + what, otherwise) : otherwise;
 }
 
 } // namespace troupe

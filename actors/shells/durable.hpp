@@ -2,6 +2,7 @@
 // How a shell makes its machine's steps durable: facts go to the journal in the order of the steps, one
 // append at a time, and the actions of a step run only after its facts are committed.
 
+#include "actors/shells/driven.hpp"
 #include "actors/shells/probed.hpp"
 
 #include <caf/mixin/requester.hpp>
@@ -32,6 +33,12 @@ protected:
       auto shown = derived().machine().describe();
       shown["facts"] = next_;
       shown["steps_not_durable"] = queue_.size();
+      // A test compares it with what a replay of the stored facts gives.
+      if constexpr (requires { derived().machine().snapshot(); })
+        if (queue_.empty() && !gathered_ && driven_by_test(self_->system())) {
+          const auto bytes = derived().machine().snapshot();
+          shown["snapshot"] = value::binary({bytes.begin(), bytes.end()});
+        }
       return shown;
     });
     show();

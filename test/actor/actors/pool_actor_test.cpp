@@ -66,6 +66,22 @@ TEST_F(PoolActor, OneThatWasMadeAgainKeepsWhatItsPredecessorWasGranted) {
   EXPECT_TRUE(granted(other).empty());
 }
 
+// The next one waited for ever: the grant went to the dead one.
+TEST_F(PoolActor, OneThatWasMadeAgainIsNotReplacedByItsPredecessorThatAsksLate) {
+  auto dead = make_listener(), again = make_listener(), other = make_listener();
+  other.send(pool, slots_requested{second, 2});
+  run();
+  again.send(pool, slots_requested{first, 2});
+  run();
+  dead.send(pool, slots_requested{first, 2});
+  run();
+  dead.die();
+  run();
+  other.send(pool, slots_released{second, ""});
+  run();
+  EXPECT_EQ(granted(again).size(), 1u);
+}
+
 TEST_F(PoolActor, AnAgentThatIsKnownAndHasNotRegisteredIsWaitedFor) {
   auto twin = make_listener(), late = make_listener();
   auto allocation = make_listener();

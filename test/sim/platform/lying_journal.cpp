@@ -14,6 +14,10 @@ bool is_order(const fact& x) {
          std::holds_alternative<experiment_moved>(x);
 }
 
+bool is_of_run(const append_facts& x) {
+  return x.entity.starts_with("trial/") || x.entity.starts_with("allocation/");
+}
+
 void lose_trials(append_facts& x) {
   for (auto& bytes : x.facts)
     if (auto known = decode(bytes))
@@ -27,7 +31,7 @@ void lose_trials(append_facts& x) {
 
 bool lies(planted_fault planted) {
   return planted == planted_fault::orders_forgotten || planted == planted_fault::reports_stay ||
-         planted == planted_fault::continuation_loses_trials;
+         planted == planted_fault::continuation_loses_trials || planted == planted_fault::act_before_commit;
 }
 
 journal_actor lying_journal(caf::actor_system& sys, journal_actor journal, planted_fault planted) {
@@ -42,6 +46,10 @@ journal_actor lying_journal(caf::actor_system& sys, journal_actor journal, plant
               return committed{};
         if (planted == planted_fault::continuation_loses_trials)
           lose_trials(x);
+        if (planted == planted_fault::act_before_commit && is_of_run(x)) {
+          caf::delayed_anon_send(journal, std::chrono::milliseconds(5), std::move(x));
+          return committed{};
+        }
         return self->delegate(journal, std::move(x));
       },
       [=](append_reports& x) -> caf::result<reports_committed> {

@@ -119,6 +119,11 @@ bool platform_plan::loses_host() const {
   return std::any_of(faults.begin(), faults.end(),
                      [](const auto& x) { return x.kind == platform_fault_kind::host_is_lost; });
 }
+bool platform_plan::continues() const {
+  const auto goes_on = [](const auto& x) { return x.what == search_wish::go_on; };
+  return std::any_of(searches.begin(), searches.end(),
+                     [&](const auto& x) { return std::any_of(x.wishes.begin(), x.wishes.end(), goes_on); });
+}
 int platform_plan::most_slots(int pool) const {
   const auto& of = pools[std::size_t(pool)];
   int most = (of.hosts - (pool == 0 && loses_host() ? 1 : 0)) * slots;
@@ -192,7 +197,8 @@ platform_plan draw_platform_plan(std::uint64_t seed) {
     plan.faults.push_back(
       {platform_fault_kind::power_fails, 20 + int(random.below(900)), draw_away(random), random()});
   while (random.chance(0.2))
-    plan.faults.push_back({platform_fault_kind::start_is_lost, 20 + int(random.below(400)), duration{0}, 0});
+    plan.faults.push_back(
+      {platform_fault_kind::start_is_lost, 20 + int(random.below(400)), duration{0}, random()});
   for (auto& search : plan.searches)
     if (random.chance(0.3)) {
       search.max_restarts = int(random.below(3));
@@ -202,13 +208,17 @@ platform_plan draw_platform_plan(std::uint64_t seed) {
     if (search.searcher == "async_halving" && random.chance(0.6))
       search.searcher = random.chance(0.5) ? "asha_promotion" : "pbt";
   plan.sandboxes_ask = random.chance(0.5);
+  plan.repeated_within = random.chance(0.5) ? 0.2 : 0;
+  plan.resting = random.chance(0.5) ? 0.002 : 0;
   std::sort(plan.faults.begin(), plan.faults.end(),
             [](const auto& a, const auto& b) { return a.after < b.after; });
   return plan;
 }
 
 std::string describe(const platform_plan& plan) {
-  auto text = "seed " + std::to_string(plan.seed) + ": hosts with " + std::to_string(plan.slots) + " slots";
+  auto text = "seed " + std::to_string(plan.seed) + ": hosts with " + std::to_string(plan.slots) + " slots" +
+              (plan.repeated_within > 0 ? ", repeats within the master" : "") +
+              (plan.resting > 0 ? ", actors that rest" : "");
   for (std::size_t n = 0; n < plan.pools.size(); ++n) {
     const auto& x = plan.pools[n];
     text += "\n  pool " + name_of_pool(int(n)) + " of " + std::to_string(x.hosts) +

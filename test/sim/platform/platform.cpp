@@ -7,6 +7,8 @@
 #include "searchers/searcher.hpp"
 #include "storage/stored_journal.hpp"
 #include "test/sim/platform/lying_journal.hpp"
+#include "test/sim/platform/master_mail.hpp"
+#include "test/sim/platform/replayed_machines.hpp"
 #include "test/sim/platform/search_users.hpp"
 #include "test/sim/platform/task_users.hpp"
 
@@ -85,13 +87,14 @@ struct host {
   fs::path folder;
   bool lost = false;       ///< whether the host is lost for good
   bool is_cleared = false; ///< an operator has disabled the host once, and ended what ran there
+  duration clock_ahead{0}; ///< how far its own clock, by which leases end, is ahead
   time_point cut_until{};  ///< until then its agent does not reach the master
   agent_actor agent;
   bool agent_lives = false;
   int runtime_life = 0;
   bool runtime_lives = false;
-  journal_actor journal; ///< the journal that its gateway knows
-  time_point lease_until{};
+  journal_actor journal;                     ///< the journal that its gateway knows
+  time_point lease_until{};                  ///< on the clock of the host
   std::map<allocation_id, sandbox*> records; ///< the sandboxes with a record in its folder of tasks
   worker_runtime_actor runtime;
   harness_actor gateway;
@@ -121,13 +124,19 @@ class platform {
 public:
   platform(const platform_plan& plan, planted_fault planted)
       : plan_(plan), planted_(planted), random_(mix64(plan.seed) ^ 0x1234), ids_(mix64(plan.seed) ^ 0x4321),
-        repeats_(mix64(plan.seed) ^ 0x2143),
+        repeats_(mix64(plan.seed) ^ 0x2143), rests_(mix64(plan.seed) ^ 0x3412),
+        mail_(
+          mix64(plan.seed) ^ 0x4132, plan.repeated_within, plan.continues(), *config_.probes,
+          [this](duration wait, std::function<void()> what) { later(wait, std::move(what)); },
+          planted == planted_fault::late_grant_kept),
+        replayed_(*config_.probes, planted == planted_fault::replay_skips),
         tasks_(scene_of_users(), plan_, planted == planted_fault::created_twice) {
     // The folder is in memory where that is possible: otherwise a disk's search for inodes takes half of a
     // history's time.
     std::string pattern = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     folder_ = ::mkdtemp((pattern += "/troupe-platform-XXXXXX").data());
     config_.set("scheduler.policy", caf::atom("testing"));
+    caf::put(config_.content, "driven.snapshot-every", std::int64_t{5});
     if (const char* file = std::getenv("TROUPE_PLATFORM_TRACE"))
       if (auto ok = config_.probes->trace_to(file); !ok)
         note(ok.error().what);
@@ -148,7 +157,9 @@ public:
 
   ~platform() {
     over_ = true;
+    wake_all();
     stop_master();
+    mail_.forget(); // no handle outlives the system
     for (auto& x : hosts_)
       if (x.agent)
         caf::anon_send_exit(x.agent, caf::exit_reason::user_shutdown);
@@ -191,6 +202,7 @@ public:
   }
   platform_outcome outcome() {
     outcome_.tasks = plan_.tasks.size();
+    outcome_.compared = replayed_.compared();
     return std::move(outcome_);
   }
 
@@ -243,8 +255,18 @@ private:
       return;
     }
     std::swap(jobs.front(), jobs[random_.below(jobs.size())]);
+    if (rests_.chance(plan_.resting))
+      return rest(jobs.front());
+    auto* const next = dynamic_cast<caf::scheduled_actor*>(jobs.front());
+    auto* const mail = next && !next->mailbox().closed() ? next->mailbox().peek() : nullptr;
+    const bool is_answer = mail && mail->mid.is_response(); // of the journal, perhaps
+    if (mail && !is_answer)
+      mail_.before(*next, *mail);
     scheduler_->run_once();
     ++outcome_.messages;
+    if (auto wrong = is_answer ? replayed_.differs_after(next) : std::string(); !wrong.empty())
+      fail(std::move(wrong));
+    mail_.after();
     if (!wrong_.empty())
       fail(wrong_);
     while (!afterwards_.empty()) {
@@ -260,8 +282,27 @@ private:
     for (int n = 0; !(n % 16 == 0 && done()); ++n)
       step();
   }
+  /// Lets an actor rest for a while. Messages for it wait meanwhile, in their order.
+  void rest(caf::resumable* who) {
+    scheduler_->jobs.pop_front();
+    resting_.push_back(who);
+    const auto most = rests_.chance(0.2) ? 2'000 : 20;
+    later(std::chrono::milliseconds(rests_.below(static_cast<std::uint64_t>(most))), [this, who] {
+      if (const auto it = std::find(resting_.begin(), resting_.end(), who); it != resting_.end()) {
+        resting_.erase(it);
+        scheduler_->jobs.push_back(who);
+      }
+    });
+  }
+  void wake_all() {
+    for (auto* who : std::exchange(resting_, {}))
+      scheduler_->jobs.push_back(who);
+  }
   /// Handles everything that can happen now, in order.
-  void settle() { scheduler_->run(); }
+  void settle() {
+    wake_all();
+    scheduler_->run();
+  }
 
   // ---- the master
 
@@ -281,6 +322,9 @@ private:
                                                  v.steps,
                                                  std::move(v.metrics),
                                                  v.allocation.run}});
+    };
+    peers.on_commit = [this, reads = journal_->reads()](const storage::commit_summary& what) {
+      replayed_.stored(what, *reads);
     };
     journal_actor_ = spawn_journal(*system_, journal_, std::move(peers));
     cluster_setup setup;
@@ -316,6 +360,7 @@ private:
     cluster_ = nullptr;
     journal_actor_ = nullptr;
     settle();
+    mail_.forget();
     journal_.reset();
   }
 
@@ -628,6 +673,8 @@ private:
     on.name = name;
     on.pool = pool;
     on.folder = folder_ / name;
+    on.clock_ahead = std::chrono::seconds(rests_.below(3'600'000));
+    caf::put(config_.content, "driven.clock-ahead-of-" + name, std::int64_t{on.clock_ahead.count()});
     return int(hosts_.size()) - 1;
   }
   void start_agent(int n) {
@@ -715,11 +762,14 @@ private:
         what.get_as<link_order>(0).start.empty())
       return false;
     --starts_to_lose_;
-    // For a gang this may count as a loss (docs/NEXT.md).
     for (const auto& start : what.get_as<link_order>(0).start)
-      if (!start.allocation.task.is_trial())
-        tasks_.hit(start.allocation.task);
+      is_not_heard(start);
     return true;
+  }
+  /// For a gang this may count as a loss (docs/NEXT.md).
+  void is_not_heard(const start_ordered& start) {
+    if (!start.allocation.task.is_trial())
+      tasks_.hit(start.allocation.task);
   }
   /// A function that sends the message once more, from nobody, so that nobody hears two answers. Null: the
   /// message comes only once.
@@ -727,8 +777,10 @@ private:
                                     const caf::message& what, bool late) {
     if (!repeats_.chance(plan_.repeated))
       return {};
-    const auto send = [to, what] {
+    const auto send = [this, to, what] {
       caf::actor_cast<caf::strong_actor_ptr>(to)->enqueue(nullptr, caf::make_message_id(), what, nullptr);
+      if (planted_ == planted_fault::repeated_start_runs && what.match_elements<link_order>())
+        start_again(to, what.get_as<link_order>(0));
     };
     if (!late || repeats_.chance(0.5))
       return send;
@@ -738,6 +790,13 @@ private:
           send();
       });
     };
+  }
+  void start_again(const caf::actor& agent, const link_order& x) {
+    for (std::size_t n = 0; n < hosts_.size(); ++n)
+      if (hosts_[n].agent_lives && hosts_[n].runtime && caf::actor_cast<caf::actor>(hosts_[n].agent) == agent)
+        for (const auto& start : x.start)
+          caf::anon_send(hosts_[n].runtime,
+                         launch_order{start.allocation, start.slots, start.spec, clock(int(n)), ""});
   }
   /// The master as an agent sees it; each registration gets a link of its own.
   caf::actor far_end(int n, const cluster_actor& master) {
@@ -792,6 +851,7 @@ private:
     until = std::max(until, now() + time);
     stall_link(n, time);
   }
+  time_point clock(int n) const { return now() + hosts_.at(std::size_t(n)).clock_ahead; }
   bool is_cut(int n) const { return now() < hosts_.at(std::size_t(n)).cut_until; }
   void later(duration wait, std::function<void()> what) {
     if (over_)
@@ -1009,7 +1069,10 @@ private:
   }
   void wake(const sandbox& x, duration after) { caf::delayed_anon_send(ticker_, after, x.serial); }
 
-  bool frozen(const sandbox& x) const { return now() > hosts_.at(std::size_t(x.host)).lease_until; }
+  bool frozen(const sandbox& x) const {
+    const auto at = planted_ == planted_fault::leases_by_one_clock ? now() : clock(x.host);
+    return at > hosts_.at(std::size_t(x.host)).lease_until;
+  }
 
   /// Checks that the trial has no other process that goes on, as the two would write over each other.
   void check_alone(const sandbox& x) {
@@ -1247,6 +1310,8 @@ private:
       stop_master();
       return caf::delayed_anon_send(ticker_, x.away, true);
     case platform_fault_kind::start_is_lost:
+      if (x.pick % 2 == 0)
+        return mail_.lose_start([this](const start_ordered& start) { is_not_heard(start); });
       ++starts_to_lose_;
       return;
     case platform_fault_kind::link_is_cut:
@@ -1534,14 +1599,17 @@ private:
 
   const platform_plan plan_;
   const planted_fault planted_;
-  rng random_, ids_, repeats_;
+  rng random_, ids_, repeats_, rests_;
   fs::path folder_;
   node_config config_;
+  master_mail mail_;
+  replayed_machines replayed_;
   std::unique_ptr<caf::actor_system> system_;
   caf::scheduler::test_coordinator* scheduler_ = nullptr;
   time_point began_ = {};
   caf::actor ticker_;
-  std::vector<caf::actor> others_; ///< actors of links, and of users who wait
+  std::vector<caf::resumable*> resting_; ///< jobs that are put back later
+  std::vector<caf::actor> others_;       ///< actors of links, and of users who wait
   caf::event_based_actor* ticker_self_ = nullptr;
   std::shared_ptr<storage::store> store_ = storage::make_memory_store();
   std::shared_ptr<storage::journal> journal_;

@@ -37,7 +37,7 @@ enum class platform_fault_kind {
   task_is_abandoned, ///< the actor of a task that is not a trial dies until it is given up
   link_is_cut,       ///< the agent reaches its master again after the time away; may come twice
   power_fails,       ///< the master and all hosts lose power
-  start_is_lost,     ///< the next order to start is lost on its way to an agent; the link stays
+  start_is_lost, ///< the next order to start is lost on its way to an agent, whose link stays, or to its twin
 };
 inline constexpr int platform_fault_kinds = 12;
 struct platform_fault {
@@ -112,9 +112,12 @@ struct platform_plan {
   std::vector<task_plan> tasks;
   std::vector<platform_fault> faults;
   double repeated = 0.02;     ///< share of messages between an agent and its master that arrive twice
+  double repeated_within = 0; ///< the same for ends and requests within the master (master_mail.hpp)
+  double resting = 0;         ///< share of messages before which their actor rests for a while
   bool sandboxes_ask = false; ///< sandboxes ask the master whether to go on while their agent is dead
 
   bool loses_host() const; ///< whether the first pool loses a host for good
+  bool continues() const;  ///< whether a user may continue a search
   /// The most slots that a run in the pool can hold, without a host that is lost.
   int most_slots(int pool) const;
 };
@@ -137,6 +140,11 @@ enum class planted_fault {
   limits_forgotten,          ///< a master that starts again knows no max_slots and quotas of its pools
   instances_stay,            ///< a provider says that an instance ends, but the instance goes on
   leases_too_long,           ///< sandboxes go on for a minute longer than their master assumes
+  leases_by_one_clock,       ///< sandboxes count the leases of their agent by the master's clock
+  act_before_commit,         ///< trials and their runs act on what is not stored yet
+  late_grant_kept,           ///< an allocation that has ended keeps the slots of a late grant
+  repeated_start_runs,       ///< a start that comes twice starts a second process
+  replay_skips,              ///< a trial that is replayed is not paused
 };
 inline constexpr const char* planted_names[] = {"None",
                                                 "AdoptionForgets",
@@ -150,11 +158,17 @@ inline constexpr const char* planted_names[] = {"None",
                                                 "ContinuationLosesTrials",
                                                 "LimitsForgotten",
                                                 "InstancesStay",
-                                                "LeasesTooLong"};
+                                                "LeasesTooLong",
+                                                "LeasesByOneClock",
+                                                "ActBeforeCommit",
+                                                "LateGrantKept",
+                                                "RepeatedStartRuns",
+                                                "ReplaySkips"};
 
 struct platform_outcome {
   std::optional<std::string> wrong; ///< the fault that was found; nullopt: none
   std::uint64_t messages = 0, runs = 0, tasks = 0;
+  std::uint64_t compared = 0; ///< states of live machines with those of replayed ones
 };
 
 /// Plays the history to its end.

@@ -21,7 +21,7 @@ TEST_P(Platform, KeepsItsPromisesInEveryHistory) {
   const auto seed = number_from("TROUPE_PLATFORM_SEED", 0);
   const auto count = seed ? 1 : number_from("TROUPE_PLATFORM_HISTORIES", 500);
   const auto first = seed ? seed : 1 + GetParam() * count;
-  std::uint64_t messages = 0, runs = 0, tasks = 0;
+  std::uint64_t messages = 0, runs = 0, tasks = 0, compared = 0;
   int failures = 0;
   for (auto n = first; n < first + count; ++n) {
     const auto plan = draw_platform_plan(n);
@@ -33,10 +33,12 @@ TEST_P(Platform, KeepsItsPromisesInEveryHistory) {
     messages += got.messages;
     runs += got.runs;
     tasks += got.tasks;
+    compared += got.compared;
   }
-  std::printf("%llu histories: %llu messages, %llu runs, %llu tasks that are not trials\n",
+  std::printf("%llu histories: %llu messages, %llu runs, %llu tasks that are not trials, %llu machines "
+              "compared with replayed ones\n",
               (unsigned long long)count, (unsigned long long)messages, (unsigned long long)runs,
-              (unsigned long long)tasks);
+              (unsigned long long)tasks, (unsigned long long)compared);
 }
 INSTANTIATE_TEST_SUITE_P(Shard, Platform, testing::Range<std::uint64_t>(0, 4));
 
@@ -58,7 +60,9 @@ INSTANTIATE_TEST_SUITE_P(Faults, PlantedInThePlatform,
                                          planted_fault::held_after_its_end, planted_fault::reports_stay,
                                          planted_fault::continuation_loses_trials,
                                          planted_fault::limits_forgotten, planted_fault::instances_stay,
-                                         planted_fault::leases_too_long),
+                                         planted_fault::leases_too_long, planted_fault::leases_by_one_clock,
+                                         planted_fault::act_before_commit, planted_fault::late_grant_kept,
+                                         planted_fault::repeated_start_runs, planted_fault::replay_skips),
                          [](const auto& x) { return std::string(planted_names[int(x.param)]); });
 
 } // namespace

@@ -6,8 +6,8 @@
 #include "actors/provider/provisioner.hpp"
 #include "model/assert.hpp"
 #include "model/config/cluster_config.hpp"
-#include "test/sim/actors/timeline.hpp"
 #include "test/sim/pools/planted.hpp"
+#include "test/sim/pools/timeline.hpp"
 #include "test/sim/pools/watched.hpp"
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 #pragma once
-// Facts and actions of the machines as short text: "activated started(1@0) | start(1@0)". For tables of steps
-// and for the traces of the simulation.
+// Facts and actions of the machines as short text: "activated started(1@0) | start(1@0)". For tables of
+// steps.
 
 #include "actors/agent/agent.hpp"
 #include "actors/allocation/allocation.hpp"
