@@ -3,6 +3,7 @@
 #include "fakes.hpp"
 
 #include "runtime/api/guard.hpp"
+#include "runtime/api/service.hpp"
 #include "runtime/api/veil.hpp"
 
 namespace troupe::api {
@@ -52,6 +53,28 @@ struct house {
   void give(int role, user_id to, workspace_id in = {}, bool taken = false) {
     note(roles_changed{t0, "admin", role, to, {}, in, taken});
   }
+  /// Saves checkpoint `uuid` of experiment `other`, which is in the first workspace, and registers it as a
+  /// version of a model in the workspace `vision`.
+  void register_hidden(const std::string& uuid) {
+    search_stepped step;
+    step.at = t0;
+    step.created.push_back({trial_id{2}, "0", value{{"lr", 0.5}}, 1, {}, 0});
+    note(step, entity(other));
+    note(checkpoint_recorded{t0, {1}, {uuid, 3, {{"w.pt", 5}}, value::object(), "/c/" + uuid}},
+         entity(trial_id{2}));
+    place_model(vision);
+    version.at = t0, version.model = {1}, version.version = 1, version.checkpoint = uuid;
+    version.metadata = value::object();
+    note(version);
+  }
+  void place_model(workspace_id in) {
+    model_changed model;
+    model.at = t0, model.id = {1}, model.name = "m", model.owner = "admin", model.workspace = in;
+    model.metadata = value::object();
+    note(model);
+  }
+  model_version_changed version; ///< as register_hidden made it
+
   viewer as(user_id who) const { return {book, who, {}, {}}; }
   std::shared_ptr<storage::reader> seen_by(user_id who) const { return veiled(all, as(who)); }
 
@@ -157,6 +180,81 @@ TEST(Veil, ShowsATensorBoardToWhoSeesAllItsExperiments) {
   EXPECT_EQ(by_admin->other_tasks(task_kind::tensorboard, {})->size(), 2u);
   h.note(experiment_deleted{t0, "ann", other, deletion_step::done, "", {}});
   EXPECT_TRUE(by_vic->other_task(both));
+}
+
+TEST(Veil, ShowsACheckpointThatIsAVersionOfAModelThatIsSeen) {
+  house h;
+  h.register_hidden("c-1");
+  const auto by_vic = h.seen_by(vic), by_zoe = h.seen_by(zoe);
+  EXPECT_TRUE(by_vic->checkpoint("c-1"));
+  EXPECT_EQ(by_zoe->checkpoint("c-1").error().code, errc::not_found);
+  EXPECT_FALSE(by_vic->experiment(other)) << "the version does not show the experiment";
+  EXPECT_TRUE(by_vic->checkpoints({2})->empty());
+  const value one = {{"uuid", "c-1"}, {"metadata", value::object()}};
+  const auto these = parse_json(R"({"uuids": ["c-1"]})").value(),
+             patch = parse_json(R"({"checkpoints": [{"uuid": "c-1"}]})").value();
+  const value start = {{"config", "searcher: {source_checkpoint_uuid: c-1}"}, {"project", 2}};
+  const struct {
+    const char* command;
+    const value& fields;
+    const char *to_ann, *to_vic;
+  } rows[] = {
+    {"checkpoint.describe", one, "UPDATE_EXPERIMENT", "UPDATE_EXPERIMENT"},
+    {"checkpoint.patch", patch, "UPDATE_EXPERIMENT", "UPDATE_EXPERIMENT"},
+    {"checkpoint.remove", these, "DELETE_EXPERIMENT", "DELETE_EXPERIMENT"},
+    {"experiment.create", start, "fine", "CREATE_EXPERIMENT"},
+  };
+  for (const auto& [command, fields, to_ann, to_vic] : rows) {
+    EXPECT_EQ(h.ask(ann, command, fields), to_ann) << command;
+    EXPECT_EQ(h.ask(vic, command, fields), to_vic) << command;
+    EXPECT_EQ(h.ask(zoe, command, fields), "not found") << command;
+    EXPECT_EQ(h.ask(admin, command, fields), "fine") << command;
+  }
+  h.place_model({1});
+  EXPECT_FALSE(by_vic->checkpoint("c-1")) << "the model went to another workspace";
+  h.place_model(vision);
+  EXPECT_TRUE(by_vic->checkpoint("c-1"));
+  h.version.deleted = true;
+  h.note(h.version);
+  EXPECT_FALSE(by_vic->checkpoint("c-1")) << "the version was deleted";
+}
+
+TEST(Service, ShowsTheWholeCheckpointOfAVersionWhoseExperimentIsHidden) {
+  house h;
+  h.register_hidden("c-1");
+  const std::shared_ptr<accounts> users = std::move(*accounts::open({}, t0));
+  for (const auto& [id, name] : {std::pair{vic, "vic"}, {zoe, "zoe"}}) {
+    user_changed x;
+    x.at = t0, x.by = "admin", x.id = id, x.name = name;
+    users->take(x);
+  }
+  fake_gate cluster;
+  services parts{cluster, h.all, users, {"c", "m", "", "0"}, [] { return t0 + 60s; }};
+  parts.roles = h.book;
+  service api(std::move(parts));
+  const auto ask = [&](const char* who, const std::string& target) {
+    request_headers headers;
+    headers.authorization = "Bearer " + users->log_in(who, "", true, t0 + 59s)->token;
+    auto let_in = api.admit({"GET", target, std::move(headers)});
+    if (auto* refused = std::get_if<response>(&let_in))
+      return std::pair{refused->status, value()};
+    response got;
+    api.run(std::move(std::get<admission>(let_in)), "", reply{[&](response x) { got = std::move(x); }});
+    return std::pair{got.status, parse_json(got.body).value()};
+  };
+  const auto [status, versions] = ask("vic", "/api/v1/models/m/versions");
+  ASSERT_EQ(status, 200u) << to_json(versions);
+  const auto [found, alone] = ask("vic", "/api/v1/checkpoints/c-1");
+  ASSERT_EQ(found, 200u) << to_json(alone);
+  for (const auto& shown : {versions["modelVersions"][0]["checkpoint"], alone["checkpoint"]}) {
+    EXPECT_EQ(shown["uuid"], "c-1");
+    EXPECT_EQ(shown["training"]["hparams"], (value{{"lr", 0.5}})) << to_json(shown);
+    EXPECT_TRUE(shown["training"]["experimentConfig"].is_object()) << to_json(shown);
+  }
+  EXPECT_EQ(ask("vic", "/api/v1/experiments/2/checkpoints").first, 404u);
+  EXPECT_EQ(ask("vic", "/api/v1/trials/2/checkpoints").first, 404u);
+  EXPECT_EQ(ask("zoe", "/api/v1/checkpoints/c-1").first, 404u);
+  EXPECT_EQ(ask("zoe", "/api/v1/models/m/versions").first, 404u);
 }
 
 TEST(Veil, PassesOverFactsThatMayNotBeSeen) {
