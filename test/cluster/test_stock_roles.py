@@ -270,6 +270,15 @@ def test_a_version_shows_its_checkpoint_where_its_experiment_is_hidden(cluster, 
             ("PATCH", "/api/v1/checkpoints", {"checkpoints": [{"uuid": uuid, "resources": {"resources": {}}}]}, 403)]:
         status, said = cluster.ask("mia", path, body, method)
         assert status == code, (method, path, status, said)
+    # ann sees the experiment, and one of the two models
+    removed = {"checkpointUuids": [uuid], "checkpointGlobs": ["**/*"]}
+    patched = {"checkpoints": [{"uuid": uuid, "resources": {"resources": {}}}]}
+    for method, path, body, what in [("DELETE", "/api/v1/checkpoints", removed, "deleted"), ("POST", "/api/v1/checkpoints/rm", removed, "deleted"),
+                                     ("PATCH", "/api/v1/checkpoints", patched, "patched")]:
+        status, said = cluster.ask("ann", path, body, method)
+        assert status == 400 and f"are in the model registry and cannot be {what}: {uuid}" in said and "show-model" not in said, (method, path, status, said)
+        assert ("registered to hush-model (model #" in said) == (what == "deleted"), said
+    assert json.loads(cluster.ask("ann", f"/api/v1/checkpoints/{uuid}")[1])["checkpoint"]["state"] == "STATE_COMPLETED"
 
 
 def test_an_explanation_hides_whom_one_waits_for(cluster, hidden):
