@@ -219,28 +219,74 @@ TEST(Veil, ShowsACheckpointThatIsAVersionOfAModelThatIsSeen) {
   EXPECT_FALSE(by_vic->checkpoint("c-1")) << "the version was deleted";
 }
 
-TEST(Service, ShowsTheWholeCheckpointOfAVersionWhoseExperimentIsHidden) {
-  house h;
-  h.register_hidden("c-1");
-  const std::shared_ptr<accounts> users = std::move(*accounts::open({}, t0));
-  for (const auto& [id, name] : {std::pair{vic, "vic"}, {zoe, "zoe"}}) {
-    user_changed x;
-    x.at = t0, x.by = "admin", x.id = id, x.name = name;
-    users->take(x);
-  }
+/// The house with the route table before it.
+struct served : house {
   fake_gate cluster;
-  services parts{cluster, h.all, users, {"c", "m", "", "0"}, [] { return t0 + 60s; }};
-  parts.roles = h.book;
-  service api(std::move(parts));
-  const auto ask = [&](const char* who, const std::string& target) {
+  std::shared_ptr<accounts> users = std::move(*accounts::open({}, t0));
+  service api{with_roles()};
+
+  served() {
+    for (const auto& [id, name] : {std::pair{vic, "vic"}, {zoe, "zoe"}}) {
+      user_changed x;
+      x.at = t0, x.by = "admin", x.id = id, x.name = name;
+      users->take(x);
+    }
+  }
+  services with_roles() {
+    services parts{cluster, all, users, {"c", "m", "", "0"}, [] { return t0 + 60s; }};
+    parts.roles = book;
+    return parts;
+  }
+  std::pair<unsigned, std::string> get(const char* who, const std::string& target) {
     request_headers headers;
     headers.authorization = "Bearer " + users->log_in(who, "", true, t0 + 59s)->token;
     auto let_in = api.admit({"GET", target, std::move(headers)});
     if (auto* refused = std::get_if<response>(&let_in))
-      return std::pair{refused->status, value()};
+      return {refused->status, refused->body};
     response got;
     api.run(std::move(std::get<admission>(let_in)), "", reply{[&](response x) { got = std::move(x); }});
-    return std::pair{got.status, parse_json(got.body).value()};
+    while (got.stream) { // a stream that does not follow
+      auto piece = got.stream->next(t0 + 60s);
+      EXPECT_TRUE(piece);
+      got.body += piece->bytes;
+      if (piece->last)
+        got.stream.reset();
+    }
+    return {got.status, got.body};
+  }
+};
+
+TEST(Service, CountsTheLastLinesOfTheMastersLogAsTheyAreSeen) {
+  served h;
+  const auto newest = h.all->sequence();
+  const auto lines = [&](const std::string& query) {
+    const auto [status, body] = h.get("admin", "/api/v1/master/logs?" + query);
+    EXPECT_EQ(status, 200u) << body;
+    std::vector<std::uint64_t> ids;
+    for (std::size_t at = 0, end = 0; (end = body.find('\n', at)) != body.npos; at = end + 1)
+      ids.push_back(
+        parse_json(body.substr(at, end - at)).value()["result"]["logEntry"]["id"].get<std::uint64_t>());
+    return ids;
+  };
+  const auto all = lines("");
+  ASSERT_GT(all.size(), 5u);
+  EXPECT_EQ(all.back(), newest);
+  for (int i = 0; i < 1200; ++i) // nobody else may see what another user set: these are no lines
+    h.note(user_setting_changed{t0, "zoe", zoe, "key", "", std::to_string(i)});
+  ASSERT_EQ(lines(""), all);
+  for (const std::size_t last : {std::size_t{1}, std::size_t{3}, all.size() - 1, all.size()})
+    EXPECT_EQ(lines("offset=-" + std::to_string(last)), std::vector(all.end() - last, all.end())) << last;
+  EXPECT_EQ(lines("offset=-100000"), all);
+  EXPECT_EQ(lines("offset=-3&limit=2"), std::vector(all.end() - 3, all.end() - 1));
+  EXPECT_EQ(lines("offset=" + std::to_string(newest - 2)), std::vector(all.end() - 2, all.end()));
+}
+
+TEST(Service, ShowsTheWholeCheckpointOfAVersionWhoseExperimentIsHidden) {
+  served h;
+  h.register_hidden("c-1");
+  const auto ask = [&](const char* who, const std::string& target) {
+    const auto [status, body] = h.get(who, target);
+    return std::pair{status, parse_json(body).value()};
   };
   const auto [status, versions] = ask("vic", "/api/v1/models/m/versions");
   ASSERT_EQ(status, 200u) << to_json(versions);
