@@ -99,19 +99,33 @@ const template_changed* registry::find_template(const std::string& name) const {
   return known == templates_.end() ? nullptr : &known->second;
 }
 
-const model_version_changed* registry::version_of(const std::string& checkpoint) const {
-  const model_version_changed* found = nullptr;
-  for (const auto& [id, version] : versions_)
-    if (version.checkpoint == checkpoint)
-      found = &version;
-  return found;
-}
-
 std::vector<std::string> registry::registered() const {
   std::vector<std::string> out;
-  for (const auto& [id, version] : versions_)
-    out.push_back(version.checkpoint);
+  for (const auto& [checkpoint, versions] : registered_)
+    out.push_back(checkpoint);
   return out;
+}
+
+result<void> registry::check_unregistered(const std::vector<std::string>& checkpoints,
+                                          const std::vector<model_id>& seen, const std::string& what) const {
+  std::string held;
+  for (const auto& checkpoint : checkpoints) {
+    const auto known = registered_.find(checkpoint);
+    if (known == registered_.end())
+      continue;
+    held += (held.empty() ? "" : "; ") + checkpoint;
+    const auto& of = known->second;
+    const auto shown = std::find_if(of.rbegin(), of.rend(), [&](const version_id& id) {
+      return std::find(seen.begin(), seen.end(), id.first) != seen.end();
+    });
+    if (shown != of.rend())
+      held += ", registered to " + models_.at(shown->first).name + " (model #" + to_string(shown->first) +
+              "), version " + std::to_string(shown->second);
+  }
+  if (held.empty())
+    return {};
+  return error{errc::invalid, "this subset of checkpoints provided are in the model registry and cannot be " +
+                                what + ": " + held};
 }
 
 bool registry::holds_models(workspace_id id) const {
@@ -128,7 +142,7 @@ result<void> registry::check_template_name(const std::string& name, const std::s
   const auto folded = case_folded(name);
   for (const auto& [known, other] : templates_)
     if (known != of && case_folded(known) == folded)
-      return error{errc::conflict, "template '" + known + "' exists already"};
+      return error{errc::conflict, "failed to create template " + name}; // the caller may not see the other
   return {};
 }
 
@@ -263,6 +277,17 @@ registry::decided registry::remove(const commands::version_remove& wanted, const
   return note(gone(known->second, by, now));
 }
 
+void registry::forget(version_id id) {
+  const auto known = versions_.find(id);
+  if (known == versions_.end())
+    return;
+  const auto of = registered_.find(known->second.checkpoint);
+  of->second.erase(id);
+  if (of->second.empty())
+    registered_.erase(of);
+  versions_.erase(known);
+}
+
 void registry::replay(const registry_fact& fact) {
   std::visit(overloaded{
                [this](const template_changed& f) {
@@ -279,10 +304,12 @@ void registry::replay(const registry_fact& fact) {
                    models_[f.id] = f;
                },
                [this](const model_version_changed& f) {
+                 const version_id id{f.model, f.version};
+                 forget(id);
                  if (f.deleted)
-                   versions_.erase({f.model, f.version});
-                 else
-                   versions_[{f.model, f.version}] = f;
+                   return;
+                 versions_[id] = f;
+                 registered_[f.checkpoint].insert(id);
                },
              },
              fact);

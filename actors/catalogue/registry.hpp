@@ -7,6 +7,8 @@
 #include "actors/machine.hpp"
 #include "model/commands/place_commands.hpp"
 
+#include <set>
+
 namespace troupe {
 
 /// Not thread-safe: one actor owns the machine. `by` is the name of the user who asks. The shell has asked
@@ -43,9 +45,12 @@ public:
   void replay(const cluster_fact& fact);
 
   const std::map<model_id, model_changed>& models() const { return models_; }
-  /// The newest model version that has this checkpoint; null where there is none.
-  const model_version_changed* version_of(const std::string& checkpoint) const;
+  bool is_registered(const std::string& checkpoint) const { return registered_.contains(checkpoint); }
   std::vector<std::string> registered() const; ///< every checkpoint that a model version has
+  /// Fails with errc::invalid where models have one of these checkpoints as a version. `what`: "deleted" or
+  /// "patched". The error names only models of `seen`, because the caller may not know of the others.
+  result<void> check_unregistered(const std::vector<std::string>& checkpoints,
+                                  const std::vector<model_id>& seen, const std::string& what) const;
   std::string snapshot() const;
   value describe() const; ///< the state, for people
 
@@ -53,6 +58,7 @@ private:
   using version_id = std::pair<model_id, std::uint64_t>;
 
   std::vector<registry_fact> note(registry_fact fact);
+  void forget(version_id id);
   result<void> check_template_name(const std::string& name, const std::string& of) const;
   result<void> check_name(const std::string& name, model_id of) const;
   result<model_changed> to_change(model_id id) const; ///< errc::not_found; errc::invalid: archived
@@ -60,6 +66,7 @@ private:
   std::map<std::string, template_changed> templates_;
   std::map<model_id, model_changed> models_;
   std::map<version_id, model_version_changed> versions_;
+  std::map<std::string, std::set<version_id>> registered_; ///< the versions, by their checkpoints
   model_id newest_model_;
 };
 

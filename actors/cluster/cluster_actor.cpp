@@ -210,7 +210,7 @@ private:
                                                                                    : it->second;
                                             },
                                             live, [this](task_id id) { return tasks_->actor_of(id); }});
-    trials_.emplace(self_, peers_, cluster_trials::needs{live});
+    trials_.emplace(self_, peers_, machine_->books, cluster_trials::needs{live});
     experiments_.emplace(self_, setup_, peers_, *machine_,
                          cluster_experiments::needs{take_facts, tell, release, *members_, *tasks_,
                                                     *unmanaged_, *webhooks_, *deletions_});

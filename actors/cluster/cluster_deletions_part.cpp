@@ -52,7 +52,7 @@ void cluster_deletions::go_on_with(const checkpoint_files_removed& order) {
   seen.tasks = {order.id};
   for (const auto& uuid : order.checkpoints)
     if (const auto row = peers_.reads->checkpoint(uuid); row && row->state != checkpoint_state::deleted &&
-                                                         !machine_.books.version_of(uuid) &&
+                                                         !machine_.books.is_registered(uuid) &&
                                                          !beginner_with(uuid))
       seen.left[uuid] = left_by(order.globs, row->saved.files);
   carry_out(seen, order.by, [](command_result&) {});
@@ -320,20 +320,14 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
   for (const auto& glob : x.globs)
     if (auto fine = check_glob(glob); !fine)
       return refused(fine.error());
-  std::string held;
   for (const auto& uuid : x.uuids) {
     if (auto row = peers_.reads->checkpoint(uuid); !row)
       return refused(row.error());
-    if (const auto* version = x.refresh ? nullptr : machine_.books.version_of(uuid))
-      held += (held.empty() ? "" : "; ") + uuid + ", registered to " +
-              machine_.books.models().at(version->model).name + " (model #" + to_string(version->model) +
-              "), version " + std::to_string(version->version);
     files.checkpoints.push_back(uuid);
   }
-  if (!held.empty())
-    return refused({errc::invalid, "this subset of checkpoints provided are in the model registry and "
-                                   "cannot be deleted: " +
-                                     held});
+  if (!x.refresh)
+    if (auto fine = machine_.books.check_unregistered(x.uuids, x.models, "deleted"); !fine)
+      return refused(fine.error());
   for (const auto& uuid : x.uuids)
     if (const auto beginner = x.refresh ? experiment_id{} : beginner_with(uuid))
       return refused({errc::invalid, starts_with_it(uuid, beginner)});

@@ -18,17 +18,17 @@ constexpr int most_tries = 5;                ///< how often an append is repeate
 
 caf::result<command_result> cluster_trials::obey(client_command& x) {
   return troupe::obey<commands_here>(x.name, std::move(x.fields),
-                                     [this, &x](auto order) { return on(x.user, std::move(order)); });
+                                     [this, &x](auto order) { return on(x, std::move(order)); });
 }
 
-caf::result<command_result> cluster_trials::on(const std::string&, const commands::trial_metadata& x) {
+caf::result<command_result> cluster_trials::on(const client_command&, const commands::trial_metadata& x) {
   auto row = peers_.reads->trial(x.id);
   if (!row)
     return refused(row.error());
   return answered({{"metadata", row->metadata.is_object() ? row->metadata : value::object()}});
 }
 
-caf::result<command_result> cluster_trials::on(const std::string&, const commands::trial_set_metadata& x) {
+caf::result<command_result> cluster_trials::on(const client_command&, const commands::trial_set_metadata& x) {
   auto row = peers_.reads->trial(x.id);
   if (!row)
     return refused(row.error());
@@ -40,7 +40,15 @@ caf::result<command_result> cluster_trials::on(const std::string&, const command
   return promise;
 }
 
-caf::result<command_result> cluster_trials::on(const std::string&, const commands::checkpoint_patch& x) {
+caf::result<command_result> cluster_trials::on(const client_command& from,
+                                               const commands::checkpoint_patch& x) {
+  if (from.allocation.empty()) { // a task tells which of its files it has deleted, and they are gone already
+    std::vector<std::string> uuids;
+    for (const auto& one : x.checkpoints)
+      uuids.push_back(one.uuid);
+    if (auto fine = books_.check_unregistered(uuids, {}, "patched"); !fine)
+      return refused(fine.error());
+  }
   struct pending {
     std::size_t left = 1;
     command_result worst = answered();
@@ -69,7 +77,7 @@ caf::result<command_result> cluster_trials::on(const std::string&, const command
   return promise;
 }
 
-caf::result<command_result> cluster_trials::on(const std::string& user,
+caf::result<command_result> cluster_trials::on(const client_command& from,
                                                const commands::checkpoint_describe& x) {
   auto saved = peers_.reads->checkpoint(x.uuid);
   auto row = saved ? peers_.reads->trial(saved->trial) : result<trial_row>(saved.error());
@@ -77,9 +85,9 @@ caf::result<command_result> cluster_trials::on(const std::string& user,
     return refused(row.error());
   auto promise = self_->make_response_promise<command_result>();
   auto call = x;
-  call.by = user;
+  call.by = from.user;
   change(*row, task_call_of({row->id, {}}, call),
-         checkpoint_described{self_->now(), user, x.uuid, x.metadata},
+         checkpoint_described{self_->now(), from.user, x.uuid, x.metadata},
          [promise](command_result& done) mutable { promise.deliver(std::move(done)); });
   return promise;
 }

@@ -2,6 +2,7 @@
 // Changes of trials and their checkpoints, whether the trial lives or has ended. It is a part of the cluster
 // actor, which alone calls it.
 
+#include "actors/catalogue/registry.hpp"
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/shells/probed.hpp"
 #include "model/commands/table.hpp"
@@ -19,9 +20,10 @@ public:
   struct needs {
     std::function<experiment_actor(experiment_id)> experiment; ///< null where there is no live actor
   };
-  /// `peers` belong to the cluster actor and outlive this object.
-  cluster_trials(actor_base<cluster_actor>* self, const cluster_peers& peers, needs with)
-      : self_(self), peers_(peers), with_(std::move(with)) {}
+  /// `peers` and `books` belong to the cluster actor and outlive this object.
+  cluster_trials(actor_base<cluster_actor>* self, const cluster_peers& peers, const registry& books,
+                 needs with)
+      : self_(self), peers_(peers), books_(books), with_(std::move(with)) {}
 
   /// Asks a live trial by `call` to note `fact` itself. The stream of a trial that has ended is written by
   /// the cluster.
@@ -33,10 +35,10 @@ public:
   caf::result<command_result> obey(client_command& x);
 
 private:
-  caf::result<command_result> on(const std::string& user, const commands::trial_metadata& x);
-  caf::result<command_result> on(const std::string& user, const commands::trial_set_metadata& x);
-  caf::result<command_result> on(const std::string& user, const commands::checkpoint_patch& x);
-  caf::result<command_result> on(const std::string& user, const commands::checkpoint_describe& x);
+  caf::result<command_result> on(const client_command& from, const commands::trial_metadata& x);
+  caf::result<command_result> on(const client_command& from, const commands::trial_set_metadata& x);
+  caf::result<command_result> on(const client_command& from, const commands::checkpoint_patch& x);
+  caf::result<command_result> on(const client_command& from, const commands::checkpoint_describe& x);
 
   struct change_waiting {
     std::string bytes; ///< the encoded fact
@@ -54,6 +56,7 @@ private:
 
   actor_base<cluster_actor>* self_;
   const cluster_peers& peers_;
+  const registry& books_;
   needs with_;
   std::map<trial_id, stream> streams_; ///< streams with changes that are not stored yet
 };

@@ -237,7 +237,8 @@ struct checkpoint_patch {
                             cluster,
                             {action::change, thing::checkpoint},
                             repeat::safe,
-                            "Notes which files of checkpoints are left; answered once durable."};
+                            "Notes which files of checkpoints are left; answered once durable. `invalid` "
+                            "where a user names one that is registered as a version of a model."};
 };
 /// To the running trial: the files of one checkpoint.
 struct checkpoint_files {

@@ -87,11 +87,13 @@ struct trial_archive {
 struct checkpoint_remove {
   std::vector<std::string> uuids, globs;
   bool refresh = false;
+  std::vector<model_id> models;
   static constexpr auto fields() {
     using t = checkpoint_remove;
     return std::tuple{need("uuids", &t::uuids, "the checkpoints"),
                       maybe("globs", &t::globs, "patterns of paths in them; none: all files"),
-                      maybe("refresh", &t::refresh, "nothing is deleted: what is there of them is noted")};
+                      maybe("refresh", &t::refresh, "nothing is deleted: what is there of them is noted"),
+                      maybe("models", &t::models, "those that the caller sees: a refusal names no others")};
   }
   static constexpr about is{
     "checkpoint.remove",

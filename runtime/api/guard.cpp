@@ -127,9 +127,14 @@ private:
     const auto row = all_.checkpoint(uuid);
     if (!row)
       return; // the command itself fails with not_found
-    if (!by_.owns(row->experiment) && !by_.sees(row->experiment))
+    if (by_.sees(row->experiment))
+      return on_experiment(row->experiment, what);
+    if (!by_.sees(*row))
       return fail("checkpoint", uuid);
-    on_experiment(row->experiment, what);
+    // The viewer sees the checkpoint as a version of a model, but not its experiment: it may be looked at and
+    // used. To change it takes the permission in all workspaces, so that no answer names its workspace.
+    if (what != permission::view_experiment_artifacts)
+      need(what, {});
   }
 
   void of_experiment(action what, permission p) {

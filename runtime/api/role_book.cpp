@@ -88,6 +88,7 @@ void role_book::catch_up() {
   workspaces_.clear();
   projects_.clear();
   models_.clear();
+  knows_registered_ = false;
   for (const auto& one : *workspaces)
     workspaces_.insert(one.id);
   for (const auto& one : *projects)
@@ -140,6 +141,22 @@ workspace_id role_book::workspace_of(model_id id) {
   catch_up();
   return value_of(models_, id);
 }
+std::vector<workspace_id> role_book::registered_in(const std::string& checkpoint) {
+  const std::scoped_lock lock(mutex_);
+  catch_up();
+  if (!knows_registered_)
+    if (const auto versions = from_->model_versions()) {
+      registered_.clear();
+      for (const auto& one : *versions)
+        registered_[one.checkpoint].push_back(one.model);
+      knows_registered_ = true;
+    }
+  std::vector<workspace_id> out;
+  for (const auto model : value_of(registered_, checkpoint))
+    if (const auto in = value_of(models_, model))
+      out.push_back(in);
+  return out;
+}
 workspace_id role_book::workspace_of(experiment_id id) {
   if (!id)
     return {};
@@ -179,6 +196,14 @@ bool viewer::sees(const task_detail& row) const {
   const auto in = book->workspace_of(collected);
   return in ? may(authority::permission::view_experiment_metadata, in)
             : may(authority::permission::view_workspace, row.made.workspace);
+}
+
+bool viewer::sees(const checkpoint_row& row) const {
+  if (sees(row.experiment))
+    return true;
+  const auto places = book->registered_in(row.saved.uuid);
+  return std::any_of(places.begin(), places.end(),
+                     [this](workspace_id in) { return may(authority::permission::view_model_registry, in); });
 }
 
 bool role_book::knows(workspace_id id) {

@@ -32,6 +32,8 @@ public:
   workspace_id workspace_of(project_id id);
   workspace_id workspace_of(experiment_id id);
   workspace_id workspace_of(model_id id);
+  /// The workspaces of the models that have this checkpoint as a version.
+  std::vector<workspace_id> registered_in(const std::string& checkpoint);
   bool knows(workspace_id id); ///< false: the workspace was deleted, and roles given in it no longer count
   bool is_in(group_id group, user_id user);
   bool has_admin(); ///< whether the role ClusterAdmin was given to anybody
@@ -51,6 +53,10 @@ private:
   std::set<workspace_id> workspaces_;
   std::map<project_id, workspace_id> projects_;
   std::map<model_id, workspace_id> models_;
+  /// The models by the checkpoints of their versions. It is read when it is first needed after a change of
+  /// the registry, because few requests need it.
+  std::map<std::string, std::vector<model_id>> registered_;
+  bool knows_registered_ = false;
   std::map<experiment_id, project_id> experiments_; ///< experiments that were asked for since the last change
 };
 
@@ -73,6 +79,9 @@ struct viewer {
   /// TensorBoard also the right to see all that it shows. A collection of checkpoints is seen with its
   /// experiment, and once that is deleted with its former workspace.
   bool sees(const task_detail& row) const;
+  /// The same for a checkpoint, which is seen with its experiment, and as a version of a model that the
+  /// viewer sees.
+  bool sees(const checkpoint_row& row) const;
 };
 
 } // namespace troupe::api

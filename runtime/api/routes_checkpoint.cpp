@@ -122,7 +122,8 @@ result<value> one(const call& c) {
   auto row = row_of(c);
   if (!row)
     return row.error();
-  auto shape = checkpoint_shape(*row, *c.parts->storage);
+  // The caller may see a version of a model without its experiment, which the shape tells of.
+  auto shape = checkpoint_shape(*row, *(c.parts->all ? *c.parts->all : *c.parts).storage);
   return shape ? result<value>(value{{"checkpoint", std::move(*shape)}}) : shape.error();
 }
 

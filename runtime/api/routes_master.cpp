@@ -259,11 +259,21 @@ result<value> not_supported(const call&) {
 /// leave no gap in the log.
 class master_log : public body_stream {
 public:
-  master_log(std::shared_ptr<storage::reader> storage, std::uint64_t after, std::uint64_t limit, bool follow)
-      : storage_(std::move(storage)), after_(after), left_(limit), follow_(follow) {}
+  /// `after`: the sequence of the fact before the first line. `last`: where it is not 0, the log begins with
+  /// the last so many lines instead.
+  master_log(std::shared_ptr<storage::reader> storage, std::uint64_t after, std::uint64_t last,
+             std::uint64_t limit, bool follow)
+      : storage_(std::move(storage)), after_(after), last_(last), until_(storage_->sequence()), left_(limit),
+        follow_(follow) {}
 
   result<piece> next(time_point) override {
     piece out;
+    if (last_) {
+      if (auto fine = look_back(); !fine)
+        return fine.error();
+      out.pause = duration{0}; // lets other connections have their turn
+      return out;
+    }
     auto facts = storage_->facts_after(after_, std::min<std::uint64_t>(left_, 500));
     if (!facts)
       return facts.error();
@@ -280,6 +290,24 @@ public:
   }
 
 private:
+  /// Looks at some facts up to `until_` for the first of the last lines. They have to be counted, because a
+  /// fact that the caller may not see is no line.
+  result<void> look_back() {
+    const auto before = until_ - std::min<std::uint64_t>(until_, std::clamp<std::uint64_t>(last_, 500, 4096));
+    auto facts = storage_->facts_after(before, until_ - before);
+    if (!facts)
+      return facts.error();
+    std::erase_if(*facts, [this](const auto& one) { return one.sequence > until_; });
+    if (facts->size() < last_ && before > 0) {
+      last_ -= facts->size();
+      until_ = before;
+      return {};
+    }
+    after_ = facts->size() < last_ ? 0 : (*facts)[facts->size() - last_].sequence - 1;
+    last_ = 0;
+    return {};
+  }
+
   static value line(std::uint64_t sequence, value shape) {
     const auto text = [&](const char* key) {
       const auto x = shape.value(key, value());
@@ -298,7 +326,9 @@ private:
   }
 
   std::shared_ptr<storage::reader> storage_;
-  std::uint64_t after_, left_;
+  std::uint64_t after_, last_;
+  std::uint64_t until_; ///< the lines after this fact are counted
+  std::uint64_t left_;
   bool follow_;
 };
 
@@ -310,12 +340,11 @@ result<response> master_logs(const call& c) {
       return number->error();
   if (*limit < 0)
     return error{errc::invalid, "limit has to be 0 or more"};
-  const auto newest = static_cast<std::int64_t>(c.parts->storage->sequence());
-  const auto after = *offset >= 0 ? *offset : std::max<std::int64_t>(newest + *offset, 0);
+  const auto after = static_cast<std::uint64_t>(*offset);
   response out;
-  out.stream = std::make_unique<master_log>(c.parts->storage, static_cast<std::uint64_t>(after),
-                                            *limit ? static_cast<std::uint64_t>(*limit) : std::uint64_t(-1),
-                                            c.query.flag("follow"));
+  out.stream = std::make_unique<master_log>(
+    c.parts->storage, *offset >= 0 ? after : 0, *offset >= 0 ? 0 : -after,
+    *limit ? static_cast<std::uint64_t>(*limit) : std::uint64_t(-1), c.query.flag("follow"));
   return out;
 }
 

@@ -152,7 +152,8 @@ result<value> version_shape(const registered& all, const model_changed& model, c
                             const call& c) {
   value checkpoint;
   if (auto row = c.parts->storage->checkpoint(x.checkpoint)) {
-    auto shaped = checkpoint_shape(*row, *c.parts->storage);
+    // The caller may see the checkpoint without its experiment, which the shape tells of.
+    auto shaped = checkpoint_shape(*row, *(c.parts->all ? *c.parts->all : *c.parts).storage);
     if (!shaped)
       return shaped.error();
     checkpoint = std::move(*shaped);

@@ -64,6 +64,12 @@ handler delete_checkpoints(bool with_globs) {
         missing += (missing.empty() ? "" : ", ") + uuid.substr(0, 100);
     if (!missing.empty())
       return back(failure({errc::not_found, "checkpoints not found: " + missing}));
+    auto versions = c->parts->storage->model_versions();
+    if (!versions)
+      return back(failure(versions.error()));
+    for (const auto& one : *versions)
+      if (std::binary_search(with.uuids.begin(), with.uuids.end(), one.checkpoint))
+        with.models.push_back(one.model);
     command(c, back, std::move(with));
   };
 }

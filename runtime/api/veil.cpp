@@ -142,7 +142,7 @@ public:
   }
   result<checkpoint_row> checkpoint(std::string_view uuid) const override {
     auto row = all_->checkpoint(uuid);
-    return !row || by_.sees(row->experiment) ? std::move(row) : unseen("checkpoint", std::string(uuid));
+    return !row || by_.sees(*row) ? std::move(row) : unseen("checkpoint", std::string(uuid));
   }
   result<std::vector<log_line>> logs(task_id id, std::uint64_t after, std::size_t limit) const override {
     return shown(id) ? all_->logs(id, after, limit) : result<std::vector<log_line>>(std::vector<log_line>{});

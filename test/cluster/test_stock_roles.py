@@ -250,6 +250,37 @@ def test_an_outsider_changes_nothing(cluster, hidden):
     assert cluster.ask("ann", f"/api/v1/commands/{hidden['task']}")[0] == 200
 
 
+def test_a_version_shows_its_checkpoint_where_its_experiment_is_hidden(cluster, hidden):
+    uuid = hidden["checkpoint"]
+    cluster.user("mia")
+    place = json.loads(cluster.ask("admin", "/api/v1/workspaces", {"name": "show-room"})[1])["workspace"]["id"]
+    cluster.give("Editor", "-u", "mia", "-w", "show-room")
+    assert cluster.ask("mia", f"/api/v1/checkpoints/{uuid}")[0] == 404
+    assert cluster.ask("admin", "/api/v1/models", {"name": "show-model", "workspaceId": place})[0] == 200
+    assert cluster.ask("admin", "/api/v1/models/show-model/versions", {"checkpointUuid": uuid})[0] == 200
+    assert uuid in cluster.det("model", "list-versions", "show-model", home="mia")
+    assert uuid in cluster.det("model", "describe", "show-model", home="mia")
+    assert uuid in cluster.det("checkpoint", "describe", uuid, home="mia")
+    assert cluster.ask("mia", f"/checkpoints/{uuid}")[0] == 200
+    for method, path, body, code in [
+            ("GET", f"/api/v1/experiments/{hidden['experiment']}", None, 404), ("GET", f"/api/v1/experiments/{hidden['experiment']}/checkpoints", None, 404),
+            ("GET", f"/api/v1/trials/{hidden['trial']}/checkpoints", None, 404), ("DELETE", "/api/v1/checkpoints", {"checkpointUuids": [uuid]}, 403),
+            ("POST", "/api/v1/checkpoints/rm", {"checkpointUuids": [uuid], "checkpointGlobs": ["**/*"]}, 403),
+            ("POST", f"/api/v1/checkpoints/{uuid}/metadata", {"checkpoint": {"uuid": uuid, "metadata": {}}}, 403),
+            ("PATCH", "/api/v1/checkpoints", {"checkpoints": [{"uuid": uuid, "resources": {"resources": {}}}]}, 403)]:
+        status, said = cluster.ask("mia", path, body, method)
+        assert status == code, (method, path, status, said)
+    # ann sees the experiment, and one of the two models
+    removed = {"checkpointUuids": [uuid], "checkpointGlobs": ["**/*"]}
+    patched = {"checkpoints": [{"uuid": uuid, "resources": {"resources": {}}}]}
+    for method, path, body, what in [("DELETE", "/api/v1/checkpoints", removed, "deleted"), ("POST", "/api/v1/checkpoints/rm", removed, "deleted"),
+                                     ("PATCH", "/api/v1/checkpoints", patched, "patched")]:
+        status, said = cluster.ask("ann", path, body, method)
+        assert status == 400 and f"are in the model registry and cannot be {what}: {uuid}" in said and "show-model" not in said, (method, path, status, said)
+        assert ("registered to hush-model (model #" in said) == (what == "deleted"), said
+    assert json.loads(cluster.ask("ann", f"/api/v1/checkpoints/{uuid}")[1])["checkpoint"]["state"] == "STATE_COMPLETED"
+
+
 def test_an_explanation_hides_whom_one_waits_for(cluster, hidden):
     cluster.give("Editor", "-u", "zoe", "-w", "Uncategorized")
 

@@ -504,6 +504,41 @@ TEST_F(ClusterActor, ManyCheckpointsOfOneTrialThatHasEndedChangeTogether) {
     EXPECT_EQ(row.saved.files.size(), 1u) << row.saved.uuid;
 }
 
+TEST_F(ClusterActor, KeepsUsersFromFilesOfARegisteredCheckpointAndNamesNoModelThatIsNotSeen) {
+  ended_with_checkpoints(2);
+  const auto model = order("model.create", {{"name", "hush"}});
+  ASSERT_TRUE(model) << model.error().what;
+  ASSERT_TRUE(order("model.version.create", {{"model", model->at("id")}, {"checkpoint", uuid_of(1)}}));
+  const auto patch = [&](const std::string& allocation) {
+    auto all = value::array();
+    for (int n : {0, 1})
+      all.push_back({{"uuid", uuid_of(n)}, {"files", value::object()}});
+    auto done = ask<command_result>(
+      client_command{"ada", false, allocation, "checkpoint.patch", {{"checkpoints", all}}});
+    return done ? done->got ? "fine" : done->got.error().what : done.error().what;
+  };
+  const auto states = [&] {
+    std::vector<checkpoint_state> all;
+    for (int n : {0, 1})
+      all.push_back(stored->reads()->checkpoint(uuid_of(n))->state);
+    return all;
+  };
+  const std::string said = "this subset of checkpoints provided are in the model registry and cannot be ";
+  EXPECT_EQ(patch(""), said + "patched: " + uuid_of(1));
+  EXPECT_EQ(states(), std::vector(2, checkpoint_state::completed)) << "nothing was changed";
+  value wanted = {{"uuids", value::array({uuid_of(0), uuid_of(1)})}};
+  const auto hidden = order("checkpoint.remove", wanted);
+  ASSERT_FALSE(hidden);
+  EXPECT_EQ(hidden.error().what, said + "deleted: " + uuid_of(1));
+  wanted["models"] = value::array({model->at("id")});
+  const auto seen = order("checkpoint.remove", wanted);
+  ASSERT_FALSE(seen);
+  EXPECT_EQ(seen.error().what,
+            said + "deleted: " + uuid_of(1) + ", registered to hush (model #1), version 1");
+  EXPECT_EQ(patch("1.1"), "fine") << "a task says what it has deleted";
+  EXPECT_EQ(states(), std::vector(2, checkpoint_state::deleted));
+}
+
 TEST_F(ClusterActor, GoesOnAtItsNextStartWithARemovalOfCheckpointsThatItFellOver) {
   char pattern[] = "/tmp/troupe-cluster-XXXXXX";
   const fs::path folder = ::mkdtemp(pattern);

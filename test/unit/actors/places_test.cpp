@@ -378,13 +378,15 @@ TEST(Registry, NamesOfTemplates) {
   };
   EXPECT_EQ(put("base"), "ok");
   EXPECT_EQ(put("base"), "conflict: failed to create template base");
-  EXPECT_EQ(put("BASE"), "conflict: template 'base' exists already");
+  EXPECT_EQ(put("BASE"), "conflict: failed to create template BASE") << "not how the other one is spelled";
   EXPECT_TRUE(put("").starts_with("invalid: the name of a template has 1 to 80"));
   EXPECT_TRUE(put(std::string(81, 'a')).starts_with("invalid: "));
   template_rename to;
   to.name = "base";
   to.to = "Base";
   EXPECT_EQ(w.run(to), "ok") << "its own name in another case";
+  EXPECT_EQ(put("other"), "ok");
+  EXPECT_EQ(w.run(template_rename{"other", "bAsE"}), "conflict: failed to create template bAsE");
 }
 
 TEST(Registry, NamesOfModels) {
@@ -439,6 +441,41 @@ TEST(Registry, VersionsCountFromTheHighestThereIs) {
   EXPECT_EQ(w.run(next), "invalid: model 'm' is archived and cannot be changed");
   EXPECT_EQ(w.run(model_remove{{1}}), "ok");
   EXPECT_EQ(w.run(next), "not_found: model '1' not found");
+}
+
+TEST(Registry, ARefusalNamesOnlyModelsThatAreSeen) {
+  world w;
+  for (const char* name : {"one", "two"}) {
+    model_create made;
+    made.name = name;
+    w.run(made);
+  }
+  const auto add = [&](std::uint64_t model, const char* checkpoint) {
+    version_create next;
+    next.model = {model};
+    next.checkpoint = checkpoint;
+    EXPECT_EQ(w.run(next), "ok");
+  };
+  add(1, "u"), add(1, "u"), add(2, "u"), add(2, "v");
+  const auto held = [&](const std::vector<std::string>& checkpoints, const std::vector<model_id>& seen) {
+    const auto fine = w.books.check_unregistered(checkpoints, seen, "deleted");
+    return fine ? "fine" : std::string(name(fine.error().code)) + ": " + fine.error().what;
+  };
+  const std::string said =
+    "invalid: this subset of checkpoints provided are in the model registry and cannot be deleted: ";
+  EXPECT_EQ(held({"w"}, {{1}, {2}}), "fine");
+  EXPECT_EQ(held({"u", "v", "w"}, {}), said + "u; v");
+  EXPECT_EQ(held({"u", "v", "w"}, {{1}}), said + "u, registered to one (model #1), version 2; v");
+  EXPECT_EQ(held({"u"}, {{1}, {2}}), said + "u, registered to two (model #2), version 1");
+  EXPECT_EQ(w.books.registered(), (std::vector<std::string>{"u", "v"}));
+  w.run(model_remove{{2}});
+  EXPECT_EQ(held({"u"}, {{1}, {2}}), said + "u, registered to one (model #1), version 2");
+  EXPECT_EQ(held({"v"}, {{1}, {2}}), "fine");
+  w.run(version_remove{{1}, 1});
+  EXPECT_TRUE(w.books.is_registered("u")) << "the other version has it as well";
+  w.run(version_remove{{1}, 2});
+  EXPECT_FALSE(w.books.is_registered("u"));
+  EXPECT_TRUE(w.books.registered().empty());
 }
 
 TEST(Registry, Templates) {

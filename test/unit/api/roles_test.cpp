@@ -3,6 +3,7 @@
 #include "fakes.hpp"
 
 #include "runtime/api/guard.hpp"
+#include "runtime/api/service.hpp"
 #include "runtime/api/veil.hpp"
 
 namespace troupe::api {
@@ -52,6 +53,28 @@ struct house {
   void give(int role, user_id to, workspace_id in = {}, bool taken = false) {
     note(roles_changed{t0, "admin", role, to, {}, in, taken});
   }
+  /// Saves checkpoint `uuid` of experiment `other`, which is in the first workspace, and registers it as a
+  /// version of a model in the workspace `vision`.
+  void register_hidden(const std::string& uuid) {
+    search_stepped step;
+    step.at = t0;
+    step.created.push_back({trial_id{2}, "0", value{{"lr", 0.5}}, 1, {}, 0});
+    note(step, entity(other));
+    note(checkpoint_recorded{t0, {1}, {uuid, 3, {{"w.pt", 5}}, value::object(), "/c/" + uuid}},
+         entity(trial_id{2}));
+    place_model(vision);
+    version.at = t0, version.model = {1}, version.version = 1, version.checkpoint = uuid;
+    version.metadata = value::object();
+    note(version);
+  }
+  void place_model(workspace_id in) {
+    model_changed model;
+    model.at = t0, model.id = {1}, model.name = "m", model.owner = "admin", model.workspace = in;
+    model.metadata = value::object();
+    note(model);
+  }
+  model_version_changed version; ///< as register_hidden made it
+
   viewer as(user_id who) const { return {book, who, {}, {}}; }
   std::shared_ptr<storage::reader> seen_by(user_id who) const { return veiled(all, as(who)); }
 
@@ -157,6 +180,127 @@ TEST(Veil, ShowsATensorBoardToWhoSeesAllItsExperiments) {
   EXPECT_EQ(by_admin->other_tasks(task_kind::tensorboard, {})->size(), 2u);
   h.note(experiment_deleted{t0, "ann", other, deletion_step::done, "", {}});
   EXPECT_TRUE(by_vic->other_task(both));
+}
+
+TEST(Veil, ShowsACheckpointThatIsAVersionOfAModelThatIsSeen) {
+  house h;
+  h.register_hidden("c-1");
+  const auto by_vic = h.seen_by(vic), by_zoe = h.seen_by(zoe);
+  EXPECT_TRUE(by_vic->checkpoint("c-1"));
+  EXPECT_EQ(by_zoe->checkpoint("c-1").error().code, errc::not_found);
+  EXPECT_FALSE(by_vic->experiment(other)) << "the version does not show the experiment";
+  EXPECT_TRUE(by_vic->checkpoints({2})->empty());
+  const value one = {{"uuid", "c-1"}, {"metadata", value::object()}};
+  const auto these = parse_json(R"({"uuids": ["c-1"]})").value(),
+             patch = parse_json(R"({"checkpoints": [{"uuid": "c-1"}]})").value();
+  const value start = {{"config", "searcher: {source_checkpoint_uuid: c-1}"}, {"project", 2}};
+  const struct {
+    const char* command;
+    const value& fields;
+    const char *to_ann, *to_vic;
+  } rows[] = {
+    {"checkpoint.describe", one, "UPDATE_EXPERIMENT", "UPDATE_EXPERIMENT"},
+    {"checkpoint.patch", patch, "UPDATE_EXPERIMENT", "UPDATE_EXPERIMENT"},
+    {"checkpoint.remove", these, "DELETE_EXPERIMENT", "DELETE_EXPERIMENT"},
+    {"experiment.create", start, "fine", "CREATE_EXPERIMENT"},
+  };
+  for (const auto& [command, fields, to_ann, to_vic] : rows) {
+    EXPECT_EQ(h.ask(ann, command, fields), to_ann) << command;
+    EXPECT_EQ(h.ask(vic, command, fields), to_vic) << command;
+    EXPECT_EQ(h.ask(zoe, command, fields), "not found") << command;
+    EXPECT_EQ(h.ask(admin, command, fields), "fine") << command;
+  }
+  h.place_model({1});
+  EXPECT_FALSE(by_vic->checkpoint("c-1")) << "the model went to another workspace";
+  h.place_model(vision);
+  EXPECT_TRUE(by_vic->checkpoint("c-1"));
+  h.version.deleted = true;
+  h.note(h.version);
+  EXPECT_FALSE(by_vic->checkpoint("c-1")) << "the version was deleted";
+}
+
+/// The house with the route table before it.
+struct served : house {
+  fake_gate cluster;
+  std::shared_ptr<accounts> users = std::move(*accounts::open({}, t0));
+  service api{with_roles()};
+
+  served() {
+    for (const auto& [id, name] : {std::pair{vic, "vic"}, {zoe, "zoe"}}) {
+      user_changed x;
+      x.at = t0, x.by = "admin", x.id = id, x.name = name;
+      users->take(x);
+    }
+  }
+  services with_roles() {
+    services parts{cluster, all, users, {"c", "m", "", "0"}, [] { return t0 + 60s; }};
+    parts.roles = book;
+    return parts;
+  }
+  std::pair<unsigned, std::string> get(const char* who, const std::string& target) {
+    request_headers headers;
+    headers.authorization = "Bearer " + users->log_in(who, "", true, t0 + 59s)->token;
+    auto let_in = api.admit({"GET", target, std::move(headers)});
+    if (auto* refused = std::get_if<response>(&let_in))
+      return {refused->status, refused->body};
+    response got;
+    api.run(std::move(std::get<admission>(let_in)), "", reply{[&](response x) { got = std::move(x); }});
+    while (got.stream) { // a stream that does not follow
+      auto piece = got.stream->next(t0 + 60s);
+      EXPECT_TRUE(piece);
+      got.body += piece->bytes;
+      if (piece->last)
+        got.stream.reset();
+    }
+    return {got.status, got.body};
+  }
+};
+
+TEST(Service, CountsTheLastLinesOfTheMastersLogAsTheyAreSeen) {
+  served h;
+  const auto newest = h.all->sequence();
+  const auto lines = [&](const std::string& query) {
+    const auto [status, body] = h.get("admin", "/api/v1/master/logs?" + query);
+    EXPECT_EQ(status, 200u) << body;
+    std::vector<std::uint64_t> ids;
+    for (std::size_t at = 0, end = 0; (end = body.find('\n', at)) != body.npos; at = end + 1)
+      ids.push_back(
+        parse_json(body.substr(at, end - at)).value()["result"]["logEntry"]["id"].get<std::uint64_t>());
+    return ids;
+  };
+  const auto all = lines("");
+  ASSERT_GT(all.size(), 5u);
+  EXPECT_EQ(all.back(), newest);
+  for (int i = 0; i < 1200; ++i) // nobody else may see what another user set: these are no lines
+    h.note(user_setting_changed{t0, "zoe", zoe, "key", "", std::to_string(i)});
+  ASSERT_EQ(lines(""), all);
+  for (const std::size_t last : {std::size_t{1}, std::size_t{3}, all.size() - 1, all.size()})
+    EXPECT_EQ(lines("offset=-" + std::to_string(last)), std::vector(all.end() - last, all.end())) << last;
+  EXPECT_EQ(lines("offset=-100000"), all);
+  EXPECT_EQ(lines("offset=-3&limit=2"), std::vector(all.end() - 3, all.end() - 1));
+  EXPECT_EQ(lines("offset=" + std::to_string(newest - 2)), std::vector(all.end() - 2, all.end()));
+}
+
+TEST(Service, ShowsTheWholeCheckpointOfAVersionWhoseExperimentIsHidden) {
+  served h;
+  h.register_hidden("c-1");
+  const auto ask = [&](const char* who, const std::string& target) {
+    const auto [status, body] = h.get(who, target);
+    return std::pair{status, parse_json(body).value()};
+  };
+  const auto [status, versions] = ask("vic", "/api/v1/models/m/versions");
+  ASSERT_EQ(status, 200u) << to_json(versions);
+  const auto [found, alone] = ask("vic", "/api/v1/checkpoints/c-1");
+  ASSERT_EQ(found, 200u) << to_json(alone);
+  for (const auto& shown : {versions["modelVersions"][0]["checkpoint"], alone["checkpoint"]}) {
+    EXPECT_EQ(shown["uuid"], "c-1");
+    EXPECT_EQ(shown["training"]["hparams"], (value{{"lr", 0.5}})) << to_json(shown);
+    EXPECT_TRUE(shown["training"]["experimentConfig"].is_object()) << to_json(shown);
+  }
+  EXPECT_EQ(ask("vic", "/api/v1/experiments/2/checkpoints").first, 404u);
+  EXPECT_EQ(ask("vic", "/api/v1/trials/2/checkpoints").first, 404u);
+  EXPECT_EQ(ask("zoe", "/api/v1/checkpoints/c-1").first, 404u);
+  EXPECT_EQ(ask("zoe", "/api/v1/models/m/versions").first, 404u);
 }
 
 TEST(Veil, PassesOverFactsThatMayNotBeSeen) {
