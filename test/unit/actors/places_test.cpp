@@ -574,10 +574,10 @@ TEST(PoolBindings, OfTheFileAndOfTheApiAddUp) {
     unknown_workspaces(cluster, w.where),
     (std::vector<std::string>{"pools.gpu.workspaces: there is no workspace 'nobody' yet; it may use the "
                               "pool once somebody makes it",
-                              "pools.limited.quotas: there is no workspace 'Nobody' yet; its quota limits "
-                              "nobody until somebody makes it",
                               "pools.later.workspaces: there is no workspace 'nobody' yet; it may use the "
-                              "pool once somebody makes it"}));
+                              "pool once somebody makes it",
+                              "pools.limited.quotas: there is no workspace 'Nobody' yet; its quota limits "
+                              "nobody until somebody makes it"}));
   for (const char* bound : {"gpu", "all"})
     ASSERT_TRUE(rules.bind(pool_bind{bound, {{3}}}, "ada", time_point{1s}));
   EXPECT_EQ(who("gpu"), "23");
