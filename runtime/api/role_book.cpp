@@ -179,6 +179,11 @@ workspace_id role_book::workspace_of(experiment_id id) {
   return value_of(projects_, row->project);
 }
 
+experiment_id role_book::experiment_of(trial_id id) const {
+  const auto row = from_->trial(id);
+  return row ? row->experiment : experiment_id{};
+}
+
 bool viewer::sees(const task_detail& row) const {
   if (row.made.id == task)
     return true;

@@ -32,6 +32,8 @@ public:
   workspace_id workspace_of(project_id id);
   workspace_id workspace_of(experiment_id id);
   workspace_id workspace_of(model_id id);
+  /// The experiment of a trial; 0 where the trial does not exist.
+  experiment_id experiment_of(trial_id id) const;
   /// The workspaces of the models that have this checkpoint as a version.
   std::vector<workspace_id> registered_in(const std::string& checkpoint);
   bool knows(workspace_id id); ///< false: the workspace was deleted, and roles given in it no longer count

@@ -63,6 +63,8 @@ public:
                        std::is_same_v<F, experiment_moved> || std::is_same_v<F, experiment_deleted> ||
                        std::is_same_v<F, experiment_continued>)
       return by_.sees(x.id);
+    else if constexpr (std::is_same_v<F, trial_source_declared>)
+      return by_.sees(by_.book->experiment_of(x.trial));
     else // facts about agents, settings, tokens and deliveries
       return may(permission::view_sensitive_agent_info, workspace_id{});
   }

@@ -126,6 +126,17 @@ TEST(Veil, TellsTheMembersOfAGroupWhatItsRolesAre) {
   EXPECT_FALSE(told(vic));
 }
 
+TEST(Veil, ShowsWhichTrialsUseACheckpointToWhoSeesThem) {
+  house h;
+  trial_source_declared source;
+  source.at = t0, source.by = "ann", source.trial = its_trial, source.checkpoint = "c",
+  source.kind = "INFERENCE";
+  h.note(source);
+  for (const auto& [who, may] : {std::pair{ann, true}, {vic, true}, {zoe, false}, {admin, true}})
+    EXPECT_EQ(storage::records_of<trial_source_declared>(*h.seen_by(who), "c")->size(), may ? 1u : 0u)
+      << who.value;
+}
+
 TEST(RoleBook, KnowsWorkspacesUntilTheyAreDeleted) {
   house h;
   EXPECT_TRUE(h.book->knows(workspace_id{1}) && h.book->knows(vision));
