@@ -160,6 +160,24 @@ def test_a_run_of_a_search_that_was_deleted_leaves_its_grid(site, page):
     other.page.wait_for_selector(f"main[data-state=error]:has-text('There is no trial {first}')")
 
 
+def test_what_is_not_there_leaves_the_others(site, page):
+    """A list of an address may name what was deleted since."""
+    one, other = [row["id"] for row in site.json("trial", "list", str(site.search))][:2]
+    page.go(f"/compare?experiments={site.search},99999&trials={one},{other},99998")
+    assert {"experiment 99999 is not there", "trial 99998 is not there"} <= set(re.split("; |[.]\n", page.page.inner_text("main p.hint") + "\n"))
+    best = site.json("experiment", "describe", str(site.search))["bestTrialId"]
+    page.page.wait_for_selector(f"[data-testid=chart][data-series='{len({one, other, best})}']")
+    page.go(f"/experiments/{site.search}/curves?sel={one},99998")
+    page.page.wait_for_selector("[data-testid=chart][data-series='1']")
+    page.settle()
+    assert page.page.locator("[role=alert]").count() == 0 and "1 selected trials; not there: 99998" in page.page.inner_text("main")
+    page.go(f"/logs?experiment={site.search},99999&q=hello")
+    page.page.wait_for_selector("[data-testid=hits][data-state=ready]:not([data-hits='0'])")
+    page.go(f"/experiments?sel={site.search},99999")
+    page.page.wait_for_selector(".selection:has-text('1 selected')")
+    page.fine_but(404)
+
+
 # ---- the search
 
 

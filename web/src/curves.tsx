@@ -3,7 +3,7 @@
 import { signal, useComputed, useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { get, type MetricInfo, type Series, type SeriesLine, type Trial } from "./api";
+import { get, isUnknown, type MetricInfo, type Series, type SeriesLine, type Trial } from "./api";
 import { Chart, type Drawn } from "./chart";
 import { Ends, endsOf } from "./ends";
 import { KeptInput } from "./kept_input";
@@ -190,6 +190,9 @@ export interface CurvesProps {
   marks?: { x: string; at: number; label: string }[]; // restarts
 }
 
+/** Whether a refusal may be because of a trial that is not there: the list of trials, which is still loading, will tell which one. */
+const unsure = (props: CurvesProps, why: unknown): boolean => props.trials === null && props.only !== undefined && isUnknown(why);
+
 const shownAtOnce = 12;
 
 /** The other metrics: first the pinned ones, then the newest that the search finds. Each chart is made when it comes into view. */
@@ -268,7 +271,7 @@ function SmallCurves(props: CurvesProps) {
   const smooth = p.number("smooth", 0, 0, 0.99);
   const { lines, fault, again } = useSeries(props.metric, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, null, props.experiments);
   const drawn = useMemo(() => (lines.value ? dress(lines.value, { smooth, group: "", byId: new Map() }) : null), [lines.value, smooth]);
-  if (fault.value != null && !lines.value) return <Failed whole why={fault.value} again={again} />;
+  if (fault.value != null && !lines.value && !unsure(props, fault.value)) return <Failed whole why={fault.value} again={again} />;
   return (
     <Chart
       name={`Learning curves: ${metricOf(props.metric)}`}
@@ -402,7 +405,7 @@ export function Curves(props: CurvesProps) {
           There is no hyperparameter '<bdi>{clean(by)}</bdi>' to group by.
         </p>
       )}
-      {fault.value != null && !lines.value ? (
+      {fault.value != null && !lines.value && !unsure(props, fault.value) ? (
         <Failed why={fault.value} again={again} />
       ) : (
         <Chart

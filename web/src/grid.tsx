@@ -110,7 +110,14 @@ export function Grid<R>(props: GridProps<R>) {
     return () => clearTimeout(due);
   }, [filterText.value, parsed.ok]);
 
-  const selected = p.list("sel");
+  const chosenRows = p.list("sel");
+  // Once all rows are there, those that were deleted are no longer selected.
+  const complete = whole && !props.loading && props.rows.length > 0;
+  const selected = useMemo(() => {
+    if (!complete || chosenRows.length === 0) return chosenRows;
+    const ids = new Set(props.rows.map(props.id));
+    return chosenRows.filter((id) => ids.has(id));
+  }, [complete, props.rows, chosenRows.join("\n")]);
   const picked = useMemo(() => new Set(selected), [selected.join(",")]);
   const toggle = (id: string) => {
     const now = params.peek().list("sel"); // keys may come faster than frames

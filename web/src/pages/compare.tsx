@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import { get, type Experiment, type MetricInfo, type Trial } from "../api";
+import { get, ifThere, type Experiment, type MetricInfo, type Trial } from "../api";
 import { usePage } from "../page";
 import { useChanges } from "../changes";
 import { Curves } from "../curves";
@@ -28,12 +28,17 @@ interface View {
 async function read(trials: number[], experiments: number[], signal: AbortSignal): Promise<View> {
   const one = (id: number) => get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal).then((x) => x.experiment);
   const known = new Map<number, Experiment>();
-  for (const e of await Promise.all(experiments.map(one))) known.set(e.id, e);
-  const left = experiments.filter((e) => !known.get(e)?.bestTrialId).map((e) => `experiment ${e} ${several(known.get(e)!) ? "has several metrics, and no best trial" : "has no validation yet"}`);
+  // What was deleted is named, and the others are compared.
+  for (const e of await Promise.all(experiments.map((id) => ifThere(one(id))))) if (e) known.set(e.id, e);
+  const lacks = (e: Experiment | undefined) => (!e ? "is not there" : several(e) ? "has several metrics, and no best trial" : "has no validation yet");
+  const left = experiments.filter((e) => !known.get(e)?.bestTrialId).map((e) => `experiment ${e} ${lacks(known.get(e))}`);
   const asked = Array.from(new Set(trials.concat(experiments.flatMap((e) => known.get(e)?.bestTrialId ?? []))));
   if (asked.length > most) left.push(`the first ${most} of ${asked.length} trials are shown`);
-  const ids = asked.slice(0, most);
-  const owners = await Promise.all(ids.map((id) => get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal).then((x) => x.trial.experimentId)));
+  const tried = asked.slice(0, most);
+  const ownerOf = await Promise.all(tried.map((id) => ifThere(get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal).then((x) => x.trial.experimentId))));
+  tried.forEach((id, i) => ownerOf[i] === null && left.push(`trial ${id} is not there`));
+  const ids = tried.filter((_, i) => ownerOf[i] !== null);
+  const owners = ownerOf.filter((id) => id !== null);
   const missing = Array.from(new Set(owners)).filter((id) => !known.has(id));
   for (const e of await Promise.all(missing.map(one))) known.set(e.id, e);
   const all = Array.from(new Set(owners));
@@ -61,7 +66,7 @@ async function read(trials: number[], experiments: number[], signal: AbortSignal
     experiments: all.map((id) => known.get(id)!),
     metrics,
     metric: all.length > 0 ? mainMetric(known.get(all[0]!)!) : "",
-    open: experiments.filter((e) => !known.get(e)!.endTime),
+    open: experiments.filter((e) => known.has(e) && !known.get(e)!.endTime),
     left,
   };
 }
