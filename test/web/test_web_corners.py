@@ -178,6 +178,22 @@ def test_what_is_not_there_leaves_the_others(site, page):
     page.fine_but(404)
 
 
+def test_a_comparison_of_many_metrics_begins_with_that_of_the_search(site, page):
+    url = f"{site.url()}/troupe/v1/experiments/{site.search}/metrics"
+    one, other = [row["id"] for row in site.json("trial", "list", str(site.search))][:2]
+    known = page.page.request.get(url).json()["metrics"]
+    loss = next(m for m in known if m["group"] == "training" and m["name"] == "loss")
+    made = [{**loss, "name": f"layer{i}"} for i in range(300)]
+    page.page.route(url, lambda route: route.fulfill(json={"metrics": made + known}))
+    page.go(f"/compare?trials={one},{other}")
+    table = page.page.locator("[data-testid=metrics-side][data-state=ready]")
+    keys = lambda: table.locator("[data-key]").evaluate_all("all => all.map(x => x.dataset.key)")
+    assert (keys()[0], len(keys())) == ("validation.loss", 200)
+    page.page.get_by_label("Search metrics").fill("training loss")
+    wait_for(lambda: keys() == ["training.loss"] and "—" not in table.locator("[data-key] td").all_inner_texts(), what=keys)
+    page.fine()
+
+
 # ---- the search
 
 

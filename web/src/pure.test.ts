@@ -6,7 +6,7 @@ import { firstErrorLine, standing, wouldFree } from "./reasons";
 import { lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
 import { joined, patched, pieces, read } from "./address";
-import { drawn, newestFirst } from "./newest";
+import { drawn, goalsFirst, newestFirst } from "./newest";
 import { asked, axisOf, deviceTitle, firstOf, seriesQuery } from "./queries";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
@@ -438,6 +438,13 @@ describe("of very many metrics", () => {
   test("times are compared as times, and in one report names decide", () => {
     const rows = [{ ...info("b", 0), lastReport: "2026-11-24T10:00:00.5Z" }, { ...info("a", 0), lastReport: "2026-11-24T10:00:00.50Z" }, { ...info("c", 0), lastReport: "2026-11-24T10:00:01Z" }];
     expect(newestFirst(rows)).toEqual(["training.c", "training.a", "training.b"]);
+  });
+  test("those of the search come before the others, however many there are", () => {
+    const all = [...thousand, info("loss", 1, "validation"), info("cm", 1, "validation", "matrix")];
+    expect(goalsFirst(all, ["validation.loss", "validation.gone", "validation.cm"], "").slice(0, 2)).toEqual(["validation.loss", "training.m0"]);
+    expect(goalsFirst(all, ["validation.loss"], "")).toHaveLength(1001);
+    expect(goalsFirst(all, ["validation.loss"], "M99 train")).toEqual(expect.arrayContaining(["training.m99", "training.m990"]));
+    expect(goalsFirst(all, ["validation.loss"], "m99")).not.toContain("validation.loss");
   });
   test("what is no number and what hosts report is not among them", () => expect(newestFirst([info("x", 1, "system"), info("y", 2, "training", "matrix")])).toEqual([]));
 });
