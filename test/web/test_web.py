@@ -314,6 +314,41 @@ def test_the_address_is_the_view(site, page, context):
     other.fine()
 
 
+def test_back_and_a_reload_lead_to_where_one_was(site, page):
+    tab = page.page
+    tab.set_viewport_size({"width": 1000, "height": 400})
+    grid = lambda: tab.evaluate("document.querySelector('.gridscroll')?.scrollTop ?? -1")
+    window = lambda: tab.evaluate("Math.round(scrollY)")
+    page.go(f"/experiments/{site.search}/trials?sort=hp.lr").settle()
+    assert tab.evaluate("document.querySelector('.gridscroll').scrollTop = 70; scrollTo(0, 60); scrollY") == 60
+    kept = lambda: tab.evaluate("[history.state?.grids.Trials?.top, history.state?.y]")
+    wait_for(lambda: kept() == [70, 60], what=kept)
+    tab.reload()
+    wait_for(lambda: (grid(), window()) == (70, 60), 10, what=lambda: (grid(), window()))
+    row = tab.locator("[role=row][data-id]").nth(4)
+    row.locator("[data-col=id] a").evaluate("link => link.click()")
+    tab.wait_for_selector("main[data-page=trial][data-state=ready]")
+    tab.go_back()
+    wait_for(lambda: (grid(), window()) == (70, 60), 10, what=lambda: (grid(), window()))
+    page.settle()
+    tab.locator("[role=columnheader][data-col=id] button").evaluate("button => button.click()")
+    tab.locator("[role=columnheader][data-col=steps] button").evaluate("button => button.click()")  # another order: its place is its own
+    page.at("sort=steps")
+    tab.evaluate("document.querySelector('.gridscroll').scrollTop = 20")
+    tab.go_back()
+    tab.go_back()
+    page.at("sort=hp.lr")
+    wait_for(lambda: grid() == 70, 10, what=grid)
+    page.go(f"/experiments/{site.search}/analysis").settle()
+    tab.evaluate("scrollTo(0, 900)")
+    wait_for(lambda: window() == 900, 10, what=window)
+    tab.get_by_role("tab", name="Search").evaluate("link => link.click()")
+    page.at("/search").settle()
+    tab.go_back()
+    wait_for(lambda: window() == 900, 10, what=window)
+    page.fine()
+
+
 def test_hover_in_the_grid_marks_the_charts(site, page):
     page.go(f"/experiments/{site.search}/analysis")
     page.page.wait_for_selector("[data-testid=parallel][data-state=ready]")

@@ -7,8 +7,10 @@ import { stand } from "./asked";
 import { listed, piped, typed } from "./command";
 import { comparator, holds, parse, type Cell, type Condition } from "./filter";
 import { hovered } from "./hover";
+import { moved, returned, spotFor, standsAt } from "./kept_place";
 import { go, params, prefix, set } from "./router";
 import { density } from "./settings";
+import { topOf } from "./spot";
 import { clean, csv, nameOf, plain, short } from "./text";
 import { CopyCommand, CopyLink, save, say, tell } from "./ui";
 
@@ -181,6 +183,7 @@ export function Grid<R>(props: GridProps<R>) {
     const i = Math.floor(box.scrollTop / rowHeight);
     const row = rows[i];
     anchor.current = row ? { id: props.id(row), offset: i * rowHeight - box.scrollTop } : null;
+    moved();
   };
 
   useLayoutEffect(() => {
@@ -260,6 +263,27 @@ export function Grid<R>(props: GridProps<R>) {
     lead.current?.style.setProperty("--rows", `${count * rowHeight}px`);
     lead.current?.style.setProperty("--room", `${props.height ?? Math.max(200, Math.min(640, window.innerHeight - 330))}px`);
   }, [template, count, rowHeight]);
+
+  // Back, forward and a reload lead to the row where one was.
+  useLayoutEffect(
+    () =>
+      standsAt(props.name, () => {
+        const scrolled = scroller.current?.scrollTop ?? 0;
+        return scrolled > 0 ? { top: scrolled, row: anchor.current?.id ?? "", above: -(anchor.current?.offset ?? 0) } : null;
+      }),
+    [],
+  );
+  const found = useRef(-1); // the return whose place the grid has
+  const stands = whole && rows.length > 0;
+  useLayoutEffect(() => {
+    const box = scroller.current;
+    if (!box || !stands || found.current === returned.value) return;
+    found.current = returned.value;
+    const spot = spotFor(props.name);
+    if (!spot) return;
+    box.scrollTop = topOf(spot, rows.findIndex((r) => props.id(r) === spot.row), rowHeight);
+    top.value = own.current = box.scrollTop;
+  }, [stands, returned.value]);
 
   return (
     <section class="gridbox" ref={lead} aria-label={props.name}>

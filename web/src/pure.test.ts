@@ -8,6 +8,7 @@ import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, 
 import { joined, patched, pieces, read } from "./address";
 import { drawn, goalsFirst, newestFirst } from "./newest";
 import { asked, axisOf, deviceTitle, firstOf, seriesQuery } from "./queries";
+import { keptIn, listOf, topOf } from "./spot";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
 import { held, lanes } from "./timeline";
@@ -328,6 +329,29 @@ describe("lists in the address", () => {
     expect(read("?cols=id,hp.lr,m.validation.loss").list("cols")).toEqual(["id", "hp.lr", "m.validation.loss"]);
     expect(pieces("a\\b,c", ",")).toEqual(["a\\b", "c"]);
     expect(pieces("", ",")).toEqual([]);
+  });
+});
+
+describe("where one was on a page", () => {
+  const of = listOf("/ui/experiments/7/trials", "?sort=hp.lr&q=lr<1");
+  const kept = { of, y: 120, grids: { Trials: { top: 700, row: "12", above: 4 } } };
+  test("is known again where the same rows stand in the same order", () => {
+    expect(keptIn(kept, listOf("/ui/experiments/7/trials", "?q=lr<1&sel=3,4&sort=hp.lr&cols=id"))).toEqual(kept);
+    for (const [path, search] of [
+      ["/ui/experiments/7/trials", "?sort=-hp.lr&q=lr<1"],
+      ["/ui/experiments/7/trials", "?sort=hp.lr"],
+      ["/ui/experiments/7/trials", "?sort=hp.lr&q=lr<1&brush=x:1..2"],
+      ["/ui/experiments/8/trials", "?sort=hp.lr&q=lr<1"],
+    ] as const)
+      expect(keptIn(kept, listOf(path, search))).toBeNull();
+  });
+  test("is not taken from what is no such state", () => {
+    for (const state of [null, undefined, 7, "x", {}, { of }, { of, y: -1 }, { of, y: NaN }]) expect(keptIn(state, of)).toBeNull();
+    expect(keptIn({ of, y: 3, grids: { A: { top: "x", row: "1", above: 0 }, B: { top: 1, row: "1", above: 0 } } }, of)?.grids).toEqual({ B: { top: 1, row: "1", above: 0 } });
+  });
+  test("is that of a row, wherever it stands now", () => {
+    expect(topOf(kept.grids.Trials, 30, 36)).toBe(30 * 36 + 4);
+    expect(topOf(kept.grids.Trials, -1, 36)).toBe(700);
   });
 });
 
