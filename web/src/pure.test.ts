@@ -8,6 +8,7 @@ import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, 
 import { joined, patched, pieces, read } from "./address";
 import { drawn, goalsFirst, newestFirst } from "./newest";
 import { asked, axisOf, deviceTitle, firstOf, seriesQuery } from "./queries";
+import { alive, othersOpen } from "./ended";
 import { keptIn, listOf, topOf } from "./spot";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
@@ -329,6 +330,23 @@ describe("lists in the address", () => {
     expect(read("?cols=id,hp.lr,m.validation.loss").list("cols")).toEqual(["id", "hp.lr", "m.validation.loss"]);
     expect(pieces("a\\b,c", ",")).toEqual(["a\\b", "c"]);
     expect(pieces("", ",")).toEqual([]);
+  });
+});
+
+describe("what has not ended", () => {
+  const all = [
+    { id: 1, state: "STATE_ACTIVE", owner: "admin" },
+    { id: 2, state: "STATE_COMPLETED", owner: "admin" },
+    { id: 3, state: "STATE_PAUSED", owner: "admin" },
+    { id: 4, state: "STATE_PAUSED", owner: "o' zoe" },
+    { id: 5, state: "STATE_ERROR", owner: "admin" },
+    { id: 6, state: "STATE_CANCELED", owner: "admin" },
+  ];
+  test("alone takes orders", () => expect(alive(all, ["5", "3", "2", "1", "77"])).toEqual(["3", "1"]));
+  test("of others is what the link of the first page lists", () => {
+    const shown = (me: string) => all.filter((e) => passes(othersOpen(me), { ...e, state: e.state.replace("STATE_", "") })).map((e) => e.id);
+    expect(shown("o' zoe")).toEqual([1, 3]);
+    expect(shown("admin")).toEqual([4]);
   });
 });
 

@@ -23,7 +23,7 @@ import { duration } from "./experiments";
 import { Analysis } from "./analysis";
 import { SearchStory } from "./search";
 import { Code, Config, Fork } from "./files";
-import { ended } from "./home";
+import { alive, ended } from "../ended";
 import type { GetExperimentResponse, Outcome, SearchStory as Story } from "../api_types";
 
 const tabs: [string, string][] = [
@@ -326,7 +326,6 @@ function Trials(props: { of: Experiment }) {
   const hps = useHparams(there);
   const shown = shownHparams(hps, there).join("\n");
   const columns = useMemo(() => trialColumns(hps, metrics.value, goals(e), shown.split("\n")), [hps, metrics.value, e.searcherMetric, shown]);
-  const alive = (ids: string[]) => (there ?? []).filter((t) => !ended(t) && ids.includes(String(t.id))).map((t) => String(t.id));
   if (now.value.state === "error" && !rows.value) return <Failed whole why={now.value.why} again={again} />;
   return (
     <Grid<Row>
@@ -352,12 +351,12 @@ function Trials(props: { of: Experiment }) {
             <button type="button" onClick={() => go(then(`/experiments/${e.id}/curves?sel=${ids.join(",")}`))}>
               Curves
             </button>
-            {may("kill trial", e.workspaceId) && pastAt.value === 0 && alive(ids).length > 0 && (
+            {may("kill trial", e.workspaceId) && pastAt.value === 0 && alive(there ?? [], ids).length > 0 && (
               <button
                 type="button"
                 class="danger"
                 onClick={() => {
-                  const live = alive(ids);
+                  const live = alive(there ?? [], ids);
                   question.value = {
                     title: `Kill ${thoseTrials(live)}?`,
                     text: `Trials ${live.slice(0, 50).join(", ")}${live.length > 50 ? ` and ${live.length - 50} more` : ""}: what was not saved in a checkpoint is lost.`,
@@ -366,7 +365,7 @@ function Trials(props: { of: Experiment }) {
                   };
                 }}
               >
-                Kill {thoseTrials(alive(ids))}
+                Kill {thoseTrials(alive(there ?? [], ids))}
               </button>
             )}
           </>

@@ -24,7 +24,7 @@ import { drawn } from "../newest";
 import { stepNames, steps } from "../steps";
 import { CopyCommand, CopyLink, Empty, Facts, Failed, Link, question, refused, say, State, tell, Time, useAtOnce, useRead, isId } from "../ui";
 import { duration } from "./experiments";
-import { ended } from "./home";
+import { ended } from "../ended";
 import type { GetExperimentResponse, GetTaskResponse, GetTrialResponse, LogPage, MetricReport as Report, Task, Trial as Full } from "../api_types";
 
 const tabs: [string, string][] = [
