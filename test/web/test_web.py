@@ -599,6 +599,14 @@ def test_keys_that_come_faster_than_frames_are_the_grids(site, context):
 
 def test_kill_asks_once_and_esc_leaves_it(site, page):
     search = site.submit_search(name="victim", trials=2, epoch_s=60)
+    page.go(f"/experiments?sel={search},{site.search}")  # one of them has ended: it takes no order
+    page.page.get_by_role("button", name="Kill", exact=True).click()
+    page.page.get_by_role("alertdialog", name=f"Kill experiment {search}?").wait_for()
+    page.page.keyboard.press("Escape")
+    page.page.get_by_role("button", name="Pause", exact=True).click()
+    page.page.wait_for_selector(f"[role=status]:has-text('experiment {search} is paused')")
+    page.page.get_by_role("button", name="Resume", exact=True).click()
+    page.page.wait_for_selector(f"[role=status]:has-text('experiment {search} is resumed')")
     page.go(f"/experiments/{search}")
     page.page.get_by_role("button", name="Kill", exact=True).click()
     page.page.get_by_role("alertdialog", name=f"Kill experiment {search}?").wait_for()

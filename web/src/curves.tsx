@@ -11,7 +11,7 @@ import { listen, returns } from "./live";
 import { drawn as newest, newestFirst } from "./newest";
 import { params, pastAt, set } from "./router";
 import { looks, looksOf } from "./scales";
-import { axisOf, parts, rangeOf, seriesPath, seriesQuery } from "./queries";
+import { axisOf, metricAxes, parts, rangeOf, seriesPath, seriesQuery } from "./queries";
 import { isTopic } from "./topics";
 import { appended, band, clipped, smoothed, type Fresh } from "./smooth";
 import { clean, flat, metricOf, nameOf, number, short, csv, worded } from "./text";
@@ -337,8 +337,7 @@ export function Curves(props: CurvesProps) {
   const options = named.includes(wanted) || !wanted ? named : [wanted, ...named];
   const thin = lines.value?.some((l) => l.x.length < l.count) ?? false;
   const more = props.only ? 0 : (props.trials?.length ?? 0) - mostTrials;
-  const others = props.metrics.filter((m) => m.kind === "number" && m.group === parts(wanted).group && m.name !== parts(wanted).name).map((m) => `metric:${m.name}`);
-  const axes = x.startsWith("metric:") && !others.slice(0, 100).includes(x) ? [x, ...others.slice(0, 99)] : others.slice(0, 100);
+  const axes = useMemo(() => metricAxes(x, wanted, props.metrics), [x, wanted, props.metrics]);
   const epochs = props.metrics.some((m) => m.name === "epoch" || m.name === "epochs");
   /** Drops an x that the reports of the other group do not have. */
   const choose = (metric: string) => {

@@ -7,7 +7,7 @@ import { lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
 import { joined, patched, pieces, read } from "./address";
 import { drawn, goalsFirst, newestFirst } from "./newest";
-import { asked, axisOf, deviceTitle, firstOf, seriesQuery } from "./queries";
+import { asked, axisOf, deviceTitle, firstOf, metricAxes, seriesQuery } from "./queries";
 import { alive, othersOpen } from "./ended";
 import { keptIn, listOf, topOf } from "./spot";
 import { parts } from "./yaml";
@@ -487,6 +487,13 @@ describe("of very many metrics", () => {
     expect(goalsFirst(all, ["validation.loss"], "")).toHaveLength(1001);
     expect(goalsFirst(all, ["validation.loss"], "M99 train")).toEqual(expect.arrayContaining(["training.m99", "training.m990"]));
     expect(goalsFirst(all, ["validation.loss"], "m99")).not.toContain("validation.loss");
+  });
+  test("each of the same report can be the X axis", () => {
+    const axes = metricAxes("step", "training.m7", [...thousand, info("loss", 1, "validation"), info("cm", 1, "training", "matrix")]);
+    expect(axes).toHaveLength(999);
+    expect(axes).toContain("metric:m999");
+    for (const other of ["metric:m7", "metric:loss", "metric:cm"]) expect(axes).not.toContain(other);
+    expect(metricAxes("metric:gone", "training.m7", thousand)[0]).toBe("metric:gone");
   });
   test("what is no number and what hosts report is not among them", () => expect(newestFirst([info("x", 1, "system"), info("y", 2, "training", "matrix")])).toEqual([]));
 });
