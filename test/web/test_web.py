@@ -224,6 +224,13 @@ def test_the_grid_has_the_metric_second_and_the_right_count(site, page):
     assert [h for h in heads if h != "select"][:2] == ["id", "best"]
 
 
+def test_an_order_by_a_short_key_or_by_none(site, page):
+    page.go(f"/experiments/{site.search}/trials?sort=-lr")
+    page.page.wait_for_selector("[data-col='hp.lr'][aria-sort=descending]")
+    page.go(f"/experiments/{site.search}/trials?sort=nothing")
+    page.page.wait_for_selector("[role=alert]:has-text(\"There is no column 'nothing' to sort by.\")")
+
+
 def test_hyperparameters_sort_as_numbers_and_the_address_keeps_it(site, page):
     page.go(f"/experiments/{site.search}/trials?cols=id,hp.lr")
     page.page.wait_for_selector('[role=grid][data-all="8"]')
@@ -247,6 +254,7 @@ def test_the_filter_and_its_faults(site, page):
     page.go(f"/experiments/{site.search}/trials")
     page.page.wait_for_selector('[role=grid][data-all="8"]')
     box = page.page.get_by_label("Filter")
+    page.page.keyboard.press("j")
     box.fill("opt=adam x<2")
     wait_for(lambda: 0 < int(page.page.get_attribute("[role=grid]", "data-rows")) < 8, 5)
     kept = page.page.get_attribute("[role=grid]", "data-rows")
@@ -256,6 +264,9 @@ def test_the_filter_and_its_faults(site, page):
     assert page.page.get_attribute("[role=grid]", "data-rows") == kept
     box.fill("state=ERROR")
     wait_for(lambda: page.page.get_attribute("[role=grid]", "data-rows") == "0", 5)
+    box.evaluate("field => field.blur()")
+    page.page.keyboard.press("x")  # the row that `j` went to is hidden: nothing is selected
+    assert "sel=" not in page.page.evaluate("location.href")
 
 
 def test_a_filtered_row_opens_its_own_trial(site, page):
@@ -848,6 +859,11 @@ def test_the_queue_of_the_past(site, page):
     page.at(f"/ui/queue?at={at}")
     assert sorted(cells(page.page, "Queue", "id")) == sorted(str(row["trial"]) for row in lengths[at])
     assert set(cells(page.page, "Queue", "why")) == {""} and axe(page) == []
+    page.page.keyboard.press("j")
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector("main[data-page=trial]")
+    page.page.go_back()
+    page.page.wait_for_selector("main[data-page=queue][data-state=ready] [data-testid=as-of]:has-text('as of 20')")
     page.page.get_by_role("button", name="Now").click()
     page.page.wait_for_selector("main[data-page=queue][data-state=empty]")
     page.at("/ui/queue", but=["?"])

@@ -87,6 +87,12 @@ function resolve(key: string, known: ReadonlySet<string>): string | null {
   return known.has("hp." + key) ? "hp." + key : null;
 }
 
+/** An order of an address, with the whole key of its column. */
+export function sorting(sort: string, known: ReadonlySet<string>): string {
+  const down = sort.startsWith("-") ? "-" : "";
+  return down + (resolve(sort.slice(down.length), known) ?? sort.slice(down.length));
+}
+
 /** Texts are numbers where they are decimal ones: `0x10` is a word, as on the command line. */
 const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 

@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { stand } from "./asked";
 import { listed, piped, typed } from "./command";
-import { comparator, holds, parse, type Cell, type Condition } from "./filter";
+import { comparator, holds, parse, sorting, type Cell, type Condition } from "./filter";
 import { hovered } from "./hover";
 import { moved, returned, spotFor, standsAt } from "./kept_place";
 import { go, params, prefix, set } from "./router";
@@ -86,7 +86,8 @@ export function Grid<R>(props: GridProps<R>) {
   const lastGood = useRef<Condition[]>([]);
   if (parsed.ok && !early) lastGood.current = parsed.conditions;
   const conditions = parsed.ok ? parsed.conditions : lastGood.current;
-  const sort = p.text("sort", props.usualSort ?? "");
+  const sort = sorting(p.text("sort", props.usualSort ?? ""), keys);
+  const unsorted = !early && !keys.has(sort.replace(/^-/, "")) ? p.text("sort") : "";
   const by = useMemo(() => new Map(props.columns.map((c) => [c.key, c])), [props.columns]);
   const rows = useMemo(() => {
     const bare = props.bare ?? ["id", "name"];
@@ -214,6 +215,7 @@ export function Grid<R>(props: GridProps<R>) {
   };
   const filterBox = useRef<HTMLInputElement>(null);
   useEffect(() => {
+    const present = () => state.current.rows.find((r) => props.id(r) === active.peek()); // a filter may have hidden the row that was gone to
     const mine = {
       move: (by_: number) => {
         const all = state.current.rows;
@@ -221,11 +223,13 @@ export function Grid<R>(props: GridProps<R>) {
         reveal(at < 0 ? 0 : Math.min(all.length - 1, Math.max(0, at + by_)), true);
       },
       open: () => {
-        const row = state.current.rows.find((r) => props.id(r) === active.peek());
+        const row = present();
         if (row && props.link) go(props.link(row));
+        else if (row) scroller.current?.querySelector<HTMLElement>(`[role=row][data-id="${CSS.escape(props.id(row))}"] a[href]:not([download])`)?.click();
       },
       select: () => {
-        if (props.selectable && active.peek() !== null) state.current.toggle(active.peek()!);
+        const row = present();
+        if (row && props.selectable) state.current.toggle(props.id(row));
       },
       filter: () => filterBox.current?.focus(),
     };
@@ -235,7 +239,7 @@ export function Grid<R>(props: GridProps<R>) {
 
   const command = (of: string): string => {
     const where = [parsed.ok ? filterText.value : typed(conditions), props.within ?? ""].join(" ");
-    const asked = { where, conditions, sort: (p.text("sort") !== "" || props.otherOrder) && by.has(sort.replace(/^-/, "")) ? sort : "" };
+    const asked = { where, conditions, sort: (p.text("sort") !== "" || props.otherOrder) && keys.has(sort.replace(/^-/, "")) ? sort : "" };
     return props.piped ? piped(of, props.piped, asked) : listed(of, asked);
   };
   const write = useRef<(kind: "csv" | "json") => Promise<void>>(async () => undefined);
@@ -318,6 +322,11 @@ export function Grid<R>(props: GridProps<R>) {
       {!parsed.ok && (
         <p class="fault" id={`${props.name}-fault`} role="alert">
           At {parsed.fault.at + 1}: {clean(parsed.fault.message)}
+        </p>
+      )}
+      {unsorted !== "" && (
+        <p class="fault" role="alert">
+          There is no column '<bdi>{clean(unsorted.replace(/^-/, ""))}</bdi>' to sort by.
         </p>
       )}
       <div class="selection">

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { comparator, condition, holds, parse, type Cell } from "./filter";
+import { comparator, condition, holds, parse, sorting, type Cell } from "./filter";
 import { appended, band, clipped, smoothed } from "./smooth";
 import { bounds, fitting, heatLine, linear, logarithmic, looks, looksOf, niceTicks } from "./scales";
 import { firstErrorLine, standing, wouldFree } from "./reasons";
@@ -32,7 +32,11 @@ describe("the filter language", () => {
     expect(passes("state!=error", row)).toBe(false);
     expect(passes("id>9", row)).toBe(true); // compared as text it would be false
   });
-  test("hp. may be left out", () => expect(passes("lr=0.01", row)).toBe(true));
+  test("hp. may be left out", () => {
+    expect(passes("lr=0.01", row)).toBe(true);
+    const keys = new Set(["id", "hp.id", "hp.net.width"]);
+    expect(["net.width", "-net.width", "hp.net.width", "-id", "gone"].map((sort) => sorting(sort, keys))).toEqual(["hp.net.width", "-hp.net.width", "hp.net.width", "-id", "gone"]);
+  });
   test("quotes hold blanks", () => {
     expect(passes("opt='adam w'", row)).toBe(true);
     expect(passes("opt~'m W'", row)).toBe(true);
