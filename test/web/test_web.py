@@ -37,11 +37,12 @@ def cells(page, name, col):
 
 
 def test_a_link_signs_in_once_and_leads_on(site, context):
-    link = site.link("experiments?q=digits")
+    link = site.link("experiments?q=digits name!='a b'")
     tab = Page(context, site)
     tab.page.goto(link)
     tab.page.wait_for_selector("main[data-page=experiments][data-state=ready]")
-    tab.at("/ui/experiments?q=digits", but=["code"])
+    tab.at("/ui/experiments?q=digits%20name!=%27a%20b%27", but=["code"])
+    assert tab.page.input_value("[aria-label=Experiments] input[type=search]") == "digits name!='a b'"
     assert tab.page.evaluate("document.cookie") == ""
     assert tab.page.evaluate("JSON.stringify(localStorage)") == "{}"
     name = [c for c in context.cookies() if c["name"].startswith("troupe-")]
