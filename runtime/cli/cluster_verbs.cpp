@@ -263,14 +263,22 @@ int status(session& s, const arguments&) {
 
 int web(session& s, const arguments& given) {
   auto path = given.text("PATH");
+  // A whole address, as the page's "Copy link" gives it.
+  for (const std::string_view scheme : {"http://", "https://"})
+    if (path.starts_with(scheme))
+      path.erase(0, path.find('/', scheme.size()));
   path.erase(0, path.find_first_not_of('/') == path.npos ? path.size() : path.find_first_not_of('/'));
   if (path == "ui" || path.starts_with("ui/") || path.starts_with("ui?"))
     path.erase(0, path.starts_with("ui/") ? 3 : 2);
-  if (path.find_first_of("#\r\n\\ ") != path.npos)
+  if (path.find_first_of("#\r\n") != path.npos)
     return s.fail({errc::invalid, "'" + path + "' is not a page\nhint: troupe web experiments/7"});
-  std::string next; // one value of the query
+  // An address in one value of the query. What an address cannot hold as it is, is encoded for both.
+  std::string next;
   for (const char c : path)
-    next += c == '%' ? "%25" : c == '&' ? "%26" : c == '+' ? "%2B" : std::string(1, c);
+    next += std::string_view(" \\\"'<>").find(c) != std::string_view::npos
+              ? client::percent_encode(client::percent_encode(std::string_view(&c, 1)))
+            : c == '%' || c == '&' || c == '+' ? client::percent_encode(std::string_view(&c, 1))
+                                               : std::string(1, c);
   auto cluster = s.server();
   if (!cluster)
     return s.fail(cluster.error());

@@ -37,11 +37,12 @@ def cells(page, name, col):
 
 
 def test_a_link_signs_in_once_and_leads_on(site, context):
-    link = site.link("experiments?q=digits")
+    link = site.link("experiments?q=digits name!='a b'")
     tab = Page(context, site)
     tab.page.goto(link)
     tab.page.wait_for_selector("main[data-page=experiments][data-state=ready]")
-    tab.at("/ui/experiments?q=digits", but=["code"])
+    tab.at("/ui/experiments?q=digits%20name!=%27a%20b%27", but=["code"])
+    assert tab.page.input_value("[aria-label=Experiments] input[type=search]") == "digits name!='a b'"
     assert tab.page.evaluate("document.cookie") == ""
     assert tab.page.evaluate("JSON.stringify(localStorage)") == "{}"
     name = [c for c in context.cookies() if c["name"].startswith("troupe-")]
@@ -224,6 +225,13 @@ def test_the_grid_has_the_metric_second_and_the_right_count(site, page):
     assert [h for h in heads if h != "select"][:2] == ["id", "best"]
 
 
+def test_an_order_by_a_short_key_or_by_none(site, page):
+    page.go(f"/experiments/{site.search}/trials?sort=-lr")
+    page.page.wait_for_selector("[data-col='hp.lr'][aria-sort=descending]")
+    page.go(f"/experiments/{site.search}/trials?sort=nothing")
+    page.page.wait_for_selector("[role=alert]:has-text(\"There is no column 'nothing' to sort by.\")")
+
+
 def test_hyperparameters_sort_as_numbers_and_the_address_keeps_it(site, page):
     page.go(f"/experiments/{site.search}/trials?cols=id,hp.lr")
     page.page.wait_for_selector('[role=grid][data-all="8"]')
@@ -247,6 +255,7 @@ def test_the_filter_and_its_faults(site, page):
     page.go(f"/experiments/{site.search}/trials")
     page.page.wait_for_selector('[role=grid][data-all="8"]')
     box = page.page.get_by_label("Filter")
+    page.page.keyboard.press("j")
     box.fill("opt=adam x<2")
     wait_for(lambda: 0 < int(page.page.get_attribute("[role=grid]", "data-rows")) < 8, 5)
     kept = page.page.get_attribute("[role=grid]", "data-rows")
@@ -256,6 +265,9 @@ def test_the_filter_and_its_faults(site, page):
     assert page.page.get_attribute("[role=grid]", "data-rows") == kept
     box.fill("state=ERROR")
     wait_for(lambda: page.page.get_attribute("[role=grid]", "data-rows") == "0", 5)
+    box.evaluate("field => field.blur()")
+    page.page.keyboard.press("x")  # the row that `j` went to is hidden: nothing is selected
+    assert "sel=" not in page.page.evaluate("location.href")
 
 
 def test_a_filtered_row_opens_its_own_trial(site, page):
@@ -312,6 +324,41 @@ def test_the_address_is_the_view(site, page, context):
     page.page.get_by_label("X axis").select_option("step")
     page.at("?", but=["?x=", "&x="])  # a default stays out of it
     other.fine()
+
+
+def test_back_and_a_reload_lead_to_where_one_was(site, page):
+    tab = page.page
+    tab.set_viewport_size({"width": 1000, "height": 400})
+    grid = lambda: tab.evaluate("document.querySelector('.gridscroll')?.scrollTop ?? -1")
+    window = lambda: tab.evaluate("Math.round(scrollY)")
+    page.go(f"/experiments/{site.search}/trials?sort=hp.lr").settle()
+    assert tab.evaluate("document.querySelector('.gridscroll').scrollTop = 70; scrollTo(0, 60); scrollY") == 60
+    kept = lambda: tab.evaluate("[history.state?.grids.Trials?.top, history.state?.y]")
+    wait_for(lambda: kept() == [70, 60], what=kept)
+    tab.reload()
+    wait_for(lambda: (grid(), window()) == (70, 60), 10, what=lambda: (grid(), window()))
+    row = tab.locator("[role=row][data-id]").nth(4)
+    row.locator("[data-col=id] a").evaluate("link => link.click()")
+    tab.wait_for_selector("main[data-page=trial][data-state=ready]")
+    tab.go_back()
+    wait_for(lambda: (grid(), window()) == (70, 60), 10, what=lambda: (grid(), window()))
+    page.settle()
+    tab.locator("[role=columnheader][data-col=id] button").evaluate("button => button.click()")
+    tab.locator("[role=columnheader][data-col=steps] button").evaluate("button => button.click()")  # another order: its place is its own
+    page.at("sort=steps")
+    tab.evaluate("document.querySelector('.gridscroll').scrollTop = 20")
+    tab.go_back()
+    tab.go_back()
+    page.at("sort=hp.lr")
+    wait_for(lambda: grid() == 70, 10, what=grid)
+    page.go(f"/experiments/{site.search}/analysis").settle()
+    tab.evaluate("scrollTo(0, 900)")
+    wait_for(lambda: window() == 900, 10, what=window)
+    tab.get_by_role("tab", name="Search").evaluate("link => link.click()")
+    page.at("/search").settle()
+    tab.go_back()
+    wait_for(lambda: window() == 900, 10, what=window)
+    page.fine()
 
 
 def test_hover_in_the_grid_marks_the_charts(site, page):
@@ -564,6 +611,14 @@ def test_keys_that_come_faster_than_frames_are_the_grids(site, context):
 
 def test_kill_asks_once_and_esc_leaves_it(site, page):
     search = site.submit_search(name="victim", trials=2, epoch_s=60)
+    page.go(f"/experiments?sel={search},{site.search}")  # one of them has ended: it takes no order
+    page.page.get_by_role("button", name="Kill", exact=True).click()
+    page.page.get_by_role("alertdialog", name=f"Kill experiment {search}?").wait_for()
+    page.page.keyboard.press("Escape")
+    page.page.get_by_role("button", name="Pause", exact=True).click()
+    page.page.wait_for_selector(f"[role=status]:has-text('experiment {search} is paused')")
+    page.page.get_by_role("button", name="Resume", exact=True).click()
+    page.page.wait_for_selector(f"[role=status]:has-text('experiment {search} is resumed')")
     page.go(f"/experiments/{search}")
     page.page.get_by_role("button", name="Kill", exact=True).click()
     page.page.get_by_role("alertdialog", name=f"Kill experiment {search}?").wait_for()
@@ -805,6 +860,11 @@ def test_the_queue_of_the_past(site, page):
     page.at(f"/ui/queue?at={at}")
     assert sorted(cells(page.page, "Queue", "id")) == sorted(str(row["trial"]) for row in lengths[at])
     assert set(cells(page.page, "Queue", "why")) == {""} and axe(page) == []
+    page.page.keyboard.press("j")
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector("main[data-page=trial]")
+    page.page.go_back()
+    page.page.wait_for_selector("main[data-page=queue][data-state=ready] [data-testid=as-of]:has-text('as of 20')")
     page.page.get_by_role("button", name="Now").click()
     page.page.wait_for_selector("main[data-page=queue][data-state=empty]")
     page.at("/ui/queue", but=["?"])

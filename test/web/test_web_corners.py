@@ -160,6 +160,40 @@ def test_a_run_of_a_search_that_was_deleted_leaves_its_grid(site, page):
     other.page.wait_for_selector(f"main[data-state=error]:has-text('There is no trial {first}')")
 
 
+def test_what_is_not_there_leaves_the_others(site, page):
+    """A list of an address may name what was deleted since."""
+    one, other = [row["id"] for row in site.json("trial", "list", str(site.search))][:2]
+    page.go(f"/compare?experiments={site.search},99999&trials={one},{other},99998")
+    assert {"experiment 99999 is not there", "trial 99998 is not there"} <= set(re.split("; |[.]\n", page.page.inner_text("main p.hint") + "\n"))
+    best = site.json("experiment", "describe", str(site.search))["bestTrialId"]
+    page.page.wait_for_selector(f"[data-testid=chart][data-series='{len({one, other, best})}']")
+    page.go(f"/experiments/{site.search}/curves?sel={one},99998")
+    page.page.wait_for_selector("[data-testid=chart][data-series='1']")
+    page.settle()
+    assert page.page.locator("[role=alert]").count() == 0 and "1 selected trials; not there: 99998" in page.page.inner_text("main")
+    page.go(f"/logs?experiment={site.search},99999&q=hello")
+    page.page.wait_for_selector("[data-testid=hits][data-state=ready]:not([data-hits='0'])")
+    page.go(f"/experiments?sel={site.search},99999")
+    page.page.wait_for_selector(".selection:has-text('1 selected')")
+    page.fine_but(404)
+
+
+def test_a_comparison_of_many_metrics_begins_with_that_of_the_search(site, page):
+    url = f"{site.url()}/troupe/v1/experiments/{site.search}/metrics"
+    one, other = [row["id"] for row in site.json("trial", "list", str(site.search))][:2]
+    known = page.page.request.get(url).json()["metrics"]
+    loss = next(m for m in known if m["group"] == "training" and m["name"] == "loss")
+    made = [{**loss, "name": f"layer{i}"} for i in range(300)]
+    page.page.route(url, lambda route: route.fulfill(json={"metrics": made + known}))
+    page.go(f"/compare?trials={one},{other}")
+    table = page.page.locator("[data-testid=metrics-side][data-state=ready]")
+    keys = lambda: table.locator("[data-key]").evaluate_all("all => all.map(x => x.dataset.key)")
+    assert (keys()[0], len(keys())) == ("validation.loss", 200)
+    page.page.get_by_label("Search metrics").fill("training loss")
+    wait_for(lambda: keys() == ["training.loss"] and "—" not in table.locator("[data-key] td").all_inner_texts(), what=keys)
+    page.fine()
+
+
 # ---- the search
 
 

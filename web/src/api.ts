@@ -64,6 +64,9 @@ export function explain(why: unknown): string {
 /** Whether the server could not be reached or could not answer: a later try may succeed. */
 export const isAway = (why: unknown): boolean => !(why instanceof Refused) || why.status >= 500;
 
+/** Whether the server said that there is no such thing. */
+export const isUnknown = (why: unknown): boolean => why instanceof Refused && why.status === 404;
+
 async function refusal(answer: Response): Promise<Refused> {
   let text = `${answer.status} ${answer.statusText}`;
   try {
@@ -106,6 +109,13 @@ export async function get<T>(path: string, query: Record<string, string | number
   const to = asked(path, query);
   return (await early<T>(to)) ?? ((await request("GET", to, undefined, signal)).json() as Promise<T>);
 }
+
+/** Null where there is no such thing, or no more. */
+export const ifThere = <T>(answer: Promise<T>): Promise<T | null> =>
+  answer.catch((why: unknown) => {
+    if (isUnknown(why)) return null;
+    throw why;
+  });
 
 export async function post<T>(path: string, body: unknown = {}): Promise<T> {
   return (await request("POST", path, body)).json() as Promise<T>;

@@ -15,6 +15,7 @@ import Experiments from "./pages/experiments";
 import Home from "./pages/home";
 import { SignIn } from "./pages/login";
 import Trial from "./pages/trial";
+import { isReturning } from "./kept_place";
 import { follow, go, path, place } from "./router";
 import { shownTheme, zone } from "./settings";
 import { Confirm, Link, Note, said, useAtOnce } from "./ui";
@@ -124,7 +125,7 @@ export function App() {
     const was = before.current;
     before.current = at;
     if (was !== "/login" && at === "/login") return; // a field has the focus
-    requestAnimationFrame(() => main.current?.querySelector<HTMLElement>("h1")?.focus());
+    requestAnimationFrame(() => main.current?.querySelector<HTMLElement>("h1")?.focus({ preventScroll: isReturning() }));
   }, [at, page?.page, login, ready]);
   return (
     <>

@@ -3,7 +3,7 @@
 import { signal, useComputed, useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { get, type MetricInfo, type Series, type SeriesLine, type Trial } from "./api";
+import { get, isUnknown, type MetricInfo, type Series, type SeriesLine, type Trial } from "./api";
 import { Chart, type Drawn } from "./chart";
 import { Ends, endsOf } from "./ends";
 import { KeptInput } from "./kept_input";
@@ -11,7 +11,7 @@ import { listen, returns } from "./live";
 import { drawn as newest, newestFirst } from "./newest";
 import { params, pastAt, set } from "./router";
 import { looks, looksOf } from "./scales";
-import { axisOf, parts, rangeOf, seriesPath, seriesQuery } from "./queries";
+import { axisOf, metricAxes, parts, rangeOf, seriesPath, seriesQuery } from "./queries";
 import { isTopic } from "./topics";
 import { appended, band, clipped, smoothed, type Fresh } from "./smooth";
 import { clean, flat, metricOf, nameOf, number, short, csv, worded } from "./text";
@@ -190,6 +190,9 @@ export interface CurvesProps {
   marks?: { x: string; at: number; label: string }[]; // restarts
 }
 
+/** Whether a refusal may be because of a trial that is not there: the list of trials, which is still loading, will tell which one. */
+const unsure = (props: CurvesProps, why: unknown): boolean => props.trials === null && props.only !== undefined && isUnknown(why);
+
 const shownAtOnce = 12;
 
 /** The other metrics: first the pinned ones, then the newest that the search finds. Each chart is made when it comes into view. */
@@ -268,7 +271,7 @@ function SmallCurves(props: CurvesProps) {
   const smooth = p.number("smooth", 0, 0, 0.99);
   const { lines, fault, again } = useSeries(props.metric, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, null, props.experiments);
   const drawn = useMemo(() => (lines.value ? dress(lines.value, { smooth, group: "", byId: new Map() }) : null), [lines.value, smooth]);
-  if (fault.value != null && !lines.value) return <Failed whole why={fault.value} again={again} />;
+  if (fault.value != null && !lines.value && !unsure(props, fault.value)) return <Failed whole why={fault.value} again={again} />;
   return (
     <Chart
       name={`Learning curves: ${metricOf(props.metric)}`}
@@ -334,8 +337,7 @@ export function Curves(props: CurvesProps) {
   const options = named.includes(wanted) || !wanted ? named : [wanted, ...named];
   const thin = lines.value?.some((l) => l.x.length < l.count) ?? false;
   const more = props.only ? 0 : (props.trials?.length ?? 0) - mostTrials;
-  const others = props.metrics.filter((m) => m.kind === "number" && m.group === parts(wanted).group && m.name !== parts(wanted).name).map((m) => `metric:${m.name}`);
-  const axes = x.startsWith("metric:") && !others.slice(0, 100).includes(x) ? [x, ...others.slice(0, 99)] : others.slice(0, 100);
+  const axes = useMemo(() => metricAxes(x, wanted, props.metrics), [x, wanted, props.metrics]);
   const epochs = props.metrics.some((m) => m.name === "epoch" || m.name === "epochs");
   /** Drops an x that the reports of the other group do not have. */
   const choose = (metric: string) => {
@@ -402,7 +404,7 @@ export function Curves(props: CurvesProps) {
           There is no hyperparameter '<bdi>{clean(by)}</bdi>' to group by.
         </p>
       )}
-      {fault.value != null && !lines.value ? (
+      {fault.value != null && !lines.value && !unsure(props, fault.value) ? (
         <Failed why={fault.value} again={again} />
       ) : (
         <Chart

@@ -87,10 +87,19 @@ function resolve(key: string, known: ReadonlySet<string>): string | null {
   return known.has("hp." + key) ? "hp." + key : null;
 }
 
+/** An order of an address, with the whole key of its column. */
+export function sorting(sort: string, known: ReadonlySet<string>): string {
+  const down = sort.startsWith("-") ? "-" : "";
+  return down + (resolve(sort.slice(down.length), known) ?? sort.slice(down.length));
+}
+
+/** Texts are numbers where they are decimal ones: `0x10` is a word, as on the command line. */
+const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+
 function asNumber(x: Cell): number | null {
-  if (typeof x === "number") return x;
-  if (typeof x === "string" && x.trim() !== "" && !Number.isNaN(Number(x))) return Number(x);
-  return typeof x === "string" ? number(x) : null;
+  if (typeof x !== "string") return typeof x === "number" ? x : null;
+  const text = x.replace(/^[ \t]+|[ \t]+$/g, "");
+  return decimal.test(text) ? Number(text) : number(text.replace(/^\+(?=Infinity$)/, ""));
 }
 
 export function holds(c: Condition, get: (key: string) => Cell, bare: readonly string[]): boolean {

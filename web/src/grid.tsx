@@ -5,10 +5,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { stand } from "./asked";
 import { listed, piped, typed } from "./command";
-import { comparator, holds, parse, type Cell, type Condition } from "./filter";
+import { comparator, holds, parse, sorting, type Cell, type Condition } from "./filter";
 import { hovered } from "./hover";
+import { moved, returned, spotFor, standsAt } from "./kept_place";
 import { go, params, prefix, set } from "./router";
 import { density } from "./settings";
+import { topOf } from "./spot";
 import { clean, csv, nameOf, plain, short } from "./text";
 import { CopyCommand, CopyLink, save, say, tell } from "./ui";
 
@@ -84,7 +86,8 @@ export function Grid<R>(props: GridProps<R>) {
   const lastGood = useRef<Condition[]>([]);
   if (parsed.ok && !early) lastGood.current = parsed.conditions;
   const conditions = parsed.ok ? parsed.conditions : lastGood.current;
-  const sort = p.text("sort", props.usualSort ?? "");
+  const sort = sorting(p.text("sort", props.usualSort ?? ""), keys);
+  const unsorted = !early && !keys.has(sort.replace(/^-/, "")) ? p.text("sort") : "";
   const by = useMemo(() => new Map(props.columns.map((c) => [c.key, c])), [props.columns]);
   const rows = useMemo(() => {
     const bare = props.bare ?? ["id", "name"];
@@ -110,7 +113,14 @@ export function Grid<R>(props: GridProps<R>) {
     return () => clearTimeout(due);
   }, [filterText.value, parsed.ok]);
 
-  const selected = p.list("sel");
+  const chosenRows = p.list("sel");
+  // Once all rows are there, those that were deleted are no longer selected.
+  const complete = whole && !props.loading && props.rows.length > 0;
+  const selected = useMemo(() => {
+    if (!complete || chosenRows.length === 0) return chosenRows;
+    const ids = new Set(props.rows.map(props.id));
+    return chosenRows.filter((id) => ids.has(id));
+  }, [complete, props.rows, chosenRows.join("\n")]);
   const picked = useMemo(() => new Set(selected), [selected.join(",")]);
   const toggle = (id: string) => {
     const now = params.peek().list("sel"); // keys may come faster than frames
@@ -174,6 +184,7 @@ export function Grid<R>(props: GridProps<R>) {
     const i = Math.floor(box.scrollTop / rowHeight);
     const row = rows[i];
     anchor.current = row ? { id: props.id(row), offset: i * rowHeight - box.scrollTop } : null;
+    moved();
   };
 
   useLayoutEffect(() => {
@@ -204,6 +215,7 @@ export function Grid<R>(props: GridProps<R>) {
   };
   const filterBox = useRef<HTMLInputElement>(null);
   useEffect(() => {
+    const present = () => state.current.rows.find((r) => props.id(r) === active.peek()); // a filter may have hidden the row that was gone to
     const mine = {
       move: (by_: number) => {
         const all = state.current.rows;
@@ -211,11 +223,13 @@ export function Grid<R>(props: GridProps<R>) {
         reveal(at < 0 ? 0 : Math.min(all.length - 1, Math.max(0, at + by_)), true);
       },
       open: () => {
-        const row = state.current.rows.find((r) => props.id(r) === active.peek());
+        const row = present();
         if (row && props.link) go(props.link(row));
+        else if (row) scroller.current?.querySelector<HTMLElement>(`[role=row][data-id="${CSS.escape(props.id(row))}"] a[href]:not([download])`)?.click();
       },
       select: () => {
-        if (props.selectable && active.peek() !== null) state.current.toggle(active.peek()!);
+        const row = present();
+        if (row && props.selectable) state.current.toggle(props.id(row));
       },
       filter: () => filterBox.current?.focus(),
     };
@@ -225,7 +239,7 @@ export function Grid<R>(props: GridProps<R>) {
 
   const command = (of: string): string => {
     const where = [parsed.ok ? filterText.value : typed(conditions), props.within ?? ""].join(" ");
-    const asked = { where, conditions, sort: (p.text("sort") !== "" || props.otherOrder) && by.has(sort.replace(/^-/, "")) ? sort : "" };
+    const asked = { where, conditions, sort: (p.text("sort") !== "" || props.otherOrder) && keys.has(sort.replace(/^-/, "")) ? sort : "" };
     return props.piped ? piped(of, props.piped, asked) : listed(of, asked);
   };
   const write = useRef<(kind: "csv" | "json") => Promise<void>>(async () => undefined);
@@ -253,6 +267,27 @@ export function Grid<R>(props: GridProps<R>) {
     lead.current?.style.setProperty("--rows", `${count * rowHeight}px`);
     lead.current?.style.setProperty("--room", `${props.height ?? Math.max(200, Math.min(640, window.innerHeight - 330))}px`);
   }, [template, count, rowHeight]);
+
+  // Back, forward and a reload lead to the row where one was.
+  useLayoutEffect(
+    () =>
+      standsAt(props.name, () => {
+        const scrolled = scroller.current?.scrollTop ?? 0;
+        return scrolled > 0 ? { top: scrolled, row: anchor.current?.id ?? "", above: -(anchor.current?.offset ?? 0) } : null;
+      }),
+    [],
+  );
+  const found = useRef(-1); // the return whose place the grid has
+  const stands = whole && rows.length > 0;
+  useLayoutEffect(() => {
+    const box = scroller.current;
+    if (!box || !stands || found.current === returned.value) return;
+    found.current = returned.value;
+    const spot = spotFor(props.name);
+    if (!spot) return;
+    box.scrollTop = topOf(spot, rows.findIndex((r) => props.id(r) === spot.row), rowHeight);
+    top.value = own.current = box.scrollTop;
+  }, [stands, returned.value]);
 
   return (
     <section class="gridbox" ref={lead} aria-label={props.name}>
@@ -287,6 +322,11 @@ export function Grid<R>(props: GridProps<R>) {
       {!parsed.ok && (
         <p class="fault" id={`${props.name}-fault`} role="alert">
           At {parsed.fault.at + 1}: {clean(parsed.fault.message)}
+        </p>
+      )}
+      {unsorted !== "" && (
+        <p class="fault" role="alert">
+          There is no column '<bdi>{clean(unsorted.replace(/^-/, ""))}</bdi>' to sort by.
         </p>
       )}
       <div class="selection">

@@ -230,7 +230,7 @@ export function Log(props: { trial: number }) {
 }
 
 /** Full-text search over one log or many; hits come as they are found. */
-export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; onGrow?: () => void; wide?: boolean }) {
+export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; onGrow?: () => void; wide?: boolean; waits?: boolean }) {
   const q = params.value.text("q");
   const regex = params.value.flag("regex");
   const typed = useSignal(q);
@@ -259,7 +259,7 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; o
   useEffect(() => {
     end.value = null;
     fault.value = "";
-    if (q === "") return;
+    if (q === "" || props.waits) return;
     const abort = new AbortController();
     let found: LogLine[] = [];
     let due = 0;
@@ -288,7 +288,7 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; o
       abort.abort();
       cancelAnimationFrame(due);
     };
-  }, [q, regex, props.where, from.value]);
+  }, [q, regex, props.where, props.waits, from.value]);
   const list = hits.value.slice(0, seen.value);
   const count = hits.value.length;
   const further = end.value?.after ?? "";

@@ -11,9 +11,22 @@ export function newestFirst(metrics: readonly MetricInfo[]): string[] {
     .map((m) => m.name);
 }
 
+const words = (look: string): string[] => look.toLowerCase().split(/\s+/).filter(Boolean);
+
+/** Names of numeric metrics that contain all the words: those of `first` before the others. */
+export function goalsFirst(metrics: readonly MetricInfo[], first: readonly string[], look: string): string[] {
+  const all = words(look);
+  const names = metrics
+    .filter((m) => m.kind === "number")
+    .map((m) => `${m.group}.${m.name}`)
+    .filter((m) => all.every((w) => m.toLowerCase().includes(w)));
+  const lead = new Set(first.filter((m) => names.includes(m)));
+  return [...lead, ...names.filter((m) => !lead.has(m))];
+}
+
 /** The pinned metrics, and the first `most` of the others that contain all the words; `found` counts the latter. */
 export function drawn(names: readonly string[], pins: readonly string[], look: string, most: number): { shown: string[]; found: number } {
-  const words = look.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = names.filter((m) => !pins.includes(m) && words.every((w) => m.toLowerCase().includes(w)));
+  const all = words(look);
+  const found = names.filter((m) => !pins.includes(m) && all.every((w) => m.toLowerCase().includes(w)));
   return { shown: [...pins.filter((m) => names.includes(m)), ...found.slice(0, most)], found: found.length };
 }

@@ -1,13 +1,15 @@
 import { describe, expect, test } from "vitest";
-import { comparator, condition, holds, parse, type Cell } from "./filter";
+import { comparator, condition, holds, parse, sorting, type Cell } from "./filter";
 import { appended, band, clipped, smoothed } from "./smooth";
 import { bounds, fitting, heatLine, linear, logarithmic, looks, looksOf, niceTicks } from "./scales";
 import { firstErrorLine, standing, wouldFree } from "./reasons";
 import { lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
 import { joined, patched, pieces, read } from "./address";
-import { drawn, newestFirst } from "./newest";
-import { asked, axisOf, deviceTitle, firstOf, seriesQuery } from "./queries";
+import { drawn, goalsFirst, newestFirst } from "./newest";
+import { asked, axisOf, deviceTitle, firstOf, metricAxes, seriesQuery } from "./queries";
+import { alive, othersOpen } from "./ended";
+import { keptIn, listOf, topOf } from "./spot";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
 import { held, lanes } from "./timeline";
@@ -30,7 +32,11 @@ describe("the filter language", () => {
     expect(passes("state!=error", row)).toBe(false);
     expect(passes("id>9", row)).toBe(true); // compared as text it would be false
   });
-  test("hp. may be left out", () => expect(passes("lr=0.01", row)).toBe(true));
+  test("hp. may be left out", () => {
+    expect(passes("lr=0.01", row)).toBe(true);
+    const keys = new Set(["id", "hp.id", "hp.net.width"]);
+    expect(["net.width", "-net.width", "hp.net.width", "-id", "gone"].map((sort) => sorting(sort, keys))).toEqual(["hp.net.width", "-hp.net.width", "hp.net.width", "-id", "gone"]);
+  });
   test("quotes hold blanks", () => {
     expect(passes("opt='adam w'", row)).toBe(true);
     expect(passes("opt~'m W'", row)).toBe(true);
@@ -331,6 +337,46 @@ describe("lists in the address", () => {
   });
 });
 
+describe("what has not ended", () => {
+  const all = [
+    { id: 1, state: "STATE_ACTIVE", owner: "admin" },
+    { id: 2, state: "STATE_COMPLETED", owner: "admin" },
+    { id: 3, state: "STATE_PAUSED", owner: "admin" },
+    { id: 4, state: "STATE_PAUSED", owner: "o' zoe" },
+    { id: 5, state: "STATE_ERROR", owner: "admin" },
+    { id: 6, state: "STATE_CANCELED", owner: "admin" },
+  ];
+  test("alone takes orders", () => expect(alive(all, ["5", "3", "2", "1", "77"])).toEqual(["3", "1"]));
+  test("of others is what the link of the first page lists", () => {
+    const shown = (me: string) => all.filter((e) => passes(othersOpen(me), { ...e, state: e.state.replace("STATE_", "") })).map((e) => e.id);
+    expect(shown("o' zoe")).toEqual([1, 3]);
+    expect(shown("admin")).toEqual([4]);
+  });
+});
+
+describe("where one was on a page", () => {
+  const of = listOf("/ui/experiments/7/trials", "?sort=hp.lr&q=lr<1");
+  const kept = { of, y: 120, grids: { Trials: { top: 700, row: "12", above: 4 } } };
+  test("is known again where the same rows stand in the same order", () => {
+    expect(keptIn(kept, listOf("/ui/experiments/7/trials", "?q=lr<1&sel=3,4&sort=hp.lr&cols=id"))).toEqual(kept);
+    for (const [path, search] of [
+      ["/ui/experiments/7/trials", "?sort=-hp.lr&q=lr<1"],
+      ["/ui/experiments/7/trials", "?sort=hp.lr"],
+      ["/ui/experiments/7/trials", "?sort=hp.lr&q=lr<1&brush=x:1..2"],
+      ["/ui/experiments/8/trials", "?sort=hp.lr&q=lr<1"],
+    ] as const)
+      expect(keptIn(kept, listOf(path, search))).toBeNull();
+  });
+  test("is not taken from what is no such state", () => {
+    for (const state of [null, undefined, 7, "x", {}, { of }, { of, y: -1 }, { of, y: NaN }]) expect(keptIn(state, of)).toBeNull();
+    expect(keptIn({ of, y: 3, grids: { A: { top: "x", row: "1", above: 0 }, B: { top: 1, row: "1", above: 0 } } }, of)?.grids).toEqual({ B: { top: 1, row: "1", above: 0 } });
+  });
+  test("is that of a row, wherever it stands now", () => {
+    expect(topOf(kept.grids.Trials, 30, 36)).toBe(30 * 36 + 4);
+    expect(topOf(kept.grids.Trials, -1, 36)).toBe(700);
+  });
+});
+
 describe("why something waits", () => {
   const waits = {
     allocation: "4.1", trial: 4, experiment: 3, pool: "default", state: "QUEUED" as const, slots: 2, priority: 42, weight: 1, user: "ada", since: "", waitedSeconds: 3, position: 1,
@@ -438,6 +484,20 @@ describe("of very many metrics", () => {
   test("times are compared as times, and in one report names decide", () => {
     const rows = [{ ...info("b", 0), lastReport: "2026-11-24T10:00:00.5Z" }, { ...info("a", 0), lastReport: "2026-11-24T10:00:00.50Z" }, { ...info("c", 0), lastReport: "2026-11-24T10:00:01Z" }];
     expect(newestFirst(rows)).toEqual(["training.c", "training.a", "training.b"]);
+  });
+  test("those of the search come before the others, however many there are", () => {
+    const all = [...thousand, info("loss", 1, "validation"), info("cm", 1, "validation", "matrix")];
+    expect(goalsFirst(all, ["validation.loss", "validation.gone", "validation.cm"], "").slice(0, 2)).toEqual(["validation.loss", "training.m0"]);
+    expect(goalsFirst(all, ["validation.loss"], "")).toHaveLength(1001);
+    expect(goalsFirst(all, ["validation.loss"], "M99 train")).toEqual(expect.arrayContaining(["training.m99", "training.m990"]));
+    expect(goalsFirst(all, ["validation.loss"], "m99")).not.toContain("validation.loss");
+  });
+  test("each of the same report can be the X axis", () => {
+    const axes = metricAxes("step", "training.m7", [...thousand, info("loss", 1, "validation"), info("cm", 1, "training", "matrix")]);
+    expect(axes).toHaveLength(999);
+    expect(axes).toContain("metric:m999");
+    for (const other of ["metric:m7", "metric:loss", "metric:cm"]) expect(axes).not.toContain(other);
+    expect(metricAxes("metric:gone", "training.m7", thousand)[0]).toBe("metric:gone");
   });
   test("what is no number and what hosts report is not among them", () => expect(newestFirst([info("x", 1, "system"), info("y", 2, "training", "matrix")])).toEqual([]));
 });

@@ -1,5 +1,7 @@
 // How reads are asked for.
 
+import type { MetricInfo } from "./api_types";
+
 export type Query = Record<string, string | number | boolean | undefined>;
 
 /** How long a whole answer may take, in ms: longer than the server's own limits. */
@@ -51,6 +53,13 @@ export const factOf = (text: string): number => (/^\d{1,15}$/.test(text) ? Numbe
 
 /** The X axis that an address names; the usual one where there is none of that name. */
 export const axisOf = (name: string, usual = "step"): string => (/^(?:step|time|relative|epoch|metric:.*)$/s.test(name) ? name : usual);
+
+/** The X axes that are metrics of the same reports as this one; the one in use is among them, whether there is such a metric or not. */
+export function metricAxes(x: string, metric: string, all: readonly MetricInfo[]): string[] {
+  const { group, name } = parts(metric);
+  const axes = all.filter((m) => m.kind === "number" && m.group === group && m.name !== name).map((m) => `metric:${m.name}`);
+  return x.startsWith("metric:") && !axes.includes(x) ? [x, ...axes] : axes;
+}
 
 /** The first `most` elements of the list with which a JSON text begins, `{"key":[`; null where the text does not hold all of them yet. */
 export function firstOf(text: string, key: string, most: number): unknown[] | null {

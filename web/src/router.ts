@@ -1,7 +1,8 @@
 // The address as a value. History routing below /ui; the parameters are the view.
 
-import { computed, signal } from "@preact/signals";
+import { batch, computed, signal } from "@preact/signals";
 import { patched, read, type Params } from "./address";
+import { cameBack, leave } from "./kept_place";
 import { factOf } from "./queries";
 
 export const prefix = "/ui";
@@ -27,13 +28,20 @@ export const timed = ["", "trials", "curves", "analysis", "search"];
 /** The fact after which an experiment is shown; 0: as it is now. */
 export const pastAt = computed(() => (timed.includes(/^\/experiments\/\d+(?:\/(\w+))?$/.exec(place.value.path)?.slice(1).join("") ?? "-") ? factOf(params.value.text("at")) : 0));
 
-window.addEventListener("popstate", () => (place.value = here()));
+window.addEventListener("popstate", (e) =>
+  batch(() => {
+    cameBack(e.state);
+    place.value = here();
+  }),
+);
 
 /** `to` is an address below /ui, such as "/experiments?q=x". */
 export function go(to: string, replace = false): void {
   const whole = prefix + to;
-  if (replace) history.replaceState(null, "", whole);
-  else history.pushState(null, "", whole);
+  const at = new URL(whole, location.href);
+  const state = leave(!replace, at.pathname, at.search);
+  if (replace) history.replaceState(state, "", whole);
+  else history.pushState(state, "", whole);
   place.value = here();
 }
 

@@ -4,7 +4,7 @@ import { effect, signal, useSignal, type ReadonlySignal } from "@preact/signals"
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { wholesFailed } from "./page";
-import { explain, post, Refused } from "./api";
+import { explain, post } from "./api";
 import { hovered } from "./hover";
 import { place, prefix } from "./router";
 import { zone } from "./settings";
@@ -217,8 +217,6 @@ export function Failed(props: { why: unknown; again: () => void; whole?: boolean
 
 /** Whether a number is an id: an address may hold any digits. */
 export const isId = (id: number): boolean => id > 0 && Number.isSafeInteger(id);
-
-export const isUnknown = (why: unknown): boolean => why instanceof Refused && why.status === 404;
 
 export function Empty(props: { children: ComponentChildren }) {
   return <div class="empty">{props.children}</div>;

@@ -94,6 +94,8 @@ void house(const fake_server::received& r, fake_server::connection& to) {
     {"/api/v1/experiments/7/archive", "{}"},
     {"/api/v1/experiments/8/archive", "{}"},
     {"/troupe/v1/experiments/7/resources", "{}"},
+    {"/ui/", "{}"},
+    {"/troupe/v1/session/codes", R"({"code": "c0de"})"},
   };
   for (const auto& one : known)
     if (path == one.path)
@@ -237,6 +239,28 @@ TEST(House, OrdersAreSentAsTheRoutesTakeThem) {
     EXPECT_EQ(orders(fake), c.sent) << line;
   }
   std::filesystem::remove(secret);
+}
+
+TEST(House, ALinkLeadsToThePageThatIsNamed) {
+  const struct {
+    std::string path, next;
+  } cases[] = {
+    {"", ""},
+    {"/ui/experiments/7", "experiments/7"},
+    {"experiments?q=a%20b&sort=-best", "experiments?q=a%2520b%26sort=-best"},
+    {"experiments/19/trials?q=lr<0.1 opt='adam'",
+     "experiments/19/trials?q=lr%253C0.1%2520opt=%2527adam%2527"},
+    {R"(experiments/7/trials?cols=id,hp.a\,b)", "experiments/7/trials?cols=id,hp.a%255C,b"},
+    {"http://127.0.0.1:21717/ui/experiments/19/trials?sort=-best", "experiments/19/trials?sort=-best"},
+    {"https://head/ui", ""},
+    {"https://head", ""},
+  };
+  fake_server fake(house);
+  for (const auto& c : cases) {
+    const auto got = call(fake, {"web", c.path});
+    EXPECT_EQ(got.out, fake.url() + "/ui/login?next=/ui/" + c.next + "#code=c0de\n") << got.err;
+  }
+  EXPECT_EQ(call(fake, {"web", "experiments#x"}).code, 2);
 }
 
 TEST(House, AThingIsShownAsTheServerAnswersIt) {

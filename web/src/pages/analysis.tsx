@@ -15,7 +15,7 @@ import { held } from "../timeline";
 import { askable, namedMetrics, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
 import { Empty, Failed, Link, useRead } from "../ui";
 import { smallerIsBetter } from "./experiment";
-import { ended } from "./home";
+import { ended } from "../ended";
 import type { History, Importance, ParetoFront } from "../api_types";
 
 const mostAxes = 12;

@@ -1,10 +1,11 @@
-import { useMemo } from "preact/hooks";
-import { get, type Experiment, type MetricInfo, type Trial } from "../api";
+import { useEffect, useMemo } from "preact/hooks";
+import { get, ifThere, type Experiment, type MetricInfo, type Trial } from "../api";
 import { usePage } from "../page";
 import { useChanges } from "../changes";
 import { Curves } from "../curves";
-import { mainMetric, several } from "../goals";
+import { goals, mainMetric, several } from "../goals";
 import { hovered } from "../hover";
+import { goalsFirst } from "../newest";
 import { useNoMoment } from "../past";
 import { params, set } from "../router";
 import { elements } from "../topics";
@@ -15,25 +16,43 @@ import type { GetExperimentResponse, GetTrialResponse, MetricList, TrialProgress
 
 const most = 100;
 const mostMetrics = 200; // limit of metrics side by side
+const searchable = 12; // of more metrics the table has a search
 
 interface View {
   trials: (Trial & { config: Record<string, unknown> })[];
   experiments: Experiment[];
   metrics: MetricInfo[];
   metric: string;
+  first: string[]; // the metrics of the searches, which stand before the others
   open: number[]; // experiments of the address that have not ended: their best trial may change
   left: string[]; // parts of the address that are not shown, and why
 }
 
+type Summaries = ReadonlyMap<number, Trial>;
+
+/** The trials of the experiments, by id, with summaries of these metrics. */
+async function summaries(experiments: readonly number[], metrics: readonly string[], signal: AbortSignal): Promise<Summaries> {
+  const lists = await Promise.all(experiments.map((id) => get<TrialProgressList>(`/troupe/v1/experiments/${id}/trials`, { metrics: elements(metrics) }, signal)));
+  return new Map(lists.flatMap((l) => l.trials).map((t) => [t.id, t]));
+}
+
+/** The metrics that stand side by side: the first that the search finds. */
+const side = (v: Pick<View, "metrics" | "first">, look: string): string[] => goalsFirst(v.metrics, v.first, look).slice(0, mostMetrics).filter(askable);
+
 async function read(trials: number[], experiments: number[], signal: AbortSignal): Promise<View> {
   const one = (id: number) => get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal).then((x) => x.experiment);
   const known = new Map<number, Experiment>();
-  for (const e of await Promise.all(experiments.map(one))) known.set(e.id, e);
-  const left = experiments.filter((e) => !known.get(e)?.bestTrialId).map((e) => `experiment ${e} ${several(known.get(e)!) ? "has several metrics, and no best trial" : "has no validation yet"}`);
+  // What was deleted is named, and the others are compared.
+  for (const e of await Promise.all(experiments.map((id) => ifThere(one(id))))) if (e) known.set(e.id, e);
+  const lacks = (e: Experiment | undefined) => (!e ? "is not there" : several(e) ? "has several metrics, and no best trial" : "has no validation yet");
+  const left = experiments.filter((e) => !known.get(e)?.bestTrialId).map((e) => `experiment ${e} ${lacks(known.get(e))}`);
   const asked = Array.from(new Set(trials.concat(experiments.flatMap((e) => known.get(e)?.bestTrialId ?? []))));
   if (asked.length > most) left.push(`the first ${most} of ${asked.length} trials are shown`);
-  const ids = asked.slice(0, most);
-  const owners = await Promise.all(ids.map((id) => get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal).then((x) => x.trial.experimentId)));
+  const tried = asked.slice(0, most);
+  const ownerOf = await Promise.all(tried.map((id) => ifThere(get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal).then((x) => x.trial.experimentId))));
+  tried.forEach((id, i) => ownerOf[i] === null && left.push(`trial ${id} is not there`));
+  const ids = tried.filter((_, i) => ownerOf[i] !== null);
+  const owners = ownerOf.filter((id) => id !== null);
   const missing = Array.from(new Set(owners)).filter((id) => !known.has(id));
   for (const e of await Promise.all(missing.map(one))) known.set(e.id, e);
   const all = Array.from(new Set(owners));
@@ -46,13 +65,8 @@ async function read(trials: number[], experiments: number[], signal: AbortSignal
       if (!known || Date.parse(known.lastReport) < Date.parse(m.lastReport)) byName.set(name, m);
     }
   const metrics = Array.from(byName.values());
-  const wanted = metrics
-    .filter((m) => m.kind === "number")
-    .slice(0, mostMetrics)
-    .map((m) => `${m.group}.${m.name}`)
-    .filter(askable);
-  const lists = await Promise.all(all.map((id) => get<TrialProgressList>(`/troupe/v1/experiments/${id}/trials`, { metrics: elements(wanted) }, signal)));
-  const byId = new Map(lists.flatMap((l) => l.trials).map((t) => [t.id, t]));
+  const first = Array.from(new Set(all.flatMap((id) => goals(known.get(id)!).map((m) => `validation.${m}`))));
+  const byId = await summaries(all, side({ metrics, first }, ""), signal);
   return {
     trials: ids.flatMap((id) => {
       const t = byId.get(id);
@@ -61,7 +75,8 @@ async function read(trials: number[], experiments: number[], signal: AbortSignal
     experiments: all.map((id) => known.get(id)!),
     metrics,
     metric: all.length > 0 ? mainMetric(known.get(all[0]!)!) : "",
-    open: experiments.filter((e) => !known.get(e)!.endTime),
+    first,
+    open: experiments.filter((e) => known.has(e) && !known.get(e)!.endTime),
     left,
   };
 }
@@ -114,8 +129,20 @@ function Side(props: View) {
   const keys = Array.from(new Set(facts.flatMap((f) => Object.keys(f)))).sort();
   const differs = (k: string) => new Set(facts.map((f) => JSON.stringify(f[k] ?? null))).size > 1;
   const shown = [...keys.filter(differs), ...(only ? [] : keys.filter((k) => !differs(k)))];
-  const numbers = props.metrics.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
-  const metrics = numbers.slice(0, mostMetrics).filter(askable);
+  const look = p.text("mq");
+  const numbers = props.metrics.filter((m) => m.kind === "number").length;
+  const found = goalsFirst(props.metrics, props.first, look).length;
+  const metrics = side(props, look);
+  // What only the search finds is read for it.
+  const usual = useMemo(() => new Set(side(props, "")), [props.metrics, props.first]);
+  const more = metrics.filter((m) => !usual.has(m));
+  const of = props.experiments.map((e) => e.id);
+  const { now, again } = useRead(`side ${of.join()} ${more.join("\n")}`, async (signal): Promise<Summaries> => (more.length > 0 ? summaries(of, more, signal) : new Map()));
+  useEffect(() => {
+    if (more.length > 0) again();
+  }, [trials]);
+  const summed = now.value.state === "ready" ? now.value.value : null;
+  const last = (t: Trial, m: string) => number((usual.has(m) ? t : summed?.get(t.id))?.metrics?.[m]?.last);
   const head = (
     <tr>
       <th scope="col">Key</th>
@@ -172,12 +199,21 @@ function Side(props: View) {
       </section>
       <section>
         <h2>Metrics side by side</h2>
+        {(numbers > searchable || look !== "") && (
+          <div class="toolbar">
+            <label class="grow">
+              <span>Search metrics</span>
+              <input type="search" spellcheck={false} value={look} onInput={(e) => set({ mq: e.currentTarget.value }, true)} />
+            </label>
+            <span role="status">{found > metrics.length ? `the first ${metrics.length} of ${found}` : `${found}`}</span>
+          </div>
+        )}
         <div class="tablebox" tabIndex={0} role="group" aria-label="Metrics side by side, scrolls">
-          <table data-testid="metrics-side" data-rows={metrics.length}>
+          <table data-testid="metrics-side" data-rows={metrics.length} data-state={more.length === 0 || summed ? "ready" : "loading"}>
             <thead>{head}</thead>
             <tbody>
               {metrics.map((m) => {
-                const at = (t: Trial) => number(t.metrics?.[m]?.last);
+                const at = (t: Trial) => last(t, m);
                 const zero = at(base);
                 return (
                   <tr key={m} data-key={m}>
@@ -201,15 +237,10 @@ function Side(props: View) {
           </table>
         </div>
         <p>
-          <button type="button" onClick={() => save("metrics.csv", "text/csv", csv([["metric", ...ids], ...metrics.map((m) => [m, ...trials.map((t) => number(t.metrics?.[m]?.last))])]))}>
+          <button type="button" onClick={() => save("metrics.csv", "text/csv", csv([["metric", ...ids], ...metrics.map((m) => [m, ...trials.map((t) => last(t, m))])]))}>
             Download CSV
           </button>
         </p>
-        {metrics.length < numbers.length && (
-          <p class="hint">
-            {metrics.length} of {numbers.length} metrics.
-          </p>
-        )}
       </section>
     </>
   );

@@ -1,7 +1,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { stood } from "../asked";
-import { get, may, post, type Experiment, type ExperimentExplanation, type Trial } from "../api";
+import { get, isUnknown, may, post, type Experiment, type ExperimentExplanation, type Trial } from "../api";
 import { usePage, type PageProps } from "../page";
 import { Curves, MoreCurves } from "../curves";
 import { goals, mainMetric, several, wanted } from "../goals";
@@ -13,7 +13,7 @@ import { TimeSlider, UnknownMoment, useNoMoment } from "../past";
 import { go, params, pastAt, timed } from "../router";
 import { clean, flat, nameOf, number, short, span, state, worded } from "../text";
 import { namedMetrics, shownHparams, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
-import { askToKill, CopyCommand, CopyLink, each, Empty, Facts, Failed, isUnknown, Link, Progress, question, refused, say, State, tell, Time, useRead, isId, useAtOnce } from "../ui";
+import { askToKill, CopyCommand, CopyLink, each, Empty, Facts, Failed, Link, Progress, question, refused, say, State, tell, Time, useRead, isId, useAtOnce } from "../ui";
 import { CheckpointGrid } from "../checkpoints";
 import { Download } from "../download";
 import { searched } from "../command";
@@ -23,7 +23,7 @@ import { duration } from "./experiments";
 import { Analysis } from "./analysis";
 import { SearchStory } from "./search";
 import { Code, Config, Fork } from "./files";
-import { ended } from "./home";
+import { alive, ended } from "../ended";
 import type { GetExperimentResponse, Outcome, SearchStory as Story } from "../api_types";
 
 const tabs: [string, string][] = [
@@ -326,7 +326,6 @@ function Trials(props: { of: Experiment }) {
   const hps = useHparams(there);
   const shown = shownHparams(hps, there).join("\n");
   const columns = useMemo(() => trialColumns(hps, metrics.value, goals(e), shown.split("\n")), [hps, metrics.value, e.searcherMetric, shown]);
-  const alive = (ids: string[]) => (there ?? []).filter((t) => !ended(t) && ids.includes(String(t.id))).map((t) => String(t.id));
   if (now.value.state === "error" && !rows.value) return <Failed whole why={now.value.why} again={again} />;
   return (
     <Grid<Row>
@@ -352,12 +351,12 @@ function Trials(props: { of: Experiment }) {
             <button type="button" onClick={() => go(then(`/experiments/${e.id}/curves?sel=${ids.join(",")}`))}>
               Curves
             </button>
-            {may("kill trial", e.workspaceId) && pastAt.value === 0 && alive(ids).length > 0 && (
+            {may("kill trial", e.workspaceId) && pastAt.value === 0 && alive(there ?? [], ids).length > 0 && (
               <button
                 type="button"
                 class="danger"
                 onClick={() => {
-                  const live = alive(ids);
+                  const live = alive(there ?? [], ids);
                   question.value = {
                     title: `Kill ${thoseTrials(live)}?`,
                     text: `Trials ${live.slice(0, 50).join(", ")}${live.length > 50 ? ` and ${live.length - 50} more` : ""}: what was not saved in a checkpoint is lost.`,
@@ -366,7 +365,7 @@ function Trials(props: { of: Experiment }) {
                   };
                 }}
               >
-                Kill {thoseTrials(alive(ids))}
+                Kill {thoseTrials(alive(there ?? [], ids))}
               </button>
             )}
           </>
@@ -381,23 +380,27 @@ function AllCurves(props: { of: Experiment }) {
   // What the chart does not need is loaded after it.
   const { rows } = useTrials(e.id, [], params.value.text("group") === "" ? stood : undefined);
   const { metrics } = useMetrics(e.id, stood);
-  const sel = params.value.list("sel").map(Number).filter(Number.isFinite);
+  const asked = params.value.list("sel").map(Number).filter(Number.isFinite);
+  const there = new Set((rows.value ?? []).map((t) => t.id));
+  const some = asked.length > 0;
+  const sel = rows.value ? asked.filter((id) => there.has(id)) : asked; // others may have been deleted
+  const gone = rows.value ? asked.filter((id) => !there.has(id)) : [];
   return (
     <>
-      {sel.length > 0 && (
+      {some && (
         <p>
-          {sel.length} selected trials. <Link to={then(`/experiments/${e.id}/curves`)}>All trials</Link>
+          {sel.length} selected trials{gone.length > 0 && `; not there: ${gone.join(", ")}`}. <Link to={then(`/experiments/${e.id}/curves`)}>All trials</Link>
         </p>
       )}
       <Curves
         trials={rows.value}
-        {...(sel.length > 0 ? { only: sel } : { experiment: e.id })}
+        {...(some ? { only: sel } : { experiment: e.id })}
         experiments={[e.id]}
         metrics={metrics.value}
         metric={mainMetric(e)}
         height={500}
       />
-      <MoreCurves trials={rows.value} {...(sel.length > 0 ? { only: sel } : { experiment: e.id })} experiments={[e.id]} metrics={metrics.value} metric={mainMetric(e)} />
+      <MoreCurves trials={rows.value} {...(some ? { only: sel } : { experiment: e.id })} experiments={[e.id]} metrics={metrics.value} metric={mainMetric(e)} />
     </>
   );
 }

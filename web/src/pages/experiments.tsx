@@ -2,6 +2,7 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { get, may, post, type Experiment } from "../api";
 import { usePage } from "../page";
+import { alive } from "../ended";
 import { goals } from "../goals";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
@@ -9,7 +10,6 @@ import { go } from "../router";
 import { clean, number, span, state } from "../text";
 import { each, Empty, Failed, Progress, question, State, Time, useRead, useAtOnce } from "../ui";
 import { Spark, values } from "../spark";
-import { ended } from "./home";
 import type { GetExperimentsResponse } from "../api_types";
 
 export function duration(e: { startTime: string; endTime?: string }): number {
@@ -72,7 +72,6 @@ export default function Experiments() {
   const order = (ids: string[], what: string, done: string) => each(ids, "experiment", (id) => post(`/api/v1/experiments/${id}/${what}`), ids.length === 1 ? `experiment ${ids[0]} is ${done}` : `${ids.length} experiments are ${done}`);
   const named = 10; // the question names only the first of many
   const namesOf = (ids: string[]) => ids.slice(0, named).map((id) => `${id} ${clean(all.find((e) => String(e.id) === id)?.name ?? "")}`).join(", ") + (ids.length > named ? ` and ${ids.length - named} more` : "");
-  const open = (ids: string[]) => ids.some((id) => all.some((e) => String(e.id) === id && !ended(e)));
   const placesOf = (ids: string[]) => ids.map((id) => all.find((e) => String(e.id) === id)?.workspaceId);
   const several = (ids: string[]) => (ids.length === 1 ? `experiment ${ids[0]}` : `${ids.length} experiments`);
   return (
@@ -90,35 +89,36 @@ export default function Experiments() {
           selectable
           command={command}
           empty={view.state === "loading" ? "" : <Empty>No experiments yet.</Empty>}
-          actions={(ids) =>
-            ids.length > 0 && (
+          actions={(ids) => {
+            const live = alive(all, ids); // the others take no order
+            return ids.length > 0 && (
               <>
                 <button type="button" onClick={() => go(`/compare?experiments=${ids.join(",")}`)}>
                   Compare
                 </button>
-                {open(ids) && may("change experiment", ...placesOf(ids)) && (
+                {live.length > 0 && may("change experiment", ...placesOf(live)) && (
                   <>
-                    <button type="button" onClick={() => void order(ids, "pause", "paused")}>
+                    <button type="button" onClick={() => void order(live, "pause", "paused")}>
                       Pause
                     </button>
-                    <button type="button" onClick={() => void order(ids, "activate", "resumed")}>
+                    <button type="button" onClick={() => void order(live, "activate", "resumed")}>
                       Resume
                     </button>
-                    <button type="button" onClick={() => void order(ids, "cancel", "canceled")}>
+                    <button type="button" onClick={() => void order(live, "cancel", "canceled")}>
                       Cancel
                     </button>
                   </>
                 )}
-                {open(ids) && may("kill experiment", ...placesOf(ids)) && (
+                {live.length > 0 && may("kill experiment", ...placesOf(live)) && (
                   <button
                     type="button"
                     class="danger"
                     onClick={() =>
                       (question.value = {
-                        title: `Kill ${several(ids)}?`,
-                        text: `${namesOf(ids)}: what was not saved in a checkpoint is lost.`,
+                        title: `Kill ${several(live)}?`,
+                        text: `${namesOf(live)}: what was not saved in a checkpoint is lost.`,
                         button: "Kill",
-                        go: () => void order(ids, "kill", "killed"),
+                        go: () => void order(live, "kill", "killed"),
                       })
                     }
                   >
@@ -126,8 +126,8 @@ export default function Experiments() {
                   </button>
                 )}
               </>
-            )
-          }
+            );
+          }}
         />
       )}
     </>

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import { get, session, type Experiment, type Explanation, type ExperimentExplanation, type LogLine } from "../api";
+import { ended, othersOpen } from "../ended";
 import { several } from "../goals";
 import { listen } from "../live";
 import { usePage } from "../page";
@@ -13,7 +14,7 @@ import type { GetExperimentsResponse, LogPage, Outcome, Status, TrialProgressLis
 interface View {
   all: Experiment[];
   failed: Experiment[]; // the last ones
-  others: number; // number of running experiments of other users
+  others: number; // number of experiments of other users that have not ended
   status: Status;
   waiting: { id: number; name: string; why: ExperimentExplanation }[];
 }
@@ -33,11 +34,12 @@ async function read(signal: AbortSignal): Promise<View> {
   if (list.experiments.length === newest) {
     const of = (states: readonly string[], limit: number, more = "") => get<GetExperimentsResponse>(`/api/v1/experiments?limit=${limit}&orderBy=ORDER_BY_DESC&${states.map((s) => `states=STATE_${s}`).join("&")}${more}`, {}, signal);
     const mine = `&users=${encodeURIComponent(me)}`;
-    const [run, own, held, bad] = await Promise.all([of(live, 50), of(live, newest, mine), of(["PAUSED"], 50, mine), of(["ERROR"], 5, "&sortBy=SORT_BY_END_TIME")]);
+    const [run, own, held, paused, bad] = await Promise.all([of(live, 50), of(live, newest, mine), of(["PAUSED"], 50, mine), of(["PAUSED"], 1), of(["ERROR"], 5, "&sortBy=SORT_BY_END_TIME")]);
     const known = new Set(list.experiments.map((e) => e.id));
     for (const e of [own, held, run].flatMap((x) => x.experiments)) if (!known.has(e.id) && known.add(e.id)) list.experiments.push(e);
     failed = bad.experiments;
-    others = Math.max(0, (run.pagination.total ?? 0) - (own.pagination.total ?? 0));
+    const total = (x: GetExperimentsResponse) => x.pagination.total ?? 0;
+    others = Math.max(0, total(run) + total(paused) - total(own) - total(held));
   }
   failed = failed.toSorted((x, y) => Date.parse(y.endTime ?? "") - Date.parse(x.endTime ?? "")).slice(0, 5);
   // Of those that may wait, paused ones come last, and the user's own come first.
@@ -52,8 +54,6 @@ async function read(signal: AbortSignal): Promise<View> {
     waiting: open.flatMap((e, i) => (why[i] && (why[i].trials.waiting > 0 || why[i].trials.running === 0) ? [{ id: e.id, name: e.name, why: why[i] }] : [])),
   };
 }
-
-export const ended = (e: { state: string }): boolean => /COMPLETED|CANCELED|ERROR|DELETED/.test(e.state);
 
 const counts = (s: Pick<Status, "slots" | "waiting">): string => [s.slots.total, s.slots.used, s.waiting].join();
 
@@ -112,7 +112,7 @@ function Overview(props: View) {
           <p>
             Nothing of yours runs.{" "}
             {props.others > 0 && (
-              <Link to="/experiments?q=state%3DACTIVE">
+              <Link to={`/experiments?q=${encodeURIComponent(othersOpen(me ?? ""))}`}>
                 {props.others} {props.others === 1 ? "experiment" : "experiments"} of others
               </Link>
             )}

@@ -1,13 +1,24 @@
+import { get, ifThere } from "../api";
 import { searched } from "../command";
 import { usePage } from "../page";
 import { ChooseExperiment } from "../experiment_choice";
 import { SearchLog } from "../log";
 import { go, params } from "../router";
-import { CopyCommand, CopyLink } from "../ui";
+import { clean } from "../text";
+import { CopyCommand, CopyLink, useRead } from "../ui";
 
 export default function Logs() {
   usePage("Logs", "ready");
   const of = params.value.text("experiment");
+  const asked = of.split(",");
+  // One of several that was deleted does not end the search in the others.
+  const { now } = useRead(`there ${of}`, async (signal) => {
+    if (asked.length < 2) return asked;
+    const found = await Promise.all(asked.map((id) => ifThere(get(`/api/v1/experiments/${encodeURIComponent(id)}`, {}, signal))));
+    return asked.filter((_, i) => found[i] !== null);
+  });
+  const known = now.value.state === "ready" && now.value.value.length > 0 ? now.value.value : asked; // where none is there, the server says so
+  const gone = asked.filter((id) => !known.includes(id));
   return (
     <>
       <div class="titleline">
@@ -21,7 +32,8 @@ export default function Logs() {
         <span>Experiment</span>
         <ChooseExperiment several />
       </label>
-      <SearchLog where={of ? `experiment=${encodeURIComponent(of)}` : ""} wide onHit={(h) => go(`/trials/${h.trial}/logs?line=${h.line}`)} />
+      {gone.length > 0 && <p class="hint">Not there: {clean(gone.join(", "))}.</p>}
+      <SearchLog where={of ? `experiment=${encodeURIComponent(known.join(","))}` : ""} waits={asked.length > 1 && now.value.state === "loading"} wide onHit={(h) => go(`/trials/${h.trial}/logs?line=${h.line}`)} />
     </>
   );
 }

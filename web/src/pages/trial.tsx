@@ -1,7 +1,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { stood } from "../asked";
-import { get, may, post, type Experiment, type Explanation, type Trial } from "../api";
+import { get, isUnknown, may, post, type Experiment, type Explanation, type Trial } from "../api";
 import { usePage, type PageProps } from "../page";
 import { useChanges } from "../changes";
 import { CheckpointGrid } from "../checkpoints";
@@ -22,9 +22,9 @@ import { clean, flat, number, short, span, state, worded } from "../text";
 import { useMetrics } from "../trials";
 import { drawn } from "../newest";
 import { stepNames, steps } from "../steps";
-import { CopyCommand, CopyLink, Empty, Facts, Failed, isUnknown, Link, question, refused, say, State, tell, Time, useAtOnce, useRead, isId } from "../ui";
+import { CopyCommand, CopyLink, Empty, Facts, Failed, Link, question, refused, say, State, tell, Time, useAtOnce, useRead, isId } from "../ui";
 import { duration } from "./experiments";
-import { ended } from "./home";
+import { ended } from "../ended";
 import type { GetExperimentResponse, GetTaskResponse, GetTrialResponse, LogPage, MetricReport as Report, Task, Trial as Full } from "../api_types";
 
 const tabs: [string, string][] = [
