@@ -123,10 +123,10 @@ retention_policy: {log_retention_days: 3}
     assert words() == ("n1", "d1", ["l0", "l1"])
     assert shown().config["checkpoint_storage"]["save_trial_best"] == 5
     patch(name="patched")
-    go_on("description: d2")
+    go_on("description: d2\nhyperparameters: {steps: 25}")
     cluster.wait(experiment)
     assert words() == ("patched", "d2", ["l0", "l1"]), "the override does not name it"
-    go_on("name: n1")
+    go_on("name: n1\nhyperparameters: {steps: 30}")
     cluster.wait(experiment)
     assert words()[0] == "n1", "the configuration said this name before"
 
