@@ -4,6 +4,8 @@
 
 #include <caf/all.hpp>
 
+#include <set>
+
 namespace troupe {
 namespace {
 
@@ -30,8 +32,19 @@ public:
         provisioner_ = nullptr; // no actor has to hear of the demand any more
     });
     return {
-      [this](const agent_up& ev) { step(ev); },
-      [this](const agent_down& ev) { step(ev); },
+      [this](const agent_up& ev) {
+        // A twin that was ended may still work off its mailbox, while the agent is in another pool already.
+        if (const auto twin = twins_.find(ev.agent);
+            twin != twins_.end() && ended_.contains(ev.agent) &&
+            caf::actor_cast<caf::strong_actor_ptr>(twin->second) == self_->current_sender())
+          return;
+        step(ev);
+      },
+      [this](const agent_down& ev) {
+        if (ev.gone)
+          ended_.insert(ev.agent);
+        step(ev);
+      },
       [this](const slots_requested& ev) {
         remember(ev.allocation);
         step(ev);
@@ -54,6 +67,8 @@ public:
       [this](twin_actor& twin, std::string& agent) {
         auto& known = twins_[agent];
         const auto before = std::exchange(known, twin);
+        if (before != twin)
+          ended_.erase(agent);
         if (!before && !machine_.has(agent))
           step(agent_down{agent}); // the agent is away, but may register
         if (before && before != twin)
@@ -211,6 +226,7 @@ private:
   /// Other actors that spoke for an allocation, the latest last. One of them may live.
   std::map<allocation_id, std::vector<allocation_actor>> asked_before_;
   std::map<std::string, twin_actor> twins_;
+  std::set<std::string> ended_;   ///< agents whose twin, as it is known here, has been ended
   provisioner_actor provisioner_; ///< null: the pool is not elastic
   std::string told_;              ///< bytes of the demand that the provisioner was told last
 };

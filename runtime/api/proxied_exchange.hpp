@@ -399,6 +399,7 @@ private:
   }
 
   outcome broken(std::string why) {
+    http::close_as_break(http_.lowest(), false); // the fault itself is an answer that is whole
     fault_ = service_fault({errc::unreachable, std::move(why)}, what_.page);
     return outcome::fault;
   }
@@ -463,6 +464,7 @@ private:
       out.chunked(true);
     } else { // its end is that of the connection, as the service said: nobody vouches for it
       until_end_ = true;
+      http::close_as_break(http_.lowest(), true); // until it is whole
       http_.end_after_answer();
     }
     reusable_ = !reader.need_eof() && reader.get().keep_alive() && what_.how == proxied::way::http;
@@ -521,11 +523,11 @@ private:
     if (bad) {
       reusable_ = false;
       http_.end_after_answer();
-      if (until_end_)
-        http::close_as_break(http_.lowest(), true);
       http_.close(); // without the last piece: the reader sees that something is missing
       return outcome::fault;
     }
+    if (until_end_)
+      http::close_as_break(http_.lowest(), false);
     if (waiting_.size() > 0)
       reusable_ = false;
     return outcome::done;

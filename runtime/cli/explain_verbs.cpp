@@ -55,12 +55,13 @@ std::string headline(const value& x) {
 std::string agents_line(const value& x) {
   std::vector<std::string> out;
   for (const auto& one : part(x, "agents")) {
-    const bool short_of_slots =
-      part(x, "slots") != 0 && (text_of(one, "why").starts_with("has ") || part(one, "fits") == true);
+    const auto why = text_of(one, "why"); // "has 1 of 2 slots free", or of a label "has rack=a"
+    const bool counts_slots = why.starts_with("has ") && why.find('=') == why.npos;
+    const bool short_of_slots = part(x, "slots") != 0 && (counts_slots || part(one, "fits") == true);
     out.push_back(text_of(one, "agent") + " " +
-                  (short_of_slots                ? number_of(one, "free") + " free"
-                   : text_of(one, "why").empty() ? std::string("has room")
-                                                 : text_of(one, "why")));
+                  (short_of_slots ? number_of(one, "free") + " free"
+                   : why.empty()  ? std::string("has room")
+                                  : why));
   }
   return join(out, "   ");
 }

@@ -398,8 +398,8 @@ int create_generic(session& s, client::server& cluster, new_task what) {
   }
   if (s.given.has("--inherit-context"))
     what.body["inheritContext"] = true;
-  if (s.given.has("--no-pause"))
-    what.body["noPause"] = true;
+  if (s.given.has("--no-pause") || s.given.has("--parent")) // only who says so is paused with the parent
+    what.body["noPause"] = s.given.has("--no-pause");
   auto made = cluster.create_task(what.body, what.context);
   if (!made)
     return s.fail(made.error());
@@ -425,6 +425,8 @@ result<login> login_of(session& s, client::server& cluster) {
     return row.error();
   login out;
   out.id = text_of(*row, "id");
+  if (!part(*row, "ended").is_null())
+    return error{errc::conflict, "shell " + out.id + " has ended\nhint: troupe ssh start begins another one"};
   auto access = cluster.get(std::string(own) + "/" + out.id + "/access");
   if (!access)
     return access.error();

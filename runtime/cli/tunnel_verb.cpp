@@ -143,6 +143,8 @@ struct shared_server {
     }();
     auto done = way ? carry(**way, socket, socket, true) : result<void>(way.error());
     if (!done) {
+      const linger reset{1, 0}; // the local program must not take it for an end of the service
+      ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
       std::lock_guard lock(mutex);
       s.fail(done.error());
     }

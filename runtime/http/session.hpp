@@ -415,6 +415,7 @@ public:
     const bool switched = co_await switch_protocols(answer);
     if (!switched)
       co_return;
+    close_as_break(lowest(), true); // the end of this server must not look like an end of the other link
     lent_ = std::make_shared<lent>(*this);
     head_.reset();
     body_.reset();
@@ -529,7 +530,10 @@ private:
       });
     }
     void close() override {
-      run([x = x_] { x->end(); });
+      run([x = x_] {
+        close_as_break(x->at->lowest(), false);
+        x->end();
+      });
     }
     void abort() override {
       run([x = x_] {

@@ -569,8 +569,15 @@ class Apart(Services):
         self.agent.wait()
 
 
-def test_the_death_of_an_agent_is_told_apart_from_an_end_of_the_service(tmp_path):
+@pytest.mark.parametrize("what", ["agent", "master"])
+def test_a_death_is_told_apart_from_an_end_of_the_service(tmp_path, what):
     cluster = Apart(tmp_path)
+
+    def probed():  # the master's sides of the viewers and of the agent's connections ask their other host now and then
+        rows = [line.split() for line in open("/proc/net/tcp")][1:]
+        return sum(int(row[1][9:], 16) == cluster.port and row[3] == "01" and row[5].startswith("02:") for row in rows)
+
+    forward = None
     try:
         cluster.start()
         service = f"{cluster.task}:{cluster.ports['tcp']}"
@@ -589,22 +596,31 @@ def test_the_death_of_an_agent_is_told_apart_from_an_end_of_the_service(tmp_path
         tunnel.stdin.write(b"some")
         tunnel.stdin.flush()
         assert tunnel.stdout.read(4) == b"some"
-        def probed():  # the master's sides of both viewers and of both connections of the agent ask their other host now and then
-            rows = [line.split() for line in open("/proc/net/tcp")][1:]
-            return sum(int(row[1][9:], 16) == cluster.port and row[3] == "01" and row[5].startswith("02:") for row in rows)
-
         wait_for(lambda: probed() >= 4)
+        forward = subprocess.Popen([*words, "--listen", "127.0.0.1:0"], env=cluster.env, stderr=subprocess.PIPE, text=True)
+        local = socket.create_connection(("127.0.0.1", int(forward.stderr.readline().split(" to ")[0].rsplit(":", 1)[1])), timeout=120)
+        local.sendall(b"some")
+        assert read_exactly(local, 4) == b"some"
         answer = cluster.raw(f"GET /proxy/{cluster.task}/no-end HTTP/1.1\nHost: 127.0.0.1:{cluster.port}\nAuthorization: Bearer {cluster.token}\n\n")
         got = b""
         while not got.endswith(b"begun"):
             got += answer.recv(1)
-        cluster.kill_agent()
-        assert read_frame(framed) == (8, struct.pack(">H", 1011) + b"the service is gone")
-        with pytest.raises(ConnectionResetError):
-            assert answer.recv(100) == b"", "more came"
+        if what == "agent":
+            cluster.kill_agent()
+            assert read_frame(framed) == (8, struct.pack(">H", 1011) + b"the service is gone")
+        else:
+            cluster.kill_node()
+            with pytest.raises(ConnectionResetError):
+                assert framed.recv(100) == b"", "more came"
+        for one in (answer, local):
+            with pytest.raises(ConnectionResetError):
+                assert one.recv(100) == b"", "more came"
         out, err = tunnel.communicate(timeout=120)
         assert tunnel.returncode != 0 and b"the connection broke" in err, (tunnel.returncode, out, err)
     finally:
+        if forward:
+            forward.kill()
+            forward.wait()
         cluster.kill_agent()
         cluster.close()
 

@@ -417,9 +417,10 @@ def test_ssh_logs_in_copies_and_forwards(cluster):
     keys = cluster.root / ".troupe" / "ssh"
     assert {path.name for path in keys.glob(f"{shell}*")} == {shell, f"{shell}.hosts"}
     cluster.cli("ssh", "kill", shell)
-    assert list(keys.glob(f"{shell}*")) == []
     wait_for(lambda: row(cluster, shell)["state"] == "CANCELED", 30)
     assert ssh("true").returncode == 255
+    assert "has ended" in cluster.cli("ssh", "config", shell, check=False).stderr
+    assert list(keys.glob(f"{shell}*")) == []
 
 
 def test_ssh_takes_many_logins_passes_half_closes_and_forwards_to_a_port_of_the_task(cluster):

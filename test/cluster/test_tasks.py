@@ -273,6 +273,17 @@ def test_generic_tasks_pause_go_on_and_form_trees(cluster, tmp_path):
     assert cluster.call(f"/api/v1/tasks/{root}/kill", {})[0] == 200  # it has ended: done
     det(cluster, "task", "kill", fork)
     wait_state(cluster, fork, "CANCELED")
+    # Our own client says so, too.
+    root = cluster.cli("task", "create", str(config), "-c", str(context)).stdout.strip()
+    children = [cluster.cli("task", "create", str(config), "-c", str(context), "--parent", root, *more).stdout.strip() for more in ((), ("--no-pause",))]
+    for one in (root, *children):
+        wait_for(lambda: "inherited" in logs(cluster, one), 30)
+    cluster.cli("task", "pause", root)
+    wait_state(cluster, children[0], "PAUSED")
+    assert task(cluster, children[1])["state"] == "ACTIVE"
+    cluster.cli("task", "kill", root, "--root")
+    for one in (root, *children):
+        wait_state(cluster, one, "CANCELED")
 
 
 def test_bad_input_starts_nothing(cluster):

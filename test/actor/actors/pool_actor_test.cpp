@@ -82,6 +82,25 @@ TEST_F(PoolActor, OneThatWasMadeAgainIsNotReplacedByItsPredecessorThatAsksLate) 
   EXPECT_EQ(granted(again).size(), 1u);
 }
 
+// The agent counted in two pools, and its slots were given twice.
+TEST_F(PoolActor, ATwinThatWasEndedBringsItsAgentBackNoMore) {
+  auto twin = make_listener(), next = make_listener(), allocation = make_listener();
+  caf::anon_send(pool, twin.as<twin_actor>(), std::string("b"));
+  twin.send(pool, agent_up{"b", 4});
+  run();
+  caf::anon_send(pool, agent_down{"b", true});
+  twin.send(pool, agent_up{"b", 4});
+  run();
+  allocation.send(pool, slots_requested{first, 4});
+  run();
+  EXPECT_TRUE(granted(allocation).empty());
+  caf::anon_send(pool, next.as<twin_actor>(), std::string("b")); // the agent has come back to this pool
+  next.send(pool, agent_up{"b", 4});
+  run();
+  ASSERT_EQ(granted(allocation).size(), 1u);
+  EXPECT_EQ(granted(allocation)[0].agent, "b");
+}
+
 TEST_F(PoolActor, AnAgentThatIsKnownAndHasNotRegisteredIsWaitedFor) {
   auto twin = make_listener(), late = make_listener();
   auto allocation = make_listener();

@@ -151,6 +151,14 @@ TEST(PoolExplain, ListsNoJobsThatWaitAtHome) {
   EXPECT_EQ(p.details()["jobs"][0]["experiment"], 2);
 }
 
+TEST(PoolExplain, ForgetsARunThatAnInventoryHasNamedOnceItsAgentLetsGoOfIt) {
+  explained_pool p;
+  p.tell(agent_up{"a", 2, {{to_string(run(7)), {0}}}, {}});
+  EXPECT_EQ(p.details()["jobs"].size(), 1u);
+  p.tell(slots_released{run(7), "a"});
+  EXPECT_EQ(p.details()["jobs"].size(), 0u);
+}
+
 TEST(PoolExplain, TellsThatVictimsSave) {
   explained_pool p(with([](auto& s) { s.preemption = true; }));
   p.up("a", 2).ask(1, 2, 50).ask(2, 1, 10);
