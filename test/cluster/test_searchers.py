@@ -119,8 +119,9 @@ def test_every_searcher_runs_to_its_end(cluster):
         runs = cluster.lines(name)
         again = [run for run in runs if run["run"] > 1]
         if name in PAUSING:
-            # Whoever was promoted went on from its own checkpoint, not from the start.
-            assert again, name
+            # Whoever was promoted went on from its own checkpoint, not from the start. Where promotions do not wait for a whole rung,
+            # all may have come with the report itself, so that nobody paused.
+            assert again or name == "asha_promotion", name
             for run in again:
                 assert [step[0] for step in run["line"]] == [run["trial"]] * len(run["line"]), run
                 assert run["line"][-1][2] > 0, run
