@@ -6,8 +6,6 @@
 #include "actors/shells/obey.hpp"
 #include "model/config/secrets.hpp"
 
-#include <caf/all.hpp>
-
 #include <cstring>
 #include <set>
 

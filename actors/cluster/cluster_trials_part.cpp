@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include <caf/all.hpp>
-
 namespace troupe {
 namespace {
 

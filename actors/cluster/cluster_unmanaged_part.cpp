@@ -6,8 +6,6 @@
 #include "model/names.hpp"
 #include "system/random.hpp"
 
-#include <caf/all.hpp>
-
 #include <algorithm>
 #include <cmath>
 
