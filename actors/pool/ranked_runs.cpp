@@ -139,4 +139,12 @@ std::vector<pool_run*> ranked_runs::list() const {
   return all;
 }
 
+std::vector<pool_run*> ranked_runs::firsts() const {
+  std::vector<pool_run*> all;
+  all.reserve(lines_.size());
+  for (const auto& [key, line] : lines_)
+    all.push_back(line.begin()->run);
+  return all;
+}
+
 } // namespace troupe

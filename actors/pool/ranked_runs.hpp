@@ -90,6 +90,7 @@ public:
     std::vector<rest> rests_; ///< what is left of the lines of jobs of one rank
   };
   std::vector<pool_run*> list() const;
+  std::vector<pool_run*> firsts() const; ///< the first run of each job, in the order of jobs
 
 private:
   line_map lines_;
