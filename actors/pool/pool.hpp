@@ -175,7 +175,8 @@ private:
   int most_within_limits(const pool_run& run) const;
   const slot_quota* quota_of(run_bar kind, const std::string& name) const;
   void readmit();
-  void choose(std::vector<pool_run*>& chosen, const ranked_runs& runs, int most) const;
+  void choose(std::vector<pool_run*>& chosen, std::vector<std::pair<pool_run*, limit_key>>& elsewhere,
+              const ranked_runs& runs, const limit_key& key, int most) const;
   void end_excess(actions& out);
 
   // Slots (pool_slots.cpp).

@@ -530,10 +530,11 @@ void pool::readmit() {
       continue;
     const auto left = room(key);
     std::vector<pool_run*> back, gone;
+    std::vector<std::pair<pool_run*, limit_key>> elsewhere;
     for (const auto& [shape, runs] : it->second) {
       const bool holdable = could_hold(*runs.first());
       if (holdable && left) {
-        choose(back, runs, std::max(0, *left / shape.need));
+        choose(back, elsewhere, runs, key, std::max(0, *left / shape.need));
         continue;
       }
       const auto all = runs.list();
@@ -549,23 +550,51 @@ void pool::readmit() {
       leave_queue(*run);
       step_aside(*run, {run_bar::impossible, {}, {}});
     }
+    for (const auto& [run, limit] : elsewhere) {
+      leave_queue(*run);
+      step_aside(*run, limit);
+    }
   }
 }
 
-/// Adds to `chosen` those of the `runs`, all of one shape, that may get room which serves `most` of them: the
-/// first by rank or, in a pool of turns, those of the jobs whose turns come first. Where others may be
-/// preempted for a run, at least one is chosen.
-void pool::choose(std::vector<pool_run*>& chosen, const ranked_runs& runs, int most) const {
+/// Adds to `chosen` those of the `runs`, all of one shape, that may get room below the limit `key`, which
+/// serves `most` of them: the first by rank or, in a pool of turns, those of the jobs whose turns come first.
+/// Where others may be preempted for a run, at least one is chosen. Adds to `elsewhere` those before them for
+/// which another limit is full.
+void pool::choose(std::vector<pool_run*>& chosen, std::vector<std::pair<pool_run*, limit_key>>& elsewhere,
+                  const ranked_runs& runs, const limit_key& key, int most) const {
+  const auto other_limit = [&](const pool_run& run) {
+    auto limit = full_limit(run);
+    return limit == key ? limit_key() : limit;
+  };
   if (policy_->ranked()) {
     ranked_runs::walk in_order(runs);
-    for (int count = settings_.preempts() ? std::max(1, most) : most; count > 0; --count)
-      if (auto* run = in_order.next())
-        chosen.push_back(run);
-      else
+    for (int count = settings_.preempts() ? std::max(1, most) : most; count > 0;) {
+      auto* run = in_order.next();
+      if (!run)
         break;
+      if (auto limit = other_limit(*run); limit.of != run_bar::none) {
+        if (settings_.preempts()) // it may preempt others below that limit
+          chosen.push_back(run);
+        else
+          elsewhere.emplace_back(run, std::move(limit));
+        continue;
+      }
+      chosen.push_back(run);
+      --count;
+    }
     return;
   }
   auto firsts = runs.firsts();
+  std::erase_if(firsts, [&](pool_run* first) {
+    const auto limit = other_limit(*first);
+    if (limit.of != run_bar::none && policy_->may_preempt(*first))
+      chosen.push_back(first);
+    else if (limit.of != run_bar::none)
+      for (const auto& entry : *runs.line_of(*first->job)) // the runs of a job and shape have the same limits
+        elsewhere.emplace_back(entry.run, limit);
+    return limit.of != run_bar::none;
+  });
   const auto count = std::min(std::ssize(firsts), static_cast<std::ptrdiff_t>(most));
   std::partial_sort(firsts.begin(), firsts.begin() + count, firsts.end(),
                     [&](const auto* a, const auto* b) { return policy_->before(*a, *b); });
