@@ -185,6 +185,15 @@ def test_bulk_actions_stay_in_the_project_of_their_path(cluster, user, ended):
         user.post("/api/v1/projects/all/experiments/archive", json={"experimentIds": [ended]})
 
 
+def test_an_ended_experiment_may_be_killed_again_and_nothing_else(cluster, user, ended):
+    before = b.get_GetExperiment(user, experimentId=ended).experiment.to_json()
+    for verb, said in (("kill", ""), ("cancel", "experiment in terminal state"), ("pause", "experiment in terminal state"), ("activate", "experiment in terminal state")):
+        for body in ({"experimentIds": [ended], "projectId": 1}, {"filters": {"name": before["name"], "states": ["STATE_COMPLETED"]}, "projectId": 1}):
+            results = user.post(f"/api/v1/projects/1/experiments/{verb}", json=body).json()["results"]
+            assert {"id": ended, "error": said} in results, (verb, results)
+    assert b.get_GetExperiment(user, experimentId=ended).experiment.to_json() == before
+
+
 def test_lists_refuse_what_they_cannot_do(cluster, user, search):
     for path, what in (("experiments?states=STATE_UP", "states: there is no 'STATE_UP'"), ("experiments?sortBy=SORT_BY_LUCK", "sortBy: there is no"),
                        ("experiments?userIds=me", "userIds has to be a number"), ("users?sortBy=x", "sortBy: there is no"),
