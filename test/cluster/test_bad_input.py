@@ -253,9 +253,11 @@ def filters(of):
         for sort, said in (("id=up", "invalid sort direction"), ("a=up", "invalid sort direction"), ("moon=asc", "invalid sort col"), ("id", "invalid sort parameter")):
             yield f"{path} sort {sort}", "POST", path, {"sort": sort}, 400, said
         yield f"{path} limit -3", "POST", path, {"limit": -3}, 400, "limit"
+        yield f"{path} limit 2^31", "POST", path, {"limit": 1 << 31}, 400, "limit"
     for path in ("experiments?limit=-3", "models?limit=-3", "users?limit=-3", "workspaces?limit=-3", "templates?limit=-3", "experiments?limit=x", "experiments?sortBy=moon", "experiments?limit=9223372036854775808",
                  f"experiments/{of['outside']}/trials?limit=-3", f"experiments/{of['outside']}/checkpoints?limit=-3", f"workspaces/{of['ws']}/projects?limit=-3", "job-queues-v2?limit=-3", "commands?limit=-3", "agents?limit=-3",
-                 "experiments?states=LOST", "tokens?limit=-3", f"trials/{of['trial']}/checkpoints?limit=-3", "models/Net/versions?limit=-3"):
+                 "experiments?states=LOST", "tokens?limit=-3", f"trials/{of['trial']}/checkpoints?limit=-3", "models/Net/versions?limit=-3",
+                 "models?id=abc", "model/labels?workspaceId=x", "experiments?limit=2147483648", "models?offset=-2147483649", "trials/time-series?trialIds=x&metricNames=a&group=b", "workspaces?pinned=maybe"):
         yield path, "GET", "/api/v1/" + path, None, 400, ""
 
 
@@ -305,6 +307,11 @@ def work(of):
                                ("POST", f"trials/{of['mtrial']}/metrics", {"group": "training", "metrics": {"trialId": of["mtrial"], "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"x": 1}}}}),
                                ("POST", f"trials/{of['mtrial']}/progress", {"progress": 1})):
         yield f"unmanaged: {method} {path}", method, "/api/v1/" + path, body, (400, 403), ""
+    for path, body in (("trials/{}/metrics", lambda of_trial: {**of_trial, "group": "training"}), ("trials/{}/training_metrics", lambda of_trial: of_trial.get("metrics"))):
+        report = {"metrics": {"trialId": of["trial"], "trialRunId": 1, "stepsCompleted": -1, "metrics": {"avgMetrics": {"x": 1}}}}
+        yield f"steps below 0 to {path}", "POST", "/api/v1/" + path.format(of["trial"]), body(report), 400, "stepsCompleted: has to be 0 or more"
+    yield "a checkpoint of steps below 0", "POST", "/api/v1/checkpoints", {"taskId": of["task"], "uuid": "00000000-0000-4000-8000-000000000009", "state": "STATE_COMPLETED", "training": {},
+        "resources": {}, "metadata": {"steps_completed": -1}, "reportTime": "2026-01-01T00:00:00Z"}, 400, "steps_completed: has to be 0 or more"
     yield "started twice", "POST", f"/api/v1/trials/{of['trial']}/start", {"trialId": of["trial"], "resume": False}, 400, "trial has already been started"
     yield "a state of no kind", "PATCH", f"/api/v1/trials/{of['trial']}", {"trialId": of["trial"], "state": "STATE_LOST"}, 400, ""
     yield "a name without `unmanaged`", "PUT", "/api/v1/experiments/by-external-id/x", {"config": json.dumps(CONFIG)}, 400, "unmanaged"
