@@ -79,13 +79,12 @@ class Roles(Stock):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Roles(tmp_path_factory.mktemp("roles"))
-    cluster.up(slots=2)
-    cluster.det("user", "login", "admin", home="admin", stdin="\n")
-    for name in ("wes", "ann", "vic", "zoe"):
-        cluster.user(name)
-    yield cluster
-    cluster.close()
+    with Roles(tmp_path_factory.mktemp("roles")) as cluster:
+        cluster.up(slots=2)
+        cluster.det("user", "login", "admin", home="admin", stdin="\n")
+        for name in ("wes", "ann", "vic", "zoe"):
+            cluster.user(name)
+        yield cluster
 
 
 @pytest.fixture(scope="module")
