@@ -75,8 +75,9 @@ result<void> check_values(const query_list& query) {
     for (const auto text : query.every(name)) {
       std::uint64_t number = 0;
       const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-      if (!text.empty() && (fault != std::errc{} || end != text.data() + text.size()))
-        return wrong(name, " has to be a number", text);
+      if (!text.empty() && (fault != std::errc{} || end != text.data() + text.size() ||
+                            number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())))
+        return wrong(name, " has to be a number below 2^63", text);
     }
   return {};
 }

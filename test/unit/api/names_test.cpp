@@ -11,9 +11,10 @@ TEST(Queries, HaveFlagsThatAreTrueOrFalseAndIdsThatAreNumbers) {
        {"", "archived=true", "archived=0", "follow=FALSE&archived=t", "other=maybe", "userIds=1&userIds=20",
         "workspaceIds=", "id=7", "id=", "trialIds=1&trialIds=2", "pinned=true"})
     EXPECT_TRUE(check_values(parse_target("/x?" + std::string(fine))->query)) << fine;
-  for (const char* wrong : {"archived=maybe", "archived=true&archived=2", "regex=%20true", "unbound=maybe",
-                            "userIds=me", "userIds=1&userIds=x", "tokenIds=-1", "workspaceIds=1.5", "id=abc",
-                            "ids=1,2", "trialIds=x", "workspaceId=x", "pinned=maybe", "showTrialData=2"})
+  for (const char* wrong :
+       {"archived=maybe", "archived=true&archived=2", "regex=%20true", "unbound=maybe", "userIds=me",
+        "userIds=1&userIds=x", "tokenIds=-1", "workspaceIds=1.5", "id=abc", "projectId=9223372036854775808",
+        "ids=1,2", "trialIds=x", "workspaceId=x", "pinned=maybe", "showTrialData=2"})
     EXPECT_EQ(check_values(parse_target("/x?" + std::string(wrong))->query).error().code, errc::invalid)
       << wrong;
 }
