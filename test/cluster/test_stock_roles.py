@@ -310,7 +310,7 @@ def test_a_checkpoint_that_stays_names_no_hidden_experiment(cluster, hidden):
     # The reason why a project could not be deleted is there for all who see the project.
     ok("admin", f"/api/v1/projects/{project}", method="DELETE")
     reason = f"checkpoint {uuid} is in use: another experiment begins its trials with it"
-    wait_for(lambda: reason in ok("ola", f"/api/v1/projects/{project}")["project"]["errorMessage"], 30, what=lambda: ok("admin", f"/api/v1/projects/{project}"))
+    wait_for(lambda: reason in ok("ola", f"/api/v1/projects/{project}")["project"].get("errorMessage", ""), 30, what=lambda: ok("admin", f"/api/v1/projects/{project}"))
     ok("admin", f"/api/v1/experiments/{user}/kill", method="POST")
 
 
