@@ -198,20 +198,20 @@ void add(metric_summary& to, std::optional<double> y, time_point at) {
   ++to.finite;
 }
 
-constexpr std::size_t most_kept = 4096; ///< limit of the bytes that are kept of a value
+constexpr std::size_t most_value_bytes = 4096; ///< limit of the bytes that are kept of a value
 
 /// The beginning of a text, at most 4 KiB, cut between characters.
 std::string beginning_of(std::string text) {
-  if (text.size() <= most_kept)
+  if (text.size() <= most_value_bytes)
     return text;
-  auto end = most_kept;
+  auto end = most_value_bytes;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
     --end;
   text.resize(end);
   return text;
 }
 
-const char* type_of(const value& x) {
+const char* determined_type(const value& x) {
   return number_in(x)     ? "number"
          : x.is_null()    ? "null"
          : x.is_boolean() ? "boolean"
@@ -230,7 +230,7 @@ void add(metric_summaries& to, const metric_row& row) {
       found =
         group
           .emplace(std::string(key), metric_summary{.kind = whole ? kind_of(*whole) : metric_kind::other,
-                                                    .type = whole ? type_of(*whole) : "null",
+                                                    .type = whole ? determined_type(*whole) : "null",
                                                     .last = nan,
                                                     .min = nan,
                                                     .max = nan})
@@ -242,7 +242,7 @@ void add(metric_summaries& to, const metric_row& row) {
       if (const auto whole = parse_msgpack(bytes); whole && whole->is_string())
         known.text = beginning_of(whole->get<std::string>());
     } else if (known.kind != metric_kind::number) {
-      known.text = bytes.size() <= most_kept ? std::string(bytes) : std::string();
+      known.text = bytes.size() <= most_value_bytes ? std::string(bytes) : std::string();
     }
   });
 }

@@ -339,6 +339,7 @@ def work(of):
         yield f"the file {path!r}", "POST", f"/api/v1/experiments/{of['paused']}/file", {"experimentId": of["paused"], "path": path}, (400, 404), ""
     yield "half a resource", "POST", "/api/v1/trials/profiler/metrics", {"batches": [{"values": [1, 2], "batches": [1], "timestamps": ["2026-01-01T00:00:00Z"], "labels": {"trialId": of["trial"], "name": "x"}}]}, 400, ""
     yield "a margin of 101", "GET", f"/api/v1/experiments/{of['outside']}/metrics-stream/trials-snapshot?metricName=a&group=b&batchesProcessed=1&batchesMargin=101", None, 400, "margin must be <= 100"
+    yield "batches below 0", "GET", f"/api/v1/experiments/{of['outside']}/metrics-stream/trials-snapshot?metricName=a&group=b&batchesProcessed=-1", None, 400, "batchesProcessed has to be 0 or more"
     yield "no metric", "GET", f"/api/v1/experiments/{of['outside']}/metrics-stream/batches", None, 400, ""
     yield "no experiments", "GET", "/api/v1/experiments/metrics-stream/metric-names", None, 400, "must specify at least one experiment id"
     yield "a period of a week", "GET", "/api/v1/resources/allocation/aggregated?startDate=2026-01-01&endDate=2026-02-01&period=WEEKLY", None, 400, ""
