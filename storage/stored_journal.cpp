@@ -50,6 +50,9 @@ private:
   struct task_cursor {
     std::uint64_t last_row = 0, last_line = 0;
     bool rows_known = false, lines_known = false;
+    /// The most steps of reports over HTTP since this cursor was made; 0: there were none. A report of more
+    /// steps repeats nothing.
+    std::int64_t most_steps = 0;
   };
 
   result<std::uint64_t> version(std::string_view key) const;
@@ -59,6 +62,7 @@ private:
   result<std::uint64_t*> mark_of(const std::string& key);
   result<void> fence(allocation_id id);
   result<void> number_rows(trial_id trial);
+  result<void> check_new(allocation_id by, const report_batch::report& x, const task_cursor& cursor) const;
   result<void> number_lines(task_id task);
   result<void> erase_keys(family where, std::string_view from, std::string_view until, bool as_range);
   result<log_source> position_of(const std::string& source) const;
@@ -334,6 +338,39 @@ result<void> stored_journal::number_rows(trial_id trial) {
   return {};
 }
 
+/// Fails with errc::invalid where the run has reported one of these metrics in the same group at the same
+/// steps. Only the newest rows are looked at, as reports of one step are close to each other.
+result<void> stored_journal::check_new(allocation_id by, const report_batch::report& x,
+                                       const task_cursor& cursor) const {
+  constexpr std::uint64_t around = 8;
+  if (x.steps <= 0 || (cursor.most_steps && x.steps > cursor.most_steps))
+    return {};
+  for (auto row = cursor.last_row; row > 0 && row + around > cursor.last_row; --row) {
+    auto bytes = store_->get(family::series, keys::two(by.trial().value, row));
+    if (!bytes)
+      return bytes.error();
+    if (!*bytes)
+      continue; // the row is still queued: it belongs to another process of the run
+    auto before = unpack<metric_row>(**bytes);
+    if (!before)
+      return before.error();
+    if (before->run != by.run)
+      break;
+    if (before->group != x.group || before->steps != x.steps)
+      continue;
+    const auto known = parse_msgpack(before->metrics), told = parse_msgpack(x.metrics);
+    if (!known || !told || !known->is_object() || !told->is_object())
+      continue;
+    for (const auto& [name, ignored] : told->items())
+      if (known->contains(name))
+        return error{errc::invalid, "trial " + to_string(by.trial()) + " has reported '" +
+                                      name.substr(0, 100) + "' of group '" + x.group + "' at step " +
+                                      std::to_string(x.steps) +
+                                      " already\nhint: report each metric once at a step"};
+  }
+  return {};
+}
+
 result<report_receipt> stored_journal::report(const report_batch& x) {
   if (closed_)
     return *closed_;
@@ -364,8 +401,16 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
   if (auto numbered = number_rows(x.allocation.trial()); !numbered)
     return numbered.error();
 
+  auto& cursor = cursors_[x.allocation.task];
+  if (x.rank < 0) // Over HTTP each report has an answer of its own; the libraries report in batches.
+    for (auto i = skip; i < x.reports.size(); ++i) {
+      if (auto fine = check_new(x.allocation, x.reports[i], cursor); !fine)
+        return fine.error();
+      cursor.most_steps = std::max(cursor.most_steps, x.reports[i].steps);
+    }
+
   const auto experiment = rows_.tasks.find(x.allocation.task)->experiment;
-  auto& row = cursors_[x.allocation.task].last_row;
+  auto& row = cursor.last_row;
   report_receipt receipt{last, {}};
   msgpack::packer<msgpack::sbuffer> packer(buffer_);
   key_.clear();

@@ -54,6 +54,16 @@ std::vector<roles_changed> people::given(int role) const {
   return out;
 }
 
+bool people::may(user_id user, authority::permission what, workspace_id in) const {
+  std::vector<roles_changed> roles;
+  for (const auto& [key, one] : roles_)
+    roles.push_back(one);
+  std::vector<group_changed> groups;
+  for (const auto& [id, one] : groups_)
+    groups.push_back(one);
+  return authority::grants::of(user, roles, groups).holds(what, in);
+}
+
 people::decided people::make(const commands::group_create& wanted, const world& known, const std::string& by,
                              time_point now) {
   group_changed x;

@@ -5,6 +5,7 @@
 // that Determined's clients know.
 
 #include "actors/machine.hpp"
+#include "model/authority/roles.hpp"
 #include "model/commands/house_commands.hpp"
 
 #include <functional>
@@ -47,6 +48,8 @@ public:
 
   const std::map<group_id, group_changed>& groups() const { return groups_; }
   std::vector<roles_changed> given(int role) const; ///< who has the role for all workspaces
+  /// Whether the user has the permission in the workspace by the roles of the user and the user's groups.
+  bool may(user_id user, authority::permission what, workspace_id in) const;
   std::string snapshot() const;
   value describe() const; ///< the state, for people
 

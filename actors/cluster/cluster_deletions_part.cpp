@@ -19,10 +19,6 @@ constexpr auto deletion_timeout = std::chrono::minutes(10); ///< limit for reten
 /// several commits, and a commit serves all deletions that wait for it.
 constexpr std::size_t most_erasing = 64;
 
-std::string starts_with_it(const std::string& uuid, experiment_id user) {
-  return "checkpoint " + uuid + " is in use: experiment " + to_string(user) + " begins its trials with it";
-}
-
 } // namespace
 
 void cluster_deletions::begin() {
@@ -147,7 +143,8 @@ void cluster_deletions::delete_doomed() {
     if (user && goes(user))
       continue; // experiment `id` is deleted once `user`, which is doomed as well, no longer needs it
     auto ordered = machine_.ids.order_deletion(id, by, self_->now());
-    if (auto held = user ? starts_with_it(uuid, user) : registered_in(id); !held.empty())
+    // The reason is told to all who see the project.
+    if (auto held = user ? starts_with_it(uuid, user, {}) : registered_in(id); !held.empty())
       for (auto& fact : machine_.ids.deletion_failed(id, held, self_->now()))
         ordered.push_back(std::move(fact));
     for (auto& fact : ordered)
@@ -165,11 +162,28 @@ bool cluster_deletions::is_being_continued(const experiment_row& row) const {
   return machine_.ids.continued(row.id) != row.continued;
 }
 
-/// Why the checkpoints of the experiment, or only those of the trial, have to stay; empty where they need
-/// not.
-std::string cluster_deletions::kept_in(experiment_id id, trial_id trial) const {
+std::string cluster_deletions::kept_in(const std::string& asked_by, experiment_id id, trial_id trial) const {
   const auto [user, uuid] = beginner_with(id, trial);
-  return user ? starts_with_it(uuid, user) : registered_in(id, trial);
+  return user ? starts_with_it(uuid, user, asked_by) : registered_in(id, trial);
+}
+
+std::string cluster_deletions::starts_with_it(const std::string& uuid, experiment_id user,
+                                              const std::string& asked_by) const {
+  const auto sees = [&] {
+    if (!setup_.roles)
+      return true;
+    const auto in = machine_.where.workspace_id_of(user);
+    const auto& all = machine_.records.users();
+    const auto by =
+      std::find_if(all.begin(), all.end(), [&](const auto& x) { return x.second.name == asked_by; });
+    return in && by != all.end() &&
+           machine_.folk.may(by->first, authority::permission::view_experiment_metadata, in);
+  };
+  return "checkpoint " + uuid + " is in use: " +
+         (sees()             ? "experiment " + to_string(user)
+          : asked_by.empty() ? "another experiment"
+                             : "an experiment that you may not see") +
+         " begins its trials with it";
 }
 
 std::pair<experiment_id, std::string> cluster_deletions::beginner_with(experiment_id id,
@@ -255,7 +269,7 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
       {errc::conflict, "cannot delete experiment in " + std::string(troupe::name(row->state)) + " state"});
   if (is_being_continued(*row))
     return refused({errc::conflict, "experiment " + to_string(x.id) + " is being continued"});
-  if (auto held = kept_in(x.id); !held.empty())
+  if (auto held = kept_in(user, x.id); !held.empty())
     return refused({errc::invalid, held});
   auto facts = machine_.ids.order_deletion(x.id, user, self_->now());
   pass_on(facts);
@@ -273,7 +287,7 @@ caf::result<command_result> cluster_deletions::on(const std::string& user, const
     return refused({errc::conflict, "experiment " + to_string(of->id) + " is being continued"});
   if (with_.experiment(of->id))
     return refused({errc::conflict, "experiment " + to_string(of->id) + " is ending\nhint: ask once more"});
-  if (auto held = kept_in(of->id, x.id); !held.empty())
+  if (auto held = kept_in(user, of->id, x.id); !held.empty())
     return refused({errc::invalid, held});
   return once_durable(machine_.ids.order_deletion(of->id, x.id, user, self_->now()));
 }
@@ -330,7 +344,7 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
       return refused(fine.error());
   for (const auto& uuid : x.uuids)
     if (const auto beginner = x.refresh ? experiment_id{} : beginner_with(uuid))
-      return refused({errc::invalid, starts_with_it(uuid, beginner)});
+      return refused({errc::invalid, starts_with_it(uuid, beginner, user)});
   auto to = self_->make_response_promise<command_result>();
   self_->request(retention_, deletion_timeout, files)
     .then(

@@ -71,7 +71,12 @@ private:
   void pass_on(std::vector<cluster_fact>& facts);
   void erase(const doomed& what, const std::string& by);
   bool is_being_continued(const experiment_row& row) const;
-  std::string kept_in(experiment_id id, trial_id trial = {}) const;
+  /// Why the checkpoints of the experiment, or only those of the trial, have to stay, in words for
+  /// `asked_by`; empty where they need not.
+  std::string kept_in(const std::string& asked_by, experiment_id id, trial_id trial = {}) const;
+  /// Why the checkpoint `uuid` stays: experiment `user` begins its trials with it. Names that experiment only
+  /// where the user `asked_by` may see it; `asked_by` is empty for a reason that several users will read.
+  std::string starts_with_it(const std::string& uuid, experiment_id user, const std::string& asked_by) const;
   /// The experiment that begins its trials with a checkpoint of experiment `id` (or only of `trial`), and the
   /// UUID of that checkpoint; 0: no experiment does.
   std::pair<experiment_id, std::string> beginner_with(experiment_id id, trial_id trial = {}) const;

@@ -9,6 +9,7 @@
 #include "model/config/cluster_config.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace troupe {
 namespace {
@@ -300,6 +301,8 @@ caf::result<command_result> cluster_members::on(const std::string&, commands::po
 }
 
 caf::result<command_result> cluster_members::on(const std::string& user, const commands::agent_drain& x) {
+  if (x.slot && (*x.slot < 0 || *x.slot > std::numeric_limits<int>::max()))
+    return refused({errc::not_found, "agent '" + x.agent + "' has no slot " + std::to_string(*x.slot)});
   return change(agent_ordered{x.agent, x.slot ? static_cast<int>(*x.slot) : -1, x.on, user, false, x.ends});
 }
 

@@ -136,8 +136,8 @@ class Master:
 
     @contextlib.contextmanager
     def running(self):
-        self.start()
         try:
+            self.start()
             yield self
         finally:
             self.stop()

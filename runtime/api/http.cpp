@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <limits>
 
 namespace troupe::api {
 namespace {
@@ -61,20 +62,22 @@ result<void> check_values(const query_list& query) {
     return error{errc::invalid,
                  std::string(name) + is + ", and is '" + std::string(text.substr(0, 100)) + "'"};
   };
-  for (const std::string_view name :
-       {"active", "admin", "archived", "enableRegex", "follow", "regex", "showInactive", "unbound"})
+  for (const std::string_view name : {"active", "admin", "archived", "enableRegex", "excludeContainers",
+                                      "excludeSlots", "follow", "includeBatchMetrics", "pinned", "regex",
+                                      "removeDeletedCheckpoints", "showInactive", "showTrialData", "unbound"})
     for (const auto text : query.every(name))
       if (!text.empty() && !is_one_of(text, true_words) && !is_one_of(text, false_words))
         return wrong(name, " has to be true or false", text);
   for (const std::string_view name :
        {"experimentIdFilter.gt", "experimentIdFilter.gte", "experimentIdFilter.incl", "experimentIdFilter.lt",
-        "experimentIdFilter.lte", "experimentIdFilter.notIn", "projectId", "tokenIds", "userIds",
-        "workspaceIds"})
+        "experimentIdFilter.lte", "experimentIdFilter.notIn", "id", "ids", "projectId", "tokenIds",
+        "trialIds", "userIds", "workspaceId", "workspaceIds"})
     for (const auto text : query.every(name)) {
       std::uint64_t number = 0;
       const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-      if (!text.empty() && (fault != std::errc{} || end != text.data() + text.size()))
-        return wrong(name, " has to be a number", text);
+      if (!text.empty() && (fault != std::errc{} || end != text.data() + text.size() ||
+                            number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())))
+        return wrong(name, " has to be a number below 2^63", text);
     }
   return {};
 }
@@ -88,6 +91,10 @@ result<std::int64_t> query_list::number(std::string_view name, std::int64_t othe
   if (fault != std::errc{} || end != text.data() + text.size())
     return error{errc::invalid, "query parameter " + std::string(name) + ": '" +
                                   std::string(text.substr(0, 40)) + "' is not a whole number"};
+  if ((name == "limit" || name == "offset") &&
+      (x < std::numeric_limits<std::int32_t>::min() || x > std::numeric_limits<std::int32_t>::max()))
+    return error{errc::invalid, "query parameter " + std::string(name) + ": '" +
+                                  std::string(text.substr(0, 40)) + "' does not fit into 32 bits"};
   return x;
 }
 

@@ -35,6 +35,7 @@ struct query_list {
   bool has(std::string_view name) const;
   bool flag(std::string_view name, bool otherwise = false) const; ///< true for true, True, TRUE, t, T and 1
   /// The number under `name`, or `otherwise` where it is absent. Fails with errc::invalid on anything else.
+  /// As with Determined, `limit` and `offset` have 32 bits.
   result<std::int64_t> number(std::string_view name, std::int64_t otherwise) const;
 };
 

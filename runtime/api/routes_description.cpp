@@ -332,7 +332,8 @@ handler bulk_of() {
     on_each(c, back, [](const experiment_row& row) -> result<Order> {
       if (row.archived)
         return error{errc::not_found, "experiment '" + to_string(row.id) + "' not found"};
-      if (terminal(row.state))
+      // An experiment that has ended may be killed again, as on the route of one experiment.
+      if (terminal(row.state) && !std::is_same_v<Order, commands::experiment_kill>)
         return error{errc::conflict, "experiment in terminal state"};
       return Order{row.id};
     });

@@ -236,30 +236,32 @@ result<response> snapshot(const call& c) {
     return margin.error();
   if (*margin > 100 || *margin < 0)
     return error{errc::invalid, "margin must be <= 100"};
-  return streamed(c, {what->experiment.id},
-                  [what = *what, at = *at, margin = *margin, parts = c.parts](time_point) -> result<value> {
-                    auto trials = parts->storage->trials(what.experiment.id);
-                    if (!trials)
-                      return trials.error();
-                    value list = value::array();
-                    for (const auto& trial : *trials) {
-                      auto points = parts->columns->column(trial, what.group, what.name, *parts->storage);
-                      if (!points)
-                        return points.error();
-                      const given_up over(trial.runs, **points);
-                      const series_point* last = nullptr;
-                      for (const auto& one : **points)
-                        if (!over(one.run, one.steps) && one.steps >= at - margin && one.steps <= at + margin)
-                          last = &one;
-                      if (last)
-                        list.push_back(
-                          {{"trialId", trial.id.value},
-                           {"hparams", trial.hparams.is_null() ? value::object() : trial.hparams},
-                           {"metric", finite(last->y)},
-                           {"batchesProcessed", last->steps}});
-                    }
-                    return value{{"trials", std::move(list)}};
-                  });
+  if (*at < 0)
+    return error{errc::invalid, "batchesProcessed has to be 0 or more"};
+  return streamed(
+    c, {what->experiment.id},
+    [what = *what, at = *at, margin = *margin, parts = c.parts](time_point) -> result<value> {
+      auto trials = parts->storage->trials(what.experiment.id);
+      if (!trials)
+        return trials.error();
+      value list = value::array();
+      for (const auto& trial : *trials) {
+        auto points = parts->columns->column(trial, what.group, what.name, *parts->storage);
+        if (!points)
+          return points.error();
+        const given_up over(trial.runs, **points);
+        const series_point* last = nullptr;
+        for (const auto& one : **points)
+          if (!over(one.run, one.steps) && (one.steps < at ? at - one.steps : one.steps - at) <= margin)
+            last = &one;
+        if (last)
+          list.push_back({{"trialId", trial.id.value},
+                          {"hparams", trial.hparams.is_null() ? value::object() : trial.hparams},
+                          {"metric", finite(last->y)},
+                          {"batchesProcessed", last->steps}});
+      }
+      return value{{"trials", std::move(list)}};
+    });
 }
 
 struct window {

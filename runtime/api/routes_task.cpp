@@ -242,6 +242,13 @@ value with_numbers(value x) {
   return x;
 }
 
+std::int64_t steps_in(fields& f, const char* name) {
+  const auto steps = f.number(name);
+  if (steps < 0)
+    f.fault(name, "has to be 0 or more");
+  return steps;
+}
+
 /// Reads the message TrialMetrics: {trialId, trialRunId, stepsCompleted?, metrics: {avgMetrics,
 /// batchMetrics?}}.
 void fill_report(const call& c, fields& f, const std::string& group, commands::trial_report& with) {
@@ -254,7 +261,7 @@ void fill_report(const call& c, fields& f, const std::string& group, commands::t
   fields metrics{f.object("metrics"), "metrics"};
   f.need("metrics");
   with.group = group;
-  with.steps = f.number("stepsCompleted");
+  with.steps = steps_in(f, "stepsCompleted");
   with.metrics = with_numbers(metrics.object("avgMetrics"));
   if (f.has("reportTime"))
     with.at = micros_of(f.text("reportTime"), c.now.time_since_epoch().count());
@@ -308,7 +315,7 @@ void checkpoint_report(const call& c, fields& f, commands::checkpoint_report& wi
   fields m{metadata, "metadata"};
   m.need("steps_completed");
   with.uuid = uuid;
-  with.steps = m.number("steps_completed");
+  with.steps = steps_in(m, "steps_completed");
   with.files = sizes(f, "resources");
   with.metadata = metadata;
   if (m.bad())

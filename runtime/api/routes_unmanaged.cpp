@@ -5,6 +5,7 @@
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/route.hpp"
+#include "runtime/api/series_columns.hpp"
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
@@ -13,7 +14,6 @@
 namespace troupe::api {
 namespace {
 
-constexpr const char* profiler_group = "profiler"; ///< group of the rows that hold these samples
 constexpr std::size_t batch = 1000;
 
 result<value> shape_of(const call& c, trial_id id) {

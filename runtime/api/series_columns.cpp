@@ -198,16 +198,26 @@ void add(metric_summary& to, std::optional<double> y, time_point at) {
   ++to.finite;
 }
 
+constexpr std::size_t most_value_bytes = 4096; ///< limit of the bytes that are kept of a value
+
 /// The beginning of a text, at most 4 KiB, cut between characters.
 std::string beginning_of(std::string text) {
-  constexpr std::size_t most = 4096;
-  if (text.size() <= most)
+  if (text.size() <= most_value_bytes)
     return text;
-  auto end = most;
+  auto end = most_value_bytes;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
     --end;
   text.resize(end);
   return text;
+}
+
+const char* determined_type(const value& x) {
+  return number_in(x)     ? "number"
+         : x.is_null()    ? "null"
+         : x.is_boolean() ? "boolean"
+         : x.is_array()   ? "array"
+         : x.is_object()  ? "object"
+                          : "string";
 }
 
 void add(metric_summaries& to, const metric_row& row) {
@@ -220,15 +230,20 @@ void add(metric_summaries& to, const metric_row& row) {
       found =
         group
           .emplace(std::string(key), metric_summary{.kind = whole ? kind_of(*whole) : metric_kind::other,
+                                                    .type = whole ? determined_type(*whole) : "null",
                                                     .last = nan,
                                                     .min = nan,
                                                     .max = nan})
           .first;
     }
-    add(found->second, y, row.at);
-    if (found->second.kind == metric_kind::text)
+    auto& known = found->second;
+    add(known, y, row.at);
+    if (known.kind == metric_kind::text) {
       if (const auto whole = parse_msgpack(bytes); whole && whole->is_string())
-        found->second.text = beginning_of(whole->get<std::string>());
+        known.text = beginning_of(whole->get<std::string>());
+    } else if (known.kind != metric_kind::number) {
+      known.text = bytes.size() <= most_value_bytes ? std::string(bytes) : std::string();
+    }
   });
 }
 
@@ -480,17 +495,16 @@ result<value> summary_metrics(const trial_row& of, series_columns& columns, cons
   if (!known)
     return known.error();
   value summary = value::object();
-  for (const auto& [group, metrics] : **known)
-    for (const auto& [name, one] : metrics)
-      if (one.kind == metric_kind::number || one.kind == metric_kind::text) {
-        auto& to = summary[group == "training"     ? "avg_metrics"
-                           : group == "validation" ? "validation_metrics"
-                                                   : group][name];
-        if (one.kind == metric_kind::text) {
-          to = {{"type", "string"}, {"count", one.reports}, {"last", one.text}};
-          continue;
-        }
-        to = {{"type", "number"}, {"count", one.reports}};
+  for (const auto& [group, metrics] : **known) {
+    if (group == profiler_group || metrics.empty())
+      continue;
+    auto& in = summary[group == "training"     ? "avg_metrics"
+                       : group == "validation" ? "validation_metrics"
+                                               : group];
+    for (const auto& [name, one] : metrics) {
+      auto& to = in[name];
+      to = {{"type", one.type}, {"count", one.reports}};
+      if (one.kind == metric_kind::number) {
         for (const auto& [key, number] : {std::pair{"min", one.min},
                                           {"max", one.max},
                                           {"sum", one.finite ? one.sum : nan},
@@ -498,7 +512,16 @@ result<value> summary_metrics(const trial_row& of, series_columns& columns, cons
                                           {"last", one.last}})
           if (std::isfinite(number))
             to[key] = number;
+      } else if (one.kind == metric_kind::text) {
+        if (from_rfc3339(one.text))
+          to["type"] = "date";
+        to["last"] = one.text;
+      } else if (!one.text.empty()) {
+        if (auto last = parse_msgpack(one.text))
+          to["last"] = std::move(*last);
       }
+    }
+  }
   return summary;
 }
 

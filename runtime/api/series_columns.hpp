@@ -30,13 +30,16 @@ const char* name(metric_kind kind);
 /// What is known of one metric of one trial. Reports of a run that was given up do not count.
 struct metric_summary {
   metric_kind kind = metric_kind::number;
+  const char* type = "number"; ///< the word of Determined's summaryMetrics for the first report's value
   std::uint64_t reports = 0;
   /// For numbers: the newest, and the least and the largest finite number, or NaN where none is finite.
   double last = 0, min = 0, max = 0;
   time_point newest{};      ///< time of the newest report
   double sum = 0;           ///< sum of the finite numbers
   std::uint64_t finite = 0; ///< how many numbers were finite
-  std::string text;         ///< for texts: the first 4 KiB of the newest
+  /// For texts: the first 4 KiB of the newest. For all that is neither number nor text: the newest as
+  /// msgpack, or empty where it is longer than 4 KiB.
+  std::string text;
   /// Mean of the finite numbers; NaN where none is finite.
   double mean() const { return sum / static_cast<double>(finite); }
 };
@@ -85,8 +88,12 @@ private:
   std::map<std::pair<std::uint64_t, std::string>, std::shared_ptr<summary_entry>> summaries_;
 };
 
-/// All numbers and texts of a trial as Determined's summaryMetrics: {group: {name: {type, count, min, max,
-/// sum, mean, last}}}. A text has only `type`, `count` and `last`.
+/// Group of the reports that hold the samples of Determined's profiler, which are no metrics.
+inline constexpr const char* profiler_group = "profiler";
+
+/// All metrics of a trial as Determined's summaryMetrics: {group: {name: {type, count, min, max, sum, mean,
+/// last}}}. What is not a number has only `type`, `count` and `last`, and no `last` where it is a list or a
+/// map of more than 4 KiB.
 result<value> summary_metrics(const trial_row& of, series_columns& columns, const storage::reader& from);
 
 /// Says which reports were given up. A run that starts from an older checkpoint trains some steps again, and

@@ -143,6 +143,12 @@ class Cluster:
         self.up_words = ()  # more words of `up`
         self.log = open(self.root / "up.log", "a")
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *why):
+        self.close()
+
     def up(self, slots=2):
         self.process = subprocess.Popen(
             [BINARY, "up", "--data-dir", str(self.data), "--listen", self.listen, *(["--slots", str(slots)] if slots else []), *self.up_words],

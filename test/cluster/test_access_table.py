@@ -55,7 +55,7 @@ def roles_of(w, of):
 
 NUMBER = itertools.count(1)
 LAUNCH = {"config": {"entrypoint": ["true"], "resources": {"slots": 90000}}}
-METRICS = lambda of, at: {"trialId": of[at], "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 1.5}}}
+METRICS = lambda of, at: {"trialId": of[at], "trialRunId": 1, "stepsCompleted": 2, "metrics": {"avgMetrics": {"loss": 1.5}}}
 LINES = lambda of: [{"task_id": of["task"], "timestamp": "2026-01-01T00:00:00+00:00", "log": "x\n"}]
 # Bodies of what changes things; others are asked with {}.
 BODIES = {

@@ -162,10 +162,9 @@ def test_whatever_the_page_reads_has_a_schema():
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    cluster = Cluster(tmp_path_factory.mktemp("answers"))
-    cluster.up(slots=4)
-    yield cluster
-    cluster.close()
+    with Cluster(tmp_path_factory.mktemp("answers")) as cluster:
+        cluster.up(slots=4)
+        yield cluster
 
 
 def submit(lab, name, searcher, slots=1, restarts=0, epoch_s=0.02, more="", script=SCRIPT):

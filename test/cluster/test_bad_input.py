@@ -157,6 +157,10 @@ def registry(of):
     for name in ("7", "a/b", "a\\b", "a  b"):
         yield f"a model named {name}", "POST", "/api/v1/models", {"name": name}, 400, "model names"
         yield f"a model renamed {name}", "PATCH", "/api/v1/models/Net", {"name": name}, 400, "model names"
+    for kind, label in (("blank", " "), ("empty", ""), ("81 characters", LONG), ("a control character", CONTROL)):
+        for what, method, path, body in (("a model", "POST", "models", {"name": "labelled"}), ("a model again", "PATCH", "models/Net", {}), ("a version again", "PATCH", "models/Net/versions/1", {}),
+                                         ("a version", "POST", "models/Net/versions", {"modelName": "Net", "checkpointUuid": of["whole"]}), ("an experiment", "PATCH", f"experiments/{of['paused']}", {})):
+            yield f"a label of {what}: {kind}", method, "/api/v1/" + path, {**body, "labels": ["fine", label]}, 400, "a label has 1 to 80 characters"
     yield "a version of half a checkpoint", "POST", "/api/v1/models/Net/versions", {"modelName": "Net", "checkpointUuid": of["part"]}, 400, "COMPLETED"
     yield "a version of nothing", "POST", "/api/v1/models/Net/versions", {"modelName": "Net", "checkpointUuid": "00000000-0000-4000-8000-00000000dead"}, (400, 404), ""
     yield "a template with a wrong key", "POST", "/api/v1/experiments", {"config": json.dumps(CONFIG), "template": "Wrong"}, 400, "slotz"
@@ -253,9 +257,11 @@ def filters(of):
         for sort, said in (("id=up", "invalid sort direction"), ("a=up", "invalid sort direction"), ("moon=asc", "invalid sort col"), ("id", "invalid sort parameter")):
             yield f"{path} sort {sort}", "POST", path, {"sort": sort}, 400, said
         yield f"{path} limit -3", "POST", path, {"limit": -3}, 400, "limit"
+        yield f"{path} limit 2^31", "POST", path, {"limit": 1 << 31}, 400, "limit"
     for path in ("experiments?limit=-3", "models?limit=-3", "users?limit=-3", "workspaces?limit=-3", "templates?limit=-3", "experiments?limit=x", "experiments?sortBy=moon", "experiments?limit=9223372036854775808",
                  f"experiments/{of['outside']}/trials?limit=-3", f"experiments/{of['outside']}/checkpoints?limit=-3", f"workspaces/{of['ws']}/projects?limit=-3", "job-queues-v2?limit=-3", "commands?limit=-3", "agents?limit=-3",
-                 "experiments?states=LOST", "tokens?limit=-3", f"trials/{of['trial']}/checkpoints?limit=-3", "models/Net/versions?limit=-3"):
+                 "experiments?states=LOST", "tokens?limit=-3", f"trials/{of['trial']}/checkpoints?limit=-3", "models/Net/versions?limit=-3",
+                 "models?id=abc", "model/labels?workspaceId=x", "experiments?limit=2147483648", "models?offset=-2147483649", "trials/time-series?trialIds=x&metricNames=a&group=b", "workspaces?pinned=maybe"):
         yield path, "GET", "/api/v1/" + path, None, 400, ""
 
 
@@ -305,6 +311,11 @@ def work(of):
                                ("POST", f"trials/{of['mtrial']}/metrics", {"group": "training", "metrics": {"trialId": of["mtrial"], "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"x": 1}}}}),
                                ("POST", f"trials/{of['mtrial']}/progress", {"progress": 1})):
         yield f"unmanaged: {method} {path}", method, "/api/v1/" + path, body, (400, 403), ""
+    for path, body in (("trials/{}/metrics", lambda of_trial: {**of_trial, "group": "training"}), ("trials/{}/training_metrics", lambda of_trial: of_trial.get("metrics"))):
+        report = {"metrics": {"trialId": of["trial"], "trialRunId": 1, "stepsCompleted": -1, "metrics": {"avgMetrics": {"x": 1}}}}
+        yield f"steps below 0 to {path}", "POST", "/api/v1/" + path.format(of["trial"]), body(report), 400, "stepsCompleted: has to be 0 or more"
+    yield "a checkpoint of steps below 0", "POST", "/api/v1/checkpoints", {"taskId": of["task"], "uuid": "00000000-0000-4000-8000-000000000009", "state": "STATE_COMPLETED", "training": {},
+        "resources": {}, "metadata": {"steps_completed": -1}, "reportTime": "2026-01-01T00:00:00Z"}, 400, "steps_completed: has to be 0 or more"
     yield "started twice", "POST", f"/api/v1/trials/{of['trial']}/start", {"trialId": of["trial"], "resume": False}, 400, "trial has already been started"
     yield "a state of no kind", "PATCH", f"/api/v1/trials/{of['trial']}", {"trialId": of["trial"], "state": "STATE_LOST"}, 400, ""
     yield "a name without `unmanaged`", "PUT", "/api/v1/experiments/by-external-id/x", {"config": json.dumps(CONFIG)}, 400, "unmanaged"
@@ -328,6 +339,7 @@ def work(of):
         yield f"the file {path!r}", "POST", f"/api/v1/experiments/{of['paused']}/file", {"experimentId": of["paused"], "path": path}, (400, 404), ""
     yield "half a resource", "POST", "/api/v1/trials/profiler/metrics", {"batches": [{"values": [1, 2], "batches": [1], "timestamps": ["2026-01-01T00:00:00Z"], "labels": {"trialId": of["trial"], "name": "x"}}]}, 400, ""
     yield "a margin of 101", "GET", f"/api/v1/experiments/{of['outside']}/metrics-stream/trials-snapshot?metricName=a&group=b&batchesProcessed=1&batchesMargin=101", None, 400, "margin must be <= 100"
+    yield "batches below 0", "GET", f"/api/v1/experiments/{of['outside']}/metrics-stream/trials-snapshot?metricName=a&group=b&batchesProcessed=-1", None, 400, "batchesProcessed has to be 0 or more"
     yield "no metric", "GET", f"/api/v1/experiments/{of['outside']}/metrics-stream/batches", None, 400, ""
     yield "no experiments", "GET", "/api/v1/experiments/metrics-stream/metric-names", None, 400, "must specify at least one experiment id"
     yield "a period of a week", "GET", "/api/v1/resources/allocation/aggregated?startDate=2026-01-01&endDate=2026-02-01&period=WEEKLY", None, 400, ""

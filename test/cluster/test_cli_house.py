@@ -36,10 +36,9 @@ class House(Cluster):
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
-    cluster = House(tmp_path_factory.mktemp("house"))
-    cluster.up(slots=2)
-    yield cluster
-    cluster.close()
+    with House(tmp_path_factory.mktemp("house")) as cluster:
+        cluster.up(slots=2)
+        yield cluster
 
 
 @pytest.fixture(scope="module")

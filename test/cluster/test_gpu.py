@@ -123,10 +123,9 @@ environment: {{environment_variables: [{variables}]}}
 
 @pytest.fixture
 def lab(tmp_path):
-    cluster = Lab(tmp_path)
-    cluster.up(slots=None)
-    yield cluster
-    cluster.close()
+    with Lab(tmp_path) as cluster:
+        cluster.up(slots=None)
+        yield cluster
 
 
 def used_mib():

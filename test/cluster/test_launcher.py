@@ -448,7 +448,11 @@ class Sshd:
             assert self.process.poll() is None, (self.root / "log").read_text()
             with socket.socket() as s:
                 return s.connect_ex(("127.0.0.1", self.port)) == 0
-        wait_for(answers, 20)
+        try:
+            wait_for(answers, 20)
+        except BaseException:
+            self.stop()
+            raise
 
     def stop(self):
         self.process.terminate()

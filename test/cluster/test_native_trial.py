@@ -90,10 +90,9 @@ def test_a_run_that_went_on_from_a_checkpoint_has_the_same_bits(program, tmp_pat
 
 @pytest.fixture
 def cluster(tmp_path):
-    c = Cluster(tmp_path)
-    c.up(slots=2)
-    yield c
-    c.close()
+    with Cluster(tmp_path) as c:
+        c.up(slots=2)
+        yield c
 
 
 def submit(cluster, program, hparams, slots=2, restarts=1, more=""):

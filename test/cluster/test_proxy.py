@@ -242,10 +242,9 @@ class Services(Cluster):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Services(tmp_path_factory.mktemp("proxy"))
-    cluster.start()
-    yield cluster
-    cluster.close()
+    with Services(tmp_path_factory.mktemp("proxy")) as cluster:
+        cluster.start()
+        yield cluster
 
 
 def frame(payload, kind=2, first=0x80):

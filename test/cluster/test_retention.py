@@ -35,10 +35,9 @@ max_restarts: 0
 
 @pytest.fixture
 def cluster(tmp_path):
-    one = Cluster(tmp_path)
-    one.up()
-    yield one
-    one.close()
+    with Cluster(tmp_path) as one:
+        one.up()
+        yield one
 
 
 def submit(cluster, keep, logs=""):

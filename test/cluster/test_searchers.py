@@ -96,10 +96,9 @@ class Searching(Cluster):
 
 @pytest.fixture
 def cluster(tmp_path):
-    one = Searching(tmp_path)
-    one.up(slots=3)
-    yield one
-    one.close()
+    with Searching(tmp_path) as one:
+        one.up(slots=3)
+        yield one
 
 
 def check_end(cluster, name, experiment, count):

@@ -37,19 +37,18 @@ class Guarded(ByHand):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Guarded(tmp_path_factory.mktemp("guarded"))
-    cluster.up(3)
-    cluster.user = Api(cluster.url(), cluster.log_in("determined"))
-    cluster.create("{name: random, metric: loss, max_trials: 2, max_concurrent_trials: 2}")
-    cluster.tasks = [Task(cluster, 1, 1), Task(cluster, 2, 1)]
-    job = cluster.root / "job"
-    (job / "note").write_text(SECRET)
-    config = cluster.root / "other.yaml"
-    config.write_text((cluster.root / "job.yaml").read_text().replace("by hand", SECRET).replace("max_trials: 2, max_concurrent_trials: 2", "max_trials: 1"))
-    cluster.other = cluster.json("experiment", "create", str(config), str(job))["id"]
-    wait_for((cluster.root / "began-3-1").exists, 30)
-    yield cluster
-    cluster.close()
+    with Guarded(tmp_path_factory.mktemp("guarded")) as cluster:
+        cluster.up(3)
+        cluster.user = Api(cluster.url(), cluster.log_in("determined"))
+        cluster.create("{name: random, metric: loss, max_trials: 2, max_concurrent_trials: 2}")
+        cluster.tasks = [Task(cluster, 1, 1), Task(cluster, 2, 1)]
+        job = cluster.root / "job"
+        (job / "note").write_text(SECRET)
+        config = cluster.root / "other.yaml"
+        config.write_text((cluster.root / "job.yaml").read_text().replace("by hand", SECRET).replace("max_trials: 2, max_concurrent_trials: 2", "max_trials: 1"))
+        cluster.other = cluster.json("experiment", "create", str(config), str(job))["id"]
+        wait_for((cluster.root / "began-3-1").exists, 30)
+        yield cluster
 
 
 def filled(path, values):

@@ -16,17 +16,15 @@ from cluster_under_test import BINARY, Cluster, free_port, wait_for  # noqa: E40
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    c = Cluster(tmp_path_factory.mktemp("shell"))
-    c.env.update(LANG="C.UTF-8", TERM="xterm", NO_COLOR="1", XDG_STATE_HOME=str(c.root / "state"), XDG_CONFIG_HOME=str(c.root / "config"))
-    for name in ("TROUPE_USER", "TROUPE_PASSWORD", "TROUPE_TOKEN", "LC_ALL"):
-        c.env.pop(name, None)
-    c.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
-    c.up()
-    c.hold(epoch=0)  # so that it is not over before the tests
-    c.experiment = c.submit(trials=8, epoch_s=3)
-    yield c
-    c.process.kill()
-    c.process.wait()
+    with Cluster(tmp_path_factory.mktemp("shell")) as c:
+        c.env.update(LANG="C.UTF-8", TERM="xterm", NO_COLOR="1", XDG_STATE_HOME=str(c.root / "state"), XDG_CONFIG_HOME=str(c.root / "config"))
+        for name in ("TROUPE_USER", "TROUPE_PASSWORD", "TROUPE_TOKEN", "LC_ALL"):
+            c.env.pop(name, None)
+        c.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
+        c.up()
+        c.hold(epoch=0)  # so that it is not over before the tests
+        c.experiment = c.submit(trials=8, epoch_s=3)
+        yield c
 
 
 def shell(cluster, *commands, code=0, more=()):

@@ -63,9 +63,8 @@ class Named(Cluster):
         wait_for(self.answers)
 
 
-def started(folder):
-    folder.mkdir()
-    c = Named(folder)
+def start(c):
+    folder = c.root
     c.env.update(LANG="C.UTF-8", TERM="xterm", NO_COLOR="1", XDG_STATE_HOME=str(folder / "state"), XDG_CONFIG_HOME=str(folder / "config"))
     for name in ("TROUPE_USER", "TROUPE_PASSWORD", "TROUPE_TOKEN", "LC_ALL"):
         c.env.pop(name, None)
@@ -74,21 +73,19 @@ def started(folder):
     (folder / "job/train.py").write_text(SCRIPT)
     (folder / "job.yaml").write_text(CONFIG)
     c.cli("experiment", "create", str(folder / "job.yaml"), str(folder / "job"))
-    return c
 
 
 @pytest.fixture
 def cluster(tmp_path):
     """One in which the first two trials got the slots: free slots go to who asks first, and trials begin side by side."""
     for number in range(8):
-        c = started(tmp_path / str(number))
-        try:
+        (tmp_path / str(number)).mkdir()
+        with Named(tmp_path / str(number)) as c:
+            start(c)
             if wait_for(lambda: running(c), 60) == [1, 2]:
                 wait_for(lambda: len(c.checkpoints(1)) == 2, 60)
                 yield c
                 return
-        finally:
-            c.close()
     raise AssertionError("the first two trials never got the slots")
 
 

@@ -55,13 +55,12 @@ class Agents(Stock, Processes):
 
 @pytest.fixture(scope="module", params=["plain", "tls"])
 def cluster(request, tmp_path_factory):
-    cluster = Agents(tmp_path_factory.mktemp(request.param), request.param == "tls")
-    cluster.master()
-    for name in ("a1", "a2"):
-        cluster.agent(name)
-    wait_for(lambda: cluster.alive_agents() == 2, 30)
-    yield cluster
-    cluster.close()
+    with Agents(tmp_path_factory.mktemp(request.param), request.param == "tls") as cluster:
+        cluster.master()
+        for name in ("a1", "a2"):
+            cluster.agent(name)
+        wait_for(lambda: cluster.alive_agents() == 2, 30)
+        yield cluster
 
 
 def create(cluster, job, entrypoint):

@@ -21,11 +21,9 @@ COUNT = 1000
 def master(tmp_path_factory):
     """One with a thousand ended experiments, each with two checkpoints of three files."""
     folder = tmp_path_factory.mktemp("bulk")
-    one = Master(BINARY, folder)
-    one.start()
-    fill(one, COUNT, folder / "checkpoints", of_each=2)
-    yield one
-    one.stop()
+    with Master(BINARY, folder).running() as one:
+        fill(one, COUNT, folder / "checkpoints", of_each=2)
+        yield one
 
 
 def projects(master):

@@ -187,11 +187,10 @@ class Stock(Cluster):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Stock(tmp_path_factory.mktemp("stock"))
-    cluster.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
-    cluster.up(slots=2)
-    yield cluster
-    cluster.close()
+    with Stock(tmp_path_factory.mktemp("stock")) as cluster:
+        cluster.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
+        cluster.up(slots=2)
+        yield cluster
 
 
 def test_users_log_in_and_are_known(cluster):

@@ -13,10 +13,9 @@ SPACE = "x: {type: int, minval: 1, maxval: 9}"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Stock(tmp_path_factory.mktemp("continue"))
-    cluster.up(slots=2)
-    yield cluster
-    cluster.close()
+    with Stock(tmp_path_factory.mktemp("continue")) as cluster:
+        cluster.up(slots=2)
+        yield cluster
 
 
 def session(cluster):

@@ -15,10 +15,9 @@ from test_task_routes import ByHand, Task
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = ByHand(tmp_path_factory.mktemp("endpoints"))
-    cluster.start()
-    yield cluster
-    cluster.close()
+    with ByHand(tmp_path_factory.mktemp("endpoints")) as cluster:
+        cluster.start()
+        yield cluster
 
 
 @pytest.fixture(scope="module")

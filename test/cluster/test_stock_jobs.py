@@ -11,11 +11,10 @@ from test_stock_client import Stock
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Stock(tmp_path_factory.mktemp("jobs"))
-    cluster.up(slots=1)
-    cluster.det("user", "login", "admin", home="admin", stdin="\n")
-    yield cluster
-    cluster.close()
+    with Stock(tmp_path_factory.mktemp("jobs")) as cluster:
+        cluster.up(slots=1)
+        cluster.det("user", "login", "admin", home="admin", stdin="\n")
+        yield cluster
 
 
 def jobs(cluster, *more):

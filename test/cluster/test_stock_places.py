@@ -14,14 +14,13 @@ from test_stock_client import Stock
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Stock(tmp_path_factory.mktemp("places"))
-    cluster.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
-    cluster.up(slots=2)
-    cluster.det("user", "login", "admin", home="admin", stdin="\n")
-    cluster.det("user", "create", "ann", "--password", "Secret-123", home="admin")
-    cluster.det("user", "login", "ann", home="ann", stdin="Secret-123\n")
-    yield cluster
-    cluster.close()
+    with Stock(tmp_path_factory.mktemp("places")) as cluster:
+        cluster.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
+        cluster.up(slots=2)
+        cluster.det("user", "login", "admin", home="admin", stdin="\n")
+        cluster.det("user", "create", "ann", "--password", "Secret-123", home="admin")
+        cluster.det("user", "login", "ann", home="ann", stdin="Secret-123\n")
+        yield cluster
 
 
 @pytest.fixture(scope="module")

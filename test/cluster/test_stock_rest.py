@@ -17,14 +17,13 @@ from test_stock_client import Stock
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Stock(tmp_path_factory.mktemp("rest"))
-    cluster.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
-    cluster.up(slots=2)
-    cluster.det("user", "login", "admin", home="admin", stdin="\n")
-    cluster.det("user", "create", "ann", "--password", "Secret-123", home="admin")
-    cluster.det("user", "login", "ann", home="ann", stdin="Secret-123\n")
-    yield cluster
-    cluster.close()
+    with Stock(tmp_path_factory.mktemp("rest")) as cluster:
+        cluster.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
+        cluster.up(slots=2)
+        cluster.det("user", "login", "admin", home="admin", stdin="\n")
+        cluster.det("user", "create", "ann", "--password", "Secret-123", home="admin")
+        cluster.det("user", "login", "ann", home="ann", stdin="Secret-123\n")
+        yield cluster
 
 
 def session(cluster, name, password=""):
@@ -183,6 +182,15 @@ def test_bulk_actions_stay_in_the_project_of_their_path(cluster, user, ended):
             user.post("/api/v1/projects/1/experiments/archive", json=wrong)
     with pytest.raises(errors.APIException, match="projectId"):
         user.post("/api/v1/projects/all/experiments/archive", json={"experimentIds": [ended]})
+
+
+def test_an_ended_experiment_may_be_killed_again_and_nothing_else(cluster, user, ended):
+    before = b.get_GetExperiment(user, experimentId=ended).experiment.to_json()
+    for verb, said in (("kill", ""), ("cancel", "experiment in terminal state"), ("pause", "experiment in terminal state"), ("activate", "experiment in terminal state")):
+        for body in ({"experimentIds": [ended], "projectId": 1}, {"filters": {"name": before["name"], "states": ["STATE_COMPLETED"]}, "projectId": 1}):
+            results = user.post(f"/api/v1/projects/1/experiments/{verb}", json=body).json()["results"]
+            assert {"id": ended, "error": said} in results, (verb, results)
+    assert b.get_GetExperiment(user, experimentId=ended).experiment.to_json() == before
 
 
 def test_lists_refuse_what_they_cannot_do(cluster, user, search):

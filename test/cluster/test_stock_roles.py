@@ -79,13 +79,12 @@ class Roles(Stock):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Roles(tmp_path_factory.mktemp("roles"))
-    cluster.up(slots=2)
-    cluster.det("user", "login", "admin", home="admin", stdin="\n")
-    for name in ("wes", "ann", "vic", "zoe"):
-        cluster.user(name)
-    yield cluster
-    cluster.close()
+    with Roles(tmp_path_factory.mktemp("roles")) as cluster:
+        cluster.up(slots=2)
+        cluster.det("user", "login", "admin", home="admin", stdin="\n")
+        for name in ("wes", "ann", "vic", "zoe"):
+            cluster.user(name)
+        yield cluster
 
 
 @pytest.fixture(scope="module")
@@ -279,6 +278,40 @@ def test_a_version_shows_its_checkpoint_where_its_experiment_is_hidden(cluster, 
         assert status == 400 and f"are in the model registry and cannot be {what}: {uuid}" in said and "show-model" not in said, (method, path, status, said)
         assert ("registered to hush-model (model #" in said) == (what == "deleted"), said
     assert json.loads(cluster.ask("ann", f"/api/v1/checkpoints/{uuid}")[1])["checkpoint"]["state"] == "STATE_COMPLETED"
+
+
+def test_a_checkpoint_that_stays_names_no_hidden_experiment(cluster, hidden):
+    """A live experiment begins its trials with the checkpoint of another one: only who may see the first hears which one it is."""
+    def ok(who, path, body=None, method=None):
+        status, said = cluster.ask(who, path, body, method)
+        assert status == 200, (path, status, said)
+        return json.loads(said)
+    cluster.user("ola")
+    place = ok("admin", "/api/v1/workspaces", {"name": "own-room"})["workspace"]["id"]
+    project = ok("admin", f"/api/v1/workspaces/{place}/projects", {"name": "own-project", "workspaceId": place})["project"]["id"]
+    cluster.give("Editor", "-u", "ola", "-w", "own-room")
+    config = {"name": "own", "entrypoint": "true", "searcher": {"name": "single", "metric": "loss"}}
+    source = ok("ola", "/api/v1/experiments", {"config": json.dumps(config), "projectId": project, "unmanaged": True})["experiment"]["id"]
+    trial = ok("ola", "/api/v1/trials", {"experimentId": source, "unmanaged": True, "hparams": {}})["trial"]
+    ok("ola", f"/api/v1/trials/{trial['id']}/start", {"trialId": trial["id"], "resume": False})
+    uuid = "00000000-0000-4000-8000-0000000000aa"
+    ok("ola", "/api/v1/checkpoints", {"taskId": trial["taskId"], "uuid": uuid, "state": "STATE_COMPLETED", "training": {}, "resources": {"a": "1"},
+                                      "metadata": {"steps_completed": 1}, "reportTime": "2026-01-01T00:00:00Z"})
+    ok("ola", f"/api/v1/trials/{trial['id']}", {"trialId": trial["id"], "state": "STATE_COMPLETED"}, "PATCH")
+    wait_for(lambda: ok("ola", f"/api/v1/experiments/{source}")["experiment"]["state"] == "STATE_COMPLETED", 30)
+    config["searcher"]["source_checkpoint_uuid"] = uuid
+    user = ok("admin", "/api/v1/experiments", {"config": json.dumps(config), "projectId": hidden["project"], "activate": False})["experiment"]["id"]
+    orders = (("DELETE", "/api/v1/checkpoints", {"checkpointUuids": [uuid]}), ("DELETE", f"/api/v1/experiments/{source}", None),
+              ("POST", "/api/v1/checkpoints/rm", {"checkpointUuids": [uuid], "checkpointGlobs": ["**/*"]}))
+    for who, named in (("ola", "an experiment that you may not see"), ("admin", f"experiment {user}")):
+        for method, path, body in orders:
+            status, said = cluster.ask(who, path, body, method)
+            assert status == 400 and json.loads(said)["message"] == f"checkpoint {uuid} is in use: {named} begins its trials with it", (who, path, status, said)
+    # The reason why a project could not be deleted is there for all who see the project.
+    ok("admin", f"/api/v1/projects/{project}", method="DELETE")
+    reason = f"checkpoint {uuid} is in use: another experiment begins its trials with it"
+    wait_for(lambda: reason in ok("ola", f"/api/v1/projects/{project}")["project"].get("errorMessage", ""), 30, what=lambda: ok("admin", f"/api/v1/projects/{project}"))
+    ok("admin", f"/api/v1/experiments/{user}/kill", method="POST")
 
 
 def test_an_explanation_hides_whom_one_waits_for(cluster, hidden):

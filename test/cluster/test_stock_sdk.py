@@ -41,12 +41,11 @@ def noting(of, name):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Stock(tmp_path_factory.mktemp("sdk"))
-    file = cluster.root / "cluster.yaml"
-    file.write_text("troupe: 1\npools: {main: {default: true}, side: {}}\n")
-    cluster.up_words = ["--file", str(file)]
-    cluster.up(slots=2)
-    with pytest.MonkeyPatch.context() as patch:
+    with Stock(tmp_path_factory.mktemp("sdk")) as cluster, pytest.MonkeyPatch.context() as patch:
+        file = cluster.root / "cluster.yaml"
+        file.write_text("troupe: 1\npools: {main: {default: true}, side: {}}\n")
+        cluster.up_words = ["--file", str(file)]
+        cluster.up(slots=2)
         patch.setenv("HOME", str(cluster.root))
         patch.setattr(client, "_determined", None)
         for one in (*CLASSES, client):
@@ -54,7 +53,6 @@ def cluster(tmp_path_factory):
                 patch.setattr(one, name, noting(one, name))
         client.login(cluster.url(), "admin", "")
         yield cluster
-    cluster.close()
 
 
 @pytest.fixture(scope="module")

@@ -20,11 +20,10 @@ from test_stock_client import Stock
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Stock(tmp_path_factory.mktemp("streams"))
-    cluster.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
-    cluster.up(slots=1)
-    yield cluster
-    cluster.close()
+    with Stock(tmp_path_factory.mktemp("streams")) as cluster:
+        cluster.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
+        cluster.up(slots=1)
+        yield cluster
 
 
 @pytest.fixture(scope="module")

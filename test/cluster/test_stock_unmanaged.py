@@ -48,12 +48,11 @@ SCRIPT = textwrap.dedent("""
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Stock(tmp_path_factory.mktemp("unmanaged"))
-    cluster.listen = f"127.0.0.1:{free_port()}"
-    cluster.up(slots=1)
-    (cluster.root / "outside.py").write_text(SCRIPT)
-    yield cluster
-    cluster.close()
+    with Stock(tmp_path_factory.mktemp("unmanaged")) as cluster:
+        cluster.listen = f"127.0.0.1:{free_port()}"
+        cluster.up(slots=1)
+        (cluster.root / "outside.py").write_text(SCRIPT)
+        yield cluster
 
 
 @pytest.fixture()

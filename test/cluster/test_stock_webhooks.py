@@ -78,12 +78,11 @@ class Receiver:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Stock(tmp_path_factory.mktemp("webhooks"))
-    cluster.up(slots=2)
-    cluster.det("user", "login", "admin", home="admin", stdin="\n")
-    cluster.det("user", "create", "ann", "--password", "Secret-123", home="admin")
-    yield cluster
-    cluster.close()
+    with Stock(tmp_path_factory.mktemp("webhooks")) as cluster:
+        cluster.up(slots=2)
+        cluster.det("user", "login", "admin", home="admin", stdin="\n")
+        cluster.det("user", "create", "ann", "--password", "Secret-123", home="admin")
+        yield cluster
 
 
 def session(cluster, name, password=""):

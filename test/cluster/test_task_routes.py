@@ -153,6 +153,9 @@ def test_reports_checkpoints_and_the_end_of_a_trial(cluster):
         task.report("training", 10, {"loss": 0.5, "nan": "NaN", "inf": "Infinity"}, batchMetrics=[{"loss": 0.6}, {"loss": 0.4}])
         task.report("validation", 10, {"loss": 0.25})
     task.report("training", 11, {"loss": 0.5})
+    status, refused = task.api("POST", "/api/v1/trials/1/metrics", {"group": "training", "metrics": {
+        "trialId": 1, "trialRunId": 1, "stepsCompleted": 11, "metrics": {"avgMetrics": {"loss": 0.4}}}})
+    assert status == 400 and "trial 1 has reported 'loss' of group 'training' at step 11 already" in refused["error"]["error"]
     task.report("gpu", None, {"util": 3})
     assert [row["totalBatches"] for row in cluster.rows("training")] == [10, 11]
     assert [row["totalBatches"] for row in cluster.rows("validation")] == [10]

@@ -21,10 +21,9 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a
 
 @pytest.fixture
 def cluster(tmp_path):
-    one = Cluster(tmp_path)
-    one.up(slots=2)
-    yield one
-    one.close()
+    with Cluster(tmp_path) as one:
+        one.up(slots=2)
+        yield one
 
 
 def det(cluster, *words, check=True, timeout=180, user="determined", cold=False):

@@ -40,10 +40,9 @@ if not set(os.listdir("{root}")) - {{"real", "link"}} and not os.path.exists("{r
 
 @pytest.fixture
 def cluster(tmp_path):
-    one = Cluster(tmp_path)
-    one.up(slots=1)
-    yield one
-    one.close()
+    with Cluster(tmp_path) as one:
+        one.up(slots=1)
+        yield one
 
 
 def submit(cluster, script, arguments="", trials=1, more="", config=CONFIG):

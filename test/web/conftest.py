@@ -30,12 +30,11 @@ def chromium():
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
     """A cluster with one search that has ended: its id is `site.search`."""
-    cluster = Site(tmp_path_factory.mktemp("site"))
-    cluster.up(slots=4)
-    cluster.search = cluster.submit_search()
-    assert "COMPLETED" in cluster.wait_ended(cluster.search)
-    yield cluster
-    cluster.close()
+    with Site(tmp_path_factory.mktemp("site")) as cluster:
+        cluster.up(slots=4)
+        cluster.search = cluster.submit_search()
+        assert "COMPLETED" in cluster.wait_ended(cluster.search)
+        yield cluster
 
 
 @pytest.fixture

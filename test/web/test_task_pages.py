@@ -226,15 +226,15 @@ def test_the_page_of_a_task_dies_with_it(site, context, viewer):
 @pytest.fixture
 def shared(tmp_path):
     """A master that is called by a name of the network, and shows pages at a port of their own."""
-    one, pages = Site(tmp_path), free_port()
-    one.listen = f"127.0.0.1:{free_port()}"
-    file = tmp_path / "cluster.yaml"
-    file.write_text(f"troupe: 1\ncluster: {{web_hosts: [head.lab], proxy_listen: '127.0.0.1:{pages}'}}\n")
-    one.up_words = ("-f", str(file))
-    one.up(slots=2)
-    one.pages = f"http://head.lab:{pages}"
-    yield one
-    one.close()
+    pages = free_port()
+    with Site(tmp_path) as one:
+        one.listen = f"127.0.0.1:{free_port()}"
+        file = tmp_path / "cluster.yaml"
+        file.write_text(f"troupe: 1\ncluster: {{web_hosts: [head.lab], proxy_listen: '127.0.0.1:{pages}'}}\n")
+        one.up_words = ("-f", str(file))
+        one.up(slots=2)
+        one.pages = f"http://head.lab:{pages}"
+        yield one
 
 
 def test_a_port_of_pages_shows_a_browser_the_tasks_of_its_user_alone(shared, chromium):

@@ -28,10 +28,12 @@ def talking(site):
     """A trial that writes on until it is told to stop: its id, and how."""
     mark = site.root / "stop talking"
     search = site.submit("talks", LINES, f"{SINGLE}\nmax_restarts: 0\nenvironment: {{environment_variables: ['MARK={mark}']}}")
-    trial = wait_for(lambda: (site.json("trial", "list", str(search)) or [{}])[0].get("id"), 60)
-    wait_for(lambda: "late" in site.cli("trial", "logs", str(trial)).stdout, 60)
-    yield trial
-    mark.write_text("x")
+    try:
+        trial = wait_for(lambda: (site.json("trial", "list", str(search)) or [{}])[0].get("id"), 60)
+        wait_for(lambda: "late" in site.cli("trial", "logs", str(trial)).stdout, 60)
+        yield trial
+    finally:
+        mark.write_text("x")
 
 
 def shown(page):

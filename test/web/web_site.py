@@ -167,4 +167,8 @@ class Page:
 
 def browser():
     playwright = sync_playwright().start()
-    return playwright, playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-dev-shm-usage"])
+    try:
+        return playwright, playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-dev-shm-usage"])
+    except BaseException:
+        playwright.stop()
+        raise

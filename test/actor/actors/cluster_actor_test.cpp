@@ -33,6 +33,7 @@ protected:
     cluster_setup setup;
     setup.checkpoint_dir = "/checkpoints";
     setup.join_token = "the token";
+    setup.roles = roles;
     setup.fence_token = [](const std::string& agent) { return "fence of " + agent; };
     setup.deliver = [this](std::vector<webhook_delivery> some, const webhook_ear&) {
       for (const auto& one : some)
@@ -120,6 +121,7 @@ protected:
     return ids;
   }
 
+  bool roles = false;            ///< whether rights follow roles
   std::vector<std::string> sent; ///< ids of the events that receivers of webhooks got
   std::shared_ptr<storage::store> store = storage::make_memory_store();
   std::shared_ptr<storage::journal> stored;
@@ -149,6 +151,17 @@ TEST_F(ClusterActor, ANameBelongsToTheHostThatHasIt) {
   const auto no = admit(other, host("a", "2"));
   ASSERT_FALSE(no);
   EXPECT_EQ(no.error().code, errc::conflict);
+}
+
+TEST_F(ClusterActor, ASlotThatTheAgentDoesNotHaveIsNotDrained) {
+  auto agent = make_listener();
+  ASSERT_TRUE(admit(agent, host("a", "1")));
+  for (const std::int64_t slot : {std::int64_t(-1), std::int64_t(2), std::int64_t(1) << 32}) {
+    const auto no = order("agent.drain", {{"agent", "a"}, {"slot", slot}});
+    ASSERT_FALSE(no) << slot;
+    EXPECT_EQ(no.error().what, "agent 'a' has no slot " + std::to_string(slot));
+  }
+  EXPECT_TRUE(order("agent.drain", {{"agent", "a"}, {"slot", 1}}));
 }
 
 TEST_F(ClusterActor, WhatIsCreatedRunsOnWhoRegisters) {
@@ -537,6 +550,32 @@ TEST_F(ClusterActor, KeepsUsersFromFilesOfARegisteredCheckpointAndNamesNoModelTh
             said + "deleted: " + uuid_of(1) + ", registered to hush (model #1), version 1");
   EXPECT_EQ(patch("1.1"), "fine") << "a task says what it has deleted";
   EXPECT_EQ(states(), std::vector(2, checkpoint_state::deleted));
+}
+
+TEST_F(ClusterActor, NamesNoExperimentThatTheCallerMayNotSee) {
+  close();
+  roles = true;
+  open();
+  ended_with_checkpoints(1);
+  auto wanted = search("k2");
+  wanted["config"]["searcher"]["source_checkpoint_uuid"] = uuid_of(0);
+  const auto made = order("experiment.create", wanted);
+  ASSERT_TRUE(made) << made.error().what;
+  const auto check = [&](const std::string& named) {
+    const auto held = "checkpoint " + uuid_of(0) + " is in use: " + named + " begins its trials with it";
+    for (const auto& no : {order("experiment.delete", {{"id", 1}}),
+                           order("checkpoint.remove", {{"uuids", value::array({uuid_of(0)})}})}) {
+      ASSERT_FALSE(no);
+      EXPECT_EQ(no.error().what, held);
+    }
+  };
+  check("an experiment that you may not see");
+  const auto user = order("user.create", {{"name", "ada"}});
+  ASSERT_TRUE(user) << user.error().what;
+  const value viewer = {{"role", 4}, {"user", user->at("id")}};
+  const auto given = order("role.assign", {{"roles", value::array({viewer})}});
+  ASSERT_TRUE(given) << given.error().what;
+  check("experiment " + made->at("id").dump());
 }
 
 TEST_F(ClusterActor, GoesOnAtItsNextStartWithARemovalOfCheckpointsThatItFellOver) {

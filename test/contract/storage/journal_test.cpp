@@ -229,6 +229,37 @@ TEST_P(Journal, AnswersRepeatedReportsWithTheOldReceipt) {
   EXPECT_EQ(r()->metric({1}, 99).error().code, errc::not_found);
 }
 
+TEST_P(Journal, RefusesOverHttpWhatTheRunHasReportedAtTheSameSteps) {
+  set_up_trials();
+  std::uint64_t run = 1;
+  const auto told = [&](const char* process, const char* group, std::int64_t steps, const value& metrics,
+                        int rank = -1) {
+    report_batch b{{{1}, {run}}, rank, process, 1, {}};
+    b.reports.push_back({group, steps, t0, to_msgpack(metrics)});
+    auto done = j().report(b);
+    if (done)
+      commit();
+    return done ? std::string() : std::string(name(done.error().code)) + ": " + done.error().what;
+  };
+  EXPECT_EQ(told("a", "validation", 5, {{"loss", 1.0}}), "");
+  EXPECT_EQ(told("a", "validation", 5, {{"loss", 1.0}}), "") << "a repeat";
+  EXPECT_EQ(told("b", "validation", 5, {{"acc", 0.5}}), "") << "another metric";
+  EXPECT_EQ(told("c", "training", 5, {{"loss", 1.0}}), "") << "another group";
+  EXPECT_EQ(told("d", "validation", 6, {{"loss", 1.0}}), "") << "other steps";
+  EXPECT_EQ(told("e", "validation", 5, {{"more", 1}, {"acc", 0.6}}),
+            "invalid: trial 1 has reported 'acc' of group 'validation' at step 5 already\nhint: report each "
+            "metric once at a step");
+  w->reopen();
+  EXPECT_THAT(told("f", "validation", 5, {{"loss", 2.0}}), HasSubstr("'loss'"));
+  EXPECT_EQ(told("g", "cpu", 0, {{"load", 1}}) + told("h", "cpu", 0, {{"load", 2}}), "") << "without steps";
+  EXPECT_EQ(told("i", "validation", 5, {{"loss", 3.0}}, 0), "") << "not over HTTP";
+  EXPECT_EQ(r()->metrics({1}, 0, 100)->size(), 7u);
+  ASSERT_TRUE(append("trial/1", 1,
+                     {run_ended{t0, {1}, end::lost, 0, 1, t0, "agent lost"}, run_started{t0, {2}, "", 0}}));
+  run = 2;
+  EXPECT_EQ(told("j", "validation", 5, {{"loss", 2.0}}), "") << "a new run trains the steps again";
+}
+
 TEST_P(Journal, CountsEachProcessOfATaskByItself) {
   set_up_trials();
   for (int rank : {0, 1})

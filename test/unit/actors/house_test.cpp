@@ -96,6 +96,20 @@ TEST(People, Roles) {
   EXPECT_EQ(h.assign({5, {3}, {}, {2}}, true), "not_found: role 5 is not assigned so");
 }
 
+TEST(People, PermissionsFollowTheRolesOfUsersAndTheirGroups) {
+  house h;
+  const auto sees = [&](std::uint64_t user, std::uint64_t in) {
+    return h.folk.may({user}, authority::permission::view_experiment_metadata, {in});
+  };
+  h.make("team", {{4}});
+  h.assign({4, {3}, {}, {2}});
+  h.assign({4, {}, {1}, {1}});
+  EXPECT_TRUE(sees(3, 2) && sees(4, 1));
+  EXPECT_FALSE(sees(3, 1) || sees(4, 2) || sees(5, 1) || sees(0, 1));
+  h.assign({4, {3}, {}, {2}}, true);
+  EXPECT_FALSE(sees(3, 2));
+}
+
 TEST(People, SettingsAndVisits) {
   house h;
   EXPECT_EQ(h.run(user_set{{2}, {{"theme", "ui", "dark"}, {"width", "ui", "7"}}, false}),

@@ -147,6 +147,10 @@ TEST(Access, IdsInBodiesHaveToBeTheCallersOwn) {
      R"({"group":"a.b","metrics":{"trialRunId":2,"metrics":{"avgMetrics":{}}}})", 400},
     {"POST", "/api/v1/trials/12/metrics",
      R"({"group":"training","metrics":{"trialRunId":2,"metrics":{"avgMetrics":[]}}})", 400},
+    {"POST", "/api/v1/trials/12/metrics",
+     R"({"group":"training","metrics":{"trialRunId":2,"stepsCompleted":-1,"metrics":{"avgMetrics":{"a":1}}}})",
+     400},
+    {"POST", "/api/v1/checkpoints", R"({"uuid":"abc","metadata":{"steps_completed":-1}})", 400},
     {"POST", "/api/v1/trials/12/early_exit", R"({"reason":"BORED"})", 400},
     {"POST", "/api/v1/trials/12/progress", R"({"is_raw":true})", 400},
   };

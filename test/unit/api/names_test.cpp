@@ -7,13 +7,29 @@ namespace troupe::api {
 namespace {
 
 TEST(Queries, HaveFlagsThatAreTrueOrFalseAndIdsThatAreNumbers) {
-  for (const char* fine : {"", "archived=true", "archived=0", "follow=FALSE&archived=t", "other=maybe",
-                           "userIds=1&userIds=20", "workspaceIds="})
+  for (const char* fine :
+       {"", "archived=true", "archived=0", "follow=FALSE&archived=t", "other=maybe", "userIds=1&userIds=20",
+        "workspaceIds=", "id=7", "id=", "trialIds=1&trialIds=2", "pinned=true"})
     EXPECT_TRUE(check_values(parse_target("/x?" + std::string(fine))->query)) << fine;
-  for (const char* wrong : {"archived=maybe", "archived=true&archived=2", "regex=%20true", "unbound=maybe",
-                            "userIds=me", "userIds=1&userIds=x", "tokenIds=-1", "workspaceIds=1.5"})
+  for (const char* wrong :
+       {"archived=maybe", "archived=true&archived=2", "regex=%20true", "unbound=maybe", "userIds=me",
+        "userIds=1&userIds=x", "tokenIds=-1", "workspaceIds=1.5", "id=abc", "projectId=9223372036854775808",
+        "ids=1,2", "trialIds=x", "workspaceId=x", "pinned=maybe", "showTrialData=2"})
     EXPECT_EQ(check_values(parse_target("/x?" + std::string(wrong))->query).error().code, errc::invalid)
       << wrong;
+}
+
+TEST(Queries, HaveLimitsAndOffsetsOf32Bits) {
+  const auto number = [](const char* name, const std::string& text) {
+    return parse_target("/x?" + std::string(name) + "=" + text)->query.number(name, 0);
+  };
+  for (const char* name : {"limit", "offset"}) {
+    EXPECT_EQ(*number(name, "2147483647"), 2147483647);
+    EXPECT_EQ(*number(name, "-2147483648"), -2147483648LL);
+    for (const char* wrong : {"2147483648", "-2147483649", "9223372036854775807", "9223372036854775808", "x"})
+      EXPECT_EQ(number(name, wrong).error().code, errc::invalid) << name << "=" << wrong;
+  }
+  EXPECT_EQ(*number("after", "2147483648"), 2147483648LL);
 }
 
 TEST(Targets, AreDecodedAndQueriesAreInCamelCase) {

@@ -289,6 +289,31 @@ TEST(Metrics, ASummaryHasTheMeanOfNumbersAndTheLastOfTexts) {
   EXPECT_EQ(got["note"], (value{{"type", "string"}, {"count", 3}, {"last", "word 3"}}));
 }
 
+TEST(Metrics, ASummaryTellsTheTypeAndTheLastOfAllElse) {
+  table t;
+  const value many(std::vector<int>(5000, 1));
+  for (int step = 1; step <= 2; ++step)
+    report(*t.reader, 13, "validation", step,
+           {{"fine", step == 1},
+            {"none", nullptr},
+            {"when", "2026-11-0" + std::to_string(step) + "T00:00:00Z"},
+            {"pair", {step, "x"}},
+            {"tree", {{"a", {{"b", step}}}}},
+            {"many", many}});
+  report(*t.reader, 13, "profiler", 0, {{"samples", {1, 2}}});
+  const auto got = asked(t, "/api/v1/trials/13")["trial"]["summaryMetrics"];
+  EXPECT_FALSE(got.contains("profiler"));
+  const auto is = [](const char* type, value last) {
+    return value{{"type", type}, {"count", 2}, {"last", std::move(last)}};
+  };
+  EXPECT_EQ(got["validation_metrics"], (value{{"fine", is("boolean", false)},
+                                              {"none", is("null", nullptr)},
+                                              {"when", is("date", "2026-11-02T00:00:00Z")},
+                                              {"pair", is("array", {2, "x"})},
+                                              {"tree", is("object", {{"a", {{"b", 2}}}})},
+                                              {"many", {{"type", "array"}, {"count", 2}}}}));
+}
+
 TEST(Metrics, KindsAreToldByTheirForm) {
   table t;
   report(*t.reader, 13, "validation", 1,

@@ -76,6 +76,9 @@ TEST(Site, RedirectsAndUnknownPathsOfTheApi) {
   EXPECT_EQ(root.status, 302u);
   EXPECT_EQ(header(root, "Location"), "/ui/");
   EXPECT_EQ(header(s.ask("/det/experiments/7/trials/12"), "Location"), "/ui/trials/12");
+  EXPECT_EQ(header(s.ask("/det/experiments/7?id=all&pinned=loss&orderBy=up"), "Location"),
+            "/ui/experiments/7")
+    << "queries of pages are not those of the API";
   EXPECT_EQ(s.ask("/api/v1/nothing").status, 404u);
   EXPECT_EQ(s.ask("/troupe/v1/nothing").status, 404u);
   EXPECT_EQ(s.ask("/nothing").status, 404u);
