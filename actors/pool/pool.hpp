@@ -136,6 +136,7 @@ private:
   std::vector<const ranked_runs*> queues() const;
   /// The first `most` runs that wait for slots, in the order of ranks.
   std::vector<pool_run*> queued(std::size_t most = SIZE_MAX) const;
+  std::vector<pool_run*> queued_by_turns() const; ///< all of them, in the order of position()
   void hold(pool_run& run, agent_parts on, time_point since);
   void let_go(pool_run& run, const pool_agent* agent); ///< null: the slots on all agents
   void count_held(pool_run& run, int slots);

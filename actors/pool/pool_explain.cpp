@@ -541,18 +541,14 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
   return said;
 }
 
-/// All jobs: by priority with the scheduler `priority`, by the slots that they hold with `round_robin`; of
-/// equal jobs, and with other schedulers, the older first.
+/// All jobs in the order in which they get their turn, as position() counts them; of equal jobs the older
+/// first. To be called after refresh_turns().
 std::vector<const pool_job*> pool::jobs_in_turn() const {
   std::vector<const pool_job*> jobs;
   for (const auto& [id, job] : jobs_)
     jobs.push_back(&job);
-  std::stable_sort(jobs.begin(), jobs.end(), [&](const pool_job* a, const pool_job* b) {
-    if (settings_.scheduler == scheduler_kind::priority && priority_of(*a) != priority_of(*b))
-      return priority_of(*a) < priority_of(*b);
-    if (settings_.scheduler == scheduler_kind::round_robin && a->held != b->held)
-      return a->held < b->held;
-    return older(*a, *b);
+  std::sort(jobs.begin(), jobs.end(), [&](const pool_job* a, const pool_job* b) {
+    return policy_->job_before(*a, *b) || (!policy_->job_before(*b, *a) && older(*a, *b));
   });
   return jobs;
 }
@@ -634,7 +630,7 @@ value pool::details() {
 
 std::vector<queued_run> pool::waiting_runs() {
   refresh_turns();
-  auto queue = queued();
+  auto queue = queued_by_turns();
   const auto without_slots = aux_waiting_.list(); // runs without slots have a queue of their own
   queue.insert(queue.end(), without_slots.begin(), without_slots.end());
   std::vector<queued_run> out;

@@ -203,6 +203,30 @@ std::vector<pool_run*> pool::queued(std::size_t most) const {
   return all;
 }
 
+/// In a pool of turns the jobs are sorted, and then the runs of each: far fewer comparisons than between all
+/// runs. To be called after refresh_turns().
+std::vector<pool_run*> pool::queued_by_turns() const {
+  if (policy_->ranked())
+    return queued();
+  std::vector<const ranked_runs::line*> lines;
+  for (const auto* runs : queues())
+    runs->collect_lines(lines);
+  const auto job_of = [](const ranked_runs::line* line) { return line->begin()->run->job; };
+  std::stable_sort(lines.begin(), lines.end(), [&](const auto* a, const auto* b) {
+    return job_of(a) != job_of(b) && policy_->job_before(*job_of(a), *job_of(b));
+  });
+  std::vector<pool_run*> all;
+  for (auto line = lines.begin(); line != lines.end();) {
+    const auto* job = job_of(*line);
+    const auto from = std::ssize(all);
+    for (; line != lines.end() && job_of(*line) == job; ++line)
+      for (const auto& one : **line)
+        all.push_back(one.run);
+    std::sort(all.begin() + from, all.end(), by_rank());
+  }
+  return all;
+}
+
 // ---- slots held
 
 void pool::count_held(pool_run& run, int slots) {

@@ -139,4 +139,9 @@ std::vector<pool_run*> ranked_runs::list() const {
   return all;
 }
 
+void ranked_runs::collect_lines(std::vector<const line*>& to) const {
+  for (const auto& [key, line] : lines_)
+    to.push_back(&line);
+}
+
 } // namespace troupe
