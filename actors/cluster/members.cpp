@@ -290,7 +290,11 @@ order_agent members::order_of(const std::string& agent) const {
   const auto known = agents_.find(agent);
   const auto* there = find(agent);
   const auto& as = known == agents_.end() ? known_agent() : known->second;
-  return {agent, as.draining || (there && there->leaves), as.disabled, as.ends, as.ended};
+  const bool leaves = there && there->leaves;
+  auto to = leaves ? wanted_pool(agent) : std::string();
+  if (leaves && to == there->pool) // it is about to be told that it stays
+    to.clear();
+  return {agent, as.draining || leaves, as.disabled, as.ends, as.ended, std::move(to)};
 }
 
 std::ptrdiff_t members::jobs_in(const std::string& pool) const {

@@ -271,6 +271,7 @@ private:
   bool fits_bare(const pool_run& run, const placement_rules& rules, bool with_away = false) const;
   std::vector<std::string> away_for(const pool_run& run) const;
   std::string away_text(const pool_run& run) const;
+  std::string closed_text(const pool_run& run) const;
   std::size_t position(const pool_run& run) const;
   value agents_for(const pool_run& run) const;
   static bool is_idle(const pool_agent& agent);

@@ -88,6 +88,29 @@ std::string pool::away_text(const pool_run& run) const {
                            : "; agents " + text + ", which could hold it, are away";
 }
 
+/// Which agents that the run may use get no new work. Those that leave for another pool are named.
+std::string pool::closed_text(const pool_run& run) const {
+  constexpr std::size_t most = 5;
+  std::vector<const pool_agent*> leaving;
+  bool others = false;
+  for (const auto& [name, agent] : agents_) {
+    if (!agent.present || !refusal(run.terms.rules, name, agent.traits).empty())
+      continue;
+    if (!agent.leaves_for.empty())
+      leaving.push_back(&agent);
+    else
+      others = others || agent.drained || !agent.disabled.empty();
+  }
+  const std::string ordered = "agents or slots that it needs are drained or disabled";
+  if (leaving.empty())
+    return ordered;
+  auto text = others ? ordered + ", or leave this pool: " : "agents that it needs leave this pool: ";
+  for (std::size_t i = 0; i < leaving.size() && i < most; ++i)
+    text += (i ? ", " : "") + leaving[i]->now.name + " for " + leaving[i]->leaves_for;
+  return text +
+         (leaving.size() > most ? " and " + std::to_string(leaving.size() - most) + " more" : std::string());
+}
+
 /// Whether the end of other runs cannot help: neither the present agents, when empty, nor instances that may
 /// come hold the run, or a limit is below what the run needs.
 bool pool::never_fits(const pool_run& run) const {
@@ -199,7 +222,7 @@ pool::reason_text pool::impossible_reason(const pool_run& run) const {
     return {"single_node", needs + " on one agent, and none has as many"};
   if (!could_ever_hold(run))
     return {"constraints", "its constraints leave no agents that could hold it"};
-  return {"drained", "agents or slots that it needs are drained or disabled"};
+  return {"drained", closed_text(run)};
 }
 
 /// What the provider does for a run for which instances are launched. Nothing where the provider has launched
@@ -254,7 +277,7 @@ pool::reason_text pool::aux_reason(const pool_run& run) const {
   if (units && !allowed)
     return {"constraints", "its constraints leave no agents that could hold it" + away_text(run)};
   if (units && !open)
-    return {"drained", "the agents that could hold it are drained or disabled"};
+    return {"drained", closed_text(run)};
   return {"aux", "no agent has room for another task without slots"};
 }
 
@@ -308,7 +331,7 @@ value pool::agents_for(const pool_run& run) const {
     }
     auto why = refusal(run.terms.rules, agent.now.name, agent.traits);
     if (why.empty() && agent.drained)
-      why = "is drained or disabled";
+      why = agent.leaves_for.empty() ? "is drained or disabled" : "leaves for pool " + agent.leaves_for;
     if (why.empty() && run.slots == 0 && agent.aux_used >= aux_of(agent))
       why = "has no aux unit left of " + std::to_string(aux_of(agent));
     if (why.empty() && run.slots > 0 && run.terms.rules.single_node &&
@@ -481,15 +504,21 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
     return "loosen resources.constraints, or start agents that meet them";
   if (code == "drained") { // the command that makes most slots usable again
     const auto gain = [](const pool_agent& x) { return x.drained ? x.slots.size() + 1 : x.disabled.size(); };
-    const pool_agent* most = nullptr;
-    for (const auto& [name, agent] : agents_)
-      if (agent.present && refusal(run.terms.rules, name, agent.traits).empty() &&
-          gain(agent) > (most ? gain(*most) : 0))
+    const pool_agent *most = nullptr, *leaving = nullptr; // no command keeps an agent that leaves
+    for (const auto& [name, agent] : agents_) {
+      if (!agent.present || !refusal(run.terms.rules, name, agent.traits).empty())
+        continue;
+      if (!agent.leaves_for.empty())
+        leaving = leaving ? leaving : &agent;
+      else if (gain(agent) > (most ? gain(*most) : 0))
         most = &agent;
+    }
     if (most && most->drained)
       return "troupe agent enable " + most->now.name;
     if (most)
       return "troupe slot enable " + most->now.name + " " + std::to_string(*most->disabled.begin());
+    if (leaving && run.id.task.is_trial())
+      return set + " --pool " + leaving->leaves_for;
   }
   if ((code == "quota" || code == "pool_max_slots") && never_fits(run))
     return std::string("lower ") +

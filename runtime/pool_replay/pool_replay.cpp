@@ -265,7 +265,7 @@ private:
       in.fail("agent", "one that has come; `" + agent + "` has not");
     if (!good(in))
       return;
-    events.push_back(agent_drain{agent, !enabled, {}, !enabled && !drain, {}});
+    events.push_back(agent_drain{agent, !enabled, {}, !enabled && !drain, {}, {}});
   }
 
   experiment_id job_named(const std::string& name) {

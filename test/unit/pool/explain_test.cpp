@@ -401,6 +401,26 @@ TEST(PoolExplain, AdvisesToEnableWhatItNames) {
   EXPECT_EQ(p.why(3, {})["advice"], "troupe agent enable b");
 }
 
+TEST(PoolExplain, NamesAgentsThatLeaveThePool) {
+  explained_pool p;
+  const auto on = [](std::vector<std::string> agents) {
+    return [agents](run_terms& r) { r.rules.agents = agents; };
+  };
+  p.up("a", 1).up("b", 1).ask(1, 1, 42, on({"b"})).ask(2, 1, 42, on({"b"})).ask(3, 0, 42, on({"b"}));
+  p.tell(agent_drain{"b", true, {}, false, {}, "cpu"}).ask(4, 2).ask(5, 0, 42, on({"b"}));
+  EXPECT_EQ(p.code(2), "drained");
+  EXPECT_EQ(p.why(2)["reason"]["text"], "agents that it needs leave this pool: b for cpu");
+  EXPECT_EQ(p.why(2)["agents"][1]["why"], "leaves for pool cpu");
+  EXPECT_EQ(p.why(2, {})["advice"], "troupe experiment set 2 --pool cpu");
+  EXPECT_EQ(p.why(5)["reason"]["text"], "agents that it needs leave this pool: b for cpu");
+  p.tell(agent_drain{"a"});
+  EXPECT_EQ(p.why(4)["reason"]["text"],
+            "agents or slots that it needs are drained or disabled, or leave this pool: b for cpu");
+  EXPECT_EQ(p.why(4, {})["advice"], "troupe agent enable a");
+  p.tell(agent_drain{"b", false});
+  EXPECT_EQ(p.code(2), "busy") << "it stays";
+}
+
 TEST(PoolExplain, NamesTheOtherReasonsToo) {
   explained_pool p(with([](pool_settings& s) {
     s.max_slots = 1;
