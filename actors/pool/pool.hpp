@@ -278,6 +278,7 @@ private:
   bool never_fits(const pool_run& run) const;
   value would_free(const pool_run& run, time_point now);
   bool is_preemptible(const pool_run& run) const;
+  static const pool_run* heir_of(const pool_run& run);
 
   pool_settings settings_;
   std::unique_ptr<pool_policy> policy_;

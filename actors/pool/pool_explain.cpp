@@ -128,7 +128,8 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
   case pool_run::phase::holding:
     return {{"running", "it holds " + slots_text(run.held())}};
   case pool_run::phase::stopping:
-    return {{"stopping", "it was preempted, and saves"}};
+    return {{"stopping", std::string("it was preempted, and saves") +
+                           (heir_of(run) ? "; its slots go to " + name_of(*heir_of(run)) : "")}};
   case pool_run::phase::waiting:
     break;
   }
@@ -351,9 +352,18 @@ value pool::agents_for(const pool_run& run) const {
 
 bool pool::is_preemptible(const pool_run& run) const { return settings_.preempts() && run.terms.preemptible; }
 
+/// The run for which slots of this one are kept; null: none.
+const pool_run* pool::heir_of(const pool_run& run) {
+  for (const auto& part : run.on)
+    for (const int slot : part.slots)
+      if (const auto& s = part.agent->slots[static_cast<std::size_t>(slot)]; s.holder == &run && s.keeper)
+        return s.keeper;
+  return nullptr;
+}
+
 /// The runs that hold slots which this run could use or, where it waits for a limit, slots that count against
-/// the limit. For each: whether it is stopping or would be preempted, what it would lose, and, where only a
-/// more urgent run preempts it, the least urgent such priority.
+/// the limit. For each: whether it would be preempted, or was and saves, and for which run; what it would
+/// lose; and, where only a more urgent run preempts it, the least urgent such priority.
 value pool::would_free(const pool_run& run, time_point now) {
   constexpr std::size_t most = 100;
   auto limits = full_limits(run);
@@ -382,7 +392,9 @@ value pool::would_free(const pool_run& run, time_point now) {
       const auto id = holder.id;
       if (!(limits.empty() ? agent.open(i) : counts(holder)) || !seen.insert(id).second)
         continue;
-      const bool preempted = givers.contains(id) || holder.state == pool_run::phase::stopping;
+      const bool stopping = holder.state == pool_run::phase::stopping;
+      const bool preempted = givers.contains(id) || stopping;
+      const auto* heir = stopping ? heir_of(holder) : nullptr;
       value agents = value::array();
       for (const auto& part : holder.on)
         agents.push_back(part.agent->now.name);
@@ -395,6 +407,8 @@ value pool::would_free(const pool_run& run, time_point now) {
                       {"agents", std::move(agents)},
                       {"slots", holder.held()},
                       {"how", preempted ? "preempted" : "ends"},
+                      {"stopping", stopping},
+                      {"preemptedFor", heir ? value(to_string(heir->id)) : value()},
                       {"costSeconds", (preempted || is_preemptible(holder)) && known
                                         ? holder.held() * seconds_between(holder.since, now)
                                         : 0},
@@ -555,7 +569,9 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
   for (std::size_t i = 1; i < all.size(); ++i)
     also.push_back({{"code", all[i].first}, {"text", all[i].second}});
   said["also"] = std::move(also);
-  const auto* ahead = run.waits() && run.slots > 0 ? ahead_of(run) : nullptr;
+  const auto* ahead = run.waits() && run.slots > 0             ? ahead_of(run)
+                      : run.state == pool_run::phase::stopping ? heir_of(run)
+                                                               : nullptr;
   said["behind"] = ahead ? value(to_string(ahead->id)) : value();
   said["estimate"] = estimate(run, outlooks, now);
   said["advice"] = run.waits() ? advice(run, all.front().first) : std::string();

@@ -483,13 +483,16 @@ result<value> pool_replay::explain(const value& line) {
             {"agents", value::array()},
             {"wouldFree", value::array()},
             {"reservation", value()}};
-  // "... behind trial 2": the pool knows a number, and the reader knows a name.
+  // "... behind trial 2", "... go to trial 2": the pool knows a number, and the reader knows a name.
   auto text = said["reason"]["text"].get<std::string>();
-  if (const auto number = text.rfind("trial "); said["reason"]["code"] == "behind" && number != text.npos)
+  const bool names = said["reason"]["code"] == "behind" || said["reason"]["code"] == "stopping";
+  if (const auto number = text.rfind("trial "); names && number != text.npos)
     if (const auto trial = parse_id<trial_id>(text.substr(number + 6)))
       said["reason"]["text"] = text.substr(0, number) + name_of({trial, {1}});
   for (auto& x : said["wouldFree"])
-    x["allocation"] = name_of(parse_allocation(x["allocation"].get<std::string>()));
+    for (const char* key : {"allocation", "preemptedFor"})
+      if (x[key].is_string())
+        x[key] = name_of(parse_allocation(x[key].get<std::string>()));
   if (auto& reserved = said["reservation"]; reserved.is_object())
     reserved["since"] = reserved["since"].get<std::int64_t>() -
                         std::chrono::duration_cast<std::chrono::seconds>(reading::epoch).count();

@@ -169,6 +169,16 @@ TEST(PoolExplain, TellsThatVictimsSave) {
   ASSERT_EQ(frees.size(), 1u);
   EXPECT_EQ(frees[0]["how"], "preempted");
   EXPECT_EQ(frees[0]["costSeconds"], 20) << "slots times seconds";
+  EXPECT_EQ(frees[0]["stopping"], true);
+  EXPECT_EQ(frees[0]["preemptedFor"], "2.1");
+  const auto victim = p.why(1, {});
+  EXPECT_EQ(victim["reason"]["text"], "it was preempted, and saves; its slots go to trial 2");
+  EXPECT_EQ(victim["behind"], "2.1");
+  p.tell(slots_released{run(2)});
+  EXPECT_EQ(p.why(1)["reason"]["text"], "it was preempted, and saves") << "the one it was for is gone";
+  EXPECT_TRUE(p.why(1, {})["behind"].is_null());
+  p.ask(3, 1, 50);
+  EXPECT_EQ(p.why(3)["wouldFree"][0]["preemptedFor"], "3.1") << "what stops already counts as coming";
 }
 
 TEST(PoolExplain, TellsThatWhatIsFreeIsKeptForAnother) {
