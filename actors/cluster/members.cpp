@@ -55,7 +55,9 @@ std::optional<error> members::no(const agent_asked& ev, time_point now) const {
   if (known != agents_.end() && known->second.id == ev.who.id && there && ev.life != 0 &&
       ev.life < there->life)
     return error{errc::conflict, "a later process of agent '" + ev.who.agent + "' has registered"};
-  if (!ev.who.pool.empty() && !config::has_pool(configuration_, ev.who.pool)) {
+  // An agent that holds runs of a pool that the configuration no longer names comes back to that pool.
+  const bool stays = there && there->pool == ev.who.pool;
+  if (!ev.who.pool.empty() && !stays && !config::has_pool(configuration_, ev.who.pool)) {
     std::string all;
     for (const auto& name : config::pool_names(configuration_))
       all += (all.empty() ? "" : ", ") + name;

@@ -365,6 +365,24 @@ TEST(Members, AnAgentThatHoldsSomethingStaysWhereItWasOverARestart) {
   EXPECT_EQ(show(machine.apply(asks("a", "id1"), t0 + 2s)), " | twin(a in q)");
 }
 
+TEST(Members, AnAgentThatHoldsRunsOfADroppedPoolComesBackToIt) {
+  const auto before = with_pools({"p", "q"}), without = with_pools({"p"});
+  const agent_asked wants{{t0, "b", "id1", 2, "host", "q"}};
+  const auto no = "no: agent 'b': there is no pool 'q' in this cluster";
+  play(fresh(before),
+       {
+         {wants, 0s, "joined(b 2 for q) | twin(b in q)"},
+         {configured{without}, 1s, " | drain(b for p) watch(b in q)"},
+         {agent_went_away{"b"}, 2s, " | "},
+         {wants, 3s, " | "},
+         {agent_is_idle{"b", "q"}, 4s, " | end_twin(b in q) undrain(b) end_pool(q)"},
+         {wants, 5s, no},
+         {configured{before}, 6s, " | pool(q)"},
+         {wants, 7s, " | twin(b in q)"},
+       },
+       before);
+}
+
 TEST(Members, APoolThatIsDroppedLivesWhileAGuestRunsOnItsAgent) {
   const auto before = with_pools({"p", "q"}, "q"), without = with_pools({"p"});
   play(
