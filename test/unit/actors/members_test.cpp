@@ -383,6 +383,24 @@ TEST(Members, AnAgentThatHoldsRunsOfADroppedPoolComesBackToIt) {
        before);
 }
 
+TEST(Members, APoolThatIsDroppedLivesWhileRunsOfAnExperimentThatHasMovedSaveThere) {
+  const auto before = with_pools({"p", "q"}, "q"), without = with_pools({"p"});
+  play(
+    fresh(before),
+    {
+      {asks("a", "id1"), 0s, "joined(a 2) | twin(a in q)"},
+      {experiment_entered{{1}, value::object(), "q"}, 1s, " | "},
+      {configured{without}, 2s, "no: pools.q: 1 experiment is in it; end or move them before the pool goes"},
+      {experiment_placed{{1}, "p"}, 3s, " | "}, // its runs save, on a
+      {configured{without}, 3s, " | drain(a for p) watch(a in q)"},
+      {agent_went_away{"a"}, 4s, " | "},
+      {experiment_gone{{1}}, 5s, " | "},
+      {asks("a", "id1"), 6s, " | "},
+      {agent_is_idle{"a", "q"}, 7s, " | end_twin(a in q) undrain(a) end_pool(q)"},
+    },
+    before);
+}
+
 TEST(Members, APoolThatIsDroppedLivesWhileAGuestRunsOnItsAgent) {
   const auto before = with_pools({"p", "q"}, "q"), without = with_pools({"p"});
   play(
