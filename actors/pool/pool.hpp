@@ -157,8 +157,9 @@ private:
   bool unlimited(const pool_run& run) const;
   bool exceeds(const pool_run& run, const limit_key& key) const;
   bool is_behind(const pool_run& run) const;
-  /// The first of the runs that go before this one; null: this run is next.
-  const pool_run* ahead_of(const pool_run& run) const;
+  const pool_run* next_in_turn() const;
+  /// `next`, the answer of next_in_turn(), where it goes before this run; null: this run is next.
+  const pool_run* ahead_of(const pool_run& run, const pool_run* next) const;
   int most_within_limits(const pool_run& run) const;
   const slot_quota* quota_of(run_bar kind, const std::string& name) const;
   void readmit();
@@ -252,9 +253,10 @@ private:
   agent_parts chosen_in(const pool_run& run, const std::vector<pool_agent*>& among) const;
   // Explanations (pool_explain.cpp).
   using reason_text = std::pair<std::string, std::string>; ///< code, and text for people
-  std::vector<reason_text> reasons(const pool_run& run);
-  reason_text reason(const pool_run& run) { return reasons(run).front(); }
-  value estimate(const pool_run& run, const std::vector<run_outlook>& outlooks, time_point now);
+  /// `next` as ahead_of() takes it.
+  std::vector<reason_text> reasons(const pool_run& run, const pool_run* next);
+  value estimate(const pool_run& run, const pool_run* next, const std::vector<run_outlook>& outlooks,
+                 time_point now);
   std::string advice(const pool_run& run, const std::string& code);
   std::optional<int> priority_that_starts(const pool_run& run);
   std::vector<const pool_job*> jobs_in_turn() const;

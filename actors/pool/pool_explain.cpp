@@ -123,7 +123,7 @@ bool pool::never_fits(const pool_run& run) const {
   });
 }
 
-std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
+std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run* next) {
   switch (run.state) {
   case pool_run::phase::holding:
     return {{"running", "it holds " + slots_text(run.held())}};
@@ -191,7 +191,7 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
     all.push_back({"reserved", "what is left below a limit is kept for another"});
   else if (kept_from_it && !fits_now)
     all.push_back({"reserved", "what is free is kept for another"});
-  if (const auto* ahead = ahead_of(run))
+  if (const auto* ahead = ahead_of(run, next))
     all.push_back({"behind", "waits for " + slots_text(run.need()) + " behind " + name_of(*ahead)});
   else if (all.empty())
     all.push_back({"busy", (position(run) == 1 ? "it is next, and waits for " : "waits for ") +
@@ -253,16 +253,22 @@ bool pool::is_behind(const pool_run& run) const {
   });
 }
 
-const pool_run* pool::ahead_of(const pool_run& run) const {
-  const pool_run* found = nullptr;
-  for (const auto& [shape, runs] : queue_) {
-    if (runs.empty()) // in the middle of a pass
-      continue;
-    const auto* first = runs.first();
-    if (first != &run && policy_->before(*first, run) && (!found || policy_->before(*first, *found)))
-      found = first;
-  }
-  return found;
+/// The first run of the queue in turn. A run above a limit, which competes until a pass sets it aside, holds
+/// nobody up and does not count, nor do those of its job and shape.
+const pool_run* pool::next_in_turn() const {
+  std::vector<const ranked_runs::line*> lines;
+  for (const auto& [shape, runs] : queue_)
+    runs.collect_lines(lines);
+  const pool_run* next = nullptr;
+  for (const auto* line : lines)
+    if (const auto* first = line->begin()->run;
+        (!next || policy_->before(*first, *next)) && full_limit(*first).of == run_bar::none)
+      next = first;
+  return next;
+}
+
+const pool_run* pool::ahead_of(const pool_run& run, const pool_run* next) const {
+  return next && next != &run && policy_->before(*next, run) ? next : nullptr;
 }
 
 pool::reason_text pool::aux_reason(const pool_run& run) const {
@@ -425,7 +431,7 @@ value pool::explain(allocation_id id, time_point now) {
     return {};
   const auto& run = it->second;
   refresh_turns();
-  const auto [code, text] = reason(run);
+  const auto [code, text] = reasons(run, next_in_turn()).front();
   return {{"reason", {{"code", code}, {"text", text}}},
           {"position", run.waits() ? value(position(run)) : value()},
           {"agents", agents_for(run)},
@@ -439,8 +445,9 @@ value pool::explain(allocation_id id, time_point now) {
 
 /// When enough of the holders will have ended. It is known only where the run is next in the queue and the
 /// outlooks of the holders are known.
-value pool::estimate(const pool_run& run, const std::vector<run_outlook>& outlooks, time_point now) {
-  if (!run.waits() || run.slots == 0 || (!run.reserved && is_behind(run)) || !full_limits(run).empty())
+value pool::estimate(const pool_run& run, const pool_run* next, const std::vector<run_outlook>& outlooks,
+                     time_point now) {
+  if (!run.waits() || run.slots == 0 || (!run.reserved && ahead_of(run, next)) || !full_limits(run).empty())
     return {};
   auto ends = outlooks;
   std::erase_if(ends, [&](const run_outlook& x) {
@@ -564,16 +571,17 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
     if ((one["how"] == "preempted" || is_preemptible(holder->second)) && known->saved != time_point{})
       one["costSeconds"] = holder->second.held() * seconds_between(known->saved, now);
   }
-  const auto all = reasons(run);
+  const auto* next = next_in_turn();
+  const auto all = reasons(run, next);
   auto also = value::array();
   for (std::size_t i = 1; i < all.size(); ++i)
     also.push_back({{"code", all[i].first}, {"text", all[i].second}});
   said["also"] = std::move(also);
-  const auto* ahead = run.waits() && run.slots > 0             ? ahead_of(run)
+  const auto* ahead = run.waits() && run.slots > 0             ? ahead_of(run, next)
                       : run.state == pool_run::phase::stopping ? heir_of(run)
                                                                : nullptr;
   said["behind"] = ahead ? value(to_string(ahead->id)) : value();
-  said["estimate"] = estimate(run, outlooks, now);
+  said["estimate"] = estimate(run, next, outlooks, now);
   said["advice"] = run.waits() ? advice(run, all.front().first) : std::string();
   said["slots"] = run.slots;
   said["priority"] = priority_of(*run.job);
@@ -678,6 +686,7 @@ std::vector<queued_run> pool::waiting_runs() {
   auto queue = queued_by_turns();
   const auto without_slots = aux_waiting_.list(); // runs without slots have a queue of their own
   queue.insert(queue.end(), without_slots.begin(), without_slots.end());
+  const auto* next = next_in_turn();
   std::vector<queued_run> out;
   out.reserve(queue.size());
   std::map<std::pair<const pool_job*, run_shape>, std::string> told;
@@ -686,7 +695,7 @@ std::vector<queued_run> pool::waiting_runs() {
     // Runs of the same job and shape have the reason of the first one. Where the first one is next ("busy"),
     // the next run is asked for its own reason.
     if (code.empty() || code == "busy")
-      code = reason(*run).first;
+      code = reasons(*run, next).front().first;
     const auto& job = *run->job;
     out.push_back({run->id, job.terms.job, run->slots, priority_of(job), job.terms.weight, job.terms.user,
                    run->since, code});

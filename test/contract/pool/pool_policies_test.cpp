@@ -370,10 +370,13 @@ private:
   /// Checks that the list of all that wait says of each run what its own explanation says.
   void list_is_that_of_each() {
     std::size_t place = 0;
+    bool next = true; // whether nobody before it waits for slots that others hold
     for (const auto& listed : machine_.waiting_runs()) {
       const auto said = machine_.explain(listed.allocation, now);
       EXPECT_EQ(listed.reason, said["reason"]["code"]) << to_string(listed.allocation);
       EXPECT_EQ(said["position"], ++place) << to_string(listed.allocation);
+      EXPECT_TRUE(next || listed.reason != "busy") << to_string(listed.allocation);
+      next = next && listed.reason != "busy" && listed.reason != "behind";
     }
   }
 

@@ -411,6 +411,32 @@ TEST(PoolExplain, AdvisesToEnableWhatItNames) {
   EXPECT_EQ(p.why(3, {})["advice"], "troupe agent enable b");
 }
 
+TEST(PoolExplain, SaysBehindOnlyOfOnesThatAreServedBefore) {
+  explained_pool p;
+  const auto one_slot = [](run_terms& r) { r.job.max_slots = 1; };
+  const auto of_first = [&](run_terms& r) {
+    r.job.job = {1};
+    r.job.submitted = t0 + 1s;
+    one_slot(r);
+  };
+  p.up("a", 2).ask(1, 1, 42, one_slot).ask(2, 1).ask(3, 1, 42, of_first).ask(4, 1); // the pool is full
+  EXPECT_EQ(p.code(3), "max_slots");
+  EXPECT_EQ(p.why(4)["position"], 2);
+  EXPECT_EQ(p.code(4), "busy") << "the third is above its limit, and holds nobody up";
+  EXPECT_TRUE(p.why(4, {})["behind"].is_null());
+  EXPECT_EQ(p.why(4, {{run(1), 9, "history", t0}})["estimate"]["seconds"], 9);
+
+  explained_pool turns(with([](auto& s) { s.scheduler = scheduler_kind::round_robin; }));
+  const auto of_two = [](run_terms& r) {
+    r.job.job = {2};
+    r.job.submitted = t0 + 2s;
+  };
+  turns.up("a", 2).ask(2, 1).ask(5, 1, 42, of_two).ask(6, 1, 42, of_two).ask(7, 1);
+  EXPECT_EQ(turns.why(7)["position"], 1) << "its job holds nothing";
+  EXPECT_EQ(turns.code(7), "busy");
+  EXPECT_EQ(turns.why(6)["reason"]["text"], "waits for 1 slot behind trial 7");
+}
+
 TEST(PoolExplain, NamesAgentsThatLeaveThePool) {
   explained_pool p;
   const auto on = [](std::vector<std::string> agents) {
