@@ -174,9 +174,9 @@ public:
     else if (kind == "batch" && !in_batch)
       return batch_of(line, in);
     else
-      return wrong(
-        "unknown event `" + kind +
-        "`; one of agent_up, agent_down, agent_change, job, request, held, release, time, batch, explain");
+      return wrong("unknown event `" + kind +
+                   "`; one of agent_up, agent_down, agent_change, job, request, held, release, time" +
+                   (in_batch ? "" : ", batch, explain"));
     if (!in.fault().empty())
       return wrong("event `" + kind + "`: " + in.fault());
     return {};
