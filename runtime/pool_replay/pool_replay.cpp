@@ -244,13 +244,14 @@ private:
     if (!good(in))
       return;
     told.agents[ev.agent] = ev.slots;
+    told.came.insert(ev.agent);
     events.push_back(std::move(ev));
   }
 
   void agent_down_of(members& in) {
     const auto agent = in.text("agent");
     if (!agent.empty() && !told.agents.contains(agent))
-      in.fail("agent", "one that has come; `" + agent + "` has not");
+      in.fail("agent", "one that is there; `" + agent + "` is not");
     if (!good(in))
       return;
     told.agents.erase(agent);
@@ -261,7 +262,7 @@ private:
     const auto agent = in.text("agent");
     const bool enabled = in.flag("enabled", {});
     const bool drain = in.flag("drain", false);
-    if (!agent.empty() && !told.agents.contains(agent))
+    if (!agent.empty() && !told.came.contains(agent)) // one that is away may be changed, too
       in.fail("agent", "one that has come; `" + agent + "` has not");
     if (!good(in))
       return;
