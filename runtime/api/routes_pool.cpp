@@ -119,11 +119,11 @@ value veiled_explanation(const call& c, value said) {
     const auto text =
       "waits for " + std::to_string(slots) + (slots == 1 ? " slot" : " slots") + " behind others";
     const auto mask = [&](value& reason) {
-      const auto said = reason.at("text").get<std::string>();
+      const auto was = reason.at("text").get<std::string>();
       if (reason.at("code") == "behind")
         reason["text"] = text;
-      else if (const auto heir = said.rfind("; its slots go to "); heir != said.npos)
-        reason["text"] = said.substr(0, heir) + "; its slots go to another";
+      else if (const auto heir = was.rfind("; its slots go to "); heir != was.npos)
+        reason["text"] = was.substr(0, heir) + "; its slots go to another";
     };
     mask(said.at("reason"));
     for (auto& one : said.at("also"))
