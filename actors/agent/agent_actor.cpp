@@ -306,6 +306,7 @@ private:
             return;
           dials_ = 0;
           was_registered_ = true;
+          refused_.clear();
           twin_ = std::move(x.twin);
           fence_token_ = std::move(x.fence_token);
           self_->monitor(twin_);
@@ -331,10 +332,18 @@ private:
           bool final = fault.code == errc::unsupported || fault.code == errc::denied ||
                        ((fault.code == errc::conflict || fault.code == errc::invalid) && !was_registered_);
           if (final)
-            setup_.on_fatal(fault);
-          else
-            dial_later();
+            return setup_.on_fatal(fault);
+          tell_refusal(fault);
+          dial_later();
         });
+  }
+
+  /// An agent that was registered before may be taken again, so it goes on asking: its pool may come back, or
+  /// its name may become free. Each refusal is told once.
+  void tell_refusal(const error& why) {
+    const bool refused = why.code == errc::conflict || why.code == errc::invalid;
+    if (refused && setup_.say && std::exchange(refused_, why.what) != why.what)
+      setup_.say("the master refuses this agent, which goes on asking: " + why.what);
   }
 
   void forget_master() {
@@ -624,6 +633,7 @@ private:
   renew_order leases_; ///< newest order, with the lease times of the cluster
   std::uint64_t registrations_ = 0; ///< number of registrations sent; only the answer to the newest counts
   bool was_registered_ = false, closing_ = false, runtime_ended_ = false;
+  std::string refused_; ///< the refusal that people were told last; empty: none since the last registration
   caf::error end_reason_;
   std::optional<time_point> armed_;
 };

@@ -52,6 +52,7 @@ struct agent_setup {
   /// Opens a connection to a service of a task for the master, or tells the master that the task does not
   /// run. Called on the agent's thread; must not block.
   std::function<void(service_ordered, bool runs)> open_service;
+  std::function<void(const std::string& line)> say; ///< writes a line for people; may be empty
 };
 
 /// `dial` is called on the agent's thread whenever the agent needs a connection to the master. It must not

@@ -225,7 +225,7 @@ void cluster_members::time_passed() {
 
 void cluster_members::run(const order_agent& x) {
   for (const auto& [name, pool] : pools_)
-    self_->send(pool, agent_drain{x.agent, x.draining, x.disabled, x.ends, x.ended});
+    self_->send(pool, agent_drain{x.agent, x.draining, x.disabled, x.ends, x.ended, x.leaves_for});
 }
 
 void cluster_members::run(const forget_agent& x) {

@@ -132,11 +132,15 @@ standing of_open_run(const std::vector<run_row>& runs, const run_row& run, const
   const auto& reason = said.is_object() ? said.at("reason") : value();
   const auto code = reason.is_object() ? reason.at("code").get<std::string>() : std::string();
   const auto since = run.on.empty() ? run.started : run.placed;
-  if (code == "stopping" || doing == "STOPPING" || doing == "KILLING")
+  if (code == "stopping" || doing == "STOPPING" || doing == "KILLING") {
+    const auto heir = code == "stopping" ? said.value("behind", value()) : value();
+    const auto to = parse_allocation(heir.is_string() ? heir.get<std::string>() : std::string());
     return {"STOPPING", "stopping",
-            run.preempted.empty() ? "it was asked to save and end"
-                                  : "it was preempted (" + run.preempted + "), and saves",
+            (run.preempted.empty() ? "it was asked to save and end"
+                                   : "it was preempted (" + run.preempted + "), and saves") +
+              (to ? "; its slots go to " + std::string(name(to.task.kind())) + " " + to_string(to.task) : ""),
             since};
+  }
   if (!run.on.empty() && (code.empty() || code == "running"))
     return doing == "STARTING"
              ? standing{"STARTING", "starting", "its task starts on " + agents_of(run), since}
@@ -185,6 +189,8 @@ value answer(const standing& here, value out, const value& said, time_point now)
   out["state"] = here.state;
   out["since"] = to_rfc3339(here.since);
   out["reason"] = {{"code", here.code}, {"text", here.text}};
+  if (said.is_object() && out["state"] == "STOPPING" && said.at("reason").at("code") == "stopping")
+    out["behind"] = said.value("behind", value()); // the run that gets the slots
   if (!said.is_object() || out["state"] != "QUEUED")
     return out;
   for (const char* key : {"reason", "also", "agents", "wouldFree", "position", "reservation", "estimate",

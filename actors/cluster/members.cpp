@@ -55,7 +55,9 @@ std::optional<error> members::no(const agent_asked& ev, time_point now) const {
   if (known != agents_.end() && known->second.id == ev.who.id && there && ev.life != 0 &&
       ev.life < there->life)
     return error{errc::conflict, "a later process of agent '" + ev.who.agent + "' has registered"};
-  if (!ev.who.pool.empty() && !config::has_pool(configuration_, ev.who.pool)) {
+  // An agent that holds runs of a pool that the configuration no longer names comes back to that pool.
+  const bool stays = there && there->pool == ev.who.pool;
+  if (!ev.who.pool.empty() && !stays && !config::has_pool(configuration_, ev.who.pool)) {
     std::string all;
     for (const auto& name : config::pool_names(configuration_))
       all += (all.empty() ? "" : ", ") + name;
@@ -290,7 +292,11 @@ order_agent members::order_of(const std::string& agent) const {
   const auto known = agents_.find(agent);
   const auto* there = find(agent);
   const auto& as = known == agents_.end() ? known_agent() : known->second;
-  return {agent, as.draining || (there && there->leaves), as.disabled, as.ends, as.ended};
+  const bool leaves = there && there->leaves;
+  auto to = leaves ? wanted_pool(agent) : std::string();
+  if (leaves && to == there->pool) // it is about to be told that it stays
+    to.clear();
+  return {agent, as.draining || leaves, as.disabled, as.ends, as.ended, std::move(to)};
 }
 
 std::ptrdiff_t members::jobs_in(const std::string& pool) const {

@@ -122,6 +122,7 @@ struct order_agent { ///< tells every pool what is ordered of the agent, as the 
   std::vector<int> disabled;
   bool ends = false;
   std::vector<int> ended;
+  std::string leaves_for; ///< the pool that the agent leaves its present one for; empty: it stays
 };
 struct watch_agent { ///< asks for agent_is_idle once the pool, which the agent is to leave, holds nothing on
                      ///< it

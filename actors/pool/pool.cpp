@@ -128,6 +128,7 @@ void pool::on(actions& out, const agent_drain& ev) {
   agent.disabled = {ev.disabled.begin(), ev.disabled.end()};
   agent.ends = ev.ends;
   agent.ended = {ev.ended.begin(), ev.ended.end()};
+  agent.leaves_for = ev.leaves_for;
   refresh(agent);
   if (agent.ends || !agent.ended.empty())
     for (auto* run : holders())

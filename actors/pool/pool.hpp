@@ -136,6 +136,7 @@ private:
   std::vector<const ranked_runs*> queues() const;
   /// The first `most` runs that wait for slots, in the order of ranks.
   std::vector<pool_run*> queued(std::size_t most = SIZE_MAX) const;
+  std::vector<pool_run*> queued_by_turns() const; ///< all of them, in the order of position()
   void hold(pool_run& run, agent_parts on, time_point since);
   void let_go(pool_run& run, const pool_agent* agent); ///< null: the slots on all agents
   void count_held(pool_run& run, int slots);
@@ -170,8 +171,9 @@ private:
   void ease(const pool_job& job);
   void ease_all();
   bool is_behind(const pool_run& run) const;
-  /// The first of the runs that go before this one; null: this run is next.
-  const pool_run* ahead_of(const pool_run& run) const;
+  const pool_run* next_in_turn() const;
+  /// `next`, the answer of next_in_turn(), where it goes before this run; null: this run is next.
+  const pool_run* ahead_of(const pool_run& run, const pool_run* next) const;
   int most_within_limits(const pool_run& run) const;
   const slot_quota* quota_of(run_bar kind, const std::string& name) const;
   void readmit();
@@ -269,9 +271,10 @@ private:
   agent_parts chosen_in(const pool_run& run, const std::vector<pool_agent*>& among) const;
   // Explanations (pool_explain.cpp).
   using reason_text = std::pair<std::string, std::string>; ///< code, and text for people
-  std::vector<reason_text> reasons(const pool_run& run);
-  reason_text reason(const pool_run& run) { return reasons(run).front(); }
-  value estimate(const pool_run& run, const std::vector<run_outlook>& outlooks, time_point now);
+  /// `next` as ahead_of() takes it.
+  std::vector<reason_text> reasons(const pool_run& run, const pool_run* next);
+  value estimate(const pool_run& run, const pool_run* next, const std::vector<run_outlook>& outlooks,
+                 time_point now);
   std::string advice(const pool_run& run, const std::string& code);
   std::optional<int> priority_that_starts(const pool_run& run);
   std::vector<const pool_job*> jobs_in_turn() const;
@@ -288,12 +291,14 @@ private:
   bool fits_bare(const pool_run& run, const placement_rules& rules, bool with_away = false) const;
   std::vector<std::string> away_for(const pool_run& run) const;
   std::string away_text(const pool_run& run) const;
+  std::string closed_text(const pool_run& run) const;
   std::size_t position(const pool_run& run) const;
   value agents_for(const pool_run& run) const;
   static bool is_idle(const pool_agent& agent);
   bool never_fits(const pool_run& run) const;
   value would_free(const pool_run& run, time_point now);
   bool is_preemptible(const pool_run& run) const;
+  static const pool_run* heir_of(const pool_run& run);
 
   pool_settings settings_;
   std::unique_ptr<pool_policy> policy_;

@@ -97,7 +97,8 @@ struct agent_drain {
   std::vector<int> disabled; ///< no new work is placed on these slots
   bool ends = false;         ///< runs on the agent are ended at once
   std::vector<int> ended;    ///< runs on these slots are ended at once
-  MSGPACK_DEFINE_ARRAY(agent, on, disabled, ends, ended)
+  std::string leaves_for;    ///< pool that the agent goes to once nothing is held on it; empty: it stays
+  MSGPACK_DEFINE_ARRAY(agent, on, disabled, ends, ended, leaves_for)
 };
 /// An allocation says that it was granted these slots before the pool or the master was made again.
 struct slots_held {

@@ -88,6 +88,29 @@ std::string pool::away_text(const pool_run& run) const {
                            : "; agents " + text + ", which could hold it, are away";
 }
 
+/// Which agents that the run may use get no new work. Those that leave for another pool are named.
+std::string pool::closed_text(const pool_run& run) const {
+  constexpr std::size_t most = 5;
+  std::vector<const pool_agent*> leaving;
+  bool others = false;
+  for (const auto& [name, agent] : agents_) {
+    if (!agent.present || !refusal(run.terms.rules, name, agent.traits).empty())
+      continue;
+    if (!agent.leaves_for.empty())
+      leaving.push_back(&agent);
+    else
+      others = others || agent.drained || !agent.disabled.empty();
+  }
+  const std::string ordered = "agents or slots that it needs are drained or disabled";
+  if (leaving.empty())
+    return ordered;
+  auto text = others ? ordered + ", or leave this pool: " : "agents that it needs leave this pool: ";
+  for (std::size_t i = 0; i < leaving.size() && i < most; ++i)
+    text += (i ? ", " : "") + leaving[i]->now.name + " for " + leaving[i]->leaves_for;
+  return text +
+         (leaving.size() > most ? " and " + std::to_string(leaving.size() - most) + " more" : std::string());
+}
+
 /// Whether the end of other runs cannot help: neither the present agents, when empty, nor instances that may
 /// come hold the run, or a limit is below what the run needs.
 bool pool::never_fits(const pool_run& run) const {
@@ -100,12 +123,13 @@ bool pool::never_fits(const pool_run& run) const {
   });
 }
 
-std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
+std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run* next) {
   switch (run.state) {
   case pool_run::phase::holding:
     return {{"running", "it holds " + slots_text(run.held())}};
   case pool_run::phase::stopping:
-    return {{"stopping", "it was preempted, and saves"}};
+    return {{"stopping", std::string("it was preempted, and saves") +
+                           (heir_of(run) ? "; its slots go to " + name_of(*heir_of(run)) : "")}};
   case pool_run::phase::waiting:
     break;
   }
@@ -167,7 +191,7 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run) {
     all.push_back({"reserved", "what is left below a limit is kept for another"});
   else if (kept_from_it && !fits_now)
     all.push_back({"reserved", "what is free is kept for another"});
-  if (const auto* ahead = ahead_of(run))
+  if (const auto* ahead = ahead_of(run, next))
     all.push_back({"behind", "waits for " + slots_text(run.need()) + " behind " + name_of(*ahead)});
   else if (all.empty())
     all.push_back({"busy", (position(run) == 1 ? "it is next, and waits for " : "waits for ") +
@@ -199,7 +223,7 @@ pool::reason_text pool::impossible_reason(const pool_run& run) const {
     return {"single_node", needs + " on one agent, and none has as many"};
   if (!could_ever_hold(run))
     return {"constraints", "its constraints leave no agents that could hold it"};
-  return {"drained", "agents or slots that it needs are drained or disabled"};
+  return {"drained", closed_text(run)};
 }
 
 /// What the provider does for a run for which instances are launched. Nothing where the provider has launched
@@ -229,16 +253,22 @@ bool pool::is_behind(const pool_run& run) const {
   });
 }
 
-const pool_run* pool::ahead_of(const pool_run& run) const {
-  const pool_run* found = nullptr;
-  for (const auto& [shape, runs] : queue_) {
-    if (runs.empty()) // in the middle of a pass
-      continue;
-    const auto* first = runs.first();
-    if (first != &run && policy_->before(*first, run) && (!found || policy_->before(*first, *found)))
-      found = first;
-  }
-  return found;
+/// The first run of the queue in turn. A run above a limit, which competes until a pass sets it aside, holds
+/// nobody up and does not count, nor do those of its job and shape.
+const pool_run* pool::next_in_turn() const {
+  std::vector<const ranked_runs::line*> lines;
+  for (const auto& [shape, runs] : queue_)
+    runs.collect_lines(lines);
+  const pool_run* next = nullptr;
+  for (const auto* line : lines)
+    if (const auto* first = line->begin()->run;
+        (!next || policy_->before(*first, *next)) && full_limit(*first).of == run_bar::none)
+      next = first;
+  return next;
+}
+
+const pool_run* pool::ahead_of(const pool_run& run, const pool_run* next) const {
+  return next && next != &run && policy_->before(*next, run) ? next : nullptr;
 }
 
 pool::reason_text pool::aux_reason(const pool_run& run) const {
@@ -254,7 +284,7 @@ pool::reason_text pool::aux_reason(const pool_run& run) const {
   if (units && !allowed)
     return {"constraints", "its constraints leave no agents that could hold it" + away_text(run)};
   if (units && !open)
-    return {"drained", "the agents that could hold it are drained or disabled"};
+    return {"drained", closed_text(run)};
   return {"aux", "no agent has room for another task without slots"};
 }
 
@@ -308,7 +338,7 @@ value pool::agents_for(const pool_run& run) const {
     }
     auto why = refusal(run.terms.rules, agent.now.name, agent.traits);
     if (why.empty() && agent.drained)
-      why = "is drained or disabled";
+      why = agent.leaves_for.empty() ? "is drained or disabled" : "leaves for pool " + agent.leaves_for;
     if (why.empty() && run.slots == 0 && agent.aux_used >= aux_of(agent))
       why = "has no aux unit left of " + std::to_string(aux_of(agent));
     if (why.empty() && run.slots > 0 && run.terms.rules.single_node &&
@@ -328,9 +358,18 @@ value pool::agents_for(const pool_run& run) const {
 
 bool pool::is_preemptible(const pool_run& run) const { return settings_.preempts() && run.terms.preemptible; }
 
+/// The run for which slots of this one are kept; null: none.
+const pool_run* pool::heir_of(const pool_run& run) {
+  for (const auto& part : run.on)
+    for (const int slot : part.slots)
+      if (const auto& s = part.agent->slots[static_cast<std::size_t>(slot)]; s.holder == &run && s.keeper)
+        return s.keeper;
+  return nullptr;
+}
+
 /// The runs that hold slots which this run could use or, where it waits for a limit, slots that count against
-/// the limit. For each: whether it is stopping or would be preempted, what it would lose, and, where only a
-/// more urgent run preempts it, the least urgent such priority.
+/// the limit. For each: whether it would be preempted, or was and saves, and for which run; what it would
+/// lose; and, where only a more urgent run preempts it, the least urgent such priority.
 value pool::would_free(const pool_run& run, time_point now) {
   constexpr std::size_t most = 100;
   auto limits = full_limits(run);
@@ -359,7 +398,9 @@ value pool::would_free(const pool_run& run, time_point now) {
       const auto id = holder.id;
       if (!(limits.empty() ? agent.open(i) : counts(holder)) || !seen.insert(id).second)
         continue;
-      const bool preempted = givers.contains(id) || holder.state == pool_run::phase::stopping;
+      const bool stopping = holder.state == pool_run::phase::stopping;
+      const bool preempted = givers.contains(id) || stopping;
+      const auto* heir = stopping ? heir_of(holder) : nullptr;
       value agents = value::array();
       for (const auto& part : holder.on)
         agents.push_back(part.agent->now.name);
@@ -372,6 +413,8 @@ value pool::would_free(const pool_run& run, time_point now) {
                       {"agents", std::move(agents)},
                       {"slots", holder.held()},
                       {"how", preempted ? "preempted" : "ends"},
+                      {"stopping", stopping},
+                      {"preemptedFor", heir ? value(to_string(heir->id)) : value()},
                       {"costSeconds", (preempted || is_preemptible(holder)) && known
                                         ? holder.held() * seconds_between(holder.since, now)
                                         : 0},
@@ -388,7 +431,7 @@ value pool::explain(allocation_id id, time_point now) {
     return {};
   const auto& run = it->second;
   refresh_turns();
-  const auto [code, text] = reason(run);
+  const auto [code, text] = reasons(run, next_in_turn()).front();
   return {{"reason", {{"code", code}, {"text", text}}},
           {"position", run.waits() ? value(position(run)) : value()},
           {"agents", agents_for(run)},
@@ -402,8 +445,9 @@ value pool::explain(allocation_id id, time_point now) {
 
 /// When enough of the holders will have ended. It is known only where the run is next in the queue and the
 /// outlooks of the holders are known.
-value pool::estimate(const pool_run& run, const std::vector<run_outlook>& outlooks, time_point now) {
-  if (!run.waits() || run.slots == 0 || (!run.reserved && is_behind(run)) || !full_limits(run).empty())
+value pool::estimate(const pool_run& run, const pool_run* next, const std::vector<run_outlook>& outlooks,
+                     time_point now) {
+  if (!run.waits() || run.slots == 0 || (!run.reserved && ahead_of(run, next)) || !full_limits(run).empty())
     return {};
   auto ends = outlooks;
   std::erase_if(ends, [&](const run_outlook& x) {
@@ -486,15 +530,21 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
     return "loosen resources.constraints, or start agents that meet them";
   if (code == "drained") { // the command that makes most slots usable again
     const auto gain = [](const pool_agent& x) { return x.drained ? x.slots.size() + 1 : x.disabled.size(); };
-    const pool_agent* most = nullptr;
-    for (const auto& [name, agent] : agents_)
-      if (agent.present && refusal(run.terms.rules, name, agent.traits).empty() &&
-          gain(agent) > (most ? gain(*most) : 0))
+    const pool_agent *most = nullptr, *leaving = nullptr; // no command keeps an agent that leaves
+    for (const auto& [name, agent] : agents_) {
+      if (!agent.present || !refusal(run.terms.rules, name, agent.traits).empty())
+        continue;
+      if (!agent.leaves_for.empty())
+        leaving = leaving ? leaving : &agent;
+      else if (gain(agent) > (most ? gain(*most) : 0))
         most = &agent;
+    }
     if (most && most->drained)
       return "troupe agent enable " + most->now.name;
     if (most)
       return "troupe slot enable " + most->now.name + " " + std::to_string(*most->disabled.begin());
+    if (leaving && run.id.task.is_trial())
+      return set + " --pool " + leaving->leaves_for;
   }
   if ((code == "quota" || code == "pool_max_slots") && never_fits(run))
     return std::string("lower ") +
@@ -526,14 +576,17 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
     if ((one["how"] == "preempted" || is_preemptible(holder->second)) && known->saved != time_point{})
       one["costSeconds"] = holder->second.held() * seconds_between(known->saved, now);
   }
-  const auto all = reasons(run);
+  const auto* next = next_in_turn();
+  const auto all = reasons(run, next);
   auto also = value::array();
   for (std::size_t i = 1; i < all.size(); ++i)
     also.push_back({{"code", all[i].first}, {"text", all[i].second}});
   said["also"] = std::move(also);
-  const auto* ahead = run.waits() && run.slots > 0 ? ahead_of(run) : nullptr;
+  const auto* ahead = run.waits() && run.slots > 0             ? ahead_of(run, next)
+                      : run.state == pool_run::phase::stopping ? heir_of(run)
+                                                               : nullptr;
   said["behind"] = ahead ? value(to_string(ahead->id)) : value();
-  said["estimate"] = estimate(run, outlooks, now);
+  said["estimate"] = estimate(run, next, outlooks, now);
   said["advice"] = run.waits() ? advice(run, all.front().first) : std::string();
   said["slots"] = run.slots;
   said["priority"] = priority_of(*run.job);
@@ -546,18 +599,14 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
   return said;
 }
 
-/// All jobs: by priority with the scheduler `priority`, by the slots that they hold with `round_robin`; of
-/// equal jobs, and with other schedulers, the older first.
+/// All jobs in the order in which they get their turn, as position() counts them; of equal jobs the older
+/// first. To be called after refresh_turns().
 std::vector<const pool_job*> pool::jobs_in_turn() const {
   std::vector<const pool_job*> jobs;
   for (const auto& [id, job] : jobs_)
     jobs.push_back(&job);
-  std::stable_sort(jobs.begin(), jobs.end(), [&](const pool_job* a, const pool_job* b) {
-    if (settings_.scheduler == scheduler_kind::priority && priority_of(*a) != priority_of(*b))
-      return priority_of(*a) < priority_of(*b);
-    if (settings_.scheduler == scheduler_kind::round_robin && a->held != b->held)
-      return a->held < b->held;
-    return older(*a, *b);
+  std::sort(jobs.begin(), jobs.end(), [&](const pool_job* a, const pool_job* b) {
+    return policy_->job_before(*a, *b) || (!policy_->job_before(*b, *a) && older(*a, *b));
   });
   return jobs;
 }
@@ -639,9 +688,10 @@ value pool::details() {
 
 std::vector<queued_run> pool::waiting_runs() {
   refresh_turns();
-  auto queue = queued();
+  auto queue = queued_by_turns();
   const auto without_slots = aux_waiting_.list(); // runs without slots have a queue of their own
   queue.insert(queue.end(), without_slots.begin(), without_slots.end());
+  const auto* next = next_in_turn();
   std::vector<queued_run> out;
   out.reserve(queue.size());
   std::map<std::pair<const pool_job*, run_shape>, std::string> told;
@@ -650,7 +700,7 @@ std::vector<queued_run> pool::waiting_runs() {
     // Runs of the same job and shape have the reason of the first one. Where the first one is next ("busy"),
     // the next run is asked for its own reason.
     if (code.empty() || code == "busy")
-      code = reason(*run).first;
+      code = reasons(*run, next).front().first;
     const auto& job = *run->job;
     out.push_back({run->id, job.terms.job, run->slots, priority_of(job), job.terms.weight, job.terms.user,
                    run->since, code});

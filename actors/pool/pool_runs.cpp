@@ -205,6 +205,30 @@ std::vector<pool_run*> pool::queued(std::size_t most) const {
   return all;
 }
 
+/// In a pool of turns the jobs are sorted, and then the runs of each: far fewer comparisons than between all
+/// runs. To be called after refresh_turns().
+std::vector<pool_run*> pool::queued_by_turns() const {
+  if (policy_->ranked())
+    return queued();
+  std::vector<const ranked_runs::line*> lines;
+  for (const auto* runs : queues())
+    runs->collect_lines(lines);
+  const auto job_of = [](const ranked_runs::line* line) { return line->begin()->run->job; };
+  std::stable_sort(lines.begin(), lines.end(), [&](const auto* a, const auto* b) {
+    return job_of(a) != job_of(b) && policy_->job_before(*job_of(a), *job_of(b));
+  });
+  std::vector<pool_run*> all;
+  for (auto line = lines.begin(); line != lines.end();) {
+    const auto* job = job_of(*line);
+    const auto from = std::ssize(all);
+    for (; line != lines.end() && job_of(*line) == job; ++line)
+      for (const auto& one : **line)
+        all.push_back(one.run);
+    std::sort(all.begin() + from, all.end(), by_rank());
+  }
+  return all;
+}
+
 // ---- slots held
 
 void pool::count_held(pool_run& run, int slots) {
@@ -585,26 +609,30 @@ void pool::choose(std::vector<pool_run*>& chosen, std::vector<std::pair<pool_run
     }
     return;
   }
-  auto firsts = runs.firsts();
-  std::erase_if(firsts, [&](pool_run* first) {
+  std::vector<const ranked_runs::line*> lines;
+  runs.collect_lines(lines);
+  const auto first_of = [](const ranked_runs::line* line) { return line->begin()->run; };
+  std::erase_if(lines, [&](const auto* line) {
+    auto* first = first_of(line);
     const auto limit = other_limit(*first);
     if (limit.of != run_bar::none && policy_->may_preempt(*first))
       chosen.push_back(first);
     else if (limit.of != run_bar::none)
-      for (const auto& entry : *runs.line_of(*first->job)) // the runs of a job and shape have the same limits
+      for (const auto& entry : *line) // the runs of a job and shape have the same limits
         elsewhere.emplace_back(entry.run, limit);
     return limit.of != run_bar::none;
   });
-  const auto count = std::min(std::ssize(firsts), static_cast<std::ptrdiff_t>(most));
-  std::partial_sort(firsts.begin(), firsts.begin() + count, firsts.end(),
-                    [&](const auto* a, const auto* b) { return policy_->before(*a, *b); });
-  for (auto it = firsts.begin(); it != firsts.end(); ++it)
-    if (it - firsts.begin() >= count) {
-      if (policy_->may_preempt(**it))
-        chosen.push_back(*it);
+  const auto count = std::min(std::ssize(lines), static_cast<std::ptrdiff_t>(most));
+  std::partial_sort(lines.begin(), lines.begin() + count, lines.end(), [&](const auto* a, const auto* b) {
+    return policy_->before(*first_of(a), *first_of(b));
+  });
+  for (auto it = lines.begin(); it != lines.end(); ++it)
+    if (it - lines.begin() >= count) {
+      if (policy_->may_preempt(*first_of(*it)))
+        chosen.push_back(first_of(*it));
     } else {
       int rest = most;
-      for (const auto& entry : *runs.line_of(*(*it)->job))
+      for (const auto& entry : **it)
         if (rest-- > 0)
           chosen.push_back(entry.run);
         else

@@ -199,8 +199,9 @@ struct pool_agent {
   bool seen = false;     ///< the agent has been present since the start: its slots and traits are known
   bool drained = false;
   std::set<int> disabled;
-  bool ends = false;   ///< runs on the drained agent are ended at once
-  std::set<int> ended; ///< the disabled slots whose runs are ended at once
+  bool ends = false;      ///< runs on the drained agent are ended at once
+  std::set<int> ended;    ///< the disabled slots whose runs are ended at once
+  std::string leaves_for; ///< the agent is drained as it leaves for this pool; empty: it stays
 
   bool open(std::size_t slot) const {
     return present && !drained && !disabled.contains(static_cast<int>(slot));

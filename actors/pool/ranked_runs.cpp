@@ -139,12 +139,9 @@ std::vector<pool_run*> ranked_runs::list() const {
   return all;
 }
 
-std::vector<pool_run*> ranked_runs::firsts() const {
-  std::vector<pool_run*> all;
-  all.reserve(lines_.size());
+void ranked_runs::collect_lines(std::vector<const line*>& to) const {
   for (const auto& [key, line] : lines_)
-    all.push_back(line.begin()->run);
-  return all;
+    to.push_back(&line);
 }
 
 } // namespace troupe

@@ -90,7 +90,7 @@ public:
     std::vector<rest> rests_; ///< what is left of the lines of jobs of one rank
   };
   std::vector<pool_run*> list() const;
-  std::vector<pool_run*> firsts() const; ///< the first run of each job, in the order of jobs
+  void collect_lines(std::vector<const line*>& to) const; ///< appends the lines of all jobs
 
 private:
   line_map lines_;

@@ -59,8 +59,8 @@ struct job_list : without_fields<job_list> {
 inline constexpr const char* explanation_fields =
   "{allocation, trial, experiment, pool, state, slots, priority, weight, user, since, waitedSeconds, "
   "position, reason: {code, text}, also: [{code, text}], agents: [{agent, free, fits, why}], wouldFree: "
-  "[{allocation, agents, slots, how, costSeconds, fromPriority, expectedSeconds}], behind, reservation, "
-  "estimate, advice}";
+  "[{allocation, agents, slots, how, stopping, preemptedFor, costSeconds, fromPriority, expectedSeconds}], "
+  "behind, reservation, estimate, advice}";
 
 struct allocation_explain {
   std::string id;

@@ -191,7 +191,7 @@ private:
       if (one.text == pool.key)
         out_.fault(one.at, path, "a pool does not fall back to itself", "leave it out");
       else if (!pools->find(one.text))
-        known_pool(&one, path);
+        known_pool(&one, path, pool.key);
       else if (!named.insert(one.text).second)
         out_.fault(one.at, path, "'" + one.text + "' is named twice", "leave one out");
       else if (const auto circle = way(one.text, pool.key, seen); !circle.empty()) {
@@ -290,14 +290,16 @@ private:
       known_pool(resources->find("resource_pool"), path + ".resources.resource_pool");
   }
 
-  static std::string known_names(const node* map) {
+  static std::string known_names(const node* map, std::string_view except = {}) {
     std::string names;
     for (const auto& e : entries_of(map))
-      names += (names.empty() ? "known here: " : ", ") + e.key;
+      if (e.key != except)
+        names += (names.empty() ? "known here: " : ", ") + e.key;
     return names;
   }
 
-  void known_pool(const node* pool, const std::string& path) {
+  /// `except`: a pool that the hint does not name.
+  void known_pool(const node* pool, const std::string& path, std::string_view except = {}) {
     if (!pool || !pool->is(kind::string))
       return;
     const auto* pools = root_.find("pools");
@@ -307,10 +309,11 @@ private:
       return;
     std::vector<std::string_view> names;
     for (const auto& e : entries_of(pools))
-      names.push_back(e.key);
+      if (e.key != except)
+        names.push_back(e.key);
     auto near = nearest(pool->text, names);
     out_.fault(pool->at, path, "there is no pool '" + pool->text + "' in this file",
-               near.empty() ? known_names(pools) : "did you mean '" + near + "'?");
+               near.empty() ? known_names(pools, except) : "did you mean '" + near + "'?");
   }
 
   void nodes() {

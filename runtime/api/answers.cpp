@@ -395,6 +395,8 @@ void add_explanations(schemas& all) {
             {"agents", texts()},
             {"slots", whole()},
             {"how", one_of({"ends", "preempted"})},
+            {"stopping", flag(), "it was preempted already, and saves"},
+            {"preemptedFor", or_null(text()), "the allocation that gets its slots, where it saves already"},
             {"costSeconds", number(), "slot-seconds that would be lost; 0: it is never preempted"},
             {"fromPriority", or_null(whole()), "the priority from which on it is preempted"},
             {"expectedSeconds", or_null(number()), "until it ends"}});
@@ -424,7 +426,7 @@ void add_explanations(schemas& all) {
      {"also", list_of(a("Reason")), "further ones"},
      {"agents", list_of(fields({{"agent", text()}, {"free", whole()}, {"fits", flag()}, {"why", text()}}))},
      {"wouldFree", list_of(a("WouldFree"))},
-     {"behind", or_null(text()), "the allocation that it waits behind"},
+     {"behind", or_null(text()), "the allocation that it waits behind, or that gets its slots"},
      {"reservation", or_null(fields({{"since", time()}, {"on", list_of(a("SlotsOn"))}}))},
      {"estimate",
       or_null(fields({{"at", time()}, {"seconds", number()}, {"from", one_of({"history", "progress"})}}))},

@@ -104,8 +104,8 @@ result<value> with_runs(const call& c, trial_id id, value said) {
   return said;
 }
 
-/// Leaves out what the caller may not see: the allocations that the trial waits behind, and those whose slots
-/// would become free.
+/// Leaves out what the caller may not see: the allocation that the trial waits behind or that gets its slots,
+/// and those whose slots would become free.
 value veiled_explanation(const call& c, value said) {
   if (!c.by.roles)
     return said;
@@ -119,16 +119,20 @@ value veiled_explanation(const call& c, value said) {
     const auto text =
       "waits for " + std::to_string(slots) + (slots == 1 ? " slot" : " slots") + " behind others";
     const auto mask = [&](value& reason) {
+      const auto was = reason.at("text").get<std::string>();
       if (reason.at("code") == "behind")
         reason["text"] = text;
+      else if (const auto heir = was.rfind("; its slots go to "); heir != was.npos)
+        reason["text"] = was.substr(0, heir) + "; its slots go to another";
     };
     mask(said.at("reason"));
     for (auto& one : said.at("also"))
       mask(one);
   }
   for (auto& one : said.at("wouldFree"))
-    if (hidden(one.at("allocation")))
-      one["allocation"] = nullptr;
+    for (const char* key : {"allocation", "preemptedFor"})
+      if (hidden(one.at(key)))
+        one[key] = nullptr;
   return said;
 }
 

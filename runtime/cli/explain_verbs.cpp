@@ -87,7 +87,12 @@ std::string frees_line(const value& x) {
     auto text = holder(text_of(one, "allocation")) + " on " + join(agents, ", ");
     const auto losing = ", losing " + number_of(one, "costSeconds") + " slot-seconds";
     std::vector<std::string> ways;
-    if (text_of(one, "how") == "preempted")
+    const auto heir = text_of(one, "preemptedFor");
+    if (part(one, "stopping") == true)
+      ways.push_back(" is being preempted" + (heir.empty()                       ? ""
+                                              : heir == text_of(x, "allocation") ? " for it"
+                                                                                 : " for " + holder(heir)));
+    else if (text_of(one, "how") == "preempted")
       ways.push_back(" may be preempted" + losing);
     else if (part(one, "expectedSeconds").is_number())
       ways.push_back(", ends in about " + span_text(seconds_of(one, "expectedSeconds")));

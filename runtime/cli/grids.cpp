@@ -97,13 +97,18 @@ value would_free(const value& row) {
   std::string text;
   for (const auto& one : part(row, "explain.wouldFree")) {
     const auto slots = number_in(part(one, "slots")).value_or(0);
-    text += (text.empty() ? "" : "; ") + part(one, "allocation").get<std::string>() + " (" +
+    const auto& of = part(one, "allocation"); // null: one that the caller may not see
+    const auto& heir = part(one, "preemptedFor");
+    text += (text.empty() ? "" : "; ") + (of.is_string() ? of.get<std::string>() : "another run") + " (" +
             number_text(slots) + (slots == 1 ? " slot on " : " slots on ") +
             shown(part(one, "agents"), show_as::plain, {}) + ") ";
     const auto ends = number_in(part(one, "expectedSeconds"));
-    text += part(one, "how") == "preempted" ? "could be preempted"
-            : ends                          ? "ends in about " + span_text(*ends)
-                                            : "ends";
+    if (part(one, "stopping") == true)
+      text += "is being preempted" + (heir.is_string() ? " for " + heir.get<std::string>() : "");
+    else
+      text += part(one, "how") == "preempted" ? "could be preempted"
+              : ends                          ? "ends in about " + span_text(*ends)
+                                              : "ends";
   }
   return text;
 }

@@ -84,6 +84,7 @@ result<void> agent_role::start(std::function<void()> registered) {
     const auto refusal = link ? link->refusal() : std::nullopt;
     stop(refusal && refusal->what == why.what ? *refusal : why);
   };
+  setup.say = [this](const std::string& line) { on_.say(line); };
   setup.on_registered = [link = link_, told = std::move(registered)](std::uint16_t http_port) {
     if (link)
       link->learn_http_port(http_port);

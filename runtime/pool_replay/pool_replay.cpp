@@ -174,9 +174,9 @@ public:
     else if (kind == "batch" && !in_batch)
       return batch_of(line, in);
     else
-      return wrong(
-        "unknown event `" + kind +
-        "`; one of agent_up, agent_down, agent_change, job, request, held, release, time, batch, explain");
+      return wrong("unknown event `" + kind +
+                   "`; one of agent_up, agent_down, agent_change, job, request, held, release, time" +
+                   (in_batch ? "" : ", batch, explain"));
     if (!in.fault().empty())
       return wrong("event `" + kind + "`: " + in.fault());
     return {};
@@ -244,13 +244,14 @@ private:
     if (!good(in))
       return;
     told.agents[ev.agent] = ev.slots;
+    told.came.insert(ev.agent);
     events.push_back(std::move(ev));
   }
 
   void agent_down_of(members& in) {
     const auto agent = in.text("agent");
     if (!agent.empty() && !told.agents.contains(agent))
-      in.fail("agent", "one that has come; `" + agent + "` has not");
+      in.fail("agent", "one that is there; `" + agent + "` is not");
     if (!good(in))
       return;
     told.agents.erase(agent);
@@ -261,11 +262,11 @@ private:
     const auto agent = in.text("agent");
     const bool enabled = in.flag("enabled", {});
     const bool drain = in.flag("drain", false);
-    if (!agent.empty() && !told.agents.contains(agent))
+    if (!agent.empty() && !told.came.contains(agent)) // one that is away may be changed, too
       in.fail("agent", "one that has come; `" + agent + "` has not");
     if (!good(in))
       return;
-    events.push_back(agent_drain{agent, !enabled, {}, !enabled && !drain, {}});
+    events.push_back(agent_drain{agent, !enabled, {}, !enabled && !drain, {}, {}});
   }
 
   experiment_id job_named(const std::string& name) {
@@ -483,13 +484,16 @@ result<value> pool_replay::explain(const value& line) {
             {"agents", value::array()},
             {"wouldFree", value::array()},
             {"reservation", value()}};
-  // "... behind trial 2": the pool knows a number, and the reader knows a name.
+  // "... behind trial 2", "... go to trial 2": the pool knows a number, and the reader knows a name.
   auto text = said["reason"]["text"].get<std::string>();
-  if (const auto number = text.rfind("trial "); said["reason"]["code"] == "behind" && number != text.npos)
+  const bool names = said["reason"]["code"] == "behind" || said["reason"]["code"] == "stopping";
+  if (const auto number = text.rfind("trial "); names && number != text.npos)
     if (const auto trial = parse_id<trial_id>(text.substr(number + 6)))
       said["reason"]["text"] = text.substr(0, number) + name_of({trial, {1}});
   for (auto& x : said["wouldFree"])
-    x["allocation"] = name_of(parse_allocation(x["allocation"].get<std::string>()));
+    for (const char* key : {"allocation", "preemptedFor"})
+      if (x[key].is_string())
+        x[key] = name_of(parse_allocation(x[key].get<std::string>()));
   if (auto& reserved = said["reservation"]; reserved.is_object())
     reserved["since"] = reserved["since"].get<std::int64_t>() -
                         std::chrono::duration_cast<std::chrono::seconds>(reading::epoch).count();

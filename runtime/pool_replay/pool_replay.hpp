@@ -20,7 +20,8 @@ private:
     std::map<std::string, allocation_id> ids;
     std::map<std::string, experiment_id> jobs;
     std::map<experiment_id, job_terms> terms;
-    std::map<std::string, int> agents; ///< number of slots of each agent that has joined
+    std::map<std::string, int> agents; ///< number of slots of each agent that is there
+    std::set<std::string> came;        ///< all agents that have ever been there
     std::vector<std::string> names;    ///< the name for each number of an id, beginning with 1
     std::map<std::pair<std::string, int>, std::string> held;
     std::map<std::string, std::vector<std::pair<std::string, int>>> holders;

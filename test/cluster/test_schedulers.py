@@ -182,6 +182,32 @@ def test_one_pool_by_hand():
     assert out[7]["actions"] == [{"grant": "b", "on": [{"agent": "gpu01", "slots": [0]}], "backfilled": False}]
 
 
+def test_by_hand_a_victim_says_for_whom_it_makes_room():
+    lines = [
+        {"pool": {"scheduler": "priority", "preemption": True}},
+        {"event": "agent_up", "agent": "gpu01", "slots": 2},
+        {"event": "request", "id": "a", "slots": 2, "job": "low"},
+        {"event": "job", "job": "high", "priority": 10},
+        {"event": "request", "id": "b", "slots": 1, "job": "high", "at": 1},
+        {"event": "explain", "id": "a"},
+        {"event": "explain", "id": "b"},
+        {"event": "batch", "events": [{"event": "explain", "id": "a"}]},
+        {"event": "agent_up", "agent": "gpu02", "slots": 0},
+        {"event": "agent_down", "agent": "gpu02"},
+        {"event": "agent_change", "agent": "gpu02", "enabled": False},
+        {"event": "agent_down", "agent": "gpu02"},
+        {"event": "agent_change", "agent": "gpu03", "enabled": False},
+    ]
+    done = subprocess.run([BINARY, "pool", "replay", "-"], input="\n".join(map(json.dumps, lines)) + "\n", capture_output=True, text=True, timeout=120)
+    out = [json.loads(x) for x in done.stdout.splitlines()]
+    assert out[5]["explain"]["reason"] == {"code": "stopping", "text": "it was preempted, and saves; its slots go to b"}
+    free = out[6]["explain"]["wouldFree"][0]
+    assert free["allocation"] == "a" and free["stopping"] and free["preemptedFor"] == "b", free
+    assert out[10] == {"actions": []}, "an agent that is away may be disabled"
+    assert "one that is there" in out[11]["error"] and "one that has come" in out[12]["error"], out[11:]
+    assert out[7]["error"].endswith("one of agent_up, agent_down, agent_change, job, request, held, release, time"), out[7]
+
+
 def test_what_a_job_by_hand_does_not_name_stays():
     lines = [
         {"pool": {"scheduler": "priority"}},

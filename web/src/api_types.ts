@@ -203,7 +203,7 @@ export interface Explanation {
   allocation: string | null;
   /** further ones */
   also: Reason[];
-  /** the allocation that it waits behind */
+  /** the allocation that it waits behind, or that gets its slots */
   behind: string | null;
   estimate: {
     at: string;
@@ -860,5 +860,9 @@ export interface WouldFree {
   /** the priority from which on it is preempted */
   fromPriority: number | null;
   how: "ends" | "preempted";
+  /** the allocation that gets its slots, where it saves already */
+  preemptedFor: string | null;
   slots: number;
+  /** it was preempted already, and saves */
+  stopping: boolean;
 }

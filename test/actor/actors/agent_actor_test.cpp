@@ -39,6 +39,7 @@ protected:
     setup.dir = folder;
     setup.look_every = 0ms;
     setup.on_fatal = [this](const error& why) { fatal.push_back(why.what); };
+    setup.say = [this](const std::string& line) { said.push_back(line); };
     setup.children = {
       [this](auto&, const auto&, auto) -> result<harness_gateway> {
         gateways.push_back(make_listener([this](const caf::message& x) -> caf::result<caf::message> {
@@ -104,7 +105,7 @@ protected:
   listener master, twin, journal;
   std::vector<listener> gateways, pumps, runtimes; ///< all lives of each child, the newest last
   std::vector<std::string> told;                   ///< names of those who were told of a task, in order
-  std::vector<std::string> fatal;
+  std::vector<std::string> fatal, said;
   std::optional<error> refusal;
   std::uint64_t epoch = 0;
   int dials = 0;
@@ -170,6 +171,29 @@ TEST_F(AgentActor, EndsWhereItsMasterDeniesIt) {
   pass(10s);
   EXPECT_EQ(master.all<register_agent>().size(), 1u);
   EXPECT_THAT(fatal, ElementsAre("the join token is not this cluster's"));
+}
+
+TEST_F(AgentActor, SaysOnceThatItIsRefusedAndGoesOnAsking) {
+  news(task_change::all_adopted);
+  const auto twin_is_gone = [&](std::optional<error> why) {
+    refusal = std::move(why);
+    twin.die();
+    twin = make_listener();
+    pass(20s);
+  };
+  twin_is_gone(error{errc::invalid, "there is no pool 'x' in this cluster"});
+  EXPECT_GT(master.all<register_agent>().size(), 2u);
+  const auto no_pool =
+    "the master refuses this agent, which goes on asking: there is no pool 'x' in this cluster";
+  EXPECT_THAT(said, ElementsAre(no_pool));
+  refusal.reset();
+  pass(20s);
+  twin_is_gone(error{errc::busy, "the master still starts"});
+  EXPECT_EQ(said.size(), 1u) << "that is no refusal";
+  refusal = error{errc::invalid, "there is no pool 'x' in this cluster"};
+  pass(20s);
+  EXPECT_THAT(said, ElementsAre(no_pool, no_pool)) << "it was registered in between";
+  EXPECT_TRUE(fatal.empty());
 }
 
 TEST_F(AgentActor, CallsAgainWhereTheLinkIsLost) {

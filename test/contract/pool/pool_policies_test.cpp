@@ -77,7 +77,7 @@ public:
     if (settings_.scheduler == scheduler_kind::fair)
       shares_are_of_now();
     if (++events_ % 10 == 0)
-      reasons_are_those_of_each();
+      list_is_that_of_each();
     if (!failed && ::testing::Test::HasFailure())
       ADD_FAILURE() << "in " << to_json(machine_.describe(), 1) << to_json(machine_.details(), 1)
                     << machine_.waiting_runs().size() << " wait";
@@ -383,7 +383,15 @@ private:
         slots += agent.slots;
     if (settings_.max_slots >= 0)
       slots = std::min(slots, settings_.max_slots);
-    const auto listed = machine_.details()["jobs"]; // older jobs come first
+    const auto details = machine_.details();
+    std::vector<value> listed(details["jobs"].begin(), details["jobs"].end());
+    std::sort(listed.begin(), listed.end(), [this](const value& a, const value& b) { // older jobs come first
+      const auto age = [this](const value& x) {
+        const experiment_id id{x["experiment"].get<std::uint64_t>()};
+        return std::pair{jobs.at(id).submitted, id};
+      };
+      return age(a) < age(b);
+    });
     const auto wanted = machine_.describe()["wanted"];
     std::vector<share_demand> demands;
     std::vector<int> caps;
@@ -410,10 +418,17 @@ private:
       EXPECT_EQ(listed[i]["share"], shares[i]) << "of experiment " << listed[i]["experiment"];
   }
 
-  void reasons_are_those_of_each() {
-    for (const auto& listed : machine_.waiting_runs())
-      EXPECT_EQ(listed.reason, machine_.explain(listed.allocation, now)["reason"]["code"])
-        << to_string(listed.allocation);
+  /// Checks that the list of all that wait says of each run what its own explanation says.
+  void list_is_that_of_each() {
+    std::size_t place = 0;
+    bool next = true; // whether nobody before it waits for slots that others hold
+    for (const auto& listed : machine_.waiting_runs()) {
+      const auto said = machine_.explain(listed.allocation, now);
+      EXPECT_EQ(listed.reason, said["reason"]["code"]) << to_string(listed.allocation);
+      EXPECT_EQ(said["position"], ++place) << to_string(listed.allocation);
+      EXPECT_TRUE(next || listed.reason != "busy") << to_string(listed.allocation);
+      next = next && listed.reason != "busy" && listed.reason != "behind";
+    }
   }
 
   pool_settings settings_;

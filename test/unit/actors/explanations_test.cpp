@@ -90,6 +90,21 @@ TEST(Explanation, NamesTheStateOfATrialByItsRows) {
   EXPECT_EQ(place(x), "ENDED ended");
 }
 
+TEST(Explanation, WhoMakesRoomHearsForWhom) {
+  auto x = example();
+  x.trial.runs = {placed(1, 0s, 1s)};
+  x.trial.runs[0].preempted = "priority";
+  x.run = {1};
+  auto said = said_by_pool("stopping");
+  auto got = explanation_of(x, said, {}, t0 + 100s);
+  EXPECT_EQ(got["reason"]["text"], "it was preempted (priority), and saves; its slots go to trial 30");
+  EXPECT_EQ(got["behind"], "30.1");
+  said["behind"] = nullptr;
+  got = explanation_of(x, said, {}, t0 + 100s);
+  EXPECT_EQ(got["reason"]["text"], "it was preempted (priority), and saves");
+  EXPECT_TRUE(got["behind"].is_null());
+}
+
 TEST(Explanation, AnEarlierRunHasEnded) {
   auto x = example();
   x.trial.runs = {placed(1, 0s, 1s), placed(2, 50s, 51s)};

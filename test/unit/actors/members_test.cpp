@@ -134,7 +134,7 @@ TEST(Members, PutAnAgentIntoThePoolThatItAsksForWhereTheFileSaysNothing) {
     play(fresh(with_pools({"p", "q"}, "q")),
          {
            {wants("b", "q"), 0s, "joined(b 2 for q) | twin(b in q)"},
-           {wants("b", "p"), 1s, "joined(b 2 for p) | drain(b) watch(b in q)"}, // started anew
+           {wants("b", "p"), 1s, "joined(b 2 for p) | drain(b for p) watch(b in q)"}, // started anew
            {agent_is_idle{"b", "q"}, 1s, " | end_twin(b in q) undrain(b)"},
            {wants("b", "p"), 1s, " | twin(b in p)"},
            {wants("c", "r"), 2s, "no: agent 'c': there is no pool 'r' in this cluster"},
@@ -155,13 +155,13 @@ TEST(Members, Test_agentState_checkAgentResourcePoolMatch) {
        {
          {wants("pool1"), 0s, "joined(a 2 for pool1) | twin(a in pool1)"},
          {wants("pool1"), 1s, " | "},
-         {wants("default"), 2s, "joined(a 2 for default) | drain(a) watch(a in pool1)"},
+         {wants("default"), 2s, "joined(a 2 for default) | drain(a for default) watch(a in pool1)"},
          {agent_is_idle{"a", "pool1"}, 3s, " | end_twin(a in pool1) undrain(a)"},
          {wants("default"), 4s, " | twin(a in default)"},
-         {wants("pool1"), 5s, "joined(a 2 for pool1) | drain(a) watch(a in default)"},
+         {wants("pool1"), 5s, "joined(a 2 for pool1) | drain(a for pool1) watch(a in default)"},
          {agent_is_idle{"a", "default"}, 6s, " | end_twin(a in default) undrain(a)"},
          {wants("pool1"), 7s, " | twin(a in pool1)"},
-         {wants("pool2"), 8s, "joined(a 2 for pool2) | drain(a) watch(a in pool1)"},
+         {wants("pool2"), 8s, "joined(a 2 for pool2) | drain(a for pool2) watch(a in pool1)"},
        },
        configuration);
 }
@@ -326,7 +326,7 @@ TEST(Members, MoveAnAgentWhenNothingIsHeldOnIt) {
     {
       {asks("a", "id1"), 0s, "joined(a 2) | twin(a in p)"},
       {experiment_entered{{1}, value::object()}, 1s, " | "},
-      {configured{after}, 2s, " | drain(a) watch(a in p)"},
+      {configured{after}, 2s, " | drain(a for q) watch(a in p)"},
       {configured{without}, 3s, "no: pools.p: 1 experiment is in it; end or move them before the pool goes"},
       {agent_is_idle{"a", "q"}, 3s, " | "}, // said of another pool
       {agent_is_idle{"a", "p"}, 4s, " | end_twin(a in p) undrain(a)"},
@@ -343,7 +343,7 @@ TEST(Members, AnAgentThatIsToLeaveAndThenToStayGetsWorkAgain) {
   const auto machine = play(fresh(before),
                             {
                               {asks("a", "id1"), 0s, "joined(a 2) | twin(a in p)"},
-                              {configured{after}, 1s, " | drain(a) watch(a in p)"},
+                              {configured{after}, 1s, " | drain(a for q) watch(a in p)"},
                               {configured{before}, 2s, " | drain(a) undrain(a)"},
                               {agent_is_idle{"a", "p"}, 3s, " | "},
                             },
@@ -357,12 +357,48 @@ TEST(Members, AnAgentThatHoldsSomethingStaysWhereItWasOverARestart) {
   machine.replay(agent_joined{t0, "b", "id2", 2, "host"});
   machine.stay_in({{"a", "p"}, {"b", "gone"}});
   EXPECT_EQ(show(machine.resume()),
-            "pool(p) pool(q) twin(a in p) pool(gone) twin(b in gone) drain(a) watch(a in p) "
-            "drain(b) watch(b in gone)");
+            "pool(p) pool(q) twin(a in p) pool(gone) twin(b in gone) drain(a for q) watch(a in p) "
+            "drain(b for p) watch(b in gone)");
   EXPECT_EQ(show(machine.apply(agent_is_idle{"a", "p"}, t0 + 1s)), " | end_twin(a in p) undrain(a)");
   EXPECT_EQ(show(machine.apply(agent_is_idle{"b", "gone"}, t0 + 1s)),
             " | end_twin(b in gone) undrain(b) end_pool(gone)");
   EXPECT_EQ(show(machine.apply(asks("a", "id1"), t0 + 2s)), " | twin(a in q)");
+}
+
+TEST(Members, AnAgentThatHoldsRunsOfADroppedPoolComesBackToIt) {
+  const auto before = with_pools({"p", "q"}), without = with_pools({"p"});
+  const agent_asked wants{{t0, "b", "id1", 2, "host", "q"}};
+  const auto no = "no: agent 'b': there is no pool 'q' in this cluster";
+  play(fresh(before),
+       {
+         {wants, 0s, "joined(b 2 for q) | twin(b in q)"},
+         {configured{without}, 1s, " | drain(b for p) watch(b in q)"},
+         {agent_went_away{"b"}, 2s, " | "},
+         {wants, 3s, " | "},
+         {agent_is_idle{"b", "q"}, 4s, " | end_twin(b in q) undrain(b) end_pool(q)"},
+         {wants, 5s, no},
+         {configured{before}, 6s, " | pool(q)"},
+         {wants, 7s, " | twin(b in q)"},
+       },
+       before);
+}
+
+TEST(Members, APoolThatIsDroppedLivesWhileRunsOfAnExperimentThatHasMovedSaveThere) {
+  const auto before = with_pools({"p", "q"}, "q"), without = with_pools({"p"});
+  play(
+    fresh(before),
+    {
+      {asks("a", "id1"), 0s, "joined(a 2) | twin(a in q)"},
+      {experiment_entered{{1}, value::object(), "q"}, 1s, " | "},
+      {configured{without}, 2s, "no: pools.q: 1 experiment is in it; end or move them before the pool goes"},
+      {experiment_placed{{1}, "p"}, 3s, " | "}, // its runs save, on a
+      {configured{without}, 3s, " | drain(a for p) watch(a in q)"},
+      {agent_went_away{"a"}, 4s, " | "},
+      {experiment_gone{{1}}, 5s, " | "},
+      {asks("a", "id1"), 6s, " | "},
+      {agent_is_idle{"a", "q"}, 7s, " | end_twin(a in q) undrain(a) end_pool(q)"},
+    },
+    before);
 }
 
 TEST(Members, APoolThatIsDroppedLivesWhileAGuestRunsOnItsAgent) {
@@ -372,7 +408,7 @@ TEST(Members, APoolThatIsDroppedLivesWhileAGuestRunsOnItsAgent) {
     {
       {asks("a", "id1"), 0s, "joined(a 2) | twin(a in q)"},
       {experiment_entered{{1}, {{"resources", {{"resource_pool", "p"}}}}}, 1s, " | "}, // and falls back to q
-      {configured{without}, 2s, " | drain(a) watch(a in q)"},
+      {configured{without}, 2s, " | drain(a for p) watch(a in q)"},
       {agent_is_idle{"a", "q"}, 60s, " | end_twin(a in q) undrain(a) end_pool(q)"},
       {asks("a", "id1"), 61s, " | twin(a in p)"},
     },

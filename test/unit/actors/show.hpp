@@ -363,7 +363,7 @@ inline std::string show(const agent_drain& x) {
     text_ += " -" + text(slot);
   for (int slot : x.ended)
     text_ += " !" + text(slot);
-  return text_ + (x.ends ? " !" : "") + ")";
+  return text_ + (x.ends ? " !" : "") + (x.leaves_for.empty() ? "" : " for " + x.leaves_for) + ")";
 }
 inline std::string show(const slots_held& x) { return "held(" + text(x.allocation) + " " + show(x.on) + ")"; }
 inline std::string show(const job_changed& x) { return "job(" + text(x.job.job) + ")"; }
@@ -407,7 +407,7 @@ inline std::string show(const make_twin& x) {
 inline std::string show(const end_twin& x) { return "end_twin(" + x.agent + " in " + x.pool + ")"; }
 inline std::string show(const configure_pool& x) { return "configure(" + x.pool + ")"; }
 inline std::string show(const order_agent& x) {
-  return show(agent_drain{x.agent, x.draining, x.disabled, x.ends, x.ended});
+  return show(agent_drain{x.agent, x.draining, x.disabled, x.ends, x.ended, x.leaves_for});
 }
 inline std::string show(const watch_agent& x) { return "watch(" + x.agent + " in " + x.pool + ")"; }
 inline std::string show(const forget_agent& x) { return "forget(" + x.agent + " in " + x.pool + ")"; }

@@ -286,6 +286,15 @@ TEST(ClusterFile, TakesABareWordThatYamlReadsAsABooleanWhereThatWordIsMeant) {
   EXPECT_EQ(wrong.faults[0].message, "expected a string, got a boolean, on");
 }
 
+TEST(ClusterFile, HintsAtNoFallbackToThePoolItself) {
+  const auto alone = load("troupe: 1\npools:\n  a: {fallback: [b]}\n");
+  ASSERT_EQ(alone.faults.size(), 1u);
+  EXPECT_EQ(alone.faults[0].hint, "");
+  const auto two = load("troupe: 1\npools:\n  gpu: {fallback: [gpus]}\n  cpu: {}\n");
+  ASSERT_EQ(two.faults.size(), 1u);
+  EXPECT_EQ(two.faults[0].hint.find("'gpu'"), std::string::npos) << two.faults[0].hint;
+}
+
 TEST(ClusterFile, RefusesPoolsThatFallBackInACircle) {
   const auto said = faults(
     load("troupe: 1\npools:\n  a: {fallback: [b]}\n  b: {fallback: [c]}\n  c: {fallback: [a]}\n  d: {}\n"));

@@ -169,6 +169,16 @@ TEST(PoolExplain, TellsThatVictimsSave) {
   ASSERT_EQ(frees.size(), 1u);
   EXPECT_EQ(frees[0]["how"], "preempted");
   EXPECT_EQ(frees[0]["costSeconds"], 20) << "slots times seconds";
+  EXPECT_EQ(frees[0]["stopping"], true);
+  EXPECT_EQ(frees[0]["preemptedFor"], "2.1");
+  const auto victim = p.why(1, {});
+  EXPECT_EQ(victim["reason"]["text"], "it was preempted, and saves; its slots go to trial 2");
+  EXPECT_EQ(victim["behind"], "2.1");
+  p.tell(slots_released{run(2)});
+  EXPECT_EQ(p.why(1)["reason"]["text"], "it was preempted, and saves") << "the one it was for is gone";
+  EXPECT_TRUE(p.why(1, {})["behind"].is_null());
+  p.ask(3, 1, 50);
+  EXPECT_EQ(p.why(3)["wouldFree"][0]["preemptedFor"], "3.1") << "what stops already counts as coming";
 }
 
 TEST(PoolExplain, TellsThatWhatIsFreeIsKeptForAnother) {
@@ -399,6 +409,52 @@ TEST(PoolExplain, AdvisesToEnableWhatItNames) {
   EXPECT_EQ(p.why(3, {})["advice"], "troupe slot enable b 1");
   p.tell(agent_drain{"b"});
   EXPECT_EQ(p.why(3, {})["advice"], "troupe agent enable b");
+}
+
+TEST(PoolExplain, SaysBehindOnlyOfOnesThatAreServedBefore) {
+  explained_pool p;
+  const auto one_slot = [](run_terms& r) { r.job.max_slots = 1; };
+  const auto of_first = [&](run_terms& r) {
+    r.job.job = {1};
+    r.job.submitted = t0 + 1s;
+    one_slot(r);
+  };
+  p.up("a", 2).ask(1, 1, 42, one_slot).ask(2, 1).ask(3, 1, 42, of_first).ask(4, 1); // the pool is full
+  EXPECT_EQ(p.code(3), "max_slots");
+  EXPECT_EQ(p.why(4)["position"], 2);
+  EXPECT_EQ(p.code(4), "busy") << "the third is above its limit, and holds nobody up";
+  EXPECT_TRUE(p.why(4, {})["behind"].is_null());
+  EXPECT_EQ(p.why(4, {{run(1), 9, "history", t0}})["estimate"]["seconds"], 9);
+
+  explained_pool turns(with([](auto& s) { s.scheduler = scheduler_kind::round_robin; }));
+  const auto of_two = [](run_terms& r) {
+    r.job.job = {2};
+    r.job.submitted = t0 + 2s;
+  };
+  turns.up("a", 2).ask(2, 1).ask(5, 1, 42, of_two).ask(6, 1, 42, of_two).ask(7, 1);
+  EXPECT_EQ(turns.why(7)["position"], 1) << "its job holds nothing";
+  EXPECT_EQ(turns.code(7), "busy");
+  EXPECT_EQ(turns.why(6)["reason"]["text"], "waits for 1 slot behind trial 7");
+}
+
+TEST(PoolExplain, NamesAgentsThatLeaveThePool) {
+  explained_pool p;
+  const auto on = [](std::vector<std::string> agents) {
+    return [agents](run_terms& r) { r.rules.agents = agents; };
+  };
+  p.up("a", 1).up("b", 1).ask(1, 1, 42, on({"b"})).ask(2, 1, 42, on({"b"})).ask(3, 0, 42, on({"b"}));
+  p.tell(agent_drain{"b", true, {}, false, {}, "cpu"}).ask(4, 2).ask(5, 0, 42, on({"b"}));
+  EXPECT_EQ(p.code(2), "drained");
+  EXPECT_EQ(p.why(2)["reason"]["text"], "agents that it needs leave this pool: b for cpu");
+  EXPECT_EQ(p.why(2)["agents"][1]["why"], "leaves for pool cpu");
+  EXPECT_EQ(p.why(2, {})["advice"], "troupe experiment set 2 --pool cpu");
+  EXPECT_EQ(p.why(5)["reason"]["text"], "agents that it needs leave this pool: b for cpu");
+  p.tell(agent_drain{"a"});
+  EXPECT_EQ(p.why(4)["reason"]["text"],
+            "agents or slots that it needs are drained or disabled, or leave this pool: b for cpu");
+  EXPECT_EQ(p.why(4, {})["advice"], "troupe agent enable a");
+  p.tell(agent_drain{"b", false});
+  EXPECT_EQ(p.code(2), "busy") << "it stays";
 }
 
 TEST(PoolExplain, NamesTheOtherReasonsToo) {
