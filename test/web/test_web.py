@@ -233,7 +233,7 @@ def test_an_order_by_a_short_key_or_by_none(site, page):
 
 
 def test_hyperparameters_sort_as_numbers_and_the_address_keeps_it(site, page):
-    page.go(f"/experiments/{site.search}/trials?cols=id,hp.lr")
+    page.go(f"/experiments/{site.search}/trials?cols=id,lr")  # `hp.` may be left out
     page.page.wait_for_selector('[role=grid][data-all="8"]')
     page.page.locator('[data-col="hp.lr"] button').click()
     page.at("sort=hp.lr")
@@ -358,6 +358,14 @@ def test_back_and_a_reload_lead_to_where_one_was(site, page):
     page.at("/search").settle()
     tab.go_back()
     wait_for(lambda: window() == 900, 10, what=window)
+    page.go(f"/experiments/{site.search}/trials?sort=hp.lr").settle()
+    with tab.expect_navigation():  # before the page has kept the place by itself
+        tab.evaluate("""() => {
+            document.querySelector('.gridscroll').scrollTop = 35;
+            scrollTo(0, 30);
+            requestAnimationFrame(() => requestAnimationFrame(() => location.reload()));
+        }""")
+    wait_for(lambda: (grid(), window()) == (35, 30), 10, what=lambda: (grid(), window()))
     page.fine()
 
 

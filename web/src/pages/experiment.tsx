@@ -23,7 +23,7 @@ import { duration } from "./experiments";
 import { Analysis } from "./analysis";
 import { SearchStory } from "./search";
 import { Code, Config, Fork } from "./files";
-import { alive, ended } from "../ended";
+import { alive, ended, stopping } from "../ended";
 import type { GetExperimentResponse, Outcome, SearchStory as Story } from "../api_types";
 
 const tabs: [string, string][] = [
@@ -154,14 +154,14 @@ function Actions(props: { of: Experiment; plain: boolean; command: string }) {
     );
   return (
     <div class="buttons">
-      {may("change experiment", e.workspaceId) && !ended(e) && (
+      {may("change experiment", e.workspaceId) && !ended(e) && !stopping(e) && (
         <>
           {e.unmanaged ? null : e.state === "STATE_PAUSED" ? (
             <button type="button" onClick={() => void order("activate", "resumed")}>
               Resume
             </button>
           ) : (
-            <button type="button" onClick={() => void order("pause", "about to pause")} disabled={/STOPPING/.test(e.state)}>
+            <button type="button" onClick={() => void order("pause", "about to pause")}>
               Pause
             </button>
           )}
