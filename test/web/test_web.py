@@ -359,12 +359,12 @@ def test_back_and_a_reload_lead_to_where_one_was(site, page):
     tab.go_back()
     wait_for(lambda: window() == 900, 10, what=window)
     page.go(f"/experiments/{site.search}/trials?sort=hp.lr").settle()
-    with tab.expect_navigation():  # before the page has kept the place by itself
-        tab.evaluate("""() => {
-            document.querySelector('.gridscroll').scrollTop = 35;
-            scrollTo(0, 30);
-            requestAnimationFrame(() => requestAnimationFrame(() => location.reload()));
-        }""")
+    tab.evaluate("""() => new Promise(done => {
+        document.querySelector('.gridscroll').scrollTop = 35;
+        scrollTo(0, 30);
+        requestAnimationFrame(() => requestAnimationFrame(done));
+    })""")
+    tab.reload()  # before the page has kept the place by itself
     wait_for(lambda: (grid(), window()) == (35, 30), 10, what=lambda: (grid(), window()))
     page.fine()
 
