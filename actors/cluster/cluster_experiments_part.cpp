@@ -338,7 +338,7 @@ caf::result<command_result> cluster_experiments::on(const std::string& user, con
   if (terminal(row->state))
     return answered();
   if (auto of = peers_.reads->experiment(row->experiment); of && of->unmanaged)
-    return with_.unmanaged.stop(*row, "killed", user);
+    return with_.unmanaged.stop(*row, "killed by " + user, user);
   if (it == experiments_.end())
     return answered();
   return forward(row->experiment, it->second, kill_trial{x.id, user}, [] { return answered(); });
