@@ -641,6 +641,29 @@ def test_kill_asks_once_and_esc_leaves_it(site, page):
     assert why["reason"] == {"code": "ended", "text": "was ended: killed by admin"} and why["wouldFree"] == [] and why["since"]
 
 
+def test_what_does_not_stop_can_be_killed(site, page):
+    """A cancel waits for the trial's last checkpoint; Kill is the one order left meanwhile."""
+    began = site.root / "began"
+    script = f"import pathlib, time\npathlib.Path({str(began)!r}).touch()\ntime.sleep(1000)\n"
+    search = site.submit("stubborn", script, "searcher: {name: single, metric: loss, max_length: {batches: 1}}\nmax_restarts: 0")
+    wait_for(began.exists)
+    button = lambda name: page.page.get_by_role("button", name=name, exact=True)
+    page.go(f"/experiments/{search}")
+    button("Cancel").click()
+    button("Cancel").wait_for(state="detached")
+    for path in (f"/experiments/{search}", f"/experiments?sel={search}", f"/trials/{site.json('trial', 'list', str(search))[0]['id']}"):
+        page.go(path)
+        page.page.wait_for_selector("[class*=state-stopping]")
+        button("Kill").wait_for()
+        assert button("Pause").count() + button("Cancel").count() == 0, path
+    page.go(f"/experiments/{search}")
+    button("Kill").click()
+    page.page.get_by_role("alertdialog", name=f"Kill experiment {search}?").get_by_role("button", name="Kill").click()
+    wait_for(lambda: site.json("experiment", "describe", str(search))["state"] == "STATE_CANCELED")
+    wait_for(lambda: button("Kill").count() == 0)
+    page.fine()
+
+
 # ---- who may what, and texts of others
 
 
