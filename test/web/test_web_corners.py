@@ -66,6 +66,7 @@ def test_who_did_what_is_told_from_facts(site, page):
     page.page.get_by_label("Experiment").select_option(str(site.search))
     mine = site.json("events", "--kind", "audit", "--experiment", str(site.search))
     wait_for(lambda: int(page.page.get_attribute(EVENTS, "data-all")) == len(mine), 10)
+    assert ("experiment_created", mine[0]["fields"]["owner"]) in zip(cells(page.page, "Events", "type"), cells(page.page, "Events", "by"))
     for kind in ("shell", "supervision", "node", "fault"):
         page.go(f"/events?kind={kind}")
         assert page.page.get_by_label("Kind").input_value() == kind
