@@ -261,7 +261,8 @@ struct route_validation { ///< a durable validation, which the cluster passes on
 };
 struct kill_trial { ///< a user kills one trial of a search
   trial_id trial;
-  MSGPACK_DEFINE_ARRAY(trial)
+  std::string by;
+  MSGPACK_DEFINE_ARRAY(trial, by)
 };
 
 struct orders_answered {   ///< answers the driver of a custom search once its orders are durable

@@ -406,7 +406,8 @@ struct experiment_changed {
   time_point at;
   experiment_state state = experiment_state::active;
   std::string why;
-  MSGPACK_DEFINE_ARRAY(at, state, why)
+  std::string by; ///< user who ordered it; empty: nobody did, as where a search ends by itself
+  MSGPACK_DEFINE_ARRAY(at, state, why, by)
 };
 
 struct trial_created { ///< part of search_stepped
@@ -542,7 +543,9 @@ struct trial_stop_ordered { ///< ordered by the searcher, a cancel or a kill
   trial_state outcome = trial_state::completed; ///< state in which the trial will end
   bool kill = false;                            ///< whether it ends at once, without a last checkpoint
   std::string why;
-  MSGPACK_DEFINE_ARRAY(at, outcome, kill, why)
+  /// User who stopped this trial alone; empty: its experiment stops it, whose own fact says who ordered that.
+  std::string by;
+  MSGPACK_DEFINE_ARRAY(at, outcome, kill, why, by)
 };
 struct trial_perturbed { ///< trial_perturb_decided ordered this; the runs so far no longer count
   static constexpr const char* tag = "trial_perturbed";
@@ -591,7 +594,8 @@ struct trial_metadata_set {
   static constexpr const char* tag = "trial_metadata_set";
   time_point at;
   value metadata;
-  MSGPACK_DEFINE_ARRAY(at, metadata)
+  std::string by; ///< empty: the script
+  MSGPACK_DEFINE_ARRAY(at, metadata, by)
 };
 struct trial_progressed { ///< progress that the script reported; at most one fact for each whole percent
   static constexpr const char* tag = "trial_progressed";
@@ -693,7 +697,8 @@ struct task_stop_ordered { ///< the task has to end at once
   static constexpr const char* tag = "task_stop_ordered";
   time_point at;
   std::string why; ///< "killed by eve", "idle for more than 5m0s"
-  MSGPACK_DEFINE_ARRAY(at, why)
+  std::string by;  ///< user who ordered it; empty: nobody did
+  MSGPACK_DEFINE_ARRAY(at, why, by)
 };
 struct task_prioritized {
   static constexpr const char* tag = "task_prioritized";

@@ -133,7 +133,8 @@ void cluster_deletions::delete_doomed() {
   };
   for (const auto& [id, by] : doomed) {
     if (const auto live = with_.experiment(id)) {
-      self_->request(live, journal_timeout, experiment_stop{true, "killed: its project is deleted"})
+      experiment_stop order{true, "killed: its project is deleted", false, by};
+      self_->request(live, journal_timeout, std::move(order))
         .then([](const committed&) {}, [](const caf::error&) {}); // the experiment tells its end in any case
       continue;
     }
@@ -395,7 +396,7 @@ void cluster_deletions::note_left(const stored_erased& seen, const std::string& 
     if (!row || saved->saved.files == files)
       continue; // the checkpoint is gone meanwhile, or keeps all its files
     ++all->left;
-    with_.change_trial(*row, task_call_of({row->id, {}}, commands::checkpoint_files{uuid, files}),
+    with_.change_trial(*row, task_call_of({row->id, {}}, commands::checkpoint_files{uuid, files, by}),
                        checkpoint_changed{self_->now(), uuid, files, by}, one_done);
   }
   auto last = answered();

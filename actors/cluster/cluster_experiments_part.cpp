@@ -170,13 +170,14 @@ caf::result<command_result> cluster_experiments::obey(client_command& x) {
   });
 }
 
-caf::result<command_result> cluster_experiments::on(const std::string&,
+caf::result<command_result> cluster_experiments::on(const std::string& user,
                                                     const commands::experiment_activate& x) {
-  return tell(x.id, experiment_activate{});
+  return tell(x.id, experiment_activate{user});
 }
 
-caf::result<command_result> cluster_experiments::on(const std::string&, const commands::experiment_pause& x) {
-  return tell(x.id, experiment_pause{});
+caf::result<command_result> cluster_experiments::on(const std::string& user,
+                                                    const commands::experiment_pause& x) {
+  return tell(x.id, experiment_pause{user});
 }
 
 caf::result<command_result> cluster_experiments::on(const std::string& user,
@@ -249,12 +250,12 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
 
 caf::result<command_result> cluster_experiments::on(const std::string& user,
                                                     const commands::experiment_cancel& x) {
-  return tell(x.id, experiment_stop{false, "canceled by " + user});
+  return tell(x.id, experiment_stop{false, "canceled by " + user, false, user});
 }
 
 caf::result<command_result> cluster_experiments::on(const std::string& user,
                                                     const commands::experiment_kill& x) {
-  return tell(x.id, experiment_stop{true, "killed by " + user});
+  return tell(x.id, experiment_stop{true, "killed by " + user, false, user});
 }
 
 caf::result<command_result> cluster_experiments::on(const std::string& user,
@@ -304,7 +305,7 @@ caf::result<command_result> cluster_experiments::tell(experiment_id id, Event ev
     return forward(id, it->second, std::move(ev), of_ended);
   if (auto row = peers_.reads->experiment(id); row && row->unmanaged && !terminal(row->state)) {
     if constexpr (std::is_same_v<Event, experiment_stop>)
-      return with_.unmanaged.stop(*row, ev.why);
+      return with_.unmanaged.stop(*row, ev.why, ev.by);
     return refused({errc::conflict, "experiment " + to_string(id) +
                                       " is unmanaged: only its own processes begin, pause and end"});
   }
@@ -329,7 +330,7 @@ command_result cluster_experiments::has_ended(experiment_id id) const {
     {errc::conflict, "experiment " + to_string(id) + " is " + std::string(troupe::name(row->state))});
 }
 
-caf::result<command_result> cluster_experiments::on(const std::string&, const commands::trial_kill& x) {
+caf::result<command_result> cluster_experiments::on(const std::string& user, const commands::trial_kill& x) {
   auto row = peers_.reads->trial(x.id);
   if (!row)
     return refused({errc::not_found, "trial " + to_string(x.id) + " not found"});
@@ -337,10 +338,10 @@ caf::result<command_result> cluster_experiments::on(const std::string&, const co
   if (terminal(row->state))
     return answered();
   if (auto of = peers_.reads->experiment(row->experiment); of && of->unmanaged)
-    return with_.unmanaged.stop(*row, "killed");
+    return with_.unmanaged.stop(*row, "killed by " + user, user);
   if (it == experiments_.end())
     return answered();
-  return forward(row->experiment, it->second, kill_trial{x.id}, [] { return answered(); });
+  return forward(row->experiment, it->second, kill_trial{x.id, user}, [] { return answered(); });
 }
 
 template <class OfTask>

@@ -81,13 +81,13 @@ caf::result<command_result> cluster_records::change_places(const std::string& us
   if constexpr (std::is_same_v<Change, commands::experiment_describe>)
     if (ended && (x.save_experiment_best || x.save_trial_best || x.save_trial_latest))
       to_sweep = x.id;
-  with_.take(std::move(decided->facts), [this, promise, removed, to_sweep,
+  with_.take(std::move(decided->facts), [this, promise, removed, to_sweep, user,
                                          answer = std::move(decided->answer)](const caf::error& why) mutable {
     promise.deliver(why ? refused(from_caf(why)) : answered(std::move(answer)));
     if (to_sweep && !why)
       with_.deletions.sweep(to_sweep, true);
     if constexpr (std::is_same_v<Change, commands::workspace_remove>)
-      with_.tasks.kill_in(removed, "killed: its workspace is deleted");
+      with_.tasks.kill_in(removed, {"killed: its workspace is deleted", user});
     if constexpr (std::is_same_v<Change, commands::workspace_remove> ||
                   std::is_same_v<Change, commands::project_remove>)
       with_.deletions.delete_doomed();

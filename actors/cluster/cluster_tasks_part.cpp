@@ -183,12 +183,12 @@ void cluster_tasks::start(task_settings settings, const task_created& made,
   if (setup_.lines)
     setup_.lines->watch_other(made.id,
                               made.config.is_object() ? made.config.value("log_policies", value()) : value());
-  const auto killed_by = std::move(tasks_[made.id].killed_by);
+  const auto order = std::move(tasks_[made.id].to_hear);
   tasks_[made.id] = {actor, made.parent, made.no_pause, made.workspace, {}};
   by_address_[actor.address()] = made.id;
   self_->monitor(actor);
-  if (!killed_by.empty())
-    stop(made.id, killed_by);
+  if (order)
+    stop(made.id, *order);
 }
 
 std::vector<task_actor> cluster_tasks::all() const {
@@ -485,7 +485,7 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, const com
     return refused(row.error());
   const auto id = row->made.id;
   const auto stop = [&](task_id one) {
-    return task_call_of({one, {}}, commands::task_stop{"killed by " + user});
+    return task_call_of({one, {}}, commands::task_stop{"killed by " + user, user});
   };
   if (!x.tree)
     return terminal(row->state) ? answered() : order(id, stop(id));
@@ -552,18 +552,18 @@ caf::result<command_result> cluster_tasks::hand_on(allocation_id from, task_call
   return order(from.task, std::move(call));
 }
 
-void cluster_tasks::kill_in(workspace_id workspace, const std::string& why) {
+void cluster_tasks::kill_in(workspace_id workspace, const commands::task_stop& order) {
   for (const auto& [id, one] : tasks_)
     if (one.workspace == workspace)
-      stop(id, why);
+      stop(id, order);
 }
 
-void cluster_tasks::stop(task_id id, const std::string& why) {
+void cluster_tasks::stop(task_id id, const commands::task_stop& order) {
   auto& one = tasks_.at(id);
   if (!one.actor)
-    one.killed_by = why;
+    one.to_hear = order;
   else
-    self_->request(one.actor, journal_timeout, task_call_of({id, {}}, commands::task_stop{why}))
+    self_->request(one.actor, journal_timeout, task_call_of({id, {}}, order))
       .then([](const command_result&) {}, [](const caf::error&) {}); // the task tells its end in any case
 }
 

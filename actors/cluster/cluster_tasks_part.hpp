@@ -42,7 +42,7 @@ public:
   void time_passed();
   void end_all(const caf::error& why);
   /// Kills the tasks of a workspace that is being deleted.
-  void kill_in(workspace_id workspace, const std::string& why);
+  void kill_in(workspace_id workspace, const commands::task_stop& order);
 
   using commands_here = commands::work_commands;
   /// Obeys one of `commands_here`.
@@ -64,7 +64,7 @@ private:
     task_id parent;
     int no_pause = -1;
     workspace_id workspace;
-    std::string killed_by; ///< reason to kill the task as soon as its actor lives again; empty: none
+    std::optional<commands::task_stop> to_hear; ///< order that waits until the actor lives again
   };
   /// The end of a task that is given up, until that end is durable.
   struct last_words {
@@ -78,7 +78,7 @@ private:
              std::vector<allocation_fact> of_run = {});
   void recover_one(const task_detail& row);
   void make_again(task_id id);
-  void stop(task_id id, const std::string& why);
+  void stop(task_id id, const commands::task_stop& order);
   void abandon(const task_detail& row, const std::string& why);
   void say_last_words(task_id id);
   void last_words_are_said(task_id id);

@@ -12,6 +12,9 @@ constexpr std::size_t most_waiting = 20'000; ///< limit of the waiting changes o
 constexpr std::size_t most_at_once = 500;    ///< limit of the changes that one append stores
 constexpr int most_tries = 5;                ///< how often an append is repeated with another number
 
+/// Who did it, for facts: empty where a task asks by itself.
+std::string user_of(const client_command& from) { return from.allocation.empty() ? from.user : ""; }
+
 } // namespace
 
 caf::result<command_result> cluster_trials::obey(client_command& x) {
@@ -26,12 +29,15 @@ caf::result<command_result> cluster_trials::on(const client_command&, const comm
   return answered({{"metadata", row->metadata.is_object() ? row->metadata : value::object()}});
 }
 
-caf::result<command_result> cluster_trials::on(const client_command&, const commands::trial_set_metadata& x) {
+caf::result<command_result> cluster_trials::on(const client_command& from,
+                                               const commands::trial_set_metadata& x) {
   auto row = peers_.reads->trial(x.id);
   if (!row)
     return refused(row.error());
   auto promise = self_->make_response_promise<command_result>();
-  change(*row, task_call_of({x.id, {}}, x), trial_metadata_set{self_->now(), x.metadata},
+  auto call = x;
+  call.by = user_of(from);
+  change(*row, task_call_of({x.id, {}}, call), trial_metadata_set{self_->now(), x.metadata, call.by},
          [promise, given = x.metadata](command_result& done) mutable {
            promise.deliver(done.got ? answered({{"metadata", given}}) : std::move(done));
          });
@@ -51,6 +57,7 @@ caf::result<command_result> cluster_trials::on(const client_command& from,
     std::size_t left = 1;
     command_result worst = answered();
   };
+  const auto by = user_of(from);
   auto all = std::make_shared<pending>();
   auto promise = self_->make_response_promise<command_result>();
   auto done = [all, promise](command_result& one) mutable {
@@ -67,8 +74,8 @@ caf::result<command_result> cluster_trials::on(const client_command& from,
     if (!one.files)
       continue;
     ++all->left;
-    change(*row, task_call_of({row->id, {}}, commands::checkpoint_files{one.uuid, *one.files}),
-           checkpoint_changed{self_->now(), one.uuid, *one.files, {}}, done);
+    change(*row, task_call_of({row->id, {}}, commands::checkpoint_files{one.uuid, *one.files, by}),
+           checkpoint_changed{self_->now(), one.uuid, *one.files, by}, done);
   }
   auto last = answered();
   done(last);

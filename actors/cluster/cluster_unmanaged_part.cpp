@@ -184,25 +184,32 @@ caf::result<command_result> cluster_unmanaged::on(allocation_id run, const comma
                  }));
 }
 
-caf::result<command_result> cluster_unmanaged::stop(const experiment_row& row, const std::string& why) {
-  return in_turn(row.id, [this, why](const experiment_row& now) -> result<decision> {
+caf::result<command_result> cluster_unmanaged::stop(const experiment_row& row, const std::string& why,
+                                                    const std::string& by) {
+  return in_turn(row.id, [this, why, by](const experiment_row& now) -> result<decision> {
     auto trials = peers_.reads->trials(now.id);
     if (!trials)
       return trials.error();
     decision out;
+    out.by = by;
     for (const auto& trial : *trials)
       if (auto facts = unmanaged::ended(trial, trial_state::canceled, why, self_->now()); !facts.empty())
         out.of_trials[trial.id] = std::move(facts);
     if (trials->empty() && !terminal(now.state))
-      out.of_experiment.emplace_back(experiment_changed{self_->now(), experiment_state::canceled, why});
+      out.of_experiment.emplace_back(experiment_changed{self_->now(), experiment_state::canceled, why, by});
     return out;
   });
 }
 
-caf::result<command_result> cluster_unmanaged::stop(const trial_row& row, const std::string& why) {
-  return in_turn(row.experiment, of_trial(row.id, [this, why](const trial_row& now) {
-                   return unmanaged::ended(now, trial_state::canceled, why, self_->now());
-                 }));
+caf::result<command_result> cluster_unmanaged::stop(const trial_row& row, const std::string& why,
+                                                    const std::string& by) {
+  return in_turn(
+    row.experiment, of_trial(row.id, [this, why, by](const trial_row& now) {
+      auto facts = unmanaged::ended(now, trial_state::canceled, why, self_->now());
+      if (!facts.empty())
+        facts.insert(facts.begin(), trial_stop_ordered{self_->now(), trial_state::canceled, true, why, by});
+      return facts;
+    }));
 }
 
 void cluster_unmanaged::take(const route_validation& x) {
@@ -303,6 +310,7 @@ void cluster_unmanaged::begin(experiment_id id) {
                 (std::holds_alternative<trial_heard>(one) && !alive_.contains(trial));
   }
   std::reverse(all.begin(), all.end());
+  changes_[id].front().by = std::move(decided->by);
   commit(id, std::move(all), std::move(decided->answer), settles);
 }
 
@@ -342,8 +350,11 @@ void cluster_unmanaged::settle(experiment_id id, value answer) {
   auto changes = unmanaged::settle(*row, *trials, self_->now());
   if (trials->empty() && row->state == experiment_state::canceled)
     changes.clear(); // a user ended the experiment before it had a trial
-  for (const auto& one : changes)
+  for (auto& one : changes) {
+    if (auto* changed = std::get_if<experiment_changed>(&one))
+      changed->by = changes_[id].front().by;
     facts.push_back(encode_as(one));
+  }
   if (facts.empty())
     return over(id, answered(std::move(answer)));
   const bool ends = terminal(std::get<experiment_changed>(changes.front()).state);

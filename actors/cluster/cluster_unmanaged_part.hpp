@@ -38,8 +38,8 @@ public:
   caf::result<command_result> on(allocation_id run, commands::checkpoint_report x);
   caf::result<command_result> on(allocation_id run, const commands::trial_progress& x);
   /// Ends all trials of the experiment as canceled, and so the experiment itself.
-  caf::result<command_result> stop(const experiment_row& row, const std::string& why);
-  caf::result<command_result> stop(const trial_row& row, const std::string& why);
+  caf::result<command_result> stop(const experiment_row& row, const std::string& why, const std::string& by);
+  caf::result<command_result> stop(const trial_row& row, const std::string& why, const std::string& by);
   void take(const route_validation& x);
 
   /// When the next trial has been silent for so long that its state has to be looked at.
@@ -53,6 +53,7 @@ private:
     std::map<trial_id, std::vector<trial_fact>> of_trials;
     value answer = value::object();
     bool settles = false; ///< whether the state of the experiment is decided anew as well
+    std::string by;       ///< user who ends the experiment; empty: nobody does
   };
   using decide = std::function<result<decision>(const experiment_row&)>;
   using done_callback = std::function<void(command_result)>;
@@ -60,6 +61,7 @@ private:
     decide how;
     done_callback done;
     int tries = 5; ///< tries that are left: another writer (metadata, checkpoints) may take the number first
+    std::string by = {}; ///< as in the decision
   };
 
   caf::result<command_result> in_turn(experiment_id id, decide how);

@@ -24,17 +24,17 @@ experiment_step experiment::apply(const experiment_event& ev, time_point now) {
   return s;
 }
 
-void experiment::on(experiment_step& s, const experiment_activate&, time_point now) {
+void experiment::on(experiment_step& s, const experiment_activate& ev, time_point now) {
   if (state_ != experiment_state::paused)
     return;
-  note(s, experiment_changed{now, experiment_state::active, ""});
+  note(s, experiment_changed{now, experiment_state::active, "", ev.by});
   order_all(s.actions, {order_trial::kind::activate});
 }
 
-void experiment::on(experiment_step& s, const experiment_pause&, time_point now) {
+void experiment::on(experiment_step& s, const experiment_pause& ev, time_point now) {
   if (state_ != experiment_state::active)
     return;
-  note(s, experiment_changed{now, experiment_state::paused, ""});
+  note(s, experiment_changed{now, experiment_state::paused, "", ev.by});
   order_all(s.actions, {order_trial::kind::pause});
 }
 
@@ -44,7 +44,7 @@ void experiment::on(experiment_step& s, const experiment_stop& ev, time_point no
                         : experiment_state::stopping_canceled;
   if (stopping(state_) && !(state_ == experiment_state::stopping_canceled && (ev.kill || ev.broken)))
     return; // a stopping state changes only to a stronger one
-  note(s, experiment_changed{now, want, ev.why});
+  note(s, experiment_changed{now, want, ev.why, ev.by});
   drop_inputs(s);
   asking_ = false;
   order_all(s.actions, {order_trial::kind::stop, {}, trial_state::canceled, ev.kill, ev.why});

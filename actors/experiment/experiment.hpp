@@ -33,16 +33,19 @@ struct report_origin {
 
 // Events; they are also messages.
 struct experiment_activate {
-  MSGPACK_DEFINE_ARRAY()
+  std::string by; ///< user who ordered it, as in the two events below; empty: nobody did
+  MSGPACK_DEFINE_ARRAY(by)
 };
 struct experiment_pause {
-  MSGPACK_DEFINE_ARRAY()
+  std::string by;
+  MSGPACK_DEFINE_ARRAY(by)
 };
 struct experiment_stop {
   bool kill = false;
   std::string why;
   bool broken = false; ///< whether a stream of the experiment cannot be replayed: then it ends as ERROR
-  MSGPACK_DEFINE_ARRAY(kill, why, broken)
+  std::string by;
+  MSGPACK_DEFINE_ARRAY(kill, why, broken, by)
 };
 /// From a user: what the experiment may have of its pool from now on.
 struct experiment_set {
@@ -231,8 +234,8 @@ private:
     double time = 0;
     std::uint64_t request = 0;
   };
-  void on(experiment_step& s, const experiment_activate&, time_point now);
-  void on(experiment_step& s, const experiment_pause&, time_point now);
+  void on(experiment_step& s, const experiment_activate& ev, time_point now);
+  void on(experiment_step& s, const experiment_pause& ev, time_point now);
   void on(experiment_step& s, const experiment_stop& ev, time_point now);
   void on(experiment_step& s, const validation_recorded& ev, time_point now);
   void on(experiment_step& s, const checkpoint_reported& ev, time_point now);

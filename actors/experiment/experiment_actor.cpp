@@ -121,7 +121,7 @@ public:
         auto it = trials_.find(x.trial);
         if (it == trials_.end())
           return to_caf({errc::conflict, "trial " + to_string(x.trial) + " has ended"});
-        self_->send(it->second, trial_stop{trial_state::canceled, true, "killed"});
+        self_->send(it->second, trial_stop{trial_state::canceled, true, "killed by " + x.by, x.by});
         return committed{};
       },
       [this](task_call& x) -> caf::result<command_result> {

@@ -73,7 +73,7 @@ task_step task::apply(const task_event& ev, time_point now) {
 void task::on(task_step& s, const task_kill_wanted& ev, time_point now) {
   if (state_ == task_state::stopping_canceled)
     return; // a repeat
-  note(s, task_stop_ordered{now, ev.why});
+  note(s, task_stop_ordered{now, ev.why, ev.by});
   if (open_)
     s.actions.push_back(stop_order());
   else
@@ -151,7 +151,8 @@ void task::on(task_step& s, const allocation_ended& ev, time_point now) {
 
 void task::on(task_step& s, const time_passed&, time_point now) {
   if (const auto due = idle_end(); due && now >= *due)
-    on(s, task_kill_wanted{"idle for more than " + written(spec_.idle_limit) + ": service is inactive"}, now);
+    on(s, task_kill_wanted{"idle for more than " + written(spec_.idle_limit) + ": service is inactive", {}},
+       now);
 }
 
 void task::on(task_step& s, const log_matched& ev, time_point now) {

@@ -27,6 +27,7 @@ struct task_spec {
 // Events.
 struct task_kill_wanted {
   std::string why; ///< text for people: "killed by eve"
+  std::string by;  ///< empty: nobody asked
 };
 struct task_pause_wanted {
   std::string by;

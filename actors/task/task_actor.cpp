@@ -63,7 +63,7 @@ private:
                    commands::allocation_commands>;
 
   caf::result<command_result> on(const allocation_id&, commands::task_stop x) {
-    return durably(task_kill_wanted{std::move(x.why)});
+    return durably(task_kill_wanted{std::move(x.why), std::move(x.by)});
   }
   caf::result<command_result> on(const allocation_id&, commands::task_hold x) {
     if (x.on)

@@ -56,7 +56,7 @@ void trial::on(trial_step& s, const trial_stop& ev, time_point now) {
   if (stop_ && (stop_->kill || !ev.kill))
     return; // a repeat, or weaker than the stop that was ordered
   auto outcome = stop_ ? stop_->outcome : ev.outcome;
-  note(s, trial_stop_ordered{now, outcome, ev.kill, ev.why});
+  note(s, trial_stop_ordered{now, outcome, ev.kill, ev.why, ev.by});
   if (open_)
     s.actions.push_back(stop_order());
 }
@@ -147,11 +147,11 @@ void trial::on(trial_step& s, const allocation_ended& ev, time_point now) {
 void trial::on(trial_step&, const time_passed&, time_point) {}
 
 void trial::on(trial_step& s, const checkpoint_files_changed& ev, time_point now) {
-  note(s, checkpoint_changed{now, ev.uuid, ev.left, {}});
+  note(s, checkpoint_changed{now, ev.uuid, ev.left, ev.by});
 }
 
 void trial::on(trial_step& s, const metadata_given& ev, time_point now) {
-  note(s, trial_metadata_set{now, ev.metadata});
+  note(s, trial_metadata_set{now, ev.metadata, ev.by});
 }
 
 void trial::on(trial_step& s, const description_given& ev, time_point now) {

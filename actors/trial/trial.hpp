@@ -40,7 +40,8 @@ struct trial_stop {
   trial_state outcome = trial_state::completed;
   bool kill = false;
   std::string why;
-  MSGPACK_DEFINE_ARRAY(outcome, kill, why)
+  std::string by; ///< user who stops this trial alone; empty: the experiment does
+  MSGPACK_DEFINE_ARRAY(outcome, kill, why, by)
 };
 /// From the experiment: its search wants the trial to continue with other hyperparameters, from the
 /// checkpoint of another trial.
@@ -61,9 +62,11 @@ struct checkpoint_saved {
 struct checkpoint_files_changed {
   std::string uuid;
   std::map<std::string, std::int64_t> left;
+  std::string by; ///< empty: the script
 };
 struct metadata_given {
   value metadata;
+  std::string by; ///< empty: the script
 };
 struct description_given { ///< a user has described a checkpoint
   std::string uuid, by;

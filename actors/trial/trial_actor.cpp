@@ -78,7 +78,7 @@ private:
                    commands::allocation_commands>;
 
   caf::result<command_result> on(const allocation_id&, commands::checkpoint_files x) {
-    return durably(checkpoint_files_changed{std::move(x.uuid), std::move(x.files)});
+    return durably(checkpoint_files_changed{std::move(x.uuid), std::move(x.files), std::move(x.by)});
   }
   caf::result<command_result> on(const allocation_id&, commands::log_match x) {
     return durably(log_matched{x.run, std::move(x.agent), std::move(x.policy), std::move(x.pattern),
@@ -88,7 +88,7 @@ private:
     return durably(description_given{std::move(x.uuid), std::move(x.by), std::move(x.metadata)});
   }
   caf::result<command_result> on(const allocation_id&, commands::trial_set_metadata x) {
-    return durably(metadata_given{std::move(x.metadata)});
+    return durably(metadata_given{std::move(x.metadata), std::move(x.by)});
   }
   caf::result<command_result> on(const allocation_id& run, const commands::trial_progress& x) {
     return is_open(run.run) ? durably(progress_told{x.progress}) : over(run);

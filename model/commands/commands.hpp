@@ -203,10 +203,12 @@ struct trial_metadata {
 struct trial_set_metadata {
   trial_id id;
   value metadata = value::object();
+  std::string by;
   static constexpr auto fields() {
     using t = trial_set_metadata;
     return std::tuple{need("id", &t::id, "number of the trial"),
-                      need("metadata", &t::metadata, "replaces what the trial has").an_object()};
+                      need("metadata", &t::metadata, "replaces what the trial has").an_object(),
+                      maybe("by", &t::by, "name of the user: the cluster says it to the trial")};
   }
   static constexpr about is{"trial.set_metadata",
                             cluster,
@@ -244,10 +246,12 @@ struct checkpoint_patch {
 struct checkpoint_files {
   std::string uuid;
   file_sizes files;
+  std::string by;
   static constexpr auto fields() {
     using t = checkpoint_files;
     return std::tuple{need("uuid", &t::uuid, "of the checkpoint"),
-                      need("files", &t::files, "the bytes by path that are left; empty: deleted")};
+                      need("files", &t::files, "the bytes by path that are left; empty: deleted"),
+                      maybe("by", &t::by, "name of the user; empty: the task")};
   }
   static constexpr about is{
     "checkpoint.files",

@@ -118,9 +118,10 @@ struct task_use {
 // ---- from the cluster to the task, after its checks
 
 struct task_stop {
-  std::string why;
+  std::string why, by;
   static constexpr auto fields() {
-    return std::tuple{need("why", &task_stop::why, "for people: killed by eve")};
+    using t = task_stop;
+    return std::tuple{need("why", &t::why, "for people: killed by eve"), maybe("by", &t::by, "who asked")};
   }
   static constexpr about is{"task.stop",
                             taker::task,

@@ -39,7 +39,7 @@ value time_or_null(time_point at) { return at == time_point{} ? value(nullptr) :
 // There is one `fact_fields` for each fact: it gives the fact's fields by name, without `at`. The
 // configuration and source of an experiment are left out, because they are large and never change.
 value fact_fields(const experiment_created& x) {
-  return {{"id", x.id.value},     {"name", x.name}, {"owner", x.owner},
+  return {{"id", x.id.value},     {"name", x.name}, {"owner", x.owner},        {"by", x.owner},
           {"context", x.context}, {"key", x.key},   {"parent", x.parent.value}};
 }
 value fact_fields(const experiment_swept& x) { return {{"experiment", x.id.value}}; }
@@ -226,7 +226,9 @@ value fact_fields(const trial_source_declared& x) {
 value fact_fields(const checkpoint_described& x) {
   return {{"by", x.by}, {"uuid", x.uuid}, {"metadata", x.metadata}};
 }
-value fact_fields(const experiment_changed& x) { return {{"state", troupe::name(x.state)}, {"why", x.why}}; }
+value fact_fields(const experiment_changed& x) {
+  return {{"state", troupe::name(x.state)}, {"why", x.why}, {"by", x.by}};
+}
 value fact_fields(const search_stepped& x) {
   value created = value::array(), stopped = value::array();
   for (const auto& t : x.created)
@@ -264,7 +266,7 @@ value fact_fields(const search_stepped& x) {
 value fact_fields(const trial_activated&) { return value::object(); }
 value fact_fields(const trial_paused&) { return value::object(); }
 value fact_fields(const trial_stop_ordered& x) {
-  return {{"outcome", troupe::name(x.outcome)}, {"kill", x.kill}, {"why", x.why}};
+  return {{"outcome", troupe::name(x.outcome)}, {"kill", x.kill}, {"why", x.why}, {"by", x.by}};
 }
 value fact_fields(const trial_perturbed& x) {
   return {{"number", x.number},
@@ -289,7 +291,7 @@ value fact_fields(const checkpoint_recorded& x) {
 value fact_fields(const checkpoint_changed& x) {
   return {{"uuid", x.uuid}, {"files", x.files}, {"by", x.by}};
 }
-value fact_fields(const trial_metadata_set& x) { return {{"metadata", x.metadata}}; }
+value fact_fields(const trial_metadata_set& x) { return {{"metadata", x.metadata}, {"by", x.by}}; }
 value fact_fields(const trial_progressed& x) { return {{"progress", x.progress}}; }
 value fact_fields(const allocation_ready&) { return value::object(); }
 value fact_fields(const allocation_yielded& x) { return {{"outside", x.outside}}; }
@@ -325,6 +327,7 @@ value fact_fields(const task_created& x) {
           {"kind", troupe::name(x.id.kind())},
           {"name", x.name},
           {"owner", x.owner},
+          {"by", x.owner},
           {"workspace", x.workspace.value},
           {"context", x.context},
           {"pool", x.pool},
@@ -340,7 +343,7 @@ value fact_fields(const task_ready& x) {
 }
 value fact_fields(const task_active&) { return value::object(); }
 value fact_fields(const task_paused& x) { return {{"paused", x.paused}, {"by", x.by}}; }
-value fact_fields(const task_stop_ordered& x) { return {{"why", x.why}}; }
+value fact_fields(const task_stop_ordered& x) { return {{"why", x.why}, {"by", x.by}}; }
 value fact_fields(const task_prioritized& x) { return {{"by", x.by}, {"priority", x.priority}}; }
 value fact_fields(const task_ended& x) {
   return {{"state", troupe::name(x.state)}, {"exitCode", x.exit_code}, {"why", x.why}};

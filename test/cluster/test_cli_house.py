@@ -290,6 +290,34 @@ def test_events_say_who_did_it(house, ended):
     assert "--follow" in house.refused(2, "events", "--kind", "node", "--follow")
 
 
+def test_events_say_who_ordered_work(house):
+    """Who made, paused, activated, canceled and killed: also where that was somebody else than the owner."""
+    house.said_by("admin", "user", "create", "alice")
+    house.said_by("admin", "user", "create", "bob", "--admin")
+    house.hold(0)
+    made = [str(house.by("alice", "experiment", "create", *house.prepare(2, 0.01))["id"]) for _ in range(4)]
+    told = lambda number: [(row["type"], row["fields"].get("state"), row["fields"]["by"])
+                           for row in house.by("admin", "events", "--kind", "audit", "--experiment", made[number])]
+    begun = ("experiment_created", None, "alice")
+    for user, verb, number in (("alice", "pause", 0), ("bob", "activate", 0), ("alice", "kill", 0), ("bob", "kill", 1), ("alice", "cancel", 2)):
+        house.said_by(user, "experiment", verb, made[number])
+    trial = str(wait_for(lambda: house.trials(int(made[3])))[0]["id"])
+    house.said_by("bob", "trial", "kill", trial)
+    command = house.said_by("alice", "command", "start", "--slots", "0", "--", "sleep 1000").stdout.strip()
+    house.said_by("bob", "command", "kill", command)
+    for number in range(3):
+        assert house.wait_end(int(made[number])) == "CANCELED"
+    assert told(0) == [begun, ("experiment_changed", "PAUSED", "alice"), ("experiment_changed", "ACTIVE", "bob"), ("experiment_changed", "STOPPING_KILLED", "alice")]
+    assert told(1) == [begun, ("experiment_changed", "STOPPING_KILLED", "bob")]
+    assert told(2) == [begun, ("experiment_changed", "STOPPING_CANCELED", "alice")]
+    wait_for(lambda: told(3) == [begun, ("trial_stop_ordered", None, "bob")], what=lambda: told(3))
+    rows = house.by("admin", "events", "--kind", "audit")
+    assert [row["fields"]["by"] for row in rows if row["entity"] == f"trial/{trial}"] == ["bob"]
+    assert [(row["type"], row["fields"]["by"]) for row in rows if row["entity"] == f"task/{command}"] == [("task_created", "alice"), ("task_stop_ordered", "bob")]
+    house.go_on()
+    house.wait_end(int(made[3]))
+
+
 def test_events_go_on(house):
     seen = house.root / "followed"
     with open(seen, "w") as out:

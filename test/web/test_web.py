@@ -233,7 +233,7 @@ def test_an_order_by_a_short_key_or_by_none(site, page):
 
 
 def test_hyperparameters_sort_as_numbers_and_the_address_keeps_it(site, page):
-    page.go(f"/experiments/{site.search}/trials?cols=id,hp.lr")
+    page.go(f"/experiments/{site.search}/trials?cols=id,lr")  # `hp.` may be left out
     page.page.wait_for_selector('[role=grid][data-all="8"]')
     page.page.locator('[data-col="hp.lr"] button').click()
     page.at("sort=hp.lr")
@@ -358,6 +358,14 @@ def test_back_and_a_reload_lead_to_where_one_was(site, page):
     page.at("/search").settle()
     tab.go_back()
     wait_for(lambda: window() == 900, 10, what=window)
+    page.go(f"/experiments/{site.search}/trials?sort=hp.lr").settle()
+    tab.evaluate("""() => new Promise(done => {
+        document.querySelector('.gridscroll').scrollTop = 35;
+        scrollTo(0, 30);
+        requestAnimationFrame(() => requestAnimationFrame(done));
+    })""")
+    tab.reload()  # before the page has kept the place by itself
+    wait_for(lambda: (grid(), window()) == (35, 30), 10, what=lambda: (grid(), window()))
     page.fine()
 
 
@@ -631,6 +639,29 @@ def test_kill_asks_once_and_esc_leaves_it(site, page):
     page.page.wait_for_selector("[data-testid=explain]:has-text('killed by admin')")
     why = page.page.request.get(f"{site.url()}/troupe/v1/experiments/{search}/explain").json()
     assert why["reason"] == {"code": "ended", "text": "was ended: killed by admin"} and why["wouldFree"] == [] and why["since"]
+
+
+def test_what_does_not_stop_can_be_killed(site, page):
+    """A cancel waits for the trial's last checkpoint; Kill is the one order left meanwhile."""
+    began = site.root / "began"
+    script = f"import pathlib, time\npathlib.Path({str(began)!r}).touch()\ntime.sleep(1000)\n"
+    search = site.submit("stubborn", script, "searcher: {name: single, metric: loss, max_length: {batches: 1}}\nmax_restarts: 0")
+    wait_for(began.exists)
+    button = lambda name: page.page.get_by_role("button", name=name, exact=True)
+    page.go(f"/experiments/{search}")
+    button("Cancel").click()
+    button("Cancel").wait_for(state="detached")
+    for path in (f"/experiments/{search}", f"/experiments?sel={search}", f"/trials/{site.json('trial', 'list', str(search))[0]['id']}"):
+        page.go(path)
+        page.page.wait_for_selector("[class*=state-stopping]")
+        button("Kill").wait_for()
+        assert button("Pause").count() + button("Cancel").count() == 0, path
+    page.go(f"/experiments/{search}")
+    button("Kill").click()
+    page.page.get_by_role("alertdialog", name=f"Kill experiment {search}?").get_by_role("button", name="Kill").click()
+    wait_for(lambda: site.json("experiment", "describe", str(search))["state"] == "STATE_CANCELED")
+    wait_for(lambda: button("Kill").count() == 0)
+    page.fine()
 
 
 # ---- who may what, and texts of others

@@ -66,6 +66,7 @@ def test_who_did_what_is_told_from_facts(site, page):
     page.page.get_by_label("Experiment").select_option(str(site.search))
     mine = site.json("events", "--kind", "audit", "--experiment", str(site.search))
     wait_for(lambda: int(page.page.get_attribute(EVENTS, "data-all")) == len(mine), 10)
+    assert ("experiment_created", mine[0]["fields"]["owner"]) in zip(cells(page.page, "Events", "type"), cells(page.page, "Events", "by"))
     for kind in ("shell", "supervision", "node", "fault"):
         page.go(f"/events?kind={kind}")
         assert page.page.get_by_label("Kind").input_value() == kind
@@ -191,6 +192,23 @@ def test_a_comparison_of_many_metrics_begins_with_that_of_the_search(site, page)
     assert (keys()[0], len(keys())) == ("validation.loss", 200)
     page.page.get_by_label("Search metrics").fill("training loss")
     wait_for(lambda: keys() == ["training.loss"] and "—" not in table.locator("[data-key] td").all_inner_texts(), what=keys)
+    page.fine()
+
+
+def test_an_overview_says_how_many_metrics_it_leaves_out(site, page):
+    url = f"{site.url()}/troupe/v1/experiments/{site.search}/outcome"
+    outcome = page.page.request.get(url).json()
+    metrics = outcome["bestTrial"]["bestValidation"]["metrics"]["avgMetrics"]
+    few = sum(isinstance(x, (int, float)) for x in metrics.values())
+    page.go(f"/experiments/{site.search}")
+    page.page.get_by_role("heading", name="Its metrics").wait_for()
+    assert page.page.get_by_text("The first 24 of").count() == 0
+    metrics.update({f"layer{i}": i for i in range(30)})
+    page.page.route(url, lambda route: route.fulfill(json=outcome))
+    page.go(f"/experiments/{site.search}")
+    page.page.get_by_text(f"The first 24 of {few + 30}: all of them.").wait_for()
+    page.page.get_by_role("link", name="all of them").click()
+    page.page.wait_for_selector("main[data-page=trial]")
     page.fine()
 
 

@@ -85,7 +85,7 @@ class Site(Cluster):
     def wait_ended(self, experiment, seconds=300):
         def ended():
             state = self.json("experiment", "describe", str(experiment))["state"]
-            return state if re.search("COMPLETED|ERROR|CANCELED", state) else None
+            return state if re.search("^STATE_(?:COMPLETED|ERROR|CANCELED)$", state) else None
         return wait_for(ended, seconds)
 
     def link(self, path="", user="admin"):

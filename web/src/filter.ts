@@ -87,6 +87,9 @@ function resolve(key: string, known: ReadonlySet<string>): string | null {
   return known.has("hp." + key) ? "hp." + key : null;
 }
 
+/** The columns of an address, with their whole keys; what there is not is left out. */
+export const wholeKeys = (columns: readonly string[], known: ReadonlySet<string>): string[] => [...new Set(columns.flatMap((key) => resolve(key, known) ?? []))];
+
 /** An order of an address, with the whole key of its column. */
 export function sorting(sort: string, known: ReadonlySet<string>): string {
   const down = sort.startsWith("-") ? "-" : "";

@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { stand } from "./asked";
 import { listed, piped, typed } from "./command";
-import { comparator, holds, parse, sorting, type Cell, type Condition } from "./filter";
+import { comparator, holds, parse, sorting, wholeKeys, type Cell, type Condition } from "./filter";
 import { hovered } from "./hover";
 import { moved, returned, spotFor, standsAt } from "./kept_place";
 import { go, params, prefix, set } from "./router";
@@ -78,9 +78,9 @@ export function Grid<R>(props: GridProps<R>) {
   const chosen = p.list("cols");
   const keys = useMemo(() => new Set(props.columns.map((c) => c.key)), [props.columns]);
   const shown = useMemo(() => {
-    const all = chosen.length > 0 ? chosen.flatMap((k) => props.columns.filter((c) => c.key === k)) : props.columns.filter((c) => c.usual !== false);
+    const all = chosen.length > 0 ? wholeKeys(chosen, keys).map((k) => props.columns.find((c) => c.key === k)!) : props.columns.filter((c) => c.usual !== false);
     return all.length > 0 ? all : props.columns.slice(0, 1);
-  }, [props.columns, chosen.join("\n")]);
+  }, [props.columns, keys, chosen.join("\n")]);
   const early = props.loading || props.rows.length === 0;
   const parsed = useMemo(() => parse(filterText.value, keys, early), [filterText.value, keys, early]);
   const lastGood = useRef<Condition[]>([]);

@@ -45,6 +45,11 @@ export function moved(): void {
   due = setTimeout(keep, 300);
 }
 
+// A reload, and a browser that gives up a hidden tab, may come before that moment is over. In `pagehide` a change of the entry would be too
+// late: the new page has the state already.
+addEventListener("beforeunload", keep);
+document.addEventListener("visibilitychange", () => document.hidden && keep());
+
 /** Before another address is shown. `pushed`: it is a new entry. Gives the state for it. */
 export function leave(pushed: boolean, path: string, search: string): Kept | null {
   moved();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { comparator, condition, holds, parse, sorting, type Cell } from "./filter";
+import { comparator, condition, holds, parse, sorting, wholeKeys, type Cell } from "./filter";
 import { appended, band, clipped, smoothed } from "./smooth";
 import { bounds, fitting, heatLine, linear, logarithmic, looks, looksOf, niceTicks } from "./scales";
 import { firstErrorLine, standing, wouldFree } from "./reasons";
@@ -8,7 +8,7 @@ import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, 
 import { joined, patched, pieces, read } from "./address";
 import { drawn, goalsFirst, newestFirst } from "./newest";
 import { asked, axisOf, deviceTitle, firstOf, metricAxes, seriesQuery } from "./queries";
-import { alive, othersOpen } from "./ended";
+import { alive, othersOpen, steerable } from "./ended";
 import { keptIn, listOf, topOf } from "./spot";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
@@ -35,6 +35,7 @@ describe("the filter language", () => {
   test("hp. may be left out", () => {
     expect(passes("lr=0.01", row)).toBe(true);
     const keys = new Set(["id", "hp.id", "hp.net.width"]);
+    expect(wholeKeys(["net.width", "id", "gone", "hp.net.width", "hp.id"], keys)).toEqual(["hp.net.width", "id", "hp.id"]);
     expect(["net.width", "-net.width", "hp.net.width", "-id", "gone"].map((sort) => sorting(sort, keys))).toEqual(["hp.net.width", "-hp.net.width", "hp.net.width", "-id", "gone"]);
   });
   test("quotes hold blanks", () => {
@@ -345,11 +346,16 @@ describe("what has not ended", () => {
     { id: 4, state: "STATE_PAUSED", owner: "o' zoe" },
     { id: 5, state: "STATE_ERROR", owner: "admin" },
     { id: 6, state: "STATE_CANCELED", owner: "admin" },
+    { id: 7, state: "STATE_STOPPING_CANCELED", owner: "admin" },
   ];
   test("alone takes orders", () => expect(alive(all, ["5", "3", "2", "1", "77"])).toEqual(["3", "1"]));
+  test("can be killed while it is stopping, which is the one order that it takes then", () => {
+    expect(alive(all, ["7", "1", "6"])).toEqual(["7", "1"]);
+    expect(steerable(all, ["7", "1", "6"])).toEqual(["1"]);
+  });
   test("of others is what the link of the first page lists", () => {
     const shown = (me: string) => all.filter((e) => passes(othersOpen(me), { ...e, state: e.state.replace("STATE_", "") })).map((e) => e.id);
-    expect(shown("o' zoe")).toEqual([1, 3]);
+    expect(shown("o' zoe")).toEqual([1, 3, 7]);
     expect(shown("admin")).toEqual([4]);
   });
 });

@@ -107,6 +107,24 @@ TEST_F(ExperimentActor, OneThatBeginsPausedAsksForNothingUntilItIsActivated) {
   EXPECT_THAT(asked(), ElementsAre("1.1", "2.1"));
 }
 
+TEST_F(ExperimentActor, NotesWhoStoppedOneOfItsTrialsButNobodyWhereAllAreStopped) {
+  start();
+  caf::anon_send(experiment, kill_trial{{1}, "ann"});
+  run();
+  caf::anon_send(experiment, experiment_stop{true, "killed by bob", false, "bob"});
+  run();
+  const auto orderer = [&](const char* trial) -> std::string {
+    const auto facts = stored->reads()->facts_of(trial);
+    for (const auto& bytes : facts ? *facts : std::vector<std::string>())
+      if (auto fact = decode_as<trial_fact>(bytes))
+        if (const auto* stop = std::get_if<trial_stop_ordered>(&*fact))
+          return stop->by;
+    return "no stop";
+  };
+  EXPECT_EQ(orderer("trial/1"), "ann");
+  EXPECT_EQ(orderer("trial/2"), "");
+}
+
 TEST_F(ExperimentActor, ASearcherThatDiesGoesOnAsItWouldHave) {
   start();
   stop_trial(1);

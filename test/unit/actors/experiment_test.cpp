@@ -112,6 +112,19 @@ TEST(Experiment, PausesAndActivatesItsTrials) {
   });
 }
 
+TEST(Experiment, NotesWhoOrderedAChange) {
+  play({
+    {experiment_pause{"ann"}, "changed(PAUSED by ann) | pause(1) pause(2)"},
+    {experiment_activate{"bob"}, "changed(ACTIVE by bob) | activate(1) activate(2)"},
+    {experiment_stop{false, "w", false, "ann"},
+     "changed(STOPPING_CANCELED by ann) | stop(1 CANCELED) stop(2 CANCELED)"},
+    {experiment_stop{true, "w", false, "bob"},
+     "changed(STOPPING_KILLED by bob) | stop(1 CANCELED kill) stop(2 CANCELED kill)"},
+    {trial_finished{{1}}, " | "},
+    {trial_finished{{2}}, "changed(CANCELED) | report(CANCELED)"}, // nobody orders the end itself
+  });
+}
+
 TEST(Experiment, CancelsAndThenKills) {
   play({
     {validated(1, 1), " | ask(validated)"},

@@ -161,7 +161,10 @@ inline std::string show(const trial_source_declared& x) {
   return "uses(" + text(x.trial) + " " + x.checkpoint + ")";
 }
 inline std::string show(const checkpoint_described& x) { return "described(" + x.uuid + ")"; }
-inline std::string show(const experiment_changed& x) { return "changed(" + text(name(x.state)) + ")"; }
+inline std::string said_by(const std::string& user) { return user.empty() ? "" : " by " + user; }
+inline std::string show(const experiment_changed& x) {
+  return "changed(" + text(name(x.state)) + said_by(x.by) + ")";
+}
 inline std::string show(const search_stepped& x) {
   static constexpr const char* inputs[] = {"started",      "validated", "exited_early", "exited",
                                            "checkpointed", "ordered",   "continued"};
@@ -185,7 +188,7 @@ inline std::string show(const search_stepped& x) {
 inline std::string show(const trial_activated&) { return "activated"; }
 inline std::string show(const trial_paused&) { return "paused"; }
 inline std::string show(const trial_stop_ordered& x) {
-  return "stopping(" + text(name(x.outcome)) + text(x.kill, "kill") + ")";
+  return "stopping(" + text(name(x.outcome)) + text(x.kill, "kill") + said_by(x.by) + ")";
 }
 inline std::string show(const trial_perturbed& x) {
   return "perturbed(#" + std::to_string(x.number) + " after " + text(x.run) + " @" + text(x.steps) + ")";
@@ -202,9 +205,9 @@ inline std::string show(const allocation_placed& x) { return "placed(" + show(x.
 inline std::string show(const allocation_closed& x) { return "closed(" + text(name(x.why)) + ")"; }
 
 inline std::string show(const checkpoint_changed& x) {
-  return "changed(" + x.uuid + " " + text(x.files.size()) + ")";
+  return "changed(" + x.uuid + " " + text(x.files.size()) + said_by(x.by) + ")";
 }
-inline std::string show(const trial_metadata_set&) { return "metadata"; }
+inline std::string show(const trial_metadata_set& x) { return "metadata" + said_by(x.by); }
 inline std::string show(const trial_progressed& x) {
   return "progressed(" + text(std::int64_t(x.progress * 100)) + ")";
 }

@@ -177,7 +177,8 @@ TEST(TaskCalls, ATrialStartsFromWhatIsLeftOfItsCheckpoints) {
   static_cast<void>(t.apply(trial_activate{}, t0));
   for (auto [uuid, steps] : {std::pair{"c1", 100}, std::pair{"c2", 200}})
     static_cast<void>(t.apply(checkpoint_saved{{1}, {.uuid = uuid, .steps = steps}}, t0));
-  EXPECT_EQ(show(t.apply(checkpoint_files_changed{"c2", {{"a", 1}}}, t0).facts), "changed(c2 1)");
+  EXPECT_EQ(show(t.apply(checkpoint_files_changed{"c2", {{"a", 1}}, "ann"}, t0).facts),
+            "changed(c2 1 by ann)");
   EXPECT_EQ(show(t.apply(allocation_ended{{1}, end::lost}, t0).actions), "start(2@200)");
   EXPECT_EQ(show(t.apply(checkpoint_files_changed{"c2", {}}, t0).facts), "changed(c2 0)");
   EXPECT_EQ(show(t.apply(allocation_ended{{2}, end::lost}, t0 + 60s).facts), "ended(2 lost)");

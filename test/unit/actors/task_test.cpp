@@ -21,7 +21,7 @@ std::string show(const task_ready& x) {
 }
 std::string show(const task_active&) { return "active"; }
 std::string show(const task_paused& x) { return x.paused ? "paused" : "unpaused"; }
-std::string show(const task_stop_ordered& x) { return "stopping(" + x.why + ")"; }
+std::string show(const task_stop_ordered& x) { return "stopping(" + x.why + said_by(x.by) + ")"; }
 std::string show(const task_prioritized& x) { return "priority(" + text(x.priority) + ")"; }
 std::string show(const task_ended& x) {
   return "done(" + text(name(x.state)) + " " + text(x.exit_code) + (x.why.empty() ? "" : ": " + x.why) + ")";
@@ -99,7 +99,8 @@ TEST(Task, BeginsAnewWhereNoPartOfItsGangHadBegun) {
   play(spec, {{task_pause_wanted{"eve"}, 1s, "paused | stop(1 pause)"},
               {lost, 2s, "ended(1 lost) |"},
               {task_unpause_wanted{"eve"}, 3s, "unpaused started(2@0) | start(2)"}});
-  play(spec, {{task_kill_wanted{"killed by eve"}, 1s, "stopping(killed by eve) | stop(1 killed kill)"},
+  play(spec, {{task_kill_wanted{"killed by eve", "eve"}, 1s,
+               "stopping(killed by eve by eve) | stop(1 killed kill)"},
               {lost, 2s, "ended(1 lost) done(CANCELED -1: killed by eve) | report"}});
 }
 

@@ -147,7 +147,8 @@ TEST(Trial, KillsWhatACancelHasNotEnded) {
        {
          {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
          {trial_stop{trial_state::canceled, false, ""}, 1s, "stopping(CANCELED) | stop(1 canceled)"},
-         {trial_stop{trial_state::canceled, true, ""}, 2s, "stopping(CANCELED kill) | stop(1 killed kill)"},
+         {trial_stop{trial_state::canceled, true, "", "ann"}, 2s,
+          "stopping(CANCELED kill by ann) | stop(1 killed kill)"},
          {trial_stop{trial_state::canceled, false, ""}, 3s, " | "}, // weaker than what is ordered
          {allocation_ended{r1, end::stopped}, 4s, "ended(1 stopped) done(CANCELED) | report(CANCELED 2)"},
        });

@@ -271,5 +271,29 @@ TEST(Shapes, AFactOfTheClusterNamesWhatItIsAbout) {
   }
 }
 
+TEST(Shapes, AFactSaysWhoDidIt) {
+  experiment_created experiment;
+  experiment.owner = "ann";
+  task_created task;
+  task.owner = "ann";
+  const struct {
+    const char* entity;
+    fact of;
+    const char* by;
+  } cases[] = {{"cluster", experiment, "ann"},
+               {"experiment/7", experiment_changed{{}, experiment_state::paused, "", "ann"}, "ann"},
+               {"experiment/7", experiment_changed{}, ""}, // a search that ends by itself
+               {"trial/12", trial_stop_ordered{{}, trial_state::canceled, true, "killed", "ann"}, "ann"},
+               {"trial/12", trial_metadata_set{{}, value{}, "ann"}, "ann"},
+               {"trial/12", checkpoint_changed{{}, "u", {}, "ann"}, "ann"},
+               {"task/x", task, "ann"},
+               {"task/x", task_stop_ordered{{}, "killed", "ann"}, "ann"}};
+  for (const auto& one : cases) {
+    const auto shape = fact_shape({7, one.entity, 1, encode(one.of)});
+    ASSERT_TRUE(shape);
+    EXPECT_EQ(shape->value("by", "missing"), one.by) << to_json(*shape);
+  }
+}
+
 } // namespace
 } // namespace troupe::api

@@ -23,7 +23,7 @@ import { duration } from "./experiments";
 import { Analysis } from "./analysis";
 import { SearchStory } from "./search";
 import { Code, Config, Fork } from "./files";
-import { alive, ended } from "../ended";
+import { alive, ended, stopping } from "../ended";
 import type { GetExperimentResponse, Outcome, SearchStory as Story } from "../api_types";
 
 const tabs: [string, string][] = [
@@ -40,6 +40,8 @@ const tabs: [string, string][] = [
 ];
 
 const withGrid = ["trials", "checkpoints", "events", "analysis"]; // tabs whose grid has links of its own
+
+const mostMeasured = 24; // metrics of the best trial on the overview
 
 const thoseTrials = (ids: string[]): string => (ids.length === 1 ? `trial ${ids[0]}` : `${ids.length} trials`);
 
@@ -154,14 +156,14 @@ function Actions(props: { of: Experiment; plain: boolean; command: string }) {
     );
   return (
     <div class="buttons">
-      {may("change experiment", e.workspaceId) && !ended(e) && (
+      {may("change experiment", e.workspaceId) && !ended(e) && !stopping(e) && (
         <>
           {e.unmanaged ? null : e.state === "STATE_PAUSED" ? (
             <button type="button" onClick={() => void order("activate", "resumed")}>
               Resume
             </button>
           ) : (
-            <button type="button" onClick={() => void order("pause", "about to pause")} disabled={/STOPPING/.test(e.state)}>
+            <button type="button" onClick={() => void order("pause", "about to pause")}>
               Pause
             </button>
           )}
@@ -224,6 +226,7 @@ function Overview(props: { of: Experiment }) {
   if (now.value.state === "ready") kept.current = now.value.value;
   const o = now.value.state === "error" ? null : kept.current; // stays while another moment is read
   const x = why.now.value.state === "ready" ? why.now.value.value : null;
+  const measured = Object.entries(o?.bestTrial?.bestValidation?.metrics.avgMetrics ?? {}).filter(([, v]) => number(v) !== null);
   return (
     <>
       <Facts
@@ -259,15 +262,15 @@ function Overview(props: { of: Experiment }) {
               <Link to={`/trials/${o.bestTrialId}`}>Trial {o.bestTrialId}</Link>: <bdi>{nameOf(e.searcherMetric)}</bdi> <strong>{short(number(o.bestMetric), 6)}</strong>
             </p>
             <Facts rows={Object.entries(flat(o.bestTrial?.hparams ?? {})).map(([k, v]) => [k, typeof v === "number" ? short(v, 6) : worded(v)])} />
-            {o.bestTrial?.bestValidation && (
+            {measured.length > 0 && (
               <>
                 <h3>Its metrics</h3>
-                <Facts
-                  rows={Object.entries(o.bestTrial.bestValidation.metrics.avgMetrics)
-                    .filter(([, v]) => number(v) !== null)
-                    .slice(0, 24)
-                    .map(([k, v]) => [k, short(number(v), 6)])}
-                />
+                <Facts rows={measured.slice(0, mostMeasured).map(([k, v]) => [k, short(number(v), 6)])} />
+                {measured.length > mostMeasured && (
+                  <p class="hint">
+                    The first {mostMeasured} of {measured.length}: <Link to={`/trials/${o.bestTrialId}/metrics`}>all of them</Link>.
+                  </p>
+                )}
               </>
             )}
             {o.bestCheckpoint && (

@@ -2,7 +2,7 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { get, may, post, type Experiment } from "../api";
 import { usePage } from "../page";
-import { alive } from "../ended";
+import { alive, steerable } from "../ended";
 import { goals } from "../goals";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
@@ -91,20 +91,21 @@ export default function Experiments() {
           empty={view.state === "loading" ? "" : <Empty>No experiments yet.</Empty>}
           actions={(ids) => {
             const live = alive(all, ids); // the others take no order
+            const steered = steerable(all, ids);
             return ids.length > 0 && (
               <>
                 <button type="button" onClick={() => go(`/compare?experiments=${ids.join(",")}`)}>
                   Compare
                 </button>
-                {live.length > 0 && may("change experiment", ...placesOf(live)) && (
+                {steered.length > 0 && may("change experiment", ...placesOf(steered)) && (
                   <>
-                    <button type="button" onClick={() => void order(live, "pause", "paused")}>
+                    <button type="button" onClick={() => void order(steered, "pause", "paused")}>
                       Pause
                     </button>
-                    <button type="button" onClick={() => void order(live, "activate", "resumed")}>
+                    <button type="button" onClick={() => void order(steered, "activate", "resumed")}>
                       Resume
                     </button>
-                    <button type="button" onClick={() => void order(live, "cancel", "canceled")}>
+                    <button type="button" onClick={() => void order(steered, "cancel", "canceled")}>
                       Cancel
                     </button>
                   </>
