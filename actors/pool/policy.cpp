@@ -45,6 +45,7 @@ public:
 
   void changed(pool_job&) override {}
   void forget(pool_job&) override {}
+  std::vector<pool_job*> risen() override { return {}; }
   void begin(run_queue& queue, pool_jobs&, int) override {
     heads_ = {};
     last_ = nullptr;
@@ -90,9 +91,10 @@ public:
   bool overrides(const pool_run& who, const pool_run& keeper) const override {
     return !fifo() && who.job->rank.priority < keeper.job->rank.priority;
   }
+  bool may_preempt(const pool_run&) const override { return settings_.preempts(); }
   std::unique_ptr<victim_source> victims(const pool_run& who, const ranked_runs& running, pool_jobs&,
                                          time_point now) const override {
-    if (!settings_.preempts())
+    if (!may_preempt(who))
       return nullptr;
     return std::make_unique<ranked_victims>(who, running, settings_.min_run, now);
   }
@@ -180,28 +182,34 @@ private:
   duration min_run_;
 };
 
-/// Counts what is left of the quotas of users and workspaces.
-class quota_room {
+/// The quotas of users and workspaces as caps that jobs share.
+class quota_caps {
 public:
-  explicit quota_room(const std::vector<slot_quota>& quotas) : quotas_(quotas) {}
-  /// The slots that the quotas of the job's user and workspace leave; null where there is no such quota.
-  std::array<int*, 2> of(const pool_job& job) {
+  explicit quota_caps(const std::vector<slot_quota>& quotas) : quotas_(quotas) {}
+  /// The indexes of the caps of the job's user and workspace; -1 where there is no such quota.
+  std::array<int, 2> of(const pool_job& job) {
     if (quotas_.empty())
-      return {};
-    return {left(0, job.terms.user), left(1, job.workspace)};
+      return {-1, -1};
+    return {cap(0, job.terms.user), cap(1, job.workspace)};
   }
+  std::vector<int> caps;
 
 private:
-  int* left(int kind, const std::string& name) {
+  int cap(int kind, const std::string& name) {
     const slot_quota* found = nullptr;
     for (const auto& q : quotas_)
       if (kind == 0 ? !q.user.empty() && (q.user == name || (q.user == "*" && !found))
                     : !q.workspace.empty() && q.folded == name)
         found = &q;
-    return found ? &left_.try_emplace({kind, name}, found->max_slots).first->second : nullptr;
+    if (!found)
+      return -1;
+    const auto [known, fresh] = known_.try_emplace({kind, name}, static_cast<int>(caps.size()));
+    if (fresh)
+      caps.push_back(found->max_slots);
+    return known->second;
   }
   const std::vector<slot_quota>& quotas_;
-  std::map<std::pair<int, std::string>, int> left_;
+  std::map<std::pair<int, std::string>, int> known_;
 };
 
 class turn_policy final : public pool_policy {
@@ -221,7 +229,9 @@ public:
       by_age_.erase(std::lower_bound(by_age_.begin(), by_age_.end(), &job, by_age));
       moved_ = true;
     }
+    std::erase(risen_, &job);
   }
+  std::vector<pool_job*> risen() override { return std::exchange(risen_, {}); }
 
   void begin(run_queue& queue, pool_jobs&, int slots) override {
     auto changed = std::exchange(changed_, {});
@@ -281,9 +291,12 @@ public:
   }
   bool job_before(const pool_job& a, const pool_job& b) const override { return key_of(a) < key_of(b); }
   bool overrides(const pool_run&, const pool_run&) const override { return false; }
+  bool may_preempt(const pool_run& who) const override {
+    return settings_.preempts() && who.job->effective() + who.need() <= who.job->share;
+  }
   std::unique_ptr<victim_source> victims(const pool_run& who, const ranked_runs& running, pool_jobs& jobs,
                                          time_point now) const override {
-    if (!settings_.preempts() || who.job->effective() + who.need() > who.job->share)
+    if (!may_preempt(who))
       return nullptr;
     return std::make_unique<share_victims>(jobs, running, settings_.min_run, now);
   }
@@ -362,9 +375,8 @@ private:
       demand_all();
       matters = true;
     } else {
-      quota_room none(settings_.quotas);
       for (const auto* job : changed) {
-        const auto demand = demand_of(*job, none);
+        const auto demand = demand_of(*job);
         auto& known_demand = demands_[*job->notes.place];
         matters = matters || changes(split_, *job->notes.place, known_demand, demand);
         known_demand = demand;
@@ -372,38 +384,31 @@ private:
     }
     if (!matters)
       return;
-    const auto before = std::exchange(split_, fair_shares(demands_, slots));
+    const auto before = std::exchange(split_, fair_shares(demands_, slots, caps_));
     for (std::size_t i = 0; i < by_age_.size(); ++i)
       if (moved || before.shares[i] != split_.shares[i]) {
-        by_age_[i]->share = split_.shares[i];
-        changed.push_back(by_age_[i]);
+        auto& job = *by_age_[i];
+        if (split_.shares[i] > std::exchange(job.share, split_.shares[i]))
+          risen_.push_back(&job);
+        changed.push_back(&job);
       }
   }
-  /// Collects the demands of all jobs. Within the quota of a user or workspace, the older jobs demand first.
+  /// Collects the demands of all jobs, and the quotas that they share.
   void demand_all() {
-    quota_room room(settings_.quotas);
-    for (const auto* job : by_age_)
-      for (auto* left : room.of(*job))
-        if (left)
-          *left -= job->held;
+    quota_caps quotas(settings_.quotas);
     demands_.clear();
     for (auto* job : by_age_) {
       job->notes.place = demands_.size();
-      demands_.push_back(demand_of(*job, room));
+      demands_.push_back(demand_of(*job));
+      demands_.back().groups = quotas.of(*job);
     }
+    caps_ = std::move(quotas.caps);
   }
-  /// The demand of a job is what it holds and waits for, within its own limit and the rest of its quotas.
-  static share_demand demand_of(const pool_job& job, quota_room& room) {
+  /// The demand of a job is what it holds and waits for, within its own limit.
+  static share_demand demand_of(const pool_job& job) {
     int more = job.wanted;
     if (job.terms.max_slots >= 0)
       more = std::min(more, std::max(0, job.terms.max_slots - job.held));
-    const auto quotas = room.of(job);
-    for (auto* left : quotas)
-      if (left)
-        more = std::min(more, std::max(0, *left));
-    for (auto* left : quotas)
-      if (left)
-        *left -= more;
     return {job.terms.weight, job.held + more, job.held - job.stopping};
   }
   static bool by_age(const pool_job* a, const pool_job* b) { return older(*a, *b); }
@@ -414,6 +419,8 @@ private:
   std::vector<pool_job*> changed_;    ///< jobs whose place in the turns may have changed
   std::vector<pool_job*> by_age_;     ///< all jobs of a fair pool, the older first
   std::vector<share_demand> demands_; ///< what each job of `by_age_` demands, in the same order
+  std::vector<int> caps_;             ///< the quotas that these demands share
+  std::vector<pool_job*> risen_;      ///< jobs whose shares have grown since risen() was called
   share_split split_;                 ///< how `slots_` are shared between these demands
   int slots_ = -1;
   bool moved_ = false;           ///< jobs have changed their places in `by_age_`

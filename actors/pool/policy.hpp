@@ -47,6 +47,8 @@ public:
   /// To be called before the next begin() when the slots that a job holds, asks for or may have change.
   virtual void changed(pool_job& job) = 0;
   virtual void forget(pool_job& job) = 0; ///< to be called before the job ends or its place in age changes
+  /// The jobs whose shares have grown since the last call, so that they may preempt others now.
+  virtual std::vector<pool_job*> risen() = 0;
   virtual pool_turn next() = 0;
   virtual void ended(const pool_turn& turn, turn_end how) = 0;
   /// Whether the turn of `a` comes before the turn of `b`, in the present state.
@@ -54,6 +56,8 @@ public:
   virtual bool job_before(const pool_job& a, const pool_job& b) const = 0; ///< the same for all their runs
   /// Whether `who` may take slots that are kept for `keeper`.
   virtual bool overrides(const pool_run& who, const pool_run& keeper) const = 0;
+  /// Whether victims() may give runs for `who`, in the present state.
+  virtual bool may_preempt(const pool_run& who) const = 0;
   /// The runs that may be preempted for `who`; null: none. `running`: all runs that may be preempted, by
   /// rank.
   virtual std::unique_ptr<victim_source> victims(const pool_run& who, const ranked_runs& running,

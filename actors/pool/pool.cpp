@@ -45,7 +45,9 @@ std::optional<time_point> pool::deadline() const {
   if (!reserved_for_ && !young_.empty())
     next = std::min(next.value_or(time_point::max()), young_.front().since + settings_.reserve_after);
   if (!patient_.empty())
-    next = next ? std::min(*next, patient_.begin()->first) : patient_.begin()->first;
+    next = std::min(next.value_or(time_point::max()), patient_.begin()->first);
+  for (const auto& [limit, ripe] : ripe_below_)
+    next = std::min(next.value_or(time_point::max()), ripe);
   return next;
 }
 
@@ -395,9 +397,9 @@ void pool::on(actions& out, const pool_configured& ev) {
     policy_->changed(job);
     rerank(job);
   }
-  for (const auto& [key, runs] : aside_)
-    if (key.of != run_bar::impossible)
-      eased_.insert(key);
+  ripe_below_.clear();
+  unfit_below_.clear();
+  ease_all();
   for (const auto& [key, used] : used_)
     strained_.insert(key);
   topology_changed(out);
@@ -416,11 +418,17 @@ void pool::decide(actions& out, time_point now) {
   ripe_.reset();
   end_excess(out);
   for (const auto id : std::set(keepers_)) // a run that a limit forbids now must not hold others up
-    if (auto& run = runs_.at(id); full_limit(run).of != run_bar::none)
+    if (auto& run = runs_.at(id); barred_by(run).of != run_bar::none)
       drop_kept(&out, run);
+  for (const auto& [limit, ripe] : ripe_below_)
+    if (ripe <= now)
+      eased_.insert(limit);
   do {
     readmit();
     pass(out, now);
+    for (const auto* job : policy_->risen())
+      if (settings_.preempts() && !aside_.empty())
+        ease(*job);
   } while (!eased_.empty());
   pass_aux(out, now);
   reserve(out, now);
@@ -515,14 +523,22 @@ void pool::pass(actions& out, time_point now) {
       fetch(young_runs::node_traits::get_next(&run.young), 1);
       fetch(young_runs::node_traits::get_previous(&run.young), 1);
     }
-    if (const auto limit = full_limit(run); limit.of != run_bar::none) {
+    const auto limit = full_limit(run);
+    const bool below = limit.of == run_bar::none;
+    if (!below && !claims(run)) {
       drop_kept(&out, run);
-      leave_queue(run);
-      step_aside(run, limit);
-      policy_->ended(turn, turn_end::placed);
+      if (make_room(out, run, now)) {
+        policy_->ended(turn, turn_end::claimed);
+      } else {
+        leave_queue(run);
+        step_aside(run, limit);
+        policy_->ended(turn, turn_end::placed);
+      }
+      if (std::exchange(taken_, false))
+        begin_turns();
       continue;
     }
-    if (auto* waits = passed_by(run, behind); waits && !fit_range(run).empty()) {
+    if (auto* waits = passed_by(run, behind); below && waits && !fit_range(run).empty()) {
       // The run counts as passed, so that slots are chosen again where it loses this reservation.
       if (!std::exchange(waits->passed, true))
         index_aged(*waits);
@@ -530,7 +546,7 @@ void pool::pass(actions& out, time_point now) {
       begin_turns(); // the free slots and the runs that are held up have changed
       continue;
     }
-    if (auto on = place(out, run); !on.empty()) {
+    if (auto on = below ? place(out, run) : agent_parts(); !on.empty()) {
       for (auto* passed : behind)
         if (!std::exchange(passed->passed, true))
           index_aged(*passed);
@@ -557,10 +573,12 @@ bool pool::let_aside(actions& out, std::vector<pool_run*>& blocked) {
   bool any = false;
   for (auto* run : std::exchange(blocked, {}))
     if (run->waits() && run->bar.of == run_bar::none)
-      if (const auto limit = full_limit(*run); limit.of != run_bar::none) {
+      if (const auto limit = barred_by(*run); limit.of != run_bar::none) {
         drop_kept(&out, *run);
         leave_queue(*run);
         step_aside(*run, limit);
+        if (settings_.preempts())
+          unfit_below_.insert(limit); // it did not fit before the limit was full
         any = true;
       }
   return any;
@@ -696,15 +714,33 @@ int pool::aux_of(const pool_agent& agent) const {
   return agent.traits.aux >= 0 ? agent.traits.aux : settings_.aux_per_agent;
 }
 
-/// Preempts other runs so that `run` gets the slots that it needs. Where that is not possible, it returns
-/// false and preempts none. Slots of runs that are stopping already count as available, unless they are kept
-/// for another run.
+/// Preempts other runs so that `run` gets the slots that it needs, below all limits. Where that is not
+/// possible, it returns false and preempts none. Slots of runs that are stopping already count as available,
+/// unless they are kept for another run.
 bool pool::make_room(actions& out, pool_run& run, time_point now) {
   const auto source = policy_->victims(run, running_, jobs_, now);
   if (!source)
     return false;
+  auto lacks = lacks_of(run);
+  if (hopeless(run, lacks))
+    return false;
+  std::vector<pool_run*> victims;
+  const auto next = [&] {
+    auto* victim = source->next();
+    if (victim) {
+      victims.push_back(victim);
+      give(lacks, *victim, 1);
+    }
+    return victim != nullptr;
+  };
+  while (is_lacking(lacks) && next()) {
+  }
+  if (is_lacking(lacks)) {
+    remember(run, lacks, source->later());
+    return false;
+  }
   bars lifted;
-  std::vector<pool_run*> others, victims;
+  std::vector<pool_run*> others;
   for (const auto id : keepers_)
     if (auto& keeper = runs_.at(id); policy_->overrides(run, keeper)) {
       lift(lifted, keeper.kept, pool_agent::kept);
@@ -713,25 +749,25 @@ bool pool::make_room(actions& out, pool_run& run, time_point now) {
   lift(lifted, run.kept, pool_agent::kept); // the run may use its own reservation
   for (const auto id : stopping_)
     lift(lifted, runs_.at(id).on, pool_agent::held);
-  auto on = fit(run, run.need());
-  while (on.empty()) {
-    auto* victim = source->next();
-    if (!victim)
-      break;
+  for (const auto* victim : victims)
     lift(lifted, victim->on, pool_agent::held);
-    victims.push_back(victim);
+  auto on = fit(run, run.need());
+  while (on.empty() && next()) {
+    lift(lifted, victims.back()->on, pool_agent::held);
     on = fit(run, run.need());
   }
-  if (on.empty() && source->later())
-    ripe_ = ripe_ ? std::min(*ripe_, *source->later()) : *source->later();
+  if (on.empty())
+    remember(run, lacks, source->later());
   if (!on.empty()) {
     std::sort(victims.begin(), victims.end(), by_rank());
     std::erase_if(victims, [&](auto* victim) { // spares victims without which the run fits as well
       change_slots(victim->on, [&](pool_agent& agent, int slot) {
         set_bars(agent, slot, agent.slots[static_cast<std::size_t>(slot)].bars | pool_agent::held);
       });
-      if (!fit(run, run.need()).empty())
+      give(lacks, *victim, -1);
+      if (!is_lacking(lacks) && !fit(run, run.need()).empty())
         return true;
+      give(lacks, *victim, 1);
       change_slots(victim->on, [&](pool_agent& agent, int slot) {
         set_bars(
           agent, slot,
@@ -750,6 +786,35 @@ bool pool::make_room(actions& out, pool_run& run, time_point now) {
     preempt(out, *victim, run.id, settings_.scheduler == scheduler_kind::fair ? "fair_share" : "priority");
   keep(run, std::move(on), false, now);
   return true;
+}
+
+/// Whether it is known that no runs can be preempted for one that lacks room below these limits.
+bool pool::hopeless(const pool_run& run, const std::vector<lack>& lacks) const {
+  return std::any_of(lacks.begin(), lacks.end(), [&](const lack& x) {
+    const auto most = most_of(x.key);
+    const auto known = tried_.find(x.key);
+    return (most && *most < run.need()) ||
+           (known != tried_.end() && known->second.rank <= run.job->rank && known->second.need <= run.need());
+  });
+}
+
+/// Remembers why no runs can be preempted for this one, so that it is tried again when that changes. `lacks`:
+/// what is missing even without all possible victims; `later`: when there may be another victim.
+void pool::remember(const pool_run& run, const std::vector<lack>& lacks, std::optional<time_point> later) {
+  const auto waits_for = full_limit(run);
+  if (waits_for.of == run_bar::none) { // the run goes on competing
+    if (later)
+      ripe_ = std::min(ripe_.value_or(time_point::max()), *later);
+  } else if (later) {
+    const auto at = ripe_below_.try_emplace(waits_for, *later).first;
+    at->second = std::min(at->second, *later);
+  } else if (!is_lacking(lacks)) {
+    unfit_below_.insert(waits_for);
+  } else if (policy_->ranked()) {
+    for (const auto& x : lacks)
+      if (x.slots > 0)
+        tried_[x.key] = {run.job->rank, run.need()};
+  }
 }
 
 void pool::preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason) {

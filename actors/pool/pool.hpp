@@ -150,12 +150,26 @@ private:
   // Limits.
   std::optional<int> most_of(const limit_key& key) const; ///< none: there is no limit
   std::optional<int> room(const limit_key& key) const;    ///< slots left below the limit; none: no limit
-  std::array<limit_key, 4> limits_of(const pool_run& run) const;
+  static std::array<limit_key, 4> limits_of(const pool_job& job);
+  static std::array<limit_key, 4> limits_of(const pool_run& run);
   std::vector<limit_key> full_limits(const pool_run& run) const;
   limit_key full_limit(const pool_run& run) const;
   bool capped() const;
   bool unlimited(const pool_run& run) const;
   bool exceeds(const pool_run& run, const limit_key& key) const;
+  static bool is_under(const pool_run& run, const limit_key& key);
+  std::optional<int> room_for(const pool_run& run, const limit_key& key, bool later) const;
+  struct lack {
+    limit_key key;
+    int slots; ///< number of slots that have to be released under the limit
+  };
+  std::vector<lack> lacks_of(const pool_run& run) const;
+  bool claims(const pool_run& run) const;
+  limit_key barred_by(const pool_run& run) const;
+  static void give(std::vector<lack>& lacks, const pool_run& victim, int times);
+  static bool is_lacking(const std::vector<lack>& lacks);
+  void ease(const pool_job& job);
+  void ease_all();
   bool is_behind(const pool_run& run) const;
   const pool_run* next_in_turn() const;
   /// `next`, the answer of next_in_turn(), where it goes before this run; null: this run is next.
@@ -163,6 +177,7 @@ private:
   int most_within_limits(const pool_run& run) const;
   const slot_quota* quota_of(run_bar kind, const std::string& name) const;
   void readmit();
+  void choose(std::vector<pool_run*>& chosen, const ranked_runs& runs, int most) const;
   void end_excess(actions& out);
 
   // Slots (pool_slots.cpp).
@@ -232,6 +247,8 @@ private:
   void grant(actions& out, pool_run& run, agent_parts on, bool backfill, time_point now);
   void take_from(actions& out, const std::vector<pool_run*>& keepers, const agent_parts& on);
   bool make_room(actions& out, pool_run& run, time_point now);
+  bool hopeless(const pool_run& run, const std::vector<lack>& lacks) const;
+  void remember(const pool_run& run, const std::vector<lack>& lacks, std::optional<time_point> later);
   void preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason);
   std::vector<pool_run*> holders();
   void end_disabled(actions& out, pool_run& run);
@@ -306,12 +323,23 @@ private:
   std::map<limit_key, run_queue> aside_; ///< runs that wait for a limit, or that no agents could hold
   std::set<limit_key> eased_;            ///< limits that may have more room than before
   std::set<limit_key> strained_;         ///< limits that may be exceeded now
-  ranked_runs aux_waiting_;              ///< runs that wait for an aux unit
-  std::set<allocation_id> aux_holders_;  ///< runs that hold an aux unit
-  ranked_runs running_;                  ///< runs that may be preempted; empty where the pool never preempts
-  held_runs held_;                       ///< runs by promisable slots; empty where no run is passed by others
-  std::set<allocation_id> keepers_;      ///< runs that slots are kept for
-  std::set<allocation_id> stopping_;     ///< runs that were preempted
+  // The next three are empty where the pool never preempts.
+  struct tried {
+    job_rank rank;
+    int need = 1;
+  };
+  /// Full limits under which too few runs can be preempted for a run of that rank and need, nor for any
+  /// behind it that needs as many slots or more. Only in a pool of ranks.
+  std::map<limit_key, tried> tried_;
+  std::set<limit_key> unfit_below_; ///< limits for which a run waits that would not fit whoever is preempted
+  std::map<limit_key, time_point>
+    ripe_below_;                        ///< when a victim for a run above the limit has run for min_run
+  ranked_runs aux_waiting_;             ///< runs that wait for an aux unit
+  std::set<allocation_id> aux_holders_; ///< runs that hold an aux unit
+  ranked_runs running_;                 ///< runs that may be preempted; empty where the pool never preempts
+  held_runs held_;                      ///< runs by promisable slots; empty where no run is passed by others
+  std::set<allocation_id> keepers_;     ///< runs that slots are kept for
+  std::set<allocation_id> stopping_;    ///< runs that were preempted
   allocation_id reserved_for_;
   bool unreservable_ = false; ///< in this pass, no slots could be reserved for a run that would be passed
   young_runs young_;          ///< runs that have waited for less than reserve_after

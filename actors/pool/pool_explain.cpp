@@ -262,7 +262,7 @@ const pool_run* pool::next_in_turn() const {
   const pool_run* next = nullptr;
   for (const auto* line : lines)
     if (const auto* first = line->begin()->run;
-        (!next || policy_->before(*first, *next)) && full_limit(*first).of == run_bar::none)
+        (!next || policy_->before(*first, *next)) && barred_by(*first).of == run_bar::none)
       next = first;
   return next;
 }
@@ -381,8 +381,8 @@ value pool::would_free(const pool_run& run, time_point now) {
   value list = value::array();
   if (!run.waits() || run.slots == 0 || never_fits(run))
     return list;
-  std::set<allocation_id> givers; // no run is preempted for a run that waits for a limit
-  if (const auto source = limits.empty() ? policy_->victims(run, running_, jobs_, now) : nullptr)
+  std::set<allocation_id> givers;
+  if (const auto source = policy_->victims(run, running_, jobs_, now))
     for (auto* victim = source->next(); victim && givers.size() < most; victim = source->next())
       givers.insert(victim->id);
   std::set<allocation_id> seen;
@@ -406,9 +406,9 @@ value pool::would_free(const pool_run& run, time_point now) {
         agents.push_back(part.agent->now.name);
       const bool known = holder.since != time_point{};
       const int from = priority_of(*holder.job) - 1; // the least urgent priority that preempts the holder
-      const bool by_priority = !preempted && limits.empty() &&
-                               settings_.scheduler == scheduler_kind::priority && is_preemptible(holder) &&
-                               from >= 1 && from < priority_of(*run.job);
+      const bool by_priority = !preempted && settings_.scheduler == scheduler_kind::priority &&
+                               is_preemptible(holder) && holder.job != run.job && from >= 1 &&
+                               from < priority_of(*run.job);
       list.push_back({{"allocation", to_string(id)},
                       {"agents", std::move(agents)},
                       {"slots", holder.held()},
@@ -477,19 +477,27 @@ std::optional<int> pool::priority_that_starts(const pool_run& run) {
   if (settings_.scheduler != scheduler_kind::priority)
     return std::nullopt;
   int first = run.job->rank.priority;
-  for (const auto& [shape, runs] : queue_) // runs that stand aside hold no other run up
-    if (const auto* head = runs.empty() ? nullptr : runs.first(); head && by_rank()(head, &run))
+  std::vector<const ranked_runs::line*> lines;
+  for (const auto& [shape, runs] : queue_)
+    runs.collect_lines(lines);
+  for (const auto* line : lines) // runs that stand aside, or are about to, hold no other run up
+    if (const auto* head = line->begin()->run; by_rank()(head, &run) && barred_by(*head).of == run_bar::none)
       first = std::min(first, head->job->rank.priority - 1);
-  if (fit(run, run.need()).empty()) { // other runs have to be preempted
+  auto lacks = lacks_of(run);
+  if (is_lacking(lacks) || fit(run, run.need()).empty()) { // other runs have to be preempted
     if (!settings_.preempts())
-      return first >= 1 && first < run.job->rank.priority ? std::optional(first) : std::nullopt;
+      return !is_lacking(lacks) && first >= 1 && first < run.job->rank.priority ? std::optional(first)
+                                                                                : std::nullopt;
     bars lifted;
     std::optional<int> above;
     std::size_t tried = 0; // above 1000 runs to preempt there is no advice
     ranked_runs::walk running(running_, true);
     for (auto* last = running.next(); last && !above && ++tried <= 1000; last = running.next()) {
+      if (last->job == run.job) // its priority changes with that of the run
+        continue;
       lift(lifted, last->on, pool_agent::held);
-      if (!fit(run, run.need()).empty())
+      give(lacks, *last, 1);
+      if (!is_lacking(lacks) && !fit(run, run.need()).empty())
         above = last->job->rank.priority - 1;
     }
     lower(lifted);
@@ -549,7 +557,7 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
     return "troupe pool describe shows what its provider says";
   if (code == "max_slots" && run.id.task.is_trial())
     return set + " --max-slots " + std::to_string(run.job->held + run.need());
-  if (code == "behind" || code == "busy" || code == "reserved")
+  if (code == "behind" || code == "busy" || code == "reserved" || code == "quota" || code == "pool_max_slots")
     if (const auto priority = priority_that_starts(run))
       return set + " --priority " + std::to_string(*priority);
   return {};

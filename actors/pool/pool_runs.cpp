@@ -67,6 +67,8 @@ void pool::rerank(pool_job& job) {
   const limit_key limit{run_bar::job, {}, job.terms.job};
   eased_.insert(limit);
   strained_.insert(limit);
+  if (settings_.preempts()) // its runs may preempt others now, or be preempted for others
+    ease_all();
   const auto rank = rank_of(job);
   if (rank == job.rank)
     return;
@@ -234,10 +236,26 @@ void pool::count_held(pool_run& run, int slots) {
   policy_->changed(*run.job);
   if (capped())
     count_used(run, slots);
-  if (slots < 0 && !aside_.empty())
-    for (const auto& key : limits_of(run))
-      if (aside_.contains(key))
-        eased_.insert(key);
+  if (slots >= 0 || (aside_.empty() && tried_.empty()))
+    return;
+  for (const auto& key : limits_of(run))
+    tried_.erase(key);
+  ease(*run.job);
+  eased_.merge(std::exchange(unfit_below_, {}));
+}
+
+/// Lets runs that wait for a limit of the job compete again.
+void pool::ease(const pool_job& job) {
+  for (const auto& key : limits_of(job))
+    if (aside_.contains(key))
+      eased_.insert(key);
+}
+/// The same for all limits.
+void pool::ease_all() {
+  tried_.clear();
+  for (const auto& [key, runs] : aside_)
+    if (key.of != run_bar::impossible)
+      eased_.insert(key);
 }
 
 void pool::count_used(const pool_run& run, int slots) {
@@ -416,13 +434,13 @@ std::optional<int> pool::room(const limit_key& key) const {
   return *most - (it == used_.end() ? 0 : it->second);
 }
 
-std::array<limit_key, 4> pool::limits_of(const pool_run& run) const {
-  const auto& terms = run.job->terms;
-  return {{{run_bar::job, {}, terms.job},
-           {run_bar::user, terms.user, {}},
-           {run_bar::workspace, run.job->workspace, {}},
+std::array<limit_key, 4> pool::limits_of(const pool_job& job) {
+  return {{{run_bar::job, {}, job.terms.job},
+           {run_bar::user, job.terms.user, {}},
+           {run_bar::workspace, job.workspace, {}},
            {run_bar::pool, {}, {}}}};
 }
+std::array<limit_key, 4> pool::limits_of(const pool_run& run) { return limits_of(*run.job); }
 
 /// The limits that the run would exceed. Slots that are kept for other runs count as used, unless this run
 /// goes before those.
@@ -447,15 +465,72 @@ limit_key pool::full_limit(const pool_run& run) const {
 bool pool::unlimited(const pool_run& run) const { return run.job->terms.max_slots < 0 && !capped(); }
 
 bool pool::exceeds(const pool_run& run, const limit_key& key) const {
-  auto left = room(key);
+  const auto left = room_for(run, key, false);
+  return left && *left < run.need();
+}
+
+bool pool::is_under(const pool_run& run, const limit_key& key) {
+  switch (key.of) {
+  case run_bar::job:
+    return run.job->terms.job == key.job;
+  case run_bar::user:
+    return run.job->terms.user == key.name;
+  case run_bar::workspace:
+    return run.job->workspace == key.name;
+  default:
+    return key.of == run_bar::pool;
+  }
+}
+
+/// The slots that the limit leaves for the run, now or when all runs that stop have ended; none: there is no
+/// such limit. What is kept for runs before this one counts as used, as far as no run that stops releases it.
+std::optional<int> pool::room_for(const pool_run& run, const limit_key& key, bool later) const {
+  const auto left = room(key);
   if (!left)
-    return false;
+    return left;
+  int kept = 0, coming = 0;
   for (const auto id : keepers_)
-    if (const auto& keeper = runs_.at(id); id != run.id && !policy_->overrides(run, keeper))
-      for (const auto& other : limits_of(keeper))
-        if (other == key)
-          *left -= keeper.need();
-  return *left < run.need();
+    if (const auto& keeper = runs_.at(id);
+        id != run.id && is_under(keeper, key) && !policy_->overrides(run, keeper))
+      kept += keeper.need();
+  if (later || kept > 0)
+    for (const auto id : stopping_)
+      if (const auto& one = runs_.at(id); is_under(one, key))
+        coming += one.held();
+  return later ? *left + coming - kept : *left - std::max(0, kept - coming);
+}
+
+/// The limits that the run would exceed even when all runs that stop have ended.
+std::vector<pool::lack> pool::lacks_of(const pool_run& run) const {
+  std::vector<lack> lacks;
+  if (unlimited(run))
+    return lacks;
+  for (const auto& key : limits_of(run))
+    if (const auto left = room_for(run, key, true); left && *left < run.need())
+      lacks.push_back({key, run.need() - *left});
+  return lacks;
+}
+
+/// Adds to the lacks what the end of the victim releases; `times` -1 takes that back.
+void pool::give(std::vector<lack>& lacks, const pool_run& victim, int times) {
+  for (auto& x : lacks)
+    if (is_under(victim, x.key))
+      x.slots -= times * victim.held();
+}
+bool pool::is_lacking(const std::vector<lack>& lacks) {
+  return std::any_of(lacks.begin(), lacks.end(), [](const lack& x) { return x.slots > 0; });
+}
+
+/// Whether the slots that are kept for the run will be its own, as runs that were preempted for it stop, even
+/// if a limit is full until then.
+bool pool::claims(const pool_run& run) const {
+  return !run.kept.empty() && !run.reserved && lacks_of(run).empty();
+}
+
+/// The limit for which the run has to stand aside.
+limit_key pool::barred_by(const pool_run& run) const {
+  auto limit = full_limit(run);
+  return limit.of != run_bar::none && claims(run) ? limit_key() : limit;
 }
 
 int pool::most_within_limits(const pool_run& run) const {
@@ -466,10 +541,14 @@ int pool::most_within_limits(const pool_run& run) const {
   return most;
 }
 
-/// Lets runs compete again that may fit below a limit which has more room now: of each shape as many as there
-/// is room for.
+/// Lets runs compete again that may fit below a limit which has more room now.
 void pool::readmit() {
+  if (!policy_->ranked() && !eased_.empty() && !aside_.empty())
+    begin_turns(); // the turns and shares are those of the last pass
   for (const auto& key : std::exchange(eased_, {})) {
+    tried_.erase(key);
+    unfit_below_.erase(key);
+    ripe_below_.erase(key);
     const auto it = aside_.find(key);
     if (it == aside_.end())
       continue;
@@ -477,12 +556,13 @@ void pool::readmit() {
     std::vector<pool_run*> back, gone;
     for (const auto& [shape, runs] : it->second) {
       const bool holdable = could_hold(*runs.first());
-      ranked_runs::walk in_order(runs);
-      for (int count = 0; !holdable || !left || count < *left / shape.need; ++count)
-        if (auto* run = in_order.next())
-          (holdable ? back : gone).push_back(run);
-        else
-          break;
+      if (holdable && left) {
+        choose(back, runs, std::max(0, *left / shape.need));
+        continue;
+      }
+      const auto all = runs.list();
+      auto& to = holdable ? back : gone;
+      to.insert(to.end(), all.begin(), all.end());
     }
     for (auto* run : back) {
       leave_queue(*run);
@@ -494,6 +574,37 @@ void pool::readmit() {
       step_aside(*run, {run_bar::impossible, {}, {}});
     }
   }
+}
+
+/// Adds to `chosen` those of the `runs`, all of one shape, that may get room which serves `most` of them: the
+/// first by rank or, in a pool of turns, those of the jobs whose turns come first. Where others may be
+/// preempted for a run, at least one is chosen.
+void pool::choose(std::vector<pool_run*>& chosen, const ranked_runs& runs, int most) const {
+  if (policy_->ranked()) {
+    ranked_runs::walk in_order(runs);
+    for (int count = settings_.preempts() ? std::max(1, most) : most; count > 0; --count)
+      if (auto* run = in_order.next())
+        chosen.push_back(run);
+      else
+        break;
+    return;
+  }
+  auto firsts = runs.firsts();
+  const auto count = std::min(std::ssize(firsts), static_cast<std::ptrdiff_t>(most));
+  std::partial_sort(firsts.begin(), firsts.begin() + count, firsts.end(),
+                    [&](const auto* a, const auto* b) { return policy_->before(*a, *b); });
+  for (auto it = firsts.begin(); it != firsts.end(); ++it)
+    if (it - firsts.begin() >= count) {
+      if (policy_->may_preempt(**it))
+        chosen.push_back(*it);
+    } else {
+      int rest = most;
+      for (const auto& entry : *runs.line_of(*(*it)->job))
+        if (rest-- > 0)
+          chosen.push_back(entry.run);
+        else
+          break;
+    }
 }
 
 /// Preempts runs that are above a lowered limit, the newest first, where the pool preempts.

@@ -338,6 +338,8 @@ void pool::drop_kept(actions* out, pool_run& run) {
 /// runs that can be held again compete. Kept slots of which one is gone are dropped and chosen again later.
 void pool::topology_changed(actions& out) {
   unjudged_ = excluding_;
+  if (settings_.preempts())
+    ease_all();
   for (const auto id : std::set(keepers_)) {
     auto& run = runs_.at(id);
     bool lost = false;

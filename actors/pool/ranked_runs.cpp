@@ -144,4 +144,12 @@ void ranked_runs::collect_lines(std::vector<const line*>& to) const {
     to.push_back(&line);
 }
 
+std::vector<pool_run*> ranked_runs::firsts() const {
+  std::vector<pool_run*> all;
+  all.reserve(lines_.size());
+  for (const auto& [key, line] : lines_)
+    all.push_back(line.begin()->run);
+  return all;
+}
+
 } // namespace troupe

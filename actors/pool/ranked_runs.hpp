@@ -91,6 +91,7 @@ public:
   };
   std::vector<pool_run*> list() const;
   void collect_lines(std::vector<const line*>& to) const; ///< appends the lines of all jobs
+  std::vector<pool_run*> firsts() const;                  ///< the first run of each job, in the order of jobs
 
 private:
   line_map lines_;

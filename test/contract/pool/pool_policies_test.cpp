@@ -70,10 +70,11 @@ public:
         reserved = {};
       }
     }
-    if (quiet && grants == 0 && victims.size() == 1 && victims.begin()->first)
+    if (quiet && !reserved && grants == 0 && victims.size() == 1 && victims.begin()->first)
       no_victim_too_many(victims.begin()->first, victims.begin()->second, free_before);
     nobody_waits_without_cause();
-    if (settings_.scheduler == scheduler_kind::fair && settings_.quotas.empty())
+    nobody_waits_below_a_limit_for_whom_it_precedes();
+    if (settings_.scheduler == scheduler_kind::fair)
       shares_are_of_now();
     if (++events_ % 10 == 0)
       list_is_that_of_each();
@@ -170,31 +171,37 @@ private:
     return out;
   }
 
-  /// The number of slots that the limits leave for one more run of this job.
-  int room(const job_terms& of) const {
+  /// The number of slots that the limits leave for one more run of this job when the runs of `ended` have
+  /// ended.
+  int room(const job_terms& of, const std::vector<allocation_id>& ended = {}) const {
     const auto& job = jobs.at(of.job);
-    int left = 1'000'000, used = 0, by_user = 0, by_workspace = 0;
+    int left = 1'000'000, used = 0, by_user = 0, by_workspace = 0, by_job = 0;
     for (const auto& [id, run] : runs) {
+      if (std::find(ended.begin(), ended.end(), id) != ended.end())
+        continue;
       const int n = slots_in(run.on);
+      const auto& its = jobs.at(run.request.run.job.job);
       used += n;
-      if (jobs.at(run.request.run.job.job).user == job.user)
-        by_user += n;
-      if (jobs.at(run.request.run.job.job).workspace == job.workspace)
-        by_workspace += n;
+      by_job += its.job == of.job ? n : 0;
+      by_user += its.user == job.user ? n : 0;
+      by_workspace += its.workspace == job.workspace ? n : 0;
     }
     if (job.max_slots >= 0)
-      left = std::min(left, job.max_slots - held_by(job.job));
+      left = std::min(left, job.max_slots - by_job);
     if (settings_.max_slots >= 0)
       left = std::min(left, settings_.max_slots - used);
+    for (const auto* q : quotas_of(job))
+      left = std::min(left, q->max_slots - (q->user.empty() ? by_workspace : by_user));
+    return left;
+  }
+  std::vector<const slot_quota*> quotas_of(const job_terms& job) const {
+    std::vector<const slot_quota*> found;
     const bool own = std::any_of(settings_.quotas.begin(), settings_.quotas.end(),
                                  [&](const auto& q) { return q.user == job.user; });
-    for (const auto& q : settings_.quotas) {
-      if (q.user == job.user || (q.user == "*" && !own))
-        left = std::min(left, q.max_slots - by_user);
-      if (!q.workspace.empty() && q.workspace == job.workspace)
-        left = std::min(left, q.max_slots - by_workspace);
-    }
-    return left;
+    for (const auto& q : settings_.quotas)
+      if (q.user.empty() ? q.workspace == job.workspace : q.user == job.user || (q.user == "*" && !own))
+        found.push_back(&q);
+    return found;
   }
 
   bool allowed(const asked_run& run, const std::string& agent) const {
@@ -286,16 +293,49 @@ private:
             to.emplace(part.agent, i);
     };
     const auto& run = runs.at(who);
-    auto all = free;
-    for (const auto id : victims)
-      add(all, id);
-    EXPECT_TRUE(fits(run, all)) << "preempted in vain";
+    const auto serves = [&](const std::vector<allocation_id>& ended) {
+      auto slots = free;
+      for (const auto id : ended)
+        add(slots, id);
+      return fits(run, slots) && room(run.request.run.job, ended) >= need(run);
+    };
+    EXPECT_TRUE(serves(victims)) << "preempted in vain";
     for (const auto spared : victims) {
-      auto fewer = free;
-      for (const auto id : victims)
-        if (id != spared)
-          add(fewer, id);
-      EXPECT_FALSE(fits(run, fewer)) << "a victim too many";
+      auto fewer = victims;
+      std::erase(fewer, spared);
+      EXPECT_FALSE(serves(fewer)) << "a victim too many";
+    }
+  }
+
+  /// Checks, where nothing is reserved and no run stops, that no run waits for a full limit which less urgent
+  /// runs fill that it may preempt.
+  void nobody_waits_below_a_limit_for_whom_it_precedes() const {
+    if (settings_.scheduler != scheduler_kind::priority || !settings_.preempts() || reserved ||
+        std::any_of(runs.begin(), runs.end(),
+                    [](const auto& x) { return x.second.state == asked_run::stops; }))
+      return;
+    for (const auto& [id, run] : runs) {
+      const auto& mine = jobs.at(run.request.run.job.job);
+      if (run.state != asked_run::waits || !run.request.run.preemptible || room(mine) >= need(run))
+        continue;
+      auto free = free_slots();
+      std::vector<allocation_id> victims;
+      for (const auto& [other, holder] : runs) {
+        const auto& its = jobs.at(holder.request.run.job.job);
+        const bool same = mine.priority == its.priority;
+        if (holder.state != asked_run::holds || !holder.request.run.preemptible ||
+            (same ? mine.submitted >= its.submitted : mine.priority > its.priority) ||
+            (same && holder.since + settings_.min_run > now))
+          continue;
+        victims.push_back(other);
+        for (const auto& part : holder.on)
+          for (int i : part.slots)
+            if (const auto it = closed.find(part.agent);
+                agents.contains(part.agent) && (it == closed.end() || !it->second))
+              free.emplace(part.agent, i);
+      }
+      EXPECT_FALSE(fits(run, free) && room(mine, victims) >= need(run))
+        << to_string(id) << " could preempt those that fill its limit";
     }
   }
 
@@ -354,6 +394,8 @@ private:
     });
     const auto wanted = machine_.describe()["wanted"];
     std::vector<share_demand> demands;
+    std::vector<int> caps;
+    std::map<std::string, int> cap_of; // by user or workspace
     for (const auto& job : listed) {
       const int held = job["used"].get<int>();
       int more = wanted[std::to_string(job["experiment"].get<std::uint64_t>())].get<int>();
@@ -361,8 +403,17 @@ private:
         more = std::min(more, std::max(0, job["maxSlots"].get<int>() - held));
       demands.push_back(
         {job["weight"].get<double>(), held + more, held - stopping[job["experiment"].get<std::uint64_t>()]});
+      const auto& terms = jobs.at({job["experiment"].get<std::uint64_t>()});
+      for (const auto* q : quotas_of(terms)) {
+        const bool by_user = !q->user.empty();
+        const auto [cap, fresh] = cap_of.try_emplace(
+          by_user ? "user " + terms.user : "workspace " + terms.workspace, static_cast<int>(caps.size()));
+        if (fresh)
+          caps.push_back(q->max_slots);
+        demands.back().groups[by_user ? 0 : 1] = cap->second;
+      }
     }
-    const auto shares = fair_shares(demands, slots).shares;
+    const auto shares = fair_shares(demands, slots, caps).shares;
     for (std::size_t i = 0; i < shares.size(); ++i)
       EXPECT_EQ(listed[i]["share"], shares[i]) << "of experiment " << listed[i]["experiment"];
   }
@@ -752,23 +803,27 @@ TEST_P(PoolPolicies, GiveTheRoomOfOneThatIsWithdrawnToTheNext) {
   EXPECT_EQ(p.agents().at("a"), std::vector<allocation_id>(2, {trial_id{4}, {1}}));
 }
 
-/// Jobs that could use every slot have the share of their weights, within one slot.
-TEST(FairPool, GivesSharesWithinASlot) {
+/// Jobs that could use every slot, or every slot of a quota, have the share of their weights, within one
+/// slot.
+void gives_shares_within_a_slot(bool by_quota) {
   for (std::uint64_t seed = 1; seed <= 100 && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     dice d(seed);
     pool_settings s;
     s.scheduler = scheduler_kind::fair;
     s.preemption = true;
-    watched_pool p(s);
     const int slots = roll(d, 4, 16), count = roll(d, 2, 5);
-    p.up("a", slots);
+    if (by_quota)
+      s.quotas.push_back({"ada", "", slots});
+    watched_pool p(s);
+    p.up("a", by_quota ? 2 * slots : slots);
     std::uint64_t next = 1;
     double weights = 0;
     std::vector<job_terms> jobs;
     for (int j = 1; j <= count; ++j) {
       job_terms job;
       job.job = {static_cast<std::uint64_t>(j)};
+      job.user = "ada";
       job.submitted = p.now;
       job.weight = roll(d, 1, 4);
       weights += job.weight;
@@ -798,6 +853,8 @@ TEST(FairPool, GivesSharesWithinASlot) {
       EXPECT_LT(std::abs(p.held_by(job.job) - slots * job.weight / weights), 1) << "job " << job.job.value;
   }
 }
+TEST(FairPool, GivesSharesWithinASlot) { gives_shares_within_a_slot(false); }
+TEST(FairPool, GivesSharesOfAQuotaWithinASlot) { gives_shares_within_a_slot(true); }
 
 } // namespace
 } // namespace troupe

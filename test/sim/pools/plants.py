@@ -10,15 +10,15 @@ PROVIDER, MEMBERS, ALLOCATION = "actors/provider/provisioner.cpp", "actors/clust
 
 PLANTS = [
     ("limit_forgotten_after_restart", POOL, "  hold(run, std::move(on), ev.since);\n", "  hold(run, std::move(on), ev.since);\n  if (PLANTED(limit_forgotten_after_restart))\n    run.job->held -= run.held();\n"),
-    ("victim_too_many", POOL, "      if (!fit(run, run.need()).empty())\n        return true;", "      if (!PLANTED(victim_too_many) && !fit(run, run.need()).empty())\n        return true;"),
+    ("victim_too_many", POOL, "      if (!is_lacking(lacks) && !fit(run, run.need()).empty())\n        return true;", "      if (!PLANTED(victim_too_many) && !is_lacking(lacks) && !fit(run, run.need()).empty())\n        return true;"),
     ("backfill_into_reservation", POOL, "id != run.id && policy_->overrides(run, keeper)) {\n      lift", "id != run.id && (PLANTED(backfill_into_reservation) || policy_->overrides(run, keeper))) {\n      lift"),
     ("two_grants_after_fallback", ALLOCATION, "  if (elsewhere)\n    s.actions", "  if (elsewhere && !PLANTED(two_grants_after_fallback))\n    s.actions"),
     ("reservation_for_the_dead", POOL, "  drop_kept(&out, run);\n  stop_waiting(run);\n  forget(run);", "  if (!PLANTED(reservation_for_the_dead) || !run.reserved)\n    drop_kept(&out, run);\n  stop_waiting(run);\n  if (run.kept.empty())\n    forget(run);"),
     ("instance_forgotten", PROVIDER, "  if (f.what == \"ordered\") {\n    ordered_[f.order] = f.count;", "  if (f.what == \"ordered\") {\n    if (!PLANTED(instance_forgotten) || calling_)\n      ordered_[f.order] = f.count;"),
     ("grants_before_all_spoke", POOL, "  if (phase_ == phase::placing)\n    decide(out, now);", "  if (phase_ == phase::placing || PLANTED(grants_before_all_spoke))\n    decide(out, now);"),
     ("slot_leaks", RUNS, "      if (s.holder != &run)\n        continue;", "      if (s.holder != &run || (PLANTED(slot_leaks) && part.slots.size() > 1 && slot == part.slots.back()))\n        continue;"),
-    ("quota_ignored", RUNS, "  auto left = room(key);\n  if (!left)", "  auto left = room(key);\n  if (!left || (PLANTED(quota_ignored) && key.of == run_bar::user))"),
-    ("pool_limit_ignored", RUNS, "  auto left = room(key);\n  if (!left", "  auto left = room(key);\n  if (PLANTED(pool_limit_ignored) && key.of == run_bar::pool)\n    return false;\n  if (!left"),
+    ("quota_ignored", RUNS, "  const auto left = room(key);\n  if (!left)\n    return left;", "  const auto left = room(key);\n  if (!left || (PLANTED(quota_ignored) && key.of == run_bar::user))\n    return std::nullopt;"),
+    ("pool_limit_ignored", RUNS, "  const auto left = room(key);\n  if (!left", "  const auto left = room(key);\n  if (PLANTED(pool_limit_ignored) && key.of == run_bar::pool)\n    return std::nullopt;\n  if (!left"),
     ("job_limit_ignored", RUNS, "  for (const auto& key : limits_of(run))\n    if (exceeds(run, key))\n      return key;", "  for (const auto& key : limits_of(run))\n    if (exceeds(run, key) && !(PLANTED(job_limit_ignored) && key.of == run_bar::job))\n      return key;"),
     ("drained_agent_used", SLOTS, "    agent.empty.free += agent.open(i);", "    if (PLANTED(drained_agent_used) && agent.present)\n      s.bars = static_cast<std::uint8_t>(s.bars & ~pool_agent::closed);\n    agent.empty.free += agent.open(i) || (PLANTED(drained_agent_used) && agent.present);"),
     ("agent_gone_used", POOL, "  agent.present = false;\n  refresh(agent);", "  agent.present = PLANTED(agent_gone_used);\n  refresh(agent);"),

@@ -104,10 +104,13 @@ int watched_pool::limit_of(experiment_id job, time_point now) const {
   return most;
 }
 
-/// The number of slots that the limits leave for one more run of this job.
-int watched_pool::room(const job_terms& of, time_point now) const {
+/// The number of slots that the limits leave for one more run of this job when the runs of `ended` have
+/// ended.
+int watched_pool::room(const job_terms& of, time_point now, const std::vector<allocation_id>& ended) const {
   int left = 1'000'000, job = 0, user = 0, all = 0;
   for (const auto& [id, h] : holds_) {
+    if (std::find(ended.begin(), ended.end(), id) != ended.end())
+      continue;
     const int n = slots_in(h.on);
     all += n;
     job += h.run.job.job == of.job ? n : 0;
@@ -260,9 +263,16 @@ void watched_pool::preempted(const preempt_allocation& x, time_point now) {
 /// Checks that a run fits with all its victims, and does not fit with one fewer. Only for moments at which no
 /// other run stops and no slots are reserved.
 void watched_pool::victims(allocation_id who, const std::vector<allocation_id>& all,
-                           const std::map<std::string, std::vector<allocation_id>>& before) const {
+                           const std::map<std::string, std::vector<allocation_id>>& before,
+                           time_point now) const {
   const auto& w = waits_.at(who);
+  if (!steady(terms(w.request.run).job, now))
+    return; // the limits of a moment ago are not known here
   const auto fits = [&](allocation_id spared) {
+    auto ended = all;
+    std::erase(ended, spared);
+    if (room(terms(w.request.run), now, ended) < w.need())
+      return false;
     std::map<std::string, std::map<std::string, int>> racks;
     int most = 0;
     for (const auto& [name, agent] : agents_) {
@@ -340,9 +350,10 @@ void watched_pool::saw(const pool_event& ev, const std::vector<pool_action>& act
   }
   if (std::holds_alternative<pool_configured>(ev)) // a new configuration drops all reservations
     claims_.clear();
-  if (quiet && grants == 0 && given.size() == 1 && !std::holds_alternative<slots_released>(ev) &&
-      std::holds_alternative<slots_requested>(ev) && settings_.gangs == gang_rule::any)
-    victims(given.begin()->first, given.begin()->second, before);
+  if (quiet && !reserved_ && grants == 0 && given.size() == 1 &&
+      !std::holds_alternative<slots_released>(ev) && std::holds_alternative<slots_requested>(ev) &&
+      settings_.gangs == gang_rule::any)
+    victims(given.begin()->first, given.begin()->second, before, now);
   if (std::none_of(holds_.begin(), holds_.end(), [](const auto& x) { return x.second.stopping; }))
     claims_.clear();
 }

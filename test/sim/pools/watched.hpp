@@ -42,8 +42,8 @@ private:
   void granted(const grant_slots& x, const pool_event& ev, time_point now);
   void preempted(const preempt_allocation& x, time_point now);
   void victims(allocation_id who, const std::vector<allocation_id>& all,
-               const std::map<std::string, std::vector<allocation_id>>& before) const;
-  int room(const job_terms& of, time_point now) const;
+               const std::map<std::string, std::vector<allocation_id>>& before, time_point now) const;
+  int room(const job_terms& of, time_point now, const std::vector<allocation_id>& ended = {}) const;
   int limit_of(experiment_id job, time_point now) const;
   bool has(experiment_id job) const;
   bool steady(experiment_id job, time_point now) const;

@@ -309,6 +309,91 @@ TEST(FairShares, AreWeightedMaxMinInWholeSlots) {
     EXPECT_EQ(fair_shares(r.of, r.slots).shares, r.shares) << r.what;
 }
 
+/// A demand of a weight, with the caps that it shares.
+share_demand capped(double weight, int demand, int cap, int other = -1, int held = 0) {
+  return {weight, demand, held, {cap, other}};
+}
+
+TEST(FairShares, ShareCapsInTheSameWay) {
+  struct row {
+    const char* what;
+    std::vector<share_demand> of;
+    int slots;
+    std::vector<int> caps, shares;
+  } rows[] = {
+    {"by weight", {capped(1, 9, 0), capped(3, 9, 0), capped(1, 9, -1)}, 8, {4}, {1, 3, 4}},
+    {"weight 0 has none", {capped(0, 9, 0), capped(1, 2, 0)}, 8, {4}, {0, 2}},
+    {"what a cap does not need others have",
+     {capped(1, 1, 0), capped(1, 9, 0), capped(1, 9, 1)},
+     9,
+     {4, 3},
+     {1, 3, 3}},
+    {"a tie goes to who holds it", {capped(1, 9, 0), capped(1, 9, 0, -1, 2)}, 9, {3}, {1, 2}},
+    {"then to the older", {capped(1, 9, 0), capped(1, 9, 0)}, 9, {3}, {2, 1}},
+    {"two caps", {capped(1, 9, 0, 1), capped(1, 9, 0), capped(1, 9, -1, 1)}, 9, {6, 2}, {1, 5, 1}},
+    {"the pool is smaller than the caps", {capped(1, 9, 0), capped(1, 9, 1)}, 4, {8, 8}, {2, 2}},
+    {"a cap of nothing", {capped(1, 9, 0), capped(1, 9, -1)}, 4, {0}, {0, 4}},
+  };
+  for (const auto& r : rows)
+    EXPECT_EQ(fair_shares(r.of, r.slots, r.caps).shares, r.shares) << r.what;
+}
+
+/// Shares that grow together, a little at a time, until a demand is met or a cap is reached.
+TEST(FairShares, BelowCapsAreThoseOfProgressiveFillingWithinASlot) {
+  std::mt19937_64 random(2);
+  const auto roll = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most + 1)); };
+  constexpr double weights[] = {1, 1, 0, 2, 0.5, 7};
+  for (int round = 0; round < 500 && !::testing::Test::HasFailure(); ++round) {
+    std::vector<int> caps(static_cast<std::size_t>(1 + roll(3)));
+    for (auto& cap : caps)
+      cap = roll(12);
+    const auto count = static_cast<int>(caps.size());
+    std::vector<share_demand> of(static_cast<std::size_t>(1 + roll(6)));
+    for (auto& x : of) {
+      x = {weights[roll(5)], roll(12), roll(5), {roll(count) - 1, roll(count) - 1}};
+      if (x.groups[0] == x.groups[1])
+        x.groups[1] = -1;
+    }
+    const int slots = roll(25);
+    const auto in = [](const share_demand& x, int cap) { return x.groups[0] == cap || x.groups[1] == cap; };
+    const auto shares = fair_shares(of, slots, caps).shares;
+    const auto room = [&](const auto& given, const share_demand& x) {
+      double left = slots;
+      for (const auto g : given)
+        left -= g;
+      for (int cap = 0; cap < count; ++cap)
+        if (in(x, cap)) {
+          double rest = caps[static_cast<std::size_t>(cap)];
+          for (std::size_t i = 0; i < of.size(); ++i)
+            if (in(of[i], cap))
+              rest -= given[i];
+          left = std::min(left, rest);
+        }
+      return left;
+    };
+    constexpr double step = 1.0 / 256;
+    std::vector<double> exact(of.size(), 0);
+    std::vector<bool> grows(of.size(), true);
+    for (bool any = true; any;) {
+      any = false;
+      for (std::size_t i = 0; i < of.size(); ++i) {
+        const double more = step * of[i].weight;
+        grows[i] = grows[i] && more > 0 && exact[i] + more <= of[i].demand && room(exact, of[i]) >= more;
+        if (grows[i])
+          exact[i] += more;
+        any = any || grows[i];
+      }
+    }
+    for (std::size_t i = 0; i < of.size(); ++i) {
+      EXPECT_GE(room(shares, of[i]), 0) << "round " << round;
+      EXPECT_GT(shares[i], exact[i] - 1.3) << "round " << round << ", job " << i;
+      EXPECT_TRUE(of[i].weight == 0 || shares[i] >= of[i].demand || room(shares, of[i]) < 1)
+        << "a slot is left over, round " << round;
+      EXPECT_TRUE(of[i].weight > 0 || shares[i] == 0);
+    }
+  }
+}
+
 TEST(FairShares, AreTheSameWhereAChangeIsSaidNotToMatter) {
   std::mt19937_64 random(1);
   const auto roll = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most + 1)); };
