@@ -683,13 +683,15 @@ void pool::pass_aux(actions& out, time_point now) {
 void pool::pass_guests(actions& out, time_point now) {
   if (!guests_.empty())
     refresh_turns();
+  const auto* next = guests_.empty() ? nullptr : next_in_turn();
   std::set<run_shape> blocked;
   for (auto* run : guests_.list()) {
     agent_parts on;
     if (run->slots == 0) {
       if (const auto* agent = aux_agent_for(*run); agent && aux_waiting_.empty())
         on.push_back(agent_part{agent->now.of, {}});
-    } else if (!blocked.contains(run->shape()) && full_limit(*run).of == run_bar::none && !is_behind(*run)) {
+    } else if (!blocked.contains(run->shape()) && full_limit(*run).of == run_bar::none &&
+               !ahead_of(*run, next)) {
       on = fit_range(*run);
       if (on.empty())
         blocked.insert(run->shape());

@@ -170,7 +170,6 @@ private:
   static bool is_lacking(const std::vector<lack>& lacks);
   void ease(const pool_job& job);
   void ease_all();
-  bool is_behind(const pool_run& run) const;
   const pool_run* next_in_turn() const;
   /// `next`, the answer of next_in_turn(), where it goes before this run; null: this run is next.
   const pool_run* ahead_of(const pool_run& run, const pool_run* next) const;

@@ -244,15 +244,6 @@ std::optional<pool::reason_text> pool::supply_reason(const pool_run& run) const 
   return std::nullopt;
 }
 
-bool pool::is_behind(const pool_run& run) const {
-  return std::any_of(queue_.begin(), queue_.end(), [&](const auto& shape) {
-    if (shape.second.empty()) // in the middle of a pass
-      return false;
-    const auto* first = shape.second.first();
-    return first != &run && policy_->before(*first, run);
-  });
-}
-
 /// The first run of the queue in turn. A run above a limit, which competes until a pass sets it aside, holds
 /// nobody up and does not count, nor do those of its job and shape.
 const pool_run* pool::next_in_turn() const {
@@ -262,7 +253,7 @@ const pool_run* pool::next_in_turn() const {
   const pool_run* next = nullptr;
   for (const auto* line : lines)
     if (const auto* first = line->begin()->run;
-        (!next || policy_->before(*first, *next)) && full_limit(*first).of == run_bar::none)
+        (!next || policy_->before(*first, *next)) && barred_by(*first).of == run_bar::none)
       next = first;
   return next;
 }
@@ -477,8 +468,11 @@ std::optional<int> pool::priority_that_starts(const pool_run& run) {
   if (settings_.scheduler != scheduler_kind::priority)
     return std::nullopt;
   int first = run.job->rank.priority;
-  for (const auto& [shape, runs] : queue_) // runs that stand aside hold no other run up
-    if (const auto* head = runs.empty() ? nullptr : runs.first(); head && by_rank()(head, &run))
+  std::vector<const ranked_runs::line*> lines;
+  for (const auto& [shape, runs] : queue_)
+    runs.collect_lines(lines);
+  for (const auto* line : lines) // runs that stand aside, or are about to, hold no other run up
+    if (const auto* head = line->begin()->run; by_rank()(head, &run) && barred_by(*head).of == run_bar::none)
       first = std::min(first, head->job->rank.priority - 1);
   auto lacks = lacks_of(run);
   if (is_lacking(lacks) || fit(run, run.need()).empty()) { // other runs have to be preempted

@@ -23,7 +23,7 @@ PLANTS = [
     ("drained_agent_used", SLOTS, "    agent.empty.free += agent.open(i);", "    if (PLANTED(drained_agent_used) && agent.present)\n      s.bars = static_cast<std::uint8_t>(s.bars & ~pool_agent::closed);\n    agent.empty.free += agent.open(i) || (PLANTED(drained_agent_used) && agent.present);"),
     ("agent_gone_used", POOL, "  agent.present = false;\n  refresh(agent);", "  agent.present = PLANTED(agent_gone_used);\n  refresh(agent);"),
     ("urgent_job_forgotten", RUNS, "  if (rank == job.rank)\n    return;", "  if (rank == job.rank || PLANTED(urgent_job_forgotten))\n    return;"),
-    ("guest_before_home", POOL, "full_limit(*run).of == run_bar::none && !is_behind(*run)) {", "full_limit(*run).of == run_bar::none &&\n               (PLANTED(guest_before_home) || !is_behind(*run))) {"),
+    ("guest_before_home", POOL, "!ahead_of(*run, next)) {", "(PLANTED(guest_before_home) || !ahead_of(*run, next))) {"),
     ("aux_leaks", RUNS, "    if (part.slots.empty())\n      --agent.aux_used;", "    if (part.slots.empty() && !PLANTED(aux_leaks))\n      --agent.aux_used;"),
     ("held_not_told", ALLOCATION, "  hold_slots held;\n", "  if (PLANTED(held_not_told))\n    return {};\n  hold_slots held;\n"),
     ("more_instances_than_allowed", PROVIDER, "                             settings_.max_instances - have - static_cast<int>(leaving));", "                             settings_.max_instances - (PLANTED(more_instances_than_allowed) ? 0 : have) - static_cast<int>(leaving));"),

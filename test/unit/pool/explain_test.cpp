@@ -424,6 +424,7 @@ TEST(PoolExplain, SaysBehindOnlyOfOnesThatAreServedBefore) {
   EXPECT_EQ(p.why(4)["position"], 2);
   EXPECT_EQ(p.code(4), "busy") << "the third is above its limit, and holds nobody up";
   EXPECT_TRUE(p.why(4, {})["behind"].is_null());
+  EXPECT_EQ(p.why(4, {})["advice"], "") << "it is next already";
   EXPECT_EQ(p.why(4, {{run(1), 9, "history", t0}})["estimate"]["seconds"], 9);
 
   explained_pool turns(with([](auto& s) { s.scheduler = scheduler_kind::round_robin; }));
