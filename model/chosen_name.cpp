@@ -89,17 +89,6 @@ result<void> check_chosen_name(const std::string& what, std::string_view name, s
   return {};
 }
 
-result<void> check_labels(const std::vector<std::string>& wanted, const std::vector<std::string>& now) {
-  constexpr std::size_t most_labels = 1000;
-  if (wanted.size() > std::max(most_labels, now.size()))
-    return error{errc::invalid, "labels: more than " + std::to_string(most_labels)};
-  for (const auto& label : wanted)
-    if (std::find(now.begin(), now.end(), label) == now.end())
-      if (auto fine = check_chosen_name("a label", label); !fine)
-        return fine;
-  return {};
-}
-
 std::string in_one_line(std::string_view name) {
   const auto text = code_points(name);
   if (!text)

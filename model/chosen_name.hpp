@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace troupe {
 
@@ -21,9 +20,6 @@ bool is_blank(std::string_view utf8);
 /// direction of text. Fails with errc::invalid; the text calls the name `what` ("the name of a group").
 result<void> check_chosen_name(const std::string& what, std::string_view name,
                                std::size_t most = longest_name);
-/// Checks the labels of a thing that has the labels `now`: at most 1000, and names as above, but those that
-/// it has already may stay. Fails with errc::invalid.
-result<void> check_labels(const std::vector<std::string>& wanted, const std::vector<std::string>& now);
 /// A name that a configuration gives, which may be of any length: each character that controls a terminal or
 /// the direction of text becomes a blank, and there are none at the ends. What is not UTF-8 stays as it is.
 std::string in_one_line(std::string_view name);

@@ -14,6 +14,7 @@ namespace {
 
 constexpr workspace_id first_workspace{1};
 constexpr project_id first_project{1};
+constexpr std::size_t most_labels = 1000;
 
 error missing(const char* kind, std::uint64_t id) {
   return {errc::not_found, std::string(kind) + " '" + std::to_string(id) + "' not found"};
@@ -419,7 +420,14 @@ result<void> places::check(const commands::experiment_describe& wanted, const ex
   if (wanted.name && *wanted.name != now.name) // submissions may have longer names, which may stay
     if (auto fine = check_chosen_name("`name`", *wanted.name); !fine)
       return fine;
-  return check_labels(labels_after(wanted, now), now.labels);
+  const auto labels = labels_after(wanted, now);
+  if (labels.size() > std::max(most_labels, now.labels.size()))
+    return error{errc::invalid, "labels: more than " + std::to_string(most_labels)};
+  for (const auto& label : labels)
+    if (std::find(now.labels.begin(), now.labels.end(), label) == now.labels.end())
+      if (auto fine = check_chosen_name("a label", label); !fine)
+        return fine;
+  return {};
 }
 
 places::decided places::change(const commands::experiment_describe& wanted, bool ended, const std::string& by,

@@ -28,12 +28,6 @@ result<void> check_version_name(const commands::version_wish& wanted) {
                                               : result<void>{};
 }
 
-/// `now`: the labels that the model or version has.
-result<void> check_wanted_labels(const std::optional<std::vector<std::string>>& wanted,
-                                 const std::vector<std::string>& now = {}) {
-  return wanted ? check_labels(*wanted, now) : result<void>{};
-}
-
 error no_template(const std::string& name) { return {errc::not_found, "template '" + name + "' not found"}; }
 error no_model(model_id id) { return {errc::not_found, "model '" + to_string(id) + "' not found"}; }
 
@@ -184,8 +178,6 @@ registry::decided registry::make(const commands::model_create& wanted, const std
   const auto name = wanted.name.value_or("");
   if (auto fine = check_name(name, {}); !fine)
     return fine.error();
-  if (auto fine = check_wanted_labels(wanted.labels); !fine)
-    return fine.error();
   model_changed x;
   x.at = x.created = now;
   x.by = x.owner = by;
@@ -211,8 +203,6 @@ registry::decided registry::change(const commands::model_change& wanted, const s
   if (wanted.name)
     if (auto fine = check_name(*wanted.name, wanted.id); !fine)
       return fine.error();
-  if (auto fine = check_wanted_labels(wanted.labels, known->second.labels); !fine)
-    return fine.error();
   auto x = known->second;
   take(wanted.name, x.name);
   take(wanted.description, x.description);
@@ -243,8 +233,6 @@ registry::decided registry::make(const commands::version_create& wanted, const s
     return fine.error();
   if (auto fine = check_version_name(wanted); !fine)
     return fine.error();
-  if (auto fine = check_wanted_labels(wanted.labels); !fine)
-    return fine.error();
   model_version_changed x;
   x.at = x.created = now;
   x.by = x.owner = by;
@@ -271,8 +259,6 @@ registry::decided registry::change(const commands::version_change& wanted, const
   if (known == versions_.end())
     return error{errc::not_found, "version " + std::to_string(wanted.version) + " not found"};
   if (auto fine = check_version_name(wanted); !fine)
-    return fine.error();
-  if (auto fine = check_wanted_labels(wanted.labels, known->second.labels); !fine)
     return fine.error();
   auto x = known->second;
   take(wanted.name, x.name);

@@ -157,10 +157,6 @@ def registry(of):
     for name in ("7", "a/b", "a\\b", "a  b"):
         yield f"a model named {name}", "POST", "/api/v1/models", {"name": name}, 400, "model names"
         yield f"a model renamed {name}", "PATCH", "/api/v1/models/Net", {"name": name}, 400, "model names"
-    for kind, label in (("blank", " "), ("empty", ""), ("81 characters", LONG), ("a control character", CONTROL)):
-        for what, method, path, body in (("a model", "POST", "models", {"name": "labelled"}), ("a model again", "PATCH", "models/Net", {}), ("a version again", "PATCH", "models/Net/versions/1", {}),
-                                         ("a version", "POST", "models/Net/versions", {"modelName": "Net", "checkpointUuid": of["whole"]}), ("an experiment", "PATCH", f"experiments/{of['paused']}", {})):
-            yield f"a label of {what}: {kind}", method, "/api/v1/" + path, {**body, "labels": ["fine", label]}, 400, "a label has 1 to 80 characters"
     yield "a version of half a checkpoint", "POST", "/api/v1/models/Net/versions", {"modelName": "Net", "checkpointUuid": of["part"]}, 400, "COMPLETED"
     yield "a version of nothing", "POST", "/api/v1/models/Net/versions", {"modelName": "Net", "checkpointUuid": "00000000-0000-4000-8000-00000000dead"}, (400, 404), ""
     yield "a template with a wrong key", "POST", "/api/v1/experiments", {"config": json.dumps(CONFIG), "template": "Wrong"}, 400, "slotz"

@@ -409,35 +409,6 @@ TEST(Registry, NamesOfModels) {
   EXPECT_TRUE(make(std::string(81, 'a')).starts_with("invalid: "));
 }
 
-TEST(Registry, LabelsAreNames) {
-  world w;
-  model_create made;
-  made.name = "m";
-  made.labels = std::vector<std::string>{"a", "a"};
-  EXPECT_EQ(w.run(made), "id 1");
-  version_create next;
-  next.model = {1};
-  next.checkpoint = "u";
-  next.labels = {{"a"}};
-  EXPECT_EQ(w.run(next), "ok");
-  const auto refused = [&](auto x, const std::string& label) {
-    x.labels = {{"fine", label}};
-    return w.run(x).starts_with("invalid: a label has 1 to 80 characters");
-  };
-  model_create other;
-  other.name = "other";
-  model_change model;
-  model.id = {1};
-  version_change version;
-  version.model = {1};
-  version.version = 1;
-  for (const auto& bad : {std::string(" "), std::string(), std::string(81, 'a'), std::string("a\tb")})
-    EXPECT_TRUE(refused(other, bad) && refused(model, bad) && refused(next, bad) && refused(version, bad))
-      << bad;
-  model.labels = std::vector<std::string>(1001, "x");
-  EXPECT_EQ(w.run(model), "invalid: labels: more than 1000");
-}
-
 TEST(Registry, VersionsCountFromTheHighestThereIs) {
   world w;
   model_create made;
