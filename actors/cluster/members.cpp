@@ -294,7 +294,9 @@ order_agent members::order_of(const std::string& agent) const {
   const auto& as = known == agents_.end() ? known_agent() : known->second;
   const bool leaves = there && there->leaves;
   auto to = leaves ? wanted_pool(agent) : std::string();
-  if (leaves && to == there->pool) // it is about to be told that it stays
+  // An agent that is about to be told that it stays, or that will be refused as its own pool is gone, leaves
+  // for no pool.
+  if (leaves && (to == there->pool || (!as.pool.empty() && !config::has_pool(configuration_, as.pool))))
     to.clear();
   return {agent, as.draining || leaves, as.disabled, as.ends, as.ended, std::move(to)};
 }

@@ -24,7 +24,7 @@ public:
       if (!less && (rank.priority < who_.priority || rank.submitted <= who_.submitted))
         break;
       if (!less && run->since + min_run_ > now_) {
-        too_young(run->since + min_run_);
+        too_young(*run, run->since + min_run_);
         continue;
       }
       return run;
@@ -146,7 +146,7 @@ public:
         if (furthest.held - run->held() < furthest.job->share)
           continue;
         if (run->since + min_run_ > now_) {
-          too_young(run->since + min_run_);
+          too_young(*run, run->since + min_run_);
           continue;
         }
         furthest.held -= run->held();

@@ -29,11 +29,18 @@ class victim_source {
 public:
   virtual ~victim_source() = default;
   virtual pool_run* next() = 0;
-  /// When the first of the runs that were left out, as they have not run for min_run, may be preempted.
+  /// When the first of the runs that were left out, as they have not run for min_run, may be preempted. Only
+  /// runs that `helps` accepts at that moment count; without `helps`, all.
   std::optional<time_point> later() const { return later_; }
+  std::function<bool(const pool_run&)> helps;
 
 protected:
-  void too_young(time_point until) { later_ = later_ ? std::min(*later_, until) : until; }
+  void too_young(const pool_run& run, time_point until) {
+    if (!helps || helps(run))
+      later_ = std::min(later_.value_or(time_point::max()), until);
+  }
+
+private:
   std::optional<time_point> later_;
 };
 

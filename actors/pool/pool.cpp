@@ -248,6 +248,8 @@ void pool::withdraw(actions& out, pool_run& run) {
     return;
   if (run.came_from.of != run_bar::none)
     eased_.insert(run.came_from); // another run may use the room below that limit
+  if (!run.kept.empty())
+    eased_.merge(std::exchange(unfit_below_, {}));
   drop_kept(&out, run);
   stop_waiting(run);
   forget(run);
@@ -528,6 +530,7 @@ void pool::pass(actions& out, time_point now) {
     if (!below && !claims(run)) {
       drop_kept(&out, run);
       if (make_room(out, run, now)) {
+        eased_.insert(limit); // the next run may have victims below this limit, too
         policy_->ended(turn, turn_end::claimed);
       } else {
         leave_queue(run);
@@ -724,8 +727,15 @@ bool pool::make_room(actions& out, pool_run& run, time_point now) {
   if (!source)
     return false;
   auto lacks = lacks_of(run);
-  if (hopeless(run, lacks))
+  if (hopeless(run, lacks)) {
+    stand_by(run, lacks);
     return false;
+  }
+  source->helps = [&](const pool_run& young) {
+    return !is_lacking(lacks) || std::any_of(lacks.begin(), lacks.end(), [&](const lack& x) {
+      return x.slots > 0 && is_under(young, x.key);
+    });
+  };
   std::vector<pool_run*> victims;
   const auto next = [&] {
     auto* victim = source->next();
@@ -790,12 +800,13 @@ bool pool::make_room(actions& out, pool_run& run, time_point now) {
   return true;
 }
 
-/// Whether it is known that no runs can be preempted for one that lacks room below these limits.
+/// Whether it is known that no runs can be preempted for one that lacks room below these limits. No run is
+/// preempted for another one of its job.
 bool pool::hopeless(const pool_run& run, const std::vector<lack>& lacks) const {
   return std::any_of(lacks.begin(), lacks.end(), [&](const lack& x) {
     const auto most = most_of(x.key);
     const auto known = tried_.find(x.key);
-    return (most && *most < run.need()) ||
+    return x.key.of == run_bar::job || (most && *most < run.need()) ||
            (known != tried_.end() && known->second.rank <= run.job->rank && known->second.need <= run.need());
   });
 }
@@ -807,16 +818,28 @@ void pool::remember(const pool_run& run, const std::vector<lack>& lacks, std::op
   if (waits_for.of == run_bar::none) { // the run goes on competing
     if (later)
       ripe_ = std::min(ripe_.value_or(time_point::max()), *later);
-  } else if (later) {
+    return;
+  }
+  if (later) {
     const auto at = ripe_below_.try_emplace(waits_for, *later).first;
     at->second = std::min(at->second, *later);
-  } else if (!is_lacking(lacks)) {
-    unfit_below_.insert(waits_for);
   } else if (policy_->ranked()) {
     for (const auto& x : lacks)
       if (x.slots > 0)
         tried_[x.key] = {run.job->rank, run.need()};
   }
+  stand_by(run, lacks);
+}
+
+/// Lets the run be tried again whenever slots are released, if what it waits for is not only room below the
+/// limit for which it stands aside.
+void pool::stand_by(const pool_run& run, const std::vector<lack>& lacks) {
+  const auto waits_for = full_limit(run);
+  const bool only = is_lacking(lacks) && std::all_of(lacks.begin(), lacks.end(), [&](const lack& x) {
+                      return x.slots <= 0 || x.key == waits_for;
+                    });
+  if (!only && waits_for.of > run_bar::job)
+    unfit_below_.insert(waits_for);
 }
 
 void pool::preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason) {

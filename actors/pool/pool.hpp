@@ -249,6 +249,7 @@ private:
   bool make_room(actions& out, pool_run& run, time_point now);
   bool hopeless(const pool_run& run, const std::vector<lack>& lacks) const;
   void remember(const pool_run& run, const std::vector<lack>& lacks, std::optional<time_point> later);
+  void stand_by(const pool_run& run, const std::vector<lack>& lacks);
   void preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason);
   std::vector<pool_run*> holders();
   void end_disabled(actions& out, pool_run& run);
@@ -331,7 +332,7 @@ private:
   /// Full limits under which too few runs can be preempted for a run of that rank and need, nor for any
   /// behind it that needs as many slots or more. Only in a pool of ranks.
   std::map<limit_key, tried> tried_;
-  std::set<limit_key> unfit_below_; ///< limits for which a run waits that would not fit whoever is preempted
+  std::set<limit_key> unfit_below_; ///< limits for which a run waits that waits for something else, too
   std::map<limit_key, time_point>
     ripe_below_;                        ///< when a victim for a run above the limit has run for min_run
   ranked_runs aux_waiting_;             ///< runs that wait for an aux unit

@@ -50,6 +50,7 @@ void pool::take_terms(pool_job& job, const job_terms& terms) {
     count_used(job, -1);
   if (another)
     eased_.insert({{run_bar::user, job.terms.user, {}}, {run_bar::workspace, job.workspace, {}}});
+  const bool known = static_cast<bool>(job.terms.job);
   job.terms = terms;
   if (elsewhere)
     job.workspace = case_folded(terms.workspace);
@@ -60,6 +61,8 @@ void pool::take_terms(pool_job& job, const job_terms& terms) {
   policy_->changed(job);
   if (!same)
     rerank(job);
+  if (!same && known && settings_.preempts()) // its runs may preempt others now, or be preempted for others
+    ease_all();
 }
 
 /// Moves the job to its new rank in all indexes. The order among its own runs stays.
@@ -67,8 +70,6 @@ void pool::rerank(pool_job& job) {
   const limit_key limit{run_bar::job, {}, job.terms.job};
   eased_.insert(limit);
   strained_.insert(limit);
-  if (settings_.preempts()) // its runs may preempt others now, or be preempted for others
-    ease_all();
   const auto rank = rank_of(job);
   if (rank == job.rank)
     return;
@@ -536,7 +537,7 @@ limit_key pool::barred_by(const pool_run& run) const {
 int pool::most_within_limits(const pool_run& run) const {
   int most = std::numeric_limits<int>::max();
   for (const auto& key : limits_of(run))
-    if (const auto left = room(key))
+    if (const auto left = room_for(run, key, false))
       most = std::min(most, *left);
   return most;
 }
@@ -592,13 +593,14 @@ void pool::choose(std::vector<pool_run*>& chosen, std::vector<std::pair<pool_run
     return limit == key ? limit_key() : limit;
   };
   if (policy_->ranked()) {
+    std::set<limit_key> others;
     ranked_runs::walk in_order(runs);
     for (int count = settings_.preempts() ? std::max(1, most) : most; count > 0;) {
       auto* run = in_order.next();
       if (!run)
         break;
       if (auto limit = other_limit(*run); limit.of != run_bar::none) {
-        if (settings_.preempts()) // it may preempt others below that limit
+        if (settings_.preempts() && others.insert(limit).second) // it may preempt others below that limit
           chosen.push_back(run);
         else
           elsewhere.emplace_back(run, std::move(limit));

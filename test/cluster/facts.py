@@ -19,6 +19,7 @@ import resource
 import signal
 import socket
 import stat
+import subprocess
 import sys
 import tempfile
 import threading
@@ -94,7 +95,8 @@ facts = {
     "environment": {name: variable(name, text) for name, text in sorted(os.environ.items())},
     "environment of /proc": sorted(pair.split(b"=")[0].decode() for pair in pathlib.Path("/proc/self/environ").read_bytes().split(b"\0")),
     "command of /proc": pathlib.Path("/proc/self/cmdline").read_bytes().decode(),
-    "command of ps": os.popen(f"ps -o args=,comm= -p {os.getpid()}").read(),
+    # Not os.popen(): where `ps` ends late, its pipe stays open and is taken for a descriptor of the script.
+    "command of ps": subprocess.run(["ps", "-o", "args=,comm=", "-p", str(os.getpid())], capture_output=True, text=True).stdout,
     "comm": pathlib.Path("/proc/self/comm").read_text(),
     "exe": os.readlink("/proc/self/exe"),
     "stdin": stream(sys.stdin),

@@ -372,7 +372,7 @@ TEST(Members, AnAgentThatHoldsRunsOfADroppedPoolComesBackToIt) {
   play(fresh(before),
        {
          {wants, 0s, "joined(b 2 for q) | twin(b in q)"},
-         {configured{without}, 1s, " | drain(b for p) watch(b in q)"},
+         {configured{without}, 1s, " | drain(b) watch(b in q)"},
          {agent_went_away{"b"}, 2s, " | "},
          {wants, 3s, " | "},
          {agent_is_idle{"b", "q"}, 4s, " | end_twin(b in q) undrain(b) end_pool(q)"},

@@ -25,8 +25,9 @@ public:
     terms.workspace = "Uncategorized";
     return terms;
   }
-  std::string ask(std::uint64_t trial, std::uint64_t job, int slots = 1) {
+  std::string ask(std::uint64_t trial, std::uint64_t job, int slots = 1, int least = 0) {
     slots_requested ev{{trial_id{trial}, {1}}, slots};
+    ev.least = least;
     ev.run.job = jobs_.at(job);
     ev.run.started = now;
     return tell(ev);
@@ -164,6 +165,51 @@ TEST(FullLimits, WhoFitsNowhereIsTriedAgainWhenSlotsAreReleased) {
   EXPECT_EQ(p.ask(2, 2, 2), "grant 2; ");
   EXPECT_EQ(p.ask(3, 3, 4), "") << "three slots could be had";
   EXPECT_EQ(p.end(1), "preempt 2 for 3 priority; ");
+}
+
+/// What it lacks is room below two limits, and it stands aside for the first of them.
+TEST(FullLimits, WhoWaitsForTwoLimitsIsTriedAgainWhenOneOfThemHasRoom) {
+  auto s = preempting(scheduler_kind::priority);
+  s.max_slots = 4;
+  s.quotas = {of_user("ada", 2)};
+  limited_pool p(s);
+  p.job(1, "bob", 1);
+  p.job(2, "ada", 50);
+  p.job(3, "ada", 10);
+  EXPECT_EQ(p.ask(1, 1, 2), "grant 1; ");
+  EXPECT_EQ(p.ask(2, 1), "grant 2; ");
+  EXPECT_EQ(p.ask(3, 2), "grant 3; ");
+  EXPECT_EQ(p.ask(4, 3, 2), "") << "one slot could be had";
+  EXPECT_EQ(p.end(2), "preempt 3 for 4 priority; ");
+}
+
+TEST(FullLimits, VictimsArePreemptedTogether) {
+  auto s = preempting(scheduler_kind::priority);
+  s.quotas = {of_user("ada", 4)};
+  limited_pool p(s);
+  p.job(1, "ada", 50);
+  auto& urgent = p.job(3, "ada", 70);
+  for (std::uint64_t trial = 11; trial <= 14; ++trial)
+    EXPECT_FALSE(p.ask(trial, 1).empty());
+  for (std::uint64_t trial = 31; trial <= 34; ++trial)
+    EXPECT_EQ(p.ask(trial, 3), "");
+  urgent.priority = 10;
+  EXPECT_EQ(p.tell(job_changed{urgent}), "preempt 14 for 31 priority; preempt 13 for 32 priority; "
+                                         "preempt 12 for 33 priority; preempt 11 for 34 priority; ");
+}
+
+/// A gang that may start with fewer slots takes no room that is claimed.
+TEST(FullLimits, AnElasticGangLeavesTheRoomOfAClaim) {
+  auto s = preempting(scheduler_kind::priority);
+  s.quotas = {of_user("ada", 4)};
+  limited_pool p(s);
+  p.job(1, "ada", 50);
+  p.job(2, "ada", 10);
+  p.job(3, "ada", 60);
+  EXPECT_EQ(p.ask(1, 1, 2), "grant 1; ");
+  EXPECT_EQ(p.ask(2, 2, 3), "preempt 1 for 2 priority; ");
+  EXPECT_EQ(p.ask(3, 3, 3, 1), "grant 3; ");
+  EXPECT_EQ(p.end(1), "grant 2; ");
 }
 
 TEST(FullLimits, ThoseOfOnePriorityRunForMinRunFirst) {
