@@ -327,6 +327,8 @@ class LocalCluster:
         return LocalRun(self, self.call("POST /troupe/v1/experiments", body)["id"])
 
     def guarded(self, call):
+        """A function that makes the call, and ends without an error where the cluster was closed meanwhile."""
+
         def run():
             try:
                 call()
@@ -337,6 +339,8 @@ class LocalCluster:
         return run
 
     def close(self):
+        """Ends the cluster and its tasks, after waiting at most 60 s for each thread of on_metric(). Unfinished experiments continue when
+        `data_dir` is opened again. A repeat does nothing."""
         node, self._node = getattr(self, "_node", None), None
         for threads in self.followers.values():
             for thread in threads:

@@ -46,9 +46,12 @@ class Trial:
     evaluate_batch() is required too."""
 
     def train_loader(self) -> DataLoader:
+        """Returns the DataLoader of the training data. It needs a dataset with a length and a `batch_size` of at least the number of ranks;
+        its batches may be shuffled."""
         raise NotImplementedError(f"{type(self).__name__} has no train_loader()")
 
     def val_loader(self) -> Optional[DataLoader]:
+        """Returns the DataLoader of the validation data, with a dataset that has a length and a `batch_size`, or None."""
         return None
 
     def train_batch(self, batch: Any, epoch: int, i: int) -> Mapping[str, Any]:
@@ -144,6 +147,8 @@ class Context:
         self._manual = True
 
     def backward(self, loss: torch.Tensor) -> None:
+        """Computes the gradients of `loss`, weighted by the length of this rank's part of the batch. Trials that have called manual()
+        call this themselves; for all others fit() does."""
         self._scaler.scale(loss * (self._weight / self._accumulate)).backward()
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
@@ -160,6 +165,8 @@ class Context:
         optimizer.zero_grad()
 
     def autocast(self) -> Any:
+        """A context manager for computing in the precision that fit() got as `amp`. fit() uses it around train_batch() and
+        evaluate_batch()."""
         return torch.autocast(self.device.type, self._amp) if self._amp else contextlib.nullcontext()
 
     def to_device(self, batch: Any) -> Any:
