@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""CPU all-reduce of f32 by two processes on one host: `shm` beside PyTorch's Gloo and beside a one-copy floor, in one run.
+"""Measures the CPU all-reduce of f32 by two processes on one host: `shm` beside PyTorch's Gloo and beside a one-copy floor, in one run.
 
     cmake -S . -B build/perf -G Ninja -DCMAKE_BUILD_TYPE=Release -DTROUPE_TESTS=OFF -DTROUPE_PERF=ON && ninja -C build/perf perf_collective
     .venv/bin/python perf/collective/collective.py [--rounds 5]
 
-`common` is `shm` with data in memory of collective::allocate, as gradient_bucketer::make gives it; `own` with data in a std::vector.
-Asked: at least 5 times Gloo's bandwidth up to 16 MiB, at least half of the floor at every size. Rounds alternate between the
-programs; a time is the best round's, and within a round the fastest tenth's, because other work on the machine only adds. A ratio is the
-median of the rounds', each within one round: a virtual machine's processors may be threads of one core in one and far apart in the next.
+`common` is `shm` with data in memory of collective::allocate, as gradient_bucketer::make gives it. `own` is `shm` with data in a
+std::vector. Asked: at least 5 times Gloo's bandwidth up to 16 MiB, and at least half of the floor at every size. Rounds alternate between
+the programs. A time is that of the best round, and within a round that of the fastest tenth, because other work on the machine only adds.
+A ratio is the median over the rounds of the ratio within each round, because the CPUs of a virtual machine may be threads of one core in
+one round and far apart in the next.
 """
 import argparse
 import os

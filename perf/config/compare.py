@@ -1,8 +1,8 @@
-"""Prints how fast a configuration is checked: ours, beside the schema check of Determined's Python client.
+"""Prints how fast a configuration is checked by our code, beside the schema check of Determined's Python client.
 
-The client 0.38.1 leaves the check to its server; 0.21.0 is the last that carries it. Only its check is
-loaded (the package's own imports need PyTorch and more). Both read the same file from text, in one run; the client
-checks, ours checks and completes. The client's packages go into a virtual environment below the build folder.
+The client 0.38.1 leaves the check to its server, and 0.21.0 is the last version that contains it. Only the modules of the check are
+loaded, because the package's own imports need PyTorch and more. Both read the same text in one run. The client checks it; our code
+checks and completes it. The client's packages are installed into a virtual environment below the build folder.
 
 usage: perf/config/compare.py BUILD_DIR
 """

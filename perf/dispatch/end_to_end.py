@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Trials of /bin/true from the search to their end in the journal, beside a bare spawn and HyperQueue, in one run.
+"""Measures trials of /bin/true from the search to their end in the journal, beside a bare spawn and HyperQueue, in one run.
 
     perf/dispatch/end_to_end.py [--trials N] [--long N] [--build build/release] [--hyperqueue PYTHON] [--rounds N]
 
-One node (`troupe up`, 8 slots), a `random` search that has 64 trials at once. Prints one line of JSON:
-  troupe_per_s      trials ended a second, from the creation of the experiment to the end of the last of N (default: 2,000)
-  cpu_ms            processor time a trial: node, sandboxes and the trials' own processes; not the kernel's own threads
-  floor_per_s       bare spawns of /bin/true a second into namespaces and mounts as a task has them, made anew each time, two at once
-  hyperqueue_per_s  tasks of /bin/true a second in HyperQueue, server and worker with 2 cores in one process
+There is one node (`troupe up`, 8 slots) with a `random` search that has 64 trials at once. The script prints one line of JSON:
+  troupe_per_s      trials that end in a second, from the creation of the experiment to the end of the last of N (default: 2,000)
+  cpu_ms            CPU time of a trial: node, sandboxes and the trials' own processes, without the kernel's threads
+  floor_per_s       bare spawns of /bin/true in a second, two at once, each into new namespaces and mounts such as a task has
+  hyperqueue_per_s  tasks of /bin/true in a second in HyperQueue, with server and worker of 2 cores in one process
   first_100_ms, last_100_ms   time between the ends of the first and of the last hundred of `--long` trials (default: 10,000; 0: null)
-Of several rounds, in each of which all stand one after another, the medians. HyperQueue comes from PyPI into a temporary
+Figures are medians over the rounds; in each round all are measured one after another. HyperQueue is installed from PyPI into a temporary
 environment unless `--hyperqueue` names a python that has it.
 """
 
@@ -54,7 +54,7 @@ with contextlib.redirect_stderr(io.StringIO()), LocalCluster(worker_config=Worke
 
 
 class Orphans:
-    """Sandboxes have no parent, so this process adopts and reaps them: their processor time is then its children's."""
+    """Adopts and reaps sandboxes, which have no parent, so that their CPU time counts as that of this process's children."""
 
     def __init__(self):
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
@@ -68,13 +68,13 @@ class Orphans:
                 if ended.si_pid not in (self.node, *mine):
                     os.waitpid(ended.si_pid, 0)
                 else:
-                    time.sleep(0.01)  # another process reaps it
+                    time.sleep(0.01)  # Another thread of this program reaps it.
             except ChildProcessError:
                 time.sleep(0.01)
 
 
 mine = set()
-clients_s = 0.0  # processor time of this program's commands, which does not count as the trials'
+clients_s = 0.0  # CPU seconds of the commands that this program runs, which are not part of the trials' time
 
 
 def command(*words, **more):
@@ -92,23 +92,23 @@ def command(*words, **more):
 
 
 def ticks(pid):
-    """Ticks of a process and its ended children; then those of its living children."""
+    """The CPU time of a process, its ended children, and its living descendants, in clock ticks."""
     try:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         children = [child for file in pathlib.Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
     except OSError:
-        return 0  # it has just ended: its parent has its time
+        return 0  # The process has just ended, and its parent has its time.
     return sum(map(int, fields[11:15])) + sum(map(ticks, children))
 
 
 def cpu_s(pid):
-    """CPU seconds of a process, of all that it has started, and of all that this process has reaped."""
+    """The CPU seconds of a process, of all processes that it has started, and of all that this process has reaped."""
     reaped = os.times()
     return ticks(pid) / os.sysconf("SC_CLK_TCK") + reaped.children_user + reaped.children_system - clients_s
 
 
 def floor(program, count, root):
-    """Runs two bare spawns at once."""
+    """The number of bare spawns a second, by two programs at the same time."""
     both = []
     for place in ("a", "b"):
         for folder in ("tmp", "run"):
@@ -155,17 +155,18 @@ class Node:
         return command(self.binary, *words, "-o", "json", env=self.env)
 
     def search(self, trials):
-        """Seconds from the order to the last end, and the seconds at which trials ended."""
+        """Runs a search. Returns the seconds from its order to its last end, and the sorted times at which trials ended, in seconds since
+        1970."""
         self.config.write_text(CONFIG.format(trials=trials))
         began = time.time()
         experiment = json.loads(self.cli("experiment", "create", self.config, self.files))["id"]
-        # With `experiment wait` the node would shape every fact for it.
+        # `experiment wait` would make the node encode every fact for it.
         while (state := json.loads(self.cli("experiment", "describe", experiment))["state"].removeprefix("STATE_")) not in (
                 "COMPLETED", "ERROR", "CANCELED"):
             time.sleep(0.3)
         if state != "COMPLETED":
             sys.exit(f"experiment {experiment}: {state}")
-        time.sleep(0.5)  # lets sandboxes end that linger
+        time.sleep(0.5)  # time for the last sandboxes to end
         self.cpu_at_end = cpu_s(self.process.pid)
         rows = json.loads(self.cli("trial", "list", experiment))
         rows = rows["trials"] if isinstance(rows, dict) else rows
@@ -186,7 +187,7 @@ def seconds(text):
 
 
 def troupe(binary, trials, orphans):
-    # Not below /tmp: each sandbox would have to make the way to it in its own /tmp.
+    # not below /tmp, because each sandbox would have to make the path in its own /tmp
     with tempfile.TemporaryDirectory(prefix="dispatch-", dir=binary.parent) as root:
         node = Node(binary, pathlib.Path(root), orphans)
         node.search(64)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""How soon the process of a trial runs after its experiment was submitted to an idle node.
+"""Measures how soon the process of a trial runs after its experiment was submitted to an idle node.
 
     perf/dispatch/submit.py [ROUNDS] [--build build/release]
 
-One node (`troupe up`, 8 slots), one experiment of one trial at a time, whose command is /bin/date. From the sending of the request, on a
-connection that is open, to the clock that /bin/date prints: its own start counts too. Prints one line of JSON, in milliseconds.
+There is one node (`troupe up`, 8 slots), with one experiment of one trial at a time, whose command is /bin/date. A time is that from
+sending the request, on an open connection, to the time that /bin/date prints, so that the start of /bin/date is included. The script
+prints one line of JSON, in milliseconds.
 """
 
 import argparse
@@ -51,7 +52,7 @@ class Node:
             return ""
 
     def call(self, method, path, body=None):
-        """The body of the answer, also of "not found"."""
+        """Sends a request. Returns the body of the answer, also for "not found". Ends the program for any other refusal."""
         self.connection.request(method, path, None if body is None else json.dumps(body),
                                 {"Authorization": "Bearer " + self.token} if self.token else {})
         answer = self.connection.getresponse()
@@ -61,14 +62,14 @@ class Node:
         return text
 
     def printed(self, trial):
-        """The clock of /bin/date, in nanoseconds; none where it has not arrived."""
+        """A match with the clock of /bin/date in nanoseconds, or None where the line has not arrived."""
         return re.search(rb"\b\d{19}\b", self.call("GET", f"/api/v1/trials/{trial}/logs"))
 
 
 def measure(node, rounds):
     took = []
     for trial in range(1, rounds + 6):
-        time.sleep(0.2)  # lets its spare sandboxes come back
+        time.sleep(0.2)  # time for the node to make spare sandboxes again
         began = time.time_ns()
         node.call("POST", "/troupe/v1/experiments", {"config": CONFIG})
         end = time.monotonic() + 20

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How soon an embedded node is ready, beside a bare program that opens the same column families, and the memory it adds.
+"""Measures how soon an embedded node is ready, beside a bare program that opens the same column families, and how much memory it adds.
 
     perf/embed/embed.py build/release/perf/embed [ROUNDS]
 
-Both reopen a data directory that one node has made; the bare program a copy of its database, in turns. Prints one line of JSON: medians in milliseconds,
-their ratio (aim: at most 1.5), and megabytes over the bare host by resident size, by proportional share and of private memory
-(aim: at most 12 of resident size).
+In turns, the node reopens a data directory, and the bare program a copy of that directory's database. The script prints one line of JSON:
+medians in milliseconds, their ratio (aim: at most 1.5), and the megabytes that the host has more with the node than without, as resident
+size (aim: at most 12), proportional share and private memory.
 """
 
 import json

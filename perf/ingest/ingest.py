@@ -87,7 +87,7 @@ class Server:
 
 
 def measure(o, server, config, record):
-    """The lines of the senders' record, the rows that were read back, the server's CPU seconds up to then."""
+    """Returns the lines of the senders' record, the rows that were read back, and the CPU seconds of the server until then."""
     created = json.loads(server.ask("experiment", "create", config, os.path.dirname(config), "-o", "json"))["id"]
     if o.kill_after is not None:
         pause(o.kill_after)
@@ -105,7 +105,7 @@ def measure(o, server, config, record):
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server is stopped, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server is stopped too
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--troupe", required=True)
     parser.add_argument("--sender", required=True)
@@ -131,7 +131,7 @@ def main():
     seen = collections.Counter(int(row["metrics"]["i"]) for row in rows)
     owners = lines[1:]
     top = max((owner["sent"] for owner in owners), default=0)
-    acked = [0] * (top + 2)  # how many senders heard that report n is durable; `sent` counts those that sent it
+    acked = [0] * (top + 2)  # acked[n]: how many senders have the acknowledgement of report n; sent[n]: how many have sent it
     sent = [0] * (top + 2)
     for owner in owners:
         acked[owner["acked"]] += 1

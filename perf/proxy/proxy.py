@@ -1,9 +1,9 @@
-"""What the proxy costs, master and agent on one host, beside the same server asked directly, in one run:
+"""Measures the cost of the proxy with master and agent on one host, beside direct requests to the same server, in one run:
 
     .venv/bin/python perf/proxy/proxy.py [--binary build/release/troupe] [--rounds 3]
 
-A trial serves HTTP, WebSockets and, where Debian's sshd is installed, ssh. Figures are medians over the rounds, which take turns.
-With Debian's nginx (package nginx-light) the same through nginx is printed.
+A trial serves HTTP, WebSockets and, where Debian's sshd is installed, ssh. Figures are medians over the rounds, in which the ways take
+turns. Where Debian's nginx is installed (package nginx-light), the same figures through nginx are printed too.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def free_ports(n):
 
 
 class Connection:
-    """A connection that is kept open; it sends one request after the other."""
+    """A connection that stays open and carries one request after the other."""
 
     def __init__(self, port, prefix, headers):
         self.s = socket.create_connection(("127.0.0.1", port), timeout=60)
@@ -96,7 +96,7 @@ class Connection:
 
 
 def gets(port, prefix, headers, seconds=3):
-    """Median time of a request."""
+    """The median time of a request, in seconds."""
     c = Connection(port, prefix, headers)
     for _ in range(50):
         c.get("/small")
@@ -128,7 +128,7 @@ def bulk(port, prefix, headers, each=12, connections=64):
 
 
 def web_sockets(addresses, headers, connections):
-    """`addresses` are ports with prefixes, which take turns: one service has at most 256 connections."""
+    """Opens WebSockets in turn at `addresses`, which are ports with prefixes. One service has at most 256 connections."""
     sockets = []
     for n in range(connections):
         port, prefix = addresses[n % len(addresses)]
@@ -149,7 +149,7 @@ def web_sockets(addresses, headers, connections):
 
 
 def echoes(addresses, headers, connections, rounds=4000):
-    """p99 of an echo of a frame with 100 bytes, on one connection of several that are open."""
+    """The 99th percentile of the time of an echo of a frame with 100 bytes, in seconds. All `connections` are open meanwhile."""
     frame = bytes([0x82, 0x80 | 100]) + b"mask" + b"z" * 100
     sockets = web_sockets(addresses, headers, connections)
     times = []
@@ -174,7 +174,7 @@ def memory_and_processor(pid):
 
 
 def idle(pids, addresses, headers, connections=4000, seconds=20):
-    """KiB a connection and cores that they take while nothing passes, of each of `pids`."""
+    """For each of `pids`: KiB of memory for each connection, cores used while the connections are idle, and cores used without them."""
     before = [memory_and_processor(pid)[0] for pid in pids]
     quiet = [memory_and_processor(pid)[1] for pid in pids]
     time.sleep(seconds)
@@ -190,7 +190,7 @@ def idle(pids, addresses, headers, connections=4000, seconds=20):
 
 
 def notebook_by_hand(root):
-    """Seconds from the program's start to its line; with the empty home that tasks have."""
+    """The seconds from the start of JupyterLab to its line, with an empty home, as tasks have one."""
     folder = tempfile.mkdtemp(dir=root)
     env = {**os.environ, "HOME": folder, "JUPYTER_TOKEN": "x"}
     begun = time.perf_counter()
@@ -212,7 +212,7 @@ def asked(url, token, path, body=None):
 
 
 def notebook(url, token):
-    """Seconds from the POST until the service is ready."""
+    """The seconds from the POST until the service is ready."""
     begun = time.perf_counter()
     task = asked(url, token, "/api/v1/notebooks", {"config": {"resources": {"slots": 0}}})["notebook"]["id"]
     while True:
@@ -236,7 +236,7 @@ def scp(root, key, port, command, size):
 
 
 def nginx(root, listen, to):
-    """nginx as a proxy with one process, not buffering: as ours."""
+    """Starts nginx as a proxy with one process and without buffering, as ours works. Returns None where nginx is not installed."""
     if not (program := shutil.which("nginx") or shutil.which("/usr/sbin/nginx")):
         return None
     (root / "nginx.conf").write_text(
@@ -251,7 +251,8 @@ def nginx(root, listen, to):
 
 
 def first_line(binary, url, token, env, root):
-    """Seconds from a trial's assignment to its first line of output, by the times that cluster and script say."""
+    """The seconds from the fact that a trial has its slot to its first line of output, by the times that the cluster and the script
+    write."""
     (root / "true.yaml").write_text(
         f"name: line\nentrypoint: \"sh -c 'date +%s.%N >> {root}/line'\"\nsearcher: {{name: single, metric: loss}}\n")
     (root / "empty").mkdir(exist_ok=True)
@@ -274,7 +275,7 @@ def first_line(binary, url, token, env, root):
 
 
 def command(url, token):
-    """Seconds from the POST of a command `true` to the end of its log, which is told when it has exited."""
+    """The seconds from the POST of a command `true` to the end of its log, which comes after its exit."""
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     begun = time.perf_counter()
     body = json.dumps({"kind": "command", "config": "entrypoint: ['true']"}).encode()
@@ -295,8 +296,8 @@ while done < 15000:
 
 
 def event_files(binary, url, env, root, pid):
-    """Cores that the process of master and agent takes while a trial reports 1,000 times a second: with event files, and without, as a file
-    stands where their folder would be. The trial says itself how fast it reports."""
+    """The cores that the process of master and agent uses while a trial reports 1,000 times a second. First with event files; then
+    without, because a file stands where their folder would be. The trial itself paces its reports."""
     folder = root / "reports"
     folder.mkdir(exist_ok=True)
     (folder / "job.py").write_text(REPORTS)
@@ -396,7 +397,7 @@ def main():
                 beside.terminate()
                 beside.wait()
         if "tasks" in given.only:
-            for _ in range(max(5, given.rounds)):  # the start time of JupyterLab itself varies by half a second
+            for _ in range(max(5, given.rounds)):  # The start time of JupyterLab itself varies by half a second.
                 note("notebook, POST to ready", notebook_by_hand(root) * 1e3, notebook(url, token) * 1e3, "ms", "time")
             for _ in range(7 * given.rounds):
                 begun = time.perf_counter()

@@ -57,7 +57,7 @@ environment: {{environment_variables: ["MARKS={marks}"]}}
 
 
 def row(what, times, cpu=None):
-    """Of seconds."""
+    """Prints the row of a measurement, whose `times` are in seconds. Returns their median in milliseconds."""
     ms = sorted(1000 * t for t in times)
     tail = f"; {cpu:.2f} CPU-s in all" if cpu is not None else ""
     print(f"{what:66} p50 {statistics.median(ms):9.1f}  p99 {ms[min(len(ms) - 1, int(0.99 * len(ms)))]:9.1f}  most {ms[-1]:9.1f} ms of {len(ms)}{tail}", flush=True)
@@ -80,7 +80,7 @@ def cpu_s(*processes):
 
 
 def holder_of(agents):
-    """Whose slot is taken."""
+    """The id of the agent whose slot is taken."""
     return next(a["id"] for a in agents if any(slot.get("container") for slot in a["slots"].values()))
 
 
@@ -90,16 +90,16 @@ class House(Processes):
         self.count = 0
 
     def begin(self, **slots):
-        """A master, and an agent for each name."""
+        """Starts a master, and an agent with these slots for each name."""
         self.master()
         for name, n in slots.items():
             self.agent(name, slots=n)
         wait_for(lambda: self.alive_agents() == sum(slots.values()), 30)
-        for _ in range(5):  # the first ones are cold
+        for _ in range(5):  # The first starts are slower.
             self.kill(self.start_of_one()[0])
 
     def post(self, script, trials=1, priority=42):
-        """The experiment's number, the file that its tasks mark, and when it was ordered."""
+        """Submits an experiment. Returns its id, the file to which its tasks write, and the time of the order in seconds since 1970."""
         self.count += 1
         marks = self.root / f"marks-{self.count}"
         entrypoint, text = ("python3 job.py", script) if "import" in script else ("sh job.py", script)
@@ -111,7 +111,7 @@ class House(Processes):
             return json.load(answer)["experiment"]["id"], marks, ordered
 
     def marked(self, marks, count=1, seconds=60):
-        """When the task wrote its newest line, of `count`."""
+        """The time that the task wrote in line `count` of the file, in seconds since 1970. Waits until the file has that line."""
         return float(wait_for(lambda: len(found := lines(marks)) >= count and found, seconds, 0.002, lambda: (self.root / "up.log").read_text()[-2000:])[count - 1][0])
 
     def start_of_one(self):
@@ -146,7 +146,7 @@ def agent(given, house):
     before = cpu_s(house.process)
     row("submit to the first line, idle", idle_starts(house), cpu_s(house.process) - before)
     times, twice = [], 0
-    for _ in range(given.kills):  # each of another task: a task that is lost again without a new checkpoint waits for 1, 2, 4 ... s
+    for _ in range(given.kills):  # Each kill meets another task: a task that is lost again without a new checkpoint waits for 1, 2, 4 ... s.
         experiment, marks, _ = house.post(MARK)
         house.marked(marks)
         holder = house.holder()
@@ -340,7 +340,7 @@ def slurm(given, house):
         script.write_text("#!/bin/sh\nexec sleep 100000\n")
         subprocess.run(["sbatch", "-Q", f"--array=1-{given.trials}", "-n1", "-o", "/dev/null", str(script)], check=True, **quiet)
         counts = [0]
-        while len(counts) < 120 and (counts[-1] < given.trials // 2 or len(set(counts[-10:])) > 1):  # some are requeued and held
+        while len(counts) < 120 and (counts[-1] < given.trials // 2 or len(set(counts[-10:])) > 1):  # Some jobs are requeued and held.
             time.sleep(1)
             counts.append(squeue())
         times = []
@@ -429,7 +429,7 @@ def cut(given, house):
         job.mkdir()
         (job / "job.sh").write_text(script)
         times, gaps = [], []
-        for n in range(5):  # each of another trial, as above
+        for n in range(5):  # Each cut meets another trial, for the same reason.
             marks, config = lab.root / f"marks-{n}", lab.root / f"cut-{n}.yaml"
             first, before = pathlib.Path(f"{marks}-first"), pathlib.Path(f"{marks}-{n + 1}.1")
             config.write_text(CONFIG.format(name="cut", entrypoint="sh job.sh", trials=1, priority=42, marks=marks))
@@ -464,7 +464,7 @@ def main():
     for part in (agent, dask, master, slurm, preempt, cut):
         if part.__name__ not in given.only.split(","):
             continue
-        # Not below /tmp: each sandbox would have to make the way to it in its own /tmp.
+        # not below /tmp, because each sandbox would have to make the path in its own /tmp
         root = pathlib.Path(tempfile.mkdtemp(prefix="recovery-", dir="/var/tmp"))
         house = House(root)
         try:

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""512 ranks meet: workers on the task link (token, allocation, rank and version checked) beside torch.distributed's TCPStore.
+"""Measures how soon 512 ranks meet: workers on the task link, which checks token, allocation, rank and version, beside the TCPStore of
+torch.distributed.
 
     cmake -S . -B build/perf -G Ninja -DCMAKE_BUILD_TYPE=Release -DTROUPE_TESTS=OFF -DTROUPE_PERF=ON && ninja -C build/perf perf_rendezvous
     .venv/bin/python perf/rendezvous/rendezvous.py [--rounds 5] [--ranks 512] [--processes 8]
 
-Asked: at most 200 ms, and at least 5 times faster than TCPStore. Both sides: the same number of stub processes, each with its share
-of the connections, started and imported before the clock; the time is from the word to go until the last connection has heard
-that all are there. Rounds alternate; the best round counts. TCPStore's server looks up the name of each client: where no name server
-answers, /etc/nsswitch.conf has to say `hosts: files`, or it is slower by 0.1 s a client.
+Asked: at most 200 ms, and at least 5 times faster than TCPStore. Both sides have the same number of stub processes, each with its share
+of the connections, which have started and imported everything before the clock runs. The time is that from the start signal until the last
+connection has heard that all are there. Rounds alternate, and the best round counts. TCPStore's server looks up the name of each client:
+where no name server answers, /etc/nsswitch.conf has to say `hosts: files`, or TCPStore is slower by 0.1 s for each client.
 """
 import argparse
 import os

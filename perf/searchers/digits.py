@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Real training side by side: a small network on scikit-learn's digits, 24 trials of at most 16 epochs, two at a time.
+"""Compares real training: a small network on scikit-learn's digits, 24 trials of at most 16 epochs, two at a time.
 
-Troupe's adaptive_asha (configs/experiments/digits-asha.yaml), Ray Tune's ASHA, Optuna's TPE with its Hyperband pruner. Prints for each
-the error of the best validation, wall and CPU seconds of the whole command (start and end of the platform included), and the
-epochs trained; means with 95 % bootstrap intervals over the seeds. One run at a time, the systems in turn within a seed.
+The systems are Troupe's adaptive_asha (configs/experiments/digits-asha.yaml), Ray Tune's ASHA, and Optuna's TPE with its Hyperband pruner.
+For each the script prints the error of the best validation, the wall and CPU seconds of the whole command (start and end of the platform
+included), and the epochs that were trained, as means with 95 % bootstrap intervals over the seeds. There is one run at a time, and the
+systems take turns within a seed.
     .venv-peers/bin/python perf/searchers/digits.py --troupe build/release/troupe [--seeds 10] [--raw FILE]
-A run is a line of JSON in --raw; what is there is not run again.
+Each run is a line of JSON in the file of --raw. Runs that the file has are not made again.
 """
 import argparse
 import ctypes
@@ -24,13 +25,13 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TRIALS, EPOCHS, WORKERS, LONGEST_S = 24, 16, 2, 600
-BECOME_SUBREAPER = 36  # prctl: this process becomes the parent of a run's orphans, so that their CPU time is counted
+BECOME_SUBREAPER = 36  # a prctl by which this process becomes the parent of orphans, so that their CPU time counts
 
 
 class Processes:
-    """Every process below this one, orphans included, and their CPU seconds. Two counts, both too low: the kernel's sum of
-    children misses those whose parent never waits for them, as Ray's workers; what a look every tenth of a second sees misses
-    the last tenth of each. The greater one is taken."""
+    """All processes below this one, orphans included, and their CPU seconds. There are two counts, both too low. The kernel's sum over
+    children lacks processes that their parents never wait for, such as Ray's workers. A look every tenth of a second misses the last
+    tenth of each process. The greater count is used."""
 
     def __init__(self):
         self.seconds = {}
@@ -42,7 +43,7 @@ class Processes:
         return used.ru_utime + used.ru_stime
 
     def look(self):
-        """Ids of those that live, this process left out."""
+        """Notes the CPU seconds of the processes that live, this one left out, and returns their ids."""
         parents, used = {}, {}
         for folder in pathlib.Path("/proc").iterdir():
             if not folder.name.isdigit():
@@ -50,10 +51,10 @@ class Processes:
             try:
                 fields = (folder / "stat").read_text().rsplit(") ", 1)[1].split()
             except OSError:
-                continue  # the process ended meanwhile
+                continue  # The process has ended meanwhile.
             pid = int(folder.name)
             parents[pid] = int(fields[1])
-            used[pid] = (fields[19], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))  # start, user + system
+            used[pid] = (fields[19], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))  # (start time, CPU seconds of user and system)
         below, grew = {os.getpid()}, True
         while grew:
             fresh = {pid for pid, parent in parents.items() if parent in below} - below
@@ -70,7 +71,7 @@ class Processes:
 
 
 def watch(process, seen, longest_s):
-    """Waits for the command and then for all it left behind; returns its exit code and when it ended."""
+    """Waits for the command, and then for all processes that it has left behind. Returns its exit code and the time of its end."""
     deadline, code, ended = time.monotonic() + longest_s, None, 0.0
     while True:
         left = seen.look()

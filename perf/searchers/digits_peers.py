@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The digits job of configs/experiments/digits-asha.yaml on a peer: the same network, data, space and budget.
-usage: digits_peers.py ray|optuna SEED TRIALS EPOCHS WORKERS; a line of JSON for each epoch goes to $DIGITS_TRACE."""
+"""Runs the digits job of configs/experiments/digits-asha.yaml on a peer, with the same network, data, space and budget.
+usage: digits_peers.py ray|optuna SEED TRIALS EPOCHS WORKERS
+A line of JSON for each epoch is appended to the file that DIGITS_TRACE names."""
 import json
 import os
 import sys
@@ -12,7 +13,7 @@ from torch import nn
 
 
 def train(h, epochs, seed):
-    """Yields the validation accuracy after each epoch."""
+    """Trains the network and yields the validation accuracy after each epoch."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     images, labels = load_digits(return_X_y=True)

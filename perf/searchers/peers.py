@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Optuna's side of perf_search_models: CPU ms of one ask + tell on eight dimensions, the median, at each history.
+"""Measures Optuna for perf_search_models: the median CPU milliseconds of one ask and tell on eight dimensions, for each length of history.
 usage: peers.py random|tpe|gp HISTORY..."""
 import statistics
 import sys

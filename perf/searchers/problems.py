@@ -1,7 +1,7 @@
-"""The test problems, once for every side: name, space, function, least value, and median of random search at 100.
+"""The test problems for all searchers: name, space, function, least value, and the median of random search after 100 trials.
 
-Spaces are written as Troupe's hyperparameters. Troupe's logarithmic dimension is a float that a script rounds where it needs
-an integer; `"integer": True` marks such a one, so that a side with logarithmic integers of its own uses those.
+Spaces are written as Troupe's hyperparameters. A logarithmic dimension of Troupe is a float, which a script rounds where it needs an
+integer. `"integer": True` marks such a dimension, so that a peer with logarithmic integers of its own can use those.
 """
 import hashlib
 import json
@@ -83,12 +83,13 @@ PROBLEMS = {
 
 
 def for_troupe(space):
-    """The space without the mark of integers, which Troupe's configuration does not know."""
+    """The space without the marks of integers, which Troupe's configuration does not know."""
     return {name: {k: v for k, v in spec.items() if k != "integer"} for name, spec in space.items()}
 
 
 def digest(name):
-    """Changes with the problem: of its space and of its values at a few places, so that kept results of another are not used."""
+    """A hash of a problem's space and of its values at a few places. It changes with the problem, so that kept results of an older
+    version are not used."""
     space, function, least, _ = PROBLEMS[name]
 
     def at(spec, u):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Claim: TPE and GP no worse than Optuna's on every problem, and better in the mean of normalised regret.
+"""Checks the claim that TPE and GP are not worse than Optuna's on any problem, and better in the mean of normalised regret.
 
-Runs both sides on the same problems and prints the table with 95 % bootstrap intervals. One command:
+Runs both sides on the same problems and prints the table with 95 % bootstrap intervals, by one command:
     .venv-peers/bin/python perf/searchers/quality.py --troupe build/release/perf/searchers/perf_search [--samplers tpe,gp]
-Optuna's runs are kept, a line each, in perf/results/optuna-quality.csv and not run again (its Gaussian process takes half a
-CPU minute a run); --fresh runs all of them anew, --peer-only fills the file and prints no table. One core for both sides.
+Optuna's runs are kept, a line for each, in perf/results/optuna-quality.csv and not made again, because a run of its Gaussian process
+takes half a CPU minute. --fresh makes all of them anew, and --peer-only fills the file and prints no table. Both sides have one core.
 """
 import argparse
 import csv
@@ -27,7 +27,7 @@ COLUMNS = ["sampler", "optuna", "problem", "digest", "trials", "seed", "best", "
 
 
 class Troupe:
-    """One searcher behind `search replay -`."""
+    """A process of `search replay -`, which runs one search after the other."""
 
     def __init__(self, command):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -86,7 +86,8 @@ def optuna_best(sampler, space, function, seed, trials):
 
 
 class Peer:
-    """Optuna's results: the kept ones, and the missing ones as they are made. A result is of one version and one problem."""
+    """The results of Optuna. Kept results are read, and missing ones are computed and stored. A result belongs to one version of Optuna
+    and one version of a problem."""
 
     def __init__(self, path, fresh):
         import optuna
@@ -103,7 +104,7 @@ class Peer:
         return tuple(str(row[c]) for c in COLUMNS[:6])
 
     def run(self, sampler, problem, seed, trials):
-        """Best value and CPU seconds."""
+        """Returns the best value and the CPU seconds."""
         row = dict(sampler=sampler, optuna=self.version, problem=problem, digest=digest(problem), trials=trials, seed=seed)
         kept = self.rows.get(self.key(row))
         if kept is None:
@@ -118,7 +119,7 @@ class Peer:
 
 
 def interval(draws, repeats):
-    """Mean of the per-problem means, resampled over seeds within each problem."""
+    """The 95 % interval of the mean over problems, resampled over the seeds of each problem."""
     rng = random.Random(0)
     means = sorted(statistics.fmean(statistics.fmean(rng.choices(d, k=len(d))) for d in draws) for _ in range(repeats))
     return means[int(0.025 * repeats)], means[int(0.975 * repeats)]

@@ -1,5 +1,6 @@
-"""A receiver of webhooks that does no more than it must. Lines on standard input: `reset`, and `wait N SECONDS`, which answers with JSON once N requests have
-come since, or the time is over: how many, seconds from the first to the last, connections open at once at most, and one of the bodies."""
+"""A minimal receiver of webhooks. It prints its port, and then takes lines on standard input. `reset` sets the counts to 0 and is answered
+with `{}`. `wait N SECONDS` is answered with JSON when N requests have arrived since the reset, or the time is over: their number, the
+seconds from the first to the last, the most connections that were open at once, and the body of the last request."""
 
 import asyncio
 import json

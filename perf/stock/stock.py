@@ -66,7 +66,7 @@ class Bench:
         return made
 
     def row(self, what, ours, beside, unit, cpu="", asked=None, rate=False, ratio=None):
-        """`asked`: the most that ours may be of what stands beside it; with `rate` the least."""
+        """Prints a row. `asked` is the most that the ratio of ours to its peer may be; with `rate` it is the least."""
         ratio = ours / beside if ratio is None and beside else ratio
         missed = asked is not None and ratio is not None and (ratio < asked if rate else ratio > asked)
         line = (f"{what:56} ours {ours:10.3f} {unit:6} beside {beside:10.3f} {unit:6} {ratio or 0:7.3f} {'of it' if rate else 'times'}"
@@ -79,10 +79,10 @@ class Bench:
     def pid(self, what, master):
         print(f"  {what}: pid {master.process.pid}", flush=True)
 
-    # ---- what several rows stand on
+    # ---- what several rows need
 
     def filled(self):
-        """A stopped master with 10,000 experiments; with 50,000 checkpoints where they are deleted later."""
+        """A stopped master with 10,000 experiments. Where the deletion is measured later, these have 50,000 checkpoints."""
         if not hasattr(self, "many"):
             self.many = self.master("many")
             with self.many.running():
@@ -91,7 +91,7 @@ class Bench:
                 print(f"  {count} experiments in {took:.0f} s, {self.many.cpu():.1f} s of CPU", flush=True)
         return self.many
 
-    # ---- rows
+    # ---- the rows
 
     def search(self):
         many = self.filled()
@@ -159,11 +159,11 @@ class Bench:
             for turn in range(self.rounds + 1):
                 for key in SORT_KEYS:
                     for name, one in both.items():
-                        count += 1  # a new fact: the kept answer does not count
+                        count += 1  # The change is a new fact, so that no kept answer is used.
                         one.wire().call("PATCH", f"/api/v1/experiments/{newest[name]}", {"id": newest[name], "description": f"changed {count}"})
                         before = one.cpu()
                         ms = one.wire().timed("GET", f"/api/v1/experiments?limit=100&sortBy=SORT_BY_{key}") * 1e3
-                        if turn:  # the first turn reads all rows
+                        if turn:  # The first turn reads all rows, and does not count.
                             took.setdefault((name, key), []).append(ms)
                             cpu.setdefault((name, key), []).append((one.cpu() - before) * 1e3)
         m = {at: statistics.median(x) for at, x in took.items()}
@@ -182,7 +182,7 @@ class Bench:
         with rbac.running():
             admin = rbac.wire("admin")
             admin.call("POST", "/api/v1/roles/add-assignments", {"groupRoleAssignments": [], "userRoleAssignments": [
-                {"userId": 2, "roleAssignment": {"role": {"roleId": 1}}}]})  # the user `determined` makes the experiments
+                {"userId": 2, "roleAssignment": {"role": {"roleId": 1}}}]})  # The user `determined` needs the right to make experiments.
             fill(rbac, 100)
             made = [admin.call("POST", "/api/v1/workspaces", {"name": f"place {n}"})["workspace"]["id"] for n in range(places - 1)]
             scopes = [1, *made]
@@ -223,7 +223,7 @@ class Bench:
                             cpu[one].append((one.cpu() - before) / many * 1e6)
                 m = statistics.median
                 self.row(what, m(took[rbac]), m(took[basic]), "us", f"{m(cpu[rbac]):.0f} and {m(cpu[basic]):.0f} us", least)
-            # Right after a change of the cluster, because assignments are then read again.
+            # right after a change of the cluster, because assignments are read anew then
             took = {rbac: [], basic: []}
             for turn in range(4 * self.rounds):
                 for one in both:
@@ -256,7 +256,8 @@ class Bench:
                  f"{per_line(m(cpu[watched]))} and {per_line(m(cpu[plain]))} us a line", 0.5, rate=True)
 
     def printed(self, master, lines, watched):
-        """Seconds from a script's first line until all are durable (an exit is told last), and CPU seconds meanwhile."""
+        """The seconds from the first line of a script until all lines are durable, and the CPU seconds meanwhile. The exit of a task is
+        told after its last line."""
         mark = self.root / f"mark-{time.monotonic_ns()}"
         text = {"name": "lines", "entrypoint": "python3 job.py", "searcher": {"name": "single", "metric": "loss"}, "max_restarts": 0,
                 "resources": {"slots_per_trial": 1}, "hyperparameters": {},
@@ -375,7 +376,7 @@ class Bench:
         def bare():
             copied = self.root / "copied"
             subprocess.run(["cp", "-r", checkpoints, copied], check=True)
-            os.sync()  # like those that are deleted: removing files that are not yet on a disk takes half the time
+            os.sync()  # on disk, as the files to delete are: files that are not yet on a disk are removed in half the time
             begun = time.perf_counter()
             subprocess.run(["rm", "-r", copied], check=True)
             gone.append(time.perf_counter() - begun)
@@ -384,7 +385,7 @@ class Bench:
             bare()
         with many.running():
             self.pid("delete", many)
-            fill(many, 1)  # one stays, for the other requests
+            fill(many, 1)  # One experiment stays, for the other requests.
             stays = many.wire().call("GET", "/api/v1/experiments?limit=1&orderBy=ORDER_BY_DESC")["experiments"][0]["id"]
             probe, wire = Probe(many, stays), many.wire()
             left = lambda: wire.call("GET", "/api/v1/experiments?limit=1")["pagination"]["total"] - 1  # noqa: E731
@@ -444,7 +445,7 @@ class Bench:
             for name in self.wanted:
                 try:
                     getattr(self, name)()
-                except Exception as fault:  # the other rows are measured nevertheless
+                except Exception as fault:  # The other rows are measured all the same.
                     failed.append(name)
                     traceback.print_exc()
                     print(f"{name}: not measured: {fault}", flush=True)
@@ -465,7 +466,8 @@ class Bench:
 # ---- peers
 
 def posted_by_library(url, body, count, connections, _):
-    """A thread with a kept handle of libcurl for each connection. The library lets others run while it works."""
+    """Posts by one thread for each connection, each with a handle of libcurl that is kept. libcurl runs without the lock of the
+    interpreter."""
     curl = ctypes.CDLL("libcurl.so.4")
     curl.curl_easy_init.restype = ctypes.c_void_p
     curl.curl_slist_append.restype = ctypes.c_void_p
@@ -500,7 +502,7 @@ def posted_by_library(url, body, count, connections, _):
 
 
 def posted_by_curl(url, body, count, connections, root):
-    """One loop of libcurl (its multi interface) with as many connections."""
+    """Posts by one loop of libcurl (its multi interface) with as many connections."""
     (root / "body").write_text(body)
     part = f'data-binary = "@{root / "body"}"\nheader = "Content-Type: application/json; charset=UTF-8"\nheader = "Expect:"\n'
     (root / "curl").write_text(part + "".join(f'url = "{url}/{n % 100}"\noutput = "/dev/null"\n' for n in range(count)))
@@ -508,7 +510,7 @@ def posted_by_curl(url, body, count, connections, root):
 
 
 class Stream:
-    """A subscriber of /stream."""
+    """A client that has subscribed to /stream."""
 
     def __init__(self, port, token):
         self.s = socket.create_connection(("127.0.0.1", port), timeout=60)
@@ -528,7 +530,7 @@ class Stream:
 
 
 def heard_by_all(all, what):
-    """The time at which the last one has it."""
+    """Waits until every client has received the text, and returns the time."""
     poll, waiting = select.epoll(), {}
     for one in all:
         one.got = b""
@@ -546,7 +548,7 @@ def heard_by_all(all, what):
 
 
 class Probe:
-    """Other requests, one after the other, a little apart, as people make them: from a process of their own, which waits for no other."""
+    """Sends other requests in turn with short pauses, as people do. It is a process of its own, so that it never waits for this one."""
 
     def __init__(self, master, experiment):
         self.paths = [f"/api/v1/experiments/{experiment}", f"/api/v1/experiments/{experiment}/trials", "/api/v1/workspaces", "/api/v1/me", "/api/v1/models"]
@@ -562,7 +564,7 @@ class Probe:
         said.send(times)
 
     def end(self):
-        """What each took, with the moment when it began."""
+        """Ends the process. Returns (start, seconds) of each request."""
         self.told.send(None)
         times = self.told.recv()
         self.process.join()

@@ -1,4 +1,4 @@
-"""What stock.py stands on: a master in a folder of its own, asked as a client asks it, and filled with experiments."""
+"""The parts of stock.py that make a master in a folder of its own, ask it as a client does, and fill it with experiments."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ class Refused(Exception):
 
 
 class Wire:
-    """One kept connection; requests one after the other."""
+    """A connection that is kept and carries one request after the other."""
 
     def __init__(self, port, token="", seconds=600):
         self.port, self.token, self.seconds = port, token, seconds
@@ -34,7 +34,7 @@ class Wire:
         self.s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, method, path, body=None):
-        """Status and bytes of the answer."""
+        """Sends a request. Returns the status and the bytes of the answer."""
         data = b"" if body is None else json.dumps(body).encode()
         head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.token}\r\nContent-Length: {len(data)}\r\n\r\n"
         if not self.s:
@@ -64,7 +64,8 @@ class Wire:
         return status, b"".join(parts)
 
     def call(self, method, path, body=None):
-        """The JSON of an answer; waits and asks again where the server is busy."""
+        """Sends a request and returns the JSON of the answer. Repeats it after a pause where the server is busy. Raises Refused for any
+        other refusal."""
         for attempt in range(60):
             status, text = self.ask(method, path, body)
             if status == 200:
@@ -84,7 +85,7 @@ class Wire:
 
 
 class Master:
-    """A master, or with `slots` a whole cluster, in a folder."""
+    """A master in a folder, or a whole cluster where `slots` is not 0."""
 
     def __init__(self, binary, folder, slots=0, file=""):
         self.binary, self.folder, self.slots, self.file = str(binary), pathlib.Path(folder), slots, file
@@ -98,8 +99,8 @@ class Master:
         return self.folder / "data"
 
     def start(self, seconds=600):
-        """Returns wall seconds from the start of the process until /health answers, and until it shows an experiment to a user who logs in, and the
-        CPU seconds up to then."""
+        """Starts the process. Returns the wall seconds until /health answers, the wall seconds until a user has logged in and listed
+        experiments, and the CPU seconds until then."""
         self.port = free_port()
         self.wires = threading.local()
         self.tokens = {}
@@ -149,14 +150,14 @@ class Master:
         return self.tokens[user]
 
     def wire(self, user="determined"):
-        """This thread's connection as a user."""
+        """The connection of this thread as a user."""
         mine = self.wires.__dict__.setdefault("all", {})
         if user not in mine:
             mine[user] = Wire(self.port, self.token(user))
         return mine[user]
 
     def cpu(self):
-        """CPU seconds so far, of the threads that live, by nanoseconds; of the whole process where that is more."""
+        """The CPU seconds so far: the exact sum over the living threads, or the time of the whole process where that is more."""
         exact = 0
         for entry in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
             try:
@@ -171,7 +172,7 @@ class Master:
         return sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Private_"))
 
     def copy(self, folder, **more):
-        """Another master over a copy of the data; this one has to be stopped."""
+        """Another master with a copy of the data. This master has to be stopped."""
         other = Master(self.binary, folder, **{"slots": self.slots, "file": self.file, **more})
         shutil.rmtree(other.data, ignore_errors=True)
         shutil.copytree(self.data, other.data)
@@ -179,7 +180,7 @@ class Master:
 
 
 def each(items, work, threads=32):
-    """Runs `work` on all of them by several threads; raises what the first one raised."""
+    """Runs `work` on all items by several threads, and raises the first exception of these."""
     items, lock, faults = iter(items), threading.Lock(), []
 
     def run():
@@ -190,7 +191,7 @@ def each(items, work, threads=32):
                 return
             try:
                 work(item)
-            except Exception as fault:  # the waiting thread reports it
+            except Exception as fault:  # The waiting thread raises it.
                 faults.append(fault)
 
     all = [threading.Thread(target=run) for _ in range(threads)]
@@ -203,7 +204,7 @@ def each(items, work, threads=32):
 
 
 def config(number, checkpoints=""):
-    """As large as a completed configuration is, each with a hyperparameter of its own."""
+    """A configuration as large as a completed one is. Each has other hyperparameters."""
     text = {"name": f"run-{number % 100}", "description": f"sweep {number % 7} over the learning rate", "labels": [f"team-{number % 5}", "nightly"],
             "hyperparameters": {"lr": {"type": "const", "val": (number * 7919 % 10007) / 10007}, "batch": {"type": "const", "val": 2 ** (number % 8)},
                                 **{f"p{i}": {"type": "const", "val": number * i} for i in range(10)}},
@@ -214,8 +215,8 @@ def config(number, checkpoints=""):
 
 
 def fill(master, count, checkpoints=None, of_each=0):
-    """Ended experiments that no task of the cluster ran: each has one trial, a validation and `of_each` checkpoints with three files. The quickest
-    way that is there: the requests of a process outside (core_v2)."""
+    """Makes ended experiments, and returns the wall seconds that this took. Each has one trial, a validation, and `of_each` checkpoints
+    with three files. They are unmanaged (core_v2), which is the quickest way to make them."""
     task_ids = {}
 
     def one(number):

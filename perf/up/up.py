@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How soon a fresh `troupe up` answers /health, beside a bare program that opens the same column families, and what it
-costs while it does nothing.
+"""Measures how soon a fresh `troupe up` answers /health, beside a bare program that opens the same column families, and what the node
+costs while it is idle.
 
     perf/up/up.py build/release/troupe [STARTS [build/perf/perf/up/perf_bare_open]]
 
-Prints one line of JSON: milliseconds from the start of the process to the answer (starts 2 and later reopen the same data
-directory; between two starts of `up` the bare program opens a copy of its database), the ratio of the medians, CPU
-milliseconds of each to that answer, and over 30 idle seconds the share of one core in per cent and the resident memory in MB.
+Prints one line of JSON: the milliseconds from the start of the process to the answer, the ratio of the medians, the CPU milliseconds of
+each until the answer, and over 30 idle seconds the share of one core in per cent and the resident memory in MB. Starts 2 and later reopen
+the same data directory. Between two starts of `up` the bare program opens a copy of its database.
 """
 
 import json
@@ -28,7 +28,7 @@ def free_port():
 
 
 def start(command, folder):
-    """Starts it with a free port in place of PORT: the process, and wall and CPU milliseconds until it answers."""
+    """Starts the command with a free port in place of PORT. Returns the process, and the wall and CPU milliseconds until it answers."""
     port, began = free_port(), time.monotonic()
     process = subprocess.Popen([word.replace("PORT", str(port)) for word in command],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "HOME": folder})

@@ -84,9 +84,10 @@ class Bench:
         page.close()
 
     def cold(self, path, selector):
-        """A fresh browser profile that is signed in: seconds from the address to the frame that has the selector, by the page's own clock, and
-        bytes on the wire. Playwright looks only afterwards: to look it runs a script of 330 kB in the page, which takes 20 to 40 ms."""
-        time.sleep(1)  # the browser still frees what was closed before, such as a peer's heavy page
+        """Opens a path in a fresh browser profile that is signed in. Returns the seconds from the request to the frame that has the
+        selector, by the clock of the page, the KiB on the wire, the page and its context. Playwright looks only afterwards, because it
+        runs a script of 330 kB in the page for that, which takes 20 to 40 ms."""
+        time.sleep(1)  # The browser still frees what was closed before, such as a heavy page of a peer.
         context = self.browser.new_context(viewport={"width": 1400, "height": 900}, storage_state=self.state)
         context.add_init_script(SEEN % json.dumps(selector))
         page = context.new_page()
@@ -101,7 +102,7 @@ class Bench:
         return seconds, taken[0] / 1024, page, context
 
     def other(self, url, selector):
-        """Times a peer by Playwright's clock, because no selector of CSS alone finds its rows."""
+        """Times the page of a peer by Playwright's clock, because a selector of CSS alone cannot find its rows."""
         context = self.browser.new_context(viewport={"width": 1400, "height": 900})
         page = context.new_page()
         t = time.time()
@@ -138,7 +139,7 @@ class Bench:
         page.get_by_label("Metric", exact=True).select_option("validation.loss")
         page.wait_for_selector('[data-testid=chart][data-metric="validation.loss"][data-state=ready]')
         page.wait_for_timeout(300)
-        # From the choice to the drawn chart, measured by the page's clock.
+        # from the choice of the metric to the drawn chart, by the clock of the page
         self.note("curves, from the choice of the metric", page.evaluate("""chart => new Promise(go => {
             const select = document.querySelector('select[aria-label=Metric]');
             const t = performance.now();
@@ -186,7 +187,7 @@ class Bench:
         end = json.loads(text.splitlines()[-1])["end"]
         assert end["hits"] == text.count('"result"') == self.million // 5000 and end["scanned"] == self.million, end
         t = time.time()
-        # Into a pipe: where its output goes to /dev/null, grep ends at the first line that it finds.
+        # grep has to write to a pipe: with /dev/null it would end at the first line that it finds.
         subprocess.run(["grep", "-c", "needle", str(self.text)], check=True, stdout=subprocess.PIPE)
         self.note("grep -c", time.time() - t)
         context.close()
@@ -287,7 +288,8 @@ for i in range(n):
     p = dict(lr=10 ** R.uniform(-4, -1), hidden=R.randint(16, 256), dropout=R.uniform(0, .6), batch_size=R.choice([32, 64, 128]), weight_decay=10 ** R.uniform(-6, -2))
     s.add_trial(optuna.trial.create_trial(params=p, distributions=D, value=v[16], intermediate_values=v))
 """)
-        # Its own command serves one connection at a time, and waits for ever for the second one that Chromium opens.
+        # The command of Optuna's dashboard serves one connection at a time, and would wait without end on the second one that Chromium
+        # opens.
         (folder / "serve.py").write_text("""
 import socketserver, sys, optuna_dashboard
 from wsgiref import simple_server

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How soon a trial's script runs with PyTorch imported, forked from a warm zygote and started cold, in one run.
+"""Measures how soon a trial's script runs with PyTorch imported, forked from a warm zygote and started cold, in one run.
 
     perf/zygote/start.py build/release/troupe [TRIALS]
 
-From the time in the fact `allocation_placed` to the script's own clock after `import torch`, one slot, one trial after the other;
-the first trial of each kind warms up and does not count. Also a bare `python3 train.py` of the same script, from its start.
-Prints one line of JSON, in milliseconds; asked: 25 (p50) and 40 (p99) forked, cold within 200 of bare.
-Needs python3 with torch in PATH or in .venv of the checkout.
+A time is that from the fact `allocation_placed` to the script's own clock after `import torch`. There is one slot, with one trial after the
+other; the first trial of each kind warms up and does not count. A bare `python3 train.py` with the same script is measured from its start.
+The script prints one line of JSON, in milliseconds. Asked: 25 (p50) and 40 (p99) forked, and cold within 200 of bare. It needs a python3
+with torch in PATH or in .venv of the checkout.
 """
 
 import json
@@ -59,7 +59,7 @@ def until(true, seconds=600):
 
 
 def placed(url, trials):
-    """Seconds since 1970 of each allocation's placement, by TRIAL.RUN."""
+    """The times of all placements of allocations in seconds since 1970, by TRIAL.RUN."""
     login = json.dumps({"username": "determined", "password": ""}).encode()
     with urllib.request.urlopen(url + "/api/v1/auth/login", data=login, timeout=30) as answer:
         token = json.load(answer)["token"]

@@ -1,4 +1,4 @@
-"""A cluster of real processes for the tests: started, killed and asked as a user would, everything in one folder."""
+"""A cluster of real processes for the tests. A test starts, kills and asks it as a user would, and all its files are in one folder."""
 
 import json
 import os
@@ -14,8 +14,9 @@ from ports import free_port  # noqa: F401
 
 BINARY = os.environ["TROUPE_BINARY"]
 
-# One trial: 1/epoch + (x - 0.3)^2, a checkpoint each second epoch. What was acknowledged goes to ACKS; two processes of one trial
-# at once would meet in the trial's lock file. `Cluster.hold` keeps it before an epoch until `Cluster.go_on`.
+# The trial of a test: its loss is 1/epoch + (x - 0.3)^2, and it saves a checkpoint in each second epoch. It writes what the cluster has
+# acknowledged to ACKS. Two processes of one trial at the same time would meet in the trial's lock file. `Cluster.hold` makes it wait
+# before an epoch until `Cluster.go_on`.
 SCRIPT = """
 import fcntl, json, os, time, troupe
 p = troupe.params(x=0.5)
@@ -82,12 +83,12 @@ environment: {{environment_variables: ["JOB_DIR={root}", "EPOCH_S={epoch_s}"]}}
 """
 
 
-PATIENCE_S = 120  # what a busy host may take for anything: no wait is given up before that
+PATIENCE_S = 120  # seconds that a busy host may take for anything; no wait ends earlier
 
 
 def wait_for(true, seconds=PATIENCE_S, every=0.05, what=lambda: ""):
-    """Polls until `true()` is true and returns it; fails after `seconds`, saying `what()`. `seconds` says how long an idle host may
-    need; a busy one is given `PATIENCE_S` all the same."""
+    """Polls until `true()` is true, and returns its value. `seconds` is the time that an idle host may need. A busy host gets at least
+    `PATIENCE_S`; after that the wait fails and shows `what()`."""
     seconds = max(seconds, PATIENCE_S)
     end = time.monotonic() + seconds
     while True:
@@ -98,7 +99,7 @@ def wait_for(true, seconds=PATIENCE_S, every=0.05, what=lambda: ""):
 
 
 def stays(true, seconds, pause=lambda: time.sleep(0.05), what=lambda: None):
-    """What must not happen has so many seconds to happen: `true()` holds at each look."""
+    """Checks that `true()` holds at each look for so many seconds: what must not happen has that time to happen."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         assert true(), what()
@@ -106,12 +107,13 @@ def stays(true, seconds, pause=lambda: time.sleep(0.05), what=lambda: None):
 
 
 def moment(chance, least, most):
-    """Lets the cluster go on for a while by chance, in seconds: a fault falls at the end of it. Nothing is waited for."""
+    """Sleeps for a random time between `least` and `most` seconds, so that the fault behind it falls at a random moment. It does not wait
+    for anything."""
     time.sleep(chance.uniform(least, most))
 
 
 def hold(gate):
-    """Words of a shell that wait until `go_on(gate)`, to stand in an entrypoint: what runs there runs as long as its test wants it to."""
+    """Shell words for an entrypoint, which wait until `go_on(gate)`. So a task runs for as long as its test wants."""
     return f"for i in $(seq 12000); do [ -e {gate} ] && break; sleep 0.05; done"
 
 
@@ -120,7 +122,7 @@ def go_on(gate):
 
 
 def send_noise(port, noise):
-    """Sends bytes to a port of this host and reads whatever comes back until the other side closes or is silent for 3 s."""
+    """Sends bytes to a port of this host, and reads the answer until the other side closes or is silent for 3 s."""
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as s:
         try:
             s.sendall(noise)
@@ -140,7 +142,7 @@ class Cluster:
         self.env.pop("TROUPE_MASTER", None)
         self.process = None
         self.listen = "127.0.0.1:0"
-        self.up_words = ()  # more words of `up`
+        self.up_words = ()  # more words for `troupe up`
         self.log = open(self.root / "up.log", "a")
 
     def __enter__(self):
@@ -180,7 +182,7 @@ class Cluster:
         return json.loads(self.cli(*words, "-o", "json").stdout)
 
     def prepare(self, trials, epoch_s):
-        """The files of an experiment: job.yaml, and its context in job/."""
+        """Writes the files of an experiment, job.yaml and its context in job/, and returns both paths."""
         job = self.root / "job"
         job.mkdir(exist_ok=True)
         (job / "job.py").write_text(SCRIPT)
@@ -192,7 +194,7 @@ class Cluster:
         return self.json("experiment", "create", *self.prepare(trials, epoch_s))["id"]
 
     def tree(self):
-        """The pids of everything that runs for this data directory: the node, its sandboxes, their tasks."""
+        """The pids of all processes that belong to this data directory: the node, its sandboxes, and their tasks."""
         found = set()
         mark = str(self.data).encode()
         for entry in os.listdir("/proc"):
@@ -209,35 +211,35 @@ class Cluster:
         return found
 
     def describe_tree(self):
-        """Those of `tree`, each with its words. One that ends meanwhile is not among them."""
+        """The processes of `tree`, each as (pid, command line). A process that ends meanwhile is left out."""
         found = []
         for pid in self.tree():
             try:
                 words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
             except OSError:
                 continue
-            if words:  # else it has ended and its parent does not know yet
+            if words:  # An empty command line means that the process has ended and its parent has not noticed yet.
                 found.append((pid, words))
         return found
 
     def hold(self, epoch=15):
-        """From now on the trials of `prepare` stop before the epoch behind this one, until `go_on`; told to stop, they do."""
+        """From now on the trials of `prepare` stop behind this epoch until `go_on`. A trial that is told to stop ends all the same."""
         self.put("held", epoch)
 
     def go_on(self, experiment=None, epoch=1000):
-        """Lets the trials that `hold` keeps go on up to this epoch: all, or those of one experiment."""
+        """Lets the trials that `hold` stops continue up to this epoch: all trials, or those of one experiment."""
         self.put("held" if experiment is None else f"held-{experiment}", epoch)
 
     def hurry(self):
-        """The epochs of all trials of `prepare` are short from now on."""
+        """Makes the epochs of all trials of `prepare` short from now on."""
         self.put("epoch_s", 0.01)
 
     def put(self, name, value):
         (self.root / f"{name}.new").write_text(str(value))
-        (self.root / f"{name}.new").replace(self.root / name)  # nobody reads half of it
+        (self.root / f"{name}.new").replace(self.root / name)  # A rename, so that no reader sees half of the text.
 
     def kill_everything(self):
-        """kill -9 of the whole process tree, the node first."""
+        """Kills the whole process tree with SIGKILL, the node first."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
@@ -288,13 +290,13 @@ class Cluster:
         return got["trials"] if isinstance(got, dict) else got
 
     def checkpoints(self, experiment):
-        """Each with its trial, its steps and where its files are."""
+        """The checkpoints of the experiment as dicts, each with its trial, its steps and the place of its files."""
         got = self.json("checkpoint", "list", str(experiment))
         rows = got["checkpoints"] if isinstance(got, dict) else got
         return [{**row, "totalBatches": (row.get("metadata") or {}).get("steps_completed")} for row in rows]
 
     def call(self, path, body=None):
-        """Status and JSON of a route of the API, as the administrator."""
+        """Calls a route of the API as the administrator. Returns the HTTP status and the decoded JSON."""
         data = None if body is None else json.dumps(body).encode()
         try:
             with urllib.request.urlopen(self.request(path, data), timeout=PATIENCE_S) as answer:
@@ -311,10 +313,10 @@ class Cluster:
         return urllib.request.Request(url + path, data, {"Authorization": "Bearer " + self.admin_token})
 
     def facts(self, kind):
-        """All facts of a kind that are there by now, oldest first."""
+        """All facts of a kind that are stored by now, oldest first."""
         with urllib.request.urlopen(self.request("/api/v1/me"), timeout=PATIENCE_S) as answer:
             newest = int(answer.headers["Troupe-Sequence"])
-        if newest == 0:  # which as `until` would be no end
+        if newest == 0:  # `until=0` would mean without end.
             return []
         with urllib.request.urlopen(self.request(f"/troupe/v1/events?after=0&until={newest}"), timeout=PATIENCE_S) as stream:
             told = [json.loads(line[5:]) for line in stream if line.startswith(b"data:")]
@@ -322,12 +324,13 @@ class Cluster:
 
     def acks(self):
         try:
-            return [json.loads(line) for line in (self.root / "acks").read_text().split("\n")[:-1]]  # the last one may still be written
+            return [json.loads(line) for line in (self.root / "acks").read_text().split("\n")[:-1]]  # The last line may be incomplete.
         except FileNotFoundError:
             return []
 
     def check_books(self, experiment, trials):
-        """What must hold after any history: every acknowledged report is there, one process a trial, no slot held."""
+        """Checks what must hold after any faults: all acknowledged reports and checkpoints are stored, no trial ran twice at the same
+        time, and no slot is held. Returns the hyperparameters of the trials."""
         rows = self.trials(experiment)
         assert len(rows) == trials, [row["id"] for row in rows]
         stored = {row["id"]: self.json("trial", "metrics", str(row["id"])) for row in rows}

@@ -53,7 +53,7 @@ def open_descriptors():
         try:
             found[fd] = kind(int(fd))
         except OSError:
-            pass  # that of the listing itself
+            pass  # This was the descriptor of the listing itself.
     return found
 
 
@@ -66,7 +66,7 @@ def death_signal():
     return value.value
 
 
-# Tokens, ports and names of the run; everything else must be equal, names as well.
+# Tokens, ports and names differ from run to run. All other variables must be equal, and the names of these too.
 OF_THE_RUN = ("TOKEN", "PORT", "ALLOCATION", "TASK_ID", "SANDBOX", "EXPERIMENT", "TRIAL_ID", "TRIAL_SEED", "RESOURCES_ID",
               "CONTAINER_ID", "SLOT_IDS", "HARNESS", "LOGGING", "CHECKPOINT_DIR", "HPARAMS")
 
@@ -155,7 +155,7 @@ with open(os.path.join(os.environ["FACTS_DIR"], os.environ["DET_TRIAL_ID"] + ".j
 
 
 class Late:
-    """Something that is only written when the interpreter takes the script's names apart."""
+    """An object that writes only when the interpreter clears the script's names."""
 
     def __init__(self):
         self.file = open(os.path.join(os.environ["FACTS_DIR"], "late-" + os.environ["DET_TRIAL_ID"]), "w")

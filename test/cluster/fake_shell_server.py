@@ -1,5 +1,5 @@
-"""The shell's part of the HTTP API with fixed answers, so that what the client shows can be compared byte for byte, and with
-events and faults that a test causes. A thread per connection, in the test's own process."""
+"""The routes of the HTTP API that the shell uses, with fixed answers, so that the output of the client can be compared byte for byte. A
+test can send events and cause faults. Each connection has a thread in the test's own process."""
 
 import http.server
 import json
@@ -45,7 +45,7 @@ TREE = {"actor": "experiment/3", "state": "ACTIVE", "restarts": 0, "children": [
 
 
 class FakeShellServer:
-    """`url` is what --attach takes. `emit(row)` sends an event to all who follow; `freeze` lets no answer out."""
+    """`url` is what --attach takes. `emit(row)` sends an event to all clients that follow. While `freeze` is set, no answer leaves."""
 
     def __init__(self):
         self.level, self.requests, self.followers = "info", [], []
@@ -81,7 +81,7 @@ class FakeShellServer:
             daemon_threads = True
 
             def handle_error(self, *_):
-                pass  # a client that went away
+                pass  # The client has closed the connection.
 
         self.server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
@@ -176,7 +176,7 @@ class FakeShellServer:
             self.begin(h)
             with self.lock:
                 self.followers.append(h)
-            while h in self.followers:  # the handler's end would close the connection
+            while h in self.followers:  # If the handler returned, the connection would be closed.
                 time.sleep(0.1)
             return None
         if name in ("trace", "follow"):

@@ -1,7 +1,8 @@
-"""A cluster with people and things for the tests of rights: one user of each role, three sets of things, and every kind of credential.
+"""A cluster with users and things for the tests of rights: one user of each role, three sets of things, and every kind of credential.
 
-`alpha` are things of ann in her workspace, `beta` other things of ann there, `gamma` those of eve in another workspace. Each thing has the
-word of its set in its name, so that an answer which speaks of it is found."""
+The things of `alpha` are ann's, in her workspace. `beta` are other things of ann in the same workspace. `gamma` are eve's, in another
+workspace. The name of each thing contains the word of its set, so that a test can find which answers mention it.
+"""
 
 import base64
 import hashlib
@@ -19,14 +20,14 @@ CONFIG = "{{name: {name}, entrypoint: sleep 1000, labels: [{name}-label], hyperp
 
 
 class Line:
-    """A connection that is kept."""
+    """A client connection that is used for many requests."""
 
     def __init__(self, url):
         self.place = url.removeprefix("http://")
         self.http = None
 
     def ask(self, method, path, headers, body=None, seconds=120, most=1 << 20):
-        """Status and text; of a stream what comes until nothing has come for a while."""
+        """Sends a request, and returns the status and the text of the answer. A stream is read until nothing has arrived for a while."""
         streams = any(word in path for word in ("/live", "/events?after", "/follow", "/trace", "follow=true", "metrics-stream", "profiler"))
         for again in (False, True):
             self.http = self.http or http.client.HTTPConnection(self.place, timeout=seconds)
@@ -41,7 +42,7 @@ class Line:
         text = b""
         if streams and answer.status == 200:
             link = self.http.sock or answer.fp.raw._sock
-            link.settimeout(1)  # to its first words; then it is asked how long it goes on
+            link.settimeout(1)  # Time limit for the first bytes; after these it is shorter.
             try:
                 text = answer.read1(65536)
                 link.settimeout(0.5 if "after=0" in path else 0.2)
@@ -79,7 +80,7 @@ class World(Cluster):
         self.up_words = ["--file", str(file)]
 
     def begin(self):
-        """The people, before there are things."""
+        """Starts the cluster and makes the users. There are no things yet."""
         self.up(slots=4)
         self.line = Line(self.url())
         self.admin = bearer(self.login("admin"))
@@ -110,11 +111,11 @@ class World(Cluster):
         return f"{claim}.{hashlib.blake2b(claim.encode(), key=secret.encode(), digest_size=24).hexdigest()}"
 
     def of_trial(self, trial):
-        """What a trial's own token sends."""
+        """The headers with the token of a trial."""
         return {"Grpc-Metadata-x-allocation-token": "Bearer " + self.sealed(f"a1.{trial}.1")}
 
     def fill(self):
-        """All things."""
+        """Makes all things."""
         self.agent = wait_for(lambda: self.ok("GET", "/api/v1/agents")["agents"], 30)[0]["id"]
         ann, eve = self.login_of["ann"], self.login_of["eve"]
         home = self.ok("POST", "/api/v1/workspaces", {"name": "alpha-workspace"}, self.login_of["wes"])["workspace"]["id"]
@@ -125,7 +126,7 @@ class World(Cluster):
         return self
 
     def make(self, name, by, workspace):
-        """One of everything, and the ids that stand in paths."""
+        """Makes one thing of each kind for a set, and returns the ids that stand in paths."""
         ok = lambda method, path, body=None: self.ok(method, path, body, by)
         project = ok("POST", f"/api/v1/workspaces/{workspace}/projects", {"name": f"{name}-project", "key": name[:3]})["project"]["id"]
         spare = ok("POST", f"/api/v1/workspaces/{workspace}/projects", {"name": f"{name}-spare"})["project"]["id"]
@@ -161,7 +162,7 @@ class World(Cluster):
                            ("tensorboard", {"config": small, "experimentIds": [experiment]})):
             made = ok("POST", f"/api/v1/{kind}s", {"workspaceId": workspace, **more})
             tasks[kind] = next(one for key, one in made.items() if key == kind)["id"]
-            if kind != "command":  # what it answers when it has ended is enough
+            if kind != "command":  # For these kinds, the answers after their end are enough.
                 ok("POST", f"/api/v1/{kind}s/{tasks[kind]}/kill")
         tasks["dead"] = ok("POST", "/api/v1/commands", {"workspaceId": workspace, "config": {**small, "entrypoint": ["true"]}})["command"]["id"]
         wait_for(lambda: ok("GET", f"/troupe/v1/tasks/{tasks['command']}")["running"], 30)
@@ -179,7 +180,7 @@ class World(Cluster):
                 "owner": by}
 
     def checkpoint(self, name, trial, task):
-        """A new one of a trial that runs."""
+        """Reports a new checkpoint of a running trial, and returns its UUID."""
         made = str(uuid.uuid4())
         self.ok("POST", "/api/v1/checkpoints", {"allocationId": task + ".1", "taskId": task, "uuid": made, "state": "STATE_COMPLETED", "training": {}, "resources": {f"{name}-file": "3"},
                                                 "reportTime": "2026-01-01T00:00:00.000001+00:00", "metadata": {"steps_completed": 1}}, self.of_trial(trial))
@@ -199,7 +200,7 @@ class World(Cluster):
         self.void = {"none": {}, "garbage": bearer("garbage"), "expired": bearer(self.sealed(f"u1.{self.users['ann']}.1.000102030405060708.{past}")), "logged-out": out,
                      "revoked": bearer(revoked["token"]), "deactivated": self.login_of["gone"],
                      "ended-task": {"Grpc-Metadata-x-allocation-token": "Bearer " + self.sealed(f"a1.{alpha['trial']}.7")}}
-        # column -> (headers, set of the things that are asked for)
+        # column -> (headers, set of the things that the requests name)
         trial, command = self.of_trial(alpha["trial"]), bearer(self.sealed(f"t1.{alpha['tasks']['command']}.{self.users['ann']}"))
         self.held = {"other": (self.login_of["zoe"], "alpha"), "viewer": (self.login_of["vic"], "alpha"), "editor": (self.login_of["lee"], "alpha"),
                      "owner": (self.login_of["ann"], "alpha"), "token": (bearer(alpha["token_text"]), "alpha"), "command": (command, "alpha"),
@@ -208,7 +209,7 @@ class World(Cluster):
 
 
 def filled(path, of, **other):
-    """The path with the ids of a set."""
+    """The path with the ids of a set in place of its parameters."""
     kind = next((one for one in ("command", "notebook", "shell", "tensorboard") if path.startswith(f"/api/v1/{one}s/")), None)
     ids = {"experimentId": of["experiment"], "trialId": of["trial"], "labels_trialId": of["trial"], "taskId": of["tasks"][kind] if kind else of["task"],
            "allocationId": of["allocation"], "resourcesId": of["trial"] and f"{of['trial']:08x}-0000-4000-a000-000000000001", "checkpointUuid": of["checkpoint"],

@@ -1,17 +1,17 @@
-"""A port of this host for a server of a test that begins later."""
+"""Finds a port of this host for a server that a test starts later."""
 
 import random
 import socket
 from pathlib import Path
 
-held = []  # sockets of UDP: while this process lives, no other one is given these ports
+held = []  # UDP sockets; while this process holds one, no other process is given its port number
 
 
 def free_port():
-    """One that nobody listens on and that no test's process has been given; none of those that the kernel gives to connections, so nobody
-    else comes to it meanwhile."""
+    """A port on which nobody listens and that no other test has been given. It is outside of the range that the kernel uses for outgoing
+    connections, so that nobody else takes it meanwhile."""
     first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
-    few = 1000  # where the kernel leaves fewer than that, any has to do
+    few = 1000  # Where fewer ports than this lie outside of the range, all ports above 10000 are used.
     places = range(10000, first) if first - 10000 > few else range(last + 1, 65536) if 65535 - last > few else range(10000, 65536)
     while True:
         port = random.SystemRandom().choice(places)

@@ -1,7 +1,9 @@
-"""Every route with every kind of credential, in both forms of rights: what is answered stands in test/data/access_table.txt, which is
-reviewed as text. ACCESS_TABLE=write writes it anew.
+"""Asks every route with every kind of credential, under both forms of rights. The answers stand in test/data/access_table.txt, which is
+reviewed as text. ACCESS_TABLE=write writes that file anew.
 
-What changes things is asked with a body that is refused only behind the question of rights, or on things that it does no harm to."""
+A route that changes things is asked with a body that is refused only after the rights were checked, or on things that the change does not
+harm.
+"""
 
 import concurrent.futures
 import difflib
@@ -19,7 +21,8 @@ TOP = pathlib.Path(__file__).parents[2]
 TABLE = TOP / "test" / "data" / "access_table.txt"
 ROUTES = json.loads((TOP / "docs" / "openapi.json").read_text())["paths"]
 LAST = ("POST /troupe/v1/shutdown",)
-# Takes over the connection; says the same to everybody at length; counts what fails against the address that all of these come from.
+# These are left out: one takes over the connection, one answers everybody with the same long text, and two count failures for the
+# address, which is the same for all clients here.
 APART = {"GET /stream", "GET /troupe/v1/openapi.json", "POST /api/v1/auth/login", "POST /troupe/v1/session"}
 ENDS_A_LOGIN = ("POST /api/v1/auth/logout", "DELETE /troupe/v1/session")
 HEAD = """\
@@ -57,11 +60,11 @@ NUMBER = itertools.count(1)
 LAUNCH = {"config": {"entrypoint": ["true"], "resources": {"slots": 90000}}}
 METRICS = lambda of, at: {"trialId": of[at], "trialRunId": 1, "stepsCompleted": 2, "metrics": {"avgMetrics": {"loss": 1.5}}}
 LINES = lambda of: [{"task_id": of["task"], "timestamp": "2026-01-01T00:00:00+00:00", "log": "x\n"}]
-# Bodies of what changes things; others are asked with {}.
+# Bodies for routes that change things; all other routes are asked with {}.
 BODIES = {
     "POST /api/v1/agents/{agentId}/disable": lambda w, of: {"drain": True},
     "POST /api/v1/agents/{agentId}/slots/{slotId}/disable": lambda w, of: {"drain": True},
-    "DELETE /api/v1/checkpoints": lambda w, of: {"checkpointUuids": [of["checkpoint"]]},  # registered, so it stays
+    "DELETE /api/v1/checkpoints": lambda w, of: {"checkpointUuids": [of["checkpoint"]]},  # It is registered, so that it stays.
     "PATCH /api/v1/checkpoints": lambda w, of: {"checkpoints": [{"uuid": of["checkpoint"], "resources": {"resources": {f"{of['name']}-file": "3"}}}]},
     "POST /api/v1/checkpoints": lambda w, of: {"allocationId": of["allocation"], "taskId": of["task"], "uuid": of["checkpoint"], "state": "STATE_COMPLETED", "training": {},
                                                "reportTime": "2026-01-01T00:00:00.000001+00:00", "resources": {f"{of['name']}-file": "3"}, "metadata": {"steps_completed": 1}},
@@ -95,7 +98,7 @@ BODIES = {
     "POST /api/v1/roles/search": lambda w, of: {"limit": 500},
     "POST /api/v1/roles/search/by-assignability": lambda w, of: {"limit": 500, "workspaceId": of["workspace"]},
     "POST /api/v1/roles/search/by-ids": lambda w, of: {"roleIds": [1]},
-    "POST /api/v1/roles/add-assignments": roles_of,  # of the Viewer that is one: 409
+    "POST /api/v1/roles/add-assignments": roles_of,  # of a Viewer who has the role already: 409
     "POST /api/v1/roles/remove-assignments": lambda w, of: {"userRoleAssignments": [{"userId": w.users["zoe"], "roleAssignment": {"role": {"roleId": 4}, "scopeWorkspaceId": of["workspace"]}}]},
     "POST /api/v1/runs": lambda w, of: {"limit": -1},
     "POST /api/v1/runs/start": lambda w, of: {"runId": of["trial"]},
@@ -132,9 +135,9 @@ BODIES = {
     "POST /api/v1/webhooks": lambda w, of: {**w.hook("x", of["workspace"]), "triggers": []},
     "POST /api/v1/webhooks/custom": lambda w, of: {"experimentId": of["experiment"], "trialId": of["trial"], "data": {"title": "x", "description": "x", "level": "LOG_LEVEL_INFO"}},
     "PATCH /api/v1/webhooks/{webhookId}": lambda w, of: {"url": "http://127.0.0.1:1/" + of["name"]},
-    "POST /api/v1/workspaces": lambda w, of: {"name": "gamma-workspace"},  # taken
+    "POST /api/v1/workspaces": lambda w, of: {"name": "gamma-workspace"},  # The name is taken.
     "PATCH /api/v1/workspaces/{id}": lambda w, of: {"name": ("gamma" if of["name"] == "gamma" else "alpha") + "-workspace"},
-    "POST /api/v1/workspaces/{workspaceId}/projects": lambda w, of: {"name": of["name"] + "-project"},  # taken
+    "POST /api/v1/workspaces/{workspaceId}/projects": lambda w, of: {"name": of["name"] + "-project"},  # The name is taken.
     "PUT /api/v1/config-policies/global/{workloadType}": lambda w, of: {"workloadType": "EXPERIMENT", "configPolicies": "{}"},
     "PUT /api/v1/config-policies/workspaces/{workspaceId}/{workloadType}": lambda w, of: {"workloadType": "EXPERIMENT", "configPolicies": "{}", "workspaceId": of["workspace"]},
     "POST /troupe/v1/experiments": lambda w, of: {"config": CONFIG.format(name="new"), "project": of["project"], "activate": False},
@@ -203,7 +206,8 @@ QUERIES = {
 for look in ("info", "state", "msgs", "links", "messages", "stats", "waits"):
     QUERIES[f"/troupe/v1/shell/{look}"] = lambda of: f"?actor=trial/{of['trial']}"
 
-# Of users, these go to things that they do no harm to: what a trial may not do to itself, it is asked about itself.
+# When users ask these routes, they name things that the change does not harm. A trial asks them about itself, because it is refused
+# there.
 ELSEWHERE = {f"POST /api/v1/experiments/{{experimentId}}/{verb}": {"experimentId": "ended"} for verb in ("activate", "cancel", "kill", "pause", "unarchive")} | {
     "POST /api/v1/trials/{trialId}/kill": {"trialId": "ended_trial"},
     "POST /api/v1/commands/{taskId}/kill": {"taskId": "dead"},
@@ -222,9 +226,9 @@ ELSEWHERE = {f"POST /api/v1/experiments/{{experimentId}}/{verb}": {"experimentId
     "GET /troupe/v1/tasks/{taskId}/services": {"taskId": "command"},
 }
 SEARCHES = ("POST /api/v1/experiments-search", "POST /api/v1/runs", "POST /api/v1/groups/search")
-# Users, hosts, their slots and the length of their queues are shown to all. What the last one says of others is looked at apart.
+# Users, agents, slots and the lengths of queues are shown to everybody. A test below checks what the usage tells about others.
 SHOWN_TO_ALL = {"GET /api/v1/users", "GET /troupe/v1/usage", "GET /api/v1/agents", "GET /api/v1/job-queues/stats", "GET /api/v1/resource-pools", "GET /troupe/v1/pools", "GET /troupe/v1/status"}
-# The same again of unmanaged things.
+# These routes are asked once more about unmanaged things.
 AGAIN = {f"{method} {path}" for method, path in (
     ("POST", "/api/v1/trials/{trialId}/metrics"), ("POST", "/api/v1/trials/{trialId}/progress"), ("POST", "/api/v1/trials/{trialId}/runner/metadata"),
     ("POST", "/api/v1/trials/{trialId}/start"), ("PATCH", "/api/v1/trials/{trialId}"), ("POST", "/api/v1/runs/start"), ("POST", "/api/v1/task/logs"), ("POST", "/task-logs"),
@@ -236,7 +240,7 @@ def unmanaged(of):
 
 
 def mends(w, route, of):
-    """Makes anew what the route has taken away."""
+    """Makes again what the route has taken away."""
     name, owner = of["name"], of["owner"]
     if route == "DELETE /api/v1/templates/{templateName}":
         w.ok("POST", f"/api/v1/templates/{of['template']}", {"name": of["template"], "config": {}, "workspaceId": of["workspace"]}, owner)
@@ -287,7 +291,7 @@ def cell(status, text):
 
 def ask(w, line, route, headers, of, user=True):
     method, path, body = request_of(w, route, of, user)
-    if route in ENDS_A_LOGIN:  # of a login of its own
+    if route in ENDS_A_LOGIN:  # It ends a login that is made for this request.
         own = next((name for name, login in w.login_of.items() if login == headers and name != "gone"), None)
         headers = {"Authorization": "Bearer " + w.login(own)} if own else headers
     status, text = line.ask(method, path, headers, body)
@@ -305,7 +309,7 @@ def rows_of(w):
             row, void = {}, {}
             for name, headers in w.void.items():
                 void[name] = cell(*ask(w, line, route, headers, things["alpha"]))
-            if route in ("GET /troupe/v1/shell/events", "GET /troupe/v1/events", "GET /troupe/v1/live"):  # only the newest, of whatever
+            if route in ("GET /troupe/v1/shell/events", "GET /troupe/v1/events", "GET /troupe/v1/live"):  # the newest events, of any thing
                 cell_of = lambda status, text: str(status)
             else:
                 cell_of = cell
@@ -331,13 +335,13 @@ def timeless(text):
 
 
 def plain(text):
-    """Without what is of the moment, and what names the thing that was asked for."""
+    """The text without moments, and without names of the thing that was asked for."""
     text = timeless(re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "U", text))
     return re.sub(r"\d+(\.\d+)?", "#", re.sub("|".join((*SETS, "ghost", "'ALP'", "'GHO'", r"\bALP-\d+", r"\bGHO-\d+")), "N", text, flags=re.I))
 
 
 def answers_without_ids(w):
-    """What a user without any role reads from routes that name nothing, and finds in searches."""
+    """The answers that a user without any role gets from routes without ids, and from searches."""
     line, told = Line(w.url()), {}
     for route in every_route():
         method, path = route.split(" ", 1)
@@ -370,23 +374,23 @@ GHOST = {"experiment": 7771, "trial": 7772, "task": "7771.00000000-0000-4000-800
 
 
 def test_what_is_hidden_looks_like_what_is_not_there(worlds):
-    """With roles, one who may not see a thing hears the same, word for word, as about a thing that never was."""
+    """With roles, a user who may not see a thing gets the same answer, word for word, as for a thing that never existed."""
     w = worlds["rbac"]
     line, told = Line(w.url()), []
     real = {**w.things["alpha"]}
     ghost = {**real, **GHOST}
     for route in every_route():
-        if route in LAST or route in ENDS_A_LOGIN or route in ("GET /troupe/v1/live", "POST /troupe/v1/session/codes"):  # says what happens; makes a word by chance
+        if route in LAST or route in ENDS_A_LOGIN or route in ("GET /troupe/v1/live", "POST /troupe/v1/session/codes"):  # one sends events, one makes a random code
             continue
         asked, said = [request_of(w, route, of, True) for of in (real, ghost)], []
-        if asked[0] == asked[1]:  # names no thing: two answers would tell only what went on between them
+        if asked[0] == asked[1]:  # Such a route names no thing: two answers differ only by what happened between them.
             continue
         for method, path, body in asked:
             status, text = line.ask(method, path, w.login_of["zoe"], body)
             said.append((status, plain(text)))
         if said[0] != said[1]:
             told.append((route, *said))
-    # A service of a task that has not ended, though it waits: all slots are more than are free.
+    # A service of a task that has not ended and waits, because it wants all slots.
     config = {"entrypoint": ["true"], "resources": {"slots": 4}, "environment": {"proxy_ports": [{"proxy_port": 8080, "default_service_id": True}]}}
     task = w.ok("POST", "/api/v1/generic-tasks", {"config": json.dumps(config), "contextDirectory": [], "projectId": real["project"]}, real["owner"])["taskId"]
     said = [(status, text.replace(one, "ID")) for one in (task, GHOST["generic"]) for status, text in [line.ask("GET", f"/proxy/{one}/", w.login_of["zoe"])]]
@@ -397,7 +401,8 @@ def test_what_is_hidden_looks_like_what_is_not_there(worlds):
 
 
 def test_what_others_have_changes_no_list(worlds):
-    """With roles, the answers to one who sees nothing are after all was made what they were before: no count, total, label or order tells."""
+    """With roles, a user who sees nothing gets the same answers after all things were made as before: no count, total, label or order
+    differs."""
     w = worlds["rbac"]
     after, told = answers_without_ids(w), []
     for route, (status, text) in w.before.items():

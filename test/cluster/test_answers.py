@@ -1,5 +1,5 @@
-"""The schemas of docs/openapi.json against what a real cluster answers: a search with a trial that failed and one that took
-another's weights, several metrics, runs that wait, a pause, a kill of the node, and moments of the past."""
+"""Checks the answers of a real cluster against the schemas of docs/openapi.json: a search with a trial that failed and one that took the
+weights of another, several metrics, runs that wait, a pause, a kill of the node, and moments of the past."""
 
 import copy
 import json
@@ -39,7 +39,7 @@ for epoch in range(start + 1, 17):
         break
 """
 
-# Makes facts when it begins and when it ends alone.
+# This trial causes facts only when it begins and when it ends.
 CALM = """
 import time, troupe
 p = troupe.params(x=0.5)
@@ -64,7 +64,7 @@ PBT = "name: pbt, metric: loss, population_size: 4, interval: 4, truncate_fracti
 NSGA = "name: nsga2, metrics: [loss, size], population_size: 4, max_trials: 6, time_metric: epoch, max_time: 16, max_concurrent_trials: 3"
 SINGLE = "name: single, metric: loss"
 
-# What this cluster has no occasion to say; each has its own test elsewhere, or needs what is not here.
+# Fields that this cluster has no occasion to send. Each has a test elsewhere, or needs something that this host lacks.
 UNSEEN = {
     "SlotUsage.fault", "SlotUsage.memory_bytes", "SlotUsage.memory_used_bytes", "SlotUsage.temperature_celsius",
     "SlotUsage.utilization_percent", "v1Slot.usage",            # devices: test_slots.py
@@ -79,7 +79,7 @@ UNSEEN = {
 
 
 def json_schema(x):
-    """OpenAPI 3.0 as a JSON schema that takes no field beside those that it names."""
+    """Turns a schema of OpenAPI 3.0 into a JSON schema that refuses fields it does not name."""
     if isinstance(x, list):
         return [json_schema(one) for one in x]
     if not isinstance(x, dict):
@@ -97,7 +97,7 @@ STRICT = {"components": {"schemas": json_schema(SCHEMAS)}}
 
 
 class Seen:
-    """Which fields of which schemas have been there, and been null."""
+    """Collects which fields of which schemas were sent, and which were null."""
 
     def __init__(self):
         self.fields = set()
@@ -131,7 +131,7 @@ class Seen:
 
 
 def answer_of(path, method="get"):
-    """The name of the schema of a route's answer, by an address."""
+    """The name of the schema of a route's answer, found by an address."""
     plain = path.split("?")[0]
     for pattern, methods in DOCUMENT["paths"].items():
         if method in methods and re.fullmatch(re.sub(r"\{\w+\*?\}", "[^/]+", pattern), plain):
@@ -145,7 +145,7 @@ def says_fields(name):
 
 
 def page_reads():
-    """Every address that the page reads as JSON, with 0 for what it puts in."""
+    """Every address that the web page reads as JSON, with 0 in place of each value that the page puts in."""
     found = set()
     for file in (TOP / "web" / "src").rglob("*.ts*"):
         text = file.read_text()
@@ -184,7 +184,7 @@ def lines_of(lab, path):
 
 
 class Listening(threading.Thread):
-    """Server-sent events as they come, until `stop`."""
+    """Collects the server-sent events of a path on a thread, until `stop`."""
 
     def __init__(self, lab, path):
         super().__init__(daemon=True)
@@ -228,7 +228,7 @@ def test_answers_are_what_the_document_says(lab):
                 seen.check(name, one)
         return answer
 
-    # ---- a cluster where much happens
+    # ---- a cluster in which much happens
     hears = Listening(lab, "/troupe/v1/live?topics=experiments,experiment/1,series/1/validation/loss,series/1/training/odd,logs/1,cluster")
     asha = submit(lab, "asha", ASHA)
     assert asha == 1 and lab.wait_end(asha) == "COMPLETED"
@@ -249,7 +249,7 @@ def test_answers_are_what_the_document_says(lab):
     account = {"agentUid": 1000, "agentGid": 1000, "agentUser": "ada", "agentGroup": "ada"}
     lab.call("/api/v1/users", {"user": {"username": "bob", "active": True, "agentUserGroup": account}, "password": "12345678aA"})
 
-    # ---- lists and single ones
+    # ---- lists and single things
     everything = ask("/api/v1/experiments?limit=-1")["experiments"]
     assert len(everything) == 9
     ask("/api/v1/users"), ask("/api/v1/agents"), ask("/troupe/v1/status"), ask("/troupe/v1/session")
@@ -292,18 +292,18 @@ def test_answers_are_what_the_document_says(lab):
     newest = ask(f"/troupe/v1/experiments/{forked}/history")["history"][-1]["sequence"]
     ask(f"/troupe/v1/queue?at={newest}")
 
-    # ---- who nobody is, and actors
+    # ---- requests without a login, and actors
     with urllib.request.urlopen(lab.url() + "/troupe/v1/session", timeout=120) as answer:
         seen.check("Session", json.load(answer))
     actors = ask("/troupe/v1/shell/ps?window=1")["rows"]
     ask("/troupe/v1/shell/tree"), ask("/troupe/v1/shell/events?max=1000"), ask("/troupe/v1/shell/events?kind=audit")
     for actor in {row["kind"]: row["actor"] for row in actors}.values():
         if actor == "inspector" or "inspector" in actor:
-            continue  # does not inspect itself
+            continue  # It does not inspect itself.
         for look in ("info", "state", "msgs", "links", "messages"):
             ask(f"/troupe/v1/shell/{look}?actor={actor}")
 
-    # ---- what comes by itself
+    # ---- events that are sent without a request
     facts = Listening(lab, "/troupe/v1/events?after=0")
     wait_for(lambda: len(facts.events) > 100, 30)
     for _, one in facts.stop():
@@ -317,7 +317,7 @@ def test_answers_are_what_the_document_says(lab):
 
     assert seen.faults == {}, "\n".join(seen.faults.values())
 
-    # ---- and nothing that the document promises is missing
+    # ---- all fields that the document promises were sent
     wanted = set()
     for path in page_reads():
         pattern, name, _ = answer_of(path)
@@ -328,7 +328,7 @@ def test_answers_are_what_the_document_says(lab):
 
 
 def reachable():
-    """The schemas that say fields of answers."""
+    """The names of the schemas of answers that have fields."""
     todo = [name for pattern, methods in DOCUMENT["paths"].items() for one in methods.values()
             for name in re.findall(r"#/components/schemas/(\w+)", json.dumps(one["responses"]))]
     found = set()
@@ -341,13 +341,13 @@ def reachable():
 
 
 def sequence(lab):
-    """The newest fact."""
+    """The sequence number of the newest fact."""
     with urllib.request.urlopen(lab.request("/troupe/v1/experiments/1/outcome"), timeout=120) as answer:
         return int(answer.headers["Troupe-Sequence"])
 
 
 def test_the_queue_of_a_moment_is_what_it_was(lab):
-    """Taken while nothing happened, the queue of now is later the queue of that fact: but for turns and reasons."""
+    """The queue at a past fact is the queue that was read when that fact was the newest one, apart from positions and reasons."""
     def known(rows):
         return sorted([{key: one for key, one in row.items() if key not in ("position", "reason", "since")} for row in rows], key=lambda row: row["allocation"])
 
@@ -356,7 +356,7 @@ def test_the_queue_of_a_moment_is_what_it_was(lab):
     def take():
         before = sequence(lab)
         rows = lab.call("/troupe/v1/queue")[1]["waiting"]
-        time.sleep(0.2)  # what is on its way between a pool and the journal has arrived
+        time.sleep(0.2)  # time for messages that are between a pool and the journal
         if lab.call("/troupe/v1/queue")[1]["waiting"] == rows and sequence(lab) == before:
             taken[before] = rows
 
@@ -390,8 +390,8 @@ def test_the_queue_of_a_moment_is_what_it_was(lab):
     assert lab.call("/troupe/v1/queue?at=0")[0] == 400 and lab.call("/troupe/v1/queue?at=x")[0] == 400
 
 
-# Validates once at step 1 and trains on, as what has its validation at the end. Begins, and goes on behind steps 10 and 20, when its test
-# has looked.
+# This trial validates once at step 1 and trains on, as trials do that validate at the end. It waits at its begin and after steps 10 and
+# 20 until its test has looked.
 TRAINS = """
 import os, time, troupe
 p = troupe.params(x=0.5)
@@ -417,7 +417,7 @@ def test_steps_are_those_of_the_newest_report(lab):
 
     told = lambda: [row["totalBatches"] for name, row in hears.events if name == "trial"]
     go_on(f"{gate}-0")
-    for step in (10, 20):  # no fact tells of it
+    for step in (10, 20):  # No fact tells about these steps.
         wait_for(lambda: step in told(), 60, what=told)
         go_on(f"{gate}-{step}")
     wait_for(lambda: steps() == 40, 60)
@@ -512,7 +512,7 @@ def test_defaults_are_what_an_experiment_without_a_word_has(lab):
 
     given = {"name", "entrypoint", "hyperparameters.x", "searcher.name", "searcher.metric", "reproducibility.experiment_seed"}
     assert differing(bare) - given - {"hyperparameters.x.type", "hyperparameters.x.val"} == set()
-    # What says the same as the default is no difference, though the text names it.
+    # A key that is written with its default value counts as different only where the text of the value differs.
     assert differing(full) - given == {"resources.priority", "scheduling_unit", "checkpoint_storage.container_path"} | (differing(bare) - given)
 
 

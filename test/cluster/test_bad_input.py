@@ -1,5 +1,5 @@
-"""Bad input to the routes of Determined's contract: a code and a sentence, and nothing changes. Each case is asked once and refused; after all of
-them the journal holds no fact more than before."""
+"""Bad input to the routes of Determined's contract gets a status and a sentence, and changes nothing. Each case is asked once and
+refused. After all cases the journal holds no more facts than before."""
 
 import json
 import time
@@ -35,7 +35,7 @@ class House(Cluster):
         of["shelved"] = ok("POST", f"/api/v1/workspaces/{of['ws']}/projects", {"name": "Shelved"})["project"]["id"]
         ok("POST", f"/api/v1/projects/{of['shelved']}/archive")
         create = lambda **more: ok("POST", "/api/v1/experiments", {"config": json.dumps(CONFIG), "projectId": of["project"], **more})["experiment"]["id"]
-        of["paused"] = create(activate=False)  # managed, without a task
+        of["paused"] = create(activate=False)  # an experiment of the cluster that has no task
         of["managed"] = create(activate=True)
         of["outside"] = create(unmanaged=True)
         of["trial"] = ok("POST", "/api/v1/trials", {"experimentId": of["outside"], "unmanaged": True, "hparams": {}})["trial"]["id"]
@@ -87,7 +87,7 @@ def house(tmp_path_factory):
 
 
 def names(of):
-    """Of everything that has a name: blank, too long, with a control character, and taken in another case."""
+    """Requests with bad names for everything that has a name: blank, too long, with a control character, or taken in another case."""
     post_model = lambda name: ("POST", "/api/v1/models", {"name": name})
     for what, ask, taken in [
             ("workspace", lambda name: ("POST", "/api/v1/workspaces", {"name": name}), "vISION"),
@@ -105,7 +105,7 @@ def names(of):
             ("experiment", lambda name: ("PATCH", f"/api/v1/experiments/{of['paused']}", {"name": name}), None),
             ("version", lambda name: ("PATCH", "/api/v1/models/Net/versions/1", {"name": name}), None)]:
         for kind, name in (("blank", "  "), ("empty", ""), ("81 characters", LONG), ("a control character", CONTROL)):
-            if kind == "empty" and what in ("display name", "version"):  # there it is none
+            if kind == "empty" and what in ("display name", "version"):  # For these two an empty text means no name.
                 continue
             yield f"{what}: {kind}", *ask(name), 400, ""
         if taken:
@@ -325,7 +325,7 @@ def work(of):
     yield "a fork into an unmanaged one", "POST", "/api/v1/experiments", {"config": json.dumps(CONFIG), "unmanaged": True, "parentId": of["paused"]}, 400, "can't fork into an unmanaged experiment"
     for what, resources in (("weight 0", {"weight": 0}), ("weight NaN", {"weight": "NaN"}), ("weight -1", {"weight": -1}), ("priority 0", {"priority": 0}), ("priority 100", {"priority": 100}), ("max_slots -1", {"maxSlots": -1})):
         yield f"PATCH: {what}", "PATCH", f"/api/v1/experiments/{of['paused']}", {"resources": resources}, 400, ""
-        if what != "weight 0":  # of our own route: it gets what nobody else wants
+        if what != "weight 0":  # On our own route a weight of 0 is allowed: the job gets slots that nobody else wants.
             yield f"resources: {what}", "POST", f"/troupe/v1/experiments/{of['paused']}/resources", resources, 400, ""
     for what, update in (("weight 0", {"weight": 0}), ("weight NaN", {"weight": "NaN"}), ("priority 0", {"priority": 0}), ("priority 100", {"priority": 100}), ("an unknown pool", {"sourceResourcePool": "moon", "resourcePool": "moon"})):
         yield f"queue: {what}", "POST", "/api/v1/job-queues", {"updates": [{"jobId": of["job"], **update}]}, 400, ""
@@ -356,7 +356,7 @@ def settled(house):
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_it_is_refused_with_a_sentence_and_nothing_changes(house, family):
-    wait_for(lambda: settled(house), 20)  # what the house was made of may still write a fact
+    wait_for(lambda: settled(house), 20)  # The setup of the house may still write a fact.
     wrong, before = [], house.sequence()
     for what, method, path, body, wanted, said in family(house.of):
         try:

@@ -1,7 +1,9 @@
-"""Four agents of 8 slots, each in a network namespace of its own, under faults by seed: kill -9 of the master, of agents and of tasks, links that
-are cut both ways and one way, agents that stand still, a full disk of the master. Searches go on in two pools meanwhile.
+"""Four agents of 8 slots, each in a network namespace of its own, under faults that a seed chooses: kill -9 of the master, of agents and
+of tasks, links that are cut in one or both directions, agents that are stopped, and a full disk of the master. Searches run in two
+pools meanwhile.
 
-TROUPE_TEST_SEED chooses the faults, TROUPE_CHAOS_FAULTS how many there are (20; 200 in a long run)."""
+TROUPE_TEST_SEED chooses the faults, and TROUPE_CHAOS_FAULTS their number (20; 200 in a long run).
+"""
 
 import collections
 import json
@@ -70,7 +72,7 @@ def why_not():
 
 
 class Net:
-    """A namespace that routes, and one for the master and each agent; each has a link and a network of its own."""
+    """A network namespace that routes, and one for each host. Each host has a link and a network of its own."""
 
     count = 0
 
@@ -106,7 +108,7 @@ class Net:
         return name
 
     def rules(self, number, how):
-        """What the router drops without a word: all that goes to the host, or all that comes from it."""
+        """The rules by which the router silently drops all packets to the host, or all packets from it."""
         ways = {"to": ["to", f"10.99.{number}.2"], "from": ["iif", f"p{number}"]}
         return [ways[way] for way in ("to", "from") if how in (way, "both")]
 
@@ -124,7 +126,7 @@ class Net:
 
 
 class Chaos(Cluster):
-    """The master is host 1, the agents are 2 to 5."""
+    """A cluster in which the master is host 1 and the agents are hosts 2 to 5."""
 
     def __init__(self, root):
         super().__init__(root)
@@ -157,7 +159,7 @@ class Chaos(Cluster):
         return done
 
     def tasks(self):
-        """The pids of scripts that run."""
+        """The pids of running scripts."""
         found = []
         for entry in os.listdir("/proc"):
             try:
@@ -189,7 +191,7 @@ class Chaos(Cluster):
                 break
             time.sleep(0.2)
 
-    # ---- faults; each is over when it returns
+    # ---- faults; each is over when its function returns
 
     def master_dies(self, chance):
         self.process.kill()
@@ -238,15 +240,16 @@ class Chaos(Cluster):
         time.sleep(chance.uniform(0.2, 2))
         filler.unlink()
 
-    # ---- what must hold
+    # ---- what must hold after each fault
 
     def standing(self, experiment):
-        """What an experiment that does not end says of itself."""
+        """What the cluster says about an experiment that does not end."""
         words = [("experiment", "describe", str(experiment)), ("explain", "experiment", str(experiment)), ("trial", "list", str(experiment)), ("agent", "list"), ("queue", "list")]
         return "\n".join(f"{w}: {self.cli(*w, check=False).stdout}" for w in words) + (self.root / "up.log").read_text()[-3000:]
 
     def check(self):
-        # A frozen process still holds the script's lock, so what counts is what scripts do: nothing after the next run has begun.
+        # A frozen process still holds the script's lock, so the lock is no proof. What counts is what scripts do: an old run must not act
+        # after the next run has begun.
         newest = {}
         for ack in self.acks():
             assert ack["run"] >= newest.get(ack["trial"], 0), f"a trial ran twice at once: {ack}"
@@ -280,7 +283,7 @@ def started(lab):
     lab.start_master()
     (lab.root / "cluster.yaml").write_text(FILE)
     lab.cli("apply", str(lab.root / "cluster.yaml"), "--yes")
-    lab.process.terminate()  # the leases count from its next start on
+    lab.process.terminate()  # The leases of the file are in force from the next start on.
     lab.process.wait()
     lab.start_master()
     for n in lab.agents:
@@ -292,7 +295,7 @@ def started(lab):
 def test_an_agent_that_was_given_up_comes_back_over_a_connection_that_outlived_the_cut(started):
     lab = started
     lab.net.cut(2, "both")
-    wait_for(lambda: not all_slots_of(lab)(), 20)  # its lease is over; the connection would be dropped after 10 s
+    wait_for(lambda: not all_slots_of(lab)(), 20)  # The lease has ended. The connection itself would be dropped after 10 s only.
     lab.net.mend(2, "both")
     wait_for(all_slots_of(lab), 20, 0.2, lambda: lab.cli("agent", "list").stdout)
 
@@ -308,7 +311,8 @@ def test_faults_by_seed_cost_no_run_and_no_report(started):
     newest, all_ids = {}, []
 
     def keep_busy():
-        """What has ended is begun again, so that faults meet work; where the master does not answer, the next time."""
+        """Starts each experiment that has ended again, so that the faults meet work. Where the master does not answer, the next call does
+        it."""
         said = lab.cli("experiment", "list", "-o", "json", check=False)
         if said.returncode != 0:
             return

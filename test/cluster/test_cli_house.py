@@ -1,5 +1,5 @@
-"""The verbs of `troupe` for workspaces, projects, templates, models, people, rules and what is said of experiments, against a real
-cluster: each is run, what it changed is read back, and `troupe events --kind audit` says who did it."""
+"""The verbs of `troupe` for workspaces, projects, templates, models, people, rules and notes of experiments, against a real cluster. Each
+verb is run, its change is read back, and `troupe events --kind audit` says who made it."""
 
 import json
 import signal
@@ -11,7 +11,7 @@ from cluster_under_test import BINARY, Cluster, wait_for
 
 
 class House(Cluster):
-    """A cluster that is spoken to as several users."""
+    """A cluster on which verbs run as several users."""
 
     def said_by(self, user, *words, check=True, password=""):
         env = {**self.env, "TROUPE_USER": user, "TROUPE_PASSWORD": password}
@@ -43,7 +43,7 @@ def house(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ended(house):
-    """An experiment that has completed, with checkpoints."""
+    """The id of an experiment that has completed, with checkpoints."""
     experiment = house.submit(trials=2, epoch_s=0.01)
     assert house.wait_end(experiment) == "COMPLETED"
     return experiment
@@ -117,7 +117,7 @@ def test_models(house, ended):
                      "--remove-metadata", "who", "--notes", "text", "--workspace", "vision")
     assert (now["labels"], now["metadata"], now["notes"]) == (["good"], {"accuracy": 0.9}, "text")
     assert now["workspaceId"] == house.json("workspace", "describe", "vision")["id"]
-    uuid = max(house.checkpoints(ended), key=lambda c: c["totalBatches"])["uuid"]  # the latest of its trial, which is kept
+    uuid = max(house.checkpoints(ended), key=lambda c: c["totalBatches"])["uuid"]  # the latest of its trial, which the policy keeps
     version = house.json("model", "register", "digits", uuid, "--name", "first", "--comment", "good", "--label", "a")
     assert (version["version"], version["checkpoint"]["uuid"], version["labels"]) == (1, uuid, ["a"])
     assert house.cli("model", "register", "digits", uuid).stdout == "version 2\n"
@@ -291,7 +291,7 @@ def test_events_say_who_did_it(house, ended):
 
 
 def test_events_say_who_ordered_work(house):
-    """Who made, paused, activated, canceled and killed: also where that was somebody else than the owner."""
+    """The events name the user who made, paused, activated, canceled or killed an experiment, also where that was not the owner."""
     house.said_by("admin", "user", "create", "alice")
     house.said_by("admin", "user", "create", "bob", "--admin")
     house.hold(0)

@@ -1,4 +1,4 @@
-"""The commands for clouds: aws against a local mock of EC2 (moto), gcp against a stub of gcloud that records."""
+"""The commands for clouds: `aws` against a local mock of EC2 (moto), and `gcp` against a stub of gcloud that records its calls."""
 
 import base64
 import json
@@ -52,7 +52,7 @@ def test_aws_launches_lists_and_ends_by_tag(ec2, tmp_path):
     images = json.loads(subprocess.run(["aws", "ec2", "describe-images", "--output", "json", *to], env={**os.environ, **env}, capture_output=True, check=True).stdout)
     image = images["Images"][0]["ImageId"]
     ids = []
-    for _ in range(2):  # the mock launches the least of a range of counts, which is one
+    for _ in range(2):  # The mock launches the lowest number of a range, which is one.
         made = run({**env, "TROUPE_COUNT": "2"}, aws, "launch", *to, "--image", image, "--type", "p3.2xlarge", "--spot", "--tls-dir", "/etc/tls")
         assert made.returncode == 0, made
         ids += made.stdout.split()

@@ -1,4 +1,4 @@
-"""Pools whose agents come and go with the work, and runs that fall back to another pool, with real processes."""
+"""Pools whose instances start and end as work needs them, and runs that fall back to another pool, with real processes."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def test_local_agents_come_with_the_work_and_go_when_they_are_idle(lab):
     wait_for(lambda: pool(lab, "burst")["provider"]["instances"] == 0, 30, what=lambda: pool(lab, "burst"))
     whats = [f["what"] for f in lab.facts("instance_changed")]
     assert whats.count("ordered") == whats.count("launched") >= 1 and "ended" in whats, whats
-    # and once more from nothing
+    # The pool has no instance now; another run makes it launch one again.
     assert lab.wait_end(submit(lab, "again", 1, "resource_pool: burst")) == "COMPLETED"
 
 
@@ -102,7 +102,7 @@ def test_a_changed_provider_goes_on_at_once(lab):
 
 
 def test_instances_outlive_a_master_that_is_killed_and_their_tasks_go_on(lab):
-    lab.listen = f"127.0.0.1:{free_port()}"  # agents that outlive the master dial where it was
+    lab.listen = f"127.0.0.1:{free_port()}"  # Agents that outlive the master connect to the address that it had.
     start(lab, ELASTIC.replace("2s", "60s"))
     lab.hold()
     work = submit(lab, "long", 2, "resource_pool: burst")
@@ -114,7 +114,7 @@ def test_instances_outlive_a_master_that_is_killed_and_their_tasks_go_on(lab):
     assert {a["run"] for a in lab.acks()} == {1}, "it was started twice"
     provider = pool(lab, "burst")["provider"]
     assert provider["instances"] == 1 and provider["error"] is None and provider["faults"] == [], provider
-    lab.down()  # an orderly end takes the instances along
+    lab.down()  # An orderly end of the master ends the instances too.
     wait_for(lambda: not lab.tree(), 30, what=lab.describe_tree)
 
 
@@ -154,7 +154,7 @@ def test_what_is_larger_than_the_pool_can_become_is_said(lab):
     assert lab.wait_end(fits) == "COMPLETED"
 
 
-# ---- commands of the user's
+# ---- commands that users provide
 
 PROVIDER = """#!/usr/bin/env python3
 import json, os, pathlib, subprocess, sys, time
@@ -201,7 +201,7 @@ else:
 
 class Cloud:
     def __init__(self, lab, how="well"):
-        self.root = lab.data / "cloud"  # so that its agents count as the cluster's
+        self.root = lab.data / "cloud"  # below the data directory, so that its agents count as the cluster's
         self.root.mkdir(parents=True)
         self.program = self.root / "provider"
         self.program.write_text(PROVIDER)
@@ -270,7 +270,7 @@ def test_a_provider_that_does_wrong_is_shown_and_starts_no_storm(lab, how):
     wait_for(said, 40, what=lambda: pool(lab, "cloud"))
     lists = len(cloud.calls("list"))
     wait_for(lambda: len(cloud.calls("list")) > lists, 40)
-    launches = [call["at"] for call in cloud.calls("launch")]  # one for each run, and then at least 5 s from one to the next
+    launches = [call["at"] for call in cloud.calls("launch")]  # The first two are one for each run. The later ones are at least 5 s apart.
     assert all(later - earlier > 4 for earlier, later in zip(launches[1:], launches[2:])), launches
     assert pool(lab, "cloud")["provider"]["instances"] <= 2
     cloud.be("well")
@@ -278,7 +278,7 @@ def test_a_provider_that_does_wrong_is_shown_and_starts_no_storm(lab, how):
         assert lab.wait_end(one) == "COMPLETED"
 
 
-# ---- instances that are gone, providers that change
+# ---- instances that have ended, providers that change
 
 SHORT = "cluster: {leases: {heartbeat: 500ms, freeze: 2s, give_away: 3s}}\n"
 
@@ -301,7 +301,7 @@ def restart(lab):
 def test_the_agents_of_instances_that_are_gone_are_forgotten(lab):
     lab.listen = f"127.0.0.1:{free_port()}"
     start(lab, ELASTIC, cluster=SHORT)
-    restart(lab)  # the leases count from the next start on
+    restart(lab)  # The leases of the file are in force from the next start on.
     lab.hold()
     one = submit(lab, "one", 2, "resource_pool: burst")
     wait_for(lambda: "burst-1" in agents(lab))
@@ -385,7 +385,7 @@ def test_a_run_that_waits_falls_back_and_its_next_run_begins_at_home(lab):
         assert placed[0]["home"] == "home" and placed[0]["on"][0]["agent"] == "there"
         trial = lab.trials(second)[0]["id"]
         assert lab.json("explain", "trial", str(trial))["pool"] == "other"
-        lab.kill_node()  # it stays where it fell back to
+        lab.kill_node()  # The run stays in the pool that it fell back to.
         lab.up(slots=1)
         lab.go_on()
         assert lab.wait_end(first) == "COMPLETED"
@@ -412,7 +412,7 @@ def test_a_pool_that_goes_lives_until_its_guest_has_ended(lab):
         wait_for(lambda: [a for a in lab.acks() if a["kind"] == "start"], 30)
         second = submit(lab, "second")
         wait_for(lambda: [f for f in placements(lab) if f["pool"] == "other"], 30)
-        apply(lab, "home: {default: true}\n")  # nobody lives in the other pool, but for the guest
+        apply(lab, "home: {default: true}\n")  # Only the guest runs in the other pool, which the file does not name any more.
         third = submit(lab, "third")
         lab.go_on()
         assert [lab.wait_end(one) for one in (first, second, third)] == ["COMPLETED"] * 3

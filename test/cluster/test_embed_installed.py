@@ -1,4 +1,4 @@
-"""The installed package as another program uses it: found by CMake and by pkg-config, moved, built again, and run."""
+"""The installed package as another program uses it: CMake and pkg-config find it, it is moved, the program is built again, and runs."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def run(*words, **how):
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
-    """Installed once, then moved: nothing may remember where it was."""
+    """The package, installed once and then moved, so that no file may depend on the first place."""
     root = tmp_path_factory.mktemp("installed")
     first, moved = root / "first", root / "moved" / "deep"
     run("cmake", "--install", BUILD, "--prefix", first)
@@ -150,7 +150,7 @@ with troupe.LocalCluster(slots=1, data_dir={str(tmp_path / 'data')!r}) as cluste
     env = environment(prefix, tmp_path)
     del env["LD_LIBRARY_PATH"]
     package = prefix / "share/troupe/python"
-    if not inside: # a package that no library lies above
+    if not inside: # a package that has no library in a folder above it
         package = shutil.copytree(package, tmp_path / "package")
         env["PATH"] = f"{prefix / 'bin'}:{env['PATH']}"
     env["PYTHONPATH"] = str(package)

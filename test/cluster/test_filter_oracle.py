@@ -1,5 +1,6 @@
-"""Random filters and sorts over random experiments and runs, against a straightforward evaluator: what `experiments-search` and `runs` find,
-in which order. ORACLE_ROWS and ORACLE_FILTERS say how many; the whole check is 2000 and 10000. ORACLE_SEED says which."""
+"""Compares random filters and sorts over random experiments and runs with a simple evaluator: which rows `experiments-search` and `runs`
+find, and in which order. ORACLE_ROWS and ORACLE_FILTERS set the numbers of rows and filters; the whole check uses 2000 and 10000.
+ORACLE_SEED sets the seed."""
 
 import concurrent.futures
 import datetime
@@ -19,7 +20,7 @@ ROWS, FILTERS, SEED = (int(os.environ.get(key, usual)) for key, usual in (("ORAC
 WORDS = ["alpha", "Alpha", "beta run", "Gamma-7", "delta_2", "ÄÖ", "100%", "a_b", "x.y", "[tag]", "\\n", "7", "null", "STATE_x"]
 OPTIMIZERS = ["adam", "sgd", "Adam", "rms prop"]
 NUMBERS = [-3, -0.5, 0, 0.25, 0.5, 1, 1.5, 2, 3, 10, 64, 100]
-STORED = dict.fromkeys(("STATE_RUNNING", "STATE_QUEUED", "STATE_PULLING", "STATE_STARTING"), "STATE_ACTIVE")  # an experiment is found by its stored state
+STORED = dict.fromkeys(("STATE_RUNNING", "STATE_QUEUED", "STATE_PULLING", "STATE_STARTING"), "STATE_ACTIVE")  # stored states
 PEOPLE = ("determined", "ann", "bob")
 ROW_TEXT, ROW_NUMBER, ROW_DATE = "text", "number", "date"
 EXPERIMENT_COLUMNS = {"id": ROW_NUMBER, "name": ROW_TEXT, "description": ROW_TEXT, "tags": "tags", "forkedFrom": ROW_NUMBER, "startTime": ROW_DATE, "endTime": ROW_DATE,
@@ -34,10 +35,10 @@ HYPERPARAMETERS = ["lr", "layers", "opt", "deep.width", "deep.kind", "seed", "no
 METADATA = ["note", "deep.score", "when", "nothing", "mixed"]
 
 
-# ---- what there is
+# ---- the random experiments
 
 def section(chance, name):
-    """Of a configuration."""
+    """The value of a hyperparameter in a configuration."""
     number = lambda: chance.choice(NUMBERS)
     low, high = sorted(chance.sample(NUMBERS, 2))
     if name == "opt":
@@ -60,7 +61,7 @@ def some(chance, *names, at=0.7):
 
 
 def plan_of(chance, number):
-    """One experiment and its trials, before anybody knows them."""
+    """A random experiment with its trials, as it will be sent to the cluster."""
     hparams = {name: section(chance, name) for name in some(chance, "lr", "layers", "opt", "seed", "mixed")}
     if chance.random() < 0.6:
         hparams["deep"] = {name: section(chance, name) for name in ("width", "kind")}
@@ -68,7 +69,7 @@ def plan_of(chance, number):
            "hyperparameters": hparams, "smaller": chance.random() < 0.5, "metric": chance.choice(["loss", "acc.top"]), "searcher": chance.choice(["single", "random"]),
            "owner": chance.choice(PEOPLE), "project": chance.randrange(3), "external": f"ext-{chance.choice(WORDS)}-{number}" if chance.random() < 0.3 else "",
            "fork": chance.random() < 0.15, "state": chance.choice(["", "RUNNING", "COMPLETED", "ERROR", "CANCELED"]), "trials": [], "archived": chance.random() < 0.3}
-    if one["fork"]:  # of the cluster's own, paused: its trial has what is fixed
+    if one["fork"]:  # A fork is an experiment of the cluster itself, and paused. Its trial has the fixed hyperparameters.
         fixed = lambda known: {name: x for name, x in ((name, fixed(x) if "type" not in x else x) for name, x in known.items()) if x.get("type", "const") == "const" and x}
         one |= {"external": "", "searcher": "single", "hyperparameters": fixed(hparams)}
         one["trials"] = [{"hparams": {name: x["val"] if "type" in x else {deep: y["val"] for deep, y in x.items()} for name, x in one["hyperparameters"].items()},
@@ -120,13 +121,14 @@ class Lab(Cluster):
         return bearer(self.ok({}, "POST", "/api/v1/auth/login", {"username": name, "password": ""})["token"])
 
     def make(self, plan, parent=None):
-        """All of one plan."""
+        """Makes the experiment of a plan, with its trials, and archives it if planned."""
         self.make_one(plan, parent)
         if plan["archived"]:
             plan["archived"] = self.ask(self.by[plan["owner"]], "POST", f"/api/v1/experiments/{plan['id']}/archive")[0] == 200
 
     def beat(self, trials):
-        """What has begun and not ended says that it lives: after 5 minutes of silence the cluster ends it, and no row is what it was."""
+        """Reports that unmanaged trials which have not ended still live. After 5 minutes of silence the cluster would end them, and their
+        rows would change."""
         for trial in trials:
             self.ok(self.admin, "PATCH", f"/api/v1/trials/{trial}", {"trialId": trial})
 
@@ -169,7 +171,7 @@ class Lab(Cluster):
                 self.ok(by, "PATCH", f"/api/v1/trials/{trial['id']}", {"trialId": trial["id"], "state": "STATE_" + plan["state"]})
 
 
-# ---- what the rows are worth
+# ---- the rows that the cluster should show
 
 def at(x, path):
     for key in path.split("."):
@@ -189,13 +191,14 @@ def summary(trial, name):
 
 
 def best_of(plan, trial):
-    """Of a trial's validations by the metric of the search."""
+    """The best validation of a trial, by the metric of the search."""
     told = [values[plan["metric"]] for kind, _, values in trial["reports"] if kind == "validation" and plan["metric"] in values]
     return None if not told else min(told) if plan["smaller"] else max(told)
 
 
 def rows_of(plans, shown, trials, ids, projects):
-    """(experiments, runs): columns by name, with functions for metrics and hyperparameters. Times and states that the server sets are its own."""
+    """Returns (experiments, runs): the rows as columns by name, with functions for metrics and hyperparameters. Times, and the states
+    that the server sets, are taken from the server."""
     experiments, runs = [], []
     for plan in plans:
         told = shown[plan["id"]]
@@ -218,7 +221,7 @@ def rows_of(plans, shown, trials, ids, projects):
     return experiments, runs
 
 
-# ---- the language
+# ---- the language of filters
 
 def moment(text):
     for tail in ("", "T00:00:00Z", "-01T00:00:00Z"):
@@ -240,7 +243,8 @@ def number(x):
 
 
 def compare(a, b, timed=False, states=False):
-    """<0, 0, >0, or None where they cannot be compared. `timed`: of a column that may hold times; `states`: of the one that holds states."""
+    """Returns a number below, equal to or above 0, or None where the values cannot be compared. `timed` is for a column that may hold
+    times, and `states` for the column of states."""
     if not isinstance(a, (str, bool)) or not isinstance(b, (str, bool)):
         x, y = number(a), number(b)
         return None if x is None or y is None else (x > y) - (x < y)
@@ -257,7 +261,7 @@ def text(x):
 
 
 def fold(x):
-    """Any case, of ASCII."""
+    """The text with its ASCII letters in lower case."""
     return "".join(one.lower() if one.isascii() else one for one in x)
 
 
@@ -304,7 +308,7 @@ def holds(row, node):
 
 
 def rank(x, column):
-    """Unlike things stand apart: numbers, truths, times, texts, others."""
+    """The sort key of a value. Values of different kinds are apart, in this order: numbers, booleans, times, texts, others."""
     timed = column in DATES or column.startswith("metadata.")
     if isinstance(x, bool):
         return (1, x)
@@ -318,7 +322,7 @@ def rank(x, column):
 def key_of(row, column):
     if column.startswith("hp."):
         has = row["hp"](column[3:])
-        if isinstance(has, dict) and "type" in has:  # a search's section
+        if isinstance(has, dict) and "type" in has:  # the range of a search
             has = has["val"] if "val" in has else has["vals"] if "vals" in has else has["minval"]
         return has
     if column.startswith("metadata."):
@@ -327,17 +331,17 @@ def key_of(row, column):
 
 
 def ordered(rows, sort):
-    """By the keys, unset values last whichever way, and the id decides."""
+    """The rows in the order of the sort keys. Unset values come last in both directions, and equal rows are in the order of their ids."""
     rows = sorted(rows, key=lambda row: row["id"])
     for column, way in reversed(sort):
         there = [row for row in rows if key_of(row, column) is not None]
         unset = [row for row in rows if key_of(row, column) is None]
-        # sorted() is stable, also with `reverse`
+        # sorted() is stable, and with `reverse` too.
         rows = sorted(there, key=lambda row: rank(key_of(row, column), column), reverse=way == "desc") + unset
     return rows
 
 
-# ---- random ones
+# ---- random filters and sorts
 
 def random_field(chance, rows, runs):
     columns = RUN_COLUMNS if runs else EXPERIMENT_COLUMNS
@@ -368,7 +372,7 @@ def random_field(chance, rows, runs):
         location = "LOCATION_TYPE_" + {"v": "VALIDATIONS", "t": "TRAINING", "m": "CUSTOM_METRIC"}[column[0]]
         type_, op = ROW_NUMBER, chance.choice(["=", "!=", "<", "<=", ">", ">=", "isEmpty", "notEmpty"])
         value = chance.choice([taken["metric"](column), chance.choice(NUMBERS)])
-        if column.endswith("mean") and op in ("=", "!=", "<=", ">="):  # added up in another order
+        if column.endswith("mean") and op in ("=", "!=", "<=", ">="):  # The cluster adds up in another order, with another rounding.
             op = "<"
             value = chance.choice(NUMBERS)
     elif runs and kind < 0.8:
@@ -461,6 +465,6 @@ def test_what_is_found_and_in_which_order(lab):
     faults = [one for one in lab.lines.map(differs, cases) if one]
     over.set()
     beats.join()
-    # The smallest of them say most.
+    # The shortest of the faults are the easiest to read.
     faults.sort(key=lambda one: len(str(one)))
     assert not faults, f"{len(faults)} of {FILTERS} (seed {SEED}):\n" + "\n\n".join(str(one)[:1500] for one in faults[:12])

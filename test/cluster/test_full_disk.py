@@ -1,4 +1,5 @@
-"""A whole cluster on a small file system that another process fills: it says so, loses nothing, and goes on."""
+"""A whole cluster on a small file system that another process fills. The cluster reports it, loses nothing, and continues when there is
+room."""
 
 import ctypes
 import os
@@ -13,7 +14,7 @@ MOUNT_NAMESPACE, RECURSIVE_PRIVATE = 0x00020000, 0x4000 | 0x40000
 
 @pytest.fixture
 def small(tmp_path):
-    """A cluster whose data directory is a file system of 160 MB, in a mount namespace of this process's own."""
+    """A cluster whose data directory is a file system of 160 MB, in a mount namespace of this process."""
     libc = ctypes.CDLL(None, use_errno=True)
     folder = tmp_path / "data"
     folder.mkdir()
@@ -26,7 +27,7 @@ def small(tmp_path):
 
 
 class Filler:
-    """All room of a file system, taken and given back."""
+    """Takes all room of a file system, and frees it at the end of the block."""
 
     def __init__(self, folder):
         self.file = folder / "of-another-process"
@@ -55,7 +56,7 @@ def test_twenty_full_disks_cost_no_restart_and_no_report(small):
         moment(chance, 0.05, 0.8)
         with Filler(small.data):
             moment(chance, 0.05, 1.0)
-            if refused == 0:  # reads go on, orders are refused with the reason
+            if refused == 0:  # Reads work, and orders are refused with the reason.
                 assert small.cli("experiment", "list").returncode == 0
                 said = small.cli("experiment", "create", str(small.root / "job.yaml"), str(small.root / "job"), check=False)
                 refused = said.returncode != 0 and ("space" in said.stderr or "full" in said.stderr)

@@ -1,4 +1,5 @@
-"""Gangs of C++ ranks that lose members: killed, stopped, with their agent, all at once; that shrink and grow; that are refused."""
+"""Gangs of C++ ranks that lose ranks: one is killed or stopped, an agent dies, all die at once. Gangs that shrink and grow, and gangs
+that are refused."""
 
 import json
 import math
@@ -17,7 +18,7 @@ from test_native_trial import by_hand, last_weights, logs, program, rank_process
 from test_processes import Processes
 
 class Gang(Processes):
-    """A master and two agents of one slot each: a gang of two has a rank on each."""
+    """A master and two agents of one slot each, so that a gang of two has a rank on each agent."""
 
     def __init__(self, root, program):
         super().__init__(root)
@@ -85,13 +86,14 @@ def gang(tmp_path, program):  # noqa: F811
 
 
 def test_a_gang_meets_at_ports_that_nobody_listens_on(gang, program):  # noqa: F811
-    """Taken are those that would come first, and those that were once computed from the number of the first trial."""
+    """Other processes listen on the ports that would come first, and on those that older versions computed from the number of the first
+    trial."""
     taken = []
     for port in (12350, 12360, 12365, 29400, *range(20004, 20008)):
         try:
             taken.append(socket.create_server(("0.0.0.0", port)))
         except OSError:
-            pass  # by somebody else
+            pass  # Another process listens there already.
     gang.start_all("a", "b")
     experiment, trial = gang.submit_gang({"lr": 0.002, "pause_us": 20000, "batches": 600})
     ranks = wait_for(lambda: len(found := rank_processes(program)) == 2 and found, 90, 0.02, lambda: logs(gang, trial)[-2000:])
@@ -108,7 +110,8 @@ def test_a_gang_meets_at_ports_that_nobody_listens_on(gang, program):  # noqa: F
 
 
 def test_whoever_is_killed_the_model_is_that_of_the_undisturbed_run(gang, program, tmp_path):  # noqa: F811
-    """A random rank, the chief, an agent under the gang, all at once; TROUPE_KILLS times, at least half inside a collective."""
+    """Kills a random rank, the chief, an agent with its gang running, or all at once; TROUPE_KILLS times, at least half of them inside a
+    collective."""
     seed, kills = int(os.environ.get("TROUPE_KILL_SEED", "11")), int(os.environ.get("TROUPE_KILLS", "6"))
     chance = random.Random(seed)
     batches = 200 + 150 * kills
@@ -126,7 +129,7 @@ def test_whoever_is_killed_the_model_is_that_of_the_undisturbed_run(gang, progra
                          lambda: f"{where}: no gang again\n{logs(gang, trial)[-2000:]}")
         moment(chance, 0, 0.8)
         victim = 0 if kind == "chief" else chance.randrange(2)
-        if n % 4 != 3:  # the moment is in a collective, mostly; what the byte says after the death is what counts
+        if n % 4 != 3:  # Most kills wait for a collective. What counts is the byte that says, after the death, where the rank was.
             for _ in range(2000):
                 if gang.inside(victim) or set(rank_processes(program).values()) != set(ranks.values()):
                     break
@@ -138,7 +141,7 @@ def test_whoever_is_killed_the_model_is_that_of_the_undisturbed_run(gang, progra
             elif kind == "agent":
                 name = chance.choice(["a", "b"])
                 gang.kill_agent(name)
-                if chance.random() < 0.5:  # its tasks are given away, else adopted
+                if chance.random() < 0.5:  # Either its lease ends and its tasks are given away, or the next agent adopts them.
                     wait_for(lambda: gang.alive_agents() == 1, 30)
                 gang.agent(name)
             else:
@@ -151,7 +154,7 @@ def test_whoever_is_killed_the_model_is_that_of_the_undisturbed_run(gang, progra
                 for name in ("a", "b"):
                     gang.agent(name)
         except ProcessLookupError:
-            continue  # it had just ended
+            continue  # The rank had just ended by itself.
         done += 1
         inside += gang.inside(victim) if kind != "agent" else gang.inside(0) or gang.inside(1)
         if kind in ("rank", "chief"):
@@ -172,7 +175,7 @@ def test_a_gang_with_a_range_goes_on_smaller_and_grows_again(gang, program, tmp_
     wait_for(lambda: len(rank_processes(program)) == 2, 30)
     wait_for(lambda: gang.checkpoints(experiment), 60, what=lambda: logs(gang, trial))
     survivor = rank_processes(program)[0]
-    gang.kill_agent("b")  # and does not come back at once: its sandbox ends
+    gang.kill_agent("b")  # The agent does not return at once, so that its sandbox ends.
     wait_for(lambda: gang.facts("allocation_resized"), 90, 0.2, lambda: gang.facts("member_lost"))
     lost, = gang.facts("member_lost")
     smaller, = gang.facts("allocation_resized")

@@ -1,4 +1,4 @@
-"""A cluster on a host with an NVIDIA GPU: what NVML says, what a trial sees, who holds its memory. Skipped where there is none."""
+"""A cluster on a host with an NVIDIA GPU: what NVML reports, what a trial sees, and who holds the memory. Skipped where there is no GPU."""
 
 import json
 import os
@@ -14,7 +14,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
 
 def ask_driver(what):
-    """One row for each GPU, as nvidia-smi prints it; none where there is no GPU."""
+    """The answer of nvidia-smi, one row for each GPU; no rows where there is no GPU."""
     if not shutil.which("nvidia-smi"):
         return []
     done = subprocess.run(["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader,nounits"], capture_output=True, text=True, timeout=60)
@@ -25,7 +25,7 @@ GPUS = ask_driver("uuid,name,memory.total")
 pytestmark = pytest.mark.skipif(not GPUS, reason="this host has no NVIDIA GPU")
 MIB = 1 << 20
 
-# Holds 3 GiB of the device and multiplies until it is told to end; says what it sees.
+# This trial holds 3 GiB of the device and multiplies until it is told to end. It writes what it sees.
 TRIAL = """
 import json, os, sys, time
 already = "torch" in sys.modules

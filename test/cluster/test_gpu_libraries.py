@@ -1,5 +1,5 @@
-"""What teams train with on a GPU, with the libraries as they are: compiled models, loaders with workers, JAX, Lightning, Hugging Face and
-Determined's profiler. Skipped where there is no GPU, or not that library."""
+"""Runs what teams use to train on a GPU, with the real libraries: compiled models, loaders with workers, JAX, Lightning, Hugging Face and
+Determined's profiler. A test is skipped where there is no GPU, or the library is not installed."""
 
 import importlib.util
 
@@ -105,7 +105,7 @@ def needs(library):
 
 
 def run(lab, script, **more):
-    """The only experiment's trial; its search has completed."""
+    """Runs a script as an experiment to its end. Returns the ids of the experiment and of its trial."""
     experiment = lab.submit_script(script, **more)
     state = lab.wait_end(experiment, 120)
     trial = lab.trials(experiment)[0]["id"]

@@ -1,5 +1,5 @@
-"""What opens a bucket or a registry of images, and the key of signatures: whoever asks for whatever gets to see none of them, in no answer,
-refusal, event or log; and what was shown with its mask may be sent back."""
+"""Credentials of buckets and of registries of images, and the keys of signatures, appear in no answer, refusal, event or log, whoever
+asks for what. A configuration that was shown with masks may be sent back."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import pytest
 from cluster_under_test import Cluster, wait_for
 from people_and_things import Line, bearer
 
-HIDDEN = "opens-7f3a"  # in each secret
+HIDDEN = "opens-7f3a"  # This text is part of each secret.
 FILE = f"""troupe: 1
 cluster:
   task_container_defaults: {{registry_auth: {{username: u, password: {HIDDEN}-of-tasks}}}}

@@ -1,4 +1,5 @@
-"""A data directory of an earlier build, as it lay when all was killed (test/data/kept_directory/): opened, compared, finished."""
+"""A data directory of an earlier build, as it was when all processes were killed (test/data/kept_directory/). It is opened, compared, and
+its experiments are finished."""
 
 import fcntl
 import json
@@ -19,7 +20,7 @@ import make  # noqa: E402
 
 @pytest.fixture
 def kept():
-    """The directory where its facts say that it is; one test at a time."""
+    """A cluster on the directory, unpacked at the path that its facts name. Only one test at a time has it."""
     with open(str(make.ROOT) + ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         shutil.rmtree(make.ROOT, ignore_errors=True)
@@ -46,7 +47,7 @@ def login(cluster, name, password):
 
 
 def settled(experiments, ended):
-    """What no later start changes: all of ended experiments but checkpoints, of the others what they are."""
+    """The columns that no later start changes: for ended experiments all but the checkpoints, for the others id, owner and start."""
     return {name: {key: row[key] for key in row if name in ended and key != "checkpoints" or key in ("id", "owner", "startTime")}
             for name, row in experiments.items()}
 
@@ -67,7 +68,7 @@ def test_it_is_read_and_its_experiments_end(kept):
     for name, row in expected["experiments"].items():
         here = now["experiments"][name]
         newest = max((c["steps"] for c in row["checkpoints"].values()), default=0)
-        for uuid, saved in row["checkpoints"].items():  # an hour after the end only the best and the newest are kept
+        for uuid, saved in row["checkpoints"].items():  # One hour after the end only the best and the newest are kept.
             assert here["checkpoints"].get(uuid) == saved or name in ended and saved["steps"] < newest, (name, saved)
         for trial, metrics in row["metrics"].items():
             assert here["metrics"][trial][:len(metrics)] == metrics, (name, trial)
@@ -75,7 +76,7 @@ def test_it_is_read_and_its_experiments_end(kept):
     assert now["experiments"]["paused"]["state"] == "PAUSED"
     assert now["experiments"]["running"]["state"] == "ACTIVE"
 
-    # Who may come in: passwords, an inactive user, a token that was made to last.
+    # Logins: passwords, an inactive user, and a token with a long life.
     assert login(kept, "ada", "countess")[0] == 200
     assert login(kept, "ada", "")[0] == 401
     assert login(kept, "dora", "exploradora")[0] == 200
@@ -88,7 +89,7 @@ def test_it_is_read_and_its_experiments_end(kept):
     assert [(f["key"], f["to"]) for f in kept.facts("setting_changed")] == [("trace.max", 5000)]
     assert not (kept.data / "master" / "users").exists() and not (kept.data / "master" / "configuration").exists()
 
-    # What it had begun ends as if nothing had happened.
+    # The experiments that the earlier build had begun end as usual.
     for hold in make.ROOT.glob("hold-*"):
         hold.unlink()
     ids = {name: row["id"] for name, row in expected["experiments"].items()}
@@ -104,11 +105,11 @@ def test_it_is_read_and_its_experiments_end(kept):
         assert ack["kind"] != "saved" or str(ack["trial"]) in swept or (ack["trial"], ack["epoch"]) in saved, ack
     for name in ("running", "queued", "paused"):
         assert all(t["restarts"] == 0 for t in kept.trials(ids[name])), name
-    # A trial that had checkpoints went on from its newest, not from the start.
+    # A trial that had checkpoints continued from its newest one, and not from the start.
     resumed = [a for a in kept.acks() if a["trial"] in (6, 7, 8, 9) and a["kind"] == "validated"]
     assert sorted(a["epoch"] for a in resumed if a["trial"] == 6) == list(range(1, 9))
 
-    # The second start of this build reads what the first one wrote.
+    # A second start of this build reads what its first start wrote.
     before = make.expected(kept)
     kept.kill_everything()
     up(kept)
@@ -118,7 +119,7 @@ def test_it_is_read_and_its_experiments_end(kept):
 
 def test_its_cluster_file_is_applied_again(kept):
     up(kept, make.ROOT / "kept.yaml")
-    before = make.expected(kept)  # of the file's keys, later builds may know more
+    before = make.expected(kept)  # compared with itself, because later builds may know more keys of the file
     assert before["users"] == json.loads((KEPT / "expected.json").read_text())["users"]
     file = make.ROOT / "kept.yaml"
     file.write_text(file.read_text().replace("- {name: bob}", "- {name: bert, password: ernie}"))

@@ -1,4 +1,4 @@
-"""The config-file launcher: up, apply, check, explain, config show, install-service, SIGHUP, nodes over ssh."""
+"""What the configuration file starts and changes: up, apply, check, explain, config show, install-service, SIGHUP, and nodes over ssh."""
 
 import getpass
 import json
@@ -33,7 +33,7 @@ troupe.validate({{"loss": troupe.params(x=0.5).x}}, step=1)
 
 
 class Launched(Cluster):
-    """A cluster that a file describes. Its agents are processes of their own, so several log files tell."""
+    """A cluster that a file describes. Its agents are processes of their own, with logs of their own."""
 
     def __init__(self, root):
         super().__init__(root)
@@ -88,7 +88,7 @@ def plan_lines(done):
     return [re.sub(r" +", " ", line.strip()) for line in done.stdout.splitlines() if line[2:3] in "+-~!=" and line[:2] == "  "]
 
 
-# ---- check and explain: no cluster
+# ---- check and explain, without a cluster
 
 
 def test_check_says_every_fault_with_its_place(lab):
@@ -198,7 +198,7 @@ def test_up_starts_pools_nodes_users_and_experiments_once(lab):
     assert lab.wait_end(1) == "COMPLETED"
     config = lab.json("experiment", "describe", "1")["config"]
     assert config["max_restarts"] == 2 and config["description"] == "from the file", config
-    # Users and tokens.
+    # The users and tokens of the file work.
     as_ada = {**lab.env, "TROUPE_USER": "ada", "TROUPE_PASSWORD": "s3cret"}
     assert subprocess.run([BINARY, "status"], env=as_ada, capture_output=True).returncode == 0
     assert subprocess.run([BINARY, "status"], env={**as_ada, "TROUPE_PASSWORD": "no"}, capture_output=True).returncode == 4
@@ -207,7 +207,7 @@ def test_up_starts_pools_nodes_users_and_experiments_once(lab):
     assert subprocess.run([BINARY, "status"], env={**lab.env, "TROUPE_TOKEN": token.read_text().strip()}, capture_output=True).returncode == 0
     shown = lab.cli("config", "show", "-o", "json").stdout + lab.said()
     assert "s3cret" not in shown and token.read_text().strip() not in shown
-    # An experiment goes to the pool that it names.
+    # An experiment runs in the pool that it names.
     (lab.root / "there.yaml").write_text(JOB + "resources: {resource_pool: other}\n")
     there = lab.json("experiment", "create", str(lab.root / "there.yaml"), str(lab.root / "tiny"))["id"]
     assert lab.wait_end(there) == "COMPLETED"
@@ -217,7 +217,7 @@ def test_up_starts_pools_nodes_users_and_experiments_once(lab):
     bad.write_text(JOB + "resources: {resource_pool: nowhere}\n")
     done = lab.cli("experiment", "create", str(bad), str(lab.root / "tiny"), check=False)
     assert done.returncode == 2 and "no pool 'nowhere'" in done.stderr and "main" in done.stderr, done.stderr
-    # A killed agent is started again; a second `up` changes nothing.
+    # A killed agent is started again, and a second `up` changes nothing.
     pid = next(pid for pid, words in lab.describe_tree() if b"\0a1\0" in words and b"agent\0" in words)
     os.kill(pid, signal.SIGKILL)
     wait_for(lambda: "node a1: its agent was killed by signal 9" in lab.said(), 30)
@@ -230,7 +230,7 @@ def test_up_starts_pools_nodes_users_and_experiments_once(lab):
 
 
 def test_runs_go_on_where_up_is_killed_and_started_again(lab):
-    """The agents come a moment after their master, which may have heard of their tasks by then."""
+    """The agents connect a moment after their master has started. The master may have heard of their tasks by then."""
     (lab.root / "waits").mkdir()
     (lab.root / "waits" / "job.py").write_text(f"""import os, time, troupe
 open({str(lab.root)!r} + "/began", "a").write("x\\n")
@@ -239,7 +239,7 @@ while not os.path.exists({str(lab.root)!r} + "/go"):
 troupe.validate({{"loss": 1.0}}, step=1)
 """)
     (lab.root / "waits.yaml").write_text(JOB.replace("max_trials: 1", "max_trials: 3"))
-    # At one address, or the tasks would not find the new one.
+    # The address is fixed, because the tasks connect to it again.
     lab.file.write_text(f"troupe: 1\ncluster: {{listen: '127.0.0.1:{free_port()}', leases: {{adopt: 1ms}}}}\nnodes:\n  - {{name: n1, slots: {{cpu: 2}}}}\n  - {{name: n2, slots: {{cpu: 1}}}}\n")
     lab.up_file()
     lab.wait_agents("n1", "n2")
@@ -302,14 +302,14 @@ def test_apply_shows_the_plan_and_does_it_once(lab):
     assert lab.agents()["b"]["resourcePools"] == ["x"] and lab.show()["pools"]["main"]["preemption"] is True
     assert "no changes" in lab.apply(None, "--yes").stdout
     assert "no changes" in lab.apply(None).stdout
-    # Durable: a kill -9 of everything loses none of it.
+    # A kill -9 of everything loses nothing of what was applied.
     lab.kill_everything()
     lab.process = subprocess.Popen([BINARY, "up", "--data-dir", str(lab.data), "--listen", "127.0.0.1:0"], env=lab.env,
                                    stdout=lab.log, stderr=lab.log, start_new_session=True)
     wait_for(lab.answers, 60)
     lab.wait_agents("a", "b")
     assert lab.show()["pools"]["main"]["preemption"] is True
-    # What the file made and no longer names goes.
+    # Nodes and pools that the file made and does not name any more are removed.
     done = lab.apply("pools: {main: {default: true}}\nnodes: [{name: a, slots: 1}]\n", "--yes")
     assert {"~ pools.main.preemption true -> false", "- pools.x"} <= set(plan_lines(done)), done.stdout
     lab.wait_agents("a")
@@ -389,14 +389,14 @@ def test_a_pool_with_experiments_stays(lab):
     lab.write("pools: {main: {default: true}, x: {}}\n")
     lab.up_file(None, "--slots", "1")
     lab.job()
-    (lab.root / "there.yaml").write_text(JOB + "resources: {resource_pool: x}\n")  # no agent is there: it waits
+    (lab.root / "there.yaml").write_text(JOB + "resources: {resource_pool: x}\n")  # The pool has no agent, so that the experiment waits.
     lab.cli("experiment", "create", str(lab.root / "there.yaml"), str(lab.root / "tiny"))
     done = lab.apply("pools: {main: {default: true}}\n", "--yes", check=False)
     assert done.returncode == 8 and "pools.x" in done.stderr, (done.returncode, done.stderr)
     assert "x" in lab.show()["pools"]
     lab.cli("experiment", "kill", "1")
     assert lab.wait_end(1) == "CANCELED"
-    wait_for(lambda: lab.apply(None, "--yes", check=False).returncode == 0, 20, what=lab.said)  # its pool hears of the end a moment later
+    wait_for(lambda: lab.apply(None, "--yes", check=False).returncode == 0, 20, what=lab.said)  # The pool hears of the end a moment later.
     assert "x" not in lab.show()["pools"]
 
 
@@ -426,7 +426,7 @@ def test_apply_asks_at_a_terminal(lab):
 
 
 class Sshd:
-    """An ssh server of this test alone, on loopback."""
+    """An ssh server for this test alone, on loopback."""
 
     def __init__(self, root):
         self.root = root / "sshd"
@@ -483,7 +483,7 @@ def test_a_node_over_ssh_is_started_and_stopped(lab, sshd):
 
 
 def test_a_host_without_the_program_gets_it(lab, sshd):
-    """The program runs from a folder that the other side, a mount namespace of its own, does not see."""
+    """The program is in a folder that the other side cannot see, because that side has a mount namespace of its own."""
     if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
         pytest.skip("needs a mount namespace")
     sshd.stop()
@@ -546,12 +546,12 @@ def test_install_service_writes_units_that_systemd_takes(lab):
         if shutil.which("systemd-analyze"):
             verified = subprocess.run(["systemd-analyze", "verify", *flags, str(unit)], capture_output=True, text=True)
             assert str(unit) not in verified.stderr and "troupe.service" not in verified.stderr, verified.stderr
-        lab.cli("install-service", *flags, "--dir", str(folder), str(lab.file))  # the same again is not a conflict
+        lab.cli("install-service", *flags, "--dir", str(folder), str(lab.file))  # A repeat with the same content is not a conflict.
         done = lab.cli("install-service", *flags, "--dir", str(folder), check=False)
         assert done.returncode == 8 and "--replace" in done.stderr, done.stderr
 
 
-# ---- the examples
+# ---- the examples of configs/
 
 
 def test_the_laptop_example_runs(lab):

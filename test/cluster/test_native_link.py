@@ -1,4 +1,4 @@
-"""A trial in C++ on the task link, against an agent that records what it hears (workers/python/tests/fake_agent.py)."""
+"""A trial in C++ on the task link, against a fake agent that records what it hears (workers/python/tests/fake_agent.py)."""
 
 import json
 import os
@@ -12,7 +12,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "workers/python/tests"))
 from fake_agent import ALLOCATION, TOKEN, FakeAgent  # noqa: E402
 
-PROGRAM = os.environ["NATIVE_TRIAL"]  # test/data/native_trial, built
+PROGRAM = os.environ["NATIVE_TRIAL"]  # the built program of test/data/native_trial
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def agent():
 
 
 def start(agent, folder, hparams, ranks=1, **env):
-    """The ranks of one allocation, as `launch: per_slot` starts them."""
+    """Starts the ranks of one allocation, as `launch: per_slot` does."""
     (folder / "checkpoints").mkdir(exist_ok=True)
     base = {k: v for k, v in os.environ.items() if not k.startswith("TROUPE_")}
     base.update(TROUPE_HARNESS=agent.endpoint, TROUPE_TASK_TOKEN=TOKEN, TROUPE_ALLOCATION_ID=ALLOCATION,
@@ -118,7 +118,7 @@ PHASES = ["starting", "ready", "training", "broken"]
 
 
 def phases(agent, rank):
-    """The phases after the start that the worker of a rank told, each once in a row."""
+    """The phases that the worker of a rank has reported after its start, without repeats."""
     told = [PHASES[fields[0]] for r, kind, fields in agent.words if r == rank and kind == "status" and fields[0] > 0]
     return [p for i, p in enumerate(told) if i == 0 or told[i - 1] != p]
 
@@ -137,7 +137,7 @@ def test_a_worker_trains_as_far_as_it_is_told_and_says_where_it_is(agent, tmp_pa
 
 
 def test_orders_besides_the_schedule_are_followed_once_by_all_ranks(agent, tmp_path):
-    # Both ranks hear each order many times, only rank 1 hears that of the validation.
+    # Both ranks hear each order many times. Only rank 1 hears the order to validate.
     agent.lead = lambda rank, s: FakeAgent._lead_on(rank, s) + [["checkpoint", [1]]] + ([["validate", [1]]] if rank == 1 else [])
     codes, text = ends(start(agent, tmp_path, {"lr": 0.1, "pause_us": 2000}, 2))
     assert codes == [0, 0], text
@@ -164,7 +164,7 @@ def test_a_group_that_lost_a_member_goes_on_from_the_last_checkpoint_and_repeats
     def lead(rank, s):
         phase, generation, step, batches, until = s
         if PHASES[phase] == "broken" and generation == 0:
-            return [["rebuild", [1, [0, 1]]]]  # without rank 2
+            return [["rebuild", [1, [0, 1]]]]  # the gang without rank 2
         return [["train_until", [batches, True]]] if until < batches else []
 
     agent.lead = lead

@@ -1,4 +1,4 @@
-"""Trials in C++ as a user meets them: built outside the tree against the installed package, by hand, and on a cluster."""
+"""Trials in C++ as a user has them: built outside of the tree against the installed package, started by hand and on a cluster."""
 
 import json
 import os
@@ -18,7 +18,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    """test/data/native_trial, as somebody builds it who has only the package."""
+    """The program of test/data/native_trial, built as by a user who has only the package."""
     prefix, build = tmp_path_factory.mktemp("prefix"), tmp_path_factory.mktemp("build")
     subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "-S", SOURCE / "test/data/native_trial", "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}"], check=True,
@@ -28,7 +28,7 @@ def program(tmp_path_factory):
 
 
 def by_hand(program, folder, *flags, ranks=1, name="run", check=True, **env):
-    """Starts the ranks of one run as torchrun would, and gives the standard error of rank 0."""
+    """Starts the ranks of one run as torchrun would, and returns the standard error of rank 0."""
     env = {**os.environ, "TROUPE_RUN_NAME": name, "MASTER_PORT": f"{name}{os.getpid()}", **env}
     env.pop("TROUPE_HARNESS", None)
     started = [subprocess.Popen([program, *flags], cwd=folder, stderr=subprocess.PIPE, text=True,
@@ -59,7 +59,7 @@ def test_alone_it_shows_its_progress_and_a_flag_is_a_hyperparameter(program, tmp
 
 
 def test_two_ranks_with_half_the_batch_have_the_curve_of_one(program, tmp_path):
-    # No convergence to zero, where only rounding is left of the loss.
+    # The learning rate is so small that the loss does not reach 0, where only rounding is left of the loss.
     by_hand(program, tmp_path, "--lr=0.002", name="one")
     by_hand(program, tmp_path, "--lr=0.002", name="two", ranks=2)
     one, two = losses(tmp_path, "one"), losses(tmp_path, "two")
@@ -127,7 +127,7 @@ def test_on_a_cluster_it_is_a_trial_like_any(cluster, program):
     rows = cluster.json("trial", "metrics", str(trial))
     assert [r["totalBatches"] for r in rows if r["group"] == "validation"] == [50, 100, 150, 200]
     assert len([r for r in rows if r["group"] == "training"]) == 200
-    assert 200 in {c["totalBatches"] for c in cluster.checkpoints(experiment)}  # older ones may be gone: save_trial_latest
+    assert 200 in {c["totalBatches"] for c in cluster.checkpoints(experiment)}  # Older ones may be deleted: save_trial_latest.
 
 
 def test_paused_at_any_step_it_goes_on_to_the_same_bits(cluster, program, tmp_path):

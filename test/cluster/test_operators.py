@@ -1,5 +1,5 @@
-"""What people do about who runs where: labels and constraints, pools of agents, live changes, agents and slots that are taken out,
-and the question why a trial waits. Master and agents are processes of their own."""
+"""What operators change about where work runs: labels and constraints, pools of agents, changes to running experiments, agents and slots
+that are disabled, and the question why a trial waits. Master and agents are processes of their own."""
 
 import json
 
@@ -45,7 +45,7 @@ class Lab(Processes):
         wait_for(lambda: any(x["run"] == run for x in self.seen(trial, "start")), 60)
 
     def placed(self, trial):
-        """Agents of the trial's runs, oldest first."""
+        """The agents of the trial's runs, oldest first."""
         facts = self.facts("allocation_placed")
         return [[part["agent"] for part in f["on"]] for f in facts if f["entity"].startswith(f"allocation/{trial}.")]
 
@@ -91,7 +91,7 @@ def test_constraints_say_which_agents_hold_a_trial(lab):
 
 
 def faulty(lab, name, more=""):
-    """An experiment whose trial fails with a line that excludes its agent; it gives up by itself after 9 restarts."""
+    """An experiment whose trial fails with a line that excludes its agent. After 9 restarts the trial gives up."""
     lab.prepare(1, 0.1)
     file = lab.root / f"{name}.yaml"
     file.write_text(f"name: {name}\nentrypoint: ['sh', '-c', 'echo an ECC fault; exit 3']\nhyperparameters: {{x: 1}}\n"
@@ -299,7 +299,7 @@ def test_what_runs_on_a_disabled_agent_runs_elsewhere(lab):
     shown = lab.json("agent", "list")[0]
     assert (shown["enabled"], shown["draining"]) == (False, True), shown
     lab.go_on(epoch=6)
-    wait_for(lambda: [x for x in lab.seen(trial, "validated") if x["epoch"] == 6], 30)  # it goes on
+    wait_for(lambda: [x for x in lab.seen(trial, "validated") if x["epoch"] == 6], 30)  # The trial continues.
     lab.agent("b")
     ready(lab, 2)
     lab.cli("agent", "disable", "a")

@@ -1,4 +1,4 @@
-"""Master and agents as processes of their own on one host: plain and with TLS, killed, refused, fed with garbage."""
+"""Master and agents as processes of their own on one host: over plain links and TLS, killed, refused, and sent garbage."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from cluster_under_test import BINARY, Cluster, free_port, send_noise, stays, wa
 
 
 class Processes(Cluster):
-    """One master and any number of agents; `up` of the base class is not used."""
+    """A master and any number of agents. `up` of the base class is not used."""
 
     def __init__(self, root, tls=False):
         super().__init__(root)
@@ -63,7 +63,7 @@ class Processes(Cluster):
         self.agents[name].wait()
 
     def refused(self, *words):
-        """The standard error of a command that has to end by itself, and badly."""
+        """The standard error of a command that has to fail and end by itself."""
         done = self.cli(*words, check=False)
         assert done.returncode != 0, (words, done.stdout, done.stderr)
         return done.stderr
@@ -102,7 +102,7 @@ class Processes(Cluster):
                 pass
 
     def masters_missed(self):
-        """How often an agent has said that it looks for its master; each says so once for each time that it loses it."""
+        """How often agents have logged that they cannot reach the master. Each agent logs it once whenever it loses the master."""
         return (self.root / "up.log").read_text().count("cannot be reached yet")
 
     def starts(self):
@@ -155,7 +155,7 @@ def run_a_search(cluster):
     assert cluster.wait_end(experiment) == "COMPLETED"
     cluster.check_books(experiment, 4)
     assert all(row["restarts"] == 0 for row in cluster.trials(experiment))
-    assert cluster.masters_missed() == 2, (cluster.root / "up.log").read_text()  # each agent was there first, and said so once
+    assert cluster.masters_missed() == 2, (cluster.root / "up.log").read_text()  # Each agent started before the master, and logged it once.
 
 
 def test_two_agents_train_over_a_plain_link(plain):
@@ -178,7 +178,7 @@ def test_tasks_outlive_the_master_and_cost_no_restart(plain):
     tasks = {pid for pid, words in plain.describe_tree() if b"job.py" in words}
     wait_for(lambda: plain.masters_missed() == 2, 30)
     assert tasks and tasks <= plain.tree()
-    plain.go_on()  # and report while nobody takes it
+    plain.go_on()  # The trials report while no master is there.
     plain.master()
     assert plain.wait_end(experiment) == "COMPLETED"
     plain.check_books(experiment, 2)
@@ -206,7 +206,7 @@ def test_a_dead_agents_trial_runs_elsewhere_within_seconds(link, request):
     plain.check_books(experiment, 1)
     assert plain.trials(experiment)[0]["restarts"] == 0
     assert [a["run"] for a in plain.starts()] == [1, 2] and plain.starts()[1]["epoch"] >= 2
-    plain.agent("a1")  # comes back, and is told to forget what it had
+    plain.agent("a1")  # The agent returns and is told to forget the run.
     wait_for(lambda: plain.alive_agents() == 2, 30)
     wait_for(lambda: plain.json("status")["slots"]["used"] == 0, 10)
 
@@ -218,7 +218,7 @@ def test_an_agent_that_comes_back_adopts_its_tasks(plain):
     plain.hold(epoch=4)
     experiment = plain.submit(1, 0.05)
     wait_for(lambda: any(a["kind"] == "validated" for a in plain.acks()), 30)
-    plain.process.send_signal(signal.SIGSTOP)  # nobody answers the sandbox: it goes on
+    plain.process.send_signal(signal.SIGSTOP)  # The stopped master cannot answer the sandbox, which continues.
     plain.kill_agent("a1")
     plain.process.send_signal(signal.SIGKILL)
     plain.process.wait()
@@ -245,7 +245,7 @@ Server(("127.0.0.1", int(os.environ["ECHO_PORT"])), Echo).serve_forever()
 
 
 def test_a_task_that_is_no_trial_waits_for_an_agent_of_its_host(plain):
-    """Nothing of it could go on elsewhere: so the death of the agent alone does not end it, however long `adopt` is over."""
+    """The task could not continue on another host. So the death of its agent alone does not end it, even long after `adopt` has passed."""
     plain.master()
     plain.agent("a")
     wait_for(lambda: plain.alive_agents() == 1, 30)
@@ -263,11 +263,11 @@ def test_a_task_that_is_no_trial_waits_for_an_agent_of_its_host(plain):
     before = wait_for(asked, 60, 0.2)
     for master_too in (False, True):
         plain.kill_agent("a")
-        if master_too:  # and the new one knows nothing yet of the agent
+        if master_too:  # The new master knows nothing of the agent yet.
             plain.process.send_signal(signal.SIGKILL)
             plain.process.wait()
             plain.master()
-        stays(lambda: plain.json("task", "describe", task)["state"] == "ACTIVE", 2)  # ten times `adopt`
+        stays(lambda: plain.json("task", "describe", task)["state"] == "ACTIVE", 2)  # 2 s are ten times `adopt`.
         plain.agent("a")
         assert wait_for(asked, 60, 0.2) == before, "the same process"
         now = plain.json("task", "describe", task)
@@ -328,7 +328,7 @@ def test_tls_lets_in_only_its_own(secured, tmp_path):
     token.write_text("0" * 64 + "\n")
     said = secured.refused_agent(flags=["--tls-dir", str(secured.tls), "--token-file", str(token)])
     assert "join token" in said and "troupe tls init" in said
-    agents_own = tmp_path / "agents-own"  # the four files that an agent's host gets
+    agents_own = tmp_path / "agents-own"  # the four files that the host of an agent needs
     agents_own.mkdir()
     for name in ("ca.pem", "agent.pem", "agent.key", "join-token"):
         (agents_own / name).write_bytes((secured.tls / name).read_bytes())
@@ -359,7 +359,7 @@ def test_addresses_that_cannot_be_used_are_named(plain, tmp_path):
 
 
 def test_verbs_of_the_node_end_with_the_codes_of_the_table(secured, tmp_path):
-    """docs/cli.md, Exit codes. In the background, too: the waiting command has the code of what it waited for."""
+    """The exit codes are those of docs/cli.md. In the background too, the waiting command ends with the code of what it waited for."""
     secured.master()
     wrong = tmp_path / "wrong-token"
     wrong.write_text("0" * 64 + "\n")
@@ -407,7 +407,7 @@ def test_a_cluster_has_an_id_that_lasts_and_each_start_one_of_its_own(tmp_path):
         one.wait_end(experiment)
         assert f"ids {again[0]} {again[1]}" in one.cli("experiment", "logs", str(experiment)).stdout
         one.down()
-        (one.data / "master" / "cluster-id").unlink()  # as in a directory of before
+        (one.data / "master" / "cluster-id").unlink()  # as in the directory of an older version
         one.up(1)
         assert of(one)[0] not in (first[0], "troupe")
     finally:

@@ -1,4 +1,4 @@
-"""Services of a trial through the proxy: a real HTTP, WebSocket and TCP server in a trial, the stock client's tunnel, and ours."""
+"""Services of a trial through the proxy: a real HTTP, WebSocket and TCP server in a trial, the tunnel of the stock client, and ours."""
 
 
 import hashlib
@@ -201,7 +201,7 @@ class Services(Cluster):
         return json.loads(body)["token"]
 
     def ask(self, target, headers=None, method="GET", body=None, host=None):
-        """A request as it is: (status, headers, body)."""
+        """Sends a request with exactly these headers. Returns (status, headers, body)."""
         there = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             there.putrequest(method, target, skip_host=host is not None, skip_accept_encoding=True)
@@ -226,7 +226,7 @@ class Services(Cluster):
         return s
 
     def websocket(self, service, path="", headers=(), bearer=True):
-        """A handshake; the socket and the head of the answer."""
+        """Makes a WebSocket handshake. Returns the socket and the head of the answer."""
         lines = [f"GET /proxy/{service}/{path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", "Connection: Upgrade", "Upgrade: websocket",
                  "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", *headers]
         if bearer:
@@ -282,19 +282,19 @@ def test_a_request_reaches_the_service_without_the_viewers_credentials(cluster):
     assert got["Host"] == f"127.0.0.1:{cluster.port}" and got["X-Real-IP"] == "127.0.0.1" and got["X-Forwarded-Proto"] == "http"
     assert answered["Set-Cookie"] == "theirs=1; Path=/" and answered["X-Own"] == "kept"
     assert "Service-Worker-Allowed" not in answered and answered["Content-Security-Policy"] == "sandbox" and answered["Referrer-Policy"] == "no-referrer"
-    # However often a token stands there: the ones of this cluster are taken out, and the service's own stay.
+    # All tokens of this cluster are taken out of the query, wherever they stand. Tokens of the service itself stay.
     for query, rest in ((f"token=&token={cluster.token}", "?token="), (f"a=1&token={cluster.token}&token=theirs&token={cluster.token}", "?a=1&token=theirs"),
                         ("token=theirs&&b=2&", "?token=theirs&&b=2&")):
         status, _, body = cluster.ask(f"/proxy/{cluster.task}/x?{query}", cluster.bearer)
         assert status == 200 and json.loads(body)["path"] == f"/proxy/{cluster.task}/x{rest}", (query, body)
-    # Nothing of it is in our log.
+    # The token is not in the log of the node.
     assert cluster.token not in (cluster.root / "up.log").read_text()
 
 
 def test_a_large_body_of_known_size_arrives_whole_or_is_seen_to_be_cut(cluster):
     body = bytes(n * 7 % 251 for n in range(1 << 16)) * 48 + b"end"
     there = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=120)
-    for _ in range(3):  # on one connection: nothing of a body is left for the next answer
+    for _ in range(3):  # All on one connection: a rest of a body would be read as the next answer.
         there.request("GET", f"/proxy/{cluster.task}/sized", headers=cluster.bearer)
         answer = there.getresponse()
         assert answer.status == 200 and answer.read() == body
@@ -304,7 +304,7 @@ def test_a_large_body_of_known_size_arrives_whole_or_is_seen_to_be_cut(cluster):
     assert cut.value.partial == body[:300000]
     there.close()
     left = [socket.create_connection(("127.0.0.1", cluster.port), timeout=120) for _ in range(8)]
-    for one in left:  # who asks, reads a little and goes ends nothing but its own
+    for one in left:  # A client that reads a little and closes ends only its own connection.
         one.sendall(f"GET /proxy/{cluster.task}/sized HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {cluster.bearer['Authorization']}\r\n\r\n".encode())
         assert one.recv(1000)
         one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -335,7 +335,7 @@ def test_bodies_go_both_ways_in_pieces(cluster):
 
 
 def answer_to_raw(cluster, head, body):
-    """Status and text of what the proxy answers to these bytes, whose body does not end."""
+    """Sends these bytes, whose body does not end. Returns the status and the text of the proxy's answer."""
     with socket.create_connection(("127.0.0.1", cluster.port), timeout=120) as there:
         there.sendall(f"{head}\r\nHost: 127.0.0.1:{cluster.port}\r\nAuthorization: {cluster.bearer['Authorization']}\r\n\r\n".encode() + body)
         answer = http.client.HTTPResponse(there)
@@ -368,7 +368,7 @@ def test_each_credential_opens_what_it_may(cluster):
         ({}, own + "?token=garbage", 401),
         ({"Authorization": "Bearer garbage"}, own, 401),
         ({"Authorization": f"Bearer {cluster.token}x"}, own, 401),
-        ({"Cookie": f"auth={cluster.token}"}, own, 401),  # never a cookie
+        ({"Cookie": f"auth={cluster.token}"}, own, 401),  # A cookie is never a credential here.
         (cluster.bearer, f"/proxy/{cluster.experiment}.00000000-0000-4000-8000-000000000009/", 404),
         (cluster.bearer, f"/proxy/9{cluster.task}/", 404),
         (cluster.bearer, f"/proxy/{cluster.task}:22/", 404),
@@ -377,7 +377,7 @@ def test_each_credential_opens_what_it_may(cluster):
         (cluster.bearer, f"/proxy/{cluster.task}/..%2fx", 400),
         (cluster.bearer, f"/proxy/{cluster.task}//x", 400),
         (cluster.bearer, f"/proxy/{cluster.task}/%00", 400),
-        ({**cluster.bearer, "Sec-Fetch-Mode": "cors"}, own, 200),  # Node's fetch, which says no more of itself
+        ({**cluster.bearer, "Sec-Fetch-Mode": "cors"}, own, 200),  # Node's fetch, which sends no other header of this kind.
         ({"Sec-Fetch-Mode": "cors", "Cookie": f"auth={cluster.token}"}, own, 401),
         ({**cluster.bearer, "Sec-Fetch-Mode": "cors", "Sec-Fetch-Site": "same-origin"}, own, 403),
         ({**cluster.bearer, "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Site": "cross-site"}, own, 403),
@@ -404,7 +404,7 @@ def test_requests_that_mean_two_things_are_refused(cluster):
     assert status(own.replace("HTTP/1.1", "HTTP/1.1\nTransfer-Encoding: chunked, gzip") + "\n") in (b"400", b"501")
     assert status(own + "Host: elsewhere.example\n\n") == b"400"
     assert cluster.seen() == before
-    # The second request on the connection is looked at as the first was: its credential is not the first one's.
+    # The second request on a connection is checked as the first one is: it does not inherit the credential.
     two = (f"GET /proxy/{cluster.task}/one HTTP/1.1\nHost: 127.0.0.1:{cluster.port}\nAuthorization: Bearer {cluster.token}\n\n"
            f"GET /proxy/{cluster.task}/two HTTP/1.1\nHost: 127.0.0.1:{cluster.port}\n\n")
     s = cluster.raw(two)
@@ -422,7 +422,7 @@ def test_a_websocket_passes_as_it_is(cluster):
     s.sendall(b"any bytes at all")
     assert read_exactly(s, 16) == b"any bytes at all"[::-1]
     s.close()
-    # A service that knows no WebSocket there answers for itself, and a head that is no handshake goes nowhere.
+    # A service without a WebSocket there answers itself. A head that is not a complete handshake is not passed on.
     for missing in ("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13"):
         lines = [f"GET /proxy/{cluster.task}/ws HTTP/1.1", f"Host: 127.0.0.1:{cluster.port}", "Connection: Upgrade", "Upgrade: websocket",
                  "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", f"Authorization: Bearer {cluster.token}"]
@@ -432,7 +432,7 @@ def test_a_websocket_passes_as_it_is(cluster):
         assert s.recv(65536).startswith(b"HTTP/1.1 400")
         assert cluster.seen() == before
         s.close()
-    # Nor does one with a body: its bytes would be taken for those of the connection.
+    # A handshake with a body is not passed on either, because its bytes would count as bytes of the connection.
     for body in ("Content-Length: 5\n\nabcde", "Transfer-Encoding: chunked\n\n0"):
         for upgrade in ("websocket", "troupe-tunnel"):
             lines = [f"GET /proxy/{cluster.task}:{cluster.ports['tcp']}/ HTTP/1.1", f"Host: 127.0.0.1:{cluster.port}", "Connection: Upgrade", f"Upgrade: {upgrade}",
@@ -443,7 +443,7 @@ def test_a_websocket_passes_as_it_is(cluster):
 
 
 def test_a_client_that_sends_no_more_after_its_request_hears_the_answer(cluster):
-    """As `printf ... | nc -N` does."""
+    """`printf ... | nc -N` is such a client."""
     head = f"Host: 127.0.0.1:{cluster.port}\nAuthorization: Bearer {cluster.token}\n"
     for words, body, answer in (("GET /proxy/TASK/drip HTTP/1.1\n", b"", b"2\r\n4\n\r\n0\r\n\r\n"), ("GET /proxy/TASK/x HTTP/1.0\n", b"", b'"path": '),
                                 ("POST /proxy/TASK/upload HTTP/1.1\nContent-Length: 4\n", b"body", b'"size": 4'), ("GET /api/v1/master HTTP/1.1\n", b"", b"clusterId")):
@@ -460,7 +460,7 @@ def test_a_client_that_sends_no_more_after_its_request_hears_the_answer(cluster)
 
 
 def test_an_offer_of_http2_is_declined(cluster):
-    """As clients of Java make it with each request."""
+    """Clients in Java make this offer with each request."""
     h2 = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAEAAEAAAAIAAAAB"}
     status, _, body = cluster.ask(f"/proxy/{cluster.task}/x", {**cluster.bearer, **h2})
     assert status == 200 and not {"Upgrade", "HTTP2-Settings"} & set(json.loads(body)["headers"]), body
@@ -481,7 +481,7 @@ def test_bytes_travel_in_binary_frames(cluster):
         pongs += kind == 10 and payload == b"ping"
         got += payload if kind == 2 else b""
     assert got == data and pongs == 1
-    s.sendall(frame(b"bye\n"))  # the service ends: the client's side closes at once
+    s.sendall(frame(b"bye\n"))  # The service ends, and the client's side closes at once.
     assert read_frame(s) == (8, struct.pack(">H", 1000))
     s.sendall(frame(b"", 8))
     assert s.recv(1) == b""
@@ -531,7 +531,7 @@ def test_our_tunnel_passes_half_closes(cluster):
     for name, code in [(f"{cluster.task}:22", b"service not found"), (f"{cluster.task}:{cluster.ports['dead']}", b"refused")]:
         done = subprocess.run([BINARY, "tunnel", name, "--master", cluster.url()], input=b"", env=cluster.env, capture_output=True, timeout=180)
         assert done.returncode != 0 and code in done.stderr, done.stderr
-    # What is open to strangers asks for no login, as an editor that runs ssh may have none.
+    # A service that is open to everybody asks for no login, because an editor that runs ssh may have none.
     for name, code, says in (("open", 0, b""), ("tcp", 4, b"not logged in")):
         done = subprocess.run([BINARY, "tunnel", f"{cluster.task}:{cluster.ports[name]}", "--master", cluster.url()], input=b"in",
                               env={**cluster.env, "TROUPE_USER": "of-no-account"}, capture_output=True, timeout=180)
@@ -572,7 +572,7 @@ class Apart(Services):
 def test_a_death_is_told_apart_from_an_end_of_the_service(tmp_path, what):
     cluster = Apart(tmp_path)
 
-    def probed():  # the master's sides of the viewers and of the agent's connections ask their other host now and then
+    def probed():  # counts the master's connections to viewers and to the agent on which TCP keepalives run
         rows = [line.split() for line in open("/proc/net/tcp")][1:]
         return sum(int(row[1][9:], 16) == cluster.port and row[3] == "01" and row[5].startswith("02:") for row in rows)
 
@@ -651,9 +651,9 @@ def test_a_page_has_an_origin_of_its_own(cluster):
         ({**pass_, **fetch, "Sec-Fetch-Site": "cross-site"}, f"/proxy/{cluster.task}/", own, 403),
         ({**pass_, "Origin": "http://other.localhost"}, f"/proxy/{cluster.task}/", own, 403),
         ({**pass_, **browser, "Sec-Fetch-Dest": "iframe", "Sec-Fetch-Site": "cross-site"}, f"/proxy/{cluster.task}/", own, 403),
-        (pass_, f"/proxy/{cluster.task}/", None, 401),                      # the API's origin
+        (pass_, f"/proxy/{cluster.task}/", None, 401),                      # the origin of the API
         (pass_, "/api/v1/me", None, 401),
-        (pass_, "/api/v1/me", own, 403),                                    # the API is not there
+        (pass_, "/api/v1/me", own, 403),                                    # The origin of a task does not have the API.
         (cluster.bearer, "/api/v1/me", own, 403),
         (pass_, f"/proxy/{cluster.task}/", f"other.localhost:{cluster.port}", 403),
         ({"Cookie": pass_["Cookie"][:-1] + ("1" if pass_["Cookie"].endswith("0") else "0")}, f"/proxy/{cluster.task}/", own, 401),
@@ -662,15 +662,15 @@ def test_a_page_has_an_origin_of_its_own(cluster):
     ]:
         got = cluster.ask(target, headers, host=host)
         assert got[0] == wanted, (headers, target, host, got)
-    # Where the cookie of the page would not be sent, the address is put right before anything else is looked at.
+    # An address for which the browser would not send the page's cookie is redirected before anything else is checked.
     for path in (f"/proxy/{cluster.task}", f"/proxy/{cluster.task.replace('-', '%2D')}/"):
         status, answered, _ = cluster.ask(path + "?a=1&troupe_code=x", browser, host=own)
         assert status == 303 and answered["Location"] == f"/proxy/{cluster.task}/?a=1&troupe_code=x", (path, status, answered)
         assert cluster.ask(path, {**fetch, "Sec-Fetch-Site": "same-origin"}, host=own)[0] == 401
-    # A browser with ?token= on the API's origin goes on with a code, and the token is in no address any more.
+    # A browser with ?token= on the origin of the API is redirected with a code, so that no address contains the token any more.
     status, answered, _ = cluster.ask(f"/proxy/{cluster.task}/lab?token={cluster.token}", browser)
     assert status == 303 and cluster.token not in answered["Location"] and f"http://{own}/proxy/{cluster.task}/lab?troupe_code=" in answered["Location"]
-    # Nobody is known: the page for logging in. Over plain HTTP a browser sends no Sec-Fetch-*; it asks for HTML.
+    # Without a known login the page for logging in is shown. Over plain HTTP a browser sends no Sec-Fetch-* headers, and asks for HTML.
     plain = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     for path in (f"/proxy/{cluster.task}/lab", f"/det/interactive/{cluster.task}/jupyter-lab/name/pool/wait"):
         for headers in (plain, {**plain, **browser}, {**plain, "Cookie": "auth=garbage"}):
@@ -680,7 +680,7 @@ def test_a_page_has_an_origin_of_its_own(cluster):
     status, answered, _ = cluster.ask(f"/proxy/{cluster.task}/lab?token={cluster.token}", plain)
     assert status == 303 and cluster.token not in answered["Location"] and f"http://{own}/proxy/{cluster.task}/lab?troupe_code=" in answered["Location"]
     assert cluster.ask(f"/proxy/{cluster.task}/lab", {**plain, **cluster.bearer})[0] == 200, "no browser shows a login in a header"
-    # The view ends with the login that it came from.
+    # The view ends with the login that it was made from.
     kept = pass_
     token = cluster.log_in()
     answered = cluster.ask(f"/det/interactive/{cluster.task}", {"Authorization": f"Bearer {token}"})[1]
@@ -776,7 +776,7 @@ def test_a_port_that_another_task_has_taken_leads_to_none(cluster):
 
 
 def test_a_service_outlives_the_node(cluster):
-    """kill -9 of agent and master with connections open: the task goes on, and the next connection finds it."""
+    """After kill -9 of agent and master with connections open, the task continues, and the next connection reaches it."""
     s, _ = cluster.websocket(f"{cluster.task}:{cluster.ports['tcp']}")
     s.sendall(frame(b"before"))
     assert read_frame(s) == (2, b"before")
@@ -798,7 +798,7 @@ def test_a_service_outlives_the_node(cluster):
     assert head.startswith("HTTP/1.1 101")
     s.sendall(frame(b"after"))
     assert read_frame(s) == (2, b"after")
-    # With the end of the task the connection ends, and the service is not there any more.
+    # The connection ends with the task, and the service is not found any more.
     cluster.cli("experiment", "kill", str(cluster.experiment))
     assert read_frame(s)[0] == 8
     wait_for(lambda: cluster.ask(f"/proxy/{cluster.task}/", cluster.bearer)[0] == 404, 30)

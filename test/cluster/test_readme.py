@@ -1,6 +1,6 @@
-"""Every command of the README, run as written: all its fenced `sh` blocks, one after the other, in one shell.
+"""Runs every command of the README as written: all its fenced `sh` blocks, one after the other, in one shell.
 
-The shell has a home, a network and processes of its own, so that fixed ports meet nobody and nothing outlives the test.
+The shell has a home, a network and processes of its own, so that fixed ports are free and nothing outlives the test.
 """
 import os
 import pathlib
@@ -14,7 +14,7 @@ import pytest
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ["TROUPE_BINARY"]).resolve()
 
-# Brings up the loopback device of a fresh network namespace, then becomes the shell.
+# Starts the loopback device of a new network namespace, and then becomes the shell.
 LOOPBACK = textwrap.dedent("""
     import fcntl, os, socket, struct, sys
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:

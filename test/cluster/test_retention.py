@@ -1,5 +1,5 @@
-"""What is kept of an experiment that has ended: checkpoints by its policy, logs by its days, also through kill -9; and the task of
-type CHECKPOINT_GC as which the stock client sees that files go."""
+"""What is kept of an experiment that has ended: checkpoints by its policy, logs by their days, also through kill -9; and the task of type
+CHECKPOINT_GC by which the stock client sees files being deleted."""
 
 import pathlib
 
@@ -21,7 +21,7 @@ for epoch in range(1, 6):
         troupe.validate({"loss": abs(epoch - p.best)}, step=epoch)
 """
 
-# The best of trial x is at epoch `best`; the fifth checkpoint has no validation, and is the latest.
+# A trial is best at epoch `best`. Its fifth checkpoint is the latest, and has no validation.
 CONFIG = """
 name: retention
 entrypoint: python3 job.py
@@ -52,7 +52,7 @@ def submit(cluster, keep, logs=""):
 
 
 def folders(cluster):
-    # Beside checkpoints lies the folder of the cluster's event files.
+    # The folder of the cluster's event files lies beside the checkpoints.
     return sorted(x.name for x in (cluster.root / "saved").iterdir() if not (x / "tensorboard").exists())
 
 
@@ -61,7 +61,7 @@ def alive(cluster, id):
 
 
 def kept(cluster, id):
-    """Steps of the checkpoints that are left, by trial in order."""
+    """The steps of the checkpoints that are left, as a list for each trial."""
     trials = sorted(x["id"] for x in cluster.trials(id))
     return [sorted(x["totalBatches"] for x in alive(cluster, id) if x["trialId"] == trial) for trial in trials]
 
@@ -101,7 +101,7 @@ def test_what_a_killed_master_left_is_swept_by_the_next_one(cluster):
     id = submit(cluster, "save_trial_best: 1, save_trial_latest: 0, save_experiment_best: 0")
     wait_for(lambda: len(folders(cluster)) == 2, 20, what=lambda: folders(cluster))
     second = submit(cluster, "save_trial_best: 0, save_trial_latest: 0, save_experiment_best: 0")
-    cluster.kill_node()  # somewhere in its sweep
+    cluster.kill_node()  # at some moment of its sweep
     (cluster.root / "saved" / "of-a-user").mkdir()
     cluster.up()
     wait_for(lambda: kept(cluster, second) == [[], []], 20, what=lambda: kept(cluster, second))
@@ -139,7 +139,7 @@ def test_logs_go_after_the_time_of_the_cluster_unless_the_experiment_says_otherw
 
 
 def stock(cluster):
-    """The stock client's own bindings, and a session of the administrator."""
+    """The bindings of the stock client, and a session of the administrator."""
     bindings = pytest.importorskip("determined.common.api.bindings")
     from determined.common import api
     stranger = api.UnauthSession(cluster.url(), cert=None)
@@ -148,7 +148,7 @@ def stock(cluster):
 
 
 def collection(b, session, id):
-    """Its summary in the list of tasks, or None."""
+    """The summary of the experiment's CHECKPOINT_GC task in the list of tasks, or None."""
     found = [one for one in b.get_GetTasks(session).allocationIdToSummary.values() if one.name == f"Checkpoint GC (Experiment {id})"]
     assert len(found) < 2
     return found[0] if found else None
@@ -163,7 +163,7 @@ def log_of(b, session, task):
 
 
 def fill(cluster, files=8000):
-    """Makes checkpoints large enough that their end takes a while; tells how many files each has."""
+    """Adds files to the checkpoints, so that deleting them takes a while. Returns the number of files of each checkpoint."""
     counts = {}
     for uuid in folders(cluster):
         folder = cluster.root / "saved" / uuid

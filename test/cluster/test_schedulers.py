@@ -1,4 +1,4 @@
-"""Pools that know whose job is urgent, and what each has had, in clusters of real processes."""
+"""Pools that know whose job is urgent and which slots each user has had, in clusters of real processes."""
 
 import json
 import subprocess

@@ -1,5 +1,5 @@
-"""Every searcher to its end on a cluster of real processes, with real Python trials; also through a killed cluster, and one
-whose decisions a process outside makes."""
+"""Every searcher to its end on a cluster of real processes, with real Python trials. Also through a killed cluster, and a search that a
+process outside decides."""
 
 import json
 import time
@@ -8,9 +8,9 @@ import pytest
 
 from cluster_under_test import Cluster, wait_for
 
-# A trial of 16 epochs whose loss falls with its own weight w; it saves when asked to leave, and every second epoch. While
-# there is a file `hold` it rests after the fourth; where there is one `in-turn`, it reports the fourth once there is a file
-# `go-` with its number.
+# A trial of 16 epochs whose loss falls with its own weight w. It saves in every second epoch, and when it is told to stop. While a file
+# `hold` exists, it waits behind the fourth epoch. Where a file `in-turn` exists, it reports the fourth epoch when a file `go-` with its
+# number exists.
 SCRIPT = """
 import json, os, select, troupe
 p = troupe.params(x=0.5)
@@ -86,11 +86,11 @@ class Searching(Cluster):
         return self.json("experiment", "create", str(folder / "job.yaml"), str(folder))["id"]
 
     def lines(self, name):
-        """What every run of every trial started with: the line of ancestors of its weights."""
+        """What each run of each trial started with: the line of ancestors of its weights."""
         return [json.loads(line) for line in (self.root / f"job-{name}" / "lines").read_text().splitlines()]
 
     def heard(self, experiment):
-        """What the search heard, from the events route."""
+        """The events that the search has heard, from the events route."""
         return self.call(f"/troupe/v1/experiments/{experiment}/searcher/events")[1]["events"]
 
 
@@ -118,8 +118,8 @@ def test_every_searcher_runs_to_its_end(cluster):
         runs = cluster.lines(name)
         again = [run for run in runs if run["run"] > 1]
         if name in PAUSING:
-            # Whoever was promoted went on from its own checkpoint, not from the start. Where promotions do not wait for a whole rung,
-            # all may have come with the report itself, so that nobody paused.
+            # A promoted trial continues from its own checkpoint and not from the start. Where promotions do not wait for a whole rung,
+            # each may have come with the report itself, so that no trial paused.
             assert again or name == "asha_promotion", name
             for run in again:
                 assert [step[0] for step in run["line"]] == [run["trial"]] * len(run["line"]), run
@@ -132,7 +132,7 @@ def test_every_searcher_runs_to_its_end(cluster):
 
 
 def test_a_population_inherits_weights(cluster):
-    # A member is compared when it reports, with those that have reported and live: the worst one reports its fourth epoch last.
+    # A member is compared when it reports, with those that have reported and live. So the worst member reports its fourth epoch last.
     experiment = cluster.submit_search("pbt", PBT.format(members=3), hold=True)
     members = wait_for(lambda: len(rows := cluster.trials(experiment)) == 3 and rows, 60)
     x_of = {row["id"]: row["hparams"]["x"] for row in members}
@@ -180,9 +180,9 @@ def test_several_metrics_give_a_front(cluster, aims):
     at = lambda metrics: (metrics["loss"], -metrics["size"])
     points = [at(row["metrics"]) for row in front]
     reported = [row["latestValidation"]["metrics"]["avgMetrics"] for row in cluster.trials(experiment) if row.get("latestValidation")]
-    latest = [at(one) for one in reported if not isinstance(one["loss"], str)]  # "NaN" is no point
+    latest = [at(one) for one in reported if not isinstance(one["loss"], str)]  # "NaN" is not a point.
     assert points and len(latest) >= len(points)
-    for one in points:  # none that reported beats it
+    for one in points:  # No trial that reported is better in both metrics.
         assert not any(other != one and other[0] <= one[0] and other[1] <= one[1] for other in latest), (one, latest)
 
 
@@ -242,7 +242,7 @@ def test_a_process_outside_drives_a_custom_search(cluster):
     status, said = cluster.call(path + "/orders", {"actions": [{"create": "c", "hparams": {}}, {"stop": "nobody"}]})
     assert status in (400, 404) and "actions[1]: trial `nobody`" in said["message"], said
     hear(lambda: count("validation", "a") >= 2 and count("checkpointed", "a") and count("validation", "b"))
-    # b gets a's weights; a rests for a while.
+    # Trial b gets the weights of a, and a pauses.
     early = saved["a"][0]
     orders({"perturb": "b", "source": "a", "checkpoint": early, "hparams": {"x": 0.4}}, {"pause": "a"}, {"progress": 0.5})
     cluster.kill_everything()
@@ -274,7 +274,7 @@ def test_a_search_of_thousands_of_steps_goes_on_from_its_snapshot(cluster):
     path = f"/troupe/v1/experiments/{experiment}/searcher"
     status, said = cluster.call(path + "/orders", {"actions": [{"create": "a", "hparams": {"x": 0.5}}]})
     assert status == 200, said
-    for step in range(4200):  # each is a fact, and a snapshot comes with the 4,096th
+    for step in range(4200):  # Each step is a fact, and the 4,096th causes a snapshot.
         status, said = cluster.call(path + "/orders", {"actions": [{"progress": step / 10000}]})
         assert status == 200, said
     last = cluster.call(path + "/events?after=0&wait=0")[1]["last"]
@@ -284,7 +284,7 @@ def test_a_search_of_thousands_of_steps_goes_on_from_its_snapshot(cluster):
     cluster.up(slots=3)
     del cluster.admin_token
     status, said = cluster.call(path + "/orders", {"actions": [{"create": "a", "hparams": {"x": 0.5}}, {"create": "b", "hparams": {"x": 0.2}}]})
-    assert status == 200 and len(said["trials"]) == 1, said  # a is known
+    assert status == 200 and len(said["trials"]) == 1, said  # Trial a is known already.
     wait_for(lambda: {row["state"] for row in cluster.trials(experiment)} == {"STATE_COMPLETED"}, 60,
              what=lambda: cluster.trials(experiment))
     assert cluster.call(path + "/orders", {"actions": [{"shutdown": True}]})[0] == 200

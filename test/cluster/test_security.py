@@ -1,5 +1,5 @@
-"""The security list against the running binary: every route with every kind of token that does not open it; bodies, heads and
-chunks that are too large or malformed; clients that are too slow; noise on every port."""
+"""Attacks on the running binary: every route with every kind of token that does not open it; bodies, heads and chunks that are too large
+or malformed; clients that are too slow; noise on every port."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from cluster_under_test import send_noise, wait_for
 from test_task_routes import Api, ByHand, Task
 
 ROUTES = json.loads((pathlib.Path(__file__).parents[2] / "docs" / "openapi.json").read_text())["paths"]
-SECRET = "unspeakable"  # stands in the name and the files of the experiment that nobody below may see
+SECRET = "unspeakable"  # part of the name and the files of an experiment that the accounts below may not see
 MIB = 1 << 20
 
 
@@ -56,7 +56,7 @@ def filled(path, values):
 
 
 def tokens(cluster):
-    """kind -> headers. `void` ones open nothing at all."""
+    """Returns (void, held), each a map from a kind of token to its headers. The void tokens open nothing."""
     bearer = lambda text: {"Authorization": f"Bearer {text}"}
     past = int(time.time() * 1e6) - 1
     logged_out = cluster.log_in("admin")
@@ -87,7 +87,7 @@ def tokens(cluster):
 
 
 def raw(port, data, timeout=120, close=True):
-    """What the server says to these bytes until it closes, or falls silent for some seconds after its answer."""
+    """Sends these bytes. Returns what the server answers until it closes, or is silent for some seconds after its answer."""
     with socket.create_connection(("127.0.0.1", port), timeout=timeout) as s:
         try:
             s.sendall(data)
@@ -124,7 +124,7 @@ def status_of(said):
 
 
 def refusal(said, status, what):
-    """The contract's error body, and nothing else."""
+    """Checks that the answer is the error body of the contract and nothing else."""
     assert status_of(said) == status, (what, said[:400])
     head, body = said.split(b"\r\n\r\n", 1)
     answer = json.loads(body)
@@ -172,7 +172,7 @@ def test_every_route_refuses_what_does_not_open_it(cluster):
                     got, _ = raw(port, request(method, filled(path, ids), held[kind]))
                     refusal(got, 403, (method, path, kind))
                     tried += 1
-        if "own task" in access and not asks_again:  # the task, for another's
+        if "own task" in access and not asks_again:  # a task that asks about another task
             got, _ = raw(port, request(method, filled(path, theirs), held["task"]))
             refusal(got, 403, (method, path, "another allocation's"))
             tried += 1
@@ -189,7 +189,7 @@ def test_open_routes_tell_strangers_nothing_of_the_users_things(cluster):
     for method, path in open_ones:
         for name in ("../passwords", "%2e%2e%2fpasswords", "passwords", "0" * 64):
             said, _ = raw(port, request(method, path.replace("{name}", name), {}, b"{}" if method == "POST" else b""))
-            told = said.replace(b'"secrets"', b"")  # the name of a field, in the document of the API
+            told = said.replace(b'"secrets"', b"")  # the name of a field in the document of the API
             assert SECRET.encode() not in said and b"secret" not in told and b"Argon" not in said, (method, path, said[:300])
             if "blobs" in path:
                 assert status_of(said) in (400, 404), (name, said[:300])
@@ -292,11 +292,11 @@ def test_a_context_may_have_129_mb_and_anything_else_one(cluster):
                                       "/api/v1/allocations/{allocationId}/all_gather"}, bodies
     assert bodies["/api/v1/experiments"] == 129 * MIB
     assert all(size <= 32 * MIB for path, size in bodies.items() if path not in contexts), bodies
-    assert status_of(raw(port, head("/api/v1/experiments", 129 * MIB + 1))[0]) == 400  # too many files, which is said
+    assert status_of(raw(port, head("/api/v1/experiments", 129 * MIB + 1))[0]) == 400  # too many files, as the answer says
     said, _ = raw(port, head("/api/v1/experiments", 129 * MIB) + b"[" + b" " * (129 * MIB - 1), timeout=180)
     assert status_of(said) == 400, said[:300]
     assert status_of(raw(port, head("/api/v1/experiments/1/kill", MIB + 1))[0]) == 413
-    # Without a token not a byte of a body is waited for.
+    # Without a valid token the server does not wait for a single byte of the body.
     said, _ = raw(port, b"POST /api/v1/experiments HTTP/1.1\r\nContent-Length: 135266304\r\nExpect: 100-continue\r\n\r\n")
     assert status_of(said) == 401, said[:200]
 
@@ -309,14 +309,15 @@ def test_pipelined_requests_are_answered_in_order_and_garbage_ends_them(cluster)
     assert said.index(b"determined") > said.index(b'"up"')
     said, closed = raw(port, health + b"\x00\x01garbage\r\n\r\n" + me)
     assert closed and re.findall(rb"HTTP/1.1 (\d+)", said) == [b"200", b"400"] and b"determined" not in said
-    # What follows a body of another length is not a request of its own.
+    # Bytes behind a body with two lengths must not become a request.
     smuggled = LOGIN.encode() + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + me
     said, closed = raw(port, smuggled)
     assert closed and re.findall(rb"HTTP/1.1 (\d+)", said) == [b"400"], said
 
 
 def test_slow_clients_are_dropped_while_others_are_served(cluster):
-    """Trickles a byte every half second, so that only a bound on the whole can end it; five kinds at once, after 30 s."""
+    """Each client sends a byte every half second, so that only a limit for the whole request ends it. All kinds run at once; the limit is
+    30 s."""
     port, forward = cluster.port(), forwarding_port(cluster)
     bearer = cluster.user.headers["Authorization"]
     before = cluster.descriptors()
@@ -334,7 +335,7 @@ def test_slow_clients_are_dropped_while_others_are_served(cluster):
         s = socket.create_connection(("127.0.0.1", to), timeout=120)
         s.sendall(first)
         open_ones[s] = (what, drip)
-    reader = socket.create_connection(("127.0.0.1", port), timeout=120)  # asks much, takes nothing
+    reader = socket.create_connection(("127.0.0.1", port), timeout=120)  # sends many requests and reads no answer
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     reader.sendall(f"GET /troupe/v1/openapi.json HTTP/1.1\r\nAuthorization: {bearer}\r\n\r\n".encode() * 400)
     while open_ones and time.monotonic() < began + 200:

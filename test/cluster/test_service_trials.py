@@ -1,5 +1,5 @@
-"""The larger trials of notebooks and shells, as their users put them to use: many logins at once, archives through half-closed pipes, forwarded
-ports, files of 200 MB, and what becomes of all that when master and agent are killed. Needs what test_services.py needs."""
+"""Longer uses of notebooks and shells: many logins at once, archives through half-closed pipes, forwarded ports, files of 200 MB, and
+what happens to all of these when master and agent are killed. Needs what test_services.py needs."""
 
 import concurrent.futures
 import hashlib
@@ -54,7 +54,7 @@ def test_an_archive_goes_through_a_half_closed_pipe_both_ways(shell, tmp_path):
         done = subprocess.run(["bash", "-o", "pipefail", "-c", words], env=shell.env, capture_output=True, text=True, timeout=180)
         assert (done.returncode, done.stdout) == (0, "unpacked\n"), done.stderr
     assert subprocess.run(["diff", "-r", str(source), str(back)]).returncode == 0
-    # A program that has said all and goes on reading: the end of our input is an end to it, and what it says then still comes.
+    # The end of our input reaches a program that still reads, and its output behind that still arrives.
     assert shell.ssh(f"cat | wc -c; rm -r {there}", input=b"x" * 1_000_001).stdout.strip() == b"1000001"
 
 
@@ -97,10 +97,10 @@ def test_ports_are_forwarded_both_ways(shell):
 def test_200_megabytes_go_up_and_down_through_jupyterlab(cluster):  # noqa: F811
     notebook = started(cluster, "notebook", "start", "--slots", "0")
     base, bearer = f"/proxy/{notebook}", {"Authorization": login(cluster)}
-    name, chunk = f"tmp/large-{notebook}.bin", 8 << 20  # Jupyter's folder is the root, which not each account may write to
+    name, chunk = f"tmp/large-{notebook}.bin", 8 << 20  # The root folder of Jupyter is /, where not every account may write.
     digest = hashlib.sha256()
     encode = __import__("base64").b64encode
-    for n in range(1, 26):  # in pieces, as JupyterLab's page sends what is large
+    for n in range(1, 26):  # in pieces, as the page of JupyterLab sends large files
         part = os.urandom(chunk)
         digest.update(part)
         put = {"type": "file", "format": "base64", "name": name, "path": name, "chunk": n if n < 25 else -1, "content": encode(part).decode()}
@@ -121,7 +121,7 @@ def test_what_keeps_a_notebook_is_what_its_idle_type_says(cluster):  # noqa: F81
     kernel.link.close()
     other.run("import time; time.sleep(22)")
     assert row(cluster, by_kernels)["state"] == row(cluster, by_activity)["state"] == "ACTIVE"
-    # A kernel that is open, and at rest, keeps the one and not the other.
+    # An open kernel at rest keeps the first notebook and not the second.
     wait_for(lambda: row(cluster, by_activity)["state"] == "CANCELED", 40, 0.2, lambda: row(cluster, by_activity))
     assert "idle for more than" in row(cluster, by_activity)["why"]
     assert row(cluster, by_kernels)["state"] == "ACTIVE"
@@ -130,7 +130,7 @@ def test_what_keeps_a_notebook_is_what_its_idle_type_says(cluster):  # noqa: F81
 
 
 def processes_of(task):
-    """The processes of this host that have the task in their environment, with their words."""
+    """The processes of this host that have the task in their environment, as (pid, command line)."""
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != os.getpid():
@@ -143,7 +143,7 @@ def processes_of(task):
 
 
 def test_kill_9_breaks_connections_and_no_task(cluster, tmp_path):  # noqa: F811
-    """Master and agent die with a kernel that computes, a file half copied and a WebSocket open."""
+    """Master and agent die while a kernel computes, a file is half copied, and a WebSocket is open."""
     run_before = set(os.listdir("/run"))
     notebook, shell = started(cluster, "notebook", "start", "--slots", "0"), Shell(cluster)  # noqa: F811
     kernel = Kernel(cluster, notebook)
@@ -156,17 +156,17 @@ def test_kill_9_breaks_connections_and_no_task(cluster, tmp_path):  # noqa: F811
     wait_for(lambda: os.path.exists(partly) and os.path.getsize(partly) > 1 << 20, 30, 0.01)
     cluster.kill_node()
     with pytest.raises((websocket.WebSocketConnectionClosedException, OSError)):
-        while True:  # what the kernel had said before comes first
+        while True:  # What the kernel sent before arrives first.
             kernel.link.recv()
     ticked = wait_for(lambda: os.path.exists(ticks) and os.path.getsize(ticks))
-    wait_for(lambda: os.path.getsize(ticks) > ticked)  # the kernel goes on meanwhile
+    wait_for(lambda: os.path.getsize(ticks) > ticked)  # The kernel runs on meanwhile.
     assert copy.wait(120) != 0 and os.path.getsize(partly) < whole.stat().st_size
     cluster.up(slots=1)
     wait_for(lambda: ask(cluster, f"/proxy/{notebook}/api/status", {"Authorization": login(cluster)}).status == 200, 20, 0.05)
     for one in (notebook, shell.id):
         assert row(cluster, one)["state"] == "ACTIVE"
     assert Kernel(cluster, notebook, kernel.id).run("print(x)") == "42\n"
-    config = cluster.cli("ssh", "config", shell.id).stdout  # the master's port is another one
+    config = cluster.cli("ssh", "config", shell.id).stdout  # The master has another port now.
     shell.config.write_text(config)
     done = subprocess.run(["scp", "-q", "-F", str(shell.config), str(whole), f"{shell.name}:{partly}"], env=cluster.env, capture_output=True, timeout=300)
     assert done.returncode == 0 and shell.ssh(f"sha256sum < {partly}; rm {partly}").stdout.split()[0].decode() == hashlib.sha256(whole.read_bytes()).hexdigest()
@@ -175,11 +175,11 @@ def test_kill_9_breaks_connections_and_no_task(cluster, tmp_path):  # noqa: F811
     for kind, one in (("notebook", notebook), ("ssh", shell.id)):
         cluster.cli(kind, "kill", one)
         wait_for(lambda: row(cluster, one)["state"] == "CANCELED", 30)
-    # Nothing of them is left: no process, no mount, no socket, nothing below /run.
+    # Nothing of the tasks is left: no process, no mount, no socket, nothing below /run.
     for one in (notebook, shell.id):
         wait_for(lambda: not processes_of(one), 20, 0.2, lambda: processes_of(one))
         for list_of in ("/proc/mounts", "/proc/net/unix"):
             wait_for(lambda: one not in pathlib.Path(list_of).read_text(), what=lambda: list_of)
-    more = lambda: set(os.listdir("/run")) - run_before - {"sshd"}  # which a test of ssh makes
+    more = lambda: set(os.listdir("/run")) - run_before - {"sshd"}  # Tests of ssh make /run/sshd.
     wait_for(lambda: not more(), what=more)
     os.remove(ticks)

@@ -1,5 +1,6 @@
-"""JupyterLab, TensorBoard and sshd as tasks, reached through the master as users reach them: with a kernel that computes, with curves of a
-trial, with plain ssh and with `det shell open`; and as an ordinary user, whose agent has no rights. Needs `./setup tasks` and the wheel `determined` 0.38.1 in the interpreter that runs it."""
+"""JupyterLab, TensorBoard and sshd as tasks, used through the master as users do: a kernel that computes, the curves of a trial, plain
+ssh and `det shell open`; also as an ordinary user, whose agent has no rights. Needs `./setup tasks`, and the wheel `determined` 0.38.1
+in the interpreter that runs the tests."""
 
 import concurrent.futures
 import contextlib
@@ -24,7 +25,7 @@ import websocket
 from cluster_under_test import BINARY, free_port, wait_for
 from test_stock_tasks import Stock, python_for
 
-# Its first run tells of more than it saves; the second one begins from what was saved.
+# The first run reports more steps than it saves. The second run begins from the checkpoint.
 CURVE = """
 import troupe
 troupe.params()
@@ -39,7 +40,7 @@ assert begun, "the first run ends here"
 troupe.validate({"loss": 0.2}, step=5)
 """
 
-# Determined's library puts what it is told into the bucket, at most once a second.
+# Determined's library uploads its event files to the bucket at most once a second.
 CURVE_OF_STOCK = """
 import os, pathlib, time
 from determined import core
@@ -55,8 +56,8 @@ with core.init() as ctx:
 
 @contextlib.contextmanager
 def running_as(user, of_python, kind=Stock):
-    """A cluster of `user`, whose tasks have a `python3` with the packages that the account `of_python` may run."""
-    # Not below pytest's own folder: another user could not go there.
+    """A cluster of the account `user`. The `python3` of its tasks has the packages that the account `of_python` may run."""
+    # not below pytest's folder, which other users cannot enter
     root = pathlib.Path(subprocess.run(["mktemp", "-d", "-p", "/var/tmp"], capture_output=True, text=True).stdout.strip())
     root.chmod(0o755)
     it = None
@@ -76,13 +77,13 @@ def cluster(request):
         yield it
 
 
-# Accounts of users and workspaces. Nobody of this host has these numbers or names.
+# Accounts of users and workspaces. No account of this host has these numbers or names.
 OF_USER, OF_WORKSPACE = (23456, 23457, "ada-of-the-lab", "the-lab"), (34567, 34568, "guest-of-the-lab", "guests")
 
 
 @pytest.fixture(scope="module")
 def with_accounts():
-    """A cluster of root in which `determined` has an account, and so has the workspace `lab`."""
+    """A cluster of root in which the user `determined` has an account, and so has the workspace `lab`."""
     if os.getuid() != 0:
         pytest.skip("only an agent that is root may become another account")
     with running_as(0, 65534) as it:
@@ -122,7 +123,7 @@ class Unredirected(urllib.request.HTTPRedirectHandler):
 
 
 def ask(cluster, path, headers=None, data=None, method=None, host=None):
-    """One request; a redirection is not followed. `host`: the name by which a browser would call the page."""
+    """Sends a request; a redirection is not followed. `host` is the name in the browser's address."""
     request = urllib.request.Request(cluster.url() + path, data, headers or {}, method=method)
     if host:
         request.add_header("Host", host)
@@ -139,7 +140,7 @@ def login(cluster):
 
 
 class Kernel:
-    """A kernel of a notebook, by REST and its WebSocket, as JupyterLab's page has it."""
+    """A kernel of a notebook, by REST and its WebSocket, as the page of JupyterLab uses it."""
 
     def __init__(self, cluster, notebook, kernel=None):
         self.base, self.cluster = f"/proxy/{notebook}", cluster
@@ -169,7 +170,7 @@ class Kernel:
 
 
 def in_a_terminal(cluster, notebook, line, until):
-    """What a new terminal of the notebook shows up to the words `until`."""
+    """The output of a new terminal of the notebook for this line, up to the text `until`."""
     made = ask(cluster, f"/proxy/{notebook}/api/terminals", {"Authorization": login(cluster)}, b"{}", "POST")
     assert made.status == 200, made.body[:500]
     url = cluster.url().replace("http", "ws", 1) + f"/proxy/{notebook}/terminals/websocket/{made.json()['name']}"
@@ -191,8 +192,8 @@ def test_a_notebook_computes_and_outlives_the_node(cluster):
     assert ask(cluster, f"/proxy/{notebook}/api/status", {"Authorization": login(cluster)}).json()["kernels"] == 0
     assert ask(cluster, f"/proxy/{notebook}/api/status", {"Authorization": "token " + token}).status == 200
     assert ask(cluster, f"/proxy/{notebook}/api/status?token={token}").status == 200
-    assert ask(cluster, "/api/v1/me", {"Authorization": "Bearer " + token}).status == 401  # opens its notebook and nothing else
-    # The browser of a desktop is started with an address that works once; the token stands in no list of processes.
+    assert ask(cluster, "/api/v1/me", {"Authorization": "Bearer " + token}).status == 401  # The token opens its notebook and nothing else.
+    # The browser of a desktop is started with an address that works once, so that the token is not in any list of processes.
     (cluster.root / "desktop").mkdir(exist_ok=True)
     (cluster.root / "desktop" / "xdg-open").write_text(f'#!/bin/sh\necho "$@" > {cluster.root}/opened.new; mv {cluster.root}/opened.new {cluster.root}/opened\n')
     (cluster.root / "desktop" / "xdg-open").chmod(0o755)
@@ -230,7 +231,7 @@ def test_a_browser_is_logged_in_to_jupyter_and_its_check_of_forged_requests_stay
     notebook = started(cluster, "notebook", "start", "--slots", "0")
     del cluster.env["TROUPE_USER"]
     said = ask(cluster, "/api/v1/auth/login", data=json.dumps({"username": "determined", "password": ""}).encode()).json()
-    other = {"Authorization": "Bearer " + said["token"]}  # sees it, and may not act as its owner
+    other = {"Authorization": "Bearer " + said["token"]}  # This user sees the task, and may not act as its owner.
     assert ask(cluster, f"/proxy/{notebook}/api/status", other).status == 404
     assert "token=" not in ask(cluster, f"/api/v1/notebooks/{notebook}", other).json()["notebook"]["serviceAddress"]
     assert ask(cluster, f"/troupe/v1/tasks/{notebook}/access", other).status == 403
@@ -278,7 +279,7 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster):
     del cluster.env["TROUPE_USER"]
     assert cluster.cli("tensorboard", "open", board, "--no-open").stdout == f"{cluster.url()}/proxy/{board}/\n", "it opens for whoever may see it"
     base, bearer = f"/proxy/{board}/data/plugin/scalars", {"Authorization": login(cluster)}
-    # Image and names of pull secrets are those of the newest experiment; nobody's credentials are taken along.
+    # The image and the names of pull secrets are those of the newest experiment. Credentials are not copied.
     wanted = {"config": {"environment": None}, "experimentIds": [experiment], "preview": True}
     for config in (cluster.call(f"/api/v1/tensorboards/{board}")[1]["config"], cluster.call("/api/v1/tensorboards", wanted)[1]["config"]):
         environment = config["environment"]
@@ -299,7 +300,7 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster):
         for tag in its:
             if "loss" in tag:
                 curve[tag] = [(step, round(v, 4)) for _, step, v in ask(cluster, f"{base}/scalars?run={urllib.parse.quote(run)}&tag={urllib.parse.quote(tag)}", bearer).json()]
-    # What the first run told beyond its checkpoint is forgotten, and no point stands twice.
+    # What the first run reported behind its checkpoint is dropped, and no point appears twice.
     assert curve == {"Determined/loss": [(1, 1.0), (2, 0.5), (3, 0.3333), (4, 0.25), (5, 0.2)], "Determined/val_loss": [(5, 0.2)]}, found
     cluster.cli("tensorboard", "kill", board)
     wait_for(lambda: row(cluster, board)["state"] == "CANCELED", 30)
@@ -307,7 +308,7 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster):
 
 @pytest.fixture(scope="module")
 def s3():
-    """The address of a server of S3 (moto), with the bucket `models`."""
+    """The address of an S3 server (moto) that has the bucket `models`."""
     import boto3
     from moto.server import ThreadedMotoServer
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -322,7 +323,7 @@ def test_a_tensorboard_shows_what_stock_trials_put_into_a_bucket_and_into_a_fold
     job = cluster.root / "curve-of-stock"
     job.mkdir()
     (job / "job.py").write_text(CURVE_OF_STOCK)
-    saved = pathlib.Path(tempfile.mkdtemp(prefix="troupe-saved-", dir="/tmp"))  # which is private in a sandbox
+    saved = pathlib.Path(tempfile.mkdtemp(prefix="troupe-saved-", dir="/tmp"))  # a folder of /tmp, which is private in a sandbox
     saved.chmod(0o777)
     gate = cluster.root / "gate-of-curves"
     storages = {"shared_fs": {"type": "shared_fs", "host_path": str(saved)},
@@ -333,7 +334,7 @@ def test_a_tensorboard_shows_what_stock_trials_put_into_a_bucket_and_into_a_fold
         config.write_text(json.dumps({"name": kind, "entrypoint": "python3 job.py", "searcher": {"name": "single", "metric": "loss"}, "max_restarts": 0, "checkpoint_storage": storage,
                                       "resources": {"slots_per_trial": 0}, "environment": {"environment_variables": [f"GATE={gate}"]}}))
         made[kind] = cluster.json("experiment", "create", str(config), str(job))["id"]
-    # The owner's own credentials go along.
+    # The credentials of the owner's own configuration are used.
     env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": "determined", "DET_PASS": ""}
     done = subprocess.run([sys.executable, "-m", "determined.cli", "tensorboard", "start", *map(str, made.values()), "--no-browser", "--detach"], env=env, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done
@@ -373,13 +374,13 @@ def test_ssh_logs_in_copies_and_forwards(cluster):
         return subprocess.run(["ssh", "-F", str(config), f"troupe-{shell}", *words], env=cluster.env, capture_output=True, timeout=180, **how)
     done = ssh("echo $DET_TASK_TYPE-$((40 + 2)); exit 7")
     assert (done.returncode, done.stdout) == (7, b"SHELL-42\n"), done.stderr
-    cluster.env["TROUPE_USER"] = "of-no-account"  # an editor that runs ssh may have no login of the cluster
+    cluster.env["TROUPE_USER"] = "of-no-account"  # An editor that runs ssh may have no login of the cluster.
     assert ssh("echo in").stdout == b"in\n"
     del cluster.env["TROUPE_USER"]
     body = os.urandom(30 << 20)
     done = ssh("cat", input=body)
     assert done.returncode == 0 and done.stdout == body, done.stderr
-    # A GiB each way.
+    # 1 GiB in each direction
     blocks = 'for n in range(1024): sys.stdout.buffer.write(n.to_bytes(8, "big") * (1 << 17))'
     whole = hashlib.sha256()
     for n in range(1024):
@@ -406,11 +407,11 @@ def test_ssh_logs_in_copies_and_forwards(cluster):
     done = subprocess.run(["ssh", "-F", str(cluster.root / "other_config"), "-o", "BatchMode=yes", f"troupe-{shell}", "true"],
                           env=cluster.env, capture_output=True, timeout=180)
     assert done.returncode == 255 and b"Permission denied" in done.stderr, done.stderr
-    for user in ("admin", "determined"):  # whoever sees a shell may log in
+    for user in ("admin", "determined"):  # Every user who sees a shell may log in.
         env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": user, "DET_PASS": ""}
         done = subprocess.run([sys.executable, "-m", "determined.cli", "shell", "open", shell, "echo", "stock-client"], env=env, capture_output=True, text=True, timeout=180)
         assert "stock-client" in done.stdout, (user, done.stdout, done.stderr)
-    for _ in range(2):  # the first login leaves its socket there
+    for _ in range(2):  # The first login leaves its socket there.
         done = subprocess.run(["ssh", "-F", str(config), "-o", "ExitOnForwardFailure=yes", "-R", "/tmp/forwarded.sock:127.0.0.1:1", f"troupe-{shell}", "true"],
                               env=cluster.env, capture_output=True, timeout=180)
         assert done.returncode == 0, done.stderr
@@ -435,7 +436,7 @@ def test_ssh_takes_many_logins_passes_half_closes_and_forwards_to_a_port_of_the_
     tree.mkdir()
     for n in range(20):
         (tree / f"{n:02}").write_bytes(os.urandom(50_000))
-    there = f"/tmp/tree-{shell}"  # the end of standard input reaches `tar`, and its words come back behind that
+    there = f"/tmp/tree-{shell}"  # The end of standard input reaches `tar`, and output still arrives behind that.
     packed = subprocess.Popen(["tar", "c", "-C", str(tree), "."], stdout=subprocess.PIPE)
     done = subprocess.run([*words, f"mkdir {there} && tar x -C {there} && cat {there}/* | sha256sum"], stdin=packed.stdout, env=cluster.env, capture_output=True, text=True, timeout=180)
     assert packed.wait() == 0 and done.stdout.split()[:1] == [hashlib.sha256(b"".join(x.read_bytes() for x in sorted(tree.iterdir()))).hexdigest()], done
@@ -480,7 +481,7 @@ def test_strangers_reach_sshd_alone_few_at_a_time_and_have_to_speak(cluster):
     for _ in range(70):
         others.append(one := knock())
         if not isinstance(one, int):
-            one.send_binary(b"SSH-2.0-stranger\r\n")  # else it would be gone after 10 s, however many have knocked by then
+            one.send_binary(b"SSH-2.0-stranger\r\n")  # A silent connection would end after 10 s, on a slow host before the last knock.
             let_in.append(one)
     assert 60 <= 1 + len(let_in) <= 64, "64 at a time, those that end included"
     assert {one for one in others if isinstance(one, int)} == {503}
@@ -497,9 +498,9 @@ def test_an_idle_notebook_ends_and_what_is_open_in_others_keeps_them(cluster):
     in_a_terminal(cluster, with_terminal, "echo $((6 * 7))-here", "42-here")
     with_tab = started(cluster, "notebook", "start", "--slots", "0", "--idle", "15s", "--config", "notebook_idle_type=kernel_connections")
     tab = Kernel(cluster, with_tab)
-    asked = started(cluster, "notebook", "start", "--slots", "0", "--idle", "15s")  # somebody reads files in it
+    asked = started(cluster, "notebook", "start", "--slots", "0", "--idle", "15s")  # A user reads files in this one.
     read = lambda: ask(cluster, f"/proxy/{asked}/api/contents/etc", {"Authorization": login(cluster)}).status
-    idle = cluster.cli("notebook", "start", "--slots", "0", "--idle", "20s", "--detach").stdout.strip()  # the others have been there for longer when it ends
+    idle = cluster.cli("notebook", "start", "--slots", "0", "--idle", "20s", "--detach").stdout.strip()  # the youngest of all
     wait_for(lambda: read() and row(cluster, idle)["state"] == "CANCELED", 90, 0.5, lambda: row(cluster, idle))
     assert "idle for more than 20s" in row(cluster, idle)["why"]
     assert [row(cluster, one)["state"] for one in (with_kernel, with_terminal, with_tab, asked)] == ["ACTIVE"] * 4 and read() == 200
@@ -570,7 +571,7 @@ def test_ssh_logs_in_as_the_account(with_accounts, where, account):
     assert done.stdout.split() == [str(uid), str(gid), user, group, "SHELL"], done.stderr
     assert owner_of(made) == (uid, gid)
     done = subprocess.run(["ssh", "-tt", "-F", str(config), f"troupe-{shell}", "tty; stat -c %u $(tty)"], env=cluster.env, capture_output=True, text=True, timeout=180)
-    assert done.stdout.split()[-1] == str(uid), (done.stdout, done.stderr)  # a terminal of one's own
+    assert done.stdout.split()[-1] == str(uid), (done.stdout, done.stderr)  # a terminal that belongs to the account
     source, back = cluster.root / f"sent-{uid}", cluster.root / f"back-{uid}"
     source.write_bytes(os.urandom(1 << 20))
     for words in ([str(source), f"troupe-{shell}:{made}"], [f"troupe-{shell}:{made}", str(back)]):
@@ -585,7 +586,7 @@ def test_ssh_logs_in_as_the_account(with_accounts, where, account):
 
 
 class Apart(Stock):
-    """A master of this account, and an agent of another one."""
+    """A master of this account, and an agent of another account."""
 
     agent = None
 

@@ -1,4 +1,4 @@
-"""The shell's routes on a master and two agents: looking, tracing, acting, faults, and what goes away meanwhile."""
+"""The shell's routes on a master and two agents: looking, tracing, acting, faults, and nodes and actors that go away meanwhile."""
 
 import json
 import pathlib
@@ -18,7 +18,7 @@ AGENT_KINDS = {"agent_node", "harness", "log_pump", "worker_runtime", "inspector
 
 
 class Stream:
-    """Server-sent events, read on a thread of its own."""
+    """Reads server-sent events on a thread of its own."""
 
     def __init__(self, response):
         self.response, self.rows, self.named, self.over = response, [], [], False
@@ -39,7 +39,7 @@ class Stream:
                         self.rows.append(row)
                 elif not line:
                     name = None
-        except (OSError, AttributeError, ValueError):  # closed by the test while it was read
+        except (OSError, AttributeError, ValueError):  # The test has closed the connection during a read.
             pass
         self.over = True
 
@@ -107,7 +107,7 @@ class Shell(Processes):
         wait_for(lambda: self.heard() == {"master", *agents}, 30)
 
     def heard(self):
-        """The nodes that answer; an agent may be up before the desk has its inspector."""
+        """The nodes that answer. An agent may be up before the desk knows its inspector."""
         return {r["node"] for r in self.get("nodes")["rows"] if r["state"] == "up" and r["actors"] is not None}
 
     def job(self, epoch_s=0.05, trials=4):
@@ -166,7 +166,7 @@ def test_all_actors_of_all_nodes_are_seen(shell):
     agents = shell.get("state", actor="pool/default", path="agents")["state"]
     assert set(agents) == {"a1", "a2"}
     beats = wait_for(lambda: [row for row in shell.get("msgs", actor="agent/a1")["rows"] if row["type"] == "agent_heartbeat"])
-    assert {row["from"] for row in beats} == {"agent_node/a1"}  # of another process, by name
+    assert {row["from"] for row in beats} == {"agent_node/a1"}  # The sender is an actor of another process, named.
     assert all(row["text"].startswith("[") and row["run_us"] > 0 for row in beats)
     acks = wait_for(lambda: [row for row in shell.get("msgs", actor="agent_node/a1")["rows"] if row["type"] == "heartbeat_ack"])
     assert {row["from"] for row in acks} == {"agent/a1"}
@@ -232,7 +232,7 @@ def test_acting_is_for_admins_and_is_in_the_audit_log(shell):
     told = [(row["user"], row["actor"], row["what"]) for row in shell.audit()]
     assert told == [("admin", "journal", "send flush"), ("admin", "cluster", "config trace.max = 50"),
                     ("admin", "cluster", 'config log.level = "debug"'), ("admin", "agent/a1", "drain")]
-    # What was ordered holds over a kill -9 of the master, and so does what was noted.
+    # Orders and what was noted about them survive a kill -9 of the master.
     shell.process.kill()
     shell.process.wait()
     shell.master()
@@ -315,14 +315,14 @@ def test_what_operators_order_of_agents_are_facts(shell):
     assert changes == [("a1", False, [0], "admin"), ("a2", True, [], "admin"), ("a2", False, [], "admin")]
     slots = {(row["agentId"], row["id"]): row["enabled"] for row in shell.json("slot", "list")}
     assert slots == {("a1", "0"): False, ("a2", "0"): True}, slots
-    # An agent that is there is not gone, nor is one whose runs are not given away. Removing one is for admins.
+    # An agent that is connected cannot be removed, nor one whose runs are not given away yet. Only admins may remove one.
     assert "access denied" in shell.refused("agent", "remove", "a2")
     shell.env["TROUPE_USER"] = "admin"
     assert "is connected" in shell.refused("agent", "remove", "a2")
     shell.kill_agent("a2")
     wait_for(lambda: "given away yet" in shell.cli("agent", "remove", "a2", check=False).stderr, 30)
     assert "no agent 'a3'" in shell.refused("agent", "remove", "a3")
-    # Older versions kept drains in the audit log alone. Of an agent of whom facts tell, such a line says nothing.
+    # Older versions kept drains in the audit log only. A line there about an agent that has facts does not count.
     shell.process.kill()
     shell.process.wait()
     with open(shell.data / "master" / "master" / "audit", "a") as audit:
@@ -333,7 +333,7 @@ def test_what_operators_order_of_agents_are_facts(shell):
     wait_for(lambda: "a1" in shell.heard(), 60)
     states = {r["node"]: r["state"] for r in shell.get("nodes")["rows"]}
     assert states["a1"] == "up" and len(shell.facts("agent_changed")) == 3, states
-    # Gone for good: forgotten once the master has waited as long as a lease lasts.
+    # The agent does not return. It can be removed when the master has waited as long as a lease.
     wait_for(lambda: shell.cli("agent", "remove", "a2", check=False).returncode == 0, 90, 1)
     assert [row["id"] for row in shell.json("agent", "list")] == ["a1"]
     assert [(f["agent"], f["by"]) for f in shell.facts("agent_left")] == [("a2", "admin")]
@@ -358,12 +358,12 @@ def test_preempted_trials_run_again(shell):
     shell.ready("a1")
     shell.hold(epoch=2)
     experiment = shell.job(epoch_s=0.05, trials=2)
-    # There is one slot: the trial that validates has it, the other one waits and has nothing to give back.
+    # There is one slot. The trial that validates has it, and the other trial waits and holds none.
     holder = wait_for(lambda: next((a["trial"] for a in shell.acks() if a["kind"] == "validated"), None), 60)
     assert shell.post("send", actor=f"trial/{holder}", message="preempt")["answer"] is not None
     wait_for(lambda: any(a["kind"] == "end" and a["trial"] == holder for a in shell.acks()), 60)
     shell.go_on()
-    wait_for(lambda: any(f["run"] == 2 for f in shell.facts("run_started")), 60)  # a short second run may be over by now
+    wait_for(lambda: any(f["run"] == 2 for f in shell.facts("run_started")), 60)  # A short second run may have ended by now.
     assert shell.wait_end(experiment) == "COMPLETED"
 
 
@@ -373,7 +373,7 @@ def test_traces_are_bounded_and_follow_a_trial_through_the_cluster(shell):
     assert short.end()["why"] == "max"
     assert len(short.rows) == 3 and all(row["actor"] == "agent/a1" and row["type"] for row in short.rows)
     timed = lambda: shell.stream("trace", actor="pool/default", for_=0.5).end()
-    wait_for(lambda: timed() == {"seen": 0, "shown": 0, "dropped": 0, "why": "time"}, what=timed)  # once the pool has heard of both agents
+    wait_for(lambda: timed() == {"seen": 0, "shown": 0, "dropped": 0, "why": "time"}, what=timed)  # once the pool knows both agents
     typed = shell.stream("trace", actor="agent_node/a2", msg="heartbeat_ack", max=2)
     assert typed.end()["shown"] == 2 and {row["type"] for row in typed.rows} == {"heartbeat_ack"}
     assert typed.rows[0]["from"] == "agent/a2" and typed.rows[0]["node"] == "a2"
@@ -431,7 +431,7 @@ def test_events_are_followed_and_a_slow_reader_loses_rows_and_is_told(shell):
     live.close()
     audit.close()
 
-    # One that does not read: the socket fills, then the queue, and the cluster goes on.
+    # A client that does not read: the socket fills, then the queue, and the cluster continues.
     request = (f"GET /troupe/v1/shell/trace?actor=agent/a1&max=1000000&rate=10000&for=600 HTTP/1.1\r\nHost: localhost\r\n"
                f"Authorization: Bearer {shell.tokens['admin']}\r\n\r\n")
     with socket.socket() as slow:
@@ -444,7 +444,7 @@ def test_events_are_followed_and_a_slow_reader_loses_rows_and_is_told(shell):
 
 
 def unread_bytes(server, client):
-    """What the server's socket has sent, or has to send, to this port of a client and the client's side has not taken."""
+    """The number of bytes that the server has sent, or has to send, to a client's port and that the client's side has not taken."""
     local, remote = f"0100007F:{server:04X}", f"0100007F:{client:04X}"
     for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
         words = line.split()
@@ -455,7 +455,7 @@ def unread_bytes(server, client):
 
 def test_a_reader_that_falls_behind_is_told_how_many_rows_it_lost(shell):
     shell.ready("a1")
-    shell.open("log").read()  # with a token
+    shell.open("log").read()  # This makes the token.
     request = (f"GET /troupe/v1/shell/trace?actor=desk&max=1000000&rate=10000&for=600 HTTP/1.1\r\nHost: localhost\r\n"
                f"Authorization: Bearer {shell.tokens['admin']}\r\n\r\n")
     with socket.socket() as slow:
@@ -465,12 +465,12 @@ def test_a_reader_that_falls_behind_is_told_how_many_rows_it_lost(shell):
         slow.settimeout(300)
         assert slow.recv(12) == b"HTTP/1.1 200"
 
-        def ask():  # each is two messages of the desk and more
+        def ask():  # Each call makes at least two messages of the desk.
             for _ in range(600):
                 shell.get("log")
 
         def ask_much():
-            """More rows than the 1,024 that the server keeps for a reader."""
+            """Causes more rows than the 1,024 that the server keeps for a reader."""
             threads = [threading.Thread(target=ask) for _ in range(4)]
             for t in threads:
                 t.start()
@@ -478,12 +478,12 @@ def test_a_reader_that_falls_behind_is_told_how_many_rows_it_lost(shell):
                 t.join()
 
         unread = -1
-        while unread < (now := unread_bytes(shell.http, slow.getsockname()[1])):  # until the socket is full: then rows are kept, and lost
+        while unread < (now := unread_bytes(shell.http, slow.getsockname()[1])):  # until the socket is full; then rows queue up and get lost
             unread = now
             ask_much()
         assert unread > 0, "no row has come"
         ask_much()
-        text, end = b"", time.monotonic() + 300  # signs of life come for ever
+        text, end = b"", time.monotonic() + 300  # Signs of life arrive without end.
         while (at := text.find(b"event: lost\n")) < 0 or text.find(b"\n\n", at) < 0:
             got = slow.recv(1 << 20)
             assert got and time.monotonic() < end, text[-500:]
@@ -523,7 +523,7 @@ def test_a_dead_inspector_and_a_dead_desk_are_made_again(shell):
 
 def test_faults_disturb_what_they_say_and_the_work_still_ends(shell):
     shell.ready("a1")
-    # Heartbeats and the first order to start are dropped: both are said again.
+    # Heartbeats and the first order to start are dropped. Both are sent again.
     shell.post("fault", actor="agent/a1", fault="drop", n=6)
     experiment = shell.job(epoch_s=0.2, trials=3)
     dropped = lambda: [r["what"] for r in shell.get("events", kind="fault")["rows"] if r["what"].startswith("dropped")]
@@ -532,7 +532,7 @@ def test_faults_disturb_what_they_say_and_the_work_still_ends(shell):
     shell.a_running_trial()
     shell.post("fault", actor="harness", fault="delay", n=20, delay_ms=200)
     assert "pause" in shell.post("fault", actor="agent/a1", fault="pause", for_s=8)["done"]
-    # The link is quiet: no heartbeat of the agent is handled, and the node does not answer.
+    # The link is paused: the master handles no heartbeat of the agent, and the node does not answer.
     first = shell.ps(node="master")["agent/a1"]["messages"]
     assert any(m["node"] == "a1" for m in shell.get("ps", window=0)["missing"])
     wait_for(lambda: shell.ps(node="master")["agent/a1"]["messages"] > first + 2, 60)

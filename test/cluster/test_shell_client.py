@@ -1,4 +1,4 @@
-"""`troupe shell` as people and scripts use it: golden texts over a hand-written server, and a real terminal (pexpect)."""
+"""`troupe shell` as people and scripts use it: expected texts with a hand-written server, and a real terminal (pexpect)."""
 
 import json
 import os
@@ -48,11 +48,11 @@ def run(server, env, *commands, code=0, more=()):
     return done
 
 
-# ---- golden texts
+# ---- expected texts
 
 
 def test_transcript(server, env):
-    """What the commands print for fixed answers; the session of docs/shell.md runs in test_shell_page.py."""
+    """The output of the commands for fixed answers. The session of docs/shell.md runs in test_shell_page.py."""
     assert run(server, env, "nodes").out == (
         "NODE    STATE  SLOTS  USED  ACTORS  BACKLOG  VERSION          UP  ROLE\n"
         "master  up         0     0      41      312  0.1.0    1 h 02 min  master\n"
@@ -353,7 +353,7 @@ def test_history_comes_back_without_secrets(server, env, terminal, tmp_path):
 
 def test_completion(server, terminal):
     def completed(text, result):
-        terminal.child.send(text + "\t\x0c")  # Ctrl-L draws the whole line again
+        terminal.child.send(text + "\t\x0c")  # Ctrl-L draws the whole line again.
         terminal.child.expect_exact("troupe> " + result)
         terminal.child.send("\x03")
         terminal.child.expect_exact("^C")
@@ -369,11 +369,11 @@ def test_completion(server, terminal):
     terminal.child.send("info trial/\t")
     terminal.child.expect_exact("trial/7")
     terminal.child.expect_exact("trial/8")
-    terminal.child.expect_exact("info trial/")  # what was typed stands there again
+    terminal.child.expect_exact("info trial/")  # The typed text is shown again.
     terminal.child.send("8\r")
     terminal.child.expect_exact("identity")
     terminal.prompt()
-    server.freeze = True  # Tab does not wait for an answer where it has older names
+    server.freeze = True  # Tab does not wait for an answer where the client has older names.
     heard = len(server.requests)
 
     def asked_again():
@@ -426,7 +426,7 @@ def test_events_arrive_while_typing(server, terminal):
     terminal.child.expect_exact("lo")
     server.emit({"at": "2026-11-22T12:00:07Z", "kind": "supervision", "actor": "trial/7", "what": "restarted", "user": ""})
     terminal.child.expect(r"12:00:07  supervision  trial/7 +restarted")
-    terminal.child.expect(r"troupe> .*lo")  # the prompt and the typed text stand below it
+    terminal.child.expect(r"troupe> .*lo")  # The prompt and the typed text follow below.
     terminal.child.send("g\r")
     terminal.child.expect_exact("info\r\n")
     terminal.prompt()
@@ -457,7 +457,7 @@ def test_utf8_and_resize(server, terminal):
     terminal.child.send("ps\r")
     terminal.child.expect(r"ACTOR.*STATE")
     terminal.prompt()
-    terminal.child.send("x" * 150)  # two rows; a resize in the middle keeps the text
+    terminal.child.send("x" * 150)  # 150 characters need two rows. A resize keeps the text.
     terminal.child.setwinsize(24, 50)
     terminal.child.send("\x15log\r")
     terminal.child.expect_exact("info\r\n")
@@ -511,7 +511,7 @@ def test_top_filters_and_shows_the_chosen_actor(server, terminal):
     child.expect_exact("trial/8")
     child.send("\r")
     child.expect(r"2 actors[^\n]*/trial ")
-    child.send("\x1b[B")  # down
+    child.send("\x1b[B")  # Down
     child.expect(r"\x1b\[7mtrial/8")
     child.send("k")
     child.expect(r"\x1b\[7mtrial/7")
@@ -527,9 +527,9 @@ def test_top_filters_and_shows_the_chosen_actor(server, terminal):
     child.send("/x")
     child.expect_exact("/trialx_")
     child.expect_exact("0 actors")
-    child.send("\x1b")  # drops what was typed
+    child.send("\x1b")  # Esc drops the typed text.
     child.expect(r"2 actors[^\n]*/trial ")
-    child.send("\x1b")  # drops the filter
+    child.send("\x1b")  # Esc drops the filter.
     child.expect(r"5 actors")
     child.send("q")
     child.expect_exact("\x1b[?1049l")
@@ -577,7 +577,7 @@ def test_kill_asks_at_a_terminal_only(server, env, terminal):
     assert len(killed()) == 2
     run(server, env, ":rw", "kill trial/7")
     assert len(killed()) == 3
-    terminal.child.send("\x1b[A\x1b[A\x0c")  # the answers are not history
+    terminal.child.send("\x1b[A\x1b[A\x0c")  # Answers to questions are not in the history.
     terminal.child.expect_exact("troupe# kill trial/7")
     terminal.child.send("\x03")
     terminal.prompt(writing)
@@ -611,7 +611,7 @@ def test_rc_file(server, env, tmp_path):
 
 
 def test_no_link_is_made_to_a_page_that_is_not_there(server, env):
-    """A node that is embedded with `web = false` answers so."""
+    """A node that is embedded with `web = false` answers like this server."""
     done = subprocess.run([BINARY, "web", "--master", server.url], env=env, capture_output=True, text=True, timeout=180)
     assert done.returncode == 5 and done.stdout == "", done
     assert f"no web page at {server.url}/ui/" in done.stderr, done.stderr

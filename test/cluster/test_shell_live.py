@@ -1,4 +1,4 @@
-"""`troupe shell` on a real cluster: what it shows is true, what it does happens, and what goes away is said."""
+"""`troupe shell` on a real cluster: what it shows is true, what it orders happens, and it reports what goes away."""
 
 import json
 import os
@@ -20,9 +20,9 @@ def cluster(tmp_path_factory):
         c.env.update(LANG="C.UTF-8", TERM="xterm", NO_COLOR="1", XDG_STATE_HOME=str(c.root / "state"), XDG_CONFIG_HOME=str(c.root / "config"))
         for name in ("TROUPE_USER", "TROUPE_PASSWORD", "TROUPE_TOKEN", "LC_ALL"):
             c.env.pop(name, None)
-        c.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
+        c.listen = f"127.0.0.1:{free_port()}"  # the same address after a restart
         c.up()
-        c.hold(epoch=0)  # so that it is not over before the tests
+        c.hold(epoch=0)  # The experiment must not end before the tests.
         c.experiment = c.submit(trials=8, epoch_s=3)
         yield c
 
@@ -77,7 +77,7 @@ def test_traces_are_bounded(cluster):
     cluster.go_on(epoch=15)
     rows = answer(cluster, f"trace experiment/{cluster.experiment} --max 2 --for 120s")
     assert 1 <= len(rows) <= 2 and all(r["type"] for r in rows)
-    # A trial may end, or wait for its next epoch, just then: the next one that runs is followed.
+    # A trial may end, or wait for its next epoch, at that moment. Then the next running trial is followed.
     rows = wait_for(lambda: answer(cluster, f"follow {running_trial(cluster)} --for 5s"), 120)
     assert all(r["actor"] for r in rows)
     assert len(answer(cluster, "events -f --max 2")) == 2
@@ -129,7 +129,7 @@ def test_a_terminal_on_a_live_cluster(cluster):
     child.send("\x03")
     child.expect(prompt)
     child.send("no")
-    shell(cluster, ":rw", "kill " + trial)  # somebody else does something
+    shell(cluster, ":rw", "kill " + trial)  # Another user acts.
     child.expect(r"(supervision|audit|state)[^\n]*\n")
     child.expect(r"troupe> .*no")
     child.send("des\r")
@@ -141,12 +141,12 @@ def test_a_terminal_on_a_live_cluster(cluster):
     child.expect(prompt)
     child.send("trace cluster --for 5m\r")
     child.expect_exact("\n")
-    cluster.process.send_signal(signal.SIGKILL)  # the node goes away in mid-trace
+    cluster.process.send_signal(signal.SIGKILL)  # The node dies during the trace.
     cluster.process.wait()
     child.expect(r"error: [^\n]*(went away|broke|connect)")
     child.expect(prompt)
     cluster.up()
-    child.send("nodes\r")  # and the same session goes on
+    child.send("nodes\r")  # The same session continues.
     child.expect_exact("NODE")
     child.expect(prompt)
     child.send("\x04")
@@ -160,5 +160,5 @@ def test_the_cluster_is_undisturbed(cluster):
     assert noise.returncode == 2
     assert state(cluster) == "STATE_ACTIVE"
     shell(cluster, f"experiment kill {cluster.experiment}", code=4)
-    shell(cluster, ":rw", f"experiment kill {cluster.experiment}")  # a verb of troupe
+    shell(cluster, ":rw", f"experiment kill {cluster.experiment}")  # This is a verb of the program `troupe`.
     wait_for(lambda: state(cluster) == "STATE_CANCELED", 60)

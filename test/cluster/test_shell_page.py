@@ -1,4 +1,4 @@
-"""The session that docs/shell.md shows, run on a real cluster: what differs from run to run is masked on both sides.
+"""Runs the session that docs/shell.md shows on a real cluster. What differs from run to run is masked on both sides.
 
 `TROUPE_WRITE_DOCS=1` writes the session of this run into the page.
 """
@@ -18,7 +18,7 @@ from cluster_under_test import BINARY, Cluster, wait_for  # noqa: E402
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/shell.md"
 BLOCK = re.compile(r"(?<=\n## A session\n).*?```\n(\$ troupe shell\n.*?)```\n", re.S)
 
-# After one report and one checkpoint nothing happens in a trial, so what its actor heard is the same in every run.
+# A trial does nothing after one report and one checkpoint, so that its actor hears the same messages in every run.
 SCRIPT = """
 import time, troupe
 p = troupe.params(x=0.5)
@@ -51,7 +51,7 @@ MASKS = [
 def masked(text):
     for pattern, name in MASKS:
         text = re.sub(pattern, name, text)
-    # 30 s after a request its timer comes back as @error, whether or not it was answered: on a slow machine `info` shows it.
+    # 30 s after a request its timer arrives as @error, whether or not the request was answered. On a slow host `info` shows it.
     return [line.rstrip() for line in text.splitlines() if "@error" not in line]
 
 
@@ -77,7 +77,8 @@ def start(c):
 
 @pytest.fixture
 def cluster(tmp_path):
-    """One in which the first two trials got the slots: free slots go to who asks first, and trials begin side by side."""
+    """A cluster in which the first two trials have the slots. Trials begin side by side and the first to ask gets a slot, so that up to 8
+    clusters are tried."""
     for number in range(8):
         (tmp_path / str(number)).mkdir()
         with Named(tmp_path / str(number)) as c:
@@ -90,7 +91,7 @@ def cluster(tmp_path):
 
 
 def running(cluster):
-    """The two trials that have slots, while the third waits for them; else nothing."""
+    """The two trials that have slots while the third waits. None in any other state."""
     rows = {row["actor"]: row["state"] for row in cluster.json("shell", "-e", "ps --window 0")}
     states = {n: rows.get(f"allocation/{n}.1") for n in (1, 2, 3)}
     return [n for n, x in states.items() if x == "RUNNING"] if sorted(map(str, states.values())) == ["QUEUED", "RUNNING", "RUNNING"] else None
@@ -107,7 +108,7 @@ def greeting(cluster):
 
 
 def transcript(cluster):
-    """One session that runs all commands, each between two marks, so that its output is known from the next one's."""
+    """Runs all commands in one session, each between two marks, so that each output can be told from the next."""
     words = []
     for number, command in enumerate(COMMANDS):
         words += ["-e", f"log | echo '=={number}=='", "-e", command]

@@ -1,4 +1,4 @@
-"""What a cluster knows of its slots: GPUs through a library that has the name and the calls of NVIDIA's, processors without it."""
+"""What a cluster knows about its slots: GPUs by a library with the name and functions of NVIDIA's, and CPUs without it."""
 
 import os
 import pathlib
@@ -65,7 +65,7 @@ def system_metrics(cluster, trial):
 
 
 def used(cluster, count):
-    """The slots, once each has told of its use."""
+    """Waits until `count` slots have reported their usage, and returns their rows."""
     rows = lambda: [row for row in cluster.json("slot", "list") if "usage" in row]
     return wait_for(lambda: len(found := rows()) == count and found, what=rows)
 

@@ -1,5 +1,5 @@
-"""The unmodified `determined` client with agents of their own: a gang of ranks over two agents, and everything over TLS. Tasks
-speak to their agent's listener, which speaks TLS to the master."""
+"""The unmodified `determined` client with separate agents: a gang of ranks over two agents, and everything over TLS. Tasks connect to the
+listener of their agent, which connects to the master by TLS."""
 
 import json
 import pathlib
@@ -33,7 +33,7 @@ dist.destroy_process_group()
 
 
 class Agents(Stock, Processes):
-    """The stock client before a master with agents as processes."""
+    """The stock client with a master, and agents that are processes of their own."""
 
     def __init__(self, root, tls):
         Processes.__init__(self, root, tls)
@@ -45,7 +45,7 @@ class Agents(Stock, Processes):
         if self.tls:
             more.setdefault("DET_MASTER_CERT_FILE", str(self.tls / "ca.pem"))
         env = super().stock_env(home, **more)
-        for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # `requests` would take them in place of the client's own
+        for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # `requests` would use these in place of the client's own file.
             env.pop(name, None)
         return env
 

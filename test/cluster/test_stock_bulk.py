@@ -1,4 +1,5 @@
-"""A thousand experiments at once, and `kill -9` of the master in the middle: what was acknowledged happens; what was not is done or as before, all of it."""
+"""Changes a thousand experiments with one request, and kills the master in the middle. An acknowledged change happens; any other is
+either done for all or for none."""
 
 import collections
 import pathlib
@@ -19,7 +20,7 @@ COUNT = 1000
 
 @pytest.fixture(scope="module")
 def master(tmp_path_factory):
-    """One with a thousand ended experiments, each with two checkpoints of three files."""
+    """A master with a thousand ended experiments, each with two checkpoints of three files."""
     folder = tmp_path_factory.mktemp("bulk")
     with Master(BINARY, folder).running() as one:
         fill(one, COUNT, folder / "checkpoints", of_each=2)
@@ -27,7 +28,7 @@ def master(tmp_path_factory):
 
 
 def projects(master):
-    """How many experiments the lists show in each project."""
+    """The number of experiments that the lists show in each project."""
     rows = master.wire("admin").call("GET", "/api/v1/experiments?limit=-1")["experiments"]
     return collections.Counter(row["projectId"] for row in rows)
 
@@ -37,14 +38,14 @@ def ids(master):
 
 
 def interrupted(master, chance, method, path, body):
-    """Kills the master at some moment of this request and starts it again; the answer, or None where there was none."""
+    """Kills the master at a random moment of this request, and starts it again. Returns the answer, or None where none came."""
     got = []
 
     def ask():
         try:
             got.append(wire.call(method, path, body))
         except (Refused, OSError):
-            pass  # it died first
+            pass  # The master died before it answered.
 
     wire = master.wire("admin")
     begun = threading.Thread(target=ask)
@@ -92,7 +93,7 @@ def test_a_bulk_archive(master):
 
 
 def test_a_bulk_delete(master):
-    """Last: none is left. Those whose deletion was acknowledged need no second order."""
+    """Runs last, because no experiment is left. An acknowledged deletion needs no second order."""
     chance = random.Random(9)
     of = projects(master).most_common(1)[0][0]
     folders = master.folder / "checkpoints"
@@ -105,7 +106,7 @@ def test_a_bulk_delete(master):
         assert sorted(left) in ([], ordered), len(left)
         if left:
             master.wire("admin").call("DELETE", f"/api/v1/projects/{of}/experiments/delete", {"experimentIds": left, "projectId": of})
-    for _ in range(3):  # and again while they go
+    for _ in range(3):  # The master is killed again while the files are deleted.
         time.sleep(chance.uniform(0, 0.5))
         master.process.kill()
         master.process.wait()

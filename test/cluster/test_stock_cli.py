@@ -1,6 +1,6 @@
-"""Every verb of `det` with each of its options, run at least once by the unmodified wheel against a real cluster whose roles decide: none
-ends with a traceback, and each with the code that is expected. The last test looks which verbs and options the client has, and fails for
-one that no other has run."""
+"""Runs every verb of `det` with each of its options at least once, by the unmodified wheel against a real cluster with roles. None ends
+with a traceback, and each ends with the expected code. The last test reads which verbs and options the client has, and fails for one
+that no test has run."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ from test_stock_client import Stock
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 FOREVER = "import time\nwhile True: print('still here', flush=True); time.sleep(0.2)\n"
 
-# Ends when it has answered somebody who came through a tunnel and has gone again.
+# Ends when it has answered a client that came through a tunnel, and that client has closed.
 SERVES = """
 import contextlib, pathlib, socket
 with socket.create_server(("127.0.0.1", PORT)) as server:
@@ -51,15 +51,15 @@ class House(Stock):
         file = self.root / "cluster.yaml"
         file.write_text("troupe: 1\ncluster: {authz: rbac}\npools: {main: {default: true}, side: {}}\n")
         self.up_words = ["--file", str(file)]
-        self.env |= {"TROUPE_USER": "admin", "TROUPE_PASSWORD": ""}  # nobody else has a role yet
+        self.env |= {"TROUPE_USER": "admin", "TROUPE_PASSWORD": ""}  # No other user has a role yet.
 
     def begin(self):
         self.up(slots=2)
         self.d("user login admin", stdin="\n")
 
     def d(self, line, code=0, says="", stdin="", until=None, fault="", meanwhile=lambda: None):
-        """Runs `det LINE`; with `until` it is interrupted once it has said that. `fault`: the client itself fails with these words.
-        `meanwhile()` is called while it runs."""
+        """Runs `det LINE`. With `until` the client is interrupted when it has written that text. With `fault` the client itself fails
+        with that text. `meanwhile()` is called while it runs."""
         words = shlex.split(line)
         RAN.append(words)
         with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +68,7 @@ class House(Stock):
                 with open(path, "w") as file:
                     file.write(stdin if name == "in" else "")
             with open(names["in"]) as one, open(names["out"], "w") as two, open(names["err"], "w") as three:
-                env = self.stock_env("admin", BROWSER="true %s", PYTHONUNBUFFERED="1")  # `until` waits for what it says
+                env = self.stock_env("admin", BROWSER="true %s", PYTHONUNBUFFERED="1")  # `until` waits for the output
                 if until:
                     call = subprocess.Popen([sys.executable, "-m", "determined.cli", *words], env=env, stdin=one, stdout=two, stderr=three, cwd=self.root, start_new_session=True)
                 else:
@@ -109,7 +109,7 @@ def house(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def done(house):
-    """An experiment that has completed: its number, its trial, a checkpoint."""
+    """An experiment that has completed, as the number, the trial and a checkpoint."""
     config, job = house.write(name="done", hparams="{steps: 10}")
     said = house.d(f"experiment create {config} {job} --follow-first-trial", says="saved 10")
     experiment = int(re.search(r"Created experiment (\d+)", said)[1])
@@ -124,7 +124,7 @@ FILTERS = ("--allocation-id {allocation} --agent-id {agent} --container-id x --r
 
 
 def logs(house, kind, task, agent, said):
-    """All options of a verb that shows a log; one that follows ends with the task."""
+    """Runs a verb that shows a log with all its options. One that follows ends with the task."""
     for more in ("--head 1", "--tail 1", "--json", "--follow", FILTERS.format(allocation=f"{task}.1", agent=agent)):
         text = house.d(f"{kind} logs {task} {more}")
         assert said in text or "--container-id" in more or "--head" in more or "--tail" in more, (kind, more, text)
@@ -166,7 +166,7 @@ def test_places(house):
     account = "--agent-uid 1000 --agent-user ann --agent-gid 1000 --agent-group ann"
     d(f"workspace create vision {account} --checkpoint-storage-config '{storage}' --default-compute-pool main --default-aux-pool main --json", says="vision")
     d(f"workspace create sound --checkpoint-storage-config-file {file}")
-    # There is no Kubernetes below: the client says that no namespace was bound.
+    # There is no Kubernetes cluster here. The client says that no namespace was bound.
     d("workspace create far --cluster-name c --namespace n --resource-quota 3"), d("workspace create near --cluster-name c --auto-create-namespace")
     d("workspace create wide --auto-create-namespace-all-clusters")
     d("workspace bindings set far --cluster-name c --namespace n", code=1), d("workspace bindings set far --cluster-name c --auto-create-namespace", code=1)
@@ -220,7 +220,7 @@ def test_experiments(house, done):
     d("model describe net --json"), d("model describe net --version 1"), d("model list-versions net --json"), d("model move net --workspace-name Uncategorized"), d("model delete net")
     more = house.file("more.yaml", "max_restarts: 1\n")
     d(f"experiment continue {e} --config-file {more} --config hyperparameters.steps=15 --follow-first-trial"), d(f"experiment wait {e} --polling-interval 1")
-    d(f"experiment move {e} sight tigers")  # whose account may not reach the Python of a test
+    d(f"experiment move {e} sight tigers")  # The account of this workspace may not use the Python of the test.
     d(f"checkpoint rm {uuid} --glob state.json --yes"), d(f"checkpoint delete {uuid} --yes")
     d(f"preview-search {done['config']}")
 
@@ -258,7 +258,7 @@ def test_what_runs(house):
             return None
 
     def through_the_tunnel():
-        wait_for(serving.exists)  # else the client has nobody to reach, and says so with a traceback
+        wait_for(serving.exists)  # Without a server to reach, the client ends with a traceback.
         with wait_for(link) as one:
             one.sendall(b"you")
             assert one.recv(100) == b"heard you"
@@ -330,13 +330,13 @@ def test_the_master(house):
     d("resources raw 2026-01-01T00:00:00Z 2126-01-01T00:00:00Z --json"), d("resources raw 2026-01-01T00:00:00Z 2126-01-01T00:00:00Z"), d("resources allocations 2026-01-01T00:00:00Z 2126-01-01T00:00:00Z")
     d("resources aggregated 2026-01-01 2026-01-02 --json"), d("resources aggregated 2026-01 2026-02 --monthly")
     d("dev auth-token"), d("dev curl -x /api/v1/master", says="clusterId"), d("dev bindings list --show-unusable"), d("dev bindings call --auto-confirm get_GetMaster", says="clusterId")
-    # Not offered.
+    # These are not offered.
     d("auth list-providers", code=1), d("auth login --provider x --headless", code=1), d("oauth client list", code=1), d("oauth client add x http://x", code=1), d("oauth client remove x", code=1)
     d("user logout --all")
 
 
 def verbs():
-    """Each verb, as the names of its words, with its options."""
+    """Each verb of the client, as the words of its name and its options."""
     parser = make_parser()
     client_line.add_args(parser, all_args_description)
 
@@ -352,7 +352,7 @@ def verbs():
         for one, called in names.values():
             yield from walk(one, path + [called])
 
-    return [one for one in walk(parser, []) if "help" not in one[0][-1] and "deploy" not in one[0][0]]  # deploy makes clusters of Determined in clouds
+    return [one for one in walk(parser, []) if "help" not in one[0][-1] and "deploy" not in one[0][0]]  # `deploy` makes clusters in clouds
 
 
 def test_every_verb_was_run_with_each_of_its_options(house):

@@ -1,5 +1,5 @@
-"""The unmodified `determined` client against a real cluster: its command line and SDK outside, its Core API and PyTorchTrial
-in the tasks. Needs the wheel 0.38.1, torch and scikit-learn in the interpreter that runs it; tasks run in the same one."""
+"""The unmodified `determined` client against a real cluster: its command line and SDK outside, its Core API and PyTorchTrial in the
+tasks. Needs the wheel 0.38.1, torch and scikit-learn in the interpreter that runs the tests; tasks run in the same one."""
 
 import hashlib
 import io
@@ -18,7 +18,7 @@ import pytest
 import warm_client
 from cluster_under_test import Cluster, free_port, wait_for
 
-# A Core API script. What it does beside training comes by hyperparameters; what it has done goes to JOB_DIR/notes.
+# A script with the Core API. Hyperparameters say what it does beside training. It writes what it has done to JOB_DIR/notes.
 CORE_API = """
 import json, logging, os, pathlib, sys, time
 import determined as det
@@ -141,7 +141,7 @@ class Stock(Cluster):
         return dict(os.environ, DET_MASTER=self.url(), HOME=str(folder), COLUMNS="400", **more)
 
     def det(self, *words, code=0, timeout=300, home="home", stdin=None, cold=False, **env):
-        done = warm_client.run(words, self.stock_env(home, **env), stdin, timeout, start_new_session=True, cold=cold)  # no terminal to ask at
+        done = warm_client.run(words, self.stock_env(home, **env), stdin, timeout, start_new_session=True, cold=cold)  # A new session has no terminal at which the client could ask.
         assert done.returncode == code, f"det {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr, done.stderr
         return done.stdout + done.stderr
@@ -172,7 +172,7 @@ class Stock(Cluster):
 
     def notes(self, trial):
         try:
-            lines = (self.root / "notes").read_text().split("\n")[:-1]  # the last one may still be written
+            lines = (self.root / "notes").read_text().split("\n")[:-1]  # The last line may be incomplete.
         except FileNotFoundError:
             return []
         return [one for one in map(json.loads, lines) if one["trial"] == trial]
@@ -188,7 +188,7 @@ class Stock(Cluster):
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     with Stock(tmp_path_factory.mktemp("stock")) as cluster:
-        cluster.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
+        cluster.listen = f"127.0.0.1:{free_port()}"  # the same address after a restart
         cluster.up(slots=2)
         yield cluster
 
@@ -282,7 +282,8 @@ def test_a_pytorch_trial_on_digits(cluster, ranks):
 
 
 def test_an_adaptive_search(cluster):
-    """The first trial is the best one and goes to the end; each other one is stopped at its first validation, and waits for that."""
+    """The first trial is the best one and runs to the end. Each other trial waits for the decision at its first validation, and is
+    stopped there."""
     experiment, _ = cluster.create(name="asha", hparams="{one_leads: true, steps: 20, x: {type: double, minval: 0, maxval: 1}}",
                                    searcher="{name: adaptive_asha, metric: loss, time_metric: epoch, max_time: 4, max_trials: 6, "
                                             "max_concurrent_trials: 2, divisor: 2, mode: aggressive}")
@@ -290,7 +291,7 @@ def test_an_adaptive_search(cluster):
     trials = cluster.trials(experiment)
     assert len(trials) == 6
     ended = [[one for one in cluster.notes(t["id"]) if "ended" in one or "preempted" in one] for t in trials]
-    # The first may be told to stop at its last step, as the search wants no more of it.
+    # The first trial may be told to stop at its last step, because the search wants no more of it.
     assert sorted(one[-1].get("ended", one[-1].get("preempted")) for one in ended) == [5, 5, 5, 5, 5, 20], ended
     assert all("preempted" in one[-1] for one in ended if one[-1].get("ended") != 20), ended
 
@@ -369,14 +370,14 @@ def test_two_hundred_calls_of_all_kinds_at_once(cluster):
     for verb, letter in (("workspace list", "w"), ("model list", "m"), ("template list", "t")):
         shown = re.findall(rf"\b{letter}\d+\b", cluster.det(*verb.split()))
         assert set(shown) >= {f"{letter}{n}" for n in range(20)}, (verb, shown)
-    assert cluster.described(experiment)["labels"]  # not all: the client reads them, and sends all of them back with its own
+    assert cluster.described(experiment)["labels"]  # Some are lost: the client reads all labels and sends them back with its own.
     ids = {int(re.search(r"Created experiment (\d+)", said[n])[1]) for n in range(180, 200)}
     assert len(ids) == 20
     for one in ids:
         cluster.det("experiment", "kill", str(one))
 
 
-# The client, which makes the file ASKED when it pauses before it asks the master again.
+# The client, changed so that it makes the file ASKED before it pauses and asks the master again.
 WATCHED = """
 import os, runpy, sys, time
 sleep = time.sleep
@@ -386,8 +387,8 @@ runpy.run_module("determined.cli", run_name="__main__", alter_sys=True)
 
 
 def test_killing_the_master_while_a_task_trains(cluster):
-    """What the client does about it is in the wheel: `--follow` ends with exit code 1 and names the command that goes on; that
-    one shows the log from its beginning to its end. `experiment wait` asks again by itself."""
+    """The wheel decides what the client does: `--follow` ends with exit code 1 and names the command that continues, which shows the log
+    from its beginning to its end. `experiment wait` asks again by itself."""
     files = cluster.write(name="survivor", hparams="{steps: 100, gate_at: 50}")
     texts = {name: cluster.root / f"said-by-{name}" for name in ("follow", "wait")}
 
@@ -408,7 +409,7 @@ def test_killing_the_master_while_a_task_trains(cluster):
         said = texts["follow"].read_text()
         assert follow.returncode == 1 and "Traceback" not in said, said
         assert f"To reopen log stream, run: det trial logs -f {trial}" in said, said
-        (cluster.root / f"go-{experiment}").touch()  # it reports while nobody is there
+        (cluster.root / f"go-{experiment}").touch()  # The task reports while no master is there.
         cluster.up(slots=2)
         said = cluster.det("trial", "logs", "-f", str(trial), cold=True)
         assert all(f"saved {step}\n" in said for step in range(5, 101, 5)), said

@@ -1,4 +1,4 @@
-"""Experiments that go on after their end, by the unmodified `determined` client and by our own, and over `kill -9` of the master."""
+"""Experiments that are continued after their end, by the unmodified `determined` client and by ours, and through `kill -9` of the master."""
 
 import pytest
 from determined.common import api
@@ -55,7 +55,7 @@ def test_a_single_trial_goes_on_from_its_newest_checkpoint(cluster, user):
     after = b.get_GetTrial(user, trialId=trial).trial
     assert (after.state, after.restarts, after.totalBatchesProcessed) == (b.trialv1State.COMPLETED, 0, 20)
     assert went(cluster, trial, "began") == [0, 10, 10] and went(cluster, trial, "ended")[-1] == 20
-    # Two tasks, each with its own allocations; the logs of both are the trial's.
+    # The trial has two tasks, each with its own allocations, and the logs of both.
     assert list(after.taskIds) == [after.taskId, after.taskId + "-1"]
     first, second = (b.get_GetTask(user, taskId=one).task for one in after.taskIds)
     assert [len(first.allocations), len(second.allocations)] == [2, 1] and first.endTime and second.endTime
@@ -65,7 +65,7 @@ def test_a_single_trial_goes_on_from_its_newest_checkpoint(cluster, user):
     logs = cluster.det("trial", "logs", str(trial))
     assert "saved 10" in logs and "saved 20" in logs
     assert logs == cluster.det("experiment", "logs", str(experiment))
-    # Completed, it goes on once more; ours can do the same.
+    # The trial has completed and is continued once more, by our own client.
     said = cluster.cli("experiment", "continue", str(experiment), "--config", "hyperparameters.steps=25", "--follow", timeout=120).stdout
     assert f"continued experiment {experiment}" in said
     assert went(cluster, trial, "began") == [0, 10, 10, 20] and went(cluster, trial, "ended")[-1] == 25
@@ -83,7 +83,7 @@ def test_what_it_is_given_counts_over_what_was_set_before_and_stays(cluster, use
         def obeyed():
             try:
                 return b.post_ContinueExperiment(user, body=b.v1ContinueExperimentRequest(id=experiment, overrideConfig=config))
-            except errors.APIException as no:  # what runs it may end a moment after its state is stored
+            except errors.APIException as no:  # The processes of an experiment may end a moment after its state is stored.
                 assert "non terminal state" in str(no), str(no)
         wait_for(obeyed)
 
@@ -187,7 +187,7 @@ def test_a_killed_search_runs_what_did_not_complete_then_the_rest(cluster, user)
 
 
 def test_a_continuation_survives_kill_9_of_the_master(cluster, user):
-    """Killed right after the answer, in the middle of what follows from it, and again while the trials run."""
+    """The master is killed right after the answer, while the order is carried out, and again while the trials run."""
     experiment, _ = cluster.create(name="fallen", hparams=f"{{steps: 10, exit: 3, {SPACE}}}", searcher=RANDOM)
     cluster.wait(experiment, code=1)
     before = {t["id"]: len(went(cluster, t["id"], "began")) for t in cluster.trials(experiment)}

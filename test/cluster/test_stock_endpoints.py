@@ -1,5 +1,5 @@
-"""Each endpoint that the stock client needs first, on a real cluster through the wheel's own `bindings`: a request of its classes
-goes out, an answer comes back that its classes read, field by field as they require."""
+"""Every endpoint that the stock client needs first, on a real cluster through the `bindings` of the wheel: its classes make the request,
+and its classes read the answer, with all fields that they require."""
 
 import base64
 import io
@@ -39,7 +39,7 @@ def test_every_endpoint_of_the_first_tiers(cluster, user):
     task = Task(cluster, 1, 1)
     mine = session_of(cluster, task)
     assert b.get_GetMe(user).user.username == b.get_GetMe(mine).user.username == "determined"
-    # The task's way, in its order.
+    # The calls of a task, in the task's order.
     files = base64.b64decode(b.get_GetTaskContextDirectory(mine, taskId=task.task).b64Tgz)
     assert "job.sh" in tarfile.open(fileobj=io.BytesIO(files)).getnames()
     about = b.v1AcceleratorData(allocationId=task.allocation, containerId=task.resources, nodeName="n", taskId=task.task, acceleratorType="cpu",
@@ -48,7 +48,7 @@ def test_every_endpoint_of_the_first_tiers(cluster, user):
                                          body=b.v1PostAllocationAcceleratorDataRequest(allocationId=task.allocation, acceleratorData=about))
     met = b.get_AllocationRendezvousInfo(mine, allocationId=task.allocation, resourcesId=task.resources).rendezvousInfo
     assert (met.addresses, list(met.slots), met.rank) == (["127.0.0.1"], [1], 0)
-    for _ in range(2):  # every rank calls it
+    for _ in range(2):  # Every rank makes this call.
         b.post_RunPrepareForReporting(mine, body=b.v1RunPrepareForReportingRequest(runId=1, checkpointStorage=None))
     assert b.get_AllocationPreemptionSignal(mine, allocationId=task.allocation, timeoutSeconds=0).preempt is False
     with pytest.raises(errors.NotFoundException):
@@ -58,7 +58,7 @@ def test_every_endpoint_of_the_first_tiers(cluster, user):
         sent = b.v1TrialMetrics(metrics=b.v1Metrics(avgMetrics=metrics), trialId=1, trialRunId=1, stepsCompleted=steps)
         b.post_ReportTrialMetrics(mine, metrics_trialId=1, body=b.v1ReportTrialMetricsRequest(group=group, metrics=sent))
 
-    def best():  # known once the search has decided on the validation
+    def best():  # The value is known when the search has decided on the validation.
         try:
             return b.get_GetBestSearcherValidationMetric(mine, experimentId=cluster.experiment).metric
         except errors.NotFoundException:
@@ -73,7 +73,7 @@ def test_every_endpoint_of_the_first_tiers(cluster, user):
     b.post_PostTrialRunnerMetadata(mine, trialId=1, body=b.v1TrialRunnerMetadata(state="validating"))
     mine.post("api/v1/task/logs", json={"logs": [{"task_id": task.task, "timestamp": "2026-01-01T00:00:00.000001+00:00", "log": "by the shipper\n",
                                                   "stdtype": "stderr", "level": "ERROR", "source": "task", "rank_id": 0}]})
-    # The user's.
+    # The calls of a user.
     trial = b.get_GetTrial(user, trialId=1).trial
     assert (trial.totalBatchesProcessed, trial.runnerState, trial.bestValidation.metrics.avgMetrics["loss"]) == (5, "validating", 1.25)
     assert trial.bestCheckpoint.uuid == uuid and trial.taskIds == [task.task]
@@ -97,7 +97,7 @@ def test_every_endpoint_of_the_first_tiers(cluster, user):
     b.patch_PatchCheckpoints(mine, body=b.v1PatchCheckpointsRequest(checkpoints=[
         b.v1PatchCheckpoint(uuid=uuid, resources=b.PatchCheckpointOptionalResources(resources={"a/": "0"}))]))
     assert b.get_GetCheckpoint(user, checkpointUuid=uuid).checkpoint.state == b.checkpointv1State.PARTIALLY_DELETED
-    # Pause, go on, and an end that says that the hyperparameters were no good.
+    # Pausing, activating, and an end with the reason that the hyperparameters are invalid.
     b.post_PauseExperiment(user, id=cluster.experiment)
     assert b.get_AllocationPreemptionSignal(mine, allocationId=task.allocation, timeoutSeconds=60).preempt is True
     b.post_AckAllocationPreemptionSignal(mine, allocationId=task.allocation, body=b.v1AckAllocationPreemptionSignalRequest(allocationId=task.allocation))

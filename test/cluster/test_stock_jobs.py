@@ -1,4 +1,4 @@
-"""Jobs, priorities, agents and slots that are taken out, by the unmodified `determined` client against a real cluster."""
+"""Jobs, priorities, and agents and slots that are disabled, by the unmodified `determined` client against a real cluster."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def jobs(cluster, *more):
 
 @pytest.fixture(scope="module")
 def two(cluster):
-    """One experiment that holds the slot until it is preempted, and one that waits."""
+    """An experiment that holds the slot until it is preempted, and one that waits."""
     holding, _ = cluster.create(name="holding", hparams="{steps: 12, hold_at: 7}")
     wait_for(lambda: cluster.json("status")["slots"]["used"] == 1, 60)
     waiting, _ = cluster.create(name="waiting", hparams="{steps: 5}", more="resources: {slots_per_trial: 1, priority: 60}\n")

@@ -1,5 +1,5 @@
-"""Workspaces, projects, templates, labels, archives and the registry of models, by the unmodified `determined` client against a
-real cluster; and what of it is left after `kill -9` of the master."""
+"""Workspaces, projects, templates, labels, archives and the registry of models, by the unmodified `determined` client against a real
+cluster; and what is left of these after `kill -9` of the master."""
 
 import concurrent.futures
 import json
@@ -15,7 +15,7 @@ from test_stock_client import Stock
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     with Stock(tmp_path_factory.mktemp("places")) as cluster:
-        cluster.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
+        cluster.listen = f"127.0.0.1:{free_port()}"  # the same address after a restart
         cluster.up(slots=2)
         cluster.det("user", "login", "admin", home="admin", stdin="\n")
         cluster.det("user", "create", "ann", "--password", "Secret-123", home="admin")
@@ -25,7 +25,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ended(cluster):
-    """An experiment that has completed, with checkpoints."""
+    """The id of an experiment that has completed, with checkpoints."""
     experiment, _ = cluster.create(name="first", hparams="{steps: 10}", more="labels: [old]\ndescription: of the file\n")
     cluster.wait(experiment)
     return experiment
@@ -65,7 +65,7 @@ def test_the_default_pools_of_a_workspace_are_edited(cluster):
 
 def test_others_may_not_change_what_is_not_theirs(cluster):
     cluster.det("workspace", "create", "hers", home="ann")
-    said = cluster.det("workspace", "archive", "hers", home="home", code=1)  # `determined` is no admin
+    said = cluster.det("workspace", "archive", "hers", home="home", code=1)  # `determined` is not an admin.
     assert "access denied" in said.lower() or "Forbidden" in said, said
     cluster.det("workspace", "archive", "hers", home="admin")
     cluster.det("workspace", "unarchive", "hers", home="ann")
@@ -86,8 +86,8 @@ def test_an_experiment_is_put_where_it_is_said(cluster, ended):
     assert "'nowhere' not found" in said, said
     assert cluster.described(ended)["projectId"] == 1
     said = cluster.det("experiment", "move", str(ended), "audio", "speech", home="ann", code=1)
-    assert "access denied" in said, said  # neither its owner nor an admin
-    cluster.det("experiment", "move", str(ended), "audio", "speech")  # by its owner
+    assert "access denied" in said, said  # `ann` is neither the owner nor an admin.
+    cluster.det("experiment", "move", str(ended), "audio", "speech")  # by the owner
     assert cluster.described(ended)["projectName"] == "speech"
     listed = cluster.det("project", "list-experiments", "audio", "speech")
     assert all(re.search(rf"^\s*{one}\s", listed, re.M) for one in (ended, there, named)), listed
@@ -178,7 +178,7 @@ def test_what_was_acknowledged_outlives_the_master(cluster, ended):
 
 
 def test_who_is_renamed_keeps_what_was_made_before(cluster):
-    """Also over a restart: owner of the workspace and the experiment, by the new name alone; nobody else takes a former one."""
+    """Under the new name alone, and over a restart too, a user owns the workspace and the experiment. Nobody else can take a former name."""
     cluster.det("user", "create", "Cy", "--password", "Secret-123", home="admin")
     cluster.det("user", "login", "Cy", home="cy", stdin="Secret-123\n")
     cluster.det("workspace", "create", "of-cy", home="cy")
@@ -205,7 +205,7 @@ def test_who_is_renamed_keeps_what_was_made_before(cluster):
 
 
 def test_two_changes_at_once_are_both_kept(cluster):
-    """Labels, notes and bindings that are added one by one by many at the same time."""
+    """Labels, notes and bindings, each added by many clients at the same time."""
     experiment, _ = cluster.create(name="many", hparams="{steps: 1}")
     cluster.det("workspace", "create", "shared", home="admin")
     cluster.det("project", "create", "shared", "notes", home="admin")

@@ -1,5 +1,5 @@
-"""Deletion, access tokens, groups and roles, settings, policies, bindings, the cluster's message, usage, searches, runs and metric
-streams: by the unmodified `determined` client and its own `bindings`, against a real cluster, before and after `kill -9` of the master."""
+"""Deletion, access tokens, groups and roles, settings, policies, bindings, the cluster's message, usage, searches, runs and streams of
+metrics, by the unmodified `determined` client and its `bindings`, against a real cluster, before and after `kill -9` of the master."""
 
 import datetime
 import json
@@ -18,7 +18,7 @@ from test_stock_client import Stock
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     with Stock(tmp_path_factory.mktemp("rest")) as cluster:
-        cluster.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
+        cluster.listen = f"127.0.0.1:{free_port()}"  # the same address after a restart
         cluster.up(slots=2)
         cluster.det("user", "login", "admin", home="admin", stdin="\n")
         cluster.det("user", "create", "ann", "--password", "Secret-123", home="admin")
@@ -45,7 +45,7 @@ def admin(cluster):
 
 @pytest.fixture(scope="module")
 def ended(cluster):
-    """An experiment that has completed, with two checkpoints."""
+    """The id of an experiment that has completed, with two checkpoints."""
     experiment, _ = cluster.create(name="first", hparams="{steps: 10}", more="labels: [old]\n")
     cluster.wait(experiment)
     return experiment
@@ -138,7 +138,7 @@ def test_without_globs_nothing_is_removed_and_what_is_there_is_noted(cluster, us
     b.post_CheckpointsRemoveFiles(user, body=b.v1CheckpointsRemoveFilesRequest(checkpointUuids=[uuid], checkpointGlobs=[]))
     noted = b.get_GetCheckpoint(user, checkpointUuid=uuid).checkpoint
     assert noted.state == b.checkpointv1State.PARTIALLY_DELETED and "state.json" not in noted.resources
-    hidden = folder.rename(folder.with_name("elsewhere"))  # as one that is not mounted
+    hidden = folder.rename(folder.with_name("elsewhere"))  # as a file system that is not mounted
     with pytest.raises(errors.NotFoundException):
         b.post_CheckpointsRemoveFiles(user, body=b.v1CheckpointsRemoveFilesRequest(checkpointUuids=[uuid], checkpointGlobs=[]))
     assert b.get_GetCheckpoint(user, checkpointUuid=uuid).checkpoint.state == b.checkpointv1State.PARTIALLY_DELETED
@@ -668,11 +668,11 @@ def test_what_a_live_experiment_begins_with_stays(cluster, user):
                   lambda: b.delete_DeleteExperiment(user, experimentId=source)):
         with pytest.raises(errors.APIException, match=held):
             order()
-    # A continuation names no checkpoint that is not there either.
+    # A continuation too is refused where it names a checkpoint that does not exist.
     override = {"searcher": {"name": "single", "metric": "loss", "source_checkpoint_uuid": str(uuid_of_nobody := "0b6b2ef6-6e3b-4a52-8f0e-0f3a4b2b7c11")}}
     with pytest.raises(errors.APIException, match=f"checkpoint '{uuid_of_nobody}' not found"):
         b.post_ContinueExperiment(user, body=b.v1ContinueExperimentRequest(id=source, overrideConfig=json.dumps(override)))
-    # Nor does it go with its project, unless who begins with it goes as well.
+    # The checkpoint is not deleted with its project either, unless the experiment that begins with it is deleted as well.
     place = b.post_PostWorkspace(user, body=b.v1PostWorkspaceRequest(name="of-starts")).workspace.id
     here, there = [b.post_PostProject(user, body=b.v1PostProjectRequest(name=f"of-{name}", workspaceId=place), workspaceId=place).project.id for name in ("sources", "users")]
     b.post_MoveExperiment(user, experimentId=source, body=b.v1MoveExperimentRequest(destinationProjectId=here, experimentId=source))

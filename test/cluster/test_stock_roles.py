@@ -1,5 +1,6 @@
-"""Rights by roles (`cluster.authz: rbac`), by the unmodified `determined` client against a real cluster: who was given what sees and does
-it from the next request on, and of all else there is no trace in any answer; it outlives `kill -9` and a time without roles."""
+"""Rights by roles (`cluster.authz: rbac`), by the unmodified `determined` client against a real cluster. A user who gets a role sees and
+does what it allows from the next request on, and no answer has a trace of anything else. This outlives `kill -9`, and a time without
+roles."""
 
 import http.client
 import json
@@ -17,7 +18,7 @@ from cluster_under_test import wait_for
 from test_stock_client import Stock
 from test_stock_streams import Heard
 
-HUSH = "hush"  # in the name of everything that an outsider may not know of
+HUSH = "hush"  # part of the names of all things that an outsider must not know
 TRAIN = """
 import pathlib, os, time
 import determined as det
@@ -51,7 +52,7 @@ class Roles(Stock):
         self.det("user", "login", name, home=name, stdin="Secret-123\n")
 
     def give(self, role, *to, take=False):
-        """to: -u USER or -g GROUP, and -w WORKSPACE"""
+        """Gives or takes a role. `to` is -u USER or -g GROUP, and may have -w WORKSPACE."""
         return self.det("rbac", "unassign-role" if take else "assign-role", role, *to, home="admin")
 
     def token(self, name):
@@ -62,7 +63,7 @@ class Roles(Stock):
         return self.tokens[name]
 
     def ask(self, who, path, body=None, method=None, seconds=120):
-        """Status and text."""
+        """Returns the status and the text of the answer."""
         request = urllib.request.Request(self.url() + path, None if body is None else json.dumps(body).encode(), method=method)
         request.add_header("Authorization", "Bearer " + self.token(who))
         try:
@@ -72,7 +73,7 @@ class Roles(Stock):
             return refused.code, refused.read().decode(errors="replace")
 
     def again(self):
-        """The process of the node dies and is started again."""
+        """Kills the process of the node and starts it again."""
         self.kill_node()
         self.up()
 
@@ -89,7 +90,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def hidden(cluster):
-    """A workspace with one of everything, made by its admin `wes`; in it `ann` is an editor, and `vic` views it through a group."""
+    """A workspace with one thing of each kind, made by its admin `wes`. In it `ann` is an editor, and `vic` is a viewer through a group."""
     cluster.give("WorkspaceCreator", "-u", "wes")
     cluster.det("workspace", "create", "hush-workspace", home="wes")
     cluster.det("user-group", "create", "hush-group", "--add-user", "vic", home="admin")
@@ -119,7 +120,7 @@ def hidden(cluster):
 
 
 def filled(path, ids):
-    """The path with ids of what is hidden; None where it names nothing of it."""
+    """The path with ids of hidden things, or None where it names none of them."""
     def one(match):
         name = match[1].rstrip("*")
         for key, value in {"experimentId": ids["experiment"], "trialId": ids["trial"], "labels_trialId": ids["trial"], "checkpointUuid": ids["checkpoint"],
@@ -133,7 +134,7 @@ def filled(path, ids):
 
 
 def test_what_one_may_not_see_is_in_no_answer(cluster, hidden):
-    """Every route that reads, as an outsider: no name of anything that is hidden, and 404 or 403 where it is asked for by its id."""
+    """Asks every route that reads as an outsider. No answer has a name of a hidden thing, and an id of one gives 404 or 403."""
     table = json.loads(cluster.ask("admin", "/troupe/v1/openapi.json")[1])["paths"]
     ids = ("experimentId", "trialId", "labels_trialId", "checkpointUuid", "modelName", "templateName", "projectId", "taskId", "allocationId", "workspaceId")
     told, asked = [], 0
@@ -156,13 +157,13 @@ def test_what_one_may_not_see_is_in_no_answer(cluster, hidden):
                 while time.monotonic() < end and (piece := answer.read1(65536)):
                     text += piece
             except TimeoutError:
-                pass  # a stream that goes on
+                pass  # A stream does not end by itself.
             except http.client.IncompleteRead:
                 told.append(("broken off", target + more))
         except urllib.error.HTTPError as refused:
             status, text = refused.code, refused.read()
         asked += 1
-        # An error may say again what was asked for.
+        # An error may repeat what was asked for.
         shown = text.decode(errors="replace")
         if status < 400 and HUSH in shown and path not in ("/troupe/v1/openapi.json", "/api/v1/groups/{groupId}"):
             told.append((status, target + more, shown[max(0, shown.index(HUSH) - 200):][:400]))
@@ -269,7 +270,7 @@ def test_a_version_shows_its_checkpoint_where_its_experiment_is_hidden(cluster, 
             ("PATCH", "/api/v1/checkpoints", {"checkpoints": [{"uuid": uuid, "resources": {"resources": {}}}]}, 403)]:
         status, said = cluster.ask("mia", path, body, method)
         assert status == code, (method, path, status, said)
-    # ann sees the experiment, and one of the two models
+    # ann sees the experiment and one of the two models.
     removed = {"checkpointUuids": [uuid], "checkpointGlobs": ["**/*"]}
     patched = {"checkpoints": [{"uuid": uuid, "resources": {"resources": {}}}]}
     for method, path, body, what in [("DELETE", "/api/v1/checkpoints", removed, "deleted"), ("POST", "/api/v1/checkpoints/rm", removed, "deleted"),
@@ -281,7 +282,7 @@ def test_a_version_shows_its_checkpoint_where_its_experiment_is_hidden(cluster, 
 
 
 def test_a_checkpoint_that_stays_names_no_hidden_experiment(cluster, hidden):
-    """A live experiment begins its trials with the checkpoint of another one: only who may see the first hears which one it is."""
+    """An experiment begins its trials with a checkpoint of another one. Only users who may see the first get its number."""
     def ok(who, path, body=None, method=None):
         status, said = cluster.ask(who, path, body, method)
         assert status == 200, (path, status, said)
@@ -307,7 +308,7 @@ def test_a_checkpoint_that_stays_names_no_hidden_experiment(cluster, hidden):
         for method, path, body in orders:
             status, said = cluster.ask(who, path, body, method)
             assert status == 400 and json.loads(said)["message"] == f"checkpoint {uuid} is in use: {named} begins its trials with it", (who, path, status, said)
-    # The reason why a project could not be deleted is there for all who see the project.
+    # All users who see the project see why it could not be deleted.
     ok("admin", f"/api/v1/projects/{project}", method="DELETE")
     reason = f"checkpoint {uuid} is in use: another experiment begins its trials with it"
     wait_for(lambda: reason in ok("ola", f"/api/v1/projects/{project}")["project"].get("errorMessage", ""), 30, what=lambda: ok("admin", f"/api/v1/projects/{project}"))
@@ -354,7 +355,7 @@ def test_roles_are_shown_and_hold_from_the_next_request_on(cluster, hidden):
     assert cluster.ask("zoe", path)[0] == 404
     live = urllib.request.Request(cluster.url() + "/troupe/v1/events?after=0", headers={"Authorization": "Bearer " + cluster.token("vic")})
     with urllib.request.urlopen(live, timeout=120) as stream:
-        assert any(b"hush-experiment" in stream.readline() for _ in range(400))  # as long as the role holds
+        assert any(b"hush-experiment" in stream.readline() for _ in range(400))  # as long as the user has the role
         cluster.give("Viewer", "-g", "hush-group", "-w", "hush-workspace", take=True)
         cluster.give("Editor", "-u", "zoe", "-w", "hush-workspace")
         assert cluster.ask("zoe", path)[0] == 200 and cluster.ask("vic", path)[0] == 404
@@ -371,7 +372,7 @@ def test_roles_are_shown_and_hold_from_the_next_request_on(cluster, hidden):
     cluster.give("Editor", "-u", "zoe", "-w", "hush-workspace", take=True)
     cluster.give("Viewer", "-g", "hush-group", "-w", "hush-workspace")
     assert cluster.ask("zoe", path)[0] == 404 and cluster.ask("vic", path)[0] == 200
-    # A role of the cluster sees everything; the admin's flag does nothing.
+    # A role of the cluster shows everything. The flag of an admin has no effect.
     cluster.give("Viewer", "-u", "zoe")
     assert cluster.ask("zoe", path)[0] == 200 and cluster.ask("zoe", path + "/kill", None, "POST")[0] == 403
     cluster.give("Viewer", "-u", "zoe", take=True)
@@ -388,7 +389,7 @@ def test_a_stream_tells_what_its_user_may_see_now(cluster, hidden):
     wait_for(lambda: heard.names(wire.ProjectMsg) == ["hush-project"], 30)
     cluster.give("Viewer", "-u", "zoe", "-w", "hush-workspace", take=True)
     wait_for(lambda: any(isinstance(one, wire.ProjectsDeleted) for one in heard.all), 30)
-    heard.stream._ws.close()  # its reader, a thread, ends with it
+    heard.stream._ws.close()  # The thread that reads ends with it.
 
 
 def test_the_creator_of_a_workspace_is_its_admin(cluster, hidden):
@@ -433,7 +434,7 @@ def test_a_template_that_one_may_not_see_is_not_used_and_not_taken(cluster, hidd
         assert status == code and "hush-text" not in said, (method, path, status, said)
     kept = json.loads(cluster.ask("ann", "/api/v1/templates/hush-template")[1])["template"]
     assert kept == {"name": "hush-template", "config": {"description": "hush-text"}, "workspaceId": hidden["workspace"]}, kept
-    # nor does one's own go where one may make none
+    # A template cannot be moved into a workspace where its owner may not make one.
     assert cluster.ask("tom", "/api/v1/templates/toms", {"name": "toms", "config": below, "workspaceId": own})[0] == 200
     assert cluster.ask("tom", "/api/v1/templates/toms", {"name": "toms", "config": below, "workspaceId": hidden["workspace"]}, "PUT")[0] == 404
     assert json.loads(cluster.ask("tom", "/api/v1/templates/toms")[1])["template"]["workspaceId"] == own
@@ -462,7 +463,7 @@ def test_roles_outlive_a_kill_and_a_time_without_them(cluster, hidden):
     cluster.say("rbac", ", strict_job_queue_control: true")
     cluster.again()
     assert cluster.ask("zoe", path)[0] == 404 and cluster.ask("vic", path)[0] == 200
-    # (`det` knows no login at the new port.)
+    # `det` has no login for the new port.
     assert "ClusterAdmin" in cluster.ask("admin", "/api/v1/roles/search/by-user/1")[1]
     assert json.loads(cluster.ask("zoe", "/api/v1/roles/search/by-user/1")[1]) == {"roles": []}
     status, said = cluster.ask("ann", f"/troupe/v1/experiments/{hidden['experiment']}/resources", {"priority": 3})

@@ -1,5 +1,5 @@
-"""Every function of `determined.experimental.client` and every method of its classes, called by the unmodified wheel against a real cluster.
-The last test looks which there are, and fails for one that no other has called."""
+"""Calls every function of `determined.experimental.client` and every method of its classes, by the unmodified wheel against a real
+cluster. The last test reads which there are, and fails for one that no test has called."""
 
 import functools
 import inspect
@@ -24,7 +24,7 @@ def named(of, name):
 
 
 def public(of):
-    """The names of its own functions that are for everybody."""
+    """The names of the public functions that `of` defines itself."""
     return [name for name, one in vars(of).items() if inspect.isfunction(one) and not name.startswith("_")
             and (inspect.isclass(of) or one.__module__ == of.__name__ or getattr(one, "__wrapped__", one).__module__ == of.__name__)]
 
@@ -91,7 +91,7 @@ def test_places(cluster, done):
     done.move_to_project("Uncategorized", "Uncategorized")
     side = resource_pool.ResourcePool(made._session, "side")
     side.add_bindings(["vision"])
-    assert side.list_workspaces() == [None] and {one.name for one in made.list_pools()} == {"main", "side"}  # the wheel looks up no names
+    assert side.list_workspaces() == [None] and {one.name for one in made.list_pools()} == {"main", "side"}  # The wheel does not look up the names.
     side.replace_bindings(["Uncategorized"]), side.remove_bindings(["Uncategorized"])
     assert side.list_workspaces() == []
     made.reload()

@@ -1,5 +1,5 @@
-"""The unmodified `determined` client against the HTTP server over recorded rows: every answer goes through the
-client's own classes. Needs the wheel `determined` 0.38.1 in the interpreter that runs it."""
+"""The unmodified `determined` client against the HTTP server with recorded rows: the client's own classes read every answer. Needs the
+wheel `determined` 0.38.1 in the interpreter that runs the tests."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ class StockClient(unittest.TestCase):
         done = warm_client.run(args, {**env, "HOME": self.home.name + "/cold"}, cold=True)
         self.assertEqual(done.returncode, code, f"det {' '.join(args)}\n{done.stdout}\n{done.stderr}")
         self.assertNotIn("Traceback", done.stderr)
-        forked = warm_client.run(args, {**env, "HOME": self.home.name + "/warm"})  # what the other tests use
+        forked = warm_client.run(args, {**env, "HOME": self.home.name + "/warm"})  # as the other tests run it
         self.assertEqual((forked.returncode, forked.stdout, forked.stderr), (done.returncode, done.stdout, done.stderr))
         return done.stdout + done.stderr
 

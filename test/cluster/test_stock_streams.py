@@ -1,4 +1,4 @@
-"""Streaming updates by `determined.common.streams` of the unmodified wheel, over a restart of the master too."""
+"""Streaming updates by `determined.common.streams` of the unmodified wheel, also over a restart of the master."""
 
 import base64
 import http.client
@@ -21,7 +21,7 @@ from test_stock_client import Stock
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     with Stock(tmp_path_factory.mktemp("streams")) as cluster:
-        cluster.listen = f"127.0.0.1:{free_port()}"  # the same after a restart
+        cluster.listen = f"127.0.0.1:{free_port()}"  # the same address after a restart
         cluster.up(slots=1)
         yield cluster
 
@@ -34,7 +34,7 @@ def user(cluster):
 
 
 class Heard:
-    """What a stream of the wheel says, gathered by a thread."""
+    """Collects the messages of a stream of the wheel on a thread."""
 
     def __init__(self, user, **wants):
         self.stream = _client.Stream(_client.LomondStreamWebSocket(user))
@@ -72,12 +72,12 @@ def test_what_is_there_and_what_changes(cluster, user):
     b.post_MoveProject(user, projectId=first.id, body=b.v1MoveProjectRequest(projectId=first.id, destinationWorkspaceId=other))
     b.delete_DeleteProject(user, id=second.id)
     wait_for(lambda: {x.keys for x in heard.all if isinstance(x, wire.ProjectsDeleted)} == {str(first.id), str(second.id)}, 10)
-    # A master that falls: the client comes back by itself, knows what it had, and hears what is new.
+    # After a restart of the master the client connects again by itself, keeps what it had, and gets what is new.
     cluster.kill_node()
     cluster.up(slots=1)
     b.patch_PatchModel(user, modelName="net", body=b.v1PatchModel(description="after"))
     wait_for(lambda: [x.description for x in heard.all if isinstance(x, wire.ModelMsg)][-1] == "after", 60)
-    heard.stream._ws.close()  # its reader, a thread, ends with it
+    heard.stream._ws.close()  # The thread that reads ends with it.
 
 
 def handshake(cluster, token, more=""):
@@ -99,7 +99,7 @@ def frame(text):
 
 
 def closing(link):
-    """The code of the close frame that comes, however many texts come before."""
+    """The code of the close frame, which may follow any number of texts."""
     data = b""
     link.settimeout(120)
     while part := link.recv(65536):

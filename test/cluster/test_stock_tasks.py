@@ -1,6 +1,5 @@
-"""Tasks as Determined's unmodified client finds them: what is in their environment, in /run/determined and behind DET_MASTER,
-for every form of an entrypoint, as root and as an ordinary user. Needs the wheel `determined` 0.38.1 in the interpreter that
-runs it, which is also the tasks'."""
+"""Tasks as Determined's unmodified client sees them: their environment, /run/determined and DET_MASTER, for every form of an entrypoint,
+as root and as an ordinary user. Needs the wheel `determined` 0.38.1 in the interpreter that runs the tests, which tasks use too."""
 
 import json
 import os
@@ -13,7 +12,7 @@ import pytest
 
 from cluster_under_test import BINARY, Cluster, wait_for
 
-# Writes what the client sees of its task, then waits until somebody opens the gate.
+# Writes what the client sees of its task, then waits until the test opens the gate.
 LOOK = """
 import json, os, pathlib, sys, time, urllib.request
 import determined as det
@@ -36,8 +35,8 @@ while not (root / "gate").exists():
 print("INFO: the end")
 """
 
-# The group is destroyed at the end, as everywhere in these tests: otherwise one of Gloo's threads may let go of the last tensor while
-# the interpreter ends, and PyTorch then ends the process with SIGABRT (github.com/pytorch/pytorch/issues/190489).
+# The group is destroyed at the end, as in all these tests. Otherwise a thread of Gloo may free the last tensor while the interpreter
+# ends, and PyTorch then ends the process with SIGABRT (github.com/pytorch/pytorch/issues/190489).
 RANKS = """
 import os, sys, torch.distributed as dist, torch
 dist.init_process_group("gloo")
@@ -48,7 +47,8 @@ print(f"WARNING: {' '.join(sys.argv[1:])}", file=sys.stderr, flush=True)
 dist.destroy_process_group()
 """
 
-# What the Core API's documentation shows. WAIT_AT: stop there until the gate opens, so that something can happen in the middle.
+# The script that the documentation of the Core API shows. At step WAIT_AT it waits until the test opens the gate, so that something can
+# happen there.
 CORE = """
 import json, os, pathlib, sys, time
 import determined as det
@@ -133,7 +133,7 @@ class Stock(Cluster):
         super().__init__(root)
         self.user = user
         self.python_bin = python_bin
-        # As somebody who works in a virtual environment: its python3 is the first on PATH.
+        # The environment of a user with a virtual environment, whose python3 is the first on PATH.
         self.env["PATH"] = python_bin + ":" + self.env["PATH"]
         (self.root / "jobs").mkdir()
         if user != os.getuid():
@@ -147,7 +147,7 @@ class Stock(Cluster):
         wait_for(self.answers)
 
     def as_user(self, *words):
-        """The program, as a process of the account `user`."""
+        """Starts the program as a process of the account `user`."""
         place = self.root / "bin"
         if not place.exists():
             place.mkdir()
@@ -190,7 +190,7 @@ class Stock(Cluster):
 
 
 def python_for(user, root):
-    """A folder with a python3 that `user` may run and that has the wheel: ours, or one of the system's beside our packages."""
+    """A folder with a python3 that `user` may run and that has the wheel: ours, or the one of the system with our packages."""
     if user == os.getuid():
         return os.path.dirname(sys.executable)
     if os.getuid() != 0:
@@ -206,7 +206,7 @@ def python_for(user, root):
 
 @pytest.fixture(params=[os.getuid(), 65534], ids=["self", "nobody"])
 def cluster(request):
-    # Not below pytest's own folder: another user could not go there.
+    # not below pytest's folder, which other users cannot enter
     root = pathlib.Path(subprocess.run(["mktemp", "-d", "-p", "/var/tmp"], capture_output=True, text=True).stdout.strip())
     root.chmod(0o755)
     it = None
@@ -323,7 +323,7 @@ def test_a_script_outlives_the_master_and_its_reports_arrive(cluster):
     id = cluster.submit_files("python3 core_job.py", {"core_job.py": CORE}, length=10, wait_at=3)
     cluster.wait_there()
     cluster.kill_node()
-    cluster.open_gate() # it reports into the void for a while
+    cluster.open_gate() # The script reports while no master is there.
     Cluster.up(cluster)
     assert cluster.wait_end(id) == "COMPLETED", cluster.everything_said()
     trial = cluster.trials(id)[0]

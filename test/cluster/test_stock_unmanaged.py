@@ -1,5 +1,5 @@
-"""Unmanaged experiments: processes outside of the cluster that report by the unmodified Core API v2 (`determined.experimental.core_v2`), over `kill -9` of
-the master; and what nobody may do to the trials of others with these calls."""
+"""Unmanaged experiments: processes outside of the cluster that report by the unmodified Core API v2 (`determined.experimental.core_v2`),
+also through `kill -9` of the master. And what nobody may do to the trials of others with these calls."""
 
 import json
 import os
@@ -130,7 +130,7 @@ def test_a_failure_is_an_error_and_both_names_find_it_again(cluster, user):
     assert newest(user).id == shown.id and newest(user).state == b.experimentv1State.COMPLETED
     trial = only_trial(user, shown.id)
     assert (trial.id, trial.state, trial.totalBatchesProcessed) == (failed.id, b.trialv1State.COMPLETED, 15)
-    # Another trial of the same experiment, which decides its state.
+    # Another trial of the same experiment decides the state of the experiment.
     ended(begin(cluster, steps=1, experiment="nightly", trial="second"))
     assert len(b.get_GetExperimentTrials(user, experimentId=shown.id).trials) == 2
 
@@ -142,7 +142,7 @@ def test_it_survives_the_master(cluster, user):
     wait_for(lambda: (only_trial(user, experiment).totalBatchesProcessed or 0) >= 6, 90)
     cluster.kill_node()
     go_on(cluster.root / "go-survivor")
-    cluster.up(slots=1)  # the script reports meanwhile
+    cluster.up(slots=1)  # The script reports meanwhile.
     ended(process)
     trial = only_trial(user, experiment)
     assert (trial.state, trial.totalBatchesProcessed) == (b.trialv1State.COMPLETED, 60)

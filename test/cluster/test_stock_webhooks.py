@@ -1,5 +1,5 @@
-"""Webhooks and log policies against a real cluster: a receiver that checks signatures, order and repeats; receivers that hang, lie, refuse and
-redirect; what a script says by `core_context.alert`; `kill -9` of the master in the middle of a queue."""
+"""Webhooks and log policies against a real cluster: a receiver that checks signatures, order and repeats; receivers that hang, lie,
+refuse and redirect; alerts of a script by `core_context.alert`; and `kill -9` of the master in the middle of a queue."""
 
 import hashlib
 import hmac
@@ -37,7 +37,7 @@ with det.core.init() as core:
 
 
 class Receiver:
-    """Keeps what it is sent: (headers, body as bytes). `answers` says the status of each path."""
+    """Keeps the requests that it gets: (path, headers, body as bytes). `answers` has the status of each path, or a function."""
 
     def __init__(self, key=lambda: ""):
         self.got, self.answers, self.key = [], {}, key
@@ -174,7 +174,7 @@ def test_bad_input_and_what_others_may(cluster, admin, receiver):
             add(admin, url, *triggers, specific=specific)
         assert caught.value.status_code == 400
     with pytest.raises(errors.ForbiddenException):
-        add(ann, receiver.url, on_state("ERROR"))  # of all workspaces: an admin's
+        add(ann, receiver.url, on_state("ERROR"))  # Only an admin may add a webhook for all workspaces.
     hers = b.post_PostWorkspace(ann, body=b.v1PostWorkspaceRequest(name="hers")).workspace.id
     mine = add(ann, receiver.url + "/secret/path", on_state("ERROR"), workspace=hers)
     for_all = add(admin, receiver.url + "/secret/path", on_state("ERROR"))
@@ -202,7 +202,7 @@ def alert(user, experiment, title):
 
 @pytest.fixture(scope="module")
 def named(cluster):
-    """An experiment that has ended, which names the webhooks of what follows."""
+    """An experiment that has ended, and that names the webhooks of the tests below."""
     experiment, _ = cluster.create(name="named", script=TALKS, more="integrations: {webhooks: {webhook_name: [fast, slow]}}\n")
     cluster.wait(experiment)
     return experiment
@@ -252,7 +252,7 @@ def test_a_receiver_is_no_key_to_the_network_and_no_brake(cluster, admin, receiv
     assert b.post_TestWebhook(admin, id=webhook.id).completed, "a success is known from its first line"
     assert "read it all" not in receiver.answers
     b.delete_DeleteWebhook(admin, id=webhook.id)
-    # One hangs, the other hears of everything at once; a refusal is final, a fault is tried three times.
+    # While one receiver hangs, the other gets every event at once. A refusal is final, and a fault is tried three times.
     slow_server = Receiver(receiver.key)
     slow_server.answers["slow"] = hang
     slow, fast = add(admin, slow_server.url + "/slow", ON_ALERT, specific=True, name="slow"), add(admin, receiver.url + "/fast", ON_ALERT, specific=True, name="fast")
@@ -288,7 +288,7 @@ def test_faults_are_tried_again_and_refusals_are_not(cluster, admin, receiver, n
 
 
 def test_a_queue_of_events_survives_kill_9(cluster, admin, receiver, named):
-    """Each of 300 events arrives at least once, and each has one id, with the master killed twice while they are sent."""
+    """The master is killed twice while 300 events are sent. Each event arrives at least once, and each has one id."""
     receiver.answers["queue"] = lambda handler: (time.sleep(0.2), handler.send_response(200), handler.send_header("Content-Length", "0"),
                                                  handler.end_headers())
     webhook = add(admin, receiver.url + "/queue", ON_ALERT, specific=True, name="fast")
@@ -335,7 +335,7 @@ def test_log_policies_end_retries_and_say_so(cluster, admin):
 
 
 def matched(user, task):
-    """`logPolicyMatched` of GET tasks/{id}, which the wheel's own class leaves out."""
+    """`logPolicyMatched` of GET tasks/{id}, which the class of the wheel leaves out."""
     return user.get(f"/api/v1/tasks/{task}").json()["task"].get("logPolicyMatched")
 
 
@@ -358,7 +358,7 @@ def test_log_policies_and_webhooks_hold_for_tasks_of_every_kind(cluster, admin, 
     assert told[command]["event_data"]["task_log"]["triggering_log"][-8:] == "bad luck"
     assert receiver.events("/task-named") == [], "only experiments name a webhook"
     assert f"`{command}`" in json.dumps(receiver.events("/task-slack"))
-    # One that serves, and runs while it is asked for; the line says what follows from it.
+    # This task runs while it is asked for. The line says which policy follows from it.
     config["entrypoint"] = ["sh", "-c", "echo an ECC fault; sleep 1000"]
     waits = b.post_LaunchCommand(admin, body=b.v1LaunchCommandRequest(config=config)).command.id
     wait_for(lambda: matched(admin, waits) == "away", 60)

@@ -1,6 +1,7 @@
-"""An actor may die and be made again: a search of 24 trials under the kill of every kind of actor in turn, real processes.
+"""An actor may die and be made again: a search of 24 trials while actors of every kind are killed in turn, with real processes.
 
-TROUPE_TEST_SEED chooses which."""
+TROUPE_TEST_SEED chooses the actors.
+"""
 
 import collections
 import json
@@ -16,12 +17,12 @@ from cluster_under_test import Cluster, wait_for
 
 KILLS, TRIALS, SLOTS = 50, 24, 3
 
-# Every kind that somebody makes again.
+# Every kind of actor that its owner makes again.
 KINDS = ["searcher", "experiment", "trial", "allocation", "pool", "agent", "retention", "remover", "inspector", "desk",
          "harness", "log_pump", "worker_runtime"]
 
-# Two searches at once. The first decides by what its trials report, one trial at a time, so that its decisions do not hang on
-# who reports first; the second keeps the other slots wanted.
+# Two searches run at once. The first decides by the reports of its trials, one trial at a time, so that its decisions do not depend on
+# which trial reports first. The second keeps the other slots busy.
 SEARCHES = {
     "asha": f"searcher: {{name: adaptive_asha, metric: loss, time_metric: epoch, max_time: 16, max_trials: {TRIALS}, max_concurrent_trials: 1, divisor: 4, mode: aggressive}}",
     "random": "searcher: {name: random, metric: loss, max_trials: 12, max_concurrent_trials: 4}",
@@ -39,7 +40,7 @@ environment: {{environment_variables: ["JOB_DIR={root}", "EPOCH_S={epoch_s}"]}}
 
 class Supervised(Cluster):
     def searches(self, **epoch_s):
-        """Submits both; their ids by name."""
+        """Submits both searches. Returns their ids by name."""
         _, job = self.prepare(TRIALS, 0)
         ids = {}
         for name, searcher in SEARCHES.items():
@@ -49,7 +50,7 @@ class Supervised(Cluster):
         return ids
 
     def actors(self):
-        """Names of the live actors by kind; empty while the desk is made again."""
+        """The names of the live actors by kind. Empty while the desk is made again."""
         found = collections.defaultdict(list)
         status, got = self.call("/troupe/v1/shell/ps?window=0")
         for row in got["rows"] if status == 200 else []:
@@ -60,7 +61,7 @@ class Supervised(Cluster):
         return next(row["restarts"] for row in self.call("/troupe/v1/shell/ps?window=0")[1]["rows"] if row["actor"] == actor)
 
     def decisions(self, experiment):
-        """What the search decided: hyperparameters by the key of the trial, and which trials it stopped, where and why."""
+        """The decisions of the search: hyperparameters by the key of the trial, and which trials it stopped, where and why."""
         created, stopped, keys = {}, {}, {}
         for fact in self.facts("search_stepped"):
             if fact["entity"] != f"experiment/{experiment}":
@@ -97,14 +98,14 @@ def undisturbed(tmp_path_factory):
 
 
 def kill_one(cluster, kind, chance, killed):
-    """Kills an actor of this kind, at random; none where all that live died often lately, or none lives now."""
+    """Kills a random actor of this kind and returns its name. Returns None where none lives, or where each has died often lately."""
     lately = collections.Counter(actor for at, actor in killed if time.monotonic() - at < 61)
     names = sorted(name for name in wait_for(cluster.actors, 20)[kind] if lately[name] < 5 or kind in ("inspector", "desk"))
     if not names:
         return None
     actor = chance.choice(names)
     status, _ = cluster.call("/troupe/v1/shell/kill", {"actor": actor})
-    return actor if status == 200 else None  # a trial may have ended in between
+    return actor if status == 200 else None  # A trial may have ended meanwhile.
 
 
 def test_a_search_under_the_kill_of_every_kind_of_actor_decides_as_undisturbed(cluster, undisturbed):
@@ -112,7 +113,7 @@ def test_a_search_under_the_kill_of_every_kind_of_actor_decides_as_undisturbed(c
     print("seed", seed)
     chance = random.Random(seed)
     cluster.up(SLOTS)
-    ids = cluster.searches(asha=0.4, random=2)  # the second one is not over before the last kill, on a slow host neither
+    ids = cluster.searches(asha=0.4, random=2)  # The second search must not end before the last kill, on a slow host either.
     killed, turn = [], 0
     while len(killed) < KILLS:
         assert not cluster.ended(ids), f"the searches were over after {len(killed)} kills: {killed}"
@@ -122,7 +123,7 @@ def test_a_search_under_the_kill_of_every_kind_of_actor_decides_as_undisturbed(c
             continue
         killed.append((time.monotonic(), actor))
         said = len(cluster.acks())
-        # The next one once somebody was heard again.
+        # The next kill comes when a script has had an acknowledgement again.
         wait_for(lambda: len(cluster.acks()) > said or cluster.ended(ids), 60, what=lambda: (actor, killed))
     assert {actor.split("/")[0] for _, actor in killed} == set(KINDS)
     cluster.hurry()
@@ -141,7 +142,7 @@ def test_a_search_under_the_kill_of_every_kind_of_actor_decides_as_undisturbed(c
 
 
 def check_nothing_is_lost(cluster, ids, rows):
-    """Every report and every checkpoint that a script was told is durable is there."""
+    """Checks that every report and checkpoint is stored that a script was told is durable."""
     stored = {row["id"]: {m["totalBatches"] for m in cluster.json("trial", "metrics", str(row["id"])) if m["group"] == "validation"}
               for row in rows}
     saved = {(c["trialId"], c["totalBatches"]) for one in ids.values() for c in cluster.checkpoints(one)}

@@ -1,4 +1,4 @@
-"""Whoever dies, the search ends as if nobody had: real processes, kill -9."""
+"""Whichever process dies, the search ends as if none had: real processes and kill -9."""
 
 import os
 import pathlib
@@ -21,13 +21,14 @@ def cluster(tmp_path):
 
 
 def pending(pid, number):
-    """Has the process not taken this signal yet? A second one would be lost meanwhile."""
+    """Whether the process has not taken this signal yet. A second one would be lost until then."""
     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
     return any(int(line.split()[1], 16) & 1 << number - 1 for line in lines if line.startswith(("SigPnd:", "ShdPnd:")))
 
 
 def kill_script(cluster, experiment):
-    """Of the experiment's processes the one that started no other: the others are its sandbox, and shells. False where one ends meanwhile."""
+    """Kills the script of the experiment: the process that has started no other. The others are its sandbox and shells. Returns False
+    where a process ends meanwhile."""
     mine = set()
     try:
         for pid, words in cluster.describe_tree():
@@ -94,7 +95,7 @@ def test_a_node_that_dies_alone_finds_its_tasks_again(cluster):
     assert cluster.wait_end(experiment) == "COMPLETED"
     cluster.check_books(experiment, 4)
     starts = [a for a in cluster.acks() if a["kind"] == "start"]
-    assert all(a["run"] == 1 for a in starts), starts  # adopted, not run again
+    assert all(a["run"] == 1 for a in starts), starts  # The runs were adopted, and not started again.
     assert before >= 1
 
 
@@ -115,7 +116,7 @@ def test_a_killed_task_costs_one_restart(cluster):
     assert cluster.wait_end(experiment) == "COMPLETED"
     assert cluster.trials(experiment)[0]["restarts"] == 1
     starts = [a for a in cluster.acks() if a["kind"] == "start"]
-    assert [a["run"] for a in starts] == [1, 2] and starts[1]["epoch"] >= 2  # from its checkpoint
+    assert [a["run"] for a in starts] == [1, 2] and starts[1]["epoch"] >= 2  # The second run began from the checkpoint.
 
 
 def test_pause_and_activate_go_on_from_the_checkpoint(cluster):

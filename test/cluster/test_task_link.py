@@ -1,4 +1,4 @@
-"""The Python package against the C++ side of the task link: harness_gateway, whose path is in HARNESS_GATEWAY."""
+"""The Python package against the C++ side of the task link: the program harness_gateway, whose path is in HARNESS_GATEWAY."""
 
 import json
 import os
@@ -21,7 +21,7 @@ class Gateway:
         self.start()
 
     def start(self):
-        self.output = tempfile.NamedTemporaryFile()  # a pipe would fill up and stop it
+        self.output = tempfile.NamedTemporaryFile()  # A pipe would fill up and stop the program.
         command = [os.environ["HARNESS_GATEWAY"], "--print", "--endpoint", self.endpoint, *self.flags]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self.output)
         deadline = time.monotonic() + 120
@@ -30,11 +30,11 @@ class Gateway:
         self.endpoint = self._lines()[0]
 
     def _lines(self):
-        with open(self.output.name, encoding="utf-8") as file:  # an offset of our own
+        with open(self.output.name, encoding="utf-8") as file:  # opened anew, because it needs an offset of its own
             return [line[:-1] for line in file if line.endswith("\n")]
 
     def end(self):
-        """Its counts; what it stored is added to `rows`."""
+        """Ends the program and returns its counts. The rows that it has stored are added to `rows`."""
         self.process.stdin.close()
         assert self.process.wait(120) == 0
         rows = [json.loads(line) for line in self._lines()[1:]]
@@ -42,7 +42,7 @@ class Gateway:
         return rows[-1]
 
     def kill(self):
-        """SIGKILL; what was printed had been stored."""
+        """Kills the program. The rows that it has printed were stored, and are added to `rows`."""
         self.process.kill()
         self.process.wait()
         self.process.stdin.close()
@@ -122,7 +122,7 @@ print(troupe.flush(120), troupe.dropped())
         gateway.start()
     assert process.communicate(timeout=180) == ("True 0\n", "")
     gateway.end()
-    # The journal here dies with its process, so two of them may have stored a row; none may be missing.
+    # The journal of the program dies with its process. So a row may be stored by two processes, but none may be missing.
     assert {r["metrics"]["i"] for r in gateway.rows} == set(range(20000))
 
 

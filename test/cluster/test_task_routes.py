@@ -1,5 +1,5 @@
-"""What a task calls over HTTP, against a real cluster: a shell script holds the slot and ends when it is told to, and the test
-speaks in its name with the allocation's token."""
+"""The HTTP calls of a task, against a real cluster. A shell script holds the slot and ends when it is told to, and the test makes the
+calls with the allocation's token."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ import pytest
 
 from cluster_under_test import Cluster, free_port, wait_for
 
-# Ends with the code that the test writes to exit-TRIAL-RUN.
+# Ends with the exit code that the test writes to exit-TRIAL-RUN.
 SCRIPT = """
 end="$JOB_DIR/exit-$DET_TRIAL_ID-$DET_TRIAL_RUN_ID"
 touch "$JOB_DIR/began-$DET_TRIAL_ID-$DET_TRIAL_RUN_ID"
@@ -31,7 +31,7 @@ SINGLE = "{name: single, metric: loss}"
 
 
 class Api:
-    """Requests with one token; answers (status, JSON)."""
+    """Sends requests with one token. Returns (status, JSON)."""
 
     def __init__(self, url, token, header="Authorization"):
         self.url, self.headers = url, {header: f"Bearer {token}"}
@@ -52,7 +52,7 @@ class Api:
 
 
 class Task:
-    """One allocation, played."""
+    """Makes the calls of one allocation."""
 
     def __init__(self, cluster, trial, run):
         self.cluster, self.trial, self.run = cluster, trial, run
@@ -132,7 +132,7 @@ def cluster(tmp_path):
 
 
 def in_background(call):
-    """The list that it returns gets the answer."""
+    """Makes the call on a thread. Returns a list that gets the answer."""
     got = []
     thread = threading.Thread(target=lambda: got.append(call()), daemon=True)
     thread.start()
@@ -149,7 +149,7 @@ def test_reports_checkpoints_and_the_end_of_a_trial(cluster):
     status, _ = task.api("GET", f"/api/v1/allocations/{task.allocation}/resources/{uuid.uuid4()}/rendezvous")
     assert status == 400
 
-    for _ in range(2):  # the client sends again what it got no answer to
+    for _ in range(2):  # The client repeats requests that got no answer.
         task.report("training", 10, {"loss": 0.5, "nan": "NaN", "inf": "Infinity"}, batchMetrics=[{"loss": 0.6}, {"loss": 0.4}])
         task.report("validation", 10, {"loss": 0.25})
     task.report("training", 11, {"loss": 0.5})
@@ -194,7 +194,7 @@ def test_reports_checkpoints_and_the_end_of_a_trial(cluster):
     assert cluster.wait_end(cluster.experiment) == "COMPLETED"
     status, refused = task.api("GET", "/api/v1/me")
     assert status == 401 and refused["error"]["reason"] == "Unauthenticated"
-    # What users may still change when the trial has ended.
+    # What users may still change after the end of the trial.
     cluster.user.ok("POST", "/api/v1/runs/1/metadata", {"runId": 1, "metadata": {"k": 2}})
     assert cluster.user.ok("GET", "/api/v1/runs/1/metadata")["metadata"] == {"k": 2}
     cluster.user.ok("PATCH", "/api/v1/checkpoints", {"checkpoints": [{"uuid": saved, "resources": {"resources": {}}}]})
@@ -218,7 +218,7 @@ def test_a_pause_reaches_the_script_and_its_answer_decides(cluster):
     wait_for(lambda: held, 10)
     assert held == [True] and task.signal(60) is True
     task.agree()
-    task.end(1)  # whatever its code: it was asked to
+    task.end(1)  # The exit code does not matter, because the task was asked to stop.
     wait_for(lambda: cluster.trial()["state"] == "STATE_PAUSED", 10, what=cluster.trial)
     wait_for(lambda: cluster.json("status")["slots"]["used"] == 0, 10)
     assert cluster.trial()["restarts"] == 0
@@ -226,7 +226,7 @@ def test_a_pause_reaches_the_script_and_its_answer_decides(cluster):
     second = Task(cluster, 1, 2)
     assert second.signal(0) is False
     assert cluster.trial()["warmStartCheckpointUuid"] == "" if "warmStartCheckpointUuid" in cluster.trial() else True
-    # It ends well without having agreed to the second pause: its training is over.
+    # The task ends well and has not agreed to the second pause, so that its training is over.
     cluster.order("pause")
     assert second.signal(60) is True
     second.end(0)
@@ -247,7 +247,7 @@ def test_a_failure_restarts_from_the_newest_checkpoint_that_is_left(cluster):
     wait_for(lambda: runs() == ["STATE_TERMINATED", "STATE_RUNNING"], what=runs)
     status, _ = first.api("GET", "/api/v1/me")
     assert status == 401, "the token of the first run died with it"
-    # What was reported after the checkpoint is trained again.
+    # Reports behind the checkpoint are made again.
     second.report("training", 15, {"loss": 1})
     second.end(0)
     assert cluster.wait_end(cluster.experiment) == "COMPLETED"
@@ -311,7 +311,7 @@ def test_a_token_changes_only_what_is_its_own(cluster):
         status, refused = one.api(method, "/api/v1/" + path, {} if method == "POST" else None)
         assert status == 403, (method, path, status, refused)
         assert refused["error"]["reason"] == "PermissionDenied"
-    # It looks at what its owner may look at.
+    # A task may read what its owner may read.
     for path in ("trials/2", f"tasks/{other.task}/context_directory", "runs/2/metadata", "users", "experiments", "agents"):
         assert one.api("GET", "/api/v1/" + path)[0] == 200, path
     saved = one.save(1)

@@ -1,5 +1,5 @@
-"""What the configuration wants of a trial's sandbox, in a whole cluster: mounts, working directory, shared memory, account, hooks, and
-the event files of its metrics. As root, and as an ordinary user where that differs."""
+"""What a configuration asks of a trial's sandbox, in a whole cluster: mounts, working directory, shared memory, account, hooks, and the
+event files of its metrics. As root, and as an ordinary user where that differs."""
 
 import json
 import os
@@ -26,7 +26,7 @@ max_restarts: 0
 
 class Lab(Stock):
     def trial(self, entrypoint, files=None, **more):
-        """The experiment's state at its end, and the lines of its trial."""
+        """Runs an experiment. Returns its final state and the log of its trial."""
         number = len(list((self.root / "jobs").iterdir()))
         job = self.root / "jobs" / str(number)
         job.mkdir()
@@ -45,13 +45,13 @@ class Lab(Stock):
         return json.load(urllib.request.urlopen(request, timeout=120))
 
     def run_as(self, uid, gid, user, group):
-        users = self.call("/api/v1/users")[1]["users"]  # the command line submits as `determined`
+        users = self.call("/api/v1/users")[1]["users"]  # The command line submits as `determined`.
         self.patch(f"/api/v1/users/{next(u['id'] for u in users if u['username'] == 'determined')}", {"agentUserGroup": {"agentUid": uid, "agentGid": gid, "agentUser": user, "agentGroup": group}})
 
 
 @pytest.fixture(params=[os.getuid(), 65534], ids=["self", "nobody"])
 def lab(request):
-    # Not below pytest's own folder: another user could not go there.
+    # not below pytest's folder, which other users cannot enter
     root = pathlib.Path(subprocess.run(["mktemp", "-d", "-p", "/var/tmp"], capture_output=True, text=True).stdout.strip())
     root.chmod(0o755)
     it = None
@@ -119,14 +119,14 @@ troupe.validate({"loss": 0.5}, step=1)
     assert len(made) == 1 and made[0].stat().st_uid == 23456 and made[0].parent.stat().st_gid == 23457, made
     events = list(lab.data.rglob("*tfevents*"))
     assert len(events) == 1, events
-    # Another account's next trial finds nothing of it, and the one after it is root's again.
+    # The next trial runs under another account and finds no files of the first one.
     lab.run_as(0, 0, "root", "root")
     state, said = lab.trial("id -u; stat -c '%u %n' /run/determined /run/determined/* /tmp /tmp/*")
     assert state == "COMPLETED" and "23456" not in said, said
 
 
 class OfItsOwnEtc(Lab):
-    """Its processes see a copy of /etc in place of it, which may be changed."""
+    """A cluster whose processes see a copy of /etc in its place. The test may change the copy."""
 
     def up(self, slots=1):
         place = self.root / "etc"
@@ -140,7 +140,7 @@ class OfItsOwnEtc(Lab):
 def test_an_account_outlives_a_new_account_of_the_host(tmp_path):
     if os.getuid() != 0:
         pytest.skip("the agent has to be root")
-    # Not below pytest's own folder: another user could not go there.
+    # not below pytest's folder, which other users cannot enter
     root = pathlib.Path(subprocess.run(["mktemp", "-d", "-p", "/var/tmp"], capture_output=True, text=True).stdout.strip())
     root.chmod(0o755)
     lab = OfItsOwnEtc(root, python_for(os.getuid(), root), os.getuid())

@@ -1,6 +1,6 @@
-"""Tasks that are not trials, by Determined's unmodified client and by ours: commands, generic tasks, what a task's processes
-may, and what becomes of them when the master, the agent or both are killed. Needs the wheel `determined` 0.38.1 in the
-interpreter that runs it, which is also the tasks'."""
+"""Tasks that are not trials, by Determined's unmodified client and by ours: commands, generic tasks, what the processes of a task may do,
+and what happens to them when the master, the agent or both are killed. Needs the wheel `determined` 0.38.1 in the interpreter that
+runs the tests, which tasks use too."""
 
 import base64
 import io
@@ -140,7 +140,7 @@ def test_a_killed_command_leaves_nothing(cluster):
     assert "killed by" in row["why"]
     wait_for(lambda: cluster.json("status")["slots"]["used"] == 0, 10)
     wait_for(lambda: not [pid for pid, words in cluster.describe_tree() if b"sleep" in words], 10)
-    det(cluster, "cmd", "kill", uuid)  # once more: 200, and nothing changes
+    det(cluster, "cmd", "kill", uuid)  # A second kill is answered with 200, and changes nothing.
     assert cluster.call(f"/api/v1/notebooks/{uuid}")[0] == 404
 
 
@@ -202,13 +202,13 @@ def test_tokens_of_a_task_open_what_they_should_and_die_with_it(cluster):
 
 def test_our_client_follows_a_command_through_the_death_of_its_node(cluster):
     gate = cluster.root / "follow-gate"
-    cluster.listen = cluster.url().removeprefix("http://")  # where the client dials again
+    cluster.listen = cluster.url().removeprefix("http://")  # the address to which the client connects again
     client = subprocess.Popen([BINARY, "command", "run", "--slots", "0", "--", f"echo before; {hold(gate)}; echo after; exit 9"],
                               env=cluster.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert client.stdout.readline() == "before\n"
         cluster.kill_node()
-        assert any("dialling it again" in line for line in client.stderr)  # behind what it said before
+        assert any("dialling it again" in line for line in client.stderr)  # Earlier lines of the client come first.
         cluster.up(slots=2)
         go_on(gate)
         out, err = client.communicate(timeout=120)
@@ -225,11 +225,11 @@ def test_a_command_outlives_its_master_and_agent(cluster, what):
     wait_for(lambda: "line 3" in logs(cluster, uuid), 20)
     if what == "node":
         cluster.kill_node()
-        go_on(away)  # what it says now nobody hears at once
+        go_on(away)  # The command writes while no agent reads.
     else:
         cluster.kill_everything()
     cluster.up(slots=2)
-    if what == "everything":  # its processes are gone: it ends with the reason, and is not begun again
+    if what == "everything":  # The processes of the command are dead, so that it ends with the reason and is not started again.
         row = wait_state(cluster, uuid, "ERROR", seconds=90)
         assert row["why"] and row["runs"] == 1
         return
@@ -254,7 +254,7 @@ def test_generic_tasks_pause_go_on_and_form_trees(cluster, tmp_path):
     assert "sleep 1000" in det(cluster, "task", "config", root).stdout
     det(cluster, "task", "pause", root)
     wait_state(cluster, root, "PAUSED")
-    wait_state(cluster, child, "PAUSED")  # the client says of each task that it may be paused
+    wait_state(cluster, child, "PAUSED")  # The client allows pausing for each task.
     assert det(cluster, "task", "pause", root, check=False).returncode != 0
     shown = cluster.call(f"/api/v1/tasks/{root}")[1]["task"]
     assert shown["taskState"] == "GENERIC_TASK_STATE_PAUSED"
@@ -269,10 +269,10 @@ def test_generic_tasks_pause_go_on_and_form_trees(cluster, tmp_path):
     for one in (root, child):
         wait_state(cluster, one, "CANCELED")
     assert task(cluster, fork)["state"] == "ACTIVE"
-    assert cluster.call(f"/api/v1/tasks/{root}/kill", {})[0] == 200  # it has ended: done
+    assert cluster.call(f"/api/v1/tasks/{root}/kill", {})[0] == 200  # A kill of a task that has ended succeeds.
     det(cluster, "task", "kill", fork)
     wait_state(cluster, fork, "CANCELED")
-    # Our own client says so, too.
+    # Our own client allows pausing too.
     root = cluster.cli("task", "create", str(config), "-c", str(context)).stdout.strip()
     children = [cluster.cli("task", "create", str(config), "-c", str(context), "--parent", root, *more).stdout.strip() for more in ((), ("--no-pause",))]
     for one in (root, *children):
@@ -326,7 +326,7 @@ def test_bad_input_starts_nothing(cluster):
         got = cluster.call(path, body)
         assert got[0] == status and says in json.dumps(got[1]), (path, body, got)
     mib = base64.b64encode(bytes(1 << 20)).decode()
-    for many, status, says in ((96, 400, "over 95 MiB"), (95, 200, "")):  # the stock client sends 95 MiB at most
+    for many, status, says in ((96, 400, "over 95 MiB"), (95, 200, "")):  # The stock client sends at most 95 MiB.
         body = {"config": {"entrypoint": ["a"]}, "files": [{"path": f"f{n}", "type": 48, "content": mib} for n in range(many)], "preview": True}
         got = cluster.call("/api/v1/commands", body)
         assert got[0] == status and says in json.dumps(got[1]), got

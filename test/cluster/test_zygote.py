@@ -1,4 +1,4 @@
-"""A script cannot tell whether its process was forked from a warmed parent, and needs no such parent to run."""
+"""A script cannot tell whether its process was forked from a warmed zygote, and runs without a zygote too."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def submit(cluster, script, arguments="", trials=1, more="", config=CONFIG):
 
 
 def ended(cluster, experiment):
-    """The state in which it ended, and its trials."""
+    """Waits for the end of the experiment. Returns its state and its trials."""
     return cluster.wait_end(experiment, 300), cluster.trials(experiment)
 
 
@@ -125,7 +125,7 @@ troupe.validate({"loss": 1.0, "epoch": 1}, step=1)
 
 
 def began(cluster, experiment):
-    """Whether each of the running trials was forked."""
+    """Waits until all trials run. Returns for each whether it was forked."""
     def look():
         found = [(cluster.root / f"began-{row['id']}") for row in cluster.trials(experiment)]
         return found and all(one.exists() and one.read_text() for one in found) and [one.read_text() == "True" for one in found]
@@ -326,13 +326,14 @@ def test_what_a_trial_imported_late_is_warm_for_the_next_one(cluster):
 
 @pytest.mark.parametrize("way", ["named", "through a link"])
 def test_a_virtual_environment_below_tmp_is_there_for_tasks_and_cannot_be_written_to(tmp_path, way):
-    """/tmp of a task is its own, and all the same it finds the interpreter that the platform gives it, its packages and theirs."""
+    """A task has a /tmp of its own, and still finds the interpreter that the platform gives it, with its packages and the packages that a
+    .pth file names."""
     with tempfile.TemporaryDirectory(prefix="troupe-venv-", dir="/tmp") as root:
         environment = pathlib.Path(root) / "real" / "venv"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
         packages = next(environment.glob("lib/python3*/site-packages"))
         (packages / "only_here.py").write_text("where = __file__\n")
-        # What the platform's own package needs is in the interpreter of this test.
+        # The packages that the platform's package needs are in the interpreter of this test.
         (packages / "theirs.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")) + "\n")
         (environment.parent / "other").write_text("not of the platform\n")
         (pathlib.Path(root) / "link").symlink_to("real")

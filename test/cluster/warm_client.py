@@ -1,6 +1,6 @@
-"""The unmodified client `det`, each call forked from a process that has imported the client's modules: that is most of what a call costs. A
-call has its own words, environment, streams and session; `test_stock_shapes.py` compares such calls with processes of their own. Tests of
-signals, terminals and time start processes of their own."""
+"""Runs the unmodified client `det`. Each call is forked from a process that has imported the modules of the client, because the imports
+take most of the time of a call. A call has its own words, environment, streams and session; `test_stock_shapes.py` compares such calls
+with processes of their own. Tests of signals, terminals and time start processes of their own."""
 
 import atexit
 import concurrent.futures
@@ -21,18 +21,18 @@ import sys
 import threading
 import time
 
-# What the calls of one warm process may have differently: the client reads these when it runs, not when it is imported.
+# Variables that may differ between the calls of one warm process, because the client reads them when it runs and not when it is imported.
 READ_BY_CALLS = {"BROWSER", "COLUMNS", "DET_MASTER", "DET_PASS", "DET_USER", "DET_USER_TOKEN", "PYTEST_CURRENT_TEST", "TROUPE_DATA_DIR",
                  "TROUPE_MASTER", "TROUPE_PASSWORD", "TROUPE_USER"}
-if not site.ENABLE_USER_SITE:  # else modules come from there
+if not site.ENABLE_USER_SITE:  # With user sites, modules come from below HOME.
     READ_BY_CALLS.add("HOME")
-IMPORTED_LATE = ("OpenSSL.SSL", "argcomplete.completers", "netrc", "numpy")  # by `determined.cli.cli`, and by what runs
-warm = {}  # sockets of warm processes, by folder and environment
+IMPORTED_LATE = ("OpenSSL.SSL", "argcomplete.completers", "netrc", "numpy")  # imported by `determined.cli.cli` and by verbs
+warm = {}  # the sockets of warm processes, by folder and environment
 warming = threading.Lock()
 
 
 class Call:
-    """A running `det`. Its streams are descriptors of no terminal; the caller closes its own copies."""
+    """A running `det`. Its streams are descriptors that are not terminals. The caller closes its own copies of them."""
 
     def __init__(self, words, env, streams, cwd=None, start_new_session=False):
         mine, theirs = os.pipe()
@@ -44,7 +44,7 @@ class Call:
         self.pid = int(self.told.readline())
 
     def wait(self, timeout=None):
-        """The exit code; that of a killed process is negative. To be called once."""
+        """Waits for the exit code, which is negative for a killed process. Call it only once."""
         if not select.select([self.told], [], [], timeout)[0]:
             raise TimeoutError
         with self.told:
@@ -52,7 +52,7 @@ class Call:
 
 
 def run(words, env, input=None, timeout=180, start_new_session=False, cold=False):
-    """What `subprocess.run` does with `python -m determined.cli WORDS`; with `cold` that is what happens."""
+    """Does what `subprocess.run` does with `python -m determined.cli WORDS`. With `cold` it calls exactly that."""
     if cold:
         return subprocess.run([sys.executable, "-m", "determined.cli", *words], env=env, input=input, timeout=timeout, capture_output=True,
                               text=True, start_new_session=start_new_session)
@@ -89,10 +89,10 @@ def warm_process(env, cwd):
     with warming:
         if key not in warm:
             mine, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
-            own = {"OPENBLAS_NUM_THREADS": "1", **json.loads(key[1])}  # a process that is forked should have no other threads
+            own = {"OPENBLAS_NUM_THREADS": "1", **json.loads(key[1])}  # A process that forks should have no other threads.
             with theirs:
                 process = subprocess.Popen([sys.executable, __file__, str(theirs.fileno())], env=own, cwd=cwd, pass_fds=[theirs.fileno()],
-                                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # no terminal: Python makes `sys.stdout` at its start
+                                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # Python makes `sys.stdout` at its start; it must not be a terminal.
             atexit.register(end, mine, process)
             warm[key] = mine
         return warm[key]
@@ -104,7 +104,7 @@ def end(orders, process):
 
 
 def import_client():
-    """All but `determined.cli.cli`, which takes defaults from words and environment."""
+    """Imports all modules of the client but `determined.cli.cli`, which takes defaults from words and environment."""
     read, get = set(), type(os.environ).__getitem__
     type(os.environ).__getitem__ = lambda self, name: read.add(name) or get(self, name)
     package = importlib.import_module("determined.cli")
@@ -115,11 +115,11 @@ def import_client():
     assert not read & READ_BY_CALLS, f"read at import: {read & READ_BY_CALLS}"
     assert len(os.listdir("/proc/self/task")) == 1, "a forked process would lack a thread"
     gc.collect()
-    gc.freeze()  # else a collection in a forked process copies most pages
+    gc.freeze()  # Without this, a collection in a forked process would copy most pages.
 
 
 def next_call(orders):
-    """In a forked process: its order. In the warm one: None, when nobody can order any more."""
+    """Serves calls without end. Returns the order of the call in a forked process, and None in the warm process when no caller is left."""
     running = {}
     while True:
         for ready in select.select([orders, *running], [], [])[0]:
@@ -145,7 +145,8 @@ def next_call(orders):
 
 
 def become(order):
-    """Has what a new process would have, runs the client, and ends as Python does, but takes no modules apart: that costs as much as the call."""
+    """Takes over what a new process of this call would have, runs the client, and ends as Python does. Modules are not cleared, which
+    would cost as much as the call."""
     if order["start_new_session"]:
         os.setsid()
     os.umask(order["umask"])

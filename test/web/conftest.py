@@ -10,7 +10,7 @@ from web_site import PATIENCE_S, Page, Site, browser  # noqa: E402
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """A failure shows what stood in each tab."""
+    """Adds the address and the content of each open tab to the report of a failed test."""
     report = yield
     if report.failed:
         report.sections += [("a tab", tab.standing()) for tab in Page.opened]
@@ -29,7 +29,7 @@ def chromium():
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    """A cluster with one search that has ended: its id is `site.search`."""
+    """A cluster with a search that has ended; `site.search` is its id."""
     with Site(tmp_path_factory.mktemp("site")) as cluster:
         cluster.up(slots=4)
         cluster.search = cluster.submit_search()
@@ -47,7 +47,7 @@ def context(chromium):
 
 @pytest.fixture
 def page(context, site):
-    """A tab that is signed in as the admin."""
+    """A tab that is signed in as the admin and shows the first page."""
     tab = Page(context, site)
     tab.page.goto(site.link())
     tab.page.wait_for_selector("main[data-page=home][data-state=ready], main[data-page=home][data-state=empty]")

@@ -1,4 +1,4 @@
-"""What a page asks for when it is opened: each thing once, and the large things first."""
+"""The requests of a page that is opened: each is made once, and the large answers are asked for first."""
 
 import csv
 import json
@@ -7,7 +7,7 @@ import pytest
 
 from web_site import Page, wait_for
 
-# The first page, and what it reads before anything else.
+# Addresses of pages, each with the requests that the page must make.
 OPENED = {
     "/": ["/api/v1/experiments?limit=200&orderBy=ORDER_BY_DESC", "/troupe/v1/status"],
     "/experiments": ["/api/v1/experiments?limit=-1"],
@@ -26,7 +26,7 @@ OPENED = {
 
 @pytest.fixture
 def opened(site, page):
-    """Opens an address in a tab of its own; which reads it made, in their order."""
+    """A function that opens an address in a new tab. It returns the tab and the requests of the tab, in their order."""
 
     def go(path, height=900, wanted=()):
         tab = Page(page.page.context, site)
@@ -50,10 +50,10 @@ def test_each_read_is_asked_for_once_and_before_the_page_is_there(site, opened, 
 
 
 def test_who_is_signed_in_asks_at_once(site, page):
-    """The server says with the document that one is: nothing waits for the answer about who one is."""
+    """The server says with the document whether the user is signed in, so that no request waits for the answer about the user."""
     tab, asked = page.page.context.new_page(), []
     tab.on("request", lambda r: asked.append(r.url.removeprefix(site.url())))
-    tab.route("**/troupe/v1/session", lambda route: None)  # never answered
+    tab.route("**/troupe/v1/session", lambda route: None)  # This request is never answered.
     tab.goto(site.url() + f"/ui/experiments/{site.search}/trials")
     tab.wait_for_load_state()
     wanted = {"/troupe/v1/session", f"/troupe/v1/experiments/{site.search}/trials"}
@@ -61,7 +61,7 @@ def test_who_is_signed_in_asks_at_once(site, page):
 
 
 def test_a_document_that_is_kept_does_not_say_who_was_signed_in(site, page):
-    """A 304 has no body, and says anew whether one is."""
+    """An answer 304 has no body. Its header says anew whether the user is signed in."""
     assert page.go("/experiments").page.context.cookies()
     says = "performance.getEntriesByType('navigation')[0].serverTiming.map(t => t.name)"
     assert page.page.evaluate(says) == ["signed-in"]
@@ -73,7 +73,7 @@ def test_a_document_that_is_kept_does_not_say_who_was_signed_in(site, page):
 
 
 def test_the_first_rows_of_a_long_list_do_not_wait_for_the_others(site, page):
-    """They say how many there are, and what one saves meanwhile has all of them."""
+    """The first rows appear with the number of all rows, and a file that is saved at that time has all rows."""
     url = f"{site.url()}/troupe/v1/experiments/{site.search}/trials"
     rows = page.page.request.get(url).json()["trials"]
     many = {"trials": [{**rows[i % len(rows)], "id": i + 1} for i in range(2000)]}
@@ -103,7 +103,7 @@ def test_pages_without_a_chart_do_without_what_draws_charts(site, opened):
 
 
 def test_the_large_chart_is_drawn_before_small_ones_are_asked_for(site, opened):
-    tab, asked = opened(f"/experiments/{site.search}/curves?metric=training.loss", height=2400)  # all of them are in view
+    tab, asked = opened(f"/experiments/{site.search}/curves?metric=training.loss", height=2400)  # All charts are in view.
     tab.page.locator("[data-testid=more-metrics] [data-testid=chart]").first.wait_for()
     series = [a for a in asked if "/series?" in a]
     assert "group=training&metric=loss" in series[0]

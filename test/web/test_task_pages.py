@@ -1,4 +1,4 @@
-"""A task's page that means harm, in a real browser: nothing of the cluster, of its viewer or of another task is in its reach."""
+"""The page of a hostile task in a real browser. It reaches nothing of the cluster, of the viewer's login, or of another task."""
 
 import asyncio
 import contextlib
@@ -46,7 +46,7 @@ class Page(http.server.BaseHTTPRequestHandler):
 
 http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Page).serve_forever()
 '''
-# Each is tried by the hostile page. What it gives back is what the page gets hold of: it has to be a refusal.
+# The hostile page makes each of these attempts. The result is what the page can read, and has to be a refusal.
 ATTEMPT = r'''
 async ([how, url, more]) => {
   const fetched = async (options) => {
@@ -128,7 +128,7 @@ def opened(context, site, task):
 
 
 def shown(tab):
-    """Whether the viewer is signed in still."""
+    """Whether the viewer is still signed in."""
     return tab.evaluate("fetch('/api/v1/me').then(r => r.status)") == 200
 
 
@@ -136,7 +136,7 @@ REFUSALS = ('{"error":', "This page is open for those only", "at this address a 
 
 
 def attack(tab, api, task, other, page_of_other):
-    """All that the page on `tab` tries."""
+    """Makes all attempts from the page on `tab`. Returns those that were not refused."""
     at = urllib.parse.urlsplit(tab.url)
     own = f"{at.scheme}://{at.netloc}"
     port = urllib.parse.urlsplit(api).port
@@ -164,21 +164,21 @@ def test_a_hostile_page_reaches_nothing(site, context, viewer):
     page = opened(context, site, task)
     assert urllib.parse.urlsplit(page.url).hostname == f"{task.id}.localhost"
     assert page.evaluate("[location.search, document.referrer, String(window.opener), document.cookie.includes('troupe')]") == ["", "", "null", False]
-    # The attempts are real ones: at its own address they succeed.
+    # The attempts work: they succeed at the page's own address.
     for how, url, more, got in [("fetch", page.url, None, "200 <title>task"), ("frame", page.url, None, "here"), ("window", page.url, None, "here"),
                                 ("script", page.url + "sw.js", None, "loaded"), ("forge", page.url, None, "200")]:
         assert page.evaluate(ATTEMPT, [how, url, more]).startswith(got), how
     before = len(other.seen())
     assert attack(page, site.url(), task, other, theirs.url) == []
     assert len(other.seen()) == before, other.seen()[before:]
-    # It is logged in still, the other task runs, and nothing of a credential was seen by a task.
+    # The viewer is still signed in, the other task runs, and no task has seen a credential.
     assert shown(viewer) and site.call(f"/troupe/v1/tasks/{other.id}")[1]["state"] == "ACTIVE"
     for request in task.seen() + other.seen():
         assert not re.search(r"troupe-|auth=|Bearer|[uvp]1\.", json.dumps(request["headers"])), request
         assert "troupe_code" not in request["path"]
     ours = [c for c in context.cookies() if c["name"].startswith(("troupe-", "auth"))]
     assert ours and all(c["httpOnly"] and c["sameSite"] == "Strict" and c["value"] != "set-by-the-task" for c in ours), ours
-    # The page of the cluster that opened it is not in its hands.
+    # The page cannot control the page of the cluster that opened it.
     with context.expect_page() as opening:
         viewer.evaluate(f"open('/det/interactive/{task.id}/')")
     child = opening.value
@@ -186,7 +186,7 @@ def test_a_hostile_page_reaches_nothing(site, context, viewer):
     assert child.evaluate("window.opener === null || window.opener.closed")
     child.evaluate("window.opener && (() => { try { window.opener.location = 'about:blank' } catch (e) {} })()")
     stays(lambda: viewer.url.startswith(site.url() + "/ui"), 0.3, lambda: viewer.wait_for_timeout(50))
-    # A worker of its own scope is its own affair, and takes nothing of another address.
+    # A worker for the page's own scope is allowed, and serves no other address.
     assert page.evaluate(ATTEMPT, ["worker", f"/proxy/{task.id}/sw.js", f"/proxy/{task.id}/"]) == "registered"
     assert viewer.evaluate("fetch('/api/v1/me').then(r => r.text())") != "taken"
 
@@ -225,7 +225,7 @@ def test_the_page_of_a_task_dies_with_it(site, context, viewer):
 
 @pytest.fixture
 def shared(tmp_path):
-    """A master that is called by a name of the network, and shows pages at a port of their own."""
+    """A master that is called by a name of the network and shows pages of tasks at a separate port."""
     pages = free_port()
     with Site(tmp_path) as one:
         one.listen = f"127.0.0.1:{free_port()}"
@@ -252,8 +252,8 @@ def test_a_port_of_pages_shows_a_browser_the_tasks_of_its_user_alone(shared, chr
         page.goto(f"{api}/det/interactive/{own.id}/")
         page.wait_for_selector("#here")
         assert page.url == f"{shared.pages}/proxy/{own.id}/"
-        # Whoever may do anything as an admin sees no page of others there: it would be of one origin with all of theirs.
-        # Over plain HTTP a browser says nothing of itself: it is known all the same, and comes to the page from wherever it begins.
+        # A user sees only pages of the user's own tasks there, an admin too, because all these pages have one origin.
+        # Over plain HTTP a browser sends no Sec-Fetch-* headers. It is recognised all the same, and comes to the page from every address.
         direct = context.new_page()
         direct.goto(f"{api}/proxy/{own.id}/")
         direct.wait_for_selector("#here")
@@ -267,7 +267,7 @@ def test_a_port_of_pages_shows_a_browser_the_tasks_of_its_user_alone(shared, chr
         assert shown(viewer) and shared.call(f"/troupe/v1/tasks/{other.id}")[1]["state"] == "ACTIVE"
         for request in own.seen():
             assert not re.search(r"troupe-|auth=|Bearer|[uvp]1\.", json.dumps(request["headers"])), request
-        # Nothing of the cluster answers there, and a client that is no browser goes on as ever.
+        # The port serves nothing of the cluster. A client that is not a browser is served as ever.
         port = urllib.parse.urlsplit(shared.pages).port
         for path, status in [("/health", 403), ("/ui/", 403), ("/api/v1/me", 403), (f"/proxy/{other.id}/", 200)]:
             request = shared.request(path)
@@ -285,7 +285,7 @@ def test_a_port_of_pages_shows_a_browser_the_tasks_of_its_user_alone(shared, chr
 
 @contextlib.contextmanager
 def speaking_tls(port, folder):
-    """A proxy that speaks TLS in front of a port of this host, with the certificate in `folder`; its own port."""
+    """A proxy with TLS in front of a port of this host, with the certificate in `folder`. Yields the port of the proxy."""
     secured = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     secured.load_cert_chain(folder / "master.pem", folder / "master.key")
 
@@ -333,7 +333,7 @@ def test_names_below_a_domain_have_pages_behind_a_proxy_that_speaks_tls(tmp_path
                     page.goto(f"https://head.lab/det/interactive/{task.id}/")
                     page.wait_for_selector("#here")
                     assert page.url == f"https://{task.id}.tasks.lab/proxy/{task.id}/"
-                # Chromium says nothing of itself where it opens a WebSocket, but for the page's origin.
+                # When Chromium opens a WebSocket, it sends no header about the page but its origin.
                 assert page.evaluate(ATTEMPT, ["socket", page.url.replace("http", "ws", 1), None]) == "open"
                 seen = [request["headers"] for request in own.seen() if request["headers"]["Host"].endswith(".tasks.lab")]
                 assert seen and {headers["X-Forwarded-Proto"] for headers in seen} == {"https"}, seen

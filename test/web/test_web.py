@@ -17,7 +17,7 @@ PAGES = ["/", "/experiments", "/experiments/{e}", "/experiments/{e}/trials", "/e
          "/settings"]
 
 
-# Those that docs/web.md shows; made where TROUPE_WEB_PICTURES names a folder.
+# The pictures of docs/web.md. They are made where TROUPE_WEB_PICTURES names a folder.
 PICTURES = {"/experiments/{e}/curves": "curves", "/experiments/{e}/analysis": "analysis", "/experiments/{e}/search": "search", "/cluster": "cluster"}
 
 
@@ -63,7 +63,7 @@ def test_the_code_is_in_no_log(site):
             if file.is_file() and file.stat().st_size < 50_000_000:
                 assert code.encode() not in file.read_bytes(), file
         except FileNotFoundError:
-            pass  # the journal keeps what it needs, and drops the rest meanwhile
+            pass  # The journal has deleted the file meanwhile, because it does not need it any more.
 
 
 def test_run_says_where_its_page_is(site):
@@ -142,12 +142,12 @@ def test_what_one_tab_chooses_or_says_counts_in_the_others(site, context):
     context.clear_cookies()
     second.page.get_by_role("tab", name="Checkpoints").click()
     second.page.get_by_role("dialog", name="Sign in again").wait_for()
-    first.page.goto(site.url() + "/ui/")  # which asks who one is
+    first.page.goto(site.url() + "/ui/")  # The first page asks whether the user is signed in.
     first.page.wait_for_selector("main[data-page=login]")
     first.page.get_by_label("Username").fill("admin")
     first.page.get_by_role("button", name="Sign in").click()
     first.page.wait_for_selector("main[data-page=home]")
-    second.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # as when one comes back to it
+    second.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # as when the user returns to the tab
     second.page.wait_for_selector('[role=grid][aria-label="Checkpoints"]')
     second.page.get_by_role("dialog", name="Sign in again").wait_for(state="hidden")
 
@@ -156,7 +156,7 @@ def test_what_one_tab_chooses_or_says_counts_in_the_others(site, context):
 
 
 def axe(page):
-    page.page.add_script_tag  # the policy forbids foreign scripts: this goes past it on purpose
+    page.page.add_script_tag  # The policy forbids foreign scripts. This goes past the policy on purpose.
     page.page.evaluate(AXE.read_text())
     found = page.page.evaluate("axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})")
     return [(v["id"], [n["html"][:160] + " | " + n.get("failureSummary", "")[:200] for n in v["nodes"]][:3]) for v in found["violations"] if v["impact"] in ("serious", "critical")]
@@ -206,7 +206,7 @@ def test_headers_and_links_of_determined(site):
     assert got.headers["X-Content-Type-Options"] == "nosniff" and got.headers["Cache-Control"] == "no-cache"
     assert got.headers["Server-Timing"] == "signed-out"
     asset = re.search(r'/ui/(assets/index-[^"]+\.js)', got.read().decode())[0]
-    kept = urllib.request.urlopen(site.url() + asset)  # by anybody, for a year: it says nothing of who asks
+    kept = urllib.request.urlopen(site.url() + asset)  # Everybody may keep the file for a year, because it says nothing about who asks.
     assert "immutable" in kept.headers["Cache-Control"] and kept.headers["Server-Timing"] is None
     assert urllib.request.urlopen(site.url() + "/det/experiments/7/trials/12").url == site.url() + "/ui/trials/12"
     for path in ["/ui/assets/nothing.js", "/api/v1/nothing", "/troupe/v1/nothing"]:
@@ -233,7 +233,7 @@ def test_an_order_by_a_short_key_or_by_none(site, page):
 
 
 def test_hyperparameters_sort_as_numbers_and_the_address_keeps_it(site, page):
-    page.go(f"/experiments/{site.search}/trials?cols=id,lr")  # `hp.` may be left out
+    page.go(f"/experiments/{site.search}/trials?cols=id,lr")  # The prefix `hp.` may be left out.
     page.page.wait_for_selector('[role=grid][data-all="8"]')
     page.page.locator('[data-col="hp.lr"] button').click()
     page.at("sort=hp.lr")
@@ -266,7 +266,7 @@ def test_the_filter_and_its_faults(site, page):
     box.fill("state=ERROR")
     wait_for(lambda: page.page.get_attribute("[role=grid]", "data-rows") == "0", 5)
     box.evaluate("field => field.blur()")
-    page.page.keyboard.press("x")  # the row that `j` went to is hidden: nothing is selected
+    page.page.keyboard.press("x")  # The filter hides the row that `j` went to, so that nothing is selected.
     assert "sel=" not in page.page.evaluate("location.href")
 
 
@@ -284,7 +284,7 @@ def test_metrics_as_columns(site, page):
     page.go(f"/experiments/{site.search}/trials?cols=id,m.training.loss,m.training.loss.min,m.validation.loss.max")
     wait_for(lambda: all(cells(page.page, "Trials", "m.training.loss.min")) and len(cells(page.page, "Trials", "m.training.loss.min")) == 8, 10)
     for last, low in zip(cells(page.page, "Trials", "m.training.loss"), cells(page.page, "Trials", "m.training.loss.min")):
-        assert float(last) == float(low)  # it falls
+        assert float(last) == float(low)  # The loss falls in every step.
 
 
 # ---- charts
@@ -304,7 +304,7 @@ def test_curves_of_all_trials_and_their_numbers(site, page):
     page.page.get_by_label("Metric", exact=True).select_option("training.odd")
     page.page.wait_for_selector('[data-testid=chart][data-metric="training.odd"][data-state=ready]')
     page.at("metric=training.odd")
-    page.fine()  # NaN and infinities did not take the page down
+    page.fine()  # NaN and infinities have caused no error.
 
 
 def test_the_address_is_the_view(site, page, context):
@@ -322,7 +322,7 @@ def test_the_address_is_the_view(site, page, context):
     other.page.wait_for_selector('[data-testid=chart][data-series="2"][data-state=ready]')
     assert other.page.get_by_label("Smoothing").input_value() == "0.5" and other.page.get_by_label("Logarithmic Y").is_checked()
     page.page.get_by_label("X axis").select_option("step")
-    page.at("?", but=["?x=", "&x="])  # a default stays out of it
+    page.at("?", but=["?x=", "&x="])  # A default is not part of the address.
     other.fine()
 
 
@@ -344,7 +344,7 @@ def test_back_and_a_reload_lead_to_where_one_was(site, page):
     wait_for(lambda: (grid(), window()) == (70, 60), 10, what=lambda: (grid(), window()))
     page.settle()
     tab.locator("[role=columnheader][data-col=id] button").evaluate("button => button.click()")
-    tab.locator("[role=columnheader][data-col=steps] button").evaluate("button => button.click()")  # another order: its place is its own
+    tab.locator("[role=columnheader][data-col=steps] button").evaluate("button => button.click()")  # An order of the rows has a scroll position of its own.
     page.at("sort=steps")
     tab.evaluate("document.querySelector('.gridscroll').scrollTop = 20")
     tab.go_back()
@@ -364,7 +364,7 @@ def test_back_and_a_reload_lead_to_where_one_was(site, page):
         scrollTo(0, 30);
         requestAnimationFrame(() => requestAnimationFrame(done));
     })""")
-    tab.reload()  # before the page has kept the place by itself
+    tab.reload()  # before the page has stored the position by itself
     wait_for(lambda: (grid(), window()) == (35, 30), 10, what=lambda: (grid(), window()))
     page.fine()
 
@@ -461,7 +461,7 @@ def test_a_log_shows_what_a_terminal_would(site, page):
 
 def test_a_running_search_moves_without_a_reload(site, page):
     page.go("/experiments")
-    search = site.submit_search(name="moving", trials=4, epoch_s=5)  # it has to run still when the page is drawn
+    search = site.submit_search(name="moving", trials=4, epoch_s=5)  # The search has to run when the page is drawn.
     page.page.wait_for_selector(f'[role=row][data-id="{search}"]')
     page.go(f"/experiments/{search}/curves")
     c = chart(page)
@@ -535,7 +535,7 @@ def test_the_page_goes_on_after_kill_9_of_the_master(tmp_path, chromium):
         assert tab.page.get_by_label("Filter").input_value() == "name~after"
         site.up(slots=2)
         tab.page.wait_for_selector("[data-testid=live][data-state=live]")
-        tab.page.goto(site.url() + "/ui/settings")  # which follows nothing
+        tab.page.goto(site.url() + "/ui/settings")  # This page follows nothing.
         tab.page.wait_for_selector("main[data-page=settings][data-state=ready]")
         site.kill_node()
         tab.page.wait_for_selector("[data-testid=live][data-state=lost]")
@@ -619,7 +619,7 @@ def test_keys_that_come_faster_than_frames_are_the_grids(site, context):
 
 def test_kill_asks_once_and_esc_leaves_it(site, page):
     search = site.submit_search(name="victim", trials=2, epoch_s=60)
-    page.go(f"/experiments?sel={search},{site.search}")  # one of them has ended: it takes no order
+    page.go(f"/experiments?sel={search},{site.search}")  # One of them has ended and takes no orders.
     page.page.get_by_role("button", name="Kill", exact=True).click()
     page.page.get_by_role("alertdialog", name=f"Kill experiment {search}?").wait_for()
     page.page.keyboard.press("Escape")
@@ -642,7 +642,7 @@ def test_kill_asks_once_and_esc_leaves_it(site, page):
 
 
 def test_what_does_not_stop_can_be_killed(site, page):
-    """A cancel waits for the trial's last checkpoint; Kill is the one order left meanwhile."""
+    """A cancel waits for the trial's last checkpoint. Until then Kill is the only order."""
     began = site.root / "began"
     script = f"import pathlib, time\npathlib.Path({str(began)!r}).touch()\ntime.sleep(1000)\n"
     search = site.submit("stubborn", script, "searcher: {name: single, metric: loss, max_length: {batches: 1}}\nmax_restarts: 0")
@@ -794,7 +794,7 @@ def test_slots_of_an_agent_that_drains_say_so(site, page):
     page.page.get_by_role("button", name="Drain").click()
     page.page.get_by_role("alertdialog").get_by_role("button", name="Drain").click()
     wait_for(lambda: page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4, 10)
-    # What the stream tells is older than what was read after the order.
+    # The stream's state is older than the state that was read after the order.
     page.stays(lambda: page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4, 2)
     page.page.get_by_role("button", name="Take work again").click()
     page.page.wait_for_selector("[data-testid=slots] [data-state=free]")
@@ -830,7 +830,7 @@ def test_the_editor_has_colours_and_faults_at_their_line(site, page):
     page.fine_but(400)
 
 
-# ---- as it was
+# ---- the past
 
 
 def test_time_travel_shows_what_was(site, page):
@@ -880,7 +880,7 @@ def test_time_travel_shows_what_was(site, page):
 
 
 def test_the_queue_of_the_past(site, page):
-    """While eight trials ran on four slots some waited: the slider leads to who that was."""
+    """Eight trials ran on four slots, so that some waited. The slider leads to the queue of such a moment."""
     history = page.page.request.get(site.url() + f"/troupe/v1/experiments/{site.search}/history").json()["history"]
     lengths = {h["sequence"]: page.page.request.get(site.url() + f"/troupe/v1/queue?at={h['sequence']}").json()["waiting"] for h in history}
     at = max(lengths, key=lambda one: len(lengths[one]))
@@ -907,7 +907,7 @@ def test_differences_to_the_defaults_go_by_values(site, page):
     page.page.wait_for_selector("[data-testid=differences] [data-key]")
     shown = {row.get_attribute("data-key"): row.locator("td").all_inner_texts() for row in page.page.locator("[data-testid=differences] [data-key]").all()}
     assert shown["max_restarts"] == ["0", "5"] and shown["searcher.mode"] == ['"aggressive"', '"standard"']
-    # The text names the divisor, and with the value of the default.
+    # The text names these keys, with the values of the defaults.
     assert "searcher.divisor" not in shown and "searcher.smaller_is_better" not in shown and "resources.slots_per_trial" not in shown
     assert not [key for key in shown if key.startswith(("checkpoint_storage", "optimizations", "profiling"))], shown
     page.fine()
@@ -915,13 +915,13 @@ def test_differences_to_the_defaults_go_by_values(site, page):
 
 def test_facts_have_a_command(site, page):
     page.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url())
-    site.cli("experiment", "set", str(site.search), "--notes", "described anew")  # a fact of no trial, and of none of its states
+    site.cli("experiment", "set", str(site.search), "--notes", "described anew")  # This fact belongs to no trial, and changes no state.
     for path, words in [(f"/experiments/{site.search}/events", ["experiment", "events", str(site.search)]), (f"/trials/{best_trial(site)}/events", ["trial", "events", str(best_trial(site))])]:
         page.go(path)
         printed = len(site.json(*words))
         page.page.wait_for_selector(f'[role=grid][aria-label="Events"][data-all="{printed}"]')
         page.page.get_by_role("button", name="Copy command").click()
-        newest_first = [*words, "--sort", "-sequence"]  # as the grid has them
+        newest_first = [*words, "--sort", "-sequence"]  # the order of the grid
         assert page.page.evaluate("navigator.clipboard.readText()") == " ".join(["troupe", *newest_first])
         sequences = [fact["sequence"] for fact in site.json(*newest_first)]
         assert len(sequences) >= printed and sequences == sorted(sequences, reverse=True)
@@ -953,7 +953,7 @@ def test_our_own_charts_are_tables_and_files_too(site, page):
                 page.page.locator(where).get_by_role("button", name=button).click()
             assert open(got.value.path(), "rb").read().startswith(start), (where, button)
 
-    page.page.reload()  # Chromium lets a page save ten files in a row
+    page.page.reload()  # Chromium lets a page save ten files in a row.
     files("[data-testid=importance]")
     assert axe(page) == []
     page.go(f"/experiments/{site.search}/search")
@@ -972,7 +972,7 @@ def test_more_metrics_are_drawn_when_they_come_into_view(site, page):
     page.at("pin=validation.epoch")
     assert more.locator("section[data-metric]").first.get_attribute("data-metric") == "validation.epoch"
     more.get_by_label("Search metrics").fill("odd")
-    wait_for(lambda: more.locator("section[data-metric]").count() == 2, 5)  # the pinned one stays
+    wait_for(lambda: more.locator("section[data-metric]").count() == 2, 5)  # The pinned metric stays.
     more.get_by_role("button", name="Enlarge training.odd").click()
     page.page.wait_for_selector('[data-testid=chart][data-metric="training.odd"]')
     page.at("metric=training.odd")
@@ -1049,7 +1049,7 @@ SLOWLY = """() => { const ask = window.fetch;
 
 
 def test_answers_that_come_slower_than_changes_arrive(site, page):
-    """Home reads again with each change: a read that was begun has to come to its end."""
+    """The first page reads again after each change. A read that has begun must not be cut off by the next."""
     search = site.submit_search(name="restless", trials=1000, epoch_s=0.15)
     page.go("/cluster")
     page.page.evaluate(SLOWLY)

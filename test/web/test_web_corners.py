@@ -1,4 +1,4 @@
-"""Corners of the page that a second reading found wrong, in a real browser against a real cluster."""
+"""Special cases of the page in which a review found faults, in a real browser against a real cluster."""
 
 import pathlib
 import re
@@ -14,7 +14,7 @@ EVENTS = '[role=grid][aria-label="Events"]'
 
 
 def test_ten_tabs_of_events_leave_room_for_others(site, context):
-    """Browsers allow six connections to a host: no tab keeps one of its own."""
+    """Browsers allow six connections to a host, so that no tab may keep a connection of its own."""
     tabs = [Page(context, site) for _ in range(10)]
     tabs[0].page.goto(site.link("events"))
     tabs[0].page.wait_for_selector(f'{EVENTS}:not([data-all="0"])')
@@ -41,7 +41,7 @@ def test_an_idle_page_of_events_asks_seldom(site, page):
 
 
 def test_an_open_actor_asks_seldom(site, page):
-    """The list and the panel are read in turns."""
+    """The list and the panel are read in turn."""
     page.go("/actors?at=cluster")
     panel = page.page.get_by_role("region", name="Actor cluster")
     panel.locator("dt:text-is('kind')").wait_for()
@@ -73,11 +73,11 @@ def test_who_did_what_is_told_from_facts(site, page):
     page.fine()
 
 
-# ---- as it was
+# ---- the past
 
 
 def test_a_tab_that_knows_no_moment_shows_now(site, page):
-    """Of an address with `at` that somebody typed: logs, files and facts are those of now, and say nothing else."""
+    """These tabs cannot show the past. With `at` in the address they show the present, and do not claim to show anything else."""
     history = page.page.request.get(f"{site.url()}/troupe/v1/experiments/{site.search}/history").json()["history"]
     at = history[len(history) // 2]["sequence"]
     for tab in ("checkpoints", "logs", "code", "config", "events"):
@@ -88,11 +88,11 @@ def test_a_tab_that_knows_no_moment_shows_now(site, page):
     page.fine()
 
 
-# ---- what changes while one looks
+# ---- changes while a page is open
 
 
 def test_home_hears_of_an_agent_that_comes(tmp_path, chromium):
-    """No experiment changes with it."""
+    """No experiment changes when an agent registers."""
     site = Site(tmp_path)
     site.up(slots=4)
     context = chromium.new_context()
@@ -162,7 +162,7 @@ def test_a_run_of_a_search_that_was_deleted_leaves_its_grid(site, page):
 
 
 def test_what_is_not_there_leaves_the_others(site, page):
-    """A list of an address may name what was deleted since."""
+    """A list in an address may name things that were deleted since."""
     one, other = [row["id"] for row in site.json("trial", "list", str(site.search))][:2]
     page.go(f"/compare?experiments={site.search},99999&trials={one},{other},99998")
     assert {"experiment 99999 is not there", "trial 99998 is not there"} <= set(re.split("; |[.]\n", page.page.inner_text("main p.hint") + "\n"))
@@ -248,7 +248,7 @@ def test_the_focus_goes_along_with_a_new_password(site, page):
 
 
 def test_what_an_unmanaged_experiment_refuses_is_not_offered(site, page):
-    """Only its own processes begin and pause."""
+    """Only the processes of an unmanaged experiment start and pause it."""
     status, body = site.call("/api/v1/experiments", {"config": "name: outside\nentrypoint: none\nsearcher: {name: custom, metric: loss}\n", "unmanaged": True})
     assert status == 200, body
     search = body["experiment"]["id"]
@@ -277,7 +277,7 @@ def test_what_the_server_refuses_is_not_asked_for_again(site, page):
 
 
 def test_rights_are_those_of_the_workspace(tmp_path, chromium):
-    """Roles may let one view in one workspace what one changes in another; a fork goes where its parent is."""
+    """With roles, a user may view in one workspace and change in another. A fork goes to the project of its parent."""
     site = Site(tmp_path)
     context = chromium.new_context()
     try:
@@ -315,7 +315,7 @@ def test_rights_are_those_of_the_workspace(tmp_path, chromium):
         tab.page.get_by_role("button", name="Fork").click()
         tab.page.get_by_text("The server accepts it.").wait_for()
         tab.page.get_by_role("button", name="Submit").click()
-        at = lambda: tab.page.evaluate("location.pathname").split("/")[-1]  # `page.url` alone hears of nothing while one waits
+        at = lambda: tab.page.evaluate("location.pathname").split("/")[-1]  # `page.url` is not updated while the test waits.
         wait_for(lambda: at() != str(hers), 10)
         made = tab.page.request.get(f"{site.url()}/api/v1/experiments/{at()}").json()["experiment"]
         assert made["projectId"] == 2 and made["forkedFrom"] == hers
@@ -329,7 +329,7 @@ def test_rights_are_those_of_the_workspace(tmp_path, chromium):
 
 
 def test_gpus_have_charts_and_their_load_is_seen(tmp_path, chromium):
-    """Through a library that has the name and the calls of NVIDIA's: two GPUs, one 40 and one 50 percent busy."""
+    """A library with the name and functions of NVIDIA's reports two GPUs, one 40 and the other 50 percent busy."""
     source = pathlib.Path(__file__).resolve().parents[1] / "data/fake_nvml/fake_nvml.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "libnvidia-ml.so.1", source], check=True)
     site = Site(tmp_path)
@@ -346,7 +346,7 @@ def test_gpus_have_charts_and_their_load_is_seen(tmp_path, chromium):
             for title in (r"percent", r"memory, bytes", r"°C"):
                 tab.page.get_by_role("heading", name=re.compile(rf"^GPU {slot} of .+, {title}$")).wait_for()
             chart = f'[data-testid=resources] [data-testid=chart][data-metric$="/{slot}/gpu_percent"][data-state=ready]'
-            tab.page.locator(chart.removesuffix("[data-state=ready]")).scroll_into_view_if_needed()  # what is not seen is not drawn
+            tab.page.locator(chart.removesuffix("[data-state=ready]")).scroll_into_view_if_needed()  # Charts out of view are not drawn.
             tab.page.wait_for_selector(chart)
             assert tab.page.request.get(f"{site.url()}/troupe/v1/series?trials={trial}&group=system&metric="
                                         + tab.page.get_attribute(chart, "data-metric").removeprefix("system.")).json()["series"][0]["y"][0] == percent
@@ -401,7 +401,7 @@ def test_a_metric_without_a_name_has_a_curve(site, page):
 
 
 def test_groups_wait_for_the_trials_that_they_are_of(site, page):
-    """What is drawn first is not one curve of all."""
+    """A chart in groups is not drawn before the trials are known: it would show a single curve of all."""
     opts = {trial["hparams"]["opt"] for trial in page.page.request.get(f"{site.url()}/troupe/v1/experiments/{site.search}/trials").json()["trials"]}
     tab = Page(page.page.context, site)
     tab.page.add_init_script("""window.series = new Set();
@@ -424,7 +424,7 @@ def test_groups_wait_for_the_trials_that_they_are_of(site, page):
 
 
 def test_a_heat_map_of_few_whole_numbers_has_no_empty_column(site, page):
-    """Batch sizes are no stretch of an axis: each has a column."""
+    """The values of such an axis are not a range: each value has a column."""
     rows = page.page.request.get(f"{site.url()}/troupe/v1/experiments/{site.search}/trials").json()
     for i, trial in enumerate(rows["trials"]):
         trial["hparams"] = {"size": [16, 32, 1024][i % 3], "layers": i % 2}
@@ -435,7 +435,7 @@ def test_a_heat_map_of_few_whole_numbers_has_no_empty_column(site, page):
     page.fine()
 
 
-# ---- what one types stays
+# ---- typed text and the selected row stay
 
 
 REPORTS = """
@@ -540,7 +540,7 @@ def test_who_is_in_a_row_stays_there_while_newer_ones_come(site, page):
     wait_for(lambda: int(page.page.get_attribute(EVENTS, "data-all")) > before + 40, 40)
     site.wait_ended(search)
     assert top() == stood
-    # Text that one selected stays as well; who is in no row sees what is newest.
+    # Selected text stays as well. Without a selected row the newest rows are shown.
     page.page.evaluate("document.activeElement.blur()")
     again = site.submit_search(name="newest", trials=1)
     scroller = page.page.get_by_role("group", name="Events, scrolls")

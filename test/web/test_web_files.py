@@ -1,4 +1,4 @@
-"""What is taken out of the page: each chart as PNG and CSV, each grid as a command, in a real browser against a real cluster."""
+"""Files and texts that a page gives out: each chart as PNG and CSV, and each grid as a command, in a real browser against a real cluster."""
 
 import base64
 import csv
@@ -27,7 +27,7 @@ reproducibility: {experiment_seed: 3}
 max_restarts: 0
 """
 
-# A picture as its size, whether its corner is solid, and how many colours it has.
+# Returns the width and the height of a picture, the opacity of its corner, and the number of its colours.
 LOOK = """async bytes => {
     const png = await createImageBitmap(new Blob([Uint8Array.from(atob(bytes), x => x.charCodeAt(0))], {type: "image/png"}));
     const c = new OffscreenCanvas(png.width, png.height).getContext("2d");
@@ -39,7 +39,7 @@ LOOK = """async bytes => {
 
 @pytest.fixture(scope="module")
 def two(site):
-    """A search with two metrics, and reports that are no numbers: its id."""
+    """The id of a search with two metrics, whose reports include values that are not numbers."""
     search = site.submit("two-metrics", TWO, CONFIG)
     assert "COMPLETED" in site.wait_ended(search)
     return search
@@ -47,7 +47,7 @@ def two(site):
 
 @pytest.fixture(autouse=True)
 def bounded():
-    """Playwright waits without an end for a file that the browser does not finish."""
+    """Ends a test after 800 s, because Playwright waits without end for a file that the browser does not finish."""
     def late(*_):
         raise TimeoutError("a file did not arrive")
     before = signal.signal(signal.SIGALRM, late)
@@ -77,7 +77,7 @@ def test_every_chart_of_every_page_is_saved(site, page, two, theme):
         page.settle()
         count = page.page.locator("main figure").count()
         for i in range(count):
-            if i > 0 and i % 4 == 0:  # Chromium lets a page save ten files in a row
+            if i > 0 and i % 4 == 0:  # Chromium lets a page save ten files in a row.
                 page.page.reload()
                 wait_for(lambda: page.page.locator("main figure").count() >= count, 20)
                 page.settle()
@@ -126,7 +126,7 @@ def test_slots_and_actors_are_tables_too(site, page):
 
 
 def test_a_search_of_several_metrics_opens_with_them(site, page, two):
-    """None of its trials is the best: curves, columns and axes are its metrics."""
+    """No trial of such a search is the best one. Curves, columns and axes show its metrics."""
     for path in ("", "/curves"):
         page.go(f"/experiments/{two}{path}")
         assert chart(page).get_attribute("data-metric") == "validation.loss", path

@@ -1,4 +1,4 @@
-"""What an open page does while the cluster goes on, in a real browser against a real cluster."""
+"""What an open page does while the cluster works, in a real browser against a real cluster."""
 
 import pytest
 
@@ -25,7 +25,7 @@ print("the end", flush=True)
 
 @pytest.fixture(scope="module")
 def talking(site):
-    """A trial that writes on until it is told to stop: its id, and how."""
+    """The id of a trial that writes lines until the end of the tests."""
     mark = site.root / "stop talking"
     search = site.submit("talks", LINES, f"{SINGLE}\nmax_restarts: 0\nenvironment: {{environment_variables: ['MARK={mark}']}}")
     try:
@@ -53,8 +53,8 @@ def test_follow_goes_to_the_end_and_has_no_gap(site, page, talking):
     wait_for(lambda: shown(page)[-1] > last + 10, 15)
     lines = shown(page)
     assert len(lines) <= 500
-    assert all(b - a == 1 for a, b in zip(lines, lines[1:]) if a > 1210), lines  # states of the bar are written over
-    # A line that one picks stays in view.
+    assert all(b - a == 1 for a, b in zip(lines, lines[1:]) if a > 1210), lines  # A progress bar overwrites its lines.
+    # A line that the user selects stays in view.
     page.page.locator("[role=log] [data-line] .number").nth(-5).click()
     assert follow.get_attribute("aria-pressed") == "false"
     marked = page.page.locator(".logline.marked")
@@ -154,7 +154,7 @@ for i in range(41 if again else 1, 200):
 
 
 def test_no_point_is_lost_between_the_first_read_and_the_stream(site, page, chromium):
-    """In a browser of its own, as one has it in the morning: the stream begins after the first read."""
+    """The tabs are in browser contexts of their own, without a worker that runs already. The stream begins after the first read."""
     script = "import time, troupe\nfor i in range(1, 1601):\n    troupe.log({'loss': 1 / i}, step=i)\n    time.sleep(0.005)\n"
     search = site.submit("quick", script, f"{SINGLE}\nmax_restarts: 0")
     trial = wait_for(lambda: (site.json("trial", "list", str(search)) or [{}])[0].get("id"), 60)
@@ -183,7 +183,7 @@ def test_a_run_that_was_given_up_leaves_an_open_chart(site, page):
     c.get_by_role("button", name="Show as table").click()
     table = page.page.locator('[role=grid][aria-label="Curves as numbers"] [data-id]')
     wait_for(lambda: float(table.locator("[data-col=last]").inner_text()) > 1050, 60)
-    # What the first run had reported from step 41 on is not drawn beside what the second did.
+    # Points that the first run had reported from step 41 on are not drawn beside those of the second run.
     points = lambda: int(c.get_attribute("data-points"))
     wait_for(lambda: points() == int(float(c.get_attribute("data-last-x"))), 10, what=lambda: (points(), c.get_attribute("data-last-x")))
     site.cli("experiment", "kill", str(search))
@@ -212,7 +212,7 @@ def test_a_cut_while_paused_moves_nothing_and_a_session_that_ended_is_asked_for(
         tab.stays(lambda: tab.page.locator(f'[role=row][data-id="{search}"]').count() == 0, 1.5)
         tab.page.keyboard.press(".")
         tab.page.wait_for_selector(f'[role=row][data-id="{search}"]')
-        # And now nobody is signed in any more.
+        # From here on nobody is signed in.
         tab.page.get_by_label("Filter").fill("name~unseen")
         context.clear_cookies()
         site.kill_node()
@@ -221,7 +221,7 @@ def test_a_cut_while_paused_moves_nothing_and_a_session_that_ended_is_asked_for(
         dialog.wait_for()
         tab.page.keyboard.press("Escape")
         tab.page.keyboard.press("Escape")
-        tab.stays(lambda: dialog.count() == 1, 0.3)  # what waits for it would wait for ever
+        tab.stays(lambda: dialog.count() == 1, 0.3)  # Esc must not close it, because requests wait for it.
         assert dialog.get_by_label("Username").input_value() == "admin"
         dialog.get_by_role("button", name="Sign in").click()
         tab.page.wait_for_selector("[data-testid=live][data-state=live]")

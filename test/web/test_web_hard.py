@@ -1,4 +1,4 @@
-"""Names, values and addresses that pages break on, in a real browser against a real cluster."""
+"""Names, values and addresses that are hard to show, in a real browser against a real cluster."""
 
 import json
 import re
@@ -45,7 +45,7 @@ environment: {environment_variables: [%s]}
 
 @pytest.fixture(scope="module")
 def hard(site):
-    """A search whose names and values are hard: its id."""
+    """The id of a search with such names and values."""
     search = site.submit("hard-\u05e9\u05dc\u05d5\u05dd", SCRIPT, CONFIG)
     assert "COMPLETED" in site.wait_ended(search)
     return search
@@ -53,7 +53,7 @@ def hard(site):
 
 @pytest.fixture(scope="module")
 def empty(site):
-    """A search without a trial: its id."""
+    """The id of a search without trials."""
     job = site.root / "job"
     job.mkdir(exist_ok=True)
     config = site.root / "empty.yaml"
@@ -291,7 +291,7 @@ def test_a_zoom_over_wall_time_keeps_its_seconds(site, page, hard):
         page.settle()
         return "from=" in page.page.evaluate("location.href")
 
-    wait_for(zoomed, 20, 0.5)  # what comes meanwhile may move the chart
+    wait_for(zoomed, 20, 0.5)  # Data that arrive meanwhile may move the chart.
     a, b = (float(re.search(rf"{end}=([\d.e+]+)", page.page.evaluate("location.href")).group(1)) for end in ("from", "to"))
     assert 0 < b - a < 60, (a, b)
     page.page.get_by_role("button", name="Whole range").click()
@@ -334,7 +334,7 @@ def test_scatter_over_any_metric_and_one_brush_for_each_axis(site, page, hard):
         return page.page.evaluate("location.href") != before
 
     for x0 in (0.3, 0.02):
-        wait_for(lambda: over(x0), 20, 0.5)  # what comes meanwhile may move the chart
+        wait_for(lambda: over(x0), 20, 0.5)  # Data that arrive meanwhile may move the chart.
     text = page.page.evaluate("new URLSearchParams(location.search).get('brush')")
     assert text.count("learning rate:") == 1 and text.count("m.training.loss:") == 1, text
     assert page.page.get_attribute('[role=grid][aria-label="Trials"]', "data-rows") == "10"
@@ -491,7 +491,7 @@ def test_every_key_of_two_and_none_while_typing(site, page):
     page.fine()
 
 
-# ---- without a drag
+# ---- without dragging
 
 
 def test_ends_of_a_chart_and_of_a_brush_as_fields(site, page, hard):
@@ -523,7 +523,7 @@ def test_ends_of_a_chart_and_of_a_brush_as_fields(site, page, hard):
     page.fine()
 
 
-# ---- as it was, and what it came from
+# ---- the past, and the origin of an experiment
 
 
 def test_links_keep_the_moment(site, page):

@@ -1,4 +1,4 @@
-"""What stands in pictures, logs and labels can be read and told apart, in a real browser against a real cluster."""
+"""Texts and marks in pictures, logs and labels can be read and told apart, in a real browser against a real cluster."""
 
 import re
 
@@ -24,7 +24,7 @@ reproducibility: {experiment_seed: 5}
 max_restarts: 0
 """
 
-# Remembers what is written into any canvas, by the chart that it is in; "" is a picture for a file.
+# Records the texts that are written into canvases, by the name of the chart; "" stands for a picture in a file.
 WRITTEN = """
     window.written = {};
     const write = CanvasRenderingContext2D.prototype.fillText;
@@ -38,7 +38,7 @@ WRITTEN = """
 
 @pytest.fixture(scope="module")
 def alike(site):
-    """A search whose choices and numbers begin alike: its id."""
+    """The id of a search whose choices and numbers have the same beginnings."""
     search = site.submit("alike", TRIAL, CONFIG)
     assert "COMPLETED" in site.wait_ended(search)
     return search
@@ -101,7 +101,7 @@ for ground in (40, 41, 42, 43, 44, 45, 46, 47, 100, 107):
 troupe.validate({"loss": 1.0}, step=1)
 """
 
-# Texts of the log whose letters do not stand out of what is behind them.
+# Finds texts of the log with too little contrast to their background.
 DIM = """() => {
     const c = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
     const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((n, v, i) => n + v * [0.2126, 0.7152, 0.0722][i], 0);
@@ -163,19 +163,19 @@ def test_a_slot_of_a_run_that_one_may_not_see_is_of_another(tmp_path, chromium):
 
 
 def test_actors_stand_below_one_another(site, page):
-    """In columns it could not be seen who owns whom."""
+    """The actors of a node are in one column, because several columns would hide who owns whom."""
     page.go("/actors")
     page.page.wait_for_selector("[data-testid=topology] [data-actor=cluster]")
     wait_for(lambda: page.page.locator("[data-testid=topology] li").count() > 8, 10)
     places = page.page.locator("[data-testid=topology] section").first.locator("li").evaluate_all("all => all.map(x => [x.getBoundingClientRect().left, x.getBoundingClientRect().top])")
     assert len({left for left, _ in places}) == 1 and [top for _, top in places] == sorted(top for _, top in places)
-    # Four nodes: the last card is as wide as the others.
+    # With four nodes, the last card is as wide as the others.
     page.page.locator("[data-testid=topology] section").first.evaluate("x => { for (let i = 0; i < 3; ++i) x.after(x.cloneNode(true)); }")
     wide = page.page.locator("[data-testid=topology] section").evaluate_all("all => all.map(x => Math.round(x.getBoundingClientRect().width))")
     assert len(wide) == 4 and len(set(wide)) == 1, wide
 
 
-# ---- what one types
+# ---- typed text stays
 
 
 def fork(page, site):
@@ -198,7 +198,7 @@ def test_who_types_while_the_password_is_asked_for_goes_on_typing(site, page):
         page.page.keyboard.type("#" if i == 0 else chr(97 + i % 26), delay=20)
         typed += "#" if i == 0 else chr(97 + i % 26)
         if i % 20 == 19:
-            page.page.wait_for_timeout(400)  # the server is asked as one rests
+            page.page.wait_for_timeout(400)  # The page asks the server when the user has stopped typing.
         if again.is_visible():
             break
     again.wait_for()
@@ -214,7 +214,7 @@ def test_who_types_while_the_password_is_asked_for_goes_on_typing(site, page):
     again.wait_for(state="hidden")
     dialog.get_by_text("The server accepts it.").wait_for()
     page.page.keyboard.type("!")
-    wait_for(lambda: box.input_value() == before + typed + "later \n# end!", 3, what=lambda: page.page.evaluate("[document.activeElement.tagName, document.activeElement.selectionStart, document.activeElement.value.length, document.activeElement.value]"))  # the cursor is where it was
+    wait_for(lambda: box.input_value() == before + typed + "later \n# end!", 3, what=lambda: page.page.evaluate("[document.activeElement.tagName, document.activeElement.selectionStart, document.activeElement.value.length, document.activeElement.value]"))  # The cursor is where it was.
     page.fine_but(401)
 
 

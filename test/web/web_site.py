@@ -1,4 +1,4 @@
-"""A real cluster and a browser in front of it."""
+"""A real cluster, and a browser that shows its page."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright  # noqa: E402
 BROWSER = os.environ.get("TROUPE_CHROMIUM", "/usr/bin/chromium")
 AXE = pathlib.Path(__file__).resolve().parent.parent.parent / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
-# A trial that ends quickly and reports what charts have to cope with.
+# A trial that ends quickly, with reports and lines that are hard to show.
 TRIAL = r'''
 import math, os, sys, time, troupe
 p = troupe.params(x=0.5, lr=0.1, opt="adam")
@@ -52,11 +52,12 @@ HOSTILE = "<script>alert(1)</script>\u202e\u0007 \" ' & <b>x"
 class Site(Cluster):
     def __init__(self, root):
         super().__init__(root)
-        if folder := os.environ.get("TROUPE_WEB_DIR"):  # a built page to try instead of the binary's
+        if folder := os.environ.get("TROUPE_WEB_DIR"):  # a built page in place of the one in the binary
             self.up_words = ("--web-dir", folder)
 
     def up_with_roles(self, *roles):
-        """Up with one slot, a workspace `team`, and a user `eve` with these roles: (role, workspace); who asks is admin."""
+        """Starts a cluster with one slot, a workspace `team`, and a user `eve` who has these roles: (role, workspace). Commands run as
+        the admin."""
         (self.root / "cluster.yaml").write_text("troupe: 1\ncluster: {authz: rbac}\n")
         self.up_words += ("--file", str(self.root / "cluster.yaml"))
         self.env["TROUPE_USER"] = "admin"
@@ -75,7 +76,7 @@ class Site(Cluster):
         return self.json("experiment", "create", str(config), str(job))["id"]
 
     def submit(self, name, script, config):
-        """An experiment of its own: its script, and its configuration without a name."""
+        """Submits an experiment with this script, and with this configuration, which has no name and no entrypoint."""
         job = self.root / f"job-{name}"
         job.mkdir()
         (job / "job.py").write_text(script)
@@ -97,9 +98,9 @@ class Site(Cluster):
 
 
 class Page:
-    """A tab that remembers what must not happen: errors on the console, reports of the policy, requests elsewhere."""
+    """A tab that notes what must not happen: errors on the console, reports of the policy, and requests to other hosts."""
 
-    opened = []  # those of the test that runs
+    opened = []  # tabs of the running test
 
     def __init__(self, context, site):
         self.page = context.new_page()
@@ -130,17 +131,17 @@ class Page:
         return self
 
     def at(self, *parts, but=()):
-        """Waits until the address has these parts and none of the others. The page changes it a moment after what one did, and `page.url`
-        hears of that another moment later."""
+        """Waits until the address has all of these parts and none of `but`. The page changes the address a moment after an action, and
+        `page.url` is updated even later."""
         address = lambda: self.page.evaluate("location.href")
         wait_for(lambda: (now := address()) and all(part in now for part in parts) and not any(part in now for part in but), what=address)
         return self
 
     def settle(self):
-        """Waits until nothing is on its way but the live stream, and what came is drawn."""
+        """Waits until no request is open but those that never end, and the page is drawn."""
         def still():
             self.page.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
-            endless = ("/troupe/v1/live", "/assets/live-worker")  # nobody says of these that they have ended
+            endless = ("/troupe/v1/live", "/assets/live-worker")  # Playwright never reports an end of these.
             return not [url for url in self.unanswered if not any(part in url for part in endless)]
         wait_for(still, every=0, what=lambda: self.unanswered)
         return self
@@ -149,7 +150,7 @@ class Page:
         stays(true, seconds, lambda: self.page.wait_for_timeout(50), what)
 
     def standing(self):
-        """What a failed test left: where the tab is, what it shows, what it waits for."""
+        """Describes a tab for a failed test: its address, its content, and its open requests."""
         lines = [f"faults: {self.faults}", f"unanswered: {self.unanswered}"]
         try:
             lines[:0] = [self.page.url, self.page.locator("body").evaluate("b => b.outerHTML", timeout=2000)[:1500]]
@@ -161,7 +162,7 @@ class Page:
         assert self.faults == [], self.faults
 
     def fine_but(self, status):
-        """Chromium notes each refused request on the console; these were meant."""
+        """Checks that there are no faults but refusals with this status, which Chromium writes to the console."""
         assert [f for f in self.faults if f"status of {status}" not in f] == [], self.faults
 
 

@@ -1,6 +1,6 @@
-// The address is the view: it says everything that a page shows, and leaves out defaults.
+// The address holds the view: it names everything that a page shows, and leaves out defaults.
 
-/** The parts of a list; a separator within a part follows a backslash. */
+/** The parts of a list. A separator within a part has a backslash before it. */
 export function pieces(text: string, separator: string): string[] {
   const out: string[] = [];
   let part = "";
@@ -42,7 +42,7 @@ export function read(search: string): Params {
   };
 }
 
-/** The address with some parameters set; null, false, "" and an empty list remove one. */
+/** The address with some parameters changed. null, false, "" and an empty list each remove a parameter. */
 export function patched(path: string, search: string, changes: Record<string, string | number | boolean | string[] | null>): string {
   const all = new URLSearchParams(search);
   for (const [key, to] of Object.entries(changes)) {

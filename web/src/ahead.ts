@@ -1,4 +1,4 @@
-// The first script of a page: it asks for what the page at an address will need while the page's code is on the way.
+// The first script of a page. It asks for the data that the page at the address will need while the page's code is loading.
 
 import { mainMetric } from "./goals";
 import { read, type Params } from "./address";
@@ -15,19 +15,19 @@ const answer = <T>(to: string): Promise<T> => fetched(to).then((got) => got.json
 const coming = new Map<string, Promise<unknown>>();
 const opened = location.href;
 
-/** The less important parts of a page wait until its main part is shown, at most so many ms. */
+/** The less important parts of a page wait for this: until the main part is shown, or for at most 300 ms. */
 let go: () => void;
 const stood = new Promise<void>((done) => (go = done));
 const stand = (): void => void requestAnimationFrame(() => setTimeout(go));
 setTimeout(() => go(), 300);
 
-/** A long list: its first rows are shown while the rest arrives; the rest is parsed once they are shown. */
+/** The first rows of a long list are shown while the rest arrives, and the rest is parsed once they are shown. `screen` is their number. */
 const screen = 40;
-const long = 100_000; // a text with more letters is long
+const long = 100_000; // letters; a list whose text has more of them is long
 let listed = "";
 let begins: (rows: unknown[] | null) => void;
 const beginning = new Promise<unknown[] | null>((done) => (begins = done));
-/** Gives the first rows of a list that was asked for ahead to the first caller; null where the list is short or was not asked for. */
+/** Gives the first caller the first rows of a list that was asked for ahead. null where the list is short or was not asked for. */
 async function firstRows(to: string): Promise<unknown[] | null> {
   if (to !== listed || location.href !== opened) return null;
   listed = "";
@@ -59,13 +59,13 @@ function ask<T>(path: string, query: Query = {}, how: (to: string) => Promise<T>
   return mine;
 }
 
-/** Gives an answer that was asked for ahead to the first caller; undefined where it was not asked for, or the page has changed. */
+/** Gives the first caller an answer that was asked for ahead. undefined where it was not asked for, or the page has changed. */
 async function early<T>(to: string): Promise<T | undefined> {
   await begun;
   if (coming.size > 0 && location.href !== opened) coming.clear();
   const there = coming.get(to);
   coming.delete(to);
-  return there?.catch(() => undefined) as Promise<T | undefined>; // after a refusal the page asks again, with its own handling of refusals
+  return there?.catch(() => undefined) as Promise<T | undefined>; // after a refusal the page asks again, and handles refusals itself
 }
 
 function curves(id: number, p: Params, at: number): Promise<unknown> {
@@ -81,7 +81,8 @@ function curves(id: number, p: Params, at: number): Promise<unknown> {
   return one;
 }
 
-/** Sends exactly the first questions of the page at this address, the slowest first; says when the content of its frame has arrived. */
+/** Sends exactly the first requests of the page at this address, the slowest first. The promise ends when the content of the frame has
+ *  arrived. */
 function begin(path: string, p: Params): Promise<unknown> | undefined {
   const [, kind, number, tab = ""] = path.split("/");
   const id = Number(number);
@@ -94,9 +95,9 @@ function begin(path: string, p: Params): Promise<unknown> | undefined {
   } else if (kind === "experiments" && fine) {
     const of = `/troupe/v1/experiments/${id}`;
     const one = tab === "curves" ? curves(id, p, at) : ask(`/api/v1/experiments/${id}`);
-    // The metrics beside the trials are asked for only where the address names some.
+    // Metrics beside the trials are asked for only where the address names some.
     if (tab === "trials" && !/(?:^|[\s,-])m\./.test(`${p.text("cols")} ${p.text("sort")} ${p.text("q")}`)) {
-      // Only without an order or filter are these the first rows.
+      // Only without an order and a filter are these the first rows of the page.
       const plain = ["q", "sort", "cols", "at"].every((name) => p.text(name) === "");
       const all = ask(`${of}/trials`, { at: at || undefined }, plain ? (to) => list<unknown>(to, "trials") : answer);
       return Promise.all([one, plain ? Promise.race([beginning, all]) : all]);
@@ -119,7 +120,7 @@ function begin(path: string, p: Params): Promise<unknown> | undefined {
   return undefined;
 }
 
-/** The file of the code that draws lines; only the script that needs it names it. */
+/** The address of the code that draws lines, which only the HTML names. */
 const plotter = (document.currentScript as HTMLScriptElement).dataset["plotter"];
 function load(): void {
   const link = document.createElement("link");
@@ -128,7 +129,7 @@ function load(): void {
   document.head.append(link);
 }
 
-/** The first access to a site's storage is slow, and costs nothing while answers are awaited: settings.ts uses its result. */
+/** The first access to a site's storage is slow. It is made here, while answers are awaited, so that settings.ts finds the storage open. */
 function warm(): void {
   try {
     void localStorage.length;
@@ -137,7 +138,7 @@ function warm(): void {
   }
 }
 
-/** Asks for the user. Only for a signed-in user more is asked: the console would show refusals. */
+/** Asks for the user. More is asked only for a signed-in user, because the console would show refusals. */
 const who: Promise<Session> = answer<Session>("/troupe/v1/session");
 let frame: Promise<unknown> | undefined;
 function start(signedIn: boolean): void {
@@ -149,13 +150,13 @@ function start(signedIn: boolean): void {
   warm();
 }
 
-/** Whether the server has said with the document that one was signed in. Browsers tell scripts so on loopback and over TLS alone: elsewhere
- *  the answer about who one is comes first. */
+/** Whether the server has said with the document that the user is signed in. Browsers show this header to scripts only on loopback and
+ *  over TLS; elsewhere the page waits for the answer about the user. */
 const known = (performance.getEntriesByType("navigation") as PerformanceNavigationTiming[]).some((x) => x.serverTiming?.some((t) => t.name === "signed-in"));
 if (known) start(true);
 const begun: Promise<void> = known ? Promise.resolve() : who.then((x) => start(!!x.user), () => undefined);
 
-/** Waits at most so many ms: fast answers then come before a first frame is drawn without them. */
+/** Waits at most `ms` for the content of the frame, so that a fast answer is part of the first frame that is drawn. */
 const framed = (ms: number): Promise<unknown> => Promise.race([frame?.catch(() => undefined), new Promise((go) => setTimeout(go, ms))]);
 
 export interface Ahead {

@@ -1,4 +1,4 @@
-// The documented routes, as calls.
+// The documented routes as functions.
 
 import { signal } from "@preact/signals";
 import { early } from "./asked";
@@ -17,12 +17,12 @@ export class Refused extends Error {
 /** The session of a signed-in user. */
 export type Session = Required<Answer> & { user: User };
 
-/** Null where the server says that nobody is signed in. */
+/** The session in an answer; null where the server says that nobody is signed in. */
 export const sessionIn = (answer: Answer): Session | null => (answer.user ? (answer as Session) : null);
 
-/** The present session. undefined: not known yet; null: nobody is signed in. */
+/** The present session: undefined while it is not known, null where nobody is signed in. */
 export const session = signal<Session | null | undefined>(undefined);
-/** Set where the session ended while a page was open: the password is then asked for over the page. */
+/** Set when the session has ended while a page is open. The page then asks for the password in a dialog. */
 export const askAgain = signal(false);
 
 /** The newest fact that the first answer includes; all later answers include it too. */
@@ -44,14 +44,14 @@ export function signedOut(): void {
   goOn();
 }
 
-/** `workspaces`: where the things are; roles may give a right in some of them alone. */
+/** Whether the session has a right in one of these workspaces, because roles may give a right in some workspaces only. */
 export function may(what: string, ...workspaces: readonly (number | undefined)[]): boolean {
   const me = session.value;
   const only = me?.rightsIn?.[what];
   return (me?.rights.includes(what) ?? false) && (!only || workspaces.every((one) => one !== undefined && only.includes(one)));
 }
 
-/** The pages, as [title, address], that the session may see; all of them before the session is known. */
+/** The pages, as [title, address], that the session may see. All of them while the session is not known. */
 export const pagesFor = (all: readonly [string, string][]): readonly [string, string][] => all.filter(([, to]) => to !== "/actors" || !session.value || may("view actor"));
 
 export function explain(why: unknown): string {
@@ -61,10 +61,10 @@ export function explain(why: unknown): string {
   return why instanceof Error ? why.message : String(why);
 }
 
-/** Whether the server could not be reached or could not answer: a later try may succeed. */
+/** Whether the server could not be reached or could not answer, so that a later try may succeed. */
 export const isAway = (why: unknown): boolean => !(why instanceof Refused) || why.status >= 500;
 
-/** Whether the server said that there is no such thing. */
+/** Whether the server has answered that the thing does not exist. */
 export const isUnknown = (why: unknown): boolean => why instanceof Refused && why.status === 404;
 
 async function refusal(answer: Response): Promise<Refused> {
@@ -73,13 +73,13 @@ async function refusal(answer: Response): Promise<Refused> {
     const body = (await answer.json()) as { message?: string; error?: { error?: string; message?: string } };
     text = body.message ?? body.error?.error ?? body.error?.message ?? text;
   } catch {
-    // not one of our answers: its status must do
+    // not an answer of our server: only its status is known
   }
   return new Refused(answer.status, text);
 }
 
-/** One request, once it is known who one is. A 401 in the middle of a page waits until one has signed in again, and is then repeated.
- *  An answer has to be whole in time, unless it is one that grows (`endless`). */
+/** Sends one request, once the session is known. After a 401 it waits until the user has signed in again, and repeats the request. An
+ *  answer has to be complete in time, unless it is one that grows (`endless`). */
 export async function request(method: string, path: string, body?: unknown, signal?: AbortSignal, endless = false): Promise<Response> {
   const own = path.startsWith("/troupe/v1/session");
   if (!own && session.peek() === undefined) {
@@ -110,7 +110,7 @@ export async function get<T>(path: string, query: Record<string, string | number
   return (await early<T>(to)) ?? ((await request("GET", to, undefined, signal)).json() as Promise<T>);
 }
 
-/** Null where there is no such thing, or no more. */
+/** The answer, or null where the thing does not exist (any more). */
 export const ifThere = <T>(answer: Promise<T>): Promise<T | null> =>
   answer.catch((why: unknown) => {
     if (isUnknown(why)) return null;
@@ -121,7 +121,7 @@ export async function post<T>(path: string, body: unknown = {}): Promise<T> {
   return (await request("POST", path, body)).json() as Promise<T>;
 }
 
-/** Reads newline-delimited JSON, value by value. */
+/** Reads newline-delimited JSON and calls `each` with each value. */
 export async function lines(path: string, each: (x: never) => void, signal: AbortSignal): Promise<void> {
   const answer = await request("GET", path, undefined, signal, true);
   const reader = answer.body!.getReader();
@@ -137,7 +137,7 @@ export async function lines(path: string, each: (x: never) => void, signal: Abor
   }
 }
 
-// ---- what the page reads: the server's answers under the page's own names
+// ---- types of answers, under the names that the page uses
 
 export type {
   Experiment,

@@ -25,7 +25,7 @@ import { fieldOf, goesBack, typesNow } from "./typed";
 type Page = ComponentType<PageProps>;
 type Load = () => Promise<{ default: Page }>;
 
-// The first four share most of their code, and come with the frame.
+// The first four pages share most of their code, and are loaded with the frame.
 const pages: [RegExp, string, Load | null][] = [
   [/^\/$/, "home", null],
   [/^\/experiments$/, "experiments", null],
@@ -40,7 +40,7 @@ const pages: [RegExp, string, Load | null][] = [
   [/^\/settings$/, "settings", () => import("./pages/settings")],
 ];
 
-/** Addresses of this server outside of this page: the server sends users here who must log in first. */
+/** Addresses of this server outside of this page. The server sends users here who have to sign in first. */
 const served = /^\/open\/(?:det|proxy)\//;
 
 const nav: [string, string][] = [
@@ -75,14 +75,14 @@ function found(at: string): { name: string; page: Page | null; props: PageProps 
           loaded.set(name, x.default);
           ++arrived.value;
         },
-        (why: unknown) => (missing.value = why), // another version of the page is in force meanwhile
+        (why: unknown) => (missing.value = why), // another version of the page has been installed meanwhile
       );
     return { name, page, props };
   }
   return null;
 }
 
-// The user, the page's code and the data that it shows are asked for at the same time.
+// The user, the code of the page and its data are asked for at the same time.
 who.then(
   (answer) => {
     const mine = sessionIn(answer);
@@ -100,7 +100,7 @@ export function App() {
     document.addEventListener("click", follow);
     return () => document.removeEventListener("click", follow);
   }, []);
-  // A user without a login goes to the login page, and from there to the page that they wanted: one of ours, or one that a task serves.
+  // A user who is not signed in goes to the login page, and from there to the wanted page: one of ours, or one that a task serves.
   const elsewhere = session.value && served.test(path.value);
   useSignalEffect(() => {
     const to = place.value.path + place.value.search;
@@ -119,12 +119,12 @@ export function App() {
   const inner = page?.name ?? (login ? "login" : "not-found");
   const ready = login ? me !== undefined : me !== null;
   useEffect(() => {
-    // On another page (not only another tab of the same one) the heading gets the focus once it exists, so that it is read first.
+    // When another page is shown (not only another tab of the same page), its heading gets the focus, so that screen readers begin there.
     const group = (p: string) => p.split("/").slice(0, 3).join("/");
     if (group(before.current) === group(at) || (!login && (!ready || (page !== null && !page.page)))) return;
     const was = before.current;
     before.current = at;
-    if (was !== "/login" && at === "/login") return; // a field has the focus
+    if (was !== "/login" && at === "/login") return; // A field of the login page has the focus.
     requestAnimationFrame(() => main.current?.querySelector<HTMLElement>("h1")?.focus({ preventScroll: isReturning() }));
   }, [at, page?.page, login, ready]);
   return (
@@ -197,7 +197,7 @@ export function App() {
 }
 
 function Main(props: { name: string; refer: { current: HTMLElement | null }; children: preact.ComponentChildren }) {
-  // Written at once: rendering comes later, and may miss what was said meanwhile.
+  // Written at once, because rendering comes later and could miss a text that is replaced before.
   useAtOnce(() => {
     props.refer.current!.dataset.state = pageState.value === "ready" && wholesFailed.value > 0 ? "error" : pageState.value;
   });
@@ -244,7 +244,7 @@ function Standing(props: { who: Session }) {
   );
 }
 
-/** Asks for the password over the page, which keeps all typed text. */
+/** Asks for the password in a dialog over the page, which keeps all typed text. */
 function Again() {
   const box = useRef<HTMLDialogElement>(null);
   const asked = askAgain.value;

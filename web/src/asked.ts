@@ -1,8 +1,8 @@
-// Takes the answers to what ahead.ts, which runs before all modules, has asked for.
+// Takes the answers that ahead.ts, which runs before all modules, has asked for.
 
 import type { Ahead } from "./ahead";
 
 export const { who, begun, early, framed, firstRows, stood, stand } = (globalThis as unknown as { troupeAhead: Ahead }).troupeAhead;
 
-// The rest of the page starts once the first questions are on their way: starting would delay the answer that they wait for.
+// The rest of the page starts when the first requests are sent, because starting takes time that would delay them.
 await Promise.race([begun, new Promise((go) => setTimeout(go, 100))]);

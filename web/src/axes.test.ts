@@ -8,7 +8,7 @@ const ink = { text: "text", line: "line", faint: "faint", accent: "accent", onAc
 const numbers = (title: string, ...values: number[]): Dimension => ({ key: title, title, scale: fitting(values), choices: null, place: () => null, label: () => "" });
 const choices = (title: string, ...all: string[]): Dimension => ({ key: title, title, scale: linear(0, 1), choices: all, place: () => null, label: () => "" });
 
-/** Stands for a canvas, and keeps what is written and filled. */
+/** Replaces a canvas, and records what is written and filled. */
 function paper() {
   const texts: { text: string; x: number; align: string }[] = [];
   const fills: string[] = [];
@@ -33,7 +33,7 @@ describe("beside a chart", () => {
     for (const all of [f.x, f.y]) expect(new Set(all.map((m) => m.text)).size).toBe(4);
     const beside = texts.filter((t) => t.align === "right" && t.x === f.left - 6);
     expect(beside.length).toBe(4);
-    for (const t of beside) expect(t.x - measure(t.text), t.text).toBeGreaterThanOrEqual(22); // the title needs the rest
+    for (const t of beside) expect(t.x - measure(t.text), t.text).toBeGreaterThanOrEqual(22); // the title needs the room left of this
     expect(f.width).toBeGreaterThan(w / 2);
     expect(f.height).toBeGreaterThan(150);
     if (!f.upright) for (const m of f.x) expect(measure(m.text)).toBeLessThan(f.width / 4);

@@ -1,4 +1,4 @@
-// The axes of our own charts, and the key of their colours: how much room they take, and how they are drawn.
+// The axes of our own charts, and the key of their colours: how much room these take, and how they are drawn.
 
 import { placeOf, type Dimension } from "./brush";
 import type { Ink } from "./figure";
@@ -6,11 +6,11 @@ import { labels, shortened, tickTexts, type Measure } from "./labels";
 import { clean } from "./text";
 
 interface Mark {
-  at: number; // 0..1
+  at: number; // place on the axis, from 0 to 1
   text: string;
 }
 
-/** Where in a canvas a chart lies, in pixels of the page, and what stands beside it. */
+/** The place of a chart in its canvas, in pixels of the page, and the marks beside it. */
 export interface Frame {
   left: number;
   top: number;
@@ -19,23 +19,23 @@ export interface Frame {
   below: number;
   x: Mark[];
   y: Mark[];
-  upright: boolean; // whether the words of the horizontal axis stand upright
+  upright: boolean; // whether the texts of the horizontal axis are turned upright
 }
 
-const line = 14; // pixels of a line of words
+const line = 14; // pixels of a line of text
 const [rightPad, topPad, leastLeft, leastBelow] = [16, 16, 64, 36];
-const [title, gap] = [22, 6]; // pixels of the vertical title, and of the gap between words and axis
-const mostUpright = 110; // limit in pixels of an upright word
-const leastLying = 100; // pixels from which on a lying word is easier to read
+const [title, gap] = [22, 6]; // pixels of the vertical title, and of the gap between texts and axis
+const mostUpright = 110; // limit in pixels of an upright text
+const leastLying = 100; // pixels from which on a horizontal text is easier to read
 
-/** The marks of an axis at their places. `cells`: choices stand in the middle of theirs. */
+/** The marks of an axis at their places. With `cells`, a choice is in the middle of its cell. */
 export function marks(d: Dimension, cells = false): Mark[] {
   if (d.choices) return d.choices.map((t, i) => ({ at: cells ? (i + 0.5) / d.choices!.length : placeOf(i, d.choices!.length), text: clean(t) }));
   const texts = tickTexts(d.scale.ticks);
   return d.scale.ticks.map((t, i) => ({ at: d.scale.at(t), text: texts[i]! })).filter((m) => m.at >= -0.001 && m.at <= 1.001);
 }
 
-/** The marks with words that fit into `room` pixels each. */
+/** The marks with texts that are at most `room` pixels wide. */
 export function fitted(all: readonly Mark[], room: number, measure: Measure): Mark[] {
   const texts = labels(
     all.map((m) => m.text),
@@ -45,20 +45,20 @@ export function fitted(all: readonly Mark[], room: number, measure: Measure): Ma
   return all.map((m, i) => ({ at: m.at, text: texts[i]! }));
 }
 
-/** Every n-th of the marks, so that they are `each` pixels apart on an axis of `long` pixels. */
+/** Every n-th of the marks, so that they are at least `each` pixels apart on an axis of `long` pixels. */
 function thinned(all: readonly Mark[], each: number, long: number): Mark[] {
   const next = Math.ceil(each / Math.max(1e-9, step(all) * long) - 1e-9);
   return all.filter((_, i) => i % Math.max(1, next) === 0);
 }
 
-/** The smallest part of the axis between two marks. */
+/** The smallest distance between two marks, as a part of the axis. */
 function step(all: readonly Mark[]): number {
   let least = 1;
   for (let i = 1; i < all.length; ++i) least = Math.min(least, Math.abs(all[i]!.at - all[i - 1]!.at));
   return least;
 }
 
-/** The frame in a canvas of w times h pixels, where the key takes the upper `key` pixels. */
+/** The frame in a canvas of `w` times `h` pixels, of which the key takes the upper `key` pixels. */
 export function frame(w: number, h: number, x: Dimension, y: Dimension, cells: boolean, key: number, measure: Measure): Frame {
   const widest = (all: readonly Mark[]) => Math.max(0, ...all.map((m) => measure(m.text)));
   const top = topPad + key;
@@ -78,7 +78,7 @@ export function frame(w: number, h: number, x: Dimension, y: Dimension, cells: b
   return { left, top, width, height, below, x: under, y: thinned(beside, line, height), upright };
 }
 
-/** Draws the axes; `grid` says whether each mark has a line across the chart. */
+/** Draws the axes. `grid` says whether each mark has a line across the chart. */
 export function drawAxes(c: CanvasRenderingContext2D, f: Frame, k: Ink, x: Dimension, y: Dimension, measure: Measure, grid = true): void {
   const bottom = f.top + f.height;
   const across = (x0: number, y0: number, x1: number, y1: number) => {
@@ -125,14 +125,14 @@ export function drawAxes(c: CanvasRenderingContext2D, f: Frame, k: Ink, x: Dimen
 
 /** The meaning of a chart's colours: each choice with its colour, or a small scale from the lowest to the highest value. */
 export interface Key {
-  tall: number; // in pixels, above the chart
+  tall: number; // pixels above the chart
   draw: (c: CanvasRenderingContext2D, ink: Ink, colour: (p: number) => string) => void;
 }
 
-const mostRows = 3; // of choices; for more, a scale from the first to the last is shown
+const mostRows = 3; // rows of choices; where more are needed, a scale from the first to the last choice is shown
 const [dot, scaleWide] = [10, 120];
 
-/** `none`: whether some of the drawn trials have no value, and so have the page's colour. */
+/** The key of a chart. `none` says whether some of the drawn trials have no value, and so the page's own colour. */
 export function keyOf(d: Dimension, w: number, none: boolean, measure: Measure): Key {
   const parts: { x: number; y: number; text: string; p: number | null }[] = [];
   const head = `${shortened(clean(d.title), Math.min(200, w / 3), measure)}:`;

@@ -1,4 +1,4 @@
-// Which trials the brushes in an address keep: "lr:0.001..0.01;opt:adam..adam".
+// The brushes of an address say which trials are kept: "lr:0.001..0.01;opt:adam..adam".
 
 import { joined, pieces } from "./address";
 import { asCell } from "./filter";
@@ -12,12 +12,12 @@ export interface Row extends TrialProgress {
 
 /** One axis of trials: a hyperparameter or a metric. */
 export interface Dimension {
-  key: string; // "hp.lr", "best"
+  key: string; // as in "hp.lr" or "best"
   title: string;
   scale: Scale;
-  place: (t: Row) => number | null; // 0..1
+  place: (t: Row) => number | null; // place on the axis, from 0 to 1
   label: (t: Row) => string;
-  choices: string[] | null; // choices of a dimension that is not a number
+  choices: string[] | null; // null for a dimension of numbers
 }
 
 const own = ["best", "latest", "steps", "id"];
@@ -29,10 +29,10 @@ export function value(t: Row, key: string): number | string | null {
 
 const inOrder = (a: string, b: string): number => a.localeCompare(b, undefined, { numeric: true });
 
-/** Where the choices of an axis stand, from 0 to 1. */
+/** The place of choice `i` on an axis, from 0 to 1. */
 export const placeOf = (i: number, choices: number): number => (choices > 1 ? i / (choices - 1) : 0.5);
 
-/** `may`: whether its scale may be logarithmic, where the values lie far apart. */
+/** The dimension of a key. `may` says whether the scale may be logarithmic, which it is where the values lie far apart. */
 export function dimension(rows: readonly Row[], key: string, title = key.replace(/^hp\./, ""), may = true): Dimension {
   const all = rows.map((t) => value(t, key)).filter((x) => x !== null);
   if (all.length > 0 && all.every((x) => typeof x === "number")) {
@@ -64,7 +64,7 @@ export function dimension(rows: readonly Row[], key: string, title = key.replace
   };
 }
 
-/** One side of a heat map: a cell for each choice, or for each of a few whole numbers; otherwise equal stretches of the axis. */
+/** One side of a heat map: a cell for each choice, or for each of a few whole numbers, or otherwise `most` equal ranges of the axis. */
 export function celled(d: Dimension, rows: readonly Row[], most: number): Dimension & { cells: number; cell: (t: Row) => number | null } {
   const all = Array.from(new Set(rows.map((t) => value(t, d.key)).filter((x): x is number => typeof x === "number" && Number.isFinite(x)))).sort((a, b) => a - b);
   if (!d.choices && all.length > 0 && all.length <= most && all.every(Number.isInteger)) {
@@ -80,12 +80,12 @@ export function celled(d: Dimension, rows: readonly Row[], most: number): Dimens
 }
 
 export interface Brush {
-  key: string; // as in the address: without "hp." where that can be left out
+  key: string; // as in the address, without "hp." where that can be left out
   from: number | string;
   to: number | string;
 }
 
-/** A colon, point or backslash in a name follows a backslash. */
+/** A colon, point or backslash in a name gets a backslash before it. */
 const escaped = (text: string): string => text.replace(/[\\:.]/g, "\\$&");
 const unescaped = (text: string): string => text.replace(/\\([\\:.])/g, "$1");
 
@@ -93,7 +93,7 @@ export function readBrushes(text: string): Brush[] {
   return pieces(text, ";").flatMap((part) => {
     const m = /^((?:[^\\:]|\\.)*):(.*)$/s.exec(part);
     if (!m) return [];
-    // Numbers contain points: two points separate the ends.
+    // Numbers contain points, so that two points separate the ends.
     const ends = /^((?:[^\\]|\\.)*?)\.\.((?!\.).*)$/s.exec(m[2]!);
     if (!ends) return [];
     const [a, b] = [unescaped(ends[1]!), unescaped(ends[2]!)];
@@ -111,16 +111,16 @@ export function writeBrushes(all: readonly Brush[]): string {
   );
 }
 
-/** The key of a dimension in the address. */
+/** The key of a dimension as it is written in the address. */
 export const addressed = (key: string): string => {
   const bare = key.replace(/^hp\./, "");
   return bare === key || own.includes(bare) || /^(?:m|hp)\./.test(bare) ? key : bare;
 };
 
-/** The key of a dimension that the one in the address names. */
+/** The key of the dimension that a key of the address means. */
 export const full = (key: string): string => (own.includes(key) || /^(?:m|hp)\./.test(key) ? key : `hp.${key}`);
 
-/** The range between two places of an axis, or null. */
+/** The range between two places of an axis, or null where nothing lies between them. */
 export function brushed(d: Dimension, a: number, b: number): Brush | null {
   const [low, high] = [Math.max(0, Math.min(a, b)), Math.min(1, Math.max(a, b))];
   if (low > 1 || high < 0) return null;
@@ -133,7 +133,7 @@ export function brushed(d: Dimension, a: number, b: number): Brush | null {
   return { key, from, to };
 }
 
-/** One brush for each axis: new brushes replace those of the same axes. */
+/** At most one brush for each axis: new brushes replace those of the same axes. */
 export function withBrushes(all: readonly Brush[], axes: readonly string[], fresh: readonly (Brush | null)[]): Brush[] {
   return [...all.filter((b) => !axes.includes(full(b.key))), ...fresh.filter((b): b is Brush => b !== null)];
 }

@@ -1,10 +1,10 @@
-// What is read again when the cluster changes.
+// Reading again when the cluster has changed.
 
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { listen, returns, whenSeen } from "./live";
 
-/** Calls `again` when something of the topics has changed, at most once in `pause` ms, and when a lost connection is back. */
+/** Calls `again` when something under the topics has changed, at most once in `pause` ms, and when a lost connection is back. */
 export function useChanges(topics: readonly string[], pause: number, again: () => void): void {
   const newest = useRef(again);
   newest.current = again;

@@ -1,4 +1,4 @@
-// A line chart: uPlot draws the axes, the cursor and the canvas; each curve is drawn by its own points.
+// A line chart. uPlot draws the axes, the cursor and the canvas; each curve is drawn from its own points.
 
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -18,11 +18,11 @@ import { Failed } from "./ui";
 
 let Plot: typeof uPlot | null = null;
 let coming: Promise<void> | null = null;
-/** The library that draws: its start takes 40 ms (`Intl.NumberFormat`), so only pages with a chart load it. */
+/** Loads the library that draws. Its start takes 40 ms (`Intl.NumberFormat`), so that only pages with a chart load it. */
 export const plotter = (): Promise<void> => (coming ??= import("uplot").then((m) => void (Plot = m.default)));
 
 export interface Drawn {
-  id: string; // id of the trial or of the group
+  id: string; // of the trial or the group
   label: string;
   x: number[];
   y: number[];
@@ -35,7 +35,7 @@ export interface Drawn {
 export interface ChartProps {
   name: string;
   metric: string;
-  lines: Drawn[] | null; // null: not loaded yet
+  lines: Drawn[] | null; // null while they are not loaded
   xTitle: string;
   logX: boolean;
   logY: boolean;
@@ -45,11 +45,11 @@ export interface ChartProps {
   onCsv?: () => void;
   marks?: { at: number; label: string }[] | undefined;
   note?: string;
-  none?: ComponentChildren; // shown where there is no curve
+  none?: ComponentChildren; // shown in place of the chart where there is no curve
   numbers: Signal<Curve[] | null>;
 }
 
-/** What is drawn now; the hooks of one plot read it anew each time. */
+/** What is drawn now. The hooks of the plot read it anew each time. */
 interface Kept {
   u: uPlot;
   layers: Layer[];
@@ -58,12 +58,12 @@ interface Kept {
 
 interface Layer {
   line: Drawn;
-  x: number[]; // rising
+  x: number[]; // in rising order
   y: number[];
   faint: boolean;
 }
 
-const many = 30; // from this number of curves on, lines are thin and solid: wide dashed ones are slow
+const many = 30; // From this number of curves on, lines are thin and solid, because wide dashed lines are slow.
 
 function layersOf(lines: readonly Drawn[]): Layer[] {
   return lines.flatMap((line) => {
@@ -89,7 +89,7 @@ export function Chart(props: ChartProps) {
     const outer = frame.current;
     if (!el || !outer || !p.lines) return;
     if (!Plot) {
-      plotter().then(draw, (why: unknown) => (lacking.value = why)); // another version of the page is in force meanwhile
+      plotter().then(draw, (why: unknown) => (lacking.value = why)); // another version of the page has been installed meanwhile
       return;
     }
     const layers = layersOf(p.lines);
@@ -107,7 +107,7 @@ export function Chart(props: ChartProps) {
     }
     const points = p.lines.reduce((n, l) => n + l.x.length, 0);
     const last = data[0].length > 0 ? data[0][data[0].length - 1]! : NaN;
-    // uPlot draws after this has run; then the pixels exist.
+    // uPlot draws after this has run, and the pixels exist only then.
     queueMicrotask(() => {
       stand();
       outer.dataset["series"] = String(now.current.lines?.length ?? 0);
@@ -142,7 +142,7 @@ export function Chart(props: ChartProps) {
       plot.current = null;
     };
   }, []);
-  // After a change of the metric, the drawn curves are not of it yet.
+  // After a change of the metric, the drawn curves still belong to the former one.
   useLayoutEffect(() => {
     if (frame.current) frame.current.dataset["state"] = "loading";
   }, [props.metric]);
@@ -156,7 +156,7 @@ export function Chart(props: ChartProps) {
     shownTheme.value;
     if (plot.current && !plot.current.shape.includes(shownTheme.value)) draw();
   });
-  // Marks here what the pointer is on elsewhere.
+  // Marks in this chart the trial that the pointer is on elsewhere.
   useSignalEffect(() => {
     const id = hovered.value;
     const mine = plot.current;
@@ -202,7 +202,7 @@ export function Chart(props: ChartProps) {
 
 const logarithmicX = (p: ChartProps): boolean => p.logX && p.xTitle !== "time";
 
-/** The data for uPlot: the corners of all curves, from which it finds its scales. */
+/** The data for uPlot: only the corners of all curves, from which it finds its scales. */
 function edges(layers: Layer[], p: ChartProps): uPlot.AlignedData {
   const all = corners(layers, logarithmicX(p), p.logY);
   if (!all.x) return [[], [], []];
@@ -218,7 +218,7 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
   const axis = { stroke: text, font, labelFont: "bold " + font, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1 } };
   const wall = p.xTitle === "time";
   const edge = { paths: () => null, points: { show: false } };
-  const dot = document.createElement("div"); // on the nearest point of the curve under the pointer
+  const dot = document.createElement("div"); // marks the nearest point of the curve under the pointer
   dot.className = "nearest";
   dot.hidden = true;
   return {
@@ -286,7 +286,7 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
   };
 }
 
-/** The place of values on the canvas, or, as for the pointer, in the document from the plot's corner. */
+/** The functions from values to places on the canvas, or with `pointer` to pixels from the corner of the plot. */
 function placesOf(u: uPlot, pointer = false): { x: Place; y: Place } | null {
   const { x, y } = u.scales as { x: uPlot.Scale; y: uPlot.Scale };
   if (x.min == null || x.max == null || y.min == null || y.max == null) return null;
@@ -295,7 +295,7 @@ function placesOf(u: uPlot, pointer = false): { x: Place; y: Place } | null {
   return { x: placing(x.min, x.max, x.distr === 3, left, left + width), y: placing(y.min, y.max, y.distr === 3, top + height, top) };
 }
 
-/** Draws the curves. The curve under the pointer comes last; all others are then pale. */
+/** Draws the curves. The curve under the pointer is drawn last, and all others are pale then. */
 function drawn(u: uPlot, p: ChartProps, layers: Layer[]): void {
   const places = placesOf(u);
   if (!places) return;
@@ -327,7 +327,7 @@ function drawn(u: uPlot, p: ChartProps, layers: Layer[]): void {
   c.setLineDash([]);
 }
 
-/** Fills the area between a group's lowest and highest values, stretch by stretch. */
+/** Fills the area between the lowest and the highest values of a group, between each two points. */
 function between(c: CanvasRenderingContext2D, l: Layer, places: { x: Place; y: Place }, p: ChartProps, pale: number): void {
   const band = l.line.band!;
   const ok = (i: number) => [band.low[i]!, band.high[i]!].every((v) => Number.isFinite(v) && (!p.logY || v > 0)) && (!logarithmicX(p) || l.line.x[i]! > 0);
@@ -342,12 +342,12 @@ function between(c: CanvasRenderingContext2D, l: Layer, places: { x: Place; y: P
   }
 }
 
-/** Only the chart under the pointer says what the pointer is on. */
+/** Whether the pointer is over this chart: only that chart tells which trial the pointer is on. */
 function u_active(frame: HTMLElement): boolean {
   return frame.matches(":hover");
 }
 
-/** Marks values that have no place on the axis (infinities and NaN, at the edges), and restarts of runs. */
+/** Marks restarts of runs, and values that have no place on the axis (infinities and NaN) at the edges. */
 function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
   const c = u.ctx;
   const { top, height } = u.bbox;
@@ -358,7 +358,7 @@ function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
     const raw = l.line.raw ?? l.line.y;
     for (let i = 0; i < raw.length; ++i) {
       const v = raw[i]!;
-      if (v - v === 0) continue; // false for NaN and infinities
+      if (v - v === 0) continue; // v - v is 0 for finite numbers only
       const x = u.valToPos(l.line.x[i]!, "x", true);
       c.strokeStyle = c.fillStyle = l.line.colour;
       c.beginPath();

@@ -1,25 +1,25 @@
-// The `troupe` command that lists what a grid shows, to be pasted into a shell.
+// The `troupe` command that lists the rows of a grid, to be pasted into a shell.
 
 import type { Params } from "./address";
 import { full, type Brush } from "./brush";
 import { condition, type Condition } from "./filter";
 
-/** One word for a POSIX shell, and for that of `troupe shell`. */
+/** A text as one word of a POSIX shell, and of `troupe shell`. */
 export const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
-/** Filter and order of a grid; both may be "". */
+/** The filter and the order of a grid. Both may be empty. */
 export interface Asked {
   where: string;
-  conditions: readonly Condition[]; // for `where`
+  conditions: readonly Condition[]; // conditions for `where`
   sort: string; // "-best" means descending
 }
 
-/** A verb with the grid's filter and order. */
+/** A verb with the filter and order of the grid. */
 export function listed(verb: string, asked: Asked): string {
   return [verb, ...(asked.where.trim() ? ["--where", quoted(asked.where.trim())] : []), ...(asked.sort ? ["--sort", quoted(asked.sort)] : [])].join(" ");
 }
 
-/** A command of the shell, whose rows have their own keys; a bare word is searched in the first of them. */
+/** A command of `troupe shell`, whose rows have other keys than the columns. A bare word is searched in the first of them. */
 export function piped(command: string, keys: Readonly<Record<string, string>>, asked: Asked): string {
   const key = (of: string) => keys[of] ?? of;
   const where = asked.conditions.map((c) => quoted(`${key(c.key === "" ? "id" : c.key)}${c.op}${c.value}`));
@@ -35,5 +35,5 @@ export function brushes(all: readonly Brush[]): string {
   return all.map((b) => (b.from === b.to ? condition(full(b.key), "=", String(b.from)) : `${condition(full(b.key), ">=", String(b.from))} ${condition(full(b.key), "<=", String(b.to))}`)).join(" ");
 }
 
-/** A log, or the lines of it that a search of the address finds. */
+/** The command for a log, or for the lines that the search in the address finds. */
 export const searched = (verb: string, p: Params): string => (p.text("q") === "" ? verb : `${verb} --search ${quoted(p.text("q"))}${p.flag("regex") ? " --regex" : ""}`);

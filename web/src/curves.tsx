@@ -1,4 +1,4 @@
-// Learning curves of some trials, with the controls that change how they are drawn; the address holds all of it.
+// Learning curves of some trials, with the controls that change how these are drawn. The address holds all of it.
 
 import { signal, useComputed, useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -19,7 +19,7 @@ import { Failed, save } from "./ui";
 import { hovered } from "./hover";
 
 export interface Curve {
-  label?: string; // for a line that is not a trial
+  label?: string; // name of a line that is not a trial
   trial: number;
   row: number;
   count: number;
@@ -33,7 +33,7 @@ function numbers(list: (number | string)[]): number[] {
 }
 const curve = (s: SeriesLine): Curve => ({ trial: s.trial, row: s.row, count: s.count, x: numbers(s.x), y: numbers(s.y) });
 
-const mostTrials = 1000; // limit of the trials whose curves the server gives at once
+const mostTrials = 1000; // limit of the trials whose curves the server gives in one answer
 const most = 2000; // limit of the drawn points of a curve; above it the curve is thinned out again
 
 /** The curves of one metric, kept up to date. */
@@ -41,7 +41,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
   const lines = useSignal<Curve[] | null>(null);
   const fault = useSignal<unknown>(null);
   const turn = useRef(0);
-  const meanwhile = useRef<Fresh[] | null>(null); // points that came during a read, whose answer may be older
+  const meanwhile = useRef<Fresh[] | null>(null); // points that the stream delivered during a read, whose answer may be older
   const { group, name } = parts(metric);
   const who = of.experiment ? `experiment=${of.experiment}` : `trials=${(of.trials ?? []).join(",")}`;
   const past = pastAt.value;
@@ -71,7 +71,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
   };
   const before = useRef("");
   useLayoutEffect(() => {
-    // The old picture stays while another moment of the same curves is read.
+    // The old picture stays while the same curves are read for another moment.
     const same = key.slice(0, key.lastIndexOf("|"));
     if (before.current !== same) lines.value = null;
     before.current = same;
@@ -82,7 +82,8 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
   useSignalEffect(() => {
     if (returns.value > 0) read();
   });
-  // New points come by themselves where their x is known; for another x the curves are read again, at most every two seconds.
+  // The stream delivers new points, whose x is known. Where the X axis is another one, the curves are read again, at most every two
+  // seconds.
   useEffect(() => {
     if (!group || past > 0) return;
     let pending = new Map<number, { row: number; x: number[]; y: number[] }>();
@@ -95,7 +96,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
         read();
       }, 2000);
     };
-    const newest = new Map<number, number>(); // newest step of each trial
+    const newest = new Map<number, number>(); // the newest step of each trial
     let heard = false;
     const flush = () => {
       due = 0;
@@ -110,7 +111,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
         const last = line.x[line.x.length - 1] ?? -Infinity;
         let i = 0;
         while (i < p.x.length && p.x[i]! <= last) ++i;
-        if (i > 0) later(); // a run went on from an earlier step: the former run's later reports do not count any more
+        if (i > 0) later(); // the run has gone back to an earlier step, so that later reports of the former run do not count any more
         let nx = line.x.concat(p.x.slice(i));
         let ny = line.y.concat(p.y.slice(i));
         if (nx.length > most) [nx, ny] = thinned(nx, ny, points);
@@ -119,7 +120,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
       for (const [trial, p] of all) if (!wanted || wanted.has(trial)) next.push({ trial, row: p.row, count: p.x.length, x: p.x, y: p.y });
       lines.value = next;
     };
-    // A metric that no topic can name is read again when the trials change.
+    // A metric whose name cannot be a topic is read again when the trials change.
     const topic = (e: number) => `series/${e}/${metric.replace(".", "/")}`;
     const stop = listen(
       experiments.map((e) => (isTopic(topic(e)) ? topic(e) : `experiment/${e}`)),
@@ -129,7 +130,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
         if (e.name !== "points" || e.data.group !== group || e.data.metric !== name) return;
         const trial = e.data.trial;
         if (wanted && !wanted.has(trial)) return;
-        // Points between the first read and the beginning of the stream are in neither, so the first message causes one more read.
+        // Points between the first read and the beginning of the stream are in neither, so that the first message causes one more read.
         if (!heard || range || (x !== "step" && x !== "time")) later();
         heard = true;
         if (range || (x !== "step" && x !== "time")) return;
@@ -137,7 +138,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
         newest.set(trial, e.data.steps[e.data.steps.length - 1] ?? before);
         if (e.data.steps[0]! < before) later();
         const p = pending.get(trial) ?? { row: 0, x: [], y: [] };
-        if (e.data.row <= p.row) return; // two streams report it
+        if (e.data.row <= p.row) return; // two streams report this point
         const fresh = { trial, row: e.data.row, x: x === "step" ? e.data.steps : e.data.at, y: numbers(e.data.y) };
         meanwhile.current?.push(fresh);
         p.x.push(...fresh.x);
@@ -156,7 +157,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
   return { lines, fault, again: read };
 }
 
-/** Chooses points as the server does: the first, last, lowest and highest of each bucket. */
+/** Chooses points as the server does: the first, the last, the lowest and the highest of each bucket. */
 export function thinned(x: number[], y: number[], to: number): [number[], number[]] {
   const buckets = Math.max(1, Math.floor(to / 5));
   const keep = new Set<number>();
@@ -180,22 +181,22 @@ export function thinned(x: number[], y: number[], to: number): [number[], number
 }
 
 export interface CurvesProps {
-  trials: readonly Trial[] | null; // for names, groups and colours; null: not loaded yet
-  only?: number[]; // only these trials
-  experiment?: number; // all trials of this experiment
-  experiments: number[]; // experiments whose points are followed
+  trials: readonly Trial[] | null; // gives names, groups and colours; null while they are not loaded
+  only?: number[]; // where set, only these trials
+  experiment?: number; // where set, all trials of this experiment
+  experiments: number[]; // the experiments whose points are followed
   metrics: readonly MetricInfo[];
-  metric: string; // used where the address names none; "": the first metric
+  metric: string; // used where the address names none; "" means the first metric
   height?: number;
-  marks?: { x: string; at: number; label: string }[]; // restarts
+  marks?: { x: string; at: number; label: string }[]; // restarts of runs
 }
 
-/** Whether a refusal may be because of a trial that is not there: the list of trials, which is still loading, will tell which one. */
+/** Whether a refusal may be due to a trial that does not exist. The list of trials, which is still loading, will tell which one. */
 const unsure = (props: CurvesProps, why: unknown): boolean => props.trials === null && props.only !== undefined && isUnknown(why);
 
 const shownAtOnce = 12;
 
-/** The other metrics: first the pinned ones, then the newest that the search finds. Each chart is made when it comes into view. */
+/** The charts of the other metrics: first the pinned ones, then the newest that the search finds. Each is made when it comes into view. */
 export function MoreCurves(props: CurvesProps) {
   const p = params.value;
   const main = p.text("metric", props.metric);
@@ -241,10 +242,10 @@ export function MoreCurves(props: CurvesProps) {
   );
 }
 
-/** Whether a large chart waits for its curves: the small charts below let it go first. */
+/** Whether a large chart waits for its curves. The small charts below it wait meanwhile. */
 const waiting = signal(false);
 
-/** Keeps the place of a chart, which is made once it comes into view. */
+/** Keeps the room of a chart, which is made when it comes into view. */
 function InView(props: { height: number; children: ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
   const seen = useSignal(false);
@@ -266,7 +267,7 @@ function InView(props: { height: number; children: ComponentChildren }) {
 function SmallCurves(props: CurvesProps) {
   const p = params.value;
   const chosen = axisOf(p.text("x"));
-  // A metric of the other group cannot be the x of these reports.
+  // A metric of another group cannot be the x of these reports.
   const x = chosen.startsWith("metric:") && !props.metrics.some((m) => chosen === `metric:${m.name}` && m.group === parts(props.metric).group) ? "step" : chosen;
   const smooth = p.number("smooth", 0, 0, 0.99);
   const { lines, fault, again } = useSeries(props.metric, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, null, props.experiments);
@@ -291,7 +292,7 @@ function SmallCurves(props: CurvesProps) {
 
 const curvesCsv = (x: string, metric: string, lines: readonly Curve[]): string => csv([["trial", x, metric], ...lines.flatMap((l) => l.x.map((v, i) => [l.trial, v, l.y[i]!] as (string | number | null)[]))]);
 
-/** Says that the X axis in the address does not exist, so that the charts below have the usual one. */
+/** Says that the X axis in the address does not exist, and that the charts below have the usual one. */
 export function UnknownAxis(props: { usual?: string }) {
   const asked = params.value.text("x");
   const x = axisOf(asked, props.usual);
@@ -331,7 +332,7 @@ export function Curves(props: CurvesProps) {
   const said = p.text("group");
   const by = !hparams.includes(said) && said.startsWith("hp.") ? said.slice(3) : said;
   const group = props.trials && !hparams.includes(by) ? "" : by;
-  // Without the trials it is unknown which curves belong to one group.
+  // While the trials are not known, nobody knows which curves belong to one group.
   const drawn: Drawn[] | null = useMemo(() => (lines.value && (group === "" || props.trials) ? dress(lines.value, { smooth, group, byId }) : null), [lines.value, smooth, group, group && byId]);
   const yRange = useMemo(() => (clip && drawn ? clipped(drawn.flatMap((d) => d.y), logY) : null), [clip, drawn, logY]);
   const options = named.includes(wanted) || !wanted ? named : [wanted, ...named];
@@ -339,7 +340,7 @@ export function Curves(props: CurvesProps) {
   const more = props.only ? 0 : (props.trials?.length ?? 0) - mostTrials;
   const axes = useMemo(() => metricAxes(x, wanted, props.metrics), [x, wanted, props.metrics]);
   const epochs = props.metrics.some((m) => m.name === "epoch" || m.name === "epochs");
-  /** Drops an x that the reports of the other group do not have. */
+  /** Drops an X axis that the reports of the other group do not have. */
   const choose = (metric: string) => {
     const has = (m: MetricInfo) => x === `metric:${m.name}` && m.group === parts(metric).group;
     const lost = x.startsWith("metric:") && !props.metrics.some(has);
@@ -470,7 +471,7 @@ function dress(lines: Curve[], how: { smooth: number; group: string; byId: Map<n
   }));
 }
 
-/** Names of a chart's curves; the curve under the pointer is marked in the chart. */
+/** The names of a chart's curves. The curve whose name is under the pointer is marked in the chart. */
 export function Legend(props: { lines: Drawn[] }) {
   if (props.lines.length > 30) return null;
   return (
@@ -487,7 +488,7 @@ export function Legend(props: { lines: Drawn[] }) {
   );
 }
 
-/** The numbers behind the curves: the table of a chart. */
+/** The numbers of the curves, as the table of a chart. */
 export function NumbersTable(props: { lines: Signal<Curve[] | null> }) {
   const rows = useComputed(() => props.lines.value ?? []);
   const cell = (v: number) => short(v, 6);

@@ -3,7 +3,8 @@
 import { request } from "./api";
 import { download, refused } from "./ui";
 
-/** A user who is no longer signed in is asked first: a browser does not show that a download was refused. */
+/** A link that saves a file. A user whose session has ended is asked to sign in first, because a browser does not show that a download
+ *  was refused. */
 export function Download(props: { href: string; name: string }) {
   return (
     <a

@@ -1,4 +1,4 @@
-// An editor of a configuration: its colours lie over the text field, and each fault stands at its line.
+// An editor of a configuration. The colours lie over the text field, and each fault is shown at its line.
 
 import { useMemo, useRef } from "preact/hooks";
 import type { RefObject } from "preact";

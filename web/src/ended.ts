@@ -4,7 +4,7 @@ import { condition } from "./filter";
 
 type Thing = { id: number; state: string };
 
-/** What is stopping has not ended: it can still be killed. */
+/** Whether a thing has ended. A thing that is stopping has not ended: it can still be killed. */
 export const ended = (e: Pick<Thing, "state">): boolean => /^(?:STATE_)?(?:COMPLETED|CANCELED|ERROR|DELETED)/.test(e.state);
 export const stopping = (e: Pick<Thing, "state">): boolean => /STOPPING/.test(e.state);
 
@@ -12,9 +12,9 @@ const among = (all: readonly Thing[], ids: readonly string[], which: (e: Thing) 
   const those = new Set(all.filter(which).map((e) => String(e.id)));
   return ids.filter((id) => those.has(id));
 };
-/** Those of the ids that can still be killed. */
+/** Those of the ids whose things can still be killed. */
 export const alive = (all: readonly Thing[], ids: readonly string[]): string[] => among(all, ids, (e) => !ended(e));
-/** Those of the ids that can still be given the other orders. */
+/** Those of the ids whose things still take the other orders. */
 export const steerable = (all: readonly Thing[], ids: readonly string[]): string[] => among(all, ids, (e) => !ended(e) && !stopping(e));
 
 /** The filter for experiments of other users that have not ended. */

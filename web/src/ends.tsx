@@ -1,11 +1,11 @@
-// The ends of a chart's range as fields, beside the drag over the chart.
+// The ends of a chart's range as fields, which do the same as a drag over the chart.
 
 import { KeptInput } from "./kept_input";
 import { set } from "./router";
 import { zone } from "./settings";
 import { clock, seconds } from "./text";
 
-/** `whole`: the ends of all values, used for an end that is not given. */
+/** `whole` gives the ends of all values, which are used for an end that is not given. */
 export function Ends(props: { time: boolean; range: [number, number] | null; whole: () => [number, number] | null }) {
   const { range, time } = props;
   const change = (i: 0 | 1, text: string) => {
@@ -39,7 +39,7 @@ export function Ends(props: { time: boolean; range: [number, number] | null; who
   );
 }
 
-/** The ends of some lists of numbers, which need not be sorted. */
+/** The lowest and the highest of some lists of numbers, which need not be sorted. */
 export function endsOf(lists: readonly (readonly number[])[]): [number, number] | null {
   let low = Infinity;
   let high = -Infinity;

@@ -1,5 +1,5 @@
-// Facts as they come. They are read up to the newest one and then on from there, because a stream for each tab would use up a browser's
-// connections.
+// Facts, added as they happen. They are read up to the newest one and then from there on. A stream for each tab would use up the
+// connections of the browser.
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -15,7 +15,7 @@ interface Fact {
   type: string;
   at: string;
   experiment?: number;
-  by: string; // the user, where a user caused it
+  by: string; // name of the user; empty where no user caused the fact
   rest: string;
 }
 
@@ -46,9 +46,9 @@ function fact(text: string): Fact {
 
 const facts = [columns(false), columns(true)] as const;
 const pauseAfterChange = 400; // ms
-const untold = 4000; // ms; then facts are looked for that no topic reports
+const untold = 4000; // ms between two looks for facts that no topic reports
 
-/** `query`: "experiment=7", "entity=trial/12", "kind=audit". */
+/** `query` chooses the facts: "experiment=7", "entity=trial/12", "kind=audit". */
 export function EventGrid(props: { query: string; topics: readonly string[]; command: string; audit?: boolean }) {
   const rows = useSignal<readonly Fact[]>([]);
   const whole = useSignal(false); // whether all earlier facts were read
@@ -57,7 +57,7 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
   const turn = useSignal(0);
   useEffect(() => {
     const abort = new AbortController();
-    let known = rows.peek()[rows.peek().length - 1]?.sequence ?? 0; // number up to which facts were read
+    let known = rows.peek()[rows.peek().length - 1]?.sequence ?? 0; // number of the newest fact that was read
     let due: ReturnType<typeof setTimeout> | undefined;
     let dueAt = Infinity;
     let busy = false;
@@ -87,7 +87,7 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
         const parts = rest.split("\n");
         rest = parts.pop() ?? "";
         const fresh = parts.filter((line) => line.startsWith("data: ")).map((line) => fact(line.slice(6)));
-        known = fresh[fresh.length - 1]?.sequence ?? known; // after a break it goes on here
+        known = fresh[fresh.length - 1]?.sequence ?? known; // after a lost connection the next read begins here
         show(fresh);
       }
       known = newest;

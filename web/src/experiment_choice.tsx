@@ -1,4 +1,4 @@
-// Which experiment a page is about, or, with `several`, which ones; the address holds the choice.
+// The choice of the experiment that a page is about, or with `several` of more than one. The address holds the choice.
 
 import { get } from "./api";
 import { params, set } from "./router";
@@ -11,7 +11,7 @@ export function ChooseExperiment(props: { several?: boolean }) {
   const all = chosen.split(",");
   const { now } = useRead("names", (signal) => get<GetExperimentsResponse>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal));
   const list = now.value.state === "ready" ? now.value.value.experiments : [];
-  const older = chosen !== "" && !list.some((e) => String(e.id) === chosen); // older than the newest in the list
+  const older = chosen !== "" && !list.some((e) => String(e.id) === chosen); // whether the chosen one is not among the newest, which the list has
   const option = (e: (typeof list)[number]) => (
     <option key={e.id} value={e.id}>
       {e.id} {clean(e.name)}

@@ -1,11 +1,11 @@
-// What every chart offers besides its picture: its numbers as a table and as CSV, and the picture as PNG.
+// What every chart offers beside its picture: the numbers as a table and as CSV, and the picture as PNG.
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { clean, csv, short } from "./text";
 import { refused, save } from "./ui";
 
-/** The content of a chart as rows; the first column names the trial or other subject of each row. */
+/** The content of a chart as rows. The first column names the trial or other subject of each row. */
 export interface Table {
   columns: string[];
   rows: () => (string | number | null)[][];
@@ -44,7 +44,8 @@ function Numbers(props: { name: string; table: Table }) {
   );
 }
 
-/** The part below a chart: `name` is for its files, `title` for its table; `listed` says that the chart is a table already. */
+/** The part below a chart. `name` is the name of its files and `title` that of its table. `listed` says that the chart is a table
+ *  already. */
 export function Files(props: { name: string; title: string; table: Table; picture: () => void; listed?: boolean; children?: ComponentChildren }) {
   const open = useSignal(false);
   return (
@@ -83,7 +84,7 @@ export function ink(): Ink {
 
 export const font = "12px system-ui, sans-serif";
 
-const widths = new Map<string, number>(); // widths of texts in that font: charts are drawn at each move of the pointer
+const widths = new Map<string, number>(); // the widths of texts in that font, kept because charts are drawn at each move of the pointer
 let ruler: CanvasRenderingContext2D | null = null;
 export function measure(text: string): number {
   const known = widths.get(text);
@@ -98,9 +99,9 @@ export function measure(text: string): number {
   return wide;
 }
 
-const mostPixels = 16_000; // of one side: browsers make no larger canvas
+const mostPixels = 16_000; // limit of one side: browsers make no larger canvas
 
-/** A picture that is only drawn for a file, with a title above it. */
+/** Saves a picture that is drawn for the file only, with a title above it. */
 export function savePicture(name: string, title: string, width: number, height: number, draw: (c: CanvasRenderingContext2D, ink: Ink) => void): void {
   const canvas = document.createElement("canvas");
   const ratio = Math.min(2, mostPixels / width, mostPixels / height);
@@ -121,10 +122,11 @@ export interface Named {
   dash: number[];
 }
 
-/** What is drawn in the page, on the page's ground: without it, light letters would stand on nothing. With a title above it and the names of its curves below, so that it can be read by itself. */
+/** Saves a canvas of the page as a picture, with a title above it and the names of the curves below, so that the picture explains
+ *  itself. It has the background of the page, because light letters would be invisible without that. */
 export function saveCanvas(name: string, from: HTMLCanvasElement, title: string, curves: readonly Named[] = []): void {
   const canvas = document.createElement("canvas");
-  const ratio = from.width / (from.clientWidth || parseFloat(from.style.width) || from.width); // canvas pixels for one pixel of the page
+  const ratio = from.width / (from.clientWidth || parseFloat(from.style.width) || from.width); // pixels of the canvas for one pixel of the page
   const [head, row, each] = [28, 20, 200];
   const columns = Math.max(1, Math.floor(from.width / ratio / each));
   const foot = curves.length > 0 ? Math.ceil(curves.length / columns) * row + 12 : 0;
@@ -156,7 +158,7 @@ export function saveCanvas(name: string, from: HTMLCanvasElement, title: string,
   canvas.toBlob((png) => (png ? save(`${name}.png`, "image/png", png) : refused("this picture is too large for the browser")));
 }
 
-/** A picture of what stands in the page as a list: its parts as bars, each with a name and a text. */
+/** Saves a picture of a list of the page: each part as a bar, with a name and a text. */
 export function saveBars(name: string, title: string, bars: readonly { name: string; part: number; text: string }[]): void {
   const [row, left, wide] = [24, 240, 720];
   savePicture(name, title, wide, bars.length * row + 16, (c, k) =>

@@ -1,14 +1,14 @@
-// The filter language: conditions separated by blanks, all of which must hold.
+// The filter language: conditions that are separated by blanks and must all hold.
 
 import { number } from "./text";
 
 export type Cell = number | string | boolean | null | undefined;
 
-/** A value of a report or configuration as a cell; lists and maps become JSON. */
+/** A value of a report or configuration as a cell. Lists and maps become JSON. */
 export const asCell = (x: unknown): Cell => (x === undefined || x === null ? null : typeof x === "number" || typeof x === "boolean" ? x : typeof x === "string" ? (number(x) ?? x) : JSON.stringify(x));
 
 export interface Condition {
-  key: string; // empty: a bare word
+  key: string; // empty for a bare word
   op: "=" | "!=" | "<" | "<=" | ">" | ">=" | "~";
   value: string;
   at: number;
@@ -21,7 +21,7 @@ export type Parsed = { ok: true; conditions: Condition[] } | { ok: false; fault:
 
 const ops = ["!=", "<=", ">=", "=", "<", ">", "~"] as const;
 
-/** `known`: the existing keys, or nothing where they are not known; `early`: more keys may come. */
+/** Parses a filter. `known` has the existing keys, and is missing where these are not known. `early` says that more keys may come. */
 export function parse(text: string, known?: ReadonlySet<string>, early = false): Parsed {
   const conditions: Condition[] = [];
   let i = 0;
@@ -36,7 +36,7 @@ export function parse(text: string, known?: ReadonlySet<string>, early = false):
     let value = "";
     let op: Condition["op"] | "" = "";
     let quoted = false;
-    let doubled = -1; // where a second comparison follows the first
+    let doubled = -1; // where a second comparison follows a first one
     while (i < text.length && text[i] !== " " && text[i] !== "\t") {
       if (text[i] === "'") {
         const begun = i++;
@@ -74,29 +74,29 @@ export function parse(text: string, known?: ReadonlySet<string>, early = false):
   return { ok: true, conditions };
 }
 
-/** A condition as a user types it; a bare word has no key. */
+/** A condition as a user types it. A bare word has no key. */
 export function condition(key: string, op: Condition["op"], value: string): string {
   const quoted = (text: string, plain: RegExp) => (plain.test(text) ? text : `'${text.replaceAll("'", "''")}'`);
   const word = /^[^\s'=!<>~]+$/;
   return key === "" ? quoted(value, word) : quoted(key, word) + op + quoted(value, /^[^\s'=!<>~][^\s']*$/);
 }
 
-/** The known key that a key means; `hp.` may be left out. */
+/** The known key that a key means, or null. `hp.` may be left out. */
 function resolve(key: string, known: ReadonlySet<string>): string | null {
   if (known.has(key)) return key;
   return known.has("hp." + key) ? "hp." + key : null;
 }
 
-/** The columns of an address, with their whole keys; what there is not is left out. */
+/** The columns of an address with their full keys. Columns that do not exist are left out. */
 export const wholeKeys = (columns: readonly string[], known: ReadonlySet<string>): string[] => [...new Set(columns.flatMap((key) => resolve(key, known) ?? []))];
 
-/** An order of an address, with the whole key of its column. */
+/** The order of an address, with the full key of its column. */
 export function sorting(sort: string, known: ReadonlySet<string>): string {
   const down = sort.startsWith("-") ? "-" : "";
   return down + (resolve(sort.slice(down.length), known) ?? sort.slice(down.length));
 }
 
-/** Texts are numbers where they are decimal ones: `0x10` is a word, as on the command line. */
+/** Texts are numbers where they are decimal: `0x10` is a word, as on the command line. */
 const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
 function asNumber(x: Cell): number | null {
@@ -140,7 +140,7 @@ function compared<T extends number | string>(a: T, b: T, op: Condition["op"]): b
   }
 }
 
-/** Compares numbers as numbers, also those given as text; missing values and NaN come last in both directions. */
+/** Compares numbers as numbers, also those that are texts. Missing values and NaN come last in both directions. */
 export function comparator<R>(get: (row: R) => Cell, descending: boolean): (a: R, b: R) => number {
   const turn = descending ? -1 : 1;
   return (left, right) => {

@@ -1,4 +1,4 @@
-// The goal of a search: one metric, or several, for which no trial is the best in all.
+// The goal of a search: one metric, or several metrics, of which no single trial is the best in all.
 
 import type { Experiment } from "./api_types";
 
@@ -15,10 +15,10 @@ export function goals(e: About): string[] {
 
 export const several = (e: About): boolean => goals(e).length > 1;
 
-/** The metric that charts show first; "" where the search names none. */
+/** The metric that charts show first. "" where the search names none. */
 export const mainMetric = (e: About): string => (goals(e).length > 0 ? `validation.${goals(e)[0]}` : "");
 
-/** "smallest loss and largest size". */
+/** The goal in words: "smallest loss and largest size". */
 export function wanted(e: About): string {
   const said = e.config["searcher"] as { smaller_is_better?: unknown; smaller_is_better_each?: unknown } | null | undefined;
   const of = given(said?.smaller_is_better_each) ?? said?.smaller_is_better;
@@ -28,7 +28,7 @@ export function wanted(e: About): string {
     .join(" and ");
 }
 
-/** Whether the configuration says that a hyperparameter ("opt.lr") is drawn evenly: its axis is linear however far its values lie apart. */
+/** Whether the configuration draws a hyperparameter ("opt.lr") evenly, so that its axis is linear however far the values lie apart. */
 export function isEven(e: Pick<Experiment, "config">, name: string): boolean {
   let at: unknown = e.config["hyperparameters"];
   let rest = name;

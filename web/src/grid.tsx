@@ -1,4 +1,4 @@
-// A grid of any number of rows; only the rows in view are in the document.
+// A grid of any number of rows. Only the rows in view are in the document.
 
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -21,35 +21,35 @@ export interface Column<R> {
   show?: (row: R) => ComponentChildren;
   file?: (row: R) => Promise<Cell>; // text for a file, where the grid shows a picture
   width?: number; // pixels
-  usual?: boolean; // whether it is shown where the address names no columns
+  usual?: boolean; // whether the column is shown where the address names no columns
 }
 
 export interface GridProps<R> {
-  name: string; // "Experiments"
+  name: string; // as in "Experiments"
   rows: readonly R[];
-  coming?: number; // number of all rows, where these are only the first ones
+  coming?: number; // number of all rows; set where `rows` are only the first ones
   id: (row: R) => string;
   columns: Column<R>[];
-  link?: (row: R) => string; // address below /ui
-  usualSort?: string; // "-id"
+  link?: (row: R) => string; // an address below /ui
+  usualSort?: string; // as in "-id"
   selectable?: boolean;
   actions?: (selected: string[]) => ComponentChildren;
-  command?: string; // `troupe` command that lists the same rows
-  otherOrder?: boolean; // whether that command lists in another order where none is asked for
-  within?: string; // its conditions, where `pass` leaves rows out
-  piped?: Readonly<Record<string, string>>; // set for a command of the shell: its keys in place of the columns'
-  bare?: string[]; // columns in which a bare word is searched
+  command?: string; // the `troupe` command that lists the same rows
+  otherOrder?: boolean; // whether `command` lists in another order where the address has none
+  within?: string; // conditions of `command` that do what `pass` does
+  piped?: Readonly<Record<string, string>>; // set where `command` is one of `troupe shell`: its keys in place of those of the columns
+  bare?: string[]; // the columns in which a bare word is searched
   empty?: ComponentChildren;
-  hovers?: boolean; // whether rows are trials, which are marked together with the charts
-  pass?: (row: R) => boolean; // applied besides the filter
-  loading?: boolean; // whether rows or columns are still loading, so that a filter may name a column that comes later
+  hovers?: boolean; // whether rows are trials, which are marked here and in the charts at once
+  pass?: (row: R) => boolean; // a condition besides the filter
+  loading?: boolean; // whether rows or columns are still loading, so that a filter may name a column that does not exist yet
   height?: number;
 }
 
 const overscan = 8; // rows that are drawn above and below the visible ones
 const atFirst = 1; // overscan until the first rows are drawn
 
-/** The row that has the focus or the selected text. */
+/** The id of the row that has the focus or selected text, or null. */
 function rowInUse(box: HTMLElement): string | null {
   const of = (node: Node | null): string | null => {
     const element = node instanceof Element ? node : (node?.parentElement ?? null);
@@ -59,7 +59,7 @@ function rowInUse(box: HTMLElement): string | null {
   return of(document.activeElement) ?? (text && !text.isCollapsed ? of(text.anchorNode) : null);
 }
 
-/** How many new rows stand above this one. */
+/** The number of new rows above this row. */
 function cameAbove<R>(row: string | null, before: readonly R[], now: readonly R[], id: (row: R) => string): number {
   if (row === null) return 0;
   const was = before.findIndex((r) => id(r) === row);
@@ -99,7 +99,7 @@ export function Grid<R>(props: GridProps<R>) {
     return kept.slice().sort(comparator((r) => column.value(r), sort.startsWith("-")));
   }, [props.rows, conditions, sort, by, props.pass]);
 
-  // Screen readers hear how many rows a filter leaves, but not that rows arrive.
+  // Screen readers are told how many rows a filter leaves, but not that rows arrive.
   const told = useRef(filterText.value);
   const counts = useRef("");
   const whole = props.coming === undefined;
@@ -114,7 +114,7 @@ export function Grid<R>(props: GridProps<R>) {
   }, [filterText.value, parsed.ok]);
 
   const chosenRows = p.list("sel");
-  // Once all rows are there, those that were deleted are no longer selected.
+  // Once all rows are loaded, deleted rows are removed from the selection.
   const complete = whole && !props.loading && props.rows.length > 0;
   const selected = useMemo(() => {
     if (!complete || chosenRows.length === 0) return chosenRows;
@@ -123,12 +123,12 @@ export function Grid<R>(props: GridProps<R>) {
   }, [complete, props.rows, chosenRows.join("\n")]);
   const picked = useMemo(() => new Set(selected), [selected.join(",")]);
   const toggle = (id: string) => {
-    const now = params.peek().list("sel"); // keys may come faster than frames
+    const now = params.peek().list("sel"); // keys may be pressed faster than frames are drawn
     set({ sel: now.includes(id) ? now.filter((s) => s !== id) : [...now, id] });
   };
   const order = (by: string) => set({ sort: by === props.usualSort ? null : by });
 
-  // ---- what is in view
+  // ---- the rows in view
   const scroller = useRef<HTMLDivElement>(null);
   const top = useSignal(0);
   const room = useSignal(600);
@@ -137,12 +137,12 @@ export function Grid<R>(props: GridProps<R>) {
   const first = useComputed(() => Math.max(0, Math.floor(top.value / rowHeight) - beyond.value));
   const drawn = Math.ceil(room.value / rowHeight) + 2 * beyond.value;
   const active = useSignal<string | null>(null);
-  // The visible rows stay in place when rows come above them. A list at its top shows the newest rows, unless one of its rows has the
+  // The visible rows stay in place when rows are added above them. A list at its top shows the newest rows, unless a row of it has the
   // focus.
   const anchor = useRef<{ id: string; offset: number } | null>(null);
   const before = useRef(rows);
-  const left = useRef(false); // whether the top was left for a row that had the focus
-  const own = useRef(0); // where this code scrolled to last
+  const left = useRef(false); // whether the list has left its top because a row had the focus
+  const own = useRef(0); // the place to which this code has scrolled last
   const above = scroller.current?.scrollTop === 0 && before.current !== rows ? cameAbove(rowInUse(scroller.current), before.current, rows, props.id) : 0;
   const from = Math.min(first.value + above, Math.max(0, count - drawn));
   useLayoutEffect(() => {
@@ -204,7 +204,7 @@ export function Grid<R>(props: GridProps<R>) {
     if (!focus) return;
     const shown = () => box.querySelector<HTMLElement>(`[role=row][data-id="${CSS.escape(props.id(row))}"]`);
     const drawn = shown();
-    (drawn ?? box).focus({ preventScroll: true }); // at once, so that the next key goes to the grid and not to the button that had the focus
+    (drawn ?? box).focus({ preventScroll: true }); // at once, so that the next key goes to the grid and not to the button that has the focus now
     if (drawn) drawn.scrollIntoView({ block: "nearest", inline: "nearest" }); // the grid itself may be out of view
     else
       requestAnimationFrame(() => {
@@ -215,7 +215,7 @@ export function Grid<R>(props: GridProps<R>) {
   };
   const filterBox = useRef<HTMLInputElement>(null);
   useEffect(() => {
-    const present = () => state.current.rows.find((r) => props.id(r) === active.peek()); // a filter may have hidden the row that was gone to
+    const present = () => state.current.rows.find((r) => props.id(r) === active.peek()); // a filter may have hidden the active row
     const mine = {
       move: (by_: number) => {
         const all = state.current.rows;
@@ -250,7 +250,7 @@ export function Grid<R>(props: GridProps<R>) {
     if (kind === "csv") save(`${name}.csv`, "text/csv", csv([keys, ...cells]));
     else save(`${name}.json`, "application/json", JSON.stringify(cells.map((row) => Object.fromEntries(row.map((x, i) => [keys[i], plain(x)]))), null, 1));
   };
-  const due = useRef<"csv" | "json" | null>(null); // format that was asked for before all rows had come
+  const due = useRef<"csv" | "json" | null>(null); // the format that was asked for before all rows were loaded
   useEffect(() => {
     if (!whole || !due.current) return;
     void write.current(due.current);
@@ -268,7 +268,7 @@ export function Grid<R>(props: GridProps<R>) {
     lead.current?.style.setProperty("--room", `${props.height ?? Math.max(200, Math.min(640, window.innerHeight - 330))}px`);
   }, [template, count, rowHeight]);
 
-  // Back, forward and a reload lead to the row where one was.
+  // Back, forward and a reload return to the row at which the grid was.
   useLayoutEffect(
     () =>
       standsAt(props.name, () => {
@@ -277,7 +277,7 @@ export function Grid<R>(props: GridProps<R>) {
       }),
     [],
   );
-  const found = useRef(-1); // the return whose place the grid has
+  const found = useRef(-1); // the number of the return whose place this grid has taken
   const stands = whole && rows.length > 0;
   useLayoutEffect(() => {
     const box = scroller.current;
@@ -419,7 +419,7 @@ const textOf = (x: Cell): string => (x === null || x === undefined ? "" : typeof
 
 const atOnce = 4; // number of rows whose cells for a file are read at once
 
-/** The rows as they stand in a file. */
+/** The rows as they are written to a file. */
 async function filed<R>(rows: readonly R[], columns: readonly Column<R>[]): Promise<(string | number | boolean | null)[][]> {
   const cells = rows.map((r) => columns.map((c) => cellOf(c.value(r))));
   const read = columns.flatMap((c, k) => (c.file ? [[c.file, k] as const] : []));

@@ -1,4 +1,4 @@
-// The trial under the pointer, which is marked in every chart and in the grid.
+// The trial under the pointer, which every chart and the grid mark.
 
 import { signal } from "@preact/signals";
 

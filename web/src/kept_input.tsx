@@ -1,8 +1,9 @@
-// A field that keeps what is typed while its value changes live.
+// A field that keeps the typed text while its value changes live.
 
 import { useSignal } from "@preact/signals";
 
-/** Typed text stays while the field has the focus, whatever arrives live. `commit` gets the text on Enter, and when a changed field loses the focus. */
+/** Typed text stays while the field has the focus, whatever arrives live. `commit` gets the text on Enter, and when a changed field
+ *  loses the focus. */
 export function KeptInput(props: { type: "number" | "datetime-local"; value: string | number; commit: (text: string) => void; min?: number; max?: number; step?: number | "any" }) {
   const { value, commit, ...as } = props;
   const typed = useSignal<string | null>(null);

@@ -1,24 +1,24 @@
-// Back, forward and a reload lead to where one was: the entry of the history keeps it, and the window and the grids go there once what they
-// show has arrived.
+// Back, forward and a reload return to the place where the user was. The entry of the history keeps that place, and the window and the
+// grids go there when their content has arrived.
 
 import { signal } from "@preact/signals";
 import { keptIn, listOf, type Kept, type Spot } from "./spot";
 
 const here = (): string => listOf(location.pathname, location.search);
 
-/** Counts how often one came back to an entry; the first is the beginning of the page. */
+/** Counts the returns to entries of the history. The first is the start of the page. */
 export const returned = signal(0);
 
-let back: Kept | null = null; // what the present entry says, less the grids that stand there already
+let back: Kept | null = null; // what the present entry says, without the grids that are at their places already
 const grids = new Map<string, () => Spot | null>();
 
-/** The place of a grid, as long as it is on the page; null: at its top. */
+/** Registers the place of a grid, until the returned function is called. `where` gives null at the top. */
 export function standsAt(name: string, where: () => Spot | null): () => void {
   grids.set(name, where);
   return () => void (grids.get(name) === where && grids.delete(name));
 }
 
-/** Gives a grid the place where it was; null where nothing is known of it. */
+/** The place to which a grid returns, which is given only once. null where none is known. */
 export function spotFor(name: string): Spot | null {
   if (!back) return null;
   const found = back.grids[name] ?? { top: 0, row: "", above: 0 };
@@ -26,7 +26,7 @@ export function spotFor(name: string): Spot | null {
   return found;
 }
 
-const longest = 200; // letters of a row's id that are kept
+const longest = 200; // limit in letters of a row's id that is kept
 let due: ReturnType<typeof setTimeout> | undefined;
 
 function keep(): void {
@@ -39,18 +39,18 @@ function keep(): void {
   history.replaceState(now, "");
 }
 
-/** Keeps the place once nothing has moved for a moment: browsers limit how often an entry may be changed. */
+/** Stores the place when nothing has moved for 300 ms, because browsers limit how often an entry may be changed. */
 export function moved(): void {
   clearTimeout(due);
   due = setTimeout(keep, 300);
 }
 
-// A reload, and a browser that gives up a hidden tab, may come before that moment is over. In `pagehide` a change of the entry would be too
-// late: the new page has the state already.
+// A reload, or a browser that discards a hidden tab, may come before these 300 ms are over. In `pagehide` a change of the entry would be
+// too late, because the new page has the state already.
 addEventListener("beforeunload", keep);
 document.addEventListener("visibilitychange", () => document.hidden && keep());
 
-/** Before another address is shown. `pushed`: it is a new entry. Gives the state for it. */
+/** To be called before another address is shown. `pushed` says that it gets a new entry. Returns the state of that entry. */
 export function leave(pushed: boolean, path: string, search: string): Kept | null {
   moved();
   if (!pushed && listOf(path, search) === here()) return history.state as Kept | null;
@@ -63,7 +63,7 @@ export function leave(pushed: boolean, path: string, search: string): Kept | nul
   return null;
 }
 
-/** The browser shows an entry again, whose state is this. */
+/** To be called when the browser shows an entry again, with the state of that entry. */
 export function cameBack(state: unknown): void {
   clearTimeout(due);
   back = keptIn(state, here());
@@ -74,12 +74,12 @@ export function cameBack(state: unknown): void {
 
 // ---- the window
 
-let toward = 0; // where the window is to be once the page is long enough
+let toward = 0; // the place to which the window has to go when the page is long enough; 0 for none
 let watch: ResizeObserver | undefined;
 let settled: ReturnType<typeof setTimeout> | undefined;
 const ownHands = ["wheel", "touchstart", "pointerdown", "keydown"] as const;
 
-/** Whether the window goes to where it was: a focus must not scroll it then. */
+/** Whether the window is on its way to its former place. A focus must not scroll it then. */
 export const isReturning = (): boolean => toward > 0;
 
 function arrive(): void {
@@ -97,7 +97,7 @@ function goTo(y: number): void {
   const look = () => {
     clearTimeout(settled);
     scrollTo(0, y);
-    // What comes later may still be shorter or longer; who scrolls meanwhile goes where they want.
+    // The page may still become shorter or longer. A user who scrolls meanwhile stays where they go.
     settled = setTimeout(() => (Math.abs(scrollY - y) <= 1 || performance.now() > end ? arrive() : look()), 1000);
   };
   watch = new ResizeObserver(look);
@@ -105,7 +105,7 @@ function goTo(y: number): void {
   for (const e of ownHands) addEventListener(e, arrive, { capture: true, passive: true });
 }
 
-history.scrollRestoration = "manual"; // the browser would do it before the content is there
+history.scrollRestoration = "manual"; // the browser would scroll before the content is loaded
 back = keptIn(history.state, here());
 if (back) goTo(back.y);
 addEventListener("scroll", moved, { passive: true });

@@ -24,12 +24,12 @@ function typing(target: EventTarget | null): boolean {
   return input !== null && !["checkbox", "radio", "button", "submit", "range"].includes(input.type);
 }
 
-/** Pages may take "/" for a search of their own. */
+/** Functions that move the focus to a page's own search, for the key "/". */
 export const searchBoxes: (() => void)[] = [];
 
 export function useKeys(): void {
   useEffect(() => {
-    let went = 0; // time at which `g` was pressed
+    let went = 0; // the time at which `g` was pressed
     const down = (e: KeyboardEvent) => {
       if ((e.ctrlKey || e.metaKey) && !e.altKey && e.key.toLowerCase() === "k") {
         e.preventDefault();
@@ -108,7 +108,7 @@ const help: [string, string][] = [
   ["Esc", "Leave a dialog"],
 ];
 
-/** Without the pages that the user may not see. */
+/** The keys of the help, without those of pages that the user may not see. */
 function helpFor(): [string, string][] {
   if (pagesFor([["Actors", "/actors"]]).length > 0) return help;
   return help.map(([key, what]) => [key.replace("g a, ", ""), what.replace("Actors, logs", "Logs")]);
@@ -198,7 +198,7 @@ export function Palette() {
     );
   }, [open]);
   const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
-  // An id works even where its experiment is not among the newest.
+  // An id may be typed even where its experiment is not among the newest.
   const id = /^[1-9]\d{0,14}$/.exec(text.value.trim())?.[0];
   const byId: Choice[] = id && !experiments.value.some((e) => String(e.id) === id) ? [{ title: `Experiment ${id}`, hint: "experiment", go: () => go(`/experiments/${id}`) }] : [];
   const found = [...choices(experiments.value).filter((c) => words.every((w) => c.title.toLowerCase().includes(w))), ...byId].slice(0, 12);

@@ -1,11 +1,11 @@
-// Words beside the axes of charts: as wide as the room allows, and so that no two look alike.
+// Texts beside the axes of charts: as wide as the room allows, and shortened so that no two look the same.
 
 import { short } from "./text";
 
 /** The width of a text in pixels. */
 export type Measure = (text: string) => number;
 
-/** The largest count from `least` to `most` of which `fits` is true; `least` where none is. */
+/** The largest count from `least` to `most` for which `fits` is true, or `least` where there is none. */
 function largest(least: number, most: number, fits: (count: number) => boolean): number {
   while (least < most) {
     const middle = Math.ceil((least + most) / 2);
@@ -15,7 +15,7 @@ function largest(least: number, most: number, fits: (count: number) => boolean):
   return least;
 }
 
-/** A text without its middle where it is wider than `room`. */
+/** A text that is wider than `room` without its middle. */
 export function shortened(text: string, room: number, measure: Measure): string {
   if (measure(text) <= room) return text;
   const chars = Array.from(text);
@@ -23,7 +23,7 @@ export function shortened(text: string, room: number, measure: Measure): string 
   return of(largest(0, Math.max(0, chars.length - 1), (count) => measure(of(count)) <= room));
 }
 
-/** A text that is shown from `from` on: with as much of its beginning as there is room for, else without its end. */
+/** A text that is shown from letter `from` on: with as much of its beginning as fits, or else without its end. */
 function shownFrom(chars: readonly string[], from: number, room: number, measure: Measure): string {
   const tail = chars.slice(from).join("");
   if (measure("…" + tail) > room) {
@@ -34,7 +34,7 @@ function shownFrom(chars: readonly string[], from: number, room: number, measure
   return of(largest(0, Math.max(0, from - 1), (count) => measure(of(count)) <= room));
 }
 
-/** Texts that each fit in `room`: without their middle, or, where texts would look alike, without the part that they share. */
+/** The texts, each at most `room` wide: without the middle, or, where texts would look the same, without the part that they share. */
 export function labels(texts: readonly string[], room: number, measure: Measure): string[] {
   const out = texts.map((t) => shortened(t, room, measure));
   const part = (among: readonly number[], before: number): void => {
@@ -54,7 +54,7 @@ export function labels(texts: readonly string[], room: number, measure: Measure)
   return out;
 }
 
-/** Ticks of one axis as texts, in their order, with as many digits as the step between them needs: `least` at least. What is null stays empty. */
+/** The ticks of an axis as texts, with as many digits as the step between them needs, and at least `least`. The text of null is empty. */
 export function tickTexts(ticks: readonly (number | null)[], least = 3): string[] {
   const there = ticks.filter((t): t is number => t !== null && Number.isFinite(t)).sort((a, b) => a - b);
   let step = Infinity;

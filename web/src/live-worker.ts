@@ -10,14 +10,14 @@ interface Port {
 const ports = new Map<MessagePort, Port>();
 let stream: EventSource | null = null;
 let older: EventSource | null = null; // the stream with the former topics, kept until the new one has begun: a stream gives points and lines only from its connection on
-let begun = false; // whether the stream has said hello
+let begun = false; // whether the stream has sent `hello`
 let wanted = "";
-let last = 0; // number of the newest fact that was seen
+let last = 0; // number of the newest fact that was reported
 let state: "live" | "lost" | "idle" = "idle";
 let again: ReturnType<typeof setTimeout> | undefined;
 let pause = 500;
 
-const silence = 180_000; // ms without a word after which a tab counts as closed; hidden tabs speak once a minute
+const silence = 180_000; // ms after whose silence a tab counts as closed; hidden tabs send a message once a minute
 
 function tell(message: unknown, to?: (p: Port) => boolean): void {
   for (const [port, p] of ports) if (!to || to(p)) port.postMessage(message);
@@ -48,7 +48,7 @@ function topicsOf(name: string, data: Record<string, unknown>): string[] {
   }
 }
 
-const overlap = 700; // ms in which the older stream reports what came before the new one began: it looks four times a second
+const overlap = 700; // ms in which the older stream reports what was before the new one; the server looks four times a second
 
 function leave(): void {
   older?.close();
@@ -122,7 +122,7 @@ function adopt(port: MessagePort): void {
       ports.delete(port);
     } else {
       if (e.data.kind === "topics") p.topics = new Set(e.data.topics);
-      last ||= e.data.after ?? 0; // nothing is missed between a page's first read and its stream
+      last ||= e.data.after ?? 0; // so that nothing is missed between the first read of the page and its stream
       ports.set(port, p);
     }
     settle();
@@ -132,7 +132,7 @@ function adopt(port: MessagePort): void {
 
 setInterval(settle, 30_000);
 (self as unknown as { onconnect: (e: MessageEvent) => void }).onconnect = (e) => adopt(e.ports[0]!);
-// Without shared workers, each tab runs this on its own.
+// Without shared workers, each tab runs this code in a worker of its own.
 if (!("onconnect" in self) || typeof (self as unknown as { postMessage?: unknown }).postMessage === "function") {
   const own = new MessageChannel();
   own.port1.onmessage = (e) => (self as unknown as { postMessage(x: unknown): void }).postMessage(e.data);

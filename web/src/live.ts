@@ -1,4 +1,4 @@
-// Follows the changes of the cluster.
+// Follows the changes of the cluster by one stream.
 
 import { effect, signal } from "@preact/signals";
 import sharedUrl from "./live-worker.ts?sharedworker&url";
@@ -10,9 +10,9 @@ export type LiveState = "live" | "paused" | "lost";
 export const paused = signal(false);
 export const connection = signal<"live" | "lost" | "idle">("idle");
 export const lastData = signal<Date | null>(null);
-/** Counts how often the connection came back: everything except rows of lists is then read again. */
+/** Counts the returns of the connection. After each, everything except rows of lists is read again. */
 export const returns = signal(0);
-/** Whether the server's version differs from the page's: then a reload is offered. */
+/** Whether the server has another version than the page, so that a reload is offered. */
 export const newVersion = signal(false);
 
 /** The events that docs/api.md describes. */
@@ -28,13 +28,13 @@ export type LiveEvent =
 type Listener = { topics: string[]; on: (e: LiveEvent) => void };
 
 const listeners = new Set<Listener>();
-let held: { l: Listener; e: LiveEvent }[] = []; // events that came while paused or hidden
-let missed = false; // whether there were more than are held, or a cut: everything is read again
+let held: { l: Listener; e: LiveEvent }[] = []; // events that arrived while updates were paused or the tab was hidden
+let missed = false; // whether more arrived than `held` may have, or the connection was lost, so that everything is read again
 const mostHeld = 20_000;
 const waits = (): boolean => paused.peek() || document.hidden;
-let owed: (() => void)[] = []; // what is to be done once nothing waits
+let owed: (() => void)[] = []; // calls to make when updates are neither paused nor hidden any more
 
-/** Calls the function now, or, where the tab is hidden or its live changes are paused, once that ends. */
+/** Calls the function at once, or, while the tab is hidden or updates are paused, when that ends. */
 export function whenSeen(call: () => void): void {
   if (!waits()) call();
   else if (!owed.includes(call)) owed.push(call);
@@ -59,7 +59,7 @@ function open(): Wire {
     spoken = true;
     heard(e);
   };
-  // The server may go away before the worker's script has come.
+  // The server may be gone before the script of the worker is loaded.
   const failed = (): void => {
     if (spoken) return;
     wire = null;
@@ -79,7 +79,8 @@ function open(): Wire {
   return { post: (x) => worker.postMessage(x) };
 }
 
-/** A stream may fail because the user is no longer signed in. */
+/** Asks for the session, because a stream may fail when the user is no longer signed in. `looking` is the time of the last request in
+ *  ms. */
 let looking = 0;
 function lookWhoOneIs(): void {
   if (!session.peek() || askAgain.peek() || document.hidden || performance.now() - looking < 3000) return;
@@ -90,11 +91,11 @@ function lookWhoOneIs(): void {
       (answer) => {
         if (session.peek() && sessionIn(answer as never) === null) askAgain.value = true;
       },
-      () => undefined, // the server is away
+      () => undefined, // the server cannot be reached
     );
 }
 
-/** Called when a stream works although this tab asks for the password: the user may have signed in on another tab. */
+/** Called when a stream works although this tab asks for the password, because the user may have signed in on another tab. */
 function signedInElsewhere(): void {
   void request("GET", "/troupe/v1/session")
     .then((x) => x.json())
@@ -103,7 +104,7 @@ function signedInElsewhere(): void {
         const now = sessionIn(answer as never);
         if (now && askAgain.peek() && now.user.id === session.peek()?.user.id) signedIn(now);
       },
-      () => undefined, // the server is away
+      () => undefined, // the server cannot be reached
     );
 }
 
@@ -176,7 +177,7 @@ function tellTopics(): void {
   if (!session.peek()) return;
   const all = new Set<string>();
   for (const l of listeners) l.topics.forEach((t) => all.add(t));
-  if (all.size === 0) all.add("cluster"); // a page that follows nothing reports a cut as well
+  if (all.size === 0) all.add("cluster"); // a page that follows nothing notices a lost connection too
   wire ??= open();
   wire.post({ kind: "topics", topics: Array.from(all), after: firstSequence.peek() });
 }
@@ -185,14 +186,14 @@ let telling = false;
 function soon(): void {
   if (telling) return;
   telling = true;
-  // Its worker may be a process of its own, so it begins once the page shows its first content.
+  // The worker may need a process of its own, so it is started when the page has shown its first content.
   void stood.then(() => {
     telling = false;
     tellTopics();
   });
 }
 
-/** Calls `on` for every change of these topics until the returned function is called. */
+/** Calls `on` for every change under these topics, until the returned function is called. */
 export function listen(topics: string[], on: (e: LiveEvent) => void): () => void {
   const l = { topics, on };
   listeners.add(l);

@@ -1,4 +1,4 @@
-// The log of a trial. It may have any length; at most 500 lines are in the document.
+// The log of a trial. It may be of any length, and at most 500 of its lines are in the document.
 
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
@@ -16,9 +16,9 @@ import { clean, moment } from "./text";
 import { CopyCommand, CopyLink, tell } from "./ui";
 import type { LogHit, LogPage, LogSearchEnd } from "./api_types";
 
-const page = 400; // lines that are read at once while scrolling
-const most = 500; // in the document
-const lineHeight = 40; // pixels of the window for each visible line: the log has 60 % of the window, and a line has 24 pixels
+const page = 400; // lines that are read at once while the user scrolls
+const most = 500; // limit of the lines in the document
+const lineHeight = 40; // pixels of the window for each line in view: the log has 60 % of the window, and a line has 24 pixels
 
 export function LogLineView(props: { line: LogLine; marked?: boolean }) {
   const l = props.line;
@@ -50,8 +50,8 @@ export function Log(props: { trial: number }) {
   const busy = useRef(false);
   const turn = useRef(0);
   const keep = useRef<{ line: number; y: number } | null>(null);
-  const toReveal = useRef(""); // line to show once it exists
-  const begun = useSignal(false); // until then only the visible ones of the last lines are in the document
+  const toReveal = useRef(""); // the line to show when it is in the document
+  const begun = useSignal(false); // false while the document has only those of the last lines that are visible
   useEffect(() => void stood.then(() => (begun.value = true)), []);
 
   const read = async (query: { from?: number; limit: number }): Promise<LogLine[]> => {
@@ -93,7 +93,8 @@ export function Log(props: { trial: number }) {
     const own = el?.getBoundingClientRect();
     if (el && room && own && (own.top < Math.max(0, room.top) || own.bottom > Math.min(innerHeight, room.bottom))) el.scrollIntoView({ block: "center" });
   };
-  // Content that comes above it, such as hits, moves the line that the address names; it is kept in place until the user scrolls.
+  // Content that appears above the log, such as hits, moves the line that the address names. The line is kept in place until the user
+  // scrolls.
   const still = useRef(true);
   useEffect(() => {
     still.current = at !== "";
@@ -119,7 +120,7 @@ export function Log(props: { trial: number }) {
     });
     const add = () => {
       due = 0;
-      if (!ready.peek() || busy.current) return void (due = requestAnimationFrame(add)); // the running read may be older
+      if (!ready.peek() || busy.current) return void (due = requestAnimationFrame(add)); // the answer of the running read may be older
       const fresh = pending;
       pending = [];
       if (!follow.peek()) return;
@@ -127,7 +128,7 @@ export function Log(props: { trial: number }) {
       for (const l of fresh) {
         const newest = next[next.length - 1]?.line ?? 0;
         if (l.line <= newest) continue;
-        if (l.line > newest + 1) return void open(""); // some lines came before the stream began
+        if (l.line > newest + 1) return void open(""); // some lines were written before the stream began
         next.push(l);
       }
       shown.value = next.length > most ? next.slice(next.length - page) : next;
@@ -140,7 +141,7 @@ export function Log(props: { trial: number }) {
   useSignalEffect(() => {
     if (returns.value === 0) return;
     if (follow.peek()) void open("");
-    else void read(logQuery("")).catch(() => undefined); // reads how far the log goes now
+    else void read(logQuery("")).catch(() => undefined); // reads how long the log is now
   });
 
   useLayoutEffect(() => {
@@ -167,7 +168,7 @@ export function Log(props: { trial: number }) {
     try {
       const got = await read({ from: older ? Math.max(1, edge.line - page) : edge.line + 1, limit: page });
       const fresh = got.filter((l) => (older ? l.line < edge.line : l.line > edge.line));
-      // The visible text stays in place: the drawn line at that end.
+      // The visible text stays in place, by the drawn line at the end where lines are added.
       const drawn = box.current?.querySelectorAll<HTMLElement>("[data-line]");
       const row = drawn?.[older ? 0 : drawn.length - 1];
       if (row) keep.current = { line: Number(row.dataset["line"]), y: row.getBoundingClientRect().top };
@@ -229,16 +230,16 @@ export function Log(props: { trial: number }) {
   );
 }
 
-/** Full-text search over one log or many; hits come as they are found. */
+/** Full-text search in one log or in many. Hits are shown as they are found. */
 export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; onGrow?: () => void; wide?: boolean; waits?: boolean }) {
   const q = params.value.text("q");
   const regex = params.value.flag("regex");
   const typed = useSignal(q);
   const hits = useSignal<LogLine[]>([]);
   const end = useSignal<LogSearchEnd | null>(null);
-  const scanned = useRef(0); // lines looked at by the searches before that of `end`
+  const scanned = useRef(0); // lines that earlier searches have looked at, before the one of `end`
   const fault = useSignal("");
-  const seen = useSignal(0); // hits in the document
+  const seen = useSignal(0); // number of hits in the document
   const from = useSignal(""); // where the search continues
   const input = useRef<HTMLInputElement>(null);
   const atOnce = props.wide ? 500 : 100;
@@ -350,7 +351,7 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; o
   );
 }
 
-/** Spans count bytes of UTF-8, as the server finds them. */
+/** Shows a text with marks. `spans` count bytes of UTF-8, as the server does. */
 function Marked(props: { text: string; spans: [number, number][] }) {
   const raw = new TextEncoder().encode(props.text);
   const decoder = new TextDecoder();

@@ -1,8 +1,8 @@
-// Which of a very large number of metrics are drawn.
+// The choice of the drawn metrics where there are very many.
 
 import type { MetricInfo } from "./api_types";
 
-/** Names of numeric metrics, the last reported first; within one report by name. */
+/** The names of numeric metrics, the last reported first. Those of one report are ordered by name. */
 export function newestFirst(metrics: readonly MetricInfo[]): string[] {
   return metrics
     .filter((m) => m.kind === "number" && m.group !== "system")
@@ -13,7 +13,7 @@ export function newestFirst(metrics: readonly MetricInfo[]): string[] {
 
 const words = (look: string): string[] => look.toLowerCase().split(/\s+/).filter(Boolean);
 
-/** Names of numeric metrics that contain all the words: those of `first` before the others. */
+/** The names of numeric metrics that contain all the words. Those in `first` come before the others. */
 export function goalsFirst(metrics: readonly MetricInfo[], first: readonly string[], look: string): string[] {
   const all = words(look);
   const names = metrics
@@ -24,7 +24,7 @@ export function goalsFirst(metrics: readonly MetricInfo[], first: readonly strin
   return [...lead, ...names.filter((m) => !lead.has(m))];
 }
 
-/** The pinned metrics, and the first `most` of the others that contain all the words; `found` counts the latter. */
+/** The pinned metrics, and the first `most` of the others that contain all the words. `found` is the number of all others that do. */
 export function drawn(names: readonly string[], pins: readonly string[], look: string, most: number): { shown: string[]; found: number } {
   const all = words(look);
   const found = names.filter((m) => !pins.includes(m) && all.every((w) => m.toLowerCase().includes(w)));

@@ -1,4 +1,4 @@
-// What each page gets from the frame, and what it tells the frame.
+// The state that each page shares with the frame.
 
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
@@ -9,11 +9,11 @@ export interface PageProps {
   tab: string;
 }
 
-/** Set by each page: its title, and whether its content has arrived. */
+/** Each page sets it: whether its content has arrived. */
 export const pageState = signal<"loading" | "ready" | "empty" | "error">("loading");
-/** How many failed parts are all that an address shows. */
+/** The number of failed parts that are all that their address shows. */
 export const wholesFailed = signal(0);
-let speaker: object | null = null; // the page that set pageState: a page that goes does not undo what the next one has set
+let speaker: object | null = null; // the page that has set pageState, so that a page which is removed does not undo what the next page has set
 export function usePage(title: string, state: "loading" | "ready" | "empty" | "error"): void {
   useEffect(() => {
     document.title = `${title} · Troupe`;

@@ -10,7 +10,7 @@ import { clean } from "./text";
 import { Link, refused, tell, Time } from "./ui";
 import type { History, Moment } from "./api_types";
 
-const whole = 1000; // places of the slider; the last one is now
+const whole = 1000; // number of places of the slider; the last one is the present
 
 export function TimeSlider(props: { experiment: number }) {
   const history = useSignal<Moment[] | null>(null);
@@ -30,7 +30,7 @@ export function TimeSlider(props: { experiment: number }) {
     if (at > 0) void load();
   }, [at > 0]);
   const all = history.value ?? [];
-  /** The last of its facts at or before this one. */
+  /** The index of the last fact at or before this sequence number. */
   const index = (sequence: number) => {
     let i = all.length - 1;
     while (i > 0 && all[i]!.sequence > sequence) --i;
@@ -48,7 +48,7 @@ export function TimeSlider(props: { experiment: number }) {
     clearTimeout(due.current);
     due.current = setTimeout(() => void load().then((list) => list.length > 0 && move(place >= whole ? list.length - 1 : Math.floor((place / whole) * (list.length - 1)), list)), 120);
   };
-  // Plays forward, so that the whole takes about half a minute.
+  // Plays forward, so that the whole history takes about half a minute.
   useEffect(() => {
     if (!playing.value) return;
     const timer = setInterval(() => {
@@ -58,11 +58,11 @@ export function TimeSlider(props: { experiment: number }) {
     }, 600);
     return () => {
       clearInterval(timer);
-      const at = pastAt.peek(); // screen readers hear where it stopped, not each place on the way
+      const at = pastAt.peek(); // screen readers are told the moment at which the player stopped, and not each one on the way
       tell(at > 0 ? `as of ${all[index(at)]?.at ?? at}` : "now");
     };
   }, [playing.value, all]);
-  const moment = at > 0 && wholesFailed.value === 0 ? all[here] : undefined; // undefined: there is no such moment
+  const moment = at > 0 && wholesFailed.value === 0 ? all[here] : undefined; // undefined where there is no such moment
   return (
     <div class={`past${at > 0 ? " on" : ""}`}>
       <label>
@@ -115,7 +115,7 @@ export function useNoMoment(of: unknown[] = [], applies = true) {
   }, of);
 }
 
-/** Says that no fact has the moment in the address, so that the page below shows the present. */
+/** Says that the moment in the address is not one of a fact, and that the page below shows the present. */
 export function UnknownMoment() {
   const said = params.value.text("at");
   if (said === "" || factOf(said) > 0) return null;

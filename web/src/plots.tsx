@@ -1,4 +1,4 @@
-// Our own charts: drawn on canvas or as SVG, on shared scales, with one hover and one brush.
+// Our own charts, drawn on canvas or as SVG. They share scales, one hover and one brush.
 
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -13,7 +13,7 @@ import { lanes, type Held } from "./timeline";
 import { shownTheme, zone } from "./settings";
 import { clean, moment, nameOf, short } from "./text";
 
-/** The values of some dimensions, trial by trial. */
+/** The values of some dimensions, a row for each trial. */
 const tableOf = (rows: readonly Row[], dims: readonly Dimension[]): Table => ({
   columns: ["trial", ...dims.map((d) => d.title)],
   rows: () => rows.map((t) => [t.id, ...dims.map((d) => value(t, d.key))]),
@@ -21,7 +21,7 @@ const tableOf = (rows: readonly Row[], dims: readonly Dimension[]): Table => ({
 
 // ---- drawing
 
-/** A canvas as wide as its place, drawn again when what it shows, its size, the theme or the hover change. */
+/** A canvas as wide as its place. It is drawn again when its content, its size, the theme or the hover changes. */
 export function Drawing(props: {
   testid: string;
   name: string;
@@ -29,11 +29,11 @@ export function Drawing(props: {
   draw: (c: CanvasRenderingContext2D, width: number, height: number, ink: Ink) => void;
   depends: unknown[];
   data?: Record<string, string | number>;
-  at?: (x: number, y: number, width: number, height: number) => string | null; // the trial at that place
+  at?: (x: number, y: number, width: number, height: number) => string | null; // the id of the trial at that place
   onClick?: (id: string) => void;
   onDrag?: (x0: number, y0: number, x1: number, y1: number, width: number, height: number) => void;
-  table: Table; // the numbers that the chart shows
-  file?: string; // name of the file, where `testid` is not enough
+  table: Table; // the numbers of the chart
+  file?: string; // name of the file; default: `testid`
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const figure = useRef<HTMLElement>(null);
@@ -41,7 +41,7 @@ export function Drawing(props: {
   now.current = props;
   const due = useRef(0);
   const start = useRef<[number, number] | null>(null);
-  const reach = useRef<[number, number] | null>(null); // ends of a running drag
+  const reach = useRef<[number, number] | null>(null); // the ends of a running drag
   const paint = () => {
     due.current ||= requestAnimationFrame(() => {
       due.current = 0;
@@ -106,7 +106,7 @@ export function Drawing(props: {
         onPointerDown={(e) => {
           if (e.button !== 0) return;
           start.current = place(e);
-          e.currentTarget.setPointerCapture(e.pointerId); // the drag may end beside the chart
+          e.currentTarget.setPointerCapture(e.pointerId); // the drag may end outside of the chart
         }}
         onPointerCancel={() => {
           start.current = reach.current = null;
@@ -143,7 +143,7 @@ function nearest(points: { id: string; x: number; y: number }[], x: number, y: n
   return best;
 }
 
-/** Remembers the result for the last size: each move of the pointer asks where a chart's points lie. */
+/** Keeps the result for the last size, because each move of the pointer asks where the points of a chart are. */
 function lastOf<T>(make: (w: number, h: number) => T): (w: number, h: number) => T {
   let last: { w: number; h: number; made: T } | null = null;
   return (w, h) => {
@@ -205,7 +205,7 @@ export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
   );
 }
 
-/** Best so far over the trials, in the order of their ends. */
+/** The best value so far over the trials, in the order of their ends. */
 export function History(props: { points: { trial: number; value: number; best: number }[]; metric: string }) {
   const all = props.points.flatMap((p) => [p.value, p.best]);
   const y = fitting(all);
@@ -260,7 +260,7 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
   const words = dims.map((d) => marks(d));
   const apart = lastOf((w) => {
     const widest = Math.max(0, ...(words[dims.length - 1] ?? []).map((m) => measure(m.text)));
-    const right = Math.max(60, Math.min(widest + 12, 200, w / 4)); // room for the words behind the last axis
+    const right = Math.max(60, Math.min(widest + 12, 200, w / 4)); // room for the texts right of the last axis
     return { right, between: dims.length > 1 ? (w - 60 - right) / (dims.length - 1) : w / 2 };
   });
   const x = (i: number, w: number) => (dims.length > 1 ? 60 + i * apart(w, 0).between : w / 2);
@@ -313,7 +313,7 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
           c.lineTo(a, y(1, h));
           c.stroke();
           if (d === colour) {
-            // Where the colours of the lines come from.
+            // The axis whose values give the lines their colours.
             const [low, high] = [y(0, h), y(1, h)];
             for (let at = high; at < low; at += 2) {
               c.fillStyle = heatLine((low - at) / (low - high), shownTheme.peek() === "dark");
@@ -369,7 +369,7 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
   );
 }
 
-const mostCells = 8; // of a side that is not a choice
+const mostCells = 8; // limit of the cells of a side that is not a choice
 
 /** The mean of a metric over two hyperparameters. */
 export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimension; of: Dimension }) {
@@ -408,7 +408,7 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
           const j = Math.floor(key / nx);
           c.fillStyle = heat(one.sum / one.n);
           c.fillRect(f.left + i * gw + 1, f.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
-          c.strokeStyle = k.text; // the darkest and the lightest colour are close to the ground of a theme
+          c.strokeStyle = k.text; // because the darkest and the lightest colour are close to the background of a theme
           c.globalAlpha = 0.5;
           c.strokeRect(f.left + i * gw + 1, f.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
           c.globalAlpha = 1;
@@ -432,7 +432,7 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
   );
 }
 
-/** When trials held slots, on as many lines as were held at once; `until` is the end of stretches without one. */
+/** The times in which trials held slots, on as many lines as trials held slots at once. Times that have no end yet are drawn to `until`. */
 export function Timeline(props: { rows: readonly Row[]; held: readonly Held[]; until: number }) {
   const states = new Map(props.rows.map((t) => [t.id, t.state]));
   const now = props.until;

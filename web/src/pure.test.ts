@@ -30,7 +30,7 @@ describe("the filter language", () => {
     expect(passes("best<=0.25 best>=0.25", row)).toBe(true);
     expect(passes("state=error", row)).toBe(true);
     expect(passes("state!=error", row)).toBe(false);
-    expect(passes("id>9", row)).toBe(true); // compared as text it would be false
+    expect(passes("id>9", row)).toBe(true); // compared as texts, 10 is not above 9
   });
   test("hp. may be left out", () => {
     expect(passes("lr=0.01", row)).toBe(true);
@@ -241,7 +241,7 @@ describe("what terminals are told beside colours", () => {
     expect(classes("\u001b[38;2;230;30;200mx")).toEqual(["fg5"]);
     expect(classes("\u001b[38:2::255:0:0mx")).toEqual(["fg1"]);
     expect(classes("\u001b[38:2::0:255:0mx\u001b[38:2:0:0:255my\u001b[38:5:46mz")).toEqual(["fg2", "fg4", "fg2"]);
-    expect(classes("\u001b[38;5;245mx")).toEqual([""]); // greys look like the rest
+    expect(classes("\u001b[38;5;245mx")).toEqual([""]); // greys look like the rest of the text
     expect(classes("\u001b[48;5;196;1mx")).toEqual(["bg1 bold"]);
   });
   test("stand behind the text, too", () => {
@@ -276,7 +276,7 @@ describe("texts of users", () => {
   test("cannot turn the direction or hide", () => {
     expect(clean("a\u202eb\u0007c\u009bd")).toBe("a\ufffdb\u2407c\ufffdd");
     expect(clean("täglich\t✓")).toBe("täglich\t✓");
-    expect(clean("a\u2028b\u2029c")).toBe("a\ufffdb\ufffdc"); // these two would begin another line
+    expect(clean("a\u2028b\u2029c")).toBe("a\ufffdb\ufffdc"); // these two characters would begin another line
   });
   test("make no formula in a table", () => expect(csv([["=1+1", -2, 'a"b', null, NaN]])).toBe("'=1+1,-2,\"a\"\"b\",,NaN\r\n"));
 });
@@ -309,7 +309,7 @@ test("a metric has a group and a name", () => {
   for (const wrong of ["", "loss", ".loss"]) expect(named(wrong)).toEqual({ group: "", name: "" });
 });
 test("what is in a map is its own", () => {
-  expect(flat({ a: {}, b: { c: {} }, d: [] })).toEqual({ a: {}, "b.c": {}, d: [] }); // nothing disappears
+  expect(flat({ a: {}, b: { c: {} }, d: [] })).toEqual({ a: {}, "b.c": {}, d: [] }); // empty maps and lists stay
   const odd = flat(JSON.parse('{"__proto__": 1, "x": {"constructor": 2}}'));
   expect(Object.keys(odd)).toEqual(["__proto__", "x.constructor"]);
   expect(odd["constructor"]).toBeUndefined();
@@ -565,7 +565,7 @@ describe("what is asked for", () => {
     expect(firstOf(text, "trials", 2)).toEqual(rows.slice(0, 2));
     const end = text.indexOf(',{"id":3');
     for (let i = 0; i < text.length; ++i) expect(firstOf(text.slice(0, i), "trials", 2)).toEqual(i < end ? null : rows.slice(0, 2));
-    expect(firstOf(text, "trials", 4)).toBeNull(); // it has fewer
+    expect(firstOf(text, "trials", 4)).toBeNull(); // the list has fewer elements
     expect(firstOf('{"trials":[]}', "trials", 1)).toBeNull();
     expect(firstOf('{"other":[{}]}', "trials", 1)).toBeNull();
   });

@@ -1,13 +1,13 @@
-// How reads are asked for.
+// The requests for reads.
 
 import type { MetricInfo } from "./api_types";
 
 export type Query = Record<string, string | number | boolean | undefined>;
 
-/** How long a whole answer may take, in ms: longer than the server's own limits. */
+/** The time in ms that a whole answer may take, longer than the server's own limits. */
 export const answerTime = 60_000;
 
-/** The address of a read; undefined and empty values are left out, except for the name of a metric. */
+/** The address of a read. undefined and empty values are left out, except for the name of a metric. */
 export function asked(path: string, query: Query = {}): string {
   const all = new URLSearchParams();
   for (const [key, x] of Object.entries(query)) if (x !== undefined && (x !== "" || (key === "metric" && query.group))) all.set(key, String(x));
@@ -15,18 +15,18 @@ export function asked(path: string, query: Query = {}): string {
   return path + (text ? "?" + text : "");
 }
 
-/** Whether the page at an address begins with curves: the code that draws them is then loaded ahead. */
+/** Whether the page at an address begins with curves, so that the code that draws them is loaded ahead. */
 export const withLines = (path: string): boolean => /^\/(?:experiments\/\d+(?:\/curves)?|trials\/\d+(?:\/resources)?|compare|cluster)$/.test(path);
 
 export const seriesPath = "/troupe/v1/series";
 
-/** "validation.loss" -> its group and name. */
+/** The group and the name of a metric such as "validation.loss". */
 export function parts(metric: string): { group: string; name: string } {
   const dot = metric.indexOf(".");
   return { group: metric.slice(0, dot), name: metric.slice(dot + 1) };
 }
 
-/** Curves of an experiment, or of some trials; fewer trials get more points. */
+/** The query for the curves of an experiment, or of some trials. Fewer trials get more points. */
 export function seriesQuery(metric: string, of: { experiment?: number; trials?: number[] }, x: string, range: [number, number] | null, past: number) {
   const { group, name } = parts(metric);
   const count = of.trials?.length ?? 100;
@@ -42,26 +42,28 @@ export function seriesQuery(metric: string, of: { experiment?: number; trials?: 
   };
 }
 
-/** The first lines of a log that are read: the last ones, or those around one; more than a screen has, and few enough to stand there soon. */
+/** The number of lines of a log that are read first: the last ones, or those around a line. They are more than a screen has, and few
+ *  enough to be there soon. */
 const logFirst = 40;
 /** The line that an address names; "" where it names none. */
 export const lineOf = (text: string): string => (/^[1-9]\d{0,15}$/.test(text) ? text : "");
 export const logQuery = (line: string): { from?: number; limit: number } => ({ ...(line === "" ? {} : { from: Math.max(1, Number(line) - logFirst / 2) }), limit: logFirst });
 
-/** The number of the fact after which an address shows an experiment; 0: as it is now, or the text names none. */
+/** The number of the fact after which an address shows an experiment. 0 where it shows the present, or names no number. */
 export const factOf = (text: string): number => (/^\d{1,15}$/.test(text) ? Number(text) : 0);
 
-/** The X axis that an address names; the usual one where there is none of that name. */
+/** The X axis that an address names, or the usual one where there is none of that name. */
 export const axisOf = (name: string, usual = "step"): string => (/^(?:step|time|relative|epoch|metric:.*)$/s.test(name) ? name : usual);
 
-/** The X axes that are metrics of the same reports as this one; the one in use is among them, whether there is such a metric or not. */
+/** The X axes that are metrics of the same reports as this metric. The axis in use is always among them. */
 export function metricAxes(x: string, metric: string, all: readonly MetricInfo[]): string[] {
   const { group, name } = parts(metric);
   const axes = all.filter((m) => m.kind === "number" && m.group === group && m.name !== name).map((m) => `metric:${m.name}`);
   return x.startsWith("metric:") && !axes.includes(x) ? [x, ...axes] : axes;
 }
 
-/** The first `most` elements of the list with which a JSON text begins, `{"key":[`; null where the text does not hold all of them yet. */
+/** The first `most` elements of the list with which a JSON text begins, `{"key":[`. null where the text does not contain all of them
+ *  yet. */
 export function firstOf(text: string, key: string, most: number): unknown[] | null {
   const head = `{"${key}":`;
   if (!text.startsWith(head + "[")) return null;
@@ -80,7 +82,7 @@ export function firstOf(text: string, key: string, most: number): unknown[] | nu
   return null;
 }
 
-/** The part of the x axis that an address names. */
+/** The range of the x axis that an address names, or null. */
 export function rangeOf(from: string, to: string): [number, number] | null {
   return from !== "" && to !== "" && Number.isFinite(+from) && Number.isFinite(+to) ? [+from, +to] : null;
 }
@@ -93,7 +95,7 @@ const ofDevices = new Map<string, [string, string]>([
   ["utilization_percent", ["Slot", "percent"]],
 ]);
 
-/** The title of a metric `AGENT/SLOT/NAME` of the group `system`; any other name stays. */
+/** The title of a metric `AGENT/SLOT/NAME` of the group `system`. Any other name stays as it is. */
 export function deviceTitle(metric: string): string {
   const found = /^(.+)\/(\d+)\/(\w+)$/s.exec(metric);
   const known = found && ofDevices.get(found[3]!);

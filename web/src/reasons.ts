@@ -4,7 +4,8 @@ import type { Explanation, ExperimentExplanation } from "./api";
 import { segments } from "./terminal";
 import { span } from "./text";
 
-/** How many trials of an experiment run, wait and are paused, and why the first of those that wait does; where nothing is open, why that is so. */
+/** How many trials of an experiment run, wait and are paused, and why the first waiting one waits. Where there is none of these, the
+ *  reason of the experiment. */
 export function standing(x: ExperimentExplanation): string {
   const counts = (["running", "waiting", "paused"] as const).filter((k) => x.trials[k] > 0).map((k) => `${x.trials[k]} ${k}`);
   const first = x.waiting[0];
@@ -12,7 +13,7 @@ export function standing(x: ExperimentExplanation): string {
   return first ? `${text}; trial ${first.trial}: ${first.reason.text}${first.advice ? ` (${first.advice})` : ""}` : text;
 }
 
-/** What would free slots for a run that waits, each with its allocation, and when, where that is known. */
+/** What would free slots for a waiting run: each allocation, how, and when where that is known. */
 export function wouldFree(x: Explanation): string {
   return x.wouldFree
     .map((f) => {
@@ -24,7 +25,8 @@ export function wouldFree(x: Explanation): string {
     .join("; ");
 }
 
-/** Which of the last lines of a failed trial says first what was wrong: an exception by its name, else what sounds like a fault, else the last that it wrote. */
+/** The line among a failed trial's last lines that says what was wrong: the first with the name of an exception, else the first that
+ *  sounds like a fault, else the last line of the script. */
 export function firstErrorLine<T extends { stream: string; text: string }>(lines: readonly T[]): T | null {
   const own = lines.filter((l) => l.stream !== "troupe").map((line) => ({ line, text: segments(line.text).map((s) => s.text).join("") }));
   const found =

@@ -1,4 +1,4 @@
-// What a trial used of its hosts over time: samples of the group "system", one chart each.
+// What a trial used of its hosts over time: a chart for each metric of the group "system".
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
@@ -31,7 +31,7 @@ function useDevices(experiment: number, trial: number, runs: number): readonly [
           names.value = metrics.map((m) => m.name).filter((name) => !usual.some(([one]) => one === name));
           if (tries > 1) again = setTimeout(() => read(tries - 1), 5000);
         },
-        () => undefined, // the charts beside it report the fault
+        () => undefined, // the charts beside these report the fault
       );
     read(4); // an agent takes a sample every 5 s
     return () => {

@@ -1,6 +1,7 @@
-// Where the runs of a trial began.
+// The restarts of a trial.
 
-/** Where a run restarted: the step from which it went on, and the place on the axes of time. A run that never had an agent, where others had one, took no time. */
+/** The restarts, each with the step from which the run continued and its place on the axes of time. A run that never had an agent took
+ *  no time, where other runs had one. */
 export function restarts(runs: readonly { run: number; agents: readonly string[]; fromSteps: number; startTime: string; endTime: string | null }[]): { x: string; at: number; label: string }[] {
   let ran = 0;
   const placed = runs.some((r) => r.agents.length > 0);

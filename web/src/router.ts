@@ -1,4 +1,4 @@
-// The address as a value. History routing below /ui; the parameters are the view.
+// The address as a value: a path below /ui, whose parameters are the view.
 
 import { batch, computed, signal } from "@preact/signals";
 import { patched, read, type Params } from "./address";
@@ -8,7 +8,7 @@ import { factOf } from "./queries";
 export const prefix = "/ui";
 
 export interface Place {
-  path: string; // below /ui: "/experiments/7/trials"
+  path: string; // path below /ui, as in "/experiments/7/trials"
   search: string;
   hash: string;
 }
@@ -22,10 +22,10 @@ export const place = signal<Place>(here());
 export const path = computed(() => place.value.path);
 export const params = computed<Params>(() => read(place.value.search));
 
-/** Tabs of an experiment that can be seen as they were. */
+/** The tabs of an experiment that can show the past. */
 export const timed = ["", "trials", "curves", "analysis", "search"];
 
-/** The fact after which an experiment is shown; 0: as it is now. */
+/** The number of the fact after which an experiment is shown. 0 for the present. */
 export const pastAt = computed(() => (timed.includes(/^\/experiments\/\d+(?:\/(\w+))?$/.exec(place.value.path)?.slice(1).join("") ?? "-") ? factOf(params.value.text("at")) : 0));
 
 window.addEventListener("popstate", (e) =>
@@ -35,7 +35,7 @@ window.addEventListener("popstate", (e) =>
   }),
 );
 
-/** `to` is an address below /ui, such as "/experiments?q=x". */
+/** Goes to `to`, an address below /ui such as "/experiments?q=x". `replace` says that the entry of the history is replaced. */
 export function go(to: string, replace = false): void {
   const whole = prefix + to;
   const at = new URL(whole, location.href);
@@ -45,14 +45,14 @@ export function go(to: string, replace = false): void {
   place.value = here();
 }
 
-/** Changes parameters of the view. Typing replaces the entry of the history; a choice adds one. */
+/** Changes parameters of the view. With `typed` the entry of the history is replaced, otherwise a new one is added. */
 export function set(changes: Record<string, string | number | boolean | string[] | null>, typed = false): void {
   const now = place.peek();
   const to = patched(now.path, now.search, changes);
   if (to !== now.path + now.search) go(to, typed);
 }
 
-/** For links: a click stays inside the page, with the keys of the browser respected. */
+/** Handles a click on a link, so that the page stays loaded. Clicks with a modifier key are left to the browser. */
 export function follow(event: MouseEvent): void {
   if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   const link = (event.target as Element).closest?.("a");

@@ -1,7 +1,7 @@
 // From numbers to places, for our own charts.
 
 export interface Scale {
-  at(x: number): number; // 0..1
+  at(x: number): number; // the place of a number, from 0 to 1
   back(p: number): number;
   ticks: number[];
 }
@@ -13,7 +13,7 @@ export function niceTicks(low: number, high: number, count: number): number[] {
   const size = Math.pow(10, Math.floor(Math.log10(raw)));
   const step = [1, 2, 5, 10].map((m) => m * size).find((s) => s >= raw) ?? raw;
   const out: number[] = [];
-  // Where numbers are much larger than the differences between them, several ticks may be the same number.
+  // Where numbers are much larger than their differences, several ticks may be the same number.
   const first = Math.ceil(low / step);
   for (let i = 0; i <= 2 * count + 2 && (first + i) * step <= high + step * 1e-9; ++i) {
     const x = Number(((first + i) * step).toPrecision(12));
@@ -28,7 +28,7 @@ export function linear(low: number, high: number): Scale {
     high = Math.min(Number.MAX_VALUE, low + room);
     low = Math.max(-Number.MAX_VALUE, low - room);
   }
-  const half = high / 2 - low / 2; // half of both, so that nothing overflows
+  const half = high / 2 - low / 2; // halves, so that nothing overflows
   if (half === 0) return { at: (x) => (x > low ? 1 : 0), back: (p) => (p < 0.5 ? low : high), ticks: [low, high] };
   return { at: (x) => (x / 2 - low / 2) / half, back: (p) => low * (1 - p) + p * high, ticks: niceTicks(low, high, 5) };
 }
@@ -46,7 +46,7 @@ export function logarithmic(low: number, high: number): Scale {
   };
 }
 
-/** Linear, or logarithmic where it may be and the values are positive and lie far apart. */
+/** A scale for the values: linear, or logarithmic where `may` allows it and the values are positive and lie far apart. */
 export function fitting(values: readonly number[], may = true): Scale {
   const finite = values.filter(Number.isFinite);
   if (finite.length === 0) return linear(0, 1);
@@ -59,7 +59,8 @@ export function fitting(values: readonly number[], may = true): Scale {
   return may && low > 0 && high / low >= 100 ? logarithmic(low, high) : linear(low, high);
 }
 
-/** Two ends in their order, with as many digits as what lies between them needs: rounded away from it, so that all of it stays. */
+/** Two ends in rising order, with as many digits as the range between them needs. They are rounded outwards, so that the whole range
+ *  stays inside. */
 export function bounds(a: number, b: number): [number, number] {
   const low = Math.min(a, b);
   const high = Math.max(a, b);
@@ -75,7 +76,7 @@ export function bounds(a: number, b: number): [number, number] {
   return [Math.min(low, ends[0]), Math.max(high, ends[1])];
 }
 
-/** Okabe and Ito's colours, which those who see colours differently can tell apart; dashes tell the rest. */
+/** The colours of Okabe and Ito, which people with a colour vision deficiency can tell apart. Dashes tell further curves apart. */
 export const colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8f7f00", "#7f7f7f"];
 const dashes: number[][] = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 
@@ -83,7 +84,7 @@ export function looks(i: number): { colour: string; dash: number[] } {
   return { colour: colours[i % colours.length]!, dash: dashes[Math.floor(i / colours.length) % dashes.length]! };
 }
 
-/** The look of each trial of one chart: that of its number, or, as long as there are any, the next look that no lower number has. */
+/** The number of each trial's look in a chart: that of its id, or the next one that no trial with a lower id has, while there are any. */
 export function looksOf(trials: number[]): Map<number, number> {
   const all = colours.length * dashes.length;
   const out = new Map<number, number>();
@@ -97,7 +98,7 @@ export function looksOf(trials: number[]): Map<number, number> {
   return out;
 }
 
-/** Dark blue to yellow, evenly light for the eye (after viridis). */
+/** A colour for 0 to 1, from dark blue to yellow, with evenly rising lightness (after viridis). */
 export function heat(p: number): string {
   const stops = [
     [68, 1, 84],
@@ -113,7 +114,7 @@ export function heat(p: number): string {
   return `rgb(${c[0]},${c[1]},${c[2]})`;
 }
 
-/** The part of the scale in which thin lines and points are visible on the page's ground. */
+/** The colour for a thin line or point, from the part of the scale that is visible on the background of the page. */
 export const heatLine = (p: number, dark: boolean): string => {
   const q = Math.min(1, Math.max(0, Number.isFinite(p) ? p : 0));
   return heat(dark ? 0.38 + 0.62 * q : 0.55 * q);

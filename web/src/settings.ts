@@ -1,4 +1,4 @@
-// What this browser remembers of the user's preferences; nothing of the user.
+// The preferences that this browser keeps. Nothing about the user is kept.
 
 import { effect, signal } from "@preact/signals";
 
@@ -17,12 +17,12 @@ function kept<T extends string>(key: string, usual: T, allowed: readonly T[]) {
   const s = signal<T>(stored());
   addEventListener("storage", (e) => {
     if (e.key !== "troupe." + key && e.key !== null) return;
-    s.value = stored(); // another tab's choice: reads the present one, because the event may be an old one
+    s.value = stored(); // another tab has made a choice; it is read anew, because the event may be an old one
   });
   effect(() => {
     const to = s.value;
-    // What stands there already is not written again: a tab that hears of another one's choice would put it over that
-    // one's next choice, of which it has not heard yet.
+    // A value that is stored already is not written again: a tab that gets the choice of another tab would otherwise overwrite that tab's
+    // next choice, of which it does not know yet.
     if (to === stored()) return;
     try {
       if (to === usual) localStorage.removeItem("troupe." + key);

@@ -1,11 +1,11 @@
-// What a slot does, in one word.
+// The state of a slot in one word.
 
 import type { Agent, Slot } from "./api_types";
 
-/** A slot's state as a short word; "" for a free slot. */
+/** The state of a slot as a short word. "" for a free slot. */
 export const slotWord = (state: "free" | "busy" | "draining" | "disabled"): string => ({ free: "", busy: "busy", draining: "drain", disabled: "off" })[state];
 
-/** The holder of a slot: a trial, a task, or something that the user may not see, of which the server only says that it exists. */
+/** The holder of a slot: a trial, a task, or something that the user may not see and that the server does not name. */
 export function holderOf(s: Pick<Slot, "container">): { kind: "none" | "trial" | "task" | "hidden"; id: string } {
   const id = s.container?.id.split(".")[0] ?? "";
   if (id === "") return { kind: "none", id };
@@ -13,13 +13,13 @@ export function holderOf(s: Pick<Slot, "container">): { kind: "none" | "trial" |
   return { kind: /^\d+$/.test(id) ? "trial" : "task", id };
 }
 
-/** "trial 7 of ada", "of another", "" for a free slot. */
+/** The holder of a slot in words: "trial 7 of ada", "of another". "" for a free slot. */
 export function heldBy(s: Pick<Slot, "container">, user: string): string {
   const { kind, id } = holderOf(s);
   return kind === "none" ? "" : kind === "hidden" ? "of another" : `${kind} ${id}${user ? ` of ${user}` : ""}`;
 }
 
-/** Slots of an agent that drains or is away take no new work, whatever still runs there. */
+/** The state of a slot. Slots of an agent that drains or is away take no new work, whatever still runs on them. */
 export function slotState(a: Pick<Agent, "draining" | "enabled" | "state">, s: Pick<Slot, "draining" | "enabled" | "container">): "free" | "busy" | "draining" | "disabled" {
   if (a.state === "away" || a.state === "lost") return s.container ? "busy" : "disabled";
   if (a.draining || s.draining) return "draining";

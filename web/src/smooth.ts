@@ -1,6 +1,6 @@
-// What is done to a curve before it is drawn.
+// Changes of a curve before it is drawn.
 
-/** Smooths exponentially with bias correction. Values that are not finite stay and do not count. */
+/** Smooths exponentially, with bias correction. Values that are not finite stay as they are and do not count. */
 export function smoothed(y: readonly number[], weight: number): number[] {
   if (weight <= 0) return y.slice();
   let last = 0;
@@ -13,7 +13,7 @@ export function smoothed(y: readonly number[], weight: number): number[] {
   });
 }
 
-/** The range that holds all but the outermost twentieth at each end; on a logarithmic axis of what lies above 0. */
+/** The range without the outermost twentieth of the values at each end. On a logarithmic axis only values above 0 count. */
 export function clipped(values: readonly number[], logarithmic = false): [number, number] | null {
   const sorted = values.filter((v) => Number.isFinite(v) && (!logarithmic || v > 0)).sort((a, b) => a - b);
   if (sorted.length < 2) return null;
@@ -34,7 +34,8 @@ export interface Line {
   y: number[];
 }
 
-/** Mean, lowest and highest of several curves at each x that one of them has; between its points a curve counts by interpolation. */
+/** The mean, lowest and highest value of several curves at each x that one of them has. Between its points a curve counts with the
+ *  interpolated value. */
 export function band(lines: readonly Line[], most = 400): { x: number[]; mean: number[]; low: number[]; high: number[] } {
   const all = Array.from(new Set(lines.flatMap((l) => l.x))).sort((a, b) => a - b);
   const step = Math.max(1, Math.ceil(all.length / most));
@@ -71,7 +72,7 @@ export function band(lines: readonly Line[], most = 400): { x: number[]; mean: n
   return { x, mean, low, high };
 }
 
-/** Points of a trial that the stream delivered; `row` is the newest report among them. */
+/** Points of a trial that the stream has delivered. `row` is the newest report among them. */
 export interface Fresh {
   trial: number;
   row: number;
@@ -79,7 +80,7 @@ export interface Fresh {
   y: number[];
 }
 
-/** Adds later points to the curves; points that they have already are not drawn twice. */
+/** Adds later points to the curves. Points that a curve has already are left out. */
 export function appended<C extends Fresh & { count: number }>(lines: readonly C[], p: Fresh): (C | (Fresh & { count: number }))[] {
   if (!lines.some((line) => line.trial === p.trial)) return [...lines, { ...p, count: p.x.length }];
   return lines.map((line) => {

@@ -1,4 +1,4 @@
-// A small line: the best value so far of a search, trial by trial. It is loaded when it comes into view.
+// A small line with the best value so far of a search, trial by trial. It is loaded when it comes into view.
 
 import { useEffect, useRef } from "preact/hooks";
 import { get, type Experiment, type Trial } from "./api";
@@ -19,7 +19,7 @@ export function bestSoFar(trials: readonly Trial[], smaller: boolean): { trial: 
     });
 }
 
-/** The best value so far after each trial, at most 50 of them. */
+/** The best value so far after each trial, at most 50 values. */
 export function values(e: Experiment): Promise<number[]> {
   const key = `${e.id} ${e.numTrials} ${e.bestTrialSearcherMetric}`;
   let mine = known.get(key);

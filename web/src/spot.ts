@@ -1,15 +1,15 @@
-// Where one was on a page, as its entry of the history keeps it.
+// The place on a page at which the user was, as the entry of the history keeps it.
 
-/** The place in a grid: the row at the top, and how far it is scrolled out of view. */
+/** The place in a grid: the row at the top, and by how many pixels that row is scrolled out of view. */
 export interface Spot {
-  top: number; // pixels, for a list that does not have that row any more
+  top: number; // pixels, used where the list does not have that row any more
   row: string;
   above: number;
 }
 
 export interface Kept {
-  of: string; // the list that was shown, by `listOf`
-  y: number; // pixels of the window
+  of: string; // the list that was shown, as `listOf` names it
+  y: number; // pixels by which the window was scrolled
   grids: Record<string, Spot>; // by the names of the grids
 }
 
@@ -21,7 +21,7 @@ export function listOf(path: string, search: string): string {
 
 const isPlace = (x: unknown): x is number => typeof x === "number" && Number.isFinite(x) && x >= 0;
 
-/** What the state of an entry says of this list; null where it says nothing, or is that of another list. */
+/** What the state of an entry says about this list. null where it says nothing, or belongs to another list. */
 export function keptIn(state: unknown, of: string): Kept | null {
   const from = state as Partial<Kept> | null;
   if (typeof from !== "object" || from === null || from.of !== of || !isPlace(from.y)) return null;
@@ -29,5 +29,5 @@ export function keptIn(state: unknown, of: string): Kept | null {
   return { of, y: from.y, grids: Object.fromEntries(grids) };
 }
 
-/** Where a grid scrolls to; `at`: the index of the row, -1 where it is gone. */
+/** The pixels to which a grid scrolls. `at` is the index of the row, or -1 where the row does not exist any more. */
 export const topOf = (spot: Spot, at: number, rowHeight: number): number => (at < 0 ? spot.top : at * rowHeight + spot.above);

@@ -1,10 +1,10 @@
-// Structured metrics of a trial, each with the reports that have it.
+// The structured metrics of a trial, each with the reports that have it.
 
 import type { MetricReport as Report } from "./api_types";
 
 type Told = Pick<Report, "group" | "metrics" | "row" | "totalBatches">;
 
-/** One for each name and group; the group is in the title where several groups have the name. */
+/** One entry for each name and group. The title contains the group where several groups have the name. */
 export function steps<R extends Told>(names: readonly string[], reports: readonly R[]): { name: string; title: string; reports: R[] }[] {
   return names.flatMap((name) => {
     const groups = new Map<string, R[]>();
@@ -17,7 +17,7 @@ export function steps<R extends Told>(names: readonly string[], reports: readonl
   });
 }
 
-/** The name of each report in the address: its step, and where several have the same step also its row. */
+/** The name of each report in the address: its step, and also its row where several reports have the same step. */
 export function stepNames(reports: readonly Told[]): string[] {
   const of = new Map<number, number>();
   for (const r of reports) of.set(r.totalBatches, (of.get(r.totalBatches) ?? 0) + 1);

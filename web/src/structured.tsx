@@ -6,7 +6,7 @@ import { Drawing } from "./plots";
 import { clean, csv, number, short } from "./text";
 import { save } from "./ui";
 
-/** `name` is the metric's name, used for files. */
+/** Shows a metric that is not a number. `name` is the metric's name, which its files get. */
 export function Structured(props: { value: unknown; name: string }) {
   const v = props.value;
   if (number(v) !== null) return <span class="num">{short(number(v), 6)}</span>;
@@ -51,11 +51,11 @@ function tableOf(v: unknown): { columns: string[]; rows: unknown[][] } | null {
   return null;
 }
 
-const mostCells = 100; // limit for a row or a column in the document
+const mostCells = 100; // limit of the cells of a row or a column in the document
 
 const corner = "true \\ predicted";
 
-/** A confusion matrix; rows are the true classes. */
+/** A confusion matrix, whose rows are the true classes. */
 function Matrix(props: { rows: number[][]; labels: string[] | null; name: string }) {
   let high = 0;
   let low = 0;
@@ -192,7 +192,7 @@ function Bars(props: { values: number[]; name: string }) {
         c.fillStyle = k.text;
         c.textAlign = "center";
         values.forEach((v, i) => {
-          if (!Number.isFinite(v)) c.fillText(v === Infinity ? "▲" : v === -Infinity ? "▼" : "×", (i + 0.5) * width, v === Infinity ? 12 : h - 2); // as at the edges of curves
+          if (!Number.isFinite(v)) c.fillText(v === Infinity ? "▲" : v === -Infinity ? "▼" : "×", (i + 0.5) * width, v === Infinity ? 12 : h - 2); // the same signs as at the edges of curves
         });
         c.textAlign = "left";
         c.fillText(short(scale.back(1), 4), 4, 12);

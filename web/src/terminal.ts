@@ -4,20 +4,20 @@ import { clean } from "./text";
 
 export interface Segment {
   text: string;
-  classes: string; // "", "fg1 bold", "bg4", "grey0" (the ground), "reverse" (the ground has the colour of usual letters)
+  classes: string; // "", "fg1 bold", "bg4", "grey0" (the background), "reverse" (the background has the colour of usual letters)
 }
 
-/** One of the six colours, or one of four greys from black to white; null is what the page has. */
+/** One of the six colours, or one of four greys from black to white. null is the colour of the page. */
 type Colour = { hue: number } | { grey: number } | null;
 
-/** After a carriage return only the last state is visible, and text after a backspace overwrites the text before it. */
+/** The visible text of a line: after a carriage return only the last state, and text after a backspace in place of the text before it. */
 export function lastState(line: string): string {
   const parts = line.replace(/\r+$/, "").split("\r");
   const last = parts[parts.length - 1] ?? "";
   return last.includes("\b") ? writtenOver(last) : last;
 }
 
-/** Sequences stay before the character that they came before. */
+/** A line with its backspaces applied: text after them overwrites the text before. An escape sequence stays before the character that it preceded. */
 function writtenOver(line: string): string {
   const cells: { before: string; char: string }[] = [];
   let at = 0;
@@ -43,7 +43,8 @@ function writtenOver(line: string): string {
   return cells.map((c) => c.before + c.char).join("") + before;
 }
 
-/** The lines without those states of a progress bar that a later line of the same rank and stream replaces; the line that the address names stays. */
+/** The lines without the states of a progress bar that a later line of the same rank and stream replaces. The line that the address
+ *  names stays. */
 export function lastStates<T extends { line?: number; rank: number; stream: string; text: string }>(lines: readonly T[], pointed = ""): T[] {
   const over = new Set<string>();
   const out: T[] = [];
@@ -55,10 +56,10 @@ export function lastStates<T extends { line?: number; rank: number; stream: stri
   return out.reverse();
 }
 
-/** Limits a colour so that letters on it can be read. */
+/** The grey for a lightness. There are few greys, so that letters on each can be read. */
 const greyOf = (level: number): Colour => ({ grey: level < 40 ? 0 : level < 128 ? 1 : level < 220 ? 2 : 3 });
 
-/** The nearest of the colours of a terminal. */
+/** The nearest colour that the page has for a colour of a terminal. */
 function nearest(r: number, g: number, b: number): Colour {
   const high = Math.max(r, g, b);
   const low = Math.min(r, g, b);
@@ -76,7 +77,7 @@ function of256(n: number): Colour {
   return nearest(level(Math.floor((n - 16) / 36)), level(Math.floor((n - 16) / 6) % 6), level((n - 16) % 6));
 }
 
-/** Escape sequences: colours are applied, all others are dropped. */
+/** An escape sequence. Colours are applied, and all others are dropped. */
 const sequence = /\u001b(?:\[([0-?]*)[ -/]*([@-~])|[\]P^_X][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[ -/]+[0-~]|[0-~])/;
 
 /** A part of a line without control sequences for a terminal. */
@@ -104,7 +105,7 @@ export function segments(line: string): Segment[] {
     push(rest.slice(0, found.index));
     rest = rest.slice(found.index + found[0].length);
     if (found[2] !== "m" || /[<=>?]/.test(found[1] ?? "")) continue;
-    // Colons separate the parts of one colour; the colour space may be an empty part.
+    // Colons separate the parts of one colour. The part for the colour space may be empty.
     const codes = (found[1] || "0").replace(/([34]8):2:[0-9]*:(?=[0-9]+:[0-9]+:[0-9]+)/g, "$1:2:").replace(/[34]8:[0-9:]*/g, (x) => x.replaceAll(":", ";")).replace(/:[0-9]*/g, "").split(";").map(Number);
     for (let i = 0; i < codes.length; ++i) {
       const c = codes[i]!;

@@ -3,20 +3,20 @@
 const control = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 const bidi = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g; // and the two characters that begin a line
 
-/** A user's text as the page may show it: control characters become visible, and none changes the direction of text. */
+/** A user's text as the page may show it: control characters become visible, and none changes the direction of the text. */
 export function clean(text: string): string {
   return text
     .replace(control, (c) => (c.charCodeAt(0) < 0x20 ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : "\ufffd"))
     .replace(bidi, "\ufffd");
 }
 
-/** A name that a user chose, as shown: one of blanks alone gets quotes, so that it is visible. */
+/** A name that a user chose, as it is shown. A name of blanks alone gets quotes, so that it is visible. */
 export const nameOf = (name: string): string => (name.trim() === "" ? `'${clean(name)}'` : clean(name));
 
-/** "validation.loss" as shown. */
+/** A metric such as "validation.loss" as it is shown. */
 export const metricOf = (key: string): string => key.slice(0, key.indexOf(".") + 1) + nameOf(key.slice(key.indexOf(".") + 1));
 
-/** A number as the API writes it: NaN and the infinities, which JSON lacks, are texts. */
+/** A number of an answer. NaN and the infinities, which JSON lacks, are texts there. */
 export function number(x: unknown): number | null {
   if (typeof x === "number") return x;
   if (x === "NaN" || x === "Nan") return NaN;
@@ -25,7 +25,7 @@ export function number(x: unknown): number | null {
   return null;
 }
 
-/** At most `digits` significant digits, without an exponent where people do not need one. */
+/** A number with at most `digits` significant digits, without an exponent where people do not need one. */
 export function short(x: number | null | undefined, digits = 5): string {
   if (x === null || x === undefined) return "";
   if (Number.isNaN(x)) return "NaN";
@@ -46,7 +46,7 @@ export function bytes(n: number): string {
   return `${i === 0 ? n : n.toPrecision(3)} ${units[i]}`;
 }
 
-/** Seconds as shown: "2 h 5 min". */
+/** A number of seconds as it is shown: "2 h 5 min". */
 export function span(seconds: number): string {
   if (!Number.isFinite(seconds) || seconds < 0) return "";
   if (seconds < 60) return `${seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds)} s`;
@@ -57,7 +57,7 @@ export function span(seconds: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** A time in the zone of the settings. */
+/** A time as it is shown, in the time zone of the settings. */
 export function moment(text: string | undefined | null, zone: "local" | "utc"): string {
   if (!text) return "";
   const at = new Date(text);
@@ -68,20 +68,21 @@ export function moment(text: string | undefined | null, zone: "local" | "utc"): 
     : `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
-/** A time as a field of the browser has it, "2026-11-24T10:00:05", in the zone of the settings; "" of what is no time. */
+/** Seconds since 1970 as a field of the browser takes them, "2026-11-24T10:00:05", in the time zone of the settings. "" where it is not
+ *  a time. */
 export function clock(seconds: number, zone: "local" | "utc"): string {
   const at = new Date(seconds * 1000);
   return Number.isNaN(at.getTime()) ? "" : moment(at.toISOString(), zone).replace(" ", "T").replace("Z", "");
 }
-/** The seconds of such a time, or NaN. */
+/** The seconds since 1970 of a text from `clock`, or NaN. */
 export const seconds = (text: string, zone: "local" | "utc"): number => Date.parse(zone === "utc" ? `${text}Z` : text) / 1000;
 
-/** "STATE_ACTIVE" -> "ACTIVE". */
+/** The name of a state without its prefix: "STATE_ACTIVE" is "ACTIVE". */
 export function state(text: string | undefined): string {
   return (text ?? "").replace(/^STATE_/, "");
 }
 
-/** {"a": {"b": 1}} -> {"a.b": 1}; an empty map stays. */
+/** A nested map as a flat one: {"a": {"b": 1}} becomes {"a.b": 1}. An empty map stays. */
 export function flat(x: unknown, prefix = "", into: Record<string, unknown> = Object.create(null) as Record<string, unknown>): Record<string, unknown> {
   const isMap = (one: unknown): one is object => one !== null && typeof one === "object" && !Array.isArray(one);
   if (isMap(x))
@@ -92,22 +93,22 @@ export function flat(x: unknown, prefix = "", into: Record<string, unknown> = Ob
   return into;
 }
 
-/** A hyperparameter as text: lists and maps as JSON. */
+/** A hyperparameter as text. Lists and maps become JSON. */
 export const worded = (x: unknown): string => (x === undefined || x === null ? "—" : typeof x === "string" ? x : JSON.stringify(x));
 
-/** "validation.loss" -> its group and name, which may be empty; no group where it names none. */
+/** The group and the name, which may be empty, of a metric such as "validation.loss". The group is "" where the text names none. */
 export function named(metric: string): { group: string; name: string } {
   const dot = metric.indexOf(".");
   return dot > 0 ? { group: metric.slice(0, dot), name: metric.slice(dot + 1) } : { group: "", name: "" };
 }
 
-/** A value for JSON: NaN and the infinities become texts, as in the API. */
+/** A value for JSON. NaN and the infinities become texts, as in the API. */
 export const plain = (x: string | number | boolean | null): string | number | boolean | null => (typeof x === "number" && !Number.isFinite(x) ? String(x) : x);
 
 export function csv(rows: (string | number | boolean | null)[][]): string {
   const cell = (x: string | number | boolean | null) => {
     let text = x === null || (typeof x === "number" && Number.isNaN(x)) ? (x === null ? "" : "NaN") : String(x);
-    if (typeof x === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text; // a spreadsheet must not read it as a formula
+    if (typeof x === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text; // so that a spreadsheet does not read it as a formula
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return rows.map((r) => r.map(cell).join(",")).join("\r\n") + "\r\n";

@@ -1,9 +1,9 @@
-// When the runs of trials held slots, from the facts of their experiment.
+// The times in which runs of trials held slots, from the facts of their experiment.
 
 export interface Held {
   trial: number;
   from: number; // ms
-  to: number | null; // null: it holds them still
+  to: number | null; // ms; null while the trial still holds its slots
 }
 
 interface Fact {
@@ -13,7 +13,8 @@ interface Fact {
   trial?: number;
 }
 
-/** The stretches in which trials held slots, by their begin; with `upto`, as they were after that fact: stretches that lasted then have no end. */
+/** The times in which trials held slots, ordered by their begin. With `upto` they are as after that fact: those that lasted then have no
+ *  end. */
 export function held(history: readonly Fact[], upto = Infinity): Held[] {
   const open = new Map<number, Held>();
   const all: Held[] = [];
@@ -33,7 +34,7 @@ export function held(history: readonly Fact[], upto = Infinity): Held[] {
   return all;
 }
 
-/** Puts each stretch on the first line that is free when it begins; stretches that still last go to `now`. */
+/** Puts each bar on the first line that is free when it begins. A bar without an end lasts until `now`. */
 export function lanes<T extends { from: number; to: number | null }>(bars: readonly T[], now: number): { bars: (T & { lane: number })[]; count: number } {
   const free: number[] = [];
   const placed = bars

@@ -1,16 +1,16 @@
-// The topics of a stream: the server refuses all of them where one is wrong, or where there are too many.
+// The topics of a stream. The server refuses all of them where one is wrong, or where there are too many.
 
 const shape = /^(?:experiments|cluster|(?:experiment|logs)\/[1-9]\d{0,18}|series\/[1-9]\d{0,18}\/[^/]+\/.*)$/s;
 const most = 100; // limit of the server
-const longest = 12_000; // limit in bytes of the address: the server reads 16 KiB of headers
+const longest = 12_000; // limit of the address in bytes, because the server reads 16 KiB of headers
 
-/** An element of a list with commas, as the server reads it. */
+/** An element of a list with commas, in the form that the server reads. */
 export const element = (name: string): string => name.replace(/[%,]/g, (c) => (c === "," ? "%2C" : "%25"));
 export const elements = (names: Iterable<string>): string => Array.from(names, element).join(",");
 
 export const isTopic = (text: string): boolean => shape.test(text);
 
-/** The topics in a stable order, lists and logs before curves; those above the limits are left out. */
+/** The topics in a stable order, lists and logs before curves. Topics above the limits are left out. */
 export function asked(topics: Iterable<string>): string[] {
   const rank = (t: string) => (t.startsWith("series/") ? 1 : 0);
   const all = Array.from(new Set(topics)).filter(isTopic);

@@ -32,7 +32,7 @@ describe("curves by their own points", () => {
     said.length = 0;
     const log = { log: true, k: 1, b: 0 };
     trace(to, { x: [0, 1, 100], y: [1, 0, 1000] }, log, log, (x, y) => void said.push(`.${x},${y}`));
-    expect(said.join(" ")).toBe("M2,3 .2,3"); // x of 0 has no place, y of 0 is a gap
+    expect(said.join(" ")).toBe("M2,3 .2,3"); // an x of 0 has no place, and a y of 0 is a gap
   });
 
   it("finds the curve under the pointer", () => {
@@ -46,7 +46,7 @@ describe("curves by their own points", () => {
     expect(nearest(all, same, same, 80, 55, 24)).toEqual({ curve: 1, x: 100, y: 50 });
     expect(nearest(all, same, same, 20, 90, 24)).toBe(null);
     expect(nearest([{ x: [10], y: [10] }], same, same, 13, 14, 24)).toEqual({ curve: 0, x: 10, y: 10 });
-    expect(nearest([{ x: [0, 50, 100], y: [0, NaN, 0] }], same, same, 40, 0, 24)).toBe(null); // in a gap
+    expect(nearest([{ x: [0, 50, 100], y: [0, NaN, 0] }], same, same, 40, 0, 24)).toBe(null); // the place is in a gap
     expect(nearest([{ x: [0, 50, 100], y: [0, NaN, 0] }], same, same, 10, 0, 24)).toEqual({ curve: 0, x: 0, y: 0 });
   });
 });

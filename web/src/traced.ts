@@ -1,4 +1,4 @@
-// How curves lie on a canvas, each by its own points.
+// The places of curves on a canvas, each by its own points.
 
 export interface Points {
   x: readonly number[];
@@ -6,16 +6,16 @@ export interface Points {
 }
 type Range = [number, number];
 
-// Most of this runs once over each point of a new page, before the browser has compiled it: so plain loops without calls.
+// Most of this runs once over each point of a new page, before the browser has compiled it. So it has plain loops without calls.
 
-/** From values to pixels: a factor and a summand, of the value or of its logarithm. */
+/** From values to pixels: a factor and a summand, for the value or for its logarithm. */
 export interface Place {
   log: boolean;
   k: number;
   b: number;
 }
 
-/** Maps `low` to `from` and `high` to `to`. */
+/** The mapping of `low` to `from` and of `high` to `to`. */
 export function placing(low: number, high: number, log: boolean, from: number, to: number): Place {
   const a = log ? Math.log10(low) : low;
   const k = (to - from) / ((log ? Math.log10(high) : high) - a);
@@ -23,7 +23,7 @@ export function placing(low: number, high: number, log: boolean, from: number, t
 }
 export const at = (p: Place, v: number): number => p.b + p.k * (p.log ? Math.log10(v) : v);
 
-/** The corners of everything that can be drawn; null where nothing can. */
+/** The ranges of everything that can be drawn. null where nothing can. */
 export function corners(all: readonly Points[], logX: boolean, logY: boolean): { x: Range | null; y: Range | null } {
   let x0 = Infinity;
   let x1 = -Infinity;
@@ -45,17 +45,17 @@ export function corners(all: readonly Points[], logX: boolean, logY: boolean): {
   return { x: x0 <= x1 ? [x0, x1] : null, y: y0 <= y1 ? [y0, y1] : null };
 }
 
-/** The order of the points from left to right; null where they stand in it already. */
+/** The order of the points from left to right. null where they have that order already. */
 export function leftToRight(x: readonly number[]): number[] | null {
   for (let i = 1; i < x.length; ++i) if (x[i]! < x[i - 1]!) return Array.from(x, (_, k) => k).sort((a, b) => x[a]! - x[b]! || a - b);
   return null;
 }
 
-/** Draws one curve; values that are not finite, or have no logarithm, are gaps. `lonely` gets the points that stand alone. */
+/** Draws one curve. Values that are not finite, or have no logarithm, are gaps. `lonely` gets the points that have no neighbour. */
 export function trace(to: { moveTo(x: number, y: number): void; lineTo(x: number, y: number): void }, l: Points, px: Place, py: Place, lonely?: (x: number, y: number) => void): void {
   const lowX = px.log ? 0 : -Infinity;
   const lowY = py.log ? 0 : -Infinity;
-  let run = 0; // points since the last gap
+  let run = 0; // number of points since the last gap
   let x = 0;
   let y = 0;
   for (let i = 0; i < l.x.length; ++i) {
@@ -75,12 +75,13 @@ export function trace(to: { moveTo(x: number, y: number): void; lineTo(x: number
   if (run === 1) lonely?.(x, y);
 }
 
-/** The curve that passes nearest above or below a place, and where its nearest point is; null where none is within `reach` pixels. */
+/** The curve that passes nearest to a place, above or below it, and the nearest point of that curve. null where none is within `reach`
+ *  pixels. */
 export function nearest(all: readonly Points[], px: Place, py: Place, x: number, y: number, reach: number): { curve: number; x: number; y: number } | null {
   let best: { curve: number; x: number; y: number } | null = null;
   let least = reach;
   all.forEach((l, curve) => {
-    // The first point at or right of the place.
+    // The first point that is not left of the place.
     let low = 0;
     let high = l.x.length;
     while (low < high) {
@@ -93,7 +94,7 @@ export function nearest(all: readonly Points[], px: Place, py: Place, x: number,
     const [a, b] = [point(low - 1), point(low)];
     const near = !fine(a) ? b : !fine(b) ? a : x - a!.x < b!.x - x ? a : b;
     if (!fine(near)) return;
-    // Between two points the line counts, elsewhere the point.
+    // Between two points the distance to the line counts, elsewhere the distance to the point.
     const between = fine(a) && fine(b) && b!.x > a!.x;
     const far = between ? Math.abs(a!.y + ((b!.y - a!.y) * (x - a!.x)) / (b!.x - a!.x) - y) : Math.hypot(near!.x - x, near!.y - y);
     if (far < least) {

@@ -22,7 +22,8 @@ const withHp = (t: Trial): Row => ({ ...t, hp: flat(t.hparams) });
 
 const atOnce = Promise.resolve();
 
-/** `wanted`: metrics, such as "training.loss", whose summaries each trial gets; `when`: reading waits for it. */
+/** The trials of an experiment. `wanted` names the metrics, such as "training.loss", whose summaries each trial gets. Reading waits for
+ *  `when`. */
 export function useTrials(experiment: number, wanted: string[], when: Promise<void> = atOnce) {
   const rows = useSignal<readonly Row[] | null>(null);
   const first = useSignal<readonly Row[] | null>(null); // the first rows of a long list that is still loading
@@ -39,7 +40,7 @@ export function useTrials(experiment: number, wanted: string[], when: Promise<vo
     void firstRows(asked(path, query)).then((some) => {
       if (!some || gone || rows.peek()) return;
       const few = (some as Trial[]).map(withHp);
-      // Only the whole list shows which of many hyperparameters vary.
+      // Where there are many hyperparameters, only the whole list shows which of them vary.
       if (few.every((t) => Object.keys(t.hp).length <= fewHparams)) first.value = few;
       else stand();
     });
@@ -91,7 +92,7 @@ export function useTrials(experiment: number, wanted: string[], when: Promise<vo
 
 const namesOf = (all: readonly MetricInfo[]): string => all.map((m) => `${m.group}.${m.name} ${m.kind}`).join("\n");
 
-/** `known`: whether the list has been read. */
+/** The metrics of an experiment. `known` says whether the list was read. */
 export function useMetrics(experiment: number, when: Promise<void> = atOnce): { metrics: Signal<MetricInfo[]>; known: Signal<boolean>; again: () => void } {
   const metrics = useSignal<MetricInfo[]>([]);
   const known = useSignal(false);
@@ -102,7 +103,7 @@ export function useMetrics(experiment: number, when: Promise<void> = atOnce): { 
     if (now.value.state === "ready" && namesOf(now.value.value.metrics) !== namesOf(metrics.peek())) metrics.value = now.value.value.metrics; // later reports must not move what is drawn
     known.value = now.value.state !== "loading";
   });
-  // A new search has no metrics yet, and more come later.
+  // A new search has no metrics yet, and more are reported later.
   useEffect(() => {
     if (!experiment) return;
     let due: ReturnType<typeof setTimeout> | undefined;
@@ -131,20 +132,21 @@ export function useHparams(rows: readonly Row[] | null): string[] {
 
 const fewHparams = 6;
 
-/** The hyperparameters that are shown where the address names no columns: of many the first that vary. */
+/** The hyperparameters that are shown where the address names no columns. Of many these are the first that vary. */
 export function shownHparams(hparams: string[], rows: readonly Row[] | null): string[] {
   if (hparams.length <= fewHparams) return hparams;
   return hparams.filter((h) => new Set((rows ?? []).map((t) => JSON.stringify(t.hp[h]))).size > 1).slice(0, fewHparams);
 }
 
-/** `goals`: the metrics of the search. Each of several is a column, because no one is the best. */
+/** The columns of the grid. `goals` are the metrics of the search; several of them are columns each, because no trial is the best in
+ *  all. */
 export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], goals: readonly string[], shown = hparams): Column<Row>[] {
   const one = goals.length < 2;
   const many = one ? [] : goals.map((name) => ({ group: "validation", name }));
   const numeric = metrics.filter((m) => m.kind === "number" && !many.some((g) => g.group === m.group && g.name === m.name));
   const names = new Set(metrics.map((m) => `${m.group}.${m.name}`));
   const of = (m: Pick<MetricInfo, "group" | "name">, usual: boolean): Column<Row>[] =>
-    // A metric whose name equals the key for another metric's lowest value has that key.
+    // Where a metric has the name that is the key for another metric's lowest value, the key means that metric.
     (["last", "min", "max"] as const).filter((how) => how === "last" || !names.has(`${m.group}.${m.name}.${how}`)).map((how) => ({
       key: how === "last" ? `m.${m.group}.${m.name}` : `m.${m.group}.${m.name}.${how}`,
       title: `${nameOf(m.name)} (${m.group}, ${how})`,
@@ -169,7 +171,7 @@ export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], 
   ];
 }
 
-/** The metrics that keys of columns, such as "m.training.loss.min", name: only their summaries are asked for. */
+/** The metrics that keys of columns, such as "m.training.loss.min", name. Only their summaries are asked for. */
 export function namedMetrics(keys: readonly string[], filter: string, known: readonly MetricInfo[]): string[] {
   const parsed = parse(filter);
   // An unfinished filter names the same columns as before.
@@ -186,5 +188,5 @@ export function namedMetrics(keys: readonly string[], filter: string, known: rea
   return Array.from(all).filter(askable).sort();
 }
 
-/** A metric's name with its group. */
+/** Whether a text is the name of a metric with its group. */
 export const askable = (metric: string): boolean => named(metric).group !== "";

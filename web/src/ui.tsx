@@ -46,14 +46,14 @@ export function Progress(props: { of: number }) {
   );
 }
 
-/** Tells a change to screen readers, without interrupting. */
+/** A text that screen readers are told, without interrupting them. */
 export const said = signal("");
 export function tell(text: string): void {
   said.value = "";
   queueMicrotask(() => (said.value = text));
 }
 
-/** The outcome of an action: shown over the page for a while, a refusal until the user closes it. */
+/** The outcome of an action. It is shown over the page for a while, or, where it is a refusal, until the user closes it. */
 export const note = signal<{ text: string; bad: boolean } | null>(null);
 let leaving: ReturnType<typeof setTimeout> | undefined;
 function stand(text: string, bad: boolean): void {
@@ -90,14 +90,14 @@ export async function each(ids: readonly string[], kind: string, order: (id: str
   else say(done);
 }
 
-/** Copies by a text field where the page has no clipboard, as over plain HTTP. */
+/** Copies a text. Where the page has no clipboard, as over plain HTTP, it uses a text field. */
 async function copied(text: string, beside: Element): Promise<boolean> {
   if (navigator.clipboard)
     try {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      // not allowed: the other way may work
+      // not allowed; the other way may work
     }
   const before = document.activeElement as HTMLElement | null;
   const field = document.createElement("textarea");
@@ -146,7 +146,7 @@ export function save(name: string, type: string, text: string | Blob): void {
 
 export type Loading<T> = { state: "loading" } | { state: "ready"; value: T } | { state: "error"; why: unknown };
 
-/** Reads once for each key, and again on demand; the old value stays meanwhile. */
+/** Reads once for each key, and again on demand. The old value stays meanwhile. */
 export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T>): { now: ReadonlySignal<Loading<T>>; again: () => void; change: (to: (old: T) => T) => void } {
   const now = useSignal<Loading<T>>({ state: "loading" });
   const turn = useRef(0);
@@ -182,7 +182,7 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
   }, [key]);
   return {
     now,
-    // A running read ends first: otherwise changes that come faster than answers would let no answer arrive.
+    // A running read ends first. Otherwise changes that come faster than answers would let no answer arrive.
     again: () => (busy.current ? void (stale.current = true) : start(now.peek().state !== "ready")),
     change: (to) => {
       const old = now.peek();
@@ -191,14 +191,14 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
   };
 }
 
-/** Like `useSignalEffect`, but runs before the next frame, which then shows what arrived. */
+/** Like `useSignalEffect`, but runs before the next frame, which then shows what has arrived. */
 export function useAtOnce(run: () => void): void {
   const now = useRef(run);
   now.current = run;
   useLayoutEffect(() => effect(() => now.current()), []);
 }
 
-/** `whole`: the failed part is all that the address names. */
+/** A part that failed. `whole` says that this part is all that the address names. */
 export function Failed(props: { why: unknown; again: () => void; whole?: boolean }) {
   useLayoutEffect(() => {
     if (!props.whole) return;
@@ -215,7 +215,7 @@ export function Failed(props: { why: unknown; again: () => void; whole?: boolean
   );
 }
 
-/** Whether a number is an id: an address may hold any digits. */
+/** Whether a number can be an id, because an address may hold any digits. */
 export const isId = (id: number): boolean => id > 0 && Number.isSafeInteger(id);
 
 export function Empty(props: { children: ComponentChildren }) {
@@ -252,7 +252,7 @@ export const askToKill = (e: { id: number; name: string }): void =>
     go: () => void post(`/api/v1/experiments/${e.id}/kill`).then(() => say(`experiment ${e.id} is killed`), refused),
   });
 
-/** Asked once before what cannot be undone; Esc leaves it. */
+/** The question before an action that cannot be undone. Esc cancels it. */
 export function Confirm() {
   const box = useRef<HTMLDialogElement>(null);
   const asked = question.value;

@@ -1,4 +1,4 @@
-// Slots over time, and who used them.
+// The use of slots over time, and by whom.
 
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";

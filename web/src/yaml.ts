@@ -1,4 +1,4 @@
-// Splits YAML into parts for colours. It is good enough for reading, but never judges what is right: the server does.
+// Splits YAML into parts for colours. It is good enough for reading, but does not judge what is right; the server does.
 
 export type Kind = "key" | "string" | "number" | "word" | "comment" | "mark" | "plain";
 export interface Part {
@@ -15,10 +15,10 @@ function scalar(text: string): Kind {
   return /^[&*!]/.test(text) ? "mark" : "string";
 }
 
-/** The lines of a text, each split into parts; joined, the parts give the line. */
+/** The lines of a text, each split into parts. The parts of a line, joined, are the line. */
 export function parts(text: string): Part[][] {
-  let flow = 0; // depth in [ and {
-  let block = -1; // indentation of the line that began a block of text; -1: none
+  let flow = 0; // depth of nested [ and {
+  let block = -1; // indentation of the line that began a block of text; -1 outside of one
   return text.split("\n").map((line) => {
     const out: Part[] = [];
     const push = (t: string, kind: Kind) => {

@@ -1,4 +1,4 @@
-// The live actors of all nodes: who owns whom, who is busy, and one of them in detail.
+// The live actors of all nodes: which owns which, which are busy, and one of them in detail.
 
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
@@ -27,7 +27,7 @@ const columns: Column<Actor>[] = [
   { key: "uptime", title: "Up", value: (a) => a.uptime_s, show: (a) => span(a.uptime_s), width: 100 },
 ];
 
-const pause = 3500; // ms between two reads, which take turns: an open page makes at most three in 10 s
+const pause = 3500; // ms between two reads, which take turns, so that an open page makes at most three in 10 s
 
 const shellKeys = { id: "actor", rate: "msg_per_s", run: "run_us_p99", wait: "wait_us_p99", uptime: "uptime_s" };
 
@@ -37,7 +37,7 @@ export default function Actors() {
   useSignalEffect(() => {
     if (now.value.state === "ready") rows.value = now.value.value.rows;
   });
-  const others = useRef<(() => void)[]>([]); // reads of the open actor
+  const others = useRef<(() => void)[]>([]); // the reads of the open actor
   const turn = useRef(0);
   useEffect(() => {
     const due = setInterval(() => {
@@ -80,7 +80,7 @@ const named = (a: Actor, all: readonly Actor[]): string => (all.some((b) => b !=
 
 const mostDrawn = 400; // limit of the drawn actors of a node
 
-/** Nodes, and in each its actors below their owners: colour is load, the number the backlog. */
+/** The nodes, and in each its actors below their owners. The colour shows the load, and the number the backlog. */
 function Topology(props: { rows: readonly Actor[] }) {
   const who = props.rows
     .map((a) => a.actor)
@@ -153,7 +153,7 @@ function Topology(props: { rows: readonly Actor[] }) {
   );
 }
 
-/** Each actor below its owner; first actors that own others, then those without an owner. */
+/** The actors with their depths: each below its owner in `tree`, and behind these the actors that the tree does not have. */
 function owned(actors: Actor[], tree: Branch | null): [Actor, number][] {
   const left = new Map(actors.map((a) => [a.actor, a]));
   const out: [Actor, number][] = [];
@@ -168,7 +168,7 @@ function owned(actors: Actor[], tree: Branch | null): [Actor, number][] {
   return [...out, ...rest.map((a) => [a, 0] as [Actor, number])];
 }
 
-/** `turns` gets its reads, so that the page repeats them. */
+/** One actor in detail. `turns` gets its reads, so that the page repeats them. */
 function One(props: { name: string; turns: (() => void)[] }) {
   const q = { actor: props.name };
   const info = useRead(`info ${props.name}`, (signal) => get<ShellInfo>("/troupe/v1/shell/info", q, signal));
@@ -294,8 +294,8 @@ function One(props: { name: string; turns: (() => void)[] }) {
   );
 }
 
-/** An operator's message: its word, and its fields as JSON. */
-/** `kind` of the actor, which decides the messages that it takes; "" while it is not known. */
+/** A form for an operator's message: its name, and its fields as JSON. `kind` is that of the actor, which decides the messages that it
+ *  takes. It is "" while it is not known. */
 function Send(props: { name: string; kind: string }) {
   const known = useRead(`messages ${props.name}`, (signal) => get<ShellOrders>("/troupe/v1/shell/messages", { actor: props.name }, signal));
   const message = useSignal("");
@@ -355,7 +355,7 @@ function Send(props: { name: string; kind: string }) {
   );
 }
 
-/** At most 100 messages in 10 s. */
+/** A trace of an actor: at most 100 messages in 10 s. */
 function Trace(props: { name: string }) {
   const rows = useSignal<string[]>([]);
   const running = useSignal(false);

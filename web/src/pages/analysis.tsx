@@ -47,7 +47,7 @@ export function Analysis(props: { of: Experiment }) {
   const yKey = pick(chosen[1]!, aim);
   const cKey = pick(chosen[2]!, keys[1] ?? aim);
   const title = (k: string) => (k === "best" ? `best ${nameOf(e.searcherMetric)}` : k.startsWith("m.") ? metricOf(k.slice(2)) : nameOf(k.replace(/^hp\./, "")));
-  // The heat map shows two hyperparameters: the chosen ones, otherwise the first that vary.
+  // The heat map shows the two hyperparameters that were chosen, or else the first that vary.
   const [heatX, heatY] = Array.from(new Set([...[xKey, cKey, yKey].filter((k) => k.startsWith("hp.")), ...varying.map((h) => `hp.${h}`)]));
   const drawn = new Set([...varying.map((h) => `hp.${h}`), ...aims, xKey, yKey, cKey, ...[heatX, heatY].flatMap((k) => k ?? [])]);
   const dim = useMemo(() => new Map(Array.from(drawn).map((k) => [k, dimension(all, k, title(k), !k.startsWith("hp.") || !isEven(e, k.slice(3)))])), [all, Array.from(drawn).join("\n")]);
@@ -171,7 +171,7 @@ function OnSlots(props: { of: Experiment; rows: readonly Row[] }) {
   return all && <Timeline rows={props.rows} held={bars} until={until} />;
 }
 
-/** Sets the same ranges without a drag. */
+/** Fields that set the same ranges as a drag over the chart. */
 function BrushFields(props: { keys: string[]; title: (key: string) => string; onBrush: (key: string, b: Brush | null) => void }) {
   const axis = useRef<HTMLSelectElement>(null);
   const from = useRef<HTMLInputElement>(null);
@@ -211,7 +211,8 @@ function BrushFields(props: { keys: string[]; title: (key: string) => string; on
   );
 }
 
-/** `trials`: those with a value. Nothing is asked for where they are too few: the console would show a refusal. */
+/** `trials` is the number of trials with a value. Where they are too few, nothing is asked for, because the console would show a
+ *  refusal. */
 function ImportanceChart(props: { of: Experiment; metric: string; trials: number }) {
   const e = props.of;
   const few = props.trials < leastTrials;

@@ -26,7 +26,7 @@ const columns: Column<Agent>[] = [
   { key: "registered", title: "Registered", value: (a) => a.registeredTime, show: (a) => <Time at={a.registeredTime} />, width: 190 },
 ];
 
-/** The owners of allocations that hold slots: asked once for each, for a hundred at most. */
+/** The owners of allocations that hold slots. Each is asked for once, and at most a hundred are. */
 function useOwners(all: readonly Agent[]): ReadonlyMap<string, string> {
   const known = useSignal<ReadonlyMap<string, string>>(new Map());
   const asked = useRef(new Set<string>());
@@ -44,10 +44,10 @@ function useOwners(all: readonly Agent[]): ReadonlyMap<string, string> {
   return known.value;
 }
 
-/** The stream's view of the cluster may be this old, in ms: after an order the cluster is read instead. */
+/** The age in ms that the stream's state of the cluster may have. After an order the cluster is read instead. */
 const mostBehind = 2000;
 
-/** The slots as numbers and as a picture. */
+/** The slots as files: as numbers, and as a picture. */
 function SlotFiles(props: { agents: readonly Agent[]; owners: ReadonlyMap<string, string> }) {
   const task = (s: Slot) => holderOf(s).id;
   const table = {
@@ -86,8 +86,8 @@ export default function Cluster() {
   useSignalEffect(() => {
     if (now.value.state === "ready") agents.value = now.value.value.agents;
   });
-  const known = useRead("pools", (signal) => get<Pools>("/troupe/v1/pools", {}, signal)).now.value; // includes pools without an agent
-  const ordered = useRef(-Infinity); // time of the last change that the user made here
+  const known = useRead("pools", (signal) => get<Pools>("/troupe/v1/pools", {}, signal)).now.value; // has the pools without an agent too
+  const ordered = useRef(-Infinity); // the time of the user's last change on this page
   useEffect(
     () =>
       listen(["cluster"], (e) => {

@@ -15,34 +15,34 @@ import { CopyLink, Empty, Failed, Link, save, useRead, isId } from "../ui";
 import type { GetExperimentResponse, GetTrialResponse, MetricList, TrialProgressList } from "../api_types";
 
 const most = 100;
-const mostMetrics = 200; // limit of metrics side by side
-const searchable = 12; // of more metrics the table has a search
+const mostMetrics = 200; // limit of the metrics side by side
+const searchable = 12; // from more metrics than this on, the table has a search
 
 interface View {
   trials: (Trial & { config: Record<string, unknown> })[];
   experiments: Experiment[];
   metrics: MetricInfo[];
   metric: string;
-  first: string[]; // the metrics of the searches, which stand before the others
-  open: number[]; // experiments of the address that have not ended: their best trial may change
-  left: string[]; // parts of the address that are not shown, and why
+  first: string[]; // the metrics of the searches, which come before the others
+  open: number[]; // experiments of the address that have not ended, so that their best trial may change
+  left: string[]; // the parts of the address that are not shown, with the reasons
 }
 
 type Summaries = ReadonlyMap<number, Trial>;
 
-/** The trials of the experiments, by id, with summaries of these metrics. */
+/** The trials of the experiments by id, with the summaries of these metrics. */
 async function summaries(experiments: readonly number[], metrics: readonly string[], signal: AbortSignal): Promise<Summaries> {
   const lists = await Promise.all(experiments.map((id) => get<TrialProgressList>(`/troupe/v1/experiments/${id}/trials`, { metrics: elements(metrics) }, signal)));
   return new Map(lists.flatMap((l) => l.trials).map((t) => [t.id, t]));
 }
 
-/** The metrics that stand side by side: the first that the search finds. */
+/** The metrics that are shown side by side: the first that the search finds. */
 const side = (v: Pick<View, "metrics" | "first">, look: string): string[] => goalsFirst(v.metrics, v.first, look).slice(0, mostMetrics).filter(askable);
 
 async function read(trials: number[], experiments: number[], signal: AbortSignal): Promise<View> {
   const one = (id: number) => get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal).then((x) => x.experiment);
   const known = new Map<number, Experiment>();
-  // What was deleted is named, and the others are compared.
+  // Deleted experiments are named, and the others are compared.
   for (const e of await Promise.all(experiments.map((id) => ifThere(one(id))))) if (e) known.set(e.id, e);
   const lacks = (e: Experiment | undefined) => (!e ? "is not there" : several(e) ? "has several metrics, and no best trial" : "has no validation yet");
   const left = experiments.filter((e) => !known.get(e)?.bestTrialId).map((e) => `experiment ${e} ${lacks(known.get(e))}`);
@@ -133,7 +133,7 @@ function Side(props: View) {
   const numbers = props.metrics.filter((m) => m.kind === "number").length;
   const found = goalsFirst(props.metrics, props.first, look).length;
   const metrics = side(props, look);
-  // What only the search finds is read for it.
+  // Metrics that only the search finds are read when it does.
   const usual = useMemo(() => new Set(side(props, "")), [props.metrics, props.first]);
   const more = metrics.filter((m) => !usual.has(m));
   const of = props.experiments.map((e) => e.id);

@@ -41,7 +41,7 @@ const kinds: [string, string][] = [
   ["fault", "Faults"],
 ];
 
-/** Facts of the journal; the shell's desk keeps the rest. */
+/** Whether a kind of events are facts of the journal. The desk of the shell has all others. */
 const isFacts = (kind: string): boolean => kind === "" || kind === "audit";
 
 export default function Events() {
@@ -84,7 +84,7 @@ export default function Events() {
   );
 }
 
-/** What the shell's desk keeps, which are not facts of the journal. It has another word for orders. */
+/** The events that the desk of the shell keeps, which are not facts of the journal. The desk has another word for orders. */
 function Desk(props: { kind: string }) {
   const { now, again } = useRead(`desk ${props.kind}`, (signal) => get<ShellEvents>("/troupe/v1/shell/events", { kind: props.kind === "shell" ? "audit" : props.kind, max: 1000 }, signal));
   useEffect(() => {

@@ -41,11 +41,11 @@ const tabs: [string, string][] = [
 
 const withGrid = ["trials", "checkpoints", "events", "analysis"]; // tabs whose grid has links of its own
 
-const mostMeasured = 24; // metrics of the best trial on the overview
+const mostMeasured = 24; // limit of the metrics of the best trial on the overview
 
 const thoseTrials = (ids: string[]): string => (ids.length === 1 ? `trial ${ids[0]}` : `${ids.length} trials`);
 
-/** The experiment's address at the moment that is shown. */
+/** An address of the experiment, with the moment that is shown. */
 const then = (to: string): string => (pastAt.value > 0 ? `${to}${to.includes("?") ? "&" : "?"}at=${pastAt.value}` : to);
 
 export default function ExperimentPage(props: PageProps) {
@@ -93,7 +93,7 @@ function One(props: PageProps) {
   usePage(e ? `Experiment ${id}: ${clean(e.name)}` : `Experiment ${id}`, view.state === "error" || unknown || !known ? "error" : e ? "ready" : "loading");
   useEffect(() => {
     if (!unknown || gone.value) return;
-    return listen(["experiments"], (x) => void (x.name === "experiment" && x.data.id === id && again())); // it may be created yet
+    return listen(["experiments"], (x) => void (x.name === "experiment" && x.data.id === id && again())); // the experiment may still be created
   }, [id, unknown]);
   if (unknown) return <Unknown id={String(id)} />;
   if (view.state === "error" && !e)
@@ -145,7 +145,7 @@ function One(props: PageProps) {
   );
 }
 
-/** `plain`: a grid below has links of its own. */
+/** The actions for an experiment. `plain` says that a grid below has links of its own. */
 function Actions(props: { of: Experiment; plain: boolean; command: string }) {
   const e = props.of;
   const fork = useSignal(false);
@@ -217,14 +217,14 @@ function Overview(props: { of: Experiment }) {
   const past = pastAt.value;
   const { now, again } = useRead(past > 0 ? `outcome ${e.id} at ${past}` : `outcome ${e.id} ${e.bestTrialId} ${e.bestTrialSearcherMetric} ${e.state}`, (signal) => get<Outcome>(`/troupe/v1/experiments/${e.id}/outcome`, { at: past || undefined }, signal));
   const why = useRead(`explain ${e.id} ${e.state}`, (signal) => get<ExperimentExplanation>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal));
-  useChanges(past > 0 || ended(e) ? [] : [`experiment/${e.id}`], 1500, why.again); // the reason changes without a change of the experiment
+  useChanges(past > 0 || ended(e) ? [] : [`experiment/${e.id}`], 1500, why.again); // the reason may change while the experiment does not
   const { rows } = useTrials(e.id, []);
   const { metrics } = useMetrics(e.id);
   const best = useMemo(() => ranked(rows.value ?? [], smallerIsBetter(e)).slice(0, 10), [rows.value]);
   const ids = best.map((t) => t.id).sort((a, b) => a - b);
   const kept = useRef<Outcome | null>(null);
   if (now.value.state === "ready") kept.current = now.value.value;
-  const o = now.value.state === "error" ? null : kept.current; // stays while another moment is read
+  const o = now.value.state === "error" ? null : kept.current; // kept while another moment is read
   const x = why.now.value.state === "ready" ? why.now.value.value : null;
   const measured = Object.entries(o?.bestTrial?.bestValidation?.metrics.avgMetrics ?? {}).filter(([, v]) => number(v) !== null);
   return (
@@ -320,10 +320,10 @@ function LastDecisions(props: { of: Experiment; at: number }) {
 function Trials(props: { of: Experiment }) {
   const e = props.of;
   const p = params.value;
-  const mine = several(e) && p.list("cols").length === 0 ? goals(e).map((m) => `m.validation.${m}`) : []; // columns of several metrics
+  const mine = several(e) && p.list("cols").length === 0 ? goals(e).map((m) => `m.validation.${m}`) : []; // the columns of a search with several metrics
   const asked = [...p.list("cols"), ...mine, p.text("sort")];
   const plain = p.text("q") === "" && asked.every((c) => c === "");
-  const { metrics, known } = useMetrics(e.id, plain ? stood : undefined); // rows come before the columns that can be chosen
+  const { metrics, known } = useMetrics(e.id, plain ? stood : undefined); // the rows are shown before the columns that can be chosen
   const { rows, first, now, again } = useTrials(e.id, namedMetrics(asked, p.text("q"), metrics.value));
   const there = rows.value ?? (plain ? first.value : null);
   const hps = useHparams(there);
@@ -380,13 +380,13 @@ function Trials(props: { of: Experiment }) {
 
 function AllCurves(props: { of: Experiment }) {
   const e = props.of;
-  // What the chart does not need is loaded after it.
+  // What the chart does not need is loaded after the chart.
   const { rows } = useTrials(e.id, [], params.value.text("group") === "" ? stood : undefined);
   const { metrics } = useMetrics(e.id, stood);
   const asked = params.value.list("sel").map(Number).filter(Number.isFinite);
   const there = new Set((rows.value ?? []).map((t) => t.id));
   const some = asked.length > 0;
-  const sel = rows.value ? asked.filter((id) => there.has(id)) : asked; // others may have been deleted
+  const sel = rows.value ? asked.filter((id) => there.has(id)) : asked; // other selected trials may have been deleted
   const gone = rows.value ? asked.filter((id) => !there.has(id)) : [];
   return (
     <>

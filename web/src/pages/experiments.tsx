@@ -70,7 +70,7 @@ export default function Experiments() {
   usePage("Experiments", view.state === "error" ? "error" : view.state === "loading" ? "loading" : all.length === 0 ? "empty" : "ready");
   const command = useMemo(() => "troupe experiment list", []);
   const order = (ids: string[], what: string, done: string) => each(ids, "experiment", (id) => post(`/api/v1/experiments/${id}/${what}`), ids.length === 1 ? `experiment ${ids[0]} is ${done}` : `${ids.length} experiments are ${done}`);
-  const named = 10; // the question names only the first of many
+  const named = 10; // limit of the names in the question
   const namesOf = (ids: string[]) => ids.slice(0, named).map((id) => `${id} ${clean(all.find((e) => String(e.id) === id)?.name ?? "")}`).join(", ") + (ids.length > named ? ` and ${ids.length - named} more` : "");
   const placesOf = (ids: string[]) => ids.map((id) => all.find((e) => String(e.id) === id)?.workspaceId);
   const several = (ids: string[]) => (ids.length === 1 ? `experiment ${ids[0]}` : `${ids.length} experiments`);
@@ -90,7 +90,7 @@ export default function Experiments() {
           command={command}
           empty={view.state === "loading" ? "" : <Empty>No experiments yet.</Empty>}
           actions={(ids) => {
-            const live = alive(all, ids); // the others take no order
+            const live = alive(all, ids); // the others take no orders
             const steered = steerable(all, ids);
             return ids.length > 0 && (
               <>

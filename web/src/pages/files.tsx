@@ -1,4 +1,4 @@
-// The files of an experiment, its configuration, and a new experiment that is made of both.
+// The files and the configuration of an experiment, and a new experiment that is made from both.
 
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
@@ -53,7 +53,7 @@ function Tree(props: { nodes: Node[]; at: string }) {
   );
 }
 
-const mostLines = 5000; // limit of the shown lines of a file: each is an element
+const mostLines = 5000; // limit of the shown lines of a file, because each is an element
 
 function FileView(props: { id: number; path: string }) {
   const { now, again } = useRead(`file ${props.id} ${props.path}`, async () => {
@@ -94,7 +94,7 @@ function FileView(props: { id: number; path: string }) {
 export function Config(props: { of: Experiment }) {
   const e = props.of;
   const { now } = useRead(`original ${e.id}`, (signal) => get<GetExperimentResponse>(`/api/v1/experiments/${e.id}`, {}, signal));
-  // "defaults" is needed where otherwise the parent would be taken.
+  // "defaults" has to be named where the parent would be the default.
   const named = params.value.text("to", e.forkedFrom ? String(e.forkedFrom) : "");
   const other = named === "defaults" ? "" : named;
   const source = now.value.state === "ready" ? (now.value.value.experiment.originalConfig ?? "") : "";
@@ -130,7 +130,7 @@ export function Config(props: { of: Experiment }) {
   );
 }
 
-/** The differences to another experiment, or to one of defaults alone, by the values of both. */
+/** The differences to another experiment, or to the defaults alone, by the values of both configurations. */
 function Differences(props: { of: Experiment; to: string }) {
   const { now, again } = useRead(`other ${props.of.id} ${props.to}`, (signal) =>
     props.to
@@ -143,7 +143,7 @@ function Differences(props: { of: Experiment; to: string }) {
   const mine = flat(props.of.config);
   const theirs = flat(v.value);
   const keys = Array.from(new Set([...Object.keys(mine), ...Object.keys(theirs)])).sort();
-  // An empty map needs no row: the other one's keys within it show the difference.
+  // An empty map needs no row, because rows for the keys in the other map show the difference.
   const told = (one: Record<string, unknown>, other: Record<string, unknown>, k: string) => JSON.stringify(one[k]) === "{}" && Object.keys(other).some((o) => o.startsWith(`${k}.`));
   const rows = keys.filter((k) => !told(mine, theirs, k) && !told(theirs, mine, k) && JSON.stringify(mine[k] ?? null) !== JSON.stringify(theirs[k] ?? null));
   return (
@@ -173,7 +173,7 @@ function Differences(props: { of: Experiment; to: string }) {
 
 // ---- fork
 
-/** "<config>:3:5: unknown key" -> its line. */
+/** The faults in a refusal, with their lines: "<config>:3:5: unknown key" is in line 3. */
 function faultsIn(text: string): FaultAt[] {
   return text
     .split("\n")
@@ -181,7 +181,7 @@ function faultsIn(text: string): FaultAt[] {
     .flatMap((m) => (m ? [{ line: Number(m[1]), text: m[2] ?? "" }] : []));
 }
 
-/** Where the text names no place, the new experiment goes to the place of its parent. */
+/** Where the text names no place, the new experiment gets the place of its parent. */
 const placed = (config: string, of: Experiment) => (/^(["']?)(?:workspace|project)\1\s*:/m.test(config) ? { config } : { config, projectId: of.projectId });
 
 export function Fork(props: { of: Experiment; onClose: () => void }) {
@@ -191,8 +191,8 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
   const faults = useSignal<FaultAt[]>([]);
   const fault = useSignal("");
   const checked = useSignal(false);
-  const away = useSignal(false); // whether the server was away when it was last asked: the text has no fault then
-  const turn = useSignal(0); // number of tries by the user
+  const away = useSignal(false); // whether the server could not be reached when it was last asked; then nothing is known about faults
+  const turn = useSignal(0); // number of tries that the user has made
   const loaded = useRef(false);
   const busy = useSignal(false);
   const area = useRef<HTMLTextAreaElement>(null);
@@ -219,9 +219,9 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
   useEffect(() => {
     checked.value = false;
     if (text.value === "") {
-      if (away.peek() && !loaded.current) return; // the text is empty because nothing has come
+      if (away.peek() && !loaded.current) return; // the text is empty because nothing was loaded
       away.value = false;
-      faults.value = []; // these faults belong to a text that is gone
+      faults.value = []; // these faults belong to a former text
       fault.value = "";
       return;
     }
@@ -244,7 +244,7 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
       clearTimeout(due);
     };
   }, [text.value, turn.value]);
-  // Asks again once the server is back, whether live updates are paused or not.
+  // Asks again when the server can be reached, whether live updates are paused or not.
   useSignalEffect(() => {
     returns.value;
     if (connection.value === "live" && away.peek()) turn.value = turn.peek() + 1;

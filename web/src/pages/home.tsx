@@ -13,7 +13,7 @@ import type { GetExperimentsResponse, LogPage, Outcome, Status, TrialProgressLis
 
 interface View {
   all: Experiment[];
-  failed: Experiment[]; // the last ones
+  failed: Experiment[]; // the last ones that failed
   others: number; // number of experiments of other users that have not ended
   status: Status;
   waiting: { id: number; name: string; why: ExperimentExplanation }[];
@@ -30,7 +30,7 @@ async function read(signal: AbortSignal): Promise<View> {
   const me = session.peek()?.user.username ?? "";
   let failed = list.experiments.filter((e) => e.state === "STATE_ERROR");
   let others = list.experiments.filter((e) => !ended(e) && e.username !== me).length;
-  // Experiments that run, wait or have failed may be older than the newest ones.
+  // Experiments that run, wait or have failed may not be among the newest ones.
   if (list.experiments.length === newest) {
     const of = (states: readonly string[], limit: number, more = "") => get<GetExperimentsResponse>(`/api/v1/experiments?limit=${limit}&orderBy=ORDER_BY_DESC&${states.map((s) => `states=STATE_${s}`).join("&")}${more}`, {}, signal);
     const mine = `&users=${encodeURIComponent(me)}`;
@@ -42,7 +42,7 @@ async function read(signal: AbortSignal): Promise<View> {
     others = Math.max(0, total(run) + total(paused) - total(own) - total(held));
   }
   failed = failed.toSorted((x, y) => Date.parse(y.endTime ?? "") - Date.parse(x.endTime ?? "")).slice(0, 5);
-  // Of those that may wait, paused ones come last, and the user's own come first.
+  // Of the experiments that wait, the user's own come first, and paused ones last.
   const place = (e: Experiment) => (e.state === "STATE_PAUSED" ? 2 : 0) + (e.username === me ? 0 : 1);
   const open = list.experiments.filter((e) => !ended(e)).toSorted((x, y) => place(x) - place(y)).slice(0, 20);
   const why = await Promise.all(open.map((e) => get<ExperimentExplanation>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal).catch(() => null)));
@@ -63,7 +63,7 @@ export default function Home() {
   const { now, again } = useRead("home", read);
   useChanges(["experiments"], 300, again);
   const view = now.value;
-  // Agents come and go, and tasks that are not trials hold slots, without a change of an experiment.
+  // Agents register and leave, and tasks that are not trials hold slots, without a change of an experiment.
   const shown = useRef("");
   if (view.state === "ready") shown.current = counts(view.value.status);
   useEffect(() => listen(["cluster"], (e) => void (e.name === "cluster" && shown.current !== "" && shown.current !== counts(e.data.status) && again())), []);
@@ -168,7 +168,7 @@ function Overview(props: View) {
   );
 }
 
-/** The line in which the first of its trials that failed says what was wrong. */
+/** The line in which the first failed trial of the experiment says what was wrong. */
 async function errorOf(experiment: number, signal: AbortSignal): Promise<{ trial: number; line: LogLine } | null> {
   const all = await get<TrialProgressList>(`/troupe/v1/experiments/${experiment}/trials`, {}, signal);
   const trial = all.trials.find((t) => t.state === "STATE_ERROR")?.id;

@@ -6,7 +6,7 @@ import { go, params, place } from "../router";
 import { clean } from "../text";
 import { typeInto } from "../typed";
 
-/** Only below /ui/ of this server. */
+/** The address to go to after the login: only one below /ui/ of this server. */
 function next(): string {
   const to = params.peek().text("next");
   if ((!to.startsWith("/ui/") && to !== "/ui") || /^\/ui\/+login\b/.test(to)) return "/";
@@ -14,13 +14,14 @@ function next(): string {
   return url.origin === location.origin && url.pathname.startsWith("/ui") ? url.pathname.slice(3).replace(/^\/?/, "/") + url.search : "/";
 }
 
-/** What the user was doing when the password was asked for over a page: the typed text, and its field. */
+/** What the user was doing when the password was asked for over a page: the field, and the text that was typed. */
 export interface Interrupted {
   typing: boolean;
   field: HTMLInputElement | HTMLTextAreaElement | null;
 }
 
-/** `over`: shown over a page. If the user was typing, the heading gets the focus and keys go on into the field, until the user goes to the password. */
+/** The form for signing in. With `over` it is shown over a page. If the user was typing, the heading gets the focus and keys still go to
+ *  the field, until the user moves to the password. */
 export function SignIn(props: { over: boolean; interrupted?: Interrupted }) {
   const { typing, field } = props.interrupted ?? { typing: false, field: null };
   if (!props.over) usePage("Sign in", "ready");
@@ -43,7 +44,7 @@ export function SignIn(props: { over: boolean; interrupted?: Interrupted }) {
     if (props.over) return;
     const code = /(?:^#|&)code=([0-9a-f]+)/.exec(place.peek().hash)?.[1];
     if (code) {
-      history.replaceState(null, "", location.pathname + location.search); // removed from the address before anything else
+      history.replaceState(null, "", location.pathname + location.search); // the code is removed from the address before anything else
       void enter({ code });
     } else if (session.peek()) go(next(), true);
     else name.current?.focus();

@@ -11,13 +11,13 @@ export default function Logs() {
   usePage("Logs", "ready");
   const of = params.value.text("experiment");
   const asked = of.split(",");
-  // One of several that was deleted does not end the search in the others.
+  // Where one of several experiments was deleted, the search goes on in the others.
   const { now } = useRead(`there ${of}`, async (signal) => {
     if (asked.length < 2) return asked;
     const found = await Promise.all(asked.map((id) => ifThere(get(`/api/v1/experiments/${encodeURIComponent(id)}`, {}, signal))));
     return asked.filter((_, i) => found[i] !== null);
   });
-  const known = now.value.state === "ready" && now.value.value.length > 0 ? now.value.value : asked; // where none is there, the server says so
+  const known = now.value.state === "ready" && now.value.value.length > 0 ? now.value.value : asked; // where none exists, the server's refusal is shown
   const gone = asked.filter((id) => !known.includes(id));
   return (
     <>

@@ -19,7 +19,7 @@ interface Row extends Waiting {
 export default function Queue() {
   const rows = useSignal<readonly Row[] | null>(null);
   const known = useRef(new Map<string, { why: Explanation | null; asked: number }>());
-  // The number of a fact; 0 means now. For the past it is known who waited for what, but neither turns nor reasons.
+  // The number of a fact; 0 means now. For the past only the waiting runs are known, and not their turns and reasons.
   const at = factOf(params.value.text("at"));
   const { now, again } = useRead(`queue ${at}`, (signal) => get<Waits>("/troupe/v1/queue", { at: at || undefined }, signal));
   const show = (list: readonly Waiting[]) => {
@@ -28,7 +28,7 @@ export default function Queue() {
       return;
     }
     rows.value = list.map((w) => ({ ...w, why: known.current.get(w.allocation)?.why ?? null }));
-    // Reasons of the first hundred, read again as the queue changes; further back the reasons are the same.
+    // The reasons of the first hundred are read again when the queue changes. Runs further back have the same reasons.
     const now = performance.now();
     const waits = new Set(list.map((w) => w.allocation));
     for (const id of known.current.keys()) if (!waits.has(id)) known.current.delete(id);
@@ -42,7 +42,7 @@ export default function Queue() {
           if (known.current.has(w.allocation)) known.current.set(w.allocation, { why: x, asked: now });
           rows.value = (rows.peek() ?? []).map((r) => (r.allocation === w.allocation ? { ...r, why: x } : r));
         },
-        () => undefined, // it does not wait any more
+        () => undefined, // the run does not wait any more
       );
     }
   };

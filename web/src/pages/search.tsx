@@ -10,7 +10,7 @@ import { useRef } from "preact/hooks";
 import { pastAt } from "../router";
 import type { SearchStory as Story } from "../api_types";
 
-/** The rungs as numbers and as a picture. */
+/** The rungs as files: as numbers, and as a picture. */
 function RungFiles(props: { id: number; units: string; of: Story }) {
   const all = props.of.brackets.flatMap((b, i) => b.rungs.map((r, k) => ({ ...r, bracket: i, rung: k })));
   const most = Math.max(1, ...all.map((r) => r.entered));
@@ -22,7 +22,7 @@ function RungFiles(props: { id: number; units: string; of: Story }) {
   return <Files name={`rungs-${props.id}`} title="Brackets and rungs" table={table} picture={() => saveBars(`rungs-${props.id}`, `Brackets and rungs of experiment ${props.id}`, bars())} />;
 }
 
-const atOnce = 500; // limit of decisions in the document
+const atOnce = 500; // limit of the decisions in the document
 
 export function SearchStory(props: { of: Experiment }) {
   const id = props.of.id;
@@ -34,7 +34,7 @@ export function SearchStory(props: { of: Experiment }) {
   const v = now.value;
   if (v.state === "error") return <Failed whole why={v.why} again={again} />;
   if (v.state === "ready") kept.current = v.value;
-  const s = kept.current; // stays while another moment is read
+  const s = kept.current; // kept while another moment is read
   if (!s) return null;
   const units = s.timeMetric || "reports";
   return (

@@ -95,7 +95,7 @@ function Users() {
   const admin = useRef<HTMLInputElement>(null);
   const fault = useSignal("");
   const v = now.value;
-  /** The form shows its own faults; other faults are shown over the page. */
+  /** The form shows its own faults. Other faults are shown over the page. */
   const done = (p: Promise<unknown>, text: string, form = false) =>
     p.then(
       () => {
@@ -183,8 +183,8 @@ function NewPassword(props: { of: User; onDone: (p: string) => void }) {
   const input = useRef<HTMLInputElement>(null);
   const button = useRef<HTMLButtonElement>(null);
   const used = useRef(false);
-  // The pressed element disappears: the focus is moved on, and back. This happens before the page is drawn anew, so that keys go there at
-  // once.
+  // The pressed element disappears, so the focus moves on, and back later. This happens before the page is drawn anew, so that the next key
+  // goes there.
   useLayoutEffect(() => {
     if (open.value) input.current?.focus();
     else if (used.current) button.current?.focus();

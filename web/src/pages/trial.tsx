@@ -60,10 +60,10 @@ function One(props: PageProps) {
   const id = props.id;
   const view = useSignal<View | null>(null);
   const gone = useSignal(false);
-  const trials = useRef(0); // number of trials in its experiment
+  const trials = useRef(0); // number of trials of its experiment
   useNoMoment();
   const { now, again } = useRead(`trial ${id}`, async (signal) => {
-    if (props.tab === "logs") await stood; // the log's lines come first
+    if (props.tab === "logs") await stood; // the lines of the log come first
     const { trial } = await get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal);
     const [e, t] = await Promise.all([get<GetExperimentResponse>(`/api/v1/experiments/${trial.experimentId}`, {}, signal), get<GetTaskResponse>(`/api/v1/tasks/${encodeURIComponent(trial.taskId)}`, {}, signal)]);
     return { trial, experiment: e.experiment, task: t.task };
@@ -82,7 +82,7 @@ function One(props: PageProps) {
     const stop = listen([`experiment/${v.trial.experimentId}`], (e) => {
       if (e.name === "gone" && e.data.experiment === v.trial.experimentId) gone.value = true;
       if (e.name === "experiment" && e.data.id === v.trial.experimentId) {
-        // A trial of the experiment was deleted: maybe this one.
+        // A trial of the experiment was deleted, maybe this one.
         if (e.data.numTrials < trials.current) get<GetTrialResponse>(`/api/v1/trials/${id}`).catch((why: unknown) => void (isUnknown(why) && (gone.value = true)));
         trials.current = e.data.numTrials;
       }
@@ -105,7 +105,7 @@ function One(props: PageProps) {
       due = undefined;
       get<GetTrialResponse>(`/api/v1/trials/${id}`).then(again, () => {});
     };
-    const stop = listen(["experiments"], (e) => void (e.name === "experiment" && (due ??= setTimeout(look, 1000)))); // it may be created yet
+    const stop = listen(["experiments"], (e) => void (e.name === "experiment" && (due ??= setTimeout(look, 1000)))); // the trial may still be created
     return () => {
       stop();
       clearTimeout(due);
@@ -197,13 +197,13 @@ function One(props: PageProps) {
 
 const none: readonly Report[] = [];
 
-/** The run has no slots yet: its start is the time at which it began to wait. */
+/** Whether a run has no slots yet. The start of such a run is the time at which it began to wait. */
 const queued = (run: { state: string }): boolean => state(run.state) === "QUEUED";
 
 function Overview(props: View) {
   const { trial, experiment, task } = props;
   const why = useRead(`explain trial ${trial.id} ${trial.state} ${trial.restarts} ${task.allocations.length}`, (signal) => get<Explanation>(`/troupe/v1/trials/${trial.id}/explain`, {}, signal));
-  useChanges(ended(trial) ? [] : [`experiment/${trial.experimentId}`, "cluster"], 3000, why.again); // other trials decide why it waits
+  useChanges(ended(trial) ? [] : [`experiment/${trial.experimentId}`, "cluster"], 3000, why.again); // other trials decide why this one waits
   const { metrics } = useMetrics(trial.experimentId);
   const x = why.now.value.state === "ready" ? why.now.value.value : null;
   const rows = useMemo<Trial[]>(() => [{ ...trial, runs: 0, totalBatches: 0, best: null, latest: null, stop: null, latestCheckpoint: "", agents: [] }], [trial]);
@@ -232,7 +232,7 @@ function Overview(props: View) {
           rows={Object.entries(flat(trial.hparams)).map(([k, v]) => {
             const text = <bdi>{clean(typeof v === "number" ? short(v, 8) : worded(v))}</bdi>;
             const cell = asCell(v);
-            // A value that is missing or not a number matches no filter.
+            // No filter matches a value that is missing or not a number.
             if (cell === null || cell === "" || Number.isNaN(cell)) return [k, text];
             return [
               k,
@@ -284,7 +284,7 @@ function Overview(props: View) {
   );
 }
 
-/** The last lines of a failed trial. */
+/** The last lines of a failed trial, each with a link to its place in the log. */
 function LastLines(props: { trial: number; of: readonly number[] }) {
   const first = props.of[0]!;
   const { now } = useRead(`lines ${props.trial} ${first} ${props.of.length}`, (signal) => get<LogPage>(`/troupe/v1/trials/${props.trial}/log`, { from: first, limit: props.of.length }, signal));
@@ -307,7 +307,7 @@ function LastLines(props: { trial: number; of: readonly number[] }) {
 }
 
 const mostReports = 20_000;
-const fixed = ["row", "group", "steps", "run", "at", "archived"]; // metrics with these names get columns besides these
+const fixed = ["row", "group", "steps", "run", "at", "archived"]; // names of columns that exist already; metrics of these names get columns besides these
 const mostStructured = 12;
 
 function Reports(props: GetTrialResponse) {
@@ -351,7 +351,7 @@ function Reports(props: GetTrialResponse) {
     };
   }, [id, v.state, alive, props.trial.experimentId]);
   const names = useMemo(() => {
-    const all = new Map<string, boolean>(); // by name: whether all its values are numbers
+    const all = new Map<string, boolean>(); // name of a metric to whether all its values are numbers
     for (const r of rows) for (const [k, x] of Object.entries(r.metrics)) all.set(k, (all.get(k) ?? true) && number(x) !== null);
     return all;
   }, [rows]);
@@ -370,7 +370,7 @@ function Reports(props: GetTrialResponse) {
     ],
     [names],
   );
-  const structured = useMemo(() => steps(Array.from(names).filter(([, numeric]) => !numeric).map(([k]) => k), rows.filter((r) => !r.archived)), [names, rows]); // without runs that were given up
+  const structured = useMemo(() => steps(Array.from(names).filter(([, numeric]) => !numeric).map(([k]) => k), rows.filter((r) => !r.archived)), [names, rows]); // without reports of runs that were given up
   const look = params.value.text("mq");
   const named = structured.map((one) => one.title);
   const { shown, found } = drawn(named, [], look, mostStructured);
@@ -395,7 +395,7 @@ function Reports(props: GetTrialResponse) {
   );
 }
 
-/** A structured metric, and a slider through its steps. `title` holds the group where several groups have this name. */
+/** A structured metric, with a slider through its steps. `title` contains the group where several groups have a metric of this name. */
 function Steps(props: { name: string; title: string; reports: readonly Report[] }) {
   const key = `step.${props.title}`;
   const chosen = params.value.text(key);

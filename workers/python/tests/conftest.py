@@ -24,7 +24,7 @@ def agent():
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs a script in another process, in an empty folder; returns (exit code, stdout lines, stderr)."""
+    """A function that runs a script in another process, in an empty folder. It returns (exit code, lines of stdout, stderr)."""
 
     def start(script, agent=None, argv=(), popen=False, **env):
         full = {k: v for k, v in os.environ.items() if not k.startswith("TROUPE_") and k != "RANK"}

@@ -1,4 +1,4 @@
-"""A ROUTER that speaks the agent's side of docs/task-link.md and records what it heard."""
+"""A ZeroMQ ROUTER that speaks the agent's side of docs/task-link.md and records what the package sends."""
 
 import threading
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -10,8 +10,8 @@ TOKEN, ALLOCATION = "secret", "12.3"
 
 
 class FakeAgent:
-    """Acknowledges at once unless `hold` is set. `decide(seq, metrics)` returns a stop reason or None; `refuse(seq, metrics)` a
-    text or None. Durable reports survive stop() and start() on the same port, sessions do not."""
+    """Acknowledges reports at once, unless `hold` is set. `decide(seq, metrics)` returns a stop reason or None, and
+    `refuse(seq, metrics)` the text of a refusal or None. Durable reports survive stop() and start() on the same port; sessions do not."""
 
     def __init__(self, endpoint: str = "tcp://127.0.0.1:*"):
         self.endpoint = endpoint
@@ -29,7 +29,7 @@ class FakeAgent:
         self.stop_reason: Optional[str] = None
         self.window = 1 << 20
         self.words: List[Tuple[int, str, Any]] = []  # (rank, kind, fields) of trials in C++
-        self.lead: Callable[[int, Any], List[Any]] = self._lead_on  # called with (rank, status), returns orders
+        self.lead: Callable[[int, Any], List[Any]] = self._lead_on  # gets (rank, status) and returns orders
         self.refuse_worker: Optional[str] = None
         self.changed = threading.Condition()
         self._thread: Optional[threading.Thread] = None
@@ -40,7 +40,7 @@ class FakeAgent:
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.LINGER, 0)
         with self.changed:
-            self.changed.wait_for(self._bound, 120)  # the port of a stopped agent is free a moment later
+            self.changed.wait_for(self._bound, 120)  # The port of a stopped agent becomes free a moment later.
         self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
         self._sessions: Dict[bytes, Tuple[str, int]] = {}
         self._closing = False
@@ -65,7 +65,7 @@ class FakeAgent:
         self._thread.join()
 
     def order(self, what: Callable[[], None]) -> None:
-        """Runs `what` on the agent's thread."""
+        """Runs `what` on the thread of this agent."""
         self._orders.append(what)
 
     def push_stop(self, reason: str) -> None:

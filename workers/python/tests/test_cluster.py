@@ -1,4 +1,4 @@
-"""The package against an agent's socket, each script in its own process."""
+"""Tests the package against the socket of a fake agent. Each script runs in a process of its own."""
 
 import math
 import signal
@@ -124,7 +124,7 @@ def test_an_agent_that_does_not_know_the_allocation_yet_is_asked_again(run, agen
 
 
 def test_everything_is_sent_again_after_the_agent_restarts_on_its_port(run, agent):
-    agent.hold = True  # it makes reports durable, but the process never hears so
+    agent.hold = True  # The agent makes reports durable, but does not acknowledge them.
     process = run("""
 import sys
 for i in range(500): troupe.log(i=i)
@@ -179,7 +179,7 @@ print(troupe.flush(), flush=True)
     path.write_text(other.endpoint + "\n")
     out, err = process.communicate("\n", timeout=180)
     other.stop()
-    agent.start()  # the fixture expects it to run
+    agent.start()  # The fixture expects a running agent.
     assert (out, err) == ("True\n", "") and [m["i"] for m in other.metrics()] == [1]
 
 

@@ -1,4 +1,4 @@
-"""troupe.dist: ranks as processes on one host."""
+"""Tests troupe.dist with ranks that are processes on one host."""
 
 import os
 import subprocess

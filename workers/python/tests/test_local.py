@@ -1,4 +1,4 @@
-"""The same script without any cluster."""
+"""Tests scripts that run without a cluster."""
 
 import json
 import os

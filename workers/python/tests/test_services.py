@@ -1,5 +1,5 @@
-"""The programs of notebooks, shells and TensorBoards, each with the real server behind it: JupyterLab, sshd, TensorBoard. A fake master
-hears their two calls."""
+"""Tests the programs of notebooks, shells and TensorBoards, each with its real server: JupyterLab, sshd or TensorBoard. A fake master
+records the calls that the programs make."""
 
 import base64
 import grp
@@ -29,7 +29,7 @@ WORD = "a-secret-word-of-this-notebook"
 
 
 def wait_for(holds, seconds=120, what=None):
-    """`seconds` says how long an idle host may need; a busy one is given two minutes all the same."""
+    """Waits until `holds()` is true. `seconds` is the time that an idle host may need. A busy host gets at least two minutes."""
     seconds = max(seconds, 120)
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -41,7 +41,7 @@ def wait_for(holds, seconds=120, what=None):
 
 
 class Master:
-    """Records calls; `fail` is how many of them it answers with 503."""
+    """A master that records calls. It answers the next `fail` calls with 503."""
 
     def __init__(self):
         self.calls, self.fail = [], 0
@@ -79,7 +79,7 @@ class Master:
 
 class Service:
     def __init__(self, kind, config, python=sys.executable, **env):
-        self.folder = Path(tempfile.mkdtemp(prefix="svc-", dir="/tmp"))  # pytest's folders are too long for a socket's name
+        self.folder = Path(tempfile.mkdtemp(prefix="svc-", dir="/tmp"))  # pytest's paths are too long for a socket
         self.folder.chmod(0o755)
         self.socket = str(self.folder / "service")
         self.master = Master()
@@ -147,7 +147,7 @@ def ask(service, method, path, body=None, **headers):
 
 
 def open_ports(session):
-    """TCP ports at which a process of this session listens."""
+    """The TCP ports at which processes of this session listen."""
     inodes = set()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -166,7 +166,7 @@ def open_ports(session):
 
 
 def words_of_processes(session):
-    """Of those of this session; one that ends meanwhile has none."""
+    """The command lines of the processes of this session. A process that ends meanwhile has none."""
     for pid in subprocess.check_output(["pgrep", "-s", str(session)], text=True).split():
         try:
             yield Path(f"/proc/{pid}/cmdline").read_text()
@@ -191,7 +191,7 @@ AUTH = {"Authorization": f"token {WORD}", "Host": f"{TASK}.localhost:8080"}
 
 
 class WebSocket:
-    """The part of RFC 6455 that a test needs."""
+    """A client of web sockets: the part of RFC 6455 that these tests need."""
 
     def __init__(self, service, path):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -263,7 +263,7 @@ def test_a_notebook_has_terminals_where_the_packages_are_not_below_the_interpret
 
 def test_jupyters_own_checks_of_origin_and_xsrf_are_on(notebook):
     service = notebook()
-    # A browser that has logged in sends a cookie and no header.
+    # After its login, a browser sends a cookie and no Authorization header.
     status, _, answer = ask(service, "GET", f"/lab?token={WORD}", Host="x.localhost")
     cookies = "; ".join(c.split(";")[0] for c in answer.headers.get_all("Set-Cookie") or [])
     assert status == 200 and "username" in cookies
@@ -325,7 +325,7 @@ def test_the_master_is_told_again_after_an_error(start):
     service.wait_ready()
     ((_, _, body, _),) = service.master.ready()
     assert body["agentUserGroup"] == {"agentUid": os.getuid(), "agentGid": os.getgid(), "agentUser": pwd.getpwuid(os.getuid()).pw_name,
-                                      "agentGroup": grp.getgrgid(os.getgid()).gr_name}  # the name by which logins go
+                                      "agentGroup": grp.getgrgid(os.getgid()).gr_name}  # the name that logins use
 
 
 def test_what_is_missing_is_one_line(start, tmp_path):
@@ -447,7 +447,7 @@ def test_ports_are_forwarded_both_ways(shell, tmp_path):
                 connection = Http(str(tmp_path / end))
                 try:
                     connection.request("GET", "/page")
-                except ConnectionRefusedError:  # its socket has a name, and listens a moment later
+                except ConnectionRefusedError:  # The socket file exists a moment before the program listens.
                     return None
                 return connection.getresponse().read()
             for end in ("local", "remote"):
@@ -468,7 +468,7 @@ def connect(service):
 
 
 def stays_open(link):
-    """The connection, if it is not ended at once."""
+    """The connection, or None where the program ends it at once."""
     link.settimeout(1)
     try:
         link.recv(1)
@@ -481,7 +481,7 @@ def stays_open(link):
 
 def test_connections_that_say_nothing_are_closed_and_64_is_the_limit(shell):
     held = [connect(shell.service) for _ in range(64)]
-    for one in held:  # else they would be gone after 10 s, and on a slow host before the next line
+    for one in held:  # A connection that sends nothing ends after 10 s, on a slow host before the next line.
         one.sendall(b"SSH-2.0-stranger\r\n")
     assert connect(shell.service).recv(1) == b"", "the 65th"
     assert shell.run("true").returncode == 255
@@ -540,11 +540,11 @@ def test_tensorboard_shows_runs_while_they_grow_and_listens_on_no_port(start, tm
     assert "TensorBoard contains metrics" in service.said()
 
 
-# ---- its buckets
+# ---- TensorBoard, buckets
 
 
 def event_file(*values):
-    """The bytes of an event file with `values` as the curve of `loss`."""
+    """The bytes of an event file in which `values` are the curve of `loss`."""
     from tensorboard.summary import Writer
 
     with tempfile.TemporaryDirectory() as made:
@@ -556,7 +556,7 @@ def event_file(*values):
 
 
 class Bucket:
-    """An S3 server (moto) with one user, which checks keys and signatures."""
+    """An S3 server (moto) with a single user. It checks keys and signatures."""
 
     def __init__(self):
         import boto3
@@ -603,7 +603,7 @@ def bucket():
 
 
 def curves(service):
-    """The values of `loss` by run that TensorBoard shows."""
+    """The values of `loss` that TensorBoard shows, by the name of the run."""
     status, body, _ = ask(service, "GET", "/data/runs")
     assert status == 200, body
     out = {}
@@ -629,16 +629,16 @@ def test_tensorboard_shows_the_curves_of_buckets_and_of_a_folder(start, bucket, 
     bucket.put("models", f"deep/er/{at}/70/trial/1", 9.0)
     bucket.put("others", f"{at}/8/trial/12", 0.25)
     bucket.put("others", f"{at}/8/trial/121", 9.0)
-    bucket.put("others", f"#x/{at}/5/trial/1", 7.0)  # the experiment's fetcher lists the whole bucket
+    bucket.put("others", f"#x/{at}/5/trial/1", 7.0)  # The fetcher of the experiment lists this file too, because it lists the whole bucket.
     bucket.s3.put_object(Bucket="others", Key=f"{tmp_path}/escaped", Body=b"x")
-    bucket.s3.put_object(Bucket="models", Key=f"deep/er/{at}/7/", Body=b"")  # a folder, as pages of S3 servers make one
+    bucket.s3.put_object(Bucket="models", Key=f"deep/er/{at}/7/", Body=b"")  # an empty folder, as the web pages of S3 servers make one
     bucket.s3.put_object(Bucket="models", Key=f"deep/er/{at}/7/../../../../../../../../out.tfevents", Body=b"")
     here = tmp_path / "tensorboard/experiment/9/trial/1"
     writer = Writer(str(here))
     writer.add_scalar("loss", 2.0, step=1)
     writer.close()
     config, signed = in_bucket(bucket, f"s3://models//deep//er/{'/' + at}/7", f"s3://others/{at}/8/trial/12", f"s3://others/#x/{at}/5", str(here.parent.parent),
-                               f"s3://others/{at}/9", f"s3://models/deep/er/{at}/7/trial/1")  # one is still empty, one is among those of its experiment
+                               f"s3://others/{at}/9", f"s3://models/deep/er/{at}/7/trial/1")  # one folder is still empty, one is below its experiment's
     service = start("tensorboard", config, **signed)
     service.wait_ready()
     wanted = {"experiment_7/trial/1": [0.5], "experiment_8/trial_12": [0.25], "experiment_5/trial/1": [7.0], "experiment_9/trial/1": [2.0]}
@@ -665,7 +665,7 @@ def test_tensorboard_says_once_what_keeps_it_from_a_bucket_and_goes_on_when_it_i
     wait_for(lambda: "troupe: reading s3://late (experiment_1): " in wrong.said(), 30, wrong.said)
     bucket.close()
     wait_for(lambda: "Could not connect" in right.said(), 60, right.said)
-    time.sleep(12)  # two more rounds
+    time.sleep(12)  # two more looks at the buckets
     bucket.open()
     bucket.put("late", "c/tensorboard/experiment/1/trial/1", 0.5, 0.75)
     wait_for(lambda: curves(right) == {"experiment_1/trial/1": [0.5, 0.75]}, 60, right.said)

@@ -1,4 +1,4 @@
-"""troupe.torch: one class on one rank and on two, whole and in parts. Runs without a cluster, in ./troupe-runs."""
+"""Tests troupe.torch: a class on one rank and on two, in one run and in several. There is no cluster: runs are in ./troupe-runs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a forked process asks for when its trial is on several agents, and what it does with each answer."""
+"""Tests what a forked process asks the master when its trial runs on several agents, and what it does with each answer."""
 
 import http.server
 import json
@@ -27,7 +27,7 @@ def child(tmp_path):
 
 @pytest.fixture
 def agent(monkeypatch):
-    """Answers requests with `agent.answers` in turn, then with the gang."""
+    """A server that gives the answers in `agent.answers` in turn, and after these the rendezvous of the gang."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -35,7 +35,7 @@ def agent(monkeypatch):
             time.sleep(server.slow.pop(0) if server.slow else 0)
             status, body = server.answers.pop(0) if server.answers else (200, json.dumps({"rendezvousInfo": GANG}))
             if status == 0:
-                return  # the connection ended
+                return  # The client has closed the connection.
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -46,7 +46,7 @@ def agent(monkeypatch):
 
     class Server(http.server.ThreadingHTTPServer):
         def handle_error(self, *_):
-            pass  # the caller did not wait
+            pass  # The caller has not waited for the answer.
 
     server = Server(("127.0.0.1", 0), Handler)
     server.asked, server.answers, server.slow = [], [], []
@@ -79,7 +79,7 @@ def test_it_asks_again_while_the_master_is_away(child, agent, before):
 
 def test_that_the_others_have_not_come_is_no_failure(child, agent):
     child["ANSWER_S"] = 0.1
-    agent.slow = [0.3] * 6  # more than there are pauses
+    agent.slow = [0.3] * 6  # more slow answers than there are pauses
     assert child["meet_gang"]([])["MASTER_ADDR"] == "10.0.0.1"
     assert len(agent.asked) >= 7
 

@@ -1,4 +1,4 @@
-"""Which imports of a script the zygote makes beforehand, and which it leaves to the script."""
+"""Tests which imports of a script the zygote makes beforehand, and which it leaves to the script."""
 
 import os
 import pathlib
@@ -46,7 +46,7 @@ def test_only_what_is_sure_to_be_imported(reading, tmp_path, script, wanted):
     for name in ("helper.py", "sibling.py", "package/part.py", "package/__init__.py"):
         label = "package" if "__init__" in name else pathlib.Path(name).stem
         (work / "sub" / name).write_text(f"import mark_{label}\n")
-    for name in ("random.yaml", "json.txt", "queue.d"):  # these can hide no module
+    for name in ("random.yaml", "json.txt", "queue.d"):  # Files of these names cannot hide a module.
         (work / "sub" / name).write_text("")
     (work / "sub" / "native.so").write_text("")
     folder = os.open(work, os.O_RDONLY | os.O_DIRECTORY)

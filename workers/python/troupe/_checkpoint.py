@@ -1,4 +1,4 @@
-"""Checkpoint folders: written beside their place, made durable, then moved into it."""
+"""Checkpoint folders: each is written under a temporary name beside its place, made durable, and then renamed."""
 
 import os
 import shutil
@@ -17,9 +17,9 @@ MAX_LISTED_BYTES = 1 << 20
 
 @contextmanager
 def writing(root: Path, record: Callable[[str, Dict[str, int]], None], list_bytes: Callable[[Any], int]) -> Iterator[Path]:
-    """Yields an empty folder; after the block it is durable at `root`/UUID and `record(uuid, files)` was called.
+    """Yields an empty folder. After the block the folder is durable at `root`/UUID, and `record(uuid, files)` has returned.
 
-    When the block or `record` raises, the folder is removed. `list_bytes` measures the list of files.
+    Where the block or `record` raises, the folder is removed. `list_bytes` returns the size of the list of files in bytes.
     """
     name = str(time_ordered_uuid())
     folder, place = root / f"{name}.tmp", root / name
@@ -42,7 +42,8 @@ def writing(root: Path, record: Callable[[str, Dict[str, int]], None], list_byte
 
 
 def time_ordered_uuid() -> uuid.UUID:
-    """A UUID of version 7 (RFC 9562): milliseconds since 1970, then 74 random bits. Names grow with time, which suits the master's index."""
+    """A UUID of version 7 (RFC 9562): milliseconds since 1970, then 74 random bits. Later names sort behind earlier ones, which
+    suits the master's sorted index."""
     milliseconds, chance = time.time_ns() // 1_000_000, int.from_bytes(os.urandom(10), "big")
     high, low = chance >> 68, chance & ((1 << 62) - 1)
     return uuid.UUID(int=(milliseconds & ((1 << 48) - 1)) << 80 | 7 << 76 | high << 64 | 2 << 62 | low)
@@ -50,7 +51,7 @@ def time_ordered_uuid() -> uuid.UUID:
 
 @contextmanager
 def discarding(root: Optional[Path]) -> Iterator[Path]:
-    """Yields a folder that is removed after the block: for ranks whose files nobody needs."""
+    """Yields a folder that is removed after the block. Ranks other than 0 write to it, because only the files of rank 0 are kept."""
     if root is not None:
         root.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(suffix=".tmp", dir=root))

@@ -20,10 +20,10 @@ _thread = threading.local()
 
 
 def plain(metrics: Any) -> Dict[str, Any]:
-    """A copy of `metrics` made of dict, list, str, bool, int, float and None alone; numpy and torch scalars become
-    numbers and their arrays lists.
+    """A copy of `metrics` made of dict, list, str, bool, int, float and None alone. Scalars of numpy and torch become
+    numbers, and arrays become lists.
 
-    Raises TypeError where `metrics` is not a mapping, a key is not a string, or a value has another type; Refused where there are
+    Raises TypeError where `metrics` is not a mapping, a key is not a string, or a value has another type, and Refused where there are
     too many levels or keys.
     """
     if type(metrics) is dict and len(metrics) <= MAX_KEYS:
@@ -38,8 +38,8 @@ def plain(metrics: Any) -> Dict[str, Any]:
 
 
 def pack(value: Any) -> bytes:
-    """msgpack bytes of a plain value. Raises TypeError where it does not fit (an integer beyond 64 bits, a string that is
-    not Unicode)."""
+    """The msgpack bytes of a plain value. Raises TypeError where msgpack cannot hold the value: an integer beyond 64 bits, or a string
+    that is not Unicode."""
     packer = getattr(_thread, "packer", None)
     if packer is None:
         packer = _thread.packer = msgpack.Packer()
@@ -51,7 +51,7 @@ def pack(value: Any) -> bytes:
 
 
 def pack_metrics(metrics: Dict[str, Any]) -> bytes:
-    """Packs like pack(); raises Refused beyond the limit of bytes."""
+    """Packs as pack() does. Raises Refused where the bytes exceed the limit of a report."""
     data = pack(metrics)
     if len(data) > MAX_BYTES:
         raise Refused(f"a report of {len(data):,} bytes; at most {MAX_BYTES:,} are allowed; save large things in a checkpoint")
@@ -59,7 +59,7 @@ def pack_metrics(metrics: Dict[str, Any]) -> bytes:
 
 
 def report_entry(group: str, steps: int, metrics: bytes, time_us: int) -> bytes:
-    """`[group, steps, metrics, time_us]` as it stands in a `reports` frame."""
+    """The msgpack bytes of `[group, steps, metrics, time_us]`, one entry of a `reports` frame."""
     return b"".join((b"\x94", GROUPS[group], struct.pack(">BQ", 0xCF, steps), metrics, struct.pack(">Bq", 0xD3, time_us)))
 
 
@@ -70,7 +70,7 @@ def _is_map(value: Any) -> bool:
 def _copy(value: Any, where: str, level: int, keys: List[int]) -> Any:
     if type(value) in _EXACT:
         return value
-    if isinstance(value, (bool, int, float, str)):  # also subclasses: numpy.float64, IntEnum, ...
+    if isinstance(value, (bool, int, float, str)):  # subclasses too: numpy.float64, IntEnum, ...
         for kind in (bool, int, float, str):
             if isinstance(value, kind):
                 return kind.__str__(value) if kind is str else kind(value)

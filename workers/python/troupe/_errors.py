@@ -2,8 +2,8 @@
 
 
 class TroupeError(RuntimeError):
-    """The platform cannot do what was asked; the text says why and what to do."""
+    """The platform cannot do what the script asked for. The text says why, and what to do."""
 
 
 class Refused(TroupeError, ValueError):
-    """A report or checkpoint that breaks a limit, or that the cluster refused for good. Repeating it does not help."""
+    """A report or checkpoint exceeds a limit, or the cluster refused it. A repeat would be refused too."""

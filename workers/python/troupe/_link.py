@@ -1,4 +1,4 @@
-"""The client of the task link (docs/task-link.md): one background thread owns the socket; callers only queue."""
+"""The client of the task link (docs/task-link.md). One background thread owns the socket, and callers only queue."""
 
 import itertools
 import os
@@ -19,11 +19,11 @@ VERSION = 1
 MAX_QUEUED_REPORTS = 65_536
 MAX_QUEUED_BYTES = 32 << 20
 FRAME_BYTES = 256 << 10
-PACE_S = 0.005  #: plain reports leave in groups this far apart; a waiting caller sends at once
+PACE_S = 0.005  #: seconds between two frames of reports; while a caller waits, reports are sent at once
 PING_S = 1.0
-WAITING_PING_S = 0.25  #: while a caller waits: an agent that restarted is noticed sooner
+WAITING_PING_S = 0.25  #: replaces PING_S while a caller waits, so that a restart of the agent is noticed sooner
 PROGRESS_S = 0.5
-SILENCE_S = 3.0  #: after this long without a frame: another socket, and the endpoint read again
+SILENCE_S = 3.0  #: seconds without a frame after which the endpoint is read again and a new socket is opened
 RESEND_CHECKPOINT_S = 5.0
 MAX_CHECKPOINT_BYTES = 1 << 20
 
@@ -34,30 +34,30 @@ _FINAL_ERRORS = ("version", "token", "malformed", "window")
 class _Checkpoint:
     def __init__(self, frame: bytes, after: int):
         self.frame = frame
-        self.after = after  #: the report that must be durable first
+        self.after = after  #: sequence number of the last report that must be durable first
         self.sent_at: Optional[float] = None
         self.saved = False
         self.refused: Optional[str] = None
 
 
 class Link:
-    """Reports, checkpoints and stop orders between this process and the agent. Thread-safe; not for a forked child."""
+    """Reports, checkpoints and stop orders between this process and the agent. Thread-safe, but not usable in a forked child."""
 
     def __init__(self, settings: Settings, warn: Callable[[str, str], None], lose: Callable[[int], None]):
-        """`warn(cause, text)` tells the user once per cause; `lose(n)` counts reports that will never be durable."""
+        """`warn(cause, text)` tells the user a text, once for each cause. `lose(n)` counts `n` reports that will never be durable."""
         self.process = os.urandom(16).hex()
         self.stop_reason: Optional[str] = None
         self._settings = settings
         self._warn = warn
         self._lose = lose
-        self._news = threading.Condition(threading.Lock())  # guards the members below, up to the thread
+        self._news = threading.Condition(threading.Lock())  # guards the members from here to `_closed`
         self._queued: Deque[bytes] = deque()
         self._queued_bytes = 0
         self._unacked: Deque[bytes] = deque()
         self._unacked_bytes = 0
         self._acked = 0
         self._next = 1
-        self._awaited: Dict[int, Optional[str]] = {}  # validations that a caller waits for, with their refusal
+        self._awaited: Dict[int, Optional[str]] = {}  # validations that a caller waits for: sequence number to the text of the refusal
         self._refused_seen = 0
         self._checkpoints: Dict[int, _Checkpoint] = {}
         self._next_checkpoint = 1
@@ -72,10 +72,10 @@ class Link:
         self._thread = threading.Thread(target=self._run, name="troupe-link", daemon=True)
         self._thread.start()
 
-    # The script's threads call what follows.
+    # The script's threads call the following functions.
 
     def log(self, group: str, steps: int, metrics: Dict[str, Any]) -> bool:
-        """Queues a report; False where the queue is full or the link is closed for good. Never waits."""
+        """Queues a report. Returns False where the queue is full or the link is closed for good. Never waits."""
         entry = _encode.report_entry(group, steps, _encode.pack_metrics(metrics), _now_us())
         with self._news:
             if self._fatal or self._closed:
@@ -90,9 +90,9 @@ class Link:
         return True
 
     def validate(self, steps: int, metrics: Dict[str, Any]) -> None:
-        """Queues a validation and waits until it is durable and decided upon, without limit.
+        """Queues a validation and waits without limit until it is durable and the searcher's decision, if any, has arrived.
 
-        Raises Refused where the cluster refuses it, TroupeError where it refuses this process.
+        Raises Refused where the cluster refuses the validation, and TroupeError where the cluster refuses this process.
         """
         entry = _encode.report_entry("validation", steps, _encode.pack_metrics(metrics), _now_us())
         with self._news:
@@ -109,7 +109,7 @@ class Link:
             raise Refused(f"the validation at step {steps} was refused: {refusal}")
 
     def checkpoint(self, name: str, steps: int, files: Dict[str, int], metadata: Dict[str, Any]) -> None:
-        """Reports a checkpoint that is complete on disk and waits until it is recorded, without limit. Raises as validate()."""
+        """Reports a checkpoint that is complete on disk, and waits without limit until it is recorded. Raises what validate() raises."""
         with self._news:
             self._check_open()
             seq = self._next_checkpoint
@@ -126,10 +126,13 @@ class Link:
 
     def progress(self, done: float) -> None:
         with self._news:
-            self._progress = done  # sent when the thread looks next, within a second
+            self._progress = done  # The thread sends it when it wakes up next, within a second.
 
     def flush(self, timeout: Optional[float]) -> bool:
-        """Waits until every report so far is answered, at most `timeout` seconds (None: no limit); False where it is not."""
+        """Waits at most `timeout` seconds (None means without limit) until every report so far is acknowledged.
+
+        Returns False where one is not, or where the link is closed for good.
+        """
         with self._news:
             target = self._next - 1
             if self._acked < target:
@@ -140,12 +143,12 @@ class Link:
                 return False
 
     def unconfirmed(self) -> int:
-        """How many reports wait for their acknowledgement, and may still get it."""
+        """The number of reports that are not acknowledged and may still be. 0 where the link is closed for good."""
         with self._news:
             return 0 if self._fatal else self._next - 1 - self._acked
 
     def close(self, timeout: float) -> None:
-        """Ends the thread, after at most `timeout` seconds. What is not acknowledged by then is lost."""
+        """Ends the thread, and waits at most `timeout` seconds for its end. Reports without an acknowledgement by then may be lost."""
         with self._news:
             self._closed = True
             self._news.notify_all()
@@ -179,7 +182,7 @@ class Link:
         except BlockingIOError:
             pass  # A wake-up is already on its way.
 
-    # What follows runs on the thread.
+    # The following functions run on the link's thread.
 
     def _run(self) -> None:
         try:
@@ -232,7 +235,7 @@ class Link:
 
 
 class _Conversation:
-    """What the thread keeps about the socket and the time; every method runs on the thread."""
+    """The state of the socket and its deadlines. Every method runs on the link's thread."""
 
     def __init__(self, link: Link, context: zmq.Context):
         self._link = link
@@ -267,7 +270,7 @@ class _Conversation:
         if self._socket is not None:
             self._socket.close(linger=0)
         self._socket = socket = self._context.socket(zmq.DEALER)
-        socket.setsockopt(zmq.IMMEDIATE, 1)  # never queue for a connection that may not be made
+        socket.setsockopt(zmq.IMMEDIATE, 1)  # A frame is queued only for a connection that stands.
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.RECONNECT_IVL, 50)
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, 1000)
@@ -350,7 +353,7 @@ class _Conversation:
         else:
             until = min(until, now + PING_S if self._blocked else self._next_hello)
         with link._news:
-            # With something queued the thread looks again after the pace, or when the agent makes room.
+            # Queued reports are sent when the pace allows it. Where the agent's window is full, its acknowledgement wakes the thread.
             if link._queued and self._greeted and not self._blocked and self._next_entries():
                 until = min(until, now if link._waiters else self._next_send)
             if link._checkpoints and self._greeted:
@@ -378,7 +381,7 @@ class _Conversation:
                 message = msgpack.unpackb(frame)
                 self._hear(message[0], message)
             except (ValueError, TypeError, LookupError, msgpack.UnpackException):
-                continue  # of a newer version, or garbage; a ping mends whatever it meant
+                continue  # A frame of a newer version or a damaged one is skipped: the answer to the next ping repeats what matters.
 
     def _hear(self, kind: Any, message: Any) -> None:
         link = self._link

@@ -1,4 +1,4 @@
-"""A run without a cluster: the same calls write a folder below ./troupe-runs."""
+"""A run without a cluster: the same functions write to a folder below ./troupe-runs."""
 
 import json
 import math
@@ -17,9 +17,9 @@ FLUSH_S = 1.0
 
 
 class LocalRun:
-    """Reports as lines of JSON, checkpoints as folders. Thread-safe. Ranks other than 0 write nothing."""
+    """Writes reports as lines of JSON and checkpoints as folders. Thread-safe. Ranks other than 0 write nothing."""
 
-    stop_reason: Optional[str] = None  #: nobody asks a local run to stop
+    stop_reason: Optional[str] = None  #: always None, because nobody can ask a local run to stop
 
     def __init__(self, settings: Settings):
         self._lock = threading.Lock()
@@ -60,7 +60,7 @@ class LocalRun:
         return root
 
     def latest_checkpoint(self) -> Optional[Path]:
-        """The newest checkpoint of the run that was asked for, if it has one."""
+        """The newest checkpoint of the run that TROUPE_RESUME names. None without that variable, or where the run has no checkpoint."""
         if not self.resumed:
             return None
         rows: List[Any] = []
@@ -70,7 +70,7 @@ class LocalRun:
                     try:
                         rows.append(json.loads(line)["uuid"])
                     except (ValueError, LookupError, TypeError):
-                        continue  # a crash cut this line off
+                        continue  # A crash has cut this line off.
         except FileNotFoundError:
             return None
         paths = (self.folder / "checkpoints" / name for name in reversed(rows))
@@ -96,7 +96,7 @@ class LocalRun:
                 self._reports = None
 
     def _write(self, group: str, steps: int, metrics: Dict[str, Any], durable: bool) -> None:
-        _encode.pack_metrics(metrics)  # the limits of a cluster, so that a script fails here and not only there
+        _encode.pack_metrics(metrics)  # checks the limits of a cluster, so that a script which exceeds them fails here too
         line = _line({"group": group, "steps": steps, "metrics": metrics, "time_us": time.time_ns() // 1000})
         now = time.monotonic()
         with self._lock:

@@ -1,4 +1,4 @@
-"""A cluster for the life of a `with` block: in this process where libtroupe.so is installed, otherwise in a child process."""
+"""A cluster that lives as long as a `with` block: in this process where libtroupe.so is installed, otherwise in a child process."""
 
 import contextlib
 import ctypes
@@ -27,7 +27,8 @@ _here = pathlib.Path(__file__).resolve()
 
 
 class ClusterError(TroupeError):
-    """A refusal with the cluster's text. `status` is the HTTP status; 0: there was no answer."""
+    """The cluster refused a request, or could not be started or reached. `status` is the HTTP status of the refusal, or 0 where the
+    cluster gave none."""
 
     def __init__(self, text, status=0):
         super().__init__(text)
@@ -35,7 +36,7 @@ class ClusterError(TroupeError):
 
 
 def _above(*names):
-    """The first of the files that exists in a folder above this one, because an installation may be moved."""
+    """The first file of these names in a folder above this module, or None. An installation may be moved, so that no path is fixed."""
     for folder in _here.parents:
         for name in names:
             for found in sorted(folder.glob(name)):
@@ -91,7 +92,7 @@ class _InProcess:
 
 
 class _Child:
-    """`troupe up` with the same calls over its port."""
+    """Runs `troupe up` in a child process, and makes the calls of _InProcess through its HTTP port."""
 
     def __init__(self, program, options):
         data = pathlib.Path(options["data_dir"])
@@ -175,43 +176,47 @@ def _packed(context):
 
 
 class LocalRun:
-    """An experiment that was submitted."""
+    """An experiment that was submitted to a LocalCluster. Every call raises ClusterError where the cluster refuses or is closed."""
 
     def __init__(self, cluster, number):
         self._cluster, self.id = cluster, number
 
     def outcome(self):
-        """State, best trial and its checkpoint, as the REST API tells them."""
+        """The answer of `GET /troupe/v1/experiments/ID/outcome` as a dict: state, best trial, its metric and its checkpoint."""
         return self._cluster.call(f"GET /troupe/v1/experiments/{self.id}/outcome")
 
     def state(self):
-        """"running", "completed", "canceled" or "failed"."""
+        """The state of the experiment: "running", "completed", "canceled" or "failed"."""
         return _OVER.get(self.outcome()["state"].replace("STATE_", ""), "running")
 
     def why(self):
-        """Why the run failed, as text for people."""
+        """The reason why the experiment failed, as a text for people."""
         return self.outcome()["why"]
 
     def metrics(self):
-        """Every number reported so far: [{"trial", "step", "name", "value", "validation"}]."""
+        """All numbers that were reported so far, as a list of dicts:
+        {"trial": id, "step": batches, "name": text, "value": float, "validation": whether it is from validate()}."""
         return [row for trial in self._trials() for row in self._numbers(trial, {})]
 
     def _trials(self):
         return [t["id"] for t in self._cluster.call(f"GET /api/v1/experiments/{self.id}/trials?limit=-1")["trials"]]
 
     def _numbers(self, trial, told):
-        """The numbers after the row told[trial], which then moves on."""
+        """Yields the numbers of the rows behind `told[trial]`, and stores the last row there."""
         for report in self._cluster.call(f"GET /troupe/v1/trials/{trial}/metrics?after={told.get(trial, 0)}"):
             told[trial] = report["row"]
             for name, value in report["metrics"].items():
-                if isinstance(value, str):  # JSON has no number for these
+                if isinstance(value, str):  # JSON has no numbers for NaN and the infinities
                     value = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}.get(value)
                 if isinstance(value, (int, float)) and not isinstance(value, bool):
                     yield {"trial": trial, "step": report["totalBatches"], "name": name, "value": float(value),
                            "validation": report["group"] == "validation"}
 
     def on_metric(self, heard, poll=0.1):
-        """Calls `heard` with each number, earlier ones first, on another thread; wait() returns after the last call."""
+        """Calls `heard` on another thread with each dict of metrics(), earlier reports first, until the experiment has ended.
+
+        `poll` is the number of seconds between two looks. wait() returns after the last call.
+        """
         def follow():
             told = {}
             while True:
@@ -228,7 +233,7 @@ class LocalRun:
         thread.start()
 
     def wait(self, timeout=None):
-        """Waits for the end; returns the final state, or None after `timeout` seconds."""
+        """Waits until the experiment has ended and returns its state, or returns None after `timeout` seconds (None means no limit)."""
         until = None if timeout is None else time.monotonic() + timeout
         while (state := self.state()) == "running":
             if until is not None and time.monotonic() >= until:
@@ -239,11 +244,13 @@ class LocalRun:
         return state
 
     def cancel(self, gently=False):
-        """Ends the run and kills its tasks; `gently` first asks the scripts to save and end, for as long as that takes."""
+        """Kills the tasks of the experiment and ends it. With `gently`, its scripts are asked to save and end, and get all the time they
+        need. Returns before the end: wait() waits for it."""
         self._cluster.call(f"POST /api/v1/experiments/{self.id}/{'cancel' if gently else 'kill'}")
 
     def best(self):
-        """{"trial", "metric", "hparams", "checkpoint"} of the best trial, or None while none has validated."""
+        """The best trial as {"trial": id, "metric": number, "hparams": dict, "checkpoint": path or None}, or None while no trial has
+        validated."""
         now = self.outcome()
         if not now["bestTrial"]:
             return None
@@ -252,15 +259,16 @@ class LocalRun:
 
 
 class LocalCluster:
-    """A cluster of this host, that ends with the block:
+    """A cluster on this host that ends with the `with` block:
 
         with troupe.LocalCluster(slots=2) as cluster:
             run = cluster.submit(entrypoint="python3 train.py", context="job", hparams={"lr": 0.1})
             run.on_metric(print)
             run.wait()
 
-    Without a `data_dir` it is thrown away at the end. `in_process` is False where no libtroupe.so was found, and a child process
-    serves instead.
+    `slots` is the number of CPU slots (0 means the agent's default). Without `data_dir` the data of the cluster are removed at the end.
+    `python` is the folder of the interpreter for tasks (default: that of this process). The member `in_process` is False where no
+    libtroupe.so was found and a child process serves instead. Raises ClusterError where the cluster cannot start.
     """
 
     def __init__(self, slots=0, data_dir=None, python=None):
@@ -286,13 +294,19 @@ class LocalCluster:
             raise
 
     def call(self, request, body=None):
-        """Sends any request of the REST API: call("GET /api/v1/experiments"). Raises ClusterError."""
+        """Sends a request of the REST API and returns the decoded answer: call("GET /api/v1/experiments").
+
+        `body` is a dict or None. Raises ClusterError where the cluster refuses the request or does not answer.
+        """
         if self._node is None:
             raise ClusterError("the cluster is closed")
         return self._node.call(request, body)
 
     def submit(self, entrypoint=None, context=None, hparams=None, metric="loss", smaller_is_better=True, name=None, config=None):
-        """Submits a run of one trial, or, with `config` (a dict, or YAML text), an experiment of any kind."""
+        """Submits an experiment and returns its LocalRun. Without `config` (a dict or a YAML text) the experiment has one trial.
+
+        `context` is the path of a file or folder that the tasks get. Raises ClusterError where the configuration is refused.
+        """
         if isinstance(config, str):
             text = config
             if entrypoint or hparams or name:
@@ -313,6 +327,8 @@ class LocalCluster:
         return LocalRun(self, self.call("POST /troupe/v1/experiments", body)["id"])
 
     def guarded(self, call):
+        """A function that makes the call, and ends without an error where the cluster was closed meanwhile."""
+
         def run():
             try:
                 call()
@@ -323,6 +339,8 @@ class LocalCluster:
         return run
 
     def close(self):
+        """Ends the cluster and its tasks, after waiting at most 60 s for each thread of on_metric(). Unfinished experiments continue when
+        `data_dir` is opened again. A repeat does nothing."""
         node, self._node = getattr(self, "_node", None), None
         for threads in self.followers.values():
             for thread in threads:

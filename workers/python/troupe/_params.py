@@ -1,4 +1,4 @@
-"""Hyperparameters of a script: its defaults, the cluster's choice, the command line."""
+"""The hyperparameters of a script, merged from its defaults, the cluster's choice and the command line."""
 
 import sys
 from typing import Any, Dict, Mapping, Sequence
@@ -7,8 +7,8 @@ from troupe._errors import TroupeError
 
 
 class Params(Dict[str, Any]):
-    """A dict whose items are attributes too: `p.lr` and `p["lr"]`. Maps inside are Params as well. A name that every dict
-    has (`p.items`, `p.copy`) is that method; such a hyperparameter is read as `p["items"]`."""
+    """A dict whose items are attributes too: `p.lr` is `p["lr"]`. Maps inside are Params as well. Where a hyperparameter has the
+    name of a method of dict (`items`, `copy`), `p.items` is the method, and the hyperparameter is read as `p["items"]`."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -22,10 +22,10 @@ class Params(Dict[str, Any]):
 
 
 def merge(defaults: Mapping[str, Any], hparams_json: str, argv: Sequence[str]) -> Params:
-    """Defaults, overridden by `hparams_json` (a JSON object or empty), overridden by flags in `argv`.
+    """Returns `defaults`, overridden by `hparams_json` (a JSON object or empty), and these overridden by flags in `argv`.
 
-    Raises TroupeError where the JSON is none, and ValueError where a flag does not fit the type of the value that it
-    replaces.
+    Raises TroupeError where `hparams_json` is not a JSON object, and ValueError where a flag does not fit the type of the value
+    that the flag replaces.
     """
     merged: Dict[str, Any] = dict(defaults)
     if hparams_json:

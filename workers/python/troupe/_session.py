@@ -1,4 +1,4 @@
-"""The one session of this process: made at the first call, forgotten by a forked child."""
+"""The one session of this process. It is made at the first call, and a forked child forgets it."""
 
 import atexit
 import operator
@@ -19,21 +19,21 @@ EXIT_FLUSH_S = 10.0
 
 
 class Session:
-    """Where the calls of the package go: a link to the agent, or a local folder."""
+    """Passes the calls of the package on, to a link to the agent or to a local folder."""
 
     def __init__(self) -> None:
         self.settings = read_settings()
         self.sink: Any
         if self.settings.on_cluster:
-            from troupe._link import Link  # loads pyzmq only where it is needed
+            from troupe._link import Link  # imported here, because only a link needs pyzmq
 
             self.sink = Link(self.settings, warn, lose)
         else:
             from troupe._local import LocalRun
 
             self.sink = LocalRun(self.settings)
-        self.step: Optional[int] = None  #: of troupe.steps()
-        self.last_step = 0  #: of the newest report
+        self.step: Optional[int] = None  #: the running step of troupe.steps(); None outside of that loop
+        self.last_step = 0  #: step of the newest report or checkpoint
         self.logged_since_validation = False
         self.speaks = self.settings.rank == 0
         self._ended = False
@@ -87,7 +87,7 @@ class Session:
         return bool(self.sink.flush(timeout)) and dropped() == 0
 
     def end(self) -> None:
-        """Runs at exit: gives queued reports some time to become durable."""
+        """Runs at exit, and waits at most EXIT_FLUSH_S seconds until the queued reports are durable."""
         if self._ended:
             return
         self._ended = True
@@ -116,7 +116,7 @@ class Session:
 
 _lock = threading.Lock()
 _current: Optional[Session] = None
-_inherited: List[Any] = []  # sessions of the parent: never touched again, never collected
+_inherited: List[Any] = []  # sessions of the parent process; kept here so that the collector does not end them
 _dropped = 0
 _warned: set = set()
 
@@ -135,7 +135,7 @@ def current() -> Session:
 
 
 def warn(cause: str, text: str) -> None:
-    """Writes one line on stderr, once per cause and process."""
+    """Writes a line on stderr, once for each cause in this process."""
     if cause not in _warned:
         _warned.add(cause)
         try:
@@ -155,7 +155,7 @@ def dropped() -> int:
 
 def _at_exit(pid: int) -> None:
     atexit.register(_end, pid)
-    # Children of multiprocessing end through os._exit and run only its own finalizers.
+    # Children of multiprocessing end through os._exit and run only the finalizers of multiprocessing.
     util = sys.modules.get("multiprocessing.util")
     if util is not None and sys.modules["multiprocessing"].parent_process() is not None:
         util.Finalize(None, _end, args=(pid,), exitpriority=100)

@@ -1,4 +1,4 @@
-"""The variables by which the agent sets up a task; docs/task-link.md has the table."""
+"""The environment variables that the agent sets for a task; docs/task-link.md has the table."""
 
 import os
 import re
@@ -8,13 +8,13 @@ from troupe._errors import TroupeError
 
 
 class Settings(NamedTuple):
-    endpoint: str  #: of the agent's socket; empty: no cluster
-    endpoint_file: str  #: read again when the agent is silent; may be empty
+    endpoint: str  #: ZeroMQ endpoint of the agent; empty without a cluster
+    endpoint_file: str  #: path of a file with the present endpoint, read again when the agent is silent; may be empty
     token: str
-    allocation: str  #: "TRIAL.RUN"
+    allocation: str  #: id of the allocation, "TRIAL.RUN"
     checkpoint_dir: str
-    resume: str  #: path or UUID of a checkpoint; empty on a fresh start
-    hparams: str  #: JSON
+    resume: str  #: UUID of a checkpoint in `checkpoint_dir`, or its path, to resume from; empty on a fresh start
+    hparams: str  #: hyperparameters as a JSON object; may be empty
     rank: int
     run_name: str
     resume_run: str
@@ -24,7 +24,7 @@ class Settings(NamedTuple):
         return bool(self.endpoint or self.endpoint_file)
 
     def current_endpoint(self) -> str:
-        """The present endpoint: that of the file where there is one, otherwise that of the environment."""
+        """The endpoint in `endpoint_file` where that can be read, otherwise the one of the environment."""
         if self.endpoint_file:
             try:
                 with open(self.endpoint_file, encoding="utf-8") as file:
@@ -32,12 +32,12 @@ class Settings(NamedTuple):
                 if line:
                     return line
             except (OSError, UnicodeDecodeError):
-                pass  # The agent may be replacing it; the last known endpoint is the best guess.
+                pass  # The agent may be replacing the file just now; the endpoint of the environment is the best guess.
         return self.endpoint
 
 
 def read_settings(env: Optional[Mapping[str, str]] = None) -> Settings:
-    """Raises TroupeError naming the variable that is missing or malformed."""
+    """Reads the settings from `env` (default: the environment). Raises TroupeError that names a missing or malformed variable."""
     env = os.environ if env is None else env
     rank_text = env.get("RANK") or "0"
     if not rank_text.isascii() or not rank_text.isdigit():

@@ -6,11 +6,13 @@
         vocabulary = build()
     vocabulary = dist.broadcast(vocabulary if dist.rank() == 0 else None)
 
-Ranks are those of the environment (RANK, WORLD_SIZE, LOCAL_RANK: `launch: per_slot`, torchrun); without it there is one, and every
-call returns at once. All ranks make the same calls in the same order, from one thread. Values are pickled. They meet at MASTER_ADDR
-and TROUPE_DIST_PORT, or else the port after MASTER_PORT, on the first call that needs the others.
+The variables RANK, WORLD_SIZE and LOCAL_RANK of the environment name the ranks; `launch: per_slot` and torchrun set them. Without these
+variables there is one rank, and every call returns at once. All ranks make the same calls in the same order, from one thread. Values
+are pickled. At the first call the ranks connect to rank 0, which listens at MASTER_ADDR and the port TROUPE_DIST_PORT (default: the
+port after MASTER_PORT).
 
-Where a rank ends or dies, the calls of the others raise TroupeError; a rank that is late is waited for.
+The first call raises TroupeError where a rank has not connected within 60 s. Where a rank ends or dies later, the calls of the other
+ranks raise TroupeError. They wait without limit for a rank that is only late.
 """
 
 import atexit
@@ -26,39 +28,39 @@ JOIN_S = 60.0
 
 
 def rank() -> int:
-    """This process's number, from 0."""
+    """The number of this process among all ranks of the run, from 0."""
     return _number("RANK", 0)
 
 
 def size() -> int:
-    """How many ranks the run has."""
+    """The number of ranks of the run."""
     return _number("WORLD_SIZE", 1)
 
 
 def local_rank() -> int:
-    """This process's number among those of its agent."""
+    """The number of this process among the run's ranks on its agent, from 0."""
     return _number("LOCAL_RANK", 0)
 
 
 def local_size() -> int:
-    """How many ranks of the run are on this agent."""
+    """The number of the run's ranks on this agent."""
     return _number("LOCAL_WORLD_SIZE", 1)
 
 
 def broadcast(value: Any, root: int = 0) -> Any:
-    """The `value` of rank `root`, on every rank; values of other ranks are ignored."""
+    """Returns on every rank the `value` of rank `root`. The values of other ranks are ignored."""
     _check_root(root)
     return _exchange("broadcast", root, value if rank() == root else None)
 
 
 def gather(value: Any, root: int = 0) -> Optional[List[Any]]:
-    """On rank `root` the values of all ranks in order of rank, elsewhere None."""
+    """Returns on rank `root` a list of the values of all ranks, in the order of their numbers, and None on the other ranks."""
     _check_root(root)
     return _exchange("gather", root, value)
 
 
 def all_gather(value: Any) -> List[Any]:
-    """The values of all ranks in order of rank, on every rank."""
+    """Returns on every rank a list of the values of all ranks, in the order of their numbers."""
     return _exchange("all_gather", 0, value)
 
 
@@ -80,7 +82,7 @@ def _check_root(root: int) -> None:
 
 
 def _answers(what: str, root: int, values: List[Any]) -> List[Any]:
-    """The answer for each rank."""
+    """What the call returns on each rank, in the order of the ranks, where `values` holds what each rank has passed."""
     if what == "broadcast":
         return [values[root]] * len(values)
     if what == "gather":
@@ -89,7 +91,7 @@ def _answers(what: str, root: int, values: List[Any]) -> List[Any]:
 
 
 class _Group:
-    """Connections to rank 0, or of rank 0 to all others."""
+    """The connection of this rank to rank 0, or the connections of rank 0 to all other ranks."""
 
     def __init__(self) -> None:
         from multiprocessing import connection
@@ -102,7 +104,7 @@ class _Group:
             raise TroupeError(f"WORLD_SIZE={size()}, but MASTER_ADDR does not say where the ranks meet")
         port = _number("TROUPE_DIST_PORT", 0) or _number("MASTER_PORT", 29500) + 1
         address = (os.environ["MASTER_ADDR"], port)
-        # On a cluster only the run's own processes know the token.
+        # On a cluster the token is the key, because only processes of the run know it.
         name = os.environ.get("TORCHELASTIC_RUN_ID", "")
         key = (os.environ.get("TROUPE_TASK_TOKEN") or f"run {name}").encode()
         until = time.monotonic() + JOIN_S
@@ -119,7 +121,7 @@ class _Group:
         except OSError as why:
             raise TroupeError(f"rank 0 cannot listen on {address[0]}:{address[1]}: {why}; TROUPE_DIST_PORT names another port") from None
         with listener:
-            listener._listener._socket.settimeout(1.0)  # the class offers no timeout, and a rank may never come
+            listener._listener._socket.settimeout(1.0)  # Listener offers no timeout, and a rank may never connect.
             while len(self.peers) < size() - 1:
                 if time.monotonic() > until:
                     missing = [r for r in range(1, size()) if r not in self.peers]
@@ -128,7 +130,7 @@ class _Group:
                     peer = listener.accept()
                     number = peer.recv()
                 except (TimeoutError, AuthenticationError, EOFError, OSError):
-                    continue  # nobody came yet, or a stranger
+                    continue  # No rank has connected yet, or a process that does not belong to the run has.
                 self.peers[number] = peer
 
     def _dial(self, connection: Any, address: Any, key: bytes, until: float) -> None:
@@ -182,7 +184,7 @@ class _Group:
         try:
             self.peers[0].send((call, value))
         except OSError:
-            pass  # the last message of rank 0 may say why
+            pass  # The last message of rank 0, which is read next, may say why.
         theirs, answer = self._receive(0)
         if theirs is None:
             raise TroupeError(answer)

@@ -1,4 +1,4 @@
-"""A PyTorch training as a class with hooks, on one process or on the ranks of a run.
+"""Trains a PyTorch model that is written as a class with hooks, in one process or on all ranks of a run.
 
     import torch, troupe, troupe.torch
 
@@ -13,11 +13,12 @@
 
     troupe.torch.fit(Digits, epochs=3, validate_every="100 batches", checkpoint_every="1 epoch")
 
-A loader's `batch_size` is that of all ranks together: each rank takes its part of every batch, and gradients are weighted by the parts'
-lengths, so two ranks follow the curve of one. Ranks are those of the environment (`launch: per_slot`, torchrun).
+The `batch_size` of a loader is the number of samples of all ranks together. Each rank takes its part of every batch, and gradients are
+weighted by the lengths of the parts, so that two ranks follow the curve of one. The environment names the ranks (`launch: per_slot` and
+torchrun set it; see troupe.dist).
 
-Random numbers depend only on the seed, the batch's number and the rank: a run that stops in the middle of an epoch goes on
-as if it had not stopped. Random numbers that a loader's own worker processes draw are the exception.
+Random numbers depend only on the seed, the number of the batch and the rank, so that a run which stops in the middle of an epoch
+continues as if it had not stopped. The exception are random numbers that a loader's own worker processes draw.
 """
 
 import atexit
@@ -36,33 +37,47 @@ from troupe import dist as ranks
 
 __all__ = ["Callback", "Context", "Trial", "fit"]
 
-Period = Union[int, str, None]  #: batches, or "100 batches", "2 epochs"; None: only at the end
+Period = Union[int, str, None]  #: a number of batches, or a text such as "100 batches" or "2 epochs"; None means only at the end
 
 
 class Trial:
-    """The base class of what fit() trains. Build the model in __init__(self, ctx, p): `ctx` is a Context, `p` the hyperparameters."""
+    """The base class of the classes that fit() trains. Build the model in __init__(self, ctx, p): `ctx` is a Context, and `p` holds the
+    hyperparameters (troupe.params()). train_loader() and train_batch() are required. Without val_loader(), nothing is validated; with it,
+    evaluate_batch() is required too."""
 
     def train_loader(self) -> DataLoader:
+        """Returns the DataLoader of the training data. It needs a dataset with a length and a `batch_size` of at least the number of ranks;
+        its batches may be shuffled."""
         raise NotImplementedError(f"{type(self).__name__} has no train_loader()")
 
     def val_loader(self) -> Optional[DataLoader]:
+        """Returns the DataLoader of the validation data, with a dataset that has a length and a `batch_size`, or None."""
         return None
 
     def train_batch(self, batch: Any, epoch: int, i: int) -> Mapping[str, Any]:
-        """Metrics of this rank's part of batch `i`, from 0 over the whole run. "loss" is trained on, unless ctx.manual()."""
+        """Returns the metrics of this rank's part of batch `i`, which counts from 0 over the whole run.
+
+        `batch` is on the rank's device. The value of "loss" is a tensor; its gradients train the model, unless ctx.manual() was called.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no train_batch()")
 
     def evaluate_batch(self, batch: Any, i: int) -> Mapping[str, Any]:
-        """Metrics of a batch of the val_loader; their mean over all samples is reported, unless reducers() says otherwise."""
+        """Returns the metrics of this rank's part of batch `i` of val_loader(), from 0. For each metric the mean over all samples is
+        reported, unless reducers() names another function."""
         raise NotImplementedError(f"{type(self).__name__} has no evaluate_batch()")
 
     def reducers(self) -> Mapping[str, Callable[[List[Any]], Any]]:
-        """By name of a metric of evaluate_batch(): the function that makes one value from the list of those of all batches and ranks."""
+        """Returns a map from names of metrics of evaluate_batch() to functions. Each function gets the list of that metric's values of all
+        batches and ranks, and returns the value to report."""
         return {}
 
 
 class Callback:
-    """The base class of callbacks of fit(); checkpoints keep what state_dict() returns."""
+    """The base class of callbacks of fit(). Checkpoints hold what state_dict() returns, and load_state_dict() gets it after a restart.
+
+    All hooks run on every rank, except on_checkpoint(), which runs on rank 0 with the folder that becomes the checkpoint. `i` is the number
+    of the batch from 0 over the whole run.
+    """
 
     def on_start(self, trial: Trial) -> None: ...
     def on_epoch_start(self, epoch: int) -> None: ...
@@ -79,7 +94,7 @@ class Callback:
 
 
 class Context:
-    """A trial builds itself with this object."""
+    """What a trial builds itself with. `rank` and `size` are those of the run, `device` is the torch.device of this rank."""
 
     def __init__(self, amp: Optional[str], accumulate: int, clip_norm: Optional[float], clip_value: Optional[float]):
         if amp not in (None, "bf16", "fp16"):
@@ -94,19 +109,23 @@ class Context:
         if self.size > 1 and not torch_dist.is_initialized():
             torch_dist.init_process_group("nccl" if cuda else "gloo")
         self._amp = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(amp or "")
-        # Half precision loses small gradients unless the loss is scaled; on a CPU it brings nothing.
+        # With half precision small gradients become 0 unless the loss is scaled. On a CPU the scaler is off.
         self._scaler = torch.amp.GradScaler(self.device.type, enabled=amp == "fp16" and cuda)
         self._accumulate, self._clip_norm, self._clip_value = accumulate, clip_norm, clip_value
         self._modules: List[torch.nn.Module] = []
         self._optimizers: List[torch.optim.Optimizer] = []
         self._schedulers: List[Tuple[Any, str]] = []
         self._manual = False
-        self._weight = 1.0  # weight of this rank's part in the mean gradient
-        self._steps_now = True  # whether the running batch is the last whose gradients are accumulated
+        self._weight = 1.0  # of this rank's part of the batch in the mean gradient; 1 where all parts are equally long
+        self._steps_now = True  # whether the optimizer steps after the running batch; False while gradients are accumulated
 
     def wrap(self, what: Any, every: str = "batch") -> Any:
-        """Takes a module (moved to the device, and made one of all ranks), an optimizer or a scheduler (stepped after `every`
-        "batch" in which the optimizer stepped, or "epoch") into the trial and its checkpoints. Use what it returns."""
+        """Adds a module, an optimizer or a scheduler to the trial and its checkpoints. Returns the object to use in its place.
+
+        A module is moved to the device, and with several ranks its gradients are averaged over them. A scheduler is stepped after each
+        `every`: "batch" (each batch after which the optimizers step) or "epoch". Raises TypeError for any other object, and
+        ValueError for another `every`.
+        """
         if isinstance(what, torch.nn.Module):
             what = what.to(self.device)
             if self.size > 1 and any(x.requires_grad for x in what.parameters()):
@@ -124,14 +143,16 @@ class Context:
         return what
 
     def manual(self) -> None:
-        """From now on train_batch() calls backward() and step() itself."""
+        """Declares that train_batch() calls backward() and step() of this context itself, so that fit() does not."""
         self._manual = True
 
     def backward(self, loss: torch.Tensor) -> None:
+        """Computes the gradients of `loss`, weighted by the length of this rank's part of the batch. Trials that have called manual()
+        call this themselves; for all others fit() does."""
         self._scaler.scale(loss * (self._weight / self._accumulate)).backward()
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Clips, steps and clears the gradients; does nothing while gradients are still accumulated."""
+        """Clips the gradients, steps the optimizer and clears the gradients. Does nothing while gradients are accumulated."""
         if not self._steps_now:
             return
         self._scaler.unscale_(optimizer)
@@ -144,10 +165,12 @@ class Context:
         optimizer.zero_grad()
 
     def autocast(self) -> Any:
+        """A context manager for computing in the precision that fit() got as `amp`. fit() uses it around train_batch() and
+        evaluate_batch()."""
         return torch.autocast(self.device.type, self._amp) if self._amp else contextlib.nullcontext()
 
     def to_device(self, batch: Any) -> Any:
-        """The tensors in lists, tuples and maps moved to the device."""
+        """Returns the batch with all tensors moved to the device, also those in lists, tuples and maps."""
         if isinstance(batch, torch.Tensor):
             return batch.to(self.device, non_blocking=True)
         if isinstance(batch, Mapping):
@@ -159,7 +182,7 @@ class Context:
         return batch
 
     def _quiet_ranks(self) -> Any:
-        """Lets ranks exchange gradients only in the batch after which the optimizer steps."""
+        """A context manager that keeps ranks from exchanging gradients, unless the optimizer steps after this batch."""
         stack = contextlib.ExitStack()
         if not self._steps_now:
             for module in self._modules:
@@ -183,12 +206,13 @@ class Context:
 
 
 class _Part:
-    """This rank's part of the batches of all ranks: consecutive samples, as equal in number as possible. Begins at batch `first`."""
+    """The part of this rank of each batch of all ranks, from batch `first` on. The parts are consecutive samples of a batch, with
+    lengths that differ by at most one."""
 
     def __init__(self, samples: Sequence[int], batch_size: int, drop_last: bool, rank: int, size: int, first: int):
         self.samples, self.batch_size, self.rank, self.size, self.first = samples, batch_size, rank, size, first
         whole, rest = divmod(len(samples), batch_size)
-        # A batch with fewer samples than ranks would leave a rank without work.
+        # A rest with fewer samples than ranks is left out, because a rank would have no sample.
         self.lengths = [batch_size] * whole + ([rest] if rest >= size and not drop_last else [])
 
     def part(self, i: int) -> Tuple[int, int]:
@@ -217,7 +241,7 @@ def _order(loader: DataLoader, seed: int, epoch: int, what: str) -> List[int]:
         return torch.randperm(count, generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch)).tolist()
     if isinstance(loader.sampler, SequentialSampler):
         return list(range(count))
-    samples = list(loader.sampler)  # the sampler's own order, which it must give again after a restart
+    samples = list(loader.sampler)  # A sampler of the script has to give the same order after a restart.
     return samples
 
 
@@ -229,7 +253,7 @@ def _remade(loader: DataLoader, part: _Part, seed: int) -> DataLoader:
 
 
 def _in_batches(period: Period, epoch_batches: int, name: str) -> int:
-    """0: only at the end."""
+    """The period as a number of batches; 0 means only at the end. Raises ValueError where the text is not a period."""
     if period is None:
         return 0
     words = str(period).split()
@@ -246,7 +270,7 @@ def _number(x: Any) -> float:
 class _Run:
     def __init__(self, trial: Trial, ctx: Context, callbacks: Sequence[Callback], seed: int):
         self.trial, self.ctx, self.callbacks, self.seed = trial, ctx, callbacks, seed
-        self.done = 0  # batches
+        self.done = 0  # batches that were trained
         self.sums: Dict[str, float] = {}  # sums of training metrics since the last report
         self.counted = 0
         self.saved_at = -1
@@ -257,7 +281,7 @@ class _Run:
         random.seed(number)
 
     def over_ranks(self, values: List[float]) -> List[float]:
-        """The sums over all ranks."""
+        """Returns the sum over all ranks of each value."""
         if self.ctx.size == 1:
             return values
         total = torch.tensor(values, dtype=torch.float64, device=self.ctx.device)
@@ -301,7 +325,7 @@ class _Run:
         ctx = self.ctx
         samples = _order(loader, self.seed, 0, "val_loader()")
         part = _Part(samples, loader.batch_size or 1, False, ctx.rank, ctx.size, 0)
-        left = len(samples) - sum(part.lengths)  # fewer samples than ranks: rank 0 takes them
+        left = len(samples) - sum(part.lengths)  # a rest with fewer samples than ranks, which rank 0 takes
         reducers = self.trial.reducers()
         sums: Dict[str, float] = {}
         lists: Dict[str, List[Any]] = {name: [] for name in reducers}
@@ -346,7 +370,7 @@ class _Run:
             torch_dist.all_gather_object(of_all, (self.sums, self.counted))
         state = {"version": 1, "batches": self.done, "means": of_all, "context": self.ctx._state(),
                  "callbacks": [c.state_dict() for c in self.callbacks]}
-        with troupe.checkpoint(self.done, {"batches": self.done}) as path:  # rank 0's folder is kept
+        with troupe.checkpoint(self.done, {"batches": self.done}) as path:  # only the folder of rank 0 is kept
             if self.ctx.rank == 0:
                 torch.save(state, path / "troupe.pt")
                 for callback in self.callbacks:
@@ -363,13 +387,13 @@ class _Run:
         self.ctx._load(state["context"])
         self.done = self.saved_at = state["batches"]
         means = state["means"]
-        # With another number of ranks the old sums belong to no rank; those of rank 0 do as well.
+        # Where the number of ranks has changed, no rank has sums of its own. Every rank then takes those of rank 0.
         self.sums, self.counted = means[self.ctx.rank] if len(means) == self.ctx.size else means[0]
         for callback, one in zip(self.callbacks, state["callbacks"]):
             callback.load_state_dict(one)
 
     def stopped(self) -> bool:
-        """A stop reaches the ranks at different times; they end after the same batch."""
+        """Whether any rank should stop. A stop reaches the ranks at different times, and this makes them end after the same batch."""
         return self.over_ranks([float(troupe.should_stop())])[0] > 0
 
 
@@ -377,17 +401,24 @@ def fit(trial_class: Callable[..., Trial], *, epochs: Optional[int] = None, batc
         checkpoint_every: Period = "1 epoch", report_every: int = 10, amp: Optional[str] = None, accumulate: int = 1,
         clip_norm: Optional[float] = None, clip_value: Optional[float] = None, callbacks: Sequence[Callback] = (),
         seed: Optional[int] = None, **defaults: Any) -> Trial:
-    """Trains `epochs` or `batches` (the fewer), from the latest checkpoint on where there is one, and returns the trial.
+    """Trains a trial of `trial_class` and returns it. Where there is a checkpoint to resume from, the training continues there.
 
-    Validates and saves as asked, at the end, and saves when the run is asked to stop. `amp`: "bf16" or "fp16". Gradients of `accumulate`
-    batches make a step, and are clipped to `clip_norm` or `clip_value`. `defaults` are those of the hyperparameters.
+    The training ends after `epochs` or `batches`, whichever is fewer; one of them is required. It validates every `validate_every` and
+    saves every `checkpoint_every`, in batches or as a text like "1 epoch", and does both at the end. It also saves when the run is asked to
+    stop, and then ends. Training metrics are reported every `report_every` batches.
+
+    `amp` is "bf16", "fp16" or None (full precision). The gradients of `accumulate` batches make one step; they are clipped to the norm
+    `clip_norm` and to values of at most `clip_value`. `seed` defaults to that of the trial. `defaults` are those of troupe.params().
+
+    Raises ValueError for an argument that is not valid, and TroupeError where a loader cannot be shared by the ranks or the checkpoint does
+    not fit the trial.
     """
     if epochs is None and batches is None:
         raise ValueError("fit() needs epochs=N or batches=N")
     params = troupe.params(**defaults)
     if seed is None:
         seed = int(os.environ.get("TROUPE_TRIAL_SEED") or 0)
-    torch.manual_seed(seed)  # gives the same parameters on every rank
+    torch.manual_seed(seed)  # so that all ranks begin with the same parameters
     ctx = Context(amp, accumulate, clip_norm, clip_value)
     takes_params = len(inspect.signature(trial_class).parameters) > 1
     trial = trial_class(ctx, params) if takes_params else trial_class(ctx)
@@ -434,7 +465,7 @@ def fit(trial_class: Callable[..., Trial], *, epochs: Optional[int] = None, batc
             waiting_save |= run.done == last or (saves > 0 and run.done % saves == 0)
             troupe.progress(run.done, last)
             if not ctx._steps_now:
-                continue  # no checkpoint holds half-made gradients
+                continue  # A checkpoint does not hold accumulated gradients.
             if waiting_validation:
                 run.validate()
                 waiting_validation = False
@@ -452,6 +483,7 @@ def fit(trial_class: Callable[..., Trial], *, epochs: Optional[int] = None, batc
 
 
 def _leave_group() -> None:
-    """Leaves the group, as PyTorch wants before the interpreter ends. Not called where fit() failed: another rank may then wait in a collective for ever."""
+    """Leaves the group of ranks, which PyTorch wants before the interpreter ends. Where fit() has failed, this is not called, because
+    another rank may wait in a collective and this call would wait for that rank."""
     if torch_dist.is_initialized():
         torch_dist.destroy_process_group()

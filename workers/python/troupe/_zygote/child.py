@@ -8,9 +8,9 @@ import sys
 
 
 def find_placeholder(name):
-    """Addresses of the interpreter's copies of its script's name, in wide characters, with the room of each in bytes.
+    """The addresses at which the interpreter keeps `name`, the name of its script, in wide characters.
 
-    The zygote is started with a long name that no file has; the interpreter opens it only after the fork.
+    The zygote is started with a long name that no file has. The interpreter opens the file only after the fork.
     """
     sought, spots, own = wide(name), [], []
     own.append(sought)
@@ -29,7 +29,7 @@ def find_placeholder(name):
             while at >= 0:
                 spots.append(begin + at)
                 at = data.find(sought, at + len(sought))
-    # What this search has copied does not count.
+    # The copies that this search has made itself are left out.
     ranges = [(id(x), id(x) + sys.getsizeof(x)) for x in own]
     return [spot for spot in spots if not any(begin <= spot < end for begin, end in ranges)]
 
@@ -39,13 +39,14 @@ def wide(text):
 
 
 def put_script(ctypes, spots, name, path):
-    """The interpreter made the name absolute at its start, so all copies get the absolute path."""
+    """Writes `path` over the copies of `name` at the addresses `spots`. The interpreter made the name absolute at its start, so that
+    `path` has to be absolute. Raises ValueError where the path is too long, or no copy is found."""
     old, new = wide(name), wide(path) + b"\0\0\0\0"
     if len(new) > len(old):
         raise ValueError("the script's path is too long")
     found = 0
     for spot in spots:
-        # Memory that was freed meanwhile begins with other bytes.
+        # Other bytes stand here where the interpreter has freed this copy since.
         if ctypes.string_at(spot, len(old)) == old:
             ctypes.memmove(spot, new, len(new))
             found += 1
@@ -71,12 +72,16 @@ def cpus(physical=False):
 
 
 def thread_setters(ctypes):
-    """[(function, variables that it obeys, whether it counts cores)] of the loaded numerical libraries."""
+    """The functions that set the number of threads in the numerical libraries that are loaded.
+
+    Returns [(function, names of the environment variables that the library obeys, whether its default is the number of cores)];
+    where the last is False, the default is the number of CPUs.
+    """
     with open("/proc/self/maps") as maps:
         fields = (line.split(None, 5) for line in maps)
         paths = sorted({part[5].strip() for part in fields if len(part) > 5 and part[5].startswith("/")})
     openmp = ("OMP_NUM_THREADS",)
-    # PyTorch with MKL uses MKL's number for OpenMP too.
+    # A PyTorch with MKL uses the number of MKL for OpenMP too.
     of_torch = (("MKL_NUM_THREADS",) + openmp, True)
     found = []
     for path in paths:
@@ -122,7 +127,7 @@ def draw_again(absent):
     if numpy := sys.modules.get("numpy.random"):
         numpy.seed()
     torch = sys.modules.get("torch")
-    if torch is not None and torch.initial_seed() != 67280421310721:  # older versions always begin with this seed
+    if torch is not None and torch.initial_seed() != 67280421310721:  # the fixed seed of older versions
         torch.default_generator.seed()
     if tempfile := sys.modules.get("tempfile"):
         tempfile.tempdir = None
@@ -130,12 +135,12 @@ def draw_again(absent):
         process.current_process()._config["authkey"] = process.AuthenticationString(os.urandom(32))
     if threading := sys.modules.get("threading"):
         threading.main_thread()._set_native_id()
-    for path in absent:  # folders that only the sandbox may have
+    for path in absent:  # folders that may exist in the sandbox only
         sys.path_importer_cache.pop(path, None)
 
 
 def set_environment(pairs):
-    coerced = os.environb.get(b"LC_CTYPE")  # Python sets it where no variable names a locale
+    coerced = os.environb.get(b"LC_CTYPE")  # Python itself sets this where no variable names a locale
     names = {pair.partition(b"=")[0] for pair in pairs}
     os.environb.clear()
     for pair in pairs:
@@ -149,17 +154,18 @@ def set_environment(pairs):
 
 RENDEZVOUS_FILE = "/run/determined/info/rendezvous.json"
 ANSWER_S = 60
-PAUSES_S = (0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)  # between calls that failed; a call without an answer yet has not failed
+PAUSES_S = (0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)  # pauses after calls that failed; a call that times out has not failed
 
 
-# The chief's agent has claimed these ports; the other agents get them at the rendezvous, in this order.
+# The chief's agent has claimed the ports in these variables. The other agents get them at the rendezvous, in this order.
 PORTS = ("DTRAIN_SSH_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2", "C10D_PORT")
 
 
 def meet_gang(hidden):
-    """Waits for the other agents where the task is on several. Returns the variables that are known only then: {name: text}.
+    """Waits for the other agents of a task that runs on several. Returns {name: text}, the variables that are known only then.
 
-    The entrypoint script calls it too (actors/host/stock_task.cpp).
+    Modules that only this function imports are taken out of sys.modules and appended to `hidden`. Raises RuntimeError where the
+    agents do not meet. The entrypoint script calls this function too (actors/host/stock_task.cpp).
     """
     if os.environ.get("TROUPE_NODES", "1") == "1":
         return {}
@@ -171,7 +177,7 @@ def meet_gang(hidden):
     mine = f"{RENDEZVOUS_FILE}.{os.getpid()}"
     with open(mine, "w") as file:
         json.dump({"container_addrs": gang["addresses"], "container_rank": gang["rank"], "container_slot_counts": gang["slots"]}, file)
-    os.replace(mine, RENDEZVOUS_FILE)  # each rank writes it, and another may be reading
+    os.replace(mine, RENDEZVOUS_FILE)  # Each rank writes this file, and another rank may be reading it.
     hidden.append([sys.modules.pop(name) for name in set(sys.modules) - known])
     found = {name: str(port) for name, port in zip(PORTS, gang["ports"])}
     if os.environ.get("TROUPE_LAUNCH") == "per_slot":
@@ -184,7 +190,7 @@ def ask_for_gang(json, time):
     from http import client
 
     env = os.environ
-    ports = ",".join(env.get(name, "0") for name in PORTS)  # only the chief sends real ports
+    ports = ",".join(env.get(name, "0") for name in PORTS)  # Only the chief has these variables; the others send 0.
     path = f"/api/v1/allocations/{env['DET_ALLOCATION_ID']}/resources/{env['DET_RESOURCES_ID']}/rendezvous?ports={ports}"
     host, token = env["DET_MASTER"].partition("://")[2], env["DET_SESSION_TOKEN"]
     pauses, why = iter(PAUSES_S), ""
@@ -200,7 +206,7 @@ def ask_for_gang(json, time):
             if answer.status < 500:
                 break
         except client.socket.timeout:
-            continue  # the other agents have not come yet
+            continue  # The other agents have not asked yet.
         except (OSError, client.HTTPException) as fault:
             why = str(fault) or type(fault).__name__
         finally:
@@ -229,8 +235,11 @@ def show_command(parent, arguments, variables):
 
 
 def become(parent, request, streams, gate_fd, verdict):
-    """Returns once the parent (through `verdict`) and troupe-task have said so. On any failure before that the process ends,
-    and troupe-task starts the script cold; a rendezvous that fails after it is the rank's failure, as in a cold start."""
+    """Makes this forked process ready for the script. Returns once the zygote (through `verdict`) and troupe-task have agreed.
+
+    Where anything fails before that, the process ends, and troupe-task starts the script cold. A rendezvous that fails after that is a
+    failure of the rank, as in a cold start.
+    """
     try:
         _become(parent, request, streams, gate_fd, verdict)
     except BaseException as why:
@@ -257,12 +266,13 @@ def _become(parent, request, streams, gate_fd, verdict):
         set_threads(parent.numbers, os.environ)
     os.setsid()
     if os.read(verdict, 1) != b"y":
-        os._exit(0)  # the zygote has said why, or has ended
+        os._exit(0)  # The zygote has told troupe-task why, or has ended.
     gate = parent._socket.socket(fileno=gate_fd)
     gate.send(f"ready {os.getpid()} {host_pid}".encode())
     if gate.recv(16) != b"go":
         os._exit(0)
-    # Before troupe-task is the parent, this call would ask for the death of this process.
+    # The helper that forked this process ends, and troupe-task becomes the parent. A prctl before that would let the helper's end
+    # kill this process.
     while os.getppid() > 1:
         parent.select.select((), (), (), 0.0001)
     ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
@@ -281,11 +291,12 @@ def _become(parent, request, streams, gate_fd, verdict):
         parent.variables.sites = parent.sites
     parent.library.troupe_leave_quickly()
     parent.last_warm = next(reversed(sys.modules))
-    parent.kept.append(parent)  # freeing it would take a millisecond
+    parent.kept.append(parent)  # To free it would take a millisecond.
 
 
 class Variables(dict):
-    """Stands in for os.environ, and knows which variables were changed by something else than the import of an installed module."""
+    """Replaces the dict below os.environ, and notes in `by_script` the names of variables that the script has changed. A change
+    while an installed module is imported is not a change by the script."""
 
     def __init__(self, pairs):
         super().__init__(pairs)
@@ -304,7 +315,7 @@ class Variables(dict):
             self.by_script.add(name)
 
     def is_installed_import(self, frame):
-        """Whether all code between this frame and its import belongs to the standard library and installed packages."""
+        """Whether an import led to this frame, and all code between belongs to the standard library and installed packages."""
         library, installed = os.__file__.rpartition("/")[0] + "/", False
         while frame is not None:
             file = frame.f_code.co_filename
@@ -325,9 +336,9 @@ def environment_changed(parent):
 
 
 def tell_modules(parent, later):
-    """Reports the installed modules that this trial imported although they were not warm, for later trials.
+    """Writes the names of the installed modules that this trial imported and that were not warm, so that later trials find them warm.
 
-    Reports nothing where the script has changed its environment: a module may have read there what other trials do not have.
+    Writes nothing where the script has changed its environment: a module may have read a variable there that other trials do not have.
     Variables that installed modules set while they are imported (scikit-learn sets KMP_*) are not changes by the script.
     """
     if parent.learned_file is None or environment_changed(parent):
@@ -338,7 +349,7 @@ def tell_modules(parent, later):
         path = getattr(getattr(module, "__spec__", None), "origin", None)
         if path and getattr(module, "__name__", None) == name and any(path.startswith(site + "/") for site in parent.sites):
             (packages if hasattr(module, "__path__") else names).append(name)
-    names = packages or names  # a package imports most of its modules; the next trial shows which it does not
+    names = packages or names  # A package imports most of its modules. The next trial shows the others.
     if names:
         try:
             with open(parent.learned_file, "w") as file:
@@ -348,12 +359,13 @@ def tell_modules(parent, later):
 
 
 def keep_modules(parent):
-    """Runs last, before the interpreter takes its modules apart, and leaves out the warm ones, which nobody notices.
+    """Takes the warm modules out of sys.modules. Runs at the end, before the interpreter clears its modules.
 
-    Clearing them takes 0.2 s, and even walking over them copies some thousand pages.
+    To clear the warm modules would take 0.2 s, and even to walk over them would copy some thousand pages. A script cannot see the
+    difference.
     """
     if parent.last_warm is None:
-        return  # the zygote itself ends
+        return  # This is the zygote itself, which ends.
     modules, later = sys.modules, []
     for name in reversed(modules):
         if name == parent.last_warm:

@@ -1,16 +1,17 @@
-"""The zygote itself: warms up, and forks a process for each trial into the sandbox that its troupe-task has made.
+"""The zygote itself: it warms up, and forks a process for each trial into the sandbox that the trial's troupe-task has made.
 
-Messages of the agent, each with two descriptors (a connection to a troupe-task, the trial's working directory):
-    serve \0 CONTEXT \0 SCRIPT \0 MODULES    and, without descriptors:  ping
-MODULES, with blanks between: what earlier trials of this environment had imported at their end.
-To the agent:  hello \0 PATH \0 MTIME_NS ...  |  warming | ready | failed WHY | stale WHY | pong
-To a troupe-task:  taken | no WHY         From it:  fork or, where another rank will follow, more; with eight descriptors
+Messages from the agent, the first with two descriptors (a connection to a troupe-task, the trial's working directory):
+    serve \0 CONTEXT \0 SCRIPT \0 MODULES  |  ping
+MODULES are the names, with blanks between, of modules that earlier trials of this environment had imported at their end.
+Messages to the agent:         hello \0 PATH \0 MTIME_NS ...  |  warming | ready | failed WHY | stale WHY | pong
+Messages from a troupe-task:   fork, or more where another rank will follow; each with eight descriptors
+Messages to a troupe-task:     taken | no WHY
 """
 
 import os
 import sys
 
-MUST_CLOSE = 64  # number of the zygote's own descriptors: at the end of the range, so that libraries get the usual numbers
+MUST_CLOSE = 64  # numbers kept for the zygote's own descriptors, the highest, so that libraries get the usual low ones
 
 
 class Refused(Exception):
@@ -38,7 +39,7 @@ class Parent:
         self.ours = here.rpartition("/")[0].rpartition("/")[0]
         self.reading = load("reading")  # noqa: F821  sitecustomize defines it
         self.child = load("child")  # noqa: F821  sitecustomize defines it
-        ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL: the zygote must not outlive its agent
+        ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL: the zygote ends with its agent.
         self.control = self.socket(int(os.environ.pop("TROUPE_ZYGOTE_CONTROL")))
         self.library = ctypes.PyDLL(os.environ.pop("TROUPE_ZYGOTE_LIBRARY"))
         self.library.troupe_changed.restype = ctypes.c_char_p
@@ -48,14 +49,14 @@ class Parent:
         owner = os.environb.pop(b"TROUPE_ZYGOTE_OWNER", b"")
         mark = "TROUPE_ZYGOTE_"
         wanted = [name for name in os.environ if name.startswith(mark) and name.endswith("_NUM_THREADS")]
-        self.thread_numbers = {name[len(mark):]: os.environ.pop(name) for name in wanted}  # those of the trials
+        self.thread_numbers = {name[len(mark):]: os.environ.pop(name) for name in wanted}  # what trials get, by variable
         shown = b"\0".join([b"troupe-zygote", os.fsencode(sys.executable), owner, b""])
         self.library.troupe_show_command(shown, ctypes.c_size_t(len(shown)), b"", ctypes.c_size_t(0))
         self.pending = {}
-        self.contexts = {}  # by name: the modules beside the context's script
+        self.contexts = {}  # name of a context to the names of the modules beside its script
         self.not_learned = set()
-        self.learned_file, self.given = None, {}  # in a forked process: the file that gets what it has imported at its end
-        self.warm = {}  # names of modules, in the order of their import
+        self.learned_file, self.given = None, {}  # set in a forked process: see child.tell_modules
+        self.warm = {}  # names of warm modules, in the order of their import
         self.watched = {}
         self.sites = site_folders()
         self.numbers, self.numbers_are_set = [], False
@@ -63,7 +64,7 @@ class Parent:
         import atexit
 
         atexit.register(self.child["keep_modules"], self)
-        # A fresh start has none of these. A library that imports one later loads it anew.
+        # A fresh interpreter has none of these modules loaded. A library that imports one of them later loads it anew.
         self.hidden = {name: sys.modules.pop(name) for name in set(sys.modules) - before}
         self.base = set(sys.modules)
 
@@ -91,7 +92,7 @@ class Parent:
     # ---- the loop
 
     def run(self):
-        """Returns only in a forked process, with the function that completes it."""
+        """Serves the agent without end. Returns only in a forked process, which is ready for its script then."""
         self.hello()
         poll = self.select.poll()
         poll.register(self.control.fileno(), self.select.POLLIN)
@@ -100,7 +101,7 @@ class Parent:
                 if fd == self.control.fileno():
                     data, fds = self.receive(self.control, 2)
                     if not data:
-                        os._exit(0)  # the agent is gone
+                        os._exit(0)  # The agent has ended.
                     if data == b"ping":
                         self.tell("pong")
                     elif len(fds) == 2:
@@ -129,11 +130,11 @@ class Parent:
             learned = [name for name in learned.split() if name not in self.warm and name not in self.not_learned]
             if context not in self.contexts or learned:
                 self.tell("warming")
-                # Imports make little garbage; looking for it again and again takes an eighth of torch's import.
+                # Imports make little garbage, and the search for it takes an eighth of the time of importing torch.
                 thresholds, never = self.gc.get_threshold(), (0, 1009, 1013)
                 self.gc.set_threshold(*never)
                 self.warm_up(folder, script, learned)
-                if self.gc.get_threshold() == never:  # otherwise a module has set its own thresholds
+                if self.gc.get_threshold() == never:  # otherwise a module has set thresholds of its own, which stay
                     self.gc.set_threshold(*thresholds)
                 self.contexts[context] = self.reading["top_names"](folder, script)
                 self.tell("ready")
@@ -158,7 +159,7 @@ class Parent:
         except OSError:
             data, fds = b"", []
         if len(fds) != 8:
-            connection.close()  # the trial ended before it began
+            connection.close()  # troupe-task has ended before it asked for a fork
             return False
         try:
             self.check(context)
@@ -187,16 +188,18 @@ class Parent:
             raise Refused(f"'{sorted(hiding)[0]}' beside the script has the name of an installed module that is warm")
 
     def check_files(self):
-        # One call over packed memory: after each fork, every page that Python touches here is copied.
+        # The library compares all files in one call, because after each fork every page that Python touches here is copied.
         if changed := self.library.troupe_changed(*self.packed):
             path = os.fsdecode(changed)
             self.tell(f"stale {path} has changed")
             raise Refused(f"{path} has changed since the zygote warmed up")
 
     def fork(self, fds):
-        """Returns True in the forked process. That process prepares itself while this one checks the files, and runs nothing of the trial before.
+        """Forks a process for a trial. Returns True in the forked process and False in the zygote.
 
-        Adds two descriptors to `fds`; while they are open, a refusal can still be sent.
+        The forked process prepares itself while the zygote checks its watched files, and runs nothing of the trial before the zygote has
+        sent "y". The two ends of the pipe for that are appended to `fds`, which the caller closes. Raises Refused where the fork
+        fails or a file has changed.
         """
         request, mounts, pids, user = fds[:4]
         same_user = os.fstat(user).st_ino == self.own_user
@@ -207,7 +210,7 @@ class Parent:
         if outcome < 0:
             raise Refused(f"{(step.value or b'').decode()}: {os.strerror(-outcome)}")
         if outcome == 0:
-            os.close(fds[-1])  # so that the end of the zygote is an answer, too
+            os.close(fds[-1])  # so that the pipe ends with the zygote
             self.child["become"](self, request, fds[4:7], fds[7], fds[-2])
             return True
         self.check_files()
@@ -218,7 +221,7 @@ class Parent:
 
     def warm_up(self, folder, script, learned=()):
         known = set(sys.modules)
-        if self.numbers_are_set:  # modules that are imported now may calculate, but must start no thread
+        if self.numbers_are_set:  # Modules may calculate while they are imported, but must not start a thread.
             self.set_threads({name: "1" for _, names, _ in self.numbers for name in names})
         for module, names in self.reading["wanted_imports"](folder, script):
             place = self.reading["place_of"](module.partition(".")[0])
@@ -230,7 +233,7 @@ class Parent:
                     self.warm_module(f"{module}.{name}", may_miss=True)
         hidden = self.reading["top_names"](folder, script)
         for name in learned:
-            self.not_learned.add(name)  # whatever comes of it, it is not tried again
+            self.not_learned.add(name)  # It is tried only once, whatever happens.
             top = name.partition(".")[0]
             place = None if top in hidden else self.reading["place_of"](top)
             if place and self.reading["is_below"](place, self.sites):
@@ -240,7 +243,7 @@ class Parent:
                     raise Refused(f"learned {name}: {why}") from None
         if "troupe" in sys.modules:
             self.warm_module("troupe._link")
-        # Before the import of torch, which loads libraries that a script may never need.
+        # Only libraries that are loaded by now: torch loads more in warm_torch, which a script may never need.
         self.numbers = self.child["thread_setters"](self.ctypes)
         if "torch" in sys.modules and "torch" not in known:
             self.warm_torch(sys.modules["torch"])
@@ -258,7 +261,7 @@ class Parent:
                 pass
         if weakref := sys.modules.get("weakref"):
             for finalizer in list(weakref.finalize._registry):
-                finalizer.atexit = False  # torch would take its operators apart one by one
+                finalizer.atexit = False  # At exit torch would free its operators one by one.
         self.warm_names = {name.partition(".")[0] for name in self.warm}
         paths, times = zip(*self.watched.items())
         self.packed = (b"".join(os.fsencode(path) + b"\0" for path in paths),
@@ -268,9 +271,12 @@ class Parent:
         self.gc.freeze()
 
     def set_threads(self, environment):
-        """Sets the numbers of threads of numerical libraries, and removes the threads again: OpenBLAS ends its own at a
-        fork and starts them when it calculates. So a forked process has one thread at its first line, like a started one.
-        Returns False where a thread is left; then the forked process sets the numbers."""
+        """Sets the numbers of threads of the numerical libraries, by the variables in `environment`.
+
+        OpenBLAS starts its threads at once, ends them at a fork, and starts them anew when it calculates. A fork here therefore ends
+        them, so that a process for a trial has one thread at its first line, as after a cold start. Returns False where a thread is left:
+        then the numbers are set back to 1, and each forked process sets its own.
+        """
         self.child["set_threads"](self.numbers, environment)
         count = lambda: len(os.listdir("/proc/self/task"))  # noqa: E731
         if count() > 1:
@@ -300,7 +306,8 @@ class Parent:
             raise Refused(f"importing {name} starts threads ({threads - 1}), which a fork would lose")
 
     def warm_torch(self, torch):
-        """Makes an optimizer, because the first one of a process takes a second, most of it for imports."""
+        """Makes an optimizer, because the first optimizer of a process takes a second, most of it for imports. Where torch is built
+        without GPUs, it makes a step too. The random state and the filters of warnings do not change. Raises Refused where torch fails."""
         filters = list(sys.modules["warnings"].filters)
         try:
             state = torch.random.get_rng_state()
@@ -322,4 +329,4 @@ def serve(here):
     try:
         parent.run()
     except OSError:
-        os._exit(1)  # the agent is gone
+        os._exit(1)  # The agent has ended.

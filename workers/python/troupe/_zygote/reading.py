@@ -1,16 +1,17 @@
-"""Finds the installed packages that a script needs, by reading it and the files beside it that it imports. Nothing is run."""
+"""Finds the installed packages that a script needs. It reads the script, and the files beside the script that are imported; it runs
+nothing."""
 
 import os
 import sys
 
-ONLY_AST = 0x400  # ast.PyCF_ONLY_AST, without importing ast
+ONLY_AST = 0x400  # the value of ast.PyCF_ONLY_AST, so that ast need not be imported
 MAX_FILES, MAX_BYTES = 500, 1 << 20
 
 
 def _imports(body, found):
-    """Appends (module, names) for each import that running `body` as a module may reach; functions are not entered.
+    """Appends (module, names, level) to `found` for each import that may run when `body` runs as a module. Functions are not entered.
 
-    Returns False where the environment is changed, because later imports must see the change.
+    Returns False and stops where a statement changes the environment, because later imports must see the change.
     """
     for node in body:
         kind = type(node).__name__
@@ -48,7 +49,7 @@ def _mentions(node, name):
 
 
 def _changes_environment(node):
-    """Whether a statement (not a block) writes variables: os.environ[...] = x, os.environ.setdefault(...), putenv."""
+    """Whether a statement (not a block) changes environment variables: os.environ[...] = x, os.environ.setdefault(...), putenv."""
     kind = type(node).__name__
     if kind in ("Assign", "AugAssign", "AnnAssign", "Delete"):
         targets = getattr(node, "targets", None) or [node.target]
@@ -75,7 +76,7 @@ class Reader:
             return file.read(MAX_BYTES)
 
     def local(self, directory, module):
-        """The files that importing `module` runs, where it lies in `directory`."""
+        """The paths of the files that run when `module` is imported from `directory`, or None where the module is not there."""
         files, path = [], directory
         for part in module.split("."):
             path = f"{path}/{part}" if path else part
@@ -96,9 +97,9 @@ class Reader:
 
 
 def wanted_imports(folder, script):
-    """[(module, names)] of imports that are not beside the script, in the order in which they occur.
+    """The imports of modules that are not beside the script, as [(module, names)] in the order in which they occur.
 
-    `folder`: descriptor of the working directory; `script`: its path in there.
+    `folder` is a descriptor of the working directory, and `script` is the path of the script below it.
     """
     reader, found, seen, queue = Reader(folder), [], set(), [script]
     home = script.rpartition("/")[0]
@@ -113,7 +114,7 @@ def wanted_imports(folder, script):
         try:
             tree = compile(source, path, "exec", ONLY_AST, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue  # the script will report it itself
+            continue  # The interpreter will report the fault when it runs this file.
         here = []
         all_of_it = _imports(tree.body, here)
         for module, names, level in here:
@@ -139,7 +140,7 @@ def wanted_imports(folder, script):
 
 
 def top_names(folder, script):
-    """Names of modules beside the script: they come before installed ones of the same name."""
+    """The names of modules beside the script. These hide installed modules of the same name."""
     home = script.rpartition("/")[0] or "."
     try:
         fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
@@ -160,7 +161,7 @@ def is_below(path, folders):
 
 
 def place_of(name):
-    """The file or folder of a top-level module, '' where it has none; None where there is no such module."""
+    """The file or folder of a top-level module. Returns '' for a module without a file, and None where there is no such module."""
     from importlib.machinery import PathFinder
 
     spec = sys.modules[name].__spec__ if name in sys.modules else PathFinder.find_spec(name)

@@ -1,8 +1,8 @@
-"""Turns an interpreter that has just started into a zygote, which the agent's first PYTHONPATH entry brings about.
+"""Turns an interpreter that has just started into a zygote. Python finds this module by the first PYTHONPATH entry, which the agent sets.
 
-Python imports this module between its own start and the script that it was told to run. Here the zygote warms itself and
-serves; a forked process returns from here, and the interpreter goes on as ever: it finds the script, makes `__main__`,
-runs it and cleans up. So no frame, argument or exit differs from a fresh start. See docs/decisions/050-the-zygote.md.
+Python imports this module after its own start and before the script that it was told to run. In here the zygote warms up and serves.
+A forked process returns from here, and its interpreter continues as after any start: it finds the script, makes `__main__`, runs the
+script and cleans up. So no frame, argument or exit differs from a fresh start. See docs/decisions/050-the-zygote.md.
 """
 
 import sys
@@ -15,7 +15,7 @@ def _begin():
     sys.path_importer_cache.pop(here, None)
     mine = sys.modules.pop("sitecustomize")
     try:
-        import sitecustomize  # noqa: F401  the host's own module, as without us
+        import sitecustomize  # noqa: F401  the host's own module, which this one hides
     except ImportError as why:
         if why.name != "sitecustomize":
             raise
@@ -31,7 +31,7 @@ def _begin():
 
     load("parent")["serve"](here)
     if not host_has_one:
-        # Python expects this error where the module does not exist.
+        # Python expects this error where the host has no such module.
         raise ImportError("No module named 'sitecustomize'", name="sitecustomize")
 
 

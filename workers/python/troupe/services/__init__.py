@@ -1,2 +1,2 @@
-"""Programs that are the whole of a task: `python3 -m troupe.services.notebook`, `.shell`, `.tensorboard`. The agent gives them a Unix
-socket to listen on (TROUPE_SERVICE_SOCKET), which the master's proxy alone reaches. See docs/tasks.md."""
+"""Programs that each are a whole task: `python3 -m troupe.services.notebook`, `.shell` and `.tensorboard`. The agent names the Unix
+socket on which the program listens (TROUPE_SERVICE_SOCKET). Only the master's proxy reaches that socket. See docs/tasks.md."""

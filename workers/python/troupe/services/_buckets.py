@@ -1,4 +1,4 @@
-"""Event files in buckets, copied to this host again and again by the fetchers of Determined's client."""
+"""Copies event files from buckets to this host, every `look_seconds`, by the fetchers of Determined's client."""
 
 import datetime
 import json
@@ -18,12 +18,12 @@ signs_in_by = {"s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "gs": "GOOGL
 
 
 def warn(text: str) -> None:
-    sys.stderr.write(f"troupe: {text}\n")  # written at once, because several threads warn
+    sys.stderr.write(f"troupe: {text}\n")  # one call for the whole line, because several threads warn
     sys.stderr.flush()
 
 
 def words_of(raised: Exception) -> str:
-    """The first line of a fault's text: the other lines of Azure's differ each time."""
+    """The first line of a fault's text, with its code. The other lines of an Azure fault differ each time, so that they are left out."""
     text = (str(raised).strip() or type(raised).__name__).splitlines()[0]
     code = getattr(raised, "error_code", None)
     code = str(getattr(code, "value", code) or "")
@@ -35,14 +35,15 @@ def without_login(address: Any) -> str:
 
 
 def parts_of(source: str) -> Tuple[str, str, str]:
-    """Scheme, bucket and folder. The folder's name is the one that Determined's client makes from a prefix like `/a//b/`."""
+    """The scheme, the bucket and the folder of a source. The folder is written as Determined's client writes a prefix: `/a//b/` is
+    `a/b`."""
     scheme, rest = source.split("://", 1)
     bucket, _, folder = rest.partition("/")
     return scheme, bucket, posixpath.normpath("/" + folder).lstrip("/")
 
 
 def name_of(source: str) -> str:
-    """The name of a source's curves: `experiment_7`, or `experiment_7/trial_12` for one trial."""
+    """The name that TensorBoard shows for a source: `experiment_7`, or `experiment_7/trial_12` for a single trial."""
     parts = [part for part in source.rstrip("/").split("/") if part]
     found = re.search(r"experiment/(\d+)(?:/trial/(\d+))?$", source.rstrip("/"))
     if found:
@@ -51,7 +52,7 @@ def name_of(source: str) -> str:
 
 
 def storage_of(scheme: str, bucket: str, given: Any) -> Dict[str, Any]:
-    """`checkpoint_storage` in the form that the fetchers take."""
+    """The `checkpoint_storage` that the fetchers take for a bucket. `given` is that of the experiment, and is used if its type fits."""
     kind = kinds.get(scheme, scheme)
     storage = dict(given) if isinstance(given, dict) and given.get("type") == kind else {}
     storage.update({"type": kind, "container" if kind == "azure" else "bucket": bucket})
@@ -62,7 +63,7 @@ def storage_of(scheme: str, bucket: str, given: Any) -> Dict[str, Any]:
 
 
 class Copying:
-    """Copies new files below `folders` of a bucket. A fetcher may list more: where a prefix has `#` or `?`, and files of others."""
+    """Copies new files below `folders` of a bucket. Other files are skipped: a fetcher lists these too where a prefix has `#` or `?`."""
 
     def __init__(self, fetcher: Any, folders: List[str]) -> None:
         self.fetcher = fetcher
@@ -70,7 +71,8 @@ class Copying:
         self.copied: Dict[str, datetime.datetime] = {}
 
     def copy_new(self) -> None:
-        """Raises the last error of reading a file; such files are read again the next time."""
+        """Copies the files that are new or have changed. Files that cannot be read are tried again the next time; the last of these errors
+        is raised at the end."""
         seen = self.fetcher._file_records
         failed = None
         recent = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1)
@@ -83,7 +85,7 @@ class Copying:
                 failed = fault
                 del seen[path]
                 continue
-            # A bucket's times are whole seconds, and a file may be written twice in one: so a new file is read once more.
+            # Times in a bucket are whole seconds, and a file may be written twice in one second. So a new file is read once more.
             if seen[path] > recent and self.copied.get(path) != seen[path]:
                 self.copied[path] = seen.pop(path)
         if failed:
@@ -104,19 +106,22 @@ class Copying:
 
 
 def copy_buckets(root: Path, sources: List[Dict[str, Any]]) -> List[str]:
-    """Returns the folders below `root` that will get the files of readable sources; starts a thread for each bucket."""
+    """Starts a thread for each bucket, which copies its files. Returns the folders below `root` that get the files of the sources.
+
+    A bucket that cannot be opened is named in a warning and left out.
+    """
     folders: Dict[Tuple[str, str, str], List[str]] = {}
     for source in sources:
         scheme, bucket, folder = parts_of(source["place"])
         storage = {key: one for key, one in (source.get("storage") or {}).items() if key != "prefix"}
         folders.setdefault((scheme, bucket, json.dumps(storage, sort_keys=True)), []).append(folder)
-    os.environ.setdefault("AWS_MAX_ATTEMPTS", "2")  # each attempt may take a minute, and it is tried again later
+    os.environ.setdefault("AWS_MAX_ATTEMPTS", "2")  # An attempt may take a minute, and the next look tries again.
     out = []
     for (scheme, bucket, storage_text), its in folders.items():
         name = f"{scheme}://{bucket}"
         hint = f"a TensorBoard signs in there by its own environment.environment_variables: {signs_in_by.get(scheme)}"
         shown = ", ".join(name_of(folder) for folder in its[:3]) + (f" and {len(its) - 3} more" if len(its) > 3 else "")
-        own = root / str(len(out))  # two servers may have buckets of one name
+        own = root / str(len(out))  # Buckets of two servers may have the same name.
         of_storage = storage_of(scheme, bucket, json.loads(storage_text))
         try:
             from determined.tensorboard import fetchers

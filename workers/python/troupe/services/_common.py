@@ -1,4 +1,4 @@
-"""What the programs share: their environment, and their two calls of the master."""
+"""The parts that the programs share: their environment, and their calls of the master."""
 
 import grp
 import json
@@ -26,7 +26,7 @@ def say(text: str) -> None:
 
 
 class Surroundings:
-    """The environment of the task, as the agent and the master have set it."""
+    """The environment variables that the agent and the master have set for the task. The program ends where one is missing."""
 
     def __init__(self) -> None:
         def needed(name: str) -> str:
@@ -56,16 +56,18 @@ class Surroundings:
         return folder
 
     def call(self, method: str, path: str, body: Optional[Dict[str, Any]] = None, timeout: float = 30) -> None:
-        """Calls the master; raises OSError (as urllib's errors are) where that failed."""
+        """Calls the master and drops the answer's body. `timeout` is in seconds. Raises OSError where the call fails; the errors of
+        urllib are OSErrors."""
         request = urllib.request.Request(self.master + path, data=json.dumps(body or {}).encode(), method=method)
         request.add_header("Content-Type", "application/json")
         request.add_header("Grpc-Metadata-x-allocation-token", f"Bearer {self.token}")
-        # The agent's listener is on this host, so no proxy is needed.
+        # DET_MASTER is the agent's listener on this host, which no proxy of the environment could reach.
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=timeout) as answer:
             answer.read()
 
     def tell_ready(self) -> None:
-        """Reports in the background, until the master has heard it. The master refuses for good where the task has ended."""
+        """Reports in the background that the service is ready, again and again until the master has answered. Where the master refuses,
+        because the task has ended, the report is not repeated."""
 
         def tell() -> None:
             while True:
@@ -83,7 +85,7 @@ class Surroundings:
 
 
 def own_account() -> Dict[str, Any]:
-    """The account as the body of `ready`: a login must name it. Empty where this host has no name for it."""
+    """The account of this process as the body of `ready`, because a login has to name it. Empty where the account has no name here."""
     try:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -96,7 +98,8 @@ def own_account() -> Dict[str, Any]:
 
 
 def listen(path: str, backlog: int = 128) -> socket.socket:
-    """Listens on a socket that only this account and root reach. Removes a socket that an earlier start left there."""
+    """Listens on a Unix socket that only this account and root reach. A socket that an earlier start has left there is removed. The
+    program ends where it cannot listen."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -114,7 +117,7 @@ def listen(path: str, backlog: int = 128) -> socket.socket:
 
 
 def every(seconds: float, do: Callable[[], None]) -> threading.Thread:
-    """Calls the function again and again in the background, as long as this process lives."""
+    """Calls `do` every `seconds` in the background, as long as this process lives."""
 
     def run() -> None:
         while True:

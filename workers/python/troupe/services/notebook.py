@@ -1,5 +1,5 @@
-"""JupyterLab as a task. Its lines stay in the task's log; it is ready when it says so; whether it is in use is looked at every 30 s and told
-to the master, which ends an idle one."""
+"""JupyterLab as a task. The lines that Jupyter writes go to the task's log, and one of them tells that Jupyter is ready. At least every
+30 s this program looks whether the notebook is in use and reports that to the master, which ends an idle notebook."""
 
 import http.client
 import importlib.util
@@ -31,7 +31,7 @@ class OverSocket(http.client.HTTPConnection):
 
 
 def limit_seconds(text: Any) -> Optional[float]:
-    """The seconds in a duration as Go writes it, `1h30m` or `20s`; None where the text is not one."""
+    """The seconds of a duration that is written as in Go, `1h30m` or `20s`. None where the text is not a duration."""
     if not isinstance(text, str) or not re.fullmatch(r"([0-9]+(\.[0-9]*)?(ms|[hms]))+", text):
         return None
     units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -39,13 +39,14 @@ def limit_seconds(text: Any) -> Optional[float]:
 
 
 def between_looks(around: Surroundings) -> float:
-    """Seconds between two checks: fewer for a short limit, so that a notebook in use is reported before the limit ends."""
+    """The seconds between two looks at the notebook. A short `idle_timeout` makes them fewer, so that a notebook in use is reported
+    before the timeout ends."""
     limit = limit_seconds(around.config.get("idle_timeout"))
     return look_seconds if limit is None else min(look_seconds, max(1.0, limit / 3))
 
 
 class Watch:
-    """Decides whether the notebook is idle, by `notebook_idle_type`. A notebook that cannot be asked is not idle."""
+    """Decides by `notebook_idle_type` whether the notebook is idle. A notebook that does not answer is not idle."""
 
     def __init__(self, around: Surroundings, token: str) -> None:
         self.around = around
@@ -60,7 +61,7 @@ class Watch:
             answer = connection.getresponse()
             body = answer.read()
             if answer.status == 404 and what == "terminals":
-                return []  # a Jupyter that offers none has none open
+                return []  # A Jupyter without terminals has none open.
             if answer.status != 200:
                 raise ValueError(f"{what}: {answer.status}")
             return json.loads(body)
@@ -87,7 +88,7 @@ class Watch:
         try:
             self.around.call("PUT", f"/api/v1/notebooks/{self.around.task}/report_idle", {"notebookId": self.around.task, "idle": idle})
         except (OSError, ValueError, http.client.HTTPException):
-            pass  # the next round reports it
+            pass  # The next look reports the state again.
 
 
 def command(around: Surroundings) -> List[str]:
@@ -97,25 +98,26 @@ def command(around: Surroundings) -> List[str]:
         "ServerApp.base_url": around.base_url() + "/",
         "ServerApp.open_browser": "False",
         "ServerApp.allow_root": "True",
-        # The proxy, which alone reaches the socket, says whom a request comes from and by which scheme. `Host` is what the
-        # browser has sent, so that Jupyter's checks of origin and XSRF work; the proxy knows which hosts there are.
+        # Only the proxy reaches the socket, so that its headers about the client's address and scheme are true. `Host` is the one that
+        # the browser has sent, so that Jupyter's checks of origin and XSRF work. The proxy checks which hosts are allowed.
         "ServerApp.trust_xheaders": "True",
         "ServerApp.allow_remote_access": "True",
         "ServerApp.root_dir": "/",
         "FileContentsManager.preferred_dir": os.getcwd(),
-        # Kernels use sockets in this task's folder, and no port of this host.
+        # Kernels listen on sockets in this task's folder, and not on ports of this host.
         "KernelManager.transport": "ipc",
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
         "LabApp.news_url": "None",
-        # Terminals are an extension, which Jupyter finds by a file below the interpreter's prefix. Where the packages lie
-        # elsewhere (named by a .pth file), only this setting names it. Without that package Jupyter goes on and has no terminals.
+        # Jupyter finds the extension for terminals by a file below the interpreter's prefix. Where a .pth file names another folder
+        # for packages, only this setting makes Jupyter load it. Where the package is missing, Jupyter runs without terminals.
         "ServerApp.jpserver_extensions": "{'jupyterlab': True, 'jupyter_server_terminals': True}",
     }
     return [sys.executable, "-m", "jupyterlab", *(f"--{name}={value}" for name, value in options.items())]
 
 
 def begin(around: Surroundings, token: str) -> None:
-    """Reports that the task is ready once Jupyter listens, which is a moment after Jupyter says that it runs."""
+    """Waits until Jupyter listens, which begins a moment after Jupyter writes that it runs. Then reports that the task is ready, and starts
+    the looks at the notebook."""
     while True:
         connection = OverSocket(around.socket)
         try:

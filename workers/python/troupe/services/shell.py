@@ -1,5 +1,5 @@
-"""Logins to a task: Debian's sshd, one process for each connection to the socket, with keys that were made for this task alone. Anybody
-who reaches the master reaches it, so that each connection has to say something soon, and 64 is the limit."""
+"""Logins to a task by Debian's sshd: one process for each connection to the socket, with keys that were made for this task alone. Everybody
+who reaches the master can open a connection. So each connection has to send its first byte soon, and at most 64 are open."""
 
 import os
 import pwd
@@ -18,7 +18,7 @@ from troupe.services._common import Surroundings, give_up, listen, say
 
 most_connections = 64
 first_byte_seconds = 10.0
-most_value_bytes = 64 << 10  # sshd passes all of them between its own processes, at most 256 KiB
+most_value_bytes = 64 << 10  # of a variable; sshd passes all variables between its processes in at most 256 KiB
 
 configuration = """\
 HostKey {folder}/host_key
@@ -57,7 +57,8 @@ not_for_logins = re.compile(r"^(_|HOME|TERM|LANG|LC_.*|PWD|OLDPWD|SHLVL|TROUPE_S
 
 
 def login_variables(env: Dict[str, str]) -> List[str]:
-    """The variables as options of an authorized key, which can hold neither a line break nor a backslash at the end."""
+    """The variables of `env` as options of an authorized key. Left out are those of `not_for_logins`, and values that an option cannot
+    hold: too long ones, those with a line break, and those with a backslash at the end."""
     options = []
     for name, value in sorted(env.items()):
         if not_for_logins.match(name) or not re.match(r"^[A-Za-z0-9_]+$", name):
@@ -96,7 +97,8 @@ def find_sshd() -> str:
 
 
 def check_login() -> None:
-    """Reports now what would refuse every login."""
+    """Checks the account of this process, because sshd would refuse or end every login to one without a name or a shell. Without a name
+    the program ends; without a shell it warns."""
     try:
         account = pwd.getpwuid(os.getuid())
     except KeyError:
@@ -106,12 +108,12 @@ def check_login() -> None:
 
 
 class Connections:
-    """Waits for the first byte of each connection, then for the end of its sshd."""
+    """Waits for the first byte of each connection, starts an sshd for it, and then waits for the end of that sshd."""
 
     def __init__(self, server: socket.socket, command: List[str]) -> None:
         self.server = server
         self.command = command
-        self.waiting: Dict[socket.socket, float] = {}  # with the time by which a first byte must come
+        self.waiting: Dict[socket.socket, float] = {}  # to the time by which the first byte has to arrive
         self.running: List[subprocess.Popen] = []
         self.events = selectors.DefaultSelector()
         server.setblocking(False)
@@ -196,7 +198,7 @@ def main() -> int:
     if tried.returncode != 0:
         give_up(f"sshd does not take its configuration: {(tried.stderr or tried.stdout).strip()}")
     for name in ("TROUPE_SERVICE_CONFIG", "TROUPE_SERVICE_SOCKET"):
-        os.environ.pop(name, None)  # logins must not get the host's key
+        os.environ.pop(name, None)  # Logins must not see the host key of the task's sshd.
     connections = Connections(listen(around.socket), command)
     say(f"Server listening on {around.socket}.")
     around.tell_ready()

@@ -1,5 +1,5 @@
-"""TensorBoard as a task. It shows event files below folders of this host while they grow, and those of buckets by Determined's own fetchers.
-It has no login, so that it listens on a socket that the proxy alone reaches."""
+"""TensorBoard as a task. TensorBoard shows event files below folders of this host while they grow, and copies of event files in buckets.
+It asks for no login, so that it listens on a socket that only the proxy reaches."""
 
 import importlib.util
 import os
@@ -20,15 +20,16 @@ def has_events(root: Path) -> bool:
 
 
 class Links:
-    """One folder that holds all sources. Where several have the same name, those with event files get it, in the order in which these appear."""
+    """A folder with a link to each source, under the name of the source. Where several sources have one name, each gets its link when it
+    has event files: the first gets the name, later ones the name with a number."""
 
     def __init__(self, root: Path, sources: List[str]) -> None:
         self.root = root
         self.taken: Dict[str, int] = {}
         names = [name_of(source) for source in sources]
         self.waiting = [source for source, name in zip(sources, names) if names.count(name) > 1]
-        # Experiments come before their trials, whose files are in the experiment's folder already. A folder that does not exist
-        # yet is shown once it does.
+        # The links of experiments are made first: the files of their trials are below them already, so that these get no link. A link
+        # to a folder that does not exist yet shows its files once they are there.
         for source in sorted(set(sources) - set(self.waiting), key=lambda one: name_of(one).count("/")):
             self.place(source)
         self.look()
@@ -79,14 +80,14 @@ def serve(around: Surroundings, root: Path, arguments: List[str]) -> int:
                 print(f"troupe: TensorBoard: {fault}", file=sys.stderr, flush=True)
 
         def get_url(self) -> str:
-            return f"http://localhost:0{around.base_url()}/"  # TensorBoard notes it in its /tmp, and expects a port there
+            return f"http://localhost:0{around.base_url()}/"  # TensorBoard writes the URL to a file in /tmp, and expects a port in it
 
         def print_serving_message(self) -> None:
             say(f"TensorBoard serves {around.base_url()}/")
             around.tell_ready()
 
     board = program.TensorBoard(plugins=default.get_plugins(), server_class=OverSocket)
-    # A reader in a process of its own would be asked over a port of this host.
+    # With --load_fast=false TensorBoard reads the files itself. A reader in another process would listen on a port of this host.
     board.configure(["tensorboard", "--reload_interval=5", "--reload_multifile=true", *arguments, f"--logdir={root}",
                      f"--path_prefix={around.base_url()}", "--load_fast=false"])
     return board.main()
@@ -102,15 +103,15 @@ def main() -> int:
     if not sources:
         give_up("TROUPE_SERVICE_CONFIG names no sources")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    base = around.own_folder("tensorboard-events")  # removed with the task, whatever the agent's TMPDIR is
-    tempfile.tempdir = str(around.own_folder("tmp"))  # for TensorBoard's own notes
+    base = around.own_folder("tensorboard-events")  # below the task's own folder, so that it is removed with the task
+    tempfile.tempdir = str(around.own_folder("tmp"))  # for the files that TensorBoard keeps about itself
     root = base / "shown"
     root.mkdir(exist_ok=True)
     in_buckets = [one for one in sources if "://" in one["place"]]
     folders = copy_buckets(base / "copied", in_buckets) if in_buckets else []
     folders += [one["place"] for one in sources if "://" not in one["place"]]
     if not folders:
-        return 1  # the reason was printed
+        return 1  # copy_buckets has printed the reason.
     links = Links(root, folders)
 
     def look() -> None:
