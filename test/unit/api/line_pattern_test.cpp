@@ -116,7 +116,7 @@ TEST(LinePattern, OverManyLinesPassesOverNoneThatItIsIn) {
     ASSERT_GT(wanted.size(), 3u) << text;
     std::vector<std::size_t> found;
     for (std::size_t at = 0; (at = pattern.next(texts, at)) != texts.npos;) {
-      const auto begin = at ? texts.rfind('\n', at - 1) + 1 : 0; // npos + 1 is 0, the begin of the first line
+      const auto begin = at ? texts.rfind('\n', at - 1) + 1 : 0; // npos + 1 is 0, the start of the first line
       at = texts.find('\n', at) + 1;
       if (pattern.in(std::string_view(texts).substr(begin, at - begin - 1)))
         found.push_back(begin);
