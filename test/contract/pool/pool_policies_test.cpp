@@ -282,7 +282,7 @@ private:
     return false;
   }
 
-  /// Checks that a run fits with all its victims, and does not fit with one fewer.
+  /// Checks that a run fits with all its victims, and does not fit with one victim fewer.
   void no_victim_too_many(allocation_id who, const std::vector<allocation_id>& victims,
                           std::set<slot> free) const {
     const auto add = [&](std::set<slot>& to, allocation_id id) {

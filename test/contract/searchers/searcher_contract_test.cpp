@@ -22,7 +22,7 @@ struct subject {
   friend std::ostream& operator<<(std::ostream& out, const subject& s) { return out << s.name; }
 };
 
-/// A space with enough points for a grid of a hundred thousand.
+/// A space with enough points for a grid of a hundred thousand trials.
 const value wide_space = parse_json(R"({
   "lr": {"type": "log", "base": 10, "minval": -5, "maxval": 0, "count": 50},
   "width": {"type": "int", "minval": 1, "maxval": 64, "count": 64},

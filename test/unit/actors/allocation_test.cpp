@@ -269,7 +269,8 @@ TEST(Allocation, AsksThenKillsAndKillsAgain) {
     {on_a, 0s, "placed(a:0) | start(a:0)"},
     {allocation_stop{false, "pruned"}, 1s, " | preempt(a pruned)"},
     {allocation_stop{false, "pruned"}, 2s, " | "},
-    {task_started{id, "a", 7}, 3s, " | preempt(a pruned)"}, // the order may have died with a link
+    {task_started{id, "a", 7}, 3s,
+     " | preempt(a pruned)"}, // the order to stop may have been lost with a link
     {time_passed{}, 61s, " | kill(a)"},
     {time_passed{}, 91s, " | kill(a)"},
     {exit_of("a", -1, 9), 92s, "closed(stopped) | release forget(a) report(stopped)"},

@@ -121,7 +121,7 @@ TEST(Experiment, NotesWhoOrderedAChange) {
     {experiment_stop{true, "w", false, "bob"},
      "changed(STOPPING_KILLED by bob) | stop(1 CANCELED kill) stop(2 CANCELED kill)"},
     {trial_finished{{1}}, " | "},
-    {trial_finished{{2}}, "changed(CANCELED) | report(CANCELED)"}, // nobody orders the end itself
+    {trial_finished{{2}}, "changed(CANCELED) | report(CANCELED)"}, // no user orders the end itself
   });
 }
 

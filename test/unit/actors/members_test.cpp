@@ -29,7 +29,7 @@ agent_asked asks(std::string name, std::string id, int slots = 2, std::uint64_t 
 struct row {
   members_event event;
   std::chrono::seconds at;
-  std::string step; ///< facts | actions, or the refusal
+  std::string step; ///< "FACTS | ACTIONS", or the refusal
 };
 
 members play(members machine, const std::vector<row>& rows, const value& configuration = {}) {

@@ -209,7 +209,7 @@ TEST(PoolExplain, SaysOfEachAgentWhatItLacks) {
   EXPECT_EQ(agents[2]["fits"], false);
 }
 
-// ---- with what others know of the holders
+// ---- explanations with the outlook of the runs that hold slots
 
 run_outlook outlook(std::uint64_t trial, double seconds) {
   return {run(trial), seconds, "history", t0 + 10s};
@@ -546,7 +546,7 @@ TEST(Pool, TellsWhomItCannotHoldWithTheLastOfSeveralEvents) {
   EXPECT_EQ(told({slots_requested{run(3), 9}}), "no 3.1; ");
 }
 
-// ---- agents that are taken out
+// ---- agents that are disabled
 
 std::string ended(const std::vector<pool_action>& actions) {
   std::string out;
