@@ -1,5 +1,5 @@
-// Any text, against every schema: what is accepted can be completed, and complete(complete(x)) = complete(x);
-// merging with nothing changes nothing.
+// Checks any text against every schema: what is accepted can be completed, complete(complete(x)) =
+// complete(x), and merging with nothing changes nothing.
 
 #include "model/config/check.hpp"
 #include "model/config/complete.hpp"

@@ -1,5 +1,5 @@
-// Any bytes: the reader ends, within its bounds, with a tree or a fault; what it read as a tree reads the
-// same once more when it is written as JSON.
+// Gives any bytes to the reader, which has to end within its limits with a tree or a fault. A tree reads back
+// the same when it is written as JSON.
 
 #include "model/config/document.hpp"
 

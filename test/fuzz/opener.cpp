@@ -1,6 +1,6 @@
-// Input: a byte of choices, then what a master says to an agent that brings it a connection to a service,
-// over real sockets. The service hears nothing but what follows an upgrade, both ends close, and the agent
-// goes on; what of it does not hold is said.
+// The input is a byte of choices, and then what a master says to an agent that brings it a connection to a
+// service over real sockets. The service receives only what follows an upgrade, both ends close, and the
+// agent continues. The process ends with a message where one of these does not hold.
 
 #include "test/unit/proxy/opener_stage.hpp"
 

@@ -1,6 +1,6 @@
-// Input: a byte that chooses what reads the rest: frames of a tunnel, an address below /proxy, headers.
-// However frames are cut they mean the same; an address that is let in climbs nowhere; no credential of ours
-// passes.
+// The input is a byte that chooses the reader of the rest: frames of a tunnel, an address below /proxy, or
+// headers. Frames mean the same however they are cut; an accepted address leads to no parent folder; no
+// credential of Troupe is passed on.
 
 #include "runtime/proxy/frames.hpp"
 #include "runtime/proxy/headers.hpp"

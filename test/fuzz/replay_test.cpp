@@ -1,5 +1,6 @@
-// Every input that the fuzzers have kept, once more: test/fuzz/corpus/NAME.tar.gz through the fuzz target of
-// that name. A target ends the process where it finds a fault; the input's name is said then.
+// Gives every input that the fuzzers have kept to its target again: test/fuzz/corpus/NAME.tar.gz to the fuzz
+// target with that name. A target ends the process where it finds a fault, and then the name of the input is
+// printed.
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -24,7 +25,7 @@ int replay_reader(const std::uint8_t* data, std::size_t size);
 namespace troupe {
 namespace {
 
-std::string current; ///< the input that is under way
+std::string current; ///< the name of the input that is being tested
 
 void say_current(int) {
   std::fprintf(stderr, "the input is %s\n", current.c_str());
@@ -34,7 +35,7 @@ void say_current(int) {
 struct corpus {
   const char* name;
   int (*target)(const std::uint8_t* data, std::size_t size);
-  int least; ///< inputs
+  int least; ///< the least number of inputs in the archive
 };
 
 class FuzzCorpus : public testing::TestWithParam<corpus> {};
@@ -57,8 +58,8 @@ TEST_P(FuzzCorpus, ShowsNoFault) {
       continue;
     current = file + ": " + archive_entry_pathname(entry);
     const auto size = static_cast<std::size_t>(archive_entry_size(entry));
-    const auto data =
-      std::make_unique<std::uint8_t[]>(size); // of that size: a sanitizer sees a read behind it
+    // The memory has exactly this size, so that a sanitizer notices a read behind it.
+    const auto data = std::make_unique<std::uint8_t[]>(size);
     ASSERT_EQ(archive_read_data(in.get(), data.get(), size), static_cast<la_ssize_t>(size)) << current;
     GetParam().target(data.get(), size);
     ++inputs;

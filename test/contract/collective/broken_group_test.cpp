@@ -1,4 +1,4 @@
-// What happens to the other ranks when a rank dies, leaves, stops or calls something else. Ranks are
+// Tests what happens to the other ranks when a rank dies, leaves, stops or calls something else. Ranks are
 // processes in this test.
 
 #include "ranks.hpp"
@@ -85,7 +85,7 @@ int keep_reducing(collective& c) {
   return 3;
 }
 
-// Returns memory that outlives the call.
+// Returns memory that outlives the call, and belongs to the thread.
 std::span<float> floats(std::size_t n) {
   thread_local std::vector<float> memory;
   memory.resize(n);
@@ -323,14 +323,15 @@ TEST(JoinShm, RefusesASecondProcessOfTheSameRankAndOtherSettings) {
   const auto name = fresh_group_name();
   std::thread first([&] {
     auto c = join_test_shm(name, 0, 2);
-    while (!c && c.error().code == errc::conflict) // the rank below was rank 0 before, and waits in vain
+    // the join of rank 0 below may be in the group first, until it has waited in vain
+    while (!c && c.error().code == errc::conflict)
       c = join_test_shm(name, 0, 2);
     ASSERT_TRUE(c) << c.error().what;
     EXPECT_TRUE((*c)->barrier());
   });
   while (access(("/dev/shm/troupe-" + name).c_str(), F_OK) != 0)
     std::this_thread::yield();
-  shm_group other{.name = name, .rank = 1, .size = 2}; // this group has another chunk size
+  shm_group other{.name = name, .rank = 1, .size = 2}; // this group has another chunk size than the first one
   EXPECT_EQ(join_shm(other).error().code, errc::invalid);
   auto again = join_test_shm(name, 0, 2);
   while (!again && again.error().code == errc::timeout)

@@ -1,5 +1,5 @@
-// What every kind of group computes: each operation for each type against a reference, with difficult
-// lengths, addresses and values.
+// Tests what every kind of group computes: each operation for each type is compared with a reference, with
+// difficult lengths, addresses and values.
 
 #include "ranks.hpp"
 
@@ -48,7 +48,7 @@ T value_of(int rank, std::size_t i) {
     return narrow<T>(double(n) / 7.0);
 }
 
-// The reference: the definition of the header, element by element.
+// The reference computes each element by the definition in the header.
 template <class T>
 T reduced(const std::vector<T>& by_rank, reduce how) {
   auto sum = widen(by_rank[0]);
@@ -243,7 +243,8 @@ TEST_P(Collective, ReduceScatterGivesEachRankItsPart) {
           ASSERT_OK(c.reduce_scatter(all, mine, how));
           for (std::size_t i = 0; i < n; ++i)
             ASSERT_TRUE(same_bits(mine[i], reduced_at<T>(c.size(), me * n + i, how)));
-          ASSERT_OK(c.reduce_scatter(all, std::span(all).subspan(me * n, n), how)); // the same in place
+          // the same operation in place
+          ASSERT_OK(c.reduce_scatter(all, std::span(all).subspan(me * n, n), how));
           ASSERT_EQ(std::memcmp(all.data() + me * n, mine.data(), n * sizeof(T)), 0);
         }
     });
@@ -307,7 +308,7 @@ TEST_P(Collective, RanksMayGiveOtherPartsOfAllocatedMemoryOrTheirOwn) {
     const auto kept = *one;
     one = group_memory<float>();
     other = group_memory<float>();
-    auto later = c.allocate<float>(n); // this memory may be where the other was
+    auto later = c.allocate<float>(n); // this memory may have the address of the memory that was released
     ASSERT_TRUE(later);
     for (const std::span<float> place : {std::span<float>(*later), std::span<float>(kept).subspan(n, n)}) {
       std::ranges::copy(values<float>(c.rank(), n), place.begin());
@@ -370,7 +371,7 @@ TEST_P(Collective, StartedOperationsRunInOrderAndMixWithOthers) {
     std::vector<double> at_once(10, 2.0);
     ASSERT_OK(c.all_reduce(at_once, reduce::sum));
     ASSERT_THAT(at_once, testing::Each(2.0 * ranks));
-    ASSERT_TRUE(handles.front().done()); // earlier calls have ended before
+    ASSERT_TRUE(handles.front().done()); // earlier calls have ended before a later one returns
     for (auto& h : handles) {
       ASSERT_OK(h.wait());
       ASSERT_OK(h.wait());
@@ -440,7 +441,7 @@ TEST_P(Collective, AGroupMayLeaveRanksOutAndOrderThemAnew) {
 
 TEST_P(Collective, ManyRandomOperationsInARowAgree) {
   on_all_ranks(GetParam(), [](collective& c) {
-    std::uint64_t seed = 42; // all ranks draw the same
+    std::uint64_t seed = 42; // all ranks draw the same numbers
     const auto next = [&](std::uint64_t below) {
       seed = seed * 6364136223846793005u + 1442695040888963407u;
       return (seed >> 33) % below;

@@ -21,7 +21,7 @@ struct member_case {
   std::function<result<std::unique_ptr<collective>>(const std::string& group, int rank, int size)> join;
 };
 
-/// A port of 127.0.0.1 at which nobody listens now.
+/// Returns a port of 127.0.0.1 on which nobody listens now.
 inline int free_port() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in at{};
@@ -35,7 +35,7 @@ inline int free_port() {
   return ntohs(at.sin_port);
 }
 
-/// A name for a group. It ends with the port at which the ranks may meet.
+/// Returns a name for a group, which ends with the port on which the ranks may meet.
 inline std::string fresh_group_name() {
   static std::atomic<int> count{0};
   return "test-" + std::to_string(getpid()) + "-" + std::to_string(count++) + "-" +
@@ -45,7 +45,7 @@ inline std::string fresh_group_name() {
 inline result<std::unique_ptr<collective>> join_test_shm(const std::string& name, int rank, int size) {
   shm_group group{.name = name, .rank = rank, .size = size};
   group.join_within = std::chrono::seconds(20);
-  group.chunk_bytes = 4096; // so that short data has many chunks
+  group.chunk_bytes = 4096; // small, so that short data has many chunks
   return join_shm(group);
 }
 

@@ -1,4 +1,4 @@
-// What holds in every pool, whichever scheduler it has: small random pools and events are checked from
+// Tests what holds in every pool, whichever scheduler it has: small random pools and events are checked from
 // outside against a simple record of the slots that each run holds.
 
 #include "actors/pool/pool.hpp"
@@ -282,7 +282,7 @@ private:
     return false;
   }
 
-  /// Checks that a run fits with all its victims, and does not fit with one fewer.
+  /// Checks that a run fits with all its victims, and does not fit with one victim fewer.
   void no_victim_too_many(allocation_id who, const std::vector<allocation_id>& victims,
                           std::set<slot> free) const {
     const auto add = [&](std::set<slot>& to, allocation_id id) {
@@ -395,7 +395,7 @@ private:
     const auto wanted = machine_.describe()["wanted"];
     std::vector<share_demand> demands;
     std::vector<int> caps;
-    std::map<std::string, int> cap_of; // by user or workspace
+    std::map<std::string, int> cap_of; // index in `caps` of each user and each workspace
     for (const auto& job : listed) {
       const int held = job["used"].get<int>();
       int more = wanted[std::to_string(job["experiment"].get<std::uint64_t>())].get<int>();
@@ -418,10 +418,11 @@ private:
       EXPECT_EQ(listed[i]["share"], shares[i]) << "of experiment " << listed[i]["experiment"];
   }
 
-  /// Checks that the list of all that wait says of each run what its own explanation says.
+  /// Checks that the list of all waiting runs gives the same reason and position for each run as the
+  /// explanation of that run.
   void list_is_that_of_each() {
     std::size_t place = 0;
-    bool next = true; // whether nobody before it waits for slots that others hold
+    bool next = true; // whether no run before this one waits for slots that others hold
     for (const auto& listed : machine_.waiting_runs()) {
       const auto said = machine_.explain(listed.allocation, now);
       EXPECT_EQ(listed.reason, said["reason"]["code"]) << to_string(listed.allocation);
@@ -481,7 +482,7 @@ TEST_P(PoolPolicies, HoldWhateverHappens) {
       s.max_slots = roll(d, 2, 6);
     if (roll(d, 0, 2) == 0)
       s.quotas.push_back({"ada", "", roll(d, 1, 5)});
-    if (seed % 3 == 0) // for each user without a quota of their own
+    if (seed % 3 == 0) // the quota of each user without a quota of their own
       s.quotas.push_back({"*", "", 1 + static_cast<int>(seed % 4)});
     if (seed % 4 == 0)
       s.quotas.push_back({"", seed % 8 ? "vision" : "Uncategorized", 1 + static_cast<int>(seed % 5)});
@@ -635,7 +636,7 @@ TEST_P(PoolPolicies, ARecoveredPoolGrantsTheSameInWhateverOrderItHears) {
   }
 }
 
-/// An endless sequence of small runs, each of which ends within its time, and one large gang.
+/// Small runs come without end, each of which ends within its time, while one large gang waits.
 TEST_P(PoolPolicies, AGangWaitsNoLongerThanItsReservationAndWhatItsHoldersStillRun) {
   constexpr auto longest = 100s;
   for (std::uint64_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {
@@ -797,7 +798,7 @@ TEST_P(PoolPolicies, GiveTheRoomOfOneThatIsWithdrawnToTheNext) {
     EXPECT_TRUE(ask(trial, 1, 2, 2).empty());
   EXPECT_TRUE(ask(5, 2, 1, 1).empty());
   static_cast<void>(end(1));
-  static_cast<void>(end(2)); // where run 5 may pass, it holds a slot
+  static_cast<void>(end(2)); // run 5 holds one of the free slots where it may pass
   static_cast<void>(end(3)); // run 3 competed, and is withdrawn
   static_cast<void>(end(5));
   EXPECT_EQ(p.agents().at("a"), std::vector<allocation_id>(2, {trial_id{4}, {1}}));

@@ -22,7 +22,7 @@ struct subject {
   friend std::ostream& operator<<(std::ostream& out, const subject& s) { return out << s.name; }
 };
 
-/// A space with enough points for a grid of a hundred thousand.
+/// A space with enough points for a grid of a hundred thousand trials.
 const value wide_space = parse_json(R"({
   "lr": {"type": "log", "base": 10, "minval": -5, "maxval": 0, "count": 50},
   "width": {"type": "int", "minval": 1, "maxval": 64, "count": 64},
@@ -90,7 +90,7 @@ std::string show(const search_action& action) {
   return "shutdown " + std::to_string(x.cancel) + std::to_string(x.failure);
 }
 
-/// A simulated cluster: it does what the search says, and counts.
+/// A simulated cluster that does what the search orders. It counts and checks trials, slots and budget.
 class cluster {
 public:
   cluster(subject s, std::uint64_t seed, const value& domain = mixed_space)
@@ -152,7 +152,7 @@ public:
   std::map<std::string, value> hparams;
   std::size_t created = 0, invalid = 0;
   bool over = false, failed = false, snapshots = false;
-  bool keeps_log = true; ///< whether `said` is kept
+  bool keeps_log = true; ///< whether `said` holds all actions
 
 private:
   void take(const search_action& action) {
@@ -258,7 +258,7 @@ TEST_P(SearcherContract, KeepsItsBudgetInEveryOrderOfArrival) {
   }
 }
 
-/// Model-based searchers get a history of that size, in which all trials but the last are drawn at random.
+/// Model-based searchers get a history of that size: at least 99,500 of its trials are drawn at random.
 TEST_P(SearcherContract, RunsAHundredThousandTrials) {
   auto big = GetParam();
   const auto name = big.config["name"].get<std::string>();
@@ -319,8 +319,9 @@ TEST_P(SearcherContract, IgnoresLateAndRepeatedEvents) {
     EXPECT_EQ(c.said.size(), before) << (before < c.said.size() ? c.said[before] : "");
   };
   c.validate(trial, 4, 0.5);
-  apply_again(trial_validated{trial, {{"loss", 0.1}, {"epochs", 4}}}); // the same step once more
-  apply_again(trial_validated{trial, {{"loss", 0.1}, {"epochs", 1}}}); // a report from before a restart
+  apply_again(trial_validated{trial, {{"loss", 0.1}, {"epochs", 4}}}); // the same step is reported again
+  // a report from before a restart arrives late
+  apply_again(trial_validated{trial, {{"loss", 0.1}, {"epochs", 1}}});
   apply_again(search_started{});
   c.exit_early(trial, exit_reason::user_requested_stop);
   apply_again(trial_exited_early{trial, exit_reason::errored});
@@ -386,8 +387,8 @@ TEST_P(SearcherContract, SurvivesStormsOfEvents) {
     c.snapshots = seed == 0;
     c.apply(search_started{});
     for (int i = 0; i < GetParam().storm_events && !c.over && !HasFatalFailure(); ++i) {
-      // In the compat mode only events that a real cluster sends; in the native mode events of any trial that
-      // ever existed.
+      // In the compat mode the search gets only events that a real cluster sends. In the native mode it gets
+      // events of any trial that ever existed.
       std::vector<std::string> from(c.order);
       if (GetParam().mode == search_mode::compat || random.chance(0.7))
         from.assign(c.running.begin(), c.running.end());

@@ -1,4 +1,4 @@
-// One suite for the journal over every kind of store.
+// One suite for the journal, which runs on every kind of store.
 
 #include "worlds.hpp"
 
@@ -204,7 +204,8 @@ TEST_P(Journal, AnswersRepeatedReportsWithTheOldReceipt) {
   EXPECT_EQ(first->validations[2].row, 3u);
   EXPECT_EQ(first->validations[2].sequence, 3u);
   EXPECT_EQ(first->validations[2].experiment, experiment_id{1});
-  for (int round = 0; round < 3; ++round) { // while queued, when durable, and after a restart
+  // The reports are repeated while they are queued, when they are durable, and after a restart.
+  for (int round = 0; round < 3; ++round) {
     auto again = j().report(b);
     ASSERT_TRUE(again);
     EXPECT_EQ(again->up_to, 4u);
@@ -612,7 +613,9 @@ TEST_P(Journal, FindsARunByAnyNameThatItHasHad) {
       EXPECT_EQ(named(second), "2") << second;
     for (const char* none : {"UNCAT-3", "DOG-1", "CAT-3", "FELIS-18446744073709551615"})
       EXPECT_EQ(named(none), "not_found") << none;
-    if (opened == 1) { // the state that a version without numbers left: each opening folds it to the same
+    // The next opening finds the state that a version without numbers left, and has to fold it to the same
+    // rows.
+    if (opened == 1) {
       auto b = w->store->make_batch();
       b->put(family::facts, keys::projections, keys::one(7));
       b->erase_range(family::rows, "F", "G");
@@ -1085,7 +1088,7 @@ TEST_P(Journal, FoldsAnewWhenARebuildWasCutShort) {
   ASSERT_NO_FATAL_FAILURE(tell_a_story([&](const auto&... x) { return append(x...); }));
   commit();
   auto expected = dump(*w->store, family::rows);
-  auto b = w->store->make_batch(); // the state after the first write of a rebuild
+  auto b = w->store->make_batch(); // This is the state after the first write of a rebuild.
   b->erase_range(family::facts, "p", std::string("p\0", 2));
   b->erase_range(family::rows, std::string(1, '\0'), "\x7f");
   ASSERT_TRUE(w->store->write(*b, true));
@@ -1108,10 +1111,10 @@ TEST_P(Journal, ReadsAStreamFromAnyNumberHoweverItsFactsLieInRows) {
   };
   for (std::size_t count : {1, 2, 7, 1, 1, 3}) {
     ASSERT_NO_FATAL_FAILURE(add(count, 10));
-    ASSERT_NO_FATAL_FAILURE(add(1, 10)); // in the same commit
+    ASSERT_NO_FATAL_FAILURE(add(1, 10)); // this append is in the same commit
     commit();
   }
-  ASSERT_NO_FATAL_FAILURE(add(5, 40'000)); // more than one row holds
+  ASSERT_NO_FATAL_FAILURE(add(5, 40'000)); // these facts are more than one row holds
   ASSERT_NO_FATAL_FAILURE(add(1, 100'000));
   ASSERT_NO_FATAL_FAILURE(add(2, 10));
   commit();
@@ -1139,7 +1142,7 @@ TEST_P(Journal, ReadsDataThatHasARowForEachFactAndGoesOnWithIt) {
   commit();
   const auto rows = dump(*w->store, family::rows);
   const auto facts = *r()->facts_after(0, 1000);
-  auto b = w->store->make_batch(); // the form in which schema 1 wrote facts
+  auto b = w->store->make_batch(); // This is the form in which schema 1 wrote facts.
   for (const auto& f : facts)
     b->put(family::facts, keys::fact(f.entity, f.number), f.bytes);
   b->put(family::facts, keys::schema, keys::one(1));

@@ -38,7 +38,7 @@ struct world {
   std::unique_ptr<journal> j;
   journal_options options;
 
-  void reopen() { // closes in an orderly way first
+  void reopen() { // closes in an orderly way and opens again
     close();
     open();
   }

@@ -1,5 +1,5 @@
-// Input: a byte that chooses, then a filter or a sort of experiments-search. What is read answers for any
-// row, twice the same; of two rows never each stands before the other.
+// The input is a byte that chooses, and then a filter or a sort of experiments-search. A filter that can be
+// read gives the same answer for a row twice; of two rows, at most one is sorted before the other.
 
 #include "runtime/api/search_filter.hpp"
 
@@ -23,7 +23,7 @@ const std::vector<known_column> columns{{"id", column_kind::number},
                                         {"tags"},
                                         {"progress", column_kind::number}};
 
-/// Something of each kind that a column can have, chosen by the name and the row.
+/// Returns a value of one of the kinds that a column can have, chosen by the name and the row.
 value of_row(const std::string& name, unsigned row) {
   unsigned sum = row;
   for (const unsigned char c : name)

@@ -1,4 +1,5 @@
-// The JSON reader and the lenient field reader on any bytes; what is read prints and reads back the same.
+// Gives any bytes to the JSON reader and the lenient field reader. What is read has to print and read back
+// the same.
 
 #include "model/value.hpp"
 #include "runtime/api/context.hpp"

@@ -1,5 +1,5 @@
-// Input: a byte that chooses the caller, a line "METHOD TARGET", the body. No answer may be a fault of ours
-// (500).
+// The input is a byte that chooses the caller, a line "METHOD TARGET", and the body. No answer may be an
+// internal error (500).
 
 #include "test/unit/api/table.hpp"
 
@@ -7,8 +7,8 @@ using namespace troupe;
 using namespace troupe::api;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static table& t =
-    *new table; // never destroyed: held requests would be answered then, with a fault that is none
+  // The table is never destroyed: held requests would be answered at that moment, with a wrong fault.
+  static table& t = *new table;
   static const request_headers callers[] = {t.user("determined"), t.user("admin"), t.task(), {}};
   if (size < 2)
     return 0;
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (auto* in = std::get_if<admission>(&let_in)) {
     if (in->slow() &&
         (in->at->path.find("/users") != std::string::npos || in->at->path.find("/auth") != std::string::npos))
-      return 0; // hashing passwords would take all the time there is
+      return 0; // hashing passwords would take all the time
     if (data[0] >= 128)
       in->with->headers.content_type = "application/x-troupe-experiment";
     t.api.run(std::move(*in), std::string(body), reply{[](response x) {

@@ -1,6 +1,6 @@
-// Input: what a client of /stream sends: bytes of a WebSocket, cut in two ways, or (odd first byte) a message
-// alone. However the bytes are cut they mean the same; a message is obeyed or refused, and a refused one
-// leaves what was subscribed to as it was.
+// The input is what a client of /stream sends: the bytes of a WebSocket, which are cut in two ways, or (odd
+// first byte) one message. The bytes have to mean the same however they are cut. A message is obeyed or
+// refused, and a refused message does not change the subscription.
 
 #include "runtime/api/update_book.hpp"
 #include "runtime/api/websocket.hpp"
@@ -17,7 +17,7 @@ void require(bool true_) {
     std::abort();
 }
 
-/// Messages, and at the end "ok" or why not.
+/// Returns the messages, and at the end "ok" or the fault.
 std::vector<std::string> read_cut(std::string_view all, std::size_t piece) {
   websocket_reader reader(1 << 20);
   std::vector<websocket_reader::message> got;
@@ -80,7 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(fine == !out.empty());
   for (const auto& one : out)
     require(bool(parse_json(one)));
-  if (fine) { // what it has is told once: a client that knows it hears nothing more
+  if (fine) { // each update is told once: a client that knows it receives nothing more
     std::vector<std::string> more;
     wants.follow(book(), in, out);
     require(wants.is_answered());

@@ -76,7 +76,7 @@ TEST(AcceptConfig, APolicyLiesOverTheTextAndIsCheckedWithIt) {
 
 TEST(AcceptConfig, ATemplateLiesOverDefaultsThatNameHalfAStorage) {
   const value cluster = {
-    // as a master.yaml with save_* keys comes to
+    // what the master makes of a master.yaml that has save_* keys
     {"defaults", {{"checkpoint_storage", {{"save_trial_best", 3}}}, {"resources", {{"priority", 7}}}}},
     {"storage", {{"default", {{"type", "shared_fs"}, {"path", "/ck"}}}}}};
   const std::string text = "entrypoint: x\nhyperparameters: {}\n" + single;
@@ -152,7 +152,7 @@ TEST(AcceptConfig, ATemplateMayHoldWhatIsForOtherTasksAlone) {
     EXPECT_EQ(got->settings["resources"]["weight"], 3);
     EXPECT_FALSE(got->settings["resources"].contains("slots"));
     auto older = got->settings;
-    older["resources"]["slots"] = 2; // as builds before kept it
+    older["resources"]["slots"] = 2; // an earlier build stored the slots under this name
     for (const auto& before : {got->settings, older})
       EXPECT_TRUE(continued_config(before, "max_restarts: 1", "/data/checkpoints", invariant));
     const auto again = accept_config(got->settings, "fork.yaml", "/data/checkpoints", nullptr, layers);
@@ -163,7 +163,7 @@ TEST(AcceptConfig, ATemplateMayHoldWhatIsForOtherTasksAlone) {
 
 TEST(AcceptConfig, AContinuationMayRaiseWhatWasSetBelowOneTrial) {
   auto before = accepted(single + "resources: {slots_per_trial: 2}\n")->settings;
-  before["resources"]["max_slots"] = 1; // by a user, while it ran
+  before["resources"]["max_slots"] = 1; // a user set this limit while the experiment ran
   const auto raised = continued_config(before, "resources: {max_slots: 4}", "/c", {});
   ASSERT_TRUE(raised) << raised.error().what;
   EXPECT_EQ((*raised)["resources"]["max_slots"], 4);
@@ -196,7 +196,8 @@ TEST(AcceptConfig, ANameIsNotBlank) {
 
 TEST(AcceptConfig, AFaultOfATemplateIsShownWithoutItsText) {
   config_layers layers;
-  layers.template_config = {{"max_restart", 12345}}; // it may be somebody else's, and have secrets
+  // the template may belong to another user and contain secrets
+  layers.template_config = {{"max_restart", 12345}};
   const auto got = accept_config("entrypoint: x\nhyperparameters: {}\n" + single, "mine.yaml",
                                  "/data/checkpoints", nullptr, layers);
   ASSERT_FALSE(got);

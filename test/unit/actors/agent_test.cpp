@@ -37,7 +37,7 @@ TEST(Agent, StartsReportsAndForgets) {
     {task_launched{x, 7}, 2s, "up(1.1 a)"},
     {order_received{1, preempt_ordered{x, "pause"}}, 3s, "ask(1.1 pause)"},
     {ended(x, 0), 4s, "exit(1.1 a 0)"},
-    {ended(x, 1), 4s, ""}, // reported twice
+    {ended(x, 1), 4s, ""}, // the end is reported twice
     {order_received{1, forget_ordered{x}}, 5s, "drop(1.1)"},
   });
   EXPECT_TRUE(a.inventory().empty());
@@ -53,7 +53,7 @@ TEST(Agent, KnowsARepeatedStart) {
     {ended(x, 1), 4s, "exit(1.1 a 1)"},
     {start(x), 5s, "exit(1.1 a 1)"},
     {order_received{1, forget_ordered{x}}, 6s, "drop(1.1)"},
-    {start(x), 7s, ""}, // even when it is forgotten
+    {start(x), 7s, ""}, // The start stays known after its task is forgotten.
   });
 }
 
@@ -84,7 +84,7 @@ TEST(Agent, SaysWhatAWorkerFailedOfAlsoWhereTheLinkWasDownThen) {
 TEST(Agent, AnswersEveryKill) {
   play({
     up,
-    {order_received{1, kill_ordered{x}}, 1s, "exit(1.1 a signal 9)"}, // was not running
+    {order_received{1, kill_ordered{x}}, 1s, "exit(1.1 a signal 9)"}, // the task was not running
     {start(x), 1s, "launch(1.1)"},
     {order_received{1, kill_ordered{x}}, 2s, "destroy(1.1)"},
     {task_is_over{{x, {}, true, 0, -1, 9}}, 3s, "exit(1.1 a signal 9)"},
@@ -104,7 +104,7 @@ TEST(Agent, WaitsWithAStartUntilItsSlotIsFree) {
     up,
     {start(x), 1s, "launch(1.1)"},
     {start(y), 2s, ""},
-    {order_received{1, preempt_ordered{y, "pause"}}, 3s, "exit(2.1 a 0)"}, // never ran
+    {order_received{1, preempt_ordered{y, "pause"}}, 3s, "exit(2.1 a 0)"}, // the task never ran
     {ended(x, 0), 4s, "exit(1.1 a 0)"},
   });
 }
@@ -114,8 +114,8 @@ TEST(Agent, RefusesOrdersOfAnotherRegistration) {
     up,
     {start(x, 0), 1s, ""},
     {link_down{}, 2s, ""},
-    {start(x), 2s, ""},    // the link was given up; the next inventory does not name it
-    {start(x, 2), 3s, ""}, // it overtook the acceptance
+    {start(x), 2s, ""},    // the link is lost, and the next inventory will not name the task
+    {start(x, 2), 3s, ""}, // the start came before the acceptance of registration 2
     {link_up{2, t0 + 2s}, 4s, "beat launch(1.1)"},
   });
 }
@@ -137,17 +137,18 @@ TEST(Agent, CountsLeasesFromTheSendingTime) {
   auto lease_of = [](const std::vector<agent_action>& actions) {
     return std::get<renew_leases>(actions.at(0)).lease_from;
   };
-  EXPECT_EQ(std::get<launch_task>(a.apply(start(x), t0 + 20s).at(0)).lease_from,
-            t0 + 1s); // the order was long under way
+  // The order has been under way for a long time.
+  EXPECT_EQ(std::get<launch_task>(a.apply(start(x), t0 + 20s).at(0)).lease_from, t0 + 1s);
   EXPECT_EQ(lease_of(a.apply(heartbeat_acked{1, t0 + 3s}, t0 + 21s)), t0 + 3s);
-  EXPECT_EQ(lease_of(a.apply(heartbeat_acked{1, t0 + 2s}, t0 + 22s)), t0 + 3s); // never shrinks
+  // a lease never becomes shorter
+  EXPECT_EQ(lease_of(a.apply(heartbeat_acked{1, t0 + 2s}, t0 + 22s)), t0 + 3s);
   EXPECT_TRUE(a.apply(heartbeat_acked{2, t0 + 9s}, t0 + 23s).empty());
 }
 
 TEST(Agent, RegistersAgainWhereItsMasterHasGivenItUp) {
   play({
     {link_up{1, t0 + 1s}, 1s, "beat"},
-    {heartbeat_acked{0, t0}, 2s, ""}, // of an earlier registration
+    {heartbeat_acked{0, t0}, 2s, ""}, // the answer to a heartbeat of an earlier registration
     {heartbeat_acked{0, t0 + 1s}, 2s, "register"},
     {link_down{}, 2s, ""},
     {heartbeat_acked{0, t0 + 1s}, 3s, ""},
@@ -170,8 +171,8 @@ TEST(Agent, BeatsWhileItIsLinked) {
 TEST(Agent, AdoptsWhatItsPredecessorLeft) {
   auto a = play({
     {task_adopted{{x, {0}, false, 7}}, 0s, ""},
-    {task_adopted{{y, {1}, true, 8, -1, 9}}, 0s,
-     ""}, // killed while no agent was there: by what killed the agent
+    // The task was killed while no agent was there: whatever killed the agent may have killed the task.
+    {task_adopted{{y, {1}, true, 8, -1, 9}}, 0s, ""},
     {link_up{1, t0}, 1s, "beat up(1.1 a) exit(2.1 a unsure)"},
     {start(x), 2s, "up(1.1 a)"},
   });
@@ -187,10 +188,11 @@ TEST(Agent, TakesWhatARuntimeThatWasMadeAgainFindsForWhatItKnows) {
     {start(x), 1s, "launch(1.1)"},
     {order_received{1, kill_ordered{x}}, 2s, "destroy(1.1)"},
     {task_is_over{{x, {}, true, 7, -1, 9}}, 3s, "exit(1.1 a signal 9)"},
-    {killed(x), 4s, ""}, // its end was told by the dead runtime
+    {killed(x), 4s, ""}, // The dead runtime has already told this end.
     {start(x), 5s, "exit(1.1 a signal 9)"},
     {order_received{1, forget_ordered{x}}, 6s, "drop(1.1)"},
-    {killed(x), 7s, "drop(1.1)"}, // the dead runtime had the order and did not remove it
+    // The dead runtime had the order to drop the task but had not carried it out.
+    {killed(x), 7s, "drop(1.1)"},
   });
 }
 
@@ -201,7 +203,7 @@ TEST(Agent, EndsTheOthersFiveSecondsAfterOneRankFailed) {
     {start(x), 1s, "launch(1.1)"},
     {task_launched{x, 7}, 1s, "up(1.1 a)"},
     {gone, 2s, "failed(1.1 a/1)"},
-    {gone, 2s, ""}, // noticed twice
+    {gone, 2s, ""}, // the same failure is noticed twice
     {member_failed{x, "", 0, "exit code 1"}, 3s, "failed(1.1 a/0)"},
     {time_passed{}, 6s, "beat"},
     {time_passed{}, 7s, "destroy(1.1) beat"},
@@ -227,7 +229,7 @@ TEST(Agent, TellsANewMasterWhatFailedMeanwhile) {
     {task_launched{x, 7}, 1s, "up(1.1 a)"},
     {link_down{}, 2s, ""},
     {member_failed{x, "", 1, "signal 9"}, 3s, ""},
-    {time_passed{}, 8s, "destroy(1.1)"}, // without a master too
+    {time_passed{}, 8s, "destroy(1.1)"}, // the other ranks are ended even without a master
     {link_up{2, t0 + 9s}, 9s, "beat failed(1.1 a/1) up(1.1 a)"},
   });
 }

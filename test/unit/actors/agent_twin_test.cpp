@@ -37,9 +37,10 @@ TEST(Twin, PassesOrdersAndNews) {
     {kill_ordered{x}, 4s, "kill(1.1)"},
     {task_exited{x, "a"}, 5s, "tell(1.1 exit(1.1 a 0))"},
     {task_exited{x, "a"}, 5s, "tell(1.1 exit(1.1 a 0))"},
-    {task_started{x, "a", 7}, 5s, "tell(1.1 exit(1.1 a 0))"}, // late: its end is known
+    // The message is late: the end of the task is known.
+    {task_started{x, "a", 7}, 5s, "tell(1.1 exit(1.1 a 0))"},
     {forget_ordered{x}, 6s, "forget(1.1) pool(released(1.1 a))"},
-    {task_exited{x, "a"}, 7s, "forget(1.1)"}, // the first order was lost
+    {task_exited{x, "a"}, 7s, "forget(1.1)"}, // the first order to forget was lost
   });
 }
 
@@ -48,10 +49,11 @@ TEST(Twin, GivesRunsAwayWhenTheLeaseIsOver) {
     up,
     start,
     {agent_heartbeat{1}, 10s, "ack"},
-    {agent_heartbeat{0}, 20s, ""}, // of an older registration
+    {agent_heartbeat{0}, 20s, ""}, // the heartbeat belongs to an earlier registration
     {time_passed{}, 54s, ""},
     {time_passed{}, 55s, "pool(agent_down(a)) tell(1.1 lost(a))"},
-    {agent_heartbeat{1}, 56s, "refuse"}, // the connection has outlived the cut: it registers again
+    // The connection has outlasted the lease: the agent has to register again.
+    {agent_heartbeat{1}, 56s, "refuse"},
     {agent_heartbeat{0}, 57s, ""},
     {time_passed{}, 99s, ""},
     {watch_ordered{x, {0}}, 100s, "tell(1.1 lost(a))"},
@@ -66,9 +68,9 @@ TEST(Twin, KeepsTheRunsOfAnAgentThatComesBackInTime) {
     start,
     {link_lost{1, "closed"}, 10s, "pool(agent_down(a))"},
     {link_lost{1, "closed"}, 10s, ""},
-    {kill_ordered{x}, 11s, ""}, // ordered again when the task is reported
+    {kill_ordered{x}, 11s, ""}, // the kill is ordered again when the agent reports the task
     {agent_registered{2, 2, {running(x)}}, 44s, "pool(agent_up(a 2 1.1)) tell(1.1 up(1.1 a))"},
-    {agent_registered{2, 2, {}}, 44s, ""}, // repeated
+    {agent_registered{2, 2, {}}, 44s, ""}, // the same registration arrives again
     {time_passed{}, 45s, ""},
   });
 }
@@ -78,13 +80,14 @@ TEST(Twin, AnAgentThatComesBackSoonOpensTheConnectionsThatWereWantedMeanwhile) {
     up,
     start,
     {service_ordered{x, "s", "c1", "k"}, 1s, "connect(1.1 s)"},
-    {service_ordered{y, "s", "c0", "k"}, 1s, "connect(2.1 s)"}, // placed, and its start is still on the way
+    // run y is placed here, and its start order is still on the way
+    {service_ordered{y, "s", "c0", "k"}, 1s, "connect(2.1 s)"},
     {link_lost{1, "closed"}, 2s, "pool(agent_down(a))"},
     {service_ordered{x, "s", "c2", "k"}, 3s, ""},
-    {service_ordered{y, "s", "c3", "k"}, 3s, ""}, // not its task
+    {service_ordered{y, "s", "c3", "k"}, 3s, ""}, // run y is not a task of this agent now
     {service_ordered{x, "s", "c4", "k"}, 12s, ""},
-    {agent_registered{2, 2, {running(x)}}, 14s,
-     "pool(agent_up(a 2 1.1)) tell(1.1 up(1.1 a)) connect(1.1 s)"}, // for c2 nobody waits any more
+    // Nobody waits for connection c2 any more.
+    {agent_registered{2, 2, {running(x)}}, 14s, "pool(agent_up(a 2 1.1)) tell(1.1 up(1.1 a)) connect(1.1 s)"},
     {link_lost{2, "closed"}, 15s, "pool(agent_down(a))"},
     {agent_registered{3, 2, {running(x)}}, 16s, "pool(agent_up(a 2 1.1)) tell(1.1 up(1.1 a))"},
   });
@@ -105,7 +108,7 @@ TEST(Twin, LeavesTheLeasesOfAnEarlierLifeOfTheMasterTheirTime) {
   lease_times lease;
   lease.freeze = 2s;
   lease.give_away = 4s;
-  agent_twin t("a", lease, t0); // 45 s were in force before
+  agent_twin t("a", lease, t0); // the leases before the restart lasted 45 s
   EXPECT_EQ(t.deadline(), t0 + 45s);
   lease.first_give_away = lease.give_away;
   EXPECT_EQ(agent_twin("a", lease, t0).deadline(), t0 + 4s);
@@ -119,8 +122,8 @@ TEST(Twin, ReconcilesAnInventory) {
     {link_lost{1, "closed"}, 2s, "pool(agent_down(a))"},
     {agent_registered{2, 2, {exited(x, 1), running({{9}, {1}}), exited({{8}, {1}})}}, 3s,
      "pool(agent_up(a 2 9.1)) tell(1.1 exit(1.1 a 1)) kill(9.1) forget(8.1) tell(2.1 unknown(2.1 a))"},
-    {task_exited{{{9}, {1}}, "a", -1, 9}, 4s,
-     "forget(9.1) pool(released(9.1 a))"}, // the stray gives its slot back
+    // The run that the agent held without an order gives its slot back.
+    {task_exited{{{9}, {1}}, "a", -1, 9}, 4s, "forget(9.1) pool(released(9.1 a))"},
   });
 }
 
@@ -128,10 +131,11 @@ TEST(Twin, HearsFromTheSandboxThatAnAgentDiedWithItsTask) {
   play({
     up,
     start,
-    {death_confirmed{x}, 2s, ""}, // the agent still speaks for itself
+    {death_confirmed{x}, 2s, ""}, // the agent is connected and reports for itself
     {link_lost{1, "closed"}, 3s, "pool(agent_down(a))"},
     {death_confirmed{x}, 4s, "tell(1.1 lost(a))"},
-    {watch_ordered{x, {0}}, 5s, "tell(1.1 lost(a))"}, // its allocation was not there yet
+    // The allocation was not there yet when its loss was told.
+    {watch_ordered{x, {0}}, 5s, "tell(1.1 lost(a))"},
     {agent_registered{2, 2, {}}, 6s, "pool(agent_up(a 2)) tell(1.1 lost(a))"},
     {forget_ordered{x}, 7s, "forget(1.1) pool(released(1.1 a))"},
   });
@@ -148,7 +152,7 @@ TEST(Twin, BlamesTheAgentForATaskThatWasKilledJustBefore) {
 
 TEST(Twin, TellsAWatcherWhatWasSaidBefore) {
   play({
-    {watch_ordered{x, {0}}, 0s, ""}, // at recovery, before the agent is let in
+    {watch_ordered{x, {0}}, 0s, ""}, // the order arrives during recovery, before the agent has registered
     {watch_ordered{y, {1}}, 0s, ""},
     {agent_registered{5, 2, {running(x)}}, 1s,
      "pool(agent_up(a 2 1.1)) tell(1.1 up(1.1 a)) tell(2.1 unknown(2.1 a))"},
@@ -165,15 +169,15 @@ TEST(Twin, OrdersAgainWhatItsAgentHasNotAnswered) {
     {watch_ordered{x, {0}, t0}, 6s, "start(1.1)"},
     {task_started{x, "a", 7}, 7s, "tell(1.1 up(1.1 a))"},
     {watch_ordered{x, {0}, t0}, 8s, "tell(1.1 up(1.1 a))"},
-    {watch_ordered{y, {1}, t0}, 9s, "tell(2.1 unknown(2.1 a))"}, // the order to start it never came
+    {watch_ordered{y, {1}, t0}, 9s, "tell(2.1 unknown(2.1 a))"}, // the order to start run y never arrived
   });
   play({
     up,
     {first, 1s, "start(1.1)"},
     {kill_ordered{x}, 2s, "kill(1.1)"},
-    {watch_ordered{x, {0}, t0}, 6s, ""}, // it must not start after that
+    {watch_ordered{x, {0}, t0}, 6s, ""}, // the run must not start after the order to kill it
   });
-  // What it says of a task that is unknown is about one placement.
+  // When the twin reports that a task is unknown, it names one placement.
   auto t = play({up, {first, 1s, "start(1.1)"}, {link_lost{1, "closed"}, 2s, "pool(agent_down(a))"}});
   const auto placed = [](const std::vector<twin_action>& told) {
     return std::get<task_unknown>(std::get<tell_allocation>(told.back()).event).placed;

@@ -35,7 +35,7 @@ allocation play(const std::vector<row>& rows) {
   continue_with(a, twin, rows);
   return a;
 }
-/// One that was placed before a restart of the master, and has resumed.
+/// Plays `rows` to an allocation that was placed before a restart of the master and has resumed.
 void recover(const slots_granted& placed, const std::vector<row>& rows) {
   allocation a({id, int(placed.on.size()), 60s}), twin({id});
   allocation_placed fact{t0, placed.on};
@@ -47,7 +47,8 @@ void recover(const slots_granted& placed, const std::vector<row>& rows) {
 
 TEST(Allocation, FailsWhereItsLogPoliciesLeaveNoAgent) {
   auto a = play({
-    {report_unplaceable{id, 1, 1, {}}, 0s, " | "}, // it waits
+    // the allocation waits, as the log policies exclude no agent
+    {report_unplaceable{id, 1, 1, {}}, 0s, " | "},
     {report_unplaceable{id, 1, 1, {"a", "b"}}, 1s, "closed(failed) | release report(failed)"},
     {report_unplaceable{id, 1, 1, {"a", "b"}}, 1s, " | "},
   });
@@ -57,7 +58,8 @@ TEST(Allocation, FailsWhereItsLogPoliciesLeaveNoAgent) {
   EXPECT_EQ(told.exit_code, -1);
   play({
     {on_a, 0s, "placed(a:0) | start(a:0)"},
-    {report_unplaceable{id, 1, 1, {"b"}}, 1s, " | "}, // said before it was placed elsewhere
+    // the pool said so before the allocation was placed elsewhere
+    {report_unplaceable{id, 1, 1, {"b"}}, 1s, " | "},
   });
 }
 
@@ -66,10 +68,10 @@ TEST(Allocation, AsksStartsAndCloses) {
   EXPECT_EQ(show(fresh.resume()), "request(2)");
   auto a = play({
     {on_a, 0s, "placed(a:0) | start(a:0)"},
-    {on_a, 0s, " | "}, // repeated
+    {on_a, 0s, " | "}, // the grant is repeated
     {task_started{id, "a", 7}, 1s, " | "},
     {exit_of("a", 0), 9s, "closed(completed) | release forget(a) report(completed)"},
-    {exit_of("a", 0), 9s, " | forget(a)"}, // its agent has not heard yet
+    {exit_of("a", 0), 9s, " | forget(a)"}, // the agent has not yet heard that it may forget the task
     {on_a, 10s, " | release"},             // a late grant
     {task_started{id, "a", 7}, 10s, " | kill(a)"},
     {allocation_stop{true, "killed"}, 10s, " | report(completed)"},
@@ -88,13 +90,13 @@ void play_at_home(const std::vector<row>& rows) {
 TEST(Allocation, AsksOnePoolAfterTheOtherWhereItFallsBack) {
   play_at_home({
     {fall_back{id, {"b", "c"}}, 0s, " | ask(b)"},
-    {fall_back{id, {"b", "c"}}, 0s, " | "}, // repeated
+    {fall_back{id, {"b", "c"}}, 0s, " | "}, // the order is repeated
     {guest_waits{id, "b"}, 1s, " | ask(c)"},
     {guest_waits{id, "b"}, 1s, " | "},
-    {guest_waits{id, "c"}, 2s, " | "}, // it waits in all of them
+    {guest_waits{id, "c"}, 2s, " | "}, // the allocation now waits in all pools
     {by("b"), 3s, "placed(a:0) | leave(home) leave(c) start(a:0)"},
-    {by("home"), 3s, " | leave(home)"}, // on its way before it had heard
-    {by("b"), 4s, " | "},               // repeated
+    {by("home"), 3s, " | leave(home)"}, // the home pool granted before it heard that the allocation had left
+    {by("b"), 4s, " | "},               // the grant is repeated
   });
 }
 
@@ -103,7 +105,8 @@ TEST(Allocation, IsPlacedAtHomeWhereThatIsFaster) {
     {fall_back{id, {"home", "b", "c"}}, 0s, " | ask(b)"},
     {by("home"), 1s, "placed(a:0) | leave(b) start(a:0)"},
     {guest_waits{id, "b"}, 1s, " | "},
-    {by("b"), 2s, " | leave(b)"}, // two grants after a fallback
+    // Pool b granted slots before it heard that the allocation was placed at home.
+    {by("b"), 2s, " | leave(b)"},
     {fall_back{id, {"c"}}, 3s, " | "},
   });
 }
@@ -145,7 +148,8 @@ TEST(Allocation, JudgesHowItsTaskEnded) {
     play({{on_a, 0s, "placed(a:0) | start(a:0)"}, {c.exit, 1s, c.step}});
 }
 
-// In a collective they would wait for it until the stop's limit, an hour unless the configuration says less.
+// In a collective the other parts would wait for the crashed part until the limit of the stop, which is an
+// hour unless the configuration sets less.
 TEST(Allocation, WhereOnePartCrashesAtAStopTheOthersAreKilledSoon) {
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
@@ -168,7 +172,7 @@ TEST(Allocation, WhereOnePartCrashesAtAStopTheOthersAreKilledSoon) {
     {task_started{id, "b", 7}, 1s, " | "},
     {allocation_stop{false, "pruned"}, 5s, " | preempt(a pruned) preempt(b pruned)"},
     {exit_of("a", 0), 6s, " | "},
-    {time_passed{}, 20s, " | "}, // it saves, perhaps
+    {time_passed{}, 20s, " | "}, // The other part may still be saving a checkpoint.
     {exit_of("b", 0), 21s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},
   });
 }
@@ -222,7 +226,7 @@ TEST(Allocation, AGangThatCannotHearOfAStopIsJudgedWhenAllAreOver) {
   EXPECT_TRUE(finished(done));
   auto before = play({begin[0],
                       begin[1],
-                      {silent(exit_of("a", 0)), 1500ms, " | "}, // before the stop
+                      {silent(exit_of("a", 0)), 1500ms, " | "}, // part a ends before the stop
                       {allocation_stop{false, "pause"}, 2s, " | preempt(b pause)"},
                       {silent(exit_of("b", 0)), 4s, closed("completed")}});
   EXPECT_TRUE(finished(before));
@@ -234,7 +238,7 @@ TEST(Allocation, AGangThatCannotHearOfAStopIsJudgedWhenAllAreOver) {
   after({{silent(exit_of("a", 0)), 3s, " | "},
          {time_passed{}, 62s, " | kill(b)"},
          {silent(exit_of("b", -1, 9), true), 63s, closed("stopped")}});
-  // As a sandbox tells that it was killed.
+  // The sandbox reports that it was killed.
   const task_exited killed{id, "b", 0, 9, "killed", false, true, true};
   after({{silent(exit_of("a", 1)), 3s, " | "},
          {time_passed{}, 4s, " | kill(b)"},
@@ -265,7 +269,8 @@ TEST(Allocation, AsksThenKillsAndKillsAgain) {
     {on_a, 0s, "placed(a:0) | start(a:0)"},
     {allocation_stop{false, "pruned"}, 1s, " | preempt(a pruned)"},
     {allocation_stop{false, "pruned"}, 2s, " | "},
-    {task_started{id, "a", 7}, 3s, " | preempt(a pruned)"}, // the order may have died with a link
+    {task_started{id, "a", 7}, 3s,
+     " | preempt(a pruned)"}, // the order to stop may have been lost with a link
     {time_passed{}, 61s, " | kill(a)"},
     {time_passed{}, 91s, " | kill(a)"},
     {exit_of("a", -1, 9), 92s, "closed(stopped) | release forget(a) report(stopped)"},
@@ -286,7 +291,7 @@ TEST(Allocation, IsPlacedAnewWhenItNeverStarted) {
     {exit_of("b", 0), 3s, "closed(completed) | release forget(b) report(completed)"},
   });
   play({
-    // it did run
+    // This task did run before its agent lost it.
     {on_a, 0s, "placed(a:0) | start(a:0)"},
     {task_started{id, "a", 7}, 1s, " | "},
     {task_unknown{id, "a"}, 2s, "closed(lost) | release forget(a) report(lost)"},
@@ -318,7 +323,7 @@ TEST(Allocation, SaysOfAGangWhetherAnyPartOfItHadBegun) {
   EXPECT_FALSE(unbegun(both)) << "one had begun, and its agent has lost it";
 }
 
-/// The parts of a gang wait for each other before they look whether they have to stop.
+/// The parts of a gang wait for each other before they check whether they have to stop.
 TEST(Allocation, AStoppedGangDoesNotWaitForAPartThatNeverBegan) {
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
@@ -330,7 +335,7 @@ TEST(Allocation, AStoppedGangDoesNotWaitForAPartThatNeverBegan) {
     {exit_of("a", -1, 9), 5s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},
   });
   play({
-    // the same where it did begin, and its agent has lost it
+    // The result is the same where part b did begin and its agent has lost it.
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
     {task_started{id, "a", 7}, 1s, " | "},
     {task_started{id, "b", 8}, 1s, " | "},
@@ -341,7 +346,7 @@ TEST(Allocation, AStoppedGangDoesNotWaitForAPartThatNeverBegan) {
     {exit_of("a", -1, 9), 5s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},
   });
   play({
-    // one that is killed already is killed at its own times
+    // A gang that is already being killed is killed again only at the usual times.
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
     {task_started{id, "a", 7}, 1s, " | "},
     {allocation_stop{true, "killed"}, 2s, " | kill(a) kill(b)"},
@@ -358,7 +363,7 @@ TEST(Allocation, AsksAgainWhereNothingIsHeardOfItsTask) {
     {time_passed{}, 4s, " | "},
     {time_passed{}, 5s, " | watch(a)"},
     {time_passed{}, 14s, " | "},
-    {time_passed{}, 15s, " | watch(a)"}, // the pause grows, to a minute
+    {time_passed{}, 15s, " | watch(a)"}, // the time between two questions doubles, up to a minute
     {time_passed{}, 35s, " | watch(a)"},
     {time_passed{}, 75s, " | watch(a)"},
     {time_passed{}, 135s, " | watch(a)"},
@@ -371,13 +376,14 @@ TEST(Allocation, AsksAgainWhereNothingIsHeardOfItsTask) {
     {task_started{id, "a", 7}, 1s, " | "},
     {time_passed{}, 5s, " | watch(b)"},
     {allocation_stop{false, "pause"}, 6s, " | preempt(a pause) preempt(b pause)"},
-    {time_passed{}, 15s, " | watch(b)"}, // its end is waited for as well
+    {time_passed{}, 15s, " | watch(b)"}, // the allocation also waits for the end of part b
     {allocation_stop{true, "killed"}, 20s, " | kill(a) kill(b)"},
-    {time_passed{}, 35s, " | watch(b)"}, // an order that never came to its twin is not answered by a kill
+    // A kill order that did not reach the twin gets no answer, so the allocation asks again.
+    {time_passed{}, 35s, " | watch(b)"},
     {exit_of("a", -1, 9), 36s, " | "},
     {task_unknown{id, "b", t0}, 36s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},
   });
-  recover(on_a, {{time_passed{}, 3s, " | "}, // its agents have just been asked
+  recover(on_a, {{time_passed{}, 3s, " | "}, // The allocation asked its agents when it resumed.
                  {time_passed{}, 8s, " | watch(a)"}});
   const auto a = play({{on_a, 0s, "placed(a:0) | start(a:0)"}});
   EXPECT_EQ(a.deadline(), t0 + 5s);
@@ -385,7 +391,8 @@ TEST(Allocation, AsksAgainWhereNothingIsHeardOfItsTask) {
     play({{on_a, 0s, "placed(a:0) | start(a:0)"}, {task_started{id, "a", 7}, 1s, " | "}}).deadline());
 }
 
-/// What is said of an earlier placement may come late, or twice: then the order of this one is under way.
+/// A message about an earlier placement may arrive late or twice, while the start order of the present
+/// placement is on its way. It must not cause another placement.
 TEST(Allocation, IsNotPlacedAnewByWhatIsSaidOfAnEarlierPlacement) {
   play({
     {on_a, 0s, "placed(a:0) | start(a:0)"},
@@ -396,13 +403,13 @@ TEST(Allocation, IsNotPlacedAnewByWhatIsSaidOfAnEarlierPlacement) {
   });
 }
 
-/// The time of a placement is its name.
+/// A placement is identified by its time.
 TEST(Allocation, EachPlacementHasANameOfItsOwnThoughTheClockStandsStillOrIsSetBack) {
   play({
     {on_a, 5s, "placed(a:0) | start(a:0)"},
     {task_unknown{id, "a", t0 + 5s}, 5s, " | release request(1)"},
     {on_a, 5s, "placed(a:0) | start(a:0)"},
-    {task_unknown{id, "a", t0 + 5s}, 5s, " | "}, // said of the first
+    {task_unknown{id, "a", t0 + 5s}, 5s, " | "}, // the message is about the first placement
     {task_unknown{id, "a", t0 + 5s + 1us}, 5s, " | release request(1)"},
     {on_a, 1s, "placed(a:0) | start(a:0)"},
     {task_unknown{id, "a", t0 + 1s}, 5s, " | "},
@@ -416,7 +423,7 @@ TEST(Allocation, EachPlacementHasANameOfItsOwnThoughTheClockStandsStillOrIsSetBa
        "asked";
 }
 
-/// The new pool may know twins that were made again while there was none.
+/// The new pool may know agents whose twins were made again while there was no pool.
 TEST(Allocation, TellsANewPoolWhatItHoldsAndAsksItsAgents) {
   auto a = play({{on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
                  {task_started{id, "a", 7}, 1s, " | "},
@@ -444,10 +451,11 @@ TEST(Allocation, EndsAGangTogether) {
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
     {exit_of("a", -1, 9), 1s, " | "},
-    {agent_lost{"a", "died"}, 1100ms, " | kill(b)"}, // lost, and the other part is ended too
+    {agent_lost{"a", "died"}, 1100ms, " | kill(b)"}, // the run is lost, and the other part is killed too
     {exit_of("b", -1, 9), 2s, "closed(lost) | release forget(a) forget(b) report(lost)"},
   });
-  // Rank 1 notices that rank 0 is gone, and ends by itself, before the news of rank 0's host.
+  // Rank 1 notices that rank 0 has died, and ends by itself before the master learns that the agent of rank 0
+  // is lost.
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
     {exit_of("b", 1), 1s, " | "},
@@ -460,7 +468,7 @@ TEST(Allocation, EndsAGangTogether) {
     {task_exited{id, "a", -1, 9, "killed while no agent was there", false}, 2s,
      "closed(lost) | release forget(a) forget(b) report(lost)"},
   });
-  // Its own kill is not a loss, even where the sandbox left no record.
+  // A part that the allocation itself has killed is not lost, even if its sandbox left no record.
   play({
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
     {exit_of("b", 1), 1s, " | "},
@@ -476,12 +484,12 @@ TEST(Allocation, AsksItsAgentsAfterRecovery) {
   EXPECT_EQ(show(a.resume()), "watch(a) watch(b)");
   recover(on_a, {{task_started{id, "a", 7}, 1s, " | "},
                  {exit_of("a", 1), 2s, "closed(failed) | release forget(a) report(failed)"}});
-  recover(on_a,
-          {{task_unknown{id, "a"}, 1s, " | release request(1)"}}); // placed, but its start order was lost
+  // The run was placed, but its start order was lost.
+  recover(on_a, {{task_unknown{id, "a"}, 1s, " | release request(1)"}});
   recover(on_a, {{allocation_stop{false, "pause"}, 1s, " | preempt(a pause)"},
                  {task_unknown{id, "a"}, 2s, "closed(stopped) | release forget(a) report(stopped)"}});
-  // A kill that an earlier life of the actor had ordered is not a failure; the other part, which may run
-  // again, ends too.
+  // A kill that an earlier life of the actor ordered is not a failure. The other part ends too, and the run
+  // may be started again.
   recover(on_both, {{task_exited{id, "b", -1, 9, "", true, true}, 1s, " | kill(a)"},
                     {task_exited{id, "a", -1, 0, "", false}, 2s,
                      "closed(lost) | release forget(a) forget(b) report(lost)"}});
@@ -499,7 +507,7 @@ worker_said ready(std::string agent, int member) {
 worker_said training(std::string agent, int member, std::uint32_t generation = 0) {
   return status(std::move(agent), member, {workers::worker_phase::training, generation, 5, 200, 200});
 }
-/// A gang of four that may be of two.
+/// Plays `rows` to a gang that wants four slots and accepts two.
 void play_range(const std::vector<row>& rows) {
   allocation_spec spec{id, 4, 60s};
   spec.least = 2;
@@ -526,10 +534,10 @@ TEST(Allocation, LeadsItsWorkersAsFarAsTheirSchedule) {
   play({
     {on_a, 0s, "placed(a:0) | start(a:0)"},
     {ready("a", 0), 1s, " | order(a/0 train_until(200))"},
-    {ready("a", 0), 2s, " | order(a/0 train_until(200))"}, // it did not hear
+    {ready("a", 0), 2s, " | order(a/0 train_until(200))"}, // the worker did not receive the first order
     {training("a", 0), 3s, " | "},
-    {training("b", 0), 3s, " | "}, // no agent of it
-    {training("a", 1), 3s, " | "}, // no rank of it
+    {training("b", 0), 3s, " | "}, // the allocation has no part on agent b
+    {training("a", 1), 3s, " | "}, // agent a has no rank 1
     {allocation_stop{false, "pause"}, 4s, " | preempt(a pause) order(a/0 stop(pause))"},
     {training("a", 0), 5s, " | order(a/0 stop(pause))"},
     {exit_of("a", 0), 6s, "closed(stopped) | release forget(a) report(stopped)"},
@@ -537,8 +545,8 @@ TEST(Allocation, LeadsItsWorkersAsFarAsTheirSchedule) {
 }
 
 TEST(Allocation, FailsOfWhatItsWorkerSays) {
-  for (const std::string detail :
-       {"exit code 1", "another version (exit code 1)"}) { // its agent may have said it too
+  // The agent may already have put the sentence of the worker into its own report.
+  for (const std::string detail : {"exit code 1", "another version (exit code 1)"}) {
     auto end = exit_of("a", 1);
     end.detail = detail;
     auto a = play({
@@ -563,8 +571,8 @@ TEST(Allocation, ARankThatDiedIsReplacedInTheNextRun) {
   });
   play_range(
     then(four_train, {
-                       // Its slot is there still: nothing is gained with fewer ranks. Who waits for a smaller
-                       // group is ended at once.
+                       // The slot of rank 3 is still there, so a smaller gang gains nothing. The ranks that
+                       // wait for a smaller group are ended at once.
                        {member_failed{id, "b", 3, "signal 9"}, 3s, "member_lost(b/3) | kill(a) kill(b)"},
                        {task_exited{id, "b", -1, 9, "signal 9", true, true}, 4s, " | "},
                        {task_exited{id, "a", -1, 9, "signal 9", true, true}, 4s,
@@ -577,7 +585,7 @@ TEST(Allocation, TheOthersMaySayWhyTheyEnd) {
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
     {exit_of("b", 1), 1s, " | "},
     {time_passed{}, 1900ms, " | "},
-    {time_passed{}, 2s, " | kill(a)"}, // it hangs
+    {time_passed{}, 2s, " | kill(a)"}, // part a does not end by itself
     {task_exited{id, "a", -1, 9, "signal 9", true, true}, 2s,
      "closed(failed) | release forget(a) forget(b) report(failed)"},
   });
@@ -587,7 +595,7 @@ TEST(Allocation, TheOthersMaySayWhyTheyEnd) {
     {exit_of("a", -1, 9), 1200ms, "closed(failed) | release forget(a) forget(b) report(failed)"},
   });
   play({
-    // it has ended well before another was killed
+    // Part b ended well before part a was killed.
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
     {exit_of("b", 0), 1s, " | "},
     {exit_of("a", -1, 9), 1200ms, " | "},
@@ -612,13 +620,13 @@ TEST(Allocation, GoesOnSmallerWithoutALostAgentAndGrowsWhenSlotsAreBack) {
       {agent_lost{"a", "silent"}, 3s,
        "member_lost(a) resized(#1 to 2) | release(a) forget(a) order(b/2 rebuild(#1 2 3)) order(b/3 "
        "rebuild(#1 2 3))"},
-      {training("b", 2), 4s, " | order(b/2 rebuild(#1 2 3))"}, // it did not hear
+      {training("b", 2), 4s, " | order(b/2 rebuild(#1 2 3))"}, // rank 2 did not receive the first order
       {training("b", 2, 1), 5s, " | "},
-      {training("a", 0), 5s, " | "}, // late
+      {training("a", 0), 5s, " | "}, // a late message of the lost agent
       {agent_lost{"a", "silent"}, 5s, " | "},
-      {exit_of("a", 1), 5s, " | "},    // a late word of it
-      {slots_spare{id, 2}, 6s, " | "}, // it has so many
-      {slots_spare{id, 4}, 7s, " | "}, // trains at least ten seconds first
+      {exit_of("a", 1), 5s, " | "},    // another late message of the lost agent
+      {slots_spare{id, 2}, 6s, " | "}, // the allocation already has two slots
+      {slots_spare{id, 4}, 7s, " | "}, // the ranks train for at least ten seconds before they grow
       {time_passed{}, 10s,
        "resized(#1 to 4 later) | preempt(b preempted) order(b/2 stop(preempted)) order(b/3 stop(preempted))"},
       {exit_of("b", 0), 11s, "closed(stopped) | release forget(a) forget(b) report(stopped)"},

@@ -9,9 +9,9 @@ namespace troupe {
 namespace {
 
 constexpr time_point t0{1'700'000'000s};
-constexpr std::int64_t until = 1'700'000'900'000'000; // t0 + 900 s
+constexpr std::int64_t until = 1'700'000'900'000'000; // 900 s after t0, in microseconds
 
-/// A machine that is told commands, and its twin that sees the facts alone, as the journal has them.
+/// A catalogue that is given commands, and a twin that sees only the facts, as the journal holds them.
 struct told {
   catalogue machine, twin;
 
@@ -79,7 +79,7 @@ TEST(Catalogue, DecidesOnUsers) {
      R"(user(2 bob admin inactive /1 by ada) {"id":2})"},
     {"user.create", {{"name", 3}}, nullptr},
     {"user.change", {{"id", 1}, {"display_name", "Eve"}}, "user(1 eve h1/1 by ada)"},
-    {"user.change", {{"id", 1}, {"display_name", "Eve"}}, ""}, // nothing changes
+    {"user.change", {{"id", 1}, {"display_name", "Eve"}}, ""}, // the command changes nothing
     {"user.change", {{"id", 1}, {"password", "h2"}}, "user(1 eve h2/2 by ada)"},
     {"user.change", {{"id", 1}, {"active", false}}, "user(1 eve inactive h2/3 by ada)"},
     {"user.change", {{"id", 1}, {"active", true}}, "user(1 eve h2/3 by ada)"},
@@ -92,7 +92,8 @@ TEST(Catalogue, DecidesOnUsers) {
     {"user.change",
      {{"id", 2}, {"name", "Eva"}},
      "refused: user already exists: user 1 had this name, and what that user made still bears it"},
-    {"user.change", {{"id", 1}, {"name", "eva"}}, "user(1 eva h2/3 by ada)"}, // takes it again
+    // the user takes an earlier name again
+    {"user.change", {{"id", 1}, {"name", "eva"}}, "user(1 eva h2/3 by ada)"},
     {"user.change", {{"id", 1}, {"runs_as", as}}, "user(1 eva h2/3 by ada)"},
     {"user.change", {{"id", 1}, {"runs_as", as}}, ""},
     {"user.change", {{"id", 2}, {"display_name", "EVE"}}, "refused: a user is named 'EVE' already"},
@@ -125,8 +126,8 @@ TEST(Catalogue, NamesAndRevokesTokens) {
     const char* step;
   } steps[] = {
     {"token.revoke", {{"user", 1}, {"id", "a"}, {"until", until}}, 0s, "token(a of 1 '' revoked)"},
-    {"token.revoke", {{"user", 1}, {"id", "a"}, {"until", until}}, 0s, ""},   // again
-    {"token.revoke", {{"user", 1}, {"id", "b"}, {"until", until}}, 900s, ""}, // void anyway
+    {"token.revoke", {{"user", 1}, {"id", "a"}, {"until", until}}, 0s, ""},   // the token is revoked already
+    {"token.revoke", {{"user", 1}, {"id", "b"}, {"until", until}}, 900s, ""}, // the token has expired anyway
     {"token.revoke", {{"user", 9}, {"id", "b"}, {"until", until}}, 0s, "refused: user 9 not found"},
     {"token.name",
      {{"user", 1}, {"id", "c"}, {"until", until}, {"name", "nightly"}},

@@ -19,7 +19,7 @@ TEST(Cluster, CreatesOncePerKey) {
   auto again = c.create(wanted);
   EXPECT_EQ(again.id, experiment_id{7});
   EXPECT_TRUE(again.facts.empty());
-  wanted.key.clear(); // without a key each is a new one
+  wanted.key.clear(); // without a key every request creates a new experiment
   EXPECT_EQ(c.create(wanted).id, experiment_id{8});
   EXPECT_EQ(c.create(wanted).id, experiment_id{9});
 

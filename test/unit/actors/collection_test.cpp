@@ -1,4 +1,4 @@
-// What the log and the last fact of a collection of checkpoints say.
+// Tests what the log line and the last fact of a collection of checkpoints say.
 
 #include "actors/retention/collection.hpp"
 

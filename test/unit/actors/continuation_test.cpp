@@ -1,4 +1,4 @@
-// What of an experiment that has ended runs again.
+// Tests which parts of an experiment that has ended run again.
 
 #include "actors/cluster/accepted_config.hpp"
 #include "actors/cluster/continuation.hpp"
@@ -55,7 +55,7 @@ TEST(Continuation, IsDecidedByTheSearcherAndWhatIsLeft) {
     std::string searcher;
     experiment_state state;
     value overrides;
-    std::string says; ///< the trials that run again, or the refusal
+    std::string says; ///< the ids of the trials that run again, or the refusal
   } cases[] = {
     {single, done, nullptr, "1 2 3 "},
     {single, failed, "", "1 2 3 "},
@@ -151,7 +151,7 @@ TEST(Continuation, LooksAtWhatAUserHasSetSince) {
   EXPECT_TRUE(got->config.is_null());
   row.resources.front().priority = 10;
   EXPECT_FALSE(to_continue(row, trials, nullptr, limited, t0));
-  row.resources.front().priority = 0; // that of the pool
+  row.resources.front().priority = 0; // 0: the priority is that of the pool
 
   limited.cluster = {{"pools", {{"main", {{"default", true}}}, {"other", value::object()}}}};
   limited.may_use = [](const std::string& pool) { return pool == "main"; };

@@ -1,4 +1,4 @@
-// What a wish for a task that is no trial makes of what the cluster has.
+// Tests what the cluster makes of a request for a task that is not a trial.
 
 #include "actors/cluster/created_task.hpp"
 

@@ -1,4 +1,5 @@
-// Who is told of what, and the queue of what they are told; what is looked for in lines of logs.
+// Tests which webhooks receive which events, the queue of these deliveries, and the patterns that are
+// searched for in log lines.
 
 #include "actors/catalogue/deliveries.hpp"
 #include "actors/journal/log_watch.hpp"
@@ -37,7 +38,7 @@ webhook_subject experiment_7() {
   return x;
 }
 
-/// The queue, and a twin that sees the facts alone.
+/// The queue, and a twin that sees only the facts.
 struct post {
   deliveries queue, twin;
   std::vector<webhook_event> note(const std::vector<cluster_fact>& facts) {
@@ -141,7 +142,7 @@ TEST(Deliveries, AnEventIsTheSameAfterARestart) {
                                                            {"trial_id", 12}}}}}}));
   EXPECT_TRUE(p.twin.ended(all, experiment_7(), t0 + 5000s).empty()) << "it was told before the restart";
   auto again = experiment_7();
-  again.ended += 10s; // it was continued, and has ended anew
+  again.ended += 10s; // the experiment was continued, and has ended a second time
   EXPECT_EQ(p.note(p.queue.ended(all, again, t0 + 6000s)).size(), 1u);
 }
 
@@ -165,7 +166,8 @@ TEST(Deliveries, SlackReadsWhatItIsTold) {
 
 TEST(Deliveries, ReceiversThatHangLeaveTheOthersAlone) {
   const deliveries::webhooks all{{{1}, hook(1, on_custom, "http://slow.lab/a")},
-                                 {{2}, hook(2, on_custom, "http://slow.lab/b")}}; // one gateway for both
+                                 // both webhooks have the same receiver
+                                 {{2}, hook(2, on_custom, "http://slow.lab/b")}};
   post p;
   for (int i = 0; i < 100; ++i)
     p.note(p.queue.alerted(all, experiment_7(), {{"title", "x"}}, std::to_string(i), t0));
@@ -173,7 +175,7 @@ TEST(Deliveries, ReceiversThatHangLeaveTheOthersAlone) {
   for (int round = 0; round < 100; ++round)
     for (const auto& one : p.queue.due(t0)) {
       if (one.url == "http://slow.lab/a") {
-        ++slow; // never answers
+        ++slow; // this webhook never answers
         continue;
       }
       ++fast;
@@ -193,7 +195,8 @@ TEST(Deliveries, WhatIsTriedAgainKeepsItsOrder) {
   for (const auto& one : first)
     p.note(p.queue.told(one.id, false, false, "503", t0));
   std::vector<std::string> order;
-  for (int round = 0; round < 2; ++round) // one, as it is in trouble; and the rest
+  // The first round sends one event, as the receiver has failed before; the second round sends the rest.
+  for (int round = 0; round < 2; ++round)
     for (const auto& one : p.queue.due(t0 + 1s)) {
       order.push_back(one.id);
       p.note(p.queue.told(one.id, true, false, "", t0 + 1s));
@@ -237,7 +240,8 @@ TEST(Deliveries, TriesAgainAndGivesUp) {
   EXPECT_EQ(last.step, deletion_step::failed);
   EXPECT_EQ(last.why, "500");
   EXPECT_TRUE(p.queue.told(id, true, false, "", t0 + 7s).empty()) << "late";
-  // What the receiver refuses is not sent again; after a restart what was open is.
+  // An event that the receiver refuses is not sent again; an event that was open before a restart is sent
+  // again.
   auto other = experiment_7();
   other.id = {8};
   const auto refused = p.note(p.queue.ended(all, other, t0 + 8s)).at(0).id;
@@ -333,7 +337,7 @@ TEST(LogPatterns, AreLinearAndBounded) {
   EXPECT_FALSE(check_pattern(std::string(longest_pattern + 1, 'a')));
   const log_patterns all({"(a+)+$", "(", "b"});
   std::vector<std::size_t> hits;
-  all.match(std::string(100'000, 'a') + "c", hits); // hours, for one that backtracks
+  all.match(std::string(100'000, 'a') + "c", hits); // would take hours if the matcher backtracked
   EXPECT_TRUE(hits.empty());
   all.match("\xff"
             "ba",

@@ -44,10 +44,10 @@ TEST(DirectStart, IsAScriptOfTheWorkingDirectoryRunByAnInterpreterThatIsAProgram
   fs::create_directories(folder);
   fs::create_symlink("/proc/self/exe", folder / "python3");
   fs::create_symlink("/proc/self/exe", folder / "ruby");
-  fs::create_symlink("/usr/bin/ldd", folder / "python4"); // a script of the shell
+  fs::create_symlink("/usr/bin/ldd", folder / "python4"); // ldd is a script that the shell runs
   struct {
     words entrypoint;
-    std::string script; // empty: none
+    std::string script; // empty: no script is started directly
   } cases[] = {
     {{"/bin/sh", "-c", "python3 digits/train.py --lr=1"}, "digits/train.py"},
     {{"python3", "./a/../train.py"}, "train.py"},
@@ -85,7 +85,7 @@ TEST(DirectStart, NeedsNoShellForAProgramThatTheKernelRuns) {
   std::ofstream(folder / "not-executable") << "#!/bin/sh\n";
   const auto here = folder.string();
   struct {
-    words entrypoint, runs; // empty: only by a shell
+    words entrypoint, runs; // empty: only a shell can run the entrypoint
   } cases[] = {
     {{"/bin/sh", "-c", "/bin/true"}, {"/bin/true"}},
     {{"/bin/sh", "-c", "exec sleep 1"}, {"sleep", "1"}},

@@ -1,4 +1,4 @@
-// What an experiment's configuration means to its actors.
+// Tests what the configuration of an experiment means to its actors.
 
 #include "actors/experiment/experiment_settings.hpp"
 

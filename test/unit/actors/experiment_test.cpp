@@ -46,7 +46,7 @@ void continue_with(experiment& e, experiment& twin, const std::vector<row>& rows
     EXPECT_EQ(twin.snapshot(), e.snapshot()) << "on " << show(r.event);
   }
 }
-/// Starts the search with trials 1 and 2; returns what only saw the facts, as after a crash.
+/// Starts the search with trials 1 and 2. Returns the twin that saw only the facts, as after a crash.
 experiment play(const std::vector<row>& rows, bool two_trials = true) {
   experiment e(spec), twin(spec);
   EXPECT_EQ(show(e.resume(t0)), "ask(started)");
@@ -59,15 +59,15 @@ experiment play(const std::vector<row>& rows, bool two_trials = true) {
 TEST(Experiment, CommitsEachStepOfTheSearchAsOneFact) {
   play({
     {validated(1, 1), " | ask(validated)"},
-    {validated(2, 1), " | "}, // one question at a time
+    {validated(2, 1), " | "}, // the experiment asks the search one question at a time
     {stops("1"), "stepped(validated 1#1 -1) | stop(1 COMPLETED) answer(stop) ask(validated)"},
     {search_decided{}, "stepped(validated 2#1) | answer(go on)"},
-    {validated(1, 1), " | answer(stop)"}, // repeated: the answer is what was decided
+    {validated(1, 1), " | answer(stop)"}, // A repeated report gets the answer that was decided.
     {validated(2, 1), " | answer(go on)"},
     {trial_finished{{1}}, " | ask(exited)"},
     {creates({3}), "stepped(exited 1 +3) | spawn(3)"},
     {trial_finished{{1}}, " | "},
-    {validated(1, 2), " | answer(stop)"}, // a trial that has ended
+    {validated(1, 2), " | answer(stop)"}, // trial 1 has ended
   });
 }
 
@@ -107,7 +107,7 @@ TEST(Experiment, PausesAndActivatesItsTrials) {
     {experiment_pause{}, "changed(PAUSED) | pause(1) pause(2)"},
     {experiment_pause{}, " | "},
     {trial_finished{{1}}, " | ask(exited)"},
-    {creates({3}), "stepped(exited 1 +3) | spawn(3 paused)"}, // the search goes on, its trials wait
+    {creates({3}), "stepped(exited 1 +3) | spawn(3 paused)"}, // the search continues, and its new trial waits
     {experiment_activate{}, "changed(ACTIVE) | activate(2) activate(3)"},
   });
 }
@@ -121,7 +121,7 @@ TEST(Experiment, NotesWhoOrderedAChange) {
     {experiment_stop{true, "w", false, "bob"},
      "changed(STOPPING_KILLED by bob) | stop(1 CANCELED kill) stop(2 CANCELED kill)"},
     {trial_finished{{1}}, " | "},
-    {trial_finished{{2}}, "changed(CANCELED) | report(CANCELED)"}, // nobody orders the end itself
+    {trial_finished{{2}}, "changed(CANCELED) | report(CANCELED)"}, // no user orders the end itself
   });
 }
 
@@ -130,7 +130,7 @@ TEST(Experiment, CancelsAndThenKills) {
     {validated(1, 1), " | ask(validated)"},
     {experiment_stop{false, "enough"},
      "changed(STOPPING_CANCELED) | answer(stop) stop(1 CANCELED) stop(2 CANCELED)"},
-    {search_decided{}, " | "}, // asked before the stop
+    {search_decided{}, " | "}, // the question was asked before the stop
     {experiment_stop{false, "enough"}, " | "},
     {experiment_stop{true, "now"}, "changed(STOPPING_KILLED) | stop(1 CANCELED kill) stop(2 CANCELED kill)"},
     {trial_finished{{1}}, " | "},
@@ -154,13 +154,14 @@ TEST(Experiment, ResumesWithItsTrialsAndWhatTheyWereTold) {
   auto after = play({
     {validated(1, 1), " | ask(validated)"},
     {stops("1"), "stepped(validated 1#1 -1) | stop(1 COMPLETED) answer(stop)"},
-    {trial_finished{{2}}, " | ask(exited)"}, // not decided when the crash comes
+    {trial_finished{{2}}, " | ask(exited)"}, // the crash comes before the search has answered
   });
   EXPECT_EQ(show(after.resume(t0)), "spawn(1) stop(1 COMPLETED) spawn(2)");
   EXPECT_EQ(show(after.resume_trial({1})), "spawn(1) stop(1 COMPLETED)");
   EXPECT_EQ(after.heard_rows(), (std::map<trial_id, std::uint64_t>{{{1}, 1}, {{2}, 0}}));
   EXPECT_EQ(after.take_history().size(), 2u);
-  EXPECT_EQ(show(after.apply(trial_finished{{2}}, t0)), " | ask(exited)"); // its trial says it again
+  // After the restart the trial reports its end again.
+  EXPECT_EQ(show(after.apply(trial_finished{{2}}, t0)), " | ask(exited)");
 }
 
 TEST(Experiment, GoesOnFromItsSnapshotAsFromItsFacts) {
@@ -227,12 +228,13 @@ TEST(Experiment, IsContinuedAfterItsEnd) {
       EXPECT_EQ(spawn->trial.hparams, (value{{"lr", 3}})) << "of the configuration that it is continued with";
     }
   }
-  // As after a restart: the trial whose end the search has heard waits for a slot of the search's.
+  // As after a restart: the trial whose end the search has already heard waits until the search gives it a
+  // slot.
   auto other = twin;
   continue_with(
     twin, other,
     {{experiment_resume{1, {{1}, {2}}}, "resumed(#1 1 2) | spawn(1 paused #1) spawn(2 #1) ask(continued)"},
-     {experiment_resume{1, {{1}, {2}}}, " | "}}); // repeated
+     {experiment_resume{1, {{1}, {2}}}, " | "}}); // the order is repeated
   search_decided again;
   again.resumed.emplace_back("1", 0);
   continue_with(twin, other, {{again, "stepped(continued resume 1) | activate(1)"}});

@@ -1,4 +1,5 @@
-// What the rows of a trial say of where it is, and what of its pool's answer is handed on.
+// Tests what the rows of a trial say about its state, and which parts of the answer of its pool are passed
+// on.
 
 #include "actors/cluster/explanations.hpp"
 
@@ -34,7 +35,7 @@ run_row placed(std::uint64_t number, std::chrono::seconds started, std::chrono::
   return r;
 }
 
-/// "STATE code", of the trial's newest run.
+/// Returns "STATE code" of the newest run of the trial.
 std::string place(explained_run x, const value& said = {}, const std::string& doing = {}) {
   x.run = x.trial.runs.empty() ? run_id{} : x.trial.runs.back().run;
   const auto got = explanation_of(x, said, doing, t0 + 100s);
@@ -167,7 +168,7 @@ TEST(Explanation, APriorityThatAUserSetCounts) {
   EXPECT_EQ(explanation_of(x, {}, {}, t0)["priority"], 42);
 }
 
-/// "CODE: TEXT" of an experiment.
+/// Returns "CODE: TEXT" of an experiment.
 std::string told(const experiment_row& row, const std::vector<trial_row>& trials,
                  value waiting = value::array()) {
   const auto got = explanation_of(row, trials, "gpu", std::move(waiting));
@@ -228,7 +229,7 @@ TEST(Outlook, IsTheMedianOfEndedRunsElseTheProgress) {
   const auto by_progress = outlook_of(now, {}, t0 + 40s);
   EXPECT_EQ(by_progress.from, "progress");
   EXPECT_DOUBLE_EQ(by_progress.seconds, 90);
-  auto resumed = now; // its first run took a minute, and its progress is that of both
+  auto resumed = now; // The first run took a minute, and the progress is that of both runs.
   resumed.runs[0].ended = t0 + 70s;
   resumed.runs[0].why = end::stopped;
   resumed.runs.push_back(placed(2, 80s, 80s));
@@ -239,7 +240,7 @@ TEST(Outlook, IsTheMedianOfEndedRunsElseTheProgress) {
     others[i].runs = {placed(1, 0s, 0s)};
     others[i].runs[0].ended = t0 + 50s * static_cast<int>(i + 1);
   }
-  others.emplace_back().runs = {placed(1, 0s, 0s)}; // one that failed says nothing
+  others.emplace_back().runs = {placed(1, 0s, 0s)}; // A trial that failed does not count.
   others.back().runs[0].ended = t0 + 1s;
   others.back().runs[0].why = end::failed;
   const auto by_history = outlook_of(now, others, t0 + 40s);
@@ -251,7 +252,7 @@ TEST(Outlook, IsTheMedianOfEndedRunsElseTheProgress) {
   EXPECT_DOUBLE_EQ(outlook_of(now, others, t0 + 400s).seconds, 0) << "longer than the others";
 }
 
-/// A shell that was made at `t0`.
+/// Returns a shell that was created at `t0`.
 explained_task shell() {
   explained_task x;
   x.task.made.id = task_id::of(task_kind::shell, 1, 2);

@@ -50,7 +50,7 @@ struct show_frame {
   std::string operator()(const worker_mail& x) const { return "order(" + x.body + ")"; }
 };
 
-/// Actions in order; credit aside, which the random histories check.
+/// Shows the actions in order, without those that return credit; the random histories check the credit.
 std::string show(const std::vector<harness_action>& actions) {
   std::string text;
   for (const auto& action : actions) {
@@ -101,7 +101,7 @@ TEST(Harness, AcknowledgesWhatIsDurableAndOneAppendOfAProcessIsInFlight) {
            {from("c1", reports{1, {training(), training()}}), 1ms, "append#1(p 1 tt)"},
            {from("c1", reports{3, {training()}}), 2ms, ""},
            {stored(1, 2), 3ms, "c1:ack(2) append#2(p 3 t)"},
-           {stored(1, 2), 3ms, ""}, // twice
+           {stored(1, 2), 3ms, ""}, // the answer arrives twice
            {stored(2, 3), 4ms, "c1:ack(3)"}});
   EXPECT_EQ(h.held_bytes(), 0u);
 }
@@ -113,7 +113,7 @@ TEST(Harness, CarriesTheMailOfAWorkerThatHasSaidHello) {
            greeted,
            {from("c1", worker_mail{1, "how it is"}), 1ms, "word(p how it is)"},
            {worker_answered{stream_of(), 1, "what to do", ""}, 2ms, "c1:order(what to do)"},
-           {worker_answered{stream_of("q"), 1, "what to do", ""}, 2ms, ""}, // nobody of that name
+           {worker_answered{stream_of("q"), 1, "what to do", ""}, 2ms, ""}, // no process has this name
            {worker_answered{stream_of(), 1, "", "another version"}, 3ms, "c1:error(worker)"},
            {worker_answered{stream_of(), 1, "what to do", ""}, 4ms, ""},
            {from("c1", worker_mail{1, "how it is"}), 5ms, "c1:again"}});
@@ -124,10 +124,11 @@ TEST(Harness, AnswersARepeatWithTheOldAcknowledgement) {
   play(h, {expected,
            greeted,
            {from("c1", reports{1, {training(), training()}}), 1ms, "append#1(p 1 tt)"},
-           {from("c1", reports{1, {training(), training()}}), 1ms, ""}, // not durable yet
+           {from("c1", reports{1, {training(), training()}}), 1ms, ""}, // the reports are not durable yet
            {stored(1, 2), 2ms, "c1:ack(2)"},
            {from("c1", reports{1, {training(), training(), training()}}), 3ms, "c1:ack(2) append#2(p 3 t)"},
-           {from("c2", reports{4, {training()}}), 4ms, "c2:again"}, // a new connection of the same process
+           // The same process has a new connection, and has to greet first.
+           {from("c2", reports{4, {training()}}), 4ms, "c2:again"},
            {from("c2", greeting(0)), 5ms, "c2:welcome(2)"},
            {stored(2, 3), 6ms, "c2:ack(3)"},
            {from("c1", ping{}), 7ms, "c1:again"},
@@ -153,13 +154,15 @@ TEST(Harness, KeepsTheAcknowledgementOfAValidationForItsDecisionAtMost100Ms) {
            {stored(1, 2), 5ms, "c1:ack(1)"},
            {validation_decided{stream_of(), 2, false, ""}, 8ms, "c1:decision(2) c1:ack(2)"},
            {from("c1", reports{3, {validation()}}), 10ms, "append#2(p 3 v)"},
-           {validation_decided{stream_of(), 3, true, "pruned"}, 11ms, ""}, // before the journal's own answer
+           // the decision comes before the answer of the journal
+           {validation_decided{stream_of(), 3, true, "pruned"}, 11ms, ""},
            {stored(2, 3), 12ms, "c1:decision(3 pruned) c1:ack(3)"},
            {from("c1", reports{4, {validation(), training()}}), 20ms, "append#3(p 4 vt)"},
            {stored(3, 5), 25ms, ""},
            {time_passed{}, 124ms, ""},
            {time_passed{}, 125ms, "c1:ack(5)"},
-           {validation_decided{stream_of(), 4, true, "pruned"}, 200ms, "c1:stop(pruned)"}, // late
+           // The decision comes after the acknowledgement.
+           {validation_decided{stream_of(), 4, true, "pruned"}, 200ms, "c1:stop(pruned)"},
            {from("c1", ping{}), 300ms, "c1:pong(5 pruned)"},
            {from("c2", greeting(5)), 400ms, "c2:welcome(5 pruned)"}});
 }
@@ -170,7 +173,8 @@ TEST(Harness, RefusesABadReportAtOnceAndStillSpendsItsNumber) {
            greeted,
            {from("c1", reports{1, {training(), bad(), training()}}), 0ms,
             "c1:refused(2 no map) append#1(p 1 t-t)"},
-           {from("c2", greeting(0)), 1ms, "c2:welcome(0) c2:refused(2 no map)"}, // it may not have heard
+           // the process may not have received the refusal
+           {from("c2", greeting(0)), 1ms, "c2:welcome(0) c2:refused(2 no map)"},
            {stored(1, 3), 2ms, "c2:ack(3)"},
            {from("c2", greeting(3)), 3ms, "c2:welcome(3)"}});
 }
@@ -199,7 +203,7 @@ TEST(Harness, TriesAgainWithBackOffWhileTheJournalIsAwayOrFull) {
            {failed(2, errc::no_space), 120ms, ""}});
   EXPECT_EQ(h.deadline(), t0 + 1120ms);
   play(h, {{master_reachable{}, 500ms, "append#3(p 1 tt)"},
-           {stored(1, 1), 501ms, ""}, // the lost answer comes late: the journal will say so again
+           {stored(1, 1), 501ms, ""}, // The lost answer arrives late. The journal will give it again.
            {stored(3, 2), 502ms, "c1:ack(2)"}});
   EXPECT_EQ(h.deadline(), std::nullopt);
 }
@@ -212,7 +216,7 @@ TEST(Harness, SendsAgainWhatAnOldConnectionCarried) {
            {from("c1", reports{2, {training()}}), 1ms, ""},
            {master_reachable{}, 2ms, "append#2(p 1 tt)"},
            {failed(1, errc::timeout), 3ms, ""},
-           {stored(1, 1), 4ms, ""}, // late, of the old connection
+           {stored(1, 1), 4ms, ""}, // the answer is late and belongs to the old connection
            {stored(2, 2), 5ms, "c1:ack(2)"}});
 }
 
@@ -321,7 +325,7 @@ TEST(Harness, SaysOfATaskWhetherItWasSilentFromItsStartOn) {
   stranger.token = "guess!";
   harness never;
   play(never, {{begins, 0ms, ""},
-               expected, // its runtime was made again
+               expected, // the runtime of the task was made again
                {from("x", stranger), 0ms, "x:error(token)"},
                {task_stop_asked{a1, "preempted"}, 1ms, ""},
                {task_gone{a1}, 2ms, "drained(12.3 silent)"},
@@ -330,7 +334,7 @@ TEST(Harness, SaysOfATaskWhetherItWasSilentFromItsStartOn) {
   play(
     once,
     {{begins, 0ms, ""}, greeted, {from("c1", peer_gone{}), 1ms, ""}, {task_gone{a1}, 2ms, "drained(12.3)"}});
-  harness later; // what it said to an earlier life of the gateway nobody knows
+  harness later; // a new life of the gateway does not know what the task said to an earlier one
   play(later, {expected, {task_gone{a1}, 2ms, "drained(12.3)"}});
 }
 
@@ -347,9 +351,10 @@ TEST(Harness, PassesProgressOnFromRank0NowAndThen) {
            {from("c1", task_progress{0.615}), 9000ms, ""}});
 }
 
-// Tasks that send, lose, repeat and reconnect, against a journal that answers late, loses and fails, and a
-// gateway that restarts. Whatever happens: the journal takes each process's numbers without a gap, nothing is
-// acknowledged that is not durable, all credit comes back, and in the end everything was acknowledged.
+// Simulates tasks that send, lose, repeat and reconnect, a journal that answers late, loses answers and
+// fails, and a gateway that restarts. In every history the journal has to receive the numbers of each process
+// without a gap, nothing may be acknowledged that is not durable, all credit has to return, and in the end
+// everything has to be acknowledged.
 TEST(Harness, LosesNothingInRandomHistories) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     rng random(seed);
@@ -378,7 +383,7 @@ TEST(Harness, LosesNothingInRandomHistories) {
           credit -= x->bytes;
         }
         auto* sent = std::get_if<send_frame>(&action);
-        if (!sent || random.chance(0.1)) // lost on the way to the task
+        if (!sent || random.chance(0.1)) // the frame is lost on the way to the task
           continue;
         for (auto& c : clients) {
           if (c.peer != sent->peer)
@@ -420,7 +425,7 @@ TEST(Harness, LosesNothingInRandomHistories) {
       auto& m = mark[x.batch.process];
       auto last = x.batch.first_sequence + x.batch.reports.size() - 1;
       ASSERT_LE(x.batch.first_sequence, m + 1) << "seed " << seed << ": a gap";
-      if (well || random.chance(0.5)) // stored, but the answer may be lost
+      if (well || random.chance(0.5)) // the reports are stored, but the answer may be lost
         m = std::max(m, last);
       apply(well ? reports_answered{x.number, m, {}} : failed(x.number, errc::timeout));
       if (well && random.chance(0.1))
@@ -456,9 +461,9 @@ TEST(Harness, LosesNothingInRandomHistories) {
         }
         break;
       default:
-        if (random.chance(0.2)) { // another connection to the master; the old one's mail may still arrive
+        if (random.chance(0.2)) { // a new connection to the master; the mail of the old one may still arrive
           apply(master_reachable{});
-        } else if (random.chance(0.1)) { // the agent dies: all soft state is gone, answers find nobody
+        } else if (random.chance(0.1)) { // the agent dies: all soft state is lost, and answers find nobody
           wire.clear();
           credit = 0;
           h = std::make_unique<harness>(

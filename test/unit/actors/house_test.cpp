@@ -1,5 +1,5 @@
-// Groups, roles, settings, policies, bindings, webhooks and the cluster's message; deletion of experiments
-// and of the places that hold them.
+// Tests groups, roles, settings, policies, bindings, webhooks and the message of the cluster, and the
+// deletion of experiments and of the projects and workspaces that hold them.
 
 #include "actors/catalogue/house_changes.hpp"
 #include "actors/catalogue/last_admin.hpp"
@@ -16,7 +16,7 @@ using namespace commands;
 
 constexpr time_point t0{1'700'000'000s};
 
-/// Users 1 to 9 and workspaces 1 to 3 are there. A twin sees the facts alone, as the journal has them.
+/// Users 1 to 9 and workspaces 1 to 3 exist. A twin sees only the facts, as the journal holds them.
 struct house {
   people folk, folk_twin;
   house_rules rules, rules_twin;
@@ -196,7 +196,8 @@ TEST(HouseRules, PoliciesAreCheckedAndLaidOverEachOther) {
   set(0, "EXPERIMENT",
       R"({"invariant_config": {"labels": ["of-all"], "environment": {"environment_variables": ["GL=1"]},
           "bind_mounts": [{"host_path": "/tmp", "container_path": "/gl"}]}})");
-  const auto both = to_json(h.rules.invariant_of({2})); // lists that append have the entries of both
+  // a list that is appended has the entries of both policies
+  const auto both = to_json(h.rules.invariant_of({2}));
   for (const char* one : {"of-2", "of-all", "WS=1", "GL=1", "/ws", "/gl"})
     EXPECT_NE(both.find(one), both.npos) << one << " in " << both;
   set(
@@ -283,7 +284,7 @@ TEST(HouseRules, TheMessageOfTheCluster) {
   EXPECT_TRUE(h.run(cluster_message_set{"x", "noon", ""}).starts_with("invalid: 'noon' is not a time"));
   std::string long_one;
   for (int i = 0; i < 250; ++i)
-    long_one += "\xc3\xa4"; // 250 characters in 500 bytes
+    long_one += "\xc3\xa4"; // 250 characters of 2 bytes each
   EXPECT_TRUE(h.run(cluster_message_set{long_one, "", ""}).starts_with("message("));
   EXPECT_TRUE(h.run(cluster_message_set{long_one + "x", "", ""}).starts_with("invalid: "));
   EXPECT_EQ(h.run(cluster_message_set{}), "message()");
@@ -338,7 +339,7 @@ TEST(HouseRules, AWebhookGoesToAnAddressOfTheWebThatNamesNobody) {
 
 // ---- the last admin
 
-/// Users 1 (an admin, who has ClusterAdmin), 2 and 3 (no admins); group 1 with user 2.
+/// User 1 is an admin and has the role ClusterAdmin; users 2 and 3 are not admins; user 2 is in group 1.
 struct with_one_admin : house {
   catalogue users;
 
@@ -411,7 +412,7 @@ TEST(LastAdmin, IsWhoHasTheRoleWhereRolesDecide) {
 
 // ---- deletion
 
-/// The machines of the cluster, and a twin that sees the facts alone.
+/// The machines of the cluster, and a twin that sees only the facts.
 struct machines {
   cluster_machines live = made(), twin = made();
 
@@ -422,7 +423,7 @@ struct machines {
     EXPECT_EQ(twin.snapshot(), live.snapshot());
     return show(facts);
   }
-  /// As the shell does it: what `ids` decided, then what the places decide on it.
+  /// Keeps what `ids` decided and then what the places decide about it, as the shell does.
   std::string keep_with_places(std::vector<cluster_fact> facts) {
     live.pass_on(facts);
     for (auto& one : live.where.settle(t0))

@@ -1,4 +1,4 @@
-// Who may take a name, which pool an agent joins, what operators order, and which actor is made again.
+// Tests who may use a name, which pool an agent joins, what operators order, and which actor is made again.
 
 #include "actors/cluster/members.hpp"
 
@@ -29,7 +29,7 @@ agent_asked asks(std::string name, std::string id, int slots = 2, std::uint64_t 
 struct row {
   members_event event;
   std::chrono::seconds at;
-  std::string step; ///< facts | actions, or the refusal
+  std::string step; ///< "FACTS | ACTIONS", or the refusal
 };
 
 members play(members machine, const std::vector<row>& rows, const value& configuration = {}) {
@@ -59,12 +59,12 @@ TEST(Members, GiveANameToOneAgentAtATime) {
   play(fresh(),
        {
          {asks("a", "id1"), 0s, "joined(a 2) | twin(a in default)"},
-         {asks("a", "id1"), 1s, " | "},               // the same again
-         {asks("a", "id1", 4), 2s, "joined(a 4) | "}, // with other slots
+         {asks("a", "id1"), 1s, " | "},               // the same registration again
+         {asks("a", "id1", 4), 2s, "joined(a 4) | "}, // the same agent with another number of slots
          {asks("a", "id2"), 3s, "no: another agent named 'a' is alive; give this one another --name"},
          {agent_went_away{"a"}, 10s, " | "},
          {asks("a", "id2"), 54s, "no: another agent named 'a' is alive; give this one another --name"},
-         {asks("a", "id2"), 55s, "joined(a 2) | "}, // its runs are given away
+         {asks("a", "id2"), 55s, "joined(a 2) | "}, // the runs of the first agent are given away
          {asks("", "id3"), 60s, "no: an agent's name has 1 to 128 characters"},
          {asks(std::string(129, 'x'), "id3"), 60s, "no: an agent's name has 1 to 128 characters"},
        });
@@ -73,12 +73,14 @@ TEST(Members, GiveANameToOneAgentAtATime) {
 TEST(Members, DoNotBelieveAnEarlierProcessOfAnAgent) {
   play(fresh(), {
                   {asks("a", "id1", 2, 5), 0s, "joined(a 2) | twin(a in default)"},
-                  {asks("a", "id1", 2, 5), 1s, " | "}, // its link was cut
+                  // the link was cut, and the same process registers again
+                  {asks("a", "id1", 2, 5), 1s, " | "},
                   {asks("a", "id1", 2, 6), 2s, " | "},
                   {asks("a", "id1", 2, 5), 3s, "no: a later process of agent 'a' has registered"},
-                  {asks("a", "id1"), 4s, " | "}, // an older build does not say
+                  {asks("a", "id1"), 4s, " | "}, // an older build does not tell the number of its process
                   {agent_went_away{"a"}, 10s, " | "},
-                  {asks("a", "id2", 2, 1), 60s, "joined(a 2) | "}, // another folder counts by itself
+                  // an agent with another folder counts its processes separately
+                  {asks("a", "id2", 2, 1), 60s, "joined(a 2) | "},
                 });
 }
 
@@ -118,7 +120,7 @@ TEST(Members, EndWhatRunsWhereAnOperatorSaysSo) {
                   {asks("a", "id1"), 0s, "joined(a 2) | twin(a in default)"},
                   {end(1, true, false), 1s, "changed(a -1 by eve) | undrain(a -1)"},
                   {end(1, true, true), 2s, "changed(a -1 !1 by eve) | undrain(a -1 !1)"},
-                  {end(1, true, true), 3s, " | "}, // a repeat
+                  {end(1, true, true), 3s, " | "}, // the order is repeated
                   {end(1, true, false), 4s, "changed(a -1 by eve) | undrain(a -1)"},
                   {end(-1, true, true), 5s, "changed(a draining -1 ! by eve) | drain(a -1 !)"},
                   {end(-1, false, false), 6s, "changed(a -1 by eve) | undrain(a -1)"},
@@ -130,24 +132,25 @@ TEST(Members, PutAnAgentIntoThePoolThatItAsksForWhereTheFileSaysNothing) {
   const auto wants = [](const char* agent, const char* pool) {
     return agent_asked{{t0, agent, std::string("id-") + agent, 2, "host", pool}};
   };
-  const auto after =
-    play(fresh(with_pools({"p", "q"}, "q")),
-         {
-           {wants("b", "q"), 0s, "joined(b 2 for q) | twin(b in q)"},
-           {wants("b", "p"), 1s, "joined(b 2 for p) | drain(b for p) watch(b in q)"}, // started anew
-           {agent_is_idle{"b", "q"}, 1s, " | end_twin(b in q) undrain(b)"},
-           {wants("b", "p"), 1s, " | twin(b in p)"},
-           {wants("c", "r"), 2s, "no: agent 'c': there is no pool 'r' in this cluster"},
-           {wants("a", "p"), 3s, "joined(a 2 for p) | twin(a in q)"}, // the file knows better
-           {wants("d", ""), 4s, "joined(d 2) | twin(d in p)"},
-         },
-         with_pools({"p", "q"}, "q"));
+  const auto after = play(fresh(with_pools({"p", "q"}, "q")),
+                          {
+                            {wants("b", "q"), 0s, "joined(b 2 for q) | twin(b in q)"},
+                            // the agent was started again with another pool
+                            {wants("b", "p"), 1s, "joined(b 2 for p) | drain(b for p) watch(b in q)"},
+                            {agent_is_idle{"b", "q"}, 1s, " | end_twin(b in q) undrain(b)"},
+                            {wants("b", "p"), 1s, " | twin(b in p)"},
+                            {wants("c", "r"), 2s, "no: agent 'c': there is no pool 'r' in this cluster"},
+                            // the configuration decides before the agent
+                            {wants("a", "p"), 3s, "joined(a 2 for p) | twin(a in q)"},
+                            {wants("d", ""), 4s, "joined(d 2) | twin(d in p)"},
+                          },
+                          with_pools({"p", "q"}, "q"));
   EXPECT_EQ(after.slots_in("p"), 4);
   EXPECT_EQ(after.slots_in("q"), 2);
 }
 
-// agent_state_test.go of Determined 0.38.1. Not as there, where an agent whose pool has changed is refused:
-// it moves once nothing is held on it.
+// The name is that of a test in agent_state_test.go of Determined 0.38.1. Determined refuses an agent whose
+// pool has changed; here the agent moves once nothing is held on it.
 TEST(Members, Test_agentState_checkAgentResourcePoolMatch) {
   const auto wants = [](const char* pool) { return agent_asked{{t0, "a", "id1", 2, "host", pool}}; };
   const auto configuration = with_pools({"default", "pool1", "pool2"});
@@ -194,18 +197,18 @@ TEST(Members, ForgetAnAgentThatIsGoneForGood) {
           "no: agent 'a' went away only lately, and its runs are not given away yet"},
          {agent_removed{"a", "eve"}, 55s, "left(a by eve) | end_twin(a in default) forget(a in default)"},
          {agent_removed{"a", "eve"}, 56s, "no: no agent 'a'"},
-         {asks("a", "id1"), 60s, "joined(a 2) | twin(a in default)"}, // as any new one, and not drained
+         {asks("a", "id1"), 60s, "joined(a 2) | twin(a in default)"}, // the agent is new, and not drained
          {agent_ordered{"a", -1, true, "old", true}, 61s,
           "no: facts already tell what was ordered of agent 'a'"},
        });
-  members again({45s, t0, value()}); // one that did not come back after the master's start
+  members again({45s, t0, value()}); // After a restart of the master, the agent has not registered again.
   again.replay(agent_joined{t0, "a", "id1", 2, "host"});
   static_cast<void>(again.resume());
   EXPECT_TRUE(again.refuses(agent_removed{"a", "eve"}, t0 + 44s));
   EXPECT_FALSE(again.refuses(agent_removed{"a", "eve"}, t0 + 45s));
 }
 
-/// A twin that ends earlier tells nobody that his run is lost.
+/// A twin that is ended before that time tells no allocation that its run is lost.
 TEST(Members, LeaveATwinThatWasMadeAgainItsTimeToGiveRunsAway) {
   const auto too_early = "no: agent 'a' went away only lately, and its runs are not given away yet";
   play(fresh(),
@@ -235,7 +238,7 @@ TEST(Members, LeaveATwinThatWasMadeAgainItsTimeToGiveRunsAway) {
   EXPECT_TRUE(sandbox.judge_sandbox("a", false, false, t0 + 85s).kill);
 }
 
-/// The agent may hold a lease that an earlier life of the master has given.
+/// The agent may hold a lease that an earlier life of the master granted.
 TEST(Members, CountLeasesOfEarlierLives) {
   const auto fact = [](const char* give_away) {
     return configuration_changed{t0, "eve", 1, {{"cluster", {{"leases", {{"give_away", give_away}}}}}}};
@@ -254,7 +257,7 @@ TEST(Members, CountLeasesOfEarlierLives) {
   EXPECT_EQ(machine.gives_away("a"), t0 + 66s) << "this life has given it the lease";
   static_cast<void>(machine.apply(twin_died{"a", "a bug"}, t0 + 63s));
   EXPECT_EQ(machine.gives_away("a"), t0 + 63s + 60s) << "as the twin counts";
-  // A change while it runs counts from the next start, for agents as well.
+  // A change of the configuration counts from the next start of the master, for agents too.
   static_cast<void>(machine.apply(configured{fact("90s").configuration}, t0 + 64s));
   EXPECT_EQ(machine.first_give_away(), 60s);
 }
@@ -266,7 +269,7 @@ value with_provider(const char* type, const char* pool = "q") {
   return out;
 }
 
-/// The settings of the last supply_pool among these, of the pool "q"; null: there is none.
+/// Returns the settings of the last supply_pool action for pool "q", or null if there is none.
 value supplied(const std::vector<members_action>& actions) {
   value out;
   for (const auto& action : actions)
@@ -286,7 +289,7 @@ TEST(Members, RememberTheProvidersThatAPoolHad) {
   auto command = config::provider_settings(with_provider("command"), "q");
   command["former"].push_back(local);
   EXPECT_EQ(supplied(machine.apply(configured{with_provider("command")}, t0).actions), command);
-  members again({45s, t0, with_provider(nullptr)}); // after a restart, without a provider
+  members again({45s, t0, with_provider(nullptr)}); // the master has restarted, and the pool has no provider
   for (const char* type : {"command", "local", static_cast<const char*>(nullptr)})
     again.replay(configuration_changed{t0, "eve", 1, with_provider(type)});
   const auto told = supplied(again.resume());
@@ -302,7 +305,8 @@ TEST(Members, APoolThatIsDroppedLivesUntilItsProviderHasNothingLeft) {
   EXPECT_FALSE(ends_pool(step.actions));
   step = machine.apply(provider_retired{"q"}, t0 + 1s);
   EXPECT_TRUE(ends_pool(step.actions));
-  members again({45s, t0, with_provider(nullptr, "")}); // it was not done when the master died
+  // The master died before the provider had ended everything.
+  members again({45s, t0, with_provider(nullptr, "")});
   again.replay(configuration_changed{t0, "eve", 1, with_provider("local")});
   EXPECT_EQ(supplied(again.resume())["dropped"], true);
   EXPECT_TRUE(ends_pool(again.apply(provider_retired{"q"}, t0 + 1s).actions));
@@ -328,7 +332,7 @@ TEST(Members, MoveAnAgentWhenNothingIsHeldOnIt) {
       {experiment_entered{{1}, value::object()}, 1s, " | "},
       {configured{after}, 2s, " | drain(a for q) watch(a in p)"},
       {configured{without}, 3s, "no: pools.p: 1 experiment is in it; end or move them before the pool goes"},
-      {agent_is_idle{"a", "q"}, 3s, " | "}, // said of another pool
+      {agent_is_idle{"a", "q"}, 3s, " | "}, // the message comes from the twin in another pool
       {agent_is_idle{"a", "p"}, 4s, " | end_twin(a in p) undrain(a)"},
       {agent_is_idle{"a", "p"}, 4s, " | "},
       {asks("a", "id1"), 5s, " | twin(a in q)"},
@@ -391,7 +395,7 @@ TEST(Members, APoolThatIsDroppedLivesWhileRunsOfAnExperimentThatHasMovedSaveTher
       {asks("a", "id1"), 0s, "joined(a 2) | twin(a in q)"},
       {experiment_entered{{1}, value::object(), "q"}, 1s, " | "},
       {configured{without}, 2s, "no: pools.q: 1 experiment is in it; end or move them before the pool goes"},
-      {experiment_placed{{1}, "p"}, 3s, " | "}, // its runs save, on a
+      {experiment_placed{{1}, "p"}, 3s, " | "}, // the runs of the experiment are saving on agent a
       {configured{without}, 3s, " | drain(a for p) watch(a in q)"},
       {agent_went_away{"a"}, 4s, " | "},
       {experiment_gone{{1}}, 5s, " | "},
@@ -403,16 +407,16 @@ TEST(Members, APoolThatIsDroppedLivesWhileRunsOfAnExperimentThatHasMovedSaveTher
 
 TEST(Members, APoolThatIsDroppedLivesWhileAGuestRunsOnItsAgent) {
   const auto before = with_pools({"p", "q"}, "q"), without = with_pools({"p"});
-  play(
-    fresh(before),
-    {
-      {asks("a", "id1"), 0s, "joined(a 2) | twin(a in q)"},
-      {experiment_entered{{1}, {{"resources", {{"resource_pool", "p"}}}}}, 1s, " | "}, // and falls back to q
-      {configured{without}, 2s, " | drain(a for p) watch(a in q)"},
-      {agent_is_idle{"a", "q"}, 60s, " | end_twin(a in q) undrain(a) end_pool(q)"},
-      {asks("a", "id1"), 61s, " | twin(a in p)"},
-    },
-    before);
+  play(fresh(before),
+       {
+         {asks("a", "id1"), 0s, "joined(a 2) | twin(a in q)"},
+         // the experiment falls back to pool q
+         {experiment_entered{{1}, {{"resources", {{"resource_pool", "p"}}}}}, 1s, " | "},
+         {configured{without}, 2s, " | drain(a for p) watch(a in q)"},
+         {agent_is_idle{"a", "q"}, 60s, " | end_twin(a in q) undrain(a) end_pool(q)"},
+         {asks("a", "id1"), 61s, " | twin(a in p)"},
+       },
+       before);
 }
 
 TEST(Members, MakeAPoolAndATwinAgainFiveTimesAMinute) {
@@ -430,7 +434,7 @@ TEST(Members, MakeAPoolAndATwinAgainFiveTimesAMinute) {
     {twin_died{"a", "a bug"}, 60s, " | give_up: the twin of agent a died again and again: a bug"});
   play(fresh(), rows);
   lasting.push_back({pool_died{"default", "a bug"}, 61s, " | pool(default again) drain(a)"});
-  lasting.push_back({pool_died{"other", "a bug"}, 61s, " | "}); // nobody's
+  lasting.push_back({pool_died{"other", "a bug"}, 61s, " | "}); // there is no pool of this name
   lasting.push_back({twin_died{"b", "a bug"}, 61s, " | "});
   play(fresh(), lasting);
 }
@@ -460,7 +464,7 @@ TEST(Members, LetASandboxWhoseWorkIsSavedNowhereWaitForItsAgent) {
   EXPECT_TRUE(judge(false, 1h).kill) << "its slots are given away";
   static_cast<void>(machine.apply(asks("a", "id1"), t0 + 1h));
   EXPECT_FALSE(judge(false, 2h).kill) << "the agent is back";
-  members later({45s, t0, {}}); // a new master, which has not seen the agent since it began
+  members later({45s, t0, {}}); // a new master, with which the agent has not registered yet
   for (const auto& fact : fresh().apply(asks("a", "id1"), t0).facts)
     later.replay(fact);
   static_cast<void>(later.resume());

@@ -72,7 +72,8 @@ TEST(OperatorTable, FieldsAreCheckedByName) {
   }
 }
 
-// The section of the page is made from the table. On a difference the build folder gets the right text.
+// The section of docs/messages.md is generated from the table. If they differ, the test writes the right text
+// into the build folder.
 TEST(OperatorTable, ThePageOfMessagesHoldsIt) {
   std::ifstream in(TROUPE_SOURCE_DIR "/docs/messages.md");
   std::stringstream page;

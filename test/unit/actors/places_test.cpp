@@ -1,4 +1,4 @@
-// Workspaces, projects and where experiments are.
+// Tests workspaces, projects, and which project holds an experiment.
 
 #include "actors/catalogue/place_changes.hpp"
 #include "actors/catalogue/pool_bindings.hpp"
@@ -17,7 +17,7 @@ struct world {
   std::int64_t clock = 0;
   std::set<experiment_id> live;
 
-  /// "id N", "ok", or what was refused.
+  /// Returns "id N", "ok", or the refusal.
   template <class Command>
   std::string run(const Command& x, const std::string& by = "ada") {
     bool ended = true;
@@ -207,7 +207,7 @@ TEST(Places, ExperimentsMoveAndAreDescribed) {
   const auto& said = std::get<experiment_described>(w.facts.back());
   EXPECT_EQ(said.labels, (std::vector<std::string>{"b", "c"}));
   EXPECT_EQ(said.name + said.description, "oned") << "what is not named stays";
-  experiment_describe one; // of two who add at once, neither knows what the other does
+  experiment_describe one; // Two users may add labels at once without knowing of each other.
   one.id = {7};
   one.add_labels = {"d"};
   EXPECT_EQ(w.run(one), "ok");
@@ -270,7 +270,7 @@ TEST(Places, AContinuationSaysAnewWhatItsConfigurationSaysOtherwise) {
     EXPECT_EQ(w.run(x), "ok");
     return std::get<experiment_described>(w.facts.back());
   };
-  /// How many facts follow from a continuation with this configuration.
+  /// Returns the number of facts that follow from a continuation with this configuration.
   const auto continued = [&](const char* config) {
     experiment_continued again;
     again.id = {7};

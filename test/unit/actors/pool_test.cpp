@@ -27,12 +27,13 @@ TEST(Pool, PlacesInTheOrderOfArrival) {
   play({
     {slots_requested{run(1), 2}, "", 0},
     {slots_requested{run(2), 1}, "", 0},
-    {agent_up{"a", 1}, "grant(2.1 a:0)", 1}, // what the whole pool cannot hold lets others pass
+    {agent_up{"a", 1}, "grant(2.1 a:0)", 1}, // A run that the whole pool cannot hold lets others pass.
     {agent_up{"b", 2}, "grant(1.1 b:0,1)", 3},
     {slots_requested{run(3), 1}, "", 3},
     {slots_released{run(1)}, "grant(3.1 b:0)", 2},
     {slots_requested{run(4), 2}, "", 2},
-    {slots_requested{run(5), 1}, "", 2}, // would fit but does not overtake what the pool can hold
+    // The run would fit, but does not overtake one that the pool can hold.
+    {slots_requested{run(5), 1}, "", 2},
     {slots_released{run(3)}, "grant(4.1 b:0,1)", 3},
   });
 }
@@ -41,10 +42,11 @@ TEST(Pool, FitsOneAgentBeforeSeveral) {
   play({
     {agent_up{"a", 4}, "", 0},
     {agent_up{"b", 2}, "", 0},
-    {slots_requested{run(1), 2}, "grant(1.1 b:0,1)", 2}, // the tightest agent
+    {slots_requested{run(1), 2}, "grant(1.1 b:0,1)", 2}, // the agent that has the fewest slots to spare
     {slots_requested{run(2), 1}, "grant(2.1 a:0)", 3},
     {slots_released{run(1)}, "", 1},
-    {slots_requested{run(3), 5}, "grant(3.1 a:1,2,3 b:0,1)", 6}, // over two, most free slots first
+    // the run is spread over two agents, those with most free slots first
+    {slots_requested{run(3), 5}, "grant(3.1 a:1,2,3 b:0,1)", 6},
     {slots_requested{run(4), 7}, "unplaceable(4.1)", 6},
   });
 }
@@ -60,15 +62,15 @@ TEST(Pool, ForgetsAnAgentWhoseAuxUnitIsTaken) {
 
 TEST(Pool, PlacesNothingNewOnADrainedAgent) {
   play({
-    {agent_drain{"b"}, "", 0}, // it need not be there yet
+    {agent_drain{"b"}, "", 0}, // the agent need not be there yet
     {agent_up{"a", 1}, "", 0},
     {agent_up{"b", 2}, "", 0},
     {slots_requested{run(1), 1}, "grant(1.1 a:0)", 1},
-    {slots_requested{run(2), 2}, "", 1}, // waits for the drained ones, and lets smaller ones pass
+    {slots_requested{run(2), 2}, "", 1}, // the run waits for the drained agent, and lets smaller runs pass
     {slots_requested{run(3), 1}, "", 1},
     {slots_released{run(1)}, "grant(3.1 a:0)", 1},
     {agent_drain{"b", false}, "grant(2.1 b:0,1)", 3},
-    {agent_drain{"b"}, "", 3}, // what runs there goes on
+    {agent_drain{"b"}, "", 3}, // a run on a drained agent continues
     {slots_released{run(2)}, "", 1},
   });
 }
@@ -78,10 +80,10 @@ TEST(Pool, PlacesNothingNewOnASlotThatIsDisabled) {
     {agent_up{"a", 2}, "", 0},
     {agent_drain{"a", false, {0}}, "", 0},
     {slots_requested{run(1), 1}, "grant(1.1 a:1)", 1},
-    {slots_requested{run(2), 2}, "", 1}, // waits, and lets smaller ones pass
+    {slots_requested{run(2), 2}, "", 1}, // the run waits, and lets smaller runs pass
     {slots_released{run(1)}, "", 0},
     {slots_requested{run(3), 1}, "grant(3.1 a:1)", 1},
-    {agent_drain{"a", false}, "", 1}, // it replaces what was said before
+    {agent_drain{"a", false}, "", 1}, // the new order replaces the one before
     {slots_released{run(3)}, "grant(2.1 a:0,1)", 2},
   });
 }
@@ -91,13 +93,13 @@ TEST(Pool, PlacesAfterItDiedOnlyWhenAllHaveSaidWhatTheyHold) {
     {
       {slots_requested{run(5), 1}, "", 0},
       {agent_up{"a", 2, {{"1.1", {0}}}}, "", 1},
-      {slots_held{run(1), {{"a", {0}}}}, "", 1},             // the agent has said so
-      {slots_held{run(2), {{"a", {1}}}}, "", 2},             // granted, and its agent does not know yet
-      {slots_held{run(3), {{"b", {1}}, {"c", {0}}}}, "", 2}, // of agents that have not spoken
+      {slots_held{run(1), {{"a", {0}}}}, "", 1}, // the agent has already reported this run
+      {slots_held{run(2), {{"a", {1}}}}, "", 2}, // the run was granted, and its agent does not know it yet
+      {slots_held{run(3), {{"b", {1}}, {"c", {0}}}}, "", 2}, // these agents have not registered yet
       {slots_requested{run(4), 1}, "", 2},
       {agent_up{"b", 2, {{"3.1", {1}}}}, "", 3},
       {holders_heard{}, "grant(5.1 b:0)", 4},
-      {agent_up{"c", 1}, "", 5}, // it is held, whatever the inventory says
+      {agent_up{"c", 1}, "", 5}, // the slot is held, although the inventory does not name the run
       {slots_released{run(2)}, "grant(4.1 a:1)", 5},
       {slots_released{run(3)}, "", 3},
       {slots_released{run(1)}, "", 2},
@@ -111,7 +113,7 @@ TEST(Pool, ForgetsAnAgent) {
     {agent_drain{"a"}, "", 0},
     {agent_forgotten{"a"}, "", 0},
     {agent_up{"a", 1}, "", 0},
-    {slots_requested{run(1), 1}, "grant(1.1 a:0)", 1}, // of the drain it knows no more
+    {slots_requested{run(1), 1}, "grant(1.1 a:0)", 1}, // the pool has forgotten the drain
   });
 }
 
@@ -121,7 +123,7 @@ TEST(Pool, RepeatsTheGrantThatMayNotHaveArrived) {
     {slots_requested{run(1), 1}, "grant(1.1 a:0)", 1},
     {slots_requested{run(1), 1}, "grant(1.1 a:0)", 1},
     {slots_requested{run(2), 2}, "", 1},
-    {slots_requested{run(2), 2}, "", 1}, // waits once
+    {slots_requested{run(2), 2}, "", 1}, // the run waits only once
     {slots_released{run(1)}, "grant(2.1 a:0,1)", 2},
     {slots_released{run(2)}, "", 0},
     {slots_released{run(2)}, "", 0},
@@ -134,9 +136,9 @@ TEST(Pool, KeepsItsGrantsWhileTheirAgentIsAway) {
     {slots_requested{run(1), 1}, "grant(1.1 a:0)", 1},
     {agent_down{"a"}, "", 0},
     {slots_requested{run(2), 2}, "", 0},
-    {agent_up{"a", 2, {{"9.1", {1}}}}, "", 2}, // 1.1 may still be started there; 9.1 is a stray
+    {agent_up{"a", 2, {{"9.1", {1}}}}, "", 2}, // Run 1.1 may still be started there. Nobody placed run 9.1.
     {agent_down{"a"}, "", 0},
-    {agent_up{"a", 2}, "", 1}, // the stray died meanwhile
+    {agent_up{"a", 2}, "", 1}, // run 9.1 has ended meanwhile
     {slots_released{run(1)}, "grant(2.1 a:0,1)", 2},
   });
 }
@@ -163,7 +165,7 @@ TEST(Pool, GivesAGangWithARangeWhatThereIsAndSaysWhenThereIsMore) {
     {slots_requested{run(2), 3}, "grant(2.1 c:0,1,2)", 6},
     {slots_released{run(2)}, "spare(1.1 4)", 3},
     {agent_down{"b"}, "", 1},
-    {slots_released{run(1), "b"}, "", 1}, // it goes on without
+    {slots_released{run(1), "b"}, "", 1}, // the gang continues without its slots on b
     {agent_up{"b", 2}, "", 1},
     {slots_released{run(1)}, "", 0},
   });
@@ -174,7 +176,8 @@ TEST(Pool, AsksNobodyToGrowWhileAnotherWaits) {
     {agent_up{"a", 2}, "", 0},
     {slots_requested{run(1), 4, 2}, "grant(1.1 a:0,1)", 2},
     {slots_requested{run(2), 3}, "unplaceable(2.1)", 2},
-    {agent_up{"b", 2}, "", 2}, // two are free, and the second one waits for three of the four
+    // Two slots are free, but run 2.1 waits for three, and run 1.1 is not asked to grow.
+    {agent_up{"b", 2}, "", 2},
     {agent_up{"c", 1}, "grant(2.1 b:0,1 c:0)", 5},
   });
 }

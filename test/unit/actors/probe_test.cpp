@@ -89,8 +89,8 @@ TEST(Probe, TimesEveryEighthMessageOfABusyActorAndCountsAll) {
   EXPECT_FALSE(p.calm());
   EXPECT_EQ(p.done(), many);
   EXPECT_EQ(p.of_types().at(0).count, many);
-  EXPECT_NEAR(static_cast<double>(sum(p.runs())), many,
-              probe::sampled); // each that is timed stands for those before it
+  // Each message that is timed also stands for those before it that were not.
+  EXPECT_NEAR(static_cast<double>(sum(p.runs())), many, probe::sampled);
   EXPECT_NEAR(static_cast<double>(sum(p.waits())), many, probe::sampled);
   const auto notes = p.recent();
   EXPECT_EQ(std::count_if(notes.begin(), notes.end(), [](const auto& note) { return note.run != not_timed; }),
@@ -107,7 +107,7 @@ TEST(Probe, IsCalmAgainAfterAWindowWithFewMessages) {
     handle(p, hello);
   }
   EXPECT_FALSE(p.calm());
-  for (std::uint64_t i = 0; i < 3 * probe::sampled; ++i) { // three of them are timed
+  for (std::uint64_t i = 0; i < 3 * probe::sampled; ++i) { // three messages are timed
     if (i % probe::sampled == 0)
       for (const auto until = ticks_now() + calm_window + 1; ticks_now() < until;)
         ;
@@ -131,7 +131,7 @@ TEST(Probe, KeepsATextOfWhatACalmActorTook) {
     p.end(p.begin(slot, p.keep(slot->writes, &text)), 0, 0, 0, 0);
   }
   p.arrived();
-  handle(p, hello); // without one
+  handle(p, hello); // this message has no text
   const auto notes = p.recent();
   ASSERT_EQ(notes.size(), 4u);
   EXPECT_EQ(notes[0].brief, "one");
@@ -163,7 +163,7 @@ TEST(Probe, SamplesUnderABacklogAndKeepsTheSums) {
     runs += n;
   EXPECT_EQ(p.done(), many);
   EXPECT_EQ(p.of_types().at(0).count, many);
-  EXPECT_NEAR(static_cast<double>(runs), many, probe::sampled); // each sample stands for eight
+  EXPECT_NEAR(static_cast<double>(runs), many, probe::sampled); // each sample stands for `sampled` messages
 }
 
 TEST(Probe, ALongWaitIsSeenHoweverLongTheQueue) {
@@ -171,7 +171,8 @@ TEST(Probe, ALongWaitIsSeenHoweverLongTheQueue) {
   for (int i = 0; i < 1000; ++i)
     p.arrived();
   tick_scale scale;
-  using clock = std::chrono::steady_clock; // the scale has measured for too short a time to count with it
+  // The scale has measured for too short a time so far to convert ticks.
+  using clock = std::chrono::steady_clock;
   for (const auto until = clock::now() + std::chrono::milliseconds(20); clock::now() < until;)
     std::this_thread::yield();
   for (int i = 0; i < 1000; ++i)
@@ -191,7 +192,7 @@ TEST(Probe, KeepsTheLast32) {
     EXPECT_EQ(notes[i].sender, 69 + i);
 }
 
-// What is read while the actor writes is whole, or left out.
+// A note that is read while the actor writes has to be whole or left out.
 TEST(Probe, ARingThatIsReadWhileItIsWrittenHoldsNoMixture) {
   probe p;
   std::atomic<bool> over{false};

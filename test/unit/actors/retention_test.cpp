@@ -1,4 +1,4 @@
-// Which checkpoints and logs go.
+// Tests which checkpoints and logs retention deletes.
 
 #include "actors/retention/retention.hpp"
 
@@ -123,7 +123,8 @@ TEST(Retention, OfLogsIsThatOfTheTrialThenOfTheExperimentThenOfTheCluster) {
     std::optional<int> policy;
     std::vector<log_retention_changed> changes;
     std::optional<duration> usual, life;
-    std::optional<int> days; ///< that somebody said
+    /// the days that a policy or a user set; empty: only the default of the cluster holds
+    std::optional<int> days;
   } const cases[] = {
     {{}, {}, {}, {}, {}},
     {{}, {}, 12h, 12h, {}},

@@ -1,4 +1,4 @@
-// What a configuration says of the sandbox, and what a host makes of it.
+// Tests what a configuration says about the sandbox, and what a host makes of it.
 
 #include "actors/allocation/sandbox_terms.hpp"
 
@@ -85,7 +85,7 @@ protected:
   ~TermsOnAHost() override { fs::remove_all(root); }
 
   workers::task_spec spec() { return task_spec_of({{12}, {3}}, launch, around); }
-  /// Mounts as "from>at" with an r where they are read only; else the refusal.
+  /// Returns the mounts as "from>at", with an r where they are read-only, or the refusal.
   std::string mounts() {
     const auto got = spec();
     std::string all = got.refusal;
@@ -216,7 +216,7 @@ TEST_F(TermsOnAHost, LoginsAreNotRefusedByListsOfTheHost) {
   EXPECT_EQ(spec.mounts.back().from, "run/sshd");
   EXPECT_EQ(spec.mounts.back().at, "/run/sshd");
   EXPECT_TRUE(account_files({{12}, {3}}, launch, around).empty()) << "a trial needs none";
-  around.account = {65534, 65534, "nobody"}; // whose shell is nologin on every Debian
+  around.account = {65534, 65534, "nobody"}; // the shell of this account is nologin on every Debian
   EXPECT_EQ(names(), "etc/passwd etc/group etc/shadow");
   const auto files = account_files(shell, launch, around);
   EXPECT_EQ(files[2].text, "nobody:*:::::::\n") << "systemd's list calls it locked";

@@ -1,5 +1,5 @@
-// What a search orders beside create and stop: pause, resume and perturb, and the orders of a process
-// outside.
+// Tests what a search orders beside create and stop: pause, resume and perturb, and the orders of a process
+// outside the cluster.
 
 #include "test/unit/actors/show.hpp"
 
@@ -15,7 +15,7 @@ const run_id r1{1}, r2{2}, r3{3};
 
 checkpoint saved(const char* uuid, std::int64_t steps) { return {uuid, steps, {}, {}, ""}; }
 
-/// Applies each event; after each the machine that saw only decoded facts has to hold the same.
+/// Applies each event. After each, a machine that saw only decoded facts has to be in the same state.
 template <class Fact, class Machine, class Rows>
 void follow(Machine machine, const Rows& rows) {
   auto twin = machine;
@@ -43,9 +43,9 @@ TEST(TrialPerturbed, GoesOnFromTheOtherCheckpointAndItsOwnLateOneCountsNoMore) {
     {trial_activate{}, "activated started(1@0) | start(1@0)"},
     {checkpoint_saved{r1, saved("A", 20)}, "recorded(1@20) | acknowledge(1 A) told(A@20)"},
     {to_b, "perturbed(#1 after 1 @40) | stop(1 perturbed) taken(#1 after 1)"},
-    {to_b, " | taken(#1 after 1)"}, // said again after a restart
-    {checkpoint_saved{r1, saved("C", 30)},
-     "recorded(1@30) | acknowledge(1 C)"}, // on its way out: not told, not used
+    {to_b, " | taken(#1 after 1)"}, // the search repeats the order after a restart
+    // The old run saves this checkpoint on its way out: the search is not told, and no run starts from it.
+    {checkpoint_saved{r1, saved("C", 30)}, "recorded(1@30) | acknowledge(1 C)"},
     {allocation_ended{r1, end::completed}, "ended(1 stopped) started(2@40) | start(2@40)"},
     {checkpoint_saved{r2, saved("D", 60)}, "recorded(2@60) | acknowledge(2 D) told(D@60)"},
     {allocation_ended{r2, end::lost, "gone"}, "ended(2 lost) started(3@60) | start(3@60)"},
@@ -70,7 +70,7 @@ TEST(TrialPerturbed, WhileItHasNoRunItOnlyChangesWhatTheNextStartsFrom) {
     {trial_perturb{1, "B", 4, {{"lr", 2}}}, "perturbed(#1 after 0 @4) | taken(#1 after 0)"},
     {trial_activate{}, "activated started(1@4) | start(1@4)"},
     {trial_stop{trial_state::completed, false, "beaten"}, "stopping(COMPLETED) | stop(1 pruned)"},
-    {trial_perturb{2, "C", 8, {{"lr", 3}}}, " | "}, // it ends anyhow
+    {trial_perturb{2, "C", 8, {{"lr", 3}}}, " | "}, // the trial ends anyhow
     {allocation_ended{r1, end::stopped}, "ended(1 stopped) done(COMPLETED) | report(COMPLETED)"},
     {trial_perturb{2, "C", 8, {{"lr", 3}}}, " | "},
   };
@@ -146,7 +146,7 @@ search_decided perturbing(const char* key, const char* source, const char* check
   return d;
 }
 
-/// Started, with the trials a and b.
+/// Returns an experiment that has started, with the trials a and b.
 experiment begun(bool hears_checkpoints = false) {
   experiment_spec spec{{3}, "loss", "epochs"};
   spec.hears_checkpoints = hears_checkpoints;
@@ -160,12 +160,12 @@ TEST(ExperimentOfASearch, PausesAndResumesItsTrialsUnderTheUsersPause) {
   const std::vector<experiment_row_of_test> rows = {
     {validated(a, r1, 1), " | ask(validated)"},
     {pausing("1"), "stepped(validated 1#1 pause 1) | pause(1) answer(stop)"},
-    {validated(a, r1, 1), " | answer(stop)"}, // repeated
+    {validated(a, r1, 1), " | answer(stop)"}, // the report is repeated
     {experiment_pause{}, "changed(PAUSED) | pause(1) pause(2)"},
-    {experiment_activate{}, "changed(ACTIVE) | activate(2)"}, // the search still holds the other
+    {experiment_activate{}, "changed(ACTIVE) | activate(2)"}, // the search still pauses trial 1
     {experiment_pause{}, "changed(PAUSED) | pause(1) pause(2)"},
     {validated(b, r1, 1), " | ask(validated)"},
-    {resuming("1"), "stepped(validated 2#1 resume 1) | answer(go on)"}, // the user still holds both
+    {resuming("1"), "stepped(validated 2#1 resume 1) | answer(go on)"}, // the user still pauses both trials
     {experiment_activate{}, "changed(ACTIVE) | activate(1) activate(2)"},
     {validated(b, r1, 2), " | ask(validated)"},
     {pausing("2"), "stepped(validated 2#2 pause 2) | pause(2) answer(stop)"},
@@ -189,16 +189,16 @@ TEST(ExperimentOfASearch, HearsNothingOfAPerturbedTrialsOldRun) {
     {nothing(), "stepped(validated 2#1) | answer(go on)"},
     {checkpoint_reported{b, "B", 10}, " | ask(checkpointed)"},
     {nothing(), "stepped(checkpointed 2) | "},
-    {checkpoint_reported{b, "B", 10}, " | "}, // told again
+    {checkpoint_reported{b, "B", 10}, " | "}, // the checkpoint is reported again
     {validated(a, r1, 1), " | ask(validated)"},
-    {validated(a, r1, 2), " | "}, // behind it in the queue
+    {validated(a, r1, 2), " | "}, // the report waits behind the one before
     {checkpoint_reported{a, "A", 10}, " | "},
     {perturbing("1", "2", "B"), "stepped(validated 1#1 perturb 1#1) | answer(stop) perturb(1) answer(stop)"},
-    {validated(a, r1, 3), " | "}, // held: whose run it is is not known yet
+    {validated(a, r1, 3), " | "}, // The experiment does not know yet to which run this report belongs.
     {validated(a, r2, 4), " | "},
-    {checkpoint_reported{a, "A", 10}, " | "}, // of weights that are gone
-    {perturbation_taken{a, 1, r1},
-     " | answer(stop) ask(validated)"}, // the old run's is dropped, the new one's heard
+    {checkpoint_reported{a, "A", 10}, " | "}, // the checkpoint has the weights from before the perturbation
+    // The report of the old run is dropped, and the one of the new run is passed on.
+    {perturbation_taken{a, 1, r1}, " | answer(stop) ask(validated)"},
     {nothing(), "stepped(validated 1#4) | answer(go on)"},
     {validated(a, r1, 5), " | answer(stop)"},
     {perturbation_taken{a, 1, r1}, " | "},
@@ -230,12 +230,12 @@ TEST(ExperimentOfASearch, GivesACheckpointTheTimeOfTheReportBeforeIt) {
     auto* x = std::get_if<searchers::trial_checkpointed>(&event);
     return x ? x->step : -1;
   };
-  EXPECT_EQ(asked(checkpoint_reported{a, "A", 5}), 0); // no report yet
+  EXPECT_EQ(asked(checkpoint_reported{a, "A", 5}), 0); // trial a has not reported yet
   asked(validated(a, r1, 1));
   asked(validated(a, r1, 2));
   EXPECT_EQ(asked(checkpoint_reported{a, "B", 20}), 2);
   EXPECT_EQ(asked(checkpoint_reported{a, "C", 19}), 1);
-  EXPECT_EQ(asked(checkpoint_reported{b, "D", 90}), 0); // another trial's
+  EXPECT_EQ(asked(checkpoint_reported{b, "D", 90}), 0); // the checkpoint belongs to another trial
 }
 
 TEST(ExperimentOfASearch, GivesACheckpointThatOvertakesItsReportItsOwnBatches) {
@@ -256,7 +256,7 @@ TEST(ExperimentOfASearch, GivesACheckpointThatOvertakesItsReportItsOwnBatches) {
   };
   report(1, 10, {{"loss", 1.0}});
   EXPECT_EQ(step_of("A", 20), 20);
-  report(2, 20, {{"loss", 1.0}, {"batches", 3}}); // its own count
+  report(2, 20, {{"loss", 1.0}, {"batches", 3}}); // the trial reports its own count of batches
   EXPECT_EQ(step_of("B", 25), 3);
 }
 
@@ -280,7 +280,7 @@ TEST(ExperimentOfASearch, TakesTheOrdersOfAProcessOutside) {
   const search_orders orders{{{"actions", value::array()}}, 1};
   const std::vector<experiment_row_of_test> rows = {
     {orders, " | ask(ordered)"},
-    {refusing, " | orders refused"}, // the search goes on
+    {refusing, " | orders refused"}, // the search continues
     {orders, " | ask(ordered)"},
     {validated(a, r1, 1), " | "},
     {pausing("2"), "stepped(ordered pause 2) | pause(2) orders taken ask(validated)"},

@@ -1,6 +1,6 @@
 #pragma once
-// Facts and actions of the machines as short text: "activated started(1@0) | start(1@0)". For tables of
-// steps.
+// Shows facts and actions of the machines as short text for tables of steps: "activated started(1@0) |
+// start(1@0)".
 
 #include "actors/agent/agent.hpp"
 #include "actors/allocation/allocation.hpp"
@@ -292,7 +292,7 @@ inline std::string show(const agent_lost& x) { return "lost(" + x.agent + ")"; }
 inline std::string show(const member_failed& x) {
   return "failed(" + text(x.allocation) + " " + x.agent + "/" + text(x.rank) + ")";
 }
-/// A word or an order as its kind and fields: "train_until(200)".
+/// Shows a message of a worker or an order to it with its kind and fields: "train_until(200)".
 inline std::string show_worker(const std::string& bytes) {
   if (auto order = workers::decode_worker<workers::worker_order>(bytes))
     return std::visit(overloaded{

@@ -33,7 +33,7 @@ TEST(SingleTrials, AreArchivedOnceTheyHaveEnded) {
     experiment_row search;
     search.id = {5};
     search.archived = c.search_archived;
-    search.state = of::active; // others of it may run
+    search.state = of::active; // other trials of the experiment may still run
     const auto got = may_archive(trial, search, c.wanted);
     EXPECT_EQ(!got   ? got.error().what
               : *got ? "yes"

@@ -1,4 +1,4 @@
-// The stand-in of a worker on its agent, and the table of messages that it lets through.
+// Tests the stand-in of a worker on its agent, and the table of messages that it lets through.
 
 #include "actors/worker/stand_in.hpp"
 
@@ -68,14 +68,15 @@ TEST(StandIn, PassesNewsUpAndOrdersDown) {
   auto later = training;
   later.step = 20;
   play({
-    {ordered(train_until{200}), 0s, ""}, // nobody is there yet
+    {ordered(train_until{200}), 0s, ""}, // the worker is not there yet
     {said(worker_status{worker_phase::ready, 0, 0, 200, 0}), 1s, "up ready(#0 0 of 0 of 200)"},
-    {said(worker_status{worker_phase::ready, 0, 0, 200, 0}), 2s,
-     "up ready(#0 0 of 0 of 200)"}, // it waits for an order
+    // The worker repeats that it waits for an order.
+    {said(worker_status{worker_phase::ready, 0, 0, 200, 0}), 2s, "up ready(#0 0 of 0 of 200)"},
     {ordered(train_until{200}), 2s, "down(p) train_until(200)"},
     {said(training), 3s, "up training(#0 10 of 200 of 200)"},
-    {said(later), 4s, ""},                                  // the steps alone are not news
-    {said(later), 18s, "up training(#0 20 of 200 of 200)"}, // to a master that has forgotten
+    {said(later), 4s, ""}, // a change of the step alone is not passed on
+    // later it is passed on for a master that has forgotten it
+    {said(later), 18s, "up training(#0 20 of 200 of 200)"},
     {said(worker_failure{"out of luck"}), 19s, "up failure(out of luck)"},
   });
 }
@@ -93,7 +94,7 @@ TEST(StandIn, KeepsWhatItsWorkerTookAndPassesNothingOfItUp) {
   EXPECT_FALSE(s.status());
   show_all(s.apply(said(training), t0));
   EXPECT_EQ(s.status(), training);
-  show_all(s.apply(said(worker_heard{}, "q"), t0)); // of another process
+  show_all(s.apply(said(worker_heard{}, "q"), t0)); // the message of another process
   EXPECT_EQ(s.heard().taken, 40u);
 }
 
@@ -121,10 +122,11 @@ TEST(StandIn, RefusesWhatIsNotItsOwn) {
     {said(training), 0s, "up training(#0 10 of 200 of 200)"},
     {other_run, 1s, "refuse(p)"},
     {other_rank, 1s, "refuse(p)"},
-    {said(training, "q"), 1s, "refuse(q)"}, // one process for each rank
+    {said(training, "q"), 1s, "refuse(q)"}, // each rank has only one process
     {bad_order, 2s, ""},
     {order_of_other, 2s, ""},
-    {ordered(train_until{200}), 3s, "down(p) train_until(200)"}, // it goes on
+    // the stand-in continues after the bad orders
+    {ordered(train_until{200}), 3s, "down(p) train_until(200)"},
   });
 }
 
@@ -133,12 +135,12 @@ TEST(StandIn, NoticesAWorkerThatIsSilentButNotOneThatIsFrozen) {
   for (int second = 1; second < 20; ++second)
     rows.push_back({lease_renewed{}, std::chrono::seconds(second), ""});
   rows.push_back({lease_renewed{}, 21s, "silent for 20 s (rank 1)"});
-  rows.push_back({lease_renewed{}, 22s, ""}); // said once
+  rows.push_back({lease_renewed{}, 22s, ""}); // the silence is reported once
   play(rows);
   play({
     {said(training), 0s, "up training(#0 10 of 200 of 200)"},
     {lease_renewed{}, 1s, ""},
-    {lease_renewed{}, 60s, ""}, // no renewal in between: all were frozen
+    {lease_renewed{}, 60s, ""}, // no renewal came in between: all processes were frozen
     {lease_renewed{}, 62s, ""},
     {said(training), 63s, "up training(#0 10 of 200 of 200)"},
   });

@@ -1,4 +1,5 @@
-// What a task is given for Determined's stock client, against what that client reads (contract, section 3).
+// Tests what a task is given for Determined's stock client, against what that client reads (section 3 of the
+// contract).
 
 #include "actors/allocation/config_reader.hpp"
 #include "actors/host/platform_paths.hpp"
@@ -16,7 +17,7 @@
 namespace troupe {
 namespace {
 
-/// As a master of an earlier version, and the file beside a task of its agent, have it.
+/// A launch as a master of an earlier version encodes it, and as the file beside a task of its agent has it.
 task_launch launch_of_trial_12() {
   const auto stored = parse_json(R"({
     "experiment": 7, "trial": 12, "run": 3, "seed": 77, "hparams": {"lr": 0.1}, "slots": [2, 3], "nodes": 1, "node_rank": 0,
@@ -81,12 +82,12 @@ TEST(StockTask, HasEveryVariableThatTheClientReads) {
   fresh.resume = "";
   fresh.owner = "";
   value large = fresh.config;
-  large["data"] = std::string(200'000, 'x'); // more than the kernel takes in a variable
+  large["data"] = std::string(200'000, 'x'); // more bytes than the kernel takes in one variable
   fresh.config = std::move(large);
   env = stock_variables({{12}, {3}}, fresh, around());
   EXPECT_FALSE(env.contains("DET_LATEST_CHECKPOINT"));
   EXPECT_FALSE(env.contains("DET_EXPERIMENT_CONFIG"));
-  EXPECT_EQ(env["DET_USER"], "determined"); // the client refuses an empty one
+  EXPECT_EQ(env["DET_USER"], "determined"); // the client refuses an empty name
 }
 
 TEST(StockTask, SeesASharedFileSystemAsTheDirectoryThatItIs) {
@@ -112,14 +113,14 @@ TEST(StockTask, HasTheFilesThatTheClientReadsFirst) {
     R"("master_cert_name":null,"master_url":"http://127.0.0.1:40123","session_token":"S","slot_ids":[2,3],"task_id":"7.t","task_type":"TRIAL"})");
   EXPECT_EQ(info["info/trial.json"]["trial_run_id"], 3);
   EXPECT_EQ(info["info/trial.json"]["debug"], true);
-  EXPECT_EQ(info["info/trial.json"].size(), 9u); // TrialInfo takes these arguments, and no other
+  EXPECT_EQ(info["info/trial.json"].size(), 9u); // TrialInfo of the client takes these nine arguments only
   EXPECT_EQ(to_json(info["info/rendezvous.json"]),
             R"({"container_addrs":["127.0.0.1"],"container_rank":0,"container_slot_counts":[2]})");
   EXPECT_EQ(to_json(info["info/resources.json"]), R"({"gpu_uuids":[]})");
   auto gang = launch_of_trial_12();
   gang.nodes = 2;
   for (const auto& file : stock_files({{12}, {3}}, gang, around()))
-    EXPECT_NE(file.path, "info/rendezvous.json"); // the agents have to meet first
+    EXPECT_NE(file.path, "info/rendezvous.json"); // the agents of a gang have to meet first
 }
 
 TEST(StockTask, OfAnotherKindHasNothingOfATrial) {
@@ -150,7 +151,7 @@ TEST(StockTask, StartsEveryFormOfAnEntrypoint) {
          {{"/bin/sh", "-c", "model_def:a.b"}, {"/bin/sh", "-c", "model_def:a.b"}},
          {{"/bin/sh", "-c", "model def:Trial"}, {"/bin/sh", "-c", "model def:Trial"}},
          {{"/bin/sh", "-c", ":"}, {"/bin/sh", "-c", ":"}},
-         {{"model_def:Trial"}, {"model_def:Trial"}}, // a list is a command as it stands
+         {{"model_def:Trial"}, {"model_def:Trial"}}, // the entrypoint is a list, so it is the command itself
        }) {
     auto expected = script;
     expected.insert(expected.end(), command.begin(), command.end());
@@ -285,7 +286,7 @@ TEST(StockTask, ShowsWhatThePlatformHandsOutBelowTmpToReadOnly) {
   std::vector<std::string> shown;
   for (const char* one : {"base", "clone/build", "clone/python", "venv", "link/build", "link/python"})
     shown.push_back((root / one).string());
-  EXPECT_EQ(spec.keep_read_only, shown); // a place stands before the link that leads to it
+  EXPECT_EQ(spec.keep_read_only, shown); // a folder comes before the link that leads to it
   EXPECT_NE(std::find(spec.keep.begin(), spec.keep.end(), (root / "data").string()), spec.keep.end());
   for (const auto& path : spec.keep)
     EXPECT_FALSE(is_in_one_of(shown, path)) << path;

@@ -1,4 +1,4 @@
-// When retention sweeps, and what it tries again.
+// Tests when retention sweeps, and what it tries again.
 
 #include "actors/retention/sweeps.hpp"
 
@@ -23,7 +23,7 @@ struct row {
   sweeps_event event;
   duration at;
   std::string actions;
-  duration deadline; ///< afterwards
+  duration deadline; ///< the deadline after the event, since t0
 };
 
 void play(const std::vector<row>& rows, duration look_every = 3600s) {
@@ -40,21 +40,21 @@ void play(const std::vector<row>& rows, duration look_every = 3600s) {
 TEST(Sweeps, NoteOneTrialAfterTheOtherAndRemoveFilesAfterThat) {
   play({
     {sweep_asked{first, t0}, 0s, "plan(1)", 60s},
-    {sweep_asked{first, t0}, 0s, "", 60s},  // it is at work
-    {collection_begun{first}, 0s, "", 60s}, // nobody waits for that one
+    {sweep_asked{first, t0}, 0s, "", 60s},  // the sweep is already at work
+    {collection_begun{first}, 0s, "", 60s}, // nobody waits for this answer
     {sweep_planned{first, {a, b}, true}, 1s, "begin(1)", 60s},
-    {sweep_planned{first, {a, b}, true}, 1s, "", 60s}, // a repeat
+    {sweep_planned{first, {a, b}, true}, 1s, "", 60s}, // the answer is repeated
     {deletion_noted{first, b}, 1s, "", 60s},
     {collection_begun{first}, 1s, "note(8)", 60s},
-    {deletion_noted{first, a}, 2s, "", 60s}, // nobody waits for that one
+    {deletion_noted{first, a}, 2s, "", 60s}, // nobody waits for this answer
     {deletion_noted{first, b}, 2s, "remove(8) note(7)", 60s},
-    {deletion_noted{first, b}, 3s, "", 60s}, // a repeat
+    {deletion_noted{first, b}, 3s, "", 60s}, // the answer is repeated
     {deletion_noted{first, a}, 3s, "remove(7) end(1)", 60s},
     {deletion_noted{first, a}, 4s, "", 60s},
-    {sweep_asked{first, t0}, 4s, "", 60s}, // it is still at work
+    {sweep_asked{first, t0}, 4s, "", 60s}, // the sweep is still at work
     {collection_ended{first}, 4s, "swept(1)", 60s},
     {collection_ended{first}, 4s, "", 60s},
-    {sweep_asked{first, t0}, 5s, "plan(1)", 60s}, // asked again, it finds nothing to do
+    {sweep_asked{first, t0}, 5s, "plan(1)", 60s}, // asked again, the sweep finds nothing to do
     {sweep_planned{first, {}}, 5s, "swept(1)", 60s},
   });
 }
@@ -73,13 +73,13 @@ TEST(Sweeps, TryAgainAMinuteLaterWhereACollectionIsNotNoted) {
     {sweep_asked{first, t0}, 0s, "plan(1)", 60s},
     {sweep_planned{first, {a}, true}, 1s, "begin(1)", 60s},
     {collection_refused{first}, 2s, "", 60s},
-    {collection_begun{first}, 3s, "", 60s}, // it came too late
+    {collection_begun{first}, 3s, "", 60s}, // the answer came too late
     {time_passed{}, 62s, "plan(1) logs", 3662s},
     {sweep_planned{first, {a}, true}, 62s, "begin(1)", 3662s},
     {collection_begun{first}, 62s, "note(7)", 3662s},
-    {collection_refused{first}, 62s, "", 3662s}, // of nothing that is asked now
+    {collection_refused{first}, 62s, "", 3662s}, // no question about the beginning is open now
     {deletion_noted{first, a}, 62s, "remove(7) end(1)", 3662s},
-    {collection_refused{first}, 63s, "", 123s}, // its end
+    {collection_refused{first}, 63s, "", 123s}, // the end of the collection is refused
     {time_passed{}, 123s, "plan(1)", 3662s},
     {sweep_planned{first, {}, true}, 123s, "begin(1)", 3662s},
     {collection_begun{first}, 123s, "end(1)", 3662s},
@@ -118,12 +118,12 @@ TEST(Sweeps, TryAnAppendFiveTimesAtOnceWhereAnotherTookTheNumber) {
     {taken, 3s, "note(7)", 60s},
     {taken, 4s, "note(7)", 60s},
     {taken, 5s, "note(7)", 60s},
-    {taken, 6s, "", 60s}, // it is put off
+    {taken, 6s, "", 60s}, // after five attempts the deletion is put off
     {taken, 7s, "", 60s},
     {time_passed{}, 66s, "plan(1) logs", 3666s},
     {sweep_planned{first, {a}, true}, 66s, "begin(1)", 3666s},
     {collection_begun{first}, 66s, "note(7)", 3666s},
-    {deletion_refused{first, a, false}, 67s, "", 127s}, // the disk is full, say
+    {deletion_refused{first, a, false}, 67s, "", 127s}, // for example, the disk is full
     {time_passed{}, 127s, "plan(1)", 3666s},
   });
 }

@@ -1,4 +1,4 @@
-// What tasks say over the HTTP API, in the machines of their allocation and trial.
+// Tests what tasks say over the HTTP API, with the machines of their allocation and trial.
 
 #include "test/unit/actors/show.hpp"
 
@@ -21,7 +21,7 @@ struct line {
   std::string step;
 };
 
-/// Every step, and after each the replayed machine equals the live one.
+/// Applies every line. After each, the replayed machine has to equal the live one.
 void expect_steps(allocation& a, std::initializer_list<line> lines) {
   allocation twin{{a12, 1}};
   for (const auto& x : lines) {
@@ -77,7 +77,8 @@ TEST(TaskCalls, WithoutAgreeingAnExitIsWhatItWouldBeAtAnyOtherTime) {
                           paused,
                           {time_passed{}, 63s, " | kill(a)"},
                           {exited("a", 1), 64s, "closed(stopped) | release forget(a) report(stopped)"}});
-  allocation never_asks{{a12, 1}}; // a script without Determined's client: its exit is the answer to the stop
+  // The script does not use Determined's client: its exit is the answer to the stop.
+  allocation never_asks{{a12, 1}};
   expect_steps(never_asks, {placed,
                             up,
                             {allocation_stop{false, "pause"}, 3s, " | preempt(a pause)"},
@@ -130,7 +131,7 @@ TEST(TaskCalls, AnOperatorsWishGoesToEveryRankThatTrains) {
   of_three.least = 1;
   allocation a{of_three};
   expect_steps(a, {{granted({{"a", {0, 1}}, {"b", {0}}}), 0s, "placed(a:0,1 b:0) | start(a:0,1) start(b:0)"},
-                   {validate, 1s, " | "}, // nobody has said that it is there
+                   {validate, 1s, " | "}, // no worker has reported yet
                    {trains("a", 0), 1s, " | "},
                    {trains("a", 1), 1s, " | "},
                    {trains("b", 2), 1s, " | "},
@@ -144,7 +145,7 @@ TEST(TaskCalls, AnOperatorsWishGoesToEveryRankThatTrains) {
                     "member_lost(a) resized(#1 to 1) | release(a) forget(a) order(b/2 rebuild(#1 2))"},
                    {checkpoint, 5s, " | order(b/2 checkpoint(1700000005000000))"},
                    {allocation_stop{false, "pause"}, 6s, " | preempt(b pause) order(b/2 stop(pause))"},
-                   {checkpoint, 7s, " | "}}); // it saves one as it is
+                   {checkpoint, 7s, " | "}}); // the stop makes the workers save a checkpoint anyway
   EXPECT_TRUE(a.led().empty());
 }
 

@@ -1,4 +1,4 @@
-// As whom a task runs: the account of its workspace before that of its owner.
+// Tests the account under which a task runs: that of its workspace before that of its owner.
 
 #include "actors/catalogue/task_defaults.hpp"
 
@@ -23,7 +23,7 @@ struct house {
     x.runs_as = std::move(runs_as);
     where.replay(cluster_fact{x});
   }
-  /// "uid:gid user:group" of the account, "-" where there is none.
+  /// Returns "uid:gid user:group" of the account, or "-" if there is none.
   std::string account(std::uint64_t workspace, const std::string& owner) const {
     const auto got = task_defaults(records, where, "default", {workspace}, owner).account;
     return got

@@ -1,4 +1,4 @@
-// What a master tells an agent of a task, and what the agent keeps beside it.
+// Tests what a master tells an agent about a task, and what the agent stores beside the task.
 
 #include "actors/allocation/task_launch.hpp"
 
@@ -46,7 +46,7 @@ task_launch full() {
   return x;
 }
 
-// These keys stand in files beside tasks that run, and on the wire to agents of other versions.
+// These keys are in files beside running tasks, and in messages to agents of other versions.
 TEST(TaskLaunch, KeepsItsKeys) {
   EXPECT_EQ(
     to_json(parse_msgpack(encode(full())).value()),
@@ -83,8 +83,8 @@ TEST(TaskLaunch, TellsWhatTheGatewayNeedsWithoutTheRest) {
   EXPECT_FALSE(doors_in(encode(full()).substr(0, 50)));
 }
 
-// A part of what `troupe` 2026-11 wrote beside a task: keys that nobody reads any more, variables that are no
-// texts, and none of the keys that came later.
+// A part of what `troupe` 2026-11 wrote beside a task: it has keys that nobody reads any more and variables
+// that are not texts, and it lacks all keys that came later.
 TEST(TaskLaunch, OfAnEarlierVersionIsRead) {
   const auto old = parse_json(
     R"({"experiment": 7, "trial": 12, "run": 3, "preemption_timeout": 3600, "slots": [2], "token": "link", "checkpoint_dir": "/ck",

@@ -51,7 +51,7 @@ struct row {
   std::string step;
 };
 
-/// Begins with its birth. After each step a twin that replays the encoded facts has the same bytes.
+/// Creates a task and plays `rows`. After each step a twin that replays the encoded facts has the same bytes.
 task play(const task_spec& spec, const std::vector<row>& rows) {
   task t(spec), twin(spec);
   task_created made;
@@ -79,13 +79,13 @@ allocation_ended over(run_id run, end why, int code = 0, const std::string& deta
 
 TEST(Task, EndsWithItsProgramAndIsNotBegunAgain) {
   play({.id = a_command}, {{over(r1, end::completed), 1s, "ended(1 completed) done(COMPLETED 0) | report"},
-                           {over(r1, end::failed), 2s, " |"}, // late
+                           {over(r1, end::failed), 2s, " |"}, // the message is late
                            {task_kill_wanted{"killed by eve"}, 3s, " | report"}});
   play({.id = a_command}, {{over(r1, end::failed, 3, "exit code 3"), 1s,
                             "ended(1 failed) done(ERROR 3: exit code 3) | report"}});
   play({.id = a_command}, {{over(r1, end::lost, -1, "agent a1: silent"), 1s,
                             "ended(1 lost) done(ERROR -1: the cluster lost it: agent a1: silent) | report"}});
-  // An agent that is disabled ends it.
+  // The task ran on an agent that was disabled.
   play({.id = a_command},
        {{over(r1, end::stopped), 1s, "ended(1 stopped) done(ERROR -1: its agent had to end it) | report"}});
 }
@@ -120,19 +120,19 @@ TEST(Task, OfAGenericKindIsPausedAndGoesOnAsANewRun) {
                        {over(r2, end::completed), 5s, "ended(2 completed) done(COMPLETED 0) | report"}});
   EXPECT_TRUE(t.refuses(task_pause_wanted{"eve"}));
   EXPECT_TRUE(t.refuses(task_unpause_wanted{"eve"}));
-  // Unpaused while its run still leaves: the next one begins when that is over.
+  // The task is unpaused while its run is still stopping: the next run begins when that one has ended.
   play(spec, {{task_pause_wanted{"eve"}, 1s, "paused | stop(1 pause)"},
               {task_unpause_wanted{"eve"}, 2s, "unpaused |"},
               {over(r1, end::stopped), 3s, "ended(1 stopped) started(2@0) | start(2)"}});
-  // One that had done all its work before it heard of the pause has ended.
+  // A task that had done all its work before it heard of the pause has ended.
   play(spec, {{task_pause_wanted{"eve"}, 1s, "paused | stop(1 pause)"},
               {over(r1, end::completed, 0, "", true), 3s, "ended(1 completed) done(COMPLETED 0) | report"}});
-  // Killed while it is paused: nothing of it runs.
+  // The task is killed while it is paused, and none of its processes runs.
   play(spec, {{task_pause_wanted{"eve"}, 1s, "paused | stop(1 pause)"},
               {over(r1, end::stopped), 2s, "ended(1 stopped) |"},
               {task_kill_wanted{"killed by eve"}, 3s,
                "stopping(killed by eve) done(CANCELED -1: killed by eve) | report"}});
-  // Its pool took the slots: it waits for others.
+  // The pool took the slots from the task, so the task waits for others.
   play(spec, {{over(r1, end::stopped), 3s, "ended(1 stopped) started(2@0) | start(2)"}});
   EXPECT_TRUE(task({.id = a_command}).refuses(task_pause_wanted{"eve"}));
 }
@@ -141,11 +141,11 @@ TEST(Task, EndsWhenNobodyUsesItForLongEnough) {
   const task_spec spec{.id = a_notebook, .idle_limit = 300s};
   auto t = play(
     spec,
-    {{time_passed{}, 4000s, " |"}, // its service has never answered
+    {{time_passed{}, 4000s, " |"}, // the service of the task has never answered
      {task_service_answers{r1, {{1000, 1000, "ann", "users"}}}, 4000s, "ready(1 ann) | say_ready"},
      {task_service_answers{r1}, 4001s, " |"},
      {time_passed{}, 4299s, " |"},
-     {task_used{}, 4030s, " |"}, // at most one fact a minute
+     {task_used{}, 4030s, " |"}, // use is noted at most once a minute
      {time_passed{}, 4310s, " |"},
      {task_used{}, 4320s, "active |"},
      {time_passed{}, 4619s, " |"},
@@ -171,7 +171,7 @@ TEST(Task, OfARestartedMasterKeepsItsIdleTimeAndIsGivenTimeToSpeak) {
   t.replay(task_active{t0 + 600s});
   static_cast<void>(t.resume(t0 + 1000s));
   EXPECT_EQ(t.deadline(), t0 + 4260s) << "it may have been used until a minute after the last fact of it";
-  static_cast<void>(t.resume(t0 + 9000s)); // the master was away: nobody could say that it is used
+  static_cast<void>(t.resume(t0 + 9000s)); // The master was away, so nobody could report a use.
   EXPECT_EQ(t.deadline(), t0 + 9120s);
 }
 
@@ -181,7 +181,7 @@ TEST(Task, OfAShortIdleTimeEndsAsSoonAsItSays) {
   made.at = t0;
   for (const auto& fact : task::birth(made))
     t.replay(fact);
-  static_cast<void>(t.resume(t0)); // its actor begins
+  static_cast<void>(t.resume(t0)); // the actor of the task begins
   EXPECT_FALSE(t.deadline());
   static_cast<void>(t.apply(task_service_answers{r1}, t0 + 2s));
   EXPECT_EQ(t.deadline(), t0 + 7s);
@@ -197,16 +197,16 @@ TEST(Task, AvoidsTheAgentsThatItsLogPoliciesExclude) {
     named{r1, "a1", "greeting", "hello", "hello", false, false};
   auto t = play({.id = generic, .preemptible = true},
                 {{named, 1s, "matched(greeting) |"},
-                 {named, 1s, " |"}, // once
+                 {named, 1s, " |"}, // the same match is noted once
                  {broken_host, 2s, "matched(ecc not on a1) | say(log_policy/2)"},
                  {broken_host, 3s, " |"},
                  {over(r1, end::stopped), 4s, "ended(1 stopped) started(2@0) | start(2)"}});
   EXPECT_EQ(std::get<start_task_run>(t.resume(t0).front()).not_agents, std::vector<std::string>{"a1"});
-  // It is begun once: no retry has to be taken from it.
+  // A command is started only once, so it has no retry to lose.
   play({.id = a_command},
        {{log_matched{r1, "a1", "oom", "memory", "no memory", false, true}, 1s, "matched(oom no retry) |"},
         {over(r1, end::failed, 3, "exit code 3"), 2s, "ended(1 failed) done(ERROR 3: exit code 3) | report"},
-        {named, 3s, " |"}}); // it has ended
+        {named, 3s, " |"}}); // the task has ended
 }
 
 TEST(Task, SaysWhyItAvoidsAnAgentInDeterminedsWords) {

@@ -1,4 +1,4 @@
-// What an order to one task of a tree means for those below it.
+// Tests what an order to one task of a tree means for the tasks below it.
 
 #include "actors/cluster/task_tree.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 
 task_id generic(std::uint64_t n) { return task_id::of(task_kind::generic, n, n); }
 const task_id a = generic(1), b = generic(2), c = generic(3), d = generic(4), other = generic(5);
-/// a above b and d, b above c; b may have ended.
+/// Task a is the parent of b and d, and b is the parent of c. In some cases b has ended.
 const task_parents parents{{b, a}, {c, b}, {d, a}};
 
 using ids = std::vector<task_id>;
@@ -51,7 +51,7 @@ TEST(TaskTree, RefusesWhatMakesNoSenseInDeterminedsWords) {
   const auto command = task_id::of(task_kind::command, 1, 1);
   struct {
     tree_member x;
-    std::string pause, unpause; ///< empty: it is done
+    std::string pause, unpause; ///< the refusals; empty: the order is carried out
   } cases[] = {
     {{a, -1, task_state::active}, "", "cannot unpause task X as it is in state ACTIVE"},
     {{a, 1, task_state::active},

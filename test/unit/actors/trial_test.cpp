@@ -17,9 +17,9 @@ struct row {
   std::string step;
 };
 
-/// Runs a table; after each step a twin that replays the encoded facts has the same bytes.
 const trial_spec plain{.id = {7}, .max_restarts = 5};
 
+/// Plays a table. After each step a twin that replays the encoded facts has the same bytes.
 trial play(trial_spec spec, const std::vector<row>& rows) {
   trial t(spec), twin(spec);
   for (const auto& r : rows) {
@@ -36,11 +36,12 @@ TEST(Trial, RestartsFromItsLatestCheckpoint) {
   play(plain, {
                 {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
                 {checkpoint_saved{r1, at_step(200)}, 9s, "recorded(1@200) | acknowledge(1 c200)"},
-                {checkpoint_saved{r1, at_step(200)}, 9s, " | acknowledge(1 c200)"}, // repeated
+                // the checkpoint is reported again
+                {checkpoint_saved{r1, at_step(200)}, 9s, " | acknowledge(1 c200)"},
                 {allocation_ended{r1, end::lost}, 10s, "ended(1 lost) started(2@200) | start(2@200)"},
-                {allocation_ended{r1, end::failed}, 11s, " | "}, // late word of the first run
+                {allocation_ended{r1, end::failed}, 11s, " | "}, // a late message of the first run
                 {checkpoint_saved{r1, at_step(300)}, 11s, " | refuse(1 c300)"},
-                {allocation_ended{r2, end::failed}, 20s, "ended(2 failed) | "}, // backs off for 1 s
+                {allocation_ended{r2, end::failed}, 20s, "ended(2 failed) | "}, // the trial backs off for 1 s
                 {time_passed{}, 20'500ms, " | "},
                 {time_passed{}, 21s, "started(3@200) | start(3@200)"},
                 {allocation_ended{r3, end::completed}, 30s,
@@ -66,10 +67,11 @@ TEST(Trial, BacksOffByTheFailuresSinceItsLatestCheckpoint) {
          {allocation_ended{r1, end::failed}, 1s, "ended(1 failed) | "},
          {time_passed{}, 2s, "started(2@0) | start(2@0)"},
          {allocation_ended{r2, end::failed}, 3s, "ended(2 failed) | "},
-         {time_passed{}, 4s, " | "}, // the second in a row waits for 2 s
+         {time_passed{}, 4s, " | "}, // after the second failure in a row the trial waits for 2 s
          {time_passed{}, 5s, "started(3@0) | start(3@0)"},
          {checkpoint_saved{r3, at_step(1)}, 6s, "recorded(3@1) | acknowledge(3 c1)"},
-         {allocation_ended{r3, end::failed}, 7s, "ended(3 failed) | "}, // it came forward
+         // The run saved a checkpoint, so the trial backs off for 1 s again.
+         {allocation_ended{r3, end::failed}, 7s, "ended(3 failed) | "},
          {time_passed{}, 8s, "started(4@1) | start(4@1)"},
        });
 }
@@ -79,7 +81,8 @@ TEST(Trial, CountsLostRunsApartAndBoundsThem) {
        {
          {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
          {allocation_ended{r1, end::lost}, 1s, "ended(1 lost) started(2@0) | start(2@0)"},
-         {checkpoint_saved{r2, at_step(1)}, 2s, "recorded(2@1) | acknowledge(2 c1)"}, // progress: counts anew
+         // progress: losses count from 0 again
+         {checkpoint_saved{r2, at_step(1)}, 2s, "recorded(2@1) | acknowledge(2 c1)"},
          {allocation_ended{r2, end::lost}, 3s, "ended(2 lost) started(3@1) | start(3@1)"},
          {allocation_ended{r3, end::lost}, 4s, "ended(3 lost) done(ERROR) | report(ERROR 0)"},
        });
@@ -92,7 +95,7 @@ TEST(Trial, PausesThroughACheckpointAndGoesOn) {
          {trial_pause{}, 1s, "paused | stop(1 pause)"},
          {trial_pause{}, 1s, " | "},
          {checkpoint_saved{r1, at_step(5)}, 2s, "recorded(1@5) | acknowledge(1 c5)"},
-         {allocation_ended{r1, end::completed}, 3s, "ended(1 stopped) | "}, // its exit answers the pause
+         {allocation_ended{r1, end::completed}, 3s, "ended(1 stopped) | "}, // the exit answers the pause
          {time_passed{}, 9s, " | "},
          {trial_activate{}, 10s, "activated started(2@5) | start(2@5)"},
        });
@@ -104,7 +107,8 @@ TEST(Trial, StaysAskedToExitWhenItIsActivatedMeanwhile) {
                          {trial_pause{}, 1s, "paused | stop(1 pause)"},
                          {trial_activate{}, 2s, "activated | "},
                        });
-  EXPECT_EQ(show(t.resume()), "start(1@0) stop(1 pause)"); // its script has been told and will leave
+  // The script has been told of the pause and will exit.
+  EXPECT_EQ(show(t.resume()), "start(1@0) stop(1 pause)");
   EXPECT_EQ(show(t.apply(allocation_ended{r1, end::completed}, t0 + 3s)),
             "ended(1 stopped) started(2@0) | start(2@0)");
 }
@@ -149,7 +153,8 @@ TEST(Trial, KillsWhatACancelHasNotEnded) {
          {trial_stop{trial_state::canceled, false, ""}, 1s, "stopping(CANCELED) | stop(1 canceled)"},
          {trial_stop{trial_state::canceled, true, "", "ann"}, 2s,
           "stopping(CANCELED kill by ann) | stop(1 killed kill)"},
-         {trial_stop{trial_state::canceled, false, ""}, 3s, " | "}, // weaker than what is ordered
+         // a cancellation is weaker than the kill that was ordered
+         {trial_stop{trial_state::canceled, false, ""}, 3s, " | "},
          {allocation_ended{r1, end::stopped}, 4s, "ended(1 stopped) done(CANCELED) | report(CANCELED 2)"},
        });
 }
@@ -243,7 +248,7 @@ TEST(Trial, ObeysItsLogPolicies) {
                 {
                   {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
                   {broken_host, 1s, "matched(ecc not on a1) | say(log_policy/1)"},
-                  {broken_host, 1s, " | "}, // once for each agent
+                  {broken_host, 1s, " | "}, // one match is noted for each agent
                   {allocation_ended{r1, end::failed}, 2s, "ended(1 failed) | "},
                   {time_passed{}, 3s, "started(2@0) | start(2@0)"},
                   {elsewhere, 4s, "matched(ecc not on a2) | say(log_policy/2)"},

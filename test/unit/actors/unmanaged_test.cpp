@@ -109,7 +109,8 @@ TEST(Unmanaged, AnEndCountsOnceAndSilenceLeavesTheRunOpen) {
   EXPECT_EQ(shown(late), std::string("done(ERROR) ") + by_silence);
   EXPECT_EQ(std::get<trial_ended>(late.front()).at, heard);
   EXPECT_EQ(shown(unmanaged::silent(trial_in(completed, {1}), heard, heard + 400s)), "");
-  auto again = trial_in(running, {}, true); // a second process began it, and has not spoken since
+  // a second process continued the trial, and has not reported since
+  auto again = trial_in(running, {}, true);
   again.heard = heard + 200s;
   EXPECT_EQ(shown(unmanaged::silent(again, heard, heard + 499s)), "");
   EXPECT_EQ(std::get<trial_ended>(unmanaged::silent(again, heard, heard + 500s).front()).at, again.heard);
@@ -148,7 +149,7 @@ TEST(Unmanaged, TheExperimentIsWhatTheFurthestOfItsTrialsIs) {
   struct {
     experiment_state before;
     std::vector<trial_state> trials;
-    std::string now; ///< empty: no fact
+    std::string now; ///< the state that the experiment gets; empty: no fact
   } const rows[] = {
     {experiment_state::paused, {}, ""},
     {experiment_state::paused, {queued}, ""},

@@ -1,4 +1,4 @@
-// What happens to the sandboxes of one host, event by event; and how a process is made.
+// Tests what happens to the sandboxes of one host, event by event, and how a process is made.
 
 #include "actors/host/worker_runtime.hpp"
 
@@ -105,7 +105,7 @@ TEST(WorkerRuntime, StartsAFewAtOnceAndTheOthersInTheirOrder) {
     {launch(one), 0s, "start(1.1)"},
     {launch(two), 0s, "start(2.1)"},
     {launch(three), 0s, ""},
-    {launch(three), 0s, ""}, // a repeat
+    {launch(three), 0s, ""}, // the order is repeated
     {task_prepared{two, about()}, 0s, ""},
     {start_ended{two, ""}, 1s, "renew(2.1 29000) start(3.1)"},
     {up(two), 1s, "up(2.1 7 slots1)"},
@@ -122,7 +122,7 @@ TEST(WorkerRuntime, HearsOfATaskBeforeItsStartHasReturned) {
     {exited(one, {rank(0, 0)}), 0s, "release(1.1 token) end(1.1 0)"},
     {start_ended{one, ""}, 0s, ""},
     {launch(two), 0s, "start(2.1)"},
-    {launch(three), 0s, "start(3.1)"}, // the first one counts no more
+    {launch(three), 0s, "start(3.1)"}, // task 1.1 has ended, so it no longer counts
   });
 }
 
@@ -135,10 +135,10 @@ TEST(WorkerRuntime, KillsWhatWaitsWithoutAStartAndWhatStartsOnceItRuns) {
       {kill_sandbox_ordered{one}, 0s, ""},
       {task_prepared{one, about()}, 0s, ""},
       {start_ended{one, ""}, 0s, "renew(1.1 30000) kill(1.1)"},
-      {kill_sandbox_ordered{one}, 0s, "kill(1.1)"}, // again: it is not dead yet
+      {kill_sandbox_ordered{one}, 0s, "kill(1.1)"}, // the order is repeated, as the task is not dead yet
       {exited(one, {rank(0, 9, true, true)}, end_reason::killed), 1s,
        "release(1.1 token) end(1.1 signal 9 unsure 'signal 9')"},
-      {kill_sandbox_ordered{three}, 1s, "kill(3.1)"}, // the runtime knows better
+      {kill_sandbox_ordered{three}, 1s, "kill(3.1)"}, // the process runtime knows whether this task exists
     },
     1);
 }
@@ -187,7 +187,7 @@ TEST(WorkerRuntime, AFullDiskIsNobodysFailure) {
     {exited(one, {rank(0, 1)}), 1s, "look(1.1 disks /checkpoints)"},
     {end_looked{one, 0}, 1s, "release(1.1 token) end(1.1 1 unsure 'exit code 1, and its disk was full')"},
     {start_ended{two, "no space left"}, 5s, "look(2.1 disks)"},
-    {end_looked{two, enough}, 5s, // full 4 s ago
+    {end_looked{two, enough}, 5s, // the disk was full at the look 4 s before
      "release(2.1) end(2.1 127 unsure 'no space left, and its disk was full')"},
     {launch(three), 6s, "start(3.1)"},
     {start_ended{three, "no such folder"}, 7s, "look(3.1 disks)"},
@@ -212,7 +212,8 @@ TEST(WorkerRuntime, RenewsLeasesAndThawsWhatFroze) {
     {task_prepared{one, about()}, 0s, ""},
     {start_ended{one, ""}, 0s, "renew(1.1 20000)"},
     {leases_renewed{t0 + 1s}, 2s, "disks( /checkpoints) renew(1.1 29000)"},
-    {leases_renewed{t0 - 5s}, 3s, "renew(1.1 28000)"}, // never shorter; and one look at a time
+    // A lease never becomes shorter, and only one look at the disks is under way.
+    {leases_renewed{t0 - 5s}, 3s, "renew(1.1 28000)"},
     {disks_looked{enough}, 3s, ""},
     {{sandbox_said{workers::task_frozen{"1.1", "lease"}}}, 40s, ""},
     {leases_renewed{t0 + 1s}, 60s, "disks( /checkpoints) thaw(1.1 1)"},
@@ -223,7 +224,7 @@ TEST(WorkerRuntime, RenewsLeasesAndThawsWhatFroze) {
 TEST(WorkerRuntime, TakesTheLeasesOfTheClusterBeforeAnythingIsLaunched) {
   play({
     {leases_renewed{{}, 4s, 1s}, 0s, "leases(4000 1000)"},
-    {leases_renewed{{}, 4s, 1s}, 0s, ""}, // repeated
+    {leases_renewed{{}, 4s, 1s}, 0s, ""}, // the same leases again
     {launch(one), 0s, "start(1.1)"},
     {task_prepared{one, about()}, 0s, ""},
     {start_ended{one, ""}, 0s, "renew(1.1 4000)"},
@@ -245,7 +246,7 @@ TEST(WorkerRuntime, TellsOfAFailedRankOfAGangOnly) {
   play({{launch(one), 0s, "start(1.1)"},
         {task_prepared{one, about()}, 0s, ""},
         {start_ended{one, ""}, 0s, "renew(1.1 30000)"},
-        {failed, 1s, ""}}); // alone: the end of the task says it
+        {failed, 1s, ""}}); // The only rank of a task is not reported: the end of the task tells it.
 }
 
 TEST(WorkerRuntime, AdoptsWhatItsPredecessorLeft) {
@@ -256,7 +257,8 @@ TEST(WorkerRuntime, AdoptsWhatItsPredecessorLeft) {
     {exited(two, {rank(0, 0)}), 0s, "recall(2.1)"},
     {sandbox_said{workers::inventory_taken{2}}, 0s, ""},
     {task_recalled{one, about()}, 0s, "keep(1.1 1) adopted(1.1 7 slots1)"},
-    {task_recalled{two, {}}, 0s, "release(2.1) end(2.1 0) all adopted"}, // what was kept cannot be read
+    // the record of this task cannot be read
+    {task_recalled{two, {}}, 0s, "release(2.1) end(2.1 0) all adopted"},
     {leases_renewed{t0}, 1s, "disks( /checkpoints) thaw(1.1 29000)"},
     {launch(three), 1s, "start(3.1)"},
   });
@@ -271,18 +273,20 @@ TEST(WorkerRuntime, ChoosesHowAProcessIsMade) {
     start_facts known;
     start_choice choice;
   } rows[] = {
-    {{}, {}},                                   // a text for a shell
-    {{.program = true}, {.program = true}},     // without a shell
+    {{}, {}},                                   // a shell runs the text
+    {{.program = true}, {.program = true}},     // no shell is needed
     {{.hook = true, .program = true}, {}},      // the script runs the hook first
-    {{.one_host = false, .program = true}, {}}, // the script meets the others first
+    {{.one_host = false, .program = true}, {}}, // the script connects to the other hosts first
     {{.program = true, .python_script = true}, {.program = true}},
     {{.program = true, .python_script = true, .script_there = true, .zygotes = true},
      {.forked = true, .program = true}},
-    {{.program = true, .python_script = true, .zygotes = true}, {.program = true}}, // a file elsewhere
+    // the Python script is not in the working directory
+    {{.program = true, .python_script = true, .zygotes = true}, {.program = true}},
     {{.hook = true, .program = true, .python_script = true, .script_there = true, .zygotes = true},
      {.own_script = true}},
+    // A forked process connects to the other hosts by itself.
     {{.one_host = false, .python_script = true, .script_there = true, .zygotes = true},
-     {.forked = true, .own_script = true}}, // what is forked meets the others itself
+     {.forked = true, .own_script = true}},
   };
   for (const auto& row : rows)
     EXPECT_EQ(start_of(row.known), row.choice) << &row - rows;

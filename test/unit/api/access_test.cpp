@@ -1,4 +1,5 @@
-// Every route against every kind of caller: what is not let in gets 401 or 403 and reaches no handler.
+// Calls every route as every kind of caller. A caller that is not let in gets 401 or 403 and reaches no
+// handler.
 
 #include "golden_access.hpp"
 #include "table.hpp"
@@ -40,7 +41,7 @@ unsigned expected(const route& route, caller who) {
   const auto right = access_of(route.method, route.path);
   if (right == access::open)
     return 0;
-  // What all users may look at, tasks may, too.
+  // Tasks may look at what all users may look at.
   const auto* rule = authority::rule_of(route.right);
   const bool looks = route.right.what == action::view && rule && rule->of_users == authority::users::all;
   switch (who) {
@@ -120,7 +121,7 @@ TEST(Access, EveryRouteForEveryCaller) {
         << row.method << " " << target << " by " << who;
       if (no) {
         ++refused;
-        EXPECT_EQ(no->body.find("digits"), std::string::npos); // nothing of the experiment leaks
+        EXPECT_EQ(no->body.find("digits"), std::string::npos); // a refusal tells nothing about the experiment
       }
     }
   EXPECT_GT(refused, 1000);
@@ -161,13 +162,14 @@ TEST(Access, IdsInBodiesHaveToBeTheCallersOwn) {
   EXPECT_TRUE(t.cluster.all().empty());
 }
 
-/// A value that no field of this schema takes.
+/// Returns a value that no field of this schema takes.
 value not_of(const value& schema) {
   const auto type = schema.value("type", std::string());
   return type == "object" || type == "array" ? value("wrong") : value::array({"wrong"});
 }
 
-// What the document says of a body is what its handler reads: a field of a wrong type is refused by its name.
+// A handler reads a body as the document describes it: a field of a wrong type is refused, and the refusal
+// names the field.
 TEST(Access, EveryFieldOfABodyIsReadAsTheDocumentSays) {
   const std::set<std::string> of_path{"allocationId", "resourcesId", "acceleratorData", "trialId"};
   table t;
@@ -175,11 +177,11 @@ TEST(Access, EveryFieldOfABodyIsReadAsTheDocumentSays) {
   for (const auto& row : t.api.table()) {
     const auto schema = body_schema(row.takes);
     if (!schema.is_object() || !schema.contains("properties") || row.takes == std::string("SearchOrders"))
-      continue; // the searcher reads those
+      continue; // the searcher reads these bodies
     const auto* rule = authority::rule_of(row.right);
     const bool of_task = row.right.what == authority::action::report ||
                          (std::string(row.method) == "PATCH" && rule->of_tasks != authority::tasks::none);
-    auto whole = value::object(); // everything that has to be there
+    auto whole = value::object(); // all required fields
     const auto sample = [](const value& one) -> value {
       const auto type = one.value("type", std::string());
       if (one.contains("enum"))
@@ -242,7 +244,7 @@ TEST(Access, TasksCommandsCarryTheCallersAllocation) {
      R"({"logs":[{"timestamp":"2025-03-19T12:34:56.5+00:00","task_id":"7.00000000-0000-4000-8000-00000000000c","log":"hi\n","level":"ERROR","stdtype":"stderr","rank_id":1},{"task_id":"1.x","log":"foreign"}]})",
      "task.log",
      R"({"allocation":"12.2","experiment":7,"lines":[{"at":1742387696500000,"rank":1,"stream":"stderr","level":"ERROR","agent":"","text":"hi"}]})"},
-    {"POST", "/task-logs", // no level that the client's enum could not hold
+    {"POST", "/task-logs", // a level that the enum of the client does not know is left out
      R"([{"timestamp":"1970-01-01T00:00:00Z","log":"a","level":"FOO"},{"timestamp":"1970-01-01T00:00:00Z","log":"b","level":"info"},{"timestamp":"1970-01-01T00:00:00Z","log":"c","level":5},{"timestamp":"1970-01-01T00:00:00Z","log":"d","level":9}])",
      "task.log",
      R"({"allocation":"12.2","experiment":7,"lines":[{"at":0,"rank":0,"stream":"stdout","level":"","agent":"","text":"a"},{"at":0,"rank":0,"stream":"stdout","level":"INFO","agent":"","text":"b"},{"at":0,"rank":0,"stream":"stdout","level":"ERROR","agent":"","text":"c"},{"at":0,"rank":0,"stream":"stdout","level":"","agent":"","text":"d"}]})"},
@@ -273,7 +275,8 @@ TEST(Access, ATaskReadsTheCheckpointsThatItsOwnerMayRead) {
   EXPECT_EQ(read(other), 200u);
   EXPECT_EQ(write(own), 200u);
   EXPECT_EQ(write(other), 403u);
-  t.reader->experiment_rows[7].owner = t.reader->experiment_rows[8].owner = "gone"; // without an account
+  // these owners have no account
+  t.reader->experiment_rows[7].owner = t.reader->experiment_rows[8].owner = "gone";
   EXPECT_EQ(read(own), 200u);
   EXPECT_EQ(read(other), 403u);
 }

@@ -55,7 +55,8 @@ TEST(Accounts, StartBlankOnLoopbackAndWithGeneratedPasswordsElsewhere) {
 
 TEST(Accounts, TheClientsHashIsTheDocumentedOne) {
   EXPECT_EQ(client_hash(""), "");
-  EXPECT_EQ(client_hash("determined").size(), 128u); // hex(sha512("GubPEmmotfiK9TMD6Zdw" + password))
+  // The client sends hex(sha512("GubPEmmotfiK9TMD6Zdw" + password)).
+  EXPECT_EQ(client_hash("determined").size(), 128u);
   EXPECT_EQ(client_hash("password").substr(0, 16), "112ded61f5688796");
 }
 
@@ -141,7 +142,7 @@ TEST(Accounts, OwnersAreKnownByFormerNamesAndLogInByTheirOwn) {
   EXPECT_EQ(a->find("countess")->id, 3u);
   EXPECT_EQ(a->log_in("Ada", "", false, t0).error().code, errc::unauthorized);
   EXPECT_TRUE(a->log_in("Countess", "", false, t0));
-  ada.name = "Ada"; // back again
+  ada.name = "Ada"; // the user takes the first name again
   ada.former = {"countess"};
   a->take(ada);
   EXPECT_EQ(a->now_named("Countess"), "Ada");
@@ -175,7 +176,8 @@ TEST(Accounts, TheFileHoldsHashesThatTheUsersOfTheJournalName) {
   EXPECT_TRUE(a->log_in("admin", "first", false, t0));
   EXPECT_FALSE(a->log_in("admin", "", false, t0));
   EXPECT_EQ(a->find("determined")->last_login, t0 + std::chrono::seconds{5});
-  std::filesystem::remove(how.file); // the cure for a password that everybody forgot
+  // An operator removes the file when everybody has forgotten the password.
+  std::filesystem::remove(how.file);
   auto cured = *accounts::open(how, t0, {users, {}});
   EXPECT_TRUE(cured->log_in("admin", "", false, t0));
   EXPECT_EQ(users_in(cured->take_first_facts()).size(), 2u);
@@ -186,7 +188,7 @@ TEST(Accounts, AnOlderFileGivesTheFirstFacts) {
   accounts::options how;
   how.file = f.path / "passwords";
   how.old_file = f.path / "users";
-  // As the build of November 2026 wrote it: ada has the password "secret".
+  // The file is as the build of November 2026 wrote it. The password of ada is "secret".
   std::ofstream(how.old_file)
     << R"({"secret": "000102030405060708090a0b0c0d0e0f000102030405060708090a0b0c0d0e0f",
     "users": [{"id": 1, "name": "admin", "display_name": "", "admin": true, "active": true, "hash": "", "generation": 1,
@@ -211,10 +213,10 @@ TEST(Accounts, AnOlderFileGivesTheFirstFacts) {
   EXPECT_EQ(a->find("admin")->last_login, t0 - std::chrono::milliseconds{500});
   EXPECT_NE((**read_whole(how.file)).find("$argon2id$"), std::string::npos);
   EXPECT_TRUE(std::filesystem::exists(how.old_file)) << "until the facts are durable";
-  // A crash before they are: the same again, and no hash is lost.
+  // After a crash before the facts are durable, the same facts are made again, and no hash is lost.
   auto again = *accounts::open(how, t0);
   EXPECT_EQ(again->take_first_facts().size(), 3u);
-  // Once they are, the older file counts no more.
+  // Once the facts are durable, the older file is ignored.
   auto later = *accounts::open(how, t0, {users_in(facts), {}});
   EXPECT_TRUE(later->take_first_facts().empty());
   EXPECT_EQ(later->users().size(), 2u);

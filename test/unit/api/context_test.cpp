@@ -63,7 +63,7 @@ std::vector<std::string> names_in(const std::string& bytes) {
 TEST(Context, IsRefusedWithTheEntrysNameWhereItIsUnsafe) {
   struct {
     std::vector<member> members;
-    std::string refused; // part of the text; empty: fine
+    std::string refused; // a part of the refusal; empty: the context is accepted
   } cases[] = {
     {{{"train.py", AE_IFREG, "", "x"}, {"./a/b.py", AE_IFREG, "", "y"}}, ""},
     {{{"../evil.py"}}, "'../evil.py' leaves"},
@@ -121,7 +121,7 @@ TEST(Context, IsPackedFromTheClientsList) {
     EXPECT_FALSE(packed_context(*parse_json(bad))) << bad;
 }
 
-/// As a reader of UTF-8, which programs of the C library are only where they say so.
+/// Reads the names as UTF-8. A program of the C library does so only after it has set such a locale.
 std::vector<std::string> names_in_utf8(const std::string& bytes) {
   const auto before = ::uselocale(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr));
   auto names = names_in(bytes);
@@ -139,7 +139,7 @@ TEST(Context, NamesMayHaveOtherLettersThanAscii) {
   }
   const auto packed = packed_context(files, "files");
   ASSERT_TRUE(packed) << packed.error().what;
-  const auto sent = checked_context(tar_of(members)); // in "C", so with the bytes as they are
+  const auto sent = checked_context(tar_of(members)); // The locale is "C" here, so the names stay as bytes.
   ASSERT_TRUE(sent) << sent.error().what;
   for (const auto& bytes : {*packed, *sent}) {
     EXPECT_EQ(names_in_utf8(bytes), names);

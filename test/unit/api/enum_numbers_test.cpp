@@ -1,4 +1,4 @@
-// Determined's enums by their numbers.
+// Tests that Determined's enums are understood by their numbers.
 
 #include "runtime/api/enum_numbers.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 
 TEST(EnumNumbers, OfAQueryBecomeNames) {
   struct row {
-    const char *path, *key, *text, *name; ///< nullptr: it is refused
+    const char *path, *key, *text, *name; ///< nullptr as the name: the text is refused
   };
   for (const auto& [path, key, text, name] : {
          row{"/api/v1/experiments", "states", "6", "STATE_COMPLETED"},
@@ -23,16 +23,18 @@ TEST(EnumNumbers, OfAQueryBecomeNames) {
          {"/api/v1/experiments", "states", "-1", nullptr},
          {"/api/v1/experiments", "states", "18446744073709551615", nullptr},
          {"/api/v1/experiments", "sortBy", "4", "SORT_BY_START_TIME"},
-         {"/api/v1/experiments", "sortBy", "3", nullptr}, // a gap
+         {"/api/v1/experiments", "sortBy", "3", nullptr}, // the enum has no number 3
          {"/api/v1/experiments", "sortBy", "SORT_BY_-", nullptr},
          {"/api/v1/models", "sortBy", "4", "SORT_BY_CREATION_TIME"},
-         {"/api/v1/models", "sortBy", "SORT_BY_START_TIME", nullptr}, // another list's
+         // this value belongs to the enum of another list
+         {"/api/v1/models", "sortBy", "SORT_BY_START_TIME", nullptr},
          {"/api/v1/tasks/{taskId}/logs", "levels", "3", "LOG_LEVEL_INFO"},
          {"/api/v1/tasks/{taskId}/logs", "levels", "LOG_LEVEL_NOPE", nullptr},
          {"/api/v1/users", "orderBy", "2", "ORDER_BY_DESC"},
          {"/api/v1/users", "orderBy", "", ""},
          {"/api/v1/users", "limit", "2", "2"},
-         {"/troupe/v1/logs/search", "levels", "INFO", "INFO"}, // of ours
+         // a route of Troupe, whose levels have other names
+         {"/troupe/v1/logs/search", "levels", "INFO", "INFO"},
        }) {
     query_list query{{{key, text}}};
     const auto fine = name_enums(query, path);
@@ -58,9 +60,11 @@ TEST(EnumNumbers, OfABodyBecomeNamesWhereverTheyStand) {
          {"v1TrialEarlyExit", R"({"reason":3})", R"({"reason":"EXITED_REASON_INIT_INVALID_HP"})"},
          {"v1PatchTrialRequest", R"({"state": 8})", R"({"state":"STATE_COMPLETED"})"},
          {"v1PatchTrialRequest", R"({"state": null})", R"({"state": null})"},
-         {"v1PatchTrialRequest", R"({"state": {"a": 1}})", R"({"state": {"a": 1}})"}, // the handler says so
+         // the handler refuses this value
+         {"v1PatchTrialRequest", R"({"state": {"a": 1}})", R"({"state": {"a": 1}})"},
          {"v1PatchTrialRequest", R"({"state" : "STATE_COMPLETED"})", R"({"state" : "STATE_COMPLETED"})"},
-         // Untouched to the byte: bodies without enums, bodies of other types, what is no JSON.
+         // A body without enums, a body of another type and a body that is not JSON stay as they are, byte by
+         // byte.
          {"v1PatchTrialRequest", R"({"trialId" : 7})", R"({"trialId" : 7})"},
          {"v1Experiment", R"({ "state": 8})", R"({ "state": 8})"},
          {"v1PatchTrialRequest", R"({ "state": 8)", R"({ "state": 8)"},
@@ -86,7 +90,7 @@ TEST(EnumNumbers, OfABodyThatNameNothingAreRefused) {
          {"v1Webhook", R"({"mode": -1})", "mode: there is no '-1'"},
          {"v1Webhook", R"({"mode": 1.5})", "mode: there is no '1.5'"},
          {"v1PostWebhookEventDataRequest", R"({"data": {"level": "FOO"}})", "data.level: there is no 'FOO'"},
-         {"v1TrialEarlyExit", R"({"reason": 2})", "reason: there is no '2'"}, // a gap
+         {"v1TrialEarlyExit", R"({"reason": 2})", "reason: there is no '2'"}, // the enum has no number 2
        }) {
     std::string text = body;
     const auto fine = name_enums(text, takes);

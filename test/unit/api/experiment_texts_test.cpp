@@ -1,4 +1,5 @@
-// The list of experiments is made of kept texts: it must say what the rows say, after every kind of change.
+// Tests the list of experiments, which is made of stored texts: it has to say what the rows say after every
+// kind of change.
 
 #include "table.hpp"
 
@@ -53,7 +54,7 @@ TEST(ExperimentTexts, SayWhatTheRowsSayAfterEveryChange) {
   };
   for (const auto& [what, change] : changes) {
     change();
-    t.reader->add("trial/12", trial_activated{t0}); // a commit, so that no answer is kept
+    t.reader->add("trial/12", trial_activated{t0}); // a commit, so that no stored answer is used
     EXPECT_EQ(listed(t), shaped(t)) << what;
     EXPECT_EQ(parse_json(t.ask("GET", "/api/v1/experiments?pretty", t.user()).body).value()["experiments"],
               shaped(t))
@@ -113,7 +114,7 @@ TEST(ExperimentTexts, ForgetTheTextsWhenTheyAreTooMany) {
     }
 }
 
-/// Tells what has changed since any of its answers, by keeping all of them.
+/// Tells what has changed since any earlier answer. It keeps all answers for that.
 struct watched_reader : fake_reader, storage::standing_watch {
   result<storage::standing_changes> standings_since(std::uint64_t version) const override {
     std::map<experiment_id, experiment_standing> now;
@@ -141,7 +142,8 @@ TEST(ExperimentTexts, FollowWhatChangesAsIfAllWereReadAgain) {
   experiment_texts texts;
   std::mt19937 random(7);
   using texts_by = experiment_texts::text;
-  std::vector<std::shared_ptr<const std::vector<experiment_texts::entry>>> others; // lists that are under way
+  // lists that a reader still uses
+  std::vector<std::shared_ptr<const std::vector<experiment_texts::entry>>> others;
   for (int step = 0; step < 400; ++step) {
     for (int changes = static_cast<int>(random() % 4); changes > 0; --changes) {
       const std::uint64_t id = 1 + random() % 40;
@@ -149,7 +151,7 @@ TEST(ExperimentTexts, FollowWhatChangesAsIfAllWereReadAgain) {
       if (random() % 5 == 0) {
         reader.experiment_rows.erase(id);
       } else if (random() % 3 == 0) {
-        row.name = "name " + std::to_string(random() % 9); // several have the same
+        row.name = "name " + std::to_string(random() % 9); // several experiments have the same name
         ++row.edits;
       } else {
         row.progress = 1.0 / (step + 1);
@@ -157,7 +159,7 @@ TEST(ExperimentTexts, FollowWhatChangesAsIfAllWereReadAgain) {
       if (auto at = reader.experiment_rows.find(id); at != reader.experiment_rows.end())
         at->second.id = {id};
     }
-    // By name in every other list alone: what changes in between counts as well.
+    // Only every other list is sorted by name. Changes in between have to count as well.
     const auto kept = texts.kept(reader, step % 2 ? std::optional(texts_by::name) : std::nullopt);
     const auto all = texts.all(reader);
     ASSERT_TRUE(kept && all);
@@ -208,7 +210,7 @@ TEST(TextOrder, CostsWhatHasChanged) {
   texts.resize(texts.size() - 1);
   order.forget();
   EXPECT_GT(fine(), 5000u);
-  for (std::size_t i = 0; i < 600; ++i) { // many at once
+  for (std::size_t i = 0; i < 600; ++i) { // many texts change at once
     texts[i] = "other " + std::to_string(i % 17);
     order.changed(i);
   }

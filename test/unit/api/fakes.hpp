@@ -1,5 +1,5 @@
 #pragma once
-// A gate that records and answers as told, a reader over plain maps, and a raw HTTP client.
+// A gate that records commands and answers as it is told, a reader over plain maps, and a raw HTTP client.
 
 #include "runtime/api/gate.hpp"
 #include "runtime/api/server.hpp"
@@ -51,7 +51,7 @@ struct fake_gate : gate {
   std::vector<answer> held;
 };
 
-/// The cluster's part in changes of users and tokens: everything is taken as it is asked for.
+/// Does what the cluster does for changes of users and tokens: every change is made as it is asked for.
 inline void obey_for(fake_gate& cluster, const std::shared_ptr<accounts>& users) {
   const auto change = [users](const fake_gate::heard& x) -> result<value> {
     const auto id = x.fields.value("id", std::uint64_t{0});
@@ -287,7 +287,7 @@ struct fake_reader : storage::reader {
         all.push_back(bytes);
     return all;
   }
-  std::map<std::string, std::string> record_rows; ///< by storage::keys::record
+  std::map<std::string, std::string> record_rows; ///< the key is that of storage::keys::record
   result<std::vector<workspace_changed>> workspaces() const override {
     return std::vector{uncategorized_workspace()};
   }
@@ -331,9 +331,9 @@ struct fake_reader : storage::reader {
   struct uuid_task {
     task_row row;
     std::vector<run_row> runs;
-    task_detail detail; ///< without an id: nobody asks for it
+    task_detail detail; ///< without an id: no test asks for the detail
   };
-  std::map<task_id, uuid_task> uuid_tasks; ///< those that are not trials
+  std::map<task_id, uuid_task> uuid_tasks; ///< the tasks that are not trials
   std::map<std::uint64_t, std::vector<metric_row>> metric_rows;
   std::vector<checkpoint_row> checkpoint_rows;
   std::vector<log_line> log_lines;
@@ -342,8 +342,8 @@ struct fake_reader : storage::reader {
   std::map<std::string, std::string> blobs;
 };
 
-/// Experiment 7 of `determined` with trial 12, whose run 1 failed and whose run 2 is open on agent a1; trial
-/// 13 of experiment 8 of `admin`, run 1 open.
+/// A reader with experiment 7 of `determined`, which has trial 12: run 1 failed, and run 2 is open on agent
+/// a1. Experiment 8 of `admin` has trial 13, whose run 1 is open.
 inline std::shared_ptr<fake_reader> filled_reader() {
   auto r = std::make_shared<fake_reader>();
   experiment_row e;
@@ -428,14 +428,14 @@ inline std::shared_ptr<fake_reader> filled_reader() {
 struct http_answer {
   int status = 0;
   std::string head, body;
-  bool closed = false; ///< by the server
+  bool closed = false; ///< whether the server closed the connection
   value json() const {
     auto x = parse_json(body);
     return x ? *x : value("not JSON: " + body.substr(0, 300));
   }
 };
 
-/// A socket on loopback. Reads with a deadline, so that no test hangs.
+/// A socket on loopback. It reads with a deadline, so that no test hangs.
 class raw_client {
 public:
   explicit raw_client(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -460,7 +460,8 @@ public:
     }
     return true;
   }
-  /// Reads until `enough` of what came says so, the server closes (true into `closed`), or 10 s have gone.
+  /// Reads until `enough` accepts what has come, the server closes (then `closed` is true), or 10 s have
+  /// passed.
   std::string read_until(const std::function<bool(const std::string&)>& enough, bool* closed = nullptr) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{10};
     while (!enough(kept_)) {
@@ -485,14 +486,14 @@ public:
   }
   void forget() { kept_.clear(); }
   void end_writing() { ::shutdown(fd_, SHUT_WR); }
-  /// Goes at once, as a process that is killed with unread bytes does.
+  /// Closes at once with a reset, as a process that is killed with unread bytes does.
   void reset() {
     const linger now{1, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
     ::close(std::exchange(fd_, -1));
   }
 
-  /// One whole answer with a Content-Length, or chunked until its end.
+  /// Reads one whole answer that has a Content-Length or is chunked.
   http_answer answer() {
     http_answer out;
     read_until([](const std::string& s) { return s.find("\r\n\r\n") != s.npos; }, &out.closed);
@@ -541,7 +542,7 @@ private:
   std::string kept_;
 };
 
-/// A server on loopback with fakes behind it, whose clock stands at `now`.
+/// A server on loopback with fakes behind it. Its clock always shows `now`.
 struct live {
   explicit live(server_options how = {}) : reader(filled_reader()) {
     users = std::move(*accounts::open({}, t0));

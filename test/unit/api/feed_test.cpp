@@ -13,7 +13,7 @@ TEST(Feed, GivesRowsInOrderThenTheEnd) {
   rows->push({{"n", 1}});
   rows->push({{"n", 2}});
   rows->end({{"why", "max"}});
-  rows->push({{"n", 3}}); // too late
+  rows->push({{"n", 3}}); // the row comes after the end
   const auto piece = body->next(t0);
   ASSERT_TRUE(piece);
   EXPECT_EQ(piece->bytes, "data: {\"n\":1}\n\ndata: {\"n\":2}\n\nevent: end\ndata: {\"why\":\"max\"}\n\n");

@@ -14,11 +14,11 @@ TEST(Gathering, AnswersAllPeersOnceTheLastHasCome) {
   };
   const allocation_id a{{1}, {1}}, b{{2}, {1}};
   g.add(a, "x", 2, {{"n", 1}}, {}, back("x"));
-  g.add(b, "y", 2, {{"n", 9}}, {}, back("y")); // of another allocation
+  g.add(b, "y", 2, {{"n", 9}}, {}, back("y")); // this peer belongs to another allocation
   EXPECT_TRUE(got.empty());
-  g.add(a, "z", 3, {}, {}, back("z")); // disagrees on the number
+  g.add(a, "z", 3, {}, {}, back("z")); // this peer expects another number of peers
   EXPECT_EQ(got["z"].at(0).status, 400u);
-  g.add(a, "x", 2, {{"n", 2}}, {}, back("x again")); // takes the place of the first try
+  g.add(a, "x", 2, {{"n", 2}}, {}, back("x again")); // the second call of a peer replaces the first
   EXPECT_EQ(got["x"].at(0).status, 409u);
   g.add(a, "w", 2, {{"n", 3}}, {}, back("w"));
   for (const char* who : {"x again", "w"})
@@ -26,7 +26,8 @@ TEST(Gathering, AnswersAllPeersOnceTheLastHasCome) {
   EXPECT_FALSE(got.contains("y"));
   g.add(a, "v", 0, {}, {}, back("v"));
   EXPECT_EQ(got["v"].at(0).status, 400u);
-  g.add(a, "u", 2, {}, time_point{std::chrono::hours{2}}, back("u")); // looks for who waits in vain
+  // this call comes two hours later and ends calls that have waited in vain
+  g.add(a, "u", 2, {}, time_point{std::chrono::hours{2}}, back("u"));
   EXPECT_EQ(got["y"].at(0).status, 504u);
 }
 

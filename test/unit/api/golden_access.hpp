@@ -1,16 +1,17 @@
 #pragma once
-// Who may call which route, as it was before the rights moved into model/authority: golden, so that the table
-// of rights changes none of it unseen. A route that is not named here is for anyone with a token.
+// Who may call which route, as it was before the rights moved into model/authority. A change of the table of
+// rights that changes one of these rows makes a test fail. A route that is not named here is open to every
+// caller with a token.
 
 #include <string>
 
 namespace troupe::api {
 
 enum class access {
-  open,                   ///< without a token
-  anyone,                 ///< any user, any live task
-  user,                   ///< any user, no task
-  admin,                  ///< users who are admins
+  open,                   ///< a caller without a token too
+  anyone,                 ///< any user, and any live task
+  user,                   ///< any user, but no task
+  admin,                  ///< only users who are admins
   user_or_own_experiment, ///< any user, or a task of {experimentId}
   user_or_own_trial,      ///< any user, or the task of {trialId}
   user_or_own_task,       ///< any user, or the task {taskId}
@@ -18,7 +19,7 @@ enum class access {
   user_or_own_allocation, ///< any user, or the task that is {allocationId}
   own_trial,              ///< only the task of {trialId}
   task,                   ///< only tasks
-  task_or_unmanaged,      ///< tasks; of users the handler asks whether the trial in the body is unmanaged
+  task_or_unmanaged, ///< tasks, and users where the handler finds that the trial in the body is unmanaged
 };
 
 struct golden_access {

@@ -55,7 +55,7 @@ TEST(LinePattern, GivesAtMostTwentyPlaces) {
 TEST(LinePattern, RefusesWhatCannotBeRead) {
   for (const char* wrong : {"(", "a{2", "(?=a)", "\\1", "[z-a]"})
     if (const auto pattern = line_pattern::make(wrong, true))
-      EXPECT_STREQ(wrong, "a{2"); // RE2 takes it as a text
+      EXPECT_STREQ(wrong, "a{2"); // RE2 takes "a{2" as plain text
     else
       EXPECT_THAT(pattern.error().what, testing::HasSubstr("cannot be read"));
   EXPECT_THAT(line_pattern::make(std::string(5000, 'a'), true).error().what, testing::HasSubstr("4096"));
@@ -105,7 +105,7 @@ TEST(LinePattern, OverManyLinesPassesOverNoneThatItIsIn) {
     const auto pattern = *line_pattern::make(text, regex);
     std::string texts;
     std::vector<std::size_t> wanted;
-    while (texts.size() < 100'000) { // several windows
+    while (texts.size() < 100'000) { // more text than one window holds
       std::string line(random() % 200 ? random() % 30 : 20'000, 'c');
       for (auto some = random() % 8 ? 0 : random() % 6; some > 0; --some)
         line.insert(random() % 2 ? 0 : random() % (line.size() + 1), pieces[random() % std::size(pieces)]);
@@ -116,7 +116,7 @@ TEST(LinePattern, OverManyLinesPassesOverNoneThatItIsIn) {
     ASSERT_GT(wanted.size(), 3u) << text;
     std::vector<std::size_t> found;
     for (std::size_t at = 0; (at = pattern.next(texts, at)) != texts.npos;) {
-      const auto begin = at ? texts.rfind('\n', at - 1) + 1 : 0; // npos + 1 is 0
+      const auto begin = at ? texts.rfind('\n', at - 1) + 1 : 0; // npos + 1 is 0, the start of the first line
       at = texts.find('\n', at) + 1;
       if (pattern.in(std::string_view(texts).substr(begin, at - begin - 1)))
         found.push_back(begin);

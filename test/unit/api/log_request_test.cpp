@@ -1,4 +1,4 @@
-// Which lines of a log are asked for.
+// Tests which lines of a log a request asks for.
 
 #include "runtime/api/streams.hpp"
 

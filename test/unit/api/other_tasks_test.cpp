@@ -1,4 +1,4 @@
-// Routes that serve every kind of task, with a task that is not a trial and belongs to no experiment.
+// Tests routes that serve every kind of task, with a task that is not a trial and belongs to no experiment.
 
 #include "table.hpp"
 
@@ -10,7 +10,7 @@ namespace {
 const task_id shell = task_id::of(task_kind::shell, 1, 2);
 const allocation_id first{shell, {1}}, second{shell, {2}};
 
-/// A shell of `determined` whose run 2 is open.
+/// A table with a shell of `determined` whose run 2 is open.
 struct with_a_shell : table {
   with_a_shell() {
     auto& task = reader->uuid_tasks[shell];
@@ -51,7 +51,7 @@ TEST(OtherTasks, AreListedAndShownByTheirUuid) {
   EXPECT_EQ(t.status("GET", "/api/v1/allocations/" + name + ".3", t.user()), 404);
 }
 
-/// A collection of checkpoints of experiment 7; `ended`: it is over.
+/// A table with a collection of checkpoints of experiment 7, which is over if `ended` is true.
 struct with_a_collection : table {
   const task_id gc = task_id::of(task_kind::checkpoint_gc, 1, 2);
   explicit with_a_collection(bool ended) {

@@ -1,4 +1,5 @@
-// Pools, jobs and live changes in Determined's words, over a cluster that answers as told.
+// Tests the routes of pools, jobs and live changes in Determined's format, over a cluster that answers as it
+// is told.
 
 #include "table.hpp"
 
@@ -41,7 +42,7 @@ struct pools_table : table {
     EXPECT_EQ(got.status, 200u) << target << got.body;
     return parse_json(got.body).value();
   }
-  /// The fields of the newest command of this name.
+  /// Returns the fields of the newest command with this name.
   value heard(const std::string& command) {
     value fields;
     for (const auto& one : cluster.all())
@@ -77,7 +78,7 @@ TEST(Jobs, SayTheSameOfTheirStateInListsAndWithTheExperiment) {
     fills{.run = {2}, .started = t0 + 2s, .on = {{"a1", {0}}}, .backfilled = true};
   const struct {
     const char* what;
-    std::vector<run_row> first, second; ///< of two trials
+    std::vector<run_row> first, second; ///< the runs of the two trials
     const char* state;
   } rows[] = {
     {"both wait", {asks}, {asks}, "STATE_QUEUED"},
@@ -98,12 +99,12 @@ TEST(Jobs, SayTheSameOfTheirStateInListsAndWithTheExperiment) {
       auto pools = some_pools(scheduler);
       auto& jobs = pools["pools"][0]["jobs"];
       jobs.insert(jobs.begin(), jobs[0]);
-      jobs[0]["experiment"] = 99; // the caller may not see it, so no number may tell of it
+      jobs[0]["experiment"] = 99; // The caller may not see this experiment, so no number may reveal it.
       jobs[1]["used"] = 0;
       t.cluster.answers["job.list"] = [pools](const fake_gate::heard&) -> result<value> { return pools; };
       t.cluster.answers["pool.details"] = [pools](const fake_gate::heard&) -> result<value> {
         auto seen = pools["pools"][0];
-        seen["jobs"].erase(0); // as the guard leaves it out
+        seen["jobs"].erase(0); // the guard leaves this job out
         return seen;
       };
       const value summary{{"state", row.state},
@@ -114,7 +115,8 @@ TEST(Jobs, SayTheSameOfTheirStateInListsAndWithTheExperiment) {
       t.cluster.answers["pool.details"] = [](const fake_gate::heard&) -> result<value> {
         return value{{"scheduler", "priority"}, {"jobs", value::array()}};
       };
-      const auto elsewhere = t.get("/api/v1/experiments/7?pretty")["jobSummary"]; // the first answer is kept
+      // "?pretty" avoids the stored answer
+      const auto elsewhere = t.get("/api/v1/experiments/7?pretty")["jobSummary"];
       if (std::string_view(row.state) == "STATE_QUEUED")
         EXPECT_TRUE(elsewhere.is_null()) << row.what;
       else
@@ -158,7 +160,7 @@ TEST(Jobs, AreChangedTogetherOrNotAtAll) {
     std::string::npos)
     << several.body;
   EXPECT_TRUE(t.cluster.calls.empty()) << "the first was right, and is not carried out";
-  // What has become impossible since stops none of the others.
+  // An update that has become impossible since the check stops no other update.
   t.cluster.answers["experiment.set"] = [](const fake_gate::heard& x) {
     return x.fields.at("id") == 7 ? result<value>(error{errc::conflict, "experiment 7 has ended"})
                                   : result<value>(value::object());

@@ -1,4 +1,4 @@
-// A request that passes through to a service: how long it may be silent.
+// Tests requests that pass through to a service, and for how long they may be silent.
 
 #include "fakes.hpp"
 
@@ -11,7 +11,7 @@
 namespace troupe::api {
 namespace {
 
-/// Trial 12 has a service on port 8080, which is the test.
+/// Trial 12 has a service on port 8080. The test plays the service.
 struct with_a_service {
   with_a_service() : x(options()) {
     auto& row = x.reader->experiment_rows[7];
@@ -33,12 +33,12 @@ struct with_a_service {
     how.junctions = table;
     return how;
   }
-  /// The head of a request, as a client that is no browser sends it.
+  /// Returns the head of a request as a client that is not a browser sends it.
   std::string head(const std::string& method, const std::string& more = {}) {
     return method + " /proxy/" + task_name({7}, trial_id{12}) +
            "/there HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + login + "\r\n" + more + "\r\n";
   }
-  /// The service's end of the connection.
+  /// Returns the end of the connection that the service holds.
   workers::owned_fd connection() {
     auto coming = service.get_future();
     if (coming.wait_for(std::chrono::seconds{10}) == std::future_status::ready)
@@ -54,7 +54,7 @@ struct with_a_service {
   const std::string login = x.token();
 };
 
-/// What the service reads until `enough` is in it.
+/// Returns what the service reads until it contains `enough`.
 std::string read_until(int fd, std::string_view enough) {
   std::string all;
   char piece[4096];
@@ -69,7 +69,7 @@ std::string read_until(int fd, std::string_view enough) {
   }
   return all;
 }
-/// The other side ends it.
+/// Returns whether the other side ends the connection.
 bool ends(int fd) {
   char one = 0;
   pollfd look{fd, POLLIN, 0};
@@ -163,7 +163,8 @@ TEST(Proxied, AFirstChunkThatIsNoneIsRefusedBeforeTheServiceIsCalled) {
     for (const auto& asked : t.x.cluster.all())
       EXPECT_NE(asked.command, "allocation.connect") << begin;
   }
-  for (const std::string begin : {"3\r\nabc\r\n", "3;a=b\r\na", "3", "0\r\n\r\n", ""}) { // or may become one
+  // these are chunks, or may become chunks
+  for (const std::string begin : {"3\r\nabc\r\n", "3;a=b\r\na", "3", "0\r\n\r\n", ""}) {
     with_a_service t;
     raw_client client(t.x.http->port());
     client.send(t.head("POST", "Transfer-Encoding: chunked\r\n") + begin);
@@ -185,7 +186,8 @@ TEST(Proxied, AnAnswerThatLastsEndsWithTheLogin) {
   client.read_until([](const std::string& got) { return got.find("event") != got.npos; });
   raw_client other(t.x.http->port());
   EXPECT_EQ(other.ask("POST", "/api/v1/auth/logout", t.login).status, 200);
-  t.x.reader->add(std::string(cluster_entity), token_changed{}); // what the real cluster writes
+  // the fact that the real cluster writes at a logout
+  t.x.reader->add(std::string(cluster_entity), token_changed{});
   t.let_pass(std::chrono::minutes{0});
   EXPECT_TRUE(ends(service.get()));
 }

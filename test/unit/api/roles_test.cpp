@@ -1,4 +1,4 @@
-// What one viewer sees and may where roles decide, over a journal in memory.
+// Tests what one viewer sees and may do where roles decide, over a journal in memory.
 
 #include "fakes.hpp"
 
@@ -12,9 +12,9 @@ namespace {
 const user_id admin{1}, ann{7}, vic{8}, zoe{9};
 const workspace_id vision{2};
 const project_id cats{2};
-const experiment_id seen{1}, other{2}; ///< in `cats`; in the first workspace
+const experiment_id seen{1}, other{2}; ///< `seen` is in the project `cats`, `other` in the first workspace
 const trial_id its_trial{1};
-const task_id its_task = task_id::of(task_kind::generic, 1, 2); ///< in the first workspace
+const task_id its_task = task_id::of(task_kind::generic, 1, 2); ///< this task is in the first workspace
 
 struct house {
   std::unique_ptr<storage::journal> journal = storage::make_memory_journal();
@@ -73,12 +73,12 @@ struct house {
     model.metadata = value::object();
     note(model);
   }
-  model_version_changed version; ///< as register_hidden made it
+  model_version_changed version; ///< the version that register_hidden made
 
   viewer as(user_id who) const { return {book, who, {}, {}}; }
   std::shared_ptr<storage::reader> seen_by(user_id who) const { return veiled(all, as(who)); }
 
-  /// "fine", or how the command is refused.
+  /// Returns "fine", or how the command is refused.
   std::string ask(user_id who, const std::string& command, const value& fields) {
     const auto wanted = demands_of(as(who), *all, command, fields);
     if (!wanted)
@@ -107,8 +107,9 @@ TEST(Veil, HidesWhatIsInOtherWorkspaces) {
   EXPECT_EQ(by_zoe->trial(its_trial).error().code, errc::not_found);
   EXPECT_EQ(by_zoe->workspaces()->size(), 0u);
   EXPECT_EQ(by_zoe->projects()->size(), 0u);
-  EXPECT_EQ(h.seen_by({})->experiments()->size(), 0u); // a task whose owner has gone
-  EXPECT_EQ(by_admin->experiments()->size(), 2u);      // nobody else has the role: so the first admin does
+  EXPECT_EQ(h.seen_by({})->experiments()->size(), 0u); // a task whose owner no longer exists
+  // no user has the role of an admin, so the first admin has it
+  EXPECT_EQ(by_admin->experiments()->size(), 2u);
 }
 
 TEST(Veil, TellsTheMembersOfAGroupWhatItsRolesAre) {
@@ -117,7 +118,7 @@ TEST(Veil, TellsTheMembersOfAGroupWhatItsRolesAre) {
   group_changed group;
   group.at = t0, group.by = "admin", group.id = team, group.name = "team", group.members = {zoe};
   h.note(group);
-  h.note(roles_changed{t0, "admin", 4, {}, team, {}, false}); // everywhere
+  h.note(roles_changed{t0, "admin", 4, {}, team, {}, false}); // the role holds in every workspace
   const auto told = [&](user_id who) {
     const auto roles = storage::records_of<roles_changed>(*h.seen_by(who));
     return std::any_of(roles->begin(), roles->end(), [&](const auto& one) { return one.group == team; });
@@ -230,7 +231,7 @@ TEST(Veil, ShowsACheckpointThatIsAVersionOfAModelThatIsSeen) {
   EXPECT_FALSE(by_vic->checkpoint("c-1")) << "the version was deleted";
 }
 
-/// The house with the route table before it.
+/// The house with the route table in front.
 struct served : house {
   fake_gate cluster;
   std::shared_ptr<accounts> users = std::move(*accounts::open({}, t0));
@@ -256,7 +257,7 @@ struct served : house {
       return {refused->status, refused->body};
     response got;
     api.run(std::move(std::get<admission>(let_in)), "", reply{[&](response x) { got = std::move(x); }});
-    while (got.stream) { // a stream that does not follow
+    while (got.stream) { // reads a stream that does not follow
       auto piece = got.stream->next(t0 + 60s);
       EXPECT_TRUE(piece);
       got.body += piece->bytes;
@@ -282,7 +283,8 @@ TEST(Service, CountsTheLastLinesOfTheMastersLogAsTheyAreSeen) {
   const auto all = lines("");
   ASSERT_GT(all.size(), 5u);
   EXPECT_EQ(all.back(), newest);
-  for (int i = 0; i < 1200; ++i) // nobody else may see what another user set: these are no lines
+  // Settings of another user are not shown to anyone, so these facts make no lines.
+  for (int i = 0; i < 1200; ++i)
     h.note(user_setting_changed{t0, "zoe", zoe, "key", "", std::to_string(i)});
   ASSERT_EQ(lines(""), all);
   for (const std::size_t last : {std::size_t{1}, std::size_t{3}, all.size() - 1, all.size()})
@@ -318,7 +320,7 @@ TEST(Veil, PassesOverFactsThatMayNotBeSeen) {
   house h;
   const auto by_zoe = h.seen_by(zoe), by_vic = h.seen_by(vic);
   EXPECT_TRUE(by_zoe->facts_after(0, 100)->empty());
-  EXPECT_TRUE(by_zoe->facts_after(0, 100)->empty()); // what was passed over is not looked at again
+  EXPECT_TRUE(by_zoe->facts_after(0, 100)->empty()); // facts that were passed over are not read again
   const auto few = by_vic->facts_after(0, 2);
   ASSERT_EQ(few->size(), 2u);
   const auto rest = by_vic->facts_after(few->back().sequence, 100);
@@ -483,7 +485,8 @@ TEST(Guard, KeepsATemplateThatMayNotBeSeenFromUseAndFromBeingTaken) {
     EXPECT_EQ(h.ask(admin, command, fields), to_admin) << what;
   }
   const value warm = {{"config", "searcher: {source_checkpoint_uuid: x}"}, {"project", 2}};
-  EXPECT_EQ(h.ask(ann, "experiment.create", warm), "not found"); // as for one that may not be seen
+  // the answer is that for an experiment that may not be seen
+  EXPECT_EQ(h.ask(ann, "experiment.create", warm), "not found");
 }
 
 TEST(Guard, LooksAtEveryCommandThatAUserCanGive) {
@@ -491,7 +494,7 @@ TEST(Guard, LooksAtEveryCommandThatAUserCanGive) {
   for (const auto& row : commands::table()) {
     const auto wanted = authority::needed(row.is.right);
     if (row.is.right.on == thing::token)
-      continue; // whose it is decides, and is known before the command is made
+      continue; // the owner of the token decides, and is known before the command is made
     if (!wanted || authority::permissions()[static_cast<std::size_t>(*wanted)].of_workspaces)
       continue;
     const auto said = h.ask(zoe, row.is.name, value::object());

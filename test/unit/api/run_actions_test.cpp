@@ -1,11 +1,12 @@
-// Runs: their names, and what is done to many at once.
+// Tests runs: their names, and what is done to many of them at once.
 
 #include "table.hpp"
 
 namespace troupe::api {
 namespace {
 
-/// Three runs of an ended search of determined (7), one of a single experiment (8), and one of admin's (9).
+/// A table with three runs of an ended search of determined (7), one of a single experiment (8), and one of
+/// admin (9).
 struct runs_table : table {
   runs_table() {
     auto& rows = reader->experiment_rows;
@@ -28,7 +29,7 @@ struct runs_table : table {
       trials[id].number = id - 11;
     }
   }
-  /// "12 13:why", the runs and what is said of them.
+  /// Returns the runs and the refusals as "12 13:why".
   std::string said(const std::string& verb, const value& body) {
     const auto got = ask("POST", "/api/v1/runs/" + verb, user(), to_json(body));
     if (got.status != 200)
@@ -41,7 +42,7 @@ struct runs_table : table {
     }
     return all;
   }
-  /// "trial.delete 12", the orders about runs and experiments since the last call.
+  /// Returns the orders about runs and experiments since the last call as "trial.delete 12".
   std::string ordered() {
     std::string all;
     for (const auto& one : cluster.all())

@@ -1,4 +1,4 @@
-// The filter and sort language of experiments-search and runs.
+// Tests the filter and sort language of experiments-search and runs.
 
 #include "runtime/api/search_filter.hpp"
 
@@ -14,7 +14,8 @@ const std::vector<known_column> known = {
   {"state", column_kind::text},         {"startTime", column_kind::date}, {"forkedFrom", column_kind::number},
   {"parentArchived", column_kind::flag}};
 
-/// One row: numbers, texts, a list, a time, something unset, a search's hyperparameters.
+/// Returns a column of one row, which has numbers, texts, a list, a time, an unset column and the
+/// hyperparameters of a search.
 result<value> row(const column_name& column) {
   static const value fields = {{"id", 7},
                                {"name", "Digits of Ada"},
@@ -76,15 +77,15 @@ TEST(SearchFilter, ComparesEachKindOfColumn) {
     {condition("forkedFrom", "!=", "1"), "yes"},
     {condition("forkedFrom", "<", "1"), "no"},
     {condition("forkedFrom", "notContains", "\"1\""), "yes"},
-    {condition("name", "=", "null"), "yes"}, // asks for nothing
+    {condition("name", "=", "null"), "yes"}, // null asks for nothing
     {condition("validation.loss.last", "<", "0.3", metric), "yes"},
     {condition("validation.other.last", "<", "0.3", metric), "no"},
     {condition("hp.n", "=", "64", hp), "yes"},
     {condition("hp.opt", "contains", "\"sgd\"", hp), "yes"},
-    {condition("hp.opt", "contains", "\"SGD\"", hp), "no"}, // case as it is
+    {condition("hp.opt", "contains", "\"SGD\"", hp), "no"}, // the comparison respects upper and lower case
     {condition("hp.lr", "=", "-2", hp), "yes"},
     {condition("hp.lr", "=", "0", hp), "no"},
-    {condition("hp.lr", "<", "-3", hp), "yes"}, // some of it
+    {condition("hp.lr", "<", "-3", hp), "yes"}, // a part of the range meets the condition
     {condition("hp.lr", ">", "-1", hp), "no"},
     {condition("hp.none", "isEmpty", "null", hp), "yes"},
   };
@@ -116,7 +117,8 @@ TEST(SearchFilter, RefusesAValueOfAnotherKindThanItsColumn) {
   EXPECT_EQ(typed("id", "isEmpty", "\"\"", "NUMBER"), "no");
   EXPECT_EQ(typed("startTime", "<", "\"2026-04\"", "DATE"), "yes");
   EXPECT_EQ(typed("startTime", ">=", "\"2026-03-04T05:06:07Z\"", "DATE"), "yes");
-  for (const char* said : {"NUMBER", "UNSPECIFIED", "TEXT"}) // what a client says of a column decides nothing
+  // The type that a client gives for a column decides nothing.
+  for (const char* said : {"NUMBER", "UNSPECIFIED", "TEXT"})
     for (const char* bad : {"\"abc\"", "[1]", "{\"a\":1}", "true"})
       EXPECT_EQ(typed("id", ">", bad, said), "invalid filter: column 'id' is compared with a number");
   for (const char* said : {"DATE", "UNSPECIFIED"})
@@ -214,9 +216,9 @@ TEST(SearchSort, OrdersUnlikeValuesAndSectionsOfASearch) {
   const value rising[] = {-1,
                           {{"type", "const"}, {"val", 2}},
                           {{"type", "int"}, {"minval", 9}, {"maxval", 20}},
-                          10, // not "10" before "9"
+                          10, // 10 comes after 9, although the text "10" comes before "9"
                           false,
-                          "1a", // a text, though it begins with a digit
+                          "1a", // a text, although it begins with a digit
                           "2",
                           "2026-01-02",
                           {{"type", "categorical"}, {"vals", {"a", "b"}}},

@@ -1,4 +1,4 @@
-// Curves, summaries, importance: what charts are drawn from.
+// Tests curves, summaries and importance, from which charts are drawn.
 
 #include "table.hpp"
 
@@ -73,7 +73,7 @@ TEST(Series, AScriptThatBeginsAnewInALaterRunDrawsItsStepsOnce) {
     return asked(t, "/troupe/v1/series?trials=13&group=training&metric=loss")["series"][0];
   };
   EXPECT_EQ(line()["x"], value({1, 2, 3, 4, 5, 6, 7, 8})) << "up to its checkpoint";
-  report(*t.reader, 13, "training", 3, {{"loss", 30}}, 2); // it did not load that
+  report(*t.reader, 13, "training", 3, {{"loss", 30}}, 2); // run 2 did not load the checkpoint
   report(*t.reader, 13, "training", 4, {{"loss", 40}}, 2);
   EXPECT_EQ(line()["x"], value({1, 2, 3, 4}));
   EXPECT_EQ(line()["y"], value({1, 2, 30, 40}));
@@ -101,7 +101,7 @@ TEST(Series, TimeThatATrialWaitedForSlotsIsNoTimeThatItRan) {
   table t;
   t.reader->trial_rows[13].runs = {
     {.run = {1}, .started = t0 - 50s, .ended = t0 + 10s, .on = {{"a", {0}}}, .placed = t0},
-    {.run = {2}, .started = t0 + 10s, .ended = t0 + 90s, .from_steps = 5}, // it never got slots
+    {.run = {2}, .started = t0 + 10s, .ended = t0 + 90s, .from_steps = 5}, // this run never got slots
     {.run = {3}, .started = t0 + 90s, .from_steps = 5, .on = {{"a", {0}}}, .placed = t0 + 100s}};
   report(*t.reader, 13, "training", 5, {{"loss", 1}}, 1);
   report(*t.reader, 13, "training", 110, {{"loss", 2}}, 3);
@@ -226,7 +226,7 @@ TEST(Series, NamesOfSamplesForWhoAsksForTheirGroup) {
   EXPECT_THAT(names(""), testing::Not(testing::HasSubstr("system")));
   EXPECT_EQ(names("?group=system"), "system.a/0/gpu_percent system.cpu_percent ");
   EXPECT_EQ(names("?group=system&trial=12"), "system.a/0/gpu_percent system.cpu_percent ");
-  report(*t.reader, 12, "system", 0, {{"c/1/gpu_percent", 2}}); // of a later run on another agent
+  report(*t.reader, 12, "system", 0, {{"c/1/gpu_percent", 2}}); // the value of a later run on another agent
   EXPECT_THAT(names("?group=system&trial=12"), testing::HasSubstr("c/1/gpu_percent"));
   EXPECT_EQ(names("?group=system", 8), "system.b/0/gpu_percent ");
   EXPECT_EQ(names("?group=training"), "training.loss ");
@@ -256,7 +256,8 @@ TEST(Summaries, LastLowestAndHighestBesideEachTrial) {
   auto x = asked(t, "/troupe/v1/experiments/8/trials?metrics=validation.acc,training.loss");
   EXPECT_EQ(x["trials"][0]["metrics"],
             value({{"validation.acc", {{"last", 0.4}, {"min", 0.2}, {"max", 0.9}}}}));
-  report(*t.reader, 13, "validation", 9, {{"acc", 7}}); // no fact: the kept answer must not be given
+  // A report adds no fact, and the stored answer must still not be given.
+  report(*t.reader, 13, "validation", 9, {{"acc", 7}});
   x = asked(t, "/troupe/v1/experiments/8/trials?metrics=validation.acc,training.loss");
   EXPECT_EQ(x["trials"][0]["metrics"]["validation.acc"]["max"], 7);
   EXPECT_FALSE(asked(t, "/troupe/v1/experiments/8/trials")["trials"][0].contains("metrics"));
@@ -360,7 +361,8 @@ TEST(MsgpackColumns, EveryTagIsPassedOver) {
   EXPECT_EQ(number_of(to_msgpack(odd), "b"), std::nullopt);
   EXPECT_EQ(number_of(to_msgpack({{"n", -5'000'000'000}}), "n"), -5e9);
   const auto whole = to_msgpack({{"a", {1, 2, 3}}, {"z", 1.0}});
-  for (std::size_t cut = 0; cut < whole.size(); ++cut) // cut short anywhere: no number, no crash
+  // A value that is cut short anywhere gives no number and no crash.
+  for (std::size_t cut = 0; cut < whole.size(); ++cut)
     EXPECT_FALSE(number_of(std::string_view(whole).substr(0, cut), "z")) << cut;
 }
 
@@ -369,7 +371,7 @@ TEST(MsgpackColumns, EveryTagIsPassedOver) {
 TEST(Importance, ThePlantedOrderIsFound) {
   std::mt19937_64 dice(11);
   std::uniform_real_distribution<double> any(0, 1);
-  // y depends on a strongly, on b weakly, on c not at all.
+  // The loss depends on a strongly, on b weakly, and not on c.
   std::vector<importance_input> in = {
     {"c", false, {}}, {"b", false, {}}, {"a", false, {}}, {"same", false, {}}};
   std::vector<double> loss;

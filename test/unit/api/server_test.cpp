@@ -11,7 +11,7 @@ TEST(Server, AnswersHealthAndInfoWithoutAToken) {
   auto health = c.ask("GET", "/health");
   EXPECT_EQ(health.status, 200);
   EXPECT_EQ(health.json()["status"], "up");
-  auto info = c.ask("GET", "/info"); // on the same connection
+  auto info = c.ask("GET", "/info"); // the second request uses the same connection
   EXPECT_EQ(info.json()["version"], "0.38.1");
   EXPECT_FALSE(info.json().contains("sso_providers"));
 }
@@ -71,7 +71,7 @@ TEST(Server, RefusesATakenOrMalformedAddressAtOnce) {
 }
 
 TEST(Server, APortOfPagesShowsNothingOfTheCluster) {
-  live finder; // takes a port that is free, and gives it back
+  live finder; // takes a port that is free, and releases it
   const auto pages = finder.http->port();
   finder.http.reset();
   server_options how;
@@ -102,7 +102,7 @@ TEST(Server, RefusesWhatIsNotARequest) {
   struct {
     const char* what;
     std::string bytes;
-    int status; // 0: closed without an answer
+    int status; // 0: the connection is closed without an answer
   } cases[] = {
     {"garbage", "\x16\x03\x01\x02\x00 hello\r\n\r\n", 400},
     {"no version", "GET /health\r\n\r\n", 400},
@@ -189,7 +189,7 @@ TEST(Server, StreamsFactsFromExactlyAfterTheGivenOne) {
   EXPECT_EQ(seen.find("id: 1\n"), std::string::npos) << seen;
   EXPECT_NE(seen.find("text/event-stream"), std::string::npos);
   EXPECT_NE(seen.find("\"fromSteps\":100"), std::string::npos) << seen;
-  x.reader->add("trial/13", trial_paused{t0}); // of another experiment
+  x.reader->add("trial/13", trial_paused{t0}); // the fact belongs to another experiment
   x.reader->add("trial/12", trial_ended{t0, trial_state::completed, "done"});
   x.http->committed({});
   seen = c.read_until([](const std::string& s) { return s.find("event: trial_ended\n") != s.npos; });
@@ -337,8 +337,8 @@ TEST(Server, DropsAReaderThatTakesNothing) {
   }
   raw_client c{x.http->port()};
   c.send("GET /api/v1/experiments/7/model_def HTTP/1.1\r\nAuthorization: Bearer " + x.token() + "\r\n\r\n");
-  c.read_until([](const std::string& s) { return !s.empty(); }); // it has begun
-  x.http->stop(std::chrono::hours{1});                           // waits for the connection to be given up
+  c.read_until([](const std::string& s) { return !s.empty(); }); // the answer has begun
+  x.http->stop(std::chrono::hours{1}); // the server waits until it gives the connection up
   bool closed = false;
   const auto got = c.read_until([](const std::string&) { return false; }, &closed);
   EXPECT_TRUE(closed);
@@ -373,7 +373,8 @@ TEST(Server, StopsWithStreamsOpen) {
   events.send("GET /troupe/v1/events HTTP/1.1\r\nAuthorization: Bearer " + x.token() + "\r\n\r\n");
   events.read_until([](const std::string& s) { return s.find(": troupe") != s.npos; });
   EXPECT_EQ(idle.ask("GET", "/health").status, 200);
-  x.http->stop(std::chrono::hours{1}); // for open requests; a stream is none
+  // The server waits for open requests, and a stream does not count as one.
+  x.http->stop(std::chrono::hours{1});
   bool closed = false;
   events.read_until([](const std::string&) { return false; }, &closed);
   EXPECT_TRUE(closed);

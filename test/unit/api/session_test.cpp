@@ -1,4 +1,4 @@
-// The web page's way in, and what a browser is asked for beside its cookie.
+// Tests how the web page logs in, and what a browser has to send beside its cookie.
 
 #include "table.hpp"
 
@@ -40,7 +40,7 @@ TEST(Session, ACookieOfThisClusterThatNoScriptReads) {
   auto in = t.ask("POST", "/troupe/v1/session", page_headers(), R"({"username": "admin", "password": ""})");
   ASSERT_EQ(in.status, 200u) << in.body;
   const auto cookie = header(in, "Set-Cookie");
-  EXPECT_TRUE(cookie.starts_with("troupe-c=")) << cookie; // the cluster is called "c" here
+  EXPECT_TRUE(cookie.starts_with("troupe-c=")) << cookie; // the id of this cluster is "c"
   EXPECT_THAT(cookie, HasSubstr("; HttpOnly; SameSite=Strict"));
   EXPECT_EQ(cookie.find("Secure"), cookie.npos) << "over plain HTTP a browser would not send it back";
   EXPECT_EQ(in.body.find(cookie.substr(9, 20)), in.body.npos) << "the body holds the token";
@@ -100,7 +100,7 @@ TEST(Session, ATokenOfATaskMakesNoCode) {
   table t;
   request_headers h;
   h.authorization = "Bearer " + t.users->experiment_token({7}, t.users->find("determined")->id);
-  EXPECT_EQ(t.ask("GET", "/troupe/v1/session", h).status, 200u); // it is valid otherwise
+  EXPECT_EQ(t.ask("GET", "/troupe/v1/session", h).status, 200u); // the token is valid for other routes
   EXPECT_EQ(t.ask("POST", "/troupe/v1/session/codes", h).status, 403u);
   EXPECT_EQ(t.ask("POST", "/troupe/v1/session/codes", t.task()).status, 403u);
 }
@@ -132,15 +132,16 @@ TEST(CrossSite, AChangeByCookieNeedsOurOwnPage) {
             200u);
   EXPECT_EQ(pause([](auto& h) {
               h.fetch_site = "";
-              h.origin = "http://localhost:8081"; // another cluster on this host
+              h.origin = "http://localhost:8081"; // this origin is another cluster on the same host
             }),
             403u);
   EXPECT_EQ(pause([](auto& h) {
               h.fetch_site = "cross-site";
-              h.origin = "http://localhost:8080"; // what the browser says of the site goes before
+              // what the browser says about the site decides before the origin
+              h.origin = "http://localhost:8080";
             }),
             403u);
-  // Reading is not changing, and a token in a header was put there on purpose.
+  // A read changes nothing, and a token in a header was put there on purpose.
   auto h = page_headers(cookie_of(in));
   h.fetch_site = "cross-site";
   EXPECT_EQ(t.ask("GET", "/api/v1/experiments/7", h).status, 200u);
@@ -165,8 +166,8 @@ TEST(CrossSite, NobodyElsesPageSignsOneIn) {
   h.fetch_site = "";
   h.origin = "http://elsewhere.example";
   EXPECT_EQ(t.ask("POST", "/troupe/v1/session", h, R"({"username": "admin", "password": ""})").status, 403u);
-  EXPECT_EQ(t.ask("POST", "/troupe/v1/session", {}, R"({"username": "admin", "password": ""})").status,
-            200u); // curl
+  // curl sends none of these headers
+  EXPECT_EQ(t.ask("POST", "/troupe/v1/session", {}, R"({"username": "admin", "password": ""})").status, 200u);
 }
 
 TEST(CrossSite, CookiesOfTwoClustersOnOneHostStandBesideEachOther) {
@@ -202,7 +203,7 @@ TEST(Rebinding, NamesThatWereGivenAreOurs) {
   raw_client w(l.http->port());
   w.send("GET /health HTTP/1.1\r\nHost: head.lab:8080\r\n\r\n");
   EXPECT_EQ(w.answer().status, 200);
-  browser_rules open; // reachable from other hosts: its names are not known
+  browser_rules open; // The server is reachable from other hosts, so it does not know its names.
   request_headers h;
   h.host = "anything.example";
   EXPECT_TRUE(host_is_ours(h, open));

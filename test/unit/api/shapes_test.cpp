@@ -1,5 +1,5 @@
-// Every answer that we emit against the client's own classes: required keys present and not null, no unknown
-// enum.
+// Compares every answer that the API gives with the classes of the client: required keys are present and not
+// null, and no enum value is unknown.
 
 #include "table.hpp"
 
@@ -193,7 +193,7 @@ TEST(Shapes, NumbersAndTextFollowTheGateway) {
 TEST(Shapes, PagesAsTheContractSays) {
   struct {
     const char* query;
-    int first, last; // -1: refused
+    int first, last; // -1: the query is refused
   } cases[] = {{"", 0, 10},           {"limit=3", 0, 3},      {"offset=8&limit=5", 8, 10},
                {"limit=-1", 0, 10},   {"limit=-2", 0, 0},     {"offset=-2", 8, 10},
                {"offset=11", -1, -1}, {"offset=10", 10, 10},  {"limit=x", -1, -1},
@@ -282,7 +282,7 @@ TEST(Shapes, AFactSaysWhoDidIt) {
     const char* by;
   } cases[] = {{"cluster", experiment, "ann"},
                {"experiment/7", experiment_changed{{}, experiment_state::paused, "", "ann"}, "ann"},
-               {"experiment/7", experiment_changed{}, ""}, // a search that ends by itself
+               {"experiment/7", experiment_changed{}, ""}, // the search ends by itself
                {"trial/12", trial_stop_ordered{{}, trial_state::canceled, true, "killed", "ann"}, "ann"},
                {"trial/12", trial_metadata_set{{}, value{}, "ann"}, "ann"},
                {"trial/12", checkpoint_changed{{}, "u", {}, "ann"}, "ann"},

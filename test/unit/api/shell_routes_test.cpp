@@ -26,7 +26,7 @@ TEST(ShellRoutes, AQueryBecomesFieldsOfTheirTypes) {
     EXPECT_EQ(raw_client{x.http->port()}.ask("GET", at + c.path, x.token()).status, 200) << c.path;
     const auto heard = x.cluster.all().back();
     EXPECT_EQ(heard.command, c.command);
-    for (const auto& [key, x] : c.fields.items()) // the rest has its defaults
+    for (const auto& [key, x] : c.fields.items()) // the other fields have their defaults
       EXPECT_EQ(heard.fields.value(key, value()), x) << c.path;
     EXPECT_EQ(heard.who.user, "determined");
   }

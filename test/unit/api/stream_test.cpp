@@ -1,4 +1,4 @@
-// Streaming updates: what a subscriber hears, and the frames it comes in.
+// Tests streaming updates: what a subscriber hears, and the frames that carry the messages.
 
 #include "runtime/api/update_book.hpp"
 #include "runtime/api/websocket.hpp"
@@ -85,8 +85,8 @@ TEST(Updates, TellWhatIsWantedAndNotKnown) {
   r.write(project(4, 2, "mice"));
   EXPECT_EQ(r.subscribe({{"sync_id", "a"}, {"subscribe", {{"projects", {{"workspace_ids", {2}}}}}}}),
             "begin project2@1 project4@5 done ");
-  // What it knows is not told again, unless it is newer; what it should not have is deleted; one order over
-  // all kinds.
+  // The subscriber is told again only what is newer than what it knows, and is told to delete what it should
+  // not have. All kinds have one order.
   EXPECT_EQ(r.subscribe({{"sync_id", "b"},
                          {"known", {{"projects", "2-4,9"}, {"models", "5"}}},
                          {"subscribe",
@@ -95,8 +95,8 @@ TEST(Updates, TellWhatIsWantedAndNotKnown) {
                            {"modelversions", {{"model_ids", {1}}}}}}}),
             "begin projects_deleted(3,9) models_deleted(5) model1@3 modelversion65537@4 project4@5 done ");
   EXPECT_EQ(r.follow(), "");
-  r.write(project(2, 3, "cats"));      // leaves the filter
-  r.write(project(5, 3, "elsewhere")); // never was in it
+  r.write(project(2, 3, "cats"));      // the project leaves the filter
+  r.write(project(5, 3, "elsewhere")); // the project never was in the filter
   r.write(project(4, 2, "rats"));
   r.write(model(1, 2));
   r.write(project(4, 2, "rats", true));
@@ -130,7 +130,7 @@ TEST(Updates, WhoWasCutOffAmongVersionsThatMovedTogetherHearsOfAllOfThemAgain) {
   r.write(model(1, 2));
   for (const std::uint64_t number : {1, 2, 3})
     r.write(version(1, number));
-  r.write(model(1, 3)); // the client has heard of the first one, as of change 5
+  r.write(model(1, 3)); // the client has heard of the first version, as of change 5
   const value again{{"sync_id", "a"},
                     {"known", {{"modelversions", "65537-65539"}}},
                     {"subscribe", {{"modelversions", {{"model_ids", {1}}, {"since", 5}}}}}};
@@ -182,9 +182,9 @@ TEST(Updates, ALongAnswerComesInPiecesAndWhatChangesMeanwhileInItsTurn) {
   r.wants.follow(r.book, r.in, out, 1);
   EXPECT_EQ(r.told(out), "begin model1@1 ");
   EXPECT_FALSE(r.wants.is_answered());
-  r.write(model(2, 2)); // changed before it was told
-  r.write(model(3, 5)); // it is elsewhere now
-  r.write(model(1, 2)); // changed after it was told
+  r.write(model(2, 2)); // the model changed before it was told
+  r.write(model(3, 5)); // the model left the filter before it was told
+  r.write(model(1, 2)); // the model changed after it was told
   out.clear();
   r.wants.follow(r.book, r.in, out, 1);
   EXPECT_EQ(r.told(out), "model4@4 done ");
@@ -195,7 +195,7 @@ TEST(Updates, ALongAnswerComesInPiecesAndWhatChangesMeanwhileInItsTurn) {
   EXPECT_EQ(r.follow(), "models_deleted(3) model1@7 ");
   EXPECT_TRUE(r.wants.is_answered());
   EXPECT_EQ(r.follow(), "");
-  // A further subscription ends what is left of an answer.
+  // A further subscription ends the rest of an answer.
   out.clear();
   ASSERT_TRUE(
     r.wants.subscribe(R"({"sync_id":"2","subscribe":{"models":{"workspace_ids":[2]}}})", r.book, r.in, out));
@@ -248,7 +248,7 @@ TEST(WebSocket, FramesBecomeMessages) {
   std::vector<websocket_reader::message> got;
   const auto all = masked(0x81, "one") + masked(0x01, "two ") + masked(0x89, "ping") +
                    masked(0x80, std::string(300, 'x')) + masked(0x88, "");
-  for (const char c : all) // a byte at a time
+  for (const char c : all) // sends one byte at a time
     ASSERT_TRUE(r.take({&c, 1}, got));
   ASSERT_EQ(got.size(), 4u);
   EXPECT_EQ(got[0].bytes, "one");

@@ -1,5 +1,5 @@
 #pragma once
-// The route table with fakes behind it and no socket before it.
+// The route table with fakes behind it and no socket in front.
 
 #include "fakes.hpp"
 
@@ -37,7 +37,7 @@ struct table {
       return std::move(*refused);
     response got;
     api.run(std::move(std::get<admission>(let_in)), body, reply{[&](response x) { got = std::move(x); }});
-    while (got.stream) { // a stream that does not follow
+    while (got.stream) { // reads a stream that does not follow
       auto piece = got.stream->next(t0 + 60s);
       EXPECT_TRUE(piece);
       got.body += piece->bytes;

@@ -1,4 +1,4 @@
-// The server's certificate and a client that speaks TLS.
+// Tests the certificate of the server with a client that speaks TLS.
 
 #include "fakes.hpp"
 
@@ -10,7 +10,7 @@
 namespace troupe::api {
 namespace {
 
-/// A self-signed certificate for localhost as two PEM files.
+/// Writes a self-signed certificate for localhost as two PEM files.
 tls_files make_certificate(const std::filesystem::path& in) {
   tls_files files{in / "cert.pem", in / "key.pem"};
   EVP_PKEY* key = EVP_EC_gen("P-256");

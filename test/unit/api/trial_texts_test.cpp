@@ -1,4 +1,4 @@
-// Lists of trials that are kept say what a list that is shaped anew says.
+// Tests that stored lists of trials say what a list says that is made anew.
 
 #include "runtime/api/shapes.hpp"
 #include "runtime/api/trial_texts.hpp"
@@ -67,7 +67,7 @@ TEST(TrialTexts, FollowWhatChangesAsIfAllWereReadAgain) {
       const trial_id id{1 + random() % 60};
       reader.change(id);
       if (random() % 8 == 0) {
-        reader.trial_rows.erase(id.value); // deleted
+        reader.trial_rows.erase(id.value); // the trial is deleted
         continue;
       }
       auto& row = reader.trial_rows[id.value];
@@ -78,11 +78,11 @@ TEST(TrialTexts, FollowWhatChangesAsIfAllWereReadAgain) {
       row.hparams = {{"totalBatches", step}, {"zz", {{"totalBatches", 1}}}};
       row.latest.steps = static_cast<std::int64_t>(random() % 5);
     }
-    // A report changes its trial's steps, and nobody is told of a changed row.
+    // A report changes the steps of its trial, and no change of the row is told.
     if (auto some = reader.trial_rows.find(1 + random() % 60); some != reader.trial_rows.end())
       some->second.reported_steps = static_cast<std::int64_t>(random() % 100);
     reader.forgetful = random() % 50 == 0;
-    const experiment_id asked{1 + random() % 4}; // one of them has no trial
+    const experiment_id asked{1 + random() % 4}; // experiment 4 has no trial
     EXPECT_EQ(kept(texts, reader, asked), anew(reader, asked)) << step;
   }
   EXPECT_LT(reader.listed, 100u);

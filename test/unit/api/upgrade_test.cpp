@@ -1,4 +1,4 @@
-// A connection that a handler takes over: it answers 101, and from then on bytes go both ways.
+// Tests a connection that a handler takes over: the handler answers 101, and then bytes go both ways.
 
 #include "fakes.hpp"
 
@@ -7,7 +7,7 @@
 namespace troupe::api {
 namespace {
 
-/// Sends back what comes, and its own end after the client's.
+/// Sends back what comes, and ends its own side after the client has ended.
 void echo(const std::shared_ptr<http::byte_link>& link) {
   link->read([link](result<std::string> got) {
     if (!got || got->empty())
@@ -50,7 +50,7 @@ auto until(std::string part) {
 TEST(Upgrade, GivesTheConnectionAwayWithWhatHadComeAlready) {
   live x{with_route(echo)};
   raw_client c{x.http->port()};
-  c.send(ask + "first "); // in one piece with the request
+  c.send(ask + "first "); // the first bytes come in one piece with the request
   auto got = c.read_until(until("first "));
   EXPECT_TRUE(got.starts_with("HTTP/1.1 101 Switching Protocols\r\n")) << got;
   EXPECT_TRUE(has(got, "Upgrade: echo\r\n") && has(got, "Connection: Upgrade\r\n")) << got;
@@ -100,7 +100,7 @@ TEST(Upgrade, AConnectionThatNobodyKeepsIsClosedAndItsPlaceIsFree) {
   auto how = with_route([](const std::shared_ptr<http::byte_link>&) {});
   how.max_connections = 1;
   live x{how};
-  for (int n = 0; n < 3; ++n) { // each waits for the place of the one before
+  for (int n = 0; n < 3; ++n) { // each connection waits until the place of the one before is free
     raw_client c{x.http->port()};
     c.send(ask);
     bool closed = false;
@@ -123,7 +123,7 @@ TEST(Upgrade, ALinkThatOutlivesItsServerAnswersThatItIsOver) {
     c.send(ask);
     c.read_until(until("\r\n\r\n"));
     c.forget();
-    x.http->stop(std::chrono::seconds{20}); // it waits for no connection that was taken over
+    x.http->stop(std::chrono::seconds{20}); // the server does not wait for a connection that was taken over
     bool closed = false;
     c.read_until([](const std::string&) { return false; }, &closed);
     EXPECT_TRUE(closed);

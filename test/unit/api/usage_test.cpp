@@ -1,4 +1,4 @@
-// Slots over time, by user; an experiment as it was.
+// Tests the slots over time and by user, and an experiment as it was at an earlier time.
 
 #include "table.hpp"
 
@@ -11,11 +11,12 @@ using std::chrono::seconds;
 
 TEST(StepMeans, AreOfWhatIsThereInEachStep) {
   step_means x(t0, seconds(10), 4);
-  x.add(t0 - seconds(100), t0 + seconds(5), 2);  // half of the first step
-  x.add(t0 + seconds(5), t0 + seconds(35), 1);   // half of it, two whole, half of the last
-  x.add(t0 + seconds(12), t0 + seconds(14), 10); // a fifth of the second
-  x.add(t0 + seconds(40), t0 + seconds(90), 7);  // after the end
-  x.add(t0 + seconds(20), t0 + seconds(20), 7);  // no time
+  x.add(t0 - seconds(100), t0 + seconds(5), 2); // covers half of the first step
+  // covers half of the first step, the next two, and half of the last
+  x.add(t0 + seconds(5), t0 + seconds(35), 1);
+  x.add(t0 + seconds(12), t0 + seconds(14), 10); // covers a fifth of the second step
+  x.add(t0 + seconds(40), t0 + seconds(90), 7);  // begins after the end
+  x.add(t0 + seconds(20), t0 + seconds(20), 7);  // covers no time
   const auto means = x.means();
   ASSERT_EQ(means.size(), 4u);
   EXPECT_DOUBLE_EQ(means[0], 1.5);
@@ -93,7 +94,7 @@ TEST(Usage, DaysAndMonthsEndAtMidnightOfUtc) {
   night.labels = {"x"};
   night.slots = 2;
   night.began = *from_rfc3339("1970-01-31T22:00:00Z");
-  night.ended = *from_rfc3339("1970-02-01T03:30:00+02:00"); // 1:30 of UTC
+  night.ended = *from_rfc3339("1970-02-01T03:30:00+02:00"); // 1:30 in UTC
   t.reader->record_rows[storage::keys::record(storage::usage_record::tag, storage::keys::two(12, 1))] =
     pack(night);
   const auto sums = [&](const std::string& query) {

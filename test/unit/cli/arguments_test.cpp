@@ -221,7 +221,7 @@ TEST(Arguments, TheManualIsCurrent) {
 TEST(Words, AreMeasuredAndShortened) {
   EXPECT_EQ(distance("list", "list"), 0);
   EXPECT_EQ(distance("exprement", "experiment"), 2);
-  EXPECT_EQ(distance("tiral", "trial"), 1); // neighbours swapped
+  EXPECT_EQ(distance("tiral", "trial"), 1); // two neighbouring letters are swapped
   EXPECT_EQ(distance("", "abc"), 3);
   EXPECT_EQ(nearest("lsit", {"list", "wait"}), "list");
   EXPECT_EQ(nearest("xyzzy", {"list", "wait"}), std::nullopt);

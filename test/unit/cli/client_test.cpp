@@ -153,7 +153,7 @@ TEST(Client, GoesOnWithEventsWhereTheStreamBroke) {
     if (is_login(r))
       return to.answer(200, R"({"token": "T"})");
     switch (++connections) {
-    case 1: // two facts, then a crash
+    case 1: // the server sends two facts and crashes
       to.begin_stream("text/event-stream");
       return to.send("id: 5\ndata: {\"n\": 5}\n\nid: 6\ndata: {\"n\": 6}\n\nid: 7\nda");
     case 2:
@@ -210,7 +210,7 @@ const char* good_config = "name: digits\n"
                           "entrypoint: python3 train.py\n"
                           "searcher: {name: single, metric: loss, max_length: {batches: 100}}\n";
 
-/// A cluster with one experiment that ends while it is followed.
+/// Answers as a cluster with one experiment, which ends while it is followed.
 void small_cluster(const received& r, connection& to) {
   auto is = [&](const char* path) { return r.target.substr(0, r.target.find('?')) == path; };
   if (is_login(r))
@@ -298,7 +298,7 @@ TEST(CommandLine, SpeaksToAClusterAndEndsWithItsOutcome) {
   EXPECT_EQ(call(fake, {"trial", "describe", "x"}).code, 2);
 }
 
-/// How often something was sent; the cluster's defaults are asked for before.
+/// Returns how many requests changed something. Before them the client reads the defaults of the cluster.
 std::ptrdiff_t sent(fake_server& fake) {
   const auto all = fake.requests();
   return std::count_if(all.begin(), all.end(), [](const auto& x) { return x.method != "GET"; });

@@ -1,5 +1,5 @@
 #pragma once
-// A console on strings, and a whole invocation as one call.
+// A console on strings, and a function that runs a whole command line.
 
 #include "runtime/cli/run.hpp"
 #include "runtime/cli/session.hpp"

@@ -183,7 +183,7 @@ TEST_F(Context, RefusesANameOverItsLimitEvenBeyondWhatAPathMayBe) {
   auto before = fs::current_path();
   fs::current_path(root);
   std::string name(250, 'n');
-  for (int i = 0; i < 45; ++i) { // 45 * 251 bytes
+  for (int i = 0; i < 45; ++i) { // 45 names of 251 bytes
     ASSERT_EQ(::mkdir(name.c_str(), 0755), 0);
     ASSERT_EQ(::chdir(name.c_str()), 0);
   }
@@ -193,7 +193,7 @@ TEST_F(Context, RefusesANameOverItsLimitEvenBeyondWhatAPathMayBe) {
   auto got = pack_context(root, {.name_bytes = 20'000});
   ASSERT_TRUE(got);
   EXPECT_TRUE(unpack_archive(got->tar, top / "out"));
-  std::system(("rm -rf " + top.string()).c_str()); // longer than fs::remove_all manages
+  std::system(("rm -rf " + top.string()).c_str()); // the path is longer than fs::remove_all can handle
 }
 
 TEST_F(Context, KeepsLongAndForeignNames) {

@@ -1,6 +1,6 @@
 #pragma once
-// A hand-written HTTP server on a loopback port: a test says what each request gets, byte for byte if it
-// likes.
+// A hand-written HTTP server on a loopback port. A test says what each request gets, byte by byte where
+// needed.
 
 #include <atomic>
 #include <functional>
@@ -17,15 +17,15 @@ public:
   struct received {
     std::string method, target, head, body;
   };
-  /// One connection that a request came in on. Writing to a peer that has gone does nothing.
+  /// A connection on which a request came in. Writing to a peer that has gone does nothing.
   class connection {
   public:
     explicit connection(int fd) : fd_(fd) {}
     void send(const std::string& bytes);
     void answer(int status, const std::string& body, const std::string& more_headers = "");
-    /// The head of a stream that ends with the connection.
+    /// Sends the head of a stream that ends with the connection.
     void begin_stream(const std::string& content_type);
-    /// Until the client has gone or the server stops.
+    /// Waits until the client has gone or the server stops.
     void wait_for_end();
 
   private:
@@ -33,8 +33,8 @@ public:
   };
   using handler = std::function<void(const received&, connection&)>;
 
-  /// Listens at once; `port` 0 takes a free one. Each request is handled in a thread of its own, one per
-  /// connection.
+  /// Listens at once; `port` 0 takes a free port. Every connection has a thread of its own, which handles one
+  /// request.
   explicit fake_server(handler h, int port = 0);
   ~fake_server();
 

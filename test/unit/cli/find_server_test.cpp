@@ -71,8 +71,10 @@ TEST_F(FindServer, IgnoresWhatTheDeadLeft) {
   }
   lock_content dead = lock_of_this_process("http://127.0.0.1:1");
   dead.pid = child;
-  dead.start -= 1;          // starts are told in ticks of 10 ms, so the child's own may equal this process's
-  lock(top / "data", dead); // another process has this pid now: its start differs
+  // Another process has this pid now, so the start in the lock differs from its start. The start is counted
+  // in ticks of 10 ms and may be the same for the child and this process, so it is made smaller.
+  dead.start -= 1;
+  lock(top / "data", dead);
   EXPECT_EQ(found(), nothing);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);

@@ -1,4 +1,4 @@
-// What the verbs of workspaces, models, people and rules send, and what they print.
+// Tests what the verbs of workspaces, models, people and rules send, and what they print.
 
 #include "console_for_test.hpp"
 #include "fake_server.hpp"
@@ -41,7 +41,7 @@ std::string under(const std::string& key, const std::string& text) {
   return "{\"" + key + "\": " + text + "}";
 }
 
-/// One thing of each kind, which every order leaves as it was.
+/// Answers with one object of each kind, which no order changes.
 void house(const fake_server::received& r, fake_server::connection& to) {
   const auto path = r.target.substr(0, r.target.find('?'));
   struct {
@@ -111,7 +111,7 @@ cli::outcome_of_call call(const fake_server& fake, cli::words given, const std::
   return cli::call(given, {}, {{"TROUPE_MASTER", fake.url()}, {"TROUPE_TOKEN", "T"}}, in);
 }
 
-/// "METHOD PATH BODY" of each order; reads are left out.
+/// Returns each order as "METHOD PATH BODY", without the reads.
 std::vector<std::string> orders(fake_server& fake) {
   std::vector<std::string> out;
   for (const auto& one : fake.requests())

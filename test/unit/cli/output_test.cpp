@@ -111,7 +111,7 @@ TEST(Output, MeasuresLettersNotBytes) {
   EXPECT_EQ(width_of("é日\x1b[31mx\x1b[0m"), 4);
   EXPECT_EQ(fitted("日本語", 4, true), "日…");
   EXPECT_EQ(fitted("abcdef", 4, false), "abc~");
-  EXPECT_EQ(width_of("\xff\xfe"), 2); // broken bytes count one each
+  EXPECT_EQ(width_of("\xff\xfe"), 2); // each broken byte counts as one column
 }
 
 TEST(Errors, SayWhatAndTheMend) {

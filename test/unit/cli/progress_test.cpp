@@ -169,7 +169,7 @@ TEST(Progress, OfTheMainJobHasAtMostSixtyLinesInAPipe) {
     take(created(trial));
     take(started(trial));
     for (int epoch = 1; epoch <= 16; ++epoch)
-      take(validated(trial, epoch, best += 0.001)); // each one is the best so far
+      take(validated(trial, epoch, best += 0.001)); // each value is the best so far
     if (trial % 2)
       take(with_stop(validated(trial, 16, 0.2), trial, 16, 0.2, 1, 0.4));
     take(ended(trial));

@@ -1,5 +1,5 @@
-// --where and --sort: the language's cases, which the web page is tested with too, and the columns of each
-// list.
+// Tests --where and --sort: the cases of the language, with which the web page is tested too, and the columns
+// of each list.
 
 #include "runtime/cli/selection.hpp"
 
@@ -22,7 +22,7 @@ const value& cases() {
   return all;
 }
 
-/// A column for each key of the rows; their texts "NaN" and "Infinity" are numbers.
+/// Returns a column for each key of the rows. The texts "NaN" and "Infinity" are read as numbers.
 grid columns() {
   grid all;
   for (const auto& [key, x] : cases().at("rows").at(0).items())
@@ -143,7 +143,8 @@ TEST(Selection, OtherListsHaveTheColumnsOfTheirGrids) {
   EXPECT_EQ(cell(of_reports, "archived", reports.at(0)), "yes");
   EXPECT_EQ(cell(of_reports, "m.at", reports.at(0)), 3.0);
   EXPECT_EQ(cell(of_reports, "loss", reports.at(0)), 1.0);
-  EXPECT_EQ(cell(of_reports, "text", reports.at(1)), "1"); // no number everywhere: JSON
+  // The metric is not a number in every row, so the column holds JSON.
+  EXPECT_EQ(cell(of_reports, "text", reports.at(1)), "1");
   EXPECT_EQ(cell(fact_grid(), "fields", value::parse(R"({"fields": {"a": 1}})")), R"({"a":1})");
   EXPECT_TRUE(experiment_grid(now).columns.contains("searcher"));
   EXPECT_TRUE(desk_grid().columns.contains("kind"));

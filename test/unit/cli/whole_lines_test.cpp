@@ -1,4 +1,4 @@
-// Lines of a stream, whatever the parts are that it comes in.
+// Tests that the lines of a stream are found in whatever parts the stream arrives.
 
 #include "runtime/client/whole_lines.hpp"
 

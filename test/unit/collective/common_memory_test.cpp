@@ -1,4 +1,4 @@
-// Which operations all ranks can do in memory that they have in common.
+// Tests which operations all ranks can do in memory that they have in common.
 
 #include "workers/collectives/common_memory.hpp"
 

@@ -25,9 +25,9 @@ TEST(GradientBucketer, AveragesEveryGradientHoweverTheRanksAreReady) {
       for (int step = 0; step < 20; ++step) {
         for (std::size_t g = 0; g < gradients.size(); ++g)
           std::fill(gradients[g].begin(), gradients[g].end(), float(g + 1) * (r == 0 ? 1 : 3) + float(step));
-        const bool forward = (step + r) % 2 == 0; // the ranks' orders differ
+        const bool forward = (step + r) % 2 == 0; // the ranks mark their gradients in different orders
         for (std::size_t i = 0; i < gradients.size(); ++i)
-          if (step % 5 != 4 || i % 2 == 0) { // now and then some are never marked
+          if (step % 5 != 4 || i % 2 == 0) { // in every fifth step some gradients are never marked
             ASSERT_TRUE(bucketer.ready(forward ? i : gradients.size() - 1 - i));
           }
         const auto done = bucketer.finish();

@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-// By the definition of binary16.
+// Returns the value of the bits by the definition of binary16.
 double meaning_of(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31;
   const int fraction = bits & 1023;
@@ -55,10 +55,11 @@ TEST(Bf16, RoundsToNearestEvenAndKeepsWhatIsNoNumber) {
     else
       ASSERT_EQ(to_bf16(to_float(x)), x);
   }
-  EXPECT_EQ(to_bf16(std::bit_cast<float>(0x3f808000u)).bits, 0x3f80); // a middle, to the even one
+  // a value in the middle becomes the even one
+  EXPECT_EQ(to_bf16(std::bit_cast<float>(0x3f808000u)).bits, 0x3f80);
   EXPECT_EQ(to_bf16(std::bit_cast<float>(0x3f818000u)).bits, 0x3f82);
   EXPECT_EQ(to_bf16(std::bit_cast<float>(0x3f808001u)).bits, 0x3f81);
-  EXPECT_EQ(to_bf16(std::bit_cast<float>(0x7f7fffffu)).bits, 0x7f80); // the largest float, to infinity
+  EXPECT_EQ(to_bf16(std::bit_cast<float>(0x7f7fffffu)).bits, 0x7f80); // the largest float becomes infinity
 }
 
 } // namespace

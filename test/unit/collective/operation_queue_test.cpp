@@ -16,7 +16,7 @@ operation numbered(int n) {
 
 TEST(OperationQueue, OneAtATimeFromManyCallersAndNoneIsLost) {
   constexpr int callers = 4, rounds = 3000;
-  int inside = 0; // not atomic: a sanitizer would see two at once as well
+  int inside = 0; // The counter is not atomic, so that a sanitizer would also notice two operations at once.
   std::vector<int> order;
   {
     operation_queue queue({.execute = [&](const operation& x) {
@@ -43,7 +43,7 @@ TEST(OperationQueue, OneAtATimeFromManyCallersAndNoneIsLost) {
   ASSERT_EQ(order.size(), std::size_t(2 * callers * rounds));
   EXPECT_EQ(std::set<int>(order.begin(), order.end()).size(), order.size());
   std::vector<int> last(callers, -1);
-  for (const int n : order) { // those of one caller in the order of their calls
+  for (const int n : order) { // the operations of one caller are executed in the order of its calls
     auto& before = last[std::size_t(n / 2 / rounds)];
     EXPECT_LT(before, n);
     before = n;
@@ -53,26 +53,25 @@ TEST(OperationQueue, OneAtATimeFromManyCallersAndNoneIsLost) {
 TEST(OperationQueue, OneThatIsStartedWhileACallerExecutesBeginsAsSoonAsThatEnds) {
   std::promise<void> began, go, looked;
   std::vector<int> order;
-  operation_queue queue(
-    {.execute =
-       [&](const operation& x) {
-         order.push_back(x.root);
-         if (x.root == 1) {
-           began.set_value();
-           go.get_future().wait();
-         }
-         return result<void>{};
-       },
-     .tick =
-       [&, ticks = 0]() mutable {
-         if (++ticks == 1)
-           looked.set_value();
-       },
-     .pause = std::chrono::hours(1)}); // so that only the word of the caller wakes the thread
+  operation_queue queue({.execute =
+                           [&](const operation& x) {
+                             order.push_back(x.root);
+                             if (x.root == 1) {
+                               began.set_value();
+                               go.get_future().wait();
+                             }
+                             return result<void>{};
+                           },
+                         .tick =
+                           [&, ticks = 0]() mutable {
+                             if (++ticks == 1)
+                               looked.set_value();
+                           },
+                         .pause = std::chrono::hours(1)}); // only the caller can wake the thread
   std::thread caller([&] { EXPECT_TRUE(queue.perform(numbered(1))); });
   began.get_future().wait();
   auto second = queue.start(numbered(2));
-  looked.get_future().wait(); // the thread was woken by that, and may not execute yet
+  looked.get_future().wait(); // the start has woken the thread, which may not execute yet
   EXPECT_FALSE(second.done());
   go.set_value();
   caller.join();

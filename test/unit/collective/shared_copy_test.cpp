@@ -1,4 +1,4 @@
-// Copies for other processors: every address and length, and how their way is chosen.
+// Tests copies for other processors: every address and length, and how the way of a copy is chosen.
 
 #include "workers/collectives/shared_copy.hpp"
 
@@ -25,7 +25,8 @@ TEST(SharedCopy, CopiesEveryLengthBetweenAllAddressesAndNothingElse) {
 
 using namespace std::chrono_literals;
 
-/// Passes on `chunks` chunks; one past the caches takes so long, others 10 us. Gives how many went past them.
+/// Passes on `chunks` chunks. A chunk that goes past the caches takes `past`, any other 10 us. Returns how
+/// many chunks went past the caches.
 int pass(copy_choice& choice, std::uint32_t& next, int chunks, std::size_t bytes,
          std::chrono::microseconds past) {
   int count = 0;
@@ -71,8 +72,8 @@ TEST(CopyChoice, ALateRankIsNoReasonToChange) {
   copy_choice choice;
   std::uint32_t next = 0;
   pass(choice, next, 500, 65536, 5us);
-  pass(choice, next, copy_choice::every + 1, 65536,
-       5000us); // one pair, in which the processor was taken away
+  // In one pair of measured chunks the processor was taken away.
+  pass(choice, next, copy_choice::every + 1, 65536, 5000us);
   EXPECT_GT(pass(choice, next, copy_choice::every, 65536, 5us), copy_choice::every - 3);
 }
 

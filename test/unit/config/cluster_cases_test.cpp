@@ -1,4 +1,4 @@
-// The cases of test/data/config/config_merge_cases.yaml that speak about masters and agents.
+// Tests the cases of test/data/config/config_merge_cases.yaml that concern masters and agents.
 
 #include "model/config/experiment_config.hpp"
 #include "model/config/master_config.hpp"
@@ -21,7 +21,7 @@ outcome completed(const char* schema, const value& x) {
   return complete_as(schema, to_json(x), "case", level::sane);
 }
 
-/// Whether `got` has everything that `want` says.
+/// Expects that `got` has everything that `want` says.
 void expect_covers(const value& got, const value& want, const std::string& where) {
   if (want.is_object()) {
     for (const auto& [key, part] : want.items())
@@ -35,7 +35,7 @@ void expect_covers(const value& got, const value& want, const std::string& where
   }
 }
 
-/// What the cases write in words, as parts of a completed configuration.
+/// Returns what the cases write in words as parts of a completed configuration.
 value spelled_out(const value& expect) {
   value want = value::object();
   auto scheduler = [&](const char* name) {
@@ -144,7 +144,7 @@ TEST(AgentCases, KeysAndDefaults) {
     auto got = completed("agent-config", c["config"]);
     ASSERT_TRUE(got.ok()) << c << got.faults[0].message;
     expect_covers(got.config, c["config"], "");
-    if (!c.contains("expect_same")) { // what is written there are the defaults
+    if (!c.contains("expect_same")) { // where `expect_same` is missing, the case writes the defaults
       auto plain = completed("agent-config", value::object());
       EXPECT_EQ(got.config, plain.config);
     }

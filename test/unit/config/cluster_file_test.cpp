@@ -10,7 +10,7 @@
 namespace troupe::config {
 namespace {
 
-/// Files and variables of one test.
+/// The files and variables of one test.
 struct world {
   std::map<std::string, std::string> files, variables{{"HOME", "/home/ada"}};
 
@@ -535,7 +535,7 @@ TEST(ClusterFile, SecretsOfDefaultsAreShownToNobodyAndComeBack) {
          "defaults: {checkpoint_storage: {type: s3, bucket: one, access_key: AAA, secret_key: SSS}}\n");
   ASSERT_TRUE(file.ok()) << file.rendered();
   auto shown = printable_cluster(file.config);
-  for (const char* secret : {"QQQ", "AAA", "SSS"}) // those of registries of containers are not kept
+  for (const char* secret : {"QQQ", "AAA", "SSS"}) // the passwords of container registries are not stored
     EXPECT_NE(file.config.dump().find(secret), std::string::npos) << secret;
   for (const char* secret : {"PPP", "QQQ", "RRR", "AAA", "SSS"})
     EXPECT_EQ(shown.dump().find(secret), std::string::npos) << secret;

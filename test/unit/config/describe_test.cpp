@@ -1,4 +1,4 @@
-// What people and editors read of the table.
+// Tests what people and editors read from the table of keys.
 
 #include "model/config/check.hpp"
 #include "model/config/experiment_config.hpp"

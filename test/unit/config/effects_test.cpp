@@ -1,4 +1,4 @@
-// Keys that have no effect: what is warned of, and what is not.
+// Tests keys that have no effect: which of them cause a warning.
 
 #include "model/config/effects.hpp"
 #include "model/config/experiment_config.hpp"
@@ -29,7 +29,8 @@ TEST(Warnings, NameWhatIsGivenAndNotWhatIsTheDefault) {
     {"bind_mounts: [{host_path: /a, container_path: /a}]\nresources: {shm_size: 4096}\n", ""},
     {"checkpoint_storage: {type: gcs, bucket: b, save_trial_best: 1}\n", "1:28:checkpoint_storage.type"},
     {"checkpoint_storage: {type: shared_fs, host_path: /h}\n", ""},
-    {"entrypoint: model_def:Trial\nscheduling_unit: 7\n", ""}, // Determined's client reads it there
+    // Determined's client reads the key with this entrypoint
+    {"entrypoint: model_def:Trial\nscheduling_unit: 7\n", ""},
     {"entrypoint: python3 -m determined.launch.torch_distributed -- --trial a:B\nscheduling_unit: 7\n", ""},
     {"entrypoint: python3 a:b c\nscheduling_unit: 7\n", "2:18:scheduling_unit"},
     {"entrypoint: [python3, train.py]\nscheduling_unit: 7\n", "2:18:scheduling_unit"},
@@ -40,7 +41,7 @@ TEST(Warnings, NameWhatIsGivenAndNotWhatIsTheDefault) {
      "1:57:environment.environment_variables.rocm"},
     {"min_validation_period: {batches: 0}\n", ""},
     {"min_validation_period: {batches: 10}\n", "1:24:min_validation_period"},
-    {"resources: {priority: many}\n", ""}, // that is a fault
+    {"resources: {priority: many}\n", ""}, // the wrong value is a fault and no warning
     {"a: [", ""},
   };
   for (const auto& c : cases)

@@ -47,7 +47,8 @@ TEST(LoadExperiment, CompletesAConfigurationWithDefaults) {
 
 TEST(Resources, RefuseWhatNoPoolCouldMeet) {
   struct {
-    const char *resources, *fault; ///< the value that the rule is about; the caret stands at its key
+    /// `fault` is the path of the value that breaks a rule; empty: there is no fault
+    const char *resources, *fault;
   } cases[] = {
     {"{slots_per_trial: 4, max_slots: 3}", "resources"},
     {"{slots_per_trial: {min: 4, max: 8}, max_slots: 3}", "resources"},

@@ -1,5 +1,5 @@
 #pragma once
-// Test data: files below test/data/config.
+// Reads test data: files below test/data/config.
 
 #include "model/config/document.hpp"
 

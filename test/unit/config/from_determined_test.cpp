@@ -6,8 +6,8 @@
 namespace troupe::config {
 namespace {
 
-/// What the cluster file's own reader makes of it: no fault, and nothing of the master's file is lost on the
-/// way.
+/// Returns what the reader of the cluster file makes of a master.yaml. There is no fault, and nothing of the
+/// file is lost.
 cluster_file loaded(const std::string& text) {
   file_world world;
   world.read = [&](const std::string&) -> result<std::string> { return text; };

@@ -1,4 +1,4 @@
-// The cases of test/data/config/config_merge_cases.yaml that speak about experiments and tasks.
+// Tests the cases of test/data/config/config_merge_cases.yaml that concern experiments and tasks.
 
 #include "model/config/complete.hpp"
 #include "model/config/experiment_config.hpp"
@@ -23,7 +23,7 @@ value normal(value x, const char* schema) {
   return x;
 }
 
-/// Whether `got` has everything that `want` says.
+/// Returns whether `got` has everything that `want` says.
 bool covers(const value& got, const value& want) {
   if (want.is_object()) {
     for (const auto& [key, part] : want.items())
@@ -173,8 +173,8 @@ TEST(MergeCases, CheckpointStorageOfExperimentWorkspaceAndCluster) {
   auto got = load_experiment(text, "a", level::complete, around);
   ASSERT_TRUE(got.ok());
   EXPECT_EQ(got.config["checkpoint_storage"], all[1]["expect"]);
-  // Where nobody gives one, Determined refuses; here the cluster has a directory of its own. The schema still
-  // refuses.
+  // Determined refuses a configuration where nobody gives a checkpoint storage. Here the cluster has a
+  // directory of its own, but the schema still refuses.
   EXPECT_TRUE(load_experiment(text, "a").ok());
   EXPECT_FALSE(check_as("checkpoint-storage", "{}", "a", level::complete).ok());
 }

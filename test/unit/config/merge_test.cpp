@@ -1,4 +1,4 @@
-// Merging by the rules of each type, and what holds for every three layers.
+// Tests the rules by which each type is merged, and what holds for every three layers.
 
 #include "model/config/complete.hpp"
 #include "model/config/experiment_config.hpp"
@@ -88,8 +88,8 @@ TEST(Merge, NamesTheFileOfEachFault) {
   EXPECT_EQ(got.faults[1].file, "low.yaml");
 }
 
-/// Parts to build layers from. No key is a map in one and something else in another: what a middle layer puts
-/// in the place of a map is gone in one order of merging and a map again in the other.
+/// Parts from which layers are built. No key is a map in one part and another type in another part: where a
+/// middle layer replaces a map, one order of merging would lose the map and the other would have it.
 const char* const parts[][4] = {
   {"name: a", "name: b", "", "name: null"},
   {"labels: [a, b]", "labels: [b, c]", "labels: []", ""},
@@ -139,7 +139,8 @@ TEST(Merge, OfThreeLayersIsAssociative) {
     rng draw(seed);
     auto a = normal_layer(random_layer(draw)), b = normal_layer(random_layer(draw)),
          c = normal_layer(random_layer(draw));
-    // A union says so: what a middle layer of another kind held back is not there for the lowest one.
+    // Merging a union is not associative where a middle layer of another kind hides the lowest one, so no
+    // middle layer has a union that the top layer has.
     for (auto kind : {"searcher", "checkpoint_storage"})
       if (a.contains(kind) && b.contains(kind))
         b.erase(kind);

@@ -86,7 +86,7 @@ bool original_schemas::holds(const value& schema, const value& x, bool complete)
     return schema.get<bool>();
   bool good = true;
   for (const auto& [word, what] : schema.items()) {
-    if (schema.contains("$ref") && word != "$ref") // what stands beside it does not count in draft 7
+    if (schema.contains("$ref") && word != "$ref") // in draft 7 the keywords beside $ref do not count
       continue;
     if (holds_keyword(schema, word, what, x, complete))
       continue;
@@ -133,7 +133,7 @@ bool original_schemas::holds_keyword(const value& schema, const std::string& wor
   if (word == "items")
     return !x.is_array() ||
            std::count_if(x.begin(), x.end(), [&](const value& i) { return !holds(what, i, complete); }) == 0;
-  if (word == "properties") { // none is left out, for `refusing`
+  if (word == "properties") { // `refusing` needs every property to be checked
     bool good = true;
     if (x.is_object())
       for (const auto& [key, inner] : what.items())

@@ -1,6 +1,6 @@
 #pragma once
-// Determined's own schemas as they are written: JSON Schema draft 7 and its extensions, interpreted word by
-// word. Slow and plain; the table is held against it.
+// Determined's own schemas as they are written: JSON Schema draft 7 with Determined's extensions, interpreted
+// keyword by keyword. It is slow and simple; the tests compare the table of keys with it.
 
 #include "model/value.hpp"
 
@@ -15,10 +15,11 @@ public:
   explicit original_schemas(const std::string& directory);
 
   const std::map<std::string, value>& all() const { return schemas_; }
-  /// `complete` applies the keywords that begin with `eventually` too.
+  /// Returns whether the schema `name` accepts `x`. `complete` also applies the keywords that begin with
+  /// `eventually`.
   bool accepts(const std::string& name, const value& x, bool complete) const;
-  /// The keywords of the file `name` itself that say no somewhere within `x`; each is asked, whatever another
-  /// said.
+  /// Returns the keywords of the file `name` itself that refuse something within `x`. Every keyword is
+  /// checked, even after another one has refused.
   std::set<std::string> refusing(const std::string& name, const value& x, bool complete) const;
 
 private:
@@ -27,8 +28,8 @@ private:
   bool holds_keyword(const value& schema, const std::string& word, const value& what, const value& x,
                      bool complete) const;
   std::map<std::string, value> schemas_;
-  mutable std::set<std::string>* refusing_ = nullptr; ///< where `refusing` collects
-  mutable int foreign_ = 0;                           ///< how deep within other files
+  mutable std::set<std::string>* refusing_ = nullptr; ///< where `refusing` collects keywords; null otherwise
+  mutable int foreign_ = 0;                           ///< how many other files the check is within
   mutable std::string own_;
 };
 

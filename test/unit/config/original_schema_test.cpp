@@ -1,5 +1,5 @@
-// The table against Determined's own schemas: the same verdict on every sample and on thousands of changed
-// ones.
+// Compares the table with Determined's own schemas: the verdict has to be the same on every sample and on
+// thousands of changed samples.
 
 #include "model/config/check.hpp"
 #include "model/config/complete.hpp"
@@ -43,8 +43,8 @@ TEST(Table, HasEverySchemaOfDetermined) {
 }
 
 TEST(Table, HasTheKeysAndDefaultsOfDetermined) {
-  // An image is made complete by default, and log policies get the platform's own; both say so in their
-  // shape.
+  // Images and log policies have the platform's own defaults in their shapes, so their defaults are not
+  // compared here.
   for (const auto& [name, schema] : originals().all()) {
     const auto& s = *schemas().at(name);
     if (s.keys.empty() || !schema.contains("properties"))
@@ -86,7 +86,7 @@ TEST(Table, AcceptsTheSamplesAtTheirLevel) {
     EXPECT_TRUE(covered.contains(name)) << "no sample for " << name;
 }
 
-/// The keywords that `schema` uses and that can refuse something.
+/// Collects the keywords that `schema` uses and that can refuse something.
 void collect_keywords(const value& schema, std::set<std::string>& words) {
   static const std::set<std::string> silent{"$schema", "$id",      "$comment",       "title",
                                             "default", "unionKey", "defaultMessage", "then"};
@@ -135,7 +135,7 @@ TEST(Table, EveryKeywordOfEveryFileAcceptsAndRefusesSomething) {
   EXPECT_GT(keywords, 350);
 }
 
-/// Changes one place of `x`: another value, one key less, one key more.
+/// Changes one place of `x`: it gets another value, loses a key or gets a key.
 void change(value& x, rng& draw, const std::vector<std::string>& keys) {
   static const value others[] = {nullptr,
                                  true,
@@ -194,7 +194,7 @@ void change(value& x, rng& draw, const std::vector<std::string>& keys) {
   }
 }
 
-/// Searchers that Determined lacks, and sync_halving, which it only reads.
+/// Returns whether `x` has a searcher that Determined lacks, or sync_halving, which Determined only reads.
 bool differs_on_purpose(const value& x) {
   auto text = x.dump();
   if (text.find("\"sync_halving\"") != std::string::npos)
@@ -205,8 +205,8 @@ bool differs_on_purpose(const value& x) {
   return false;
 }
 
-/// What no pool could do anything with is refused here and accepted there: a weight below 0, and a limit
-/// below the slots of one trial.
+/// Troupe refuses what no pool could meet, and Determined accepts it: a weight below 0, and a limit below the
+/// slots of one trial.
 bool no_pool_can_do_it(const std::string& name, const value& x) {
   const auto resources = name == "resources" ? x : x.is_object() ? x.value("resources", value()) : value();
   if (!resources.is_object())
@@ -233,9 +233,7 @@ void collect_keys(const value& schema, std::set<std::string>& keys) {
   }
 }
 
-/// Where the schema alone refuses what Determined means to accept: it takes a missing searcher for a grid,
-/// and does not see that `gpu` is the old name of `cuda`.
-/// A port that no connection can have is refused here and accepted there.
+/// Troupe refuses a port that no connection can have, and Determined accepts it.
 bool has_no_such_port(const value& x) {
   if (x.is_array())
     return std::any_of(x.begin(), x.end(), has_no_such_port);
@@ -246,6 +244,8 @@ bool has_no_such_port(const value& x) {
          std::any_of(x.begin(), x.end(), has_no_such_port);
 }
 
+// The schema alone refuses what Determined means to accept: a missing searcher counts as a grid there, and
+// the schema does not know that `gpu` is the old name of `cuda`.
 bool is_known_exception(const std::string& name, const value& x, bool complete) {
   if (has_no_such_port(x))
     return true;
@@ -256,7 +256,7 @@ bool is_known_exception(const std::string& name, const value& x, bool complete) 
   return false;
 }
 
-constexpr int times_each = 500; ///< 30,000 in all; the fuzz target goes on
+constexpr int times_each = 500; ///< 30,000 in all; the fuzz target tests more
 
 TEST(Table, JudgesChangedSamplesAsDeterminedDoes) {
   auto samples = read_data("samples.yaml");

@@ -1,4 +1,4 @@
-// Texts as people and machines write them, and texts that want to do harm.
+// Tests texts as people and machines write them, and texts that are meant to do harm.
 
 #include "model/config/document.hpp"
 #include "model/config/experiment_config.hpp"
@@ -139,8 +139,8 @@ TEST(Reader, StopsAtItsBounds) {
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-/// Each of these is refused, or read, within a second of the processor here; ten leave room for slow ones and
-/// for sanitizers.
+/// Each of these texts is refused or read within a second of processor time on an ordinary host. The limit is
+/// ten seconds for slow hosts and for sanitizers.
 TEST(Reader, TakesBoundedTimeWhateverTheTextIs) {
   auto repeated = [](std::string_view part, std::size_t bytes) {
     std::string out;

@@ -48,11 +48,11 @@ TEST(Secrets, OfATextAreMaskedInItsForm) {
     EXPECT_NE(shown.find("********"), shown.npos) << shown;
   };
   is_masked("checkpoint_storage: {secret_key: abc}\nname: abcabc2\n",
-            "secret_key: abc");                          // too short to be looked for
-  is_masked("data: {secrets: {a: 123456}}\n", "123456"); // no text
-  is_masked("\"checkpoint\\u005fstorage\": {secret_key: topsecret}\n", "topsecret"); // a key with an escape
-  is_masked("checkpoint_storage: {secret_key: \"top\\u0073ecret\"}\n", "ecret\"");   // a value with one
-  is_masked("x: &s topsecret\ncheckpoint_storage: {secret_key: *s}\n", "topsecret"); // an alias
+            "secret_key: abc");                          // the secret is too short to be searched for
+  is_masked("data: {secrets: {a: 123456}}\n", "123456"); // the secret is not a text
+  is_masked("\"checkpoint\\u005fstorage\": {secret_key: topsecret}\n", "topsecret"); // the key has an escape
+  is_masked("checkpoint_storage: {secret_key: \"top\\u0073ecret\"}\n", "ecret\""); // the value has an escape
+  is_masked("x: &s topsecret\ncheckpoint_storage: {secret_key: *s}\n", "topsecret"); // the value is an alias
   EXPECT_NE(text_without_secrets("checkpoint_storage: {secret_key: '******'}\n").find("********"),
             std::string::npos)
     << "and it ends";
@@ -78,7 +78,8 @@ TEST(Secrets, AnAddressThatLogsInIsOne) {
               {"https://a.lab/ada?sv=1&sig=x", "https://a.lab/ada"},
               {"http://u:p@a.lab/b@c", "http://a.lab/b@c"},
               {"http://u:p@w@a.lab", "http://a.lab"},
-              {"ada.blob.core.windows.net", "ada.blob.core.windows.net"}, // its client adds https://
+              // the client of this store adds https://
+              {"ada.blob.core.windows.net", "ada.blob.core.windows.net"},
               {"ada.blob.core.windows.net?sig=x", "ada.blob.core.windows.net"},
               {"http://a.lab/b@c", "http://a.lab/b@c"}};
   for (const auto& row : rows) {

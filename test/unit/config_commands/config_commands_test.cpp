@@ -1,4 +1,4 @@
-// `troupe config ...`: output, diagnostics and exit codes.
+// Tests `troupe config ...`: its output, diagnostics and exit codes.
 
 #include "runtime/cli/config_commands/config_commands.hpp"
 
@@ -26,7 +26,7 @@ answer run(const std::vector<std::string>& args, const std::string& in = {}) {
   return {code, out.str(), err.str()};
 }
 
-/// A directory of its own, gone at the end.
+/// A directory that is deleted together with this object.
 class directory {
 public:
   directory() {

@@ -1,5 +1,5 @@
-// The slots of a host: GPUs through a libnvidia-ml.so.1 that the tests build and load as the real one is
-// loaded, processors else.
+// Tests the slots of a host: GPUs through a libnvidia-ml.so.1 that the tests build and that is loaded as the
+// real one, or processors where there is none.
 
 #include "workers/slot_watch.hpp"
 
@@ -90,8 +90,8 @@ protected:
     std::filesystem::temp_directory_path() / ("fake-proc-" + std::to_string(getpid()));
 };
 
-/// The kernel answers ESRCH where a process ends between the opening and the reading; a folder is read with
-/// EISDIR.
+/// The kernel answers ESRCH where a process ends between the opening and the reading. The folders here answer
+/// with EISDIR instead.
 TEST_F(FakeProc, AProcessThatEndsWhileItIsLookedAtIsNone) {
   process(10, 1, 5, 6);
   std::filesystem::create_directories(folder_ / "10" / "io");
@@ -107,7 +107,7 @@ TEST_F(FakeProc, TheTimeOfATaskIsThatOfItsWholeTree) {
   process(11, 10, 100, 20, 7);
   process(12, 11, 1, 0);
   process(20, 1, 30, 0);
-  std::filesystem::create_directories(folder_ / "self"); // no number
+  std::filesystem::create_directories(folder_ / "self"); // not a number, so not a process
   std::ofstream(folder_ / "uptime") << "1 2";
   std::ofstream(folder_ / "10" / "io") << "rchar: 9\nread_bytes: 4096\nwrite_bytes: 10\n";
   std::ofstream(folder_ / "12" / "io") << "read_bytes: 1\nwrite_bytes: 20\n";

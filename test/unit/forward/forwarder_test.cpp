@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Answers every request of a connection with what it got.
+/// Answers every request of a connection with the request itself.
 void echo(wire& w, int) {
   for (std::string got; !(got = w.message()).empty();)
     w.send(answer(got));
@@ -58,14 +58,14 @@ TEST_F(Forwarder, HandsRequestsAndAnswersOnOverOneConnectionEachSide) {
     w.send(task_post);
     EXPECT_TRUE(w.message().ends_with("\r\n\r\n{}"));
     EXPECT_EQ(master.connections, 1);
-    w.send(post); // never over a connection that may be dying
+    w.send(post); // such a request is never sent over a connection that may be closing
     EXPECT_TRUE(w.message().ends_with("\r\n\r\n{}"));
     EXPECT_EQ(master.connections, 2);
   }
   it.reset();
 }
 
-/// Speaks "echo" after an upgrade, and refuses every other protocol.
+/// Accepts an upgrade to "echo", and refuses every other protocol.
 void upgraded_echo(wire& w, int) {
   const auto head = w.read_until("\r\n\r\n");
   if (head.find("Connection: Upgrade\r\n") == head.npos || head.find("Upgrade: echo\r\n") == head.npos)
@@ -82,7 +82,7 @@ TEST_F(Forwarder, AnUpgradedConnectionIsATunnel) {
     "GET /proxy/x HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\n";
   {
     auto w = dial(it->port());
-    w.send(ask + "early\n"); // in one piece with the request
+    w.send(ask + "early\n"); // the first bytes come in one piece with the request
     const auto head = w.read_until("\r\n\r\n");
     EXPECT_TRUE(head.starts_with("HTTP/1.1 101 ")) << head;
     EXPECT_NE(head.find("Upgrade: echo\r\n"), head.npos) << head;
@@ -107,7 +107,7 @@ TEST_F(Forwarder, ATunnelEndsWithTheMastersSide) {
     w.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nbye");
   }};
   start(master.port(), [](forward_options& o) { o.max_connections = 1; });
-  for (int n = 0; n < 3; ++n) { // each waits for the place of the one before
+  for (int n = 0; n < 3; ++n) { // each connection waits until the place of the one before is free
     auto w = dial(it->port());
     w.send("GET /x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
     static_cast<void>(w.read_until("\r\n\r\n"));
@@ -124,7 +124,7 @@ TEST_F(Forwarder, RequestsWaitForAMasterThatComesBack) {
   start(port);
   auto first = dial(it->port()), second = dial(it->port());
   first.send(get);
-  second.send(post); // nothing was sent to anybody, so it may wait too
+  second.send(post); // Nothing of this request was sent to a master, so it may wait too.
   {
     toy_master master{echo, port};
     EXPECT_TRUE(first.message().starts_with("HTTP/1.1 200"));
@@ -143,7 +143,7 @@ TEST_F(Forwarder, AMasterThatStaysAwayIsAnsweredWith503InTheContractsForm) {
 }
 
 TEST_F(Forwarder, ARequestWhoseConnectionBreaksIsSentAgainOnlyWhereThatIsHarmless) {
-  // Every first connection of a request dies once the request is there.
+  // The first connection of each request breaks when the request has arrived.
   for (const auto& [text, status, tries] :
        {std::tuple{get, "200", 2}, {task_post, "200", 2}, {post, "502", 1}}) {
     toy_master master{[](wire& w, int n) {
@@ -161,7 +161,8 @@ TEST_F(Forwarder, ARequestWhoseConnectionBreaksIsSentAgainOnlyWhereThatIsHarmles
 }
 
 TEST_F(Forwarder, AKeptConnectionThatTheMasterClosedCostsTheClientNothing) {
-  toy_master master{[](wire& w, int) { w.send(answer(w.message())); }}; // one request, then it closes
+  // the master answers one request and closes
+  toy_master master{[](wire& w, int) { w.send(answer(w.message())); }};
   start(master.port());
   {
     auto w = dial(it->port());
@@ -179,7 +180,7 @@ TEST_F(Forwarder, StreamsPassPieceByPiece) {
   toy_master master{[&](wire& w, int) {
     w.message();
     w.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n");
-    std::lock_guard wait(step); // until the client has the first line
+    std::lock_guard wait(step); // waits until the client has the first line
     w.send("4\r\ntwo\n\r\n0\r\n\r\n");
   }};
   start(master.port());
@@ -260,8 +261,8 @@ TEST_F(Forwarder, MoreClientsThanItTakesWaitUntilOneEnds) {
     all.back().send(get);
   }
   for (auto& w : all)
-    EXPECT_TRUE(
-      w.message().starts_with("HTTP/1.1 200")); // above half of the bound every answer ends its connection
+    // Where more than half of the connections are in use, every answer ends its connection.
+    EXPECT_TRUE(w.message().starts_with("HTTP/1.1 200"));
   all.clear();
   it.reset();
 }

@@ -1,5 +1,5 @@
 #pragma once
-// A master of a few lines over plain sockets, and a client: what goes over the wire is seen byte by byte.
+// A master of a few lines over plain sockets, and a client. A test sees every byte that is sent.
 
 #include "runtime/forward/forwarder.hpp"
 
@@ -54,7 +54,7 @@ public:
     static_cast<void>(::send(fd_, text.data(), text.size(), MSG_NOSIGNAL));
   }
 
-  /// What has come once `text` has `end` in it; less where the other side closes or 10 s pass.
+  /// Returns what has come once `end` is in it, or less if the other side closes or 10 s pass.
   std::string read_until(const std::string& end) {
     auto at = rest_.find(end);
     while (at == rest_.npos && more())
@@ -70,7 +70,7 @@ public:
     rest_.erase(0, taken.size());
     return taken;
   }
-  /// A head and the body that its Content-Length announces.
+  /// Returns a head and the body that its Content-Length announces.
   std::string message() {
     auto head = read_until("\r\n\r\n");
     auto at = head.find("Content-Length: ");
@@ -111,7 +111,7 @@ inline std::string answer(const std::string& body) {
   return "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
-/// Serves each connection on a thread of its own with `serve(connection, number)`, numbers from 1.
+/// Serves each connection in a thread of its own with `serve(connection, number)`. Numbers begin at 1.
 class toy_master {
 public:
   using server = std::function<void(wire&, int)>;

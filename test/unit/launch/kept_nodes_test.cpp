@@ -1,4 +1,4 @@
-// When the agents of a cluster file are started, given up and started again.
+// Tests when the agents of a cluster file are started, given up and started again.
 
 #include "runtime/launch/kept_nodes.hpp"
 
@@ -42,10 +42,10 @@ TEST(KeptNodes, StartWhatIsWantedAndEndWhatIsNot) {
     {want({here("a"), here("b"), by_hand("c")}), 0s, "start(a) start(b)"},
     {start_tried{"a", ""}, 0s, ""},
     {clock_ticked{}, 1s, ""},
-    {want({here("a"), here("b")}), 2s, ""}, // the same again
+    {want({here("a"), here("b")}), 2s, ""}, // the same nodes again
     {want({here("a", 2)}), 3s,
      "say(node a: its agent is started again) end(a) say(node b: its agent is stopped) end(b) start(a)"},
-    {child_ended{"b", 0, 0}, 4s, ""}, // it is not kept any more
+    {child_ended{"b", 0, 0}, 4s, ""}, // node b is no longer wanted
   });
 }
 
@@ -73,7 +73,7 @@ TEST(KeptNodes, StartAgainLaterEachTime) {
     at += std::chrono::milliseconds(wait);
     rows.push_back({clock_ticked{}, at, "start(a)"});
   }
-  at += 61s; // a good life
+  at += 61s; // after more than a minute of running the wait begins anew
   rows.push_back(
     {child_ended{"a", -1, 9}, at, "say(node a: its agent was killed by signal 9; again in 500 ms)"});
   play(rows);
@@ -94,12 +94,12 @@ TEST(KeptNodes, LookForAnAgentOverSshAgainAndAgain) {
     {child_ended{"r", 0, 0}, 2s, "say(node r: its agent runs on h)"},
     {clock_ticked{}, 21s, ""},
     {clock_ticked{}, 22s, "start(r)"},
-    {child_ended{"r", 0, 0}, 23s, ""}, // said once
+    {child_ended{"r", 0, 0}, 23s, ""}, // that the agent runs is said only once
     {clock_ticked{}, 43s, "start(r)"},
     {child_ended{"r", 255, 0}, 44s, "say(node r: ssh ended with exit code 255; again in 500 ms)"},
     {clock_ticked{}, 45s, "start(r)"},
     {clock_ticked{}, 165s, ""},
-    {clock_ticked{}, 166s, "kill(r)"}, // it hangs
+    {clock_ticked{}, 166s, "kill(r)"}, // the call of ssh has hung for more than two minutes
     {child_ended{"r", -1, 9}, 166s, "say(node r: ssh was killed by signal 9; again in 500 ms)"},
     {clock_ticked{}, 167s, "start(r)"},
     {child_ended{"r", 0, 0}, 168s, "say(node r: its agent runs on h)"},

@@ -1,5 +1,5 @@
-// A library that is loaded with the first call: every argument arrives, every value comes back, and so does
-// what is thrown.
+// Tests a library that is loaded with the first call: every argument, every returned value and every
+// exception has to arrive.
 
 #include "late_caller.hpp"
 
@@ -30,7 +30,7 @@ TEST(LazyCalls, KeepEveryArgument) {
   double expected = 1, place = 2;
   for (double x : {2.5, 3., 4.5, 5., 6.5, 7., 8.5, 9., 10.5, 9., 12.5, 13.5, 14.5, 15., 16.5})
     expected += place++ * x;
-  for (int first : {1, 1, 100}) // the second one goes there without the resolver
+  for (int first : {1, 1, 100}) // the second call does not pass the resolver
     EXPECT_EQ(call_mix(first), expected + first - 1);
 }
 

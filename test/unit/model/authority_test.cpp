@@ -23,7 +23,7 @@ TEST(Authority, WhoMayWhatIsDelicate) {
     resource on;
     std::string nobody, task, user, admin;
   } const rows[] = {
-    // ends things
+    // Commands that end or remove something.
     {kill, {experiment, "7"}, "unauthorized", "denied", "yes", "yes"},
     {kill, {trial, "12"}, "unauthorized", "denied", "yes", "yes"},
     {kill, {actor, ""}, "unauthorized", "denied", "denied", "yes"},
@@ -34,7 +34,7 @@ TEST(Authority, WhoMayWhatIsDelicate) {
     {remove, {trial, "12", "ada"}, "unauthorized", "denied", "yes", "yes"},
     {remove, {checkpoint, "7"}, "unauthorized", "denied", "yes", "yes"},
     {remove, {log, ""}, "unauthorized", "denied", "denied", "yes"},
-    // accounts
+    // Users, their tokens and their sessions.
     {view, {user, ""}, "unauthorized", "yes", "yes", "yes"},
     {create, {user, ""}, "unauthorized", "denied", "denied", "yes"},
     {change, {user, "2"}, "unauthorized", "denied", "denied", "yes"},
@@ -44,13 +44,13 @@ TEST(Authority, WhoMayWhatIsDelicate) {
     {create, {token, "3"}, "unauthorized", "denied", "denied", "yes"},
     {remove, {token, "3"}, "unauthorized", "denied", "denied", "yes"},
     {create, {session, ""}, "yes", "yes", "yes", "yes"},
-    // the cluster
+    // The cluster, its agents and its actors.
     {change, {configuration, ""}, "unauthorized", "denied", "denied", "yes"},
     {change, {agent, "a"}, "unauthorized", "denied", "denied", "yes"},
     {create, {fault, ""}, "unauthorized", "denied", "denied", "yes"},
     {change, {actor, ""}, "unauthorized", "denied", "denied", "yes"},
     {view, {actor, ""}, "unauthorized", "yes", "yes", "yes"},
-    // what belongs to others
+    // Things that may belong to others.
     {view, {log, "12"}, "unauthorized", "yes", "yes", "yes"},
     {view, {log, "13"}, "unauthorized", "yes", "yes", "yes"},
     {view, {trial, "13"}, "unauthorized", "yes", "yes", "yes"},
@@ -60,7 +60,7 @@ TEST(Authority, WhoMayWhatIsDelicate) {
     {change, {checkpoint, "7"}, "unauthorized", "yes", "yes", "yes"},
     {view, {checkpoint, "8"}, "unauthorized", "yes", "yes", "yes"},
     {view, {files, "7"}, "unauthorized", "yes", "yes", "yes"},
-    // what its owner may, besides admins
+    // What only the owner and admins may do.
     {move, {experiment, "7", "ada"}, "unauthorized", "denied", "yes", "yes"},
     {move, {experiment, "7", "bob"}, "unauthorized", "denied", "denied", "yes"},
     {move, {experiment, "7", ""}, "unauthorized", "denied", "denied", "yes"},
@@ -70,24 +70,24 @@ TEST(Authority, WhoMayWhatIsDelicate) {
     {remove, {model, "2", "bob"}, "unauthorized", "denied", "denied", "yes"},
     {change, {model, "2", "bob"}, "unauthorized", "denied", "yes", "yes"},
     {change, {config_template, "t", ""}, "unauthorized", "denied", "yes", "yes"},
-    // what opens a task: who is inside acts as its owner
+    // A secret opens a task, and whoever is inside acts as the owner of the task.
     {view, {secret, "12", "ada"}, "unauthorized", "yes", "yes", "yes"},
     {view, {secret, "13", "bob"}, "unauthorized", "denied", "denied", "yes"},
     {view, {secret, "13", ""}, "unauthorized", "denied", "denied", "yes"},
-    // what a task says of itself, and whoever may change it
+    // What a task may report about itself, and what every user may change.
     {change, {allocation, "12.2"}, "unauthorized", "yes", "yes", "yes"},
     {change, {allocation, "12.1"}, "unauthorized", "denied", "yes", "yes"},
-    // what only a task says, of itself
+    // What only a task may report, and only about itself.
     {report, {allocation, "12.2"}, "unauthorized", "yes", "denied", "denied"},
     {report, {allocation, "12.1"}, "unauthorized", "denied", "denied", "denied"},
     {report, {trial, "12"}, "unauthorized", "yes", "denied", "denied"},
     {report, {trial, "13"}, "unauthorized", "denied", "denied", "denied"},
     {report, {trial, ""}, "unauthorized", "denied", "denied", "denied"},
-    {report, {trial, "13", "", true}, "unauthorized", "denied", "yes", "yes"}, // unmanaged
+    {report, {trial, "13", "", true}, "unauthorized", "denied", "yes", "yes"}, // the trial is unmanaged
     {report, {log, "13", "", true}, "unauthorized", "yes", "yes", "yes"},
     {report, {log, "13"}, "unauthorized", "yes", "denied", "denied"},
     {create, {trial, ""}, "unauthorized", "denied", "yes", "yes"},
-    // what no rule names
+    // What no rule names is denied to all.
     {remove, {cluster, ""}, "unauthorized", "denied", "denied", "denied"},
     {create, {agent, ""}, "unauthorized", "denied", "denied", "denied"},
   };
@@ -106,7 +106,7 @@ TEST(Authority, BeforeTheThingIsKnownOnlyThoseGoOnWhoMayDoItToSome) {
   EXPECT_FALSE(may_any(of_7, {change, self}));
   EXPECT_FALSE(may_any(ada, {change, user}));
   EXPECT_FALSE(may_any(ada, {report, allocation}));
-  EXPECT_TRUE(may_any(ada, {report, trial})); // it may be unmanaged
+  EXPECT_TRUE(may_any(ada, {report, trial})); // the trial may be unmanaged
   EXPECT_FALSE(may_any(nobody, {view, checkpoint}));
 }
 
@@ -121,7 +121,7 @@ TEST(Authority, EachPairStandsInTheTableOnce) {
 
 TEST(Authority, ATaskOfNobodyLooksAtItsOwnThingsAlone) {
   auto orphan = of_7;
-  orphan.id.clear(); // its owner's account is gone, or not active
+  orphan.id.clear(); // the account of the owner does not exist, or is not active
   EXPECT_EQ(answer(orphan, view, {trial, "12"}), "yes");
   EXPECT_EQ(answer(orphan, view, {trial, "13"}), "denied");
   EXPECT_EQ(answer(orphan, view, {files, "7"}), "denied");
@@ -130,7 +130,7 @@ TEST(Authority, ATaskOfNobodyLooksAtItsOwnThingsAlone) {
 
 TEST(Authority, ATaskNeverHasTheRightsOfAnAdmin) {
   auto of_admin = of_7;
-  of_admin.admin = true; // its owner is one
+  of_admin.admin = true; // the owner of the task is an admin
   for (const auto& rule : rules())
     if (rule.of_tasks == tasks::none && !rule.open &&
         !(rule.on.what == view && rule.of_users == users::all)) {

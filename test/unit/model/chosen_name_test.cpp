@@ -28,7 +28,7 @@ TEST(ChosenName, HasOneToEightyCharactersThatPeopleSee) {
 
 TEST(ChosenName, OfAConfigurationIsInOneLine) {
   for (const auto& [given, shown] : {std::pair<std::string, std::string>{"cats and dogs", "cats and dogs"},
-                                     {"a name\n", "a name"}, // of a block of YAML
+                                     {"a name\n", "a name"}, // the name comes from a block of YAML
                                      {"\ta\x1b[31mb\u202ec\n\nd ", "a [31mb c  d"},
                                      {"\a \n", ""},
                                      {"", ""},

@@ -1,4 +1,4 @@
-// The configuration with what users have set since.
+// Tests the configuration with what users have set since.
 
 #include "model/config_in_force.hpp"
 

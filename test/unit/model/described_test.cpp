@@ -1,4 +1,4 @@
-// What is said of an experiment by its configurations and by its users.
+// Tests what the configurations of an experiment and its users say about it.
 
 #include "model/described.hpp"
 

@@ -1,5 +1,5 @@
-// The bytes of each fact in each of its versions. A journal holds them for ever: a line here may be added,
-// never changed.
+// Tests the bytes of each fact in each of its versions. Journals hold them for ever: a line here may be
+// added, but never changed.
 
 #include "model/facts.hpp"
 
@@ -28,7 +28,8 @@ TEST(FactBytes, StayTheSame) {
   struct {
     fact x;
     std::string version_1;
-    std::vector<std::string> before; ///< fields were added at the end: what journals hold that are older
+    /// the bytes in older journals, which lack the fields that were added at the end
+    std::vector<std::string> before;
   } all[] = {
     {experiment_created{time_point{5us}, {7}, value{{"a", 1}}, "n", "o", "c", "s", "k"},
      "93b26578706572696d656e745f63726561746564019c0507c40481a16101a16ea16fa163a173a16b0001c2a0",

@@ -7,7 +7,7 @@ namespace troupe {
 namespace {
 
 TEST(Facts, ReadTheGoldenBytesOfVersionOne) {
-  // ["run_started", 1, [5, 2, "u", 40]]
+  // The bytes encode ["run_started", 1, [5, 2, "u", 40]].
   const std::string golden("\x93\xabrun_started\x01\x94\x05\x02\xa1u\x28", 20);
   auto f = decode_as<trial_fact>(golden);
   ASSERT_TRUE(f) << f.error().what;

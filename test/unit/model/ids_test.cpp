@@ -46,7 +46,8 @@ TEST(Ids, AreWrittenAndReadBack) {
     EXPECT_EQ(to_string(allocation_id{c.id, {3}}), c.text + ".3");
     EXPECT_EQ(unpack<task_id>(pack(c.id)).value(), c.id) << c.text;
     const auto part = named_part(part_name({c.id, {3}}, 2));
-    if (c.id != task_id{trial_id{(1ULL << 56) - 1}}) { // a part's name keeps 32 bits of a trial's number
+    // The name of a part keeps only 32 bits of the number of a trial.
+    if (c.id != task_id{trial_id{(1ULL << 56) - 1}}) {
       EXPECT_EQ(part.allocation, (allocation_id{c.id, {3}})) << c.text;
       EXPECT_EQ(part.node_rank, 2) << c.text;
     }
@@ -60,10 +61,10 @@ TEST(Ids, AreWrittenAndReadBack) {
 TEST(Ids, OfNothingAreReadFromOddTexts) {
   for (const char* bad : {"", "0", "-1", "12 ", "12.3", "20e1d2c3-b4a5-4687-b819-2a3b4c5d6e7",
                           "20e1d2c3-b4a5-4687-b819-2a3b4c5d6e7F", "20e1d2c3+b4a5-4687-b819-2a3b4c5d6e7f",
-                          "00e1d2c3-b4a5-4687-b819-2a3b4c5d6e7f",  // a trial's digit
-                          "70e1d2c3-b4a5-4687-b819-2a3b4c5d6e7f",  // a kind of a later build
+                          "00e1d2c3-b4a5-4687-b819-2a3b4c5d6e7f",  // the first digit is that of a trial
+                          "70e1d2c3-b4a5-4687-b819-2a3b4c5d6e7f",  // the kind belongs to a later build
                           "20e1d2c3-b4a5-1687-b819-2a3b4c5d6e7f",  // another version of UUID
-                          "20e1d2c3-b4a5-4687-7819-2a3b4c5d6e7f"}) // another variant
+                          "20e1d2c3-b4a5-4687-7819-2a3b4c5d6e7f"}) // another variant of UUID
     EXPECT_FALSE(parse_task(bad)) << bad;
   for (const char* bad : {"", "12", "12.", ".3", "0.1", "12.3.4", "20e1d2c3-b4a5-4687-b819-2a3b4c5d6e7f"})
     EXPECT_FALSE(parse_allocation(bad)) << bad;

@@ -8,7 +8,7 @@ namespace {
 TEST(LocalName, IsAKeyAndANumber) {
   const struct {
     const char* text;
-    const char* read; ///< empty: it is no name
+    const char* read; ///< empty: the text is not a name
   } cases[] = {
     {"CAT-1", "CAT-1"},
     {"cat-12", "CAT-12"},

@@ -28,7 +28,8 @@ TEST(Roles, HoldWhereTheyWereGiven) {
   const auto editor = grants::of(ann, {role(5, ann, vision)}, {});
   EXPECT_TRUE(editor.holds(permission::create_experiment, vision));
   EXPECT_FALSE(editor.holds(permission::create_experiment, audio));
-  EXPECT_FALSE(editor.holds(permission::create_experiment, {})); // of the cluster
+  // the permission is asked for in the whole cluster
+  EXPECT_FALSE(editor.holds(permission::create_experiment, {}));
   EXPECT_TRUE(editor.anywhere(permission::create_experiment));
   EXPECT_FALSE(editor.holds(permission::update_workspace, vision));
   EXPECT_FALSE(editor.holds_role(5));
@@ -57,8 +58,8 @@ TEST(Roles, ThatTheClusterAdminHasAreAll) {
     EXPECT_TRUE(admin.holds(static_cast<permission>(i), {})) << permissions()[i].name;
 }
 
-/// Reviewed as text: what each action of the table of rights needs where roles decide. "-": roles decide
-/// nothing; "A | B": of one's own, of another's.
+/// What each action of the table of rights needs where roles decide, as text that a person has reviewed. "-":
+/// roles decide nothing. "A | B": A is needed for what belongs to the user, and B for what belongs to others.
 constexpr const char* golden = R"(view door: -
 create session: -
 remove session: -

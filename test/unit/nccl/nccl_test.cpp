@@ -1,5 +1,5 @@
-// The member `nccl` over libraries that have the names and calls of CUDA's and NCCL's: what it decides, waits
-// for and ends. What the real ones compute is checked by perf/collective/gpu.sh.
+// Tests the member `nccl` over fake libraries that have the names and calls of CUDA's and NCCL's: what it
+// decides, waits for and ends. perf/collective/gpu.sh checks what the real libraries compute.
 
 #include "workers/collectives/nccl.hpp"
 #include "workers/collectives/shm.hpp"
@@ -28,7 +28,7 @@ result<std::unique_ptr<collective>> host_group(const std::string& name, int rank
 }
 
 void on_all_ranks(int size, const std::function<void(collective&)>& body, nccl_group with = {}) {
-  on_device(1); // the libraries are loaded before the ranks ask
+  on_device(1); // loads the libraries before the ranks ask for them
   static std::atomic<int> count{0};
   const std::string name = "nccl-" + std::to_string(getpid()) + "-" + std::to_string(count++);
   std::vector<std::thread> ranks;
@@ -136,7 +136,7 @@ TEST(Nccl, AnOperationThatTheOthersDoNotMakeEndsByTheTimeLimit) {
                {.limit = 700ms});
 }
 
-/// An environment variable that is 1 while it lives.
+/// Sets an environment variable to 1 as long as this object exists.
 struct fault {
   explicit fault(const char* name) : name(name) { setenv(name, "1", 1); }
   ~fault() { unsetenv(name); }
@@ -169,9 +169,9 @@ TEST(Nccl, ACallThatDoesNotComeBackIsEndedByTheTimeLimitOrAnAbort) {
                  [=](collective& c) {
                    ASSERT_TRUE(c.barrier());
                    auto data = on_device(10);
-                   if (c.rank() == 1) { // until rank 0 says why it ends
+                   if (c.rank() == 1) { // this rank waits until rank 0 says why it ends
                      if (aborted) {
-                       std::this_thread::sleep_for(100ms); // rank 0 is likely in the call by then
+                       std::this_thread::sleep_for(100ms); // rank 0 is probably in the call by then
                        c.abort("somebody says so");
                      }
                      EXPECT_FALSE(c.barrier());

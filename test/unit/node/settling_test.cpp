@@ -1,4 +1,4 @@
-// What a configuration changes about accounts and named tokens, and in which order.
+// Tests what a configuration changes about accounts and named tokens, and in which order.
 
 #include "runtime/node/settling.hpp"
 

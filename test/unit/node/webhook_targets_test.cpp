@@ -1,4 +1,4 @@
-// Which addresses a webhook may dial, and how its events are signed.
+// Tests which addresses a webhook may call, and how its events are signed.
 
 #include "runtime/node/webhook_courier.hpp"
 
@@ -21,7 +21,7 @@ TEST(WebhookTargets, AreNoKeyToTheNetwork) {
     {"a.org", "::1", false, true},
     {"a.org", "::ffff:127.0.0.1", false, true},
     {"a.org", "10.0.0.1", false, true},
-    {"a.org", "10.1.2.3", true, true}, // of a range that is allowed
+    {"a.org", "10.1.2.3", true, true}, // the address is in a range that is allowed
     {"chat.lab", "10.0.0.1", true, true},
     {"chat.lab", "127.0.0.1", true, true},
     {"a.org", "172.16.0.1", false, true},
@@ -31,8 +31,9 @@ TEST(WebhookTargets, AreNoKeyToTheNetwork) {
     {"a.org", "fd00:2::1", false, true},
     {"a.org", "fd00:1::1", true, true},
     {"a.org", "64:ff9b::7f00:1", false, true}, // 127.0.0.1 behind NAT64
-    {"a.org", "2002:a00:1::", false, true},    // 10.0.0.1 by 6to4
-    // The link, never: whoever listens, and whoever allows it.
+    {"a.org", "2002:a00:1::", false, true},    // 10.0.0.1 through 6to4
+    // Link-local addresses and addresses that are not those of one host are refused, whatever is allowed and
+    // wherever the server listens.
     {"a.org", "169.254.169.254", false, false},
     {"chat.lab", "169.254.169.254", false, false},
     {"a.org", "::ffff:169.254.169.254", false, false},
@@ -52,7 +53,7 @@ TEST(WebhookTargets, AreNoKeyToTheNetwork) {
 }
 
 TEST(WebhookSignature, IsTheOneThatReceiversOfDeterminedCheck) {
-  // printf '1700000000,{}' | openssl dgst -sha256 -hmac key
+  // The value is that of: printf '1700000000,{}' | openssl dgst -sha256 -hmac key
   EXPECT_EQ(webhook_signature("key", "1700000000", "{}"),
             "2fdbb74798e4583e043310a5bc73eefc59c82df61e53f710b45d401474727221");
 }

@@ -1,4 +1,4 @@
-// Each reason that a pool gives for a run that waits.
+// Tests each reason that a pool gives for a run that waits.
 
 #include "actors/pool/pool.hpp"
 #include "test/unit/pool/supply.hpp"
@@ -183,7 +183,7 @@ TEST(PoolExplain, TellsThatVictimsSave) {
 
 TEST(PoolExplain, TellsThatWhatIsFreeIsKeptForAnother) {
   explained_pool p;
-  p.up("a", 2).ask(1, 1).ask(2, 2).ask(3, 1); // the third passes the second
+  p.up("a", 2).ask(1, 1).ask(2, 2).ask(3, 1); // run 3 passes run 2
   p.wait(60s);
   EXPECT_EQ(p.code(2), "busy");
   EXPECT_TRUE(p.why(2)["reservation"].is_object());
@@ -209,7 +209,7 @@ TEST(PoolExplain, SaysOfEachAgentWhatItLacks) {
   EXPECT_EQ(agents[2]["fits"], false);
 }
 
-// ---- with what others know of the holders
+// ---- explanations with the outlook of the runs that hold slots
 
 run_outlook outlook(std::uint64_t trial, double seconds) {
   return {run(trial), seconds, "history", t0 + 10s};
@@ -244,7 +244,7 @@ TEST(PoolExplain, SaysWhatHoldersLoseAndWhenTheyEnd) {
   EXPECT_EQ(urgent["wouldFree"][0]["how"], "preempted");
   EXPECT_EQ(urgent["wouldFree"][0]["costSeconds"], 12) << "two slots, six seconds since its checkpoint";
   EXPECT_TRUE(urgent["wouldFree"][0]["fromPriority"].is_null()) << "it is preempted already";
-  explained_pool calm; // nobody is preempted
+  explained_pool calm; // in this pool nobody is preempted
   const auto waits = calm.up("a", 1).ask(1, 1, 50).wait(20s).ask(2, 1, 60).why(2)["wouldFree"];
   EXPECT_EQ(waits[0]["costSeconds"], 0);
   EXPECT_TRUE(waits[0]["fromPriority"].is_null());
@@ -252,9 +252,9 @@ TEST(PoolExplain, SaysWhatHoldersLoseAndWhenTheyEnd) {
 
 TEST(PoolExplain, TellsThatRoomBelowALimitIsKeptForAnother) {
   explained_pool p(with([](pool_settings& s) { s.quotas = {{"ada", "", 3}}; }));
-  p.up("a", 2).up("b", 2).ask(1, 1); // on a
+  p.up("a", 2).up("b", 2).ask(1, 1); // run 1 gets a slot of agent a
   p.ask(2, 2, 42, [](run_terms& r) { r.rules.agents = {"a"}; });
-  p.ask(3, 1, 42, [](run_terms& r) { r.rules.agents = {"b"}; }); // passes the second
+  p.ask(3, 1, 42, [](run_terms& r) { r.rules.agents = {"b"}; }); // run 3 passes run 2
   p.wait(60s).tell(slots_released{run(3)});
   ASSERT_TRUE(p.why(2)["reservation"].is_object());
   p.ask(4, 1, 42, [](run_terms& r) { r.rules.agents = {"b"}; });
@@ -278,7 +278,7 @@ TEST(PoolExplain, TellsWhatTheProviderOfAnElasticPoolDoes) {
   const auto single = [](run_terms& r) { r.rules.single_node = true; };
   const auto rack = [](run_terms& r) { r.rules.labels["rack"] = {"x"}; };
   {
-    explained_pool p; // one instance of two is there
+    explained_pool p; // one of two instances is there
     p.tell(supply(2, 2, 1)).up("i1", 2).ask(1, 4).ask(2, 5).ask(3, 3, 42, single).ask(4, 1, 42, rack);
     EXPECT_EQ(first(p, 1), "scaling: the provider is asked for instances > ") << "larger than what is there";
     EXPECT_EQ(first(p, 2), "too_large: it needs 5 slots, and the pool grows to 4 > lower "
@@ -298,18 +298,18 @@ TEST(PoolExplain, TellsWhatTheProviderOfAnElasticPoolDoes) {
                            "troupe pool describe shows what its provider says");
   }
   {
-    explained_pool p; // all are there
+    explained_pool p; // all instances are there
     p.tell(supply(2, 1, 1, 0, "list: timeout")).up("i1", 2).ask(1, 2).ask(2, 1);
     EXPECT_EQ(p.code(2), "busy") << "no further instance may come, so that no provider holds it up";
   }
   {
-    explained_pool p; // none is there
+    explained_pool p; // no instance is there
     p.tell(supply(2, 2)).ask(1, 3, 42, single).ask(2, 1, 42, rack).ask(3, 0, 42, rack).ask(4, 0);
     EXPECT_EQ(p.code(1), "single_node");
     EXPECT_EQ(p.code(2), "constraints");
     EXPECT_EQ(p.code(3), "constraints");
     EXPECT_EQ(p.code(4), "scaling");
-    p.tell(supply(2, 2, 2)); // their agents are away
+    p.tell(supply(2, 2, 2)); // the agents of both instances are away
     EXPECT_EQ(p.code(4), "no_agents");
   }
   {
@@ -319,19 +319,19 @@ TEST(PoolExplain, TellsWhatTheProviderOfAnElasticPoolDoes) {
     EXPECT_TRUE(p.why(2, {})["also"].empty()) << "more instances are not asked for because of it";
   }
   {
-    explained_pool p; // an agent that met its constraints has gone
+    explained_pool p; // an agent that met the constraints of the run has gone
     p.tell(supply(2, 2)).up("a", 2, "x", 0).ask(1, 0, 42, rack).tell(agent_down{"a"});
     EXPECT_EQ(p.code(1), "constraints");
   }
   {
-    explained_pool p; // instances without slots, for tasks that need none
+    explained_pool p; // the instances have no slots, for tasks that need none
     p.tell(supply(0, 2)).ask(1, 0);
     EXPECT_EQ(p.code(1), "scaling");
     p.tell(supply(0, 2, 0, 0, "no quota"));
     EXPECT_EQ(p.code(1), "provider_failed");
   }
   {
-    explained_pool p; // enabling it helps
+    explained_pool p; // enabling the agent helps
     p.tell(supply(2, 2)).up("a", 4).tell(agent_drain{"a"}).ask(1, 3);
     EXPECT_EQ(p.code(1), "drained");
     EXPECT_EQ(p.why(1, {})["advice"], "troupe agent enable a");
@@ -368,7 +368,7 @@ TEST(PoolExplain, NamesAgentsThatAreAwayAndCouldHoldIt) {
       << "it was removed";
   }
   {
-    explained_pool p; // after a restart: b has not come yet
+    explained_pool p; // the pool was made again, and agent b has not registered yet
     p.up("a", 2).tell(agent_down{"b"}).ask(1, 1, 42, on_b).ask(2, 1, 42, rack);
     EXPECT_EQ(said(p, 1), none + away);
     EXPECT_EQ(said(p, 2).find("away"), std::string::npos) << "nobody knows what labels it has";
@@ -394,7 +394,7 @@ TEST(PoolExplain, AdvisesAPriorityWithWhichItWouldStart) {
   EXPECT_EQ(p.why(3, {})["advice"], "troupe experiment set 3 --priority 39");
   p.ask(4, 2, 45);
   EXPECT_EQ(p.why(4, {})["advice"], "troupe experiment set 4 --priority 29") << "both have to make room";
-  explained_pool calm; // nobody is preempted
+  explained_pool calm; // in this pool nobody is preempted
   calm.up("a", 1).ask(1, 1, 30).ask(2, 1, 40).ask(3, 1, 45);
   EXPECT_EQ(calm.why(2, {})["advice"], "") << "it is next already";
   EXPECT_EQ(calm.why(3, {})["advice"], "troupe experiment set 3 --priority 39");
@@ -487,7 +487,7 @@ TEST(PoolQuotas, CountWhatAJobHoldsForItsOwnerOfNow) {
   EXPECT_EQ(p.code(3), "running");
   p.ask(4, 1, 42, of(1, "ada"));
   EXPECT_EQ(p.code(4), "quota");
-  p.ask(5, 1, 42, of(1, "eve")); // ada is named eve from now on
+  p.ask(5, 1, 42, of(1, "eve")); // the user ada has the name eve from now on
   EXPECT_EQ(p.code(5), "quota") << "eve holds two";
   p.ask(6, 1, 42, of(3, "ada"));
   EXPECT_EQ(p.code(6), "running") << "another ada holds nothing";
@@ -546,7 +546,7 @@ TEST(Pool, TellsWhomItCannotHoldWithTheLastOfSeveralEvents) {
   EXPECT_EQ(told({slots_requested{run(3), 9}}), "no 3.1; ");
 }
 
-// ---- agents that are taken out
+// ---- agents that are disabled
 
 std::string ended(const std::vector<pool_action>& actions) {
   std::string out;

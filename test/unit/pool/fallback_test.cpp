@@ -1,4 +1,4 @@
-// Runs that wait in two pools, and pools whose agents a provider brings.
+// Tests runs that wait in two pools, and pools whose agents come from a provider.
 
 #include "actors/pool/pool.hpp"
 #include "test/unit/actors/show.hpp"
@@ -137,10 +137,10 @@ TEST_F(Fallback, WhoseLogPoliciesExcludeAllAgentsHearsThatItWaitsInVain) {
   EXPECT_EQ(tell(time_passed{}), "") << "once for each request";
   EXPECT_EQ(tell(without(request(3, 1), {"a1", "a2"})), "unplaceable(3.1)") << "who asks again is told again";
   EXPECT_EQ(tell(slots_released{run(3), ""}), "");
-  // Without slots it takes a unit of an agent.
+  // A task without slots takes an aux unit of an agent.
   EXPECT_EQ(tell(without(request(4, 0), {"a1", "a2"})), "unplaceable(4.1)");
   EXPECT_EQ(tell(without(request(5, 0), {"a1"})), "grant(5.1 a2:)");
-  // A gang needs more than what is left.
+  // The gang needs more slots than the agents that are not excluded have.
   EXPECT_EQ(show(machine.apply(without(request(6, 2), {"a1"}), now)), "unplaceable(6.1) unplaceable(6.1)");
 }
 
@@ -157,14 +157,14 @@ TEST_F(Fallback, WhoseLogPoliciesExcludeAgentsWaitsWhileAnotherMayCome) {
   EXPECT_EQ(tell(without(request(3, 1), {"a1"})), "unplaceable(3.1) unplaceable(3.1)");
   EXPECT_EQ(tell(agent_forgotten{"a2"}), "");
   EXPECT_EQ(tell(without(request(4, 1), {"a1"})), "unplaceable(4.1) unplaceable(4.1)");
-  // One that is drained may be enabled again; one that a user excludes himself is no matter of log policies.
+  // A drained agent may be enabled again. An agent that the user excludes does not concern the log policies.
   EXPECT_EQ(tell(agent_up{"a3", 1}), "grant(2.1 a3:0)");
   EXPECT_EQ(tell(agent_drain{"a3", true}), "");
   EXPECT_EQ(tell(without(request(5, 1), {"a1"})), "");
   auto by_hand = request(6, 1);
   by_hand.run.rules.not_agents = {"a1", "a3"};
   EXPECT_EQ(tell(by_hand), "unplaceable(6.1)");
-  // Nobody is there at all: they may come.
+  // No agent is there at all, so agents may still come.
   EXPECT_EQ(tell(agent_forgotten{"a1"}), "");
   EXPECT_EQ(tell(agent_forgotten{"a3"}), "");
   EXPECT_EQ(tell(without(request(7, 1), {"a1"})), "");
@@ -230,7 +230,7 @@ TEST_F(Fallback, ElasticPoolSaysWhatItsAgentsCouldHold) {
   EXPECT_EQ(shown(machine.demand()), "1x4@2 i1? ");
 }
 
-// resource_pool_test.go::TestScalingInfoAgentSummary of Determined 0.38.1
+// The rows are those of resource_pool_test.go::TestScalingInfoAgentSummary of Determined 0.38.1.
 TEST_F(Fallback, ScalingInfoAgentSummary) {
   begin({{"scheduler", "fifo"}});
   static_cast<void>(tell(supply(4, 5)));
@@ -243,7 +243,8 @@ TEST_F(Fallback, ScalingInfoAgentSummary) {
   static_cast<void>(tell(held(1, 0, "agent1", {})));
   static_cast<void>(tell(held(2, 0, "agent2", {})));
   static_cast<void>(tell(held(3, 1, "agent2", {0})));
-  static_cast<void>(tell(held(9, 1, "agent1", {0}))); // ours places at once what would wait there
+  // Determined lets this run wait; Troupe places it at once.
+  static_cast<void>(tell(held(9, 1, "agent1", {0})));
   EXPECT_EQ(shown(machine.demand()), "agent1! agent2! ");
   static_cast<void>(tell(agent_up{"agent3", 4}));
   static_cast<void>(tell(agent_up{"agent4", 4}));

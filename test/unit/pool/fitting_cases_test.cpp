@@ -1,6 +1,6 @@
-// Determined's facts about fitting (master/internal/rm/agentrm/fitting*_test.go of 0.38.1), each under the
-// name of its test. Ties go to the agent whose name is first; Determined broke them by a hash that gave the
-// same here.
+// The cases of Determined's tests of fitting (master/internal/rm/agentrm/fitting*_test.go of 0.38.1), each
+// under the name of its test. Where agents are equal, the one whose name is first is chosen; Determined chose
+// by a hash, which gave the same agents in these cases.
 
 #include "actors/pool/fitting.hpp"
 #include "actors/pool/pool.hpp"
@@ -24,7 +24,7 @@ struct agent_row {
 
 TEST(Fitting, IsViable) { // fitting_test.go::TestIsViable
   EXPECT_TRUE(viable(2, 4, 0, 100, 0));
-  EXPECT_FALSE(viable(2, 1, 0, 100, 0)); // agent2 and agent4
+  EXPECT_FALSE(viable(2, 1, 0, 100, 0)); // the cases agent2 and agent4 of Determined's test
 }
 
 TEST(Fitting, ScoresBest) { // fitting_methods_test.go::TestBestFit
@@ -48,7 +48,7 @@ TEST(Fitting, ScoresWorst) { // fitting_methods_test.go::TestWorstFit
       << a.name;
 }
 
-/// Agents of these sizes, with so many slots taken.
+/// Agents with these numbers of slots, of which some are used.
 class rooms {
 public:
   explicit rooms(fitting_order order) : index_(order) {}
@@ -102,7 +102,8 @@ TEST(Fitting, FindsOneAgent) { // fitting_test.go::TestFindFits
   };
   for (const auto& r : rows) {
     rooms all(r.order);
-    all.add(r.b.name, r.b.slots, r.b.used); // listed backwards: the order of coming does not matter
+    // The agents are added in the opposite order, as the order in which they come does not matter.
+    all.add(r.b.name, r.b.slots, r.b.used);
     all.add(r.a.name, r.a.slots, r.a.used);
     EXPECT_EQ(all.fit(r.slots, r.single, gang_rule::whole),
               std::string(r.chosen) + ":" + std::to_string(r.slots))
@@ -130,7 +131,7 @@ TEST(Fitting, FindsSeveralAgents) { // fitting_test.go::TestFindDedicatedAgentFi
      {32, 32, 16, 16, 8, 8, 4, 4, 2, 2, 1, 1},
      gang_rule::whole_mixed,
      "a:32 c:16 e:8 g:4 i:2 k:1"},
-    // Ours: any free slots, of as few agents as can be, in equal parts where possible.
+    // Rule of Troupe: any free slots, on as few agents as possible, in equal parts where possible.
     {"any: equal parts", 6, {4, 4, 1}, gang_rule::any, "a:3 b:3"},
     {"any: as few as can be", 5, {4, 2, 1}, gang_rule::any, "a:4 b:1"},
     {"any: not enough", 8, {4, 2, 1}, gang_rule::any, ""},
@@ -161,7 +162,7 @@ TEST(Fitting, LeavesOutBlockedAgents) { // fitting_test.go::TestFindFitDisallowe
 TEST(Fitting, FindsAnAuxUnit) { // fitting_test.go::TestFindFits, the rows without slots
   struct row {
     const char* what;
-    std::vector<agent_row> agents; ///< in the order of their coming
+    std::vector<agent_row> agents; ///< in the order in which they come
   } rows[] = {
     {"idle", {{"agent1", 4, 0, 100, 0}, {"agent2", 4, 0, 100, 0}}},
     {"idle, listed backwards", {{"agent2", 4, 0, 100, 0}, {"agent1", 4, 0, 100, 0}}},
@@ -268,7 +269,8 @@ TEST(Fitting, ComparesAgentsThatShareALabel) {
     EXPECT_EQ(show(machine.apply(ask, time_point{1s})), "grant(1.1 " + std::string(r.granted) + ")")
       << r.what;
   }
-  // Of two racks that are as empty, with what is taken: the fuller agent by `best`, the emptier by `worst`.
+  // Where two racks can hold the run, `best` takes a slot of the fuller agent and `worst` one of the emptier
+  // agent.
   for (const auto order : {fitting_order::best, fitting_order::worst}) {
     pool_settings settings;
     settings.fitting = order;
@@ -309,7 +311,7 @@ TEST(FairShares, AreWeightedMaxMinInWholeSlots) {
     EXPECT_EQ(fair_shares(r.of, r.slots).shares, r.shares) << r.what;
 }
 
-/// A demand of a weight, with the caps that it shares.
+/// Returns a demand with a weight and the caps that it shares with others.
 share_demand capped(double weight, int demand, int cap, int other = -1, int held = 0) {
   return {weight, demand, held, {cap, other}};
 }
@@ -338,7 +340,7 @@ TEST(FairShares, ShareCapsInTheSameWay) {
     EXPECT_EQ(fair_shares(r.of, r.slots, r.caps).shares, r.shares) << r.what;
 }
 
-/// Shares that grow together, a little at a time, until a demand is met or a cap is reached.
+/// Compares with shares that grow together, a little at a time, until a demand is met or a cap is reached.
 TEST(FairShares, BelowCapsAreThoseOfProgressiveFillingWithinASlot) {
   std::mt19937_64 random(2);
   const auto roll = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most + 1)); };
@@ -427,7 +429,7 @@ TEST(FairShares, AreTheSameWhereAChangeIsSaidNotToMatter) {
 
 // ---- agents that are preferred
 
-/// Beside every choice that there is, on a few agents.
+/// Compares with every possible choice, on a few agents.
 TEST(Fitting, TakesAsManyPreferredAgentsAsCanBeOnNoMoreAgents) {
   std::mt19937_64 random(1);
   const auto roll = [&](int least, int most) {
@@ -458,7 +460,7 @@ TEST(Fitting, TakesAsManyPreferredAgentsAsCanBeOnNoMoreAgents) {
     ++seen;
     int sum = 0, liked = 0;
     std::set<const agent_room*> chosen;
-    std::map<int, int> sizes, liked_of, plain_sizes; // whole agents, by their slots
+    std::map<int, int> sizes, liked_of, plain_sizes; // numbers of agents, by the slots that are used of each
     for (const auto& part : got) {
       EXPECT_TRUE(chosen.insert(part.agent).second);
       EXPECT_GT(part.slots, 0);
@@ -485,7 +487,7 @@ TEST(Fitting, TakesAsManyPreferredAgentsAsCanBeOnNoMoreAgents) {
       continue;
     }
     int most = 0;
-    bool equal = false; // of those with most
+    bool equal = false; // whether a choice with most preferred agents has equal parts
     for (unsigned set = 0; set < 1U << agents.size(); ++set) {
       int count = 0, free = 0, of_them = 0, least = slots;
       for (std::size_t i = 0; i < agents.size(); ++i)
@@ -507,8 +509,8 @@ TEST(Fitting, TakesAsManyPreferredAgentsAsCanBeOnNoMoreAgents) {
   EXPECT_GT(mixed, 1'000);
 }
 
-/// A pool of six agents with two slots each: n1 to n4 in rack a, p1 and p2, which are fast, in rack b. The
-/// first three are in zone 1, the others in zone 2.
+/// Places a run in a pool of six agents with two slots each: n1 to n4 are in rack a; p1 and p2, which are
+/// fast, are in rack b. n1 to n3 are in zone 1, the other agents in zone 2.
 std::string placed_in(pool_settings settings, int slots, const std::function<void(placement_rules&)>& set) {
   pool p(pool::phase::placing, std::move(settings));
   for (const char* name : {"n1", "n2", "n3", "n4", "p1", "p2"}) {

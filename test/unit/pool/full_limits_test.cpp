@@ -1,4 +1,4 @@
-// Who is preempted, and who is served, where a limit is full: of a pool, a user, a workspace or a job.
+// Tests who is preempted, and who is served, where a limit of a pool, a user, a workspace or a job is full.
 
 #include "actors/pool/pool.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr time_point t0{std::chrono::hours(1)};
 
-/// A pool with one agent of 8 slots, whose jobs have users, priorities and weights.
+/// A pool with one agent of 8 slots, and jobs with users, priorities and weights.
 class limited_pool {
 public:
   explicit limited_pool(pool_settings settings) : machine_(pool::phase::placing, std::move(settings)) {
@@ -37,7 +37,7 @@ public:
     now += d;
     return tell(time_passed{});
   }
-  /// What the pool does, as "grant 3; preempt 1 for 3 priority; ".
+  /// Returns what the pool does, as "grant 3; preempt 1 for 3 priority; ".
   std::string tell(const pool_event& ev) {
     std::string said;
     for (const auto& action : machine_.apply(ev, now))
@@ -120,7 +120,7 @@ TEST(FullLimits, TheMaxSlotsOfAJobPreemptNoneOfItsOwnRuns) {
   EXPECT_EQ(p.why(2), "max_slots");
 }
 
-/// The limit and the agents both want victims, and no victim is superfluous.
+/// The limit and the free slots both need victims, and no victim is superfluous.
 TEST(FullLimits, VictimsServeTheLimitAndTheSlots) {
   auto s = preempting(scheduler_kind::priority);
   s.quotas = {of_user("ada", 4)};
@@ -153,7 +153,7 @@ TEST(FullLimits, WhoCannotBeServedIsTriedAgainWhenThatChanges) {
   EXPECT_EQ(p.tell(job_changed{urgent}), "preempt 2 for 4 priority; ") << "a new priority";
 }
 
-/// A run that fits nowhere even if all that may be preempted end, and whose limit is full too.
+/// The limit of the run is full, and it fits nowhere even if all runs end that may be preempted.
 TEST(FullLimits, WhoFitsNowhereIsTriedAgainWhenSlotsAreReleased) {
   auto s = preempting(scheduler_kind::priority);
   s.quotas = {of_user("ada", 4)};
@@ -293,7 +293,7 @@ TEST(FullLimits, AFreeSlotOfAQuotaGoesToWhoIsFurthestBelow) {
   }
 }
 
-/// A job gets its part of a quota also where its share grows because a job of somebody else is gone.
+/// A job also gets its part of a quota where its share grows because a job of another user has ended.
 TEST(FullLimits, AShareThatGrowsPreempts) {
   auto s = preempting(scheduler_kind::fair);
   s.quotas = {of_user("ada", 6)};

@@ -1,5 +1,5 @@
-// Determined's facts about the order of jobs and runs, and about what an agent offers (0.38.1), each under
-// the name of its test. Where ours is another rule, the row says so.
+// The cases of Determined's tests of the order of jobs and runs, and of what an agent offers (0.38.1), each
+// under the name of its test. Where the rule of Troupe is another one, the row says so.
 
 #include "actors/pool/pool.hpp"
 
@@ -29,7 +29,7 @@ public:
     terms.weight = weight;
     return terms;
   }
-  /// `trial` of `job`, asked for `age` ago.
+  /// Run `trial` of `job_id` asks for slots; it has waited for `age`.
   void ask(std::uint64_t trial, int slots, std::uint64_t job_id, duration age = {}) {
     slots_requested ev{{trial_id{trial}, {1}}, slots};
     ev.run.job = jobs.at(job_id);
@@ -44,7 +44,8 @@ public:
         out.push_back(one.allocation.trial().value);
     return out;
   }
-  /// The first of its runs that wait; -1: none does.
+  /// Returns how many jobs have a run before the first waiting run of job `id`, or -1 if no run of the job
+  /// waits.
   int ahead(std::uint64_t id) {
     std::set<std::uint64_t> before;
     for (const auto& one : machine.waiting_runs()) {
@@ -221,7 +222,8 @@ TEST(OrderCases, TestGetResourceSummary) {
   EXPECT_EQ(device({{"cuda", 0}, {"cpu", 0}, {"rocm", 0}}), "cpu") << "nor here: none has a slot";
 }
 
-// Not as Determined, which refuses an agent that comes back with other devices: it has what it has now.
+// Determined refuses an agent that reconnects with other devices. Troupe takes the devices that the agent has
+// now.
 TEST(OrderCases, Test_agentState_checkAgentStartedDevicesMatch) {
   ordered_pool p(scheduler_kind::priority);
   p.job(1);
@@ -254,7 +256,8 @@ TEST(OrderCases, Test_agentState_checkAgentStartedDevicesMatch) {
   EXPECT_TRUE(grants(1, "4090"));
 }
 
-// Determined's four variants (StopsWithError, Panics, StopsNormally, ReleaseResources) are one word here.
+// The four variants of Determined (StopsWithError, Panics, StopsNormally, ReleaseResources) are one event
+// here.
 TEST(OrderCases, TestCleanUpTaskWhenTaskActor) {
   ordered_pool p(scheduler_kind::priority);
   p.job(1);

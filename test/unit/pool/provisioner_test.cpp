@@ -1,4 +1,4 @@
-// Elastic pools: how many instances, when they are launched, and which end. Virtual time.
+// Tests elastic pools in virtual time: how many instances they have, when these are launched, and which end.
 
 #include "actors/provider/provisioner.hpp"
 
@@ -10,25 +10,25 @@ namespace {
 constexpr time_point t0{std::chrono::hours(1)};
 
 TEST(Provisioner, WantsAsManyAsTheWorkNeedsWithinTheLimitsOfJobs) {
-  // scaling_test.go::TestCalculatingDesiredInstanceNum (job limits)
+  // The case is scaling_test.go::TestCalculatingDesiredInstanceNum (job limits) of Determined.
   const std::map<std::uint64_t, job_limit> limits{{1, {1}}, {2, {2}}, {4, {10}}};
   EXPECT_EQ(wanted_instances({{1, 1}, {1, 1}, {3, 1}, {4, 2}, {1, 2}, {1, 3}, {3, 3}, {15, 4}, {10, 3}},
                              limits, 5, 10),
             6);
-  // Not as Determined: what a capped job holds counts.
+  // Unlike in Determined, the slots that a job with a limit holds count.
   EXPECT_EQ(wanted_instances({{1, 2}, {1, 2}}, {{2, {2, 1}}}, 1, 10), 1);
 }
 
-TEST(Provisioner,
-     ScalingInfoAgentSummary) { // resource_pool_test.go: 5 slots on no number of whole agents of 4
-  EXPECT_EQ(wanted_instances({{1}, {5}}, {}, 4, 100), 1);
-}
+// The case is that of resource_pool_test.go of Determined: no whole number of agents with 4 slots has 5
+// slots.
+TEST(Provisioner, ScalingInfoAgentSummary) { EXPECT_EQ(wanted_instances({{1}, {5}}, {}, 4, 100), 1); }
 
 TEST(Provisioner, WantsAsManyAsFit) { // scaling_test.go::TestCalculatingDesiredInstanceNum
   struct row {
     const char* what;
     std::vector<waiting_run> waiting;
-    std::map<int, std::array<int, 3>> wanted; ///< by aux per agent: for 0, 1 and 2 slots per agent
+    /// by aux units of an agent: the instances for 0, 1 and 2 slots of an agent
+    std::map<int, std::array<int, 3>> wanted;
   } rows[] = {
     {"1 running + 1 pending one-slot",
      {{1}},
@@ -98,7 +98,7 @@ protected:
     machine->replay(fact);
     twin->replay(fact);
   }
-  /// Every step leaves the machine as its facts make another one.
+  /// After every step the machine has to be in the same state as a twin that took only its facts.
   std::string tell(const provisioner_event& ev, duration at) {
     const auto step = machine->apply(ev, t0 + at);
     for (const auto& fact : step.facts)
@@ -117,7 +117,8 @@ protected:
       all.all.push_back(one(id));
     return all;
   }
-  /// `runs` wait; the agents of these instances are there: "i1" is idle, "i2!" runs something, "i3?" is away.
+  /// `runs` runs wait, and the agents of these instances exist: "i1" is idle, "i2!" runs something, "i3?" is
+  /// away.
   static pool_demand work(int runs, const std::vector<std::string>& agents = {}) {
     pool_demand out;
     if (runs > 0)
@@ -303,7 +304,7 @@ TEST_F(Provision, EndsWhatNobodyKnowsByItsTag) {
 }
 
 TEST_F(Provision, TakesWhatWasLaunchedWhileTheMasterDied) {
-  past({t0, "gpu", "ordered", 1, 2, {}, ""}); // and nobody heard the answer
+  past({t0, "gpu", "ordered", 1, 2, {}, ""}); // the answer to this order was lost
   static_cast<void>(tell(work(2), 0s));
   EXPECT_EQ(tell(list({"i1", "i2", "x3"}), 1s), "adopted 1 i1 i2 ended x3 | end x3 (unknown)");
   EXPECT_EQ(machine->instances(), 2);
@@ -403,7 +404,7 @@ TEST_F(Provision, TheInstancesOfAFormerTypeEndFirst) {
   EXPECT_EQ(tell(list({"i1"}), 6s), "");
   EXPECT_EQ(tell(work(3, {"i1"}), 7s), "ended i1 | drain agent-i1 end i1 (idle) forget agent-i2")
     << "its run has ended";
-  // The master dies before they have ended, and looks again.
+  // The master dies before the instances have ended, and lists them after its restart.
   const auto facts = machine->snapshot();
   machine.emplace("gpu", provisioner_settings_of(next));
   for (const auto& fact : {instance_changed{t0, "gpu", "ordered", 1, 2, {}, "local"},

@@ -1,4 +1,5 @@
-// Who has waited for long is not passed: reservations, also of a pool that a restarted master has made again.
+// Tests reservations: a run that has waited for long is not passed, even in a pool that a restarted master
+// has made again.
 
 #include "actors/pool/pool.hpp"
 #include "test/unit/actors/show.hpp"
@@ -45,7 +46,7 @@ protected:
 
 TEST_P(ReservationAfterARestart, NobodyBehindTheGangGetsWhatIsFree) {
   hold(1, {0});
-  ask(2, 2, t0 + 1s); // the gang has waited for reserve_after
+  ask(2, 2, t0 + 1s); // the gang has waited for longer than reserve_after
   ask(3, 1, t0 + 9min + 59s);
   EXPECT_EQ(tell(agent_up{"a", 2}), "");
   EXPECT_EQ(tell(holders_heard{}).find("grant"), std::string::npos) << "what is free is kept for the gang";
@@ -82,7 +83,8 @@ INSTANTIATE_TEST_SUITE_P(Schedulers, ReservationAfterARestart,
                          ::testing::Values(scheduler_kind::priority, scheduler_kind::fair,
                                            scheduler_kind::round_robin));
 
-/// Nobody passed it before it had waited for so long: neither does the first one after that.
+/// No run passed the gang before it had waited for reserve_after, and the first run after that may not pass
+/// it either.
 class ReservationBeforeTheFirstPass : public ReservationAfterARestart {
 protected:
   ReservationBeforeTheFirstPass() {
@@ -172,13 +174,13 @@ TEST_F(ReservationWithPreemption, AGangBehindWhatCannotBePreemptedIsNotPassedAft
   EXPECT_EQ(tell(slots_released{run(1), ""}), "grant(2.1 a:0,1)");
 }
 
-/// Its reservation would make it wait for the end of runs that it may preempt by now.
+/// With its reservation the run would wait for the end of runs that it may preempt now.
 TEST_F(ReservationWithPreemption, WhoHasAReservationPreemptsOnceItMay) {
   tell(holders_heard{});
   tell(agent_up{"a", 2});
   ask(2, 1, 42, false);
   now += 10s;
-  ask(1, 2, 42); // it comes before the others, and could preempt none of them
+  ask(1, 2, 42); // Run 1.1 is before the others in the order, and could preempt none of them yet.
   ask(3, 1, 42);
   now += 60s;
   EXPECT_EQ(tell(time_passed{}), "reserve(1.1 a:0,1)");
@@ -189,7 +191,7 @@ TEST_F(ReservationWithPreemption, WhoHasAReservationPreemptsOnceItMay) {
   EXPECT_EQ(tell(slots_released{run(3), ""}), "grant(1.1 a:0,1)");
 }
 
-/// It would wait for the holders to end: whoever may preempt does not.
+/// With a reservation the run would wait for the holders to end, so a run that may preempt gets none.
 TEST_F(ReservationWithPreemption, TheUrgentRunPreemptsAfterARestartToo) {
   tell(slots_held{run(1), {{"a", {0}}}, terms(1, 50), 1, 0, t0});
   ask(2, 1, 10);

@@ -1,5 +1,5 @@
-// Determined's facts about schedulers (master/internal/rm/agentrm/*_test.go of 0.38.1), each under the name
-// of its test. Where ours is another rule, the row says so.
+// The cases of Determined's tests of schedulers (master/internal/rm/agentrm/*_test.go of 0.38.1), each under
+// the name of its test. Where the rule of Troupe is another one, the row says so.
 
 #include "actors/pool/pool.hpp"
 
@@ -17,10 +17,11 @@ struct scheduler_case {
   const char* source;
   scheduler_kind scheduler;
   bool preemption;
-  const char* agents;          ///< "NAME SLOTS AUX; ..."
-  const char* jobs;            ///< "NAME [priority=N] [weight=N] [max=N] [submitted=X]; ..."
-  std::vector<step_row> steps; ///< what is added: "NAME SLOTS JOB [at=AGENT] [stays] [not=AGENT]; ..."
-  int max_slots = -1;          ///< of the pool
+  const char* agents; ///< "NAME SLOTS AUX; ..."
+  const char* jobs;   ///< "NAME [priority=N] [weight=N] [max=N] [submitted=X]; ..."
+  /// the runs that each step adds: "NAME SLOTS JOB [at=AGENT] [stays] [not=AGENT]; ..."
+  std::vector<step_row> steps;
+  int max_slots = -1; ///< the limit of the pool; -1: no limit
 };
 
 std::vector<std::vector<std::string>> lists(const std::string& text) {
@@ -37,7 +38,7 @@ std::vector<std::vector<std::string>> lists(const std::string& text) {
   return out;
 }
 
-/// A pool whose runs and jobs have names; times are those of the steps.
+/// A pool whose runs and jobs have names. Each step happens 10 s after the one before.
 class named_pool {
 public:
   explicit named_pool(const scheduler_case& c) : machine_(pool::phase::placing, settings_of(c)) {
@@ -110,7 +111,7 @@ private:
     pool_settings s;
     s.scheduler = c.scheduler;
     s.preemption = c.preemption;
-    s.gangs = gang_rule::whole; // Determined's
+    s.gangs = gang_rule::whole; // the rule of Determined
     s.max_slots = c.max_slots;
     return s;
   }
@@ -147,8 +148,8 @@ private:
   std::map<std::string, int> used_;
 };
 
-// Where Determined's puts more on a slot than it holds, as no pool of ours does, the row has as many slots,
-// and a pool that may use as few of them as there were: its max_slots was lowered.
+// Some rows of Determined put more on a slot than it holds, which no pool of Troupe does. These rows have as
+// many slots as runs here, and a pool whose max_slots was lowered to the slots of the row in Determined.
 TEST(PoolCases, OfDeterminedsSchedulers) {
   const scheduler_case rows[] = {
     {"fair_share_test.go::TestFairShareMaxSlots",
@@ -169,7 +170,7 @@ TEST(PoolCases, OfDeterminedsSchedulers) {
        "task1 1 group1; task2 1 group1; task3 1 group1; task4 1 group2; task5 1 group2; task6 1 group2; "
        "task7 1 group2; task8 1 group2; task9 1 group2; task10 1 group2",
        "task1 task2 task4 task5 task6 task7 task8 task9", ""}}},
-    // Not as Determined: the newest are released first.
+    // Unlike in Determined, the newest runs are released first.
     {"fair_share_test.go::TestFairShareMaxSlotsReleaseAllocatedTasks",
      scheduler_kind::fair,
      true,
@@ -235,7 +236,7 @@ TEST(PoolCases, OfDeterminedsSchedulers) {
        "at=agent0",
        "", "task2.1 task3.1"}},
      1},
-    // Not as Determined: a job without weight has no share for which others give back.
+    // Unlike in Determined, a job without weight has no share, so no other job is preempted for it.
     {"fair_share_test.go::TestFairShareBlocklistPreemptible",
      scheduler_kind::fair,
      true,
@@ -245,7 +246,7 @@ TEST(PoolCases, OfDeterminedsSchedulers) {
        "task0.1 1 job0 not=agent0 not=agent1; task1.1 1 job1 at=agent0; task2.1 1 job2 not=agent0; task3.1 1 "
        "job3 at=agent1",
        "", ""}}},
-    // Not as Determined: no more is offered than fits.
+    // Unlike in Determined, no more slots are offered than fit.
     {"fair_share_test.go::TestFairShareBlocklistMultiple",
      scheduler_kind::fair,
      true,
@@ -348,7 +349,8 @@ TEST(PoolCases, OfDeterminedsSchedulers) {
   }
 }
 
-/// scheduler_test.go::TestJobStats: how many wait and how many hold, in both schedulers.
+/// The case is scheduler_test.go::TestJobStats: how many runs wait and how many hold slots, in both
+/// schedulers.
 TEST(PoolCases, CountWhoWaitsAndWhoHolds) {
   for (const auto scheduler : {scheduler_kind::priority, scheduler_kind::fair}) {
     pool_settings s;
@@ -367,7 +369,7 @@ TEST(PoolCases, CountWhoWaitsAndWhoHolds) {
     }
     EXPECT_EQ(granted, 2u);
     EXPECT_EQ(p.waiting().size(), 2u);
-    pool large(pool::phase::placing, s); // the second case: all are larger than the pool
+    pool large(pool::phase::placing, s); // In the second case all runs are larger than the pool.
     static_cast<void>(large.apply(up, time_point{} + 1h));
     next = 1;
     for (const std::uint64_t job : {1, 1, 1, 2, 3, 4}) {

@@ -33,7 +33,8 @@ const char* show(opening x) {
   return "?";
 }
 
-/// "api browser navigates cookie": what is not named is not there.
+/// Reads a request from words such as "api browser navigates cookie". What is not named is not part of the
+/// request.
 knock read(std::string_view words) {
   knock x;
   const auto has = [&](std::string_view word) { return words.find(word) != words.npos; };
@@ -55,16 +56,16 @@ TEST(ProxyDoor, EachCredentialOpensWhatItMayAndNothingElse) {
   const struct {
     const char *request, *answer;
   } table[] = {
-    // The API's origin: clients that are no browser.
+    // The origin of the API: clients that are not browsers.
     {"api", "unauthorized"},
     {"api header", "header"},
     {"api query", "query"},
     {"api header POST", "header"},
-    {"api login-cookie", "unauthorized"}, // never a cookie
+    {"api login-cookie", "unauthorized"}, // a cookie never counts here
     {"api page-cookie", "unauthorized"},
     {"api code", "unauthorized"},
     {"api open", "nobody"},
-    // The API's origin: a browser is shown nothing of a task.
+    // The origin of the API: a browser is shown nothing of a task.
     {"api browser header", "foreign"},
     {"api browser query", "foreign"},
     {"api browser login-cookie", "foreign"},
@@ -74,7 +75,7 @@ TEST(ProxyDoor, EachCredentialOpensWhatItMayAndNothingElse) {
     {"api navigates login-cookie", "send on"},
     {"api navigates query", "send on"},
     {"api navigates page-cookie", "log in"},
-    // The service's own origin.
+    // The own origin of the service.
     {"own", "unauthorized"},
     {"own browser", "unauthorized"},
     {"own navigates", "send back"},
@@ -91,13 +92,13 @@ TEST(ProxyDoor, EachCredentialOpensWhatItMayAndNothingElse) {
     {"own header", "header"},
     {"own query", "query"},
     {"own open", "nobody"},
-    // A page of another origin: it may lead there.
+    // A page of another origin may only link to the service.
     {"own browser elsewhere page-cookie", "foreign"},
     {"own browser elsewhere POST page-cookie", "foreign"},
     {"own navigates elsewhere POST page-cookie", "foreign"},
     {"own navigates elsewhere page-cookie", "cookie"},
     {"own navigates elsewhere code", "exchange"},
-    // The page of one service under the address of another.
+    // The page of one service is asked for under the address of another.
     {"other header", "foreign"},
     {"other navigates page-cookie", "foreign"},
   };
@@ -136,7 +137,7 @@ TEST(ProxyDoor, ThePageHasAnAddressOfItsOwn) {
     const char* host;
     bool tls;
     page_names names;
-    const char* origin; ///< null: none
+    const char* origin; ///< null: the page has no address of its own
   } table[] = {
     {"localhost:8080", false, {true, "", 0}, "http://2f0c.localhost:8080"},
     {"127.0.0.1:8080", false, {true, "", 0}, "http://2f0c.localhost:8080"},
@@ -146,7 +147,7 @@ TEST(ProxyDoor, ThePageHasAnAddressOfItsOwn) {
     {"head:8443", true, {false, "tasks.example.org", 0}, "https://2f0c.tasks.example.org:8443"},
     {"head", true, {false, "tasks.example.org", 0}, "https://2f0c.tasks.example.org"},
     {"head:8080", false, {}, nullptr},
-    // A port of its own.
+    // The pages have a port of their own.
     {"head:8080", false, {false, "", 8082}, "http://head:8082"},
     {"head", true, {false, "", 8082}, "https://head:8082"},
     {"[fd00::7]:8080", true, {false, "", 8082}, "https://[fd00::7]:8082"},

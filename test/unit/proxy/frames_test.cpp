@@ -5,7 +5,7 @@
 namespace troupe::proxy {
 namespace {
 
-/// As a client sends it: masked.
+/// Returns a frame as a client sends it, masked.
 std::string sent(int first_byte, std::string_view payload, const std::string& length = {}) {
   std::string out{static_cast<char>(first_byte)};
   out += length.empty() ? std::string{static_cast<char>(0x80 | payload.size())} : length;
@@ -84,7 +84,8 @@ TEST(ProxyFrames, WritesWhole) {
 }
 
 TEST(ProxyFrames, AnswersAHandshake) {
-  EXPECT_EQ(accept_of("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="); // RFC 6455, 1.3
+  // the example of RFC 6455, section 1.3
+  EXPECT_EQ(accept_of("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
   for (const char* key : {"", "short", "dGhlIHNhbXBsZSBub25jZQ", "dGhlIHNhbXBsZSBub25j!Q=="})
     EXPECT_EQ(accept_of(key), "") << key;
 }

@@ -58,14 +58,15 @@ TEST(Bridge, AStrangerSaysSomethingSoonOrGoes) {
       auto ends = x.ends();
       ends.first_byte = 10s;
       frames ? join_frames(std::move(ends)) : join_bytes(std::move(ends));
-      x.service->say("SSH-2.0-OpenSSH\r\n"); // it is the viewer's first byte that is waited for
+      // the bridge waits for the first byte of the viewer, not of the service
+      x.service->say("SSH-2.0-OpenSSH\r\n");
       if (speaks)
         x.viewer->say(frames ? std::string("\x82\x81mask", 6) + char('S' ^ 'm') : "S");
       const auto due =
         x.table->sweep(std::chrono::steady_clock::now() + 9s) - std::chrono::steady_clock::now();
       EXPECT_FALSE(x.viewer->closed);
       EXPECT_LE(due, speaks ? 1h : 10s);
-      EXPECT_GT(due, speaks ? 59min : 8s); // when to look again
+      EXPECT_GT(due, speaks ? 59min : 8s); // `due` is the time until the next sweep
       x.table->sweep(std::chrono::steady_clock::now() + 11s);
       EXPECT_EQ(x.viewer->closed, !speaks) << frames;
       x.table->sweep(std::chrono::steady_clock::now() + 1h + 1s);
@@ -239,7 +240,7 @@ TEST(Bridge, RefusesATextFrameWithACode) {
   join_frames(x.ends());
   x.viewer->say(masked(0x81, "text"));
   EXPECT_EQ(x.service->written, "");
-  EXPECT_EQ(x.viewer->written.substr(2, 2), std::string("\x03\xeb")); // 1003
+  EXPECT_EQ(x.viewer->written.substr(2, 2), std::string("\x03\xeb")); // 0x03eb is close code 1003
   EXPECT_TRUE(x.service->aborted);
 }
 

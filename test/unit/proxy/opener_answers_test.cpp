@@ -1,6 +1,6 @@
-// What a master may say to an agent that brings it a connection to a service: answers, mended at random. The
-// agent goes on after each. test/fuzz/opener.cpp does the same with libFuzzer.
-// TROUPE_OPENER_ANSWERS says how many (1000), TROUPE_OPENER_SEED begins elsewhere.
+// Tests what a master may say to an agent that brings it a connection to a service, with answers that are
+// changed at random. The agent has to continue after each. test/fuzz/opener.cpp does the same with libFuzzer.
+// TROUPE_OPENER_ANSWERS sets how many answers are tried (default: 1000), TROUPE_OPENER_SEED the first seed.
 
 #include "opener_stage.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
-// A master and a service that an agent's opener of connections meets, over real sockets; what the master says
-// is up to the caller. Whatever it says, the service hears nothing but what follows an upgrade, as it came,
-// and both ends close: `play` throws std::runtime_error where that is not so.
+// A master and a service that the opener of connections of an agent meets over real sockets. The caller
+// decides what the master says. Whatever that is, the service receives only the bytes that follow an upgrade,
+// unchanged, and both ends close; otherwise `play` throws std::runtime_error.
 
 #include "runtime/proxy/service_opener.hpp"
 
@@ -18,7 +18,7 @@ inline void require(bool true_, const char* what) {
     throw std::runtime_error(what);
 }
 
-inline constexpr int patience_ms = 20'000; ///< of a step that takes a millisecond
+inline constexpr int patience_ms = 20'000; ///< for a step that usually takes a millisecond
 
 inline bool readable(int fd, int ms = patience_ms) {
   pollfd one{fd, POLLIN, 0};
@@ -72,7 +72,7 @@ struct opener_stage {
                                 {}}};
 };
 
-/// A byte of choices, then what the master says.
+/// `input` is a byte of choices and then what the master says.
 inline void play(opener_stage& on, std::string_view input) {
   const auto choices = static_cast<unsigned char>(input.front());
   const auto says = input.substr(1);
@@ -88,7 +88,7 @@ inline void play(opener_stage& on, std::string_view input) {
   require((asked.find("absent=true") != asked.npos) == on.absent, "what stood in the way is not said");
   for (std::size_t at = 0; at < says.size(); at += piece)
     if (const auto part = says.substr(at, piece); ::send(master, part.data(), part.size(), MSG_NOSIGNAL) < 0)
-      break; // it has heard enough
+      break; // the agent has closed the connection
   ::shutdown(master, SHUT_WR);
   if (service >= 0) {
     const auto heard = rest_of(service);

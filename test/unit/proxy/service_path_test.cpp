@@ -74,7 +74,7 @@ TEST(ServicePath, TakesAParameterOutOfAQuery) {
   } cases[] = {
     {"token=abc", "abc", "", true},
     {"a=1&token=x%2By&b=2", "x+y", "a=1&b=2", true},
-    {"%74oken=x&a", "x", "a", true}, // the name is escaped, too
+    {"%74oken=x&a", "x", "a", true}, // the name is escaped
     {"token=1&token=2", "1", "", true},
     {"tokens=1", "", "tokens=1", false},
     {"token", "", "", true},

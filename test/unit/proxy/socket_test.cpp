@@ -1,4 +1,4 @@
-// Sockets that were handed over: as links, and spliced to one another.
+// Tests sockets that were handed over, as links and spliced to each other.
 
 #include "runtime/http/socket_link.hpp"
 #include "runtime/http/splice.hpp"
@@ -12,7 +12,7 @@
 namespace troupe::http {
 namespace {
 
-/// Two ends of a connection over loopback, as TCP is what is spliced.
+/// The two ends of a TCP connection over loopback, as splicing is made for TCP.
 struct ends_of {
   ends_of() {
     net::ip::tcp::acceptor door(io, {net::ip::address_v4::loopback(), 0});
@@ -33,7 +33,7 @@ std::string read_all(int fd) {
     all.append(piece, static_cast<std::size_t>(n));
   return all;
 }
-/// Until the other side has gone.
+/// Writes until all bytes are sent or the other side has gone.
 void write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const auto n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -91,7 +91,7 @@ TEST(Splicer, EndsWhereNobodyTakesTheBytes) {
     auto from = on_executor(io.get_executor(), std::move(source.theirs), bad);
     auto to = on_executor(io.get_executor(), std::move(sink.theirs), bad);
     if (goes)
-      sink.mine.reset(); // and no SIGPIPE comes of it
+      sink.mine.reset(); // splicing to a closed socket must not raise SIGPIPE
     std::atomic<bool> over{false};
     std::thread writer([&] {
       const std::string piece(65536, 'x');

@@ -1,4 +1,4 @@
-// The cases of Determined's own unit tests, as data (test/data/searchers/*_cases.json).
+// Tests the cases of Determined's own unit tests, which are data (test/data/searchers/*_cases.json).
 
 #include "searchers/compat/nprand.hpp"
 #include "searchers/halving.hpp"
@@ -54,8 +54,8 @@ TEST(SearcherCases, SplitsBudgetsAndSlotsOverBrackets) {
     }
 }
 
-/// Trial by trial in order of creation, each reporting until it is told to stop; where it stopped -> how
-/// many.
+/// Runs one trial after the other in the order of their creation; each reports until the search stops it.
+/// Returns how many trials were stopped at each step.
 std::map<int, int> stops_of(searcher& s, const value& c, std::size_t& created, std::vector<value>& hparams) {
   std::vector<create_trial> trials;
   std::map<int, int> stopped_at;
@@ -74,7 +74,7 @@ std::map<int, int> stops_of(searcher& s, const value& c, std::size_t& created, s
     return stopped;
   };
   take(s.apply(search_started{}).value(), "");
-  double y = 0; // goes on from trial to trial
+  double y = 0; // the next trial continues from the last value
   for (std::size_t i = 0; i < trials.size(); ++i) {
     auto trial = trials[i].trial;
     for (int step = 0; step <= driver["max_units"].get<int>(); step += driver["period"].get<int>()) {

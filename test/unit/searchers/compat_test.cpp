@@ -1,4 +1,4 @@
-// Golden vectors made by Determined's own searcher package.
+// Compares with golden vectors that Determined's own searcher package made.
 
 #include "searchers/compat/nprand.hpp"
 #include "searchers/searcher.hpp"
@@ -81,7 +81,8 @@ TEST(Compat, BuildsTheBracketTablesOfDetermined) {
   }
 }
 
-/// Replays the golden transcript; `reload_every` > 0 saves and loads the search that often.
+/// Replays the golden transcript. `reload_every` above 0: the search is saved and loaded after so many
+/// events.
 void replay(int reload_every) {
   const auto& golden = vectors()["replay_adaptive_standard_seed7"];
   value config = golden["config"];

@@ -1,4 +1,5 @@
-// A search that a process outside drives: whole batches or nothing, and a repeat changes nothing.
+// Tests a search that a process outside drives: a batch is taken whole or not at all, and a repeat changes
+// nothing.
 
 #include "searchers/searcher.hpp"
 
@@ -30,7 +31,7 @@ std::string show(const search_action& a) {
   return std::get<shut_down>(a).failure ? "failed" : "over";
 }
 
-/// What the orders lead to, or why they are refused.
+/// Returns the actions that the orders lead to, or why they are refused.
 std::string told(searcher& s, const char* orders) {
   auto got = s.apply(search_ordered{parse_json(orders).value()});
   if (!got)
@@ -49,12 +50,13 @@ TEST(CustomSearch, TakesOrdersWholeOrNotAtAll) {
   } rows[] = {
     {R"({"actions": [{"create": "a", "hparams": {"x": 1}}, {"create": "b", "hparams": {}, "source_checkpoint": "u"}], "upto": 1})",
      R"(create a {"x":1}, create b {} from u)"},
-    {R"({"actions": [{"create": "c", "hparams": {}}], "upto": 1})", ""}, // answers what was answered before
-    {R"({"actions": [{"create": "a", "hparams": {"x": 2}}]})", ""},      // known
+    // these orders answer an event that is answered already
+    {R"({"actions": [{"create": "c", "hparams": {}}], "upto": 1})", ""},
+    {R"({"actions": [{"create": "a", "hparams": {"x": 2}}]})", ""}, // this trial exists already
     {R"({"actions": [{"stop": "a"}, {"stop": "z"}]})",
      "refused: actions[1]: trial `z` was never created by this search"},
-    {R"({"actions": [{"pause": "a"}, {"resume": "b"}]})",
-     "pause a"}, // b runs already; a was not stopped above
+    // Trial b runs already. Trial a was not stopped by the refused orders above.
+    {R"({"actions": [{"pause": "a"}, {"resume": "b"}]})", "pause a"},
     {R"({"actions": [{"resume": "a", "until": 4}]})", "resume a until 4.0"},
     {R"({"actions": [{"perturb": "a", "source": "b", "checkpoint": "v", "hparams": {}}]})",
      "perturb a from b@v"},
@@ -90,7 +92,7 @@ TEST(CustomSearch, HearsEventsOfItsTrialsOnlyAndGoesOnFromASnapshot) {
     std::move(load_searcher(config, value::object(), 5, search_mode::native, s->snapshot())).value();
   EXPECT_EQ(again->snapshot(), s->snapshot());
   EXPECT_EQ(again->progress(), 0.25);
-  EXPECT_EQ(told(*again, R"({"actions": [{"stop": "a"}]})"), ""); // it has ended
+  EXPECT_EQ(told(*again, R"({"actions": [{"stop": "a"}]})"), ""); // the trial has ended
   EXPECT_EQ(told(*again, R"({"actions": [{"create": "b", "hparams": {}}], "upto": 4})"), "");
   EXPECT_FALSE(load_searcher(config, value::object(), 5, search_mode::native, s->snapshot().substr(3)));
 }
@@ -101,14 +103,14 @@ TEST(CustomSearch, HasOneDriverAtATimeOnceItNamesItself) {
     const char* orders;
     std::string said;
   } rows[] = {
-    {R"({"actions": [{"create": "a", "hparams": {}}]})", "create a {}"}, // nobody has a name yet
+    {R"({"actions": [{"create": "a", "hparams": {}}]})", "create a {}"}, // no driver has named itself yet
     {R"({"actions": [], "take_over": true})", "refused: `take_over` needs `driver`, the name of the new one"},
     {R"({"actions": [], "driver": 3})",
      "refused: `driver` must name the process that decides: a string of at most 256 bytes"},
     {R"({"actions": [], "driver": "one", "take_over": 1})", "refused: `take_over` must be true or false"},
     {R"({"actions": [{"stop": "q"}], "driver": "lost"})",
      "refused: actions[0]: trial `q` was never created by this search"},
-    {R"({"actions": [], "driver": "one", "upto": 3})", ""}, // the refused orders above made no driver
+    {R"({"actions": [], "driver": "one", "upto": 3})", ""}, // the refused orders above made nobody the driver
     {R"({"actions": [{"create": "b", "hparams": {}}], "driver": "two", "upto": 3})",
      "refused: the search is driven by `one`, not by `two`; to take it over, send `driver` and "
      "`\"take_over\": true`"},

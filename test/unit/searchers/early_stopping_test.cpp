@@ -5,10 +5,11 @@
 namespace troupe::searchers {
 namespace {
 
-/// Reports of trial 1 at steps 1, 2, ...; the sentence that stopped it, with the step.
+/// Reports for trial 1 at steps 1, 2, ... and returns the step and the sentence with which the search stops
+/// it, or "".
 std::string stopped_by(value policies, const std::vector<value>& metrics, bool smaller_is_better = true,
                        const std::vector<double>& completed = {}) {
-  policies["time_metric"] = "epochs"; // a random search has no such key of its own
+  policies["time_metric"] = "epochs"; // a random search has no such key itself
   value config{{"name", "random"},
                {"metric", "m"},
                {"max_trials", 20},

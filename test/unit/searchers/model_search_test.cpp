@@ -19,7 +19,8 @@ double loss(const value& h) {
   return a * a + 0.1 * b * b + c * c + (h["opt"] == "adam" ? 0 : 0.3);
 }
 
-/// The best of `trials` that run `slots` at a time and end in the order they began.
+/// Returns the best result of `trials` trials, of which `slots` run at a time and which end in the order in
+/// which they began.
 double best_of(const std::string& name, int trials, int slots, std::uint64_t seed) {
   value config{{"name", name}, {"metric", "loss"}, {"max_trials", trials}, {"max_concurrent_trials", slots}};
   auto s = std::move(make_searcher(config, domain, seed)).value();

@@ -55,12 +55,14 @@ TEST(NativeSearch, StopsAtRungsAndSaysWhy) {
     {search_started{}, ""},
     {at("1", 1, 0.9), ""},
     {at("2", 1, 0.8), "stop 2 {rung 0 (1 epochs): 0.8, needed 0.9}, create 5"},
-    {at("2", 2, 0.99), ""},                              // late
-    {trial_exited_early{"2", exit_reason::errored}, ""}, // stopped, then failed on the way out
+    {at("2", 2, 0.99), ""}, // the report is late
+    // the trial was stopped, and then failed while it ended
+    {trial_exited_early{"2", exit_reason::errored}, ""},
     {trial_exited{"2"}, ""},
     {trial_exited{"2"}, ""},
-    {at("3", 1, 0.9), "stop 3 {rung 0 (1 epochs): 0.9, needed 0.9}, create 6"}, // equals rank by arrival
-    {trial_exited{"4"}, "create 7"},                                            // ended before its first rung
+    // equal values are ranked in the order of their arrival
+    {at("3", 1, 0.9), "stop 3 {rung 0 (1 epochs): 0.9, needed 0.9}, create 6"},
+    {trial_exited{"4"}, "create 7"}, // the trial ended before its first rung
     {trial_validated{"5", {{"epochs", 1}, {"acc", "NaN"}}},
      "stop 5 {rung 0 (1 epochs): no usable metric (NaN, infinite or missing), so it ranks last}, create 8"},
     {trial_validated{"6", {{"acc", 0.95}}},
@@ -76,7 +78,8 @@ TEST(NativeSearch, StopsAtRungsAndSaysWhy) {
     EXPECT_EQ(show(s->apply(step.event)), step.actions);
 }
 
-TEST(NativeSearch, ReadsTheTimeMetricAsItIs) { // not cut to whole units, and it may jump rungs or go back
+// The time metric is not rounded to whole units, and may pass rungs or go back.
+TEST(NativeSearch, ReadsTheTimeMetricAsItIs) {
   auto s = std::move(make_searcher(asha, space_of_two, 1)).value();
   ASSERT_TRUE(s->apply(search_started{}));
   struct {
@@ -85,10 +88,10 @@ TEST(NativeSearch, ReadsTheTimeMetricAsItIs) { // not cut to whole units, and it
   } steps[] = {
     {at("1", 0.99, 0.9), ""},
     {at("1", 1.5, 0.9), ""},
-    {at("2", 0.999, 0.1), ""}, // not yet at the first rung
+    {at("2", 0.999, 0.1), ""}, // trial 2 has not reached the first rung
     {at("2", -3, 0.1), ""},
-    {at("1", 0.5, 0.1), ""},   // went back: its place at the rung stays
-    {at("2", 4.25, 0.95), ""}, // passes two rungs at once
+    {at("1", 0.5, 0.1), ""},   // the time went back, and the place of trial 1 at the rung stays
+    {at("2", 4.25, 0.95), ""}, // the report passes two rungs at once
     {at("3", 1.25, 0.2), "stop 3 {rung 0 (1 epochs): 0.2, needed 0.95}, create 5"},
   };
   for (const auto& step : steps)
@@ -163,7 +166,8 @@ TEST(NativeSearch, CountsALateReportAtEveryRungOfASynchronousHalvingThatItHasRea
                {"max_concurrent_trials", 16}};
   auto s = std::move(make_searcher(config, space_of_two, 1)).value();
   ASSERT_TRUE(s->apply(search_started{}));
-  for (int t = 1; t < 16; ++t) // three of them report once, at rungs 4, 16 and 64
+  // Trials 1 to 15 report only once: trial 3 at rung 64, trial 5 at rung 16, the others at rung 4.
+  for (int t = 1; t < 16; ++t)
     EXPECT_EQ(show(s->apply(at(std::to_string(t).c_str(),
                                t == 3   ? 64
                                : t == 5 ? 16
@@ -171,8 +175,8 @@ TEST(NativeSearch, CountsALateReportAtEveryRungOfASynchronousHalvingThatItHasRea
                                t * 0.01 + (t == 3) + (t == 5) * 0.5))),
               "pause " + std::to_string(t));
   auto said = show(s->apply(at("16", 4, 0.9)));
-  EXPECT_EQ(said.substr(said.find("resume")),
-            "resume 15 to 16.0"); // 3 and 5 have come that far, 16 just goes on
+  // Trials 3 and 5 have already trained so long, and trial 16 just continues.
+  EXPECT_EQ(said.substr(said.find("resume")), "resume 15 to 16.0");
   EXPECT_EQ(show(s->apply(at("16", 16, 0.95))), "pause 16");
   said = show(s->apply(at("15", 16, 0.2)));
   EXPECT_TRUE(said.starts_with("pause 15, stop 3 {rung 2 (64 epochs): full length reached}, stop 16 {rung 1 "
@@ -217,8 +221,8 @@ TEST(NativeSearch, IsContinuedAfterItsEnd) {
     {search_started{}, "create 1, create 2"},
     {trial_exited_early{"1", exit_reason::errored}, "create 3"},
     {trial_exited{"1"}, ""},
-    // A kill comes here: the search hears nothing of the ends of 2 and 3.
-    {search_continued{{"1", "2", "3"}}, ""}, // 2 and 3 run again and hold both slots
+    // A kill comes here, so the search does not hear that trials 2 and 3 ended.
+    {search_continued{{"1", "2", "3"}}, ""}, // trials 2 and 3 run again and hold both slots
     {trial_exited{"2"}, "resume 1 to 0.0"},
     {trial_exited{"3"}, "create 4"},
     {trial_exited_early{"1", exit_reason::errored}, ""},

@@ -11,7 +11,7 @@ TEST(Nsga2, RanksByDomination) {
   EXPECT_EQ(pareto_front(rows), (std::vector<std::size_t>{0, 1, 2, 5}));
 }
 
-/// The area that the front dominates below (1.1, 7), of ZDT1 in six dimensions after 400 trials.
+/// Returns the area that the front dominates below (1.1, 7) for ZDT1 in six dimensions after 400 trials.
 double area(const std::string& name, std::uint64_t seed) {
   value domain = value::object();
   for (auto x : {"a", "b", "c", "d", "e", "f"})

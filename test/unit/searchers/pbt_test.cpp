@@ -1,5 +1,6 @@
-// The toy problem of Jaderberg et al. 2017, fig. 2: maximise 1.2 - (a^2 + b^2) by the surrogate
-// 1.2 - (h0 a^2 + h1 b^2), gradient steps of 0.01 from (0.9, 0.9), a look every five steps.
+// Tests the toy problem of Jaderberg et al. 2017, fig. 2: 1.2 - (a^2 + b^2) is maximised through the
+// surrogate 1.2 - (h0 a^2 + h1 b^2), with gradient steps of 0.01 from (0.9, 0.9) and a report every five
+// steps.
 
 #include "searchers/searcher.hpp"
 
@@ -77,11 +78,12 @@ TEST(Pbt, NeverExploitsWithoutACheckpointAndStartsOnATie) {
   EXPECT_TRUE(s->apply(trial_validated{"1", {{"q", 1}, {"steps", 1}}}).value().empty());
   EXPECT_TRUE(s->apply(trial_validated{"2", {{"q", 1}, {"steps", 1}}}).value().empty());
   ASSERT_TRUE(s->apply(trial_checkpointed{"1", 1, "c1"}));
-  auto got = s->apply(trial_validated{"2", {{"q", 1}, {"steps", 2}}}).value(); // an exact tie
+  // both trials have exactly the same value
+  auto got = s->apply(trial_validated{"2", {{"q", 1}, {"steps", 2}}}).value();
   ASSERT_EQ(got.size(), 1u);
   auto& x = std::get<perturb_trial>(got[0]);
   EXPECT_EQ(x.trial + x.source + x.checkpoint, "21c1");
-  // The clone goes on from step 1, behind its own last report, and is heard.
+  // The clone continues from step 1, behind its own last report, and its report still counts.
   ASSERT_TRUE(s->apply(trial_checkpointed{"1", 2, "c2"}));
   EXPECT_TRUE(s->apply(trial_validated{"1", {{"q", 0.5}, {"steps", 2}}}).value().empty());
   EXPECT_EQ(s->apply(trial_validated{"2", {{"q", 1}, {"steps", 2}}}).value().size(), 1u);

@@ -14,7 +14,7 @@ TEST(Ranking, AgreesWithASortedVectorAndComesBackFromItsBytes) {
   ranking fast;
   std::vector<std::pair<double, std::uint32_t>> slow;
   for (std::uint32_t t = 0; t < 6000; ++t) {
-    double x = static_cast<double>(random.below(500)); // many equals
+    double x = static_cast<double>(random.below(500)); // many values are equal
     bool ahead = random.chance(0.3);
     auto it =
       ahead ? std::lower_bound(slow.begin(), slow.end(), x, [](auto& e, double v) { return e.first < v; })

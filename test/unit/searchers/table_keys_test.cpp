@@ -1,4 +1,5 @@
-// The table of configuration keys and what the searchers read: neither knows a key that the other does not.
+// Compares the table of configuration keys with what the searchers read: neither knows a key that the other
+// does not.
 
 #include "model/config/schema.hpp"
 #include "searchers/searcher.hpp"
@@ -19,12 +20,12 @@ using config::kind;
 using config::schemas;
 using config::shape;
 
-/// Keys that are kept for old files, or that others read in place of the searcher.
+/// Keys that are kept for old files, or that another part of the platform reads in place of the searcher.
 const std::set<std::string> read_by_others{
   "max_length", "stop_once", "source_trial_id", "source_checkpoint_uuid", "train_stragglers",
-  "budget",     "unit",      "length_per_round"}; // as a whole, whatever its unit
+  "budget",     "unit",      "length_per_round"}; // the searcher reads this length as a whole, in any unit
 
-/// Searchers without rungs leave max_time to progress and simulation.
+/// A searcher without rungs uses max_time only for progress and simulation.
 bool is_shown_only(const std::string& searcher, const std::string& name) {
   static const std::set<std::string> plain{"tpe", "gp", "cma_es", "nsga2", "median"};
   return name == "max_time" && plain.contains(searcher);
@@ -52,7 +53,7 @@ std::string fault_of(const value& search) {
   return made ? "" : made.error().what;
 }
 
-/// A value that `s` does not take.
+/// Returns a value that `s` does not accept.
 value wrong_for(const shape& s) {
   if (s.takes(kind::list) && !s.takes(kind::string))
     return value::array({value{{"x", 1}}});
@@ -64,7 +65,7 @@ value wrong_for(const shape& s) {
   return 17;
 }
 
-/// The key written into a search at `path`, like {"early_stopping", "median"}.
+/// Returns the search with the key at `path`, such as {"early_stopping", "median"}, set to `x`.
 value with(value search, const std::vector<std::string>& path, const value& x) {
   auto* at = &search;
   for (const auto& step : path)
@@ -85,9 +86,9 @@ void expect_read(const value& base, const shape& s, const std::vector<std::strin
       continue;
     }
     auto search = base;
-    if (k.name == "metrics") // in place of metric
+    if (k.name == "metrics") // `metrics` replaces `metric`
       search.erase("metric");
-    if (k.name == "time_metric" && !path.empty()) // that of a policy, where the searcher has none
+    if (k.name == "time_metric" && !path.empty()) // the key of a policy is read where the searcher has none
       search.erase("time_metric");
     auto said = fault_of(with(search, way, k.what->takes(kind::map) ? value("text") : wrong_for(*k.what)));
     EXPECT_NE(said.find(k.name), std::string::npos)
@@ -105,7 +106,7 @@ TEST(SearcherTable, EveryKeyIsRead) {
   }
 }
 
-/// The numbers at the ends of a range are taken by the searcher too.
+/// The searcher also accepts the numbers at the ends of a range.
 TEST(SearcherTable, RangesAreThoseOfTheSearchers) {
   for (const auto& m : schemas().at("searcher")->members) {
     if (m.since != "troupe")

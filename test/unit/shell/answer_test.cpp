@@ -132,7 +132,7 @@ TEST(Filters, WorkOnRows) {
   EXPECT_EQ(filtered_text({{"where", "backlog>=3"}, {"count"}}), "2\n");
   EXPECT_EQ(filtered_text({{"where", "backlog<=3"}, {"count"}}), "2\n");
   EXPECT_EQ(filtered_text({{"where", "backlog!=3"}, {"count"}}), "2\n");
-  EXPECT_EQ(filtered_text({{"where", "backlog=12.0"}, {"count"}}), "1\n"); // numbers as numbers
+  EXPECT_EQ(filtered_text({{"where", "backlog=12.0"}, {"count"}}), "1\n"); // a number is compared as a number
   EXPECT_EQ(filtered_text({{"first", "100"}, {"count"}}), "3\n");
 }
 

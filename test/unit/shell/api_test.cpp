@@ -20,7 +20,8 @@ bool logs_in(const fake_server::received& r, fake_server::connection& c, const c
   return true;
 }
 
-/// All that a stream gives until its end; the fault's text as the last row.
+/// Returns everything that a stream gives until its end. The last row is the text of the fault if there is
+/// one.
 std::vector<std::string> all_of(row_stream& rows) {
   std::vector<std::string> out;
   for (auto until = std::chrono::steady_clock::now() + 20s;
@@ -133,9 +134,10 @@ TEST(Session, MayChangeForFifteenMinutesAndNotAfterMovingOn) {
   EXPECT_EQ(s.run("kill trial/7"), cli::exit_denied);
   EXPECT_EQ(s.run(":rw"), cli::exit_done);
   EXPECT_EQ(s.prompt(), "troupe# ");
-  EXPECT_THAT(err.str(), HasSubstr("writing allowed until 22:28 UTC as ada")); // 22:13 and 15 minutes
+  EXPECT_THAT(err.str(), HasSubstr("writing allowed until 22:28 UTC as ada")); // 22:13 plus 15 minutes
   EXPECT_EQ(s.run("kill trial/7"), cli::exit_done);
-  EXPECT_EQ(s.run(":attach " + server.url()), cli::exit_done); // another cluster is asked for again
+  // after :attach the permission has to be asked for again
+  EXPECT_EQ(s.run(":attach " + server.url()), cli::exit_done);
   EXPECT_EQ(s.prompt(), "troupe> ");
   EXPECT_EQ(s.run("kill trial/7"), cli::exit_denied);
 }

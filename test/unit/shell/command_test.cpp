@@ -77,7 +77,7 @@ TEST(Commands, HaveHelpThatTellsAll) {
     auto help = command_help(c);
     EXPECT_THAT(help, HasSubstr("Usage: " + std::string(c.name)));
     EXPECT_THAT(overview_help(), HasSubstr("  " + std::string(c.name)));
-    for (auto rest = c.examples; !rest.empty();) { // every example is right
+    for (auto rest = c.examples; !rest.empty();) { // every example has to be a valid command
       auto one = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(one.size() + 1, rest.size()));
       auto line = parse_line(one);
@@ -146,7 +146,8 @@ TEST(Completion, ReplacesFromTheWordsFirstByte) {
   EXPECT_EQ(complete("nodes; in", {}, {}).from, 7u);
   EXPECT_EQ(complete("info trial/$b", {}, {"best"}).from, 11u);
   EXPECT_EQ(common_start({{"trial/7", ""}, {"trial/8", ""}}), "trial/");
-  EXPECT_EQ(common_start({{"é", ""}, {"è", ""}}), ""); // they share a byte and no letter
+  // the letters share their first byte, but are different
+  EXPECT_EQ(common_start({{"é", ""}, {"è", ""}}), "");
 }
 
 TEST(History, KeepsNoSecrets) {
@@ -185,7 +186,7 @@ TEST(History, IsAFileOfItsOwnerWithTheNewestLines) {
   auto kept = history(file).load();
   ASSERT_EQ(kept.size(), history::most_lines);
   EXPECT_EQ(kept.back(), "ps --top 2499");
-  EXPECT_EQ(history(file).load().size(), history::most_lines); // the file was cut, too
+  EXPECT_EQ(history(file).load().size(), history::most_lines); // the file was shortened too
   auto nowhere = history("/proc/nowhere/shell_history").add("ps");
   ASSERT_FALSE(nowhere);
   EXPECT_EQ(nowhere.error().code, errc::io);

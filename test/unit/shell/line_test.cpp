@@ -5,7 +5,8 @@
 namespace troupe::shell {
 namespace {
 
-/// "[ps] [--top] [4] | first [1] > file ; ..." of a line; "$x" for a variable, "open" where more is needed.
+/// Returns the parts of a line as "[ps] [--top] [4] | first [1] > file ; ...", with "$x" for a variable and
+/// "open" where the line is not complete.
 std::string show(const parsed_line& line) {
   auto of = [](const std::vector<word>& words) {
     std::string out;
@@ -114,7 +115,8 @@ TEST(Line, ExpandsVariables) {
   ASSERT_TRUE(line);
   auto words = expanded(line->statements[0].words, variables);
   ASSERT_TRUE(words);
-  EXPECT_EQ(*words, (std::vector<std::string>{"info", "trial/7 8", "$x"})); // a value stays one word
+  // a value with a space stays one word
+  EXPECT_EQ(*words, (std::vector<std::string>{"info", "trial/7 8", "$x"}));
   auto unknown = expanded(parse_line("info $y")->statements[0].words, variables);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().what, "no $y");

@@ -36,24 +36,24 @@ TEST(TopView, KeysSortReverseFilterChooseAndOpen) {
   } const steps[] = {
     {"", "*journal trial/8 trial/7 pool/main", "", ""},
     {"\x1b[B", "journal *trial/8 trial/7 pool/main", "", ""},
-    {"r", "pool/main trial/7 *trial/8 journal", "", ""}, // the chosen one is followed
+    {"r", "pool/main trial/7 *trial/8 journal", "", ""}, // the choice follows its actor
     {"rs", "*trial/8 journal trial/7 pool/main", "", ""},
-    {"\x1bOA", "*trial/8 journal trial/7 pool/main", "", ""}, // there is none above
+    {"\x1bOA", "*trial/8 journal trial/7 pool/main", "", ""}, // no actor is above
     {"jjjjj", "trial/8 journal trial/7 *pool/main", "", ""},
-    {"/trial", "*trial/8 trial/7", "trial", ""}, // it is not among them
+    {"/trial", "*trial/8 trial/7", "trial", ""}, // the chosen actor does not match the filter
     {"\x7f\x7f", "*trial/8 trial/7", "tri", ""},
     {"\x15q", "*trial/8 journal trial/7 pool/main", "q", ""},
     {"\x15journal\n", "*journal", "journal", ""},
     {"\n", "*journal", "journal", "journal"},
-    {"q", "*journal", "journal", ""}, // any key goes back
+    {"q", "*journal", "journal", ""}, // any key returns to the list
     {"/x", "", "journalx", ""},
-    {"\n\n", "", "journalx", ""}, // nothing to open
+    {"\n\n", "", "journalx", ""}, // there is nothing to open
   };
   for (const auto& s : steps) {
     press(v, s.keys);
     EXPECT_EQ(v.filter(), s.filter) << s.keys;
     EXPECT_EQ(v.opened(), s.opened) << s.keys;
-    if (s.keys != "\x15q") { // matches no row
+    if (s.keys != "\x15q") { // this filter matches no row
       EXPECT_EQ(seen(v), s.seen) << s.keys;
     }
   }
@@ -88,7 +88,7 @@ TEST(TopView, TracesTheChosenActorOnceAndShowsItsKeys) {
   EXPECT_EQ(v.traced(), "");
   press(v, "?");
   EXPECT_TRUE(v.helps());
-  press(v, "j"); // any key goes back, and does nothing else
+  press(v, "j"); // any key leaves the help, and does nothing else
   EXPECT_FALSE(v.helps());
   EXPECT_EQ(seen(v), "journal *trial/8 trial/7 pool/main");
   press(v, "/t?");
@@ -106,7 +106,7 @@ TEST(TopView, SaysWhetherSomethingChanged) {
   EXPECT_FALSE(v.sort_by("shoesize"));
   EXPECT_TRUE(v.sort_by("actor"));
   press(v, "/\xc3\xa4");
-  press(v, "\x7f"); // a whole letter
+  press(v, "\x7f"); // deletes a whole letter
   EXPECT_EQ(v.filter(), "");
   press(v, "\x04");
   EXPECT_TRUE(v.leaves());

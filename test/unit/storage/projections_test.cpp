@@ -227,7 +227,8 @@ TEST(TrialRow, CountsRunsRestartsAndCheckpointsOnce) {
   EXPECT_EQ(row.checkpoint_count, 2u);
   EXPECT_EQ(row.checkpoint_bytes, 22);
   f.say("trial/8", checkpoint_recorded{t0, {1}, {"u3", 10, {{"a", 3}}, {}, "/p"}});
-  f.say("trial/8", checkpoint_recorded{t0, {1}, {"u2", 10, {{"a", 300}}, {}, "/p"}}); // stays trial 7's
+  // the checkpoint stays that of trial 7
+  f.say("trial/8", checkpoint_recorded{t0, {1}, {"u2", 10, {{"a", 300}}, {}, "/p"}});
   EXPECT_EQ(f.experiment().checkpoint_count, 3u);
   EXPECT_EQ(f.experiment().checkpoint_bytes, 25);
   f.say("trial/7", checkpoint_changed{t0, "u2", {{"a", 1}}});
@@ -238,7 +239,7 @@ TEST(TrialRow, CountsRunsRestartsAndCheckpointsOnce) {
   EXPECT_EQ(f.trial().checkpoint_count, 1u) << "what is deleted counts no more, as its bytes do";
   EXPECT_EQ(f.experiment().checkpoint_count, 2u);
   EXPECT_EQ(f.experiment().checkpoint_bytes, 14);
-  f.say("trial/7", checkpoint_changed{t0, "u2", {{"a", 1}}}); // found again
+  f.say("trial/7", checkpoint_changed{t0, "u2", {{"a", 1}}}); // the files are found again
   EXPECT_EQ(f.trial().checkpoint_count, 2u);
   EXPECT_EQ(f.experiment().checkpoint_count, 3u);
   EXPECT_EQ(f.rows.checkpoints.find("u1")->experiment, experiment_id{1});
@@ -370,7 +371,7 @@ TEST(Deletion, LeavesRowsThatNameNothingAndWhatWasUsed) {
 }
 
 TEST(LocalNumbers, CountTrialsInTheirProjectAndAnewAfterAMove) {
-  folded f; // the trials 7 and 8 in project 1
+  folded f; // trials 7 and 8 are in project 1
   const auto numbers = [&] {
     std::string all;
     for (const std::uint64_t id : {7, 8, 9, 20})

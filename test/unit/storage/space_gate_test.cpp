@@ -32,7 +32,7 @@ TEST(SpaceLimits, ScaleWithTheFileSystem) {
 }
 
 TEST(SpaceLimits, RefuseTheJournalFirstThenTablesThenTheLog) {
-  const auto limits = limits_for(100 * gib, 64 * mib); // 64, 32 and 8 MiB
+  const auto limits = limits_for(100 * gib, 64 * mib); // the limits are 64, 32 and 8 MiB
   struct {
     std::uint64_t free, bytes;
     bool journal, tables, log;
@@ -70,7 +70,8 @@ struct fake_disk {
   bool pass() {
     return gate.pass(writer::tables, mib, [this] { return claims.load(); });
   }
-  /// Waits for `passes` in another thread until it stands at the gate.
+  /// Calls `pass` in another thread, and `then` once that thread waits at the gate. Returns what `pass`
+  /// returned.
   template <class Then>
   bool parked_then(Then then) {
     bool passed = false;

@@ -1,4 +1,4 @@
-// A thread that gives way, and no other.
+// Tests that only the thread that asks gets a lower priority.
 
 #include "system/background_thread.hpp"
 

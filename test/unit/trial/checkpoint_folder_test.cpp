@@ -35,7 +35,7 @@ TEST(WrittenCheckpoint, HasANameThatComesAfterEarlierOnes) {
     EXPECT_LE(before, milliseconds);
     EXPECT_LE(milliseconds, now());
     names.push_back(written->uuid);
-    while (now() == milliseconds) // two names of one millisecond have no order
+    while (now() == milliseconds) // two names of the same millisecond have no order
       std::this_thread::yield();
   }
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));

@@ -1,4 +1,4 @@
-// What a trial in C++ reads of its environment and its command line.
+// Tests what a trial in C++ reads from its environment and its command line.
 
 #include "workers/collectives/shm.hpp"
 #include "workers/trial/settings.hpp"

@@ -1,4 +1,4 @@
-// The loop of one rank against a sink that records, and a trial that counts.
+// Tests the loop of one rank with a sink that records and a trial that counts.
 
 #include "workers/trial/trial_loop.hpp"
 

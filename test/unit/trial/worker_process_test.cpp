@@ -1,4 +1,4 @@
-// The worker actor as a trial's process holds it, against an agent that is a few functions.
+// Tests the worker actor in the process of a trial, with an agent that is a few functions.
 
 #include "workers/trial/conductor.hpp"
 #include "workers/trial/report_sink.hpp"

@@ -1,4 +1,4 @@
-// What the worker in a trial's process makes of its orders.
+// Tests what the worker in the process of a trial does with its orders.
 
 #include "actors/worker/worker.hpp"
 

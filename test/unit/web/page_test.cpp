@@ -1,4 +1,4 @@
-// The page as a server gives it: its addresses, headers and caching.
+// Tests the page as a server gives it: its addresses, headers and caching.
 
 #include "runtime/web/page.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 
 using namespace api;
 
-/// Nothing behind the page: it asks for nobody.
+/// The gate accepts every command and does nothing, as there is no cluster behind the page.
 struct no_gate : gate {
   void call(const principal&, const std::string&, value, answer done) override { done(value::object()); }
 };
@@ -126,7 +126,7 @@ TEST_F(Assets, WhatOneHasIsNotSentAgain) {
   EXPECT_EQ(known.status, 304u);
   EXPECT_TRUE(known.body.empty());
   EXPECT_EQ(header(known, "ETag"), h.if_none_match);
-  h.accept_encoding = "gzip"; // other bytes, another tag
+  h.accept_encoding = "gzip"; // compressed bytes have another tag
   EXPECT_EQ(s.ask("/ui/", h).status, 200u);
 }
 

@@ -1,4 +1,4 @@
-// Records as TensorBoard reads them, against bytes that its own writer has made.
+// Compares records in the format of TensorBoard with bytes that TensorBoard's own writer made.
 
 #include "workers/event_files.hpp"
 
@@ -19,7 +19,7 @@ std::string hex(std::string_view bytes) {
 }
 
 TEST(EventFiles, ChecksumsAreThoseOfTheFormat) {
-  // CRC-32C of "123456789" is e3069283.
+  // The CRC-32C of "123456789" is e3069283.
   EXPECT_EQ(masked_checksum("123456789"), ((0xe3069283u >> 15) | (0xe3069283u << 17)) + 0xa282ead8u);
   EXPECT_EQ(masked_checksum(""), 0xa282ead8u);
 }

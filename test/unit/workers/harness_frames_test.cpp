@@ -55,7 +55,7 @@ TEST(HarnessFrames, RefusesABadReportWithItsReasonAndGoesOnToTheNext) {
     const char* what;
     std::string metrics;
     const char* group;
-    std::string refusal; ///< how it begins; empty: accepted
+    std::string refusal; ///< the beginning of the refusal; empty: the report is accepted
   } cases[] = {
     {"64 levels", nested(64), "training", ""},
     {"65 levels", nested(65), "training", "metrics nest deeper than 64 levels"},
@@ -78,7 +78,7 @@ TEST(HarnessFrames, RefusesABadReportWithItsReasonAndGoesOnToTheNext) {
   };
   for (const auto& c : cases) {
     auto body = report_frame(c.metrics, c.group);
-    body[10] = '\x92'; // two rows: the bad one, and a good one after it
+    body[10] = '\x92'; // The frame has two reports: the bad one, and a good one after it.
     body += packed([](packer& out) { out.pack_array(4).pack("training").pack(9).pack_map(0).pack(5); });
     auto frame = decode_task_frame(body);
     ASSERT_TRUE(std::holds_alternative<reports>(frame)) << c.what << ": " << std::get<malformed>(frame).why;

@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Keeps what the link hands over, and waits for it with a deadline.
+/// Keeps the messages that the link passes on, and waits for them with a deadline.
 class inbox {
 public:
   void take(std::vector<task_message> batch) {
@@ -123,7 +123,7 @@ TEST_F(HarnessLink, EndsOnlyTheConnectionThatSendsAHugeMessageOrGarbage) {
   timeval limit{10, 0};
   ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ssize_t end = 0;
-  while ((end = ::recv(fd, &byte, 1, 0)) > 0) // its own greeting first
+  while ((end = ::recv(fd, &byte, 1, 0)) > 0) // the greeting of the link comes first
     ;
   EXPECT_TRUE(end == 0 || errno == ECONNRESET) << "the connection is ended";
   ::close(fd);

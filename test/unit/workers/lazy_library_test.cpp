@@ -1,5 +1,5 @@
-// A library that is loaded with its first call: functions are called as if it were linked, and one that is
-// not there is an error.
+// Tests a library that is loaded with the first call: functions are called as if the library were linked, and
+// a missing library is an error.
 
 #include "workers/archive_calls.hpp"
 
@@ -8,7 +8,8 @@
 namespace troupe {
 namespace {
 
-#pragma GCC diagnostic ignored "-Wignored-attributes" // it takes a format
+// archive_set_error takes a format, and its type has an attribute for that.
+#pragma GCC diagnostic ignored "-Wignored-attributes"
 TROUPE_LAZY_CALL(archive_library, archive_set_error);
 
 TEST(LazyLibrary, OneThatIsNotThereIsAnErrorWithItsName) {

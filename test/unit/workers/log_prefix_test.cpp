@@ -20,7 +20,7 @@ TEST(LogPrefix, RankAndLevelAreTakenOffALineAndNothingElseIs) {
          {"[rank=-1] x", "-||[rank=-1] x"},
          {"[rank=99999999999] x", "-||[rank=99999999999] x"},
          {" [rank=1] x", "-|| [rank=1] x"},
-         {"INFO:root:text", "-||INFO:root:text"}, // Python's own form stays whole
+         {"INFO:root:text", "-||INFO:root:text"}, // the format of Python's logging stays as it is
          {"INFORMATION: x", "-||INFORMATION: x"},
          {"INFO: [rank=1] x", "-|INFO|[rank=1] x"},
          {"[rank=1] [rank=2] x", "1||[rank=2] x"},

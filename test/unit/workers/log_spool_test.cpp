@@ -1,4 +1,4 @@
-// Reading a spool at every position, across rotation, cut-off files and damage.
+// Tests reading a spool from every position, across rotation, files that were cut off, and damage.
 
 #include "workers/log_spool.hpp"
 #include "workers/task_init/task_format.hpp"
@@ -86,7 +86,7 @@ TEST_F(LogSpool, GivesAtLeastOneLineHoweverFewBytesAreWanted) {
 
 TEST_F(LogSpool, GoesOnWhereTheFileHasGrown) {
   auto whole = bytes(1, {"first", "second"});
-  put(1, whole.substr(0, whole.size() - 3)); // the second record is being written
+  put(1, whole.substr(0, whole.size() - 3)); // the second record is still being written
   auto batch = *read_log(folder_, {}, 10, 1 << 20);
   EXPECT_EQ(shown(batch), "1:first end");
   put(1, whole);

@@ -1,4 +1,4 @@
-// What is left of a task, and how it is removed whatever the task did to it.
+// Tests what is left of a task, and how it is removed whatever the task did to it.
 
 #include "workers/task_folder.hpp"
 
@@ -73,7 +73,8 @@ TEST_F(TaskFolder, LeavesForTheNextTaskOnlyWhatIsAsItWasMade) {
   std::ofstream(outside / "kept") << "x";
   fs::create_directories(path_ / "tmp" / "board");
   fs::create_symlink("board", path_ / "tmp" / "board-1");
-  fs::create_symlink(outside, path_ / "run" / "train"); // a folder's name, but it leads elsewhere
+  // the link has the name of a folder, but leads outside
+  fs::create_symlink(outside, path_ / "run" / "train");
   fs::create_hard_link(outside / "kept", path_ / "launch");
   EXPECT_TRUE(make_reusable(folder_.get(), {"launch", "tmp/board/", "tmp/board-*@", "run/info/",
                                             "run/info/trial.json", "run/workdir/", "run/train/"}));

@@ -1,4 +1,4 @@
-// The values of the process runtime: what is refused, and that what is written reads back.
+// Tests the values of the process runtime: what is refused, and that what is written reads back.
 
 #include "workers/task_folder.hpp"
 #include "workers/task_link.hpp"

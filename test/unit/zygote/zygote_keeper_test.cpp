@@ -1,5 +1,5 @@
-// Which zygotes the keeper holds, for how long, and what it tells them. They are Pythons whose hook answers
-// and notes what it hears.
+// Tests which zygotes the keeper holds, for how long, and what it tells them. The zygotes are Python
+// processes whose hook answers and notes what it receives.
 
 #include "workers/zygote_keeper.hpp"
 
@@ -70,7 +70,7 @@ protected:
   void SetUp() override {
     fs::create_directories(folder_);
     std::ofstream(folder_ / "sitecustomize.py") << hook;
-    options_.library = folder_ / "sitecustomize.py"; // only looked for
+    options_.library = folder_ / "sitecustomize.py"; // the keeper only checks that this file exists
     options_.hook = folder_;
   }
   void TearDown() override {
@@ -106,18 +106,20 @@ protected:
       all.push_back(line);
     return all;
   }
-  int alive(const std::string& name) { // those of this name that run; the keeper reaps what it ends
+  // Counts the zygotes of this name that run. The keeper reaps those that it ends.
+  int alive(const std::string& name) {
     int n = 0;
     for (const auto& pid : lines(name + ".pids"))
       n += ::kill(std::stoi(pid), 0) == 0;
     return n;
   }
-  char state(const std::string& name) { // of the last one of this name: 'Z' ended and not reaped, 'T' stopped
+  // Returns the state of the last zygote of this name: 'Z' has ended and is not reaped, 'T' is stopped.
+  char state(const std::string& name) {
     std::ifstream in("/proc/" + lines(name + ".pids").back() + "/stat");
     std::string text{std::istreambuf_iterator<char>(in), {}};
     return text.substr(text.rfind(')') + 2)[0];
   }
-  /// Keeps the keeper's thread from everything until the end of what is returned, as a busy host does.
+  /// Stops the thread of the keeper, as a busy host may, until the returned object is destroyed.
   std::shared_ptr<int> held() {
     static int release[2];
     static std::atomic<bool> is_held;
@@ -155,7 +157,7 @@ protected:
   zygote_options options_;
   std::unique_ptr<zygote_keeper> keeper_;
   std::vector<owned_fd> connections_;
-  int thread_ = 0; ///< the keeper's
+  int thread_ = 0; ///< the id of the keeper's thread
 };
 
 TEST_F(ZygoteKeeper, OneThatIsIdleIsDroppedAndTheNextTrialGetsANewOne) {
@@ -191,12 +193,13 @@ TEST_F(ZygoteKeeper, WhileItIsUsedItStays) {
   ask("b");
   ASSERT_TRUE(soon([&] { return lines("b.heard").size() == 1; }));
   std::size_t asked = 0;
+  // Nobody asks for zygote b after this. When it has gone, the time of every idle zygote is over.
   do {
     ask("a");
     ++asked;
     ASSERT_TRUE(soon([&] { return lines("a.heard").size() == asked; }));
     connections_.clear();
-  } while (alive("b") == 1); // nobody asks that one: when it has gone, the time is over for whoever is idle
+  } while (alive("b") == 1);
   EXPECT_EQ(lines("a.pids").size(), 1u);
 }
 
@@ -235,7 +238,7 @@ TEST_F(ZygoteKeeper, WhatOneTellsOfItsModulesIsBounded) {
   keeper_->learn(zygote_key(order("a")), many);
   ask("a");
   ASSERT_TRUE(soon([&] { return lines("a.heard").size() == 1; }));
-  EXPECT_LT(lines("a.heard")[0].size(), 7000u); // 600 names
+  EXPECT_LT(lines("a.heard")[0].size(), 7000u); // about 600 names
 }
 
 TEST_F(ZygoteKeeper, AModuleThatCannotBeWarmEndsTheLearningAndNotTheZygotes) {
@@ -269,7 +272,7 @@ TEST_F(ZygoteKeeper, AnAnswerOfBeforeIsNotOneToTheNextQuestion) {
   ask("hangs");
   ask("hangs");
   ASSERT_TRUE(soon([&] { return lines("hangs.heard").size() == 1; }));
-  std::ofstream(folder_ / "hangs.go") << "go"; // it answers the first question, and stops
+  std::ofstream(folder_ / "hangs.go") << "go"; // this zygote answers the first question and then stops
   EXPECT_TRUE(soon([&] { return alive("hangs") == 0; })) << "it has answered once and was asked twice";
 }
 
