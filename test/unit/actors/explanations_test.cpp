@@ -286,7 +286,8 @@ TEST(ExplainedTask, IsWhereItsRowsAndItsPoolSay) {
   x.task.runs = {placed(1, 1s, 2s)};
   EXPECT_EQ(place(x, said_by_pool("running")), "RUNNING running it runs on a1");
   EXPECT_EQ(place(x, said_by_pool("running"), "STARTING"), "STARTING starting its task starts on a1");
-  EXPECT_EQ(place(x, said_by_pool("stopping")), "STOPPING stopping it was asked to save and end");
+  EXPECT_EQ(place(x, said_by_pool("stopping")),
+            "STOPPING stopping it was asked to save and end; its slots go to trial 30");
   x.task.runs[0].ended = t0 + 9s;
   x.task.state = task_state::paused;
   EXPECT_EQ(place(x), "PAUSED paused it is paused; troupe task unpause " + to_string(x.task.made.id));
