@@ -143,7 +143,7 @@ public:
       while (furthest.held > furthest.job->share && !furthest.oldest_first.empty()) {
         auto* run = furthest.oldest_first.back();
         furthest.oldest_first.pop_back();
-        if (furthest.held - run->held() < furthest.job->share)
+        if (furthest.held - run->held() < furthest.job->share || (skips && skips(*run)))
           continue;
         if (run->since + min_run_ > now_) {
           too_young(*run, run->since + min_run_);

@@ -33,6 +33,7 @@ public:
   /// runs that `helps` accepts at that moment count; without `helps`, all.
   std::optional<time_point> later() const { return later_; }
   std::function<bool(const pool_run&)> helps;
+  std::function<bool(const pool_run&)> skips; ///< runs to be left out, in a pool of shares; empty: none
 
 protected:
   void too_young(const pool_run& run, time_point until) {

@@ -419,8 +419,10 @@ void pool::on(actions&, const supply_told& ev) {
 void pool::decide(actions& out, time_point now) {
   ripe_.reset();
   end_excess(out);
-  for (const auto id : std::set(keepers_)) // a run that a limit forbids now must not hold others up
-    if (auto& run = runs_.at(id); barred_by(run).of != run_bar::none)
+  // A run that a limit forbids now must not hold others up, and slots of runs that stop for nobody go to
+  // whose turn it is now.
+  for (const auto id : std::set(keepers_))
+    if (auto& run = runs_.at(id); run.loose || barred_by(run).of != run_bar::none)
       drop_kept(&out, run);
   for (const auto& [limit, ripe] : ripe_below_)
     if (ripe <= now)
@@ -631,6 +633,8 @@ void pool::take_from(actions& out, const std::vector<pool_run*>& keepers, const 
 }
 
 void pool::grant(actions& out, pool_run& run, agent_parts on, bool backfill, time_point now) {
+  if (run.came_from.of != run_bar::none && settings_.preempts())
+    eased_.insert(run.came_from); // the next run that waits for that limit may have victims below it
   drop_kept(nullptr, run);
   stop_waiting(run);
   run.entered = ++clock_;
@@ -723,19 +727,46 @@ int pool::aux_of(const pool_agent& agent) const {
 /// possible, it returns false and preempts none. Slots of runs that are stopping already count as available,
 /// unless they are kept for another run.
 bool pool::make_room(actions& out, pool_run& run, time_point now) {
-  const auto source = policy_->victims(run, running_, jobs_, now);
-  if (!source)
+  if (!policy_->may_preempt(run))
     return false;
-  auto lacks = lacks_of(run);
+  const auto lacks = lacks_of(run);
   if (hopeless(run, lacks)) {
     stand_by(run, lacks);
     return false;
   }
-  source->helps = [&](const pool_run& young) {
-    return !is_lacking(lacks) || std::any_of(lacks.begin(), lacks.end(), [&](const lack& x) {
-      return x.slots > 0 && is_under(young, x.key);
-    });
+  // In a pool of shares a run that is taken in vain may be what keeps its job from giving up another one, so
+  // the choice is made again without it.
+  std::set<allocation_id> spared;
+  for (int tries = policy_->ranked() ? 1 : 8; tries > 0; --tries) {
+    const auto in_vain = preempt_for(out, run, lacks, spared, now);
+    if (!in_vain)
+      return true;
+    if (!*in_vain)
+      return false;
+    spared.insert(*in_vain);
+  }
+  return false;
+}
+
+/// The same with these lacks, without the `spared` runs. Returns nothing where it has made room, else the
+/// first run that was taken in vain; an empty id: there was none.
+std::optional<allocation_id> pool::preempt_for(actions& out, pool_run& run, std::vector<lack> lacks,
+                                               const std::set<allocation_id>& spared, time_point now) {
+  const auto source = policy_->victims(run, running_, jobs_, now);
+  if (!source)
+    return allocation_id{};
+  const auto helps_limit = [&](const pool_run& one) {
+    return std::any_of(lacks.begin(), lacks.end(),
+                       [&](const lack& x) { return x.slots > 0 && is_under(one, x.key); });
   };
+  source->helps = [&](const pool_run& young) { return !is_lacking(lacks) || helps_limit(young); };
+  if (!policy_->ranked())
+    source->skips = [&](const pool_run& one) {
+      return spared.contains(one.id) ||
+             (!helps_limit(one) && std::none_of(one.on.begin(), one.on.end(), [&](const agent_part& part) {
+               return refusal(run.terms.rules, part.agent->now.name, part.agent->traits).empty();
+             }));
+    };
   std::vector<pool_run*> victims;
   const auto next = [&] {
     auto* victim = source->next();
@@ -745,12 +776,14 @@ bool pool::make_room(actions& out, pool_run& run, time_point now) {
     }
     return victim != nullptr;
   };
+  const auto failed = [&] {
+    remember(run, lacks, source->later());
+    return victims.empty() ? allocation_id{} : victims.front()->id;
+  };
   while (is_lacking(lacks) && next()) {
   }
-  if (is_lacking(lacks)) {
-    remember(run, lacks, source->later());
-    return false;
-  }
+  if (is_lacking(lacks))
+    return failed();
   bars lifted;
   std::vector<pool_run*> others;
   for (const auto id : keepers_)
@@ -768,36 +801,35 @@ bool pool::make_room(actions& out, pool_run& run, time_point now) {
     lift(lifted, victims.back()->on, pool_agent::held);
     on = fit(run, run.need());
   }
-  if (on.empty())
-    remember(run, lacks, source->later());
-  if (!on.empty()) {
-    std::sort(victims.begin(), victims.end(), by_rank());
-    std::erase_if(victims, [&](auto* victim) { // spares victims without which the run fits as well
-      change_slots(victim->on, [&](pool_agent& agent, int slot) {
-        set_bars(agent, slot, agent.slots[static_cast<std::size_t>(slot)].bars | pool_agent::held);
-      });
-      give(lacks, *victim, -1);
-      if (!is_lacking(lacks) && !fit(run, run.need()).empty())
-        return true;
-      give(lacks, *victim, 1);
-      change_slots(victim->on, [&](pool_agent& agent, int slot) {
-        set_bars(
-          agent, slot,
-          static_cast<std::uint8_t>(agent.slots[static_cast<std::size_t>(slot)].bars & ~pool_agent::held));
-      });
-      return false;
-    });
-    on = fit(run, run.need());
+  if (on.empty()) {
+    lower(lifted);
+    return failed();
   }
-  lower(lifted);
-  if (on.empty())
+  std::sort(victims.begin(), victims.end(), by_rank());
+  std::erase_if(victims, [&](auto* victim) { // spares victims without which the run fits as well
+    change_slots(victim->on, [&](pool_agent& agent, int slot) {
+      set_bars(agent, slot, agent.slots[static_cast<std::size_t>(slot)].bars | pool_agent::held);
+    });
+    give(lacks, *victim, -1);
+    if (!is_lacking(lacks) && !fit(run, run.need()).empty())
+      return true;
+    give(lacks, *victim, 1);
+    change_slots(victim->on, [&](pool_agent& agent, int slot) {
+      set_bars(
+        agent, slot,
+        static_cast<std::uint8_t>(agent.slots[static_cast<std::size_t>(slot)].bars & ~pool_agent::held));
+    });
     return false;
+  });
+  on = fit(run, run.need());
+  lower(lifted);
   drop_kept(&out, run);
   take_from(out, others, on);
   for (auto* victim : victims)
     preempt(out, *victim, run.id, settings_.scheduler == scheduler_kind::fair ? "fair_share" : "priority");
   keep(run, std::move(on), false, now);
-  return true;
+  run.loose = victims.empty();
+  return std::nullopt;
 }
 
 /// Whether it is known that no runs can be preempted for one that lacks room below these limits. No run is

@@ -247,6 +247,8 @@ private:
   void grant(actions& out, pool_run& run, agent_parts on, bool backfill, time_point now);
   void take_from(actions& out, const std::vector<pool_run*>& keepers, const agent_parts& on);
   bool make_room(actions& out, pool_run& run, time_point now);
+  std::optional<allocation_id> preempt_for(actions& out, pool_run& run, std::vector<lack> lacks,
+                                           const std::set<allocation_id>& spared, time_point now);
   bool hopeless(const pool_run& run, const std::vector<lack>& lacks) const;
   void remember(const pool_run& run, const std::vector<lack>& lacks, std::optional<time_point> later);
   void stand_by(const pool_run& run, const std::vector<lack>& lacks);

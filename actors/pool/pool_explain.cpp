@@ -176,7 +176,7 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run
   }
   if (supply && all.empty() && !room_is_kept) // a run that waits for a limit could not use more agents
     all.push_back(*supply);
-  if (!run.kept.empty() && !run.reserved) {
+  if (!run.kept.empty() && !run.reserved && !run.loose) {
     all.push_back({"preempting", "those that it preempted save and exit"});
     return all;
   }
@@ -279,19 +279,33 @@ pool::reason_text pool::aux_reason(const pool_run& run) const {
   return {"aux", "no agent has room for another task without slots"};
 }
 
-/// The place of the run in the queue; 1 is next.
+/// The place of the run in the queue; 1 is next. Runs that stand aside, as a limit is full or no agents could
+/// hold them, come after those that compete.
 std::size_t pool::position(const pool_run& run) const {
-  std::vector<const ranked_runs*> all{&aux_waiting_};
-  if (run.slots > 0)
-    all = queues();
+  const bool aside = run.bar.of != run_bar::none;
   const bool by_turns = run.slots > 0 && !policy_->ranked();
   std::size_t before = 0;
-  for (const auto* runs : all)
-    before += run.guest ? runs->size() : by_turns ? runs->before_in_line(run) : runs->before(run);
+  const auto count = [&](const ranked_runs& runs, bool all) {
+    before += run.guest || all ? runs.size() : by_turns ? runs.before_in_line(run) : runs.before(run);
+  };
+  if (run.slots == 0) {
+    count(aux_waiting_, false);
+    return before + 1;
+  }
+  for (const auto& [shape, runs] : queue_)
+    count(runs, aside);
+  if (aside || run.guest)
+    for (const auto& [key, shapes] : aside_)
+      for (const auto& [shape, runs] : shapes)
+        count(runs, false);
   if (by_turns && !run.guest)
     for (const auto& [id, job] : jobs_)
-      if (&job != run.job && policy_->job_before(job, *run.job))
-        before += static_cast<std::size_t>(job.waits);
+      if (&job != run.job && policy_->job_before(job, *run.job)) {
+        std::size_t competing = 0;
+        for (const auto& line : job.queue)
+          competing += line.runs->size();
+        before += aside ? static_cast<std::size_t>(job.waits) - competing : competing;
+      }
   return before + 1;
 }
 
@@ -683,6 +697,9 @@ value pool::details() {
 std::vector<queued_run> pool::waiting_runs() {
   refresh_turns();
   auto queue = queued_by_turns();
+  std::stable_partition(queue.begin(), queue.end(), [](const pool_run* run) {
+    return run->bar.of == run_bar::none;
+  });                                             // as position() does
   const auto without_slots = aux_waiting_.list(); // runs without slots have a queue of their own
   queue.insert(queue.end(), without_slots.begin(), without_slots.end());
   const auto* next = next_in_turn();

@@ -59,10 +59,20 @@ void pool::take_terms(pool_job& job, const job_terms& terms) {
   if (another && capped())
     count_used(job, 1);
   policy_->changed(job);
-  if (!same)
-    rerank(job);
-  if (!same && known && settings_.preempts()) // its runs may preempt others now, or be preempted for others
+  if (same)
+    return;
+  const auto rank = job.rank;
+  rerank(job);
+  if (!known)
+    return;
+  if (!policy_->ranked() || rank < job.rank) // it is decided anew what the runs of the job may claim
+    for (const auto id : std::set(keepers_))
+      if (auto& run = runs_.at(id); run.job == &job && !run.reserved)
+        drop_kept(nullptr, run);
+  if (settings_.preempts()) // its runs may preempt others now, or be preempted for others
     ease_all();
+  else
+    ease(job);
 }
 
 /// Moves the job to its new rank in all indexes. The order among its own runs stays.

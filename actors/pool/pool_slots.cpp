@@ -324,6 +324,7 @@ void pool::drop_kept(actions* out, pool_run& run) {
     run.job->claimed -= slots_in(run.kept);
   }
   run.kept.clear();
+  run.loose = false;
   run.reserved.reset();
   keepers_.erase(run.id);
   for (const auto& key : limits_of(run)) // the kept slots counted as used

@@ -115,6 +115,7 @@ struct pool_run {
   bool passed = false;       ///< a run behind was served first, or a reservation prevented that
   bool aged = false;         ///< the run has waited for reserve_after
   bool guest = false;        ///< the run waits in another pool as well, and takes what is left over here
+  bool loose = false;        ///< `kept` are slots of runs that were not preempted for this one
   bool fell_back = false;    ///< the run was told of the pools that it may fall back to
   int offered = 0;           ///< number of slots in the newest report_spare
   int promisable = 0;        ///< number of held slots that could be kept for another run when this one ends

@@ -212,6 +212,56 @@ TEST(FullLimits, AnElasticGangLeavesTheRoomOfAClaim) {
   EXPECT_EQ(p.end(1), "grant 2; ");
 }
 
+/// The room that one run leaves and what less urgent runs hold serve the next run together.
+TEST(FullLimits, WhoComesAfterOneThatWasServedPreemptsTheRest) {
+  auto s = preempting(scheduler_kind::priority);
+  s.quotas = {of_user("ada", 4)};
+  limited_pool p(s);
+  p.job(1, "ada", 90);
+  p.job(2, "ada", 10);
+  p.job(3, "ada", 1);
+  EXPECT_EQ(p.ask(3, 3, 3), "grant 3; ");
+  EXPECT_EQ(p.ask(1, 1, 1), "grant 1; ");
+  EXPECT_EQ(p.ask(21, 2, 2), "");
+  EXPECT_EQ(p.ask(22, 2, 2), "");
+  EXPECT_EQ(p.end(3), "grant 21; preempt 1 for 22 priority; ");
+}
+
+/// A new priority counts at once among the runs that wait for one limit, also where nobody is preempted.
+TEST(FullLimits, ANewPriorityCountsAmongThoseThatWaitForALimit) {
+  pool_settings s;
+  s.quotas = {of_user("ada", 1)};
+  limited_pool p(s);
+  p.job(1, "ada");
+  p.job(2, "ada");
+  auto& second = p.job(3, "ada");
+  p.job(4, "bob");
+  p.job(5, "cyd", 1);
+  EXPECT_EQ(p.ask(1, 1), "grant 1; ");
+  EXPECT_EQ(p.ask(4, 4, 7), "grant 4; ");
+  EXPECT_EQ(p.ask(2, 2) + p.ask(3, 3) + p.ask(5, 5), "");
+  EXPECT_EQ(p.end(1), "grant 5; ");
+  second.priority = 10;
+  EXPECT_EQ(p.tell(job_changed{second}), "");
+  EXPECT_EQ(p.explain(3)["position"], 1);
+  EXPECT_EQ(p.end(4), "grant 3; ");
+}
+
+/// Who waits for a limit holds nobody up, and comes after the others in the queue.
+TEST(FullLimits, WhoWaitsForALimitComesAfterTheOthersInTheQueue) {
+  pool_settings s;
+  s.quotas = {of_user("ada", 1)};
+  limited_pool p(s);
+  p.job(1, "ada", 10);
+  p.job(2, "bob", 50);
+  EXPECT_EQ(p.ask(1, 1), "grant 1; ");
+  EXPECT_EQ(p.ask(2, 2, 7), "grant 2; ");
+  EXPECT_EQ(p.ask(3, 1) + p.ask(4, 1) + p.ask(5, 2), "");
+  EXPECT_EQ(p.explain(5)["position"], 1);
+  EXPECT_EQ(p.explain(3)["position"], 2);
+  EXPECT_EQ(p.explain(4)["position"], 3);
+}
+
 TEST(FullLimits, ThoseOfOnePriorityRunForMinRunFirst) {
   auto s = preempting(scheduler_kind::priority);
   s.min_run = 30s;
@@ -316,6 +366,49 @@ TEST(FullLimits, AShareThatGrowsPreempts) {
   EXPECT_EQ(p.share(2), 3);
   EXPECT_EQ(p.wait(20s),
             "preempt 14 for 21 fair_share; preempt 15 for 21 fair_share; preempt 16 for 21 fair_share; ");
+}
+
+/// The newest run of the job above its share would be taken in vain, and its other runs could not be then.
+TEST(FullLimits, AGangGetsItsPartFromTheRunThatIsLargeEnough) {
+  auto s = preempting(scheduler_kind::fair);
+  limited_pool p(s);
+  p.job(1, "ada");
+  p.job(2, "bob");
+  EXPECT_EQ(p.ask(1, 1, 3), "grant 1; ");
+  EXPECT_EQ(p.ask(2, 1, 3), "grant 2; ");
+  EXPECT_EQ(p.ask(3, 1, 2), "grant 3; ");
+  EXPECT_EQ(p.ask(4, 2, 3), "preempt 2 for 4 fair_share; ");
+}
+
+/// Slots of a run that stops for nobody go to whose turn it is when they are free.
+TEST(FullLimits, WhatStopsForNobodyIsForWhoIsNextThen) {
+  auto s = preempting(scheduler_kind::priority);
+  limited_pool p(s);
+  auto& lowered = p.job(9, "bob", 42);
+  p.job(1, "ada");
+  p.job(2, "ada");
+  EXPECT_EQ(p.ask(9, 9, 8), "grant 9; ");
+  lowered.max_slots = 4;
+  EXPECT_EQ(p.tell(job_changed{lowered}), "preempt 9 for none max_slots; ");
+  EXPECT_EQ(p.ask(2, 2, 8), "");
+  EXPECT_EQ(p.ask(1, 1, 8), "") << "its job is the older one";
+  EXPECT_EQ(p.explain(1)["position"], 1);
+  EXPECT_EQ(p.end(9), "grant 1; ");
+}
+
+/// A job that loses its weight loses the slots that were on their way to it.
+TEST(FullLimits, AClaimIsJudgedAnewWhenItsJobChanges) {
+  auto s = preempting(scheduler_kind::fair);
+  limited_pool p(s);
+  p.job(1, "ada");
+  auto& fades = p.job(2, "ada");
+  p.job(3, "ada");
+  EXPECT_EQ(p.ask(1, 1, 4) + p.ask(11, 1, 4), "grant 1; grant 11; ");
+  EXPECT_EQ(p.ask(2, 2, 4), "preempt 11 for 2 fair_share; ");
+  EXPECT_EQ(p.ask(3, 3, 2), "");
+  fades.weight = 0;
+  EXPECT_EQ(p.tell(job_changed{fades}), "");
+  EXPECT_EQ(p.end(11), "grant 3; ");
 }
 
 } // namespace
