@@ -295,6 +295,7 @@ private:
   std::string away_text(const pool_run& run) const;
   std::string closed_text(const pool_run& run) const;
   std::size_t position(const pool_run& run) const;
+  bool is_held_back(const ranked_runs::line& line) const;
   value agents_for(const pool_run& run) const;
   static bool is_idle(const pool_agent& agent);
   bool never_fits(const pool_run& run) const;

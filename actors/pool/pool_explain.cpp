@@ -194,7 +194,7 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run
   if (const auto* ahead = ahead_of(run, next))
     all.push_back({"behind", "waits for " + slots_text(run.need()) + " behind " + name_of(*ahead)});
   else if (all.empty())
-    all.push_back({"busy", (position(run) == 1 ? "it is next, and waits for " : "waits for ") +
+    all.push_back({"busy", (next == &run ? "it is next, and waits for " : "waits for ") +
                              slots_text(run.need()) + ", which others hold"});
   return all;
 }
@@ -279,33 +279,41 @@ pool::reason_text pool::aux_reason(const pool_run& run) const {
   return {"aux", "no agent has room for another task without slots"};
 }
 
-/// The place of the run in the queue; 1 is next. Runs that stand aside, as a limit is full or no agents could
-/// hold them, come after those that compete.
+/// Whether a limit is full for these runs of one job and shape, or no agents could hold them.
+bool pool::is_held_back(const ranked_runs::line& line) const {
+  const auto& first = *line.begin()->run;
+  return first.bar.of != run_bar::none || barred_by(first).of != run_bar::none;
+}
+
+/// The place of the run in the queue; 1 is next. Runs that are held back come after all others.
 std::size_t pool::position(const pool_run& run) const {
-  const bool aside = run.bar.of != run_bar::none;
-  const bool by_turns = run.slots > 0 && !policy_->ranked();
-  std::size_t before = 0;
-  const auto count = [&](const ranked_runs& runs, bool all) {
-    before += run.guest || all ? runs.size() : by_turns ? runs.before_in_line(run) : runs.before(run);
-  };
-  if (run.slots == 0) {
-    count(aux_waiting_, false);
-    return before + 1;
+  if (run.slots == 0)
+    return (run.guest ? aux_waiting_.size() : aux_waiting_.before(run)) + 1;
+  std::vector<const ranked_runs::line*> lines;
+  for (const auto* runs : queues())
+    runs->collect_lines(lines);
+  std::vector<bool> back; // of these lines
+  bool own = false;       // whether the run is held back
+  for (const auto* line : lines) {
+    back.push_back(is_held_back(*line));
+    own = own || (back.back() && line->begin()->run->job == run.job &&
+                  line->contains({run.rank.started, const_cast<pool_run*>(&run)}));
   }
-  for (const auto& [shape, runs] : queue_)
-    count(runs, aside);
-  if (aside || run.guest)
-    for (const auto& [key, shapes] : aside_)
-      for (const auto& [shape, runs] : shapes)
-        count(runs, false);
-  if (by_turns && !run.guest)
-    for (const auto& [id, job] : jobs_)
-      if (&job != run.job && policy_->job_before(job, *run.job)) {
-        std::size_t competing = 0;
-        for (const auto& line : job.queue)
-          competing += line.runs->size();
-        before += aside ? static_cast<std::size_t>(job.waits) - competing : competing;
-      }
+  std::size_t before = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto& line = *lines[i];
+    const auto& job = *line.begin()->run->job;
+    const bool of_rank = policy_->ranked() && !(job.rank < run.job->rank) && !(run.job->rank < job.rank);
+    if (run.guest || (own && !back[i]))
+      before += line.size();
+    else if (own != back[i])
+      continue;
+    else if (&job == run.job || of_rank)
+      before += static_cast<std::size_t>(
+        std::count_if(line.begin(), line.end(), [&](const auto& x) { return x.run->rank < run.rank; }));
+    else if (policy_->ranked() ? job.rank < run.job->rank : policy_->job_before(job, *run.job))
+      before += line.size();
+  }
   return before + 1;
 }
 
@@ -697,9 +705,16 @@ value pool::details() {
 std::vector<queued_run> pool::waiting_runs() {
   refresh_turns();
   auto queue = queued_by_turns();
-  std::stable_partition(queue.begin(), queue.end(), [](const pool_run* run) {
-    return run->bar.of == run_bar::none;
-  });                                             // as position() does
+  std::set<const pool_run*> back; // never iterated, as the order of pointers means nothing
+  std::vector<const ranked_runs::line*> lines;
+  for (const auto* runs : queues())
+    runs->collect_lines(lines);
+  for (const auto* line : lines)
+    if (is_held_back(*line))
+      for (const auto& one : *line)
+        back.insert(one.run);
+  if (!back.empty()) // these come last, as position() counts
+    std::stable_partition(queue.begin(), queue.end(), [&](auto* run) { return !back.contains(run); });
   const auto without_slots = aux_waiting_.list(); // runs without slots have a queue of their own
   queue.insert(queue.end(), without_slots.begin(), without_slots.end());
   const auto* next = next_in_turn();

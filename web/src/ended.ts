@@ -4,8 +4,8 @@ import { condition } from "./filter";
 
 type Thing = { id: number; state: string };
 
-/** Whether a thing has ended. A thing that is stopping has not ended: it can still be killed. */
-export const ended = (e: Pick<Thing, "state">): boolean => /^(?:STATE_)?(?:COMPLETED|CANCELED|ERROR|DELETED)/.test(e.state);
+/** Whether a thing has ended, also where it is being deleted. A thing that is stopping has not ended: it can still be killed. */
+export const ended = (e: Pick<Thing, "state">): boolean => /^(?:STATE_)?(?:COMPLETED|CANCELED|ERROR|DELET)/.test(e.state);
 export const stopping = (e: Pick<Thing, "state">): boolean => /STOPPING/.test(e.state);
 
 const among = (all: readonly Thing[], ids: readonly string[], which: (e: Thing) => boolean): string[] => {

@@ -134,7 +134,7 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
           The newest {most} events; `{props.command}` has all of them.
         </p>
       )}
-      <Grid name="Events" rows={rows.value} columns={facts[props.audit ? 1 : 0]} id={(f) => String(f.sequence)} usualSort="-sequence" otherOrder bare={["type", "entity"]} command={props.command} empty={whole.value ? <Empty>No event yet.</Empty> : ""} />
+      <Grid name="Events" rows={rows.value} columns={facts[props.audit ? 1 : 0]} id={(f) => String(f.sequence)} usualSort="-sequence" otherOrder bare={["type", "entity"]} loading={!whole.value} command={props.command} empty={whole.value ? <Empty>No event yet.</Empty> : ""} />
     </>
   );
 }

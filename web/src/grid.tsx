@@ -278,7 +278,7 @@ export function Grid<R>(props: GridProps<R>) {
     [],
   );
   const found = useRef(-1); // the number of the return whose place this grid has taken
-  const stands = whole && rows.length > 0;
+  const stands = whole && !props.loading && rows.length > 0;
   useLayoutEffect(() => {
     const box = scroller.current;
     if (!box || !stands || found.current === returned.value) return;

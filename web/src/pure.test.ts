@@ -353,6 +353,10 @@ describe("what has not ended", () => {
     expect(alive(all, ["7", "1", "6"])).toEqual(["7", "1"]);
     expect(steerable(all, ["7", "1", "6"])).toEqual(["1"]);
   });
+  test("is nothing that is being deleted", () => {
+    const going = ["STATE_DELETING", "STATE_DELETE_FAILED", "STATE_DELETED"].map((state, i) => ({ id: i + 1, state }));
+    expect(alive(going, ["1", "2", "3"])).toEqual([]);
+  });
   test("of others is what the link of the first page lists", () => {
     const shown = (me: string) => all.filter((e) => passes(othersOpen(me), { ...e, state: e.state.replace("STATE_", "") })).map((e) => e.id);
     expect(shown("o' zoe")).toEqual([1, 3, 7]);

@@ -271,7 +271,7 @@ export function Confirm() {
               Leave it
             </button>
             <button
-              type="submit"
+              type="button"
               class="danger"
               onClick={() => {
                 const go = asked.go;

@@ -421,7 +421,7 @@ TEST(PoolExplain, SaysBehindOnlyOfOnesThatAreServedBefore) {
   };
   p.up("a", 2).ask(1, 1, 42, one_slot).ask(2, 1).ask(3, 1, 42, of_first).ask(4, 1); // the pool is full
   EXPECT_EQ(p.code(3), "max_slots");
-  EXPECT_EQ(p.why(4)["position"], 2);
+  EXPECT_EQ(p.why(4)["position"], 1);
   EXPECT_EQ(p.code(4), "busy") << "the third is above its limit, and holds nobody up";
   EXPECT_TRUE(p.why(4, {})["behind"].is_null());
   EXPECT_EQ(p.why(4, {})["advice"], "") << "it is next already";
