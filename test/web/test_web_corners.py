@@ -319,14 +319,12 @@ def test_rights_are_those_of_the_workspace(tmp_path, chromium):
         wait_for(lambda: at() != str(hers), 10)
         made = tab.page.request.get(f"{site.url()}/api/v1/experiments/{at()}").json()["experiment"]
         assert made["projectId"] == 2 and made["forkedFrom"] == hers
-        # Her page hears that what she could see is deleted, and by whom.
+        # Her page hears that what she could see is deleted.
         tab.go(f"/experiments/{hers}").settle()
         site.cli("experiment", "kill", str(hers))
         site.wait_ended(hers)
         site.cli("experiment", "delete", str(hers), "--yes")
         tab.page.wait_for_selector(f"main[data-state=error]:has-text('There is no experiment {hers}')")
-        facts = tab.page.request.get(f"{site.url()}/troupe/v1/events?kind=audit").text()
-        assert '"experiment_deleted"' in facts
         tab.fine_but(404)
     finally:
         context.close()
