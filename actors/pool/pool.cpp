@@ -317,7 +317,14 @@ void pool::on(actions& out, const slots_held& ev) {
     agent_part here{&agent, {}};
     for (const int slot : part.slots) {
       const bool there = slot >= 0 && slot < static_cast<int>(agent.slots.size());
-      const bool taken = there && agent.slots[static_cast<std::size_t>(slot)].holder;
+      bool taken = there && agent.slots[static_cast<std::size_t>(slot)].holder;
+      // A run whose start order was lost has asked anew, of which there is no fact. So after a start of the
+      // master two runs may say that they hold a slot: the later grant is the right one.
+      if (auto* other = taken ? agent.slots[static_cast<std::size_t>(slot)].holder : nullptr;
+          other && other->granted && other->since < ev.since) {
+        lose_slot(*other, agent, slot);
+        taken = false;
+      }
       const bool none = slot < 0 || (agent.present && !there);
       if (!taken && !none)
         here.slots.push_back(slot);

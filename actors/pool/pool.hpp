@@ -139,6 +139,7 @@ private:
   std::vector<pool_run*> queued_by_turns() const; ///< all of them, in the order of position()
   void hold(pool_run& run, agent_parts on, time_point since);
   void let_go(pool_run& run, const pool_agent* agent); ///< null: the slots on all agents
+  void lose_slot(pool_run& run, pool_agent& agent, int slot);
   void count_held(pool_run& run, int slots);
   void count_used(const pool_run& run, int slots);
   void count_used(const pool_job& job, int times);

@@ -411,6 +411,26 @@ void pool::let_go(pool_run& run, const pool_agent* one) {
     running_.erase(run);
 }
 
+/// Takes a slot from a run that no longer holds it.
+void pool::lose_slot(pool_run& run, pool_agent& agent, int slot) {
+  auto& s = agent.slots[static_cast<std::size_t>(slot)];
+  s.holder = nullptr;
+  set_bars(agent, slot, static_cast<std::uint8_t>(s.bars & ~pool_agent::held));
+  for (auto part = run.on.begin(); part != run.on.end(); ++part)
+    if (part->agent == &agent) {
+      part->slots.erase(std::remove(part->slots.begin(), part->slots.end(), slot), part->slots.end());
+      if (part->slots.empty())
+        run.on.erase(part);
+      break;
+    }
+  count_promisable(run);
+  count_held(run, -1);
+  if (run.state == pool_run::phase::stopping)
+    --run.job->stopping;
+  if (run.on.empty() && settings_.preempts())
+    running_.erase(run);
+}
+
 // ---- limits
 
 const slot_quota* pool::quota_of(run_bar kind, const std::string& who) const {

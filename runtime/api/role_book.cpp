@@ -15,14 +15,14 @@ auto value_of(const Map& in, const Key& key) {
 }
 
 /// Whether roles, groups and places are the same after this fact of the cluster. If so, returns the
-/// experiment that the fact moved, or an empty id for other facts. The project of a deleted experiment stays
-/// known, so that those who could see the experiment hear of its end.
+/// experiment that the fact moved or deleted, or an empty id for other facts.
 std::optional<experiment_id> leaves_rights(const fact& x) {
   if (const auto* moved = std::get_if<experiment_moved>(&x))
     return moved->id;
-  if (std::holds_alternative<experiment_deleted>(x) || std::holds_alternative<experiment_created>(x) ||
-      std::holds_alternative<experiment_swept>(x) || std::holds_alternative<experiment_described>(x) ||
-      std::holds_alternative<webhook_event>(x))
+  if (const auto* gone = std::get_if<experiment_deleted>(&x))
+    return gone->id;
+  if (std::holds_alternative<experiment_created>(x) || std::holds_alternative<experiment_swept>(x) ||
+      std::holds_alternative<experiment_described>(x) || std::holds_alternative<webhook_event>(x))
     return experiment_id{};
   return std::nullopt;
 }

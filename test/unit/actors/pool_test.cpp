@@ -107,6 +107,24 @@ TEST(Pool, PlacesAfterItDiedOnlyWhenAllHaveSaidWhatTheyHold) {
     pool::phase::recovering);
 }
 
+/// The first run lost its order to start and asked anew, and the second one got its slot.
+TEST(Pool, GivesASlotThatTwoClaimToHoldToTheLaterGrant) {
+  const slots_held first{run(1), {{"a", {0}}}, {}, 1, 0, time_point{1s}},
+    second{run(2), {{"a", {0, 1}}}, {}, 2, 0, time_point{2s}};
+  for (const bool in_order : {true, false})
+    play(
+      {
+        {agent_up{"a", 2}, "", 0},
+        {in_order ? first : second, "", in_order ? 1 : 2},
+        {in_order ? second : first, "", 2},
+        {holders_heard{}, "", 2},
+        {slots_released{run(1)}, "", 2},
+        {slots_requested{run(1), 1}, "", 2},
+        {slots_released{run(2)}, "grant(1.1 a:0)", 1},
+      },
+      pool::phase::recovering);
+}
+
 TEST(Pool, ForgetsAnAgent) {
   play({
     {agent_up{"a", 1}, "", 0},
