@@ -209,7 +209,9 @@ public:
 
   /// Queues reports. Refused with `errc::conflict` if the run is not the open one of its task (it was fenced
   /// or has ended), or if the task is not a trial, because only trials report metrics; with `errc::gap` if
-  /// sequence numbers are missing; with `errc::busy` if the commit has no room left; with `errc::no_space`.
+  /// sequence numbers are missing; with `errc::busy` if the commit has no room left; with `errc::no_space`;
+  /// and with `errc::invalid` if a report over HTTP (a negative rank) has a metric that the same run has
+  /// reported in that group at those steps. An exact repeat is no such report: it gets the old receipt.
   /// The receipt holds once the next commit has returned.
   virtual result<report_receipt> report(const report_batch& x) = 0;
 

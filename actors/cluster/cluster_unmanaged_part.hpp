@@ -61,7 +61,7 @@ private:
     decide how;
     done_callback done;
     int tries = 5; ///< tries that are left: another writer (metadata, checkpoints) may take the number first
-    std::string by = {}; ///< as in the decision
+    std::string by = {}; ///< user who ends the experiment; empty: nobody does
   };
 
   caf::result<command_result> in_turn(experiment_id id, decide how);

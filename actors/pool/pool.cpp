@@ -248,6 +248,7 @@ void pool::withdraw(actions& out, pool_run& run) {
     return;
   if (run.came_from.of != run_bar::none)
     eased_.insert(run.came_from); // another run may use the room below that limit
+  // Other runs may fit on the slots that are no longer kept.
   if (!run.kept.empty())
     eased_.merge(std::exchange(unfit_below_, {}));
   drop_kept(&out, run);
@@ -318,8 +319,9 @@ void pool::on(actions& out, const slots_held& ev) {
     for (const int slot : part.slots) {
       const bool there = slot >= 0 && slot < static_cast<int>(agent.slots.size());
       bool taken = there && agent.slots[static_cast<std::size_t>(slot)].holder;
-      // A run whose start order was lost has asked anew, of which there is no fact. So after a start of the
-      // master two runs may say that they hold a slot: the later grant is the right one.
+      // When the order to start a run is lost, the run asks for slots again, and no fact tells that. Its slot
+      // may have been granted to another run since. After a start of the master both runs then say that they
+      // hold it, and the later grant is the valid one.
       if (auto* other = taken ? agent.slots[static_cast<std::size_t>(slot)].holder : nullptr;
           other && other->granted && other->since < ev.since) {
         lose_slot(*other, agent, slot);
@@ -590,7 +592,7 @@ bool pool::let_aside(actions& out, std::vector<pool_run*>& blocked) {
         leave_queue(*run);
         step_aside(*run, limit);
         if (settings_.preempts())
-          unfit_below_.insert(limit); // it did not fit before the limit was full
+          unfit_below_.insert(limit); // the run had found no slots that it could have when the limit had room
         any = true;
       }
   return any;
@@ -741,8 +743,8 @@ bool pool::make_room(actions& out, pool_run& run, time_point now) {
     stand_by(run, lacks);
     return false;
   }
-  // In a pool of shares a run that is taken in vain may be what keeps its job from giving up another one, so
-  // the choice is made again without it.
+  // In a fair pool no job is brought below its share. So a victim that does not help may be the reason why a
+  // larger run of the same job is not chosen: the choice is made again without that victim.
   std::set<allocation_id> spared;
   for (int tries = policy_->ranked() ? 1 : 8; tries > 0; --tries) {
     const auto in_vain = preempt_for(out, run, lacks, spared, now);
@@ -755,8 +757,9 @@ bool pool::make_room(actions& out, pool_run& run, time_point now) {
   return false;
 }
 
-/// The same with these lacks, without the `spared` runs. Returns nothing where it has made room, else the
-/// first run that was taken in vain; an empty id: there was none.
+/// The same, where `lacks` tells how many slots are missing below which limits, and no run of `spared` is
+/// preempted. Returns nothing if it has made room; else the first run that it chose in vain, or an empty id
+/// if it could choose none.
 std::optional<allocation_id> pool::preempt_for(actions& out, pool_run& run, std::vector<lack> lacks,
                                                const std::set<allocation_id>& spared, time_point now) {
   const auto source = policy_->victims(run, running_, jobs_, now);
@@ -839,8 +842,8 @@ std::optional<allocation_id> pool::preempt_for(actions& out, pool_run& run, std:
   return std::nullopt;
 }
 
-/// Whether it is known that no runs can be preempted for one that lacks room below these limits. No run is
-/// preempted for another one of its job.
+/// Whether it is already known that preemption cannot help a run that lacks room below these limits. It never
+/// helps where the job's own limit is full, as no run is preempted for another run of its job.
 bool pool::hopeless(const pool_run& run, const std::vector<lack>& lacks) const {
   return std::any_of(lacks.begin(), lacks.end(), [&](const lack& x) {
     const auto most = most_of(x.key);
@@ -850,8 +853,9 @@ bool pool::hopeless(const pool_run& run, const std::vector<lack>& lacks) const {
   });
 }
 
-/// Remembers why no runs can be preempted for this one, so that it is tried again when that changes. `lacks`:
-/// what is missing even without all possible victims; `later`: when there may be another victim.
+/// Remembers why no runs can be preempted for this one, so that the run is tried again when that changes.
+/// `lacks`: how many slots would still be missing below each limit if all possible victims ended; `later`:
+/// when a run that is too young now may become another victim.
 void pool::remember(const pool_run& run, const std::vector<lack>& lacks, std::optional<time_point> later) {
   const auto waits_for = full_limit(run);
   if (waits_for.of == run_bar::none) { // the run goes on competing

@@ -542,7 +542,7 @@ std::vector<pool::lack> pool::lacks_of(const pool_run& run) const {
   return lacks;
 }
 
-/// Adds to the lacks what the end of the victim releases; `times` -1 takes that back.
+/// Counts in `lacks` the slots that the end of the victim releases; with `times` -1 no longer counts them.
 void pool::give(std::vector<lack>& lacks, const pool_run& victim, int times) {
   for (auto& x : lacks)
     if (is_under(victim, x.key))
@@ -552,8 +552,8 @@ bool pool::is_lacking(const std::vector<lack>& lacks) {
   return std::any_of(lacks.begin(), lacks.end(), [](const lack& x) { return x.slots > 0; });
 }
 
-/// Whether the slots that are kept for the run will be its own, as runs that were preempted for it stop, even
-/// if a limit is full until then.
+/// Whether the run may wait for the slots that are kept for it, although a limit may be full now: the runs
+/// that stop will make enough room below all its limits.
 bool pool::claims(const pool_run& run) const {
   return !run.kept.empty() && !run.reserved && lacks_of(run).empty();
 }
@@ -575,7 +575,7 @@ int pool::most_within_limits(const pool_run& run) const {
 /// Lets runs compete again that may fit below a limit which has more room now.
 void pool::readmit() {
   if (!policy_->ranked() && !eased_.empty() && !aside_.empty())
-    begin_turns(); // the turns and shares are those of the last pass
+    begin_turns(); // until now the turns and shares are those of the last pass
   for (const auto& key : std::exchange(eased_, {})) {
     tried_.erase(key);
     unfit_below_.erase(key);
@@ -612,10 +612,11 @@ void pool::readmit() {
   }
 }
 
-/// Adds to `chosen` those of the `runs`, all of one shape, that may get room below the limit `key`, which
-/// serves `most` of them: the first by rank or, in a pool of turns, those of the jobs whose turns come first.
-/// Where others may be preempted for a run, at least one is chosen. Adds to `elsewhere` those before them for
-/// which another limit is full.
+/// Chooses from `runs`, which have one shape and wait for the limit `key`, those that may get slots now.
+/// `most` is the number of runs for which the limit has room. The first runs by rank are added to `chosen`
+/// or, in a pool of turns, runs of the jobs whose turns come first; where a run may preempt others, at least
+/// one is added. Runs that would be chosen but have reached another limit are added to `elsewhere`, with that
+/// limit.
 void pool::choose(std::vector<pool_run*>& chosen, std::vector<std::pair<pool_run*, limit_key>>& elsewhere,
                   const ranked_runs& runs, const limit_key& key, int most) const {
   const auto other_limit = [&](const pool_run& run) {
