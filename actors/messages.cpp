@@ -3,6 +3,9 @@
 
 #include <caf/all.hpp>
 
+#include <algorithm>
+#include <thread>
+
 namespace troupe {
 
 void add_node_messages(caf::actor_system_config& to) {
@@ -12,7 +15,8 @@ void add_node_messages(caf::actor_system_config& to) {
 node_config::node_config() {
   add_node_messages(*this);
   set("scheduler.policy", caf::atom("sharing"));
-  set("scheduler.max-threads", std::size_t{4});
+  // More threads than processors only wake each other.
+  set("scheduler.max-threads", std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, 4));
   set("scheduler.max-throughput", std::size_t{100});
 }
 

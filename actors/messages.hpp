@@ -501,7 +501,7 @@ struct dial_master {
 struct launch_order {
   allocation_id allocation;
   std::vector<int> slots;
-  std::string spec; ///< msgpack bytes of a task_launch
+  launch_spec spec;
   time_point lease_from;
   std::string fence_token; ///< token with which the sandbox asks the master when the agent is dead
   MSGPACK_DEFINE_ARRAY(allocation, slots, spec, lease_from, fence_token)

@@ -21,6 +21,8 @@ public:
   operator const value&() const { return get(); }
   const value* operator->() const { return &get(); }
   std::string msgpack() const; ///< as to_msgpack gives it
+  /// Whether both are copies of one. Two that were made from like values are not.
+  friend bool same(const shared_value& a, const shared_value& b) { return a.held_ == b.held_; }
 
 private:
   struct held;

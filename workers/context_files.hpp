@@ -38,6 +38,9 @@ result<void> unpack_archive(std::string_view bytes, const std::filesystem::path&
 result<void> unpack_archive_file(const std::filesystem::path& archive, const std::filesystem::path& target,
                                  std::uint64_t most_bytes = 0);
 
+/// Whether the bytes are a tar or tar.gz that holds nothing, or nothing but the folder that it was made of.
+bool archive_is_empty(std::string_view bytes);
+
 /// SHA-256 in hexadecimal.
 std::string sha256(std::string_view bytes);
 

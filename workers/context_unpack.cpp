@@ -245,6 +245,25 @@ result<void> unpack_archive(std::string_view bytes, const std::filesystem::path&
   return unpacker(r.get(), target, most_bytes).run();
 }
 
+bool archive_is_empty(std::string_view bytes) {
+  if (bytes.find_first_not_of('\0') == std::string_view::npos)
+    return true;
+  if (!archive_library::load())
+    return false;
+  auto r = new_reader();
+  if (archive_read_open_memory(r.get(), bytes.data(), bytes.size()) != ARCHIVE_OK)
+    return false;
+  archive_entry* entry = nullptr;
+  int got = ARCHIVE_OK;
+  while ((got = archive_read_next_header(r.get(), &entry)) == ARCHIVE_OK) {
+    const char* path = archive_entry_pathname(entry);
+    const auto parts = path ? parts_of(path) : std::nullopt;
+    if (!parts || !parts->empty() || archive_entry_filetype(entry) != AE_IFDIR)
+      return false;
+  }
+  return got == ARCHIVE_EOF;
+}
+
 result<void> unpack_archive_file(const std::filesystem::path& archive, const std::filesystem::path& target,
                                  std::uint64_t most_bytes) {
   if (auto loaded = archive_library::load(); !loaded)

@@ -10,8 +10,9 @@ namespace troupe::workers {
 namespace {
 
 constexpr int most_tries = 4000; ///< a task that speaks to other tasks claims three
+constexpr std::size_t most_idle = 64;
 
-owned_fd claim_of(int port) {
+owned_fd new_claim_of(int port) {
   owned_fd fd{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
@@ -34,6 +35,12 @@ bool somebody_listens(int port) {
 }
 
 } // namespace
+
+owned_fd port_claims::claim_of(int port) {
+  if (auto idle = idle_.extract(port))
+    return std::move(idle.mapped());
+  return new_claim_of(port);
+}
 
 result<std::vector<int>> port_claims::claim(const std::string& owner, const std::vector<int>& bases) {
   std::vector<int> ports;
@@ -74,8 +81,11 @@ void port_claims::restore(const std::string& owner, const std::vector<int>& port
 
 void port_claims::release(const std::string& owner) {
   if (auto it = held_.find(owner); it != held_.end()) {
-    for (const auto& one : it->second)
+    for (auto& one : it->second) {
       mine_.erase(one.port);
+      if (idle_.size() < most_idle)
+        idle_.emplace(one.port, std::move(one.claim));
+    }
     held_.erase(it);
   }
 }

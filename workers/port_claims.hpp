@@ -30,8 +30,12 @@ private:
     int port = 0;
     owned_fd claim;
   };
+  owned_fd claim_of(int port);
+
   std::map<std::string, std::vector<held_port>> held_;
   std::set<int> mine_; ///< ports in `held_`, for which the kernel need not be asked
+  /// Claims without an owner, at most 64, so that the next owner gets them without asking the kernel again.
+  std::map<int, owned_fd> idle_;
 };
 
 } // namespace troupe::workers

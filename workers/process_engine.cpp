@@ -564,6 +564,7 @@ void process_runtime::engine::obey(forget_order& x) {
     std::lock_guard lock(mutex_);
     sweeps_.push_back({box->folder_name, x.with_spool, box->id,
                        x.with_spool && options_.spares > 0 ? std::move(box->helper) : owned_fd{}});
+    sweeps_.back().kept = static_cast<bool>(sweeps_.back().helper);
   }
   swept_.notify_all();
   erase(box->serial);
@@ -588,6 +589,10 @@ void process_runtime::engine::keep_spares() {
     if (!free_.empty()) {
       used = std::move(free_.back());
       free_.pop_back();
+    } else if (keeps_folders_ &&
+               std::any_of(sweeps_.begin(), sweeps_.end(), [](const sweep& x) { return x.kept; })) {
+      spare_waits_ = true; // A folder of an ended task comes soon, and a new one costs more than the wait.
+      return;
     }
   }
   const bool made =
@@ -632,16 +637,21 @@ void process_runtime::engine::remove_folders() {
       return; // the next runtime finds what is left, and forgets it again
     auto job = std::move(sweeps_.front());
     lock.unlock();
-    if (job.helper && keep_folder(job))
+    const bool kept = job.helper && keep_folder(job);
+    if (kept)
       ;
     else if (job.with_spool)
       remove_tree(root_.get(), job.folder_name.c_str());
     else if (auto folder = open_folder(root_.get(), job.folder_name))
       remove_remains(folder.get());
     lock.lock();
+    if (sweeps_.front().kept)
+      keeps_folders_ = kept;
     sweeps_.pop_front();
     if (!job.forget_id.empty())
       known_.erase(job.forget_id);
+    if (std::exchange(spare_waits_, false))
+      ::eventfd_write(wake_.get(), 1);
   }
 }
 

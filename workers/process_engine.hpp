@@ -102,6 +102,7 @@ private:
     bool with_spool = false;
     std::string forget_id; ///< task to forget once the folder is removed; may be empty
     owned_fd helper;       ///< troupe-task, whose death is waited for; empty: the folder is not used again
+    bool kept = false;     ///< The folder is to be used again; said here as well, as `helper` is moved out.
   };
 
   // Orders come from any thread.
@@ -182,6 +183,8 @@ private:
   bool stopping_ = false;
   std::deque<sweep> sweeps_;
   std::vector<std::string> free_; ///< folders of ended tasks, to be used again by a spare
+  bool keeps_folders_ = true;     ///< The newest folder that was to be used again could be kept.
+  bool spare_waits_ = false;      ///< The sweeper wakes the engine after its next folder.
   std::uint64_t next_folder_ = 1;
   std::condition_variable swept_;
 

@@ -47,7 +47,7 @@ using agent_event = std::variant<link_up, link_down, order_received, heartbeat_a
 struct launch_task {
   allocation_id allocation;
   std::vector<int> slots;
-  std::string spec;
+  launch_spec spec;
   time_point lease_from; ///< a task whose lease is over already starts frozen
 };
 struct stop_task { ///< asks the script to end by itself
@@ -101,7 +101,7 @@ private:
   using out = std::vector<agent_action>;
   struct task {
     task_report report;
-    std::optional<std::string> waits_with; ///< launch order, while a task that ends holds a slot of this one
+    std::optional<launch_spec> waits_with; ///< launch order, while a task that ends holds a slot of this one
     std::vector<member_failed> lost;       ///< failed ranks, which every new master is told again
     std::optional<time_point> end_at;      ///< when the other ranks are killed; none: no rank has failed
     std::string failure;                   ///< reason that the first failed worker gave

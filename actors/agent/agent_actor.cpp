@@ -515,7 +515,7 @@ private:
   void run(launch_task& x) {
     auto& told = at_host_[x.allocation];
     told.life = runtime_life_;
-    if (auto doors = doors_in(x.spec)) { // otherwise the runtime reports what is wrong with the order
+    if (auto doors = x.spec.doors()) { // otherwise the runtime reports what is wrong with the order
       told.token = std::move(doors->token);
       told.checkpoint_dir = std::move(doors->checkpoint_dir);
       self_->send(harness_, harness_task{x.allocation, told.token, told.checkpoint_dir, true});

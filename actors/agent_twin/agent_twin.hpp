@@ -4,6 +4,7 @@
 // shell is agent_twin_actor.cpp.
 
 #include "actors/allocation/allocation.hpp"
+#include "actors/allocation/launch_spec.hpp"
 #include "actors/pool/pool_events.hpp"
 
 #include <set>
@@ -43,11 +44,11 @@ struct link_lost {
   std::string why;
   MSGPACK_DEFINE_ARRAY(epoch, why)
 };
-/// `spec` is the launch order that the allocation's shell has encoded; the machines do not read it.
+/// `spec` is the launch order of the allocation's shell; the machines do not read it.
 struct start_ordered {
   allocation_id allocation;
   std::vector<int> slots;
-  std::string spec;
+  launch_spec spec;
   time_point placed; ///< time of the placement, which an answer "unknown" refers to
   MSGPACK_DEFINE_ARRAY(allocation, slots, spec, placed)
 };

@@ -436,7 +436,7 @@ private:
     part.ranks = std::max(part.ranks, 1); // a task without slots is one process
     if (x.node_rank != 0)
       part.services.clear();
-    send_to(x.on.agent, start_ordered{id_, x.on.slots, encode(part), x.placed});
+    send_to(x.on.agent, start_ordered{id_, x.on.slots, launch_spec(std::move(part)), x.placed});
   }
   void run(const preempt_task& x) { send_to(x.agent, preempt_ordered{id_, x.reason}); }
   void run(const order_worker& x) {

@@ -145,6 +145,31 @@ error bad(const std::string& field, const std::string& why) {
   return {errc::invalid, "cannot start the task: " + field + " " + why};
 }
 
+std::optional<launch_doors> doors_in(std::string_view bytes) {
+  msgpack::zone zone;
+  std::size_t used = 0;
+  try {
+    const auto whole = msgpack::unpack(zone, bytes.data(), bytes.size(), used, packing::refer);
+    if (whole.type != msgpack::type::MAP)
+      return {};
+    launch_doors found;
+    const auto text = [](const msgpack::object& x) {
+      return x.type == msgpack::type::STR ? std::string_view(x.via.str.ptr, x.via.str.size)
+                                          : std::string_view();
+    };
+    for (std::uint32_t n = 0; n < whole.via.map.size; ++n) {
+      const auto& pair = whole.via.map.ptr[n];
+      if (text(pair.key) == "token")
+        found.token = text(pair.val);
+      else if (text(pair.key) == "checkpoint_dir")
+        found.checkpoint_dir = text(pair.val);
+    }
+    return found;
+  } catch (const std::exception&) { // msgpack throws where the bytes are cut off or nested too deeply
+    return {};
+  }
+}
+
 } // namespace
 
 result<void> check(const task_launch& x) {
@@ -189,29 +214,17 @@ result<task_launch> decode_launch(std::string_view bytes) {
   return x;
 }
 
-std::optional<launch_doors> doors_in(std::string_view bytes) {
-  msgpack::zone zone;
-  std::size_t used = 0;
-  try {
-    const auto whole = msgpack::unpack(zone, bytes.data(), bytes.size(), used, packing::refer);
-    if (whole.type != msgpack::type::MAP)
-      return {};
-    launch_doors found;
-    const auto text = [](const msgpack::object& x) {
-      return x.type == msgpack::type::STR ? std::string_view(x.via.str.ptr, x.via.str.size)
-                                          : std::string_view();
-    };
-    for (std::uint32_t n = 0; n < whole.via.map.size; ++n) {
-      const auto& pair = whole.via.map.ptr[n];
-      if (text(pair.key) == "token")
-        found.token = text(pair.val);
-      else if (text(pair.key) == "checkpoint_dir")
-        found.checkpoint_dir = text(pair.val);
-    }
-    return found;
-  } catch (const std::exception&) { // msgpack throws where the bytes are cut off or nested too deeply
-    return {};
-  }
+launch_spec::launch_spec(task_launch launch)
+    : launch_(std::make_shared<const task_launch>(std::move(launch))) {}
+
+std::string launch_spec::bytes() const { return launch_ ? encode(*launch_) : bytes_; }
+
+result<task_launch> launch_spec::read() const {
+  return launch_ ? result<task_launch>(*launch_) : decode_launch(bytes_);
+}
+
+std::optional<launch_doors> launch_spec::doors() const {
+  return launch_ ? launch_doors{launch_->token, launch_->checkpoint_dir} : doors_in(bytes_);
 }
 
 } // namespace troupe

@@ -3,6 +3,7 @@
 // the task for its next life. The owner of the allocation makes it, the allocation adds what it knows, and
 // the host adds what depends on the host. Pure.
 
+#include "actors/allocation/launch_spec.hpp"
 #include "actors/allocation/sandbox_terms.hpp"
 #include "model/ids.hpp"
 #include "model/result.hpp"
@@ -66,13 +67,5 @@ result<void> check(const task_launch& x);
 std::string encode(const task_launch& x);
 /// Fails with errc::corrupt and the key, where a value has the wrong kind. A missing key has its default.
 result<task_launch> decode_launch(std::string_view bytes);
-
-/// What the harness gateway has to know of a task.
-struct launch_doors {
-  std::string token, checkpoint_dir;
-};
-/// Reads only these two members, which is faster than the whole order; none where the bytes are not a launch
-/// order.
-std::optional<launch_doors> doors_in(std::string_view bytes);
 
 } // namespace troupe

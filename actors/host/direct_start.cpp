@@ -1,12 +1,14 @@
 #include "actors/host/direct_start.hpp"
 
 #include "actors/host/stock_task.hpp"
+#include "workers/owned_fd.hpp"
 
 #include <algorithm>
 #include <cctype>
+#include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <map>
+#include <unistd.h>
 
 namespace troupe {
 namespace {
@@ -27,21 +29,26 @@ bool names_python(const std::string& word) {
                      [](unsigned char c) { return std::isdigit(c) || c == '.'; });
 }
 
+/// The first four bytes of the file; fewer where there are no more, none where it cannot be read.
+std::string magic_of(const fs::path& file) {
+  std::string magic(4, 0);
+  workers::owned_fd in{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
+  const auto n = in ? ::read(in.get(), magic.data(), magic.size()) : 0;
+  magic.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  return magic;
+}
+
+constexpr std::string_view image_magic = "\177ELF";
+
 /// Whether the file is a compiled program. A wrapper that is a script is not one: it may set variables, which
 /// a process that a zygote forks would not have.
-bool is_executable_image(const fs::path& file) {
-  char magic[4] = {};
-  std::ifstream in(file, std::ios::binary);
-  return in.read(magic, sizeof magic) && std::string_view(magic, 4) == "\x7f"
-                                                                       "ELF";
-}
+bool is_executable_image(const fs::path& file) { return magic_of(file) == image_magic; }
 
 /// Whether the kernel can run the file. A script without "#!" cannot run by itself: the shell that starts it
 /// runs it.
 bool runs_by_itself(const fs::path& file) {
-  char magic[2] = {};
-  std::ifstream in(file, std::ios::binary);
-  return (in.read(magic, sizeof magic) && std::string_view(magic, 2) == "#!") || is_executable_image(file);
+  const auto magic = magic_of(file);
+  return magic.starts_with("#!") || magic == image_magic;
 }
 
 /// Words that a shell carries out itself, or differently from the program of the same name.

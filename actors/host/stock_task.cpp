@@ -109,6 +109,10 @@ value config_for_task(const task_launch& launch) {
   return config;
 }
 
+static std::string config_text(const task_launch& launch, const task_surroundings& around) {
+  return around.config ? around.config(launch) : to_json(config_for_task(launch));
+}
+
 std::map<std::string, std::string> stock_variables(allocation_id id, const task_launch& launch,
                                                    const task_surroundings& around) {
   const auto& task = launch.task_name;
@@ -155,30 +159,32 @@ std::map<std::string, std::string> stock_variables(allocation_id id, const task_
   env["DET_TRIAL_ID"] = to_string(id.task);
   env["DET_TRIAL_RUN_ID"] = to_string(id.run);
   env["DET_TRIAL_SEED"] = std::to_string(launch.seed);
-  env["DET_EXPERIMENT_CONFIG"] = to_json(config_for_task(launch));
+  auto config = config_text(launch, around);
   env["DET_HPARAMS"] = to_json(launch.hparams);
   env["DET_STEPS_COMPLETED"] = std::to_string(launch.resume_steps);
   // The kernel accepts no variable of 128 KiB; the client can read the configuration from info/trial.json
   // instead.
-  if (env["DET_EXPERIMENT_CONFIG"].size() > 100'000)
-    env.erase("DET_EXPERIMENT_CONFIG");
+  if (config.size() <= 100'000)
+    env["DET_EXPERIMENT_CONFIG"] = std::move(config);
   if (auto latest = checkpoint_name(launch); !latest.empty())
     env["DET_LATEST_CHECKPOINT"] = latest;
   return env;
 }
 
-/// The values from which the client makes determined.get_cluster_info().trial.
-static value trial_info(allocation_id id, const task_launch& launch) {
-  const auto config = config_for_task(launch);
-  return {{"trial_id", id.trial().value},
-          {"experiment_id", launch.experiment.value},
-          {"trial_seed", launch.seed},
-          {"hparams", launch.hparams},
-          {"config", config},
-          {"steps_completed", launch.resume_steps},
-          {"trial_run_id", id.run.value},
-          {"debug", config.value("debug", value(false)) == value(true)},
-          {"inter_node_network_interface", nullptr}};
+/// The values from which the client makes determined.get_cluster_info().trial, as JSON.
+static std::string trial_info(allocation_id id, const task_launch& launch, const task_surroundings& around) {
+  const auto& config = launch.config.get();
+  const auto rest =
+    to_json({{"trial_id", id.trial().value},
+             {"experiment_id", launch.experiment.value},
+             {"trial_seed", launch.seed},
+             {"hparams", launch.hparams},
+             {"steps_completed", launch.resume_steps},
+             {"trial_run_id", id.run.value},
+             {"debug", config.is_object() && config.value("debug", value(false)) == value(true)},
+             {"inter_node_network_interface", nullptr}});
+  // The configuration is text already, and most of the whole.
+  return "{\"config\":" + config_text(launch, around) + "," + rest.substr(1);
 }
 
 std::vector<task_file> stock_files(allocation_id id, const task_launch& launch,
@@ -208,7 +214,7 @@ std::vector<task_file> stock_files(allocation_id id, const task_launch& launch,
   for (auto& file : account_files(id, launch, around))
     files.push_back(std::move(file));
   if (id.task.is_trial())
-    files.push_back({"info/trial.json", to_json(trial_info(id, launch))});
+    files.push_back({"info/trial.json", trial_info(id, launch, around)});
   if (launch.nodes == 1)
     files.push_back(
       {"info/rendezvous.json", to_json({{"container_addrs", value::array({"127.0.0.1"})},

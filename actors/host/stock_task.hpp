@@ -42,6 +42,9 @@ struct task_surroundings {
   /// Returns what platform_paths() says of a PATH, perhaps from memory; if the function is empty,
   /// platform_paths() is called.
   std::function<std::vector<std::string>(const std::string&)> platform;
+  /// Returns config_for_task() as JSON, perhaps from memory; if the function is empty, config_for_task() is
+  /// called.
+  std::function<std::string(const task_launch&)> config;
   agent_account account;
   /// Folders of the host, with all links resolved, that are never mounted for a task.
   std::vector<std::string> forbidden;

@@ -34,13 +34,19 @@ public:
     return folder && ::fchmod(folder.get(), 0700) == 0 ? result<void>{} : refused(name);
   }
   result<void> make_folder_as(const std::string& name, mode_t mode) {
-    if (::mkdirat(folder_.get(), name.c_str(), mode) == 0 || errno == EEXIST)
+    if (made_.contains(name))
       return {};
+    if (::mkdirat(folder_.get(), name.c_str(), mode) == 0 || errno == EEXIST) {
+      made_.insert(name);
+      return {};
+    }
     if (const auto slash = name.rfind('/'); errno == ENOENT && slash != std::string::npos) {
       if (auto ok = make_folder(name.substr(0, slash)); !ok)
         return ok;
-      if (::mkdirat(folder_.get(), name.c_str(), mode) == 0 || errno == EEXIST)
+      if (::mkdirat(folder_.get(), name.c_str(), mode) == 0 || errno == EEXIST) {
+        made_.insert(name);
         return {};
+      }
     }
     return refused(name);
   }
@@ -102,6 +108,7 @@ private:
 
   const fs::path path_;
   owned_fd folder_;
+  std::set<std::string> made_; ///< folders that are there
 };
 
 /// The part of a launch that hosted() and the proxy read; the rest is in the command and the files, which

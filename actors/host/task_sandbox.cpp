@@ -151,16 +151,19 @@ result<std::optional<workers::account_spec>> account_of(const task_launch& launc
 
 } // namespace
 
-agent_account own_account() {
-  agent_account out{::geteuid(), ::getegid(), {}};
-  std::string buffer(record_bytes, 0);
-  passwd record{};
-  passwd* found = nullptr;
-  if (::getpwuid_r(out.uid, &record, buffer.data(), buffer.size(), &found) == 0 && found)
-    out.user = found->pw_name;
-  else
-    out.user = std::to_string(out.uid);
-  return out;
+const agent_account& own_account() {
+  static const agent_account own = [] {
+    agent_account out{::geteuid(), ::getegid(), {}};
+    std::string buffer(record_bytes, 0);
+    passwd record{};
+    passwd* found = nullptr;
+    if (::getpwuid_r(out.uid, &record, buffer.data(), buffer.size(), &found) == 0 && found)
+      out.user = found->pw_name;
+    else
+      out.user = std::to_string(out.uid);
+    return out;
+  }();
+  return own;
 }
 
 bool changes_account(const task_launch& launch, const task_surroundings& around) {

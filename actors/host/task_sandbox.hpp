@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-/// The account under which this process runs.
-agent_account own_account();
+/// The account under which this process runs, with the name that it had at the first call.
+const agent_account& own_account();
 
 /// The task's working directory as an absolute path; it need not exist.
 std::string work_dir_of(const task_launch& launch, const task_surroundings& around);

@@ -6,6 +6,7 @@
 #include "actors/host/task_files_part.hpp"
 #include "actors/host/task_owner_part.hpp"
 #include "actors/host/task_sandbox.hpp"
+#include "workers/context_files.hpp"
 #include "workers/process_runtime.hpp"
 #include "workers/zygote_keeper.hpp"
 
@@ -64,6 +65,14 @@ bool zygote_wanted(const task_launch& launch) {
   return said != value(false) && said != value("off");
 }
 
+std::vector<std::string> forbidden_paths(const fs::path& data) {
+  std::vector<std::string> all = {"/proc", "/sys"};
+  std::error_code ignored;
+  if (const auto at = fs::canonical(data, ignored); !ignored)
+    all.push_back(at.string());
+  return all;
+}
+
 std::string variable_in(const std::vector<std::string>& env, const std::string& name) {
   for (const auto& pair : env)
     if (pair.starts_with(name + "="))
@@ -75,7 +84,7 @@ std::string variable_in(const std::vector<std::string>& env, const std::string& 
 
 task_starter::task_starter(const worker_runtime_setup& setup, workers::process_runtime& runtime,
                            workers::zygote_keeper* zygotes)
-    : setup_(setup), runtime_(runtime), zygotes_(zygotes),
+    : setup_(setup), forbidden_(forbidden_paths(setup.data)), runtime_(runtime), zygotes_(zygotes),
       shell_(::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh") {}
 
 /// The ports that the task gets here; none unless this is the chief's agent, whose ports the rest of a gang
@@ -88,7 +97,7 @@ result<std::vector<int>> task_starter::ports_of(const start_order& order, const 
 }
 
 result<void> task_starter::start(const start_order& order, const std::function<void(hosted_task)>& prepared) {
-  auto launch = decode_launch(order.spec);
+  auto launch = order.spec.read();
   if (!launch)
     return error{launch.error().code, "its launch order cannot be read: " + launch.error().what};
   if (auto made = make_checkpoint_folder(launch->checkpoint_dir); !made)
@@ -129,12 +138,11 @@ result<void> task_starter::start_in(const fs::path& folder, const start_order& o
                            shell_,
                            {ports.at(0), ports.at(1), ports.at(2), ports.at(3)},
                            {},
+                           {},
                            own_account(),
-                           {"/proc", "/sys"}};
-  std::error_code ignored;
-  if (const auto data = fs::canonical(setup_.data, ignored); !ignored)
-    around.forbidden.push_back(data.string());
+                           forbidden_};
   around.platform = [&](const std::string& path_variable) { return platform(around, path_variable); };
+  around.config = [&](const task_launch& x) { return config(x); };
   if (auto ok = write_task_files(folder, order.allocation, launch, around,
                                  [this](const std::string& name) { return fetch(name); });
       !ok)
@@ -237,12 +245,27 @@ result<std::string> task_starter::fetch(const std::string& name) {
   auto tar = setup_.fetch(name);
   if (!tar || tar->size() > most_context_bytes)
     return tar;
-  if (tar->find_first_not_of('\0') == std::string::npos)
-    tar->clear();
+  if (workers::archive_is_empty(*tar))
+    tar->clear(); // no task has to unpack it
   auto kept = std::make_shared<const context>(context{name, *tar});
   std::lock_guard lock(mutex_);
   newest_context_ = std::move(kept);
   return tar;
+}
+
+/// The configuration of a task as text. Tasks of one experiment share theirs, so that the newest is kept.
+std::string task_starter::config(const task_launch& launch) {
+  {
+    std::lock_guard lock(mutex_);
+    if (newest_config_ && same(newest_config_->config, launch.config) &&
+        newest_config_->checkpoint_dir == launch.checkpoint_dir)
+      return newest_config_->text;
+  }
+  auto kept = std::make_shared<const config_text>(
+    config_text{launch.config, launch.checkpoint_dir, to_json(config_for_task(launch))});
+  std::lock_guard lock(mutex_);
+  newest_config_ = kept;
+  return kept->text;
 }
 
 std::vector<std::string> task_starter::platform(const task_surroundings& around,

@@ -51,9 +51,12 @@ private:
                                const std::filesystem::path& work);
   workers::fence_spec fence_of(const start_order& order) const;
   result<std::string> fetch(const std::string& name);
+  std::string config(const task_launch& launch);
   std::vector<std::string> platform(const task_surroundings& around, const std::string& path_variable);
 
   const worker_runtime_setup setup_;
+  /// What no task gets into its sandbox: the data directory, and folders of the kernel.
+  const std::vector<std::string> forbidden_;
   workers::process_runtime& runtime_;
   workers::zygote_keeper* const zygotes_; ///< null if the files of the zygotes are missing
   /// Shell that runs the entrypoint script and the hooks: bash if this host has it, because hooks are written
@@ -64,6 +67,11 @@ private:
   workers::port_claims ports_;
   std::map<allocation_id, std::string> zygote_keys_; ///< each is kept until its task ends
   std::shared_ptr<const context> newest_context_;    ///< the newest context, if it is small
+  struct config_text {
+    shared_value config;
+    std::string checkpoint_dir, text;
+  };
+  std::shared_ptr<const config_text> newest_config_; ///< as config_for_task() makes it
   struct known_platform {
     std::vector<std::string> paths;
     std::chrono::steady_clock::time_point until;

@@ -46,7 +46,7 @@ start_choice start_of(const start_facts& x);
 struct start_order {
   allocation_id allocation;
   std::vector<int> slots;
-  std::string spec; ///< a task_launch as msgpack
+  launch_spec spec;
   std::string fence_token;
 };
 

@@ -452,15 +452,17 @@ void add_cluster_file(schema_table& t) {
                       "Name under which it is submitted once (default: the name in the configuration, or "
                       "that of the file).")),
           "mnist-nightly")});
-  auto& actors =
-    map_with(t, "Actors of the master's process, from its next start on.",
-             {like(quiet(unset("log_level", one_of(t, {"error", "warning", "info", "debug"}),
-                               "Lowest level that is logged; debug has each actor that died or was "
-                               "made again (default: info).")),
-                   "info"),
-              like(quiet(unset("scheduler_threads", integer(t, {.least = 1, .most = 256}),
-                               "Number of threads that run actors (default: 4).")),
-                   "4")});
+  auto& actors = map_with(
+    t, "Actors of the master's process, from its next start on.",
+    {like(quiet(unset("log_level", one_of(t, {"error", "warning", "info", "debug"}),
+                      "Lowest level that is logged; debug has each actor that died or was "
+                      "made again (default: info).")),
+          "info"),
+     like(quiet(unset(
+            "scheduler_threads", integer(t, {.least = 1, .most = 256}),
+            "Number of threads that run actors (default: as many as the host has processors, at least 2 "
+            "and at most 4).")),
+          "4")});
   auto pools = map_of(t, &pool(t, &partial, &tasks));
   auto storages = map_of(t, &storage(t, &path));
   auto& f = map_with(

@@ -35,7 +35,7 @@ TEST_F(TwinActor, PassesAnOrderDownAndItsNewsUp) {
   ASSERT_EQ(orders.size(), 1u);
   EXPECT_EQ(orders[0].epoch, 1u);
   ASSERT_EQ(orders[0].start.size(), 1u);
-  EXPECT_EQ(orders[0].start[0].spec, "what to start");
+  EXPECT_EQ(orders[0].start[0].spec.bytes(), "what to start");
   caf::anon_send(twin, link_report{1, {task_started{id, "a", 7}}, {}, {}, {}});
   run();
   EXPECT_EQ(allocation.all<task_started>().size(), 1u);

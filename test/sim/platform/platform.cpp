@@ -984,7 +984,7 @@ private:
 
   void launch(int n, const agent_actor& agent, const launch_order& x) {
     auto& on = hosts_.at(std::size_t(n));
-    auto launch = decode_launch(x.spec);
+    auto launch = x.spec.read();
     if (!launch)
       return note("a launch order does not read: " + launch.error().what);
     if (!started_.insert({n, x.allocation}).second)

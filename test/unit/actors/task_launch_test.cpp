@@ -74,13 +74,28 @@ TEST(TaskLaunch, IsReadBack) {
 }
 
 TEST(TaskLaunch, TellsWhatTheGatewayNeedsWithoutTheRest) {
-  const auto doors = doors_in(encode(full()));
-  ASSERT_TRUE(doors);
-  EXPECT_EQ(doors->token, "link");
-  EXPECT_EQ(doors->checkpoint_dir, "/data/ck");
-  EXPECT_EQ(doors_in(to_msgpack(value::object({{"token", 7}})))->token, "");
-  EXPECT_FALSE(doors_in(to_msgpack(value::array())));
-  EXPECT_FALSE(doors_in(encode(full()).substr(0, 50)));
+  for (const auto& spec : {launch_spec(encode(full())), launch_spec(full())}) {
+    const auto doors = spec.doors();
+    ASSERT_TRUE(doors);
+    EXPECT_EQ(doors->token, "link");
+    EXPECT_EQ(doors->checkpoint_dir, "/data/ck");
+  }
+  EXPECT_EQ(launch_spec(to_msgpack(value::object({{"token", 7}}))).doors()->token, "");
+  EXPECT_FALSE(launch_spec(to_msgpack(value::array())).doors());
+  EXPECT_FALSE(launch_spec(encode(full()).substr(0, 50)).doors());
+}
+
+TEST(TaskLaunch, TravelsAsBytesAndStaysALaunchWithinAProcess) {
+  const launch_spec here(full());
+  msgpack::sbuffer bytes;
+  msgpack::pack(bytes, here);
+  const auto there = msgpack::unpack(bytes.data(), bytes.size()).get().as<launch_spec>();
+  EXPECT_EQ(there.bytes(), encode(full()));
+  EXPECT_EQ(there, here);
+  EXPECT_NE(launch_spec(task_launch{}), here);
+  EXPECT_EQ(encode(here.read().value()), encode(full()));
+  EXPECT_EQ(encode(there.read().value()), encode(full()));
+  EXPECT_FALSE(launch_spec("\xc1").read());
 }
 
 // A part of what `troupe` 2026-11 wrote beside a task: it has keys that nobody reads any more and variables

@@ -250,6 +250,17 @@ TEST_F(Context, UnpackingRefusesGarbageAndBombs) {
   EXPECT_TRUE(unpack_archive(tar, top / "out", 5000));
 }
 
+TEST_F(Context, OfNoFilesIsToldWithoutUnpackingIt) {
+  EXPECT_TRUE(archive_is_empty(""));
+  EXPECT_TRUE(archive_is_empty(std::string(10'240, 0)));
+  EXPECT_TRUE(archive_is_empty(tar_of({})));
+  EXPECT_TRUE(archive_is_empty(tar_of({{"./", "", "", "", AE_IFDIR}})));
+  EXPECT_FALSE(archive_is_empty(tar_of({{"a", ""}})));
+  EXPECT_FALSE(archive_is_empty(tar_of({{"./", "", "", "", AE_IFDIR}, {"d/", "", "", "", AE_IFDIR}})));
+  EXPECT_FALSE(archive_is_empty(tar_of({{".", "x"}}))) << "to unpack it tells what is wrong";
+  EXPECT_FALSE(archive_is_empty("this is not a tar at all, not even close to one"));
+}
+
 TEST(IgnoreRules, MatchAsThoseOfGit) {
   struct {
     const char *pattern, *path;
