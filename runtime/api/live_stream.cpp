@@ -101,7 +101,8 @@ private:
     }
   }
 
-  /// Notes which experiments of the topics the viewer sees, to tell when that ends.
+  /// Notes the experiments of the topics. The first answer tells which of them the viewer does not see,
+  /// because a viewer that comes again may have seen them before.
   void start_rights() {
     const auto* screen = screen_of_viewer();
     if (!screen)
@@ -113,8 +114,6 @@ private:
     for (const auto trial : topics_.logs)
       if (const auto row = parts_->storage->trial(trial))
         followed_.insert(row->experiment);
-    if (!after_) // who comes again may have seen them before, and is told
-      std::erase_if(followed_, [&](experiment_id id) { return !screen->shows(id); });
   }
 
   /// Where roles decide, tells of what the viewer may not see any more. Rights change without a fact that the
@@ -343,7 +342,7 @@ private:
   std::shared_ptr<cluster_view> cluster_ = std::make_shared<cluster_view>();
   std::uint64_t reports_seen_ = 0; ///< version of the reports that were looked at
   time_point looked_, last_sent_, asked_, steps_looked_;
-  std::set<experiment_id> followed_; ///< experiments of the topics that the viewer sees
+  std::set<experiment_id> followed_; ///< those of the topics that are not `gone`
   std::uint64_t rights_ = 0;         ///< the screen's `rights` of which the reader knows
   time_point told_rights_;
   bool greeted_ = false;
