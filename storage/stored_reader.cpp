@@ -755,6 +755,29 @@ result<project_changed> stored_reader::project(project_id id) const {
     return error{errc::not_found, what + " not found"};
   return row;
 }
+result<workspace_id> stored_reader::former_workspace(experiment_id id) const {
+  const auto now = store_->look();
+  auto row = row_at<projections::experiment_changing>(*now, family::rows, keys::tagged('E', id.value),
+                                                      "experiment " + to_string(id));
+  if (!row && row.error().code != errc::not_found)
+    return row.error();
+  if (!row || row->project || !row->former)
+    return workspace_id{};
+  auto project = row_at<project_changed>(*now, family::rows, keys::tagged('J', row->former.value),
+                                         "project " + to_string(row->former));
+  if (project)
+    return project->workspace;
+  if (project.error().code != errc::not_found)
+    return project.error();
+  return row->former == project_id{1} ? uncategorized_project().workspace : workspace_id{};
+}
+result<workspace_id> stored_reader::former_workspace(model_id id) const {
+  auto row = row_at<model_changed>(*store_->look(), family::rows, keys::tagged('M', id.value),
+                                   "model " + to_string(id));
+  if (!row && row.error().code != errc::not_found)
+    return row.error();
+  return row && row->deleted ? row->workspace : workspace_id{};
+}
 result<std::vector<template_changed>> stored_reader::templates() const {
   return rows_that_are_left<template_changed>(*store_->look(), 'Q');
 }

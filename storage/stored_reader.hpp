@@ -1,6 +1,7 @@
 #pragma once
 // The reader over any store, and the encodings that it shares with the journal.
 
+#include "storage/former_places.hpp"
 #include "storage/journal.hpp"
 #include "storage/log_search.hpp"
 #include "storage/standing_watch.hpp"
@@ -41,7 +42,11 @@ private:
   std::uint64_t known_after_ = 1; ///< changes at this version or before are forgotten
 };
 
-class stored_reader : public reader, public line_finder, public standing_watch, public trial_watch {
+class stored_reader : public reader,
+                      public line_finder,
+                      public standing_watch,
+                      public trial_watch,
+                      public former_places {
 public:
   stored_reader(std::shared_ptr<store> of, std::uint64_t sequence)
       : store_(std::move(of)), sequence_(sequence) {}
@@ -90,6 +95,8 @@ public:
   result<std::vector<workspace_changed>> workspaces() const override;
   result<std::vector<project_changed>> projects() const override;
   result<project_changed> project(project_id id) const override;
+  result<workspace_id> former_workspace(experiment_id id) const override;
+  result<workspace_id> former_workspace(model_id id) const override;
   result<std::vector<template_changed>> templates() const override;
   result<std::vector<model_changed>> models() const override;
   result<std::vector<model_version_changed>> model_versions() const override;

@@ -478,6 +478,7 @@ void members::replay(const cluster_fact& fact) {
                  known.slots = f.slots;
                  known.host = f.host;
                  known.pool = f.pool;
+                 known.joined = f.at;
                },
                [this](const agent_changed& f) {
                  auto& known = agents_[f.agent];
@@ -502,10 +503,11 @@ void members::replay(const cluster_fact& fact) {
 
 std::string members::snapshot() const {
   std::vector<std::tuple<std::string, std::string, int, std::string, bool, std::vector<int>, std::string,
-                         bool, std::vector<int>>>
+                         bool, std::vector<int>, time_point>>
     agents;
   for (const auto& [name, a] : agents_)
-    agents.emplace_back(name, a.id, a.slots, a.host, a.draining, a.disabled, a.pool, a.ends, a.ended);
+    agents.emplace_back(name, a.id, a.slots, a.host, a.draining, a.disabled, a.pool, a.ends, a.ended,
+                        a.joined);
   return pack(std::tuple{agents, told_of_});
 }
 

@@ -24,6 +24,7 @@ struct known_agent {
   std::vector<int> disabled; ///< slots on which no new work is placed, ascending
   bool ends = false;         ///< runs on the agent are killed, and run again elsewhere
   std::vector<int> ended;    ///< the slots among `disabled` whose runs are killed, and run again elsewhere
+  time_point joined;         ///< when it first registered as it is now
 };
 
 struct members_setup {

@@ -481,7 +481,7 @@ void add_logs_and_events(schemas& all) {
   all["LiveCluster"] = fields(
     {{"status", a("LiveStatus")}, {"agents", list_of(a("v1Agent"))}, {"waiting", list_of(a("Waiting"))}});
   all["LiveLost"] = fields({{"topic", text()}, {"count", whole()}});
-  all["LiveGone"] = fields({{"experiment", whole(), "it was deleted"}});
+  all["LiveGone"] = fields({{"experiment", whole(), "it was deleted, or may not be seen any more"}});
   all["LiveEvent"] = value::object();
   for (const char* name : {"LiveHello", "v1Experiment", "LiveGone", "TrialProgress", "LivePoints", "LogLine",
                            "LiveCluster", "LiveLost"})

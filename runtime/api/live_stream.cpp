@@ -6,6 +6,7 @@
 #include "runtime/api/log_shape.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/series_columns.hpp"
+#include "runtime/api/veil.hpp"
 #include "storage/trial_watch.hpp"
 
 #include <algorithm>
@@ -14,7 +15,8 @@
 namespace troupe::api {
 namespace {
 
-constexpr duration least_pause = 250ms, heartbeat = 15s, cluster_pause = 1s, steps_pause = 1s;
+constexpr duration least_pause = 250ms, heartbeat = 15s, cluster_pause = 1s, steps_pause = 1s,
+                   rights_pause = 5s;
 constexpr std::size_t facts_at_once = 2000, points_at_once = 5000, lines_at_once = 500;
 
 /// The last answers of the cluster's actors, which answer on threads of their own.
@@ -42,6 +44,7 @@ public:
                                   {"masterId", parts_->about.master_id},
                                   {"version", parts_->about.troupe_version}});
       start_curves_and_logs();
+      start_rights();
       trials_with_reports(now); // earlier reports are read with the lists
     }
     looked_ = now;
@@ -53,6 +56,7 @@ public:
     for (auto& [trial, line] : lines_)
       if (auto ok = add_lines(trial, line, out.bytes); !ok)
         return ok.error();
+    add_hidden(now, out.bytes);
     const bool answers_come = topics_.cluster && add_cluster(now, out.bytes);
     if (!out.bytes.empty())
       last_sent_ = now;
@@ -97,6 +101,43 @@ private:
     }
   }
 
+  /// Notes the experiments of the topics. The first answer tells which of them the viewer does not see,
+  /// because a viewer that comes again may have seen them before.
+  void start_rights() {
+    const auto* screen = screen_of_viewer();
+    if (!screen)
+      return;
+    rights_ = screen->rights();
+    followed_ = topics_.trials_of;
+    for (const auto& one : topics_.curves)
+      followed_.insert(one.experiment);
+    for (const auto trial : topics_.logs)
+      if (const auto row = parts_->storage->trial(trial))
+        followed_.insert(row->experiment);
+  }
+
+  /// Where roles decide, tells of what the viewer may not see any more. Rights change without a fact that the
+  /// viewer may see.
+  void add_hidden(time_point now, std::string& out) {
+    const auto* screen = screen_of_viewer();
+    if (!screen)
+      return;
+    std::erase_if(followed_, [&](experiment_id id) {
+      const bool hidden = !screen->shows(id);
+      if (hidden)
+        out += event("gone", {{"experiment", id.value}});
+      return hidden;
+    });
+    if (now - told_rights_ < rights_pause)
+      return; // this is called again in time, as a stream never waits longer than for the check of its token
+    if (const auto rights = screen->rights(); rights != std::exchange(rights_, rights)) {
+      told_rights_ = now;
+      out += event("lost", {{"topic", "experiments"}, {"count", 0}});
+    }
+  }
+
+  const screen* screen_of_viewer() const { return dynamic_cast<const screen*>(parts_->storage.get()); }
+
   /// Trials that have reported since the last answer, so that their rows have new steps. Storage is asked
   /// once a second.
   std::set<trial_id> trials_with_reports(time_point now) {
@@ -138,6 +179,7 @@ private:
         auto row = parts_->storage->experiment(id);
         if (!row && row.error().code == errc::not_found) { // the experiment was deleted
           out += event("gone", {{"experiment", id.value}});
+          followed_.erase(id);
           continue;
         }
         if (!row)
@@ -145,6 +187,8 @@ private:
         auto shape = experiment_shape(*row, *parts_->users, *places);
         shape.erase("originalConfig");
         out += event("experiment", shape);
+        if (topics_.trials_of.contains(id))
+          followed_.insert(id); // it may have become visible after the stream's start
       }
     for (auto id : trials)
       if (auto row = parts_->storage->trial(id); row && topics_.trials_of.contains(row->experiment))
@@ -298,6 +342,9 @@ private:
   std::shared_ptr<cluster_view> cluster_ = std::make_shared<cluster_view>();
   std::uint64_t reports_seen_ = 0; ///< version of the reports that were looked at
   time_point looked_, last_sent_, asked_, steps_looked_;
+  std::set<experiment_id> followed_; ///< those of the topics that are not `gone`
+  std::uint64_t rights_ = 0;         ///< the screen's `rights` of which the reader knows
+  time_point told_rights_;
   bool greeted_ = false;
   bool steps_due_ = false; ///< there may be reports whose steps were not sent yet
 };

@@ -32,8 +32,9 @@ struct live_topics {
 ///   points      {"experiment", "group", "metric", "trial", "row", "steps": [...], "at": [...], "y": [...]}
 ///   line        {"trial", "line", "at", "level", "rank", "agent", "stream", "text"}
 ///   cluster     {"status", "agents", "waiting"}
-///   gone        {"experiment"}: the experiment was deleted
-///   lost        {"topic", "count"}: so many lines or points were left out
+///   gone        {"experiment"}: the experiment was deleted, or may not be seen any more
+///   lost        {"topic", "count"}: so many lines or points were left out; with the topic "experiments": the
+///               rights of the reader have changed, so that lists may have other rows
 std::unique_ptr<body_stream> live_stream(std::shared_ptr<const services> parts, principal who,
                                          live_topics topics, std::uint64_t after);
 

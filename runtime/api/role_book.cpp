@@ -1,6 +1,7 @@
 #include "runtime/api/role_book.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe::api {
 namespace {
@@ -85,14 +86,18 @@ void role_book::catch_up() {
     given_.roles.push_back({.role = authority::cluster_admin, .user = first_user});
   grants_.clear();
   experiments_.clear();
+  former_.clear();
   workspaces_.clear();
-  projects_.clear();
+  const auto before = std::exchange(projects_, {});
   models_.clear();
   knows_registered_ = false;
   for (const auto& one : *workspaces)
     workspaces_.insert(one.id);
   for (const auto& one : *projects)
     projects_[one.id] = one.workspace;
+  for (const auto& [id, in] : before)
+    if (const auto at = projects_.find(id); at != projects_.end() && at->second != in)
+      ++moves_;
   for (const auto& one : *models)
     models_[one.id] = one.workspace;
   seen_ = now;
@@ -103,22 +108,31 @@ void role_book::catch_up() {
 /// come and go far more often than rights change.
 bool role_book::passes_over_news(std::uint64_t next) {
   constexpr std::uint64_t most_news = 1000;
-  if (!facts_ || next + 1 < facts_ || next + 1 - facts_ > most_news)
+  if (!facts_ || next + 1 < facts_ || next + 1 - facts_ > most_news) {
+    ++moves_; // facts that are not looked at may have moved something
     return false;
+  }
   const auto news = from_->facts_of(cluster_entity, facts_ - 1);
-  if (!news || news->size() < next + 1 - facts_)
+  if (!news || news->size() < next + 1 - facts_) {
+    ++moves_;
     return false;
+  }
   std::vector<experiment_id> elsewhere;
+  bool passes = true;
   for (const auto& bytes : *news) {
     const auto one = decode(bytes);
     const auto left = one ? leaves_rights(*one) : std::nullopt;
-    if (!left)
-      return false;
-    elsewhere.push_back(*left);
+    if (one && std::holds_alternative<experiment_moved>(*one))
+      ++moves_;
+    if (left)
+      elsewhere.push_back(*left);
+    else
+      passes = false;
   }
-  for (const auto id : elsewhere)
-    experiments_.erase(id);
-  return true;
+  if (passes)
+    for (const auto id : elsewhere)
+      experiments_.erase(id);
+  return passes;
 }
 
 std::shared_ptr<const authority::grants> role_book::of(user_id user) {
@@ -177,6 +191,42 @@ workspace_id role_book::workspace_of(experiment_id id) {
   if (version == facts_) // otherwise the experiment may have been moved since
     experiments_[id] = row->project;
   return value_of(projects_, row->project);
+}
+
+workspace_id role_book::last_workspace_of(experiment_id id) {
+  if (!id)
+    return {};
+  std::uint64_t version = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    catch_up();
+    version = facts_;
+    if (const auto at = former_.find(id); at != former_.end())
+      return at->second;
+  }
+  if (const auto in = workspace_of(id))
+    return in;
+  const auto in = deleted_ ? deleted_->former_workspace(id) : result<workspace_id>(workspace_id{});
+  const std::scoped_lock lock(mutex_);
+  if (!in || !workspaces_.contains(*in))
+    return {};
+  if (former_.size() >= most_experiments)
+    former_.clear();
+  if (version == facts_) // otherwise its project may have been moved since
+    former_[id] = *in;
+  return *in;
+}
+workspace_id role_book::last_workspace_of(model_id id) {
+  if (const auto in = workspace_of(id))
+    return in;
+  const auto in = deleted_ ? deleted_->former_workspace(id) : result<workspace_id>(workspace_id{});
+  return in && knows(*in) ? *in : workspace_id{};
+}
+
+std::uint64_t role_book::moves() {
+  const std::scoped_lock lock(mutex_);
+  catch_up();
+  return moves_;
 }
 
 experiment_id role_book::experiment_of(trial_id id) const {

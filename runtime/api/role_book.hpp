@@ -3,6 +3,7 @@
 // Roles decide only where the cluster file says `cluster.authz: rbac`; without that the service has no book.
 
 #include "model/authority/roles.hpp"
+#include "storage/former_places.hpp"
 #include "storage/journal.hpp"
 
 #include <memory>
@@ -24,7 +25,8 @@ struct given_roles {
 class role_book {
 public:
   /// `from` has to show everything.
-  explicit role_book(std::shared_ptr<storage::reader> from) : from_(std::move(from)) {}
+  explicit role_book(std::shared_ptr<storage::reader> from)
+      : from_(std::move(from)), deleted_(dynamic_cast<const storage::former_places*>(from_.get())) {}
 
   /// What the user may do now; nothing where the journal cannot be read.
   std::shared_ptr<const authority::grants> of(user_id user);
@@ -32,6 +34,12 @@ public:
   workspace_id workspace_of(project_id id);
   workspace_id workspace_of(experiment_id id);
   workspace_id workspace_of(model_id id);
+  /// The same, and of a deleted thing the workspace in which it was last, if that still exists. Only facts
+  /// are judged by it: for all else, a thing without a workspace is a deleted one.
+  workspace_id last_workspace_of(experiment_id id);
+  workspace_id last_workspace_of(model_id id);
+  /// Grows whenever experiments or projects may have gone to other workspaces.
+  std::uint64_t moves();
   /// The experiment of a trial; 0 where the trial does not exist.
   experiment_id experiment_of(trial_id id) const;
   /// The workspaces of the models that have this checkpoint as a version.
@@ -45,6 +53,7 @@ private:
   bool passes_over_news(std::uint64_t next);
 
   std::shared_ptr<storage::reader> from_;
+  const storage::former_places* deleted_; ///< `from_` as it knows deleted things; null where it does not
   std::mutex mutex_;
   /// Sequence of the cluster's newest fact, and the number of facts in the stream of people and places plus
   /// 1; 0: nothing was read yet.
@@ -60,6 +69,8 @@ private:
   std::map<std::string, std::vector<model_id>> registered_;
   bool knows_registered_ = false;
   std::map<experiment_id, project_id> experiments_; ///< experiments that were asked for since the last change
+  std::map<experiment_id, workspace_id> former_;    ///< the same for deleted experiments
+  std::uint64_t moves_ = 0;
 };
 
 /// One who asks: a user or a task. A task may do with its own things what the table says of tasks, and with
@@ -77,6 +88,10 @@ struct viewer {
   }
   /// Whether the viewer may know that the experiment exists.
   bool sees(experiment_id id) const { return may(authority::permission::view_experiment_metadata, id); }
+  /// Whether the viewer may know of facts about the experiment, which may be deleted.
+  bool hears_of(experiment_id id) const {
+    return owns(id) || may(authority::permission::view_experiment_metadata, book->last_workspace_of(id));
+  }
   /// The same for a task that is not a trial: it takes the right to see tasks of its workspace, and for a
   /// TensorBoard also the right to see all that it shows. A collection of checkpoints is seen with its
   /// experiment, and once that is deleted with its former workspace.

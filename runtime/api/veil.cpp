@@ -34,7 +34,7 @@ public:
     else if constexpr (std::is_same_v<F, model_changed>)
       return may(permission::view_model_registry, x.workspace);
     else if constexpr (std::is_same_v<F, model_version_changed>)
-      return may(permission::view_model_registry, by_.book->workspace_of(x.model));
+      return may(permission::view_model_registry, by_.book->last_workspace_of(x.model));
     else if constexpr (std::is_same_v<F, webhook_changed>)
       return may(permission::view_webhooks, x.workspace);
     else if constexpr (std::is_same_v<F, policy_changed>)
@@ -58,11 +58,11 @@ public:
     else if constexpr (requires { x.agent; }) // everybody may see hosts
       return true;
     else if constexpr (requires { x.experiment; })
-      return by_.sees(x.experiment);
+      return by_.hears_of(x.experiment);
     else if constexpr (std::is_same_v<F, experiment_created> || std::is_same_v<F, experiment_described> ||
                        std::is_same_v<F, experiment_moved> || std::is_same_v<F, experiment_deleted> ||
                        std::is_same_v<F, experiment_continued>)
-      return by_.sees(x.id);
+      return by_.hears_of(x.id);
     else if constexpr (std::is_same_v<F, trial_source_declared>)
       return by_.sees(by_.book->experiment_of(x.trial));
     else // facts about agents, settings, tokens and deliveries
@@ -240,6 +240,17 @@ private:
   bool shows(experiment_id id, project_id in) const override {
     return by_.owns(id) || by_.may(permission::view_experiment_metadata, by_.book->workspace_of(in));
   }
+  bool shows(experiment_id id) const override { return by_.sees(id); }
+  std::uint64_t rights() const override {
+    auto now = by_.book->of(by_.user);
+    const auto moves = by_.book->moves();
+    const std::scoped_lock lock(mutex_);
+    if (!may_ || *may_ != *now || moves != moves_)
+      ++rights_;
+    may_ = std::move(now);
+    moves_ = moves;
+    return rights_;
+  }
   /// Whether the viewer may see an experiment, by its row or standing, which names its project.
   template <class Row>
   bool shown(const Row& row) const requires requires {
@@ -279,6 +290,8 @@ private:
   viewer by_;
   mutable std::mutex mutex_;
   mutable std::pair<std::uint64_t, std::uint64_t> passed_; ///< the viewer may see no fact between these two
+  mutable std::shared_ptr<const authority::grants> may_; ///< as `rights` saw them last, with the book's moves
+  mutable std::uint64_t moves_ = 0, rights_ = 0;
 };
 
 } // namespace
@@ -289,7 +302,7 @@ bool sees(const viewer& by, const storage::reader& all, const storage::committed
   const auto kind = entity.substr(0, slash),
              rest = slash == entity.npos ? std::string_view{} : entity.substr(slash + 1);
   if (kind == "experiment")
-    return by.sees(parse_id<experiment_id>(rest));
+    return by.hears_of(parse_id<experiment_id>(rest));
   if (kind == "trial" || kind == "task" || kind == "allocation") {
     const auto id = kind == "allocation" ? parse_allocation(rest).task : parse_task(rest);
     if (id == by.task)

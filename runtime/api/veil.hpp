@@ -11,6 +11,10 @@ class screen {
 public:
   virtual ~screen() = default;
   virtual bool shows(experiment_id id, project_id in) const = 0;
+  virtual bool shows(experiment_id id) const = 0;
+  /// Grows whenever the viewer may see more or less than before: with the roles that the viewer has, and with
+  /// moves of experiments and projects.
+  virtual std::uint64_t rights() const = 0;
 };
 
 /// A reader that hides what `by` may not see. Thread-safe, as every reader. It is a `screen` as well.

@@ -151,6 +151,8 @@ void fold_deletion(const fact& x, tables& rows) {
   rows.experiments.replace(gone->id, {});
   experiment_changing nothing;
   nothing.project = {};
+  if (const auto* before = rows.experiment_states.find(gone->id))
+    nothing.former = before->project ? before->project : before->former;
   rows.experiment_states.replace(gone->id, nothing);
   rows.described.replace(gone->id, {});
   for (const auto trial : gone->trials) {

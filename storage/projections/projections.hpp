@@ -9,7 +9,7 @@ namespace troupe::storage::projections {
 
 /// The version of the folds' meaning. A database that another version has folded is folded anew when it is
 /// opened.
-inline constexpr std::uint64_t version = 11;
+inline constexpr std::uint64_t version = 12;
 
 struct experiment_constant {
   experiment_id id;
@@ -46,9 +46,10 @@ struct experiment_changing {
   trial_id newest_trial; ///< begins the chain of its trials, newest first: trial_constant::before
   std::uint64_t checkpoint_count = 0; ///< of all trials together
   std::int64_t checkpoint_bytes = 0;
+  project_id former; ///< of a deleted experiment: the project in which it was last
   MSGPACK_DEFINE_ARRAY(state, why, ended, progress, num_trials, best_trial, best_metric, searched, running,
                        project, archived, edits, resources, resource_edits, continued, continued_trials,
-                       unmanaged, newest_trial, checkpoint_count, checkpoint_bytes)
+                       unmanaged, newest_trial, checkpoint_count, checkpoint_bytes, former)
 };
 struct trial_constant {
   trial_id id;

@@ -315,6 +315,15 @@ def test_what_runs_on_a_disabled_agent_runs_elsewhere(lab):
     assert lab.trials(experiment)[0]["restarts"] == 0
     lab.cli("agent", "enable", "a")
     assert all(x["enabled"] for x in lab.json("agent", "list"))
+    # Agents that do not come after a start of the master are listed with the time of their registration.
+    for name in "ab":
+        lab.kill_agent(name)
+    lab.process.kill()
+    lab.process.wait()
+    lab.master()
+    wait_for(lambda: len(lab.json("agent", "list")) == 2, 30)
+    known = {fact["agent"]: fact["at"] for fact in lab.facts("agent_joined")}
+    assert {x["id"]: x["registeredTime"] for x in lab.json("agent", "list")} == known, known
 
 
 def test_a_disabled_slot_takes_nothing(lab):

@@ -5,6 +5,7 @@ roles."""
 import http.client
 import json
 import re
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -379,6 +380,59 @@ def test_roles_are_shown_and_hold_from_the_next_request_on(cluster, hidden):
     cluster.det("user", "edit", "zoe", "--admin", "True", home="admin")
     assert cluster.ask("zoe", path)[0] == 404
     cluster.det("user", "edit", "zoe", "--admin", "False", home="admin")
+
+
+class Told(threading.Thread):
+    """Collects the server-sent events that a user hears, as (name, data)."""
+
+    def __init__(self, cluster, who, path):
+        super().__init__(daemon=True)
+        self.answer = urllib.request.urlopen(urllib.request.Request(cluster.url() + path, headers={"Authorization": "Bearer " + cluster.token(who)}), timeout=120)
+        self.all = []
+        self.start()
+
+    def run(self):
+        name = "message"
+        try:
+            for line in self.answer:
+                key, _, rest = line.decode().rstrip("\n").partition(": ")
+                if key == "event":
+                    name = rest
+                elif key == "data":
+                    self.all.append((name, json.loads(rest)))
+        except (OSError, ValueError, http.client.HTTPException):
+            pass
+
+    def wait(self, name, **fields):
+        wait_for(lambda: any(n == name and fields.items() <= data.items() for n, data in self.all), 60, what=lambda: (name, fields, self.all[-20:]))
+
+
+def test_a_deletion_and_the_end_of_a_right_are_told(cluster, hidden):
+    said = cluster.det("experiment", "create", *cluster.write(name="hush-brief", script=TRAIN, hparams="{hush_param: 7}", more="workspace: hush-workspace\nproject: hush-project\n"), home="ann")
+    brief = int(re.search(r"Created experiment (\d+)", said)[1])
+    path = f"/api/v1/experiments/{brief}"
+    assert cluster.ask("ann", path + "/kill", {}, "POST")[0] == 200
+    wait_for(lambda: json.loads(cluster.ask("ann", path)[1])["experiment"]["state"] == "STATE_CANCELED", 60)
+    topics = f"/troupe/v1/live?topics=experiments,experiment/{brief},experiment/{hidden['experiment']}"
+    by_vic, by_zoe, facts = Told(cluster, "vic", topics), Told(cluster, "zoe", topics), Told(cluster, "vic", "/troupe/v1/events?after=0")
+    by_vic.wait("hello")
+    by_zoe.wait("gone", experiment=brief)  # who may not see it is told so at the start
+    assert cluster.ask("ann", path, None, "DELETE")[0] == 200
+    by_vic.wait("gone", experiment=brief)
+    wait_for(lambda: any(data.get("type") == "experiment_deleted" and data["id"] == brief and data["step"] == "done" for _, data in facts.all), 60, what=lambda: facts.all[-5:])
+    for who, hears in (("vic", True), ("zoe", False), ("admin", True)):
+        listed = cluster.ask(who, f"/troupe/v1/events?kind=audit&after=0&until={max(data['sequence'] for _, data in facts.all)}")[1]
+        assert ("experiment_deleted" in listed) is hears, (who, listed)
+    assert by_zoe.all.count(("gone", {"experiment": brief})) == 1, by_zoe.all
+    # Rights that come and go are told to open streams.
+    cluster.give("Viewer", "-u", "zoe", "-w", "hush-workspace")
+    by_zoe.wait("lost", topic="experiments")
+    again = Told(cluster, "zoe", topics)
+    again.wait("hello")
+    cluster.give("Viewer", "-u", "zoe", "-w", "hush-workspace", take=True)
+    again.wait("gone", experiment=hidden["experiment"])
+    again.wait("lost", topic="experiments")
+    assert cluster.ask("zoe", path)[0] == 404
 
 
 def test_a_stream_tells_what_its_user_may_see_now(cluster, hidden):

@@ -320,6 +320,20 @@ def test_rights_are_those_of_the_workspace(tmp_path, chromium):
         made = tab.page.request.get(f"{site.url()}/api/v1/experiments/{at()}").json()["experiment"]
         assert made["projectId"] == 2 and made["forkedFrom"] == hers
         tab.fine()
+        # A right that is taken away changes open pages too.
+        tab.go(f"/experiments/{others}").settle()
+        trial, table = Page(context, site), Page(context, site)
+        trial.go(f"/trials/{trials[others]}").settle()
+        table.go("/experiments").settle()
+        row = lambda e: table.page.locator(f"[role=row][data-id='{e}']")
+        row(others).wait_for()
+        site.cli("role", "give", "Viewer", "--user", "eve", "--workspace", "Uncategorized", "--take")
+        tab.page.get_by_text(f"There is no experiment {others}.").wait_for()
+        trial.page.get_by_text(f"There is no trial {trials[others]}.").wait_for()
+        row(others).wait_for(state="detached")
+        assert row(hers).count() == 1
+        for one in (tab, trial, table):
+            one.fine_but(404)
     finally:
         context.close()
         site.close()

@@ -318,7 +318,7 @@ export interface LiveCluster {
 export type LiveEvent = LiveHello | Experiment | LiveGone | TrialProgress | LivePoints | LogLine | LiveCluster | LiveLost;
 
 export interface LiveGone {
-  /** it was deleted */
+  /** it was deleted, or may not be seen any more */
   experiment: number;
 }
 

@@ -10,7 +10,8 @@ export type LiveState = "live" | "paused" | "lost";
 export const paused = signal(false);
 export const connection = signal<"live" | "lost" | "idle">("idle");
 export const lastData = signal<Date | null>(null);
-/** Counts the returns of the connection. After each, everything except rows of lists is read again. */
+/** Counts the returns of the connection, and the changes of the user's rights. After each, everything except rows of lists is read
+ *  again. */
 export const returns = signal(0);
 /** Whether the server has another version than the page, so that a reload is offered. */
 export const newVersion = signal(false);
@@ -29,7 +30,7 @@ type Listener = { topics: string[]; on: (e: LiveEvent) => void };
 
 const listeners = new Set<Listener>();
 let held: { l: Listener; e: LiveEvent }[] = []; // events that arrived while updates were paused or the tab was hidden
-let missed = false; // whether more arrived than `held` may have, or the connection was lost, so that everything is read again
+let missed = false; // whether more arrived than `held` may have, the connection was lost, or the rights have changed, so that everything is read again
 const mostHeld = 20_000;
 const waits = (): boolean => paused.peek() || document.hidden;
 let owed: (() => void)[] = []; // calls to make when updates are neither paused nor hidden any more
@@ -108,6 +109,25 @@ function signedInElsewhere(): void {
     );
 }
 
+/** Called when the server says that the rights of the user have changed: what lists show, and what the page offers. */
+function rightsHaveChanged(): void {
+  const readAgain = (): void => {
+    missed = true;
+    release();
+  };
+  // Meanwhile a page whose thing is hidden now has left it, so that its parts are not asked for again.
+  void request("GET", "/troupe/v1/session")
+    .then((x) => x.json())
+    .then(
+      (answer) => {
+        const now = sessionIn(answer as never);
+        if (now && !askAgain.peek() && now.user.id === session.peek()?.user.id) session.value = now;
+        readAgain();
+      },
+      readAgain, // the server cannot be reached now
+    );
+}
+
 function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle"; name?: string; data?: unknown; after?: boolean }>): void {
   const m = e.data;
   if (m.kind === "state") {
@@ -127,6 +147,7 @@ function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle";
     }
     return;
   }
+  if (event.name === "lost" && event.data.topic === "experiments") return rightsHaveChanged();
   for (const l of listeners) {
     if (!concerns(l.topics, event)) continue;
     if (!waits()) l.on(event);

@@ -2,6 +2,7 @@
 
 #include "worlds.hpp"
 
+#include "storage/former_places.hpp"
 #include "storage/keys.hpp"
 #include "storage/log_search.hpp"
 #include "storage/standing_watch.hpp"
@@ -563,6 +564,10 @@ TEST_P(Journal, ForgetsADeletedExperimentAndKeepsRecords) {
     EXPECT_TRUE(j().erase_log(trial_id{trial}, true));
   commit();
   for (int opened = 0; opened < 2; ++opened) {
+    const auto* places = dynamic_cast<const former_places*>(&*r());
+    ASSERT_TRUE(places);
+    EXPECT_EQ(*places->former_workspace(experiment_id{1}), workspace_id{1});
+    EXPECT_EQ(*places->former_workspace(experiment_id{9}), workspace_id{}) << "there was none";
     EXPECT_EQ(r()->experiment({1}).error().code, errc::not_found);
     EXPECT_TRUE(r()->experiments()->empty());
     EXPECT_TRUE(r()->experiment_standings()->empty());

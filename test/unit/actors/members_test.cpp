@@ -112,6 +112,15 @@ TEST(Members, TellPoolsOfOrdersAfterAStart) {
   EXPECT_EQ(show(again.resume()), "pool(default) drain(a -1 !1 !) twin(a in default)");
 }
 
+TEST(Members, KnowAfterAStartWhenAnAgentRegistered) {
+  members again({45s, t0 + 9s, value()});
+  again.replay(agent_joined{t0 + 1s, "a", "id1", 2, "host"});
+  again.replay(agent_changed{t0 + 2s, "a", true, {}, "eve"});
+  EXPECT_EQ(again.agents().at("a").joined, t0 + 1s);
+  again.replay(agent_joined{t0 + 3s, "a", "id1", 4, "host"});
+  EXPECT_EQ(again.agents().at("a").joined, t0 + 3s);
+}
+
 TEST(Members, EndWhatRunsWhereAnOperatorSaysSo) {
   const auto end = [](int slot, bool off, bool ends) {
     return agent_ordered{"a", slot, off, "eve", false, ends};

@@ -3,6 +3,7 @@
 #include "fakes.hpp"
 
 #include "runtime/api/guard.hpp"
+#include "runtime/api/live_stream.hpp"
 #include "runtime/api/service.hpp"
 #include "runtime/api/veil.hpp"
 
@@ -194,6 +195,52 @@ TEST(Veil, ShowsATensorBoardToWhoSeesAllItsExperiments) {
   EXPECT_TRUE(by_vic->other_task(both));
 }
 
+TEST(Veil, TellsOfADeletionWhoSawTheThing) {
+  house h;
+  h.place_model(vision);
+  h.version.at = t0, h.version.model = {1}, h.version.version = 1, h.version.checkpoint = "c";
+  h.version.metadata = value::object();
+  h.note(h.version);
+  model_changed model;
+  model.at = t0, model.id = {1}, model.name = "m", model.owner = "admin", model.workspace = vision;
+  model.metadata = value::object(), model.deleted = true;
+  h.note(model);
+  for (const auto id : {seen, other})
+    h.note(experiment_deleted{t0, "ann", id, deletion_step::done, "", {}});
+  const auto told = [&](user_id who) {
+    std::string out;
+    const auto facts = h.seen_by(who)->facts_after(0, 1000);
+    for (const auto& one : *facts) {
+      const auto known = decode(one.bytes);
+      if (const auto* gone = std::get_if<experiment_deleted>(&*known))
+        out += to_string(gone->id) + " ";
+      if (std::holds_alternative<model_version_changed>(*known))
+        out += "version ";
+    }
+    return out;
+  };
+  for (const char* after : {"the deletions", "a start"}) {
+    EXPECT_EQ(told(vic), "version 1 ") << after;
+    EXPECT_EQ(told(zoe), "") << after;
+    EXPECT_EQ(told(admin), "version 1 2 ") << after;
+    EXPECT_FALSE(h.seen_by(vic)->facts_of(entity(seen))->empty()) << after;
+    EXPECT_FALSE(h.seen_by(vic)->experiment(seen)) << after;
+    h.book = std::make_shared<role_book>(h.all);
+  }
+  h.give(4, vic, vision, true);
+  EXPECT_EQ(told(vic), "");
+  h.give(4, vic, vision);
+  project_changed project;
+  project.at = t0, project.id = cats, project.workspace = vision, project.name = "cats",
+  project.deleted = true;
+  h.note(project);
+  EXPECT_EQ(told(vic), "version 1 ") << "its project is deleted too";
+  workspace_changed place;
+  place.at = t0, place.id = vision, place.name = "vision", place.owner = "wes", place.deleted = true;
+  h.note(place);
+  EXPECT_EQ(told(vic), "") << "its workspace is deleted too";
+}
+
 TEST(Veil, ShowsACheckpointThatIsAVersionOfAModelThatIsSeen) {
   house h;
   h.register_hidden("c-1");
@@ -267,6 +314,59 @@ struct served : house {
     return {got.status, got.body};
   }
 };
+
+/// The live stream of `vic`, and how many of its next events are `gone`, or tell of other rights.
+struct watched : served {
+  std::shared_ptr<services> parts = std::make_shared<services>(with_roles());
+  std::unique_ptr<body_stream> stream;
+
+  void open(std::uint64_t after) {
+    parts->storage = seen_by(vic);
+    stream = live_stream(parts, {.user = "vic", .admin = false, .allocation = {}},
+                         *live_topics::read("experiments,experiment/1,logs/1"), after);
+  }
+  std::string heard(std::chrono::seconds at) {
+    auto piece = stream->next(t0 + at);
+    EXPECT_TRUE(piece);
+    const auto count = [&](std::string_view what) {
+      int times = 0;
+      for (auto next = piece->bytes.find(what); next != std::string::npos;
+           next = piece->bytes.find(what, next + 1))
+        ++times;
+      return std::to_string(times);
+    };
+    return count("event: gone\ndata: {\"experiment\":1}") + " gone, " + count("\"topic\":\"experiments\"") +
+           " rights";
+  }
+};
+
+TEST(Live, TellsWhatMayNotBeSeenAnyMore) {
+  watched h;
+  h.open(0);
+  EXPECT_EQ(h.heard(1s), "0 gone, 0 rights");
+  h.give(4, vic, vision, true);
+  EXPECT_EQ(h.heard(2s), "1 gone, 1 rights");
+  EXPECT_EQ(h.heard(3s), "0 gone, 0 rights");
+  h.give(4, vic, vision);
+  EXPECT_EQ(h.heard(4s), "0 gone, 0 rights") << "that is told at most every 5 s";
+  EXPECT_EQ(h.heard(8s), "0 gone, 1 rights");
+  h.give(4, zoe, vision);
+  EXPECT_EQ(h.heard(20s), "0 gone, 0 rights") << "the rights of somebody else";
+  h.open(h.all->sequence());
+  EXPECT_EQ(h.heard(21s), "0 gone, 0 rights");
+  h.note(experiment_moved{t0, "admin", seen, project_id{1}});
+  EXPECT_EQ(h.heard(22s), "1 gone, 1 rights") << "it went to a workspace that is hidden";
+  h.open(h.all->sequence());
+  EXPECT_EQ(h.heard(23s), "1 gone, 0 rights") << "who comes again was not there when it happened";
+}
+
+TEST(Live, TellsOfADeletionWhoSawTheExperiment) {
+  watched h;
+  h.open(0);
+  EXPECT_EQ(h.heard(1s), "0 gone, 0 rights");
+  h.note(experiment_deleted{t0, "ann", seen, deletion_step::done, "", {its_trial}});
+  EXPECT_EQ(h.heard(2s), "1 gone, 0 rights");
+}
 
 TEST(Service, CountsTheLastLinesOfTheMastersLogAsTheyAreSeen) {
   served h;

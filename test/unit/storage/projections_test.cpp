@@ -355,6 +355,8 @@ TEST(Deletion, LeavesRowsThatNameNothingAndWhatWasUsed) {
   EXPECT_EQ(f.rows.experiment_states.find({1})->state, experiment_state::delete_failed);
   EXPECT_EQ(f.rows.experiment_states.find({1})->why, "disk");
   f.say("cluster", experiment_deleted{t0, "ada", {1}, deletion_step::done, "", {{7}, {8}}});
+  EXPECT_FALSE(f.rows.experiment_states.find({1})->project);
+  EXPECT_EQ(f.rows.experiment_states.find({1})->former, project_id{1});
   EXPECT_FALSE(f.rows.experiments.find({1})->id);
   EXPECT_TRUE(f.rows.experiments.find({1})->config->is_null());
   EXPECT_FALSE(f.rows.trials.find({7})->id);

@@ -74,7 +74,7 @@ function One(props: PageProps) {
   });
   useEffect(() => {
     return listen([`experiment/${id}`], (e) => {
-      if (e.name === "gone" && e.data.experiment === id) gone.value = true;
+      if (e.name === "gone" && e.data.experiment === id && one.peek()) gone.value = true;
       if (e.name !== "experiment" || e.data.id !== id) return;
       const fresh = e.data;
       const old = one.peek();
@@ -83,7 +83,7 @@ function One(props: PageProps) {
     });
   }, [id]);
   useSignalEffect(() => {
-    if (returns.value > 0) again();
+    if (returns.value > 0 && !gone.peek()) again();
   });
   useNoMoment([props.tab], !timed.includes(props.tab));
   const e = one.value;

@@ -95,7 +95,7 @@ function One(props: PageProps) {
     };
   }, [id, v?.trial.experimentId]);
   useSignalEffect(() => {
-    if (returns.value > 0) again();
+    if (returns.value > 0 && !gone.peek()) again();
   });
   const unknown = now.value.state === "error" && !v && isUnknown(now.value.why);
   useEffect(() => {
